@@ -1,0 +1,1 @@
+"""Trace, schedule, compile. This layer knows nothing of mechanics."""

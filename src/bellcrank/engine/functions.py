@@ -1,0 +1,80 @@
+"""Elementary functions of floats, NumPy arrays, traced scalars and jets (public as `bellcrank.math`).
+
+Motion laws and force laws written with these run unchanged on numbers and inside compiled code.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from bellcrank.engine.scalar import COS, EXP, LESS, LOG, SIN, SQRT, Number, Scalar
+
+__all__ = ["cos", "exp", "log", "pi", "select_less", "sin", "sqrt", "tan", "tanh"]
+
+pi = math.pi
+
+
+def _apply(op: str, real: Any, x: Number) -> Number:
+    if type(x) is Scalar:
+        return x.graph.node(op, x)
+    if isinstance(x, (int, float)):
+        return real(x)
+    method = getattr(x, op, None)  # a Jet knows its own rules
+    if method is not None:
+        return method()
+    import numpy as np
+
+    return getattr(np, op)(x)
+
+
+def sin(x: Number) -> Number:
+    """Sine of an angle in radians."""
+    return _apply(SIN, math.sin, x)
+
+
+def cos(x: Number) -> Number:
+    """Cosine of an angle in radians."""
+    return _apply(COS, math.cos, x)
+
+
+def sqrt(x: Number) -> Number:
+    """Non-negative square root."""
+    return _apply(SQRT, math.sqrt, x)
+
+
+def exp(x: Number) -> Number:
+    """Exponential function."""
+    return _apply(EXP, math.exp, x)
+
+
+def log(x: Number) -> Number:
+    """Natural logarithm."""
+    return _apply(LOG, math.log, x)
+
+
+def tan(x: Number) -> Number:
+    """Tangent of an angle in radians."""
+    return sin(x) / cos(x)
+
+
+def tanh(x: Number) -> Number:
+    """Hyperbolic tangent, the usual smooth sign function of friction laws."""
+    e = exp(-2.0 * sqrt(x * x + 1e-300))
+    return select_less(x, 0.0, -1.0, 1.0) * (1.0 - e) / (1.0 + e)
+
+
+def select_less(a: Number, b: Number, if_less: Number, otherwise: Number) -> Number:
+    """``if_less if a < b else otherwise``, also where `a` and `b` are not known yet."""
+    operands = (a, b, if_less, otherwise)
+    scalar = next((x for x in operands if type(x) is Scalar), None)
+    if scalar is not None:
+        return scalar.graph.node(LESS, *(x if type(x) is Scalar else float(x) for x in operands))
+    jet = next((x for x in operands if hasattr(x, "select_less")), None)
+    if jet is not None:
+        return jet.select_less(*operands)
+    if all(isinstance(x, (int, float)) for x in operands):
+        return if_less if a < b else otherwise
+    import numpy as np
+
+    return np.where(np.asarray(a) < np.asarray(b), if_less, otherwise)

@@ -1,0 +1,101 @@
+"""Jets: a value with its first and second time derivative, over any scalar.
+
+A motion law ``f(t)`` evaluated on ``Jet(t, 1, 0)`` gives position, rate and acceleration at once,
+exactly, for floats and for traced scalars alike.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from bellcrank.engine import functions as fn
+from bellcrank.engine.scalar import Number
+
+__all__ = ["Jet", "as_jet"]
+
+
+class Jet(NamedTuple):
+    """Value, rate and acceleration of a quantity that depends on time."""
+
+    value: Number
+    rate: Number
+    acceleration: Number
+
+    __array_ufunc__ = None  # type: ignore[misc]
+
+    def __add__(self, other: Number) -> Jet:  # type: ignore[override]
+        o = as_jet(other)
+        return Jet(self.value + o.value, self.rate + o.rate, self.acceleration + o.acceleration)
+
+    __radd__ = __add__
+
+    def __neg__(self) -> Jet:
+        return Jet(-self.value, -self.rate, -self.acceleration)
+
+    def __sub__(self, other: Number) -> Jet:
+        return self + (-as_jet(other))
+
+    def __rsub__(self, other: Number) -> Jet:
+        return as_jet(other) + (-self)
+
+    def __mul__(self, other: Number) -> Jet:  # type: ignore[override]
+        o = as_jet(other)
+        return Jet(self.value * o.value,
+                   self.rate * o.value + self.value * o.rate,
+                   self.acceleration * o.value + 2.0 * (self.rate * o.rate) + self.value * o.acceleration)
+
+    __rmul__ = __mul__  # type: ignore[assignment]
+
+    def __truediv__(self, other: Number) -> Jet:
+        o = as_jet(other)
+        return self * o._chain(1.0 / o.value, -1.0 / (o.value * o.value), 2.0 / (o.value * o.value * o.value))
+
+    def __rtruediv__(self, other: Number) -> Jet:
+        return as_jet(other) / self
+
+    def __pow__(self, power: object) -> Jet:
+        if power == 0.5:
+            return self.sqrt()
+        if not isinstance(power, int):
+            raise TypeError("a motion law can use whole powers and 0.5 only; write exp(p * log(x))")
+        if power < 0:
+            return 1.0 / self**-power
+        result = as_jet(1.0)
+        for _ in range(power):
+            result = result * self
+        return result
+
+    def _chain(self, f: Number, df: Number, ddf: Number) -> Jet:
+        """The jet of f(x) given f, f' and f'' at this value."""
+        return Jet(f, df * self.rate, df * self.acceleration + ddf * self.rate * self.rate)
+
+    def sin(self) -> Jet:
+        s, c = fn.sin(self.value), fn.cos(self.value)
+        return self._chain(s, c, -s)
+
+    def cos(self) -> Jet:
+        s, c = fn.sin(self.value), fn.cos(self.value)
+        return self._chain(c, -s, -c)
+
+    def exp(self) -> Jet:
+        e = fn.exp(self.value)
+        return self._chain(e, e, e)
+
+    def log(self) -> Jet:
+        r = 1.0 / self.value
+        return self._chain(fn.log(self.value), r, -r * r)
+
+    def sqrt(self) -> Jet:
+        root = fn.sqrt(self.value)
+        return self._chain(root, 0.5 / root, -0.25 / (root * self.value))
+
+    @staticmethod
+    def select_less(a: Number, b: Number, if_less: Number, otherwise: Number) -> Jet:
+        x, y = as_jet(if_less), as_jet(otherwise)
+        test = as_jet(a).value, as_jet(b).value
+        return Jet(*(fn.select_less(*test, p, q) for p, q in zip(x, y, strict=True)))
+
+
+def as_jet(value: Number) -> Jet:
+    """`value` as a jet; plain numbers do not change in time."""
+    return value if isinstance(value, Jet) else Jet(value, 0.0, 0.0)

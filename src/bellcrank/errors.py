@@ -1,0 +1,29 @@
+"""Exceptions of the library. Every message names the part and says what to do."""
+
+from __future__ import annotations
+
+__all__ = ["BellcrankError", "ModelError", "StateError", "SingularError", "NotYetError", "FileError"]
+
+
+class BellcrankError(Exception):
+    """Base class of every error raised on purpose by Bellcrank."""
+
+
+class ModelError(BellcrankError, ValueError):
+    """The description of the machine is not usable: the message names the body or joint."""
+
+
+class StateError(BellcrankError, ValueError):
+    """A state, force or time handed to a `System` has the wrong shape or is not finite."""
+
+
+class SingularError(BellcrankError, ArithmeticError):
+    """The equations of motion have no unique finite solution in this state."""
+
+
+class NotYetError(BellcrankError, NotImplementedError):
+    """The description is sound, but this version cannot compute it."""
+
+
+class FileError(BellcrankError, ValueError):
+    """A model file could not be read: the message names file, line and element."""

@@ -1,0 +1,58 @@
+"""One module per source, the same verbs in each.
+
+`METHODS` is the registry: a formulation is one module with `forward_dynamics` (and what else its source
+has) and one line here.
+"""
+
+from __future__ import annotations
+
+from types import ModuleType
+
+from bellcrank.errors import ModelError
+from bellcrank.formulations import dense, kinematics, recursive
+from bellcrank.formulations.program import Function
+
+__all__ = ["METHODS", "SHARED", "cite", "functions_of", "method_module"]
+
+METHODS: dict[str, ModuleType] = {"recursive": recursive, "dense": dense}
+
+#: verbs of a formulation module: inputs and layout of their results
+_VERBS = {"forward_dynamics": (("q", "u", "tau"), "speeds"), "inverse_dynamics": (("q", "u", "udot"), "speeds"),
+          "mass_matrix": (("q",), "matrix")}
+
+#: functions that do not depend on the formulation
+SHARED: dict[str, Function] = {f.name: f for f in (
+    Function("poses", kinematics.poses, ("q",), "links", 12),
+    Function("velocities", kinematics.velocities, ("q", "u"), "links", 6),
+    Function("accelerations", kinematics.accelerations, ("q", "u", "udot"), "links", 6),
+    Function("screws", kinematics.screws, ("q", "u"), "screws", 12),
+    Function("totals", kinematics.totals, ("q", "u"), "totals", 12),
+    Function("bias", recursive.inverse_dynamics, ("q", "u"), "speeds"),
+    Function("joint_wrenches", recursive.joint_wrenches, ("q", "u", "udot"), "links", 6),
+    Function("inverse_dynamics", recursive.inverse_dynamics, ("q", "u", "udot"), "speeds"),
+    Function("mass_matrix", dense.mass_matrix, ("q",), "matrix"),
+)}
+
+
+def method_module(method: str) -> ModuleType:
+    """The module of a formulation by its name."""
+    if method not in METHODS:
+        raise ModelError(f"no method {method!r}; this version has {', '.join(METHODS)} and 'auto'")
+    return METHODS[method]
+
+
+def functions_of(method: str) -> dict[str, Function]:
+    """All functions, those of the formulation where it has its own."""
+    module = method_module(method)
+    own = {name: Function(name, getattr(module, name), inputs, layout)
+           for name, (inputs, layout) in _VERBS.items() if hasattr(module, name)}
+    return {**SHARED, **own}
+
+
+def cite(method: str) -> str:
+    """The BibTeX entry of a formulation's source.
+
+    >>> cite("recursive").splitlines()[0]
+    '@article{kang2003recursive,'
+    """
+    return str(method_module(method).BIBTEX)

@@ -1,0 +1,115 @@
+"""The textbook method: composite-body mass matrix, Newton-Euler bias, Cholesky. Oracle and baseline.
+
+M. W. Walker and D. E. Orin, "Efficient Dynamic Computer Simulation of Robotic Mechanisms", Journal of
+Dynamic Systems, Measurement, and Control 104, 1982 (their third method).
+
+| symbol | here |
+|---|---|
+| M, the joint-space mass matrix | ``mass_matrix``, entry by entry along the path to the root |
+| h, forces at zero acceleration | ``inverse_dynamics`` with udot = 0 |
+| L, M = L L^T | `solve_positive` (as L D L^T, without square roots) |
+
+Deviations: none of substance; composite inertias are kept about the joint point in body axes.
+
+Cost: O(n^2) for the matrix, O(n^3) for the solution.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from bellcrank.engine.scalar import Number
+from bellcrank.engine.sweeps import Field, Sweeps
+from bellcrank.formulations.recursive import inverse_dynamics
+from bellcrank.mechanism.link import Link
+from bellcrank.spatial import Force, RigidInertia
+
+__all__ = ["BIBTEX", "forward_dynamics", "inverse_dynamics", "mass_matrix", "solve_positive"]
+
+BIBTEX = """@article{walker1982efficient,
+  author  = {Walker, M. W. and Orin, D. E.},
+  title   = {Efficient Dynamic Computer Simulation of Robotic Mechanisms},
+  journal = {Journal of Dynamic Systems, Measurement, and Control},
+  volume  = {104},
+  pages   = {205--211},
+  year    = {1982}
+}"""
+
+
+def mass_matrix(tree: Sweeps) -> Field:
+    """Columns of the joint-space mass matrix, lower part, along the paths to the root."""
+    composites, _ = tree.inward(inward_composites, zero=RigidInertia.zero())
+    return tree.paths(start_column, inward_column, composites)
+
+
+def inward_composites(link: Link, upper: RigidInertia) -> tuple[RigidInertia, RigidInertia]:
+    own = upper + link.inertia
+    lower = own
+    for t in reversed(link.transforms):
+        lower = t.rigid(lower)
+    return lower, own
+
+
+def start_column(link: Link, composite: RigidInertia) -> tuple[Force, ...]:
+    """The forces that give everything outboard a unit acceleration of one joint speed."""
+    return tuple(composite @ column for column in link.columns)
+
+
+def inward_column(link: Link, force: Force, composite: RigidInertia) -> tuple[Force, tuple[Number, ...]]:
+    row = tuple(column.dot(force) for column in link.columns)
+    for t in reversed(link.transforms):
+        force = t.force(force)
+    return force, row
+
+
+def solve_positive(matrix: Sequence[Sequence[Number]], right: Sequence[Number]) -> list[Number]:
+    """Solve M x = b for a symmetric positive definite M by L D L^T, over any scalar."""
+    n = len(right)
+    lower: list[list[Number]] = [[0.0] * n for _ in range(n)]
+    inverse: list[Number] = [0.0] * n
+    for i in range(n):
+        scaled: list[Number] = []  # row i of L D
+        for j in range(i):
+            value = matrix[i][j]
+            for k in range(j):
+                value = value - scaled[k] * lower[j][k]
+            scaled.append(value)
+            lower[i][j] = value * inverse[j]
+        pivot = matrix[i][i]
+        for k in range(i):
+            pivot = pivot - scaled[k] * lower[i][k]
+        inverse[i] = 1.0 / pivot
+    x = list(right)
+    for i in range(n):
+        for k in range(i):
+            x[i] = x[i] - lower[i][k] * x[k]
+    x = [v * d for v, d in zip(x, inverse, strict=True)]
+    for i in reversed(range(n)):
+        for k in range(i + 1, n):
+            x[i] = x[i] - lower[k][i] * x[k]
+    return x
+
+
+def forward_dynamics(tree: Sweeps) -> Field:
+    """Joint accelerations for given joint forces: M_ff udot_f = tau_f - h_f, prescribed accelerations in h."""
+    matrix = tree.joint_matrix(mass_matrix(tree))
+    bias = tree.joint_vector(inverse_dynamics(tree))
+    tau = tree.joint_vector(tree.outward(_given_tau, root=()))
+    udot = tree.joint_vector(tree.outward(_given_udot, root=()))
+    free = [i for i, driven in enumerate(tree.joint_vector(tree.outward(_mask, root=()))) if not driven]
+    solved = solve_positive([[matrix[i][j] for j in free] for i in free], [tau[i] - bias[i] for i in free])
+    for i, value in zip(free, solved, strict=True):
+        udot[i] = value
+    return tree.joint_field(udot)
+
+
+def _given_tau(link: Link, nothing: tuple[()]) -> tuple[tuple[()], tuple[Number, ...]]:
+    return (), tuple(link.tau)
+
+
+def _given_udot(link: Link, nothing: tuple[()]) -> tuple[tuple[()], tuple[Number, ...]]:
+    return (), tuple(link.udot)
+
+
+def _mask(link: Link, nothing: tuple[()]) -> tuple[tuple[()], tuple[bool, ...]]:
+    return (), link.mask

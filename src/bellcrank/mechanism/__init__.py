@@ -1,0 +1,1 @@
+"""Bodies, joints and forces, and the immutable tree made of them."""

@@ -1,0 +1,41 @@
+"""Planar joint: two displacements in a plane and the angle about its normal."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from bellcrank.engine.functions import cos, sin
+from bellcrank.engine.scalar import Number
+from bellcrank.mechanism.joints.base import Z_TURN, Array, Joint, frame_with_z, unit_vector
+from bellcrank.spatial import AboutZ, Motion, Transform, Vector
+
+__all__ = ["Planar"]
+
+
+class Planar(Joint):
+    """q = (x [m], y [m], angle [rad]), u = their rates.
+
+    x and y are measured along axes of the joint frame: for a normal along z they are its x and y;
+    otherwise x is the joint frame's x made perpendicular to the normal (its y if x is the normal).
+    """
+
+    nq = nu = 3
+    speed_names = ("x", "y", "angle")
+
+    def __init__(self, normal: str | Sequence[float] = "z") -> None:
+        self.normal = unit_vector(normal, "Planar normal")
+
+    def alignment(self) -> Array:
+        return frame_with_z(np.array(self.normal))
+
+    def transforms(self, q: Sequence[Number], k: Sequence[Number]) -> tuple[Transform, ...]:
+        return (Transform(AboutZ(cos(q[2]), sin(q[2])), Vector(q[0], q[1], 0.0)),)
+
+    def subspace(self, q: Sequence[Number], k: Sequence[Number]) -> tuple[Motion, ...]:
+        c, s = cos(q[2]), sin(q[2])
+        return (Motion(Vector.zero(), Vector(c, -s, 0.0)), Motion(Vector.zero(), Vector(s, c, 0.0)), Z_TURN)
+
+    def __repr__(self) -> str:
+        return f"Planar({self.normal})"

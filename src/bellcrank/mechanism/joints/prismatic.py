@@ -1,0 +1,25 @@
+"""Prismatic joint: one displacement along an axis."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from bellcrank.engine.functions import cos, sin
+from bellcrank.engine.scalar import Number
+from bellcrank.mechanism.joints.base import Z_SLIDE, AxisJoint
+from bellcrank.spatial import AboutZ, Motion, Transform, Vector
+
+__all__ = ["Prismatic"]
+
+
+class Prismatic(AxisJoint):
+    """A slider. q = displacement [m], u = speed [m/s]."""
+
+    nq = nu = 1
+    speed_names = ("slide",)
+
+    def transforms(self, q: Sequence[Number], k: Sequence[Number]) -> tuple[Transform, ...]:
+        return (Transform(AboutZ(cos(k[0]), sin(k[0])), Vector(0.0, 0.0, q[0] + k[1])),)
+
+    def subspace(self, q: Sequence[Number], k: Sequence[Number]) -> tuple[Motion, ...]:
+        return (Z_SLIDE,)

@@ -1,0 +1,73 @@
+"""Quaternions, scalar first: configuration maps over NumPy arrays, last axis (w, x, y, z)."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = ["conjugate", "exponential", "left_jacobian", "left_jacobian_inverse", "logarithm", "normalise",
+           "product", "turn"]
+
+Array = npt.NDArray[np.float64]
+
+
+def product(a: Array, b: Array) -> Array:
+    """The quaternion product a b."""
+    a, b = np.broadcast_arrays(a, b)
+    w, v = a[..., :1], a[..., 1:]
+    s, r = b[..., :1], b[..., 1:]
+    return np.concatenate([w * s - (v * r).sum(-1, keepdims=True), w * r + s * v + np.cross(v, r)], axis=-1)
+
+
+def conjugate(a: Array) -> Array:
+    return np.asarray(a * np.array([1.0, -1.0, -1.0, -1.0]))
+
+
+def normalise(a: Array) -> Array:
+    return np.asarray(a / np.sqrt((a * a).sum(-1, keepdims=True)))
+
+
+def turn(a: Array, v: Array) -> Array:
+    """R(a) v for a unit quaternion."""
+    w, r = a[..., :1], a[..., 1:]
+    t = 2.0 * np.cross(r, v)
+    return np.asarray(v + w * t + np.cross(r, t))
+
+
+def _sinc(x: Array) -> Array:
+    return np.sinc(x / np.pi)
+
+
+def exponential(phi: Array) -> Array:
+    """The unit quaternion of a rotation vector."""
+    half = 0.5 * np.sqrt((phi * phi).sum(-1, keepdims=True))
+    return np.concatenate([np.cos(half), 0.5 * _sinc(half) * phi], axis=-1)
+
+
+def logarithm(a: Array) -> Array:
+    """The shortest rotation vector of a quaternion."""
+    a = np.where(a[..., :1] < 0.0, -a, a)
+    v = a[..., 1:]
+    length = np.sqrt((v * v).sum(-1, keepdims=True))
+    angle = 2.0 * np.arctan2(length, a[..., :1])
+    safe = np.where(length > 0.0, length, 1.0)
+    return np.asarray(v * np.where(length > 1e-150, angle / safe, 2.0 / np.where(a[..., :1] > 0, a[..., :1], 1.0)))
+
+
+def left_jacobian(phi: Array, v: Array) -> Array:
+    """Displacement by a velocity v that turns with the body while it turns by phi."""
+    x = np.sqrt((phi * phi).sum(-1, keepdims=True))
+    b = 0.5 * _sinc(0.5 * x) ** 2  # (1 - cos x) / x^2
+    c = np.where(x > 1e-2, (1.0 - _sinc(x)) / np.where(x > 0, x * x, 1.0), 1 / 6 - x**2 / 120 + x**4 / 5040)
+    cross = np.cross(phi, v)
+    return np.asarray(v + b * cross + c * np.cross(phi, cross))
+
+
+def left_jacobian_inverse(phi: Array, d: Array) -> Array:
+    """The velocity whose `left_jacobian` is d."""
+    x = np.sqrt((phi * phi).sum(-1, keepdims=True))
+    half = 0.5 * x
+    c = np.where(x > 1e-2, (1.0 - half * np.cos(half) / np.where(x > 0, np.sin(half), 1.0))
+                 / np.where(x > 0, x * x, 1.0), 1 / 12 + x**2 / 720 + x**4 / 30240)
+    cross = np.cross(phi, d)
+    return np.asarray(d - 0.5 * cross + c * np.cross(phi, cross))

@@ -1,0 +1,100 @@
+"""A joint seen from its child, for tree joints that point towards the ground."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from bellcrank.engine.scalar import Number
+from bellcrank.mechanism.joints.base import Array, Joint
+from bellcrank.spatial import AboutX, AboutZ, General, Identity, Matrix3, Motion, Rotation, Transform, Vector
+
+__all__ = ["Reversed"]
+
+
+class Reversed(Joint):
+    """The inverse motion of another joint, with that joint's own coordinates and speeds."""
+
+    def __init__(self, joint: Joint) -> None:
+        self.joint = joint
+        self.nq, self.nu = joint.nq, joint.nu
+        self.speed_names = joint.speed_names
+
+    def alignment(self) -> Array:
+        return self.joint.alignment()
+
+    def constants(self) -> tuple[Number, ...]:
+        return self.joint.constants()
+
+    def transforms(self, q: Sequence[Number], k: Sequence[Number]) -> tuple[Transform, ...]:
+        return tuple(_inverse(t) for t in reversed(self.joint.transforms(q, k)))
+
+    def subspace(self, q: Sequence[Number], k: Sequence[Number]) -> tuple[Motion, ...]:
+        return tuple(-self._outward(q, k, column) for column in self.joint.subspace(q, k))
+
+    def drift(self, q: Sequence[Number], u: Sequence[Number], k: Sequence[Number]) -> Motion:
+        # acceleration of the old parent in the turning axes of the old child:
+        # -(a - 2 w x v + w x (w x p) - alpha x p), all parts in the old parent's axes
+        forward = self.joint.drift(q, u, k)
+        rate = Motion.zero()
+        for column, speed in zip(self.joint.subspace(q, k), u, strict=True):
+            rate = rate + column * speed
+        turns = self.joint.transforms(q, k)
+        alpha, a, w, v = (_rotated(turns, x) for x in (forward.angular, forward.linear, rate.angular, rate.linear))
+        p = Vector.zero()
+        for t in reversed(turns):
+            p = t.point(p)
+        return Motion(-alpha, -(a - w.cross(v) * 2.0 + w.centripetal(p) - alpha.cross(p)))
+
+    def _outward(self, q: Sequence[Number], k: Sequence[Number], column: Motion) -> Motion:
+        for t in reversed(self.joint.transforms(q, k)):
+            column = t.column_to_parent(column)
+        return column
+
+    def neutral(self) -> Array:
+        return self.joint.neutral()
+
+    def coordinate_names(self) -> tuple[str, ...]:
+        return self.joint.coordinate_names()
+
+    def rates(self, q: Sequence[Number], u: Sequence[Number]) -> list[Number]:
+        return self.joint.rates(q, u)
+
+    def integrate(self, q: Array, du: Array) -> Array:
+        return self.joint.integrate(q, du)
+
+    def difference(self, q0: Array, q1: Array) -> Array:
+        return self.joint.difference(q0, q1)
+
+    def normalise(self, q: Array) -> Array:
+        return self.joint.normalise(q)
+
+    def reversed(self) -> Joint:
+        return self.joint
+
+    def kind(self) -> tuple[object, ...]:
+        return ("Reversed", *self.joint.kind())
+
+    def __repr__(self) -> str:
+        return f"Reversed({self.joint!r})"
+
+
+def _rotated(turns: Sequence[Transform], v: Vector) -> Vector:
+    for t in reversed(turns):
+        v = t.rotation.apply(v)
+    return v
+
+
+def _inverse(t: Transform) -> Transform:
+    return Transform(_transposed(t.rotation), -t.rotation.inverse(t.translation))
+
+
+def _transposed(r: Rotation) -> Rotation:
+    match r:
+        case AboutX(c, s):
+            return AboutX(c, -s)
+        case AboutZ(c, s):
+            return AboutZ(c, -s)
+        case General(rows):
+            return General(Matrix3(*(Vector(*column) for column in zip(*rows, strict=True))))
+        case _:
+            return Identity()

@@ -1,0 +1,42 @@
+"""Screw joint: a turn about an axis that advances along it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from bellcrank.engine.functions import cos, sin
+from bellcrank.engine.scalar import Number
+from bellcrank.errors import ModelError
+from bellcrank.mechanism.joints.base import AxisJoint
+from bellcrank.spatial import AboutZ, Motion, Transform, Vector
+
+__all__ = ["Screw"]
+
+
+class Screw(AxisJoint):
+    """A nut on a spindle. q = angle [rad], u = rate [rad/s]; `pitch` is the advance [m/rad]."""
+
+    nq = nu = 1
+    speed_names = ("angle",)
+
+    def __init__(self, axis: str | Sequence[float] = "z", pitch: Number = 0.0) -> None:
+        super().__init__(axis)
+        if isinstance(pitch, (int, float)) and not abs(pitch) < float("inf"):
+            raise ModelError(f"Screw pitch: {pitch} is not finite")
+        self.pitch = float(pitch) if isinstance(pitch, (int, float)) else pitch
+
+    def constants(self) -> tuple[Number, ...]:
+        return (0.0, 0.0, self.pitch)
+
+    def transforms(self, q: Sequence[Number], k: Sequence[Number]) -> tuple[Transform, ...]:
+        angle = q[0] + k[0]
+        return (Transform(AboutZ(cos(angle), sin(angle)), Vector(0.0, 0.0, k[2] * q[0] + k[1])),)
+
+    def subspace(self, q: Sequence[Number], k: Sequence[Number]) -> tuple[Motion, ...]:
+        return (Motion(Vector(0.0, 0.0, 1.0), Vector(0.0, 0.0, k[2])),)
+
+    def reversed(self) -> Screw:
+        return Screw(tuple(-a for a in self.axis), self.pitch)
+
+    def __repr__(self) -> str:
+        return f"Screw({self.axis}, pitch={self.pitch})"

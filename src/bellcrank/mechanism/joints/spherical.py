@@ -1,0 +1,55 @@
+"""Spherical (ball) joint: orientation by a unit quaternion."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from bellcrank.engine.scalar import Number
+from bellcrank.mechanism.joints import quaternion
+from bellcrank.mechanism.joints.base import Array, Joint
+from bellcrank.spatial import Motion, Transform, Vector, from_quaternion
+
+__all__ = ["TURNS", "Spherical", "quaternion_rates"]
+
+TURNS = tuple(Motion(Vector(*axis), Vector.zero())
+              for axis in ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0)))
+
+
+def quaternion_rates(q: Sequence[Number], w: Sequence[Number]) -> list[Number]:
+    """Rates of a quaternion for an angular velocity w in child axes, over any scalar."""
+    return [-0.5 * (q[1] * w[0] + q[2] * w[1] + q[3] * w[2]), 0.5 * (q[0] * w[0] + q[2] * w[2] - q[3] * w[1]),
+            0.5 * (q[0] * w[1] + q[3] * w[0] - q[1] * w[2]), 0.5 * (q[0] * w[2] + q[1] * w[1] - q[2] * w[0])]
+
+
+class Spherical(Joint):
+    """q = quaternion (w, x, y, z) of the child in the joint frame, u = relative angular velocity in
+    child axes [rad/s]. Only the direction of q matters to the dynamics: it need not be exactly unit."""
+
+    nq, nu = 4, 3
+    speed_names = ("wx", "wy", "wz")
+
+    def transforms(self, q: Sequence[Number], k: Sequence[Number]) -> tuple[Transform, ...]:
+        return (Transform(from_quaternion(*q), Vector.zero()),)
+
+    def subspace(self, q: Sequence[Number], k: Sequence[Number]) -> tuple[Motion, ...]:
+        return TURNS
+
+    def neutral(self) -> Array:
+        return np.array([1.0, 0.0, 0.0, 0.0])
+
+    def coordinate_names(self) -> tuple[str, ...]:
+        return ("qw", "qx", "qy", "qz")
+
+    def rates(self, q: Sequence[Number], u: Sequence[Number]) -> list[Number]:
+        return quaternion_rates(q, u)
+
+    def integrate(self, q: Array, du: Array) -> Array:
+        return quaternion.normalise(quaternion.product(q, quaternion.exponential(du)))
+
+    def difference(self, q0: Array, q1: Array) -> Array:
+        return quaternion.logarithm(quaternion.product(quaternion.conjugate(q0), q1))
+
+    def normalise(self, q: Array) -> Array:
+        return quaternion.normalise(q)

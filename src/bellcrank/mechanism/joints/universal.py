@@ -1,0 +1,69 @@
+"""Universal (Hooke, Cardan) joint: a turn about an axis of the parent, then about one of the child."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from bellcrank.engine.functions import cos, sin
+from bellcrank.engine.scalar import Number
+from bellcrank.errors import ModelError
+from bellcrank.mechanism.joints.base import Z_TURN, Array, Joint, unit_vector
+from bellcrank.spatial import AboutX, AboutZ, General, Matrix3, Motion, Rotation, Transform, Vector
+
+__all__ = ["Universal"]
+
+
+class Universal(Joint):
+    """R = exp(axis1 q1) exp(axis2 q2). q = two angles [rad], u = their rates.
+
+    The axes are usually perpendicular but may be any two that are not parallel.
+    Canonical axes: axis2 is z, axis1 lies in the x-z plane. Constants: x and z entries of axis1.
+    """
+
+    nq = nu = 2
+    speed_names = ("angle1", "angle2")
+
+    def __init__(self, axis1: str | Sequence[float] = "x", axis2: str | Sequence[float] = "y") -> None:
+        self.axis1 = unit_vector(axis1, "Universal axis1")
+        self.axis2 = unit_vector(axis2, "Universal axis2")
+        along = float(np.dot(self.axis1, self.axis2))
+        if 1.0 - abs(along) < 1e-12:
+            raise ModelError("Universal: axis1 and axis2 are parallel; give two different directions")
+        along = 0.0 if abs(along) < 1e-15 else along
+        self._across = (float(np.sqrt(1.0 - along * along)), along)
+
+    def alignment(self) -> Array:
+        z = np.array(self.axis2)
+        x = np.array(self.axis1) - z * self._across[1]
+        x = x / np.sqrt(x @ x)
+        return np.stack([x, np.cross(z, x), z], axis=-1)
+
+    def constants(self) -> tuple[Number, ...]:
+        return self._across
+
+    def transforms(self, q: Sequence[Number], k: Sequence[Number]) -> tuple[Transform, ...]:
+        c1, s1 = cos(q[0]), sin(q[0])
+        first: Rotation
+        if type(k[1]) is float and k[1] == 0.0:
+            first = AboutX(c1, s1)
+        else:  # Rodrigues' formula for the axis (a, 0, b)
+            a, b = k
+            v = 1.0 - c1
+            first = General(Matrix3(Vector(c1 + v * a * a, -(s1 * b), v * a * b),
+                                    Vector(s1 * b, c1, -(s1 * a)),
+                                    Vector(v * a * b, s1 * a, c1 + v * b * b)))
+        return (Transform(first, Vector.zero()),
+                Transform(AboutZ(cos(q[1]), sin(q[1])), Vector.zero()))
+
+    def subspace(self, q: Sequence[Number], k: Sequence[Number]) -> tuple[Motion, ...]:
+        first = Vector(cos(q[1]) * k[0], -(sin(q[1]) * k[0]), k[1])
+        return (Motion(first, Vector.zero()), Z_TURN)
+
+    def drift(self, q: Sequence[Number], u: Sequence[Number], k: Sequence[Number]) -> Motion:
+        rate = u[0] * u[1] * k[0]
+        return Motion(Vector(-(sin(q[1]) * rate), -(cos(q[1]) * rate), 0.0), Vector.zero())
+
+    def __repr__(self) -> str:
+        return f"Universal({self.axis1}, {self.axis2})"

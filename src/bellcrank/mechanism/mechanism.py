@@ -1,0 +1,310 @@
+"""The editable description of a machine: a graph of bodies and joints."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from bellcrank.engine.scalar import Graph, Number, Scalar, evaluate
+from bellcrank.errors import ModelError
+from bellcrank.mechanism.inertia import Inertia
+from bellcrank.mechanism.joints import Joint
+from bellcrank.mechanism.motion import Law, Prescribed
+from bellcrank.mechanism.pose import Pose
+
+__all__ = ["Body", "Connection", "Frame", "Mechanism", "Wrench"]
+
+_HERE = Pose()
+
+
+@dataclass(frozen=True, slots=True)
+class Body:
+    """A rigid body; `index` 0 is the ground."""
+
+    name: str
+    index: int
+    inertia: Inertia
+
+
+@dataclass(frozen=True, slots=True)
+class Connection:
+    """A joint between two bodies: T_parent_child = parent_pose J(q) child_pose^-1."""
+
+    name: str
+    joint: Joint
+    parent: int
+    child: int
+    parent_pose: Pose
+    child_pose: Pose
+    prescribed: Prescribed | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """A named place on a body."""
+
+    name: str
+    body: int
+    pose: Pose
+
+
+@dataclass(frozen=True, slots=True)
+class Wrench:
+    """A force and moment that always act on a body, at a point fixed in it.
+
+    The six entries are numbers, parameters, or functions of time; in world or in body axes.
+    """
+
+    name: str
+    body: int
+    moment: tuple[Number, ...]
+    force: tuple[Number, ...]
+    at: tuple[Number, ...]
+    axes: str
+
+
+class Mechanism:
+    """Bodies, joints, frames and forces, added one by one and checked as they come.
+
+    Units are SI, angles radians, quaternions scalar first. `gravity` is the acceleration of free fall
+    in world axes [m/s^2].
+
+    >>> m = Mechanism("pendulum")
+    >>> bob = m.add_body("bob", Inertia.point(1.0, (0, 0, -1)))
+    >>> from bellcrank.mechanism.joints import Revolute
+    >>> m.add_joint("hinge", Revolute("x"), m.ground, bob).name
+    'hinge'
+    """
+
+    def __init__(self, name: str = "mechanism", gravity: Sequence[Number] = (0.0, 0.0, -9.81)) -> None:
+        self.name = str(name)
+        self.gravity = _triple(gravity, f"mechanism {name!r}: gravity")
+        self._graph = Graph()
+        self.parameters: dict[str, float] = {}
+        ground = Body("ground", 0, Inertia.zero())
+        self._bodies: dict[str, Body] = {"ground": ground}
+        self._by_index: list[Body] = [ground]
+        self._joints: dict[str, Connection] = {}
+        self._frames: dict[str, Frame] = {}
+        self._wrenches: dict[str, Wrench] = {}
+        self._design: dict[int, bool] = {}
+
+    # -- what is there ------------------------------------------------------------------------
+    @property
+    def ground(self) -> Body:
+        """The world: a body that does not move."""
+        return self._by_index[0]
+
+    @property
+    def bodies(self) -> tuple[Body, ...]:
+        """All bodies but the ground, in the order they were added."""
+        return tuple(self._by_index[1:])
+
+    @property
+    def joints(self) -> tuple[Connection, ...]:
+        """All joints in the order they were added."""
+        return tuple(self._joints.values())
+
+    @property
+    def frames(self) -> tuple[Frame, ...]:
+        return tuple(self._frames.values())
+
+    @property
+    def wrenches(self) -> tuple[Wrench, ...]:
+        return tuple(self._wrenches.values())
+
+    def body(self, name: str | Body) -> Body:
+        """The body called `name`."""
+        if isinstance(name, Body):
+            if name.index >= len(self._by_index) or self._by_index[name.index] is not name:
+                raise ModelError(f"body {name.name!r} belongs to another mechanism, not to {self.name!r}")
+            return name
+        return _look(self._bodies, name, "body", self.name)
+
+    def joint(self, name: str) -> Connection:
+        """The joint called `name`."""
+        return _look(self._joints, name, "joint", self.name)
+
+    # -- adding -------------------------------------------------------------------------------
+    def parameter(self, name: str, value: float) -> Number:
+        """A number that stays a run-time input of the compiled system, with its default value.
+
+        Use it like a float for masses, inertias, lengths, pitches, gravity and wrenches.
+        """
+        value = float(value)
+        if name in self.parameters:
+            raise ModelError(f"parameter {name!r} exists already; use the object the first call returned")
+        if not abs(value) < float("inf"):
+            raise ModelError(f"parameter {name!r}: the default {value} is not finite")
+        self.parameters[name] = value
+        return self._graph.leaf(("parameter", name))
+
+    def default(self, value: Number) -> float:
+        """The number that `value` (a float or an expression of parameters) stands for by default."""
+        if not isinstance(value, Scalar):
+            return float(value)
+        if value.graph is not self._graph:
+            raise ModelError(f"mechanism {self.name!r} uses a parameter of another mechanism")
+        return float(evaluate([value], lambda key: self.parameters[key[1]])[0])
+
+    def add_body(self, name: str, inertia: Inertia | None = None) -> Body:
+        """Add a rigid body. Its frame is where you want it: inertia and joints are given in it."""
+        _new(self._bodies, name, "body")
+        if inertia is None:
+            inertia = Inertia.zero()
+        elif not isinstance(inertia, Inertia):
+            raise ModelError(f"body {name!r}: inertia must be a bellcrank.Inertia, got {type(inertia).__name__}")
+        body = Body(name, len(self._by_index), inertia)
+        self._bodies[name] = body
+        self._by_index.append(body)
+        return body
+
+    def add_joint(self, name: str, joint: Joint, parent: str | Body, child: str | Body,
+                  parent_pose: Pose = _HERE, child_pose: Pose = _HERE, *,
+                  at: Sequence[Number] | None = None) -> Connection:
+        """Connect two bodies. The joint frame lies at `parent_pose` in the parent and at `child_pose` in
+        the child; at q = 0 the two coincide. Coordinates measure the child relative to the parent.
+
+        With `at`, the hardpoint of the joint in **global coordinates of the assembled machine**, both
+        bodies are described in the design position: their frames, centres of mass and inertias, and the
+        joint's axes, are all in world coordinates there, and q = 0 is the design position.
+        """
+        _new(self._joints, name, "joint")
+        if not isinstance(joint, Joint):
+            raise ModelError(f"joint {name!r}: needs a joint type such as bellcrank.Revolute('z'), "
+                             f"got {type(joint).__name__}")
+        first, second = self._end(name, parent), self._end(name, child)
+        if first is second:
+            raise ModelError(f"joint {name!r} connects body {first.name!r} with itself")
+        if at is not None:
+            if parent_pose is not _HERE or child_pose is not _HERE:
+                raise ModelError(f"joint {name!r}: give either `at` or parent_pose and child_pose, not both")
+            parent_pose = child_pose = Pose(at)
+        for pose in (parent_pose, child_pose):
+            if not isinstance(pose, Pose):
+                raise ModelError(f"joint {name!r}: poses must be bellcrank.Pose, got {type(pose).__name__}")
+        for body in (first, second):
+            if body.index and self._design.setdefault(body.index, at is not None) != (at is not None):
+                raise ModelError(f"joint {name!r}: body {body.name!r} mixes joints given `at` global points with "
+                                 "joints given by poses; use one style for a body")
+        record = Connection(name, joint, first.index, second.index, parent_pose, child_pose)
+        self._joints[name] = record
+        return record
+
+    def _end(self, joint: str, body: str | Body) -> Body:
+        try:
+            return self.body(body)
+        except ModelError as error:
+            raise ModelError(f"joint {joint!r}: {error}") from None
+
+    def prescribe(self, joint: str, law: Law | float | Callable[[Number], Sequence[Number]],
+                  coordinate: int | str | None = None) -> None:
+        """Let a joint coordinate follow a law of time, q(t).
+
+        `law` takes the time and returns the coordinate, written with `bellcrank.math` functions; a
+        number holds the coordinate still. Joints with several coordinates need `coordinate` (name or
+        index), or a law that returns them all; quaternion joints always the latter. Rates and
+        accelerations are derived exactly. What q, u and tau say about a prescribed coordinate is
+        ignored; the force that enforces it is in `System.drive_forces`.
+        """
+        record = self.joint(joint)
+        kind = record.joint
+        if not callable(law):
+            value = float(law)
+            if not abs(value) < float("inf"):
+                raise ModelError(f"joint {joint!r}: the prescribed value {value} is not finite")
+
+            def law(t: Number, value: float = value) -> Number:
+                return value
+        elif len(inspect.signature(law).parameters) < 1:
+            raise ModelError(f"joint {joint!r}: a motion law takes the time as its argument")
+        if kind.nu == 0:
+            raise ModelError(f"joint {joint!r}: a {type(kind).__name__} has no coordinate to prescribe")
+        if kind.nq != kind.nu:
+            if coordinate is not None:
+                raise ModelError(f"joint {joint!r}: quaternion joints are prescribed whole, by a law that returns "
+                                 f"all {kind.nq} coordinates")
+            prescribed = Prescribed((), law)
+        else:
+            prescribed = Prescribed(self._laws(record, law, coordinate))
+        self._joints[joint] = replace(record, prescribed=prescribed)
+
+    def _laws(self, record: Connection, law: Any, coordinate: int | str | None) -> tuple[Law | None, ...]:
+        names = record.joint.coordinate_names()
+        laws: list[Law | None] = list(record.prescribed.laws) if record.prescribed else [None] * len(names)
+        if coordinate is None:
+            if len(names) == 1:
+                return (law,)
+            return tuple((lambda t, i=i: law(t)[i]) for i in range(len(names)))
+        if isinstance(coordinate, str):
+            if coordinate not in names:
+                raise ModelError(f"joint {record.name!r}: no coordinate {coordinate!r}; it has {', '.join(names)}")
+            coordinate = names.index(coordinate)
+        if not 0 <= coordinate < len(names):
+            raise ModelError(f"joint {record.name!r}: coordinate {coordinate} is not in 0..{len(names) - 1}")
+        laws[coordinate] = law
+        return tuple(laws)
+
+    def add_frame(self, name: str, body: str | Body, pose: Pose = _HERE) -> Frame:
+        """Name a place on a body; `System.pose`, `.velocity` and `.jacobian` take it like a body."""
+        _new(self._frames, name, "frame")
+        if name in self._bodies:
+            raise ModelError(f"frame {name!r}: a body has that name already")
+        frame = Frame(name, self.body(body).index, pose)
+        self._frames[name] = frame
+        return frame
+
+    def add_wrench(self, name: str, body: str | Body, *, force: Sequence[Number] = (0.0, 0.0, 0.0),
+                   moment: Sequence[Number] = (0.0, 0.0, 0.0), at: Sequence[Number] = (0.0, 0.0, 0.0),
+                   axes: str = "world") -> Wrench:
+        """A force [N] and moment [N m] on a body at the point `at` (body coordinates).
+
+        Entries are numbers, parameters or functions of time; `axes` is "world" or "body".
+        """
+        _new(self._wrenches, name, "wrench")
+        if axes not in ("world", "body"):
+            raise ModelError(f"wrench {name!r}: axes must be 'world' or 'body', got {axes!r}")
+        target = self.body(body)
+        if target.index == 0:
+            raise ModelError(f"wrench {name!r}: the ground does not move; apply the force to a body")
+        wrench = Wrench(name, target.index, _triple(moment, f"wrench {name!r}: moment", functions=True),
+                        _triple(force, f"wrench {name!r}: force", functions=True),
+                        _triple(at, f"wrench {name!r}: at"), axes)
+        self._wrenches[name] = wrench
+        return wrench
+
+    def __repr__(self) -> str:
+        return f"<Mechanism {self.name!r}: {len(self._by_index) - 1} bodies, {len(self._joints)} joints>"
+
+
+def _new(table: dict[str, Any], name: str, what: str) -> None:
+    if not isinstance(name, str) or not name:
+        raise ModelError(f"{what} names are non-empty strings, got {name!r}")
+    if name in table:
+        raise ModelError(f"{what} {name!r} exists already; names must be unique")
+
+
+def _look(table: dict[str, Any], name: str, what: str, owner: str) -> Any:
+    found = table.get(name) if isinstance(name, str) else None
+    if found is None:
+        import difflib
+
+        near = difflib.get_close_matches(str(name), table, n=1)
+        hint = f"; did you mean {near[0]!r}?" if near else ""
+        raise ModelError(f"no {what} called {name!r} in mechanism {owner!r}{hint}")
+    return found
+
+
+def _triple(values: Sequence[Number], what: str, functions: bool = False) -> tuple[Number, ...]:
+    try:
+        entries = tuple(v if isinstance(v, Scalar) or (functions and callable(v)) else float(v) for v in values)
+    except (TypeError, ValueError):
+        raise ModelError(f"{what}: {values!r} is not three numbers") from None
+    if len(entries) != 3:
+        raise ModelError(f"{what}: needs three numbers, got {len(entries)}")
+    for v in entries:
+        if isinstance(v, float) and not abs(v) < float("inf"):
+            raise ModelError(f"{what}: {entries} is not finite")
+    return entries

@@ -1,0 +1,116 @@
+"""Where one frame lies in another."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from bellcrank.engine.scalar import Number, Scalar
+from bellcrank.errors import ModelError
+
+__all__ = ["Pose"]
+
+_IDENTITY = (1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0)
+
+
+class Pose:
+    """Position [m] and orientation of a frame in another: x_outer = R x_inner + position.
+
+    `rotation` is a unit quaternion (w, x, y, z), a 3x3 rotation matrix, or nothing. Entries of
+    `position` may be parameters.
+
+    >>> Pose((0.3, 0, 0), (0, 0, 0, 1)).matrix
+    array([[-1.,  0.,  0.],
+           [ 0., -1.,  0.],
+           [ 0.,  0.,  1.]])
+    """
+
+    __slots__ = ("position", "rows")
+
+    def __init__(self, position: Sequence[Number] = (0.0, 0.0, 0.0),
+                 rotation: Sequence[float] | npt.ArrayLike | None = None) -> None:
+        #: three numbers or parameters
+        self.position: tuple[Number, Number, Number] = _position(position)
+        #: the rotation matrix by rows, nine floats
+        self.rows: tuple[float, ...] = _IDENTITY if rotation is None else _rows(rotation)
+
+    @staticmethod
+    def rpy(position: Sequence[Number], roll: float, pitch: float, yaw: float) -> Pose:
+        """Fixed-axis angles [rad] about x, then y, then z, as in URDF."""
+        (cr, cp, cy), (sr, sp, sy) = np.cos([roll, pitch, yaw]), np.sin([roll, pitch, yaw])
+        return Pose(position, [[cy * cp, cy * sp * sr - sy * cr, cy * sp * cr + sy * sr],
+                               [sy * cp, sy * sp * sr + cy * cr, sy * sp * cr - cy * sr],
+                               [-sp, cp * sr, cp * cr]])
+
+    @staticmethod
+    def about(axis: str | Sequence[float], angle: float, position: Sequence[Number] = (0.0, 0.0, 0.0)) -> Pose:
+        """A turn by `angle` [rad] about an axis."""
+        from bellcrank.mechanism.joints.base import unit_vector
+
+        a = np.array(unit_vector(axis, "Pose axis"))
+        cross = np.array([[0, -a[2], a[1]], [a[2], 0, -a[0]], [-a[1], a[0], 0]])
+        return Pose(position, np.eye(3) + np.sin(angle) * cross + (1.0 - np.cos(angle)) * cross @ cross)
+
+    @property
+    def matrix(self) -> npt.NDArray[np.float64]:
+        """The rotation matrix, shape (3, 3)."""
+        return np.array(self.rows).reshape(3, 3)
+
+    def __matmul__(self, inner: Pose) -> Pose:
+        """The pose of a frame that lies at `inner` in this one."""
+        r = self.matrix
+        at = [sum((float(r[i, j]) * inner.position[j] for j in range(3)), self.position[i]) for i in range(3)]
+        return Pose(at, r @ inner.matrix)
+
+    def inverse(self) -> Pose:
+        """The pose of the outer frame in the inner one."""
+        r = self.matrix.T
+        return Pose([-sum(float(r[i, j]) * self.position[j] for j in range(3)) for i in range(3)], r)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Pose) and self.position == other.position and self.rows == other.rows
+
+    def __hash__(self) -> int:
+        return hash((self.position, self.rows))
+
+    def __repr__(self) -> str:
+        turn = "" if self.rows == _IDENTITY else f", {self.matrix.tolist()}"
+        return f"Pose({self.position}{turn})"
+
+
+def _position(value: Sequence[Number]) -> tuple[Number, Number, Number]:
+    try:
+        entries = [v if isinstance(v, Scalar) else float(v) for v in value]
+    except (TypeError, ValueError):
+        raise ModelError(f"Pose position: {value!r} is not three numbers") from None
+    if len(entries) != 3:
+        raise ModelError(f"Pose position: needs three numbers, got {len(entries)}")
+    for v in entries:
+        if isinstance(v, float) and not abs(v) < float("inf"):
+            raise ModelError(f"Pose position: {tuple(entries)} is not finite")
+    return entries[0], entries[1], entries[2]
+
+
+def _rows(value: Sequence[float] | npt.ArrayLike) -> tuple[float, ...]:
+    try:
+        array = np.asarray(value, dtype=float)
+    except (TypeError, ValueError):
+        raise ModelError(f"Pose rotation: {value!r} is neither a quaternion nor a 3x3 matrix") from None
+    if not np.isfinite(array).all():
+        raise ModelError(f"Pose rotation: {array.tolist()} is not finite")
+    if array.shape == (4,):
+        length = float(np.sqrt(array @ array))
+        if abs(length - 1.0) > 1e-6:
+            raise ModelError(f"Pose rotation: the quaternion {array.tolist()} has length {length:.6g}, not 1; "
+                             "divide it by its length")
+        w, x, y, z = array / length
+        array = np.array([[1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)],
+                          [2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x)],
+                          [2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)]])
+    elif array.shape != (3, 3):
+        raise ModelError(f"Pose rotation: needs a quaternion (4 numbers) or a 3x3 matrix, got shape {array.shape}")
+    elif np.abs(array @ array.T - np.eye(3)).max() > 1e-6 or np.linalg.det(array) < 0.0:
+        raise ModelError(f"Pose rotation: {array.tolist()} is not a rotation matrix (orthogonal, determinant +1)")
+    return tuple((array.ravel() + 0.0).tolist())

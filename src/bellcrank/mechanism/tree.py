@@ -1,0 +1,129 @@
+"""The immutable, numeric tree that the formulations sweep over.
+
+A *link* is one body with everything welded to it; links are numbered 1..n with parents first, 0 is the
+ground. All numbers are expressed in *link frames*, chosen here to save operations (see `frames`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from bellcrank.engine.scalar import Number
+from bellcrank.mechanism.joints import Joint
+from bellcrank.mechanism.motion import Prescribed
+from bellcrank.spatial import RigidInertia, Transform, Vector
+
+__all__ = ["IDENTITY", "ABOUT_X", "GENERAL", "Applied", "LinkNumbers", "Tree"]
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+#: structure of a placement's rotation
+IDENTITY, ABOUT_X, GENERAL = 0, 1, 2
+
+
+class LinkNumbers(NamedTuple):
+    """The constants of one link. Entries are floats or expressions of parameters."""
+
+    placement: Transform  #: pose of the inboard joint in the parent link's frame
+    joint: tuple[Number, ...]  #: the joint's own constants
+    inertia: RigidInertia  #: about the link frame's origin
+    origins: tuple[Vector, ...]  #: origins of the link's bodies in the link frame
+
+
+class Applied(NamedTuple):
+    """A wrench that always acts on a link, at `at` in link coordinates; entries may be functions of time."""
+
+    moment: tuple[Number, ...]
+    force: tuple[Number, ...]
+    at: Vector
+    #: None for world axes, else the body's axes in the link frame
+    axes: Transform | None
+
+
+@dataclass(frozen=True)
+class Tree:
+    """Structure and numbers of a tree of links. Arrays have one row per link, ground first (row 0)."""
+
+    name: str
+    link_names: tuple[str, ...]
+    parent: Ints
+    joints: tuple[Joint | None, ...]
+    joint_names: tuple[str, ...]
+    prescribed: tuple[Prescribed | None, ...]
+    q_start: Ints
+    u_start: Ints
+    nq: int
+    nu: int
+    #: numbers; see `LinkNumbers`
+    placement_kind: Ints
+    placement_turn: Floats  #: (n, 9): cos, sin for ABOUT_X, rows for GENERAL
+    placement_shift: Floats  #: (n, 3)
+    joint_constants: Floats  #: (n, 3)
+    inertia: Floats  #: (n, 10): mass, first moments, second moments
+    #: links whose numbers depend on parameters
+    symbolic: dict[int, LinkNumbers]
+    #: bodies: link, and pose of the body frame in the link frame; index 0 is the ground
+    body_names: tuple[str, ...]
+    body_link: Ints
+    body_turn: Floats  #: (nb, 3, 3)
+    body_shift: Floats  #: (nb, 3)
+    body_shift_symbolic: dict[int, tuple[Number, ...]]
+    #: the bodies of each link, as indices; wrench inputs come in this order
+    members: tuple[tuple[int, ...], ...]
+    #: pose of the ground link's frame in the world
+    ground_turn: Floats
+    ground_shift: Floats
+    gravity: tuple[Number, ...]  #: in world axes
+    applied: dict[int, tuple[Applied, ...]]
+    parameters: dict[str, float]
+
+    @property
+    def n(self) -> int:
+        """Number of moving links."""
+        return len(self.parent) - 1
+
+    def children(self) -> list[list[int]]:
+        """The links carried by each link."""
+        found: list[list[int]] = [[] for _ in range(self.n + 1)]
+        for link in range(1, self.n + 1):
+            found[self.parent[link]].append(link)
+        return found
+
+    def numbers(self, link: int) -> LinkNumbers:
+        """The constants of one link as spatial objects."""
+        if link in self.symbolic:
+            return self.symbolic[link]
+        joint = self.joints[link]
+        assert joint is not None
+        row = self.inertia[link].tolist()
+        turn = self.placement_turn[link].tolist()
+        return unpack_link(int(self.placement_kind[link]), len(joint.constants()), len(self.members[link]),
+                           [*turn[:_TURN[int(self.placement_kind[link])]], *self.placement_shift[link].tolist(),
+                            *self.joint_constants[link].tolist()[:len(joint.constants())], *row,
+                            *(x for b in self.members[link] for x in self.body_shift[b].tolist())])
+
+
+_TURN = (0, 2, 9)
+
+
+def unpack_link(kind: int, constants: int, bodies: int, values: list[Number]) -> LinkNumbers:
+    """`LinkNumbers` from a flat list: rotation entries, shift, joint constants, inertia, body origins."""
+    from bellcrank.spatial import AboutX, General, Identity, Matrix3, Rotation, Symmetric3
+
+    feed = iter(values)
+
+    def take(n: int) -> list[Number]:
+        return [next(feed) for _ in range(n)]
+
+    turn = take(_TURN[kind])
+    rotation: Rotation = (Identity() if kind == IDENTITY else AboutX(*turn) if kind == ABOUT_X else
+                          General(Matrix3(Vector(*turn[0:3]), Vector(*turn[3:6]), Vector(*turn[6:9]))))
+    placement = Transform(rotation, Vector(*take(3)))
+    joint = tuple(take(constants))
+    inertia = RigidInertia(take(1)[0], Vector(*take(3)), Symmetric3(*take(6)))
+    return LinkNumbers(placement, joint, inertia, tuple(Vector(*take(3)) for _ in range(bodies)))
