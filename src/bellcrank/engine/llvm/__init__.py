@@ -1,0 +1,1 @@
+"""Native code for the CPU through LLVM: one state, or one SIMD lane per state."""

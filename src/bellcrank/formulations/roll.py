@@ -1,0 +1,197 @@
+"""Links by kind, for the rolled schedule. Cost: O(links), vectorised but for structure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from bellcrank.engine.rolled import Kind, KindCode, Plan, Rolled, plan
+from bellcrank.engine.scalar import Graph, Number, evaluate
+from bellcrank.engine.sweeps import flatten, rebuild
+from bellcrank.formulations.program import Function, binder, view, world_of, wrench_starts
+from bellcrank.mechanism.link import World
+from bellcrank.mechanism.tree import Tree, unpack_link
+
+__all__ = ["RolledProgram", "roll"]
+
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+
+#: more kinds than this and zeros among the numbers are no longer exploited
+MAX_KINDS = 10
+_TURN = (0, 2, 9)
+_GENERIC = 3
+
+
+@dataclass(frozen=True)
+class RolledProgram:
+    """A planned kernel with the data it runs on."""
+
+    plan: Plan
+    local: list[str]
+    numbers: Floats
+    table: Ints
+    runs: Ints
+    counts: list[int]  #: links of each kind
+
+
+def roll(tree: Tree, function: Function, wrenches: bool) -> RolledProgram:
+    """Trace a function once per kind of link."""
+    of_link, representatives, codes = _kinds(tree, wrenches)
+    root_graph = Graph()
+
+    def shared(name: str, index: int) -> Number:
+        return root_graph.leaf(("global", name, index))
+
+    world = world_of(tree, shared, wrenches, binder(tree, shared))
+    local = [*function.inputs, "wrench"] if wrenches else list(function.inputs)
+    kinds = [_kind(tree, i, link, codes[link], world, local, wrenches) for i, link in enumerate(representatives)]
+    sweeps = Rolled(kinds, world, root_graph)
+    result = function.text(sweeps)  # type: ignore[arg-type]
+    if function.layout == "totals":
+        made = plan(sweeps, None, list(result))
+    else:
+        made = plan(sweeps, result, [])
+    numbers, starts = _numbers(tree, of_link, codes, made.codes)
+    table = _table(tree, function, of_link, starts, local)
+    cuts = np.flatnonzero(np.diff(of_link[1:])) + 1
+    first = np.concatenate([[0], cuts]) + 1
+    end = np.concatenate([cuts, [tree.n]]) + 1
+    runs = np.stack([of_link[first], first, end], axis=-1).astype(np.int64)
+    counts = np.bincount(of_link[1:], minlength=len(kinds)).tolist()
+    return RolledProgram(made, local, numbers, table, runs, counts)
+
+
+def _values(tree: Tree, links: Ints, wrenches: bool) -> Floats:
+    """The flat numbers of many links of one structure, as `unpack_link` takes them."""
+    link = int(links[0])
+    joint = tree.joints[link]
+    assert joint is not None
+    parts = [tree.placement_turn[links, :_TURN[int(tree.placement_kind[link])]], tree.placement_shift[links],
+             tree.joint_constants[links, :len(joint.constants())], tree.inertia[links]]
+    if wrenches:
+        bodies = np.array([tree.members[i] for i in links.tolist()], dtype=np.int64)
+        parts.append(tree.body_shift[bodies].reshape(len(links), -1))
+    return np.concatenate(parts, axis=1)
+
+
+def _kinds(tree: Tree, wrenches: bool) -> tuple[Ints, list[int], dict[int, tuple[int, ...]]]:
+    """Kind of every link, one link of each kind, and for that link which numbers are 0, 1, -1 or generic."""
+    n = tree.n
+    structure = _structure(tree, wrenches)
+    for exploit in (True, False):
+        pattern = _pattern(tree, structure, exploit)
+        keys = np.concatenate([structure, pattern], axis=1)[1:]
+        packed = np.ascontiguousarray(keys.astype(np.int32)).view(f"V{4 * keys.shape[1]}").ravel()
+        _, index, inverse = np.unique(packed, return_index=True, return_inverse=True)
+        if len(index) <= MAX_KINDS:
+            break
+    order = np.argsort(index)  # number kinds by first appearance
+    rank = np.empty(len(order), dtype=np.int64)
+    rank[order] = np.arange(len(order))
+    of_link = np.zeros(n + 1, dtype=np.int64)
+    of_link[1:] = rank[inverse.ravel()]
+    representatives = [int(i) + 1 for i in index[order]]
+    used = {link: tuple(pattern[link].tolist()) for link in representatives}
+    return of_link, representatives, used
+
+
+def _structure(tree: Tree, wrenches: bool) -> Ints:
+    """Everything but the numbers that makes links differ."""
+    n = tree.n
+    names: dict[tuple[object, ...], int] = {}
+    joint = np.array([0] + [names.setdefault(j.kind(), len(names)) for j in tree.joints[1:] if j is not None])
+    special = np.zeros(n + 1, dtype=np.int64)  # laws, wrenches and parameters make a kind of its own
+    for link in range(1, n + 1):
+        if tree.prescribed[link] is not None:
+            special[link] = link
+    for link in (*tree.applied, *tree.symbolic):
+        special[link] = link
+    has_child = np.zeros(n + 1, dtype=np.int64)
+    has_child[tree.parent[1:]] = 1
+    first = np.zeros(n + 1, dtype=np.int64)
+    first[1:] = 1
+    last_child = np.zeros(n + 1, dtype=np.int64)
+    last_child[tree.parent[1:]] = np.arange(1, n + 1)  # later assignments win: the highest child
+    first[1:] = last_child[tree.parent[1:]] == np.arange(1, n + 1)
+    members = np.array([len(m) for m in tree.members]) if wrenches else np.zeros(n + 1, dtype=np.int64)
+    return np.stack([joint, tree.placement_kind, special, tree.parent == 0, has_child, first, members],
+                    axis=-1).astype(np.int64)
+
+
+def _pattern(tree: Tree, structure: Ints, exploit: bool) -> Ints:
+    """Codes 0, 1, 2 for the numbers 0, 1, -1, and 3 for others; columns as in `unpack_link`, padded."""
+    turn = tree.placement_turn.copy()
+    sizes = np.array(_TURN)[tree.placement_kind]
+    columns = np.arange(9)
+    turn[columns[None, :] >= sizes[:, None]] = 0.0
+    values = np.concatenate([turn, tree.placement_shift, tree.joint_constants, tree.inertia], axis=1)
+    codes = np.full(values.shape, _GENERIC, dtype=np.int64)
+    if exploit:
+        for code, number in enumerate((0.0, 1.0, -1.0)):
+            codes[values == number] = code
+    return codes
+
+
+def _kind(tree: Tree, index: int, link: int, codes: tuple[int, ...], world: World, local: list[str],
+          wrenches: bool) -> Kind:
+    graph = Graph()
+    joint = tree.joints[link]
+    assert joint is not None
+    own_world = rebuild(world, iter(evaluate(list(flatten(world)), graph.leaf)))
+
+    def shared(name: str, j: int) -> Number:
+        return graph.leaf(("global", name, j))
+
+    def read(name: str, j: int) -> Number:
+        return graph.leaf(("in", name, j)) if name in local else 0.0
+
+    bind = binder(tree, shared)
+    if link in tree.symbolic:
+        numbers = bind(tree.symbolic[link])
+    else:
+        kind, constants = int(tree.placement_kind[link]), len(joint.constants())
+        members = len(tree.members[link]) if wrenches else 0
+        used = [*codes[:_TURN[kind]], *codes[9:12], *codes[12:12 + constants], *codes[15:25], *[_GENERIC] * 3 * members]
+        literal: dict[int, float] = {0: 0.0, 1: 1.0, 2: -1.0}
+        numbers = unpack_link(kind, constants, members,
+                              [literal[c] if c in literal else graph.leaf(("const", i)) for i, c in enumerate(used)])
+    children = tree.parent[1:] == link
+    siblings = np.flatnonzero(tree.parent == tree.parent[link])
+    return Kind(index, graph, view(tree, link, numbers, read, own_world, wrenches, bind),
+                is_base=bool(tree.parent[link] == 0), is_tip=not bool(children.any()),
+                is_first=bool(siblings.max() == link))
+
+
+def _numbers(tree: Tree, of_link: Ints, codes: dict[int, tuple[int, ...]], kinds: list[KindCode]
+             ) -> tuple[Floats, Ints]:
+    """The hoisted expressions of every link's numbers, kind by kind, and where each link's start."""
+    starts = np.zeros(tree.n + 1, dtype=np.int64)
+    blocks: list[Floats] = []
+    at = 0
+    for index, code in enumerate(kinds):
+        links = np.flatnonzero(of_link[1:] == index) + 1
+        width = len(code.statics)
+        if width:
+            wrenches = bool(code.kind.view.with_wrenches)
+            values = _values(tree, links, wrenches)
+            columns: list[Any] = evaluate(code.statics, lambda key, v=values: v[:, key[1]])
+            block = np.stack([np.broadcast_to(c, len(links)) for c in columns], axis=-1)
+            blocks.append(np.ascontiguousarray(block).ravel())
+            starts[links] = at + width * np.arange(len(links))
+            at += width * len(links)
+    return np.concatenate(blocks) if blocks else np.zeros(1), starts
+
+
+def _table(tree: Tree, function: Function, of_link: Ints, numbers: Ints, local: list[str]) -> Ints:
+    n = tree.n
+    result = {"speeds": tree.u_start, "matrix": tree.u_start, "screws": function.width * tree.u_start,
+              "links": function.width * np.arange(-1, n), "totals": np.zeros(n + 1, dtype=np.int64)}[function.layout]
+    columns = [tree.parent, of_link, numbers, result]
+    for name in local:
+        columns.append(tree.q_start if name == "q" else np.array(wrench_starts(tree)) if name == "wrench"
+                       else tree.u_start)
+    return np.ascontiguousarray(np.stack(columns, axis=-1).astype(np.int64))

@@ -1,0 +1,43 @@
+"""Rotations from the decimal angles of files, with quarter turns made exact.
+
+A right angle in a file is text such as 1.57079632679. Its cosine, 5e-12 instead of 0, would be a term in
+every equation of motion; so angles that can only be meant as multiples of pi/2 are taken as such.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = ["ANGLE_TOLERANCE", "cosine_sine", "rotation"]
+
+#: decimals of pi/2 that people write are this close to it
+ANGLE_TOLERANCE = 1e-10
+_QUARTERS = ((1.0, 0.0), (0.0, 1.0), (-1.0, 0.0), (0.0, -1.0))
+
+
+def cosine_sine(angle: float) -> tuple[tuple[float, float], bool]:
+    """Cosine and sine, exact for multiples of pi/2, and whether the angle was only nearly one."""
+    quarters = round(angle / (0.5 * math.pi))
+    exact = quarters * 0.5 * math.pi
+    # far away the spacing of floats hides whether a multiple was meant
+    if abs(quarters) > 1000 or abs(angle - exact) >= ANGLE_TOLERANCE:
+        return (math.cos(angle), math.sin(angle)), False
+    return _QUARTERS[quarters % 4], angle != exact
+
+
+def rotation(turns: Sequence[tuple[float, float]]) -> npt.NDArray[np.float64] | None:
+    """The rotation matrix of fixed-axis turns about x, y and z, given by their cosines and sines.
+
+    None for no turn at all.
+    """
+    if all(turn == _QUARTERS[0] for turn in turns):
+        return None
+    (cx, sx), (cy, sy), (cz, sz) = turns
+    about_x = np.array([[1.0, 0.0, 0.0], [0.0, cx, -sx], [0.0, sx, cx]])
+    about_y = np.array([[cy, 0.0, sy], [0.0, 1.0, 0.0], [-sy, 0.0, cy]])
+    about_z = np.array([[cz, -sz, 0.0], [sz, cz, 0.0], [0.0, 0.0, 1.0]])
+    return np.asarray(about_z @ about_y @ about_x)

@@ -1,0 +1,164 @@
+"""What a reader made of a file: notes about it, and the data that a `Mechanism` has no place for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from math import inf
+from typing import Literal
+
+from bellcrank.mechanism.pose import Pose
+
+__all__ = ["Dynamics", "Kind", "Limits", "Material", "Mimic", "Note", "ReadReport", "ReadWarning", "Shape",
+           "condensed"]
+
+Kind = Literal["warned", "changed", "kept", "ignored"]
+
+_MEANING: dict[Kind, str] = {
+    "warned": "the machine may move differently than the author of the file meant",
+    "changed": "read, but expressed differently",
+    "kept": "no part of the equations of motion, kept as data in this report",
+    "ignored": "not read",
+}
+_LOOSENED = ("changed", "mimic")
+
+
+class ReadWarning(UserWarning):
+    """A file holds something that is not physical, or that would change the motion and is not modelled."""
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """One remark about one element of the file. `name` is that of the nearest element that has one."""
+
+    kind: Kind
+    tag: str
+    name: str
+    line: int
+    text: str
+
+    def __str__(self) -> str:
+        return f"line {self.line}: <{self.tag}> of {self.name!r}: {self.text}"
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Range [rad or m], largest effort [N m or N] and largest speed [rad/s or m/s] of a joint."""
+
+    lower: float = -inf
+    upper: float = inf
+    effort: float = inf
+    velocity: float = inf
+
+
+@dataclass(frozen=True, slots=True)
+class Dynamics:
+    """Viscous damping [N m s/rad or N s/m] and dry friction [N m or N] of a joint."""
+
+    damping: float = 0.0
+    friction: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Mimic:
+    """A joint that should follow another: q = multiplier * q of `joint` + offset."""
+
+    joint: str
+    multiplier: float = 1.0
+    offset: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Material:
+    """A colour (red, green, blue, opacity, each 0 to 1) and the name of a texture file, never opened."""
+
+    name: str
+    rgba: tuple[float, ...] | None = None
+    texture: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """What a body looks like or collides with.
+
+    `kind` is mesh, box, sphere, cylinder or capsule. `size` holds the edges of a box, the radius of a
+    sphere, radius and length of a cylinder or capsule [m]; for a mesh the scale. `filename` is as
+    written in the file and never opened. `pose` lies in the body's frame.
+    """
+
+    body: str
+    role: Literal["visual", "collision"]
+    kind: str
+    size: tuple[float, ...]
+    filename: str | None
+    pose: Pose
+    material: str | None
+    line: int
+
+
+@dataclass(frozen=True, slots=True)
+class ReadReport:
+    """What was made of a file. Names are those of the `Mechanism`; `renamed` maps from the file's names.
+
+    >>> print(ReadReport("arm.urdf", (Note("ignored", "gazebo", "arm", 7, "simulator settings"),)))
+    arm.urdf: 1 ignored
+    ignored (not read):
+      line 7: <gazebo> of 'arm': simulator settings
+    """
+
+    source: str
+    notes: tuple[Note, ...] = ()
+    limits: Mapping[str, Limits] = field(default_factory=dict)
+    dynamics: Mapping[str, Dynamics] = field(default_factory=dict)
+    mimics: Mapping[str, Mimic] = field(default_factory=dict)
+    shapes: tuple[Shape, ...] = ()
+    materials: Mapping[str, Material] = field(default_factory=dict)
+    renamed: Mapping[str, str] = field(default_factory=dict)
+
+    def of_kind(self, kind: Kind) -> tuple[Note, ...]:
+        """The notes of one kind, in file order."""
+        return tuple(note for note in self.notes if note.kind == kind)
+
+    @property
+    def warned(self) -> tuple[Note, ...]:
+        """What may make the machine move differently than meant: not modelled, or not physical."""
+        return self.of_kind("warned")
+
+    @property
+    def changed(self) -> tuple[Note, ...]:
+        """What was read but is expressed differently in the `Mechanism`."""
+        return self.of_kind("changed")
+
+    @property
+    def kept(self) -> tuple[Note, ...]:
+        """What is no part of the equations of motion but is kept as data in this report."""
+        return self.of_kind("kept")
+
+    @property
+    def ignored(self) -> tuple[Note, ...]:
+        """What was not read."""
+        return self.of_kind("ignored")
+
+    @property
+    def surprises(self) -> tuple[Note, ...]:
+        """What may make the motion another one than the file asks for: warnings and loosened mimic joints."""
+        return tuple(note for note in self.notes if note.kind == "warned" or (note.kind, note.tag) == _LOOSENED)
+
+    def __str__(self) -> str:
+        groups = {kind: self.of_kind(kind) for kind in _MEANING}
+        counts = [f"{len(notes)} {kind}" for kind, notes in groups.items() if notes]
+        lines = [f"{self.source}: {', '.join(counts) or 'nothing to remark'}"]
+        for kind, notes in groups.items():
+            if notes:
+                lines.append(f"{kind} ({_MEANING[kind]}):")
+                lines.extend(f"  {line}" for line in condensed(notes))
+        return "\n".join(lines)
+
+
+def condensed(notes: tuple[Note, ...]) -> Iterator[str]:
+    """One line for all notes that say the same about the same kind of element."""
+    alike: dict[tuple[str, str], list[Note]] = {}
+    for note in notes:
+        alike.setdefault((note.tag, note.text), []).append(note)
+    for same in alike.values():
+        yield f"{same[0]}{f' (and {len(same) - 1} more)' if len(same) > 1 else ''}"

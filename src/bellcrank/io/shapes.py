@@ -1,0 +1,47 @@
+"""Visual and collision geometry and materials of a URDF file: kept as data, of no weight in the dynamics."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Literal
+
+from bellcrank.io.report import Material, Shape
+from bellcrank.io.xml import Element
+from bellcrank.mechanism.pose import Pose
+
+__all__ = ["read_material", "read_shape"]
+
+_ONE = (1.0, 1.0, 1.0)
+
+
+def read_shape(element: Element, body: str, pose: Callable[[Element | None], Pose]) -> Shape | None:
+    """The shape in a <visual> or <collision>, or None when it is empty. `pose` reads an <origin>."""
+    geometry = element.first("geometry")
+    if geometry is None or not geometry.children:
+        return None
+    form = geometry.children[0]
+    match form.tag:
+        case "mesh":
+            size = form.numbers("scale", 3, _ONE)
+        case "box":
+            size = form.numbers("size", 3)
+        case "sphere":
+            size = form.numbers("radius", 1)
+        case "cylinder" | "capsule":
+            size = form.numbers("radius", 1) + form.numbers("length", 1)
+        case _:
+            raise form.error("is not a shape; use mesh, box, sphere, cylinder or capsule")
+    role: Literal["visual", "collision"] = "visual" if element.tag == "visual" else "collision"
+    filename = form.attribute("filename") if form.tag == "mesh" else None
+    material = element.first("material")
+    return Shape(body, role, form.tag, size, filename, pose(element.first("origin")),
+                 None if material is None else material.attributes.get("name"), element.line)
+
+
+def read_material(element: Element) -> Material | None:
+    """The material that an element defines, or None when it only refers to one by name."""
+    colour, texture = element.first("color"), element.first("texture")
+    if colour is None and texture is None:
+        return None
+    return Material(element.attribute("name"), None if colour is None else colour.numbers("rgba", 4),
+                    None if texture is None else texture.attributes.get("filename"))

@@ -1,0 +1,245 @@
+"""XML from files of unknown origin: elements that remember their line, within fixed bounds.
+
+Model files come from the web, so nothing in them may cost more than reading them: a document type
+declaration (the door for entity bombs and for reading other files) is refused, size, nesting and number
+of elements are bounded before anything is built, and every complaint is one `FileError`.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+import stat
+from collections.abc import Iterator
+from typing import NoReturn
+from xml.parsers import expat
+
+from bellcrank.errors import FileError
+
+__all__ = ["MAX_BYTES", "MAX_DEPTH", "MAX_ELEMENTS", "Element", "read_xml"]
+
+MAX_BYTES = 64 * 2**20
+MAX_DEPTH = 100
+MAX_ELEMENTS = 1_000_000
+
+# what a C++ or Java reader takes for a number too; float() alone would accept 1_000 and digits of other scripts
+_NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
+_INFINITE = re.compile(r"[+-]?inf(?:inity)?", re.IGNORECASE)
+
+
+class Element:
+    """One XML element: tag, attributes, children, text and the line it starts on.
+
+    Tags and attribute names are as written, prefix included (``xacro:macro``).
+    """
+
+    __slots__ = ("attributes", "children", "line", "parent", "source", "tag", "text")
+
+    def __init__(self, tag: str, attributes: dict[str, str], line: int, source: str, parent: Element | None) -> None:
+        self.tag = tag
+        self.attributes = attributes
+        self.line = line
+        self.source = source
+        self.parent = parent
+        self.children: list[Element] = []
+        self.text = ""
+
+    # -- who it is ----------------------------------------------------------------------------
+    @property
+    def label(self) -> str:
+        """What a person looks for in the file: ``<origin> in <joint 'knee'>``."""
+        name = self.attributes.get("name")
+        own = f"<{clipped(self.tag)}>" if name is None else f"<{clipped(self.tag)} {clipped(name)!r}>"
+        if name is not None or self.parent is None or self.parent.parent is None:
+            return own
+        return f"{own} in {self.parent.label}"
+
+    @property
+    def owner(self) -> str:
+        """The name of the element, or of the nearest element around it that has one."""
+        here: Element | None = self
+        while here is not None:
+            if "name" in here.attributes:
+                return here.attributes["name"]
+            here = here.parent
+        return ""
+
+    def error(self, message: str) -> FileError:
+        """The exception for something wrong with this element."""
+        return FileError(f"{self.source}:{self.line}: {self.label}: {message}")
+
+    # -- what is in it ------------------------------------------------------------------------
+    def all(self, tag: str) -> list[Element]:
+        """The children with this tag."""
+        return [child for child in self.children if child.tag == tag]
+
+    def first(self, tag: str) -> Element | None:
+        """The first child with this tag."""
+        return next((child for child in self.children if child.tag == tag), None)
+
+    def only(self, tag: str) -> Element:
+        """The child with this tag, which has to be there."""
+        found = self.first(tag)
+        if found is None:
+            raise self.error(f"needs a <{tag}> element")
+        return found
+
+    def walk(self) -> Iterator[Element]:
+        """The element and all below it, in file order."""
+        stack = [self]
+        while stack:
+            here = stack.pop()
+            yield here
+            stack.extend(reversed(here.children))
+
+    def attribute(self, name: str) -> str:
+        """A text attribute that has to be there and must not be blank."""
+        value = self.attributes.get(name)
+        if value is None:
+            raise self.error(f"needs the attribute {name!r}")
+        if not value.strip():
+            raise self.error(f"the attribute {name!r} is blank")
+        return value
+
+    def numbers(self, name: str, count: int, default: tuple[float, ...] | None = None) -> tuple[float, ...]:
+        """An attribute of `count` finite numbers; without a default it has to be there."""
+        if default is not None and name not in self.attributes:
+            return default
+        words = self.attribute(name).split()
+        if len(words) != count:
+            raise self.error(f"{name}={clipped(self.attributes[name])!r} needs {count} "
+                             f"number{'s' * (count > 1)}, got {len(words)}")
+        return tuple(self._number(name, word) for word in words)
+
+    def number(self, name: str, default: float | None = None, *, infinite: bool = False) -> float:
+        """An attribute of one number; `infinite` lets inf and -inf pass, but never nan."""
+        text = self.attributes.get(name, "").strip()
+        if infinite and _INFINITE.fullmatch(text):
+            return float(text)
+        return self.numbers(name, 1, None if default is None else (default,))[0]
+
+    def _number(self, name: str, word: str) -> float:
+        value = float(word) if _NUMBER.fullmatch(word) else math.nan
+        if math.isfinite(value):
+            return value
+        whole = clipped(self.attributes[name])
+        if "${" in whole or "$(" in whole:
+            raise self.error(f"{name}={whole!r} is a xacro expression; expand the file with xacro first")
+        raise self.error(f"{name}={whole!r}: {clipped(word)!r} is not a finite number")
+
+    def __repr__(self) -> str:
+        return f"<Element {self.label}, line {self.line}>"
+
+
+def clipped(text: str, length: int = 60) -> str:
+    """Text from a file, short enough for a message."""
+    return text if len(text) <= length else text[:length] + "..."
+
+
+def read_xml(path: str | os.PathLike[str], *, max_bytes: int = MAX_BYTES, max_depth: int = MAX_DEPTH,
+             max_elements: int = MAX_ELEMENTS) -> Element:
+    """The root element of an XML file.
+
+    The file has to be UTF-8 (or plain ASCII) without a document type declaration. Cost: linear in its size.
+    """
+    source = os.fsdecode(path)
+    data = _contents(source, max_bytes)
+    try:
+        data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise FileError(f"{source}:{line}: the byte 0x{data[error.start]:02x} is not UTF-8 text; "
+                        "save the file as UTF-8") from None
+    if not data.strip():
+        raise FileError(f"{source}:1: the file is empty")
+    return _Builder(source, max_depth, max_elements).build(data)
+
+
+def _contents(source: str, max_bytes: int) -> bytes:
+    if source.lstrip().startswith("<"):
+        raise FileError(f"{clipped(source)!r} is XML text, not a path; write it to a file and give its path")
+    try:
+        # opening a pipe or a terminal would wait for ever
+        regular = stat.S_ISREG(os.stat(source).st_mode)
+        data = b""
+        if regular:
+            with open(source, "rb") as file:
+                data = file.read(max_bytes + 1)
+    except OSError as error:
+        raise FileError(f"{source}: cannot be read: {error.strerror or error}") from None
+    except ValueError as error:  # a zero byte in the path
+        raise FileError(f"{source!r}: cannot be read: {error}") from None
+    if not regular:
+        raise FileError(f"{source}: is not a regular file")
+    if len(data) > max_bytes:
+        raise FileError(f"{source}: is larger than {max_bytes} bytes, which no model file needs; "
+                        "are meshes embedded in it?")
+    return data
+
+
+class _Builder:
+    """Builds the elements while the parser calls back, and stops it at the first thing refused."""
+
+    def __init__(self, source: str, max_depth: int, max_elements: int) -> None:
+        self.source = source
+        self.max_depth = max_depth
+        self.max_elements = max_elements
+        self.count = 0
+        self.root: Element | None = None
+        self.open: list[Element] = []
+        self.words: list[list[str]] = []
+        # the encoding is fixed so that a declaration in the file cannot choose another one
+        self.parser = expat.ParserCreate("UTF-8")
+        self.parser.buffer_text = True
+        self.parser.StartElementHandler = self._start
+        self.parser.EndElementHandler = self._end
+        self.parser.CharacterDataHandler = self._text
+        self.parser.StartDoctypeDeclHandler = self._refuse_doctype
+        self.parser.EntityDeclHandler = self._refuse_doctype
+        self.parser.ExternalEntityRefHandler = self._refuse_doctype
+
+    def build(self, data: bytes) -> Element:
+        try:
+            self.parser.Parse(data, True)
+        except expat.ExpatError as error:
+            self._broken(error)
+        if self.root is None:
+            raise FileError(f"{self.source}: has no root element")
+        return self.root
+
+    def _broken(self, error: expat.ExpatError) -> NoReturn:
+        reason = expat.ErrorString(error.code)
+        at = f"{self.source}:{error.lineno}"
+        if not self.open:
+            raise FileError(f"{at}: is not an XML file: {reason}") from None
+        here = self.open[-1]
+        raise FileError(f"{at}: inside {here.label}, opened on line {here.line}: not well-formed XML ({reason}); "
+                        "is the file cut off or a tag not closed?") from None
+
+    def _start(self, tag: str, attributes: dict[str, str]) -> None:
+        parent = self.open[-1] if self.open else None
+        element = Element(tag, attributes, self.parser.CurrentLineNumber, self.source, parent)
+        self.count += 1
+        if len(self.open) >= self.max_depth:
+            raise FileError(f"{self.source}:{element.line}: <{clipped(tag)}>: elements are nested more than "
+                            f"{self.max_depth} deep")
+        if self.count > self.max_elements:
+            raise FileError(f"{self.source}:{element.line}: <{clipped(tag)}>: more than {self.max_elements} elements")
+        if parent is None:
+            self.root = element
+        else:
+            parent.children.append(element)
+        self.open.append(element)
+        self.words.append([])
+
+    def _end(self, tag: str) -> None:
+        self.open.pop().text = "".join(self.words.pop()).strip()
+
+    def _text(self, data: str) -> None:
+        self.words[-1].append(data)
+
+    def _refuse_doctype(self, *_: object) -> NoReturn:
+        raise FileError(f"{self.source}:{self.parser.CurrentLineNumber}: <!DOCTYPE>: document type and entity "
+                        "declarations are refused because they can expand without bound or read other files; "
+                        "delete them")
