@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
-from bellcrank.engine.scalar import ADD, COS, DIV, EXP, LEAF, LESS, LOG, MUL, NEG, SIN, SQRT, SUB, reachable
+from bellcrank.engine.scalar import ADD, COS, DIV, EXP, LEAF, LESS, LOG, MUL, NEG, SIN, SQRT, SUB, Scalar, reachable
 
-__all__ = ["OperationCount", "count"]
+__all__ = ["OperationCount", "count", "count_nodes"]
 
 _KIND = {ADD: "adds", SUB: "adds", MUL: "muls", DIV: "divs", SQRT: "roots", SIN: "trigs", COS: "trigs",
          EXP: "others", LOG: "others", LESS: "others", NEG: "negations"}
@@ -38,10 +38,15 @@ class OperationCount(NamedTuple):
                 f"{self.trigs} sines and cosines")
 
 
-def count(roots: Iterable[Any]) -> OperationCount:
-    """Count the distinct operations behind `roots`."""
+def count_nodes(nodes: Iterable[Scalar]) -> OperationCount:
+    """Count these operations."""
     totals = dict.fromkeys(OperationCount._fields, 0)
-    for node in reachable(roots):
+    for node in nodes:
         if node.op is not LEAF:
             totals[_KIND[node.op]] += 1
     return OperationCount(**totals)
+
+
+def count(roots: Iterable[Any]) -> OperationCount:
+    """Count the distinct operations behind `roots`."""
+    return count_nodes(reachable(roots))

@@ -128,6 +128,7 @@ class SweepCode:
     sent: list[Number] = field(default_factory=list)
     outputs: list[tuple[int, Number]] = field(default_factory=list)  #: (entry of the item's own result, value)
     starts: list[list[Number]] = field(default_factory=list)
+    adds_to_parent: bool = False  #: inward: whether `sent` is added to what siblings sent
 
 
 @dataclass
@@ -189,6 +190,7 @@ def _plan_kind(rolled: Rolled, kind: Kind, result: Field, edge_slot: list[int], 
             code.sent = sweep.sent[kind.index]
         elif sweep.direction == INWARD and (not kind.is_base or sweep.to_root):
             code.sent = sweep.sent[kind.index]
+            code.adds_to_parent = not kind.is_first
         elif sweep.direction == PATHS:
             code.starts = sweep.starts[kind.index]
         if result is not None and result.sweep == k and sweep.direction != PATHS:

@@ -20,6 +20,7 @@ from collections.abc import Sequence
 
 from bellcrank.engine.scalar import Number
 from bellcrank.engine.sweeps import Field, Sweeps
+from bellcrank.formulations.kinematics import inward_composites
 from bellcrank.formulations.recursive import inverse_dynamics
 from bellcrank.mechanism.link import Link
 from bellcrank.spatial import Force, RigidInertia
@@ -40,14 +41,6 @@ def mass_matrix(tree: Sweeps) -> Field:
     """Columns of the joint-space mass matrix, lower part, along the paths to the root."""
     composites, _ = tree.inward(inward_composites, zero=RigidInertia.zero())
     return tree.paths(start_column, inward_column, composites)
-
-
-def inward_composites(link: Link, upper: RigidInertia) -> tuple[RigidInertia, RigidInertia]:
-    own = upper + link.inertia
-    lower = own
-    for t in reversed(link.transforms):
-        lower = t.rigid(lower)
-    return lower, own
 
 
 def start_column(link: Link, composite: RigidInertia) -> tuple[Force, ...]:

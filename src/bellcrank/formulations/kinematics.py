@@ -5,9 +5,9 @@ from __future__ import annotations
 from bellcrank.engine.scalar import Number
 from bellcrank.engine.sweeps import Field, Sweeps
 from bellcrank.mechanism.link import Link
-from bellcrank.spatial import Force, General, Matrix3, Motion, Transform, Vector
+from bellcrank.spatial import Force, General, Matrix3, Motion, RigidInertia, Transform, Vector
 
-__all__ = ["accelerations", "outward_axes", "poses", "screws", "totals", "velocities"]
+__all__ = ["accelerations", "inward_composites", "outward_axes", "poses", "screws", "totals", "velocities"]
 
 
 def ground_axes(tree: Sweeps) -> General:
@@ -122,3 +122,10 @@ def _sum(link: Link, upper: tuple[Number, Vector, Force, Number], pose: tuple[Ge
             total + here.force(momentum), twice + motion.dot(momentum)), ()
 
 
+def inward_composites(link: Link, upper: RigidInertia) -> tuple[RigidInertia, RigidInertia]:
+    """Inertia of a link and everything outboard of it, as one rigid body."""
+    own = upper + link.inertia
+    lower = own
+    for t in reversed(link.transforms):
+        lower = t.rigid(lower)
+    return lower, own

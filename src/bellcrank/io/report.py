@@ -70,7 +70,10 @@ class Mimic:
 
 @dataclass(frozen=True, slots=True)
 class Material:
-    """A colour (red, green, blue, opacity, each 0 to 1) and the name of a texture file, never opened."""
+    """A colour (red, green, blue, opacity, each 0 to 1) and the name of a texture file, never opened.
+
+    With neither, it stands for the one of the same name in `ReadReport.materials`.
+    """
 
     name: str
     rgba: tuple[float, ...] | None = None
@@ -92,7 +95,7 @@ class Shape:
     size: tuple[float, ...]
     filename: str | None
     pose: Pose
-    material: str | None
+    material: Material | None
     line: int
 
 

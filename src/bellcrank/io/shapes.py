@@ -35,13 +35,11 @@ def read_shape(element: Element, body: str, pose: Callable[[Element | None], Pos
     filename = form.attribute("filename") if form.tag == "mesh" else None
     material = element.first("material")
     return Shape(body, role, form.tag, size, filename, pose(element.first("origin")),
-                 None if material is None else material.attributes.get("name"), element.line)
+                 None if material is None else read_material(material), element.line)
 
 
-def read_material(element: Element) -> Material | None:
-    """The material that an element defines, or None when it only refers to one by name."""
+def read_material(element: Element) -> Material:
+    """A material; one that only refers to another by its name has neither colour nor texture."""
     colour, texture = element.first("color"), element.first("texture")
-    if colour is None and texture is None:
-        return None
-    return Material(element.attribute("name"), None if colour is None else colour.numbers("rgba", 4),
+    return Material(element.attributes.get("name", ""), None if colour is None else colour.numbers("rgba", 4),
                     None if texture is None else texture.attributes.get("filename"))

@@ -216,11 +216,12 @@ class _Reader:
             shape = read_shape(element, body, self._pose)
         except FileError as error:
             self.note("ignored", element, f"cannot be used: {error}")
-        else:
-            if shape is not None:
-                self.shapes.append(shape)
-            self.note(*(("ignored", element, "no shape in it") if shape is None
-                        else ("kept", element, "kept in report.shapes")))
+            return
+        if shape is None:
+            self.note("ignored", element, "no shape in it")
+            return
+        self.shapes.append(shape)
+        self.note("kept", element, "kept in report.shapes")
         for material in element.all("material"):
             self._material(material)
 
@@ -230,10 +231,12 @@ class _Reader:
         except FileError as error:
             self.note("ignored", element, f"cannot be used: {error}")
             return
-        if material is not None and self.materials.setdefault(material.name, material) is material:
+        if not material.name or (material.rgba is None and material.texture is None):
+            return  # without a name, or only a name: it belongs to its shape and is kept there
+        if self.materials.setdefault(material.name, material) is material:
             self.note("kept", element, "kept in report.materials")
-        elif material is not None and self.materials[material.name] != material:
-            self.note("ignored", element, "another material has this name; the first one counts")
+        elif self.materials[material.name] != material:
+            self.note("kept", element, "another material has this name; this one is kept with its shape only")
 
     # -- joints -------------------------------------------------------------------------------
     def _joint(self, edge: Edge) -> Joint:

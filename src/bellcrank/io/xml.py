@@ -57,11 +57,12 @@ class Element:
 
     @property
     def owner(self) -> str:
-        """The name of the element, or of the nearest element around it that has one."""
+        """The name of the element (or what it refers to), or of the nearest element around it that has one."""
         here: Element | None = self
         while here is not None:
-            if "name" in here.attributes:
-                return here.attributes["name"]
+            name = here.attributes.get("name") or here.attributes.get("reference")
+            if name:
+                return name
             here = here.parent
         return ""
 

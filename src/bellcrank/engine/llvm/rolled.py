@@ -252,7 +252,7 @@ def _item(c: _Context, kind: KindCode, k: int, item: str) -> None:
     else:
         for i, entry in enumerate(code.sent):
             total = e.operand(entry, value)
-            if not kind.kind.is_first:
+            if code.adds_to_parent:
                 total = e.arith("fadd", at.load(at.parent_record(), slot + i), total)
             at.store(at.parent_record(), slot + i, total)
     for j, entry in code.outputs:

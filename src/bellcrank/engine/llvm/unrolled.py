@@ -54,7 +54,8 @@ def unrolled_ir(outputs: Sequence[Any], inputs: Mapping[str, int], width: int) -
     e.start(tail)
     e.put("ret i32 %bad.next")
     arguments = ", ".join([f"ptr noalias readonly %{n}" for n in names]
-                          + ["ptr noalias %out", "ptr readonly %strides", "i64 %begin", "i64 %end"])
+                          + ["ptr noalias %out", "ptr readonly %strides", "i64 %begin", "i64 %end", "ptr %work",
+                             "ptr %numbers", "ptr %table", "ptr %runs", "i64 %n_runs"])  # as in rolled kernels
     return module_text(e, f"define i32 @kernel({arguments}) nounwind")
 
 

@@ -1,0 +1,65 @@
+"""Checking and shaping what users hand in."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from bellcrank.errors import ModelError, StateError
+
+__all__ = ["Floats", "batch", "flat", "wrench_array"]
+
+Floats = npt.NDArray[np.float64]
+
+
+def flat(name: str, value: npt.ArrayLike, size: int, what: str) -> Floats:
+    """`value` as an array of doubles whose last axis has `size` entries."""
+    try:
+        array = np.asarray(value, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise StateError(f"{name}: {type(value).__name__} cannot be read as numbers") from None
+    if array.ndim == 0 or array.shape[-1] != size:
+        raise StateError(f"{name}: the last axis must have {size} entries ({what}), got shape {array.shape}")
+    return array
+
+
+def batch(arrays: Sequence[Floats]) -> tuple[list[Floats], tuple[int, ...], int]:
+    """Broadcast leading axes: contiguous arrays of shape (n, size) or (1, size), the axes, and n."""
+    try:
+        lead = np.broadcast_shapes(*(a.shape[:-1] for a in arrays))
+    except ValueError:
+        shapes = ", ".join(str(a.shape[:-1]) for a in arrays)
+        raise StateError(f"the leading (batch) axes {shapes} of the inputs do not fit together") from None
+    n = int(np.prod(lead, dtype=np.int64))
+    ready = []
+    for a in arrays:
+        if a.ndim == 1 or all(k == 1 for k in a.shape[:-1]):
+            ready.append(np.ascontiguousarray(a.reshape(1, a.shape[-1])))
+        else:
+            full = a if a.shape[:-1] == lead else np.broadcast_to(a, (*lead, a.shape[-1]))
+            ready.append(np.ascontiguousarray(full).reshape(n, a.shape[-1]))
+    return ready, lead, n
+
+
+def wrench_array(wrenches: Mapping[str, npt.ArrayLike] | npt.ArrayLike, names: Sequence[str]) -> Floats:
+    """Wrenches on all bodies, shape (..., bodies, 6), from an array or from {body: wrench}."""
+    if not isinstance(wrenches, Mapping):
+        array = np.asarray(wrenches, dtype=np.float64)
+        if array.ndim < 2 or array.shape[-2:] != (len(names), 6):
+            raise StateError(f"wrenches: needs shape (..., {len(names)}, 6) or a mapping from body names, "
+                             f"got {array.shape}")
+        return array
+    index = {name: i for i, name in enumerate(names)}
+    parts: dict[int, Any] = {}
+    for name, value in wrenches.items():
+        if name not in index:
+            raise ModelError(f"wrenches: no body called {name!r}")
+        parts[index[name]] = flat(f"wrench on {name!r}", value, 6, "moment, then force, world axes")
+    lead = np.broadcast_shapes(*(p.shape[:-1] for p in parts.values())) if parts else ()
+    out = np.zeros((*lead, len(names), 6))
+    for i, part in parts.items():
+        out[..., i, :] = part
+    return out

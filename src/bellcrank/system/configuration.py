@@ -1,0 +1,90 @@
+"""Configuration space: names, integration of speeds, differences, normalisation, joint by joint."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import numpy.typing as npt
+
+from bellcrank.mechanism.joints import Joint
+from bellcrank.mechanism.mechanism import Mechanism
+from bellcrank.system.arrays import Floats, flat
+
+__all__ = ["Configuration"]
+
+
+class Configuration:
+    """The coordinates of a mechanism's joints, in the order the joints were added."""
+
+    def __init__(self, mechanism: Mechanism) -> None:
+        self._records = mechanism.joints
+        self.joint_names: tuple[str, ...] = tuple(r.name for r in self._records)
+        self.nq: int = sum(r.joint.nq for r in self._records)
+        self.nu: int = sum(r.joint.nu for r in self._records)
+
+    @property
+    def coordinate_names(self) -> tuple[str, ...]:
+        """Names of the entries of q, such as ``hip.angle``."""
+        return tuple(f"{r.name}.{c}" for r in self._records for c in r.joint.coordinate_names())
+
+    @property
+    def speed_names(self) -> tuple[str, ...]:
+        """Names of the entries of u, udot and tau."""
+        return tuple(f"{r.name}.{c}" for r in self._records for c in r.joint.speed_names)
+
+    @property
+    def _simple(self) -> bool:
+        return self.nq == self.nu
+
+    def neutral(self) -> Floats:
+        """q with every joint at its zero position."""
+        return np.concatenate([np.zeros(0), *(r.joint.neutral() for r in self._records)])
+
+    def random_state(self, rng: np.random.Generator | None = None, size: tuple[int, ...] | int = ()
+                     ) -> tuple[Floats, Floats]:
+        """Random q (angles within a turn, lengths of order one, uniform orientations) and u of order one."""
+        rng = rng or np.random.default_rng()
+        lead = (size,) if isinstance(size, int) else tuple(size)
+        q = rng.uniform(-np.pi, np.pi, (*lead, self.nq))
+        if not self._simple:  # components of a normal distribution point uniformly in all directions
+            q = rng.normal(size=(*lead, self.nq))
+        return self.normalise(q), rng.normal(size=(*lead, self.nu))
+
+    def qdot(self, q: npt.ArrayLike, u: npt.ArrayLike) -> Floats:
+        """Rates of the coordinates, shape (..., nq)."""
+        return self._map(lambda j, x, v: j.qdot(x, v), ("q", q), ("u", u), True)
+
+    def integrate(self, q: npt.ArrayLike, du: npt.ArrayLike) -> Floats:
+        """q after moving with the constant speeds `du` for unit time (``u * dt`` for a step)."""
+        return self._map(lambda j, x, v: j.integrate(x, v), ("q", q), ("du", du), True)
+
+    def difference(self, q0: npt.ArrayLike, q1: npt.ArrayLike) -> Floats:
+        """The constant speeds that lead from q0 to q1 in unit time, shape (..., nu)."""
+        return self._map(lambda j, x, y: j.difference(x, y), ("q0", q0), ("q1", q1), False)
+
+    def normalise(self, q: npt.ArrayLike) -> Floats:
+        """q with unit quaternions."""
+        array = flat("q", q, self.nq, "the coordinates").copy()
+        if self._simple:
+            return array
+        at = 0
+        for r in self._records:
+            if r.joint.nq != r.joint.nu:
+                array[..., at:at + r.joint.nq] = r.joint.normalise(array[..., at:at + r.joint.nq])
+            at += r.joint.nq
+        return array
+
+    def _map(self, apply: Callable[[Joint, Floats, Floats], Floats], first: tuple[str, npt.ArrayLike],
+             second: tuple[str, npt.ArrayLike], gives_q: bool) -> Floats:
+        a = flat(*first, self.nq, "the coordinates")
+        b = flat(*second, self.nu if gives_q else self.nq, "one for every speed" if gives_q else "the coordinates")
+        lead = np.broadcast_shapes(a.shape[:-1], b.shape[:-1])
+        a, b = np.broadcast_to(a, (*lead, a.shape[-1])), np.broadcast_to(b, (*lead, b.shape[-1]))
+        parts = [np.zeros((*lead, 0))]
+        i = j = 0
+        for r in self._records:
+            width = r.joint.nu if gives_q else r.joint.nq
+            parts.append(apply(r.joint, a[..., i:i + r.joint.nq], b[..., j:j + width]))
+            i, j = i + r.joint.nq, j + width
+        return np.concatenate(parts, axis=-1)

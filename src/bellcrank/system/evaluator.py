@@ -1,0 +1,207 @@
+"""Runs the functions of a tree on arrays: chooses schedule and kernel, loops, threads."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from bellcrank.engine.count import OperationCount, count, count_nodes
+from bellcrank.engine.llvm.kernel import Kernel, RolledData
+from bellcrank.engine.scalar import Graph, Number, Scalar
+from bellcrank.errors import ModelError
+from bellcrank.formulations.program import Function, direct, input_sizes, place
+from bellcrank.formulations.roll import RolledProgram, roll
+from bellcrank.mechanism.tree import Tree
+
+__all__ = ["Evaluator", "LlvmEvaluator", "NumpyEvaluator"]
+
+Floats = npt.NDArray[np.float64]
+
+#: trees up to this many links are traced whole ...
+UNROLL_LINKS = 48
+#: ... and compiled so if their graph has at most this many operations (about a tenth of a millisecond each)
+UNROLL_NODES = 9000
+#: batches of at least this many operations are shared between threads
+THREAD_WORK = 4_000_000
+
+
+class Evaluator(Protocol):
+    """Computes one function of one tree for a batch of states."""
+
+    tree: Tree
+
+    def inputs(self, function: Function, wrenches: bool) -> dict[str, int]:
+        """Names and lengths of the arrays the function reads, in order."""
+
+    def run(self, function: Function, wrenches: bool, arrays: Sequence[Floats], n: int) -> tuple[Floats, bool]:
+        """Results of shape (n, size) for inputs of shape (n or 1, length), and whether all is finite."""
+
+
+def read_inputs(tree: Tree, function: Function, wrenches: bool) -> dict[str, int]:
+    """The inputs of a function with their lengths: its own, then time, parameters and wrenches if used."""
+    sizes = input_sizes(tree)
+    names = list(function.inputs)
+    if uses_time(tree):
+        names.append("t")
+    if tree.parameters:
+        names.append("parameters")
+    if wrenches:
+        names.append("wrench")
+    return {name: sizes[name] for name in names}
+
+
+def uses_time(tree: Tree) -> bool:
+    """Whether anything is given as a function of time."""
+    return any(p is not None for p in tree.prescribed) or any(
+        callable(x) for several in tree.applied.values() for w in several for x in (*w.moment, *w.force))
+
+
+class NumpyEvaluator:
+    """The reference: the algorithm's own text on NumPy arrays, one entry per state."""
+
+    def __init__(self, tree: Tree) -> None:
+        self.tree = tree
+
+    def inputs(self, function: Function, wrenches: bool) -> dict[str, int]:
+        return read_inputs(self.tree, function, wrenches)
+
+    def run(self, function: Function, wrenches: bool, arrays: Sequence[Floats], n: int) -> tuple[Floats, bool]:
+        given = dict(zip(self.inputs(function, wrenches), arrays, strict=True))
+
+        def read(name: str, index: int) -> Number:
+            return given[name][:, index] if name in given else 0.0
+
+        with np.errstate(all="ignore"):
+            sweeps = direct(self.tree, function.inputs, read, wrenches)
+            entries = place(function, self.tree, sweeps, function.text(sweeps))
+        out = np.empty((n, function.size(self.tree)))
+        for i, entry in enumerate(entries):
+            out[:, i] = entry
+        return out, all(bool(np.isfinite(a).all()) for a in (*arrays, out))
+
+
+class LlvmEvaluator:
+    """Compiled code; kernels are made when they are first needed and kept."""
+
+    def __init__(self, tree: Tree, schedule: str = "auto", threads: int | None = None) -> None:
+        if schedule not in ("auto", "unrolled", "rolled"):
+            raise ModelError(f"schedule {schedule!r} must be 'auto', 'unrolled' or 'rolled'")
+        self.tree, self.schedule = tree, schedule
+        self.threads = threads if threads is not None else os.cpu_count() or 1
+        self._traces: dict[tuple[str, bool], list[Number] | RolledProgram] = {}
+        self._kernels: dict[tuple[str, bool, int], Kernel] = {}
+        self._lock = threading.RLock()
+
+    def inputs(self, function: Function, wrenches: bool) -> dict[str, int]:
+        return read_inputs(self.tree, function, wrenches)
+
+    # -- tracing and compiling ------------------------------------------------------------------
+    def trace(self, function: Function, wrenches: bool = False) -> list[Number] | RolledProgram:
+        """The function as one graph (its result entries), or as a rolled program."""
+        key = (function.name, wrenches)
+        with self._lock:
+            if key not in self._traces:
+                self._traces[key] = self._trace(function, wrenches)
+            return self._traces[key]
+
+    def _trace(self, function: Function, wrenches: bool) -> list[Number] | RolledProgram:
+        if self.schedule != "rolled" and (self.tree.n <= UNROLL_LINKS or self.schedule == "unrolled"):
+            graph = Graph()
+            sweeps = direct(self.tree, function.inputs, lambda name, i: graph.leaf((name, i)), wrenches)
+            outputs = [x if type(x) is Scalar else float(x)
+                       for x in place(function, self.tree, sweeps, function.text(sweeps))]
+            if len(graph.nodes) <= UNROLL_NODES or self.schedule == "unrolled":
+                return outputs
+        return roll(self.tree, function, wrenches)
+
+    def operation_count(self, function: Function) -> OperationCount:
+        traced = self.trace(function)
+        if isinstance(traced, list):
+            return count(traced)
+        total = OperationCount()
+        passing = _passing(self.tree, traced)
+        for index, (code, times) in enumerate(zip(traced.plan.codes, traced.counts, strict=True)):
+            for walk in code.walks.values():
+                total = total.plus(count_nodes(set(walk.body) - set(code.statics)), passing[index])
+            for sweep in code.sweeps:
+                total = total.plus(count_nodes(set(sweep.body) - set(code.statics)), times)
+                # what children send is added up, by all but the first of them
+                if sweep.adds_to_parent:
+                    total = total.plus(OperationCount(adds=len(sweep.sent)), times)
+        return total
+
+    def kernel(self, function: Function, wrenches: bool, width: int) -> Kernel:
+        """The compiled function for one state (`width` 1) or for SIMD lanes."""
+        key = (function.name, wrenches, width)
+        with self._lock:
+            if key not in self._kernels:
+                self._kernels[key] = self._compile(function, wrenches, width)
+            return self._kernels[key]
+
+    def _compile(self, function: Function, wrenches: bool, width: int) -> Kernel:
+        from bellcrank.engine.llvm import jit
+        from bellcrank.engine.llvm.rolled import rolled_ir
+        from bellcrank.engine.llvm.unrolled import unrolled_ir
+
+        traced, inputs = self.trace(function, wrenches), self.inputs(function, wrenches)
+        size = function.size(self.tree)
+        if isinstance(traced, list):
+            return Kernel(jit.load(unrolled_ir(traced, inputs, width)), inputs, size, width)
+        ir = rolled_ir(traced.plan, inputs, traced.local, size, self.tree.nu, width)
+        data = RolledData(traced.numbers, traced.table, traced.runs, traced.plan.record * (self.tree.n + 1))
+        return Kernel(jit.load(ir), inputs, size, width, data)
+
+    # -- running --------------------------------------------------------------------------------
+    def run(self, function: Function, wrenches: bool, arrays: Sequence[Floats], n: int) -> tuple[Floats, bool]:
+        from bellcrank.engine.llvm.jit import vector_width
+
+        lanes = vector_width()
+        kernel = self.kernel(function, wrenches, lanes if 2 * n > lanes else 1)
+        out = np.empty((n, kernel.out_size))
+        if n == 0:
+            return out, True
+        strides = np.array([0 if len(a) == 1 else a.shape[1] for a in arrays] or [0], dtype=np.int64)
+        parts = self._parts(n, kernel)
+        if len(parts) == 1:
+            with self._lock if kernel.rolled else _nothing:
+                return out, kernel.run(arrays, strides, out, 0, n)
+        with ThreadPoolExecutor(len(parts)) as pool:
+            jobs = [pool.submit(kernel.run, arrays, strides, out, begin, end, kernel.workspace())
+                    for begin, end in parts]
+            return out, all([job.result() for job in jobs])
+
+    def _parts(self, n: int, kernel: Kernel) -> list[tuple[int, int]]:
+        """Stretches of the batch, one per thread, each a whole number of blocks."""
+        work = n * kernel.out_size * 100
+        threads = min(self.threads, n // kernel.width) if work > THREAD_WORK else 1
+        if threads <= 1:
+            return [(0, n)]
+        blocks = -(-n // kernel.width)
+        cuts = [min(n, blocks * i // threads * kernel.width) for i in range(threads + 1)]
+        return [(a, b) for a, b in zip(cuts, cuts[1:], strict=False) if b > a]
+
+
+class _Nothing:
+    def __enter__(self) -> None: ...
+
+    def __exit__(self, *args: object) -> None: ...
+
+
+_nothing = _Nothing()
+
+
+def _passing(tree: Tree, program: RolledProgram) -> list[int]:
+    """How often paths to the root pass links of each kind, one path for every speed."""
+    outboard = [0 if j is None else j.nu for j in tree.joints]
+    for link in range(tree.n, 0, -1):
+        outboard[tree.parent[link]] += outboard[link]
+    passing = [0] * len(program.plan.codes)
+    for link in range(1, tree.n + 1):
+        passing[program.table[link, 1]] += outboard[link]
+    return passing

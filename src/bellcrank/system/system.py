@@ -1,0 +1,453 @@
+"""The compiled machine and its public methods."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from bellcrank.engine.count import OperationCount
+from bellcrank.errors import ModelError, SingularError, StateError
+from bellcrank.formulations import cite
+from bellcrank.formulations.program import Function
+from bellcrank.mechanism.build import build_tree
+from bellcrank.mechanism.mechanism import Mechanism
+from bellcrank.mechanism.tree import Tree
+from bellcrank.system.arrays import Floats, batch, flat, wrench_array
+from bellcrank.system.configuration import Configuration
+from bellcrank.system.evaluator import Evaluator, LlvmEvaluator
+
+__all__ = ["BodyPose", "System"]
+
+Wrenches = Mapping[str, npt.ArrayLike] | npt.ArrayLike | None
+_OTHER, _NOT_FINITE = object(), object()  # what the native door answers besides a result
+
+
+class BodyPose(NamedTuple):
+    """Where a body or frame is: rotation matrices (..., 3, 3) and positions (..., 3) in the world."""
+
+    rotation: Floats
+    position: Floats
+
+
+class System(Configuration):
+    """An immutable machine to compute with; made by `bellcrank.compile`.
+
+    Every method takes arrays whose last axis is the joint coordinates `q` (nq), speeds `u`, forces `tau` or
+    accelerations `udot` (nu each), in the order of `coordinate_names` and `speed_names`; leading axes are a
+    batch and broadcast. Results are new arrays. NaN and infinity in the input raise `StateError`.
+
+    `wrenches` are external: an array (..., bodies, 6) in the order of `body_names` or a mapping
+    {body: (..., 6)}, each [moment; force] in world axes about the body frame's origin. `t` is the time for
+    prescribed motions and time-dependent wrenches.
+    """
+
+    def __init__(self, mechanism: Mechanism, tree: Tree, method: str, backend: str,
+                 functions: Mapping[str, Function], make: Callable[[Tree], Evaluator],
+                 parameters: Mapping[str, npt.ArrayLike] | None = None) -> None:
+        super().__init__(mechanism)
+        self.mechanism, self.tree, self.method, self.backend = mechanism, tree, method, backend
+        self._functions, self._make = functions, make
+        self._evaluator = make(tree)
+        self._values = {**tree.parameters, **(parameters or {})}
+        self._doors: dict[str, Any] = {}
+        self._zeros = np.zeros(tree.nu)
+
+    # -- names and sizes ------------------------------------------------------------------------
+    @property
+    def name(self) -> str:
+        """The mechanism's name."""
+        return self.tree.name
+
+    @property
+    def dof(self) -> int:
+        """Degrees of freedom: speeds that are not prescribed."""
+        driven = sum(sum(p.mask(j.nu)) for p, j in zip(self.tree.prescribed, self.tree.joints, strict=True)
+                     if p is not None and j is not None)
+        return self.nu - driven
+
+    @property
+    def loops(self) -> tuple[str, ...]:
+        """Joints that close loops: none in a tree."""
+        return ()
+
+    @property
+    def body_names(self) -> tuple[str, ...]:
+        """All bodies but the ground, in the order they were added."""
+        return self.tree.body_names[1:]
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """Current values of the parameters."""
+        return dict(self._values)
+
+    @cached_property
+    def mass(self) -> float:
+        """Total moving mass [kg], parameters at their defaults."""
+        return float(self.tree.inertia[1:, 0].sum())
+
+    def with_parameters(self, **values: npt.ArrayLike) -> System:
+        """The same compiled machine with other parameter values; arrays add batch axes. Nothing is recompiled."""
+        for name in values:
+            if name not in self._values:
+                known = ", ".join(self._values) or "none"
+                raise ModelError(f"no parameter {name!r} in {self.name!r}; it has {known}")
+        other = object.__new__(System)
+        other.__dict__.update(self.__dict__)
+        other._values = {**self._values, **values}
+        other._doors = {}
+        return other
+
+    def cite(self) -> str:
+        """BibTeX of the formulation in use."""
+        return cite(self.method)
+
+    # -- evaluation -----------------------------------------------------------------------------
+    def _run(self, name: str, given: Mapping[str, npt.ArrayLike], wrenches: Wrenches = None, t: npt.ArrayLike = 0.0,
+             evaluator: Evaluator | None = None) -> Floats:
+        """Evaluate a function on a batch; shape (*batch axes, size)."""
+        function = self._functions[name]
+        run = evaluator or self._evaluator
+        names = run.inputs(function, wrenches is not None)
+        arrays = [self._input(n, size, given, wrenches, t) for n, size in names.items()]
+        ready, lead, n = batch(arrays)
+        out, finite = run.run(function, wrenches is not None, ready, n)
+        if not finite:
+            self._explain(name, list(names), ready, lead, out)
+        return out.reshape(*lead, out.shape[-1])
+
+    def _input(self, name: str, size: int, given: Mapping[str, npt.ArrayLike], wrenches: Wrenches,
+               t: npt.ArrayLike) -> Floats:
+        if name == "t":
+            return np.asarray(t, dtype=np.float64)[..., None]
+        if name == "parameters":
+            values = np.broadcast_arrays(*(np.asarray(v, dtype=np.float64) for v in self._values.values()))
+            return np.stack(values, axis=-1)
+        if name == "wrench":
+            assert wrenches is not None
+            ordered = wrench_array(wrenches, self.body_names)[..., self._wrench_order, :]
+            return ordered.reshape(*ordered.shape[:-2], size)
+        value = given[name]
+        what = "the coordinates" if name == "q" else "one for every speed"
+        return flat(name, value, size, what)
+
+    @cached_property
+    def _wrench_order(self) -> list[int]:
+        """Bodies link by link, as kernels read their wrenches."""
+        return [b - 1 for members in self.tree.members[1:] for b in members] + \
+            [b - 1 for b in self.tree.members[0] if b]
+
+    def _explain(self, name: str, names: list[str], arrays: list[Floats], lead: tuple[int, ...], out: Floats) -> None:
+        """Say which input is not finite, or which joint is singular."""
+        for label, array in zip(names, arrays, strict=True):
+            bad = np.argwhere(~np.isfinite(array))
+            if len(bad):
+                state, entry = (int(x) for x in bad[0])
+                where = f", batch index {tuple(int(i) for i in np.unravel_index(state, lead))}" if lead else ""
+                raise StateError(f"{name}: {label}[{entry}]{self._entry_name(label, entry)} is "
+                                 f"{array[state, entry]}{where}; inputs must be finite")
+        state = int(np.argwhere(~np.isfinite(out))[0, 0])
+        where = f" at batch index {tuple(int(i) for i in np.unravel_index(state, lead))}" if lead else ""
+        raise SingularError(f"{name} of {self.name!r} has no finite result{where}: the state or the machine is "
+                            "singular (an inertia vanishes, a quaternion is zero, or numbers overflow)")
+
+    def _entry_name(self, label: str, entry: int) -> str:
+        if label == "q":
+            return f" ({self.coordinate_names[entry]})"
+        return f" ({self.speed_names[entry]})" if label in ("u", "tau", "udot") else ""
+
+    def _single(self, name: str, a: Any, b: Any, c: Any) -> Floats | None:
+        """One state through the native door; None if it does not fit."""
+        door = self._doors.get(name)
+        if door is None:
+            door = self._doors[name] = self._make_door(name)
+        out = np.empty(self.nu)
+        answer = door(a, b, c, out)
+        return out if answer is out else None
+
+    def _make_door(self, name: str) -> Callable[..., Any]:
+        run = self._evaluator
+        function = self._functions[name]
+        if isinstance(run, LlvmEvaluator) and list(run.inputs(function, False)) == list(function.inputs):
+            from bellcrank.engine.llvm import door
+
+            if door.available():
+                return door.make_door(run.kernel(function, False, 1), _OTHER, _NOT_FINITE)
+        return _no_door
+
+    def bind(self, name: str, *arrays: Floats, out: Floats | None = None) -> Callable[[], Floats]:
+        """A call bound to preallocated arrays: ``call()`` reads them, writes and returns `out`.
+
+        `name` is "forward_dynamics" (q, u, tau), "inverse_dynamics" (q, u, udot), "bias" (q, u) or another
+        function; the arrays are one state each, C-contiguous doubles. The cheapest way to call.
+        """
+        if name not in self._functions:
+            raise ModelError(f"no function {name!r}; there are {', '.join(self._functions)}")
+        function, run = self._functions[name], self._evaluator
+        sizes = run.inputs(function, False)
+        own = [np.asarray(list(self._values.values()), dtype=float) if n == "parameters" else None for n in sizes]
+        fixed = [a for a in own if a is not None]
+        given = [*arrays, *fixed]
+        if "t" in sizes and len(arrays) == len(function.inputs):
+            raise StateError(f"bind({name!r}): this machine depends on time; pass a one-entry array t after the others")
+        if len(given) != len(sizes):
+            raise StateError(f"bind({name!r}): needs the arrays {', '.join(function.inputs)}, got {len(arrays)}")
+        out = np.empty(function.size(self.tree)) if out is None else out
+        for label, size, array in (*zip(sizes, sizes.values(), given, strict=True),
+                                   ("out", function.size(self.tree), out)):
+            if not (isinstance(array, np.ndarray) and array.dtype == np.float64 and array.flags.c_contiguous
+                    and array.flags.aligned and array.size == size):
+                raise StateError(f"bind({name!r}): {label} must be a C-contiguous array of {size} doubles")
+        return self._bound(name, function, given, out)
+
+    def _bound(self, name: str, function: Function, arrays: list[Floats], out: Floats) -> Callable[[], Floats]:
+        run = self._evaluator
+        if isinstance(run, LlvmEvaluator):
+            from bellcrank.engine.llvm import door
+
+            kernel = run.kernel(function, False, 1)
+            if door.available():
+                return door.make_bound(kernel, arrays, out, StateError,
+                                       f"{name}: an input or the result is not finite")
+
+            def call() -> Floats:
+                if not kernel.run(arrays, kernel.packed_strides, out, 0, 1):
+                    raise StateError(f"{name}: an input or the result is not finite")
+                return out
+
+            return call
+
+        def reference() -> Floats:
+            result, finite = run.run(function, False, [a.reshape(1, -1) for a in arrays], 1)
+            out[...] = result[0]
+            if not finite:
+                raise StateError(f"{name}: an input or the result is not finite")
+            return out
+
+        return reference
+
+    # -- dynamics -------------------------------------------------------------------------------
+    def forward_dynamics(self, q: npt.ArrayLike, u: npt.ArrayLike, tau: npt.ArrayLike | None = None, *,
+                         wrenches: Wrenches = None, t: npt.ArrayLike = 0.0) -> Floats:
+        """Accelerations udot of the joints for joint forces tau (zero if not given). Cost: O(n) ("recursive").
+
+        >>> import bellcrank as bc
+        >>> pendulum = bc.compile(bc.load("pendulum"))
+        >>> pendulum.forward_dynamics([0.5], [0.0]).round(6)
+        array([-4.703165])
+        """
+        if tau is None:
+            tau = self._zeros
+        if wrenches is None:
+            out = self._single("forward_dynamics", q, u, tau)
+            if out is not None:
+                return out
+        return self._run("forward_dynamics", {"q": q, "u": u, "tau": tau}, wrenches, t)
+
+    def inverse_dynamics(self, q: npt.ArrayLike, u: npt.ArrayLike, udot: npt.ArrayLike, *,
+                         wrenches: Wrenches = None, t: npt.ArrayLike = 0.0) -> Floats:
+        """Joint forces tau for accelerations udot. Cost: O(n)."""
+        if wrenches is None:
+            out = self._single("inverse_dynamics", q, u, udot)
+            if out is not None:
+                return out
+        return self._run("inverse_dynamics", {"q": q, "u": u, "udot": udot}, wrenches, t)
+
+    def drive_forces(self, q: npt.ArrayLike, u: npt.ArrayLike, tau: npt.ArrayLike | None = None, *,
+                     wrenches: Wrenches = None, t: npt.ArrayLike = 0.0) -> Floats:
+        """All joint forces: tau where the motion is free, the enforcing force where it is prescribed. O(n)."""
+        udot = self.forward_dynamics(q, u, tau, wrenches=wrenches, t=t)
+        return self.inverse_dynamics(q, u, udot, wrenches=wrenches, t=t)
+
+    def mass_matrix(self, q: npt.ArrayLike, *, t: npt.ArrayLike = 0.0) -> Floats:
+        """Joint-space mass matrix, shape (..., nu, nu). Cost: O(n * depth)."""
+        flat_matrix = self._run("mass_matrix", {"q": q}, None, t)
+        return flat_matrix.reshape(*flat_matrix.shape[:-1], self.nu, self.nu)
+
+    def bias(self, q: npt.ArrayLike, u: npt.ArrayLike, *, wrenches: Wrenches = None, t: npt.ArrayLike = 0.0) -> Floats:
+        """Joint forces at zero acceleration: velocity, gravity and external terms. Cost: O(n)."""
+        return self._run("bias", {"q": q, "u": u}, wrenches, t)
+
+    def reactions(self, q: npt.ArrayLike, u: npt.ArrayLike, tau: npt.ArrayLike | None = None, *,
+                  udot: npt.ArrayLike | None = None, wrenches: Wrenches = None, t: npt.ArrayLike = 0.0
+                  ) -> dict[str, Floats]:
+        """Wrench [moment; force] that each joint exerts on its outboard body, drive included, shape (..., 6).
+
+        About the joint's own origin on that body, in that body's axes. Accelerations are those of
+        `forward_dynamics` unless given. Cost: O(n).
+        """
+        if udot is None:
+            udot = self.forward_dynamics(q, u, tau, wrenches=wrenches, t=t)
+        run, tree = self._reaction_evaluator, self._reaction_evaluator.tree
+        raw = self._run("joint_wrenches", {"q": q, "u": u, "udot": udot}, wrenches, t, run)
+        raw = raw.reshape(*raw.shape[:-1], tree.n, 2, 3)
+        turn = tree.body_turn[[members[0] for members in tree.members[1:]]]  # body axes in link axes
+        local = np.einsum("...nkj,nji->...nki", raw, turn)
+        return {name: local[..., i, :, :].reshape(*local.shape[:-3], 6)
+                for i, name in enumerate(tree.joint_names[1:])}
+
+    @cached_property
+    def _reaction_evaluator(self) -> Evaluator:
+        """Every body a link of its own, frames at the joints, so that welds have reactions too."""
+        return self._make(build_tree(self.mechanism, merge_welds=False, free_frames=False))
+
+    # -- energy and momentum --------------------------------------------------------------------
+    def _totals(self, q: npt.ArrayLike, u: npt.ArrayLike | None, t: npt.ArrayLike) -> Floats:
+        return self._run("totals", {"q": q, "u": self._zeros if u is None else u}, None, t)
+
+    def kinetic_energy(self, q: npt.ArrayLike, u: npt.ArrayLike, *, t: npt.ArrayLike = 0.0) -> Floats:
+        """Kinetic energy [J]. Cost: O(n)."""
+        return self._totals(q, u, t)[..., 10]
+
+    def potential_energy(self, q: npt.ArrayLike, *, t: npt.ArrayLike = 0.0) -> Floats:
+        """Potential energy of gravity [J], zero with the centre of mass at the origin. Cost: O(n)."""
+        return self._totals(q, None, t)[..., 11]
+
+    def momentum(self, q: npt.ArrayLike, u: npt.ArrayLike, *, t: npt.ArrayLike = 0.0) -> Floats:
+        """[angular momentum about the world's origin; linear momentum], world axes, shape (..., 6)."""
+        totals = self._totals(q, u, t)
+        return np.concatenate([totals[..., 7:10], totals[..., 4:7]], axis=-1)
+
+    def centre_of_mass(self, q: npt.ArrayLike, *, t: npt.ArrayLike = 0.0) -> Floats:
+        """Centre of mass of all moving bodies in the world, shape (..., 3)."""
+        totals = self._totals(q, None, t)
+        return totals[..., 1:4] / totals[..., 0:1]
+
+    # -- kinematics -----------------------------------------------------------------------------
+    def _place(self, body: str) -> tuple[int, Floats, Floats]:
+        """Link of a body or frame, and its pose in the link frame."""
+        tree = self.tree
+        frame = next((f for f in self.mechanism.frames if f.name == body), None)
+        index = frame.body if frame else self.mechanism.body(body).index
+        turn, shift = tree.body_turn[index], self._shift(index)
+        if frame is None:
+            return int(tree.body_link[index]), turn, shift
+        at = np.array([self._number(x) for x in frame.pose.position])
+        return int(tree.body_link[index]), turn @ frame.pose.matrix, shift + turn @ at
+
+    def _shift(self, index: int) -> Floats:
+        symbolic = self.tree.body_shift_symbolic.get(index)
+        return self.tree.body_shift[index] if symbolic is None else np.array([self._number(x) for x in symbolic])
+
+    def _number(self, value: Any) -> float:
+        from bellcrank.mechanism.link import bind_parameters
+
+        return float(bind_parameters(value, lambda name: float(np.asarray(self._values[name]))))
+
+    def _link_rows(self, name: str, link: int, given: Mapping[str, npt.ArrayLike], t: npt.ArrayLike) -> Floats:
+        rows = self._run(name, given, None, t)
+        width = self._functions[name].width
+        return rows[..., (link - 1) * width:link * width]
+
+    def pose(self, q: npt.ArrayLike, body: str, *, t: npt.ArrayLike = 0.0) -> BodyPose:
+        """Pose of a body or frame in the world. Cost: O(n)."""
+        link, turn, shift = self._place(body)
+        if link == 0:
+            lead = np.shape(q)[:-1]
+            rotation, origin = self.tree.ground_turn, self.tree.ground_shift
+            return BodyPose(np.broadcast_to(rotation @ turn, (*lead, 3, 3)).copy(),
+                            np.broadcast_to(origin + rotation @ shift, (*lead, 3)).copy())
+        row = self._link_rows("poses", link, {"q": q}, t)
+        rotation = row[..., :9].reshape(*row.shape[:-1], 3, 3)
+        return BodyPose(rotation @ turn, row[..., 9:] + rotation @ shift)
+
+    def _arm(self, q: npt.ArrayLike, body: str, point: npt.ArrayLike, t: npt.ArrayLike) -> tuple[int, Floats]:
+        """World vector from a link's origin to a point given in a body's coordinates."""
+        link, turn, shift = self._place(body)
+        local = shift + turn @ flat("point", point, 3, "x, y, z in the body's frame")
+        if link == 0:
+            return 0, np.broadcast_to(self.tree.ground_turn @ local, (*np.shape(q)[:-1], 3))
+        row = self._link_rows("poses", link, {"q": q}, t)
+        return link, row[..., :9].reshape(*row.shape[:-1], 3, 3) @ local
+
+    def velocity(self, q: npt.ArrayLike, u: npt.ArrayLike, body: str, point: npt.ArrayLike = (0.0, 0.0, 0.0), *,
+                 t: npt.ArrayLike = 0.0) -> Floats:
+        """[angular velocity; velocity of a point of the body], world axes, shape (..., 6). Cost: O(n)."""
+        link, arm = self._arm(q, body, point, t)
+        if link == 0:
+            return np.zeros((*np.broadcast_shapes(np.shape(q)[:-1], np.shape(u)[:-1]), 6))
+        row = self._link_rows("velocities", link, {"q": q, "u": u}, t)
+        omega, v = row[..., :3], row[..., 3:]
+        return np.concatenate([omega, v + np.cross(omega, arm)], axis=-1)
+
+    def acceleration(self, q: npt.ArrayLike, u: npt.ArrayLike, udot: npt.ArrayLike, body: str,
+                     point: npt.ArrayLike = (0.0, 0.0, 0.0), *, t: npt.ArrayLike = 0.0) -> Floats:
+        """[angular acceleration; acceleration of a point of the body], world axes, shape (..., 6). O(n)."""
+        link, arm = self._arm(q, body, point, t)
+        if link == 0:
+            return np.zeros((*np.broadcast_shapes(*(np.shape(x)[:-1] for x in (q, u, udot))), 6))
+        row = self._link_rows("accelerations", link, {"q": q, "u": u, "udot": udot}, t)
+        omega = self._link_rows("velocities", link, {"q": q, "u": u}, t)[..., :3]
+        alpha, a = row[..., :3], row[..., 3:]
+        return np.concatenate([alpha, a + np.cross(alpha, arm) + np.cross(omega, np.cross(omega, arm))], axis=-1)
+
+    def jacobian(self, q: npt.ArrayLike, body: str, point: npt.ArrayLike = (0.0, 0.0, 0.0), *,
+                 t: npt.ArrayLike = 0.0) -> Floats:
+        """J with ``velocity = J u`` (free speeds), shape (..., 6, nu). Cost: O(n)."""
+        return self._jacobians(q, np.zeros(self.nu), body, point, t)[0]
+
+    def jacobian_rate(self, q: npt.ArrayLike, u: npt.ArrayLike, body: str,
+                      point: npt.ArrayLike = (0.0, 0.0, 0.0), *, t: npt.ArrayLike = 0.0) -> Floats:
+        """dJ/dt with ``acceleration = J udot + dJ/dt u``, shape (..., 6, nu). Cost: O(n)."""
+        return self._jacobians(q, u, body, point, t)[1]
+
+    def _jacobians(self, q: npt.ArrayLike, u: npt.ArrayLike, body: str, point: npt.ArrayLike, t: npt.ArrayLike
+                   ) -> tuple[Floats, Floats]:
+        screws = self._run("screws", {"q": q, "u": u}, None, t)
+        screws = screws.reshape(*screws.shape[:-1], self.nu, 4, 3)
+        lead = screws.shape[:-3]
+        jacobian, rate = np.zeros((*lead, 6, self.nu)), np.zeros((*lead, 6, self.nu))
+        link, arm = self._arm(q, body, point, t)
+        if link == 0:
+            return jacobian, rate
+        columns, links = self._path(link)
+        poses = self._run("poses", {"q": q}, None, t).reshape(*np.shape(q)[:-1], self.tree.n, 12)
+        speeds = self._run("velocities", {"q": q, "u": u}, None, t).reshape(*lead, self.tree.n, 6)
+        tip, tip_speed = poses[..., link - 1, 9:] + arm, speeds[..., link - 1, :]
+        moving = tip_speed[..., 3:] + np.cross(tip_speed[..., :3], arm)
+        chosen = screws[..., columns, :, :]
+        turn, slide, turn_rate, slide_rate = (chosen[..., i, :] for i in range(4))
+        reach = tip[..., None, :] - poses[..., [i - 1 for i in links], 9:]
+        reach_rate = moving[..., None, :] - speeds[..., [i - 1 for i in links], 3:]
+        jacobian[..., :3, columns] = np.swapaxes(turn, -1, -2)
+        jacobian[..., 3:, columns] = np.swapaxes(slide + np.cross(turn, reach), -1, -2)
+        rate[..., :3, columns] = np.swapaxes(turn_rate, -1, -2)
+        rate[..., 3:, columns] = np.swapaxes(
+            slide_rate + np.cross(turn_rate, reach) + np.cross(turn, reach_rate), -1, -2)
+        return jacobian, rate
+
+    def _path(self, link: int) -> tuple[list[int], list[int]]:
+        """Speeds between the ground and a link, and the link each belongs to."""
+        columns: list[int] = []
+        links: list[int] = []
+        while link:
+            joint = self.tree.joints[link]
+            assert joint is not None
+            columns += range(int(self.tree.u_start[link]), int(self.tree.u_start[link]) + joint.nu)
+            links += [link] * joint.nu
+            link = int(self.tree.parent[link])
+        return columns, links
+
+    # -- cost -----------------------------------------------------------------------------------
+    def operation_count(self, function: str = "forward_dynamics") -> OperationCount:
+        """Exact number of scalar operations of one evaluation, by kind.
+
+        >>> import bellcrank as bc
+        >>> bc.compile(bc.load("pendulum")).operation_count().divs
+        0
+        """
+        if function not in self._functions:
+            raise ModelError(f"no function {function!r}; there are {', '.join(self._functions)}")
+        run = self._evaluator if isinstance(self._evaluator, LlvmEvaluator) else LlvmEvaluator(self.tree)
+        return run.operation_count(self._functions[function])
+
+    def __repr__(self) -> str:
+        return (f"<System {self.name!r}: {len(self.body_names)} bodies, nq={self.nq}, nu={self.nu}, "
+                f"method={self.method!r}, backend={self.backend!r}>")
+
+
+def _no_door(*arrays: Any) -> object:
+    return _OTHER
