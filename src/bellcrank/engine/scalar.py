@@ -10,12 +10,13 @@ Subtraction and negation are kept in a normal form (signs move outwards through 
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 __all__ = ["ADD", "COS", "DIV", "EXP", "LEAF", "LESS", "LOG", "MUL", "NEG", "SIN", "SQRT", "SUB",
-           "Graph", "Number", "Scalar", "evaluate", "reachable"]
+           "Graph", "Number", "Scalar", "digest", "evaluate", "reachable"]
 
 LEAF, ADD, SUB, MUL, DIV, NEG = "leaf", "add", "sub", "mul", "div", "neg"
 SQRT, SIN, COS, EXP, LOG, LESS = "sqrt", "sin", "cos", "exp", "log", "less"
@@ -201,6 +202,20 @@ def reachable(roots: Iterable[Any]) -> list[Scalar]:
         if node.op is not LEAF:
             stack.extend(a for a in node.args if type(a) is Scalar and a not in seen)
     return sorted(seen, key=lambda n: n.index)
+
+
+def digest(roots: Sequence[Any]) -> str:
+    """A fingerprint of the computation behind `roots`: equal for equal graphs, whatever their numbering."""
+    place: dict[Any, int] = {}
+    lines: list[str] = []
+    for node in reachable(roots):
+        place[node] = len(lines)
+        if node.op is LEAF:
+            lines.append(f"{node.args[0]!r}")
+        else:
+            lines.append(node.op + " ".join([f" {place[a]}" if type(a) is Scalar else a.hex() for a in node.args]))
+    ends = [str(place[r]) if type(r) is Scalar else float(r).hex() for r in roots]
+    return hashlib.sha256("\n".join([*lines, *ends]).encode()).hexdigest()
 
 
 def evaluate(roots: Sequence[Any], leaf: Callable[[Any], Number] | Mapping[Any, Number],

@@ -103,12 +103,20 @@ def _structure(tree: Tree, wrenches: bool) -> Ints:
     """Everything but the numbers that makes links differ."""
     n = tree.n
     names: dict[tuple[object, ...], int] = {}
-    joint = np.array([0] + [names.setdefault(j.kind(), len(names)) for j in tree.joints[1:] if j is not None])
+    known: dict[type, int] = {}
+    codes = [0]
+    for j in tree.joints[1:]:
+        assert j is not None
+        code = known.get(type(j))
+        if code is None:
+            code = names.setdefault(j.kind(), len(names))
+            if len(j.kind()) == 1:  # reversed joints differ by what they reverse
+                known[type(j)] = code
+        codes.append(code)
+    joint = np.array(codes)
     special = np.zeros(n + 1, dtype=np.int64)  # laws, wrenches and parameters make a kind of its own
-    for link in range(1, n + 1):
-        if tree.prescribed[link] is not None:
-            special[link] = link
-    for link in (*tree.applied, *tree.symbolic):
+    driven = [link for link, law in enumerate(tree.prescribed) if law is not None]
+    for link in (*driven, *tree.applied, *tree.symbolic):
         special[link] = link
     has_child = np.zeros(n + 1, dtype=np.int64)
     has_child[tree.parent[1:]] = 1

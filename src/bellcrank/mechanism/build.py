@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import contextlib
+import gc
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
+from typing import Any
 
 import numpy as np
 
 from bellcrank.engine.scalar import Number, Scalar
-from bellcrank.errors import ModelError, NotYetError
+from bellcrank.errors import NotYetError
 from bellcrank.mechanism import frames
 from bellcrank.mechanism.joints import Joint, Weld
 from bellcrank.mechanism.mechanism import Connection, Mechanism
+from bellcrank.mechanism.pose import IDENTITY_ROWS
 from bellcrank.mechanism.topology import Topology, spanning_tree
-from bellcrank.mechanism.tree import Applied, Floats, Ints, LinkNumbers, Tree, unpack_link
-from bellcrank.spatial import General, Matrix3, RigidInertia, Symmetric3, Transform, Vector
+from bellcrank.mechanism.tree import Applied, Floats, Ints, LinkNumbers, Tree
+from bellcrank.spatial import General, Matrix3, RigidInertia, Transform, Vector
 
 __all__ = ["build_tree"]
 
@@ -24,9 +29,22 @@ def build_tree(mechanism: Mechanism, *, merge_welds: bool = True, free_frames: b
     `merge_welds` makes one link of bodies welded together; `free_frames` lets link frames be chosen to
     save operations (otherwise they lie at the inboard joints).
     """
-    topology = spanning_tree(mechanism)
-    _refuse_loops(mechanism, topology)
-    return _Builder(mechanism, topology, merge_welds, free_frames).tree()
+    with _collector_paused():
+        topology = spanning_tree(mechanism)
+        _refuse_loops(mechanism, topology)
+        return _Builder(mechanism, topology, merge_welds, free_frames).tree()
+
+
+@contextlib.contextmanager
+def _collector_paused() -> Iterator[None]:
+    """Lists of 10^5 joints make the cyclic garbage collector look at millions of objects, in vain."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
 
 
 def _refuse_loops(mechanism: Mechanism, topology: Topology) -> None:
@@ -43,6 +61,7 @@ class _Builder:
     def __init__(self, mechanism: Mechanism, topology: Topology, merge_welds: bool, free_frames: bool) -> None:
         self.mechanism, self.topology = mechanism, topology
         self.free_frames = free_frames
+        self.parametric = bool(mechanism.parameters)
         bodies = (mechanism.ground, *mechanism.bodies)
         self.nb = len(bodies)
         records = mechanism.joints
@@ -51,12 +70,12 @@ class _Builder:
             None if r is None else r.joint.reversed() if back else r.joint
             for r, back in zip(self.inboard, topology.backwards, strict=True)]
         # links: heads are bodies that are not welded to their parent
-        self.heads = [0] + [b for b in topology.order if not (merge_welds and isinstance(kinds[b], Weld))]
+        self.heads = [0] + [b for b in topology.order if not (merge_welds and type(kinds[b]) is Weld)]
         link_of = [0] * self.nb
         for link, head in enumerate(self.heads):
             link_of[head] = link
         for b in topology.order:
-            if merge_welds and isinstance(kinds[b], Weld):
+            if merge_welds and type(kinds[b]) is Weld:
                 link_of[b] = link_of[topology.parent[b]]
         self.link_of: Ints = np.array(link_of, dtype=np.int64)
         self.joints: list[Joint | None] = [kinds[h] for h in self.heads]
@@ -76,12 +95,12 @@ class _Builder:
         for b in bodies:
             record, back = self._ends(b)
             chosen.append(record.parent_pose if outer != back else record.child_pose)
-        turn = np.array([p.rows for p in chosen]).reshape(-1, 3, 3)
-        symbolic = {i: p.position for i, p in enumerate(chosen) if any(isinstance(x, Scalar) for x in p.position)}
-        default = self.mechanism.default
-        shift = np.array([p.position if i not in symbolic else [default(x) for x in p.position]
-                          for i, p in enumerate(chosen)], dtype=float).reshape(-1, 3)
-        return turn, shift, symbolic
+        turn = np.tile(np.eye(3), (len(chosen), 1, 1))
+        turned = [i for i, p in enumerate(chosen) if p.rows is not IDENTITY_ROWS]
+        if turned:
+            turn[turned] = self._gather([chosen[i].rows for i in turned], 9).reshape(-1, 3, 3)
+        symbolic = {i: p.position for i, p in enumerate(chosen) if _has_parameter(p.position)} if self.parametric else {}
+        return turn, self._gather([p.position for p in chosen], 3), symbolic
 
     def _weld_poses(self) -> None:
         """Pose of every body's frame in the frame of its link's head."""
@@ -103,7 +122,7 @@ class _Builder:
             shift = _add(_times(self.body_turn[p], shift), base)
             self.body_turn[b] = self.body_turn[p] @ turn
             self.body_shift[b] = [self.mechanism.default(x) for x in shift]
-            if any(isinstance(x, Scalar) for x in shift):
+            if _has_parameter(shift):
                 self.body_symbol[b] = shift
 
     def _sides(self) -> frames.Sides:
@@ -123,7 +142,7 @@ class _Builder:
         sides.inner_shift[1:] = inner_shift
         self.outer_symbol: dict[int, tuple[Number, ...]] = {}
         self.inner_symbol = {i + 1: p for i, p in inner_symbol.items()}
-        for i, p in enumerate(parents.tolist()):
+        for i, p in enumerate(parents.tolist()) if self.parametric else ():
             if i in outer_symbol or p in self.body_symbol:
                 local = outer_symbol.get(i, tuple(outer_shift[i].tolist()))
                 self.outer_symbol[i + 1] = _add(_times(self.body_turn[p], local),
@@ -164,14 +183,16 @@ class _Builder:
         back = np.swapaxes(frame_turn[self.parent], -1, -2)
         place_turn = back @ sides.outer_turn
         place_shift = np.einsum("nij,nj->ni", back, sides.outer_shift - frame_shift[self.parent])
-        symbolic_place = np.array([link in self.outer_symbol or int(self.parent[link]) in self.inner_symbol
-                                   for link in range(n)])
+        symbolic_place = np.zeros(n, dtype=bool)
+        if self.parametric:
+            symbolic_place[:] = [link in self.outer_symbol or int(self.parent[link]) in self.inner_symbol
+                                 for link in range(n)]
         kind, entries, shift, rest, along = frames.placements(place_turn, place_shift, usable & ~symbolic_place)
         constants = np.zeros((n, 3))
         own: dict[int, tuple[Number, ...]] = {}
         for link, joint in enumerate(self.joints):
             values = joint.constants() if joint is not None else ()
-            if any(isinstance(v, Scalar) for v in values):
+            if self.parametric and _has_parameter(values):
                 own[link] = values
             elif any(values):
                 constants[link, :len(values)] = values
@@ -192,7 +213,7 @@ class _Builder:
         scale = max(1e-300, float(np.abs(self.body_link_shift).max()))
         self.body_link_shift = frames.snap(self.body_link_shift, scale)
         self.body_link_symbol: dict[int, tuple[Number, ...]] = {}
-        for b in range(self.nb):
+        for b in range(self.nb) if self.parametric else ():
             link = int(self.link_of[b])
             if b in self.body_symbol or link in self.inner_symbol:
                 base = self.inner_symbol.get(link, tuple(self.frame_shift[link].tolist()))
@@ -203,12 +224,10 @@ class _Builder:
         """Ten numbers per link about its frame's origin, parameters at their defaults."""
         self.inertia_symbol = {
             b.index for b in self.bodies
-            if any(isinstance(v, Scalar) for v in (b.inertia.mass, *b.inertia.com, *b.inertia.inertia))}
-        default = self.mechanism.default
-        rows = np.array([[b.inertia.mass, *b.inertia.com, *b.inertia.inertia] if b.index not in self.inertia_symbol
-                         else [default(v) for v in (b.inertia.mass, *b.inertia.com, *b.inertia.inertia)]
-                         for b in self.bodies], dtype=float)
-        mass, com, six = rows[:, 0], rows[:, 1:4], rows[:, 4:]
+            if _has_parameter((b.inertia.mass, *b.inertia.com, *b.inertia.inertia))} if self.parametric else set()
+        mass, com, six = (self._gather([getattr(b.inertia, what) for b in self.bodies], width)
+                          for what, width in (("mass", 1), ("com", 3), ("inertia", 6)))
+        mass = mass[:, 0]
         about = six[:, [0, 1, 2, 1, 3, 4, 2, 4, 5]].reshape(-1, 3, 3)
         turn = self.body_link_turn
         centre = np.einsum("nij,nj->ni", turn, com) + self.body_link_shift
@@ -224,19 +243,30 @@ class _Builder:
         total[0] = 0.0  # the ground carries what is welded to it
         return total + 0.0
 
+    def _gather(self, values: Sequence[Any], width: int) -> Floats:
+        """Numbers or tuples of numbers as an array (n, width), parameters at their defaults."""
+        flat: Iterable[Number] = values if width == 1 else chain.from_iterable(values)
+        if self.parametric:
+            flat = map(self.mechanism.default, flat)
+        return np.fromiter(flat, dtype=float, count=len(values) * width).reshape(-1, width)
+
     def _assemble(self, kind: Ints, entries: Floats, shift: Floats, constants: Floats, inertia: Floats) -> Tree:
         mechanism = self.mechanism
         records = [self.inboard[h] for h in self.heads]
-        starts = {}
-        nq = nu = 0
-        for record in mechanism.joints:  # q and u follow the order in which joints were added
-            starts[record.name] = (nq, nu)
-            nq, nu = nq + record.joint.nq, nu + record.joint.nu
-        q_start = np.array([starts[r.name][0] if r else 0 for r in records], dtype=np.int64)
-        u_start = np.array([starts[r.name][1] if r else 0 for r in records], dtype=np.int64)
-        members: list[list[int]] = [[] for _ in self.heads]
-        for b, link in enumerate(self.link_of.tolist()):
-            members[link].append(b)
+        # q and u follow the order in which joints were added
+        widths = np.array([(r.joint.nq, r.joint.nu) for r in mechanism.joints], dtype=np.int64)
+        ends = np.cumsum(widths, axis=0)
+        starts = np.concatenate([np.zeros((1, 2), dtype=np.int64), ends])
+        inboard = np.array([self.topology.joint[h] for h in self.heads], dtype=np.int64)
+        inboard[0] = 0
+        q_start, u_start = starts[inboard, 0], starts[inboard, 1]
+        nq, nu = (int(x) for x in ends[-1])
+        members = [(h,) for h in self.heads]
+        if self.nb > len(self.heads):
+            gathered: list[list[int]] = [[] for _ in self.heads]
+            for b, link in enumerate(self.link_of.tolist()):
+                gathered[link].append(b)
+            members = [(h, *(b for b in part if b != h)) for h, part in zip(self.heads, gathered, strict=True)]
         return Tree(
             name=mechanism.name, link_names=tuple(self.bodies[h].name for h in self.heads), parent=self.parent,
             joints=tuple(self.joints), joint_names=tuple(r.name if r else "" for r in records),
@@ -245,7 +275,7 @@ class _Builder:
             placement_kind=kind, placement_turn=entries, placement_shift=shift, joint_constants=constants,
             inertia=inertia, symbolic={}, body_names=tuple(b.name for b in self.bodies), body_link=self.link_of,
             body_turn=self.body_link_turn, body_shift=self.body_link_shift,
-            body_shift_symbolic=self.body_link_symbol, members=tuple(map(tuple, members)),
+            body_shift_symbolic=self.body_link_symbol, members=tuple(members),
             ground_turn=self.frame_turn[0], ground_shift=self.frame_shift[0],
             gravity=mechanism.gravity, applied=self._applied(), parameters=dict(mechanism.parameters))
 
@@ -297,16 +327,21 @@ class _Builder:
 
 def _alignments(joints: Sequence[Joint]) -> Floats:
     """Alignment matrices of many joints, shape (n, 3, 3); equal joints are asked once."""
-    from bellcrank.mechanism.joints.base import AxisJoint, frame_with_z
+    from bellcrank.mechanism.joints.base import frame_with_z
 
     out = np.tile(np.eye(3), (len(joints), 1, 1))
-    axial = [i for i, j in enumerate(joints) if isinstance(j, AxisJoint)]
+    axial = [i for i, j in enumerate(joints) if j.has_free_frame]
     if axial:
-        out[axial] = frame_with_z(np.array([joints[i].axis for i in axial]))  # type: ignore[attr-defined]
+        axes = chain.from_iterable(joints[i].axis for i in axial)  # type: ignore[attr-defined]
+        out[axial] = frame_with_z(np.fromiter(axes, dtype=float, count=3 * len(axial)).reshape(-1, 3))
     for i, j in enumerate(joints):
-        if not isinstance(j, AxisJoint):
+        if not j.has_free_frame:
             out[i] = j.alignment()
     return out
+
+
+def _has_parameter(values: Sequence[Number]) -> bool:
+    return any(type(v) is Scalar for v in values)
 
 
 def _times(turn: Floats, v: Sequence[Number]) -> tuple[Number, ...]:

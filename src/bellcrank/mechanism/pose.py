@@ -10,9 +10,9 @@ import numpy.typing as npt
 from bellcrank.engine.scalar import Number, Scalar
 from bellcrank.errors import ModelError
 
-__all__ = ["Pose"]
+__all__ = ["IDENTITY_ROWS", "Pose"]
 
-_IDENTITY = (1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0)
+IDENTITY_ROWS = (1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0)
 
 
 class Pose:
@@ -34,7 +34,7 @@ class Pose:
         #: three numbers or parameters
         self.position: tuple[Number, Number, Number] = _position(position)
         #: the rotation matrix by rows, nine floats
-        self.rows: tuple[float, ...] = _IDENTITY if rotation is None else _rows(rotation)
+        self.rows: tuple[float, ...] = IDENTITY_ROWS if rotation is None else _rows(rotation)
 
     @staticmethod
     def rpy(position: Sequence[Number], roll: float, pitch: float, yaw: float) -> Pose:
@@ -76,7 +76,7 @@ class Pose:
         return hash((self.position, self.rows))
 
     def __repr__(self) -> str:
-        turn = "" if self.rows == _IDENTITY else f", {self.matrix.tolist()}"
+        turn = "" if self.rows == IDENTITY_ROWS else f", {self.matrix.tolist()}"
         return f"Pose({self.position}{turn})"
 
 

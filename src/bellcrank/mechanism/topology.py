@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from bellcrank.errors import ModelError
 from bellcrank.mechanism.mechanism import Connection, Mechanism
 
@@ -30,36 +32,43 @@ def spanning_tree(mechanism: Mechanism) -> Topology:
     """Walk the graph from the ground. Cost: O(bodies + joints)."""
     joints: Sequence[Connection] = mechanism.joints
     n = len(mechanism.bodies) + 1
-    touching: list[list[int]] = [[] for _ in range(n)]
-    for index, record in enumerate(joints):
-        touching[record.parent].append(index)
-        touching[record.child].append(index)
+    first, second = [r.parent for r in joints], [r.child for r in joints]
+    edges, start = _incidence(first, second, n)
     parent, inboard, backwards = [-1] * n, [-1] * n, [False] * n
-    seen = [False] * n
-    seen[0] = True
     used = [False] * len(joints)
     order: list[int] = []
-    stack = [(0, iter(touching[0]))]
+    at = start[:n]  # the next edge of each body to look at
+    stack = [0]
     while stack:
-        body, edges = stack[-1]
-        index = next(edges, None)
-        if index is None:
+        body = stack[-1]
+        if at[body] == start[body + 1]:
             stack.pop()
             continue
+        index = edges[at[body]]
+        at[body] += 1
         if used[index]:
             continue
-        record = joints[index]
-        other = record.child if record.parent == body else record.parent
-        if seen[other]:
+        other = second[index] if first[index] == body else first[index]
+        if other == 0 or inboard[other] >= 0:
             continue
-        used[index] = seen[other] = True
-        parent[other], inboard[other], backwards[other] = body, index, record.parent != body
+        used[index] = True
+        parent[other], inboard[other], backwards[other] = body, index, first[index] != body
         order.append(other)
-        stack.append((other, iter(touching[other])))
+        stack.append(other)
     if len(order) < n - 1:
-        lost = [b.name for b in mechanism.bodies if not seen[b.index]]
+        lost = [b.name for b in mechanism.bodies if inboard[b.index] < 0]
         shown = ", ".join(repr(x) for x in lost[:5]) + (f" and {len(lost) - 5} more" if len(lost) > 5 else "")
         raise ModelError(f"mechanism {mechanism.name!r}: no joints lead from the ground to {shown}; connect them "
                          "(a floating base is connected to the ground by bellcrank.Free())")
     closing = tuple(i for i, u in enumerate(used) if not u)
     return Topology(tuple(order), tuple(parent), tuple(inboard), tuple(backwards), closing)
+
+
+def _incidence(first: list[int], second: list[int], n: int) -> tuple[list[int], list[int]]:
+    """The joints that touch each body, as one list with the places where each body's part starts."""
+    m = len(first)
+    bodies = np.array([*first, *second], dtype=np.int64)
+    joints = np.concatenate([np.arange(m), np.arange(m)])
+    order = np.lexsort((joints, bodies))
+    counts = np.bincount(bodies, minlength=n) if m else np.zeros(n, dtype=np.int64)
+    return joints[order].tolist(), [0, *np.cumsum(counts).tolist()]

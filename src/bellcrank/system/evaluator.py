@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from bellcrank.engine.count import OperationCount, count, count_nodes
 from bellcrank.engine.llvm.kernel import Kernel, RolledData
-from bellcrank.engine.scalar import Graph, Number, Scalar
+from bellcrank.engine.scalar import Graph, Number, Scalar, digest
 from bellcrank.errors import ModelError
 from bellcrank.formulations.program import Function, direct, input_sizes, place
 from bellcrank.formulations.roll import RolledProgram, roll
@@ -26,7 +26,7 @@ Floats = npt.NDArray[np.float64]
 #: trees up to this many links are traced whole ...
 UNROLL_LINKS = 48
 #: ... and compiled so if their graph has at most this many operations (about a tenth of a millisecond each)
-UNROLL_NODES = 9000
+UNROLL_NODES = 12_000
 #: batches of at least this many operations are shared between threads
 THREAD_WORK = 4_000_000
 
@@ -152,7 +152,8 @@ class LlvmEvaluator:
         traced, inputs = self.trace(function, wrenches), self.inputs(function, wrenches)
         size = function.size(self.tree)
         if isinstance(traced, list):
-            return Kernel(jit.load(unrolled_ir(traced, inputs, width)), inputs, size, width)
+            key = f"{digest(traced)} {inputs} {width}"
+            return Kernel(jit.load(key, lambda: unrolled_ir(traced, inputs, width)), inputs, size, width)
         ir = rolled_ir(traced.plan, inputs, traced.local, size, self.tree.nu, width)
         data = RolledData(traced.numbers, traced.table, traced.runs, traced.plan.record * (self.tree.n + 1))
         return Kernel(jit.load(ir), inputs, size, width, data)

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import itertools
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from bellcrank.engine.llvm import cache
@@ -60,13 +63,26 @@ def vector_width() -> int:
     return 4 if features.get("avx2") else 2
 
 
-def load(text: str) -> Library:
-    """Machine code of a module with one function ``kernel``, from the cache or compiled now."""
-    key = hashlib.sha256((target_key() + "\0" + text).encode()).hexdigest()
+@functools.cache
+def _generator_key() -> str:
+    """A digest of the code generator itself: other generators make other code of the same graph."""
+    digest = hashlib.sha256()
+    for path in sorted(Path(__file__).parent.glob("*.py")):
+        digest.update(path.read_bytes())
+    return digest.hexdigest()
+
+
+def load(source: str, make: Callable[[], str] | None = None) -> Library:
+    """Machine code of a module with one function ``kernel``, from the cache or compiled now.
+
+    `source` is the module's text; or, with `make`, a key that determines the text which `make` returns.
+    """
+    head = target_key() if make is None else f"{target_key()}|{_generator_key()}"
+    key = hashlib.sha256(f"{head}\0{source}".encode()).hexdigest()
     code = cache.fetch(key)
     from_cache = code is not None
     if code is None:
-        code = _compile(text)
+        code = _compile(source if make is None else make())
         cache.keep(key, code)
     return _link(key, code, from_cache)
 
@@ -81,14 +97,13 @@ def _compile(text: str) -> bytes:
     return bytes(machine.emit_object(module))
 
 
-_count = 0
+_serial = itertools.count()
 
 
 def _link(key: str, code: bytes, from_cache: bool) -> Library:
     import llvmlite.binding as llvm
 
-    global _count
-    _count += 1  # one library may be loaded twice (after the first was freed): names must differ
     builder = llvm.JITLibraryBuilder().add_object_img(code).add_current_process().export_symbol("kernel")
-    handle = builder.link(_linker(), f"bellcrank-{key[:16]}-{_count}")
+    # the same code may be loaded several times: names must differ
+    handle = builder.link(_linker(), f"bellcrank-{key[:16]}-{next(_serial)}")
     return Library(handle, handle["kernel"], from_cache)
