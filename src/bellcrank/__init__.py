@@ -11,16 +11,20 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 _PLACES = {
-    "Mechanism": "bellcrank.mechanism.mechanism", "Inertia": "bellcrank.mechanism.inertia",
-    "Pose": "bellcrank.mechanism.pose", "compile": "bellcrank.system.compile", "System": "bellcrank.system.system",
-    "load": "bellcrank.io.load", "cite": "bellcrank.formulations", "examples": "", "math": "",
-    **{name: "bellcrank.mechanism.joints" for name in (
-        "Cylindrical", "Free", "Joint", "Planar", "Prismatic", "Revolute", "Screw", "Spherical", "Universal", "Weld")},
-    **{name: "bellcrank.errors" for name in (
-        "BellcrankError", "FileError", "ModelError", "NotYetError", "SingularError", "StateError")},
+    "cite": "formulations", "compile": "system.compile", "examples": "examples", "Inertia": "mechanism.inertia",
+    "load": "io.load", "math": "math", "Mechanism": "mechanism.mechanism", "Pose": "mechanism.pose",
+    "System": "system.system",
+    **dict.fromkeys(("Cylindrical", "Free", "Joint", "Planar", "Prismatic", "Revolute", "Screw", "Spherical",
+                     "Universal", "Weld"), "mechanism.joints"),
+    **dict.fromkeys(("BellcrankError", "FileError", "ModelError", "NotYetError", "SingularError", "StateError"),
+                    "errors"),
 }
 
-__all__ = ["__version__", *_PLACES]
+__all__ = [
+    "BellcrankError", "Cylindrical", "FileError", "Free", "Inertia", "Joint", "Mechanism", "ModelError", "NotYetError",
+    "Planar", "Pose", "Prismatic", "Revolute", "Screw", "SingularError", "Spherical", "StateError", "System",
+    "Universal", "Weld", "__version__", "cite", "compile", "examples", "load", "math",
+]
 
 if TYPE_CHECKING:
     from bellcrank import examples, math
@@ -52,8 +56,8 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module 'bellcrank' has no attribute {name!r}")
     from importlib import import_module
 
-    place = _PLACES[name]
-    value = getattr(import_module(place), name) if place else import_module(f"bellcrank.{name}")
+    module = import_module(f"bellcrank.{_PLACES[name]}")
+    value = module if _PLACES[name] == name else getattr(module, name)
     globals()[name] = value
     return value
 

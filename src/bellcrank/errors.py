@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["BellcrankError", "ModelError", "StateError", "SingularError", "NotYetError", "FileError"]
+__all__ = ["BellcrankError", "FileError", "ModelError", "NotYetError", "SingularError", "StateError"]
 
 
 class BellcrankError(Exception):

@@ -21,13 +21,12 @@ class Jet(NamedTuple):
     rate: Number
     acceleration: Number
 
-    __array_ufunc__ = None  # type: ignore[misc]
-
-    def __add__(self, other: Number) -> Jet:  # type: ignore[override]
+    def __add__(self, other: Number) -> Jet:
         o = as_jet(other)
         return Jet(self.value + o.value, self.rate + o.rate, self.acceleration + o.acceleration)
 
-    __radd__ = __add__
+    def __radd__(self, other: Number) -> Jet:
+        return self.__add__(other)
 
     def __neg__(self) -> Jet:
         return Jet(-self.value, -self.rate, -self.acceleration)
@@ -38,13 +37,14 @@ class Jet(NamedTuple):
     def __rsub__(self, other: Number) -> Jet:
         return as_jet(other) + (-self)
 
-    def __mul__(self, other: Number) -> Jet:  # type: ignore[override]
+    def __mul__(self, other: Number) -> Jet:
         o = as_jet(other)
         return Jet(self.value * o.value,
                    self.rate * o.value + self.value * o.rate,
                    self.acceleration * o.value + 2.0 * (self.rate * o.rate) + self.value * o.acceleration)
 
-    __rmul__ = __mul__  # type: ignore[assignment]
+    def __rmul__(self, other: Number) -> Jet:
+        return self.__mul__(other)
 
     def __truediv__(self, other: Number) -> Jet:
         o = as_jet(other)
@@ -94,6 +94,9 @@ class Jet(NamedTuple):
         x, y = as_jet(if_less), as_jet(otherwise)
         test = as_jet(a).value, as_jet(b).value
         return Jet(*(fn.select_less(*test, p, q) for p, q in zip(x, y, strict=True)))
+
+
+Jet.__array_ufunc__ = None  # type: ignore[attr-defined]  # let np.float64 * Jet reach __rmul__
 
 
 def as_jet(value: Number) -> Jet:

@@ -117,6 +117,15 @@ class Rolled:
             kept.append(keep)
         return RolledField(kept, k)
 
+    def joint_vector(self, field: Field) -> list[Number]:
+        raise NotImplementedError("a rolled schedule has no whole vectors")
+
+    def joint_field(self, vector: Sequence[Number]) -> Field:
+        raise NotImplementedError("a rolled schedule has no whole vectors")
+
+    def joint_matrix(self, paths: Field) -> list[list[Number]]:
+        raise NotImplementedError("a rolled schedule has no whole matrices")
+
 
 @dataclass
 class SweepCode:

@@ -44,6 +44,15 @@ class Sweeps(Protocol):
         """From every item to the root, once for each value that ``start(item, *own)`` returns;
         ``step(item, carried, *own)`` keeps a row of numbers at every item passed, itself included."""
 
+    def joint_vector(self, field: Field) -> list[Number]:
+        """All entries that items keep, as one list (direct schedule only)."""
+
+    def joint_field(self, vector: Sequence[Number]) -> Field:
+        """The inverse of `joint_vector` (direct schedule only)."""
+
+    def joint_matrix(self, paths: Field) -> list[list[Number]]:
+        """The symmetric matrix kept along `paths` (direct schedule only)."""
+
 
 class Direct:
     """Execute steps one item after another, on whatever scalars the views hold."""

@@ -27,6 +27,7 @@ SHARED: dict[str, Function] = {f.name: f for f in (
     Function("accelerations", kinematics.accelerations, ("q", "u", "udot"), "links", 6),
     Function("screws", kinematics.screws, ("q", "u"), "screws", 12),
     Function("totals", kinematics.totals, ("q", "u"), "totals", 12),
+    Function("prescribed", kinematics.prescribed, ("q", "u"), "speeds"),
     Function("bias", recursive.inverse_dynamics, ("q", "u"), "speeds"),
     Function("joint_wrenches", recursive.joint_wrenches, ("q", "u", "udot"), "links", 6),
     Function("inverse_dynamics", recursive.inverse_dynamics, ("q", "u", "udot"), "speeds"),
@@ -44,7 +45,8 @@ def method_module(method: str) -> ModuleType:
 def functions_of(method: str) -> dict[str, Function]:
     """All functions, those of the formulation where it has its own."""
     module = method_module(method)
-    own = {name: Function(name, getattr(module, name), inputs, layout)
+    whole = getattr(module, "WHOLE", ())
+    own = {name: Function(name, getattr(module, name), inputs, layout, whole=name in whole)
            for name, (inputs, layout) in _VERBS.items() if hasattr(module, name)}
     return {**SHARED, **own}
 

@@ -25,7 +25,7 @@ from bellcrank.formulations.recursive import inverse_dynamics
 from bellcrank.mechanism.link import Link
 from bellcrank.spatial import Force, RigidInertia
 
-__all__ = ["BIBTEX", "forward_dynamics", "inverse_dynamics", "mass_matrix", "solve_positive"]
+__all__ = ["BIBTEX", "WHOLE", "forward_dynamics", "inverse_dynamics", "mass_matrix", "solve_positive"]
 
 BIBTEX = """@article{walker1982efficient,
   author  = {Walker, M. W. and Orin, D. E.},
@@ -35,6 +35,10 @@ BIBTEX = """@article{walker1982efficient,
   pages   = {205--211},
   year    = {1982}
 }"""
+
+
+#: functions that need the matrix as a whole
+WHOLE = ("forward_dynamics",)
 
 
 def mass_matrix(tree: Sweeps) -> Field:

@@ -7,7 +7,8 @@ from bellcrank.engine.sweeps import Field, Sweeps
 from bellcrank.mechanism.link import Link
 from bellcrank.spatial import Force, General, Matrix3, Motion, RigidInertia, Transform, Vector
 
-__all__ = ["accelerations", "inward_composites", "outward_axes", "poses", "screws", "totals", "velocities"]
+__all__ = ["accelerations", "inward_composites", "outward_axes", "poses", "prescribed", "screws", "totals",
+           "velocities"]
 
 
 def ground_axes(tree: Sweeps) -> General:
@@ -129,3 +130,12 @@ def inward_composites(link: Link, upper: RigidInertia) -> tuple[RigidInertia, Ri
     for t in reversed(link.transforms):
         lower = t.rigid(lower)
     return lower, own
+
+
+def prescribed(tree: Sweeps) -> Field:
+    """Accelerations of prescribed speeds, zero for free ones."""
+    return tree.outward(_given, root=())
+
+
+def _given(link: Link, nothing: tuple[()]) -> tuple[tuple[()], tuple[Number, ...]]:
+    return (), tuple(link.udot)

@@ -10,7 +10,7 @@ from bellcrank.engine.scalar import Number
 from bellcrank.engine.sweeps import Direct, Field, Sweeps, flatten
 from bellcrank.mechanism.link import Link, World, bind_parameters
 from bellcrank.mechanism.tree import Applied, LinkNumbers, Tree
-from bellcrank.spatial import General, Matrix3, Transform, Vector
+from bellcrank.spatial import General, Identity, Matrix3, Transform, Vector
 
 __all__ = ["Function", "direct", "input_sizes", "place", "view", "world_of"]
 
@@ -31,6 +31,8 @@ class Function:
     layout: str
     #: numbers per link ("links"), per speed ("screws") or in all ("totals")
     width: int = 1
+    #: whether the text looks at the joint-space matrix as a whole, which only small trees can be traced with
+    whole: bool = False
 
     def size(self, tree: Tree) -> int:
         """Number of entries of the result."""
@@ -59,8 +61,6 @@ def world_of(tree: Tree, read: Read, wrenches: bool, bind: Callable[[Any], Any])
     plain = bool((turn == [[1, 0, 0], [0, 1, 0], [0, 0, 1]]).all())
     rows = General(Matrix3(*(Vector(*row) for row in turn.tolist())))
     gravity = Vector(*(bind(g) for g in tree.gravity))
-    from bellcrank.spatial import Identity
-
     return World(read("t", 0), gravity if plain else rows.inverse(gravity),
                  Transform(Identity() if plain else rows, Vector(*tree.ground_shift.tolist())),
                  wrenches or bool(tree.applied))
@@ -71,8 +71,8 @@ def view(tree: Tree, link: int, numbers: LinkNumbers, read: Callable[[str, int],
     """A link's view; `read` takes entries relative to the link's own part of each input."""
     joint = tree.joints[link]
     assert joint is not None
-    applied = tuple(Applied(*(tuple(bind(x) for x in part) for part in (w.moment, w.force)),
-                            Vector(*(bind(x) for x in w.at)), w.axes) for w in tree.applied.get(link, ()))
+    applied = tuple(Applied(bind(w.moment), bind(w.force), bind(w.at), bind(w.axes))
+                    for w in tree.applied.get(link, ()))
     return Link(joint, numbers, read, world, tree.prescribed[link], applied, wrenches)
 
 

@@ -50,7 +50,7 @@ def roll(tree: Tree, function: Function, wrenches: bool) -> RolledProgram:
     local = [*function.inputs, "wrench"] if wrenches else list(function.inputs)
     kinds = [_kind(tree, i, link, codes[link], world, local, wrenches) for i, link in enumerate(representatives)]
     sweeps = Rolled(kinds, world, root_graph)
-    result = function.text(sweeps)  # type: ignore[arg-type]
+    result = function.text(sweeps)
     if function.layout == "totals":
         made = plan(sweeps, None, list(result))
     else:
@@ -186,7 +186,7 @@ def _numbers(tree: Tree, of_link: Ints, codes: dict[int, tuple[int, ...]], kinds
         if width:
             wrenches = bool(code.kind.view.with_wrenches)
             values = _values(tree, links, wrenches)
-            columns: list[Any] = evaluate(code.statics, lambda key, v=values: v[:, key[1]])
+            columns: list[Any] = evaluate(code.statics, {("const", i): values[:, i] for i in range(values.shape[1])})
             block = np.stack([np.broadcast_to(c, len(links)) for c in columns], axis=-1)
             blocks.append(np.ascontiguousarray(block).ravel())
             starts[links] = at + width * np.arange(len(links))

@@ -99,7 +99,7 @@ class _Builder:
         turned = [i for i, p in enumerate(chosen) if p.rows is not IDENTITY_ROWS]
         if turned:
             turn[turned] = self._gather([chosen[i].rows for i in turned], 9).reshape(-1, 3, 3)
-        symbolic = {i: p.position for i, p in enumerate(chosen) if _has_parameter(p.position)} if self.parametric else {}
+        symbolic = {i: p.position for i, p in enumerate(chosen) if self.parametric and _has_parameter(p.position)}
         return turn, self._gather([p.position for p in chosen], 3), symbolic
 
     def _weld_poses(self) -> None:
@@ -261,7 +261,7 @@ class _Builder:
         inboard[0] = 0
         q_start, u_start = starts[inboard, 0], starts[inboard, 1]
         nq, nu = (int(x) for x in ends[-1])
-        members = [(h,) for h in self.heads]
+        members: list[tuple[int, ...]] = [(h,) for h in self.heads]
         if self.nb > len(self.heads):
             gathered: list[list[int]] = [[] for _ in self.heads]
             for b, link in enumerate(self.link_of.tolist()):
@@ -320,7 +320,7 @@ class _Builder:
             tree.symbolic[link] = LinkNumbers(placement, constants, inertia, origins)
 
     def _outer_default(self, link: int) -> list[float]:
-        turn, shift, _ = self._poses([self.heads[link]], True)
+        _, shift, _ = self._poses([self.heads[link]], True)
         p = self.topology.parent[self.heads[link]]
         return [float(x) for x in self.body_turn[p] @ shift[0] + self.body_shift[p]]
 

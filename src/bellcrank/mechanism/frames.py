@@ -69,7 +69,8 @@ def link_frames(sides: Sides, parent: Ints, free: npt.NDArray[np.bool_], fixed: 
     turn = snap(turn)
     c, s = np.cos(turn), np.sin(turn)
     zero, one = np.zeros(n), np.ones(n)
-    spin = snap(np.stack([np.stack([c, -s, zero], -1), np.stack([s, c, zero], -1), np.stack([zero, zero, one], -1)], -2))
+    rows = np.stack([c, -s, zero], -1), np.stack([s, c, zero], -1), np.stack([zero, zero, one], -1)
+    spin = snap(np.stack(rows, -2))
     frame_turn = snap(sides.inner_turn @ spin)
     frame_shift = sides.inner_shift + sides.inner_turn[..., 2] * slide[:, None]
     return turn, slide, frame_turn, frame_shift

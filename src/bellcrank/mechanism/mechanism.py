@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
 from bellcrank.engine.scalar import Graph, Number, Scalar, evaluate
 from bellcrank.errors import ModelError
@@ -17,6 +17,7 @@ from bellcrank.mechanism.pose import Pose
 __all__ = ["Body", "Connection", "Frame", "Mechanism", "Wrench"]
 
 _HERE = Pose()
+_Part = TypeVar("_Part")
 
 
 @dataclass(frozen=True, slots=True)
@@ -286,7 +287,7 @@ def _new(table: dict[str, Any], name: str, what: str) -> None:
         raise ModelError(f"{what} {name!r} exists already; names must be unique")
 
 
-def _look(table: dict[str, Any], name: str, what: str, owner: str) -> Any:
+def _look(table: dict[str, _Part], name: str, what: str, owner: str) -> _Part:
     found = table.get(name) if isinstance(name, str) else None
     if found is None:
         import difflib

@@ -17,7 +17,7 @@ from bellcrank.mechanism.joints import Joint
 from bellcrank.mechanism.motion import Prescribed
 from bellcrank.spatial import RigidInertia, Transform, Vector
 
-__all__ = ["IDENTITY", "ABOUT_X", "GENERAL", "Applied", "LinkNumbers", "Tree"]
+__all__ = ["ABOUT_X", "GENERAL", "IDENTITY", "Applied", "LinkNumbers", "Tree"]
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]

@@ -30,8 +30,9 @@ class Transform(NamedTuple):
         return Motion(self.rotation.inverse(v.angular),
                       self.rotation.inverse(v.linear + v.angular.cross(self.translation)))
 
-    # An acceleration obeys the same rule once its centripetal part is set apart:
-    acceleration = velocity
+    def acceleration(self, a: Motion) -> Motion:
+        """An acceleration obeys the same rule once its centripetal part is set apart."""
+        return self.velocity(a)
 
     def column_to_parent(self, s: Motion) -> Motion:
         """A velocity seen in the child's frame, in the parent's (the inverse of `velocity`)."""

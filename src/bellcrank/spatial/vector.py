@@ -29,10 +29,8 @@ class Vector(NamedTuple):
     def __neg__(self) -> Vector:
         return Vector(-self.x, -self.y, -self.z)
 
-    def __mul__(self, k: Number) -> Vector:  # type: ignore[override]
+    def __mul__(self, k: Number) -> Vector:
         return Vector(self.x * k, self.y * k, self.z * k)
-
-    __rmul__ = __mul__  # type: ignore[assignment]
 
     def dot(self, o: Vector) -> Number:
         return self.x * o.x + self.y * o.y + self.z * o.z
@@ -69,10 +67,8 @@ class Motion(NamedTuple):
     def __neg__(self) -> Motion:
         return Motion(-self.angular, -self.linear)
 
-    def __mul__(self, k: Number) -> Motion:  # type: ignore[override]
+    def __mul__(self, k: Number) -> Motion:
         return Motion(self.angular * k, self.linear * k)
-
-    __rmul__ = __mul__  # type: ignore[assignment]
 
     def dot(self, f: Force) -> Number:
         """Power of a force on this motion."""
@@ -98,10 +94,8 @@ class Force(NamedTuple):
     def __neg__(self) -> Force:
         return Force(-self.moment, -self.force)
 
-    def __mul__(self, k: Number) -> Force:  # type: ignore[override]
+    def __mul__(self, k: Number) -> Force:
         return Force(self.moment * k, self.force * k)
-
-    __rmul__ = __mul__  # type: ignore[assignment]
 
     def with_entry(self, index: int, value: Number) -> Force:
         """A copy whose entry `index` (0-2 moment, 3-5 force) is known to be `value`."""

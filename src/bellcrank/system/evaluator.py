@@ -6,6 +6,8 @@ import os
 import threading
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
+from itertools import pairwise
 from typing import Protocol
 
 import numpy as np
@@ -27,6 +29,8 @@ Floats = npt.NDArray[np.float64]
 UNROLL_LINKS = 48
 #: ... and compiled so if their graph has at most this many operations (about a tenth of a millisecond each)
 UNROLL_NODES = 12_000
+#: joint-space matrices up to this size are factored in compiled code, larger ones by LAPACK
+WHOLE_SPEEDS = 24
 #: batches of at least this many operations are shared between threads
 THREAD_WORK = 4_000_000
 
@@ -159,9 +163,15 @@ class LlvmEvaluator:
         return Kernel(jit.load(ir), inputs, size, width, data)
 
     # -- running --------------------------------------------------------------------------------
+    def compiles_whole(self, function: Function) -> bool:
+        """Whether the function can be one kernel."""
+        return not function.whole or (self.tree.nu <= WHOLE_SPEEDS and self.schedule != "rolled")
+
     def run(self, function: Function, wrenches: bool, arrays: Sequence[Floats], n: int) -> tuple[Floats, bool]:
         from bellcrank.engine.llvm.jit import vector_width
 
+        if not self.compiles_whole(function):
+            return solve_dense(self, wrenches, arrays, n)
         lanes = vector_width()
         kernel = self.kernel(function, wrenches, lanes if 2 * n > lanes else 1)
         out = np.empty((n, kernel.out_size))
@@ -170,12 +180,13 @@ class LlvmEvaluator:
         strides = np.array([0 if len(a) == 1 else a.shape[1] for a in arrays] or [0], dtype=np.int64)
         parts = self._parts(n, kernel)
         if len(parts) == 1:
-            with self._lock if kernel.rolled else _nothing:
+            with self._lock if kernel.rolled else nullcontext():
                 return out, kernel.run(arrays, strides, out, 0, n)
         with ThreadPoolExecutor(len(parts)) as pool:
             jobs = [pool.submit(kernel.run, arrays, strides, out, begin, end, kernel.workspace())
                     for begin, end in parts]
-            return out, all([job.result() for job in jobs])
+            finished = [job.result() for job in jobs]
+        return out, all(finished)
 
     def _parts(self, n: int, kernel: Kernel) -> list[tuple[int, int]]:
         """Stretches of the batch, one per thread, each a whole number of blocks."""
@@ -185,16 +196,7 @@ class LlvmEvaluator:
             return [(0, n)]
         blocks = -(-n // kernel.width)
         cuts = [min(n, blocks * i // threads * kernel.width) for i in range(threads + 1)]
-        return [(a, b) for a, b in zip(cuts, cuts[1:], strict=False) if b > a]
-
-
-class _Nothing:
-    def __enter__(self) -> None: ...
-
-    def __exit__(self, *args: object) -> None: ...
-
-
-_nothing = _Nothing()
+        return [(a, b) for a, b in pairwise(cuts) if b > a]
 
 
 def _passing(tree: Tree, program: RolledProgram) -> list[int]:
@@ -206,3 +208,40 @@ def _passing(tree: Tree, program: RolledProgram) -> list[int]:
     for link in range(1, tree.n + 1):
         passing[program.table[link, 1]] += outboard[link]
     return passing
+
+
+def solve_dense(run: LlvmEvaluator, wrenches: bool, arrays: Sequence[Floats], n: int) -> tuple[Floats, bool]:
+    """Forward dynamics from compiled mass matrices and biases, solved by LAPACK. Cost: O(nu^3) a state."""
+    from bellcrank.formulations import SHARED, dense
+
+    tree = run.tree
+    full = Function("forward_dynamics", dense.forward_dynamics, ("q", "u", "tau"), "speeds")
+    given = dict(zip(run.inputs(full, wrenches), arrays, strict=True))
+    out = np.empty((n, tree.nu))
+    if n == 0:
+        return out, True
+    finite = all(bool(np.isfinite(a).all()) for a in arrays)
+    bias, matrix, motion = SHARED["bias"], SHARED["mass_matrix"], SHARED["prescribed"]
+    h, _ = run.run(bias, wrenches, [given[k] for k in run.inputs(bias, wrenches)], n)
+    m, _ = run.run(matrix, False, [given[k] for k in run.inputs(matrix, False)], n)
+    driven, _ = run.run(motion, False, [given[k] for k in run.inputs(motion, False)], n)
+    out[:] = driven
+    free = np.array(free_speeds(tree))
+    if not finite:
+        out[:] = np.nan
+        return out, False
+    m = m.reshape(n, tree.nu, tree.nu)[:, free[:, None], free[None, :]]
+    try:
+        out[:, free] = np.linalg.solve(m, (given["tau"] - h)[:, free, None])[..., 0]
+    except np.linalg.LinAlgError:
+        out[:, free] = np.nan
+    return out, bool(np.isfinite(out).all())
+
+
+def free_speeds(tree: Tree) -> list[int]:
+    """Indices of the speeds that are not prescribed."""
+    driven = set()
+    for law, joint, start in zip(tree.prescribed, tree.joints, tree.u_start.tolist(), strict=True):
+        if law is not None and joint is not None:
+            driven |= {start + i for i, yes in enumerate(law.mask(joint.nu)) if yes}
+    return [i for i in range(tree.nu) if i not in driven]

@@ -18,7 +18,7 @@ from bellcrank.mechanism.mechanism import Mechanism
 from bellcrank.mechanism.tree import Tree
 from bellcrank.system.arrays import Floats, batch, flat, wrench_array
 from bellcrank.system.configuration import Configuration
-from bellcrank.system.evaluator import Evaluator, LlvmEvaluator
+from bellcrank.system.evaluator import Evaluator, LlvmEvaluator, free_speeds
 
 __all__ = ["BodyPose", "System"]
 
@@ -65,9 +65,7 @@ class System(Configuration):
     @property
     def dof(self) -> int:
         """Degrees of freedom: speeds that are not prescribed."""
-        driven = sum(sum(p.mask(j.nu)) for p, j in zip(self.tree.prescribed, self.tree.joints, strict=True)
-                     if p is not None and j is not None)
-        return self.nu - driven
+        return len(free_speeds(self.tree))
 
     @property
     def loops(self) -> tuple[str, ...]:
@@ -171,7 +169,8 @@ class System(Configuration):
     def _make_door(self, name: str) -> Callable[..., Any]:
         run = self._evaluator
         function = self._functions[name]
-        if isinstance(run, LlvmEvaluator) and list(run.inputs(function, False)) == list(function.inputs):
+        if isinstance(run, LlvmEvaluator) and run.compiles_whole(function) \
+                and list(run.inputs(function, False)) == list(function.inputs):
             from bellcrank.engine.llvm import door
 
             if door.available():
@@ -205,7 +204,7 @@ class System(Configuration):
 
     def _bound(self, name: str, function: Function, arrays: list[Floats], out: Floats) -> Callable[[], Floats]:
         run = self._evaluator
-        if isinstance(run, LlvmEvaluator):
+        if isinstance(run, LlvmEvaluator) and run.compiles_whole(function):
             from bellcrank.engine.llvm import door
 
             kernel = run.kernel(function, False, 1)

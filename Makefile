@@ -1,0 +1,30 @@
+# One environment in .venv; `make demo` and `make test` do everything on a fresh machine.
+PYTHON ?= python3
+BIN := .venv/bin
+
+.PHONY: demo test check benchmark clean
+
+.venv/made: pyproject.toml
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e .
+	touch $@
+
+.venv/made-test: .venv/made
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[test,peers]"
+	touch $@
+
+demo: .venv/made
+	$(BIN)/python examples/01_robot_arm.py
+
+test: .venv/made-test check
+	$(BIN)/python -m pytest
+
+check: .venv/made-test
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+
+benchmark: .venv/made-test
+	$(BIN)/python benchmarks/trees.py
+
+clean:
+	rm -rf .venv build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
