@@ -12,6 +12,9 @@ Leaves of a kind's graph:
   ("sum", k, i)      entry i of what the children sent in sweep k
   ("carry", k, i)    entry i of what travels along a path in sweep k
   ("root", k, i)     (epilogue only) entry i of the sum that reached the root
+
+What travels along edges lives only until the receiver has taken it: it goes through a few buffers that all
+items share (they stay in the fastest cache), not through the records.
 """
 
 from __future__ import annotations
@@ -158,8 +161,10 @@ class Plan:
     codes: list[KindCode]
     directions: list[str]
     widths: list[int]
-    edge_slot: list[int]  #: where a sweep's travelling values start in a record
+    persistent: list[bool]  #: sweeps whose travelling values are looked at again: they live in the records
+    edge_slot: list[int]  #: for these, where they start in a record
     record: int  #: scalars per record
+    buffer: int  #: scalars per shared buffer
     epilogue: list[Number]
     root_graph: Graph
 
@@ -169,23 +174,50 @@ def plan(rolled: Rolled, result: Field, epilogue: Sequence[Number]) -> Plan:
 
     `result` is the field to be written out (None if the result is the `epilogue`, computed at the root).
     """
-    edge_slot, at = [], 0
-    for sweep in rolled.sweeps:
-        edge_slot.append(at)
-        at += 0 if sweep.direction == PATHS else sweep.width
-    codes, record = [], max([at, *(s.width for s in rolled.sweeps)])  # paths travel in the root's record
     looked_at = {node.args[0][1] for node in reachable(epilogue) if node.op is LEAF and node.args[0][0] == "root"}
     for k in looked_at:
         rolled.sweeps[k].to_root = True
+    edge_slot, at = [], 0
+    for sweep in rolled.sweeps:
+        edge_slot.append(at)
+        at += sweep.width if sweep.to_root else 0
+    codes, record = [], max([1, at, *(s.width for s in rolled.sweeps if s.direction == PATHS)])  # paths use the root's
     for kind in rolled.kinds:
-        code = _plan_kind(rolled, kind, result, edge_slot, at)
+        code = _plan_kind(rolled, kind, result, at)
         record = max(record, at + len(code.slot))
         codes.append(code)
-    return Plan(codes, [s.direction for s in rolled.sweeps], [s.width for s in rolled.sweeps], edge_slot, record,
+    return Plan(codes, [s.direction for s in rolled.sweeps], [s.width for s in rolled.sweeps],
+                [s.to_root for s in rolled.sweeps], edge_slot, record, max([0, *(s.width for s in rolled.sweeps)]),
                 list(epilogue), rolled.root_graph)
 
 
-def _plan_kind(rolled: Rolled, kind: Kind, result: Field, edge_slot: list[int], first_slot: int) -> KindCode:
+def _plan_kind(rolled: Rolled, kind: Kind, result: Field, first_slot: int) -> KindCode:
+    """Plan until nothing is left to be done in a sweep that comes too late for what travelled in another."""
+    stage = _stages(kind.graph)
+    due: dict[int, dict[Scalar, None]] = {k: {} for k in range(len(rolled.sweeps))}
+    while True:
+        late: dict[Scalar, None] = {}
+        code = _try_plan(rolled, kind, result, first_slot, stage, due, late)
+        if not late:
+            return code
+        for node in late:
+            due[stage[node]][node] = None
+
+
+def _stages(graph: Graph) -> dict[Scalar, int]:
+    """The last sweep whose travelling values each node depends on, -1 if none."""
+    stage: dict[Scalar, int] = {}
+    for node in graph.nodes:
+        if node.op is LEAF:
+            key = node.args[0]
+            stage[node] = key[1] if key[0] in ("parent", "sum", "carry") else -1
+        else:
+            stage[node] = max((stage[a] for a in node.args if type(a) is Scalar), default=-1)
+    return stage
+
+
+def _try_plan(rolled: Rolled, kind: Kind, result: Field, first_slot: int, stage: dict[Scalar, int],
+              due: dict[int, dict[Scalar, None]], late: dict[Scalar, None]) -> KindCode:
     static = _static_nodes(kind.graph)
     sweeps: list[SweepCode] = []
     walks: dict[int, SweepCode] = {}
@@ -204,8 +236,10 @@ def _plan_kind(rolled: Rolled, kind: Kind, result: Field, edge_slot: list[int], 
             code.starts = sweep.starts[kind.index]
         if result is not None and result.sweep == k and sweep.direction != PATHS:
             code.outputs = list(enumerate(flatten(result[kind.index])))
-        roots = [*code.sent, *(v for _, v in code.outputs), *(v for s in code.starts for v in s)]
-        _schedule(code, roots, computed, static, statics)
+        roots = [*code.sent, *(v for _, v in code.outputs), *(v for s in code.starts for v in s), *due[k]]
+        gone = {node for node, when in stage.items() if node.op is LEAF and -1 < when < k}
+        _schedule(code, roots, computed, static, statics, gone)
+        late.update((node, None) for node in code.body if -1 < stage[node] < k and node not in computed)
         for node in code.loads:
             saves[node] = origin[node]
         for node in code.body:
@@ -216,33 +250,16 @@ def _plan_kind(rolled: Rolled, kind: Kind, result: Field, edge_slot: list[int], 
         if sweep.direction == PATHS:
             walk = SweepCode(sent=sweep.sent[kind.index])
             walk.outputs = list(enumerate(flatten(result[kind.index])))
-            _schedule(walk, [*walk.sent, *(v for _, v in walk.outputs)], computed, static, statics)
+            _schedule(walk, [*walk.sent, *(v for _, v in walk.outputs)], computed, static, statics, gone)
+            late.update((node, None) for node in walk.body if -1 < stage[node] < k and node not in computed)
             for node in walk.loads:
                 saves[node] = origin[node]
             walks[k] = walk
-    slot = _slots(rolled, kind, saves, edge_slot, first_slot, sweeps)
-    return KindCode(kind, sweeps, walks, list(statics), slot)
-
-
-def _slots(rolled: Rolled, kind: Kind, saves: dict[Scalar, int], edge_slot: list[int], first_slot: int,
-           sweeps: list[SweepCode]) -> dict[Scalar, int]:
-    """Places for what is saved; what is sent outwards anyway is found where the children find it."""
-    there: dict[Scalar, int] = {}
-    for k, sweep in enumerate(rolled.sweeps):
-        if sweep.direction == OUTWARD:
-            for i, value in enumerate(sweeps[k].sent):
-                if type(value) is Scalar:
-                    there.setdefault(value, edge_slot[k] + i)
     slot: dict[Scalar, int] = {}
-    at = first_slot
     for node, k in saves.items():
-        if node in there:
-            slot[node] = there[node]
-        else:
-            slot[node] = at
-            at += 1
-            sweeps[k].saves.append(node)
-    return slot
+        slot[node] = first_slot + len(slot)
+        sweeps[k].saves.append(node)
+    return KindCode(kind, sweeps, walks, list(statics), slot)
 
 
 def _static_nodes(graph: Graph) -> set[Scalar]:
@@ -261,9 +278,10 @@ _CHEAP = (ADD, SUB, MUL, NEG)
 
 
 def _schedule(code: SweepCode, roots: Sequence[Number], computed: set[Scalar], static: set[Scalar],
-              statics: dict[Scalar, None]) -> None:
+              statics: dict[Scalar, None], gone: set[Scalar]) -> None:
     """Fill in body and loads: compute what is new, fetch what an earlier sweep computed, or compute it
-    again where that takes one cheap operation on values that are at hand anyway."""
+    again where that takes one cheap operation on values that are at hand anyway. `gone` are the values that
+    travelled in earlier sweeps: they can no longer be read."""
     body: set[Scalar] = set()
     leaves: set[Scalar] = set()
     wanted: set[Scalar] = set()
@@ -275,10 +293,12 @@ def _schedule(code: SweepCode, roots: Sequence[Number], computed: set[Scalar], s
         if node in static:
             statics[node] = None
             leaves.add(node)
-        elif node.op is LEAF:
+        elif node.op is LEAF and node not in gone:
             leaves.add(node)
         elif node in computed:
             wanted.add(node)
+        elif node.op is LEAF:  # travelled by before anybody looked: the plan is tried again
+            leaves.add(node)
         else:
             body.add(node)
             stack.extend(a for a in node.args if type(a) is Scalar)

@@ -35,6 +35,7 @@ class RolledProgram:
     numbers: Floats
     table: Ints
     runs: Ints
+    work: int  #: scalars of workspace, records and buffers
     counts: list[int]  #: links of each kind
 
 
@@ -56,13 +57,15 @@ def roll(tree: Tree, function: Function, wrenches: bool) -> RolledProgram:
     else:
         made = plan(sweeps, result, [])
     numbers, starts = _numbers(tree, of_link, codes, made.codes)
-    table = _table(tree, function, of_link, starts, local)
+    buffers, n_buffers = _buffers(tree)
+    table = _table(tree, function, of_link, starts, buffers, local)
     cuts = np.flatnonzero(np.diff(of_link[1:])) + 1
     first = np.concatenate([[0], cuts]) + 1
     end = np.concatenate([cuts, [tree.n]]) + 1
     runs = np.stack([of_link[first], first, end], axis=-1).astype(np.int64)
     counts = np.bincount(of_link[1:], minlength=len(kinds)).tolist()
-    return RolledProgram(made, local, numbers, table, runs, counts)
+    work = made.record * (tree.n + 1) + made.buffer * n_buffers
+    return RolledProgram(made, local, numbers, table, runs, work, counts)
 
 
 def _values(tree: Tree, links: Ints, wrenches: bool) -> Floats:
@@ -194,11 +197,48 @@ def _numbers(tree: Tree, of_link: Ints, codes: dict[int, tuple[int, ...]], kinds
     return np.concatenate(blocks) if blocks else np.zeros(1), starts
 
 
-def _table(tree: Tree, function: Function, of_link: Ints, numbers: Ints, local: list[str]) -> Ints:
+def _buffers(tree: Tree) -> tuple[Ints, int]:
+    """Columns own_out, parent_out, own_sum, parent_sum of the table, and how many buffers there are.
+
+    A buffer is taken when the first value is put into it and free again when the last one has been taken out.
+    In a chain two are enough; in a tree, as many as there are branches open at a time.
+    """
+    n, parent = tree.n, tree.parent
+    if bool((parent[1:] == np.arange(n)).all()):  # a chain
+        mine = np.arange(n + 1) % 2
+        other = np.concatenate([[0], mine[:-1]])
+        return np.stack([mine, other, mine, other], axis=-1), 2
+    parents = parent.tolist()
+    last = [0] * (n + 1)
+    for link in range(1, n + 1):
+        last[parents[link]] = link
+    out, total = [0] * (n + 1), [0] * (n + 1)
+    free: list[int] = []
+    top = 1  # buffer 0 is a dummy: nothing travels in buffers to the root's children
+    for link in range(1, n + 1):
+        if last[link]:
+            out[link] = free.pop() if free else (top := top + 1) - 1
+        if link == last[parents[link]] and parents[link]:
+            free.append(out[parents[link]])
+    free_in: list[int] = []
+    top_in = 1
+    taken = [False] * (n + 1)
+    for link in range(n, 0, -1):
+        p = parents[link]
+        if not taken[p]:
+            taken[p] = True
+            total[p] = free_in.pop() if free_in else (top_in := top_in + 1) - 1
+        if taken[link]:
+            free_in.append(total[link])
+    own_out, own_sum = np.array(out), np.array(total)
+    return np.stack([own_out, own_out[parent], own_sum, own_sum[parent]], axis=-1), max(top, top_in)
+
+
+def _table(tree: Tree, function: Function, of_link: Ints, numbers: Ints, buffers: Ints, local: list[str]) -> Ints:
     n = tree.n
     result = {"speeds": tree.u_start, "matrix": tree.u_start, "screws": function.width * tree.u_start,
               "links": function.width * np.arange(-1, n), "totals": np.zeros(n + 1, dtype=np.int64)}[function.layout]
-    columns = [tree.parent, of_link, numbers, result]
+    columns = [tree.parent, of_link, numbers, result, *buffers.T]
     for name in local:
         columns.append(tree.q_start if name == "q" else np.array(wrench_starts(tree)) if name == "wrench"
                        else tree.u_start)

@@ -159,7 +159,7 @@ class LlvmEvaluator:
             key = f"{digest(traced)} {inputs} {width}"
             return Kernel(jit.load(key, lambda: unrolled_ir(traced, inputs, width)), inputs, size, width)
         ir = rolled_ir(traced.plan, inputs, traced.local, size, self.tree.nu, width)
-        data = RolledData(traced.numbers, traced.table, traced.runs, traced.plan.record * (self.tree.n + 1))
+        data = RolledData(traced.numbers, traced.table, traced.runs, traced.work)
         return Kernel(jit.load(ir), inputs, size, width, data)
 
     # -- running --------------------------------------------------------------------------------

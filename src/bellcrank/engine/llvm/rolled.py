@@ -14,8 +14,9 @@ from bellcrank.engine.scalar import Scalar, reachable
 __all__ = ["COLUMNS", "rolled_ir"]
 
 #: columns of the integer table, one row per item: parent, kind, start of its numbers, start of its results,
-#: then the starts of its parts of the inputs
-COLUMNS = ("parent", "kind", "numbers", "result")
+#: the buffers through which values travel to its children (own_out), from its parent, from its children
+#: (own_sum) and to its parent; then the starts of its parts of the inputs
+COLUMNS = ("parent", "kind", "numbers", "result", "own_out", "parent_out", "own_sum", "parent_sum")
 
 
 @dataclass
@@ -39,6 +40,10 @@ def rolled_ir(plan: Plan, inputs: Mapping[str, int], local: list[str], out_size:
     names = list(inputs)
     strides = [e.load_integer("%strides", i) for i in range(len(names))]
     last = e.do("sub i64 %end, 1")
+    last_run = e.do(f"mul i64 {e.do('sub i64 %n_runs, 1')}, 3")
+    rows = e.load_integer("%runs", e.do(f"add i64 {last_run}, 2"))  # where the last run ends: records before buffers
+    rows = e.do(f"mul i64 {rows}, {plan.record * width}")
+    e.put(f"%buffers = getelementptr inbounds double, ptr %work, i64 {rows}")
     e.goto("states")
     e.lines.append("states:")
     e.lines.append("  %state = phi i64 [ %begin, %entry ], [ %next, %latch ]")
@@ -69,7 +74,7 @@ def rolled_ir(plan: Plan, inputs: Mapping[str, int], local: list[str], out_size:
     e.put("ret i32 %bad.next")
     arguments = ", ".join([f"ptr noalias readonly %{n}" for n in names]
                           + ["ptr noalias %out", "ptr readonly %strides", "i64 %begin", "i64 %end",
-                             "ptr noalias %work", "ptr noalias readonly %numbers", "ptr noalias readonly %table",
+                             "ptr %work", "ptr noalias readonly %numbers", "ptr noalias readonly %table",
                              "ptr noalias readonly %runs", "i64 %n_runs"])
     return module_text(e, f"define i32 @kernel({arguments}) nounwind")
 
@@ -166,7 +171,7 @@ class _Item:
         e = c.e
         self.row = e.do(f"mul i64 {item}, {c.row}")
         self.record = self.record_of(item)
-        self._parent_record: str | None = None
+        self._edges: dict[tuple[str, bool], str] = {}
         self._numbers: str | None = None
         self._starts: dict[str, str] = {}
 
@@ -178,10 +183,17 @@ class _Item:
         e = self.c.e
         return e.load_integer("%table", e.do(f"add i64 {self.row}, {column}"))
 
-    def parent_record(self) -> str:
-        if self._parent_record is None:
-            self._parent_record = self.record_of(self.table(0))
-        return self._parent_record
+    def edge(self, column: str, k: int) -> tuple[str, int]:
+        """Where values travel in sweep k: an address and the first slot there."""
+        e, plan = self.c.e, self.c.plan
+        key = (column, plan.persistent[k])
+        if key not in self._edges:
+            if plan.persistent[k]:
+                self._edges[key] = self.record if column.startswith("own") else self.record_of(self.start("parent"))
+            else:
+                at = e.do(f"mul i64 {self.start(column)}, {plan.buffer * e.width}")
+                self._edges[key] = e.offset("%buffers", at)
+        return self._edges[key], plan.edge_slot[k] if plan.persistent[k] else 0
 
     def start(self, name: str) -> str:
         if name not in self._starts:
@@ -207,16 +219,18 @@ class _Item:
         return e.splat(e.do(f"load double, ptr {e.offset(self._numbers, index)}, align 8"))
 
     def leaf(self, key: Any) -> str:
-        e, plan = self.c.e, self.c.plan
+        e = self.c.e
         match key:
             case ("in", name, j):
                 return e.load_lanes(self.c.pointers[name], e.do(f"add i64 {self.start(name)}, {j}"))
             case ("global", name, j):
                 return e.load_lanes(self.c.pointers[name], j)
             case ("parent", k, i):
-                return self.load(self.parent_record(), plan.edge_slot[k] + i)
+                place, slot = self.edge("parent_out", k)
+                return self.load(place, slot + i)
             case ("sum", k, i):
-                return self.load(self.record, plan.edge_slot[k] + i)
+                place, slot = self.edge("own_sum", k)
+                return self.load(place, slot + i)
             case ("carry", _, i):
                 return self.load(self.record_of("0"), i)
         raise AssertionError(key)
@@ -245,16 +259,12 @@ def _item(c: _Context, kind: KindCode, k: int, item: str) -> None:
                 at.store(at.record_of("0"), i, e.operand(entry, value))
             _walk(c, k, item, e.do(f"add i64 {at.start('result')}, {column}"))
         return
-    slot = c.plan.edge_slot[k]
-    if c.plan.directions[k] == OUTWARD:
-        for i, entry in enumerate(code.sent):
-            at.store(at.record, slot + i, e.operand(entry, value))
-    else:
-        for i, entry in enumerate(code.sent):
-            total = e.operand(entry, value)
-            if code.adds_to_parent:
-                total = e.arith("fadd", at.load(at.parent_record(), slot + i), total)
-            at.store(at.parent_record(), slot + i, total)
+    place, slot = at.edge("own_out" if c.plan.directions[k] == OUTWARD else "parent_sum", k)
+    for i, entry in enumerate(code.sent):
+        total = e.operand(entry, value)
+        if code.adds_to_parent:
+            total = e.arith("fadd", at.load(place, slot + i), total)
+        at.store(place, slot + i, total)
     for j, entry in code.outputs:
         e.store_lanes(c.targets, e.do(f"add i64 {at.start('result')}, {j}"), e.operand(entry, value))
 

@@ -1,0 +1,259 @@
+"""Random trees for hypothesis: every joint type, every kind of awkward geometry.
+
+Hypothesis chooses the *structure* (a `Tree` of `Part`s, which shrinks and prints well); the numbers come from
+a random generator with a seed, so that a failing example is reproduced by ``build(Tree(...))``.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+
+import bellcrank as bc
+from bellcrank import math as bm
+
+Floats = npt.NDArray[np.float64]
+EPS = float(np.finfo(float).eps)
+
+JOINTS = ("Revolute", "Prismatic", "Screw", "Cylindrical", "Universal", "Planar", "Spherical", "Free", "Weld")
+AXIAL = ("Revolute", "Prismatic", "Screw", "Cylindrical")
+#: how a joint lies relative to the inboard joint of the body that carries it
+GEOMETRIES = ("general", "coincident", "parallel", "nearly parallel", "intersecting", "zero", "aligned")
+
+#: more examples, and other ones every time, for long runs: BELLCRANK_TEST_EFFORT=20 pytest ...
+EFFORT = float(os.environ.get("BELLCRANK_TEST_EFFORT", "1"))
+
+
+def examples(n: int) -> settings:
+    """Settings of a property test with `n` examples, the same ones in every run unless effort is asked for."""
+    return settings(max_examples=max(1, int(n * EFFORT)), deadline=None, derandomize=EFFORT == 1.0,
+                    suppress_health_check=list(HealthCheck))
+
+
+@dataclass(frozen=True)
+class Part:
+    """One body and the joint that carries it."""
+
+    joint: str
+    parent: int  #: index of the carrying part, -1 for the ground
+    geometry: str = "general"
+    tilt: float = 0.0  #: angle between nearly parallel axes
+    backwards: bool = False  #: the joint is listed from the body to its carrier
+    inertia: str = "general"  #: or "plain" (many zeros), "massless"
+    driven: int = 0  #: bit i: coordinate i follows a law of time (quaternion joints: any bit, as a whole)
+    wrench: str = ""  #: "world", "body" or nothing
+
+
+@dataclass(frozen=True)
+class Tree:
+    """A mechanism to `build`."""
+
+    parts: tuple[Part, ...]
+    seed: int = 0
+
+
+# -- strategies -----------------------------------------------------------------------------------
+@st.composite
+def parts(draw: st.DrawFn, index: int, chain: bool, driven: bool, wrenches: bool, joints: tuple[str, ...]) -> Part:
+    parent = index - 1 if chain or index == 0 else draw(st.integers(-1, index - 1))
+    geometry = draw(st.sampled_from(GEOMETRIES))
+    return Part(
+        draw(st.sampled_from(joints)), parent, geometry,
+        10.0 ** -draw(st.integers(3, 9)) if geometry == "nearly parallel" else 0.0,
+        draw(st.booleans()), draw(st.sampled_from(("general", "general", "plain", "massless"))),
+        draw(st.sampled_from((0, 0, 0, 1, 2, 3, 7))) if driven else 0,
+        draw(st.sampled_from(("", "", "world", "body"))) if wrenches else "")
+
+
+@st.composite
+def trees(draw: st.DrawFn, max_bodies: int = 7, driven: bool = True, wrenches: bool = True,
+          joints: tuple[str, ...] = JOINTS) -> Tree:
+    """Chains and branched trees that `bellcrank.compile` accepts."""
+    n = draw(st.integers(1, max_bodies))
+    chain = draw(st.booleans())
+    chosen = tuple(draw(parts(i, chain, driven, wrenches, joints)) for i in range(n))
+    return Tree(legal(chosen), draw(st.integers(0, 2**32 - 1)))
+
+
+def legal(chosen: tuple[Part, ...]) -> tuple[Part, ...]:
+    """`chosen` with mass where it is needed: no body that nothing holds back, and something that moves."""
+    out = list(chosen)
+    if all(p.joint == "Weld" for p in out):
+        out[-1] = _with(out[-1], joint="Revolute")
+    for i, part in enumerate(out):
+        if part.inertia == "massless" and not _may_be_massless(out, i):
+            out[i] = _with(part, inertia="general")
+    for i, part in enumerate(out):  # the body behind a massless one turns about another axis
+        if part.inertia == "massless" and part.joint != "Weld":
+            child = _first_child(out, i)
+            assert child is not None
+            out[child] = _with(out[child], geometry="general", inertia="general")
+    return tuple(out)
+
+
+def _with(part: Part, **changes: Any) -> Part:
+    return Part(**{**part.__dict__, **changes})
+
+
+def _first_child(chosen: list[Part], index: int) -> int | None:
+    return next((i for i, p in enumerate(chosen) if p.parent == index), None)
+
+
+def _may_be_massless(chosen: list[Part], index: int) -> bool:
+    part, single = chosen[index], ("Revolute", "Prismatic", "Screw")
+    if part.joint == "Weld":  # merged with what carries it
+        return part.parent < 0 or chosen[part.parent].inertia != "massless"
+    child = _first_child(chosen, index)
+    return (part.joint in single and child is not None and chosen[child].joint in single
+            and chosen[child].inertia != "massless")
+
+
+# -- building -------------------------------------------------------------------------------------
+def turn(rng: np.random.Generator) -> Floats:
+    """A uniformly distributed unit quaternion."""
+    q = rng.normal(size=4)
+    return np.asarray(q / np.linalg.norm(q))
+
+
+def inertia(rng: np.random.Generator, kind: str = "general") -> bc.Inertia:
+    if kind == "massless":
+        return bc.Inertia.zero()
+    mass = float(rng.uniform(0.5, 2.0))
+    if kind == "plain":
+        return bc.Inertia.box(mass, rng.uniform(0.2, 0.6, 3).tolist(), (0.0, 0.0, float(rng.uniform(-0.3, 0.3))))
+    spread = 0.15 * rng.normal(size=(3, 3))
+    second = mass * (spread @ spread.T + 0.01 * np.eye(3))
+    return bc.Inertia(mass, 0.15 * rng.normal(size=3), np.trace(second) * np.eye(3) - second)
+
+
+def make_joint(rng: np.random.Generator, part: Part, carrier: Part | None) -> bc.Joint:
+    """A joint with general or aligned axes; parallel ones have the same axis as the carrier's joint: z."""
+    straight = part.geometry in ("coincident", "parallel", "nearly parallel", "aligned")
+    axis: Any = "z" if straight else rng.normal(size=3)
+    if part.geometry == "aligned":
+        axis = str(rng.choice(["x", "y", "z", "-x", "-y", "-z"]))
+    match part.joint:
+        case "Screw":
+            return bc.Screw(axis, float(rng.choice([0.05, -0.1, 0.3])))
+        case "Universal":
+            other = rng.normal(size=3)
+            if straight:
+                axis, other = "z", str(rng.choice(["x", "y"]))
+            elif rng.random() < 0.5:
+                other = np.cross(axis, other)
+            return bc.Universal(axis, other)
+        case "Spherical" | "Free" | "Weld" as name:
+            return getattr(bc, name)()
+        case name:
+            return getattr(bc, name)(axis)
+
+
+def build(tree: Tree) -> bc.Mechanism:
+    """The mechanism of a tree, gravity in a general direction, with a frame ``tool`` on the last body."""
+    rng = np.random.default_rng(tree.seed)
+    m = bc.Mechanism("random", gravity=rng.normal(size=3) * 5.0)
+    sides: list[bc.Pose] = []  # where each part's inboard joint lies in its body
+    for i, part in enumerate(tree.parts):
+        body = m.add_body(f"b{i}", inertia(rng, part.inertia))
+        carrier = tree.parts[part.parent] if part.parent >= 0 else None
+        joint = make_joint(rng, part, carrier)
+        outer = _outer_pose(rng, part, sides[part.parent] if carrier else bc.Pose())
+        plain = part.geometry in ("zero", "aligned")
+        inner = bc.Pose() if plain else bc.Pose(0.3 * rng.normal(size=3), turn(rng))
+        sides.append(inner)
+        support = m.ground if carrier is None else m.body(f"b{part.parent}")
+        ends = (body, support, inner, outer) if part.backwards else (support, body, outer, inner)
+        m.add_joint(f"j{i}", joint, *ends)
+        if part.driven:
+            _prescribe(rng, m, f"j{i}", part.driven)
+        if part.wrench:
+            force: list[Any] = (3.0 * rng.normal(size=3)).tolist()
+            force[0] = _swing(rng)
+            m.add_wrench(f"w{i}", body, force=force, moment=rng.normal(size=3), at=0.2 * rng.normal(size=3),
+                         axes=part.wrench)
+    m.add_frame("tool", f"b{len(tree.parts) - 1}", bc.Pose(0.3 * rng.normal(size=3), turn(rng)))
+    return m
+
+
+def _outer_pose(rng: np.random.Generator, part: Part, here: bc.Pose) -> bc.Pose:
+    """The joint in the carrier's body, whose own inboard joint lies at `here`."""
+    offset = 0.4 * rng.normal(size=3)
+    match part.geometry:
+        case "zero":
+            return bc.Pose()
+        case "aligned":
+            return bc.Pose((float(rng.choice([0.0, 0.5])), 0.0, float(rng.choice([0.0, -0.25]))))
+        case "coincident":
+            return here @ bc.Pose((0.0, 0.0, float(rng.choice([0.0, 0.3]))))
+        case "parallel":
+            return here @ bc.Pose(offset)
+        case "nearly parallel":
+            across = rng.normal(size=2)
+            return here @ bc.Pose.about((*across, 0.0), part.tilt, offset)
+        case "intersecting":
+            return here @ bc.Pose((0.0, 0.0, float(rng.choice([0.0, 0.3]))), turn(rng))
+        case _:
+            return bc.Pose(offset, turn(rng))
+
+
+def _swing(rng: np.random.Generator) -> Callable[[Any], Any]:
+    """A smooth law of time."""
+    a, b, c, d = (float(x) for x in rng.normal(size=4))
+    return lambda t: a + b * bm.sin(c * t + d)
+
+
+def _prescribe(rng: np.random.Generator, m: bc.Mechanism, name: str, bits: int) -> None:
+    joint = m.joint(name).joint
+    if joint.nu == 0:
+        return
+    if joint.nq != joint.nu:
+        laws = [_swing(rng) for _ in range(joint.nq)]
+        m.prescribe(name, lambda t: [2.5 + laws[0](t), *(law(t) for law in laws[1:])])
+        return
+    for i in range(joint.nu):
+        if bits >> i & 1:
+            m.prescribe(name, _swing(rng), i)
+
+
+# -- states ---------------------------------------------------------------------------------------
+@dataclass
+class State:
+    """Everything a system is asked about; prescribed entries of q and u are what the laws say."""
+
+    q: Floats
+    u: Floats
+    tau: Floats
+    udot: Floats
+    t: float
+    free: npt.NDArray[np.bool_]  #: speeds that are not prescribed
+
+
+def mask(m: bc.Mechanism) -> npt.NDArray[np.bool_]:
+    """For every speed, whether it is free."""
+    return np.array([not driven for r in m.joints for driven in
+                     (r.prescribed.mask(r.joint.nu) if r.prescribed else (False,) * r.joint.nu)], dtype=bool)
+
+
+def state(m: bc.Mechanism, seed: int, size: tuple[int, ...] = ()) -> State:
+    """A random state; now and then the neutral one at rest, where special cases hide."""
+    system = bc.compile(m, backend="numpy")
+    rng = np.random.default_rng(seed)
+    q, u = system.random_state(rng, size)
+    if rng.random() < 0.1:
+        q, u = np.broadcast_to(system.neutral(), q.shape).copy(), 0.0 * u
+    return State(q, u, 2.0 * rng.normal(size=u.shape), rng.normal(size=u.shape), float(rng.uniform(0.0, 3.0)), mask(m))
+
+
+def condition(system: bc.System, s: State) -> float:
+    """Condition number of the mass matrix of the free speeds, the largest of a batch."""
+    if not s.free.any():
+        return 1.0
+    matrix = system.mass_matrix(s.q, t=s.t)[..., s.free, :][..., s.free]
+    return float(np.linalg.cond(matrix).max())
