@@ -133,19 +133,20 @@ def inertia(rng: np.random.Generator, kind: str = "general") -> bc.Inertia:
     return bc.Inertia(mass, 0.15 * rng.normal(size=3), np.trace(second) * np.eye(3) - second)
 
 
-def make_joint(rng: np.random.Generator, part: Part, carrier: Part | None) -> bc.Joint:
-    """A joint with general or aligned axes; parallel ones have the same axis as the carrier's joint: z."""
-    straight = part.geometry in ("coincident", "parallel", "nearly parallel", "aligned")
-    axis: Any = "z" if straight else rng.normal(size=3)
-    if part.geometry == "aligned":
+def make_joint(rng: np.random.Generator, part: Part, along: Floats) -> bc.Joint:
+    """A joint with general axes, aligned ones, or (parallel and coincident joints) its first axis `along`."""
+    axis: Any = rng.normal(size=3)
+    if part.geometry in ("coincident", "parallel", "nearly parallel"):
+        axis = along
+    elif part.geometry == "aligned":
         axis = str(rng.choice(["x", "y", "z", "-x", "-y", "-z"]))
     match part.joint:
         case "Screw":
             return bc.Screw(axis, float(rng.choice([0.05, -0.1, 0.3])))
         case "Universal":
-            other = rng.normal(size=3)
-            if straight:
-                axis, other = "z", str(rng.choice(["x", "y"]))
+            other: Any = rng.normal(size=3)
+            if part.geometry == "aligned":
+                other = "x" if axis[-1] == "z" else "z"
             elif rng.random() < 0.5:
                 other = np.cross(axis, other)
             return bc.Universal(axis, other)
@@ -155,20 +156,28 @@ def make_joint(rng: np.random.Generator, part: Part, carrier: Part | None) -> bc
             return getattr(bc, name)(axis)
 
 
+def _axis(joint: bc.Joint) -> Floats:
+    """The direction that parallel joints share."""
+    for name in ("axis", "axis2", "normal"):
+        if hasattr(joint, name):
+            return np.array(getattr(joint, name))
+    return np.array([0.0, 0.0, 1.0])
+
+
 def build(tree: Tree) -> bc.Mechanism:
     """The mechanism of a tree, gravity in a general direction, with a frame ``tool`` on the last body."""
     rng = np.random.default_rng(tree.seed)
     m = bc.Mechanism("random", gravity=rng.normal(size=3) * 5.0)
-    sides: list[bc.Pose] = []  # where each part's inboard joint lies in its body
+    sides: list[tuple[bc.Pose, Floats]] = []  # where each part's inboard joint lies in its body, and its axis
     for i, part in enumerate(tree.parts):
         body = m.add_body(f"b{i}", inertia(rng, part.inertia))
-        carrier = tree.parts[part.parent] if part.parent >= 0 else None
-        joint = make_joint(rng, part, carrier)
-        outer = _outer_pose(rng, part, sides[part.parent] if carrier else bc.Pose())
+        here, along = sides[part.parent] if part.parent >= 0 else (bc.Pose(), np.array([0.0, 0.0, 1.0]))
+        joint = make_joint(rng, part, along)
+        outer = _outer_pose(rng, part, here, along)
         plain = part.geometry in ("zero", "aligned")
         inner = bc.Pose() if plain else bc.Pose(0.3 * rng.normal(size=3), turn(rng))
-        sides.append(inner)
-        support = m.ground if carrier is None else m.body(f"b{part.parent}")
+        sides.append((inner, _axis(joint)))
+        support = m.ground if part.parent < 0 else m.body(f"b{part.parent}")
         ends = (body, support, inner, outer) if part.backwards else (support, body, outer, inner)
         m.add_joint(f"j{i}", joint, *ends)
         if part.driven:
@@ -182,23 +191,23 @@ def build(tree: Tree) -> bc.Mechanism:
     return m
 
 
-def _outer_pose(rng: np.random.Generator, part: Part, here: bc.Pose) -> bc.Pose:
-    """The joint in the carrier's body, whose own inboard joint lies at `here`."""
+def _outer_pose(rng: np.random.Generator, part: Part, here: bc.Pose, along: Floats) -> bc.Pose:
+    """The joint in the carrier's body, whose own inboard joint lies at `here` with its axis `along`."""
     offset = 0.4 * rng.normal(size=3)
+    on_axis = bc.Pose(along * float(rng.choice([0.0, 0.3])))
     match part.geometry:
         case "zero":
             return bc.Pose()
         case "aligned":
             return bc.Pose((float(rng.choice([0.0, 0.5])), 0.0, float(rng.choice([0.0, -0.25]))))
         case "coincident":
-            return here @ bc.Pose((0.0, 0.0, float(rng.choice([0.0, 0.3]))))
+            return here @ on_axis
         case "parallel":
             return here @ bc.Pose(offset)
         case "nearly parallel":
-            across = rng.normal(size=2)
-            return here @ bc.Pose.about((*across, 0.0), part.tilt, offset)
+            return here @ bc.Pose.about(np.cross(along, rng.normal(size=3)), part.tilt, offset)
         case "intersecting":
-            return here @ bc.Pose((0.0, 0.0, float(rng.choice([0.0, 0.3]))), turn(rng))
+            return here @ on_axis @ bc.Pose((0.0, 0.0, 0.0), turn(rng))
         case _:
             return bc.Pose(offset, turn(rng))
 

@@ -9,12 +9,12 @@ from __future__ import annotations
 from types import ModuleType
 
 from bellcrank.errors import ModelError
-from bellcrank.formulations import dense, kinematics, recursive
+from bellcrank.formulations import dense, kinematics, momenta, recursive
 from bellcrank.formulations.program import Function
 
 __all__ = ["METHODS", "SHARED", "cite", "functions_of", "method_module"]
 
-METHODS: dict[str, ModuleType] = {"recursive": recursive, "dense": dense}
+METHODS: dict[str, ModuleType] = {"recursive": recursive, "dense": dense, "momenta": momenta}
 
 #: verbs of a formulation module: inputs and layout of their results
 _VERBS = {"forward_dynamics": (("q", "u", "tau"), "speeds"), "inverse_dynamics": (("q", "u", "udot"), "speeds"),
@@ -30,6 +30,8 @@ SHARED: dict[str, Function] = {f.name: f for f in (
     Function("prescribed", kinematics.prescribed, ("q", "u"), "speeds"),
     Function("bias", recursive.inverse_dynamics, ("q", "u"), "speeds"),
     Function("joint_wrenches", recursive.joint_wrenches, ("q", "u", "udot"), "links", 6),
+    Function("hamilton", momenta.hamilton, ("q", "p", "tau"), "screws", 2),
+    Function("momenta", momenta.momenta, ("q", "u"), "speeds"),
     Function("inverse_dynamics", recursive.inverse_dynamics, ("q", "u", "udot"), "speeds"),
     Function("mass_matrix", dense.mass_matrix, ("q",), "matrix"),
 )}

@@ -88,7 +88,7 @@ def _screw(link: Link, omega: Vector, axes: General) -> tuple[Vector, tuple[tupl
         omega = t.rotation.inverse(omega)
     omega = omega + link.rate.angular
     out = []
-    for column, own in zip(link.columns, link.column_rates, strict=True):
+    for column, own in zip(link.columns, link.column_rates(link.u), strict=True):
         # a vector given in link axes changes by its components and by the link's turning
         rate = Motion(omega.cross(column.angular) + own.angular, omega.cross(column.linear) + own.linear)
         out.append((Motion(axes.apply(column.angular), axes.apply(column.linear)),

@@ -42,7 +42,7 @@ class Function:
 
 def input_sizes(tree: Tree) -> dict[str, int]:
     """Lengths of all input arrays."""
-    return {"q": tree.nq, "u": tree.nu, "tau": tree.nu, "udot": tree.nu, "t": 1,
+    return {"q": tree.nq, "u": tree.nu, "tau": tree.nu, "udot": tree.nu, "p": tree.nu, "t": 1,
             "wrench": 6 * (len(tree.body_names) - 1), "parameters": len(tree.parameters)}
 
 

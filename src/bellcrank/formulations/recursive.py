@@ -34,8 +34,9 @@ from typing import NamedTuple
 from bellcrank.engine.scalar import Number
 from bellcrank.engine.sweeps import Field, Sweeps
 from bellcrank.formulations.kinematics import inward_composites, outward_axes
+from bellcrank.formulations.pivot import Pivot, eliminate, solve
 from bellcrank.mechanism.link import Link
-from bellcrank.spatial import ArticulatedInertia, Force, General, Motion, RigidInertia, Vector, unit_index
+from bellcrank.spatial import ArticulatedInertia, Force, General, Motion, RigidInertia, Vector
 
 __all__ = ["BIBTEX", "forward_dynamics", "hinge_inertias", "inverse_dynamics", "joint_wrenches"]
 
@@ -54,13 +55,6 @@ class Velocity(NamedTuple):
 
     omega: Vector
     bias: Motion
-
-
-class Pivot(NamedTuple):
-    """One eliminated joint acceleration: udot = free - gain . dY."""
-
-    gain: Force
-    free: Number
 
 
 def forward_dynamics(tree: Sweeps) -> Field:
@@ -109,7 +103,7 @@ def inward_inertias(link: Link, upper: tuple[ArticulatedInertia, Force], velocit
     pivots = []
     for column, tau, prescribed in zip(link.columns, link.tau, link.mask, strict=True):
         if not prescribed:
-            mass, force, pivot = eliminate(mass, force, column, tau)
+            mass, force, pivot = eliminate(mass, force, column, tau)  # (28), (29)
             pivots.append(pivot)
     force = force + mass @ velocity.bias  # (28): Q - M D
     for t in reversed(link.transforms):
@@ -117,30 +111,12 @@ def inward_inertias(link: Link, upper: tuple[ArticulatedInertia, Force], velocit
     return (mass, force), tuple(pivots)
 
 
-def eliminate(mass: ArticulatedInertia, force: Force, column: Motion, tau: Number
-              ) -> tuple[ArticulatedInertia, Force, Pivot]:
-    """Solve one joint acceleration from its row of (30) and remove it from M and Q, (29)."""
-    m21 = mass @ column  # (28)
-    inverse = 1.0 / column.dot(m21)  # M_22^-1
-    gain = m21 * inverse
-    rest = tau - column.dot(force)  # (28): Q_2
-    lower = force + gain * rest  # (29)
-    k = unit_index(column)
-    if k is not None:  # exactly: the gain on itself is one, and what passes the joint is tau
-        gain, lower = gain.with_entry(k, 1.0), lower.with_entry(k, tau)
-    return mass.eliminated(column, m21, gain), lower, Pivot(gain, inverse * rest)  # (29)
-
-
 def outward_accelerations(link: Link, acceleration: Motion, velocity: Velocity, pivots: tuple[Pivot, ...]
                           ) -> tuple[Motion, tuple[Number, ...]]:
     for t in link.transforms:
         acceleration = t.acceleration(acceleration)  # (26): B1 dY
     acceleration = acceleration + velocity.bias
-    udot = list(link.udot) if any(link.mask) else [0.0] * len(link.columns)
-    free = [i for i, prescribed in enumerate(link.mask) if not prescribed]
-    for i, pivot in zip(reversed(free), reversed(pivots), strict=True):
-        udot[i] = pivot.free - acceleration.dot(pivot.gain)  # (30)
-        acceleration = acceleration + link.columns[i] * udot[i]  # (30)
+    acceleration, udot = solve(acceleration, link.columns, link.mask, pivots, link.prescribed_udot)  # (30)
     return acceleration, tuple(udot)
 
 

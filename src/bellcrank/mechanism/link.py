@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import NamedTuple
 
@@ -67,6 +67,16 @@ class Link:
         """Joint accelerations that are given: inputs of inverse dynamics, or prescribed."""
         return [self._driven[2][j] if driven else self._read("udot", j) for j, driven in enumerate(self.mask)]
 
+    @property
+    def prescribed_udot(self) -> list[Number]:
+        """Accelerations that are prescribed, zero for free speeds; a new list."""
+        return [self._driven[2][j] if driven else 0.0 for j, driven in enumerate(self.mask)]
+
+    @cached_property
+    def p(self) -> list[Number]:
+        """Canonical momenta conjugate to u."""
+        return [self._read("p", j) for j in range(self.joint.nu)]
+
     @cached_property
     def tau(self) -> list[Number]:
         """Joint forces conjugate to u."""
@@ -105,10 +115,9 @@ class Link:
                     total = total + column * rate
         return total
 
-    @cached_property
-    def column_rates(self) -> tuple[Motion, ...]:
-        """Rates of the columns' entries in link axes."""
-        rates = self.joint.rates(self.q, self.u)
+    def column_rates(self, u: Sequence[Number]) -> tuple[Motion, ...]:
+        """Rates of the columns' entries in link axes at speeds u."""
+        rates = self.joint.rates(self.q, u)
         jets = [Jet(value, rate, 0.0) for value, rate in zip(self.q, rates, strict=True)]
         columns = self.joint.subspace(jets, self.numbers.joint)
         return tuple(rebuild(c, (as_jet(x).rate for x in flatten(c, Jet)), Jet) for c in columns)

@@ -155,7 +155,7 @@ class System(Configuration):
     def _entry_name(self, label: str, entry: int) -> str:
         if label == "q":
             return f" ({self.coordinate_names[entry]})"
-        return f" ({self.speed_names[entry]})" if label in ("u", "tau", "udot") else ""
+        return f" ({self.speed_names[entry]})" if label in ("u", "p", "tau", "udot") else ""
 
     def _single(self, name: str, a: Any, b: Any, c: Any) -> Floats | None:
         """One state through the native door; None if it does not fit."""
@@ -265,6 +265,21 @@ class System(Configuration):
         """Joint-space mass matrix, shape (..., nu, nu). Cost: O(n * depth)."""
         flat_matrix = self._run("mass_matrix", {"q": q}, None, t)
         return flat_matrix.reshape(*flat_matrix.shape[:-1], self.nu, self.nu)
+
+    def momenta(self, q: npt.ArrayLike, u: npt.ArrayLike, *, t: npt.ArrayLike = 0.0) -> Floats:
+        """Canonical momenta p conjugate to the speeds u, p = M u plus prescribed parts. Cost: O(n)."""
+        return self._run("momenta", {"q": q, "u": u}, None, t)
+
+    def hamilton(self, q: npt.ArrayLike, p: npt.ArrayLike, tau: npt.ArrayLike | None = None, *,
+                 wrenches: Wrenches = None, t: npt.ArrayLike = 0.0) -> tuple[Floats, Floats]:
+        """Hamilton's equations: speeds u and rates dp/dt of the state (q, p). Cost: O(n).
+
+        What p says about prescribed speeds is ignored, and their dp/dt lacks the drive force.
+        """
+        given = {"q": q, "p": p, "tau": self._zeros if tau is None else tau}
+        pairs = self._run("hamilton", given, wrenches, t)
+        pairs = pairs.reshape(*pairs.shape[:-1], self.nu, 2)
+        return pairs[..., 0], pairs[..., 1]
 
     def bias(self, q: npt.ArrayLike, u: npt.ArrayLike, *, wrenches: Wrenches = None, t: npt.ArrayLike = 0.0) -> Floats:
         """Joint forces at zero acceleration: velocity, gravity and external terms. Cost: O(n)."""
