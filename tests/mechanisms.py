@@ -266,3 +266,71 @@ def condition(system: bc.System, s: State) -> float:
         return 1.0
     matrix = system.mass_matrix(s.q, t=s.t)[..., s.free, :][..., s.free]
     return float(np.linalg.cond(matrix).max())
+
+
+# -- kinematics written out ------------------------------------------------------------------------
+def rodrigues(axis: Floats, angle: float) -> Floats:
+    """The rotation matrix of a turn about a unit vector."""
+    cross = np.array([[0.0, -axis[2], axis[1]], [axis[2], 0.0, -axis[0]], [-axis[1], axis[0], 0.0]])
+    return np.asarray(np.eye(3) + np.sin(angle) * cross + (1.0 - np.cos(angle)) * cross @ cross)
+
+
+def _quaternion(q: Floats) -> Floats:
+    w, x, y, z = q / np.linalg.norm(q)
+    return np.array([[1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)],
+                     [2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x)],
+                     [2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)]])
+
+
+def _joint_pose(joint: Any, q: Floats) -> tuple[Floats, Floats]:
+    """Rotation and position of a joint's child side, straight from the definitions."""
+    zero, name = np.zeros(3), type(joint).__name__
+    if name == "Weld":
+        return np.eye(3), zero
+    if name in ("Spherical", "Free"):
+        return _quaternion(q[:4]), zero if name == "Spherical" else q[4:]
+    if name == "Universal":
+        return rodrigues(np.array(joint.axis1), q[0]) @ rodrigues(np.array(joint.axis2), q[1]), zero
+    if name == "Planar":
+        n = np.array(joint.normal)
+        start = np.array([0.0, 1.0, 0.0]) if abs(n[0]) > 0.9 else np.array([1.0, 0.0, 0.0])
+        x = start - n * (n @ start)
+        x /= np.linalg.norm(x)
+        return rodrigues(n, q[2]), q[0] * x + q[1] * np.cross(n, x)
+    axis = np.array(joint.axis)
+    angle = 0.0 if name == "Prismatic" else q[0]
+    slide = {"Prismatic": q[0], "Screw": getattr(joint, "pitch", 0.0) * q[0], "Revolute": 0.0}.get(name, q[-1])
+    return rodrigues(axis, angle), axis * slide
+
+
+def naive_poses(m: bc.Mechanism, q: Floats, t: float) -> dict[str, tuple[Floats, Floats]]:
+    """Rotation and position of every body in the world, one state, by T_parent_child = P J(q) C^-1."""
+    known: dict[int, tuple[Floats, Floats]] = {0: (np.eye(3), np.zeros(3))}
+    starts = np.cumsum([0] + [r.joint.nq for r in m.joints])
+    waiting = list(zip(m.joints, starts.tolist(), strict=False))
+    while waiting:
+        record, start = waiting.pop(0)
+        if record.parent not in known and record.child not in known:
+            waiting.append((record, start))
+            continue
+        values = q[start:start + record.joint.nq].copy()
+        if record.prescribed is not None and record.prescribed.whole is not None:
+            values = np.array(record.prescribed.whole(t))
+        elif record.prescribed is not None:
+            for i, law in enumerate(record.prescribed.laws):
+                values[i] = law(t) if law is not None else values[i]
+        step = _product((record.parent_pose.matrix, np.array(record.parent_pose.position)),
+                        _product(_joint_pose(record.joint, values), _inverse(record.child_pose)))
+        if record.parent in known:
+            known[record.child] = _product(known[record.parent], step)
+        else:
+            known[record.parent] = _product(known[record.child], (step[0].T, -step[0].T @ step[1]))
+    return {b.name: known[b.index] for b in m.bodies}
+
+
+def _product(a: tuple[Floats, Floats], b: tuple[Floats, Floats]) -> tuple[Floats, Floats]:
+    return a[0] @ b[0], a[0] @ b[1] + a[1]
+
+
+def _inverse(pose: bc.Pose) -> tuple[Floats, Floats]:
+    return pose.matrix.T, -pose.matrix.T @ np.array(pose.position)

@@ -15,12 +15,14 @@ import numpy as np
 import pytest
 from hypothesis import example, given, reject
 from hypothesis import strategies as st
-from mechanisms import AXIAL, EPS, Floats, Part, State, Tree, build, condition, examples, state, trees
+from mechanisms import AXIAL, EPS, Floats, Part, State, Tree, build, condition, examples, naive_poses, state, trees
 
 import bellcrank as bc
 
-#: chosen frames may lie up to 20 link lengths away, where moments of inertia are hundreds of times larger
-C = 2000.0
+#: the largest ratio seen in 10^4 examples is about 5, but chosen frames may lie 20 link lengths away
+C = 100.0
+DYNAMICS = ["forward", "inverse", "mass", "bias"]
+REST = ["reactions", "totals", "pose", "velocity", "acceleration", "jacobian", "jacobian rate"]
 Calls = dict[str, Callable[[bc.System], Floats]]
 
 
@@ -79,7 +81,7 @@ class Scales:
         }
 
     def __getitem__(self, name: str) -> float:
-        return self.sizes[name.split(" of ")[0]]
+        return self.sizes[name]
 
 
 def compare(tree: Tree, systems: Callable[[bc.Mechanism], dict[str, bc.System]], size: tuple[int, ...] = (),
@@ -91,14 +93,16 @@ def compare(tree: Tree, systems: Callable[[bc.Mechanism], dict[str, bc.System]],
     scales = Scales(reference, s, wrenches)
     if scales.condition > 1e8:
         reject()
-    chosen = calls(s, wrenches, ["tool", "b0"])
     others = systems(m)
-    for name, call in chosen.items():
-        if only is not None and name.split(" of ")[0] not in only:
+    for name, call in calls(s, wrenches, ["b0" if tree.seed % 3 == 0 else "tool"]).items():
+        kind = name.split(" of ")[0]
+        if only is not None and kind not in only:
             continue
         wanted = call(reference)
-        allowed = C * len(tree.parts) * EPS * scales[name]
+        allowed = C * len(tree.parts) * EPS * scales[kind]
         for label, system in others.items():
+            if "dense" in label and kind not in DYNAMICS:
+                continue  # the rest does not depend on the method
             got = call(system)
             assert got.shape == wanted.shape, (label, name)
             difference = np.abs(got - wanted).max(initial=0.0)
@@ -106,8 +110,7 @@ def compare(tree: Tree, systems: Callable[[bc.Mechanism], dict[str, bc.System]],
 
 
 def numpy_systems(m: bc.Mechanism) -> dict[str, bc.System]:
-    return {"chosen frames": bc.compile(m, backend="numpy"), "dense": bc.compile(m, "dense", "numpy"),
-            "dense, frames at joints": bc.compile(m, "dense", "numpy", free_frames=False)}
+    return {"chosen frames": bc.compile(m, backend="numpy"), "dense": bc.compile(m, "dense", "numpy")}
 
 
 def llvm_systems(m: bc.Mechanism) -> dict[str, bc.System]:
@@ -115,7 +118,7 @@ def llvm_systems(m: bc.Mechanism) -> dict[str, bc.System]:
             "rolled, frames at joints": bc.compile(m, schedule="rolled", free_frames=False)}
 
 
-NEARLY = tuple(Part("Revolute", i - 1, "nearly parallel" if i else "general", 10.0 ** -(2 + i)) for i in range(8))
+NEARLY = tuple(Part("Spherical" if i == 8 else "Revolute", i - 1, "nearly parallel", 10.0 ** -(1 + i)) for i in range(9))
 WELDED = (Part("Weld", -1), Part("Revolute", 0), Part("Prismatic", 1), Part("Weld", 1, wrench="body"),
           Part("Weld", 3), Part("Revolute", 3, backwards=True), Part("Weld", 2, backwards=True))
 
@@ -128,15 +131,28 @@ def test_numpy_frames_and_methods(tree: Tree, size: tuple[int, ...], given_wrenc
     compare(tree, numpy_systems, size, given_wrenches)
 
 
+@examples(60)
+@given(trees(max_bodies=9), st.booleans())
+@example(Tree(NEARLY, 1), True)
+@example(Tree(NEARLY, 1), False)
+def test_poses_by_the_definitions(tree: Tree, free_frames: bool) -> None:
+    """Against kinematics written out in `mechanisms.naive_poses`, which share nothing with the library."""
+    m = build(tree)
+    s = state(m, tree.seed)
+    system = bc.compile(m, backend="numpy", free_frames=free_frames)
+    wanted = naive_poses(m, s.q, s.t)
+    length = 1.0 + max(np.abs(p).max() for _, p in wanted.values())
+    for name, (rotation, position) in wanted.items():
+        got = system.pose(s.q, name, t=s.t)
+        assert np.abs(got.rotation - rotation).max() < C * len(tree.parts) * EPS, name
+        assert np.abs(got.position - position).max() < C * len(tree.parts) * EPS * length, name
+
+
 @examples(40)
 @given(trees(max_bodies=10, driven=False, wrenches=False, joints=AXIAL))
 def test_chosen_frames_of_axial_joints(tree: Tree) -> None:
     """Joints with an axis have freely chosen frames: common normals of crossing, parallel and equal axes."""
     compare(tree, numpy_systems)
-
-
-DYNAMICS = ["forward", "inverse", "mass", "bias"]
-REST = ["reactions", "totals", "pose", "velocity", "acceleration", "jacobian", "jacobian rate"]
 
 
 @examples(14)

@@ -126,7 +126,7 @@ class Rolled:
     def joint_field(self, vector: Sequence[Number]) -> Field:
         raise NotImplementedError("a rolled schedule has no whole vectors")
 
-    def joint_matrix(self, paths: Field) -> list[list[Number]]:
+    def joint_matrix(self, paths: Field, mirrored: bool = True) -> list[list[Number]]:
         raise NotImplementedError("a rolled schedule has no whole matrices")
 
 

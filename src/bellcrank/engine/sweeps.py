@@ -50,8 +50,8 @@ class Sweeps(Protocol):
     def joint_field(self, vector: Sequence[Number]) -> Field:
         """The inverse of `joint_vector` (direct schedule only)."""
 
-    def joint_matrix(self, paths: Field) -> list[list[Number]]:
-        """The symmetric matrix kept along `paths` (direct schedule only)."""
+    def joint_matrix(self, paths: Field, mirrored: bool = True) -> list[list[Number]]:
+        """The (symmetric) matrix kept along `paths` (direct schedule only)."""
 
 
 class Direct:
@@ -81,15 +81,17 @@ class Direct:
         return [None] + [tuple(vector[self.slots[i]:self.slots[i] + self.widths[i]])
                          for i in range(1, len(self.parent))]
 
-    def joint_matrix(self, paths: Field) -> list[list[Number]]:
-        """The symmetric matrix whose columns are the rows kept along `paths`."""
+    def joint_matrix(self, paths: Field, mirrored: bool = True) -> list[list[Number]]:
+        """The matrix whose columns were kept along `paths`; `mirrored`: the other half is their mirror image."""
         out: list[list[Number]] = [[0.0] * self.size for _ in range(self.size)]
         for i, columns in enumerate(paths):
             for c, column in enumerate(columns):
                 for at, row in column:
                     for r, value in enumerate(row):
                         a, b = self.slots[at] + r, self.slots[i] + c
-                        out[a][b] = out[b][a] = value
+                        out[a][b] = value
+                        if mirrored:
+                            out[b][a] = value
         return out
 
     def outward(self, step: Step, *fields: Field, root: Any) -> Field:

@@ -9,12 +9,13 @@ from __future__ import annotations
 from types import ModuleType
 
 from bellcrank.errors import ModelError
-from bellcrank.formulations import dense, kinematics, momenta, recursive
+from bellcrank.formulations import complement, dense, kane, kinematics, momenta, operator, recursive
 from bellcrank.formulations.program import Function
 
-__all__ = ["METHODS", "SHARED", "cite", "functions_of", "method_module"]
+__all__ = ["METHODS", "SHARED", "cite", "functions_of", "method_module", "method_names"]
 
-METHODS: dict[str, ModuleType] = {"recursive": recursive, "dense": dense, "momenta": momenta}
+METHODS: dict[str, ModuleType] = {"recursive": recursive, "kane": kane, "operator": operator, "complement": complement,
+                                  "momenta": momenta, "dense": dense}
 
 #: verbs of a formulation module: inputs and layout of their results
 _VERBS = {"forward_dynamics": (("q", "u", "tau"), "speeds"), "inverse_dynamics": (("q", "u", "udot"), "speeds"),
@@ -31,25 +32,38 @@ SHARED: dict[str, Function] = {f.name: f for f in (
     Function("bias", recursive.inverse_dynamics, ("q", "u"), "speeds"),
     Function("joint_wrenches", recursive.joint_wrenches, ("q", "u", "udot"), "links", 6),
     Function("hamilton", momenta.hamilton, ("q", "p", "tau"), "screws", 2),
+    Function("factor_columns", complement.factor_columns, ("q",), "columns"),
+    Function("factor_diagonal", complement.factor_diagonal, ("q",), "speeds"),
     Function("momenta", momenta.momenta, ("q", "u"), "speeds"),
     Function("inverse_dynamics", recursive.inverse_dynamics, ("q", "u", "udot"), "speeds"),
     Function("mass_matrix", dense.mass_matrix, ("q",), "matrix"),
 )}
 
 
+def method_names() -> list[str]:
+    """All methods, with their variants as ``method/variant``.
+
+    >>> "recursive/origin" in method_names()
+    True
+    """
+    return [*METHODS, *(f"{name}/{variant}" for name, module in METHODS.items()
+                        for variant in getattr(module, "VARIANTS", {}))]
+
+
 def method_module(method: str) -> ModuleType:
     """The module of a formulation by its name."""
-    if method not in METHODS:
-        raise ModelError(f"no method {method!r}; this version has {', '.join(METHODS)} and 'auto'")
-    return METHODS[method]
+    if method not in method_names():
+        raise ModelError(f"no method {method!r}; there are {', '.join(method_names())} and 'auto'")
+    return METHODS[method.split("/")[0]]
 
 
 def functions_of(method: str) -> dict[str, Function]:
     """All functions, those of the formulation where it has its own."""
     module = method_module(method)
-    whole = getattr(module, "WHOLE", ())
-    own = {name: Function(name, getattr(module, name), inputs, layout, whole=name in whole)
-           for name, (inputs, layout) in _VERBS.items() if hasattr(module, name)}
+    _, _, variant = method.partition("/")
+    texts = {**vars(module), **(module.VARIANTS[variant] if variant else {})}
+    own = {name: Function(name, texts[name], inputs, layout, whole=name in texts.get("WHOLE", ()))
+           for name, (inputs, layout) in _VERBS.items() if name in texts}
     return {**SHARED, **own}
 
 

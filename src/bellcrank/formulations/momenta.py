@@ -101,16 +101,10 @@ def outward_speeds(link: Link, parent: tuple[Motion, Vector], reduced: Reduced
     momentum = reduced.mass @ velocity + reduced.remainder  # (39)
     velocity, u = solve(velocity, link.columns, link.mask, reduced.pivots, list(link.u))  # (45)
     weight = Force(reduced.first_moment.cross(gravity), gravity * reduced.outboard_mass)
-    force = weight + reduced.applied - cross(velocity, momentum)  # (35)
+    force = weight + reduced.applied - velocity.cross_force(momentum)  # (35), (16)
     pdot = [tau + column.dot(force) + rate.dot(momentum)  # (35)
             for tau, column, rate in zip(link.tau, link.columns, link.column_rates(u), strict=True)]
     return (velocity, gravity), tuple(zip(u, pdot, strict=True))
-
-
-def cross(velocity: Motion, momentum: Force) -> Force:
-    """Omega x P, (16)."""
-    w, v = velocity
-    return Force(w.cross(momentum.moment) + v.cross(momentum.force), w.cross(momentum.force))
 
 
 def momenta(tree: Sweeps) -> Field:
@@ -184,21 +178,16 @@ def _rates(link: Link, parent: tuple[Motion, Motion], udot: list[Number]) -> tup
     velocity, rate = parent
     for t in link.transforms:
         velocity, rate = t.velocity(velocity), t.velocity(rate)
-    rate = rate - motion_cross(link.rate, velocity)  # d/dt of T^V, (14)
+    rate = rate - link.rate.cross(velocity)  # d/dt of T^V, (14)
     for column, change, u, acceleration in zip(link.columns, link.column_rates(link.u), link.u, udot, strict=True):
         rate = rate + change * u + column * acceleration
     velocity = velocity + link.rate
     return (velocity, rate), Rates(velocity, rate)
 
 
-def motion_cross(a: Motion, b: Motion) -> Motion:
-    """The change of b in axes that move with a."""
-    return Motion(a.angular.cross(b.angular), a.angular.cross(b.linear) + a.linear.cross(b.angular))
-
-
 def _needed(link: Link, rates: Rates, axes: General | None) -> Force:
     """dP/dt + Omega x P - T of one body, (17)."""
-    needed = link.inertia @ rates.rate + cross(rates.velocity, link.inertia @ rates.velocity)
+    needed = link.inertia @ rates.rate + rates.velocity.cross_force(link.inertia @ rates.velocity)
     return needed if axes is None else needed - link.external(axes)
 
 

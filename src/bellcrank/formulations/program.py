@@ -27,7 +27,7 @@ class Function:
     text: Callable[[Sweeps], Field]
     #: names of the inputs it reads, besides time and parameters
     inputs: tuple[str, ...]
-    #: layout of the result: "speeds", "links", "screws", "matrix" or "totals"
+    #: layout of the result: "speeds", "links", "screws", "matrix" (symmetric), "columns" or "totals"
     layout: str
     #: numbers per link ("links"), per speed ("screws") or in all ("totals")
     width: int = 1
@@ -37,7 +37,7 @@ class Function:
     def size(self, tree: Tree) -> int:
         """Number of entries of the result."""
         return {"speeds": tree.nu, "links": self.width * tree.n, "screws": self.width * tree.nu,
-                "matrix": tree.nu * tree.nu, "totals": self.width}[self.layout]
+                "matrix": tree.nu * tree.nu, "columns": tree.nu * tree.nu, "totals": self.width}[self.layout]
 
 
 def input_sizes(tree: Tree) -> dict[str, int]:
@@ -117,8 +117,8 @@ def place(function: Function, tree: Tree, sweeps: Direct, field: Field) -> list[
     """The entries of the result array, in order."""
     if function.layout == "totals":
         return list(field)
-    if function.layout == "matrix":
-        return [x for row in sweeps.joint_matrix(field) for x in row]
+    if function.layout in ("matrix", "columns"):
+        return [x for row in sweeps.joint_matrix(field, function.layout == "matrix") for x in row]
     if function.layout == "speeds":
         return sweeps.joint_vector(field)
     out: list[Number] = [0.0] * function.size(tree)

@@ -144,6 +144,8 @@ def _pattern(tree: Tree, structure: Ints, exploit: bool) -> Ints:
     if exploit:
         for code, number in enumerate((0.0, 1.0, -1.0)):
             codes[values == number] = code
+    massless = values[:, 15] == 0.0  # no centre of mass to divide by: never generic
+    codes[massless, 15] = 0
     return codes
 
 
@@ -236,8 +238,8 @@ def _buffers(tree: Tree) -> tuple[Ints, int]:
 
 def _table(tree: Tree, function: Function, of_link: Ints, numbers: Ints, buffers: Ints, local: list[str]) -> Ints:
     n = tree.n
-    result = {"speeds": tree.u_start, "matrix": tree.u_start, "screws": function.width * tree.u_start,
-              "links": function.width * np.arange(-1, n), "totals": np.zeros(n + 1, dtype=np.int64)}[function.layout]
+    result = {"screws": function.width * tree.u_start, "links": function.width * np.arange(-1, n),
+              "totals": np.zeros(n + 1, dtype=np.int64)}.get(function.layout, tree.u_start)
     columns = [tree.parent, of_link, numbers, result, *buffers.T]
     for name in local:
         columns.append(tree.q_start if name == "q" else np.array(wrench_starts(tree)) if name == "wrench"

@@ -12,7 +12,7 @@ from bellcrank.engine.sweeps import flatten, rebuild
 from bellcrank.mechanism.joints import Joint
 from bellcrank.mechanism.motion import Prescribed
 from bellcrank.mechanism.tree import Applied, LinkNumbers
-from bellcrank.spatial import Force, General, Motion, RigidInertia, Transform, Vector
+from bellcrank.spatial import Force, General, Motion, RigidInertia, Symmetric3, Transform, Vector
 
 __all__ = ["Link", "World"]
 
@@ -42,6 +42,20 @@ class Link:
     def inertia(self) -> RigidInertia:
         """Rigid inertia about the link frame's origin, constant in link axes."""
         return self.numbers.inertia
+
+    @cached_property
+    def com(self) -> Vector:
+        """Centre of mass in link axes; the origin for a link without mass."""
+        mass = self.numbers.inertia.mass
+        if type(mass) is float and mass == 0.0:
+            return Vector.zero()
+        com: Vector = self.numbers.inertia.first * (1.0 / mass)
+        return com
+
+    @cached_property
+    def central(self) -> Symmetric3:
+        """Rotational inertia about the centre of mass, link axes."""
+        return self.numbers.inertia.shifted(-self.com).second
 
     @cached_property
     def _driven(self) -> tuple[list[Number], list[Number], list[Number]]:

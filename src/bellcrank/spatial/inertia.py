@@ -74,17 +74,21 @@ class ArticulatedInertia(NamedTuple):
         return Force(self.angular @ a.angular + self.coupling @ a.linear,
                      self.coupling.transposed_times(a.angular) + self.linear @ a.linear)
 
+    def minus(self, u: Force, g: Force) -> ArticulatedInertia:
+        """This inertia less u g^T, where u and g are parallel."""
+        return ArticulatedInertia(self.angular.minus_outer(u.moment, g.moment),
+                                  self.coupling.minus_outer(u.moment, g.force),
+                                  self.linear.minus_outer(u.force, g.force))
+
     def eliminated(self, column: Motion, u: Force, g: Force) -> ArticulatedInertia:
         """This inertia less u g^T, where u is its product with `column` and g = u / (column . u).
 
         The result does not resist motion along `column`; for a unit column that row is exactly zero.
         """
-        a = self.angular.minus_outer(u.moment, g.moment)
-        b = self.coupling.minus_outer(u.moment, g.force)
-        c = self.linear.minus_outer(u.force, g.force)
+        a, b, c = rest = self.minus(u, g)
         k = unit_index(column)
         if k is None:
-            return ArticulatedInertia(a, b, c)
+            return rest
         if k < 3:
             return ArticulatedInertia(a.without(k), b.without_row(k), c)
         return ArticulatedInertia(a, b.without_column(k - 3), c.without(k - 3))

@@ -70,6 +70,14 @@ class Motion(NamedTuple):
     def __mul__(self, k: Number) -> Motion:
         return Motion(self.angular * k, self.linear * k)
 
+    def cross(self, o: Motion) -> Motion:
+        """The change of `o` when it is carried along with this motion."""
+        return Motion(self.angular.cross(o.angular), self.angular.cross(o.linear) + self.linear.cross(o.angular))
+
+    def cross_force(self, f: Force) -> Force:
+        """The change of a force or momentum when it is carried along with this motion."""
+        return Force(self.angular.cross(f.moment) + self.linear.cross(f.force), self.angular.cross(f.force))
+
     def dot(self, f: Force) -> Number:
         """Power of a force on this motion."""
         return self.angular.dot(f.moment) + self.linear.dot(f.force)

@@ -158,7 +158,8 @@ class LlvmEvaluator:
         if isinstance(traced, list):
             key = f"{digest(traced)} {inputs} {width}"
             return Kernel(jit.load(key, lambda: unrolled_ir(traced, inputs, width)), inputs, size, width)
-        ir = rolled_ir(traced.plan, inputs, traced.local, size, self.tree.nu, width)
+        ir = rolled_ir(traced.plan, inputs, traced.local, size, self.tree.nu, width,
+                       function.layout == "matrix")
         data = RolledData(traced.numbers, traced.table, traced.runs, traced.work)
         return Kernel(jit.load(ir), inputs, size, width, data)
 

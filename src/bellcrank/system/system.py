@@ -266,6 +266,13 @@ class System(Configuration):
         flat_matrix = self._run("mass_matrix", {"q": q}, None, t)
         return flat_matrix.reshape(*flat_matrix.shape[:-1], self.nu, self.nu)
 
+    def mass_factors(self, q: npt.ArrayLike, *, t: npt.ArrayLike = 0.0) -> tuple[Floats, Floats]:
+        """U (..., nu, nu) and D (..., nu) with ``mass_matrix = U diag(D) U^T``, U unit triangular in the order of
+        the tree (columns of outboard joints reach inboard rows). Cost: O(n * depth)."""
+        columns = self._run("factor_columns", {"q": q}, None, t)
+        diagonal = self._run("factor_diagonal", {"q": q}, None, t)
+        return columns.reshape(*columns.shape[:-1], self.nu, self.nu), diagonal
+
     def momenta(self, q: npt.ArrayLike, u: npt.ArrayLike, *, t: npt.ArrayLike = 0.0) -> Floats:
         """Canonical momenta p conjugate to the speeds u, p = M u plus prescribed parts. Cost: O(n)."""
         return self._run("momenta", {"q": q, "u": u}, None, t)

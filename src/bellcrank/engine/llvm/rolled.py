@@ -28,9 +28,11 @@ class _Context:
     targets: list[str]
     row: int  #: integers per table row
     size: int  #: side of the result matrix (paths)
+    mirrored: bool  #: whether it is symmetric
 
 
-def rolled_ir(plan: Plan, inputs: Mapping[str, int], local: list[str], out_size: int, side: int, width: int) -> str:
+def rolled_ir(plan: Plan, inputs: Mapping[str, int], local: list[str], out_size: int, side: int, width: int,
+              mirrored: bool = True) -> str:
     """LLVM assembly of ``i32 kernel(inputs..., out, strides, begin, end, work, numbers, table, runs, n_runs)``.
 
     `local` names the inputs of which every item has its own part. `runs` holds (kind, first item, end) for
@@ -53,7 +55,7 @@ def rolled_ir(plan: Plan, inputs: Mapping[str, int], local: list[str], out_size:
     pointers = {name: [e.offset(f"%{name}", e.do(f"mul i64 {lane}, {stride}")) for lane in lanes]
                 for name, stride in zip(names, strides, strict=True)}
     targets = [e.offset("%out", e.do(f"mul i64 {lane}, {out_size}")) for lane in lanes]
-    c = _Context(e, plan, local, pointers, targets, len(COLUMNS) + len(local), side)
+    c = _Context(e, plan, local, pointers, targets, len(COLUMNS) + len(local), side, mirrored)
     check = e.const(0.0)
     for name, size in inputs.items():
         check = _check_array(e, pointers[name], size, check)
@@ -292,7 +294,7 @@ def _walk(c: _Context, k: int, item: str, column: str) -> None:
             at.store(at.record_of("0"), i, e.operand(entry, value))
         for j, entry in code.walks[k].outputs:
             a = e.do(f"add i64 {at.start('result')}, {j}")
-            for x, y in ((a, column), (column, a)):
+            for x, y in ((a, column), (column, a)) if c.mirrored else ((a, column),):
                 whole = e.do(f"mul i64 {x}, {c.size}")
                 flat = e.do(f"add i64 {whole}, {y}")
                 e.store_lanes(c.targets, flat, e.operand(entry, value))
