@@ -219,8 +219,6 @@ def compile_time(case: Case) -> float:
     start = time.perf_counter()
     system = bc.compile(case.mechanism, threads=1)
     q = system.neutral()
-    built = time.perf_counter()
-    del built
     system.forward_dynamics(q, np.zeros(system.nu))
     return time.perf_counter() - start
 
@@ -278,7 +276,7 @@ def mujoco_urdf(path: str, floating: bool, lock: tuple[str, ...]) -> Any:
         if joint.get("name") in lock:
             joint.set("type", "fixed")
     root.insert(0, ElementTree.fromstring(
-        '<mujoco><compiler balanceinertia="true" boundmass="1e-9" boundinertia="1e-12" discardvisual="true"/></mujoco>'))
+        '<mujoco><compiler balanceinertia="true" boundmass="1e-9" boundinertia="1e-12"/></mujoco>'))
     text = ElementTree.tostring(root, encoding="unicode")
     try:
         spec = mujoco.MjSpec.from_string(re.sub(r"xmlns:\w+=\S+", "", text))
@@ -321,7 +319,8 @@ def print_table(rows: list[dict[str, Any]]) -> None:
                      *(time_text(row[f"{k} {short}"]) for k in kinds), str(row[f"ops {short}"]), *ratios,
                      f"{row['error']:.0e}"]
             print("| " + " | ".join(cells) + " |")
-    print("\n| machine | compile cold | from cache | time per body (one state) | memory | per body |\n|---|---|---|---|---|---|")
+    print("\n| machine | compile cold | from cache | time per body (one state) | memory | per body |")
+    print("|---|---|---|---|---|---|")
     for row in rows:
         print(f"| {row['machine']} | {time_text(row['compile cold'])} | {time_text(row['compile warm'])} "
               f"| {row['bound fd'] / row['nu'] * 1e9:.0f} ns | {row['memory MB']:.1f} MB "

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from reference_cases import Case, Floats, names, read
 
 import bellcrank as bc
+from reference_cases import Case, Floats, names, read
 
 CASES = names()
 #: everything that computes: method, backend, schedule

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 _PLACES = {
-    "cite": "formulations", "compile": "system.compile", "examples": "examples", "Inertia": "mechanism.inertia",
+    "cite": "formulations", "compare": "analyse.compare", "compile": "system.compile", "examples": "examples",
+    "Inertia": "mechanism.inertia",
     "load": "io.load", "math": "math", "Mechanism": "mechanism.mechanism", "Pose": "mechanism.pose",
     "System": "system.system",
     **dict.fromkeys(("Cylindrical", "Free", "Joint", "Planar", "Prismatic", "Revolute", "Screw", "Spherical",
@@ -23,11 +24,12 @@ _PLACES = {
 __all__ = [
     "BellcrankError", "Cylindrical", "FileError", "Free", "Inertia", "Joint", "Mechanism", "ModelError", "NotYetError",
     "Planar", "Pose", "Prismatic", "Revolute", "Screw", "SingularError", "Spherical", "StateError", "System",
-    "Universal", "Weld", "__version__", "cite", "compile", "examples", "load", "math",
+    "Universal", "Weld", "__version__", "cite", "compare", "compile", "examples", "load", "math",
 ]
 
 if TYPE_CHECKING:
     from bellcrank import examples, math
+    from bellcrank.analyse.compare import compare
     from bellcrank.errors import BellcrankError, FileError, ModelError, NotYetError, SingularError, StateError
     from bellcrank.formulations import cite
     from bellcrank.io.load import load

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from bellcrank.mechanism.inertia import Inertia
-from bellcrank.mechanism.joints import Revolute, Universal
+from bellcrank.mechanism.joints import AxisJoint, Joint, Revolute, Universal
 from bellcrank.mechanism.mechanism import Mechanism
 from bellcrank.mechanism.pose import Pose
 
-__all__ = ["double_pendulum", "gyroscope", "pendulum", "random_chain"]
+__all__ = ["double_pendulum", "general_chain", "gyroscope", "pendulum", "random_chain"]
 
 
 def pendulum() -> Mechanism:
@@ -43,6 +45,11 @@ def gyroscope() -> Mechanism:
 
 def random_chain(n: int = 10, seed: int = 0) -> Mechanism:
     """A serial chain of n general bodies on hinges with general axes: nothing is parallel or aligned."""
+    return general_chain(n, Revolute, seed)
+
+
+def general_chain(n: int, joint: Callable[..., Joint], seed: int = 0) -> Mechanism:
+    """A chain of n general bodies on joints of one type, with general axes where the type has one."""
     rng = np.random.default_rng(seed)
     m = Mechanism(f"random chain of {n}")
     turns = rng.normal(size=(n, 4))
@@ -52,9 +59,11 @@ def random_chain(n: int = 10, seed: int = 0) -> Mechanism:
     inertias = np.trace(second, axis1=1, axis2=2)[:, None, None] * np.eye(3) - second
     masses, coms = rng.uniform(0.5, 2.0, n), rng.normal(size=(n, 3)) * 0.1
     shifts, axes = rng.normal(size=(n, 3)) * 0.2, rng.normal(size=(n, 3))
+    has_axis = isinstance(joint, type) and issubclass(joint, AxisJoint)
     parent = m.ground
     for i in range(n):
         body = m.add_body(f"link{i}", Inertia(float(masses[i]), coms[i].tolist(), inertias[i], checked=False))
-        m.add_joint(f"joint{i}", Revolute(axes[i]), parent, body, Pose(shifts[i].tolist(), turns[i]))
+        kind = joint(axes[i]) if has_axis else joint()
+        m.add_joint(f"joint{i}", kind, parent, body, Pose(shifts[i].tolist(), turns[i]))
         parent = body
     return m

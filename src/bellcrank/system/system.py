@@ -12,7 +12,8 @@ import numpy.typing as npt
 from bellcrank.engine.count import OperationCount
 from bellcrank.errors import ModelError, SingularError, StateError
 from bellcrank.formulations import cite
-from bellcrank.formulations.program import Function
+from bellcrank.formulations.operators import SpatialOperators
+from bellcrank.formulations.program import Function, direct
 from bellcrank.mechanism.build import build_tree
 from bellcrank.mechanism.mechanism import Mechanism
 from bellcrank.mechanism.tree import Tree
@@ -439,6 +440,31 @@ class System(Configuration):
         rate[..., 3:, columns] = np.swapaxes(
             slide_rate + np.cross(turn_rate, reach) + np.cross(turn, reach_rate), -1, -2)
         return jacobian, rate
+
+    def operators(self, q: npt.ArrayLike, *, t: float = 0.0) -> SpatialOperators:
+        """The spatial operators of one configuration, as objects with O(n) products.
+
+        >>> import bellcrank as bc, numpy as np
+        >>> s = bc.compile(bc.load("double_pendulum"))
+        >>> o = s.operators([0.1, 0.2])
+        >>> bool(np.allclose(o.mass_inverse @ (o.mass @ [1.0, 2.0]), [1.0, 2.0]))
+        True
+        """
+        given = {"q": flat("q", q, self.nq, "the coordinates"), "t": np.array([float(t)]),
+                 "parameters": np.array([float(np.asarray(v)) for v in self._values.values()])}
+        if given["q"].ndim != 1 or not np.isfinite(given["q"]).all():
+            raise StateError("operators: needs one finite configuration q, without batch axes")
+        sweeps = direct(self.tree, ("q",), lambda name, i: float(given[name][i]), False)
+
+        def origin(body: str, point: Any) -> tuple[int, Floats]:
+            """Link of a point, and the map from link velocities to the point's in world axes."""
+            link, turn, shift = self._place(body)
+            arm = shift + turn @ flat("point", point, 3, "x, y, z in the body's frame")
+            rotation = self._link_rows("poses", link, {"q": q}, t)[:9].reshape(3, 3) if link else np.eye(3)
+            cross = np.array([[0, -arm[2], arm[1]], [arm[2], 0, -arm[0]], [-arm[1], arm[0], 0]])
+            return link, np.block([[rotation, np.zeros((3, 3))], [-rotation @ cross, rotation]])
+
+        return SpatialOperators(sweeps, origin)
 
     def _path(self, link: int) -> tuple[list[int], list[int]]:
         """Speeds between the ground and a link, and the link each belongs to."""

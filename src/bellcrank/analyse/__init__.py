@@ -1,0 +1,1 @@
+"""Questions about a machine that are answered by computing with it."""
