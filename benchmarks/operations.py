@@ -4,7 +4,8 @@
 
 1. Table 1 of Naudet, Lefeber & Terze: chains of pin joints, n = 3..20. Our rows are exact counts of the traced
    computation for a chain of general bodies (nothing parallel, nothing aligned) in the library's choice of frames,
-   fitted by a n + b (the fit is exact; where it holds only from some n on, that is said). Sines and cosines are listed apart, as in the papers.
+   fitted by a n + b (the fit is exact; where it holds only from some n on, that is said). Sines and cosines are
+   listed apart, as in the papers.
 2. The claim of Kang & Yoon: with the reference point at the instant global origin a body needs at least
    36 + 6 n multiplications fewer than with the centroid (n speeds per joint), with the joint point in between.
 """

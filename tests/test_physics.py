@@ -273,7 +273,7 @@ def run(system: bc.System, q: Floats, u: Floats, duration: float, n: int) -> tup
 
 
 @pytest.mark.parametrize(("name", "duration", "steps"), [
-    ("pendulum", 1.0, 20), ("double_pendulum", 0.8, 60), ("gyroscope", 0.3, 24), ("scara", 0.5, 16),
+    ("pendulum", 1.0, 20), ("double_pendulum", 0.4, 32), ("gyroscope", 0.3, 24), ("scara", 0.5, 16),
     ("crane", 1.0, 16), ("quadruped", 0.2, 8), ("chain", 0.1, 12)])
 def test_a_free_run_keeps_its_energy(name: str, duration: float, steps: int) -> None:
     system = bc.compile(bc.load(name), backend="numpy")

@@ -121,6 +121,8 @@ def articulate(link: Link, outboard: ArticulatedInertia) -> tuple[ArticulatedIne
     reduced = p
     for f, g in zip(ph, gain, strict=True):
         reduced = reduced.minus(f, g)  # taubar P = P - P H* D^-1 H P; the sum is symmetric
+    for column in columns:
+        reduced = reduced.unresisting(column)  # taubar P H* = 0
     return reduced, Articulation(p, d, tuple(gain))
 
 

@@ -183,6 +183,8 @@ class _Builder:
         back = np.swapaxes(frame_turn[self.parent], -1, -2)
         place_turn = back @ sides.outer_turn
         place_shift = np.einsum("nij,nj->ni", back, sides.outer_shift - frame_shift[self.parent])
+        if (frame_turn[0] == sides.outer_turn[main[0]]).all():  # exactly, not but for rounding
+            place_turn[main[0]] = np.eye(3)
         symbolic_place = np.zeros(n, dtype=bool)
         if self.parametric:
             symbolic_place[:] = [link in self.outer_symbol or int(self.parent[link]) in self.inner_symbol

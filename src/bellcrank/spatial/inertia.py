@@ -85,10 +85,14 @@ class ArticulatedInertia(NamedTuple):
 
         The result does not resist motion along `column`; for a unit column that row is exactly zero.
         """
-        a, b, c = rest = self.minus(u, g)
+        return self.minus(u, g).unresisting(column)
+
+    def unresisting(self, column: Motion) -> ArticulatedInertia:
+        """This inertia, known not to resist motion along `column`: for a unit column that row is exactly zero."""
+        a, b, c = self
         k = unit_index(column)
         if k is None:
-            return rest
+            return self
         if k < 3:
             return ArticulatedInertia(a.without(k), b.without_row(k), c)
         return ArticulatedInertia(a, b.without_column(k - 3), c.without(k - 3))
