@@ -32,7 +32,7 @@ from bellcrank.engine.sweeps import Field, Sweeps
 from bellcrank.formulations.dense import solve_positive
 from bellcrank.formulations.kinematics import outward_axes
 from bellcrank.mechanism.link import Link
-from bellcrank.spatial import ArticulatedInertia, Force, General, Motion, Vector
+from bellcrank.spatial import ArticulatedInertia, Force, General, Motion, Vector, unit_index
 
 __all__ = ["BIBTEX", "Articulation", "forward_dynamics", "inverse_dynamics", "inward_articulation"]
 
@@ -117,6 +117,10 @@ def articulate(link: Link, outboard: ArticulatedInertia) -> tuple[ArticulatedIne
         total = Force.zero()
         for factor, f in zip(row, ph, strict=True):
             total = total + f * factor
+        for j, column in enumerate(columns):  # H G = I, exactly where H* has a unit column
+            k = unit_index(column)
+            if k is not None:
+                total = total.with_entry(k, 1.0 if j == len(gain) else 0.0)
         gain.append(total)
     reduced = p
     for f, g in zip(ph, gain, strict=True):
