@@ -112,7 +112,7 @@ def articulate(link: Link, outboard: ArticulatedInertia) -> tuple[ArticulatedIne
     ph = [p @ column for column in columns]  # P H*
     d = tuple(tuple(a.dot(f) for f in ph) for a in columns)  # D = H P H*
     inverse = _inverse(d)
-    gain = []
+    gain: list[Force] = []
     for row in inverse:  # G = P H* D^-1
         total = Force.zero()
         for factor, f in zip(row, ph, strict=True):
