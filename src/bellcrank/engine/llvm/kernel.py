@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -40,7 +41,13 @@ class Kernel:
         pointer, integer = ctypes.c_void_p, ctypes.c_int64
         self._call = ctypes.CFUNCTYPE(ctypes.c_int32, *[pointer] * (len(inputs) + 2), integer, integer,
                                       *[pointer] * 4, integer)(library.address)
+        #: scratch memory of the native doors, which run under the interpreter's lock
         self.work = self.workspace()
+
+    @cached_property
+    def batch_work(self) -> Floats:
+        """Scratch memory of `run`, which does not hold the interpreter's lock: callers take turns."""
+        return self.workspace()
 
     def workspace(self) -> Floats:
         """Scratch memory for one thread, aligned for the widest registers."""
@@ -62,6 +69,6 @@ class Kernel:
     def run(self, inputs: Sequence[Any], strides: Ints, out: Any, begin: int, end: int,
             work: Floats | None = None) -> bool:
         """Compute states `begin` to `end`; False if something was not finite. Releases the interpreter lock."""
-        rest = self._addresses(self.work if work is None else work)
+        rest = self._addresses(self.batch_work if work is None else work)
         status = self._call(*(a.ctypes.data for a in inputs), out.ctypes.data, strides.ctypes.data, begin, end, *rest)
         return bool(status == 0)

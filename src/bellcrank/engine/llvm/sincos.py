@@ -1,6 +1,6 @@
 """Sine and cosine together, in any number of lanes, to about one unit in the last place.
 
-Reduction: x = k pi/2 + y with pi/2 split so that the two leading products are exact for |k| < 2^20; the
+Reduction: x = k pi/2 + y with pi/2 split so that the three leading products are exact for |k| < 2^20; the
 rounding error of y is carried along. Beyond 2^19 rad the C library takes over, lane by lane: full accuracy
 for any angle at no cost for the usual ones. The polynomials interpolate sin and cos on |y| <= pi/4 at
 Chebyshev nodes in y^2 (error 1.4e-17).
@@ -18,10 +18,10 @@ __all__ = ["emit_sincos"]
 _LIMIT = 2.0**19
 _MAGIC = 1.5 * 2.0**52  # adding it rounds to a whole number, kept in the low bits
 _TWO_OVER_PI = 0.6366197723675814
-_PIO2 = (float.fromhex("0x1.921fb54400000p+0"), float.fromhex("0x1.0b4611a600000p-34"),
-         float.fromhex("0x1.3198a2e037073p-69"))
-_SIN = (-0.16666666666666666, 0.008333333333330918, -0.00019841269836712495, 2.755731607868067e-06,
-        -2.5051126876085338e-08, 1.5917771759341917e-10)
+_PIO2 = tuple(float.fromhex(x) for x in (
+    "0x1.921fb54400000p+0", "0x1.0b4611a600000p-34", "0x1.3198a2e000000p-69", "0x1.b839a252049c1p-104"))
+_MINUS_SIN = (0.16666666666666666, -0.008333333333330918, 0.00019841269836712495, -2.755731607868067e-06,
+              2.5051126876085338e-08, -1.5917771759341917e-10)
 _COS = (0.041666666666666664, -0.0013888888888887378, 2.4801587298736863e-05, -2.755731725679604e-07,
         2.087614315990944e-09, -1.1382408754153254e-11)
 
@@ -54,18 +54,21 @@ def _usual(e: Emitter, x: str) -> tuple[str, str]:
     shifted = op("fadd", op("fmul", x, e.const(_TWO_OVER_PI)), e.const(_MAGIC))
     k = op("fsub", shifted, e.const(_MAGIC))
     bits = e.do(f"bitcast {e.type} {shifted} to {e.integer}")
-    p1, p2, p3 = (e.const(p) for p in _PIO2)
+    p1, p2, p3, p4 = (e.const(p) for p in _PIO2)
     first = op("fsub", x, op("fmul", k, p1))  # exact
-    part = op("fmul", k, p2)  # exact
-    high = op("fsub", first, part)
-    rest = op("fsub", op("fsub", op("fsub", first, high), part), op("fmul", k, p3))
-    y = op("fadd", high, rest)
-    low = op("fadd", op("fsub", high, y), rest)
+    part, small_part = op("fmul", k, p2), op("fmul", k, p3)  # exact
+    middle = op("fsub", first, part)
+    high = op("fsub", middle, small_part)
+    lost = op("fsub", part, op("fsub", first, middle))  # what rounding took from the two differences
+    lost = op("fadd", lost, op("fsub", small_part, op("fsub", middle, high)))
+    lost = op("fadd", lost, op("fmul", k, p4))
+    y = op("fsub", high, lost)  # subtracting +0 keeps the sign of a zero
+    low = op("fsub", op("fsub", high, y), lost)
     z = op("fmul", y, y)
     half = op("fmul", z, e.const(0.5))
-    # sin(y + low) = y + (low (1 - z/2) + y z S(z))
-    tail = op("fsub", low, op("fmul", half, low))
-    s = op("fadd", y, _fma(e, op("fmul", y, z), _polynomial(e, _SIN, z), tail))
+    # sin(y + low) = y - (y z (-S(z)) - low (1 - z/2))
+    tail = op("fsub", op("fmul", half, low), low)
+    s = op("fsub", y, _fma(e, op("fmul", y, z), _polynomial(e, _MINUS_SIN, z), tail))
     # cos(y + low) = (1 - z/2) + (its rounding error + z^2 C(z) - y low)
     one = e.const(1.0)
     w = op("fsub", one, half)
