@@ -193,6 +193,17 @@ def test_an_entry_under_another_name_is_not_used(place: Path) -> None:
     assert jit.load(source(4.0)).from_cache
 
 
+def test_an_entry_that_is_no_machine_code_is_made_again(place: Path) -> None:
+    """Right in form, wrong in content: "whatever is wrong with an entry" includes this."""
+    jit.load(source())
+    entry = only_entry(place)
+    good = entry.read_bytes()
+    cache.keep(entry.stem, b"this is not an object file")
+    again = jit.load(source())
+    assert not again.from_cache and works(again)
+    assert entry.read_bytes() == good
+
+
 def test_a_folder_in_the_place_of_an_entry(place: Path) -> None:
     jit.load(source())
     entry = only_entry(place)

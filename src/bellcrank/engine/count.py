@@ -5,12 +5,28 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
-from bellcrank.engine.scalar import ADD, COS, DIV, EXP, LEAF, LESS, LOG, MUL, NEG, SIN, SQRT, SUB, Scalar, reachable
+from bellcrank.engine.scalar import (
+    ADD,
+    COS,
+    DIV,
+    EXP,
+    LEAF,
+    LESS,
+    LOG,
+    MUL,
+    NEG,
+    SIN,
+    SQRT,
+    SUB,
+    TANH,
+    Scalar,
+    reachable,
+)
 
 __all__ = ["OperationCount", "count", "count_nodes"]
 
 _KIND = {ADD: "adds", SUB: "adds", MUL: "muls", DIV: "divs", SQRT: "roots", SIN: "trigs", COS: "trigs",
-         EXP: "others", LOG: "others", LESS: "others", NEG: "negations"}
+         EXP: "others", TANH: "others", LOG: "others", LESS: "others", NEG: "negations"}
 
 
 class OperationCount(NamedTuple):

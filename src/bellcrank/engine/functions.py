@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from bellcrank.engine.scalar import COS, EXP, LESS, LOG, SIN, SQRT, Number, Scalar
+from bellcrank.engine.scalar import COS, EXP, LESS, LOG, SIN, SQRT, TANH, Number, Scalar
 
 __all__ = ["cos", "exp", "log", "pi", "select_less", "sin", "sqrt", "tan", "tanh"]
 
@@ -60,8 +60,7 @@ def tan(x: Number) -> Number:
 
 def tanh(x: Number) -> Number:
     """Hyperbolic tangent, the usual smooth sign function of friction laws."""
-    e = exp(-2.0 * sqrt(x * x + 1e-300))
-    return select_less(x, 0.0, -1.0, 1.0) * (1.0 - e) / (1.0 + e)
+    return _apply(TANH, math.tanh, x)
 
 
 def select_less(a: Number, b: Number, if_less: Number, otherwise: Number) -> Number:

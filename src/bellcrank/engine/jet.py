@@ -81,6 +81,11 @@ class Jet(NamedTuple):
         e = fn.exp(self.value)
         return self._chain(e, e, e)
 
+    def tanh(self) -> Jet:
+        y = fn.tanh(self.value)
+        slope = 1.0 - y * y
+        return self._chain(y, slope, -2.0 * (y * slope))
+
     def log(self) -> Jet:
         r = 1.0 / self.value
         return self._chain(fn.log(self.value), r, -r * r)

@@ -15,11 +15,11 @@ import math
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
-__all__ = ["ADD", "COS", "DIV", "EXP", "LEAF", "LESS", "LOG", "MUL", "NEG", "SIN", "SQRT", "SUB",
+__all__ = ["ADD", "COS", "DIV", "EXP", "LEAF", "LESS", "LOG", "MUL", "NEG", "SIN", "SQRT", "SUB", "TANH",
            "Graph", "Number", "Scalar", "digest", "evaluate", "reachable"]
 
 LEAF, ADD, SUB, MUL, DIV, NEG = "leaf", "add", "sub", "mul", "div", "neg"
-SQRT, SIN, COS, EXP, LOG, LESS = "sqrt", "sin", "cos", "exp", "log", "less"
+SQRT, SIN, COS, EXP, LOG, TANH, LESS = "sqrt", "sin", "cos", "exp", "log", "tanh", "less"
 
 #: A float, a traced scalar, or anything that behaves like one (a NumPy array, a `Jet`).
 Number: TypeAlias = Any
@@ -150,8 +150,7 @@ class Scalar:
         return half * half * self if power % 2 else half * half
 
     def __bool__(self) -> bool:
-        raise TypeError("a traced scalar has no truth value: use bellcrank.math.where(a < b) forms "
-                        "such as select_less(a, b, x, y) instead of `if`")
+        raise TypeError("a traced scalar has no truth value: use bellcrank.math.select_less(a, b, x, y), not `if`")
 
     def __float__(self) -> float:
         raise TypeError("a traced scalar has no value while it is being traced; use the functions "
@@ -226,7 +225,7 @@ def evaluate(roots: Sequence[Any], leaf: Callable[[Any], Number] | Mapping[Any, 
     """
     from bellcrank.engine import functions as fn
 
-    table = functions or {SQRT: fn.sqrt, SIN: fn.sin, COS: fn.cos, EXP: fn.exp, LOG: fn.log,
+    table = functions or {SQRT: fn.sqrt, SIN: fn.sin, COS: fn.cos, EXP: fn.exp, LOG: fn.log, TANH: fn.tanh,
                           LESS: fn.select_less}
     look = leaf.__getitem__ if isinstance(leaf, Mapping) else leaf
     value: dict[Scalar, Number] = {}

@@ -32,6 +32,9 @@ class Vector(NamedTuple):
     def __mul__(self, k: Number) -> Vector:
         return Vector(self.x * k, self.y * k, self.z * k)
 
+    def __rmul__(self, k: Number) -> Vector:
+        return self.__mul__(k)
+
     def dot(self, o: Vector) -> Number:
         return self.x * o.x + self.y * o.y + self.z * o.z
 
@@ -70,6 +73,9 @@ class Motion(NamedTuple):
     def __mul__(self, k: Number) -> Motion:
         return Motion(self.angular * k, self.linear * k)
 
+    def __rmul__(self, k: Number) -> Motion:
+        return self.__mul__(k)
+
     def cross(self, o: Motion) -> Motion:
         """The change of `o` when it is carried along with this motion."""
         return Motion(self.angular.cross(o.angular), self.angular.cross(o.linear) + self.linear.cross(o.angular))
@@ -104,6 +110,9 @@ class Force(NamedTuple):
 
     def __mul__(self, k: Number) -> Force:
         return Force(self.moment * k, self.force * k)
+
+    def __rmul__(self, k: Number) -> Force:
+        return self.__mul__(k)
 
     def with_entry(self, index: int, value: Number) -> Force:
         """A copy whose entry `index` (0-2 moment, 3-5 force) is known to be `value`."""

@@ -18,6 +18,8 @@ Floats = npt.NDArray[np.float64]
 def flat(name: str, value: npt.ArrayLike, size: int, what: str) -> Floats:
     """`value` as an array of doubles whose last axis has `size` entries."""
     try:
+        if np.iscomplexobj(value):
+            raise TypeError
         array = np.asarray(value, dtype=np.float64)
     except (TypeError, ValueError):
         raise StateError(f"{name}: {type(value).__name__} cannot be read as numbers") from None

@@ -201,6 +201,8 @@ class System(Configuration):
             if not (isinstance(array, np.ndarray) and array.dtype == np.float64 and array.flags.c_contiguous
                     and array.flags.aligned and array.size == size):
                 raise StateError(f"bind({name!r}): {label} must be a C-contiguous array of {size} doubles")
+        if not out.flags.writeable:
+            raise StateError(f"bind({name!r}): out must be writeable")
         return self._bound(name, function, given, out)
 
     def _bound(self, name: str, function: Function, arrays: list[Floats], out: Floats) -> Callable[[], Floats]:

@@ -17,6 +17,7 @@ import ctypes
 import functools
 import sys
 import sysconfig
+import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -127,17 +128,21 @@ def _bound_ir(n: int) -> str:
     return "\n".join(lines + _RETURN)
 
 
+@functools.cache
+def _library(ir: str) -> jit.Library:
+    """One copy of each door's code; it holds no address, so all doors of a shape share it."""
+    return jit.load(ir)
+
+
 def _native(ir: str, flags: int, name: str, data: np.ndarray[Any, np.dtype[np.int64]], keep: tuple[Any, ...]) -> Any:
-    library = jit.load(ir)
+    library = _library(ir)
     definition = _MethodDef(name.encode(), library.address, flags, b"native door into a compiled kernel")
     new = ctypes.pythonapi.PyCFunction_NewEx
     new.restype, new.argtypes = ctypes.py_object, (ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p)
     function = new(ctypes.addressof(definition), data, None)
     # nothing the native function refers to may go away before it does; its self array lives exactly as long
     _alive[id(data)] = (library, definition, keep)
-    import weakref
-
-    weakref.finalize(data, _alive.pop, id(data), None)
+    weakref.finalize(data, _alive.pop, id(data), None).atexit = False  # exit handlers may still compute
     return function
 
 

@@ -10,7 +10,7 @@ import struct
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from bellcrank.engine.scalar import ADD, COS, DIV, EXP, LEAF, LESS, LOG, MUL, NEG, SIN, SQRT, SUB, Scalar
+from bellcrank.engine.scalar import ADD, COS, DIV, EXP, LEAF, LESS, LOG, MUL, NEG, SIN, SQRT, SUB, TANH, Scalar
 
 __all__ = ["Emitter", "double"]
 
@@ -156,8 +156,8 @@ class Emitter:
             test = self.do(f"fcmp olt {self.type} {args[0]}, {args[1]}")
             condition = "i1" if self.width == 1 else f"<{self.width} x i1>"
             return self.do(f"select {condition} {test}, {self.type} {args[2]}, {self.type} {args[3]}")
-        if node.op in (EXP, LOG):
-            return self.by_lane("exp" if node.op is EXP else "log", args[0])
+        if node.op in (EXP, LOG, TANH):
+            return self.by_lane(node.op, args[0])
         raise AssertionError(node.op)
 
     def by_lane(self, function: str, x: str) -> str:

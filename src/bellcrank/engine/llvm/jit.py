@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import hashlib
 import itertools
@@ -80,11 +81,12 @@ def load(source: str, make: Callable[[], str] | None = None) -> Library:
     head = target_key() if make is None else f"{target_key()}|{_generator_key()}"
     key = hashlib.sha256(f"{head}\0{source}".encode()).hexdigest()
     code = cache.fetch(key)
-    from_cache = code is not None
-    if code is None:
-        code = _compile(source if make is None else make())
-        cache.keep(key, code)
-    return _link(key, code, from_cache)
+    if code is not None:
+        with contextlib.suppress(RuntimeError):  # no machine code after all: made again below
+            return _link(key, code, True)
+    code = _compile(source if make is None else make())
+    cache.keep(key, code)
+    return _link(key, code, False)
 
 
 def _compile(text: str) -> bytes:

@@ -40,6 +40,11 @@ def rolled_ir(plan: Plan, inputs: Mapping[str, int], local: list[str], out_size:
     """
     e = Emitter(width)
     names = list(inputs)
+    e.put("%some = icmp slt i64 %begin, %end")
+    e.put("br i1 %some, label %setup, label %nothing")
+    e.start("nothing")
+    e.put("ret i32 0")
+    e.start("setup")
     strides = [e.load_integer("%strides", i) for i in range(len(names))]
     last = e.do("sub i64 %end, 1")
     last_run = e.do(f"mul i64 {e.do('sub i64 %n_runs, 1')}, 3")
@@ -48,8 +53,8 @@ def rolled_ir(plan: Plan, inputs: Mapping[str, int], local: list[str], out_size:
     e.put(f"%buffers = getelementptr inbounds double, ptr %work, i64 {rows}")
     e.goto("states")
     e.lines.append("states:")
-    e.lines.append("  %state = phi i64 [ %begin, %entry ], [ %next, %latch ]")
-    e.lines.append("  %bad = phi i32 [ 0, %entry ], [ %bad.next, %latch ]")
+    e.lines.append("  %state = phi i64 [ %begin, %setup ], [ %next, %latch ]")
+    e.lines.append("  %bad = phi i32 [ 0, %setup ], [ %bad.next, %latch ]")
     e.block = "states"
     lanes = lane_indices(e, "%state", last)
     pointers = {name: [e.offset(f"%{name}", e.do(f"mul i64 {lane}, {stride}")) for lane in lanes]

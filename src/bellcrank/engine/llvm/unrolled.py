@@ -20,13 +20,18 @@ def unrolled_ir(outputs: Sequence[Any], inputs: Mapping[str, int], width: int) -
     """
     e = Emitter(width)
     names = list(inputs)
+    e.put("%some = icmp slt i64 %begin, %end")
+    e.put("br i1 %some, label %setup, label %nothing")
+    e.start("nothing")
+    e.put("ret i32 0")
+    e.start("setup")
     strides = [e.load_integer("%strides", i) for i in range(len(names))]
     last = e.do("sub i64 %end, 1")
     head, tail = e.label(), e.label()
     e.goto(head)
     e.lines.append(f"{head}:")
-    e.lines.append("  %state = phi i64 [ %begin, %entry ], [ %next, %latch ]")
-    e.lines.append("  %bad = phi i32 [ 0, %entry ], [ %bad.next, %latch ]")
+    e.lines.append("  %state = phi i64 [ %begin, %setup ], [ %next, %latch ]")
+    e.lines.append("  %bad = phi i32 [ 0, %setup ], [ %bad.next, %latch ]")
     e.block = head
     lanes = lane_indices(e, "%state", last)
     pointers = {name: [e.offset(f"%{name}", e.do(f"mul i64 {lane}, {stride}")) for lane in lanes]

@@ -1,0 +1,634 @@
+"""The native door and bound calls: what fits goes through, all else takes the general way or is refused."""
+
+from __future__ import annotations
+
+import array
+import ctypes
+import functools
+import gc
+import math
+import os
+import subprocess
+import sys
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+import bellcrank as bc
+from bellcrank.engine.llvm import door
+from bellcrank.engine.llvm.kernel import Kernel
+from bellcrank.system import system as system_module
+
+Floats = npt.NDArray[np.float64]
+needs_door = pytest.mark.skipif(not door.available(), reason="no native door into this interpreter")
+SCHEDULES = ("unrolled", "rolled")
+LABELS = ("q", "u", "tau")
+
+
+@functools.cache
+def machine(name: str = "arm", schedule: str = "auto", backend: str = "llvm") -> bc.System:
+    return bc.compile(bc.load(name), backend=backend, schedule=schedule)
+
+
+def state(system: bc.System, seed: int = 0) -> list[Floats]:
+    rng = np.random.default_rng(seed)
+    q, u = system.random_state(rng)
+    return [q, u, rng.normal(size=system.nu)]
+
+
+def generally(system: bc.System, name: str, arrays: list[Any]) -> Floats:
+    """The same through the general way: a batch of one."""
+    return getattr(system, name)(*(np.asarray(a, dtype=float)[None] for a in arrays))[0]
+
+
+@pytest.fixture
+def general_calls(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The names of the functions that took the general way."""
+    calls: list[str] = []
+    run = bc.System._run
+
+    def watched(self: bc.System, name: str, *args: Any, **more: Any) -> Floats:
+        calls.append(name)
+        return run(self, name, *args, **more)
+
+    monkeypatch.setattr(bc.System, "_run", watched)
+    return calls
+
+
+def alone(text: str) -> subprocess.CompletedProcess[str]:
+    """Run a program in a process of its own, which may crash."""
+    head = "import numpy as np\nimport bellcrank as bc\narm = bc.compile(bc.load('arm'))\nq = np.full(6, 0.25)\n"
+    return subprocess.run([sys.executable, "-c", head + text], capture_output=True, text=True, check=False,
+                          env=dict(os.environ), timeout=60)
+
+
+# -- results ----------------------------------------------------------------------------------
+@pytest.mark.parametrize("schedule", SCHEDULES)
+@pytest.mark.parametrize("name", ["arm", "crane", "quadruped", "pendulum"])
+@pytest.mark.parametrize("function", ["forward_dynamics", "inverse_dynamics"])
+def test_the_door_gives_what_the_general_way_gives(function: str, name: str, schedule: str,
+                                                   general_calls: list[str]) -> None:
+    system = machine(name, schedule)
+    for seed in range(5):
+        arrays = state(system, seed)
+        before = [a.copy() for a in arrays]
+        got = getattr(system, function)(*arrays)
+        if door.available():
+            assert general_calls == []
+        assert got.shape == (system.nu,) and got.dtype == np.float64 and got.flags.writeable
+        np.testing.assert_array_equal(got, generally(system, function, arrays))
+        for a, b in zip(arrays, before, strict=True):
+            np.testing.assert_array_equal(a, b)
+        general_calls.clear()
+
+
+def test_results_are_new_arrays() -> None:
+    system = machine()
+    arrays = state(system)
+    first, second = system.forward_dynamics(*arrays), system.forward_dynamics(*arrays)
+    assert first is not second and not np.shares_memory(first, second)
+    assert not any(np.shares_memory(first, a) for a in arrays)
+    keep = first.copy()
+    second[:] = 0.0
+    np.testing.assert_array_equal(first, keep)
+
+
+def test_without_forces(general_calls: list[str]) -> None:
+    system = machine()
+    q, u, _ = state(system)
+    got = system.forward_dynamics(q, u)
+    assert general_calls == [] or not door.available()
+    np.testing.assert_array_equal(got, generally(system, "forward_dynamics", [q, u, np.zeros(6)]))
+
+
+def test_the_same_array_three_times() -> None:
+    system = machine()
+    q = state(system)[0]
+    np.testing.assert_array_equal(system.forward_dynamics(q, q, q), generally(system, "forward_dynamics", [q, q, q]))
+
+
+def test_the_numpy_backend_has_no_door_and_the_same_results() -> None:
+    system, reference = machine(), machine(backend="numpy")
+    arrays = state(system)
+    wanted = reference.inverse_dynamics(*arrays)
+    # rounding of sums over six links
+    np.testing.assert_allclose(system.inverse_dynamics(*arrays), wanted, rtol=0.0,
+                               atol=64 * np.finfo(float).eps * np.abs(wanted).max())
+
+
+# -- inputs of other kinds --------------------------------------------------------------------
+class Subclass(np.ndarray):
+    """An array of another type."""
+
+
+def unaligned(a: Floats) -> Floats:
+    raw = np.zeros(a.nbytes + 8, dtype=np.uint8)
+    start = 1 - raw.ctypes.data % 8 if raw.ctypes.data % 8 <= 1 else 9 - raw.ctypes.data % 8
+    made = raw[start:start + a.nbytes].view(float)
+    made[:] = a
+    assert not made.flags.aligned
+    return made
+
+
+def frozen(a: Floats) -> Floats:
+    a = a.copy()
+    a.flags.writeable = False
+    return a
+
+
+KINDS: dict[str, Callable[[Floats], Any]] = {
+    "list": lambda a: a.tolist(),
+    "tuple": lambda a: tuple(a.tolist()),
+    "list of numpy numbers": list,
+    "float32": lambda a: a.astype(np.float32),
+    "float16": lambda a: a.astype(np.float16),
+    "longdouble": lambda a: a.astype(np.longdouble),
+    "int64": lambda a: (4 * a).astype(np.int64),
+    "int8": lambda a: (4 * a).astype(np.int8),
+    "bool": lambda a: a > 0.0,
+    "byte-swapped": lambda a: a.astype(a.dtype.newbyteorder()),
+    "object": lambda a: a.astype(object),
+    "every second": lambda a: np.repeat(a, 2)[::2],
+    "backwards": lambda a: a[::-1].copy()[::-1],
+    "column of a C array": lambda a: np.stack([a, a + 1.0], axis=-1)[:, 0],
+    "row of an F array": lambda a: np.asfortranarray(np.stack([a, a + 1.0]))[0],
+    "row of a C array": lambda a: np.stack([a + 1.0, a])[1],
+    "part of an array": lambda a: np.concatenate([[9.0], a, [9.0]])[1:-1],
+    "read-only": frozen,
+    "broadcast": lambda a: np.broadcast_to(a[:1], a.shape),
+    "subclass": lambda a: a.view(Subclass),
+    "record array": lambda a: a.view(np.recarray),
+    "unaligned": unaligned,
+    "memoryview": lambda a: memoryview(a),
+    "array.array": lambda a: array.array("d", a.tolist()),
+    "dtype with metadata": lambda a: a.astype(np.dtype("f8", metadata={"unit": "rad"})),
+    "view of bytes": lambda a: np.frombuffer(a.tobytes()),
+}
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+@pytest.mark.parametrize("kind", KINDS)
+def test_other_kinds_of_arrays(kind: str, schedule: str) -> None:
+    system = machine("arm", schedule)
+    arrays = [np.round(8 * a) / 8 for a in state(system, 3)]  # exact in single and half precision too
+    for which in (0, 1, 2, None):
+        given: list[Any] = [KINDS[kind](a) if which in (i, None) else a for i, a in enumerate(arrays)]
+        got = system.forward_dynamics(*given)
+        assert type(got) is np.ndarray and got.shape == (6,) and got.dtype == np.float64
+        np.testing.assert_array_equal(got, generally(system, "forward_dynamics", given))
+
+
+@pytest.mark.parametrize("which", [0, 1, 2])
+def test_one_array_with_a_batch_axis(which: int) -> None:
+    system = machine()
+    arrays = state(system)
+    wanted = system.forward_dynamics(*arrays)
+    given = list(arrays)
+    given[which] = arrays[which][None]
+    got = system.forward_dynamics(*given)
+    assert got.shape == (1, 6)
+    np.testing.assert_array_equal(got[0], wanted)
+    given[which] = np.asfortranarray(np.stack([arrays[which]] * 2))
+    got = system.forward_dynamics(*given)
+    assert got.shape == (2, 6)
+    np.testing.assert_allclose(got, [wanted] * 2, rtol=1e-12)  # in lanes; the arm's inertias differ by 10^4
+
+
+SHAPES: dict[str, Any] = {
+    "too short": np.zeros(5), "too long": np.zeros(7), "empty": np.zeros(0), "a number": 0.5,
+    "a numpy number": np.float64(0.5), "no dimensions": np.array(0.5), "a column": np.zeros((6, 1)),
+    "empty list": [], "short list": [0.0] * 5, "None": None, "a matrix too wide": np.zeros((2, 7))}
+
+
+@pytest.mark.parametrize("which", [0, 1, 2])
+@pytest.mark.parametrize("shape", SHAPES)
+def test_wrong_shapes_are_named(shape: str, which: int) -> None:
+    if shape == "None" and LABELS[which] == "tau":
+        pytest.skip("no forces, which is fine")
+    given: list[Any] = state(machine())
+    given[which] = SHAPES[shape]
+    with pytest.raises(bc.StateError, match=rf"^{LABELS[which]}: the last axis must have 6 entries"):
+        machine().forward_dynamics(*given)
+
+
+JUNK: dict[str, Any] = {
+    "words": ["a"] * 6, "a word": "zero", "a mapping": {"q": 1.0}, "ragged": [[0.0] * 6, [0.0] * 5],
+    "a function": len, "complex numbers": np.ones(6) * 1j, "complex list": [1j] * 6, "a set": {1.0, 2.0}}
+
+
+@pytest.mark.parametrize("which", [0, 1, 2])
+@pytest.mark.parametrize("junk", JUNK)
+def test_what_is_not_numbers_is_refused(junk: str, which: int) -> None:
+    given: list[Any] = state(machine())
+    given[which] = JUNK[junk]
+    with pytest.raises(bc.StateError, match=rf"^{LABELS[which]}: "):
+        machine().forward_dynamics(*given)
+
+
+@pytest.mark.parametrize("arguments", [0, 1, 4])
+def test_wrong_number_of_arguments(arguments: int) -> None:
+    with pytest.raises(TypeError):
+        machine().forward_dynamics(*[np.zeros(6)] * arguments)
+    with pytest.raises(TypeError):
+        machine().inverse_dynamics(*[np.zeros(6)] * arguments)
+
+
+# -- what is not finite -----------------------------------------------------------------------
+@pytest.mark.parametrize("schedule", SCHEDULES)
+@pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf])
+@pytest.mark.parametrize("function", ["forward_dynamics", "inverse_dynamics"])
+def test_entries_that_are_not_finite_are_named(function: str, bad: float, schedule: str) -> None:
+    system = machine("crane", schedule)
+    labels = ("q", "u", "tau" if function == "forward_dynamics" else "udot")
+    arrays = state(system)
+    for label, given in zip(labels, arrays, strict=True):
+        names = system.coordinate_names if label == "q" else system.speed_names
+        for entry, entry_name in enumerate(names):
+            before = given[entry]
+            given[entry] = bad
+            with pytest.raises(bc.StateError) as caught:
+                getattr(system, function)(*arrays)
+            assert f"{label}[{entry}] ({entry_name}) is {bad}" in str(caught.value)
+            given[entry] = before
+    assert np.isfinite(getattr(system, function)(*arrays)).all()
+
+
+def test_results_that_are_not_finite_are_an_error() -> None:
+    system = machine("crane")
+    q, u, tau = state(system)
+    q[2:] = 0.0  # a quaternion without direction
+    with pytest.raises(bc.SingularError, match="quaternion is zero"):
+        system.forward_dynamics(q, u, tau)
+    arm = machine()
+    with pytest.raises(bc.SingularError, match="overflow"):
+        arm.forward_dynamics(np.zeros(6), np.full(6, 1e200), np.zeros(6))
+
+
+# -- the door itself --------------------------------------------------------------------------
+class Sentinel:
+    """An answer of the door."""
+
+
+@pytest.fixture
+def kernel() -> Kernel:
+    system = machine()
+    return system._evaluator.kernel(system._functions["forward_dynamics"], False, 1)
+
+
+@needs_door
+def test_answers_of_the_door(kernel: Kernel) -> None:
+    other, notfinite = Sentinel(), Sentinel()
+    through = door.make_door(kernel, other, notfinite)
+    q, u, tau = state(machine())
+    out = np.full(6, 777.0)
+    assert through(q, u, tau, out) is out
+    np.testing.assert_array_equal(out, generally(machine(), "forward_dynamics", [q, u, tau]))
+    assert through(q, u, np.full(6, math.nan), out) is notfinite
+    for arguments in ([], [q], [q, u, tau], [q, u, tau, out, out], [q] * 50):
+        assert through(*arguments) is other
+    with pytest.raises(TypeError):
+        through(q, u, tau, out=out)
+    for misfit in (KINDS[k](q) for k in KINDS if k not in (
+            "row of a C array", "part of an array", "read-only", "view of bytes")):
+        for place in range(3):
+            given: list[Any] = [q, u, tau, np.full(6, 777.0)]
+            given[place] = misfit
+            assert through(*given) is other
+            np.testing.assert_array_equal(given[3], 777.0)
+
+
+@needs_door
+@pytest.mark.parametrize("out", [frozen(np.zeros(6)), np.zeros(5), np.zeros(7), np.zeros((1, 6)), np.zeros(12)[::2],
+                                 np.zeros(6, dtype=np.float32), [0.0] * 6, None, np.zeros(6).view(Subclass)])
+def test_outputs_that_do_not_fit_are_not_written(out: Any, kernel: Kernel) -> None:
+    other = Sentinel()
+    through = door.make_door(kernel, other, Sentinel())
+    assert through(*state(machine()), out) is other
+    if isinstance(out, np.ndarray):
+        np.testing.assert_array_equal(np.asarray(out), 0.0)
+
+
+@needs_door
+@pytest.mark.parametrize("thing", [None, 1, 2.5, "text", b"bytes", object(), (), [], {}, len, int, 1 << 200, ...])
+def test_things_that_are_no_arrays(thing: Any, kernel: Kernel) -> None:
+    other = Sentinel()
+    through = door.make_door(kernel, other, Sentinel())
+    q = np.zeros(6)
+    for place in range(4):
+        given: list[Any] = [q, q, q, q.copy()]
+        given[place] = thing
+        assert through(*given) is other
+
+
+@needs_door
+@pytest.mark.skipif(sys.platform != "linux", reason="needs mmap and mprotect")
+def test_nothing_is_read_beyond_a_small_object() -> None:
+    """A float at the very end of readable memory: a look at where an array's dtype would be is a crash."""
+    done = alone("""
+import ctypes, mmap
+libc = ctypes.CDLL(None, use_errno=True)
+libc.mmap.restype = ctypes.c_void_p
+libc.mmap.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_long)
+libc.mprotect.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
+page = mmap.PAGESIZE
+memory = libc.mmap(None, 2 * page, 3, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS, -1, 0)
+assert libc.mprotect(memory + page, page, 0) == 0
+place = memory + page - float.__basicsize__
+words = (ctypes.c_int64 * 2).from_address(place)
+words[0], words[1] = 1000, id(float)
+ctypes.c_double.from_address(place + 16).value = 0.5
+number = ctypes.cast(place, ctypes.py_object).value
+assert type(number) is float and number == 0.5
+arm.forward_dynamics(q, q, q)
+try:
+    arm.forward_dynamics(number, q, q)
+except bc.StateError as error:
+    print(error)
+""")
+    assert done.returncode == 0, f"exit status {done.returncode}: {done.stderr[-500:]}"
+    assert "the last axis must have 6 entries" in done.stdout
+
+
+@needs_door
+def test_the_door_lasts_as_long_as_the_program() -> None:
+    """Exit handlers may compute, too."""
+    done = alone("""
+import atexit
+call = None
+atexit.register(lambda: print("last:", arm.forward_dynamics(q, q, q)[0], call()[0]))
+call = arm.bind("forward_dynamics", q, q, q)
+print("first:", arm.forward_dynamics(q, q, q)[0], call()[0])
+""")
+    assert done.returncode == 0, f"exit status {done.returncode}: {done.stderr[-500:]}"
+    first, last = done.stdout.splitlines()
+    assert first.removeprefix("first: ") == last.removeprefix("last: ")
+
+
+# -- lifetimes --------------------------------------------------------------------------------
+def test_reference_counts_stay() -> None:
+    system = machine()
+    arrays = state(system)
+    wrong = arrays[0].tolist()
+    nan = np.full(6, math.nan)
+    watched = [*arrays, wrong, nan, system_module._OTHER, system_module._NOT_FINITE, np.ndarray,
+               bc.StateError, system]
+    system.forward_dynamics(*arrays)
+
+    def counts() -> list[int]:
+        gc.collect()
+        return [sys.getrefcount(x) for x in watched]
+
+    before = counts()
+    for _ in range(10_000):
+        system.forward_dynamics(*arrays)
+    for _ in range(300):
+        system.forward_dynamics(wrong, *arrays[1:])
+        with pytest.raises(bc.StateError):
+            system.forward_dynamics(nan, *arrays[1:])
+    assert counts() == before
+    result, plain = system.forward_dynamics(*arrays), np.zeros(6)
+    assert sys.getrefcount(result) == sys.getrefcount(plain)
+
+
+@needs_door
+def test_reference_counts_of_a_door(kernel: Kernel) -> None:
+    other, notfinite = Sentinel(), Sentinel()
+    through = door.make_door(kernel, other, notfinite)
+    arrays, out, nan = state(machine()), np.zeros(6), np.full(6, math.nan)
+    watched = [*arrays, out, nan, other, notfinite, through, kernel]
+    before = [sys.getrefcount(x) for x in watched]
+    for _ in range(10_000):
+        through(*arrays, out)
+        through(nan, nan, nan, out)
+        through(other)
+    assert [sys.getrefcount(x) for x in watched] == before
+
+
+def test_reference_counts_of_bound_calls() -> None:
+    arrays, out = state(machine()), np.zeros(6)
+    call = machine().bind("forward_dynamics", *arrays, out=out)
+    watched = [*arrays, out, call, bc.StateError]
+    gc.collect()
+    before = [sys.getrefcount(x) for x in watched]
+    for _ in range(10_000):
+        call()
+    arrays[0][0] = math.nan
+    for _ in range(300):
+        with pytest.raises(bc.StateError):
+            call()
+    gc.collect()
+    assert [sys.getrefcount(x) for x in watched] == before
+
+
+@needs_door
+def test_thousands_of_doors_leave_nothing_behind(kernel: Kernel) -> None:
+    gc.collect()
+    before = len(door._alive)
+    arrays = state(machine())
+    wanted = machine().forward_dynamics(*arrays)
+    other = Sentinel()
+    held = sys.getrefcount(other), sys.getrefcount(kernel), [sys.getrefcount(a) for a in arrays]
+    many = []
+    for i in range(1000):
+        through = door.make_door(kernel, other, other)
+        call = machine().bind("forward_dynamics", *arrays)
+        if i % 100 == 0:
+            many.append((through, call))
+        assert through(*arrays, np.empty(6)) is not other
+        call()
+    del through, call
+    assert len(door._alive) == before + 2 * len(many)
+    for through, call in many:
+        np.testing.assert_array_equal(through(*arrays, np.empty(6)), wanted)
+        np.testing.assert_array_equal(call(), wanted)
+    del many, through, call
+    gc.collect()
+    assert len(door._alive) == before
+    assert (sys.getrefcount(other), sys.getrefcount(kernel), [sys.getrefcount(a) for a in arrays]) == held
+
+
+def resident() -> int:
+    """Memory of this process in bytes."""
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/statm"), reason="no /proc here")
+def test_thousands_of_bound_calls_leave_no_memory_behind() -> None:
+    arrays = state(machine())
+
+    def bind_some(n: int) -> int:
+        for _ in range(n):
+            machine().bind("forward_dynamics", *arrays)()
+        gc.collect()
+        return resident()
+
+    before = bind_some(200)
+    assert bind_some(2000) - before < 2000 * 1000  # less than one kilobyte each
+
+
+@needs_door
+def test_a_system_takes_its_doors_with_it() -> None:
+    gc.collect()
+    before = len(door._alive)
+    system = bc.compile(bc.load("pendulum"))
+    one = np.ones(1)
+    system.forward_dynamics(one, one, one)
+    system.inverse_dynamics(one, one, one)
+    assert len(door._alive) == before + 2
+    gone = weakref.ref(system)
+    del system
+    gc.collect()
+    assert gone() is None
+    assert len(door._alive) == before
+
+
+# -- bound calls ------------------------------------------------------------------------------
+BACKENDS = [("unrolled", "llvm"), ("rolled", "llvm"), ("auto", "numpy")]
+
+
+@pytest.mark.parametrize(("schedule", "backend"), BACKENDS)
+@pytest.mark.parametrize("name", ["arm", "crane"])
+def test_bound_calls_read_what_is_in_their_arrays_now(name: str, schedule: str, backend: str) -> None:
+    system = machine(name, schedule, backend)
+    q, u, tau = state(system)
+    out = np.zeros(system.nu)
+    call = system.bind("forward_dynamics", q, u, tau, out=out)
+    for seed in range(5):
+        for a, b in zip((q, u, tau), state(system, seed), strict=True):
+            a[:] = b
+        assert call() is out
+        np.testing.assert_array_equal(out, system.forward_dynamics(q, u, tau))
+
+
+@pytest.mark.parametrize("name", ["forward_dynamics", "inverse_dynamics", "bias", "mass_matrix", "poses", "totals"])
+def test_bound_calls_of_other_functions(name: str) -> None:
+    system = machine("crane")
+    q, u, x = state(system)
+    given = [q, u, x][:len(system._functions[name].inputs)]
+    got = system.bind(name, *given)()
+    wanted = system._run(name, dict(zip(system._functions[name].inputs, given, strict=True)))
+    np.testing.assert_array_equal(got, wanted)
+
+
+@pytest.mark.parametrize(("schedule", "backend"), BACKENDS)
+@pytest.mark.parametrize("bad", [math.nan, math.inf])
+def test_bound_calls_raise_on_what_is_not_finite(bad: float, schedule: str, backend: str) -> None:
+    system = machine("crane", schedule, backend)
+    arrays = state(system)
+    call = system.bind("forward_dynamics", *arrays)
+    wanted = call().copy()
+    for given in arrays:
+        for entry in range(len(given)):
+            before = given[entry]
+            given[entry] = bad
+            with pytest.raises(bc.StateError, match="forward_dynamics: an input or the result is not finite"):
+                call()
+            given[entry] = before
+    np.testing.assert_array_equal(call(), wanted)
+    arrays[0][2:] = 0.0
+    with pytest.raises(bc.StateError, match="not finite"):
+        call()
+
+
+@pytest.mark.parametrize(("schedule", "backend"), BACKENDS)
+def test_bound_calls_keep_their_arrays(schedule: str, backend: str) -> None:
+    system = machine("arm", schedule, backend)
+    arrays = [*state(system), np.zeros(6)]
+    wanted = system.forward_dynamics(*arrays[:3])
+    gone = [weakref.ref(a) for a in arrays]
+    call = system.bind("forward_dynamics", *arrays[:3], out=arrays[3])
+    del arrays
+    gc.collect()
+    litter = [np.full(6, 1e10) for _ in range(1000)]  # would take the place of freed arrays
+    assert all(r() is not None for r in gone)
+    np.testing.assert_array_equal(call(), wanted)
+    del call, litter
+    gc.collect()
+    assert all(r() is None for r in gone)
+
+
+def test_a_bound_call_outlives_its_system() -> None:
+    system = bc.compile(bc.load("double_pendulum"), schedule="rolled")
+    q = np.array([0.3, -0.2])
+    wanted = system.forward_dynamics(q, q, q)
+    call = system.bind("forward_dynamics", q, q, q)
+    del system
+    gc.collect()
+    np.testing.assert_array_equal(call(), wanted)
+
+
+@pytest.mark.parametrize(("schedule", "backend"), BACKENDS)
+def test_bound_calls_take_no_arguments(schedule: str, backend: str) -> None:
+    call = machine("arm", schedule, backend).bind("forward_dynamics", *state(machine()))
+    with pytest.raises(TypeError):
+        call(1)
+    with pytest.raises(TypeError):
+        call(q=1)
+
+
+MISFITS: dict[str, Any] = {
+    "too short": np.zeros(5), "too long": np.zeros(7), "float32": np.zeros(6, np.float32), "list": [0.0] * 6,
+    "byte-swapped": np.zeros(6, ">f8" if sys.byteorder == "little" else "<f8"), "strided": np.zeros(12)[::2],
+    "unaligned": unaligned(np.zeros(6)), "None": None, "integers": np.zeros(6, int), "complex": np.zeros(6, complex)}
+
+
+@pytest.mark.parametrize("which", [0, 1, 2])
+@pytest.mark.parametrize("misfit", MISFITS)
+def test_bind_refuses_arrays_that_do_not_fit(misfit: str, which: int) -> None:
+    given: list[Any] = state(machine())
+    given[which] = MISFITS[misfit]
+    with pytest.raises(bc.StateError, match=rf"bind\('forward_dynamics'\): {LABELS[which]} must be"):
+        machine().bind("forward_dynamics", *given)
+
+
+@pytest.mark.parametrize("misfit", [m for m in MISFITS if m != "None"])
+def test_bind_refuses_outputs_that_do_not_fit(misfit: str) -> None:
+    with pytest.raises(bc.StateError, match=r"bind\('forward_dynamics'\): out must be"):
+        machine().bind("forward_dynamics", *state(machine()), out=MISFITS[misfit])
+
+
+@pytest.mark.parametrize("backend", ["llvm", "numpy"])
+def test_bind_refuses_read_only_outputs(backend: str) -> None:
+    for out in (frozen(np.zeros(6)), np.frombuffer(bytes(48)), np.broadcast_to(np.zeros(6), (6,))):
+        with pytest.raises(bc.StateError, match="out"):
+            machine(backend=backend).bind("forward_dynamics", *state(machine()), out=out)
+
+
+def test_bind_takes_read_only_inputs() -> None:
+    arrays = [frozen(a) for a in state(machine())]
+    np.testing.assert_array_equal(machine().bind("forward_dynamics", *arrays)(), machine().forward_dynamics(*arrays))
+
+
+def test_bind_with_wrong_names_and_numbers() -> None:
+    arrays = state(machine())
+    with pytest.raises(bc.ModelError, match="no function 'fly'"):
+        machine().bind("fly", *arrays)
+    for given in ([], arrays[:2], [*arrays, arrays[0]]):
+        with pytest.raises(bc.StateError, match=f"needs the arrays q, u, tau, got {len(given)}"):
+            machine().bind("forward_dynamics", *given)
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+@pytest.mark.parametrize("which", [0, 1, 2])
+def test_bind_with_an_output_that_is_an_input(which: int, schedule: str) -> None:
+    """Right or refused, never wrong."""
+    system = machine("arm", schedule)
+    arrays = state(system)
+    wanted = system.forward_dynamics(*arrays)
+    try:
+        call = system.bind("forward_dynamics", *arrays, out=arrays[which])
+    except bc.StateError:
+        return
+    np.testing.assert_array_equal(call(), wanted)
+
+
+def test_the_layout_of_arrays_is_as_the_door_thinks() -> None:
+    if sys.implementation.name != "cpython" or ctypes.sizeof(ctypes.c_void_p) != 8:
+        assert not door.available()
+        return
+    assert door.available()
