@@ -324,7 +324,7 @@ def test_systems_broadcast(schedule: str, rng: np.random.Generator) -> None:
 # -- threads ----------------------------------------------------------------------------------
 @pytest.mark.parametrize("schedule", ["unrolled", "rolled"])
 def test_threads_change_nothing(schedule: str, rng: np.random.Generator) -> None:
-    n = 7003
+    n = 40_003  # long enough for the threads to overlap
     alone = bc.compile(bc.load("arm"), schedule=schedule, threads=1)
     q, u = alone.random_state(rng, n)
     tau = rng.normal(size=u.shape)

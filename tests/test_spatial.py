@@ -37,6 +37,7 @@ EPS = float(np.finfo(float).eps)
 Floats = npt.NDArray[np.float64]
 ROTATIONS = ("identity", "about x", "about z", "general", "quaternion")
 seeds = st.integers(0, 2**32 - 1)
+some = settings(max_examples=30)
 
 
 # -- dense counterparts -----------------------------------------------------------------------
@@ -142,6 +143,7 @@ def transform(rng: np.random.Generator, structure: str) -> Transform:
 
 
 # -- vectors ----------------------------------------------------------------------------------
+@some
 @given(seeds)
 def test_vectors(seed: int) -> None:
     rng = np.random.default_rng(seed)
@@ -157,6 +159,7 @@ def test_vectors(seed: int) -> None:
     assert Vector.zero() == (0.0, 0.0, 0.0)
 
 
+@some
 @given(seeds)
 def test_motions_and_forces(seed: int) -> None:
     rng = np.random.default_rng(seed)
@@ -207,6 +210,7 @@ def test_unit_index() -> None:
 
 
 # -- matrices ---------------------------------------------------------------------------------
+@some
 @given(seeds)
 def test_matrices(seed: int) -> None:
     rng = np.random.default_rng(seed)
@@ -234,6 +238,7 @@ def test_matrices(seed: int) -> None:
 
 # -- rotations --------------------------------------------------------------------------------
 @pytest.mark.parametrize("structure", ROTATIONS)
+@some
 @given(seeds)
 def test_rotations(structure: str, seed: int) -> None:
     rng = np.random.default_rng(seed)
@@ -247,6 +252,7 @@ def test_rotations(structure: str, seed: int) -> None:
     close(r.matrix(m), d @ dense(m) @ d.T, 18.0)
 
 
+@some
 @given(seeds, st.floats(1e-3, 1e3))
 def test_quaternions_of_any_length(seed: int, length: float) -> None:
     rng = np.random.default_rng(seed)
@@ -274,6 +280,7 @@ def test_turns_have_the_right_sense() -> None:
 
 # -- transforms -------------------------------------------------------------------------------
 @pytest.mark.parametrize("structure", ROTATIONS)
+@some
 @given(seeds)
 def test_transforms(structure: str, seed: int) -> None:
     rng = np.random.default_rng(seed)
@@ -293,6 +300,7 @@ def test_transforms(structure: str, seed: int) -> None:
 
 
 @pytest.mark.parametrize("structure", ROTATIONS)
+@some
 @given(seeds)
 def test_inertias_seen_from_the_parent(structure: str, seed: int) -> None:
     rng = np.random.default_rng(seed)
@@ -308,6 +316,7 @@ def test_inertias_seen_from_the_parent(structure: str, seed: int) -> None:
 
 
 @pytest.mark.parametrize("structure", ROTATIONS)
+@some
 @given(seeds)
 def test_turned_axes(structure: str, seed: int) -> None:
     rng = np.random.default_rng(seed)
@@ -321,6 +330,7 @@ def test_identity_transform() -> None:
 
 
 # -- inertias ---------------------------------------------------------------------------------
+@some
 @given(seeds)
 def test_rigid_inertias(seed: int) -> None:
     rng = np.random.default_rng(seed)
@@ -338,6 +348,7 @@ def test_rigid_inertias(seed: int) -> None:
     assert not dense(RigidInertia.zero()).any()
 
 
+@some
 @given(seeds)
 def test_inertia_from_the_centre_of_mass(seed: int) -> None:
     """Steiner's theorem: J + m (c.c 1 - c c^T), first moment m c."""
@@ -350,6 +361,7 @@ def test_inertia_from_the_centre_of_mass(seed: int) -> None:
     close(made.second, dense(inertia) + mass * (c @ c * np.eye(3) - np.outer(c, c)), 60.0)
 
 
+@some
 @given(seeds)
 def test_point_masses_add_up(seed: int) -> None:
     """The inertia of many particles, and the force that particles on a turning body need."""
@@ -367,6 +379,7 @@ def test_point_masses_add_up(seed: int) -> None:
     close(got, np.concatenate([moment, push]), 1000.0)
 
 
+@some
 @given(seeds)
 def test_articulated_inertias(seed: int) -> None:
     rng = np.random.default_rng(seed)
@@ -383,6 +396,7 @@ def eliminate(m: ArticulatedInertia, column: Motion) -> ArticulatedInertia:
     return m.eliminated(column, u, u * (1.0 / column.dot(u)))
 
 
+@some
 @given(seeds)
 def test_eliminated_inertia_does_not_resist(seed: int) -> None:
     rng = np.random.default_rng(seed)
@@ -399,6 +413,7 @@ def test_eliminated_inertia_does_not_resist(seed: int) -> None:
 
 
 @pytest.mark.parametrize("index", range(6))
+@some
 @given(seeds)
 def test_eliminated_rows_of_unit_columns_are_exact_zeros(index: int, seed: int) -> None:
     rng = np.random.default_rng(seed)
@@ -465,7 +480,7 @@ def test_structure_saves_operations(rng: np.random.Generator) -> None:
     assert costs["general"] > 2 * costs["about z"]
 
 
-@settings(max_examples=20)
+@some
 @given(seeds)
 def test_unit_columns_save_operations(seed: int) -> None:
     index = seed % 6

@@ -37,13 +37,13 @@ from typing import NamedTuple
 
 from bellcrank.engine.scalar import Number
 from bellcrank.engine.sweeps import Field, Sweeps
-from bellcrank.formulations.kinematics import inward_composites, outward_axes
+from bellcrank.formulations.kinematics import outward_axes
 from bellcrank.formulations.pivot import Pivot, eliminate, solve
 from bellcrank.formulations.points import POINTS, Place, Velocity
 from bellcrank.mechanism.link import Link
-from bellcrank.spatial import ArticulatedInertia, Force, General, Motion, RigidInertia, Vector
+from bellcrank.spatial import ArticulatedInertia, Force, General, Motion, Vector
 
-__all__ = ["BIBTEX", "VARIANTS", "forward_dynamics", "hinge_inertias", "inverse_dynamics", "joint_wrenches"]
+__all__ = ["BIBTEX", "VARIANTS", "forward_dynamics", "inverse_dynamics", "joint_wrenches"]
 
 BIBTEX = """@article{kang2003recursive,
   author  = {Kang, Sheen-Gil and Yoon, Yong-San},
@@ -233,22 +233,3 @@ def inward_forces(link: Link, upper: Force, motion: tuple[Vector, Motion], axes:
                   ) -> tuple[Force, tuple[Number, ...]]:
     lower, total = inward_wrenches(link, upper, motion, axes)
     return lower, tuple(column.dot(total) for column in link.columns)  # (28): B2^T (M dY - Q)
-
-
-def hinge_inertias(tree: Sweeps) -> Field:
-    """For each eliminated speed, what resists it: M_22 with everything outboard free, and with it locked."""
-    composites, _ = tree.inward(inward_composites, zero=RigidInertia.zero())
-    return tree.inward(inward_hinges, composites, zero=ArticulatedInertia.zero())[0]
-
-
-def inward_hinges(link: Link, upper: ArticulatedInertia, composite: RigidInertia
-                  ) -> tuple[ArticulatedInertia, tuple[tuple[Number, Number], ...]]:
-    mass = upper + link.inertia.articulated()
-    kept = []
-    for column, prescribed in zip(link.columns, link.mask, strict=True):
-        if not prescribed:
-            kept.append((column.dot(mass @ column), column.dot(composite @ column)))
-            mass, _, _ = eliminate(mass, Force.zero(), column, 0.0)
-    for t in reversed(link.transforms):
-        mass = t.articulated(mass)
-    return mass, tuple(kept)

@@ -56,6 +56,7 @@ class Inertia:
     @staticmethod
     def rod(mass: Number, start: Sequence[Number], end: Sequence[Number]) -> Inertia:
         """A slender uniform rod between two points."""
+        start, end = _numbers(start, 3, "of a rod: start"), _numbers(end, 3, "of a rod: end")
         middle = [0.5 * (a + b) for a, b in zip(start, end, strict=True)]
         x, y, z = (b - a for a, b in zip(start, end, strict=True))
         k = mass / 12.0
@@ -66,7 +67,7 @@ class Inertia:
     @staticmethod
     def box(mass: Number, size: Sequence[Number], centre: Sequence[Number] = (0.0, 0.0, 0.0)) -> Inertia:
         """A uniform block with its edges along the body axes."""
-        x, y, z = size
+        x, y, z = _numbers(size, 3, "of a box: size")
         k = mass / 12.0
         return Inertia(mass, centre, [k * (y * y + z * z), k * (x * x + z * z), k * (x * x + y * y)])
 
@@ -168,7 +169,10 @@ def _six(value: Number | Sequence[Number] | Sequence[Sequence[Number]] | npt.Arr
         return _numbers(value, 6, "inertia")
     if isinstance(value, (Scalar, int, float)):
         return _numbers([value, 0.0, 0.0, value, 0.0, value], 6, "inertia")
-    rows = value.tolist() if isinstance(value, np.ndarray) else list(value)  # type: ignore[arg-type]
+    try:
+        rows = value.tolist() if isinstance(value, np.ndarray) else list(value)  # type: ignore[arg-type]
+    except TypeError:
+        raise ModelError(f"Inertia inertia: {value!r} is neither a matrix nor moments") from None
     if isinstance(rows, float):
         return _numbers([rows, 0.0, 0.0, rows, 0.0, rows], 6, "inertia")
     if len(rows) != 3:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
+from bellcrank.engine.jet import Jet
 from bellcrank.engine.scalar import Graph, Number, Scalar, evaluate
 from bellcrank.errors import ModelError
 from bellcrank.mechanism.inertia import Inertia
@@ -81,8 +82,8 @@ class Mechanism:
 
     def __init__(self, name: str = "mechanism", gravity: Sequence[Number] = (0.0, 0.0, -9.81)) -> None:
         self.name = str(name)
-        self.gravity = _triple(gravity, f"mechanism {name!r}: gravity")
         self._graph = Graph()
+        self.gravity = gravity
         self.parameters: dict[str, float] = {}
         ground = Body("ground", 0, Inertia.zero())
         self._bodies: dict[str, Body] = {"ground": ground}
@@ -91,6 +92,17 @@ class Mechanism:
         self._frames: dict[str, Frame] = {}
         self._wrenches: dict[str, Wrench] = {}
         self._design: dict[int, bool] = {}
+
+    @property
+    def gravity(self) -> tuple[Number, ...]:
+        """Acceleration of free fall in world axes [m/s^2]."""
+        return self._gravity
+
+    @gravity.setter
+    def gravity(self, value: Sequence[Number]) -> None:
+        gravity = _triple(value, f"mechanism {self.name!r}: gravity")
+        self._check_own(f"mechanism {self.name!r}: gravity", *gravity)
+        self._gravity = gravity
 
     # -- what is there ------------------------------------------------------------------------
     @property
@@ -134,7 +146,10 @@ class Mechanism:
 
         Use it like a float for masses, inertias, lengths, pitches, gravity and wrenches.
         """
-        value = float(value)
+        try:
+            value = float(value)
+        except (TypeError, ValueError):
+            raise ModelError(f"parameter {name!r}: the default {value!r} is not a number") from None
         if name in self.parameters:
             raise ModelError(f"parameter {name!r} exists already; use the object the first call returned")
         if not abs(value) < float("inf"):
@@ -150,13 +165,22 @@ class Mechanism:
             raise ModelError(f"mechanism {self.name!r} uses a parameter of another mechanism")
         return float(evaluate([value], lambda key: self.parameters[key[1]])[0])
 
+    def _check_own(self, what: str, *values: Number) -> None:
+        for value in values:
+            if isinstance(value, Scalar) and value.graph is not self._graph:
+                raise ModelError(f"{what} uses a parameter of another mechanism; declare it with "
+                                 f"parameter() of {self.name!r}")
+
     def add_body(self, name: str, inertia: Inertia | None = None) -> Body:
         """Add a rigid body. Its frame is where you want it: inertia and joints are given in it."""
         _new(self._bodies, name, "body")
+        if name in self._frames:
+            raise ModelError(f"body {name!r}: a frame has that name already")
         if inertia is None:
             inertia = Inertia.zero()
         elif not isinstance(inertia, Inertia):
             raise ModelError(f"body {name!r}: inertia must be a bellcrank.Inertia, got {type(inertia).__name__}")
+        self._check_own(f"body {name!r}", inertia.mass, *inertia.com, *inertia.inertia)
         body = Body(name, len(self._by_index), inertia)
         self._bodies[name] = body
         self._by_index.append(body)
@@ -190,6 +214,7 @@ class Mechanism:
             if body.index and self._design.setdefault(body.index, at is not None) != (at is not None):
                 raise ModelError(f"joint {name!r}: body {body.name!r} mixes joints given `at` global points with "
                                  "joints given by poses; use one style for a body")
+        self._check_own(f"joint {name!r}", *parent_pose.position, *child_pose.position, *joint.constants())
         record = Connection(name, joint, first.index, second.index, parent_pose, child_pose)
         self._joints[name] = record
         return record
@@ -213,7 +238,14 @@ class Mechanism:
         record = self.joint(joint)
         kind = record.joint
         if not callable(law):
-            value = float(law)
+            try:
+                value = float(law)
+            except (TypeError, ValueError):
+                raise ModelError(f"joint {joint!r}: a motion law is a number or a function of time, "
+                                 f"got {type(law).__name__}") from None
+            if kind.nq > 1 and coordinate is None:
+                raise ModelError(f"joint {joint!r} has the coordinates {', '.join(kind.coordinate_names())}; say which "
+                                 "one the number is for, or give a law that returns them all")
             if not abs(value) < float("inf"):
                 raise ModelError(f"joint {joint!r}: the prescribed value {value} is not finite")
 
@@ -230,6 +262,7 @@ class Mechanism:
             prescribed = Prescribed((), law)
         else:
             prescribed = Prescribed(self._laws(record, law, coordinate))
+        _try_motion(joint, law, kind.nq if coordinate is None else 1)
         self._joints[joint] = replace(record, prescribed=prescribed)
 
     def _laws(self, record: Connection, law: Any, coordinate: int | str | None) -> tuple[Law | None, ...]:
@@ -253,6 +286,9 @@ class Mechanism:
         _new(self._frames, name, "frame")
         if name in self._bodies:
             raise ModelError(f"frame {name!r}: a body has that name already")
+        if not isinstance(pose, Pose):
+            raise ModelError(f"frame {name!r}: the pose must be a bellcrank.Pose, got {type(pose).__name__}")
+        self._check_own(f"frame {name!r}", *pose.position)
         frame = Frame(name, self.body(body).index, pose)
         self._frames[name] = frame
         return frame
@@ -273,6 +309,7 @@ class Mechanism:
         wrench = Wrench(name, target.index, _triple(moment, f"wrench {name!r}: moment", functions=True),
                         _triple(force, f"wrench {name!r}: force", functions=True),
                         _triple(at, f"wrench {name!r}: at"), axes)
+        self._check_own(f"wrench {name!r}", *wrench.moment, *wrench.force, *wrench.at)
         self._wrenches[name] = wrench
         return wrench
 
@@ -308,4 +345,35 @@ def _triple(values: Sequence[Number], what: str, functions: bool = False) -> tup
     for v in entries:
         if isinstance(v, float) and not abs(v) < float("inf"):
             raise ModelError(f"{what}: {entries} is not finite")
+        if callable(v):
+            _try_law(v, what)
     return entries
+
+
+#: a time at which laws are tried: nothing special happens there
+_ANY_TIME = 0.7391
+
+
+def _try_motion(joint: str, law: Any, n: int) -> None:
+    """A motion law must give numbers that depend on time through differentiable functions."""
+    try:
+        value = law(Jet(_ANY_TIME, 1.0, 0.0))
+        parts = [value] if isinstance(value, (Jet, int, float)) else list(value)
+        if len(parts) != n or (n == 1) != isinstance(value, (Jet, int, float)):
+            raise ModelError(f"joint {joint!r}: the motion law must return {n} value{'s' * (n > 1)}, got {value!r}")
+        for part in parts:
+            for x in part if isinstance(part, Jet) else (part,):
+                float(x)
+    except (TypeError, ValueError, AttributeError, IndexError) as error:
+        if isinstance(error, ModelError):
+            raise
+        raise ModelError(f"joint {joint!r}: the motion law does not give numbers ({error}); write it with functions "
+                         "of bellcrank.math, without parameters") from None
+
+
+def _try_law(law: Callable[[Number], Number], what: str) -> None:
+    """A function of time must give a number for a time."""
+    try:
+        float(law(_ANY_TIME))
+    except (TypeError, ValueError) as error:
+        raise ModelError(f"{what}: a function of time must take the time and return a number ({error})") from None

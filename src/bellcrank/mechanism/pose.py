@@ -39,6 +39,7 @@ class Pose:
     @staticmethod
     def rpy(position: Sequence[Number], roll: float, pitch: float, yaw: float) -> Pose:
         """Fixed-axis angles [rad] about x, then y, then z, as in URDF."""
+        _finite_angles(roll, pitch, yaw)
         (cr, cp, cy), (sr, sp, sy) = np.cos([roll, pitch, yaw]), np.sin([roll, pitch, yaw])
         return Pose(position, [[cy * cp, cy * sp * sr - sy * cr, cy * sp * cr + sy * sr],
                                [sy * cp, sy * sp * sr + cy * cr, sy * sp * cr - cy * sr],
@@ -49,6 +50,7 @@ class Pose:
         """A turn by `angle` [rad] about an axis."""
         from bellcrank.mechanism.joints.base import unit_vector
 
+        _finite_angles(angle)
         a = np.array(unit_vector(axis, "Pose axis"))
         cross = np.array([[0, -a[2], a[1]], [a[2], 0, -a[0]], [-a[1], a[0], 0]])
         return Pose(position, np.eye(3) + np.sin(angle) * cross + (1.0 - np.cos(angle)) * cross @ cross)
@@ -78,6 +80,11 @@ class Pose:
     def __repr__(self) -> str:
         turn = "" if self.rows == IDENTITY_ROWS else f", {self.matrix.tolist()}"
         return f"Pose({self.position}{turn})"
+
+
+def _finite_angles(*angles: float) -> None:
+    if not all(abs(a) < float("inf") for a in angles):
+        raise ModelError(f"Pose: the angles {angles} are not finite")
 
 
 def _position(value: Sequence[Number]) -> tuple[Number, Number, Number]:

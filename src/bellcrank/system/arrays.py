@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from bellcrank.errors import ModelError, StateError
 
-__all__ = ["Floats", "batch", "flat", "wrench_array"]
+__all__ = ["Floats", "batch", "flat", "leading", "wrench_array"]
 
 Floats = npt.NDArray[np.float64]
 
@@ -18,9 +18,10 @@ Floats = npt.NDArray[np.float64]
 def flat(name: str, value: npt.ArrayLike, size: int, what: str) -> Floats:
     """`value` as an array of doubles whose last axis has `size` entries."""
     try:
-        if np.iscomplexobj(value):
+        array = np.asarray(value)
+        if array.dtype.kind not in "fiub":  # not complex numbers, text or None
             raise TypeError
-        array = np.asarray(value, dtype=np.float64)
+        array = np.asarray(array, dtype=np.float64)
     except (TypeError, ValueError):
         raise StateError(f"{name}: {type(value).__name__} cannot be read as numbers") from None
     if array.ndim == 0 or array.shape[-1] != size:
@@ -28,13 +29,18 @@ def flat(name: str, value: npt.ArrayLike, size: int, what: str) -> Floats:
     return array
 
 
-def batch(arrays: Sequence[Floats]) -> tuple[list[Floats], tuple[int, ...], int]:
-    """Broadcast leading axes: contiguous arrays of shape (n, size) or (1, size), the axes, and n."""
+def leading(arrays: Sequence[Floats]) -> tuple[int, ...]:
+    """The common leading (batch) axes of arrays."""
     try:
-        lead = np.broadcast_shapes(*(a.shape[:-1] for a in arrays))
+        return np.broadcast_shapes(*(a.shape[:-1] for a in arrays))
     except ValueError:
         shapes = ", ".join(str(a.shape[:-1]) for a in arrays)
         raise StateError(f"the leading (batch) axes {shapes} of the inputs do not fit together") from None
+
+
+def batch(arrays: Sequence[Floats]) -> tuple[list[Floats], tuple[int, ...], int]:
+    """Broadcast leading axes: contiguous arrays of shape (n, size) or (1, size), the axes, and n."""
+    lead = leading(arrays)
     n = int(np.prod(lead, dtype=np.int64))
     ready = []
     for a in arrays:
@@ -49,7 +55,11 @@ def batch(arrays: Sequence[Floats]) -> tuple[list[Floats], tuple[int, ...], int]
 def wrench_array(wrenches: Mapping[str, npt.ArrayLike] | npt.ArrayLike, names: Sequence[str]) -> Floats:
     """Wrenches on all bodies, shape (..., bodies, 6), from an array or from {body: wrench}."""
     if not isinstance(wrenches, Mapping):
-        array = np.asarray(wrenches, dtype=np.float64)
+        try:
+            array = np.asarray(wrenches, dtype=np.float64)
+        except (TypeError, ValueError):
+            raise StateError(f"wrenches: {type(wrenches).__name__} cannot be read as numbers; give an array or a "
+                             "mapping from body names") from None
         if array.ndim < 2 or array.shape[-2:] != (len(names), 6):
             raise StateError(f"wrenches: needs shape (..., {len(names)}, 6) or a mapping from body names, "
                              f"got {array.shape}")
@@ -60,7 +70,7 @@ def wrench_array(wrenches: Mapping[str, npt.ArrayLike] | npt.ArrayLike, names: S
         if name not in index:
             raise ModelError(f"wrenches: no body called {name!r}")
         parts[index[name]] = flat(f"wrench on {name!r}", value, 6, "moment, then force, world axes")
-    lead = np.broadcast_shapes(*(p.shape[:-1] for p in parts.values())) if parts else ()
+    lead = leading(list(parts.values())) if parts else ()
     out = np.zeros((*lead, len(names), 6))
     for i, part in parts.items():
         out[..., i, :] = part

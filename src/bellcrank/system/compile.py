@@ -6,10 +6,14 @@ import numpy as np
 
 from bellcrank.errors import ModelError
 from bellcrank.formulations import functions_of
+from bellcrank.formulations.pivot import eliminate
 from bellcrank.formulations.program import direct
 from bellcrank.mechanism.build import build_tree
+from bellcrank.mechanism.joints import Revolute
+from bellcrank.mechanism.link import Link
 from bellcrank.mechanism.mechanism import Mechanism
 from bellcrank.mechanism.tree import Tree
+from bellcrank.spatial import ArticulatedInertia, Force, RigidInertia
 from bellcrank.system.evaluator import LlvmEvaluator, NumpyEvaluator
 from bellcrank.system.system import System
 
@@ -33,6 +37,8 @@ def compile(mechanism: Mechanism, method: str = "auto", backend: str = "llvm", *
         raise ModelError(f"compile needs a bellcrank.Mechanism, got {type(mechanism).__name__}")
     if backend not in ("llvm", "numpy"):
         raise ModelError(f"no backend {backend!r}; this version has 'llvm' and 'numpy'")
+    if schedule not in ("auto", "unrolled", "rolled"):
+        raise ModelError(f"schedule {schedule!r} must be 'auto', 'unrolled' or 'rolled'")
     functions = functions_of("recursive" if method == "auto" else method)
     if not mechanism.bodies:
         raise ModelError(f"mechanism {mechanism.name!r} has no bodies")
@@ -47,23 +53,36 @@ def compile(mechanism: Mechanism, method: str = "auto", backend: str = "llvm", *
     return System(mechanism, tree, "recursive" if method == "auto" else method, backend, functions, evaluator)
 
 
-#: trees up to this size are checked joint by joint at a general position
+#: trees up to this size are checked joint by joint at a general position, larger ones at their tips only
 _CHECKED = 400
+#: what counts as no inertia, relative to all that the joint carries
+_NOTHING = 1e-13
 
 
 def check_inertia(tree: Tree) -> None:
     """Refuse joints that nothing resists: their acceleration would be infinite."""
     has_child = np.zeros(tree.n + 1, dtype=bool)
     has_child[tree.parent[1:]] = True
-    still = (np.abs(tree.inertia).max(-1) == 0.0) & ~has_child
-    for link in np.flatnonzero(still[1:]) + 1:
+    still = np.abs(tree.inertia).max(-1) == 0.0
+    second = tree.inertia[:, 4:]
+    along = second[:, 5] <= _NOTHING * (second[:, 0] + second[:, 3] + second[:, 5])  # about the joint's z axis
+    for link in (np.flatnonzero((still | along) & ~has_child)).tolist():
         joint = tree.joints[link]
-        if joint is not None and joint.nu and int(link) not in tree.symbolic and not _all_driven(tree, int(link)):
+        if joint is None or not joint.nu or link in tree.symbolic or _all_driven(tree, link):
+            continue
+        if still[link]:
             raise ModelError(f"joint {tree.joint_names[link]!r}: nothing resists its motion (body "
                              f"{tree.link_names[link]!r} is massless and carries nothing); give the body an inertia "
                              "or weld it")
+        if isinstance(joint, Revolute):
+            raise _no_inertia(tree, link)
     if tree.n <= _CHECKED:
         _check_pivots(tree)
+
+
+def _no_inertia(tree: Tree, link: int) -> ModelError:
+    return ModelError(f"joint {tree.joint_names[link]!r}: no inertia about its axis (body {tree.link_names[link]!r} "
+                      "and what it carries do not resist this motion); give it a rotational inertia or weld it")
 
 
 def _all_driven(tree: Tree, link: int) -> bool:
@@ -72,21 +91,30 @@ def _all_driven(tree: Tree, link: int) -> bool:
 
 
 def _check_pivots(tree: Tree) -> None:
-    from bellcrank.formulations.recursive import hinge_inertias
-
-    rng = np.random.default_rng(0)
-    q = rng.uniform(0.5, 1.0, tree.nq)  # a general position, also for quaternions
+    """Look at every pivot of the articulated recursion in one general configuration."""
+    q = np.random.default_rng(0).uniform(0.5, 1.0, tree.nq)  # general for quaternions, too
     values = list(tree.parameters.values())
 
-    def read(name: str, index: int) -> object:
-        return np.float64(q[index] if name == "q" else values[index] if name == "parameters" else 0.0)
+    def read(name: str, index: int) -> float:
+        return float(q[index]) if name == "q" else values[index] if name == "parameters" else 0.0
 
-    with np.errstate(all="ignore"):
-        sweeps = direct(tree, ("q",), read, False)
-        field = hinge_inertias(sweeps)
-    for link in range(1, tree.n + 1):
-        for articulated, composite in field[link]:
-            if not articulated > 1e-13 * composite:
-                raise ModelError(
-                    f"joint {tree.joint_names[link]!r}: no inertia about its axis (body {tree.link_names[link]!r} and "
-                    "what it carries do not resist this motion); give it a rotational inertia or weld it")
+    sweeps = direct(tree, ("q",), read, False)
+    number = {id(view): link for link, view in enumerate(sweeps.views)}
+
+    def step(link: Link, upper: tuple[ArticulatedInertia, RigidInertia]
+             ) -> tuple[tuple[ArticulatedInertia, RigidInertia], None]:
+        mass, whole = upper[0] + link.inertia.articulated(), upper[1] + link.inertia
+        for column, prescribed in zip(link.columns, link.mask, strict=True):
+            if prescribed:
+                continue
+            pivot = column.dot(mass @ column)
+            size = (whole.second.xx + whole.second.yy + whole.second.zz) * column.angular.dot(column.angular) \
+                + whole.mass * column.linear.dot(column.linear)
+            if not pivot > _NOTHING * size:
+                raise _no_inertia(tree, number[id(link)])
+            mass, _, _ = eliminate(mass, Force.zero(), column, 0.0)
+        for t in reversed(link.transforms):
+            mass, whole = t.articulated(mass), t.rigid(whole)
+        return (mass, whole), None
+
+    sweeps.inward(step, zero=(ArticulatedInertia.zero(), RigidInertia.zero()))

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from bellcrank.mechanism.joints import Joint
 from bellcrank.mechanism.mechanism import Mechanism
-from bellcrank.system.arrays import Floats, flat
+from bellcrank.system.arrays import Floats, flat, leading
 
 __all__ = ["Configuration"]
 
@@ -79,7 +79,7 @@ class Configuration:
              second: tuple[str, npt.ArrayLike], gives_q: bool) -> Floats:
         a = flat(*first, self.nq, "the coordinates")
         b = flat(*second, self.nu if gives_q else self.nq, "one for every speed" if gives_q else "the coordinates")
-        lead = np.broadcast_shapes(a.shape[:-1], b.shape[:-1])
+        lead = leading([a, b])
         a, b = np.broadcast_to(a, (*lead, a.shape[-1])), np.broadcast_to(b, (*lead, b.shape[-1]))
         parts = [np.zeros((*lead, 0))]
         i = j = 0

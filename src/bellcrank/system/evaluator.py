@@ -16,7 +16,7 @@ import numpy.typing as npt
 from bellcrank.engine.count import OperationCount, count, count_nodes
 from bellcrank.engine.llvm.kernel import Kernel, RolledData
 from bellcrank.engine.scalar import Graph, Number, Scalar, digest
-from bellcrank.errors import ModelError
+from bellcrank.errors import SingularError
 from bellcrank.formulations.program import Function, direct, input_sizes, place
 from bellcrank.formulations.roll import RolledProgram, roll
 from bellcrank.mechanism.tree import Tree
@@ -81,10 +81,13 @@ class NumpyEvaluator:
         def read(name: str, index: int) -> Number:
             return given[name][:, index] if name in given else 0.0
 
-        with np.errstate(all="ignore"):
-            sweeps = direct(self.tree, function.inputs, read, wrenches)
-            entries = place(function, self.tree, sweeps, function.text(sweeps))
-        out = np.empty((n, function.size(self.tree)))
+        out = np.full((n, function.size(self.tree)), np.nan)
+        try:
+            with np.errstate(all="ignore"):
+                sweeps = direct(self.tree, function.inputs, read, wrenches)
+                entries = place(function, self.tree, sweeps, function.text(sweeps))
+        except ZeroDivisionError:  # constants alone are singular
+            return out, False
         for i, entry in enumerate(entries):
             out[:, i] = entry
         return out, all(bool(np.isfinite(a).all()) for a in (*arrays, out))
@@ -94,8 +97,6 @@ class LlvmEvaluator:
     """Compiled code; kernels are made when they are first needed and kept."""
 
     def __init__(self, tree: Tree, schedule: str = "auto", threads: int | None = None) -> None:
-        if schedule not in ("auto", "unrolled", "rolled"):
-            raise ModelError(f"schedule {schedule!r} must be 'auto', 'unrolled' or 'rolled'")
         self.tree, self.schedule = tree, schedule
         self.threads = threads if threads is not None else os.cpu_count() or 1
         self._traces: dict[tuple[str, bool], list[Number] | RolledProgram] = {}
@@ -118,8 +119,12 @@ class LlvmEvaluator:
         if self.schedule != "rolled" and (self.tree.n <= UNROLL_LINKS or self.schedule == "unrolled"):
             graph = Graph()
             sweeps = direct(self.tree, function.inputs, lambda name, i: graph.leaf((name, i)), wrenches)
-            outputs = [x if type(x) is Scalar else float(x)
-                       for x in place(function, self.tree, sweeps, function.text(sweeps))]
+            try:
+                entries = place(function, self.tree, sweeps, function.text(sweeps))
+            except ZeroDivisionError:
+                raise SingularError(f"{function.name} of {self.tree.name!r} divides by zero in every state: a joint "
+                                    "has no inertia to move") from None
+            outputs = [x if type(x) is Scalar else float(x) for x in entries]
             if len(graph.nodes) <= UNROLL_NODES or self.schedule == "unrolled":
                 return outputs
         return roll(self.tree, function, wrenches)

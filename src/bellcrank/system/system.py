@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -15,6 +15,7 @@ from bellcrank.formulations import cite
 from bellcrank.formulations.operators import SpatialOperators
 from bellcrank.formulations.program import Function, direct
 from bellcrank.mechanism.build import build_tree
+from bellcrank.mechanism.link import bind_parameters
 from bellcrank.mechanism.mechanism import Mechanism
 from bellcrank.mechanism.tree import Tree
 from bellcrank.system.arrays import Floats, batch, flat, wrench_array
@@ -121,7 +122,10 @@ class System(Configuration):
     def _input(self, name: str, size: int, given: Mapping[str, npt.ArrayLike], wrenches: Wrenches,
                t: npt.ArrayLike) -> Floats:
         if name == "t":
-            return np.asarray(t, dtype=np.float64)[..., None]
+            try:
+                return np.asarray(t, dtype=np.float64)[..., None]
+            except (TypeError, ValueError):
+                raise StateError(f"t: {type(t).__name__} cannot be read as a time") from None
         if name == "parameters":
             values = np.broadcast_arrays(*(np.asarray(v, dtype=np.float64) for v in self._values.values()))
             return np.stack(values, axis=-1)
@@ -156,6 +160,10 @@ class System(Configuration):
     def _entry_name(self, label: str, entry: int) -> str:
         if label == "q":
             return f" ({self.coordinate_names[entry]})"
+        if label == "parameters":
+            return f" ({list(self._values)[entry]})"
+        if label == "wrench":
+            return f" (on body {self.body_names[self._wrench_order[entry // 6]]!r})"
         return f" ({self.speed_names[entry]})" if label in ("u", "p", "tau", "udot") else ""
 
     def _single(self, name: str, a: Any, b: Any, c: Any) -> Floats | None:
@@ -349,17 +357,17 @@ class System(Configuration):
         turn, shift = tree.body_turn[index], self._shift(index)
         if frame is None:
             return int(tree.body_link[index]), turn, shift
-        at = np.array([self._number(x) for x in frame.pose.position])
-        return int(tree.body_link[index]), turn @ frame.pose.matrix, shift + turn @ at
+        at = self._values_of(frame.pose.position)
+        return int(tree.body_link[index]), turn @ frame.pose.matrix, shift + _turned(turn, at)
 
     def _shift(self, index: int) -> Floats:
         symbolic = self.tree.body_shift_symbolic.get(index)
-        return self.tree.body_shift[index] if symbolic is None else np.array([self._number(x) for x in symbolic])
+        return self.tree.body_shift[index] if symbolic is None else self._values_of(symbolic)
 
-    def _number(self, value: Any) -> float:
-        from bellcrank.mechanism.link import bind_parameters
-
-        return float(bind_parameters(value, lambda name: float(np.asarray(self._values[name]))))
+    def _values_of(self, entries: Sequence[Any]) -> Floats:
+        """Numbers or expressions of parameters as an array; arrays of parameter values add leading axes."""
+        values = [bind_parameters(x, lambda name: np.asarray(self._values[name], dtype=float)) for x in entries]
+        return np.stack(np.broadcast_arrays(*values), axis=-1)
 
     def _link_rows(self, name: str, link: int, given: Mapping[str, npt.ArrayLike], t: npt.ArrayLike) -> Floats:
         rows = self._run(name, given, None, t)
@@ -370,22 +378,22 @@ class System(Configuration):
         """Pose of a body or frame in the world. Cost: O(n)."""
         link, turn, shift = self._place(body)
         if link == 0:
-            lead = np.shape(q)[:-1]
+            lead = np.broadcast_shapes(np.shape(q)[:-1], shift.shape[:-1])
             rotation, origin = self.tree.ground_turn, self.tree.ground_shift
             return BodyPose(np.broadcast_to(rotation @ turn, (*lead, 3, 3)).copy(),
-                            np.broadcast_to(origin + rotation @ shift, (*lead, 3)).copy())
+                            np.broadcast_to(origin + _turned(rotation, shift), (*lead, 3)).copy())
         row = self._link_rows("poses", link, {"q": q}, t)
         rotation = row[..., :9].reshape(*row.shape[:-1], 3, 3)
-        return BodyPose(rotation @ turn, row[..., 9:] + rotation @ shift)
+        return BodyPose(rotation @ turn, row[..., 9:] + _turned(rotation, shift))
 
     def _arm(self, q: npt.ArrayLike, body: str, point: npt.ArrayLike, t: npt.ArrayLike) -> tuple[int, Floats]:
         """World vector from a link's origin to a point given in a body's coordinates."""
         link, turn, shift = self._place(body)
         local = shift + turn @ flat("point", point, 3, "x, y, z in the body's frame")
         if link == 0:
-            return 0, np.broadcast_to(self.tree.ground_turn @ local, (*np.shape(q)[:-1], 3))
+            return 0, _turned(self.tree.ground_turn, local)
         row = self._link_rows("poses", link, {"q": q}, t)
-        return link, row[..., :9].reshape(*row.shape[:-1], 3, 3) @ local
+        return link, _turned(row[..., :9].reshape(*row.shape[:-1], 3, 3), local)
 
     def velocity(self, q: npt.ArrayLike, u: npt.ArrayLike, body: str, point: npt.ArrayLike = (0.0, 0.0, 0.0), *,
                  t: npt.ArrayLike = 0.0) -> Floats:
@@ -422,14 +430,16 @@ class System(Configuration):
                    ) -> tuple[Floats, Floats]:
         screws = self._run("screws", {"q": q, "u": u}, None, t)
         screws = screws.reshape(*screws.shape[:-1], self.nu, 4, 3)
-        lead = screws.shape[:-3]
-        jacobian, rate = np.zeros((*lead, 6, self.nu)), np.zeros((*lead, 6, self.nu))
         link, arm = self._arm(q, body, point, t)
+        lead = np.broadcast_shapes(screws.shape[:-3], arm.shape[:-1])
+        jacobian, rate = np.zeros((*lead, 6, self.nu)), np.zeros((*lead, 6, self.nu))
         if link == 0:
             return jacobian, rate
         columns, links = self._path(link)
-        poses = self._run("poses", {"q": q}, None, t).reshape(*np.shape(q)[:-1], self.tree.n, 12)
-        speeds = self._run("velocities", {"q": q, "u": u}, None, t).reshape(*lead, self.tree.n, 6)
+        poses = self._run("poses", {"q": q}, None, t)
+        poses = poses.reshape(*poses.shape[:-1], self.tree.n, 12)
+        speeds = self._run("velocities", {"q": q, "u": u}, None, t)
+        speeds = speeds.reshape(*speeds.shape[:-1], self.tree.n, 6)
         tip, tip_speed = poses[..., link - 1, 9:] + arm, speeds[..., link - 1, :]
         moving = tip_speed[..., 3:] + np.cross(tip_speed[..., :3], arm)
         chosen = screws[..., columns, :, :]
@@ -496,6 +506,11 @@ class System(Configuration):
     def __repr__(self) -> str:
         return (f"<System {self.name!r}: {len(self.body_names)} bodies, nq={self.nq}, nu={self.nu}, "
                 f"method={self.method!r}, backend={self.backend!r}>")
+
+
+def _turned(rotation: Floats, vector: Floats) -> Floats:
+    """rotation times vector, leading axes of both broadcast."""
+    return np.asarray((rotation @ vector[..., None])[..., 0])
 
 
 def _no_door(*arrays: Any) -> object:

@@ -142,11 +142,12 @@ def unit_vector(value: str | Sequence[float], what: str) -> tuple[float, float, 
         raise ModelError(f"{what}: needs three numbers, got shape {vector.shape}")
     if not np.isfinite(vector).all():
         raise ModelError(f"{what}: {tuple(vector.tolist())} is not finite")
+    largest = float(np.abs(vector).max())
+    vector = vector / (largest or 1.0)  # squares must not overflow
     length = float(np.sqrt(vector @ vector))
-    if length < 1e-9:
+    if largest < 1e-9:
         raise ModelError(f"{what}: {tuple(vector.tolist())} has no direction; give a vector of non-zero length")
-    if abs(length - 1.0) > 1e-15:
-        vector = vector / length
+    vector = vector / length
     x, y, z = (float(v) + 0.0 for v in vector)
     return x, y, z
 

@@ -44,7 +44,7 @@ class Free(Joint):
         return [*quaternion_rates(q, u), *from_quaternion(*q[:4]).apply(Vector(*u[3:]))]
 
     def integrate(self, q: Array, du: Array) -> Array:
-        turn, position = q[..., :4], q[..., 4:]
+        turn, position = quaternion.normalise(q[..., :4]), q[..., 4:]
         step = quaternion.left_jacobian(du[..., :3], du[..., 3:])
         return np.concatenate([
             quaternion.normalise(quaternion.product(turn, quaternion.exponential(du[..., :3]))),

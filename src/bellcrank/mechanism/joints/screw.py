@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from bellcrank.engine.functions import cos, sin
-from bellcrank.engine.scalar import Number
+from bellcrank.engine.scalar import Number, Scalar
 from bellcrank.errors import ModelError
 from bellcrank.mechanism.joints.base import AxisJoint
 from bellcrank.spatial import AboutZ, Motion, Transform, Vector
@@ -21,9 +21,14 @@ class Screw(AxisJoint):
 
     def __init__(self, axis: str | Sequence[float] = "z", pitch: Number = 0.0) -> None:
         super().__init__(axis)
-        if isinstance(pitch, (int, float)) and not abs(pitch) < float("inf"):
-            raise ModelError(f"Screw pitch: {pitch} is not finite")
-        self.pitch = float(pitch) if isinstance(pitch, (int, float)) else pitch
+        if not isinstance(pitch, Scalar):
+            try:
+                pitch = float(pitch)
+            except (TypeError, ValueError):
+                raise ModelError(f"Screw pitch: {pitch!r} is not a number") from None
+            if not abs(pitch) < float("inf"):
+                raise ModelError(f"Screw pitch: {pitch} is not finite")
+        self.pitch: Number = pitch
 
     def constants(self) -> tuple[Number, ...]:
         return (0.0, 0.0, self.pitch)

@@ -28,17 +28,16 @@ class Universal(Joint):
     def __init__(self, axis1: str | Sequence[float] = "x", axis2: str | Sequence[float] = "y") -> None:
         self.axis1 = unit_vector(axis1, "Universal axis1")
         self.axis2 = unit_vector(axis2, "Universal axis2")
-        along = float(np.dot(self.axis1, self.axis2))
-        if 1.0 - abs(along) < 1e-12:
+        self._normal = np.cross(self.axis2, self.axis1)  # accurate for nearly parallel axes, too
+        across, along = float(np.sqrt(self._normal @ self._normal)), float(np.dot(self.axis1, self.axis2))
+        if across < 1e-6:
             raise ModelError("Universal: axis1 and axis2 are parallel; give two different directions")
-        along = 0.0 if abs(along) < 1e-15 else along
-        self._across = (float(np.sqrt(1.0 - along * along)), along)
+        self._across = (1.0, 0.0) if abs(along) < 1e-15 else (across, along)
 
     def alignment(self) -> Array:
         z = np.array(self.axis2)
-        x = np.array(self.axis1) - z * self._across[1]
-        x = x / np.sqrt(x @ x)
-        return np.stack([x, np.cross(z, x), z], axis=-1)
+        y = self._normal / np.sqrt(self._normal @ self._normal)
+        return np.stack([np.cross(y, z), y, z], axis=-1)
 
     def constants(self) -> tuple[Number, ...]:
         return self._across
