@@ -254,3 +254,20 @@ def test_parameters_of_another_mechanism(where: str, own: bool) -> None:
 
     with pytest.raises(bc.ModelError, match="parameter of another mechanism"):
         make()
+
+
+# -- descriptions and systems ----------------------------------------------------------------------
+def test_a_system_does_not_change_with_its_description() -> None:
+    """A mechanism may be edited after it was compiled; what was compiled stays what it was."""
+    m = machine(DEFAULTS, set())
+    s, untouched = bc.compile(m, backend="numpy"), bc.compile(machine(DEFAULTS, set()), backend="numpy")
+    m.gravity = (0.0, 0.0, 1.0)
+    m.prescribe("hinge", 0.3)
+    m.add_wrench("late", "tip", force=(9.0, 9.0, 9.0))
+    m.add_joint("late", bc.Revolute("x"), "tip", m.add_body("late", bc.Inertia.box(1.0, (1, 1, 1))))
+    same(results(s), results(untouched))
+    assert s.joint_names == untouched.joint_names
+    q = s.random_state(np.random.default_rng(0))[0]
+    with pytest.raises(bc.ModelError, match="no body called 'late'"):
+        s.pose(q, "late")
+    assert bc.compile(m, backend="numpy").nu == s.nu + 1

@@ -109,7 +109,8 @@ def placements(turn: Floats, shift: Floats, free: npt.NDArray[np.bool_]
     matrix = np.where(free[:, None, None], snap(base), snap(turn))
     matrix = snap(matrix)
     same = (matrix == np.eye(3)).all((-1, -2))
-    leaning = (matrix[:, 0, 0] == 1.0) & ~same
+    apart = (matrix[:, 0, 1:] == 0.0).all(-1) & (matrix[:, 1:, 0] == 0.0).all(-1)  # a cosine of one is not enough
+    leaning = (matrix[:, 0, 0] == 1.0) & apart & ~same
     kind = np.where(same, 0, np.where(leaning, 1, 2)).astype(np.int64)
     entries = matrix.reshape(n, 9).copy()
     entries[leaning, 0], entries[leaning, 1] = matrix[leaning, 1, 1], matrix[leaning, 2, 1]

@@ -112,7 +112,7 @@ class System(Configuration):
         function = self._functions[name]
         run = evaluator or self._evaluator
         names = run.inputs(function, wrenches is not None)
-        arrays = [self._input(n, size, given, wrenches, t) for n, size in names.items()]
+        arrays = [self._input(n, size, given, wrenches, t, run.tree) for n, size in names.items()]
         ready, lead, n = batch(arrays)
         out, finite = run.run(function, wrenches is not None, ready, n)
         if not finite:
@@ -120,7 +120,7 @@ class System(Configuration):
         return out.reshape(*lead, out.shape[-1])
 
     def _input(self, name: str, size: int, given: Mapping[str, npt.ArrayLike], wrenches: Wrenches,
-               t: npt.ArrayLike) -> Floats:
+               t: npt.ArrayLike, tree: Tree) -> Floats:
         if name == "t":
             try:
                 return np.asarray(t, dtype=np.float64)[..., None]
@@ -131,17 +131,11 @@ class System(Configuration):
             return np.stack(values, axis=-1)
         if name == "wrench":
             assert wrenches is not None
-            ordered = wrench_array(wrenches, self.body_names)[..., self._wrench_order, :]
+            ordered = wrench_array(wrenches, self.body_names)[..., wrench_order(tree), :]
             return ordered.reshape(*ordered.shape[:-2], size)
         value = given[name]
         what = "the coordinates" if name == "q" else "one for every speed"
         return flat(name, value, size, what)
-
-    @cached_property
-    def _wrench_order(self) -> list[int]:
-        """Bodies link by link, as kernels read their wrenches."""
-        return [b - 1 for members in self.tree.members[1:] for b in members] + \
-            [b - 1 for b in self.tree.members[0] if b]
 
     def _explain(self, name: str, names: list[str], arrays: list[Floats], lead: tuple[int, ...], out: Floats) -> None:
         """Say which input is not finite, or which joint is singular."""
@@ -163,7 +157,7 @@ class System(Configuration):
         if label == "parameters":
             return f" ({list(self._values)[entry]})"
         if label == "wrench":
-            return f" (on body {self.body_names[self._wrench_order[entry // 6]]!r})"
+            return f" (on body {self.body_names[wrench_order(self.tree)[entry // 6]]!r})"
         return f" ({self.speed_names[entry]})" if label in ("u", "p", "tau", "udot") else ""
 
     def _single(self, name: str, a: Any, b: Any, c: Any) -> Floats | None:
@@ -506,6 +500,11 @@ class System(Configuration):
     def __repr__(self) -> str:
         return (f"<System {self.name!r}: {len(self.body_names)} bodies, nq={self.nq}, nu={self.nu}, "
                 f"method={self.method!r}, backend={self.backend!r}>")
+
+
+def wrench_order(tree: Tree) -> list[int]:
+    """Bodies link by link, as kernels read their wrenches; those that cannot move last."""
+    return [b - 1 for members in tree.members[1:] for b in members] + [b - 1 for b in tree.members[0] if b]
 
 
 def _turned(rotation: Floats, vector: Floats) -> Floats:
