@@ -347,8 +347,10 @@ def test_bad_calls(call: Callable[[bc.Mechanism], None], message: str) -> None:
     ("knee", lambda t: None),
     ("knee", lambda t: float(t)),
     ("knee", lambda t: np.sin(t)),
+    ("knee", lambda t: min(bm.sin(t), t * t)),
+    ("knee", lambda t: t if t > bm.cos(t) else -t),
 ], ids=["number for two", "number for a quaternion", "text", "one of two", "three for two", "scalar for two",
-        "three of four", "scalar for four", "list for one", "nothing", "float()", "numpy"])
+        "three of four", "scalar for four", "list for one", "nothing", "float()", "numpy", "min", "if"])
 def test_bad_laws_name_the_joint(joint: str, law: Any) -> None:
     """At the latest when the machine is compiled."""
     m = many()

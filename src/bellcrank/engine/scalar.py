@@ -110,14 +110,18 @@ class Scalar:
             return -self
         if self.op is NEG:
             return self.args[0]._scaled(-factor)
-        if self.op is MUL and type(self.args[0]) is float:
+        if self.op is MUL and type(self.args[0]) is float and 1e-150 < abs(factor * self.args[0]) < 1e150:
             return self.args[1]._scaled(factor * self.args[0])
         return self.graph.node(MUL, factor, self)
 
     def __truediv__(self, other: Number) -> Number:
         if type(other) is not Scalar:
             other = _as_float(other)
-            return NotImplemented if other is NotImplemented else self._scaled(1.0 / other)
+            if other is NotImplemented:
+                return NotImplemented
+            if 0.0 < abs(other) < 1e-150:  # its inverse may overflow
+                return self.graph.node(DIV, self, other)
+            return self._scaled(1.0 / other)
         if other is self:
             return 1.0
         if other.op is NEG:
@@ -204,7 +208,7 @@ def reachable(roots: Iterable[Any]) -> list[Scalar]:
 
 
 def digest(roots: Sequence[Any]) -> str:
-    """A fingerprint of the computation behind `roots`: equal for equal graphs, whatever their numbering."""
+    """A fingerprint of the computation behind `roots`: equal for graphs traced in the same way."""
     place: dict[Any, int] = {}
     lines: list[str] = []
     for node in reachable(roots):

@@ -163,10 +163,9 @@ class LlvmEvaluator:
         if isinstance(traced, list):
             key = f"{digest(traced)} {inputs} {width}"
             return Kernel(jit.load(key, lambda: unrolled_ir(traced, inputs, width)), inputs, size, width)
-        ir = rolled_ir(traced.plan, inputs, traced.local, size, self.tree.nu, width,
-                       function.layout == "matrix")
+        ir = rolled_ir(traced.plan, list(inputs), traced.local, width, function.layout == "matrix")
         data = RolledData(traced.numbers, traced.table, traced.runs, traced.work)
-        return Kernel(jit.load(ir), inputs, size, width, data)
+        return Kernel(jit.load(ir), inputs, size, width, data, self.tree.nu)
 
     # -- running --------------------------------------------------------------------------------
     def compiles_whole(self, function: Function) -> bool:
@@ -183,7 +182,7 @@ class LlvmEvaluator:
         out = np.empty((n, kernel.out_size))
         if n == 0:
             return out, True
-        strides = np.array([0 if len(a) == 1 else a.shape[1] for a in arrays] or [0], dtype=np.int64)
+        strides = kernel.strides([0 if len(a) == 1 else a.shape[1] for a in arrays])
         parts = self._parts(n, kernel)
         if len(parts) == 1:
             with self._lock if kernel.rolled else nullcontext():

@@ -24,7 +24,7 @@ def folder() -> Path | None:
     if chosen.lower() in ("off", "0", "none"):
         return None
     if chosen:
-        return Path(chosen)
+        return Path(chosen).expanduser()
     if sys.platform == "win32":
         base = os.environ.get("LOCALAPPDATA") or str(Path.home() / "AppData" / "Local")
     elif sys.platform == "darwin":

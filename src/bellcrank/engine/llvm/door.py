@@ -87,8 +87,10 @@ def _door_ir(n: int) -> str:
         lines.append(f"check{i}:")
         array = _field(lines, f"a{i}", "%args", 8 * i, "ptr")
         tests = []
-        for what, offset, width, wanted in (("type", 8, "i64", kind), ("dtype", 56, "i64", dtype),
-                                            ("nd", 24, "i32", "1")):
+        value = _field(lines, f"type{i}", array, 8)
+        lines += [f"  %type{i}.ok = icmp eq i64 {value}, {kind}",  # first: only arrays have the rest
+                  f"  br i1 %type{i}.ok, label %array{i}, label %give", f"array{i}:"]
+        for what, offset, width, wanted in (("dtype", 56, "i64", dtype), ("nd", 24, "i32", "1")):
             value = _field(lines, f"{what}{i}", array, offset, width)
             lines.append(f"  %{what}{i}.ok = icmp eq {width} {value}, {wanted}")
             tests.append(f"%{what}{i}.ok")
@@ -109,7 +111,8 @@ def _door_ir(n: int) -> str:
     lines.append("run:")
     _call_kernel(lines, pointers)
     lines += [f"  %good = select i1 %failed, ptr %notfinite, ptr %a{n - 1}", "  br label %give", "give:"]
-    sources = ", ".join(["[ %other, %entry ]"] + [f"[ %other, %check{i} ], [ %other, %size{i} ]" for i in range(n)])
+    sources = ", ".join(["[ %other, %entry ]"] + [
+        f"[ %other, %check{i} ], [ %other, %array{i} ], [ %other, %size{i} ]" for i in range(n)])
     lines.append(f"  %result = phi ptr [ %good, %run ], {sources}")
     return "\n".join(lines + _RETURN)
 

@@ -33,16 +33,23 @@ class Kernel:
     """``run(addresses of inputs, strides, out, begin, end)`` on the states of a batch."""
 
     def __init__(self, library: Library, inputs: Mapping[str, int], out_size: int, width: int,
-                 rolled: RolledData | None = None) -> None:
+                 rolled: RolledData | None = None, side: int = 0) -> None:
         self.library, self.address = library, library.address
         self.inputs, self.out_size, self.width = dict(inputs), out_size, width
         self.rolled = rolled
-        self.packed_strides: Ints = np.array(list(inputs.values()) or [0], dtype=np.int64)
+        self._sizes = [*inputs.values(), out_size, side]
+        #: what kernels get as `strides`: the stride of each input, then the length of each, of the output, and of
+        #: a side of the output if that is a matrix
+        self.packed_strides: Ints = self.strides(list(inputs.values()))
         pointer, integer = ctypes.c_void_p, ctypes.c_int64
         self._call = ctypes.CFUNCTYPE(ctypes.c_int32, *[pointer] * (len(inputs) + 2), integer, integer,
                                       *[pointer] * 4, integer)(library.address)
         #: scratch memory of the native doors, which run under the interpreter's lock
         self.work = self.workspace()
+
+    def strides(self, of_inputs: Sequence[int]) -> Ints:
+        """The kernel's `strides` for given distances between the states of each input."""
+        return np.array([*of_inputs, *self._sizes], dtype=np.int64)
 
     @cached_property
     def batch_work(self) -> Floats:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,19 +27,20 @@ class _Context:
     pointers: dict[str, list[str]]
     targets: list[str]
     row: int  #: integers per table row
-    size: int  #: side of the result matrix (paths)
+    size: str  #: side of the result matrix (paths)
     mirrored: bool  #: whether it is symmetric
 
 
-def rolled_ir(plan: Plan, inputs: Mapping[str, int], local: list[str], out_size: int, side: int, width: int,
-              mirrored: bool = True) -> str:
+def rolled_ir(plan: Plan, inputs: Sequence[str], local: list[str], width: int, mirrored: bool = True) -> str:
     """LLVM assembly of ``i32 kernel(inputs..., out, strides, begin, end, work, numbers, table, runs, n_runs)``.
 
     `local` names the inputs of which every item has its own part. `runs` holds (kind, first item, end) for
-    stretches of items of the same kind.
+    stretches of items of the same kind. All sizes are read from `strides` (see `Kernel`), so the code is the same
+    for any number of items.
     """
     e = Emitter(width)
     names = list(inputs)
+    n = len(names)
     e.put("%some = icmp slt i64 %begin, %end")
     e.put("br i1 %some, label %setup, label %nothing")
     e.start("nothing")
@@ -59,10 +60,12 @@ def rolled_ir(plan: Plan, inputs: Mapping[str, int], local: list[str], out_size:
     lanes = lane_indices(e, "%state", last)
     pointers = {name: [e.offset(f"%{name}", e.do(f"mul i64 {lane}, {stride}")) for lane in lanes]
                 for name, stride in zip(names, strides, strict=True)}
+    sizes = {name: e.load_integer("%strides", n + i) for i, name in enumerate(names)}
+    out_size, side = e.load_integer("%strides", 2 * n), e.load_integer("%strides", 2 * n + 1)
     targets = [e.offset("%out", e.do(f"mul i64 {lane}, {out_size}")) for lane in lanes]
     c = _Context(e, plan, local, pointers, targets, len(COLUMNS) + len(local), side, mirrored)
     check = e.const(0.0)
-    for name, size in inputs.items():
+    for name, size in sizes.items():
         check = _check_array(e, pointers[name], size, check)
     if PATHS in plan.directions:
         _zero_array(e, targets, out_size)
@@ -122,28 +125,28 @@ def _items(e: Emitter, first: str, end: str, back: bool) -> _Loop:
     return _Loop(e, first, "slt", 1, end)
 
 
-def _check_array(e: Emitter, pointers: list[str], size: int, check: str) -> str:
+def _check_array(e: Emitter, pointers: list[str], size: str, check: str) -> str:
     """Add 0 * entry for all entries of an array: NaN if one is not finite."""
-    if size == 0:
-        return check
-    before, head, after = e.block, e.label(), e.label()
+    before, head, body, after = e.block, e.label(), e.label(), e.label()
     counter, following, total, sum_ = e.name(), e.name(), e.name(), e.name()
     e.goto(head)
     e.start(head)
-    e.put(f"{counter} = phi i64 [ 0, %{before} ], [ {following}, %{head} ]")
-    e.put(f"{total} = phi {e.type} [ {check}, %{before} ], [ {sum_}, %{head} ]")
+    e.put(f"{counter} = phi i64 [ 0, %{before} ], [ {following}, %{body} ]")
+    e.put(f"{total} = phi {e.type} [ {check}, %{before} ], [ {sum_}, %{body} ]")
+    more = e.do(f"icmp slt i64 {counter}, {size}")
+    e.put(f"br i1 {more}, label %{body}, label %{after}")
+    e.start(body)
     value = e.load_lanes(pointers, counter)
     term = e.arith("fmul", value, e.const(0.0))
     e.put(f"{sum_} = fadd contract {e.type} {total}, {term}")
     e.put(f"{following} = add i64 {counter}, 1")
-    more = e.do(f"icmp slt i64 {following}, {size}")
-    e.put(f"br i1 {more}, label %{head}, label %{after}")
+    e.goto(head)
     e.start(after)
-    return sum_
+    return total
 
 
-def _zero_array(e: Emitter, pointers: list[str], size: int) -> None:
-    loop = _items(e, "0", str(size), False)
+def _zero_array(e: Emitter, pointers: list[str], size: str) -> None:
+    loop = _items(e, "0", size, False)
     e.store_lanes(pointers, loop.counter, e.const(0.0))
     loop.close()
 
