@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 import bellcrank as bc
 from mechanisms import AXIAL, EPS, Floats, Part, State, Tree, build, condition, examples, naive_poses, state, trees
 
-#: the largest ratio seen in 10^4 examples is about 5, but chosen frames may lie 20 link lengths away
+#: the largest ratio in 400 random examples was 2.3; chosen frames may lie 20 link lengths away, so there is room
 C = 100.0
 DYNAMICS = ["forward", "inverse", "mass", "bias"]
 REST = ["reactions", "totals", "pose", "velocity", "acceleration", "jacobian", "jacobian rate"]

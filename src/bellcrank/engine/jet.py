@@ -65,6 +65,18 @@ class Jet(NamedTuple):
             result = result * self
         return result
 
+    def __lt__(self, other: object) -> bool:
+        raise TypeError("quantities that depend on time have no order: use bellcrank.math.select_less(a, b, x, y)")
+
+    def __le__(self, other: object) -> bool:
+        return self < other
+
+    def __gt__(self, other: object) -> bool:
+        return self < other
+
+    def __ge__(self, other: object) -> bool:
+        return self < other
+
     def _chain(self, f: Number, df: Number, ddf: Number) -> Jet:
         """The jet of f(x) given f, f' and f'' at this value."""
         return Jet(f, df * self.rate, df * self.acceleration + ddf * self.rate * self.rate)

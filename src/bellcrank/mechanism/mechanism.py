@@ -104,6 +104,13 @@ class Mechanism:
         self._check_own(f"mechanism {self.name!r}: gravity", *gravity)
         self._gravity = gravity
 
+    def copy(self) -> Mechanism:
+        """An independent description with the same parts; parameters are shared."""
+        other = object.__new__(Mechanism)
+        other.__dict__.update({name: value.copy() if isinstance(value, (dict, list)) else value
+                               for name, value in self.__dict__.items()})
+        return other
+
     # -- what is there ------------------------------------------------------------------------
     @property
     def ground(self) -> Body:

@@ -35,6 +35,7 @@ def compile(mechanism: Mechanism, method: str = "auto", backend: str = "llvm", *
     """
     if not isinstance(mechanism, Mechanism):
         raise ModelError(f"compile needs a bellcrank.Mechanism, got {type(mechanism).__name__}")
+    mechanism = mechanism.copy()  # later changes of the description must not reach the system
     if backend not in ("llvm", "numpy"):
         raise ModelError(f"no backend {backend!r}; this version has 'llvm' and 'numpy'")
     if schedule not in ("auto", "unrolled", "rolled"):
