@@ -359,7 +359,8 @@ def main() -> None:
         print(f"{rows[-1]['machine']}: done", file=sys.stderr)
     import importlib.metadata as metadata
 
-    versions = ", ".join(f"{p} {metadata.version(p)}" for p in ("bellcrank", "numpy", "llvmlite", "pin", "mujoco"))
+    versions = f"bellcrank {bc.__version__}, " + ", ".join(
+        f"{p} {metadata.version(p)}" for p in ("numpy", "llvmlite", "pin", "mujoco"))
     print(f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}, {versions}")
     print_table(rows)
     if options.json:

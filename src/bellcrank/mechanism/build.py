@@ -14,13 +14,13 @@ from bellcrank.engine.scalar import Number, Scalar
 from bellcrank.errors import NotYetError
 from bellcrank.mechanism import frames
 from bellcrank.mechanism.joints import Joint, Weld
-from bellcrank.mechanism.mechanism import Connection, Mechanism
+from bellcrank.mechanism.mechanism import HERE, Connection, Mechanism
 from bellcrank.mechanism.pose import IDENTITY_ROWS
 from bellcrank.mechanism.topology import Topology, spanning_tree
 from bellcrank.mechanism.tree import Applied, Floats, Ints, LinkNumbers, Tree
 from bellcrank.spatial import General, Matrix3, RigidInertia, Transform, Vector
 
-__all__ = ["build_tree"]
+__all__ = ["build_tree", "collector_paused"]
 
 
 def build_tree(mechanism: Mechanism, *, merge_welds: bool = True, free_frames: bool = True) -> Tree:
@@ -29,14 +29,14 @@ def build_tree(mechanism: Mechanism, *, merge_welds: bool = True, free_frames: b
     `merge_welds` makes one link of bodies welded together; `free_frames` lets link frames be chosen to
     save operations (otherwise they lie at the inboard joints).
     """
-    with _collector_paused():
+    with collector_paused():
         topology = spanning_tree(mechanism)
         _refuse_loops(mechanism, topology)
         return _Builder(mechanism, topology, merge_welds, free_frames).tree()
 
 
 @contextlib.contextmanager
-def _collector_paused() -> Iterator[None]:
+def collector_paused() -> Iterator[None]:
     """Lists of 10^5 joints make the cyclic garbage collector look at millions of objects, in vain."""
     was_on = gc.isenabled()
     gc.disable()
@@ -84,17 +84,12 @@ class _Builder:
         self.bodies = bodies
 
     # -- poses in body frames -------------------------------------------------------------------
-    def _ends(self, b: int) -> tuple[Connection, bool]:
-        record = self.inboard[b]
-        assert record is not None
-        return record, self.topology.backwards[b]
-
     def _poses(self, bodies: Sequence[int], outer: bool) -> tuple[Floats, Floats, dict[int, tuple[Number, ...]]]:
         """Rotations and positions of inboard joints on the parent's (`outer`) or the body's own side."""
-        chosen = []
-        for b in bodies:
-            record, back = self._ends(b)
-            chosen.append(record.parent_pose if outer != back else record.child_pose)
+        ends = [(self.inboard[b], self.topology.backwards[b]) for b in bodies]
+        chosen = [r.parent_pose if outer != back else r.child_pose for r, back in ends if r is not None]
+        if all(p is HERE for p in chosen):
+            return np.tile(np.eye(3), (len(chosen), 1, 1)), np.zeros((len(chosen), 3)), {}
         turn = np.tile(np.eye(3), (len(chosen), 1, 1))
         turned = [i for i, p in enumerate(chosen) if p.rows is not IDENTITY_ROWS]
         if turned:

@@ -15,9 +15,10 @@ from bellcrank.mechanism.joints import Joint
 from bellcrank.mechanism.motion import Law, Prescribed
 from bellcrank.mechanism.pose import Pose
 
-__all__ = ["Body", "Connection", "Frame", "Mechanism", "Wrench"]
+__all__ = ["HERE", "Body", "Connection", "Frame", "Mechanism", "Wrench"]
 
-_HERE = Pose()
+#: the default pose of joints and frames
+HERE = Pose()
 _Part = TypeVar("_Part")
 
 
@@ -194,7 +195,7 @@ class Mechanism:
         return body
 
     def add_joint(self, name: str, joint: Joint, parent: str | Body, child: str | Body,
-                  parent_pose: Pose = _HERE, child_pose: Pose = _HERE, *,
+                  parent_pose: Pose = HERE, child_pose: Pose = HERE, *,
                   at: Sequence[Number] | None = None) -> Connection:
         """Connect two bodies. The joint frame lies at `parent_pose` in the parent and at `child_pose` in
         the child; at q = 0 the two coincide. Coordinates measure the child relative to the parent.
@@ -211,7 +212,7 @@ class Mechanism:
         if first is second:
             raise ModelError(f"joint {name!r} connects body {first.name!r} with itself")
         if at is not None:
-            if parent_pose is not _HERE or child_pose is not _HERE:
+            if parent_pose is not HERE or child_pose is not HERE:
                 raise ModelError(f"joint {name!r}: give either `at` or parent_pose and child_pose, not both")
             parent_pose = child_pose = Pose(at)
         for pose in (parent_pose, child_pose):
@@ -288,7 +289,7 @@ class Mechanism:
         laws[coordinate] = law
         return tuple(laws)
 
-    def add_frame(self, name: str, body: str | Body, pose: Pose = _HERE) -> Frame:
+    def add_frame(self, name: str, body: str | Body, pose: Pose = HERE) -> Frame:
         """Name a place on a body; `System.pose`, `.velocity` and `.jacobian` take it like a body."""
         _new(self._frames, name, "frame")
         if name in self._bodies:

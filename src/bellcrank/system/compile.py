@@ -8,7 +8,7 @@ from bellcrank.errors import ModelError
 from bellcrank.formulations import functions_of
 from bellcrank.formulations.pivot import eliminate
 from bellcrank.formulations.program import direct
-from bellcrank.mechanism.build import build_tree
+from bellcrank.mechanism.build import build_tree, collector_paused
 from bellcrank.mechanism.joints import Revolute
 from bellcrank.mechanism.link import Link
 from bellcrank.mechanism.mechanism import Mechanism
@@ -35,7 +35,6 @@ def compile(mechanism: Mechanism, method: str = "auto", backend: str = "llvm", *
     """
     if not isinstance(mechanism, Mechanism):
         raise ModelError(f"compile needs a bellcrank.Mechanism, got {type(mechanism).__name__}")
-    mechanism = mechanism.copy()  # later changes of the description must not reach the system
     if backend not in ("llvm", "numpy"):
         raise ModelError(f"no backend {backend!r}; this version has 'llvm' and 'numpy'")
     if schedule not in ("auto", "unrolled", "rolled"):
@@ -43,15 +42,17 @@ def compile(mechanism: Mechanism, method: str = "auto", backend: str = "llvm", *
     functions = functions_of("recursive" if method == "auto" else method)
     if not mechanism.bodies:
         raise ModelError(f"mechanism {mechanism.name!r} has no bodies")
-    tree = build_tree(mechanism, free_frames=free_frames)
-    if tree.nu == 0:
-        raise ModelError(f"mechanism {mechanism.name!r} has no joint that can move")
-    check_inertia(tree)
 
     def evaluator(of: Tree) -> LlvmEvaluator | NumpyEvaluator:
         return NumpyEvaluator(of) if backend == "numpy" else LlvmEvaluator(of, schedule, threads)
 
-    return System(mechanism, tree, "recursive" if method == "auto" else method, backend, functions, evaluator)
+    with collector_paused():
+        mechanism = mechanism.copy()  # later changes of the description must not reach the system
+        tree = build_tree(mechanism, free_frames=free_frames)
+        if tree.nu == 0:
+            raise ModelError(f"mechanism {mechanism.name!r} has no joint that can move")
+        check_inertia(tree)
+        return System(mechanism, tree, "recursive" if method == "auto" else method, backend, functions, evaluator)
 
 
 #: trees up to this size are checked joint by joint at a general position, larger ones at their tips only

@@ -19,6 +19,7 @@ from bellcrank.engine.scalar import Graph, Number, Scalar, digest
 from bellcrank.errors import SingularError
 from bellcrank.formulations.program import Function, direct, input_sizes, place
 from bellcrank.formulations.roll import RolledProgram, roll
+from bellcrank.mechanism.build import collector_paused
 from bellcrank.mechanism.tree import Tree
 
 __all__ = ["Evaluator", "LlvmEvaluator", "NumpyEvaluator"]
@@ -127,7 +128,8 @@ class LlvmEvaluator:
             outputs = [x if type(x) is Scalar else float(x) for x in entries]
             if len(graph.nodes) <= UNROLL_NODES or self.schedule == "unrolled":
                 return outputs
-        return roll(self.tree, function, wrenches)
+        with collector_paused():
+            return roll(self.tree, function, wrenches)
 
     def operation_count(self, function: Function) -> OperationCount:
         traced = self.trace(function)
