@@ -40,6 +40,20 @@ def test_all_methods_compiled(method: str, schedule: str) -> None:
                 ["forward"])
 
 
+@examples(25)
+@given(trees(), st.booleans())
+def test_reactions_from_momenta(tree: Tree, given_wrenches: bool) -> None:
+    """The reactions T_r of Naudet et al. are those of Newton and Euler."""
+    compare(tree, lambda m: {"momenta": bc.compile(m, "momenta", "numpy")}, (), given_wrenches, ["reactions"])
+
+
+def test_the_point_is_an_argument() -> None:
+    system = bc.compile(bc.load("arm"), "recursive", "numpy", point="origin")
+    assert system.method == "recursive/origin"
+    with pytest.raises(bc.ModelError, match="no method 'recursive/elbow'"):
+        bc.compile(bc.load("arm"), "recursive", point="elbow")
+
+
 # -- canonical momenta ----------------------------------------------------------------------------
 @examples(50)
 @given(trees(max_bodies=6))

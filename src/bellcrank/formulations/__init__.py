@@ -17,9 +17,9 @@ __all__ = ["METHODS", "SHARED", "cite", "functions_of", "method_module", "method
 METHODS: dict[str, ModuleType] = {"recursive": recursive, "kane": kane, "operator": operator, "complement": complement,
                                   "momenta": momenta, "dense": dense}
 
-#: verbs of a formulation module: inputs and layout of their results
-_VERBS = {"forward_dynamics": (("q", "u", "tau"), "speeds"), "inverse_dynamics": (("q", "u", "udot"), "speeds"),
-          "mass_matrix": (("q",), "matrix")}
+#: verbs of a formulation module: inputs, layout and width of their results
+_VERBS = {"forward_dynamics": (("q", "u", "tau"), "speeds", 1), "inverse_dynamics": (("q", "u", "udot"), "speeds", 1),
+          "mass_matrix": (("q",), "matrix", 1), "joint_wrenches": (("q", "u", "udot"), "links", 6)}
 
 #: functions that do not depend on the formulation
 SHARED: dict[str, Function] = {f.name: f for f in (
@@ -62,8 +62,8 @@ def functions_of(method: str) -> dict[str, Function]:
     module = method_module(method)
     _, _, variant = method.partition("/")
     texts = {**vars(module), **(module.VARIANTS[variant] if variant else {})}
-    own = {name: Function(name, texts[name], inputs, layout, whole=name in texts.get("WHOLE", ()))
-           for name, (inputs, layout) in _VERBS.items() if name in texts}
+    own = {name: Function(name, texts[name], inputs, layout, width, name in texts.get("WHOLE", ()))
+           for name, (inputs, layout, width) in _VERBS.items() if name in texts}
     return {**SHARED, **own}
 
 

@@ -20,14 +20,15 @@ from bellcrank.system.system import System
 __all__ = ["compile"]
 
 
-def compile(mechanism: Mechanism, method: str = "auto", backend: str = "llvm", *, schedule: str = "auto",
-            threads: int | None = None, free_frames: bool = True) -> System:
+def compile(mechanism: Mechanism, method: str = "auto", backend: str = "llvm", *, point: str | None = None,
+            schedule: str = "auto", threads: int | None = None, free_frames: bool = True) -> System:
     """Make an immutable `System` of a mechanism.
 
-    `method` is a formulation ("recursive", "dense") or "auto", the fastest valid one; `backend` is "llvm"
-    (compiled) or "numpy" (the reference). `schedule` ("unrolled", "rolled") and `threads` are chosen by the
-    library unless given; `free_frames=False` keeps link frames at the joints. Native code is made when a
-    function is first called, and kept on disk. Cost: O(bodies).
+    `method` is a formulation ("recursive", "kane", "operator", "complement", "momenta", "dense") or "auto", the
+    fastest valid one; `point` is the reference point of "recursive" ("centroid", "joint", "origin"; also written
+    "recursive/origin"). `backend` is "llvm" (compiled) or "numpy" (the reference). `schedule` ("unrolled", "rolled")
+    and `threads` are chosen by the library unless given; `free_frames=False` keeps link frames at the joints. Native
+    code is made when a function is first called, and kept on disk. Cost: O(bodies).
 
     >>> import bellcrank as bc
     >>> bc.compile(bc.load("pendulum")).coordinate_names
@@ -39,7 +40,10 @@ def compile(mechanism: Mechanism, method: str = "auto", backend: str = "llvm", *
         raise ModelError(f"no backend {backend!r}; this version has 'llvm' and 'numpy'")
     if schedule not in ("auto", "unrolled", "rolled"):
         raise ModelError(f"schedule {schedule!r} must be 'auto', 'unrolled' or 'rolled'")
-    functions = functions_of("recursive" if method == "auto" else method)
+    method = "recursive" if method == "auto" else method
+    if point is not None:
+        method = f"{method}/{point}"
+    functions = functions_of(method)
     if not mechanism.bodies:
         raise ModelError(f"mechanism {mechanism.name!r} has no bodies")
 
@@ -52,7 +56,7 @@ def compile(mechanism: Mechanism, method: str = "auto", backend: str = "llvm", *
         if tree.nu == 0:
             raise ModelError(f"mechanism {mechanism.name!r} has no joint that can move")
         check_inertia(tree)
-        return System(mechanism, tree, "recursive" if method == "auto" else method, backend, functions, evaluator)
+        return System(mechanism, tree, method, backend, functions, evaluator)
 
 
 #: trees up to this size are checked joint by joint at a general position, larger ones at their tips only
