@@ -22,7 +22,7 @@ from bellcrank.engine.jet import Jet, as_jet
 from bellcrank.engine.llvm import jit
 from bellcrank.engine.llvm.kernel import Kernel
 from bellcrank.engine.llvm.unrolled import unrolled_ir
-from bellcrank.engine.scalar import Graph, Scalar, digest, evaluate, is_constant, reachable
+from bellcrank.engine.scalar import Graph, Scalar, digest, evaluate, reachable
 
 EPS = float(np.finfo(float).eps)
 ROUND = EPS / 2  # the largest relative error of one operation
@@ -147,12 +147,6 @@ def test_what_does_not_commute_stays_apart() -> None:
     assert a / b is not b / a
     assert a + 2.0 is not a + 3.0
     assert fn.sin(a) is not fn.cos(a)
-
-
-def test_constants_known_while_tracing() -> None:
-    (a,) = leaves(1)
-    assert is_constant(2) and is_constant(2.5) and is_constant(a - a)
-    assert not is_constant(a) and not is_constant(math.nan) and not is_constant(math.inf)
 
 
 @pytest.mark.parametrize("power", range(-6, 10))

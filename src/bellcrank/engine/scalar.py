@@ -11,7 +11,6 @@ Subtraction and negation are kept in a normal form (signs move outwards through 
 from __future__ import annotations
 
 import hashlib
-import math
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
@@ -251,8 +250,3 @@ def evaluate(roots: Sequence[Any], leaf: Callable[[Any], Number] | Mapping[Any, 
         else:
             value[node] = table[node.op](*args)
     return [value[r] if type(r) is Scalar else r for r in roots]
-
-
-def is_constant(value: Number) -> bool:
-    """Whether `value` is a plain number, known while tracing."""
-    return isinstance(value, (int, float)) and math.isfinite(value)

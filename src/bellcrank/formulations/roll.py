@@ -13,7 +13,7 @@ from bellcrank.engine.scalar import Graph, Number, evaluate
 from bellcrank.engine.sweeps import flatten, rebuild
 from bellcrank.formulations.program import Function, binder, view, world_of, wrench_starts
 from bellcrank.mechanism.link import World
-from bellcrank.mechanism.tree import Tree, unpack_link
+from bellcrank.mechanism.tree import TURN_ENTRIES, Tree, unpack_link
 
 __all__ = ["RolledProgram", "roll"]
 
@@ -22,7 +22,6 @@ Floats = npt.NDArray[np.float64]
 
 #: more kinds than this and zeros among the numbers are no longer exploited
 MAX_KINDS = 10
-_TURN = (0, 2, 9)
 _GENERIC = 3
 
 
@@ -73,7 +72,7 @@ def _values(tree: Tree, links: Ints, wrenches: bool) -> Floats:
     link = int(links[0])
     joint = tree.joints[link]
     assert joint is not None
-    parts = [tree.placement_turn[links, :_TURN[int(tree.placement_kind[link])]], tree.placement_shift[links],
+    parts = [tree.placement_turn[links, :TURN_ENTRIES[int(tree.placement_kind[link])]], tree.placement_shift[links],
              tree.joint_constants[links, :len(joint.constants())], tree.inertia[links]]
     if wrenches:
         bodies = np.array([tree.members[i] for i in links.tolist()], dtype=np.int64)
@@ -136,7 +135,7 @@ def _structure(tree: Tree, wrenches: bool) -> Ints:
 def _pattern(tree: Tree, structure: Ints, exploit: bool) -> Ints:
     """Codes 0, 1, 2 for the numbers 0, 1, -1, and 3 for others; columns as in `unpack_link`, padded."""
     turn = tree.placement_turn.copy()
-    sizes = np.array(_TURN)[tree.placement_kind]
+    sizes = np.array(TURN_ENTRIES)[tree.placement_kind]
     columns = np.arange(9)
     turn[columns[None, :] >= sizes[:, None]] = 0.0
     values = np.concatenate([turn, tree.placement_shift, tree.joint_constants, tree.inertia], axis=1)
@@ -168,7 +167,8 @@ def _kind(tree: Tree, index: int, link: int, codes: tuple[int, ...], world: Worl
     else:
         kind, constants = int(tree.placement_kind[link]), len(joint.constants())
         members = len(tree.members[link]) if wrenches else 0
-        used = [*codes[:_TURN[kind]], *codes[9:12], *codes[12:12 + constants], *codes[15:25], *[_GENERIC] * 3 * members]
+        used = [*codes[:TURN_ENTRIES[kind]], *codes[9:12], *codes[12:12 + constants], *codes[15:25],
+                *[_GENERIC] * 3 * members]
         literal: dict[int, float] = {0: 0.0, 1: 1.0, 2: -1.0}
         numbers = unpack_link(kind, constants, members,
                               [literal[c] if c in literal else graph.leaf(("const", i)) for i, c in enumerate(used)])

@@ -103,12 +103,13 @@ class Tree:
         row = self.inertia[link].tolist()
         turn = self.placement_turn[link].tolist()
         return unpack_link(int(self.placement_kind[link]), len(joint.constants()), len(self.members[link]),
-                           [*turn[:_TURN[int(self.placement_kind[link])]], *self.placement_shift[link].tolist(),
+                           [*turn[:TURN_ENTRIES[int(self.placement_kind[link])]], *self.placement_shift[link].tolist(),
                             *self.joint_constants[link].tolist()[:len(joint.constants())], *row,
                             *(x for b in self.members[link] for x in self.body_shift[b].tolist())])
 
 
-_TURN = (0, 2, 9)
+#: numbers that describe a placement's rotation, by its structure
+TURN_ENTRIES = (0, 2, 9)
 
 
 def unpack_link(kind: int, constants: int, bodies: int, values: list[Number]) -> LinkNumbers:
@@ -120,7 +121,7 @@ def unpack_link(kind: int, constants: int, bodies: int, values: list[Number]) ->
     def take(n: int) -> list[Number]:
         return [next(feed) for _ in range(n)]
 
-    turn = take(_TURN[kind])
+    turn = take(TURN_ENTRIES[kind])
     rotation: Rotation = (Identity() if kind == IDENTITY else AboutX(*turn) if kind == ABOUT_X else
                           General(Matrix3(Vector(*turn[0:3]), Vector(*turn[3:6]), Vector(*turn[6:9]))))
     placement = Transform(rotation, Vector(*take(3)))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from bellcrank.engine.llvm.emit import Emitter
-from bellcrank.engine.llvm.unrolled import any_nan, lane_indices, module_text
+from bellcrank.engine.llvm.frame import StateLoop
 from bellcrank.engine.rolled import INWARD, OUTWARD, PATHS, KindCode, Plan, SweepCode
 from bellcrank.engine.scalar import Scalar, reachable
 
@@ -32,61 +32,34 @@ class _Context:
 
 
 def rolled_ir(plan: Plan, inputs: Sequence[str], local: list[str], width: int, mirrored: bool = True) -> str:
-    """LLVM assembly of ``i32 kernel(inputs..., out, strides, begin, end, work, numbers, table, runs, n_runs)``.
+    """LLVM assembly of a kernel (see `StateLoop`) that loops over records.
 
     `local` names the inputs of which every item has its own part. `runs` holds (kind, first item, end) for
     stretches of items of the same kind. All sizes are read from `strides` (see `Kernel`), so the code is the same
     for any number of items.
     """
     e = Emitter(width)
-    names = list(inputs)
-    n = len(names)
-    e.put("%some = icmp slt i64 %begin, %end")
-    e.put("br i1 %some, label %setup, label %nothing")
-    e.start("nothing")
-    e.put("ret i32 0")
-    e.start("setup")
-    strides = [e.load_integer("%strides", i) for i in range(len(names))]
-    last = e.do("sub i64 %end, 1")
+    n = len(inputs)
+    loop = StateLoop(e, inputs)
     last_run = e.do(f"mul i64 {e.do('sub i64 %n_runs, 1')}, 3")
     rows = e.load_integer("%runs", e.do(f"add i64 {last_run}, 2"))  # where the last run ends: records before buffers
     rows = e.do(f"mul i64 {rows}, {plan.record * width}")
     e.put(f"%buffers = getelementptr inbounds double, ptr %work, i64 {rows}")
-    e.goto("states")
-    e.lines.append("states:")
-    e.lines.append("  %state = phi i64 [ %begin, %setup ], [ %next, %latch ]")
-    e.lines.append("  %bad = phi i32 [ 0, %setup ], [ %bad.next, %latch ]")
-    e.block = "states"
-    lanes = lane_indices(e, "%state", last)
-    pointers = {name: [e.offset(f"%{name}", e.do(f"mul i64 {lane}, {stride}")) for lane in lanes]
-                for name, stride in zip(names, strides, strict=True)}
-    sizes = {name: e.load_integer("%strides", n + i) for i, name in enumerate(names)}
+    sizes = {name: e.load_integer("%strides", n + i) for i, name in enumerate(inputs)}
     out_size, side = e.load_integer("%strides", 2 * n), e.load_integer("%strides", 2 * n + 1)
-    targets = [e.offset("%out", e.do(f"mul i64 {lane}, {out_size}")) for lane in lanes]
-    c = _Context(e, plan, local, pointers, targets, len(COLUMNS) + len(local), side, mirrored)
+    loop.open()
+    targets = loop.targets(out_size)
+    c = _Context(e, plan, local, loop.pointers, targets, len(COLUMNS) + len(local), side, mirrored)
     check = e.const(0.0)
     for name, size in sizes.items():
-        check = _check_array(e, pointers[name], size, check)
+        check = _check_array(e, loop.pointers[name], size, check)
     if PATHS in plan.directions:
         _zero_array(e, targets, out_size)
     for k, direction in enumerate(plan.directions):
         if any(_has_work(code.sweeps[k]) for code in plan.codes):
             _sweep(c, k, direction)
     _epilogue(c)
-    flag = any_nan(e, _check_array(e, targets, out_size, check))
-    e.goto("latch")
-    e.start("latch")
-    e.put(f"%bad.next = or i32 %bad, {flag}")
-    e.put(f"%next = add i64 %state, {width}")
-    more = e.do("icmp slt i64 %next, %end")
-    e.put(f"br i1 {more}, label %states, label %finish")
-    e.start("finish")
-    e.put("ret i32 %bad.next")
-    arguments = ", ".join([f"ptr noalias readonly %{n}" for n in names]
-                          + ["ptr noalias %out", "ptr readonly %strides", "i64 %begin", "i64 %end",
-                             "ptr %work", "ptr noalias readonly %numbers", "ptr noalias readonly %table",
-                             "ptr noalias readonly %runs", "i64 %n_runs"])
-    return module_text(e, f"define i32 @kernel({arguments}) nounwind")
+    return loop.close(_check_array(e, targets, out_size, check))
 
 
 def _has_work(code: SweepCode) -> bool:
