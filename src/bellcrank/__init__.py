@@ -17,22 +17,34 @@ _PLACES = {
     "System": "system.system",
     **dict.fromkeys(("Cylindrical", "Free", "Joint", "Planar", "Prismatic", "Revolute", "Screw", "Spherical",
                      "Universal", "Weld"), "mechanism.joints"),
-    **dict.fromkeys(("BellcrankError", "FileError", "ModelError", "NotYetError", "SingularError", "StateError"),
-                    "errors"),
+    **dict.fromkeys(("AssemblyError", "BellcrankError", "FileError", "ModelError", "NotYetError", "SingularError",
+                     "StateError"), "errors"),
+    **dict.fromkeys(("Distance", "PointOnLine", "PointOnPlane"), "mechanism.constraints"),
+    "State": "system.assembly",
 }
 
 __all__ = [
-    "BellcrankError", "Cylindrical", "FileError", "Free", "Inertia", "Joint", "Mechanism", "ModelError", "NotYetError",
-    "Planar", "Pose", "Prismatic", "Revolute", "Screw", "SingularError", "Spherical", "StateError", "System",
-    "Universal", "Weld", "__version__", "cite", "compare", "compile", "examples", "load", "math",
+    "AssemblyError", "BellcrankError", "Cylindrical", "Distance", "FileError", "Free", "Inertia", "Joint", "Mechanism",
+    "ModelError", "NotYetError", "Planar", "PointOnLine", "PointOnPlane", "Pose", "Prismatic", "Revolute", "Screw",
+    "SingularError", "Spherical", "State", "StateError", "System", "Universal", "Weld", "__version__", "cite",
+    "compare", "compile", "examples", "load", "math",
 ]
 
 if TYPE_CHECKING:
     from bellcrank import examples, math
     from bellcrank.analyse.compare import compare
-    from bellcrank.errors import BellcrankError, FileError, ModelError, NotYetError, SingularError, StateError
+    from bellcrank.errors import (
+        AssemblyError,
+        BellcrankError,
+        FileError,
+        ModelError,
+        NotYetError,
+        SingularError,
+        StateError,
+    )
     from bellcrank.formulations import cite
     from bellcrank.io.load import load
+    from bellcrank.mechanism.constraints import Distance, PointOnLine, PointOnPlane
     from bellcrank.mechanism.inertia import Inertia
     from bellcrank.mechanism.joints import (
         Cylindrical,
@@ -48,6 +60,7 @@ if TYPE_CHECKING:
     )
     from bellcrank.mechanism.mechanism import Mechanism
     from bellcrank.mechanism.pose import Pose
+    from bellcrank.system.assembly import State
     from bellcrank.system.compile import compile
     from bellcrank.system.system import System
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["BellcrankError", "FileError", "ModelError", "NotYetError", "SingularError", "StateError"]
+__all__ = ["AssemblyError", "BellcrankError", "FileError", "ModelError", "NotYetError", "SingularError", "StateError"]
 
 
 class BellcrankError(Exception):
@@ -15,6 +15,10 @@ class ModelError(BellcrankError, ValueError):
 
 class StateError(BellcrankError, ValueError):
     """A state, force or time handed to a `System` has the wrong shape or is not finite."""
+
+
+class AssemblyError(StateError):
+    """The loops do not close: the message says which ones and by how much."""
 
 
 class SingularError(BellcrankError, ArithmeticError):

@@ -2,15 +2,27 @@
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Callable
+from typing import Any
+
 from bellcrank.errors import ModelError
-from bellcrank.examples import chains, robots
+from bellcrank.examples import chains, ladders, legged, linkages, paradoxical, parallel, robots, vehicles
 from bellcrank.mechanism.mechanism import Mechanism
 
 __all__ = ["load", "names"]
 
-_MAKERS = {"pendulum": chains.pendulum, "double_pendulum": chains.double_pendulum, "chain": chains.random_chain,
-           "gyroscope": chains.gyroscope, "scara": robots.scara, "arm": robots.arm, "quadruped": robots.quadruped,
-           "crane": robots.crane}
+_MAKERS: dict[str, Callable[..., Mechanism]] = {
+    "pendulum": chains.pendulum, "double_pendulum": chains.double_pendulum, "chain": chains.random_chain,
+    "gyroscope": chains.gyroscope, "scara": robots.scara, "arm": robots.arm, "quadruped": robots.quadruped,
+    "crane": robots.crane,
+    # with closed loops
+    "four_bar": linkages.four_bar, "slider_crank": linkages.slider_crank, "five_bar": linkages.five_bar,
+    "redundant_five_bar": linkages.redundant_five_bar, "jansen": linkages.jansen, "andrews": linkages.andrews,
+    "scissor_lift": linkages.scissor_lift, "bennett": paradoxical.bennett, "bricard": paradoxical.bricard,
+    "quarter_car": vehicles.quarter_car, "double_wishbone": vehicles.double_wishbone, "stewart": parallel.stewart,
+    "delta": parallel.delta, "ladder": ladders.ladder, "rope_ladder": ladders.rope_ladder,
+    "four_bar_chain": ladders.four_bar_chain, "linkage_quadruped": legged.linkage_quadruped}
 
 
 def names() -> list[str]:
@@ -22,8 +34,17 @@ def names() -> list[str]:
     return sorted(_MAKERS)
 
 
-def load(name: str) -> Mechanism:
-    """A fresh copy of a built-in machine."""
+def load(name: str, **options: Any) -> Mechanism:
+    """A fresh copy of a built-in machine; options are those of its maker, such as a number of cells.
+
+    >>> load("ladder", cells=2)
+    <Mechanism 'ladder of 2': 5 bodies, 7 joints>
+    """
     if name not in _MAKERS:
         raise ModelError(f"no example {name!r}; there are {', '.join(names())}")
-    return _MAKERS[name]()
+    known = inspect.signature(_MAKERS[name]).parameters
+    for option in options:
+        if option not in known:
+            takes = f"it takes {', '.join(known)}" if known else "it takes none"
+            raise ModelError(f"example {name!r} has no option {option!r}; {takes}")
+    return _MAKERS[name](**options)

@@ -29,6 +29,8 @@ SHARED: dict[str, Function] = {f.name: f for f in (
     Function("screws", kinematics.screws, ("q", "u"), "screws", 12),
     Function("totals", kinematics.totals, ("q", "u"), "totals", 12),
     Function("prescribed", kinematics.prescribed, ("q", "u"), "speeds"),
+    Function("driven_speeds", kinematics.driven_speeds, ("q", "u"), "speeds"),
+    Function("joint_laws", kinematics.joint_laws, ("q", "u"), "speeds"),
     Function("bias", recursive.inverse_dynamics, ("q", "u"), "speeds"),
     Function("joint_wrenches", recursive.joint_wrenches, ("q", "u", "udot"), "links", 6),
     Function("hamilton", momenta.hamilton, ("q", "p", "tau"), "screws", 2),
@@ -57,13 +59,17 @@ def method_module(method: str) -> ModuleType:
     return METHODS[method.split("/")[0]]
 
 
-def functions_of(method: str) -> dict[str, Function]:
-    """All functions, those of the formulation where it has its own."""
+def functions_of(method: str, looped: bool = False) -> dict[str, Function]:
+    """All functions, those of the formulation where it has its own; `looped`: for machines with loops."""
     module = method_module(method)
     _, _, variant = method.partition("/")
     texts = {**vars(module), **(module.VARIANTS[variant] if variant else {})}
     own = {name: Function(name, texts[name], inputs, layout, width, name in texts.get("WHOLE", ()))
            for name, (inputs, layout, width) in _VERBS.items() if name in texts}
+    if looped and "constrained_dynamics" in texts:
+        own["forward_dynamics"] = Function("forward_dynamics", texts["constrained_dynamics"], ("q", "u", "tau"),
+                                           "speeds", whole="groups" not in texts.get("OVER", ()),
+                                           groups="groups" in texts.get("OVER", ()))
     return {**SHARED, **own}
 
 

@@ -7,8 +7,8 @@ from bellcrank.engine.sweeps import Field, Sweeps
 from bellcrank.mechanism.link import Link
 from bellcrank.spatial import Force, General, Matrix3, Motion, RigidInertia, Transform, Vector
 
-__all__ = ["accelerations", "inward_composites", "outward_axes", "poses", "prescribed", "screws", "totals",
-           "velocities"]
+__all__ = ["accelerations", "driven_speeds", "inward_composites", "joint_laws", "outward_axes", "poses", "prescribed",
+           "screws", "totals", "velocities"]
 
 
 def ground_axes(tree: Sweeps) -> General:
@@ -139,3 +139,21 @@ def prescribed(tree: Sweeps) -> Field:
 
 def _given(link: Link, nothing: tuple[()]) -> tuple[tuple[()], tuple[Number, ...]]:
     return (), tuple(link.udot)
+
+
+def driven_speeds(tree: Sweeps) -> Field:
+    """All speeds, prescribed ones as their laws say."""
+    return tree.outward(_speeds, root=())
+
+
+def _speeds(link: Link, nothing: tuple[()]) -> tuple[tuple[()], tuple[Number, ...]]:
+    return (), tuple(link.u)
+
+
+def joint_laws(tree: Sweeps) -> Field:
+    """Forces of springs, dampers and other laws on joint coordinates."""
+    return tree.outward(_laws, root=())
+
+
+def _laws(link: Link, nothing: tuple[()]) -> tuple[tuple[()], tuple[Number, ...]]:
+    return (), tuple(link.law_forces)

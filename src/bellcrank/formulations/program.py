@@ -8,6 +8,7 @@ from typing import Any
 
 from bellcrank.engine.scalar import Number
 from bellcrank.engine.sweeps import Direct, Field, Sweeps, flatten
+from bellcrank.formulations.closure import LoopedDirect
 from bellcrank.mechanism.link import Link, World, bind_parameters
 from bellcrank.mechanism.tree import Applied, LinkNumbers, Tree
 from bellcrank.spatial import General, Identity, Matrix3, Transform, Vector
@@ -33,6 +34,8 @@ class Function:
     width: int = 1
     #: whether the text looks at the joint-space matrix as a whole, which only small trees can be traced with
     whole: bool = False
+    #: whether the text sweeps over groups of links instead of links
+    groups: bool = False
 
     def size(self, tree: Tree) -> int:
         """Number of entries of the result."""
@@ -63,7 +66,7 @@ def world_of(tree: Tree, read: Read, wrenches: bool, bind: Callable[[Any], Any])
     gravity = Vector(*(bind(g) for g in tree.gravity))
     return World(read("t", 0), gravity if plain else rows.inverse(gravity),
                  Transform(Identity() if plain else rows, Vector(*tree.ground_shift.tolist())),
-                 wrenches or bool(tree.applied))
+                 wrenches or bool(tree.applied or tree.pairs))
 
 
 def view(tree: Tree, link: int, numbers: LinkNumbers, read: Callable[[str, int], Number], world: World,
@@ -73,7 +76,7 @@ def view(tree: Tree, link: int, numbers: LinkNumbers, read: Callable[[str, int],
     assert joint is not None
     applied = tuple(Applied(bind(w.moment), bind(w.force), bind(w.at), bind(w.axes))
                     for w in tree.applied.get(link, ()))
-    return Link(joint, numbers, read, world, tree.prescribed[link], applied, wrenches)
+    return Link(joint, numbers, read, world, tree.prescribed[link], applied, wrenches, tree.joint_forces.get(link, ()))
 
 
 def binder(tree: Tree, read: Read) -> Callable[[Any], Any]:
@@ -110,7 +113,9 @@ def direct(tree: Tree, inputs: tuple[str, ...], read: Read, wrenches: bool) -> D
         return view(tree, link, numbers, local, world, wrenches, bind)
 
     widths = [0 if j is None else j.nu for j in tree.joints]
-    return Direct(tree.parent.tolist(), make, world, tree.u_start.tolist(), widths)
+    sweeps = LoopedDirect(tree.parent.tolist(), make, world, tree.u_start.tolist(), widths)
+    sweeps.attach(tree, bind)
+    return sweeps
 
 
 def place(function: Function, tree: Tree, sweeps: Direct, field: Field) -> list[Number]:

@@ -118,7 +118,7 @@ def _structure(tree: Tree, wrenches: bool) -> Ints:
     joint = np.array(codes)
     special = np.zeros(n + 1, dtype=np.int64)  # laws, wrenches and parameters make a kind of its own
     driven = [link for link, law in enumerate(tree.prescribed) if law is not None]
-    for link in (*driven, *tree.applied, *tree.symbolic):
+    for link in (*driven, *tree.applied, *tree.symbolic, *tree.joint_forces):
         special[link] = link
     has_child = np.zeros(n + 1, dtype=np.int64)
     has_child[tree.parent[1:]] = 1

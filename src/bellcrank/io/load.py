@@ -15,7 +15,8 @@ __all__ = ["load"]
 def load(source: str | os.PathLike[str], **options: Any) -> Mechanism:
     """Read a model file (``.urdf``) or make a built-in example by its name.
 
-    Options are those of the reader, such as ``floating_base=True`` for URDF.
+    Options are those of the reader, such as ``floating_base=True`` for URDF, or of the example, such as ``cells=256``
+    for ``ladder``.
 
     >>> load("pendulum")
     <Mechanism 'pendulum': 1 bodies, 1 joints>
@@ -24,7 +25,7 @@ def load(source: str | os.PathLike[str], **options: Any) -> Mechanism:
 
     text = os.fspath(source)
     if isinstance(source, str) and source in examples.names():
-        return examples.load(source)
+        return examples.load(source, **options)
     path = Path(text)
     if path.suffix.lower() == ".urdf":
         from bellcrank.io.urdf import load_urdf

@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 
 from bellcrank.engine.scalar import Number, Scalar
-from bellcrank.errors import NotYetError
 from bellcrank.mechanism import frames
 from bellcrank.mechanism.joints import Joint, Weld
+from bellcrank.mechanism.loops import add_loops
 from bellcrank.mechanism.mechanism import HERE, Connection, Mechanism
-from bellcrank.mechanism.pose import IDENTITY_ROWS
+from bellcrank.mechanism.pose import IDENTITY_ROWS, Pose
 from bellcrank.mechanism.topology import Topology, spanning_tree
 from bellcrank.mechanism.tree import Applied, Floats, Ints, LinkNumbers, Tree
 from bellcrank.spatial import General, Matrix3, RigidInertia, Transform, Vector
@@ -23,15 +23,15 @@ from bellcrank.spatial import General, Matrix3, RigidInertia, Transform, Vector
 __all__ = ["build_tree", "collector_paused"]
 
 
-def build_tree(mechanism: Mechanism, *, merge_welds: bool = True, free_frames: bool = True) -> Tree:
-    """The tree of links of a mechanism without loops.
+def build_tree(mechanism: Mechanism, *, merge_welds: bool = True, free_frames: bool = True,
+               cut: Sequence[str] = ()) -> Tree:
+    """The spanning tree of links of a mechanism, with the closures of its loops; `cut` chooses which joints close.
 
     `merge_welds` makes one link of bodies welded together; `free_frames` lets link frames be chosen to
     save operations (otherwise they lie at the inboard joints).
     """
     with collector_paused():
-        topology = spanning_tree(mechanism)
-        _refuse_loops(mechanism, topology)
+        topology = spanning_tree(mechanism, cut)
         return _Builder(mechanism, topology, merge_welds, free_frames).tree()
 
 
@@ -45,14 +45,6 @@ def collector_paused() -> Iterator[None]:
     finally:
         if was_on:
             gc.enable()
-
-
-def _refuse_loops(mechanism: Mechanism, topology: Topology) -> None:
-    if topology.closing:
-        names = ", ".join(repr(mechanism.joints[i].name) for i in topology.closing[:5])
-        raise NotYetError(
-            f"mechanism {mechanism.name!r} has {len(topology.closing)} closed loop(s), closed by {names}. The "
-            "description is kept, but this version computes trees only; leave these joints out to compile it")
 
 
 class _Builder:
@@ -199,6 +191,7 @@ class _Builder:
         self._place_bodies()
         inertia = self._inertias()
         tree = self._assemble(kind, entries, shift, constants, inertia)
+        tree = add_loops(tree, mechanism=self.mechanism, topology=self.topology, builder=self)
         self._add_symbolic(tree, own, symbolic_place)
         return tree
 
@@ -252,6 +245,7 @@ class _Builder:
         records = [self.inboard[h] for h in self.heads]
         # q and u follow the order in which joints were added
         widths = np.array([(r.joint.nq, r.joint.nu) for r in mechanism.joints], dtype=np.int64)
+        widths[list(self.topology.closing)] = 0
         ends = np.cumsum(widths, axis=0)
         starts = np.concatenate([np.zeros((1, 2), dtype=np.int64), ends])
         inboard = np.array([self.topology.joint[h] for h in self.heads], dtype=np.int64)
@@ -275,6 +269,16 @@ class _Builder:
             body_shift_symbolic=self.body_link_symbol, members=tuple(members),
             ground_turn=self.frame_turn[0], ground_shift=self.frame_shift[0],
             gravity=mechanism.gravity, applied=self._applied(), parameters=dict(mechanism.parameters))
+
+    def frame_on_link(self, body: int, pose: Pose, align: Floats) -> tuple[int, Floats, tuple[Number, ...]]:
+        """A frame given on a body, as its link, its axes and its origin in the link's frame."""
+        turn = self.body_link_turn[body]
+        at = _times(turn, pose.position)
+        base = self.body_link_symbol.get(body, tuple(self.body_link_shift[body].tolist()))
+        shift = _add(at, base)
+        if not _has_parameter(shift):
+            shift = tuple(frames.snap(np.array(shift, dtype=float)).tolist())
+        return int(self.link_of[body]), frames.snap(turn @ pose.matrix @ align), shift
 
     def _body_transform(self, b: int) -> Transform:
         turn, shift = self.body_link_turn[b].tolist(), self.body_link_shift[b].tolist()

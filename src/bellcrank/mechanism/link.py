@@ -9,6 +9,7 @@ from typing import NamedTuple
 from bellcrank.engine.jet import Jet, as_jet
 from bellcrank.engine.scalar import Number, Scalar, evaluate
 from bellcrank.engine.sweeps import flatten, rebuild
+from bellcrank.mechanism.elements import Law2
 from bellcrank.mechanism.joints import Joint
 from bellcrank.mechanism.motion import Prescribed
 from bellcrank.mechanism.tree import Applied, LinkNumbers
@@ -34,9 +35,12 @@ class Link:
 
     def __init__(self, joint: Joint, numbers: LinkNumbers, read: Reader, world: World,
                  prescribed: Prescribed | None, applied: tuple[Applied, ...],
-                 with_wrenches: bool) -> None:
+                 with_wrenches: bool, laws: tuple[tuple[int, Law2], ...] = ()) -> None:
         self.joint, self.numbers, self._read, self.world = joint, numbers, read, world
         self.prescribed, self.applied, self.with_wrenches = prescribed, applied, with_wrenches
+        self.laws = laws
+        #: what springs between distant links exert on this one, link axes about its origin
+        self.pair_wrench: Force | None = None
 
     @property
     def inertia(self) -> RigidInertia:
@@ -92,9 +96,18 @@ class Link:
         return [self._read("p", j) for j in range(self.joint.nu)]
 
     @cached_property
+    def law_forces(self) -> list[Number]:
+        """Joint forces of springs, dampers and other laws."""
+        forces: list[Number] = [0.0] * self.joint.nu
+        for i, law in self.laws:
+            forces[i] = forces[i] + law(self.q[i], self.u[i])
+        return forces
+
+    @cached_property
     def tau(self) -> list[Number]:
-        """Joint forces conjugate to u."""
-        return [0.0 if driven else self._read("tau", j) for j, driven in enumerate(self.mask)]
+        """Joint forces conjugate to u, laws included."""
+        return [0.0 if driven else self._read("tau", j) + law
+                for j, (driven, law) in enumerate(zip(self.mask, self.law_forces, strict=True))]
 
     @cached_property
     def mask(self) -> tuple[bool, ...]:
@@ -138,7 +151,7 @@ class Link:
 
     def external(self, axes: General) -> Force:
         """External wrenches in link axes about the link's origin; `axes` are the link's in the world."""
-        total = Force.zero()
+        total = Force.zero() if self.pair_wrench is None else self.pair_wrench
         if self.with_wrenches:
             for m, origin in enumerate(self.numbers.origins):
                 entry = [self._read("wrench", 6 * m + j) for j in range(6)]

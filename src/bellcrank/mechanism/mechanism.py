@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 from bellcrank.engine.jet import Jet
 from bellcrank.engine.scalar import Graph, Number, Scalar, evaluate
 from bellcrank.errors import ModelError
+from bellcrank.mechanism.elements import Constraint, Coupler, JointForce, Law2, Spring, linear_law
 from bellcrank.mechanism.inertia import Inertia
 from bellcrank.mechanism.joints import Joint
 from bellcrank.mechanism.motion import Law, Prescribed
@@ -92,6 +93,10 @@ class Mechanism:
         self._joints: dict[str, Connection] = {}
         self._frames: dict[str, Frame] = {}
         self._wrenches: dict[str, Wrench] = {}
+        self._springs: dict[str, Spring] = {}
+        self._joint_forces: dict[str, JointForce] = {}
+        self._couplers: dict[str, Coupler] = {}
+        self._constraints: dict[str, Constraint] = {}
         self._design: dict[int, bool] = {}
 
     @property
@@ -135,6 +140,22 @@ class Mechanism:
     @property
     def wrenches(self) -> tuple[Wrench, ...]:
         return tuple(self._wrenches.values())
+
+    @property
+    def springs(self) -> tuple[Spring, ...]:
+        return tuple(self._springs.values())
+
+    @property
+    def joint_forces(self) -> tuple[JointForce, ...]:
+        return tuple(self._joint_forces.values())
+
+    @property
+    def couplers(self) -> tuple[Coupler, ...]:
+        return tuple(self._couplers.values())
+
+    @property
+    def constraints(self) -> tuple[Constraint, ...]:
+        return tuple(self._constraints.values())
 
     def body(self, name: str | Body) -> Body:
         """The body called `name`."""
@@ -321,6 +342,97 @@ class Mechanism:
         self._wrenches[name] = wrench
         return wrench
 
+    def add_spring(self, name: str, first: str | Body, second: str | Body, first_point: Sequence[Number],
+                   second_point: Sequence[Number], *, stiffness: Number = 0.0, damping: Number = 0.0,
+                   length: Number = 0.0, law: Law2 | None = None) -> Spring:
+        """A spring and damper between two points, each in its own body's frame.
+
+        The tension is ``stiffness * (distance - length) + damping * rate`` [N], or ``law(distance, rate)``, a
+        function written with `bellcrank.math`.
+        """
+        _new(self._springs, name, "spring")
+        what = f"spring {name!r}"
+        linear = linear_law(what, stiffness, damping, length)
+        if law is not None:
+            _try_force(law, what)
+        spring = Spring(name, self.body(first).index, self.body(second).index, _triple(first_point, what),
+                        _triple(second_point, what), law or linear, None if law else stiffness, length)
+        self._springs[name] = spring
+        return spring
+
+    def add_joint_spring(self, name: str, joint: str, *, stiffness: Number = 0.0, damping: Number = 0.0,
+                         rest: Number = 0.0, coordinate: int | str | None = None) -> JointForce:
+        """A spring and damper on a joint coordinate: the joint force is ``-stiffness (q - rest) - damping u``."""
+        _new(self._joint_forces, name, "joint force")
+        what = f"joint spring {name!r}"
+        linear = linear_law(what, stiffness, damping, rest)
+        return self._add_joint_force(name, joint, lambda q, u: -linear(q, u), coordinate, stiffness, rest)
+
+    def add_joint_force(self, name: str, joint: str, law: Law2, coordinate: int | str | None = None) -> JointForce:
+        """A force along a joint coordinate, ``law(q, u)``: friction, limits, nonlinear springs and the like."""
+        _new(self._joint_forces, name, "joint force")
+        _try_force(law, f"joint force {name!r}")
+        return self._add_joint_force(name, joint, law, coordinate, None, 0.0)
+
+    def _add_joint_force(self, name: str, joint: str, law: Law2, coordinate: int | str | None,
+                         stiffness: Number | None, rest: Number) -> JointForce:
+        at = self._coordinate(joint, coordinate)
+        force = JointForce(name, joint, at, law, stiffness, rest)
+        self._joint_forces[name] = force
+        return force
+
+    def _coordinate(self, joint: str, coordinate: int | str | None) -> int:
+        """The index of a joint's coordinate, which must be one that has a rate of its own."""
+        kind = self.joint(joint).joint
+        names = kind.coordinate_names()
+        if kind.nq != kind.nu or kind.nu == 0:
+            raise ModelError(f"joint {joint!r}: a {type(kind).__name__} has no single coordinates to act on")
+        if coordinate is None:
+            if kind.nq > 1:
+                raise ModelError(f"joint {joint!r} has the coordinates {', '.join(names)}; say which one is meant")
+            return 0
+        if isinstance(coordinate, str) and coordinate in names:
+            return names.index(coordinate)
+        if isinstance(coordinate, str) or not 0 <= coordinate < len(names):
+            raise ModelError(f"joint {joint!r}: no coordinate {coordinate!r}; it has {', '.join(names)}")
+        return coordinate
+
+    def add_coupler(self, name: str, factors: dict[str, float], offset: float = 0.0) -> Coupler:
+        """Couple joint coordinates, as gears and belts do: the sum of factor * coordinate equals `offset`.
+
+        Keys are joints, or ``joint.coordinate`` for joints with several. A gear pair of ratio 3 is
+        ``{"pinion": 1.0, "wheel": -3.0}``.
+        """
+        _new(self._couplers, name, "coupler")
+        terms = []
+        for key, factor in factors.items():
+            joint, dot, coordinate = key.rpartition(".") if key not in self._joints else (key, "", "")
+            value = float(factor)
+            if not abs(value) < float("inf") or value == 0.0:
+                raise ModelError(f"coupler {name!r}: the factor {factor} of {key!r} must be finite and not zero")
+            terms.append((joint, self._coordinate(joint, coordinate if dot else None), value))
+        if len(terms) < 2:
+            raise ModelError(f"coupler {name!r} needs at least two joint coordinates")
+        coupler = Coupler(name, tuple(terms), float(offset))
+        self._couplers[name] = coupler
+        return coupler
+
+    def add_constraint(self, name: str, kind: object, parent: str | Body, child: str | Body,
+                       parent_pose: Pose = HERE, child_pose: Pose = HERE) -> Constraint:
+        """A condition between two bodies that is no joint, such as ``Distance(0.5)`` between the poses' origins,
+        or ``PointOnLine("x")``: the child's origin stays on an axis of the parent's pose."""
+        _new(self._constraints, name, "constraint")
+        if name in self._joints:
+            raise ModelError(f"constraint {name!r}: a joint has that name already")
+        if not hasattr(kind, "closure_rows") or isinstance(kind, Joint):
+            raise ModelError(f"constraint {name!r}: needs a constraint such as bellcrank.Distance(0.5), got {kind!r}; "
+                             "joints are added by add_joint")
+        first, second = self._end(name, parent), self._end(name, child)
+        if first is second:
+            raise ModelError(f"constraint {name!r} connects body {first.name!r} with itself")
+        self._constraints[name] = Constraint(name, kind, first.index, second.index, parent_pose, child_pose)
+        return self._constraints[name]
+
     def __repr__(self) -> str:
         return f"<Mechanism {self.name!r}: {len(self._by_index) - 1} bodies, {len(self._joints)} joints>"
 
@@ -377,6 +489,15 @@ def _try_motion(joint: str, law: Any, n: int) -> None:
             raise
         raise ModelError(f"joint {joint!r}: the motion law does not give numbers ({error}); write it with functions "
                          "of bellcrank.math, without parameters") from None
+
+
+def _try_force(law: Any, what: str) -> None:
+    """A force law must give a number for a displacement and a rate."""
+    try:
+        float(law(0.1, 0.2))
+    except (TypeError, ValueError) as error:
+        raise ModelError(f"{what}: a force law takes a displacement and its rate and returns a number ({error})"
+                         ) from None
 
 
 def _try_law(law: Callable[[Number], Number], what: str) -> None:

@@ -1,21 +1,38 @@
-"""The spanning tree of a mechanism: which joint carries which body, and which joints close loops."""
+"""The spanning tree of a mechanism: which joint carries which body, and which joints close loops.
+
+Loops are found ear by ear. An *ear* is a path of bodies not yet placed between two bodies that are; the shortest
+one is placed next, and one of its joints is cut. If an ear hangs between two different bodies it is cut at the
+deeper one, so that its bodies hang from the other: the loops of ladders, nets and chains of cells then stay short,
+however long the machine is. A ring that hangs from one body is cut at the joint that leaves most freedom (fewest
+conditions), at the last one added if several do.
+"""
 
 from __future__ import annotations
 
+import heapq
+from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from bellcrank.errors import ModelError
-from bellcrank.mechanism.mechanism import Connection, Mechanism
+from bellcrank.mechanism.mechanism import Mechanism
 
-__all__ = ["Topology", "spanning_tree"]
+__all__ = ["Step", "Topology", "spanning_tree"]
+
+
+@dataclass(frozen=True)
+class Step:
+    """Bodies placed together, and the joints that close loops when they are."""
+
+    bodies: tuple[int, ...]
+    closing: tuple[int, ...]
 
 
 @dataclass(frozen=True)
 class Topology:
-    """Bodies in an order in which parents precede children (depth first, joints as they were added)."""
+    """Bodies in an order in which parents precede children."""
 
     #: indices of the bodies (ground excluded), parents first
     order: tuple[int, ...]
@@ -26,16 +43,56 @@ class Topology:
     backwards: tuple[bool, ...]
     #: joints that close loops
     closing: tuple[int, ...]
+    #: how the bodies were placed; empty for a tree
+    steps: tuple[Step, ...] = ()
 
 
-def spanning_tree(mechanism: Mechanism) -> Topology:
-    """Walk the graph from the ground. Cost: O(bodies + joints)."""
-    joints: Sequence[Connection] = mechanism.joints
+def spanning_tree(mechanism: Mechanism, cut: Sequence[str] = ()) -> Topology:
+    """Walk the graph from the ground. Cost: O(bodies + joints) for trees, O(n log n) with short loops.
+
+    `cut` names joints that shall close loops instead of carrying a body.
+    """
+    joints = mechanism.joints
     n = len(mechanism.bodies) + 1
     first, second = [r.parent for r in joints], [r.child for r in joints]
+    if len(joints) <= n - 1 and not cut:
+        return _depth_first(mechanism, first, second, n)
+    forbidden = _cut_indices(mechanism, cut)
+    ears = _Ears(mechanism, first, second, n, forbidden)
+    ears.place_all()
+    if len(ears.order) < n - 1:
+        lost = [b.name for b in mechanism.bodies if ears.inboard[b.index] < 0]
+        raise ModelError(_lost(mechanism, lost) + (
+            f"; cutting {', '.join(repr(c) for c in cut)} may have separated them" if cut else ""))
+    for index in forbidden:  # loops the user cut close last
+        ears.steps.append(Step((), (index,)))
+    closing = tuple(sorted(c for s in ears.steps for c in s.closing))
+    return Topology(tuple(ears.order), tuple(ears.parent), tuple(ears.inboard), tuple(ears.backwards), closing,
+                    tuple(ears.steps))
+
+
+def _cut_indices(mechanism: Mechanism, cut: Sequence[str]) -> list[int]:
+    if isinstance(cut, str):
+        raise ModelError(f"cut: give a sequence of joint names, not the text {cut!r}")
+    index = {r.name: i for i, r in enumerate(mechanism.joints)}
+    for name in cut:
+        mechanism.joint(name)
+        if mechanism.joint(name).prescribed is not None:
+            raise ModelError(f"cut: joint {name!r} follows a prescribed motion and cannot be cut")
+    return [index[name] for name in dict.fromkeys(cut)]
+
+
+def _lost(mechanism: Mechanism, lost: list[str]) -> str:
+    shown = ", ".join(repr(x) for x in lost[:5]) + (f" and {len(lost) - 5} more" if len(lost) > 5 else "")
+    return (f"mechanism {mechanism.name!r}: no joints lead from the ground to {shown}; connect them "
+            "(a floating base is connected to the ground by bellcrank.Free())")
+
+
+def _depth_first(mechanism: Mechanism, first: list[int], second: list[int], n: int) -> Topology:
+    """A tree (or less): bodies depth first, joints as they were added."""
     edges, start = _incidence(first, second, n)
     parent, inboard, backwards = [-1] * n, [-1] * n, [False] * n
-    used = [False] * len(joints)
+    used = [False] * len(first)
     order: list[int] = []
     at = start[:n]  # the next edge of each body to look at
     stack = [0]
@@ -56,12 +113,8 @@ def spanning_tree(mechanism: Mechanism) -> Topology:
         order.append(other)
         stack.append(other)
     if len(order) < n - 1:
-        lost = [b.name for b in mechanism.bodies if inboard[b.index] < 0]
-        shown = ", ".join(repr(x) for x in lost[:5]) + (f" and {len(lost) - 5} more" if len(lost) > 5 else "")
-        raise ModelError(f"mechanism {mechanism.name!r}: no joints lead from the ground to {shown}; connect them "
-                         "(a floating base is connected to the ground by bellcrank.Free())")
-    closing = tuple(i for i, u in enumerate(used) if not u)
-    return Topology(tuple(order), tuple(parent), tuple(inboard), tuple(backwards), closing)
+        raise ModelError(_lost(mechanism, [b.name for b in mechanism.bodies if inboard[b.index] < 0]))
+    return Topology(tuple(order), tuple(parent), tuple(inboard), tuple(backwards), ())
 
 
 def _incidence(first: list[int], second: list[int], n: int) -> tuple[list[int], list[int]]:
@@ -72,3 +125,150 @@ def _incidence(first: list[int], second: list[int], n: int) -> tuple[list[int], 
     order = np.lexsort((joints, bodies))
     counts = np.bincount(bodies, minlength=n) if m else np.zeros(n, dtype=np.int64)
     return joints[order].tolist(), [0, *np.cumsum(counts).tolist()]
+
+
+class _Ears:
+    """Places bodies ear by ear, the shortest first, looking no further from placed bodies than needed."""
+
+    def __init__(self, mechanism: Mechanism, first: list[int], second: list[int], n: int, forbidden: Sequence[int]
+                 ) -> None:
+        self.first, self.second, self.n = first, second, n
+        records = mechanism.joints
+        #: conditions a joint imposes when it is cut; prescribed joints are not cut
+        self.rows = [99 if r.prescribed is not None else 6 - r.joint.nu for r in records]
+        self.edges: list[list[int]] = [[] for _ in range(n)]
+        gone = set(forbidden)
+        for i, (a, b) in enumerate(zip(first, second, strict=True)):
+            if i not in gone:
+                self.edges[a].append(i)
+                self.edges[b].append(i)
+        self.parent, self.inboard, self.backwards = [-1] * n, [-1] * n, [False] * n
+        self.depth = [0] * n
+        self.placed = [False] * n
+        self.used = [False] * len(first)
+        self.order: list[int] = []
+        self.steps: list[Step] = []
+        self.heap: list[tuple[int, int, int]] = []  # (bodies to place, what: -1 look around, else edge, body)
+        self.away = [n] * n  # bodies to place to reach this one, itself included
+        self.back = [-1] * n  # the edge that leads back
+
+    def other(self, edge: int, body: int) -> int:
+        return self.second[edge] if self.first[edge] == body else self.first[edge]
+
+    def place_all(self) -> None:
+        twigs = self._prune()
+        self._place(0)
+        while self.heap:
+            size, edge, body = heapq.heappop(self.heap)
+            if edge < 0:
+                self._look_around(body, size)
+            elif not self.used[edge]:
+                self._close(edge, size)
+        for twig in reversed(twigs):
+            carrier = [e for e in self.edges[twig] if self.placed[self.other(e, twig)]]
+            if carrier:
+                self._attach([twig], carrier[:1], self.other(carrier[0], twig))
+                self.steps.append(Step((twig,), ()))
+                self.placed[twig] = True
+
+    def _prune(self) -> list[int]:
+        """Bodies that are in no loop and lead to none, outermost first; they are placed last."""
+        degree = [len(e) for e in self.edges]
+        gone = [False] * self.n
+        queue = deque(b for b in range(1, self.n) if degree[b] <= 1)
+        twigs = []
+        while queue:
+            body = queue.popleft()
+            if gone[body] or degree[body] > 1:
+                continue
+            gone[body] = True
+            twigs.append(body)
+            for e in self.edges[body]:
+                y = self.other(e, body)
+                if not gone[y]:
+                    degree[y] -= 1
+                    if y and degree[y] <= 1:
+                        queue.append(y)
+        self.twig = gone
+        return twigs
+
+    def _place(self, body: int) -> None:
+        self.placed[body] = True
+        self.away[body] = 0
+        heapq.heappush(self.heap, (0, -1, body))
+
+    def _look_around(self, body: int, size: int) -> None:
+        away = self.away[body]
+        if size != max(0, 2 * away - 1):
+            return  # found a shorter way since
+        for edge in self.edges[body]:
+            if self.used[edge] or (edge == self.back[body] and away):
+                continue
+            y = self.other(edge, body)
+            if self.twig[y]:
+                continue
+            if not self.placed[y] and self.away[y] > away + 1:
+                self.away[y], self.back[y] = away + 1, edge
+                heapq.heappush(self.heap, (2 * away + 1, -1, y))
+            elif self.back[y] != edge or self.placed[y]:
+                heapq.heappush(self.heap, (away + self.away[y], edge, body))
+
+    def _way_back(self, body: int) -> tuple[list[int], list[int], int]:
+        """Bodies not placed from `body` back to a placed one, the edges after each, and that one."""
+        bodies, edges = [], []
+        while not self.placed[body]:
+            bodies.append(body)
+            edges.append(self.back[body])
+            body = self.other(self.back[body], body)
+        return bodies, edges, body
+
+    def _close(self, edge: int, size: int) -> None:
+        x, y = self.first[edge], self.second[edge]
+        left, left_edges, start = self._way_back(x)
+        right, right_edges, end = self._way_back(y)
+        if edge in left_edges or edge in right_edges:
+            return  # it has become part of a way
+        common = set(left) & set(right)
+        if common:  # a ring that hangs from a body not placed: place the stem first
+            stem = [b for b in left if b in common]
+            for body in reversed(stem):
+                self._attach([body], [self.back[body]], self.other(self.back[body], body))
+                self.steps.append(Step((body,), ()))
+                self._place(body)
+            heapq.heappush(self.heap, (len(left) + len(right) - 2 * len(common), edge, x))
+            return
+        if len(left) + len(right) > size:
+            heapq.heappush(self.heap, (len(left) + len(right), edge, x))
+            return
+        path = [*reversed(left), *right]
+        edges = [*reversed(left_edges), edge, *right_edges]
+        cut = self._cut(edges, start, end)
+        self._attach(path[:cut], edges[:cut], start)
+        self._attach(path[cut:][::-1], edges[cut + 1:][::-1], end)
+        self.used[edges[cut]] = True
+        self.steps.append(Step(tuple(path[:cut] + path[cut:][::-1]), (edges[cut],)))
+        for body in path:
+            self._place(body)
+
+    def _cut(self, edges: list[int], start: int, end: int) -> int:
+        """Which edge of an ear to cut."""
+        def cost(i: int) -> tuple[int, int]:
+            return self.rows[edges[i]], -edges[i]
+
+        last = len(edges) - 1
+        if start != end and last > 0:
+            ends = [i for i in (0, last) if self.rows[edges[i]] < 99]
+            if len(ends) == 2 and self.depth[start] != self.depth[end]:
+                return 0 if self.depth[start] > self.depth[end] else last
+            if ends:
+                return min(ends, key=cost)
+        return min(range(len(edges)), key=cost)
+
+    def _attach(self, bodies: Sequence[int], edges: Sequence[int], to: int) -> None:
+        for body, edge in zip(bodies, edges, strict=True):
+            self.parent[body], self.inboard[body] = to, edge
+            self.backwards[body] = self.first[edge] != to
+            self.depth[body] = self.depth[to] + 1
+            self.used[edge] = True
+            self.order.append(body)
+            to = body

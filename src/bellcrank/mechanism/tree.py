@@ -6,18 +6,20 @@ ground. All numbers are expressed in *link frames*, chosen here to save operatio
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import NamedTuple
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from bellcrank.engine.scalar import Number
+from bellcrank.mechanism.elements import Law2
 from bellcrank.mechanism.joints import Joint
 from bellcrank.mechanism.motion import Prescribed
 from bellcrank.spatial import RigidInertia, Transform, Vector
 
-__all__ = ["ABOUT_X", "GENERAL", "IDENTITY", "Applied", "LinkNumbers", "Tree"]
+__all__ = ["ABOUT_X", "GENERAL", "IDENTITY", "Applied", "Closure", "LinkNumbers", "LinkStep", "LoopForce", "PointPair",
+           "Relation", "Tree"]
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -43,6 +45,61 @@ class Applied(NamedTuple):
     at: Vector
     #: None for world axes, else the body's axes in the link frame
     axes: Transform | None
+
+
+class Closure(NamedTuple):
+    """A joint or constraint that closes a loop between two links."""
+
+    name: str
+    kind: Joint | Any  #: what knows its ``closure_rows`` and ``constants``
+    first: int  #: link of its parent side
+    second: int
+    #: the joint's canonical frame on each link
+    first_turn: Floats
+    first_shift: tuple[Number, ...]
+    second_turn: Floats
+    second_shift: tuple[Number, ...]
+    rows: int
+    is_joint: bool
+
+
+class Relation(NamedTuple):
+    """A coupler: the sum of factor * coordinate over (link, coordinate) equals the offset."""
+
+    name: str
+    terms: tuple[tuple[int, int, float], ...]
+    offset: float
+
+
+class PointPair(NamedTuple):
+    """A force along the line between points of two links."""
+
+    name: str
+    first: int
+    second: int
+    first_point: tuple[Number, ...]
+    second_point: tuple[Number, ...]
+    law: Law2
+    stiffness: Number | None
+    length: Number
+
+
+class LoopForce(NamedTuple):
+    """A force along a coordinate of a joint that closes a loop."""
+
+    name: str
+    closure: int
+    coordinate: int
+    law: Law2
+    stiffness: Number | None
+    rest: Number
+
+
+class LinkStep(NamedTuple):
+    """Links that were placed together, and the closures closed when they were."""
+
+    links: tuple[int, ...]
+    closures: tuple[int, ...]
 
 
 @dataclass(frozen=True)
@@ -81,6 +138,21 @@ class Tree:
     gravity: tuple[Number, ...]  #: in world axes
     applied: dict[int, tuple[Applied, ...]]
     parameters: dict[str, float]
+    #: what makes it more than a tree: loops, couplers, forces between links that no joint connects
+    cut_names: tuple[str, ...] = ()
+    closures: tuple[Closure, ...] = ()
+    relations: tuple[Relation, ...] = ()
+    steps: tuple[LinkStep, ...] = ()
+    #: laws on coordinates of tree joints, by link: (coordinate, law)
+    joint_forces: dict[int, tuple[tuple[int, Law2], ...]] = field(default_factory=dict)
+    pairs: tuple[PointPair | LoopForce, ...] = ()
+    plan: Any = None  #: how loops are taken apart; see `formulations.groups`
+    springs: tuple[tuple[int, int, Number, Number], ...] = ()  #: linear ones on tree joints: link, coordinate, k, rest
+
+    @property
+    def looped(self) -> bool:
+        """Whether speeds are bound by anything but the tree's joints."""
+        return bool(self.closures or self.relations)
 
     @property
     def n(self) -> int:

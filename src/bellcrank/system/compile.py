@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from bellcrank.errors import ModelError
@@ -21,7 +23,8 @@ __all__ = ["compile"]
 
 
 def compile(mechanism: Mechanism, method: str = "auto", backend: str = "llvm", *, point: str | None = None,
-            schedule: str = "auto", threads: int | None = None, free_frames: bool = True) -> System:
+            schedule: str = "auto", threads: int | None = None, free_frames: bool = True, cut: Sequence[str] = (),
+            independent: Sequence[str] = (), baumgarte: tuple[float, float] = (0.0, 0.0)) -> System:
     """Make an immutable `System` of a mechanism.
 
     `method` is a formulation ("recursive", "kane", "operator", "complement", "momenta", "dense") or "auto", the
@@ -40,10 +43,6 @@ def compile(mechanism: Mechanism, method: str = "auto", backend: str = "llvm", *
         raise ModelError(f"no backend {backend!r}; this version has 'llvm' and 'numpy'")
     if schedule not in ("auto", "unrolled", "rolled"):
         raise ModelError(f"schedule {schedule!r} must be 'auto', 'unrolled' or 'rolled'")
-    method = "recursive" if method == "auto" else method
-    if point is not None:
-        method = f"{method}/{point}"
-    functions = functions_of(method)
     if not mechanism.bodies:
         raise ModelError(f"mechanism {mechanism.name!r} has no bodies")
 
@@ -52,11 +51,18 @@ def compile(mechanism: Mechanism, method: str = "auto", backend: str = "llvm", *
 
     with collector_paused():
         mechanism = mechanism.copy()  # later changes of the description must not reach the system
-        tree = build_tree(mechanism, free_frames=free_frames)
+        tree = build_tree(mechanism, free_frames=free_frames, cut=cut)
+        if method == "auto":
+            method = "elimination" if tree.looped else "recursive"
+        if point is not None:
+            method = f"{method}/{point}"
+        functions = functions_of(method, tree.looped)
         if tree.nu == 0:
             raise ModelError(f"mechanism {mechanism.name!r} has no joint that can move")
-        check_inertia(tree)
-        return System(mechanism, tree, method, backend, functions, evaluator)
+        if not tree.looped:
+            check_inertia(tree)
+        return System(mechanism, tree, method, backend, functions, evaluator, independent=independent,
+                      baumgarte=baumgarte)
 
 
 #: trees up to this size are checked joint by joint at a general position, larger ones at their tips only

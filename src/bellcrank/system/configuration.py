@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -15,10 +15,11 @@ __all__ = ["Configuration"]
 
 
 class Configuration:
-    """The coordinates of a mechanism's joints, in the order the joints were added."""
+    """The coordinates of a mechanism's joints, in the order the joints were added; `cut` joints have none here."""
 
-    def __init__(self, mechanism: Mechanism) -> None:
-        self._records = mechanism.joints
+    def __init__(self, mechanism: Mechanism, cut: Sequence[str] = ()) -> None:
+        gone = set(cut)
+        self._records = tuple(r for r in mechanism.joints if r.name not in gone)
         self.joint_names: tuple[str, ...] = tuple(r.name for r in self._records)
         self.nq: int = sum(r.joint.nq for r in self._records)
         self.nu: int = sum(r.joint.nu for r in self._records)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -12,20 +13,23 @@ import numpy.typing as npt
 from bellcrank.engine.count import OperationCount
 from bellcrank.errors import ModelError, SingularError, StateError
 from bellcrank.formulations import cite
+from bellcrank.formulations.groups import LoopPlan
 from bellcrank.formulations.program import Function
 from bellcrank.mechanism.build import build_tree
 from bellcrank.mechanism.mechanism import Mechanism
 from bellcrank.mechanism.tree import Tree
 from bellcrank.system.arrays import Floats, batch, flat, wrench_array
 from bellcrank.system.evaluator import Evaluator, LlvmEvaluator, free_speeds
-from bellcrank.system.kinematics import BodyPose, Kinematics, Wrenches
+from bellcrank.system.kinematics import BodyPose, Wrenches
+from bellcrank.system.kkt import solve_kkt
+from bellcrank.system.looped import Looped
 
 __all__ = ["BodyPose", "System"]
 
 _OTHER, _NOT_FINITE = object(), object()  # what the native door answers besides a result
 
 
-class System(Kinematics):
+class System(Looped):
     """An immutable machine to compute with; made by `bellcrank.compile`.
 
     Every method takes arrays whose last axis is the joint coordinates `q` (nq), speeds `u`, forces `tau` or
@@ -39,14 +43,18 @@ class System(Kinematics):
 
     def __init__(self, mechanism: Mechanism, tree: Tree, method: str, backend: str,
                  functions: Mapping[str, Function], make: Callable[[Tree], Evaluator],
-                 parameters: Mapping[str, npt.ArrayLike] | None = None) -> None:
-        super().__init__(mechanism)
+                 parameters: Mapping[str, npt.ArrayLike] | None = None, *, independent: Sequence[str] = (),
+                 baumgarte: tuple[float, float] = (0.0, 0.0)) -> None:
+        super().__init__(mechanism, tree.cut_names)
         self.mechanism, self.tree, self.method, self.backend = mechanism, tree, method, backend
         self._functions, self._make = functions, make
         self._evaluator = make(tree)
         self._values = {**tree.parameters, **(parameters or {})}
         self._doors: dict[str, Any] = {}
         self._zeros = np.zeros(tree.nu)
+        #: what is known of the loops; shared by copies with other parameters only if geometry does not depend on them
+        self._plan_state = {"independent": tuple(independent), "baumgarte": baumgarte}
+        self._planned: dict[Any, Evaluator] = {}
 
     # -- names and sizes ------------------------------------------------------------------------
     @property
@@ -56,13 +64,9 @@ class System(Kinematics):
 
     @property
     def dof(self) -> int:
-        """Degrees of freedom: speeds that are not prescribed."""
-        return len(free_speeds(self.tree))
-
-    @property
-    def loops(self) -> tuple[str, ...]:
-        """Joints that close loops: none in a tree."""
-        return ()
+        """Degrees of freedom: speeds that are not prescribed, less the conditions of the loops that count."""
+        free = len(free_speeds(self.tree))
+        return free - len(self._reference_plan().kept) if self.tree.looped else free
 
     @property
     def body_names(self) -> tuple[str, ...]:
@@ -89,6 +93,11 @@ class System(Kinematics):
         other.__dict__.update(self.__dict__)
         other._values = {**self._values, **values}
         other._doors = {}
+        if self.tree.looped:
+            for name in ("_loops", "_assembler"):
+                other.__dict__.pop(name, None)
+            other._plan_state = {k: self._plan_state[k] for k in ("independent", "baumgarte")}
+            other._planned = {}
         return other
 
     def cite(self) -> str:
@@ -150,6 +159,70 @@ class System(Kinematics):
             return f" (on body {self.body_names[wrench_order(self.tree)[entry // 6]]!r})"
         return f" ({self.speed_names[entry]})" if label in ("u", "p", "tau", "udot") else ""
 
+    # -- loops ----------------------------------------------------------------------------------
+    @property
+    def _by_kkt(self) -> bool:
+        return self.tree.looped and self.method == "dense"
+
+    def _evaluator_for(self, function: Function) -> Evaluator:
+        """What runs a function: with loops, forward dynamics follows a plan of elimination."""
+        if not self.tree.looped or function.name != "forward_dynamics":
+            return self._evaluator
+        return self._planned_evaluator(self._reference_plan())
+
+    def _planned_evaluator(self, plan: LoopPlan) -> Evaluator:
+        if plan not in self._planned:
+            self._planned[plan] = self._make(replace(self.tree, plan=plan))
+        return self._planned[plan]
+
+    def _run_looped(self, given: Mapping[str, npt.ArrayLike], wrenches: Wrenches, t: npt.ArrayLike) -> Floats:
+        """Forward dynamics with loops; states in which the plan's pivots vanish get a plan of their own."""
+        if self._by_kkt:
+            return self._kkt(given, wrenches, t)[0]
+        function = self._functions["forward_dynamics"]
+        run = self._planned_evaluator(self._reference_plan())
+        names = run.inputs(function, wrenches is not None)
+        arrays = [self._input(n, size, given, wrenches, t, run.tree) for n, size in names.items()]
+        ready, lead, n = batch(arrays)
+        out, finite = run.run(function, wrenches is not None, ready, n)
+        if not finite:
+            if not all(bool(np.isfinite(a).all()) for a in ready):
+                self._explain("forward_dynamics", list(names), ready, lead, out)
+            self._replan(function, wrenches is not None, list(names), ready, lead, out)
+        return out.reshape(*lead, out.shape[-1])
+
+    def _replan(self, function: Function, wrenches: bool, names: list[str], ready: list[Floats], lead: tuple[int, ...],
+                out: Floats) -> None:
+        """Compute the states that failed with plans made for them."""
+        at_t = ready[names.index("t")] if "t" in names else np.zeros((1, 1))
+        q = ready[names.index("q")]
+        while True:
+            bad = np.flatnonzero(~np.isfinite(out).all(axis=-1))
+            if not len(bad):
+                return
+            first = int(bad[0])
+            plan = self._plan_at(q[first if len(q) > 1 else 0], float(at_t[first if len(at_t) > 1 else 0, 0]))
+            some = [a if len(a) == 1 else np.ascontiguousarray(a[bad]) for a in ready]
+            again, _ = self._planned_evaluator(plan).run(function, wrenches, some, len(bad))
+            fixed = np.asarray(np.isfinite(again).all(axis=-1))
+            if not fixed[0]:
+                self._explain("forward_dynamics", names, ready, lead, out)
+            self._plan_state["plan"] = plan  # stay with what works here
+            self._doors = {}
+            out[bad[fixed]] = again[fixed]
+
+    def _kkt(self, given: Mapping[str, npt.ArrayLike], wrenches: Wrenches, t: npt.ArrayLike) -> tuple[Floats, Floats]:
+        """Accelerations and multipliers from the full equations, by singular values. Cost: O((nu + m)^3)."""
+        q, u = given["q"], given["u"]
+        matrix = self.mass_matrix(q, t=t)
+        bias = self.bias(q, u, wrenches=wrenches, t=t)
+        rows = self._loops.rows(q, u, t)
+        jacobian = self._loops.jacobian(q, rows, t)
+        gamma = self._loops.gamma(q, u, t, rows)
+        driven = self._run("prescribed", {"q": q, "u": u}, None, t)
+        tau = flat("tau", given["tau"], self.nu, "one for every speed")
+        return solve_kkt(matrix, jacobian, gamma, tau - bias, driven, free_speeds(self.tree))
+
     def _single(self, name: str, a: Any, b: Any, c: Any) -> Floats | None:
         """One state through the native door; None if it does not fit."""
         door = self._doors.get(name)
@@ -160,8 +233,8 @@ class System(Kinematics):
         return out if answer is out else None
 
     def _make_door(self, name: str) -> Callable[..., Any]:
-        run = self._evaluator
         function = self._functions[name]
+        run = self._evaluator_for(function)
         if isinstance(run, LlvmEvaluator) and run.compiles_whole(function) \
                 and list(run.inputs(function, False)) == list(function.inputs):
             from bellcrank.engine.llvm import door
@@ -178,7 +251,8 @@ class System(Kinematics):
         """
         if name not in self._functions:
             raise ModelError(f"no function {name!r}; there are {', '.join(self._functions)}")
-        function, run = self._functions[name], self._evaluator
+        function = self._functions[name]
+        run = self._evaluator_for(function)
         sizes = run.inputs(function, False)
         own = [np.asarray(list(self._values.values()), dtype=float) if n == "parameters" else None for n in sizes]
         fixed = [a for a in own if a is not None]
@@ -198,7 +272,7 @@ class System(Kinematics):
         return self._bound(name, function, given, out)
 
     def _bound(self, name: str, function: Function, arrays: list[Floats], out: Floats) -> Callable[[], Floats]:
-        run = self._evaluator
+        run = self._evaluator_for(function)
         if isinstance(run, LlvmEvaluator) and run.compiles_whole(function):
             from bellcrank.engine.llvm import door
 
@@ -235,20 +309,28 @@ class System(Kinematics):
         """
         if tau is None:
             tau = self._zeros
-        if wrenches is None:
+        if wrenches is None and not self._by_kkt:
             out = self._single("forward_dynamics", q, u, tau)
             if out is not None:
                 return out
+        if self.tree.looped:
+            return self._run_looped({"q": q, "u": u, "tau": tau}, wrenches, t)
         return self._run("forward_dynamics", {"q": q, "u": u, "tau": tau}, wrenches, t)
 
     def inverse_dynamics(self, q: npt.ArrayLike, u: npt.ArrayLike, udot: npt.ArrayLike, *,
                          wrenches: Wrenches = None, t: npt.ArrayLike = 0.0) -> Floats:
         """Joint forces tau for accelerations udot. Cost: O(n)."""
-        if wrenches is None:
+        if wrenches is None and not self.tree.joint_forces:
             out = self._single("inverse_dynamics", q, u, udot)
             if out is not None:
                 return out
-        return self._run("inverse_dynamics", {"q": q, "u": u, "udot": udot}, wrenches, t)
+        return self._without_laws(self._run("inverse_dynamics", {"q": q, "u": u, "udot": udot}, wrenches, t), q, u, t)
+
+    def _without_laws(self, forces: Floats, q: npt.ArrayLike, u: npt.ArrayLike, t: npt.ArrayLike) -> Floats:
+        """Joint forces less what springs and other laws on the joints contribute."""
+        if not self.tree.joint_forces:
+            return forces
+        return forces - self._run("joint_laws", {"q": q, "u": u}, None, t)
 
     def drive_forces(self, q: npt.ArrayLike, u: npt.ArrayLike, tau: npt.ArrayLike | None = None, *,
                      wrenches: Wrenches = None, t: npt.ArrayLike = 0.0) -> Floats:
@@ -285,7 +367,7 @@ class System(Kinematics):
 
     def bias(self, q: npt.ArrayLike, u: npt.ArrayLike, *, wrenches: Wrenches = None, t: npt.ArrayLike = 0.0) -> Floats:
         """Joint forces at zero acceleration: velocity, gravity and external terms. Cost: O(n)."""
-        return self._run("bias", {"q": q, "u": u}, wrenches, t)
+        return self._without_laws(self._run("bias", {"q": q, "u": u}, wrenches, t), q, u, t)
 
     def reactions(self, q: npt.ArrayLike, u: npt.ArrayLike, tau: npt.ArrayLike | None = None, *,
                   udot: npt.ArrayLike | None = None, wrenches: Wrenches = None, t: npt.ArrayLike = 0.0
@@ -308,7 +390,7 @@ class System(Kinematics):
     @cached_property
     def _reaction_evaluator(self) -> Evaluator:
         """Every body a link of its own, frames at the joints, so that welds have reactions too."""
-        return self._make(build_tree(self.mechanism, merge_welds=False, free_frames=False))
+        return self._make(build_tree(self.mechanism, merge_welds=False, free_frames=False, cut=self.tree.cut_names))
 
     # -- energy and momentum --------------------------------------------------------------------
     def _totals(self, q: npt.ArrayLike, u: npt.ArrayLike | None, t: npt.ArrayLike) -> Floats:
@@ -342,7 +424,8 @@ class System(Kinematics):
         """
         if function not in self._functions:
             raise ModelError(f"no function {function!r}; there are {', '.join(self._functions)}")
-        run = self._evaluator if isinstance(self._evaluator, LlvmEvaluator) else LlvmEvaluator(self.tree)
+        run = self._evaluator_for(self._functions[function])
+        run = run if isinstance(run, LlvmEvaluator) else LlvmEvaluator(run.tree)
         return run.operation_count(self._functions[function])
 
     def __repr__(self) -> str:

@@ -17,7 +17,8 @@ import numpy.typing as npt
 
 from bellcrank.engine.scalar import Number
 from bellcrank.errors import ModelError
-from bellcrank.spatial import Motion, Transform, Vector
+from bellcrank.mechanism.closures import Row, Side
+from bellcrank.spatial import Force, Motion, Transform, Vector
 
 __all__ = ["AXES", "Array", "AxisJoint", "Joint", "unit_vector"]
 
@@ -62,7 +63,24 @@ class Joint(ABC):
         """Rates of the coordinates for speeds u."""
         return list(u)
 
+    @abstractmethod
+    def closure_rows(self, first: Side, second: Side, k: Sequence[Number]) -> tuple[Row, ...]:
+        """The 6 - nu conditions it imposes where it closes a loop, between its parent and its child side."""
+
+    def loop_columns(self, first: Side, second: Side, k: Sequence[Number]) -> tuple[Force, ...]:
+        """Where it closes a loop: the wrench at the child's point that a unit force along each coordinate is."""
+        raise ModelError(f"a {type(self).__name__} that closes a loop has no single coordinates to act on")
+
+    def loop_coordinates(self, first: Side, second: Side, k: Sequence[Number]) -> tuple[Number, ...]:
+        """Its coordinates where it closes a loop, on any scalar."""
+        raise ModelError(f"a {type(self).__name__} that closes a loop has no single coordinates to act on")
+
     # -- configuration space, NumPy -------------------------------------------------------------
+    @abstractmethod
+    def measure(self, turn: Array, shift: Array) -> Array:
+        """The coordinates of a pose of the child side in the parent side, (..., 3, 3) and (..., 3), that the joint
+        allows; of another pose, those of one nearby."""
+
     def neutral(self) -> Array:
         """The configuration in which both sides coincide."""
         return np.zeros(self.nq)

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from bellcrank.engine.functions import cos, sin
 from bellcrank.engine.scalar import Number
-from bellcrank.mechanism.joints.base import Z_SLIDE, Z_TURN, AxisJoint
+from bellcrank.mechanism.closures import Row, Side, parallel_axes, within
+from bellcrank.mechanism.joints.base import Z_SLIDE, Z_TURN, Array, AxisJoint
 from bellcrank.spatial import AboutZ, Motion, Transform, Vector
 
 __all__ = ["Cylindrical"]
@@ -24,3 +27,9 @@ class Cylindrical(AxisJoint):
 
     def subspace(self, q: Sequence[Number], k: Sequence[Number]) -> tuple[Motion, ...]:
         return (Z_TURN, Z_SLIDE)
+
+    def closure_rows(self, first: Side, second: Side, k: Sequence[Number]) -> tuple[Row, ...]:
+        return (*parallel_axes(first, second), within(first, second, first.x), within(first, second, first.y))
+
+    def measure(self, turn: Array, shift: Array) -> Array:
+        return np.stack([np.arctan2(turn[..., 1, 0], turn[..., 0, 0]), shift[..., 2]], axis=-1)

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from bellcrank.engine.scalar import Number
+from bellcrank.mechanism.closures import Row, Side
 from bellcrank.mechanism.joints import quaternion
 from bellcrank.mechanism.joints.base import Array, Joint
 from bellcrank.mechanism.joints.spherical import TURNS, quaternion_rates
@@ -58,3 +59,9 @@ class Free(Joint):
 
     def normalise(self, q: Array) -> Array:
         return np.concatenate([quaternion.normalise(q[..., :4]), q[..., 4:]], axis=-1)
+
+    def closure_rows(self, first: Side, second: Side, k: Sequence[Number]) -> tuple[Row, ...]:
+        return ()
+
+    def measure(self, turn: Array, shift: Array) -> Array:
+        return np.concatenate([quaternion.from_matrix(turn), shift], axis=-1)

@@ -8,6 +8,7 @@ import numpy as np
 
 from bellcrank.engine.functions import cos, sin
 from bellcrank.engine.scalar import Number
+from bellcrank.mechanism.closures import Row, Side, parallel_axes, within
 from bellcrank.mechanism.joints.base import Z_TURN, Array, Joint, frame_with_z, unit_vector
 from bellcrank.spatial import AboutZ, Motion, Transform, Vector
 
@@ -36,6 +37,13 @@ class Planar(Joint):
     def subspace(self, q: Sequence[Number], k: Sequence[Number]) -> tuple[Motion, ...]:
         c, s = cos(q[2]), sin(q[2])
         return (Motion(Vector.zero(), Vector(c, -s, 0.0)), Motion(Vector.zero(), Vector(s, c, 0.0)), Z_TURN)
+
+    def closure_rows(self, first: Side, second: Side, k: Sequence[Number]) -> tuple[Row, ...]:
+        return (*parallel_axes(first, second), within(first, second, first.z))
+
+    def measure(self, turn: Array, shift: Array) -> Array:
+        angle = np.arctan2(turn[..., 1, 0], turn[..., 0, 0])
+        return np.stack([shift[..., 0], shift[..., 1], angle], axis=-1)
 
     def __repr__(self) -> str:
         return f"Planar({self.normal})"

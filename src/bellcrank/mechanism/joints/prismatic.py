@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 from bellcrank.engine.functions import cos, sin
 from bellcrank.engine.scalar import Number
-from bellcrank.mechanism.joints.base import Z_SLIDE, AxisJoint
+from bellcrank.mechanism.closures import Row, Side, parallel_axes, perpendicular, within
+from bellcrank.mechanism.joints.base import Z_SLIDE, Array, AxisJoint
 from bellcrank.spatial import AboutZ, Motion, Transform, Vector
 
 __all__ = ["Prismatic"]
@@ -23,3 +24,10 @@ class Prismatic(AxisJoint):
 
     def subspace(self, q: Sequence[Number], k: Sequence[Number]) -> tuple[Motion, ...]:
         return (Z_SLIDE,)
+
+    def closure_rows(self, first: Side, second: Side, k: Sequence[Number]) -> tuple[Row, ...]:
+        return (*parallel_axes(first, second), perpendicular(first, second, first.x, second.y),
+                within(first, second, first.x), within(first, second, first.y))
+
+    def measure(self, turn: Array, shift: Array) -> Array:
+        return shift[..., 2:]

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["conjugate", "exponential", "left_jacobian", "left_jacobian_inverse", "logarithm", "normalise",
-           "product", "turn"]
+__all__ = ["conjugate", "exponential", "from_matrix", "left_jacobian", "left_jacobian_inverse", "logarithm",
+           "normalise", "product", "turn"]
 
 Array = npt.NDArray[np.float64]
 
@@ -71,3 +71,17 @@ def left_jacobian_inverse(phi: Array, d: Array) -> Array:
                  / np.where(x > 0, x * x, 1.0), 1 / 12 + x**2 / 720 + x**4 / 30240)
     cross = np.cross(phi, d)
     return np.asarray(d - 0.5 * cross + c * np.cross(phi, cross))
+
+
+def from_matrix(turn: Array) -> Array:
+    """Unit quaternions of rotation matrices, shape (..., 3, 3), with w >= 0; from the largest component."""
+    m = np.asarray(turn, dtype=float)
+    xx, yy, zz = m[..., 0, 0], m[..., 1, 1], m[..., 2, 2]
+    squares = np.stack([1 + xx + yy + zz, 1 + xx - yy - zz, 1 - xx + yy - zz, 1 - xx - yy + zz], axis=-1)
+    wx, wy, wz = m[..., 2, 1] - m[..., 1, 2], m[..., 0, 2] - m[..., 2, 0], m[..., 1, 0] - m[..., 0, 1]
+    xy, xz, yz = m[..., 0, 1] + m[..., 1, 0], m[..., 0, 2] + m[..., 2, 0], m[..., 1, 2] + m[..., 2, 1]
+    rows = np.stack([np.stack([squares[..., 0], wx, wy, wz], -1), np.stack([wx, squares[..., 1], xy, xz], -1),
+                     np.stack([wy, xy, squares[..., 2], yz], -1), np.stack([wz, xz, yz, squares[..., 3]], -1)], -2)
+    best = np.argmax(squares, axis=-1)
+    q = normalise(np.take_along_axis(rows, best[..., None, None], axis=-2)[..., 0, :])
+    return np.where(q[..., :1] < 0.0, -q, q)

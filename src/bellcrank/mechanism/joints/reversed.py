@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from bellcrank.engine.scalar import Number
+from bellcrank.mechanism.closures import Row, Side
 from bellcrank.mechanism.joints.base import Array, Joint
 from bellcrank.spatial import AboutX, AboutZ, General, Identity, Matrix3, Motion, Rotation, Transform, Vector
 
@@ -44,6 +47,13 @@ class Reversed(Joint):
         for t in reversed(turns):
             p = t.point(p)
         return Motion(-alpha, -(a - w.cross(v) * 2.0 + w.centripetal(p) - alpha.cross(p)))
+
+    def closure_rows(self, first: Side, second: Side, k: Sequence[Number]) -> tuple[Row, ...]:
+        return tuple(Row(r.value, r.second, r.first, r.gamma) for r in self.joint.closure_rows(second, first, k))
+
+    def measure(self, turn: Array, shift: Array) -> Array:
+        back = np.swapaxes(turn, -1, -2)
+        return self.joint.measure(back, -(back @ shift[..., None])[..., 0])
 
     def _outward(self, q: Sequence[Number], k: Sequence[Number], column: Motion) -> Motion:
         for t in reversed(self.joint.transforms(q, k)):

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from bellcrank.engine.functions import cos, sin
 from bellcrank.engine.scalar import Number
-from bellcrank.mechanism.joints.base import Z_TURN, AxisJoint
+from bellcrank.mechanism.closures import Row, Side, coincident, parallel_axes
+from bellcrank.mechanism.joints.base import Z_TURN, Array, AxisJoint
 from bellcrank.spatial import AboutZ, Motion, Transform, Vector
 
 __all__ = ["Revolute"]
@@ -28,3 +31,9 @@ class Revolute(AxisJoint):
 
     def subspace(self, q: Sequence[Number], k: Sequence[Number]) -> tuple[Motion, ...]:
         return (Z_TURN,)
+
+    def closure_rows(self, first: Side, second: Side, k: Sequence[Number]) -> tuple[Row, ...]:
+        return (*coincident(first, second), *parallel_axes(first, second))
+
+    def measure(self, turn: Array, shift: Array) -> Array:
+        return np.arctan2(turn[..., 1, 0], turn[..., 0, 0])[..., None]

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from bellcrank.engine.functions import cos, sin
 from bellcrank.engine.scalar import Number, Scalar
 from bellcrank.errors import ModelError
-from bellcrank.mechanism.joints.base import AxisJoint
+from bellcrank.mechanism.closures import Row, Side, advance, parallel_axes, within
+from bellcrank.mechanism.joints.base import Array, AxisJoint
 from bellcrank.spatial import AboutZ, Motion, Transform, Vector
 
 __all__ = ["Screw"]
@@ -42,6 +45,16 @@ class Screw(AxisJoint):
 
     def reversed(self) -> Screw:
         return Screw(tuple(-a for a in self.axis), self.pitch)
+
+    def closure_rows(self, first: Side, second: Side, k: Sequence[Number]) -> tuple[Row, ...]:
+        return (*parallel_axes(first, second), within(first, second, first.x), within(first, second, first.y),
+                advance(first, second, k[2]))
+
+    def measure(self, turn: Array, shift: Array) -> Array:
+        angle = np.arctan2(turn[..., 1, 0], turn[..., 0, 0])
+        pitch = float(self.pitch)
+        turns = np.round((shift[..., 2] / pitch - angle) / (2.0 * np.pi)) if pitch else 0.0
+        return np.asarray(angle + turns * 2.0 * np.pi)[..., None]
 
     def __repr__(self) -> str:
         return f"Screw({self.axis}, pitch={self.pitch})"

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from bellcrank.engine.scalar import Number
+from bellcrank.mechanism.closures import Row, Side, coincident
 from bellcrank.mechanism.joints import quaternion
 from bellcrank.mechanism.joints.base import Array, Joint
 from bellcrank.spatial import Motion, Transform, Vector, from_quaternion
@@ -53,3 +54,9 @@ class Spherical(Joint):
 
     def normalise(self, q: Array) -> Array:
         return quaternion.normalise(q)
+
+    def closure_rows(self, first: Side, second: Side, k: Sequence[Number]) -> tuple[Row, ...]:
+        return coincident(first, second)
+
+    def measure(self, turn: Array, shift: Array) -> Array:
+        return quaternion.from_matrix(turn)

@@ -9,6 +9,7 @@ import numpy as np
 from bellcrank.engine.functions import cos, sin
 from bellcrank.engine.scalar import Number
 from bellcrank.errors import ModelError
+from bellcrank.mechanism.closures import Row, Side, coincident, perpendicular
 from bellcrank.mechanism.joints.base import Z_TURN, Array, Joint, unit_vector
 from bellcrank.spatial import AboutX, AboutZ, General, Matrix3, Motion, Rotation, Transform, Vector
 
@@ -63,6 +64,21 @@ class Universal(Joint):
     def drift(self, q: Sequence[Number], u: Sequence[Number], k: Sequence[Number]) -> Motion:
         rate = u[0] * u[1] * k[0]
         return Motion(Vector(-(sin(q[1]) * rate), -(cos(q[1]) * rate), 0.0), Vector.zero())
+
+    def closure_rows(self, first: Side, second: Side, k: Sequence[Number]) -> tuple[Row, ...]:
+        axis = first.x * k[0] + first.z * k[1]
+        return (*coincident(first, second), perpendicular(first, second, axis, second.z, k[1]))
+
+    def measure(self, turn: Array, shift: Array) -> Array:
+        a, b = (float(c) for c in self._across)
+        z = turn[..., 2]  # the second axis after the first turn, measured from where it was
+        along = -a * b * z[..., 0] + a * a * z[..., 2]
+        first = np.arctan2(-a * z[..., 1], along)
+        c, s = np.cos(first), np.sin(first)
+        y = np.stack([-(s * b), c, s * a], axis=-1)  # the y axis after the first turn
+        x = np.stack([c + (1.0 - c) * a * a, s * b, (1.0 - c) * a * b], axis=-1)
+        second = np.arctan2((y * turn[..., 0]).sum(-1), (x * turn[..., 0]).sum(-1))
+        return np.stack([first, second], axis=-1)
 
     def __repr__(self) -> str:
         return f"Universal({self.axis1}, {self.axis2})"

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from bellcrank.engine.scalar import Number
-from bellcrank.mechanism.joints.base import Joint
+from bellcrank.mechanism.closures import Row, Side, coincident, perpendicular
+from bellcrank.mechanism.joints.base import Array, Joint
 from bellcrank.spatial import Motion, Transform
 
 __all__ = ["Weld"]
@@ -24,3 +27,10 @@ class Weld(Joint):
 
     def reversed(self) -> Weld:
         return self
+
+    def closure_rows(self, first: Side, second: Side, k: Sequence[Number]) -> tuple[Row, ...]:
+        return (*coincident(first, second), perpendicular(first, second, first.x, second.y),
+                perpendicular(first, second, first.y, second.z), perpendicular(first, second, first.z, second.x))
+
+    def measure(self, turn: Array, shift: Array) -> Array:
+        return np.zeros((*turn.shape[:-2], 0))

@@ -1,0 +1,188 @@
+"""Loops inside the formulations: conditions as rows on links, and forces between distant links.
+
+Only the direct schedule knows the whole machine at once; what is here serves the multiplier methods, which look at
+all loops together, and springs between points of links that no joint connects.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from typing import Any, NamedTuple
+
+from bellcrank.engine.functions import sqrt
+from bellcrank.engine.scalar import Number
+from bellcrank.engine.sweeps import Direct, Field, Sweeps
+from bellcrank.mechanism.closures import Row, Side
+from bellcrank.mechanism.link import Link
+from bellcrank.mechanism.tree import Closure, LoopForce, PointPair, Tree
+from bellcrank.spatial import Force, General, Matrix3, Motion, Vector
+
+__all__ = ["LoopRow", "LoopedDirect", "Moving", "side_of"]
+
+_PLAIN = General(Matrix3(Vector(1.0, 0.0, 0.0), Vector(0.0, 1.0, 0.0), Vector(0.0, 0.0, 1.0)))
+
+
+class Moving(NamedTuple):
+    """Axes, origin and velocity of a link in the axes of the ground link."""
+
+    axes: General
+    origin: Vector
+    omega: Vector
+    velocity: Vector
+
+
+class LoopRow(NamedTuple):
+    """One condition: covectors on links' accelerations (link axes, about their origins), or factors of joint
+    accelerations; their sum equals gamma."""
+
+    ends: tuple[tuple[int, Force], ...]
+    joints: tuple[tuple[int, int, Number], ...]
+    gamma: Number
+
+
+_STILL = Moving(_PLAIN, Vector.zero(), Vector.zero(), Vector.zero())
+
+
+def outward_moving(link: Link, parent: Moving) -> tuple[Moving, Moving]:
+    axes, origin, omega, velocity = parent
+    for t in link.transforms:
+        arm = axes.apply(t.translation)
+        origin, velocity = origin + arm, velocity + omega.cross(arm)
+        axes = t.turned(axes)
+    rate = link.rate
+    own = Moving(axes, origin, omega + axes.apply(rate.angular), velocity + axes.apply(rate.linear))
+    return own, own
+
+
+def side_of(moving: Moving, turn: Any, shift: Sequence[Number]) -> Side:
+    """One side of a closure from the motion of its link."""
+    axes, origin, omega, velocity = moving
+    arm = axes.apply(Vector(*shift))
+    x, y, z = (axes.apply(Vector(*column)) for column in turn.T.tolist())
+    return Side(origin + arm, arm, x, y, z, omega, velocity + omega.cross(arm))
+
+
+class LoopedDirect(Direct):
+    """The direct schedule of a machine with loops and springs."""
+
+    tree: Tree
+    bind: Callable[[Any], Any]
+
+    def attach(self, tree: Tree, bind: Callable[[Any], Any]) -> None:
+        """Let the links feel the springs between them."""
+        self.tree, self.bind = tree, bind
+        if not tree.pairs:
+            return
+        for pair in tree.pairs:
+            if isinstance(pair, PointPair):
+                self._pull(pair)
+            else:
+                self._drive(pair)
+
+    @cached_property
+    def moving(self) -> Field:
+        """Motion of every link, the ground's included."""
+        field = self.outward(outward_moving, root=_STILL)
+        field[0] = _STILL
+        return field
+
+    def _feel(self, link: int, moment: Vector, force: Vector) -> None:
+        """Add a wrench given in the ground link's axes about the link's origin."""
+        if link == 0:
+            return
+        axes = self.moving[link].axes
+        wrench = Force(axes.inverse(moment), axes.inverse(force))
+        view = self.views[link]
+        view.pair_wrench = wrench if view.pair_wrench is None else view.pair_wrench + wrench
+
+    def _pull(self, pair: PointPair) -> None:
+        ends = []
+        for link, at in ((pair.first, pair.first_point), (pair.second, pair.second_point)):
+            axes, origin, omega, velocity = self.moving[link]
+            arm = axes.apply(Vector(*self.bind(tuple(at))))
+            ends.append((origin + arm, velocity + omega.cross(arm), arm))
+        apart = ends[1][0] - ends[0][0]
+        length = sqrt(apart.dot(apart))
+        along = apart * (1.0 / length)
+        tension = pair.law(length, along.dot(ends[1][1] - ends[0][1]))
+        pull = along * tension
+        self._feel(pair.first, ends[0][2].cross(pull), pull)
+        self._feel(pair.second, -ends[1][2].cross(pull), -pull)
+
+    def _drive(self, force: LoopForce) -> None:
+        """A force along the coordinate of a joint that closes a loop: equal and opposite wrenches on both sides."""
+        c = self.tree.closures[force.closure]
+        i, j = self.sides(c)
+        constants = self.bind(tuple(c.kind.constants()))
+        column = c.kind.loop_columns(i, j, constants)[force.coordinate]
+        apart = j.point - i.point
+        relative = Motion(j.omega - i.omega, j.rate - i.rate - i.omega.cross(apart))
+        amount = force.law(c.kind.loop_coordinates(i, j, constants)[force.coordinate], relative.dot(column))
+        for link, sign in ((c.first, -1.0), (c.second, 1.0)):
+            push = column.force * (amount * sign)
+            # both wrenches act at the child's point: they must cancel as a whole
+            arm = j.point - self.moving[link].origin
+            self._feel(link, column.moment * (amount * sign) + arm.cross(push), push)
+
+    def sides(self, c: Closure) -> tuple[Side, Side]:
+        """Both sides of a closure, in the ground link's axes."""
+        return (side_of(self.moving[c.first], c.first_turn, self.bind(tuple(c.first_shift))),
+                side_of(self.moving[c.second], c.second_turn, self.bind(tuple(c.second_shift))))
+
+    # -- conditions -----------------------------------------------------------------------------
+    def loop_rows(self) -> list[LoopRow]:
+        """The conditions that count, with their right hand sides (stabilised if asked for)."""
+        plan = self.tree.plan
+        kept = set(plan.kept)
+        alpha, beta = plan.baumgarte
+        out: list[LoopRow] = []
+        at = 0
+        for c in self.tree.closures:
+            if kept.isdisjoint(range(at, at + c.rows)):
+                at += c.rows
+                continue
+            rows = c.kind.closure_rows(*self.sides(c), self.bind(tuple(c.kind.constants())))
+            for row in rows:
+                if at in kept:
+                    out.append(self._row(c, row, alpha, beta))
+                at += 1
+        for relation in self.tree.relations:
+            if at in kept:
+                out.append(self._relation(relation, alpha, beta))
+            at += 1
+        return out
+
+    def _row(self, c: Closure, row: Row, alpha: float, beta: float) -> LoopRow:
+        ends = []
+        gamma = row.gamma
+        for link, w in ((c.first, row.first), (c.second, row.second)):
+            axes, _, omega, velocity = self.moving[link]
+            if alpha:
+                gamma = gamma - (Motion(omega, velocity).dot(w)) * (2.0 * alpha)
+            if link:
+                ends.append((link, Force(axes.inverse(w.moment), axes.inverse(w.force))))
+        if beta:
+            gamma = gamma - row.value * (beta * beta)
+        return LoopRow(tuple(ends), (), gamma)
+
+    def _relation(self, relation: Any, alpha: float, beta: float) -> LoopRow:
+        gamma: Number = 0.0
+        value: Number = -relation.offset
+        terms = []
+        for link, i, factor in relation.terms:
+            view = self.views[link]
+            gamma = gamma - view.u[i] * (2.0 * alpha * factor)
+            value = value + view.q[i] * factor
+            if view.mask[i]:
+                gamma = gamma - view.prescribed_udot[i] * factor
+            else:
+                terms.append((link, i, factor))
+        return LoopRow((), tuple(terms), gamma - value * (beta * beta) if beta else gamma)
+
+
+def require_direct(tree: Sweeps) -> LoopedDirect:
+    """The schedule, which must know all loops at once."""
+    if not isinstance(tree, LoopedDirect):
+        raise NotImplementedError("multiplier methods look at all loops at once: direct schedule only")
+    return tree

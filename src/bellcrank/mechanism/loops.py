@@ -1,0 +1,103 @@
+"""What makes a tree of links a machine with loops: closures, couplers, and forces between distant links."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+
+from bellcrank.errors import ModelError
+from bellcrank.mechanism.closures import Side
+from bellcrank.mechanism.elements import Constraint
+from bellcrank.mechanism.mechanism import Connection, Mechanism
+from bellcrank.mechanism.topology import Topology
+from bellcrank.mechanism.tree import Closure, LinkStep, LoopForce, PointPair, Relation, Tree
+from bellcrank.spatial import Vector
+
+if TYPE_CHECKING:
+    from bellcrank.mechanism.build import _Builder
+
+__all__ = ["add_loops"]
+
+
+def add_loops(tree: Tree, *, mechanism: Mechanism, topology: Topology, builder: _Builder) -> Tree:
+    """The tree with everything that is not part of a tree. Cost: O(joints)."""
+    records = mechanism.joints
+    parts: list[Connection | Constraint] = [records[i] for i in topology.closing]
+    index = {r.name: i for i, r in enumerate(parts)}
+    parts += mechanism.constraints
+    turns: dict[str, Any] = {}
+    closures = tuple(_closure(part, builder, turns) for part in parts)
+    relations = _relations(tree, mechanism, index)
+    forces, pairs, springs = _forces(tree, mechanism, index, builder)
+    steps = _steps(tree, mechanism, topology, builder, len(topology.closing), len(closures)) \
+        if closures or relations else ()
+    return replace(tree, cut_names=tuple(records[i].name for i in topology.closing), closures=closures,
+                   relations=relations, steps=steps, joint_forces=forces, pairs=pairs, springs=springs)
+
+
+def _closure(part: Connection | Constraint, builder: _Builder, turns: dict[str, Any]) -> Closure:
+    kind: Any = part.joint if isinstance(part, Connection) else part.kind
+    same = repr(kind)  # says everything about its axes
+    align = turns[same] if same in turns else turns.setdefault(same, kind.alignment())
+    first, first_turn, first_shift = builder.frame_on_link(part.parent, part.parent_pose, align)
+    second, second_turn, second_shift = builder.frame_on_link(part.child, part.child_pose, align)
+    is_joint = isinstance(part, Connection)
+    rows = 6 - kind.nu if is_joint else _count_rows(kind)
+    return Closure(part.name, kind, first, second, first_turn, first_shift, second_turn, second_shift, rows, is_joint)
+
+
+def _count_rows(kind: Any) -> int:
+    zero, x, y, z = Vector.zero(), Vector(1.0, 0.0, 0.0), Vector(0.0, 1.0, 0.0), Vector(0.0, 0.0, 1.0)
+    side = Side(zero, zero, x, y, z, zero, zero)
+    return len(kind.closure_rows(side, side, kind.constants()))
+
+
+def _relations(tree: Tree, mechanism: Mechanism, cut: dict[str, int]) -> tuple[Relation, ...]:
+    link_of = {name: link for link, name in enumerate(tree.joint_names) if link}
+    out = []
+    for c in mechanism.couplers:
+        for joint, _, _ in c.terms:
+            if joint in cut:
+                raise ModelError(f"coupler {c.name!r}: joint {joint!r} was cut to close a loop; cut another joint of "
+                                 "that loop with cut=")
+        out.append(Relation(c.name, tuple((link_of[j], i, f) for j, i, f in c.terms), c.offset))
+    return tuple(out)
+
+
+def _forces(tree: Tree, mechanism: Mechanism, cut: dict[str, int], builder: _Builder) -> tuple[Any, Any, Any]:
+    link_of = {name: link for link, name in enumerate(tree.joint_names) if link}
+    forces: dict[int, tuple[Any, ...]] = {}
+    pairs: list[PointPair | LoopForce] = []
+    springs = []
+    for f in mechanism.joint_forces:
+        if f.joint in cut:
+            pairs.append(LoopForce(f.name, cut[f.joint], f.coordinate, f.law, f.stiffness, f.rest))
+            continue
+        link = link_of[f.joint]
+        forces[link] = (*forces.get(link, ()), (f.coordinate, f.law))
+        if f.stiffness is not None:
+            springs.append((link, f.coordinate, f.stiffness, f.rest))
+    plain = np.eye(3)
+    from bellcrank.mechanism.pose import Pose
+
+    for s in mechanism.springs:
+        first, _, a = builder.frame_on_link(s.first, Pose(s.first_point), plain)
+        second, _, b = builder.frame_on_link(s.second, Pose(s.second_point), plain)
+        pairs.append(PointPair(s.name, first, second, a, b, s.law, s.stiffness, s.length))
+    return forces, tuple(pairs), tuple(springs)
+
+
+def _steps(tree: Tree, mechanism: Mechanism, topology: Topology, builder: _Builder, joints: int, closures: int
+           ) -> tuple[LinkStep, ...]:
+    """Placement of links, from the placement of bodies."""
+    place = {joint: i for i, joint in enumerate(topology.closing)}
+    heads = cast(Any, builder.heads)
+    link_of = builder.link_of.tolist()
+    steps = [LinkStep(tuple(link_of[b] for b in s.bodies if heads[link_of[b]] == b), tuple(place[c] for c in s.closing))
+             for s in topology.steps]
+    if not steps:
+        steps = [LinkStep((link,), ()) for link in range(1, tree.n + 1)]
+    steps += [LinkStep((), (i,)) for i in range(joints, closures)]
+    return tuple(s for s in steps if s.links or s.closures)

@@ -1,0 +1,227 @@
+"""Closing the loops: positions by damped Gauss-Newton, velocities by projection, with chosen coordinates held."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from bellcrank.errors import AssemblyError
+from bellcrank.system.arrays import Floats
+from bellcrank.system.closure import LoopKinematics, loop_joints
+
+__all__ = ["Assembler", "State", "project", "solve_least"]
+
+#: problems with at most this many matrix entries are solved by dense singular values, larger ones by sparse factors
+_DENSE = 400_000
+_TOLERANCE = 1e-12
+
+
+class State(NamedTuple):
+    """Coordinates and speeds that belong together; loops closed at position and velocity level."""
+
+    q: Floats
+    u: Floats
+    t: float = 0.0
+
+
+@dataclass(frozen=True)
+class Extra:
+    """A coordinate of a joint that was cut, held at a value: closure, coordinate, value."""
+
+    closure: int
+    coordinate: int
+    value: float
+
+
+class Assembler:
+    """Finds positions in which all loops close."""
+
+    def __init__(self, loops: LoopKinematics, integrate: Callable[[Any, Any], Floats],
+                 normalise: Callable[[Any], Floats]) -> None:
+        self.loops, self.integrate, self.normalise = loops, integrate, normalise
+
+    def close(self, q: Floats, held: npt.NDArray[np.bool_], weights: Floats, t: float = 0.0, *,
+              extra: tuple[Extra, ...] = (), iterations: int = 120) -> tuple[Floats, float]:
+        """The nearest closing position found from q, and its largest residual. Never raises."""
+        free = np.flatnonzero(~held)
+        q = self.normalise(q)
+        value, rows = self._residual(q, t, extra)
+        best = _size(value)
+        damping = 1e-3
+        for _ in range(iterations):
+            if best == 0.0 or not len(free):
+                break
+            step = self._step(q, rows, value, free, weights, damping * min(best, 1.0), t, extra)
+            longest = float(np.abs(step).max(initial=0.0))
+            if longest > 0.8:  # radians or metres: stay where the linear picture holds
+                step = step * (0.8 / longest)
+            trial = self.integrate(q, step)
+            new_value, new_rows = self._residual(trial, t, extra)
+            size = _size(new_value)
+            if size < best:
+                stalled = size > 0.5 * best and size < 1e-12
+                q, value, rows, best = trial, new_value, new_rows, size
+                damping = max(damping * 0.1, 1e-12)
+                if stalled:
+                    break
+            else:
+                if best < 1e-12 or damping > 1e6:
+                    break
+                damping = max(damping, 1e-6) * 10.0
+        return self.normalise(q), best
+
+    def _residual(self, q: Floats, t: float, extra: tuple[Extra, ...]) -> tuple[Floats, Any]:
+        rows = self.loops.rows(q, None, t)
+        value = rows.value
+        for e in extra:
+            now = self.coordinates(q, e.closure, t)[e.coordinate]
+            value = np.append(value, now - e.value)
+        return value, rows
+
+    def _step(self, q: Floats, rows: Any, value: Floats, free: npt.NDArray[np.int64], weights: Floats, damping: float,
+              t: float, extra: tuple[Extra, ...]) -> Floats:
+        loops = self.loops
+        step = np.zeros(loops.tree.nu)
+        scale = 1.0 / weights[free]
+        entries = loops.entries(q, rows, t)
+        if extra or loops.m * len(free) <= _DENSE:
+            jacobian = np.zeros((loops.m, loops.tree.nu))
+            np.add.at(jacobian, (loops.all_rows, loops.all_vars), entries)
+            for e in extra:
+                jacobian = np.vstack([jacobian, self.coordinate_row(q, e, t)])
+            u, s, vt = np.linalg.svd(jacobian[:, free] * scale, full_matrices=False)
+            kept = s > 1e-11 * max(float(s.max(initial=0.0)), 1e-300)
+            gain = np.where(kept, s / np.where(kept, s * s + damping, 1.0), 0.0)
+            step[free] = -scale * (vt.T @ (gain * (u.T @ value)))
+            return step
+        step[free] = -scale * sparse_least(loops.all_rows, loops.all_vars, entries, loops.m, free, scale, value,
+                                           max(damping, 1e-10))
+        return step
+
+    def coordinate_row(self, q: Floats, e: Extra, t: float) -> Floats:
+        """d(coordinate of a cut joint)/du, by central differences of its measurement."""
+        n = self.loops.tree.nu
+        out = np.zeros(n)
+        for v in range(n):
+            du = np.zeros(n)
+            du[v] = 1e-6
+            plus, minus = (self.coordinates(self.integrate(q, s * du), e.closure, t) for s in (1.0, -1.0))
+            out[v] = (plus[e.coordinate] - minus[e.coordinate]) / 2e-6
+        return out
+
+    def coordinates(self, q: Floats, closure: int, t: npt.ArrayLike = 0.0) -> Floats:
+        """Coordinates of a joint that closes a loop, shape (..., nq)."""
+        turn, shift = self.relative_pose(q, closure, t)
+        return np.asarray(self.loops.tree.closures[closure].kind.measure(turn, shift))
+
+    def relative_pose(self, q: npt.ArrayLike, closure: int, t: npt.ArrayLike = 0.0) -> tuple[Floats, Floats]:
+        """Pose of a closing joint's child side in its parent side."""
+        c = self.loops.tree.closures[closure]
+        turn, origin = self.loops.poses(q, t)
+        a = turn[..., c.first, :, :]
+        b = turn[..., c.second, :, :]
+        values = self.loops.values
+        pa = origin[..., c.first, :] + (a @ values(c.first_shift)[..., None])[..., 0]
+        pb = origin[..., c.second, :] + (b @ values(c.second_shift)[..., None])[..., 0]
+        back = np.swapaxes(a @ c.first_turn, -1, -2)
+        return back @ (b @ c.second_turn), (back @ (pb - pa)[..., None])[..., 0]
+
+    def flipped(self, q: Floats, t: float = 0.0) -> list[str]:
+        """Joints that close but for an axis that points the wrong way: dot products cannot tell."""
+        from bellcrank.spatial import Vector
+
+        loops, out = self.loops, []
+        turn, origin = loops.poses(q, t)
+        for family in loops.families:
+            if not hasattr(family.kind, "measure"):
+                continue
+            _, _, first = loops.frames(family, turn, origin, 0)
+            _, _, second = loops.frames(family, turn, origin, 1)
+            relative = np.swapaxes(first, -1, -2) @ second
+            for i, member in enumerate(family.members):
+                kind = loops.tree.closures[int(member)].kind
+                r = relative[..., i, :, :]
+                allowed = np.eye(3)
+                shift = np.zeros(3)
+                for factor in kind.transforms(list(kind.measure(r, shift)), [float(k) for k in kind.constants()]):
+                    columns = [factor.rotation.apply(Vector(*e)) for e in np.eye(3).tolist()]
+                    allowed = allowed @ np.array(columns, dtype=float).T
+                if np.abs(allowed - r).max() > 1e-6:
+                    out.append(loops.tree.closures[int(member)].name)
+        return out
+
+    def failure(self, q: Floats, t: float, what: str) -> AssemblyError:
+        """An error with the residual of every loop that does not close."""
+        loops = self.loops
+        value = np.abs(loops.rows(q, None, t).value)
+        per: list[tuple[float, str]] = []
+        for i, c in enumerate(loops.tree.closures):
+            size = float(value[loops.starts[i]:loops.starts[i + 1]].max(initial=0.0))
+            per.append((size, f"{c.name!r} by {size:.3g} (joints {', '.join(loop_joints(loops.tree, i)[:8])})"))
+        for k, relation in enumerate(loops.tree.relations):
+            size = float(value[loops.m_closures + k])
+            per.append((size, f"coupler {relation.name!r} by {size:.3g}"))
+        worst = sorted(per, reverse=True)[:4]
+        flipped = self.flipped(q, t) if max(p[0] for p in per) < 1e-6 else []
+        if flipped:
+            shown = ", ".join(repr(f) for f in flipped[:4])
+            return AssemblyError(f"{what}: the loops close, but the axes of {shown} point the wrong way there; start "
+                                 "from a guess on the other side")
+        return AssemblyError(f"{what}: the loops do not close; {'; '.join(p[1] for p in worst)}. Check dimensions, "
+                             "hold fewer coordinates, or start from a better guess")
+
+
+def _size(value: Floats) -> float:
+    return float(np.abs(value).max(initial=0.0)) if np.isfinite(value).all() else float("inf")
+
+
+def sparse_least(rows: npt.NDArray[np.int64], columns: npt.NDArray[np.int64], entries: Floats, m: int,
+                 free: npt.NDArray[np.int64], scale: Floats, value: Floats, damping: float) -> Floats:
+    """x that minimises |A x - value|^2 + damping |x|^2 for the columns `free` of a sparse matrix.
+
+    Solved as [[I, A], [A^T, -damping]], which does not square the condition.
+    """
+    from scipy.sparse import bmat, coo_matrix, identity
+    from scipy.sparse.linalg import splu
+
+    place = np.full(int(columns.max(initial=0)) + 1, -1)
+    place[free[free < len(place)]] = np.flatnonzero(free < len(place))
+    use = place[columns] >= 0
+    at = place[columns[use]]
+    a = coo_matrix((entries[use] * scale[at], (rows[use], at)), shape=(m, len(free))).tocsc()
+    root = np.sqrt(damping)
+    whole = bmat([[root * identity(m), a], [a.T, -root * identity(len(free))]], format="csc")
+    solved = splu(whole).solve(np.concatenate([value, np.zeros(len(free))]))
+    return np.asarray(solved[m:])
+
+
+def solve_least(a: Floats, b: Floats) -> tuple[Floats, int]:
+    """The smallest x with A x = b in the least-squares sense, and the rank of A."""
+    u, s, vt = np.linalg.svd(a, full_matrices=False)
+    kept = s > 1e-9 * max(float(s.max(initial=0.0)), 1e-300)
+    x = vt.T[:, kept] @ ((u.T @ b)[kept] / s[kept])
+    return x, int(kept.sum())
+
+
+def project(loops: LoopKinematics, q: Floats, u: Floats, held: npt.NDArray[np.bool_], weights: Floats, t: float
+            ) -> tuple[Floats, float]:
+    """The speeds nearest to u that keep the loops closed, the held ones untouched, and the rate that is left."""
+    free = np.flatnonzero(~held)
+    rows = loops.rows(q, u, t)
+    entries = loops.entries(q, rows, t)
+    for _ in range(3):  # twice would do; the second removes rounding
+        rate = loops.rate(q, u, t)
+        if loops.m * len(free) <= _DENSE:
+            jacobian = np.zeros((loops.m, loops.tree.nu))
+            np.add.at(jacobian, (loops.all_rows, loops.all_vars), entries)
+            change = solve_least(jacobian[:, free] / weights[free], rate)[0]
+        else:
+            change = sparse_least(loops.all_rows, loops.all_vars, entries, loops.m, free, 1.0 / weights[free], rate,
+                                  1e-12)
+        u = u.copy()
+        u[free] -= change / weights[free]
+    return u, _size(loops.rate(q, u, t))

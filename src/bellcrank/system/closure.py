@@ -1,0 +1,281 @@
+"""Loop closures on arrays: errors, rates, Jacobians and right hand sides, from compiled kinematics.
+
+The conditions are the texts of `mechanism.closures`, evaluated on NumPy arrays with one entry per state and closure,
+so that ten thousand loops cost as much Python as one. Jacobians are kept by their non-zero entries: a closure's rows
+reach only the joints around its own loop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from bellcrank.engine.scalar import Number
+from bellcrank.mechanism.closures import Row, Side
+from bellcrank.mechanism.tree import Closure, Tree
+from bellcrank.spatial import Vector
+from bellcrank.system.arrays import Floats
+
+__all__ = ["ClosureArrays", "LoopKinematics", "loop_joints"]
+
+Ints = npt.NDArray[np.int64]
+#: evaluates a function of the tree: name, inputs, time
+Run = Callable[[str, Mapping[str, npt.ArrayLike], npt.ArrayLike], Floats]
+
+
+class ClosureArrays(NamedTuple):
+    """All rows of all closures, (..., m) and (..., m, 6): on the links' motions at their origins, world axes."""
+
+    value: Floats
+    first: Floats
+    second: Floats
+    gamma: Floats
+
+
+class _Family(NamedTuple):
+    """Closures of one kind, evaluated together."""
+
+    kind: Any
+    members: Ints
+    first: Ints
+    second: Ints
+    rows: Ints  #: (members, rows): their places among all rows
+
+
+def paths_between(tree: Tree, a: int, b: int) -> tuple[list[int], list[int]]:
+    """The links from a and from b up to their nearest common ancestor, which is left out."""
+    left, right = [], []
+    parent = tree.parent
+    while a != b:
+        if a > b:  # parents have smaller numbers
+            left.append(a)
+            a = int(parent[a])
+        else:
+            right.append(b)
+            b = int(parent[b])
+    return left, right
+
+
+def loop_joints(tree: Tree, closure: int) -> list[str]:
+    """Names of the joints around one loop, the closing one last."""
+    c = tree.closures[closure]
+    left, right = paths_between(tree, c.first, c.second)
+    return [tree.joint_names[k] for k in (*left[::-1], *right)] + [c.name]
+
+
+class LoopKinematics:
+    """Errors and derivatives of all loops of a tree."""
+
+    def __init__(self, tree: Tree, run: Run, values: Callable[[Sequence[Number]], Floats]) -> None:
+        self.tree, self.run, self.values = tree, run, values
+        counts = [c.rows for c in tree.closures]
+        self.starts = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+        self.m_closures = int(self.starts[-1])
+        self.m = self.m_closures + len(tree.relations)
+        self.families = self._families(tree.closures)
+        self.row_names = [f"{c.name}[{i}]" for c in tree.closures for i in range(c.rows)] \
+            + [r.name for r in tree.relations]
+        self.closure_of_row = [k for k, c in enumerate(tree.closures) for _ in range(c.rows)]
+        self._pattern()
+
+    def _families(self, closures: Sequence[Closure]) -> list[_Family]:
+        groups: dict[Any, list[int]] = {}
+        for i, c in enumerate(closures):
+            key = (*c.kind.kind(),) if c.is_joint else (type(c.kind).__name__,)
+            groups.setdefault(key, []).append(i)
+        out = []
+        for members in groups.values():
+            some = np.array(members, dtype=np.int64)
+            rows = self.starts[some][:, None] + np.arange(closures[members[0]].rows)
+            out.append(_Family(closures[members[0]].kind, some, np.array([closures[i].first for i in members]),
+                               np.array([closures[i].second for i in members]), rows))
+        return out
+
+    def _pattern(self) -> None:
+        """Where the Jacobian's entries are: row, speed, the link the row acts on, the link the speed moves."""
+        tree = self.tree
+        row: list[int] = []
+        var: list[int] = []
+        side: list[int] = []
+        end: list[int] = []
+        mover: list[int] = []
+        driven = _driven(tree)
+        for i, c in enumerate(tree.closures):
+            for which, path in enumerate(paths_between(tree, c.first, c.second)):
+                for link in path:
+                    joint = tree.joints[link]
+                    assert joint is not None
+                    start = int(tree.u_start[link])
+                    for v in range(start, start + joint.nu):
+                        if v in driven:
+                            continue
+                        n = c.rows
+                        row += range(int(self.starts[i]), int(self.starts[i]) + n)
+                        var += [v] * n
+                        side += [which] * n
+                        end += [c.second if which else c.first] * n
+                        mover += [link] * n
+        self.entry_row, self.entry_var, self.entry_side, self.entry_end, self.entry_mover = (
+            np.array(x, dtype=np.int64) for x in (row, var, side, end, mover))
+        relation_row, relation_var, relation_factor = [], [], []
+        for k, relation in enumerate(tree.relations):
+            for link, coordinate, factor in relation.terms:
+                relation_row.append(self.m_closures + k)
+                relation_var.append(int(tree.u_start[link]) + coordinate)
+                relation_factor.append(factor)
+        self.relation_row = np.array(relation_row, dtype=np.int64)
+        self.relation_var = np.array(relation_var, dtype=np.int64)
+        self.relation_factor = np.array(relation_factor)
+        keep = np.array([v not in driven for v in relation_var], dtype=bool)
+        self.all_rows = np.concatenate([self.entry_row, self.relation_row[keep]])
+        self.all_vars = np.concatenate([self.entry_var, self.relation_var[keep]])
+        self._kept_factors = self.relation_factor[keep]
+
+    # -- evaluation -----------------------------------------------------------------------------
+    def poses(self, q: npt.ArrayLike, t: npt.ArrayLike) -> tuple[Floats, Floats]:
+        """Rotations (..., n+1, 3, 3) and origins (..., n+1, 3) of all links, ground first."""
+        raw = self.run("poses", {"q": q}, t)
+        lead = raw.shape[:-1]
+        raw = raw.reshape(*lead, self.tree.n, 12)
+        turn = np.concatenate([np.broadcast_to(self.tree.ground_turn, (*lead, 1, 3, 3)),
+                               raw[..., :9].reshape(*lead, self.tree.n, 3, 3)], axis=-3)
+        origin = np.concatenate([np.broadcast_to(self.tree.ground_shift, (*lead, 1, 3)), raw[..., 9:]], axis=-2)
+        return turn, origin
+
+    def _motions(self, name: str, given: Mapping[str, npt.ArrayLike], t: npt.ArrayLike) -> Floats:
+        raw = self.run(name, given, t)
+        lead = raw.shape[:-1]
+        return np.concatenate([np.zeros((*lead, 1, 6)), raw.reshape(*lead, self.tree.n, 6)], axis=-2)
+
+    def frames(self, family: _Family, turn: Floats, origin: Floats, which: int) -> tuple[Floats, Floats, Floats]:
+        """Points, arms and axes of one side of a family of closures."""
+        closures = [self.tree.closures[i] for i in family.members]
+        links = family.second if which else family.first
+        local = np.stack([c.second_turn if which else c.first_turn for c in closures])
+        shift = np.stack([self.values(c.second_shift if which else c.first_shift) for c in closures], axis=-2)
+        axes = turn[..., links, :, :]
+        arm = (axes @ shift[..., None])[..., 0]
+        return origin[..., links, :] + arm, arm, axes @ local
+
+    def _sides(self, family: _Family, turn: Floats, origin: Floats, velocity: Floats | None) -> list[Side]:
+        sides = []
+        for which, links in enumerate((family.first, family.second)):
+            point, arm, axes = self.frames(family, turn, origin, which)
+            if velocity is None:
+                omega = rate = Vector.zero()
+            else:
+                w, v = velocity[..., links, :3], velocity[..., links, 3:]
+                omega, rate = _vector(w), _vector(v + np.cross(w, arm))
+            x, y, z = (_vector(axes[..., i]) for i in range(3))
+            sides.append(Side(_vector(point), _vector(arm), x, y, z, omega, rate))
+        return sides
+
+    def rows(self, q: npt.ArrayLike, u: npt.ArrayLike | None = None, t: npt.ArrayLike = 0.0) -> ClosureArrays:
+        """All rows; without u those that need no velocities."""
+        turn, origin = self.poses(q, t)
+        velocity = None if u is None else self._motions("velocities", {"q": q, "u": u}, t)
+        lead = origin.shape[:-2] if velocity is None else np.broadcast_shapes(origin.shape[:-2], velocity.shape[:-2])
+        value, gamma = np.zeros((*lead, self.m)), np.zeros((*lead, self.m))
+        first, second = np.zeros((*lead, self.m, 6)), np.zeros((*lead, self.m, 6))
+        for family in self.families:
+            constants = [np.array(k) for k in zip(*(
+                [float(np.mean(self.values([x])[..., 0])) for x in self.tree.closures[i].kind.constants()]
+                for i in family.members), strict=True)]
+            made = family.kind.closure_rows(*self._sides(family, turn, origin, velocity), constants)
+            for j, row in enumerate(made):
+                assert isinstance(row, Row)
+                at = family.rows[:, j]
+                value[..., at], gamma[..., at] = row.value, row.gamma
+                for target, force in ((first, row.first), (second, row.second)):
+                    for i, entry in enumerate((*force.moment, *force.force)):
+                        target[..., at, i] = entry
+        self._add_relations(value, q, t)
+        return ClosureArrays(value, first, second, gamma)
+
+    def _add_relations(self, value: Floats, q: npt.ArrayLike, t: npt.ArrayLike) -> None:
+        if not self.tree.relations:
+            return
+        coordinates = np.asarray(q, dtype=float)
+        for k, relation in enumerate(self.tree.relations):
+            total = np.asarray(-relation.offset)
+            for link, coordinate, factor in relation.terms:
+                law = self.tree.prescribed[link]
+                now = coordinates[..., int(self.tree.q_start[link]) + coordinate]
+                if law is not None and law.laws[coordinate] is not None:
+                    none = [0.0] * len(law.laws)
+                    now = np.asarray(law.values(np.asarray(t, dtype=float), none, none, none)[0][coordinate])
+                total = total + factor * now
+            value[..., self.m_closures + k] = total
+
+    def rate(self, q: npt.ArrayLike, u: npt.ArrayLike, t: npt.ArrayLike = 0.0) -> Floats:
+        """d/dt of the values."""
+        rows = self.rows(q, u, t)
+        velocity = self._motions("velocities", {"q": q, "u": u}, t)
+        out = self._through(rows, velocity)
+        return self._relation_sums(out, self.run("driven_speeds", {"q": q, "u": u}, t))
+
+    def _through(self, rows: ClosureArrays, motion: Floats) -> Floats:
+        """What the rows make of the motions of all links."""
+        firsts = np.array([c.first for c in self.tree.closures], dtype=np.int64)
+        seconds = np.array([c.second for c in self.tree.closures], dtype=np.int64)
+        which = np.array(self.closure_of_row, dtype=np.int64)
+        out = np.zeros((*np.broadcast_shapes(rows.value.shape[:-1], motion.shape[:-2]), self.m))
+        if self.m_closures:
+            n = self.m_closures
+            out[..., :n] = (rows.first[..., :n, :] * motion[..., firsts[which], :]).sum(-1) \
+                + (rows.second[..., :n, :] * motion[..., seconds[which], :]).sum(-1)
+        return out
+
+    def _relation_sums(self, out: Floats, speeds: Floats) -> Floats:
+        for r, v, factor in zip(self.relation_row, self.relation_var, self.relation_factor, strict=True):
+            out[..., r] += factor * speeds[..., v]
+        return out
+
+    def gamma(self, q: npt.ArrayLike, u: npt.ArrayLike, t: npt.ArrayLike = 0.0, rows: ClosureArrays | None = None
+              ) -> Floats:
+        """Right hand side of ``J udot = gamma`` for the free accelerations."""
+        rows = self.rows(q, u, t) if rows is None else rows
+        still = np.zeros(self.tree.nu)
+        drift = self._motions("accelerations", {"q": q, "u": u, "udot": still}, t)
+        out = rows.gamma - self._through(rows, drift)
+        if self.tree.relations:
+            out = out - self._relation_sums(np.zeros_like(out), self.run("prescribed", {"q": q, "u": u}, t))
+        return out
+
+    def entries(self, q: npt.ArrayLike, rows: ClosureArrays, t: npt.ArrayLike = 0.0) -> Floats:
+        """The Jacobian's non-zero entries, at ``all_rows`` and ``all_vars``."""
+        _, origin = self.poses(q, t)
+        screws = self.run("screws", {"q": q, "u": np.zeros(self.tree.nu)}, t)
+        lead = np.broadcast_shapes(screws.shape[:-1], rows.value.shape[:-1])
+        screws = screws.reshape(*screws.shape[:-1], self.tree.nu, 12)
+        s = screws[..., self.entry_var, :]
+        arm = origin[..., self.entry_end, :] - origin[..., self.entry_mover, :]
+        w = np.where(self.entry_side[:, None] == 0, rows.first[..., self.entry_row, :],
+                     rows.second[..., self.entry_row, :])
+        linear = s[..., 3:6] + np.cross(s[..., :3], arm)
+        values = (w[..., :3] * s[..., :3]).sum(-1) + (w[..., 3:] * linear).sum(-1)
+        factors = np.broadcast_to(self._kept_factors, (*lead, len(self._kept_factors)))
+        return np.concatenate([np.broadcast_to(values, (*lead, values.shape[-1])), factors], axis=-1)
+
+    def jacobian(self, q: npt.ArrayLike, rows: ClosureArrays, t: npt.ArrayLike = 0.0) -> Floats:
+        """The Jacobian with respect to the free speeds, shape (..., m, nu). Cost: O(m nu)."""
+        values = self.entries(q, rows, t)
+        out = np.zeros((*values.shape[:-1], self.m, self.tree.nu))
+        flat = out.reshape(-1, self.m * self.tree.nu)
+        places = self.all_rows * self.tree.nu + self.all_vars
+        for row, entries in zip(flat, values.reshape(len(flat), -1), strict=True):
+            np.add.at(row, places, entries)
+        return out
+
+
+def _vector(a: Floats) -> Vector:
+    return Vector(a[..., 0], a[..., 1], a[..., 2])
+
+
+def _driven(tree: Tree) -> set[int]:
+    from bellcrank.system.evaluator import free_speeds
+
+    return set(range(tree.nu)) - set(free_speeds(tree))

@@ -1,0 +1,355 @@
+"""The methods of a `System` that are about loops: errors, assembly, mobility, and what the loops amount to."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from bellcrank.errors import AssemblyError, ModelError, SingularError, StateError
+from bellcrank.formulations.groups import LoopPlan
+from bellcrank.system.arrays import Floats, flat
+from bellcrank.system.assembly import Assembler, Extra, State, project
+from bellcrank.system.closure import LoopKinematics, loop_joints
+from bellcrank.system.kinematics import Kinematics
+from bellcrank.system.plan import make_plan
+
+__all__ = ["Looped"]
+
+Values = Mapping[str, float | Sequence[float]] | npt.ArrayLike | None
+
+#: closures are tight when no residual is larger
+CLOSED = 1e-9
+
+
+class Looped(Kinematics):
+    """Loops of a `System`. Everything here is empty or trivial for a tree."""
+
+    _plan_state: dict[str, Any]
+
+    @property
+    @abstractmethod
+    def dof(self) -> int:
+        """Degrees of freedom."""
+
+    @property
+    def loops(self) -> tuple[str, ...]:
+        """Names of what closes loops: cut joints, then other constraints and couplers."""
+        return tuple(c.name for c in self.tree.closures) + tuple(r.name for r in self.tree.relations)
+
+    @cached_property
+    def _loops(self) -> LoopKinematics:
+        return LoopKinematics(self.tree, lambda name, given, t: self._run(name, given, None, t), self._values_of)
+
+    @cached_property
+    def _assembler(self) -> Assembler:
+        return Assembler(self._loops, self.integrate, self.normalise)
+
+    def _need_loops(self, what: str) -> None:
+        if not self.tree.looped:
+            raise ModelError(f"{what}: {self.tree.name!r} is a tree: it has no loops")
+
+    # -- errors ---------------------------------------------------------------------------------
+    def loop_error(self, q: npt.ArrayLike, *, t: npt.ArrayLike = 0.0) -> Floats:
+        """How far every condition of every loop is from being met, shape (..., conditions): distances [m] and
+        cosines of angles that should be right. Cost: O(n)."""
+        return self._loops.rows(q, None, t).value if self.tree.looped else np.zeros((*np.shape(q)[:-1], 0))
+
+    def loop_rate_error(self, q: npt.ArrayLike, u: npt.ArrayLike, *, t: npt.ArrayLike = 0.0) -> Floats:
+        """Rates of `loop_error`, shape (..., conditions). Cost: O(n)."""
+        return self._loops.rate(q, u, t) if self.tree.looped else np.zeros((*np.shape(q)[:-1], 0))
+
+    def loop_acceleration_error(self, q: npt.ArrayLike, u: npt.ArrayLike, udot: npt.ArrayLike, *,
+                                t: npt.ArrayLike = 0.0) -> Floats:
+        """Second derivatives of `loop_error`, shape (..., conditions). Cost: O(n)."""
+        if not self.tree.looped:
+            return np.zeros((*np.shape(q)[:-1], 0))
+        loops = self._loops
+        rows = loops.rows(q, u, t)
+        motion = loops._motions("accelerations", {"q": q, "u": u, "udot": udot}, t)
+        out = loops._through(rows, motion) - rows.gamma
+        return loops._relation_sums(out, np.asarray(udot, dtype=float)) if self.tree.relations else out
+
+    def loop_jacobian(self, q: npt.ArrayLike, *, t: npt.ArrayLike = 0.0) -> Floats:
+        """d(loop_rate_error)/du for the free speeds, shape (..., conditions, nu)."""
+        return self._loops.jacobian(q, self._loops.rows(q, None, t), t)
+
+    def loop_coordinates(self, q: npt.ArrayLike, joint: str, *, t: npt.ArrayLike = 0.0) -> Floats:
+        """Coordinates of a joint that closes a loop, shape (..., nq of the joint)."""
+        return self._assembler.coordinates(flat("q", q, self.nq, "the coordinates"), self._closure_index(joint), t)
+
+    def loop_speeds(self, q: npt.ArrayLike, u: npt.ArrayLike, joint: str, *, t: npt.ArrayLike = 0.0) -> Floats:
+        """Speeds of a joint that closes a loop, shape (..., nu of the joint)."""
+        index = self._closure_index(joint)
+        kind = self.tree.closures[index].kind
+        coordinates = self.loop_coordinates(q, joint, t=t)
+        relative = self._relative_velocity(q, u, index, t)
+        columns = kind.subspace([coordinates[..., i] for i in range(kind.nq)],
+                                [np.asarray(self._values_of([k])[..., 0]) for k in kind.constants()])
+        lead = relative.shape[:-1]
+        basis = np.stack([np.stack([np.broadcast_to(x, lead) for x in (*c.angular, *c.linear)], axis=-1)
+                          for c in columns], axis=-1) if columns else np.zeros((*lead, 6, 0))
+        return np.asarray((np.linalg.pinv(basis) @ relative[..., None])[..., 0])
+
+    def _relative_velocity(self, q: npt.ArrayLike, u: npt.ArrayLike, index: int, t: npt.ArrayLike) -> Floats:
+        """Velocity of a closing joint's child side relative to its parent side, in child axes."""
+        c, loops = self.tree.closures[index], self._loops
+        turn, origin = loops.poses(q, t)
+        velocity = loops._motions("velocities", {"q": q, "u": u}, t)
+        arm = (turn[..., c.second, :, :] @ self._values_of(c.second_shift)[..., None])[..., 0]
+        point = origin[..., c.second, :] + arm
+        w = [velocity[..., k, :3] for k in (c.first, c.second)]
+        v = [velocity[..., k, 3:] + np.cross(velocity[..., k, :3], point - origin[..., k, :])
+             for k in (c.first, c.second)]
+        back = np.swapaxes(turn[..., c.second, :, :] @ c.second_turn, -1, -2)
+        parts = [(back @ (b - a)[..., None])[..., 0] for a, b in (w, v)]
+        return np.concatenate(parts, axis=-1)
+
+    def _closure_index(self, joint: str) -> int:
+        for i, c in enumerate(self.tree.closures):
+            if c.name == joint and c.is_joint:
+                return i
+        known = ", ".join(repr(c.name) for c in self.tree.closures if c.is_joint) or "none"
+        raise ModelError(f"no joint {joint!r} closes a loop of {self.tree.name!r}; those that do: {known}")
+
+    # -- assembly -------------------------------------------------------------------------------
+    def assemble(self, q: Values = None, u: Values = None, *, guess: npt.ArrayLike | None = None,
+                 weights: Mapping[str, float] | None = None, t: float = 0.0) -> State:
+        """A state in which all loops are closed, at position and velocity level.
+
+        `q` and `u` as mappings {joint or "joint.coordinate": value} are **held**; everything else moves as little as
+        it can from `guess` (all joints at zero if not given), in the measure of `weights` {joint: weight}. As arrays,
+        `q` is the guess and `u` the speeds to be made consistent. Joints that close loops may be held too.
+
+        >>> import bellcrank as bc
+        >>> linkage = bc.compile(bc.load("four_bar"))
+        >>> state = linkage.assemble(q={"A": 0.5}, u={"A": 1.0})
+        >>> bool(abs(linkage.loop_error(state.q)).max() < 1e-12)
+        True
+        """
+        start = self.neutral() if guess is None else flat("guess", guess, self.nq, "the coordinates").copy()
+        held = self._prescribed_mask()
+        scale = self._weights(weights)
+        extra: list[Extra] = []
+        if isinstance(q, Mapping):
+            for key, value in q.items():
+                self._hold(key, value, start, held, extra)
+        elif q is not None:
+            start = flat("q", q, self.nq, "the coordinates").copy()
+        if not np.isfinite(start).all():
+            raise StateError("assemble: the guess must be finite")
+        position = self._closed(start, held, scale, t, tuple(extra))
+        return State(position, self._consistent(position, u, scale, t), float(t))
+
+    def _closed(self, start: Floats, held: npt.NDArray[np.bool_], scale: Floats, t: float, extra: tuple[Extra, ...]
+                ) -> Floats:
+        if not self.tree.looped:
+            return self.normalise(start)
+        first = None
+        rng = np.random.default_rng(1)
+        for attempt in range(12):
+            shake = np.zeros(self.nu) if attempt == 0 else rng.normal(size=self.nu) * min(0.05 * 2.0**attempt, 1.0)
+            shake[held] = 0.0
+            guess = self.integrate(start, shake)
+            found, size = self._assembler.close(guess, held, scale, t, extra=extra)
+            if first is None:
+                first = found
+            if size < CLOSED and not self._assembler.flipped(found, t):
+                return found
+        assert first is not None
+        raise self._assembler.failure(first, t, f"assemble {self.tree.name!r}")
+
+    def branches(self, q: Values = None, *, tries: int = 60, guess: npt.ArrayLike | None = None, t: float = 0.0,
+                 seed: int = 0) -> list[State]:
+        """Different closed positions found from random starts with the coordinates in `q` held, nearest to the guess
+        first. Only meaningful if what is held leaves no freedom: then it lists the assembly branches."""
+        start = self.neutral() if guess is None else flat("guess", guess, self.nq, "the coordinates").copy()
+        held = self._prescribed_mask()
+        extra: list[Extra] = []
+        if isinstance(q, Mapping):
+            for key, value in q.items():
+                self._hold(key, value, start, held, extra)
+        rng = np.random.default_rng(seed)
+        found: list[Floats] = []
+        for attempt in range(tries):
+            shake = np.where(held, 0.0, rng.normal(size=self.nu) * (0.0 if attempt == 0 else 1.5))
+            position, size = self._assembler.close(self.integrate(start, shake), held, np.ones(self.nu), t,
+                                                   extra=tuple(extra))
+            if size < CLOSED and not self._assembler.flipped(position, t) \
+                    and not any(self._same(position, other) for other in found):
+                found.append(position)
+        found.sort(key=lambda x: float(np.linalg.norm(_wrapped(self.difference(start, x)))))
+        return [State(x, np.zeros(self.nu), float(t)) for x in found]
+
+    def _same(self, a: Floats, b: Floats) -> bool:
+        return bool(np.abs(_wrapped(self.difference(a, b))).max(initial=0.0) < 1e-6)
+
+    def _consistent(self, q: Floats, u: Values, scale: Floats, t: float) -> Floats:
+        held = self._prescribed_mask()
+        wanted = np.zeros(self.nu)
+        if isinstance(u, Mapping):
+            for key, value in u.items():
+                entries = self._speed_entries(key)
+                wanted[entries] = np.asarray(value, dtype=float)
+                held[entries] = True
+        elif u is not None:
+            wanted = flat("u", u, self.nu, "one for every speed").copy()
+        if not self.tree.looped:
+            return wanted
+        speeds, left = project(self._loops, q, wanted, held, scale, t)
+        size = 1.0 + float(np.abs(wanted).max(initial=0.0))
+        if left > 1e-8 * size:
+            rate = np.abs(self.loop_rate_error(q, speeds, t=t))
+            worst = int(np.argmax(rate))
+            raise AssemblyError(f"assemble {self.tree.name!r}: the speeds held contradict each other; the condition "
+                                f"{self._loops.row_names[worst]} changes at {rate[worst]:.3g}. Hold fewer of them")
+        return speeds
+
+    def _weights(self, weights: Mapping[str, float] | None) -> Floats:
+        out = np.ones(self.nu)
+        for key, value in (weights or {}).items():
+            if not 0.0 < float(value) < float("inf"):
+                raise StateError(f"weights: {key!r} needs a positive number, got {value}")
+            out[self._speed_entries(key)] = float(value)
+        return out
+
+    def _prescribed_mask(self) -> npt.NDArray[np.bool_]:
+        from bellcrank.system.evaluator import free_speeds
+
+        mask = np.ones(self.nu, dtype=bool)
+        mask[free_speeds(self.tree)] = False
+        return mask
+
+    def _hold(self, key: str, value: Any, q: Floats, held: npt.NDArray[np.bool_], extra: list[Extra]) -> None:
+        try:
+            numbers = np.atleast_1d(np.asarray(value, dtype=float))
+        except (TypeError, ValueError):
+            raise StateError(f"assemble: {value!r} for {key!r} is not a number") from None
+        if not np.isfinite(numbers).all():
+            raise StateError(f"assemble: {value!r} for {key!r} is not finite")
+        joint, coordinate = self._split(key)
+        if joint in self.tree.cut_names:
+            index = self._closure_index(joint)
+            names = self.tree.closures[index].kind.coordinate_names()
+            which = range(len(names)) if coordinate is None else [names.index(coordinate)]
+            self._check_count(key, numbers, len(which))
+            extra += [Extra(index, i, float(x)) for i, x in zip(which, numbers, strict=True)]
+            return
+        record = self.mechanism.joint(joint)
+        names = record.joint.coordinate_names()
+        start_q, start_u = self._starts[joint]
+        if coordinate is None:
+            self._check_count(key, numbers, record.joint.nq)
+            q[start_q:start_q + record.joint.nq] = numbers
+            held[start_u:start_u + record.joint.nu] = True
+        else:
+            self._check_count(key, numbers, 1)
+            if record.joint.nq != record.joint.nu:
+                raise StateError(f"assemble: joint {joint!r} is held as a whole, by all {record.joint.nq} coordinates")
+            i = names.index(coordinate)
+            q[start_q + i] = numbers[0]
+            held[start_u + i] = True
+
+    def _check_count(self, key: str, numbers: Floats, n: int) -> None:
+        if numbers.shape != (n,):
+            raise StateError(f"assemble: {key!r} needs {n} value{'s' * (n != 1)}, got {numbers.size}")
+
+    def _split(self, key: str) -> tuple[str, str | None]:
+        """A joint and perhaps one of its coordinates or speeds."""
+        names = {r.name for r in self.mechanism.joints}
+        if key in names:
+            return key, None
+        joint, _, coordinate = str(key).rpartition(".")
+        if joint in names:
+            kind = self.mechanism.joint(joint).joint
+            if coordinate in (*kind.coordinate_names(), *kind.speed_names):
+                return joint, coordinate
+        self.mechanism.joint(key)  # says what there is
+        raise ModelError(f"no joint or coordinate {key!r}")
+
+    def _speed_entries(self, key: str) -> list[int]:
+        joint, coordinate = self._split(key)
+        if joint in self.tree.cut_names:
+            raise StateError(f"joint {joint!r} was cut to close a loop: give the rates of joints of the spanning tree")
+        kind = self.mechanism.joint(joint).joint
+        start = self._starts[joint][1]
+        if coordinate is None:
+            return list(range(start, start + kind.nu))
+        return [start + kind.speed_names.index(coordinate)]
+
+    @cached_property
+    def _starts(self) -> dict[str, tuple[int, int]]:
+        out, q, u = {}, 0, 0
+        for r in self._records:
+            out[r.name] = (q, u)
+            q, u = q + r.joint.nq, u + r.joint.nu
+        return out
+
+    # -- plans ----------------------------------------------------------------------------------
+    def _reference_plan(self) -> LoopPlan:
+        """The plan at a general closed position, made once."""
+        state = self._plan_state
+        if "plan" not in state:
+            self._make_reference(self._closed(self.neutral(), self._prescribed_mask(), np.ones(self.nu), 0.0, ()), 0.0)
+        plan: LoopPlan = state["plan"]
+        return plan
+
+    def _make_reference(self, q: Floats, t: float) -> None:
+        """Plan near a closed position, away from what is special about it."""
+        state = self._plan_state
+        held = self._prescribed_mask()
+        rng = np.random.default_rng(0)
+        best = None
+        for step in (0.0, 0.3, 0.1):
+            here = q
+            if step:
+                wish = np.where(held, 0.0, rng.normal(size=self.nu))
+                wish, _ = project(self._loops, q, wish, held, np.ones(self.nu), t)
+                zero, _ = project(self._loops, q, np.zeros(self.nu), held, np.ones(self.nu), t)
+                wish = wish - zero
+                largest = float(np.abs(wish).max(initial=0.0))
+                if largest < 1e-9:
+                    break
+                here, size = self._assembler.close(self.integrate(q, wish * (step / largest)), held,
+                                                   np.ones(self.nu), t)
+                if size > CLOSED:
+                    continue
+            plan = make_plan(self._loops, here, t, self._plan_prefer)
+            if best is None or len(plan.kept) > len(best.kept) or (
+                    len(plan.kept) == len(best.kept) and plan.smallest > best.smallest):
+                best = plan
+                state["q"] = here
+        assert best is not None
+        state["rank"] = len(best.kept)
+        state["plan"] = replace(best, baumgarte=self._plan_state["baumgarte"])
+
+    @cached_property
+    def _plan_prefer(self) -> npt.NDArray[np.bool_]:
+        out = np.zeros(self.nu, dtype=bool)
+        for joint in self._plan_state["independent"]:
+            out[self._speed_entries(joint)] = True
+        return out
+
+    def _plan_at(self, q: Floats, t: float) -> LoopPlan:
+        """A plan for one position; raises if the machine is singular there."""
+        plan = replace(make_plan(self._loops, q, t, self._plan_prefer), baumgarte=self._plan_state["baumgarte"])
+        rank = self._plan_state.setdefault("rank", len(plan.kept))
+        if len(plan.kept) < rank:
+            lost = set(self._reference_plan().kept) - set(plan.kept)
+            names = sorted({self._loops.closure_of_row[r] for r in lost if r < self._loops.m_closures})
+            joints = sorted({j for k in names for j in loop_joints(self.tree, k)})
+            raise SingularError(
+                f"{self.tree.name!r} is in a singular position: {rank - len(plan.kept)} of its {rank} independent "
+                f"conditions depend on the others there, so that it may move in more than {self.dof} ways; the loops "
+                f"involved are those of {', '.join(joints[:12])}")
+        return plan
+
+
+def _wrapped(x: Floats) -> Floats:
+    """Angles modulo whole turns. Lengths of several metres are rare enough not to matter here."""
+    return np.asarray((x + np.pi) % (2.0 * np.pi) - np.pi)

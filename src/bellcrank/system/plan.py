@@ -1,0 +1,218 @@
+"""Taking a machine with loops apart: which conditions count, which speeds they determine, in which groups.
+
+Groups start as the ears found by the topology. Going from the last ear placed to the first, the conditions of a
+group are eliminated by complete pivoting over its own speeds. A condition that is left over and reaches no other
+speed is redundant; one that reaches speeds of groups placed before sends its group to join theirs. What comes out is
+a tree of groups, each of which can solve its own conditions once the speeds it carries are known. Cost: linear in
+the number of groups for bounded size and coupling.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from bellcrank.formulations.groups import Group, LoopPlan
+from bellcrank.mechanism.tree import Tree
+from bellcrank.system.arrays import Floats
+from bellcrank.system.closure import LoopKinematics
+
+__all__ = ["make_plan"]
+
+#: a pivot smaller than this, relative to its row, is none
+_NOTHING = 1e-7
+
+
+@dataclass
+class _Draft:
+    links: list[int]
+    rows: list[int]
+    done: bool = False
+    pivots: list[tuple[int, int]] = field(default_factory=list)
+    carried: set[int] = field(default_factory=set)
+    children: list[int] = field(default_factory=list)
+    reference: int = 0
+
+
+class _Planner:
+    def __init__(self, loops: LoopKinematics, entries: Floats, prefer: npt.NDArray[np.bool_]) -> None:
+        self.loops, self.tree, self.prefer = loops, loops.tree, prefer
+        tree = self.tree
+        self.parent = tree.parent.tolist()
+        self.u_start = tree.u_start.tolist()
+        self.drafts = [_Draft(list(s.links), [r for c in s.closures for r in
+                                              range(int(loops.starts[c]), int(loops.starts[c + 1]))])
+                       for s in tree.steps]
+        self.owner = [-1] * (tree.n + 1)  # group of each link
+        for g, draft in enumerate(self.drafts):
+            for link in draft.links:
+                self.owner[link] = g
+        self.link_of_speed = [0] * tree.nu
+        self.free: list[list[int]] = [[] for _ in range(tree.n + 1)]
+        for link in range(1, tree.n + 1):
+            joint, law = tree.joints[link], tree.prescribed[link]
+            assert joint is not None
+            mask = law.mask(joint.nu) if law is not None else (False,) * joint.nu
+            for i in range(joint.nu):
+                self.link_of_speed[self.u_start[link] + i] = link
+                if not mask[i]:
+                    self.free[link].append(self.u_start[link] + i)
+        self.rows: dict[int, dict[int, float]] = defaultdict(dict)
+        for r, v, x in zip(loops.all_rows.tolist(), loops.all_vars.tolist(), entries.tolist(), strict=True):
+            self.rows[r][v] = self.rows[r].get(v, 0.0) + x
+        for k in range(len(tree.relations)):
+            r = loops.m_closures + k
+            last = max((self.group_of(v) for v in self.rows[r]), default=0)
+            self.drafts[last].rows.append(r)
+        self.redundant: list[int] = []
+        self.smallest = 1.0
+
+    def group_of(self, speed: int) -> int:
+        return self.owner[self.link_of_speed[speed]]
+
+    def plan(self) -> LoopPlan:
+        for g in range(len(self.drafts) - 1, -1, -1):
+            if self.drafts[g].links or self.drafts[g].rows:
+                self._eliminate(g)
+        self._connect()
+        return self._finish()
+
+    # -- conditions -----------------------------------------------------------------------------
+    def _eliminate(self, g: int) -> None:
+        draft = self.drafts[g]
+        if not draft.rows:
+            return
+        own = sorted(v for link in draft.links for v in self.free[link])
+        others = sorted({v for r in draft.rows for v in self.rows[r]} - set(own))
+        place = {v: i for i, v in enumerate((*own, *others))}
+        a = np.zeros((len(draft.rows), len(place)))
+        for i, r in enumerate(draft.rows):
+            for v, x in self.rows[r].items():
+                a[i, place[v]] = x
+        size = np.abs(a).max(axis=1, initial=0.0)
+        live = [i for i in range(len(draft.rows)) if size[i] > 1e-12]
+        waiting = list(live)
+        n = len(own)
+        favour = np.where(self.prefer[own], 1e-3, 1.0) if n else np.ones(0)
+        columns = list(range(n))
+        pivots: list[tuple[int, int]] = []
+        smallest = 1.0
+        while waiting and columns:
+            block = np.abs(a[np.ix_(waiting, columns)]) / size[waiting][:, None]
+            best = np.unravel_index(int(np.argmax(block * favour[columns])), block.shape)
+            if block[best] < _NOTHING:
+                best = np.unravel_index(int(np.argmax(block)), block.shape)
+                if block[best] < _NOTHING:
+                    break
+            i, j = waiting[int(best[0])], columns[int(best[1])]
+            smallest = min(smallest, float(block[best]))
+            pivots.append((draft.rows[i], own[j]))
+            waiting.remove(i)
+            columns.remove(j)
+            if waiting:
+                a[waiting] -= np.outer(a[waiting, j] / a[i, j], a[i])
+        left = [i for i in waiting if np.abs(a[i, n:]).max(initial=0.0) > _NOTHING * size[i]]
+        if left:
+            reach = {others[k] for i in left for k in np.flatnonzero(np.abs(a[i, n:]) > _NOTHING * size[i])}
+            self._merge(g, max(self.group_of(v) for v in reach))
+            return
+        used = {r for r, _ in pivots}
+        self.redundant += [r for r in draft.rows if r not in used]
+        draft.pivots = pivots
+        draft.carried |= {v for r in used for v in self.rows[r]} - set(own)
+        self.smallest = min(self.smallest, smallest)
+
+    def _merge(self, g: int, into: int) -> None:
+        """Let a group join an earlier one, with all groups its links hang from that lie between."""
+        gone = [g]
+        while gone:
+            k = gone.pop()
+            draft, target = self.drafts[k], self.drafts[into]
+            target.links += draft.links
+            target.rows += draft.rows
+            for link in draft.links:
+                self.owner[link] = into
+            self.drafts[k] = _Draft([], [])
+            between = {self.owner[self.parent[link]] for link in target.links if self.parent[link]}
+            gone += [h for h in between if h > into]
+
+    # -- the tree of groups ---------------------------------------------------------------------
+    def _lowest_common(self, a: int, b: int) -> int:
+        while a != b:
+            if a > b:
+                a = self.parent[a]
+            else:
+                b = self.parent[b]
+        return a
+
+    def _connect(self) -> None:
+        self.up = [-1] * len(self.drafts)
+        for g in range(len(self.drafts) - 1, -1, -1):
+            draft = self.drafts[g]
+            if not draft.links:
+                continue
+            mine = set(draft.links)
+            own = {v for link in mine for v in self.free[link]}
+            ends = {self.parent[link] for link in mine if self.parent[link] not in mine}
+            for c in draft.children:
+                child = self.drafts[c]
+                draft.carried |= child.carried - own
+                if child.reference not in mine:
+                    ends.add(child.reference)
+            reference = ends.pop()
+            others = list(ends)
+            for end in others:
+                reference = self._lowest_common(reference, end)
+            draft.reference = reference
+            for end in {self.parent[link] for link in mine if self.parent[link] not in mine} | set(others):
+                while end != reference:
+                    if end not in mine:
+                        draft.carried |= set(self.free[end])
+                    end = self.parent[end]
+            up = max((self.group_of(v) for v in draft.carried), default=-1)
+            if up < 0 and reference:
+                up = self.owner[reference]
+            self.up[g] = up
+            if up >= 0:
+                self.drafts[up].children.append(g)
+
+    def _finish(self) -> LoopPlan:
+        index = {g: i for i, g in enumerate(k for k, d in enumerate(self.drafts) if d.links)}
+        index[-1] = -1
+        groups = []
+        for g, draft in enumerate(self.drafts):
+            if not draft.links:
+                continue
+            rows, dependent = [r for r, _ in draft.pivots], [v for _, v in draft.pivots]
+            taken = set(dependent)
+            independent = [v for link in sorted(draft.links) for v in self.free[link] if v not in taken]
+            closures = sorted({self.loops.closure_of_row[r] for r in rows if r < self.loops.m_closures})
+            groups.append(Group(tuple(sorted(draft.links)), index[self.up[g]], draft.reference, tuple(rows),
+                                tuple(dependent), tuple(independent), tuple(sorted(draft.carried)), tuple(closures)))
+        kept = sorted(r for d in self.drafts for r, _ in d.pivots)
+        return LoopPlan(tuple(groups), tuple(kept), tuple(sorted(self.redundant)),
+                        tuple(sorted(v for g in groups for v in g.independent)), self.smallest)
+
+
+def make_plan(loops: LoopKinematics, q: Floats, t: float = 0.0, prefer: npt.ArrayLike | None = None) -> LoopPlan:
+    """A plan whose pivots are good at q. `prefer` marks speeds that shall stay independent where possible."""
+    rows = loops.rows(q, None, t)
+    entries = loops.entries(q, rows, t)
+    wanted = np.zeros(loops.tree.nu, dtype=bool) if prefer is None else np.asarray(prefer, dtype=bool)
+    return _Planner(loops, entries, wanted).plan()
+
+
+def plain_plan(tree: Tree) -> LoopPlan:
+    """The groups of a tree: its links."""
+    groups = []
+    for link in range(1, tree.n + 1):
+        joint, law, start = tree.joints[link], tree.prescribed[link], int(tree.u_start[link])
+        assert joint is not None
+        mask = law.mask(joint.nu) if law is not None else (False,) * joint.nu
+        own = tuple(start + i for i in range(joint.nu) if not mask[i])
+        up = int(tree.parent[link])
+        groups.append(Group((link,), up - 1, up, (), (), own, (), ()))
+    return LoopPlan(tuple(groups), (), (), tuple(v for g in groups for v in g.independent))

@@ -1,0 +1,38 @@
+"""Comparing a loop method with the dense oracle on the machines of the zoo."""
+
+from __future__ import annotations
+
+import numpy as np
+
+import bellcrank as bc
+
+EPS = float(np.finfo(float).eps)
+
+ZOO = ("four_bar", "slider_crank", "five_bar", "redundant_five_bar", "quarter_car", "double_wishbone", "stewart",
+       "delta", "ladder", "rope_ladder", "four_bar_chain", "bennett", "bricard", "jansen", "scissor_lift", "andrews",
+       "linkage_quadruped")
+
+
+def states(system: bc.System, seed: int = 0, count: int = 3) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Closed positions away from the design position, consistent speeds, and joint forces."""
+    rng = np.random.default_rng(seed)
+    q, u = [], []
+    start = system.assemble()
+    while len(q) < count:
+        drift = system.assemble(q=start.q, u=rng.normal(size=system.nu)).u
+        try:
+            state = system.assemble(q=system.integrate(start.q, 0.2 * drift), u=rng.normal(size=system.nu))
+        except bc.AssemblyError:
+            continue
+        q.append(state.q)
+        u.append(state.u)
+    return np.array(q), np.array(u), rng.normal(size=(count, system.nu))
+
+
+def disagreement(machine: bc.Mechanism, method: str, backend: str = "llvm", seed: int = 0, **options: object) -> float:
+    """Largest difference of accelerations to the oracle, relative to the largest acceleration."""
+    oracle = bc.compile(machine, "dense")
+    q, u, tau = states(oracle, seed)
+    expected = oracle.forward_dynamics(q, u, tau)
+    found = bc.compile(machine, method, backend, **options).forward_dynamics(q, u, tau)  # type: ignore[arg-type]
+    return float(np.abs(found - expected).max() / np.abs(expected).max())
