@@ -41,6 +41,8 @@ class Kind:
     is_base: bool  #: its parent is the root
     is_tip: bool  #: it has no children
     is_first: bool  #: of its siblings it is the first to send inwards
+    #: for every entry of its result the column of the table and the offset where it goes; None: all in a row
+    places: list[tuple[str, int]] | None = None
 
 
 @dataclass

@@ -9,13 +9,13 @@ from __future__ import annotations
 from types import ModuleType
 
 from bellcrank.errors import ModelError
-from bellcrank.formulations import complement, dense, kane, kinematics, momenta, operator, recursive
+from bellcrank.formulations import complement, dense, elimination, kane, kinematics, momenta, operator, recursive
 from bellcrank.formulations.program import Function
 
 __all__ = ["METHODS", "SHARED", "cite", "functions_of", "method_module", "method_names"]
 
 METHODS: dict[str, ModuleType] = {"recursive": recursive, "kane": kane, "operator": operator, "complement": complement,
-                                  "momenta": momenta, "dense": dense}
+                                  "momenta": momenta, "dense": dense, "elimination": elimination}
 
 #: verbs of a formulation module: inputs, layout and width of their results
 _VERBS = {"forward_dynamics": (("q", "u", "tau"), "speeds", 1), "inverse_dynamics": (("q", "u", "udot"), "speeds", 1),
@@ -34,6 +34,7 @@ SHARED: dict[str, Function] = {f.name: f for f in (
     Function("bias", recursive.inverse_dynamics, ("q", "u"), "speeds"),
     Function("joint_wrenches", recursive.joint_wrenches, ("q", "u", "udot"), "links", 6),
     Function("hamilton", momenta.hamilton, ("q", "p", "tau"), "screws", 2),
+    Function("constrained_hamilton", momenta.constrained_hamilton, ("q", "p", "tau"), "screws", 2, whole=True),
     Function("factor_columns", complement.factor_columns, ("q",), "columns"),
     Function("factor_diagonal", complement.factor_diagonal, ("q",), "speeds"),
     Function("momenta", momenta.momenta, ("q", "u"), "speeds"),

@@ -20,7 +20,7 @@ Declared deviations
 - A joint with several speeds is its speeds one after another, as the paper says below (3): universal, spherical
   and other joints need no fictitious links.
 - Vectors are resolved in body axes, so A_{i,i-1} holds a rotation.
-- For parallel structures N_c (16c) stands between N_l and N_d; trees have none.
+- For parallel structures N_c (16c) stands between N_l and N_d, see `platforms`; trees have none.
 - Prescribed speeds are not eliminated; their accelerations are part of dt/dt.
 
 Cost: O(n) for inverse and forward dynamics, O(n * depth) for the matrix and its factors.
@@ -35,10 +35,12 @@ from bellcrank.engine.sweeps import Field, Sweeps
 from bellcrank.formulations.dense import mass_matrix
 from bellcrank.formulations.kinematics import outward_axes
 from bellcrank.formulations.pivot import Pivot, eliminate, solve
+from bellcrank.formulations.platforms import constrained_dynamics, constrained_inverse
 from bellcrank.mechanism.link import Link
 from bellcrank.spatial import ArticulatedInertia, Force, General, Motion, Vector
 
-__all__ = ["BIBTEX", "factor_columns", "factor_diagonal", "forward_dynamics", "inverse_dynamics", "mass_matrix"]
+__all__ = ["BIBTEX", "constrained_dynamics", "constrained_inverse", "factor_columns", "factor_diagonal",
+           "forward_dynamics", "inverse_dynamics", "mass_matrix"]
 
 BIBTEX = """@article{saha2001recursive,
   author  = {Saha, S. K. and Schiehlen, W. O.},

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from bellcrank.engine.scalar import Number
 from bellcrank.engine.sweeps import Field, Sweeps
 from bellcrank.mechanism.link import Link
@@ -11,7 +13,7 @@ __all__ = ["accelerations", "driven_speeds", "inward_composites", "joint_laws", 
            "screws", "totals", "velocities"]
 
 
-def ground_axes(tree: Sweeps) -> General:
+def ground_axes(tree: Any) -> General:
     """The ground link's axes in the world."""
     rotation = tree.world.ground.rotation
     return rotation if isinstance(rotation, General) else General(

@@ -41,7 +41,8 @@ from bellcrank.formulations.pivot import Pivot, eliminate, solve
 from bellcrank.mechanism.link import Link
 from bellcrank.spatial import ArticulatedInertia, Force, General, Motion, Vector
 
-__all__ = ["BIBTEX", "forward_dynamics", "hamilton", "inverse_dynamics", "joint_wrenches", "momenta"]
+__all__ = ["BIBTEX", "constrained_dynamics", "constrained_hamilton", "forward_dynamics", "hamilton",
+           "inverse_dynamics", "joint_wrenches", "momenta"]
 
 BIBTEX = """@inproceedings{naudet2003momenta,
   author    = {Naudet, Joris and Lefeber, Dirk and Terze, Zdravko},
@@ -135,6 +136,20 @@ def forward_dynamics(tree: Sweeps) -> Field:
     rates = tree.outward(outward_rates, root=_resting(tree))
     pivots, _ = tree.inward(inward_rates, rates, axes, zero=(ArticulatedInertia.zero(), Force.zero()))
     return tree.outward(outward_solution, pivots, root=Motion.zero())
+
+
+def constrained_dynamics(tree: Sweeps) -> Field:
+    """Joint accelerations of machines with loops, see `momenta_loops`."""
+    from bellcrank.formulations import momenta_loops  # which builds on this module
+
+    return momenta_loops.constrained_dynamics(tree)
+
+
+def constrained_hamilton(tree: Sweeps) -> Field:
+    """(7) and (8): u and dp/dt of machines with loops, see `momenta_loops`."""
+    from bellcrank.formulations import momenta_loops
+
+    return momenta_loops.constrained_hamilton(tree)
 
 
 def inverse_dynamics(tree: Sweeps) -> Field:

@@ -34,7 +34,8 @@ from bellcrank.formulations.kinematics import outward_axes
 from bellcrank.mechanism.link import Link
 from bellcrank.spatial import ArticulatedInertia, Force, General, Motion, Vector, unit_index
 
-__all__ = ["BIBTEX", "Articulation", "forward_dynamics", "inverse_dynamics", "inward_articulation"]
+__all__ = ["BIBTEX", "Articulation", "constrained_dynamics", "forward_dynamics", "inverse_dynamics",
+           "inward_articulation"]
 
 BIBTEX = """@article{rodriguez1992spatial,
   author  = {Rodriguez, G. and Jain, A. and Kreutz-Delgado, K.},
@@ -81,6 +82,13 @@ def forward_dynamics(tree: Sweeps) -> Field:
     bias = inverse_dynamics(tree)  # C of (2.5): free accelerations read as zero here
     innovation, _ = tree.inward(inward_innovations, bias, zero=(ArticulatedInertia.zero(), Force.zero()))
     return tree.outward(outward_accelerations, innovation, root=Motion.zero())
+
+
+def constrained_dynamics(tree: Sweeps) -> Field:
+    """Machines with loops: steps (A)-(F) of section 3, see `operator_loops`."""
+    from bellcrank.formulations import operator_loops  # which builds on this module
+
+    return operator_loops.constrained_dynamics(tree)
 
 
 def outward_states(link: Link, parent: State) -> tuple[State, State]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +16,7 @@ from bellcrank.formulations.program import Function, binder, view, world_of, wre
 from bellcrank.mechanism.link import World
 from bellcrank.mechanism.tree import TURN_ENTRIES, Tree, unpack_link
 
-__all__ = ["RolledProgram", "roll"]
+__all__ = ["RolledProgram", "edge_buffers", "link_codes", "link_values", "number_pattern", "roll", "used_numbers"]
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -56,7 +57,7 @@ def roll(tree: Tree, function: Function, wrenches: bool) -> RolledProgram:
     else:
         made = plan(sweeps, result, [])
     numbers, starts = _numbers(tree, of_link, codes, made.codes)
-    buffers, n_buffers = _buffers(tree)
+    buffers, n_buffers = edge_buffers(tree.parent)
     table = _table(tree, function, of_link, starts, buffers, local)
     cuts = np.flatnonzero(np.diff(of_link[1:])) + 1
     first = np.concatenate([[0], cuts]) + 1
@@ -67,7 +68,7 @@ def roll(tree: Tree, function: Function, wrenches: bool) -> RolledProgram:
     return RolledProgram(made, local, numbers, table, runs, work, counts)
 
 
-def _values(tree: Tree, links: Ints, wrenches: bool) -> Floats:
+def link_values(tree: Tree, links: Ints, wrenches: bool) -> Floats:
     """The flat numbers of many links of one structure, as `unpack_link` takes them."""
     link = int(links[0])
     joint = tree.joints[link]
@@ -85,7 +86,7 @@ def _kinds(tree: Tree, wrenches: bool) -> tuple[Ints, list[int], dict[int, tuple
     n = tree.n
     structure = _structure(tree, wrenches)
     for exploit in (True, False):
-        pattern = _pattern(tree, structure, exploit)
+        pattern = number_pattern(tree, exploit)
         keys = np.concatenate([structure, pattern], axis=1)[1:]
         packed = np.ascontiguousarray(keys.astype(np.int32)).view(f"V{4 * keys.shape[1]}").ravel()
         _, index, inverse = np.unique(packed, return_index=True, return_inverse=True)
@@ -104,22 +105,7 @@ def _kinds(tree: Tree, wrenches: bool) -> tuple[Ints, list[int], dict[int, tuple
 def _structure(tree: Tree, wrenches: bool) -> Ints:
     """Everything but the numbers that makes links differ."""
     n = tree.n
-    names: dict[tuple[object, ...], int] = {}
-    known: dict[type, int] = {}
-    codes = [0]
-    for j in tree.joints[1:]:
-        assert j is not None
-        code = known.get(type(j))
-        if code is None:
-            code = names.setdefault(j.kind(), len(names))
-            if len(j.kind()) == 1:  # reversed joints differ by what they reverse
-                known[type(j)] = code
-        codes.append(code)
-    joint = np.array(codes)
-    special = np.zeros(n + 1, dtype=np.int64)  # laws, wrenches and parameters make a kind of its own
-    driven = [link for link, law in enumerate(tree.prescribed) if law is not None]
-    for link in (*driven, *tree.applied, *tree.symbolic, *tree.joint_forces):
-        special[link] = link
+    joint, special = link_codes(tree)
     has_child = np.zeros(n + 1, dtype=np.int64)
     has_child[tree.parent[1:]] = 1
     first = np.zeros(n + 1, dtype=np.int64)
@@ -132,7 +118,27 @@ def _structure(tree: Tree, wrenches: bool) -> Ints:
                     axis=-1).astype(np.int64)
 
 
-def _pattern(tree: Tree, structure: Ints, exploit: bool) -> Ints:
+def link_codes(tree: Tree) -> tuple[Ints, Ints]:
+    """For every link a code of its joint type, and its own number if anything about it is unlike all others."""
+    names: dict[tuple[object, ...], int] = {}
+    known: dict[type, int] = {}
+    codes = [0]
+    for j in tree.joints[1:]:
+        assert j is not None
+        code = known.get(type(j))
+        if code is None:
+            code = names.setdefault(j.kind(), len(names))
+            if len(j.kind()) == 1:  # reversed joints differ by what they reverse
+                known[type(j)] = code
+        codes.append(code)
+    special = np.zeros(tree.n + 1, dtype=np.int64)  # laws, wrenches and parameters make a kind of its own
+    driven = [link for link, law in enumerate(tree.prescribed) if law is not None]
+    for link in (*driven, *tree.applied, *tree.symbolic, *tree.joint_forces):
+        special[link] = link
+    return np.array(codes), special
+
+
+def number_pattern(tree: Tree, exploit: bool) -> Ints:
     """Codes 0, 1, 2 for the numbers 0, 1, -1, and 3 for others; columns as in `unpack_link`, padded."""
     turn = tree.placement_turn.copy()
     sizes = np.array(TURN_ENTRIES)[tree.placement_kind]
@@ -146,6 +152,16 @@ def _pattern(tree: Tree, structure: Ints, exploit: bool) -> Ints:
     massless = values[:, 15] == 0.0  # no centre of mass to divide by: never generic
     codes[massless, 15] = 0
     return codes
+
+
+#: numbers that a pattern's codes stand for
+LITERAL: dict[int, float] = {0: 0.0, 1: 1.0, 2: -1.0}
+
+
+def used_numbers(codes: Sequence[int], kind: int, constants: int, members: int) -> list[int]:
+    """The codes of a link's numbers in the order `unpack_link` takes them."""
+    return [*codes[:TURN_ENTRIES[kind]], *codes[9:12], *codes[12:12 + constants], *codes[15:25],
+            *[_GENERIC] * 3 * members]
 
 
 def _kind(tree: Tree, index: int, link: int, codes: tuple[int, ...], world: World, local: list[str],
@@ -167,11 +183,9 @@ def _kind(tree: Tree, index: int, link: int, codes: tuple[int, ...], world: Worl
     else:
         kind, constants = int(tree.placement_kind[link]), len(joint.constants())
         members = len(tree.members[link]) if wrenches else 0
-        used = [*codes[:TURN_ENTRIES[kind]], *codes[9:12], *codes[12:12 + constants], *codes[15:25],
-                *[_GENERIC] * 3 * members]
-        literal: dict[int, float] = {0: 0.0, 1: 1.0, 2: -1.0}
+        used = used_numbers(codes, kind, constants, members)
         numbers = unpack_link(kind, constants, members,
-                              [literal[c] if c in literal else graph.leaf(("const", i)) for i, c in enumerate(used)])
+                              [LITERAL[c] if c in LITERAL else graph.leaf(("const", i)) for i, c in enumerate(used)])
     children = tree.parent[1:] == link
     siblings = np.flatnonzero(tree.parent == tree.parent[link])
     return Kind(index, graph, view(tree, link, numbers, read, own_world, wrenches, bind),
@@ -190,7 +204,7 @@ def _numbers(tree: Tree, of_link: Ints, codes: dict[int, tuple[int, ...]], kinds
         width = len(code.statics)
         if width:
             wrenches = bool(code.kind.view.with_wrenches)
-            values = _values(tree, links, wrenches)
+            values = link_values(tree, links, wrenches)
             columns: list[Any] = evaluate(code.statics, {("const", i): values[:, i] for i in range(values.shape[1])})
             block = np.stack([np.broadcast_to(c, len(links)) for c in columns], axis=-1)
             blocks.append(np.ascontiguousarray(block).ravel())
@@ -199,13 +213,13 @@ def _numbers(tree: Tree, of_link: Ints, codes: dict[int, tuple[int, ...]], kinds
     return np.concatenate(blocks) if blocks else np.zeros(1), starts
 
 
-def _buffers(tree: Tree) -> tuple[Ints, int]:
+def edge_buffers(parent: Ints) -> tuple[Ints, int]:
     """Columns own_out, parent_out, own_sum, parent_sum of the table, and how many buffers there are.
 
     A buffer is taken when the first value is put into it and free again when the last one has been taken out.
     In a chain two are enough; in a tree, as many as there are branches open at a time.
     """
-    n, parent = tree.n, tree.parent
+    n = len(parent) - 1
     if bool((parent[1:] == np.arange(n)).all()):  # a chain
         mine = np.arange(n + 1) % 2
         other = np.concatenate([[0], mine[:-1]])

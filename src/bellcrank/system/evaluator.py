@@ -32,6 +32,8 @@ UNROLL_LINKS = 48
 UNROLL_NODES = 12_000
 #: joint-space matrices up to this size are factored in compiled code, larger ones by LAPACK
 WHOLE_SPEEDS = 24
+#: looped machines: texts that look at all loops at once are compiled up to this many operations, else interpreted
+LOOP_NODES = 40_000
 #: batches of at least this many operations are shared between threads
 THREAD_WORK = 4_000_000
 
@@ -85,8 +87,14 @@ class NumpyEvaluator:
         out = np.full((n, function.size(self.tree)), np.nan)
         try:
             with np.errstate(all="ignore"):
-                sweeps = direct(self.tree, function.inputs, read, wrenches)
-                entries = place(function, self.tree, sweeps, function.text(sweeps))
+                if function.groups:
+                    from bellcrank.formulations.group_view import direct_groups, place_groups
+
+                    groups = direct_groups(self.tree, function.inputs, read, wrenches)
+                    entries = place_groups(self.tree, function.text(groups))
+                else:
+                    sweeps = direct(self.tree, function.inputs, read, wrenches)
+                    entries = place(function, self.tree, sweeps, function.text(sweeps))
         except ZeroDivisionError:  # constants alone are singular
             return out, False
         for i, entry in enumerate(entries):
@@ -117,6 +125,8 @@ class LlvmEvaluator:
             return self._traces[key]
 
     def _trace(self, function: Function, wrenches: bool) -> list[Number] | RolledProgram:
+        if function.groups:
+            return self._trace_groups(function, wrenches)
         if self.schedule != "rolled" and (self.tree.n <= UNROLL_LINKS or self.schedule == "unrolled"):
             graph = Graph()
             sweeps = direct(self.tree, function.inputs, lambda name, i: graph.leaf((name, i)), wrenches)
@@ -126,7 +136,7 @@ class LlvmEvaluator:
                 raise SingularError(f"{function.name} of {self.tree.name!r} divides by zero in every state: a joint "
                                     "has no inertia to move") from None
             outputs = [x if type(x) is Scalar else float(x) for x in entries]
-            if len(graph.nodes) <= UNROLL_NODES or self.schedule == "unrolled":
+            if len(graph.nodes) <= UNROLL_NODES or self.schedule == "unrolled" or function.whole:
                 return outputs
         with collector_paused():
             return roll(self.tree, function, wrenches)
@@ -136,7 +146,7 @@ class LlvmEvaluator:
         if isinstance(traced, list):
             return count(traced)
         total = OperationCount()
-        passing = _passing(self.tree, traced)
+        passing = [0] * len(traced.plan.codes) if function.groups else _passing(self.tree, traced)
         for index, (code, times) in enumerate(zip(traced.plan.codes, traced.counts, strict=True)):
             for walk in code.walks.values():
                 total = total.plus(count_nodes(set(walk.body) - set(code.statics)), passing[index])
@@ -172,12 +182,38 @@ class LlvmEvaluator:
     # -- running --------------------------------------------------------------------------------
     def compiles_whole(self, function: Function) -> bool:
         """Whether the function can be one kernel."""
-        return not function.whole or (self.tree.nu <= WHOLE_SPEEDS and self.schedule != "rolled")
+        if not function.whole:
+            return True
+        if not self.tree.looped:
+            return self.tree.nu <= WHOLE_SPEEDS and self.schedule != "rolled"
+        return self.tree.n <= UNROLL_LINKS and self.schedule != "rolled" and self._small(function)
+
+    def _small(self, function: Function) -> bool:
+        traced = self.trace(function)
+        return isinstance(traced, list) and next(
+            (len(x.graph.nodes) for x in traced if type(x) is Scalar), 0) <= LOOP_NODES
+
+    def _trace_groups(self, function: Function, wrenches: bool) -> list[Number] | RolledProgram:
+        """Groups of links instead of links."""
+        from bellcrank.formulations.group_roll import roll_groups
+        from bellcrank.formulations.group_view import direct_groups, place_groups
+
+        unrolled = self.schedule == "unrolled" or bool(self.tree.pairs)  # springs reach across groups
+        if (self.schedule != "rolled" and self.tree.n <= UNROLL_LINKS) or unrolled:
+            graph = Graph()
+            sweeps = direct_groups(self.tree, function.inputs, lambda name, i: graph.leaf((name, i)), wrenches)
+            entries = place_groups(self.tree, function.text(sweeps))
+            if len(graph.nodes) <= UNROLL_NODES or unrolled:
+                return [x if type(x) is Scalar else float(x) for x in entries]
+        with collector_paused():
+            return roll_groups(self.tree, function, wrenches)
 
     def run(self, function: Function, wrenches: bool, arrays: Sequence[Floats], n: int) -> tuple[Floats, bool]:
         from bellcrank.engine.llvm.jit import vector_width
 
         if not self.compiles_whole(function):
+            if self.tree.looped:
+                return NumpyEvaluator(self.tree).run(function, wrenches, arrays, n)
             return solve_dense(self, wrenches, arrays, n)
         lanes = vector_width()
         kernel = self.kernel(function, wrenches, lanes if 2 * n > lanes else 1)

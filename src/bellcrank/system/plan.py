@@ -9,6 +9,7 @@ the number of groups for bounded size and coupling.
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from dataclasses import dataclass, field
 
@@ -32,6 +33,7 @@ class _Draft:
     rows: list[int]
     done: bool = False
     pivots: list[tuple[int, int]] = field(default_factory=list)
+    sizes: list[float] = field(default_factory=list)
     carried: set[int] = field(default_factory=set)
     children: list[int] = field(default_factory=list)
     reference: int = 0
@@ -99,6 +101,7 @@ class _Planner:
         favour = np.where(self.prefer[own], 1e-3, 1.0) if n else np.ones(0)
         columns = list(range(n))
         pivots: list[tuple[int, int]] = []
+        sizes: list[float] = []
         smallest = 1.0
         while waiting and columns:
             block = np.abs(a[np.ix_(waiting, columns)]) / size[waiting][:, None]
@@ -110,6 +113,7 @@ class _Planner:
             i, j = waiting[int(best[0])], columns[int(best[1])]
             smallest = min(smallest, float(block[best]))
             pivots.append((draft.rows[i], own[j]))
+            sizes.append(abs(float(a[i, j])))
             waiting.remove(i)
             columns.remove(j)
             if waiting:
@@ -121,7 +125,7 @@ class _Planner:
             return
         used = {r for r, _ in pivots}
         self.redundant += [r for r in draft.rows if r not in used]
-        draft.pivots = pivots
+        draft.pivots, draft.sizes = pivots, sizes
         draft.carried |= {v for r in used for v in self.rows[r]} - set(own)
         self.smallest = min(self.smallest, smallest)
 
@@ -157,6 +161,12 @@ class _Planner:
             mine = set(draft.links)
             own = {v for link in mine for v in self.free[link]}
             ends = {self.parent[link] for link in mine if self.parent[link] not in mine}
+            for r, _ in draft.pivots:
+                if r < self.loops.m_closures:
+                    closure = self.tree.closures[self.loops.closure_of_row[r]]
+                    top = self._lowest_common(closure.first, closure.second)
+                    if top not in mine:
+                        ends.add(top)
             for c in draft.children:
                 child = self.drafts[c]
                 draft.carried |= child.carried - own
@@ -190,8 +200,10 @@ class _Planner:
             taken = set(dependent)
             independent = [v for link in sorted(draft.links) for v in self.free[link] if v not in taken]
             closures = sorted({self.loops.closure_of_row[r] for r in rows if r < self.loops.m_closures})
+            sizes = tuple(4.0 ** math.floor(math.log(x, 4.0)) for x in draft.sizes)  # coarse: plans can be shared
             groups.append(Group(tuple(sorted(draft.links)), index[self.up[g]], draft.reference, tuple(rows),
-                                tuple(dependent), tuple(independent), tuple(sorted(draft.carried)), tuple(closures)))
+                                tuple(dependent), sizes, tuple(independent), tuple(sorted(draft.carried)),
+                                tuple(closures)))
         kept = sorted(r for d in self.drafts for r, _ in d.pivots)
         return LoopPlan(tuple(groups), tuple(kept), tuple(sorted(self.redundant)),
                         tuple(sorted(v for g in groups for v in g.independent)), self.smallest)
@@ -214,5 +226,5 @@ def plain_plan(tree: Tree) -> LoopPlan:
         mask = law.mask(joint.nu) if law is not None else (False,) * joint.nu
         own = tuple(start + i for i in range(joint.nu) if not mask[i])
         up = int(tree.parent[link])
-        groups.append(Group((link,), up - 1, up, (), (), own, (), ()))
+        groups.append(Group((link,), up - 1, up, (), (), (), own, (), ()))
     return LoopPlan(tuple(groups), (), (), tuple(v for g in groups for v in g.independent))

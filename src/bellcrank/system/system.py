@@ -171,9 +171,9 @@ class System(Looped):
         return self._planned_evaluator(self._reference_plan())
 
     def _planned_evaluator(self, plan: LoopPlan) -> Evaluator:
-        if plan not in self._planned:
-            self._planned[plan] = self._make(replace(self.tree, plan=plan))
-        return self._planned[plan]
+        if plan.key not in self._planned:
+            self._planned[plan.key] = self._make(replace(self.tree, plan=plan))
+        return self._planned[plan.key]
 
     def _run_looped(self, given: Mapping[str, npt.ArrayLike], wrenches: Wrenches, t: npt.ArrayLike) -> Floats:
         """Forward dynamics with loops; states in which the plan's pivots vanish get a plan of their own."""

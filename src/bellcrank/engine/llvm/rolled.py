@@ -204,8 +204,8 @@ class _Item:
     def leaf(self, key: Any) -> str:
         e = self.c.e
         match key:
-            case ("in", name, j):
-                return e.load_lanes(self.c.pointers[name], e.do(f"add i64 {self.start(name)}, {j}"))
+            case ("in", name, j):  # "q@2": of the item's member 2
+                return e.load_lanes(self.c.pointers[name.split("@")[0]], e.do(f"add i64 {self.start(name)}, {j}"))
             case ("global", name, j):
                 return e.load_lanes(self.c.pointers[name], j)
             case ("parent", k, i):
@@ -245,11 +245,15 @@ def _item(c: _Context, kind: KindCode, k: int, item: str) -> None:
     place, slot = at.edge("own_out" if c.plan.directions[k] == OUTWARD else "parent_sum", k)
     for i, entry in enumerate(code.sent):
         total = e.operand(entry, value)
+        if code.adds_to_parent and type(entry) is float and entry == 0.0:
+            continue
         if code.adds_to_parent:
             total = e.arith("fadd", at.load(place, slot + i), total)
         at.store(place, slot + i, total)
+    places = kind.kind.places
     for j, entry in code.outputs:
-        e.store_lanes(c.targets, e.do(f"add i64 {at.start('result')}, {j}"), e.operand(entry, value))
+        start, offset = ("result", j) if places is None else places[j]
+        e.store_lanes(c.targets, e.do(f"add i64 {at.start(start)}, {offset}"), e.operand(entry, value))
 
 
 def _walk(c: _Context, k: int, item: str, column: str) -> None:

@@ -1,0 +1,129 @@
+"""The conditions of one group, written around each loop: relative kinematics, rows, right hand sides."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from bellcrank.engine.scalar import Number
+from bellcrank.formulations.closure import Moving
+from bellcrank.formulations.group_view import ClosureShape, GroupView
+from bellcrank.mechanism.closures import Row, Side
+from bellcrank.mechanism.link import Link
+from bellcrank.spatial import Force, General, Matrix3, Motion, Vector
+
+__all__ = ["Condition", "group_conditions"]
+
+
+class Condition(NamedTuple):
+    """factors . udot = gamma for the group's local speeds."""
+
+    factors: tuple[tuple[int, Number], ...]
+    gamma: Number
+
+
+class _Relative(NamedTuple):
+    """A member's motion relative to the common ancestor of its loop, and its known acceleration there."""
+
+    moving: Moving
+    bias: Motion  #: in link axes
+
+
+_STILL = Moving(General(Matrix3(Vector(1.0, 0.0, 0.0), Vector(0.0, 1.0, 0.0), Vector(0.0, 0.0, 1.0))), Vector.zero(),
+                Vector.zero(), Vector.zero())
+
+
+def group_conditions(group: GroupView) -> list[Condition]:
+    """The conditions of a group in the order of their pivots."""
+    made = {i: closure_conditions(group, i) for i in {c for c, _ in group.shape.rows if c >= 0}}
+    return [made[c][r] if c >= 0 else relation_condition(group, r) for c, r in group.shape.rows]
+
+
+def relation_condition(group: GroupView, index: int) -> Condition:
+    """A coupler between joint coordinates."""
+    relation = group.shape.relations[index]
+    gamma: Number = 0.0
+    for member, c, factor in relation.driven:
+        gamma = gamma - group.links[member].prescribed_udot[c] * factor
+    return Condition(relation.terms, gamma)
+
+
+def closure_conditions(group: GroupView, index: int) -> dict[int, Condition]:
+    """The conditions of one closure that count."""
+    shape, numbers, kind = group.shape.closures[index], group.closures[index], group.kinds[index]
+    paths = {0: _outward(group, shape.first_path), 1: _outward(group, shape.second_path)}
+    first = side(paths[0], numbers.first_turn, numbers.first_shift)
+    second = side(paths[1], numbers.second_turn, numbers.second_shift)
+    rows = kind.closure_rows(first, second, numbers.constants)
+    wanted = [r for c, r in group.shape.rows if c == index]
+    return {r: _condition(group, shape, paths, rows[r]) for r in wanted}
+
+
+def _outward(group: GroupView, path: tuple[int, ...]) -> list[_Relative]:
+    """Motion of the members of a path relative to where it starts, the innermost first."""
+    out: list[_Relative] = []
+    moving = _STILL
+    omega = Vector.zero()  # in link axes
+    for member in reversed(path):
+        link = group.links[member]
+        omega, bias = _turn(link, omega)
+        moving = _moved(link, moving)
+        out.append(_Relative(moving, bias))
+    return out or [_Relative(_STILL, Motion.zero())]
+
+
+def _turn(link: Link, omega: Vector) -> tuple[Vector, Motion]:
+    bias = Motion.zero()
+    for t in link.transforms:
+        moved = t.acceleration(bias)
+        bias = Motion(moved.angular, moved.linear + t.rotation.inverse(omega.centripetal(t.translation)))
+        omega = t.rotation.inverse(omega)
+    rate = link.rate
+    bias = bias + link.drift + Motion(omega.cross(rate.angular), omega.cross(rate.linear) * 2.0)
+    return omega + rate.angular, bias
+
+
+def _moved(link: Link, parent: Moving) -> Moving:
+    axes, origin, omega, velocity = parent
+    for t in link.transforms:
+        arm = axes.apply(t.translation)
+        origin, velocity = origin + arm, velocity + omega.cross(arm)
+        axes = t.turned(axes)
+    rate = link.rate
+    return Moving(axes, origin, omega + axes.apply(rate.angular), velocity + axes.apply(rate.linear))
+
+
+def side(path: list[_Relative], turn: tuple[Vector, Vector, Vector], shift: Vector) -> Side:
+    """One side of a closure, in the axes of the loop's common ancestor."""
+    axes, origin, omega, velocity = path[-1].moving
+    arm = axes.apply(shift)
+    x, y, z = (axes.apply(v) for v in turn)
+    return Side(origin + arm, arm, x, y, z, omega, velocity + omega.cross(arm))
+
+
+def _condition(group: GroupView, shape: ClosureShape, paths: dict[int, list[_Relative]], row: Row
+               ) -> Condition:
+    """Carry the row's covectors from both ends to the common ancestor; what each joint does to them is its factor."""
+    value, first, second, gamma = row
+    factors: dict[int, Number] = {}
+    number = {pair: v for v, pair in enumerate(group.shape.speeds)}
+    alpha, beta = group.baumgarte
+    for path, relative, covector in ((shape.first_path, paths[0], first), (shape.second_path, paths[1], second)):
+        if not path:
+            continue
+        end = relative[-1].moving
+        if alpha:
+            gamma = gamma - Motion(end.omega, end.velocity).dot(covector) * (2.0 * alpha)
+        wrench = Force(end.axes.inverse(covector.moment), end.axes.inverse(covector.force))
+        for member, known in zip(path, reversed(relative), strict=True):
+            link = group.links[member]
+            gamma = gamma - known.bias.dot(wrench)
+            for c, column in enumerate(link.columns):
+                if (member, c) in number:
+                    v = number[member, c]
+                    factors[v] = factors.get(v, 0.0) + column.dot(wrench)
+            for t in reversed(link.transforms):
+                wrench = t.force(wrench)
+    if beta:
+        gamma = gamma - value * (beta * beta)
+    return Condition(tuple(factors.items()), gamma)
+

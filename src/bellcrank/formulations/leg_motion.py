@@ -1,0 +1,306 @@
+"""A parallel platform at an instant: screws, projections, the unactuated rates (section IV.A of `platforms`' source)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import cached_property
+from typing import NamedTuple
+
+from bellcrank.engine.scalar import Number
+from bellcrank.errors import ModelError
+from bellcrank.formulations.closure import LoopedDirect
+from bellcrank.formulations.conditions import guarded_inverse, solve_conditions
+from bellcrank.formulations.kinematics import outward_axes
+from bellcrank.formulations.legs import Leg, Legs, platform_of
+from bellcrank.mechanism.closures import Row
+from bellcrank.mechanism.tree import Tree
+from bellcrank.spatial import Force, Motion, RigidInertia, Transform, Vector
+
+__all__ = ["Axis", "LegMotion", "Matrix", "Platform", "Six"]
+
+#: a square length this much smaller than before its projection means that nothing is left
+_NOTHING = 1e-10
+
+#: [angular; linear] or [moment; force], about E in the ground's axes
+Six = list[Number]
+Matrix = list[list[Number]]
+
+
+def legs_of(tree: Tree) -> Legs:
+    """The legs, or an error that says why there are none."""
+    found = platform_of(tree)
+    if isinstance(found, str):
+        raise ModelError(f"method 'complement' needs a parallel platform (serial legs from the ground to one link), but "
+                         f"for {tree.name!r} {found}; use method='elimination'")
+    return found
+
+
+# -- six numbers ---------------------------------------------------------------------------------------------------
+def dot(a: Six, b: Six) -> Number:
+    """a . b."""
+    total: Number = 0.0
+    for x, y in zip(a, b, strict=True):
+        total = total + x * y
+    return total
+
+
+def less(a: Six, b: Six, factor: Number) -> Six:
+    """a - b factor."""
+    return [x - y * factor for x, y in zip(a, b, strict=True)]
+
+
+def plus(a: Six, b: Six) -> Six:
+    """a + b."""
+    return [x + y for x, y in zip(a, b, strict=True)]
+
+
+def nothing() -> Six:
+    """The zero vector."""
+    return [0.0] * 6
+
+
+def times(matrix: Matrix, a: Six) -> Six:
+    """The matrix times a."""
+    return [dot(row, a) for row in matrix]
+
+
+def symmetric(entry: Matrix) -> Matrix:
+    """A matrix from its lower half."""
+    return [[entry[max(i, j)][min(i, j)] for j in range(len(entry))] for i in range(len(entry))]
+
+
+def with_product(matrix: Matrix, a: Six, b: Six, sign: float) -> Matrix:
+    """The matrix plus (or less) a b^T, for parallel a and b."""
+    return symmetric([[matrix[i][j] + a[i] * b[j] * sign for j in range(i + 1)] for i in range(6)])
+
+
+def six(part: Motion | Force) -> Six:
+    """Its six numbers."""
+    return [*part[0], *part[1]]
+
+
+def rigid_matrix(body: RigidInertia) -> Matrix:
+    """The 6 x 6 matrix of a rigid inertia."""
+    units = [[1.0 if i == j else 0.0 for j in range(6)] for i in range(6)]
+    return [six(body @ Motion(Vector(*unit[:3]), Vector(*unit[3:]))) for unit in units]
+
+
+def added(values: Iterable[Number]) -> Number:
+    """The sum of numbers."""
+    total: Number = 0.0
+    for value in values:
+        total = total + value
+    return total
+
+
+# -- section IV.A: kinematics --------------------------------------------------------------------------------------
+class Axis(NamedTuple):
+    """One speed of a leg."""
+
+    screw: Six  #: A_ei p_i
+    place: int  #: among all speeds
+    tau: Number
+    gain: Six | None  #: ptilde_i / delta_i of a dependent speed
+    body: int  #: the link of the leg whose last speed it is, else 0
+
+
+class LegMotion(NamedTuple):
+    """A leg at an instant."""
+
+    axes: list[Axis]
+    phi: Matrix
+    offset: Six  #: acceleration across the cut at zero free accelerations, as far as its conditions determine it
+
+
+class Platform:
+    """A parallel platform at an instant."""
+
+    def __init__(self, direct: LoopedDirect) -> None:
+        from bellcrank.formulations.complement import Twist, outward_twists  # the serial part of the same source
+
+        self.direct, self.tree = direct, direct.tree
+        self.shape = legs_of(direct.tree)
+        self.ground = Motion(Vector.zero(), -direct.world.gravity)
+        self.twists = direct.outward(outward_twists, root=Twist(Vector.zero(), self.ground))
+        #: what the independent speeds are numbered as; the other speeds a leg has are dependent or prescribed
+        self.column = {v: k for k, v in enumerate(self.tree.plan.independent)}
+        self.n = len(self.column)
+        self.point: Vector = direct.moving[self.shape.platform].origin if self.shape.platform else \
+            direct.sides(self.tree.closures[self.shape.legs[0].closure])[0].point
+        self.legs = [self._leg(leg) for leg in self.shape.legs]
+        near = {k for leg in self.shape.legs for k in leg.links}
+        self.far = [k for k in range(1, self.tree.n + 1) if k not in near]
+
+    def here(self, link: int) -> Transform:
+        """Pose of a link, seen from E."""
+        axes, origin, _, _ = self.direct.moving[link]
+        return Transform(axes, origin - self.point)
+
+    def screw(self, link: int, index: int) -> Six:
+        """A_ei p_i."""
+        return six(self.here(link).column_to_parent(self.direct.views[link].columns[index]))
+
+    def _leg(self, leg: Leg) -> LegMotion:
+        phi, offset = self._cut(leg)
+        axes: list[Axis] = []
+        below = 0  # the link of the speed further out
+        for s in reversed(leg.speeds):
+            view, place = self.direct.views[s.link], int(self.tree.u_start[s.link]) + s.index
+            screw = less(nothing(), self.screw(s.link, s.index), -s.sign)
+            gain = None
+            if place not in self.column and not view.mask[s.index]:
+                tilde = times(phi, screw)  # (9b), (11c), (12c)
+                delta = dot(tilde, tilde)
+                gain = less(nothing(), tilde, -guarded_inverse(delta, dot(screw, screw) * _NOTHING))
+                phi = with_product(phi, tilde, gain, -1.0)  # (10a), (11d), (12d)
+            body = s.link if s.link != below and s.link in leg.links else 0
+            axes.append(Axis(screw, place, view.tau[s.index], gain, body))
+            below = s.link
+        return LegMotion(axes[::-1], phi, offset)
+
+    def _cut(self, leg: Leg) -> tuple[Matrix, Six]:
+        """Phi_{m+1}, and the acceleration across the cut."""
+        phi: Matrix = [[0.0] * 6 for _ in range(6)]
+        offset = nothing()
+        if leg.closure < 0:
+            return [[1.0 if i == j else 0.0 for j in range(6)] for i in range(6)], offset
+        c = self.tree.closures[leg.closure]
+        rows: list[tuple[Six, Six, Number]] = []
+        for row in c.kind.closure_rows(*self.direct.sides(c), self.direct.bind(tuple(c.kind.constants()))):
+            gamma = self._right_side(row, c.first, c.second)
+            link, w = (c.second, row.second) if leg.forward else (c.first, row.first)
+            arm = self.direct.moving[link].origin - self.point
+            whole = left = six(Force(w.moment + arm.cross(w.force), w.force))
+            for other, unit, value in rows:
+                share = dot(unit, whole)
+                left, gamma = less(left, other, share), gamma - value * share
+            unit = less(nothing(), left, -guarded_inverse(dot(left, left), dot(whole, whole) * _NOTHING))
+            rows.append((left, unit, gamma))
+            phi = with_product(phi, left, unit, 1.0)
+            offset = less(offset, unit, -gamma)
+        return phi, offset
+
+    def _right_side(self, row: Row, first: int, second: int) -> Number:
+        """What the relative acceleration of a cut must be beyond that at zero free accelerations."""
+        alpha, beta = self.tree.plan.baumgarte
+        gamma = row.gamma - row.value * (beta * beta) if beta else row.gamma
+        for link, w in ((first, row.first), (second, row.second)):
+            axes, _, omega, velocity = self.direct.moving[link]
+            rate = self.twists[link].rate if link else self.ground
+            gamma = gamma - Motion(axes.apply(rate.angular), axes.apply(rate.linear)).dot(w)
+            if alpha:
+                gamma = gamma - Motion(omega, velocity).dot(w) * (2.0 * alpha)
+        return gamma
+
+    @cached_property
+    def total(self) -> Matrix:
+        """Phi, the sum of all legs' Phi_2 (14a)."""
+        return symmetric([[added(leg.phi[i][j] for leg in self.legs) for j in range(i + 1)] for i in range(6)])
+
+    @cached_property
+    def jacobian(self) -> list[Six]:
+        """The columns of J (14b)."""
+        out = [nothing() for _ in range(self.n)]
+        if self.shape.platform:
+            for leg in self.legs:
+                for axis in leg.axes:
+                    if axis.place in self.column:
+                        out[self.column[axis.place]] = solve_conditions(self.total, times(leg.phi, axis.screw))
+        return out
+
+    @cached_property
+    def offset(self) -> Six:
+        """Acceleration of the platform when the independent speeds have none, beyond that at zero accelerations."""
+        if not self.shape.platform:
+            return nothing()
+        right = nothing()
+        for leg in self.legs:
+            right = plus(right, times(leg.phi, leg.offset))
+        return solve_conditions(self.total, right)
+
+    def leg_rates(self, leg: LegMotion, end: Six, given: Sequence[Number]) -> list[Number]:
+        """All rates of a leg from the end effector's twist and the independent rates."""
+        rest = end
+        for axis in leg.axes:
+            if axis.place in self.column:
+                rest = less(rest, axis.screw, given[self.column[axis.place]])  # (12a)
+        out: list[Number] = []
+        for axis in leg.axes:
+            if axis.gain is None:
+                out.append(given[self.column[axis.place]] if axis.place in self.column else 0.0)
+                continue
+            out.append(dot(axis.gain, rest))  # (11b), (12b)
+            rest = less(rest, axis.screw, out[-1])  # (7a)
+        return out
+
+    def accelerations(self, thetaddot: Sequence[Number]) -> list[Number]:
+        """Accelerations of all speeds, zero for prescribed ones."""
+        out: list[Number] = [0.0] * self.tree.nu
+        for place, k in self.column.items():
+            out[place] = thetaddot[k]
+        end = self.offset
+        for column, value in zip(self.jacobian, thetaddot, strict=True):
+            end = less(end, column, -value)
+        for leg in self.legs:
+            for axis, value in zip(leg.axes, self.leg_rates(leg, less(end, leg.offset, 1.0), thetaddot), strict=True):
+                out[axis.place] = value
+        return out
+
+    # -- the complement of single bodies ------------------------------------------------------------------------
+    @cached_property
+    def rate_rows(self) -> dict[int, list[Number]]:
+        """All rates per unit of each independent one."""
+        out: dict[int, list[Number]] = {v: [1.0 if i == k else 0.0 for i in range(self.n)]
+                                        for v, k in self.column.items()}
+        for leg in self.legs:
+            columns = [self.leg_rates(leg, self.jacobian[k], [1.0 if i == k else 0.0 for i in range(self.n)])
+                       for k in range(self.n)]
+            for i, axis in enumerate(leg.axes):
+                out[axis.place] = [column[i] for column in columns]
+        return out
+
+    def complement(self, link: int) -> list[Six]:
+        """The columns of N at a link (17a)."""
+        if link == self.shape.platform:
+            return self.jacobian
+        if link == 0:
+            return [nothing() for _ in range(self.n)]
+        out = self.complement(int(self.tree.parent[link]))
+        for index in range(self.direct.widths[link]):
+            row = self.rate_rows.get(int(self.tree.u_start[link]) + index)
+            if row is not None:
+                screw = self.screw(link, index)
+                out = [less(column, screw, -value) for column, value in zip(out, row, strict=True)]  # (7a)
+        return out
+
+    # -- forces -------------------------------------------------------------------------------------------------
+    @cached_property
+    def inertias(self) -> list[RigidInertia]:
+        """M_i (2) about E; of the ground, none."""
+        return [RigidInertia.zero(), *(self.here(k).rigid(self.direct.views[k].inertia)
+                                       for k in range(1, self.tree.n + 1))]
+
+    @property
+    def own_forces(self) -> list[Number]:
+        """The given forces at the independent speeds."""
+        tau = self.direct.joint_vector([None, *(view.tau for view in self.direct.views[1:])])
+        return [tau[v] for v in self.column]
+
+    def wrenches(self, further: Sequence[Number] | None = None) -> list[Six]:
+        """w = M dt/dt + W M E t (18a) less external wrenches; `further` accelerations come on top of those given."""
+        world = outward_axes(self.direct)
+        out, moved = [nothing()], [Motion.zero()]
+        for link in range(1, self.tree.n + 1):
+            view, here, twist = self.direct.views[link], self.here(link), self.twists[link]
+            own = view.inertia @ twist.rate + view.inertia.gyroscopic(twist.omega)
+            if world[link] is not None:
+                own = own - view.external(world[link])
+            wrench = here.force(own)
+            if further is not None:
+                more = moved[int(self.tree.parent[link])]
+                for i, column in enumerate(view.columns):
+                    more = more + here.column_to_parent(column) * further[int(self.tree.u_start[link]) + i]
+                moved.append(more)
+                wrench = wrench + self.inertias[link] @ more
+            out.append(six(wrench))
+        return out
