@@ -1,4 +1,5 @@
-"""A parallel platform at an instant: screws, projections, the unactuated rates (section IV.A of `platforms`' source)."""
+"""A parallel platform at an instant: screws, projections, the unactuated rates (section IV.A of the source of
+`platforms`, where the notation is explained)."""
 
 from __future__ import annotations
 
@@ -30,8 +31,8 @@ def legs_of(tree: Tree) -> Legs:
     """The legs, or an error that says why there are none."""
     found = platform_of(tree)
     if isinstance(found, str):
-        raise ModelError(f"method 'complement' needs a parallel platform (serial legs from the ground to one link), but "
-                         f"for {tree.name!r} {found}; use method='elimination'")
+        raise ModelError(f"method 'complement' needs a parallel platform: serial legs from the ground to one link, but of "
+                         f"{tree.name!r} {found}; use method='elimination'")
     return found
 
 
@@ -145,16 +146,16 @@ class Platform:
         axes: list[Axis] = []
         below = 0  # the link of the speed further out
         for s in reversed(leg.speeds):
-            view, place = self.direct.views[s.link], int(self.tree.u_start[s.link]) + s.index
-            screw = less(nothing(), self.screw(s.link, s.index), -s.sign)
+            view, place = self.direct.views[s.link], int(self.tree.u_start[s.link]) + s.number
+            screw = less(nothing(), self.screw(s.link, s.number), -s.sign)
             gain = None
-            if place not in self.column and not view.mask[s.index]:
+            if place not in self.column and not view.mask[s.number]:
                 tilde = times(phi, screw)  # (9b), (11c), (12c)
                 delta = dot(tilde, tilde)
                 gain = less(nothing(), tilde, -guarded_inverse(delta, dot(screw, screw) * _NOTHING))
                 phi = with_product(phi, tilde, gain, -1.0)  # (10a), (11d), (12d)
             body = s.link if s.link != below and s.link in leg.links else 0
-            axes.append(Axis(screw, place, view.tau[s.index], gain, body))
+            axes.append(Axis(screw, place, view.tau[s.number], gain, body))
             below = s.link
         return LegMotion(axes[::-1], phi, offset)
 

@@ -19,7 +19,7 @@ class LegSpeed(NamedTuple):
     """One joint speed on the way from the ground to the platform."""
 
     link: int  #: the link its joint carries in the tree
-    index: int  #: its place in the joint
+    number: int  #: its place in the joint
     sign: float  #: -1 where the way goes from the child to the parent
 
 
@@ -111,17 +111,17 @@ def platform_of(tree: Tree) -> Legs | str:
     if tree.relations:
         return f"the coupler {tree.relations[0].name!r} ties joints to each other"
     if not tree.closures:
-        return "it has no loops"
+        return "no joint closes a loop"
     graph = _Graph(tree)
     hubs = [k for k in range(1, tree.n + 1) if len(graph.around[k]) > 2]
     if len(hubs) > 1:
-        return f"in its loops {graph.names(hubs)} each join more than two links; only the platform may"
+        return f"the links {graph.names(hubs)} each join more than two others in loops, as only the platform may"
     if not graph.around[0]:
-        return "its loops do not pass through the ground"
+        return "the loops do not pass through the ground"
     if hubs:
         return _on(graph, hubs[0])
     if len(graph.around[0]) > 2:
-        return "it has several loops that share no link but the ground"
+        return "several loops share no link but the ground"
     return _ring(graph)
 
 
@@ -171,7 +171,7 @@ def _one_leg(graph: _Graph) -> Legs | str:
 
 
 def _speed(tree: Tree, speed: LegSpeed) -> int:
-    return int(tree.u_start[speed.link]) + speed.index
+    return int(tree.u_start[speed.link]) + speed.number
 
 
 def _given(tree: Tree) -> set[int]:

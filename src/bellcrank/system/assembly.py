@@ -16,7 +16,7 @@ from bellcrank.system.closure import LoopKinematics, loop_joints
 __all__ = ["Assembler", "State", "project", "solve_least"]
 
 #: problems with at most this many matrix entries are solved by dense singular values, larger ones by sparse factors
-_DENSE = 400_000
+_DENSE = 40_000
 _TOLERANCE = 1e-12
 
 
@@ -213,7 +213,7 @@ def project(loops: LoopKinematics, q: Floats, u: Floats, held: npt.NDArray[np.bo
     free = np.flatnonzero(~held)
     rows = loops.rows(q, u, t)
     entries = loops.entries(q, rows, t)
-    for _ in range(3):  # twice would do; the second removes rounding
+    for _ in range(2):  # the second removes rounding
         rate = loops.rate(q, u, t)
         if loops.m * len(free) <= _DENSE:
             jacobian = np.zeros((loops.m, loops.tree.nu))

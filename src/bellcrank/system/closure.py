@@ -71,6 +71,7 @@ class LoopKinematics:
 
     def __init__(self, tree: Tree, run: Run, values: Callable[[Sequence[Number]], Floats]) -> None:
         self.tree, self.run, self.values = tree, run, values
+        self._frames: dict[tuple[int, int], Any] = {}
         counts = [c.rows for c in tree.closures]
         self.starts = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
         self.m_closures = int(self.starts[-1])
@@ -152,13 +153,32 @@ class LoopKinematics:
 
     def frames(self, family: _Family, turn: Floats, origin: Floats, which: int) -> tuple[Floats, Floats, Floats]:
         """Points, arms and axes of one side of a family of closures."""
-        closures = [self.tree.closures[i] for i in family.members]
         links = family.second if which else family.first
-        local = np.stack([c.second_turn if which else c.first_turn for c in closures])
-        shift = np.stack([self.values(c.second_shift if which else c.first_shift) for c in closures], axis=-2)
+        local, shift = self._placed(family, which)
         axes = turn[..., links, :, :]
         arm = (axes @ shift[..., None])[..., 0]
         return origin[..., links, :] + arm, arm, axes @ local
+
+    def _placed(self, family: _Family, which: int) -> tuple[Floats, Floats]:
+        """Axes and origins of a family's joint frames on one side, in link frames; kept, as they do not change."""
+        key = (int(family.members[0]), which)
+        if key not in self._frames:
+            closures = [self.tree.closures[i] for i in family.members]
+            shifts = [c.second_shift if which else c.first_shift for c in closures]
+            plain = all(type(x) is float for s in shifts for x in s)
+            self._frames[key] = (np.stack([c.second_turn if which else c.first_turn for c in closures]),
+                                 np.array(shifts) if plain else
+                                 np.stack(np.broadcast_arrays(*(self.values(s) for s in shifts)), axis=-2))
+        return self._frames[key]
+
+    def _constants(self, family: _Family) -> list[Floats]:
+        key = (int(family.members[0]), 2)
+        if key not in self._frames:
+            rows = [[float(np.mean(self.values([x])[..., 0])) if type(x) is not float else x
+                     for x in self.tree.closures[i].kind.constants()] for i in family.members]
+            self._frames[key] = ([np.array(k) for k in zip(*rows, strict=True)], None)
+        constants: list[Floats] = self._frames[key][0]
+        return constants
 
     def _sides(self, family: _Family, turn: Floats, origin: Floats, velocity: Floats | None) -> list[Side]:
         sides = []
@@ -181,10 +201,7 @@ class LoopKinematics:
         value, gamma = np.zeros((*lead, self.m)), np.zeros((*lead, self.m))
         first, second = np.zeros((*lead, self.m, 6)), np.zeros((*lead, self.m, 6))
         for family in self.families:
-            constants = [np.array(k) for k in zip(*(
-                [float(np.mean(self.values([x])[..., 0])) for x in self.tree.closures[i].kind.constants()]
-                for i in family.members), strict=True)]
-            made = family.kind.closure_rows(*self._sides(family, turn, origin, velocity), constants)
+            made = family.kind.closure_rows(*self._sides(family, turn, origin, velocity), self._constants(family))
             for j, row in enumerate(made):
                 assert isinstance(row, Row)
                 at = family.rows[:, j]

@@ -304,27 +304,18 @@ class Looped(Kinematics):
         state = self._plan_state
         held = self._prescribed_mask()
         rng = np.random.default_rng(0)
-        best = None
-        for step in (0.0, 0.3, 0.1):
-            here = q
-            if step:
-                wish = np.where(held, 0.0, rng.normal(size=self.nu))
-                wish, _ = project(self._loops, q, wish, held, np.ones(self.nu), t)
-                zero, _ = project(self._loops, q, np.zeros(self.nu), held, np.ones(self.nu), t)
-                wish = wish - zero
-                largest = float(np.abs(wish).max(initial=0.0))
-                if largest < 1e-9:
-                    break
-                here, size = self._assembler.close(self.integrate(q, wish * (step / largest)), held,
-                                                   np.ones(self.nu), t)
-                if size > CLOSED:
-                    continue
-            plan = make_plan(self._loops, here, t, self._plan_prefer)
-            if best is None or len(plan.kept) > len(best.kept) or (
-                    len(plan.kept) == len(best.kept) and plan.smallest > best.smallest):
-                best = plan
-                state["q"] = here
-        assert best is not None
+        general = q
+        wish, _ = project(self._loops, q, np.where(held, 0.0, rng.normal(size=self.nu)), held, np.ones(self.nu), t)
+        if held.any():  # what the prescribed joints cause is no freedom
+            wish = wish - project(self._loops, q, np.zeros(self.nu), held, np.ones(self.nu), t)[0]
+        largest = float(np.abs(wish).max(initial=0.0))
+        for step in (0.3, 0.1) if largest > 1e-9 else ():
+            found, size = self._assembler.close(self.integrate(q, wish * (step / largest)), held, np.ones(self.nu), t)
+            if size < CLOSED:
+                general = found
+                break
+        best = make_plan(self._loops, general, t, self._plan_prefer)
+        state["q"] = general
         state["rank"] = len(best.kept)
         state["plan"] = replace(best, baumgarte=self._plan_state["baumgarte"])
 
