@@ -40,7 +40,8 @@ def scaled_condition(matrix: Floats) -> float:
 
 def case_of(machine: bc.Mechanism) -> Case:
     """The tolerance is 64 eps times what the two systems of equations amplify: M for the accelerations without
-    loops, J M^-1 J^T for the multipliers. (Measured: below 4 eps times that.)"""
+    loops, J M^-1 J^T for the multipliers; and times the size of the accelerations, with or without loops, since one
+    is corrected into the other. (Measured: below 4 eps times that.)"""
     oracle = bc.compile(machine, "dense")
     q, u, tau = looped.states(oracle)
     expected = oracle.forward_dynamics(q, u, tau)
@@ -49,7 +50,10 @@ def case_of(machine: bc.Mechanism) -> Case:
     mass = oracle.mass_matrix(q)[:, free][:, :, free]
     jacobian = oracle.loop_jacobian(q)[:, list(oracle._reference_plan().kept)][:, :, free]
     reduced = jacobian @ np.linalg.solve(mass, np.swapaxes(jacobian, -1, -2))
-    return Case(machine, (q, u, tau), expected, 64 * looped.EPS * (scaled_condition(mass) + scaled_condition(reduced)))
+    without = np.linalg.solve(mass, (tau - oracle.bias(q, u))[:, free, None])
+    size = max(np.abs(expected).max(), np.abs(without).max())
+    return Case(machine, (q, u, tau), expected,
+                64 * looped.EPS * (scaled_condition(mass) + scaled_condition(reduced)) * float(size))
 
 
 @cache
@@ -59,7 +63,7 @@ def zoo_case(name: str) -> Case:
 
 def check(case: Case, method: str, backend: str) -> None:
     found = bc.compile(case.machine, method, backend).forward_dynamics(*case.given)
-    away = np.abs(found - case.expected).max() / np.abs(case.expected).max()
+    away = np.abs(found - case.expected).max()
     assert away < case.tolerance, f"{case.machine.name} by {method}: {away:.2g}, allowed {case.tolerance:.2g}"
 
 
@@ -156,7 +160,7 @@ def test_open_loops_with_wrenches(method: str) -> None:
     wrenches = {"knuckle_wheel": rng.normal(size=6) * 100.0}
     expected = oracle.forward_dynamics(q, u, tau, wrenches=wrenches)
     found = bc.compile(machine, method).forward_dynamics(q, u, tau, wrenches=wrenches)
-    bound = zoo_case("quarter_car").tolerance * np.abs(expected).max()
+    bound = 1e-11 * np.abs(expected).max()
     np.testing.assert_allclose(found, expected, rtol=0, atol=bound)
     left = stabilised.loop_acceleration_error(q, u, stabilised.forward_dynamics(q, u, tau))
     pull = 2.0 * 5.0 * oracle.loop_rate_error(q, u) + 7.0**2 * oracle.loop_error(q)

@@ -113,7 +113,7 @@ def test_prescribed_speeds() -> None:
 
 def test_baumgarte_pulls_open_loops_together() -> None:
     """The second derivative of every error is -2 alpha times its rate less beta^2 times itself."""
-    alpha, beta = 3.0, 5.0
+    alpha, beta = 3.0, 40.0
     system = bc.compile(bc.load("quarter_car"), "complement", "numpy", baumgarte=(alpha, beta))
     q, u, tau = (x[0] for x in states(system))
     rng = np.random.default_rng(1)
@@ -122,31 +122,30 @@ def test_baumgarte_pulls_open_loops_together() -> None:
     found = system.loop_acceleration_error(q, u, system.forward_dynamics(q, u, tau))
     wanted = -2.0 * alpha * system.loop_rate_error(q, u) - beta**2 * system.loop_error(q)
     assert np.abs(wanted).max() > 1e-5
-    assert np.abs(found - wanted).max() < 1e-3 * np.abs(wanted).max()
+    assert np.abs(found - wanted).max() < 1e-2 * np.abs(wanted).max()  # both sides of a cut count as coinciding
 
 
 def test_constraints_that_are_no_joints() -> None:
-    """Massless rods as legs: a plate on six of them cannot move, on five it can."""
+    """Legs that are massless rods: a plate on five of them has one freedom."""
     machine = bc.Mechanism("plate on rods")
     machine.add_body("plate", bc.Inertia(3.0, (0.02, 0.01, 0.0), (0.2, 0.3, 0.4)))
     machine.add_joint("float", bc.Free(), machine.ground, "plate")
-    for k in range(5):
-        angle = 1.3 * k
-        top = np.array([0.3 * np.cos(angle), 0.3 * np.sin(angle), 0.0])
-        foot = np.array([0.5 * np.cos(angle + 0.4), 0.4 * np.sin(angle - 0.7), -0.6])
+    for k, (x, y) in enumerate(np.random.default_rng(0).uniform(-1.0, 1.0, (5, 2))):
+        top = np.array([0.3 * np.cos(1.3 * k), 0.3 * np.sin(1.3 * k), 0.0])
+        foot = np.array([0.6 * np.cos(1.3 * k + x), 0.6 * np.sin(1.3 * k + y), -0.6])
         machine.add_constraint(f"rod{k}", bc.Distance(float(np.linalg.norm(top - foot))), machine.ground, "plate",
                                bc.Pose(tuple(foot)), bc.Pose(tuple(top)))
     assert bc.compile(machine, "dense").dof == 1
-    assert disagreement(machine, "complement", "numpy") < 10.0 * TOLERANCE
+    assert disagreement(machine, "complement", "numpy") < TOLERANCE
 
 
 def test_other_speeds_where_the_chosen_ones_fail() -> None:
     """At its dead centre the slide of a slider-crank determines nothing."""
     oracle = bc.compile(bc.load("slider_crank"), "dense")
     state = oracle.assemble(q={"crank": -np.pi / 3}, u={"crank": 2.0})
-    assert abs(state.u[oracle.speed_names.index("slide.position")]) < 1e-12
+    assert abs(state.u[oracle.speed_names.index("slide.slide")]) < 1e-12
     system = bc.compile(bc.load("slider_crank"), "complement", "numpy", independent=["slide"])
-    assert [system.speed_names[v] for v in system._reference_plan().independent] == ["slide.position"]
+    assert [system.speed_names[v] for v in system._reference_plan().independent] == ["slide.slide"]
     expected = oracle.forward_dynamics(state.q, state.u)
     assert np.abs(system.forward_dynamics(state.q, state.u) - expected).max() < TOLERANCE * np.abs(expected).max()
 
@@ -262,11 +261,11 @@ def ring(machine: bc.Mechanism, name: str, carrier: str, at: tuple[float, float]
 @pytest.mark.parametrize(("carriers", "reason"), [
     (("ground", "ground"), "several loops share no link but the ground"),
     (("ground", "a1"), "'b0', 'b1', 'b2' does not pass through the ground"),
-    (("base",), "the loops do not pass through the ground")])
+    (("base",), "'a0', 'a1', 'a2' does not pass through the ground")])
 def test_loops_elsewhere_are_refused(carriers: tuple[str, ...], reason: str) -> None:
     machine = bc.Mechanism("rings")
     machine.add_body("base", bc.Inertia(1.0, (0.0, 0.0, 0.0), (0.1, 0.1, 0.1)))
-    machine.add_joint("base", bc.Revolute("z"), machine.ground, "base")
+    machine.add_joint("base", bc.Revolute("z"), machine.ground, "base", at=(0, 0, 0))
     for k, carrier in enumerate(carriers):
         ring(machine, "ab"[k], carrier, (3.0 * k, 0.3 * k))
     system = bc.compile(machine, "complement", "numpy")

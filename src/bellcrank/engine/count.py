@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from bellcrank.engine.scalar import (
     ADD,
+    ATAN2,
     COS,
     DIV,
     EXP,
@@ -26,7 +27,7 @@ from bellcrank.engine.scalar import (
 __all__ = ["OperationCount", "count", "count_nodes"]
 
 _KIND = {ADD: "adds", SUB: "adds", MUL: "muls", DIV: "divs", SQRT: "roots", SIN: "trigs", COS: "trigs",
-         EXP: "others", TANH: "others", LOG: "others", LESS: "others", NEG: "negations"}
+         EXP: "others", TANH: "others", LOG: "others", LESS: "others", ATAN2: "others", NEG: "negations"}
 
 
 class OperationCount(NamedTuple):

@@ -8,9 +8,9 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from bellcrank.engine.scalar import COS, EXP, LESS, LOG, SIN, SQRT, TANH, Number, Scalar
+from bellcrank.engine.scalar import ATAN2, COS, EXP, LESS, LOG, SIN, SQRT, TANH, Number, Scalar
 
-__all__ = ["cos", "exp", "log", "pi", "select_less", "sin", "sqrt", "tan", "tanh"]
+__all__ = ["atan2", "cos", "exp", "log", "pi", "select_less", "sin", "sqrt", "tan", "tanh"]
 
 pi = math.pi
 
@@ -61,6 +61,21 @@ def tan(x: Number) -> Number:
 def tanh(x: Number) -> Number:
     """Hyperbolic tangent, the usual smooth sign function of friction laws."""
     return _apply(TANH, math.tanh, x)
+
+
+def atan2(y: Number, x: Number) -> Number:
+    """The angle of the direction (x, y) [rad], between -pi and pi."""
+    scalar = next((v for v in (y, x) if type(v) is Scalar), None)
+    if scalar is not None:
+        return scalar.graph.node(ATAN2, *(v if type(v) is Scalar else float(v) for v in (y, x)))
+    jet = next((v for v in (y, x) if hasattr(v, "atan2")), None)
+    if jet is not None:
+        return jet.atan2(y, x)
+    if isinstance(y, (int, float)) and isinstance(x, (int, float)):
+        return math.atan2(y, x)
+    import numpy as np
+
+    return np.arctan2(y, x)
 
 
 def select_less(a: Number, b: Number, if_less: Number, otherwise: Number) -> Number:

@@ -107,6 +107,15 @@ class Jet(NamedTuple):
         return self._chain(root, 0.5 / root, -0.25 / (root * self.value))
 
     @staticmethod
+    def atan2(y: Number, x: Number) -> Jet:
+        b, a = as_jet(y), as_jet(x)
+        r = 1.0 / (a.value * a.value + b.value * b.value)
+        turn = a.value * b.rate - b.value * a.rate
+        along = a.value * a.rate + b.value * b.rate
+        bend = a.value * b.acceleration - b.value * a.acceleration
+        return Jet(fn.atan2(b.value, a.value), turn * r, bend * r - 2.0 * turn * along * r * r)
+
+    @staticmethod
     def select_less(a: Number, b: Number, if_less: Number, otherwise: Number) -> Jet:
         x, y = as_jet(if_less), as_jet(otherwise)
         test = as_jet(a).value, as_jet(b).value

@@ -14,11 +14,11 @@ import hashlib
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
-__all__ = ["ADD", "COS", "DIV", "EXP", "LEAF", "LESS", "LOG", "MUL", "NEG", "SIN", "SQRT", "SUB", "TANH",
+__all__ = ["ADD", "ATAN2", "COS", "DIV", "EXP", "LEAF", "LESS", "LOG", "MUL", "NEG", "SIN", "SQRT", "SUB", "TANH",
            "Graph", "Number", "Scalar", "digest", "evaluate", "reachable"]
 
 LEAF, ADD, SUB, MUL, DIV, NEG = "leaf", "add", "sub", "mul", "div", "neg"
-SQRT, SIN, COS, EXP, LOG, TANH, LESS = "sqrt", "sin", "cos", "exp", "log", "tanh", "less"
+SQRT, SIN, COS, EXP, LOG, TANH, LESS, ATAN2 = "sqrt", "sin", "cos", "exp", "log", "tanh", "less", "atan2"
 
 #: A float, a traced scalar, or anything that behaves like one (a NumPy array, a `Jet`).
 Number: TypeAlias = Any
@@ -229,7 +229,7 @@ def evaluate(roots: Sequence[Any], leaf: Callable[[Any], Number] | Mapping[Any, 
     from bellcrank.engine import functions as fn
 
     table = functions or {SQRT: fn.sqrt, SIN: fn.sin, COS: fn.cos, EXP: fn.exp, LOG: fn.log, TANH: fn.tanh,
-                          LESS: fn.select_less}
+                          LESS: fn.select_less, ATAN2: fn.atan2}
     look = leaf.__getitem__ if isinstance(leaf, Mapping) else leaf
     value: dict[Scalar, Number] = {}
     for node in reachable(roots):

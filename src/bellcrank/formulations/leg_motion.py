@@ -31,7 +31,7 @@ def legs_of(tree: Tree) -> Legs:
     """The legs, or an error that says why there are none."""
     found = platform_of(tree)
     if isinstance(found, str):
-        raise ModelError(f"method 'complement' needs a parallel platform: serial legs from the ground to one link, but of "
+        raise ModelError(f"method 'complement' needs a parallel platform: serial legs from the ground to one link. In "
                          f"{tree.name!r} {found}; use method='elimination'")
     return found
 
@@ -45,14 +45,19 @@ def dot(a: Six, b: Six) -> Number:
     return total
 
 
-def less(a: Six, b: Six, factor: Number) -> Six:
+def less(a: Six, b: Six, factor: Number = 1.0) -> Six:
     """a - b factor."""
     return [x - y * factor for x, y in zip(a, b, strict=True)]
 
 
-def plus(a: Six, b: Six) -> Six:
-    """a + b."""
-    return [x + y for x, y in zip(a, b, strict=True)]
+def plus(a: Six, b: Six, factor: Number = 1.0) -> Six:
+    """a + b factor."""
+    return [x + y * factor for x, y in zip(a, b, strict=True)]
+
+
+def scaled(a: Six, factor: Number) -> Six:
+    """a factor."""
+    return [x * factor for x in a]
 
 
 def nothing() -> Six:
@@ -147,12 +152,12 @@ class Platform:
         below = 0  # the link of the speed further out
         for s in reversed(leg.speeds):
             view, place = self.direct.views[s.link], int(self.tree.u_start[s.link]) + s.number
-            screw = less(nothing(), self.screw(s.link, s.number), -s.sign)
+            screw = scaled(self.screw(s.link, s.number), s.sign)
             gain = None
             if place not in self.column and not view.mask[s.number]:
                 tilde = times(phi, screw)  # (9b), (11c), (12c)
                 delta = dot(tilde, tilde)
-                gain = less(nothing(), tilde, -guarded_inverse(delta, dot(screw, screw) * _NOTHING))
+                gain = scaled(tilde, guarded_inverse(delta, dot(screw, screw) * _NOTHING))
                 phi = with_product(phi, tilde, gain, -1.0)  # (10a), (11d), (12d)
             body = s.link if s.link != below and s.link in leg.links else 0
             axes.append(Axis(screw, place, view.tau[s.number], gain, body))
@@ -175,10 +180,10 @@ class Platform:
             for other, unit, value in rows:
                 share = dot(unit, whole)
                 left, gamma = less(left, other, share), gamma - value * share
-            unit = less(nothing(), left, -guarded_inverse(dot(left, left), dot(whole, whole) * _NOTHING))
+            unit = scaled(left, guarded_inverse(dot(left, left), dot(whole, whole) * _NOTHING))
             rows.append((left, unit, gamma))
             phi = with_product(phi, left, unit, 1.0)
-            offset = less(offset, unit, -gamma)
+            offset = plus(offset, unit, gamma)
         return phi, offset
 
     def _right_side(self, row: Row, first: int, second: int) -> Number:
@@ -241,9 +246,9 @@ class Platform:
             out[place] = thetaddot[k]
         end = self.offset
         for column, value in zip(self.jacobian, thetaddot, strict=True):
-            end = less(end, column, -value)
+            end = plus(end, column, value)
         for leg in self.legs:
-            for axis, value in zip(leg.axes, self.leg_rates(leg, less(end, leg.offset, 1.0), thetaddot), strict=True):
+            for axis, value in zip(leg.axes, self.leg_rates(leg, less(end, leg.offset), thetaddot), strict=True):
                 out[axis.place] = value
         return out
 
@@ -260,18 +265,23 @@ class Platform:
                 out[axis.place] = [column[i] for column in columns]
         return out
 
-    def complement(self, link: int) -> list[Six]:
-        """The columns of N at a link (17a)."""
-        if link == self.shape.platform:
-            return self.jacobian
-        if link == 0:
-            return [nothing() for _ in range(self.n)]
-        out = self.complement(int(self.tree.parent[link]))
-        for index in range(self.direct.widths[link]):
-            row = self.rate_rows.get(int(self.tree.u_start[link]) + index)
-            if row is not None:
-                screw = self.screw(link, index)
-                out = [less(column, screw, -value) for column, value in zip(out, row, strict=True)]  # (7a)
+    @cached_property
+    def complement(self) -> dict[int, list[Six]]:
+        """The columns of N at links (17a): those of `far` and what they hang from."""
+        wanted = {self.shape.platform, 0}
+        for link in self.far:
+            while link not in wanted:
+                wanted.add(link)
+                link = int(self.tree.parent[link])
+        out = {0: [nothing() for _ in range(self.n)], self.shape.platform: self.jacobian}
+        for link in sorted(wanted - set(out)):
+            columns = out[int(self.tree.parent[link])]
+            for index in range(self.direct.widths[link]):
+                row = self.rate_rows.get(int(self.tree.u_start[link]) + index)
+                if row is not None:  # not prescribed
+                    screw = self.screw(link, index)
+                    columns = [plus(c, screw, value) for c, value in zip(columns, row, strict=True)]  # (7a)
+            out[link] = columns
         return out
 
     # -- forces -------------------------------------------------------------------------------------------------

@@ -116,8 +116,6 @@ def platform_of(tree: Tree) -> Legs | str:
     hubs = [k for k in range(1, tree.n + 1) if len(graph.around[k]) > 2]
     if len(hubs) > 1:
         return f"the links {graph.names(hubs)} each join more than two others in loops, as only the platform may"
-    if not graph.around[0]:
-        return "the loops do not pass through the ground"
     if hubs:
         return _on(graph, hubs[0])
     if len(graph.around[0]) > 2:

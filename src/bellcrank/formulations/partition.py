@@ -67,8 +67,8 @@ __all__ = ["FreeHalves", "Half", "Pair", "Partition", "Rows"]
 
 Floats = npt.NDArray[np.float64]
 
-#: a pivot of A Lambda A* this much smaller than its diagonal means that a row depends on those before it
-_DEPENDENT = 1e-10
+#: a pivot of A Lambda A* this small, relative to what rounding is relative to, means that the row says nothing new
+_DEPENDENT = 1e-12
 
 
 class Rows(Protocol):
@@ -98,6 +98,12 @@ class Half(NamedTuple):
     def measure(self, alpha: Floats, betadot: Floats) -> Floats:
         """Accelerations at the points."""
         return np.concatenate([alpha[self.links].ravel(), betadot[self.coupled]])
+
+    def widest(self, a: Floats) -> Floats:
+        """A with every entry as large as the largest at its point."""
+        cut = 6 * len(self.links)
+        largest = abs(a[:, :cut]).reshape(len(a), -1, 6).max(axis=2)
+        return np.concatenate([np.repeat(largest, 6, axis=1), abs(a[:, cut:])], axis=1)
 
     def spread(self, f: Floats, o: SpatialOperators) -> tuple[Floats, Floats]:
         """B f: forces at the points as link forces and joint forces."""
@@ -213,9 +219,16 @@ class Partition:
         return Pair(*(a @ admittance @ a.T for a, admittance in zip(self.a, self.step_c(), strict=True)))
 
     @cached_property
+    def _sizes(self) -> Pair:
+        """Diagonals of `_reflected` if nothing cancelled and A had no zeros at a point: what rounding is relative to."""
+        return Pair(*(((w @ abs(admittance)) * w).sum(axis=1) for w, admittance in
+                      zip(map(Half.widest, self.free.halves, self.a), self.step_c(), strict=True)))
+
+    @cached_property
     def independent(self) -> list[int]:
         """Those of the active rows that count."""
-        return _independent(self._reflected.primary + self._reflected.secondary)
+        return _independent(self._reflected.primary + self._reflected.secondary,
+                            self._sizes.primary + self._sizes.secondary)
 
     def _seen(self, which: int) -> Floats:
         return np.asarray(self.a[which] @ self.step_b()[which])
@@ -237,7 +250,7 @@ class Partition:
         """betadot_S (of its free speeds) and f by the two formulas at the end of step (D)."""
         some, half, o = self.independent, self.free.halves[1], self.free.operators
         stiff = self._reflected.primary[np.ix_(some, some)]  # A_P Lambda_P A_P*
-        if len(_independent(stiff)) < len(some):
+        if len(_independent(stiff, self._sizes.primary[some])) < len(some):
             raise SingularError("step_d_small: some closures do not act on the primary system, or depend on each other "
                                 "there; use step_d, or move bodies from the secondary to the primary system")
         units = [_unit(o.speeds[1][0], i) for i in half.speeds]
@@ -332,7 +345,7 @@ def _half(tree: Tree, o: SpatialOperators, a: Floats, factors: Floats, links: Se
     return Half(points, coupled, speeds, np.concatenate([a[:, points].reshape(len(a), -1), factors[:, coupled]], 1))
 
 
-def _independent(matrix: Floats) -> list[int]:
+def _independent(matrix: Floats, size: Floats) -> list[int]:
     """Rows of a symmetric, positive semidefinite matrix that do not depend on rows before them."""
     chosen: list[int] = []
     lower = np.zeros_like(matrix)
@@ -342,7 +355,7 @@ def _independent(matrix: Floats) -> list[int]:
         for n, j in enumerate(chosen):
             row.append(float((matrix[i, j] - np.dot(row, lower[j, :n])) / lower[j, n]))
         left = left - np.dot(row, row)
-        if left > _DEPENDENT * matrix[i, i]:
+        if left > _DEPENDENT * size[i]:
             lower[i, :len(row)] = row
             lower[i, len(row)] = np.sqrt(left)
             chosen.append(i)

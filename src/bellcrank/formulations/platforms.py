@@ -21,11 +21,13 @@ Declared deviations
 - All twists and wrenches are about the one point E and in the ground's axes: every A_ij is the identity.
 - The joint at which a leg is cut is taken out first, as the projection on its closure conditions, which span what its
   columns leave: Phi_{m+1} of the leg. That needs no coordinates of the cut joint, brings in the right hand sides of
-  the conditions (with Baumgarte's terms), and allows constraints that are no joints.
+  the conditions (with Baumgarte's terms), and allows constraints that are no joints. Both sides of the cut count as
+  coinciding: while a loop is open by some length, accelerations are off in proportion to it.
 - Any number of independent speeds per leg, none included, chosen by the plan; in (12a) t_e' then lacks all of those
   further out. Phi is regular whenever they determine the motion: t with Phi t = 0 is a motion of the platform
   without them. Redundant conditions (planar loops in space, Bennett's linkage) need no treatment: (14a) is a sum of
-  projections, whose solution satisfies all conditions if any does.
+  projections, whose solution satisfies all conditions if any does. Its price is that of normal equations: rounding
+  errors grow with the square of the condition number.
 - A ring with one independent speed is one leg with t_e = 0 (erratum): then there is no Phi to invert.
 - Bodies beyond the cut of a leg, the platform, and bodies in no loop enter by (26) directly, with the columns of N;
   the platform's mass is counted once.
@@ -56,6 +58,7 @@ from bellcrank.formulations.leg_motion import (
     nothing,
     plus,
     rigid_matrix,
+    scaled,
     six,
     symmetric,
     times,
@@ -104,9 +107,9 @@ def generalised_forces(p: Platform, wrenches: Sequence[Six], with_tau: bool) -> 
             force, share = dot(axis.screw, tilde), nothing()
             if axis.gain is not None:
                 force = force - axis.tau if with_tau else force
-                share = less(share, axis.gain, -force)
+                share = scaled(axis.gain, force)
             parts.append((axis, force, share))
-            tilde = less(tilde, share, 1.0)  # (21): Psi^T
+            tilde = less(tilde, share)  # (21): Psi^T
         below = nothing()  # the sum over i < k in (22)
         for axis, force, share in reversed(parts):
             if axis.place in p.column:
@@ -117,7 +120,7 @@ def generalised_forces(p: Platform, wrenches: Sequence[Six], with_tau: bool) -> 
     for k, column in enumerate(p.jacobian):
         out[k] = out[k] + dot(column, at_end)  # (22): the sum over all legs
     for link in p.far:
-        for k, column in enumerate(p.complement(link)):
+        for k, column in enumerate(p.complement[link]):
             out[k] = out[k] + dot(column, wrenches[link])  # (19)
     return out
 
@@ -133,7 +136,7 @@ def leg_inertia(p: Platform, axes: Sequence[Axis]) -> Matrix:
             mass = symmetric([[mass[a][b] + own[a][b] for b in range(a + 1)] for a in range(6)])
         momentum = times(mass, axis.screw)
         own_inertia = dot(axis.screw, momentum)
-        if axis.gain is not None:  # Psi^T Mtilde Psi
+        if axis.gain is not None and i:  # Psi^T Mtilde Psi
             lean = less(momentum, axis.gain, own_inertia * 0.5)
             g = axis.gain
             mass = symmetric([[mass[a][b] - (lean[a] * g[b] + g[a] * lean[b]) for b in range(a + 1)]
@@ -157,7 +160,7 @@ def leg_coefficients(p: Platform, axes: Sequence[Axis]) -> Matrix:
             out.append([1.0 if p.column.get(axis.place) == k else 0.0 for k in range(p.n)])
             if axis.place in p.column:
                 k = p.column[axis.place]
-                ends[k] = less(ends[k], axis.screw, 1.0)  # (12a)
+                ends[k] = less(ends[k], axis.screw)  # (12a)
         else:
             out.append([dot(axis.gain, end) for end in ends])
     return out[::-1]
@@ -177,7 +180,7 @@ def inertia_matrix(p: Platform) -> Matrix:
             for i in range(j, p.n):
                 out[i][j] = out[i][j] + added(x * y for x, y in zip(columns[i], felt, strict=True))  # (29)-(34)
     for link in p.far:
-        columns = p.complement(link)
+        columns = p.complement[link]
         for j, column in enumerate(columns):
             momentum = six(p.inertias[link] @ Motion(Vector(*column[:3]), Vector(*column[3:])))
             for i in range(j, p.n):

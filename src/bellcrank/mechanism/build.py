@@ -24,14 +24,15 @@ __all__ = ["build_tree", "collector_paused"]
 
 
 def build_tree(mechanism: Mechanism, *, merge_welds: bool = True, free_frames: bool = True,
-               cut: Sequence[str] = ()) -> Tree:
-    """The spanning tree of links of a mechanism, with the closures of its loops; `cut` chooses which joints close.
+               cut: Sequence[str] = (), keep: Sequence[str] = ()) -> Tree:
+    """The spanning tree of links of a mechanism, with the closures of its loops; `cut` chooses which joints close,
+    `keep` which shall not.
 
     `merge_welds` makes one link of bodies welded together; `free_frames` lets link frames be chosen to
     save operations (otherwise they lie at the inboard joints).
     """
     with collector_paused():
-        topology = spanning_tree(mechanism, cut)
+        topology = spanning_tree(mechanism, cut, keep)
         return _Builder(mechanism, topology, merge_welds, free_frames).tree()
 
 

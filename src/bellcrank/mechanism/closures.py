@@ -22,10 +22,12 @@ from typing import NamedTuple
 
 import numpy as np
 
+from bellcrank.engine.functions import atan2
 from bellcrank.engine.scalar import Number, Scalar
 from bellcrank.spatial import Force, Vector
 
-__all__ = ["Row", "Side", "advance", "coincident", "distance", "parallel_axes", "perpendicular", "within"]
+__all__ = ["Row", "Side", "advance", "coincident", "distance", "parallel_axes", "perpendicular", "turn_about_z",
+           "within"]
 
 
 class Side(NamedTuple):
@@ -86,6 +88,11 @@ def distance(i: Side, j: Side, length: Number) -> Row:
     swing = j.omega.centripetal(j.arm) - i.omega.centripetal(i.arm)
     return Row((d.dot(d) * scale - length) * 0.5, Force(-i.arm.cross(along), -along), Force(j.arm.cross(along), along),
                -(along.dot(swing) + rate.dot(rate) * scale))
+
+
+def turn_about_z(i: Side, j: Side) -> Number:
+    """The angle from the x axis of side i to that of side j about the common z axis."""
+    return atan2(i.y.dot(j.x), i.x.dot(j.x))
 
 
 def parallel_axes(i: Side, j: Side) -> tuple[Row, Row]:

@@ -47,10 +47,10 @@ class Topology:
     steps: tuple[Step, ...] = ()
 
 
-def spanning_tree(mechanism: Mechanism, cut: Sequence[str] = ()) -> Topology:
+def spanning_tree(mechanism: Mechanism, cut: Sequence[str] = (), keep: Sequence[str] = ()) -> Topology:
     """Walk the graph from the ground. Cost: O(bodies + joints) for trees, O(n log n) with short loops.
 
-    `cut` names joints that shall close loops instead of carrying a body.
+    `cut` names joints that shall close loops instead of carrying a body, `keep` those that shall not if possible.
     """
     joints = mechanism.joints
     n = len(mechanism.bodies) + 1
@@ -58,7 +58,7 @@ def spanning_tree(mechanism: Mechanism, cut: Sequence[str] = ()) -> Topology:
     if len(joints) <= n - 1 and not cut:
         return _depth_first(mechanism, first, second, n)
     forbidden = _cut_indices(mechanism, cut)
-    ears = _Ears(mechanism, first, second, n, forbidden)
+    ears = _Ears(mechanism, first, second, n, forbidden, keep)
     ears.place_all()
     if len(ears.order) < n - 1:
         lost = [b.name for b in mechanism.bodies if ears.inboard[b.index] < 0]
@@ -130,12 +130,13 @@ def _incidence(first: list[int], second: list[int], n: int) -> tuple[list[int], 
 class _Ears:
     """Places bodies ear by ear, the shortest first, looking no further from placed bodies than needed."""
 
-    def __init__(self, mechanism: Mechanism, first: list[int], second: list[int], n: int, forbidden: Sequence[int]
-                 ) -> None:
+    def __init__(self, mechanism: Mechanism, first: list[int], second: list[int], n: int, forbidden: Sequence[int],
+                 keep: Sequence[str]) -> None:
         self.first, self.second, self.n = first, second, n
         records = mechanism.joints
-        #: conditions a joint imposes when it is cut; prescribed joints are not cut
-        self.rows = [99 if r.prescribed is not None else 6 - r.joint.nu for r in records]
+        coupled = {joint for c in mechanism.couplers for joint, _, _ in c.terms} | set(keep)
+        #: conditions a joint imposes when it is cut; prescribed, coupled and driven joints are not cut
+        self.rows = [99 if r.prescribed is not None or r.name in coupled else 6 - r.joint.nu for r in records]
         self.edges: list[list[int]] = [[] for _ in range(n)]
         gone = set(forbidden)
         for i, (a, b) in enumerate(zip(first, second, strict=True)):

@@ -169,7 +169,8 @@ class LoopKinematics:
             self._frames[key] = (np.stack([c.second_turn if which else c.first_turn for c in closures]),
                                  np.array(shifts) if plain else
                                  np.stack(np.broadcast_arrays(*(self.values(s) for s in shifts)), axis=-2))
-        return self._frames[key]
+        turn, shift = self._frames[key]
+        return turn, shift
 
     def _constants(self, family: _Family) -> list[Floats]:
         key = (int(family.members[0]), 2)

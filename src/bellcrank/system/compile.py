@@ -24,14 +24,21 @@ __all__ = ["compile"]
 
 def compile(mechanism: Mechanism, method: str = "auto", backend: str = "llvm", *, point: str | None = None,
             schedule: str = "auto", threads: int | None = None, free_frames: bool = True, cut: Sequence[str] = (),
-            independent: Sequence[str] = (), baumgarte: tuple[float, float] = (0.0, 0.0)) -> System:
+            actuated: Sequence[str] = (), independent: Sequence[str] = (), baumgarte: tuple[float, float] = (0.0, 0.0)
+            ) -> System:
     """Make an immutable `System` of a mechanism.
 
-    `method` is a formulation ("recursive", "kane", "operator", "complement", "momenta", "dense") or "auto", the
-    fastest valid one; `point` is the reference point of "recursive" ("centroid", "joint", "origin"; also written
-    "recursive/origin"). `backend` is "llvm" (compiled) or "numpy" (the reference). `schedule` ("unrolled", "rolled")
-    and `threads` are chosen by the library unless given; `free_frames=False` keeps link frames at the joints. Native
-    code is made when a function is first called, and kept on disk. Cost: O(bodies).
+    `method` is a formulation ("recursive", "kane", "operator", "complement", "momenta", "dense", for loops also
+    "elimination" and "reduction") or "auto", the fastest valid one; `point` is the reference point of "recursive"
+    ("centroid", "joint", "origin"; also written "recursive/origin"). `backend` is "llvm" (compiled) or "numpy" (the
+    reference). `schedule` ("unrolled", "rolled") and `threads` are chosen by the library unless given;
+    `free_frames=False` keeps link frames at the joints. Native code is made when a function is first called, and kept
+    on disk. Cost: O(bodies).
+
+    Loops: `cut` names joints that shall close loops (the library chooses otherwise), `actuated` the joints with drives
+    (for `System.inverse_dynamics`), `independent` those whose speeds shall stay independent where possible (the
+    actuated ones unless given), `baumgarte` = (alpha, beta) adds -2 alpha (rate) - beta^2 (error) to the conditions
+    of the multiplier methods.
 
     >>> import bellcrank as bc
     >>> bc.compile(bc.load("pendulum")).coordinate_names
@@ -51,7 +58,8 @@ def compile(mechanism: Mechanism, method: str = "auto", backend: str = "llvm", *
 
     with collector_paused():
         mechanism = mechanism.copy()  # later changes of the description must not reach the system
-        tree = build_tree(mechanism, free_frames=free_frames, cut=cut)
+        names = [_joint_of(mechanism, key) for key in (*actuated, *independent)]
+        tree = build_tree(mechanism, free_frames=free_frames, cut=cut, keep=names)
         if method == "auto":
             method = "elimination" if tree.looped else "recursive"
         if point is not None:
@@ -61,8 +69,15 @@ def compile(mechanism: Mechanism, method: str = "auto", backend: str = "llvm", *
             raise ModelError(f"mechanism {mechanism.name!r} has no joint that can move")
         if not tree.looped:
             check_inertia(tree)
-        return System(mechanism, tree, method, backend, functions, evaluator, independent=independent,
-                      baumgarte=baumgarte)
+        return System(mechanism, tree, method, backend, functions, evaluator, actuated=actuated,
+                      independent=independent or actuated, baumgarte=baumgarte)
+
+
+def _joint_of(mechanism: Mechanism, key: str) -> str:
+    """The joint that a name such as ``crank`` or ``hip.angle`` speaks of."""
+    names = {r.name for r in mechanism.joints}
+    joint = key if key in names else str(key).rpartition(".")[0]
+    return mechanism.joint(joint if joint in names else key).name
 
 
 #: trees up to this size are checked joint by joint at a general position, larger ones at their tips only

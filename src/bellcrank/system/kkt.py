@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+import numpy.typing as npt
 
 from bellcrank.system.arrays import Floats
 
@@ -14,7 +15,7 @@ __all__ = ["null_space", "solve_kkt"]
 RANK = 1e-9
 
 
-def null_space(jacobian: Floats) -> tuple[Floats, Floats, Floats]:
+def null_space(jacobian: Floats) -> tuple[Floats, Floats, npt.NDArray[np.bool_]]:
     """The pseudo-inverse of J, an orthogonal basis of its null space padded with zeros, and the mask of the padding."""
     u, s, vt = np.linalg.svd(jacobian, full_matrices=True)
     n = vt.shape[-1]

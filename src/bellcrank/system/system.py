@@ -22,14 +22,14 @@ from bellcrank.system.arrays import Floats, batch, flat, wrench_array
 from bellcrank.system.evaluator import Evaluator, LlvmEvaluator, free_speeds
 from bellcrank.system.kinematics import BodyPose, Wrenches
 from bellcrank.system.kkt import solve_kkt
-from bellcrank.system.looped import Looped
+from bellcrank.system.loop_forces import LoopForces
 
 __all__ = ["BodyPose", "System"]
 
 _OTHER, _NOT_FINITE = object(), object()  # what the native door answers besides a result
 
 
-class System(Looped):
+class System(LoopForces):
     """An immutable machine to compute with; made by `bellcrank.compile`.
 
     Every method takes arrays whose last axis is the joint coordinates `q` (nq), speeds `u`, forces `tau` or
@@ -43,8 +43,8 @@ class System(Looped):
 
     def __init__(self, mechanism: Mechanism, tree: Tree, method: str, backend: str,
                  functions: Mapping[str, Function], make: Callable[[Tree], Evaluator],
-                 parameters: Mapping[str, npt.ArrayLike] | None = None, *, independent: Sequence[str] = (),
-                 baumgarte: tuple[float, float] = (0.0, 0.0)) -> None:
+                 parameters: Mapping[str, npt.ArrayLike] | None = None, *, actuated: Sequence[str] = (),
+                 independent: Sequence[str] = (), baumgarte: tuple[float, float] = (0.0, 0.0)) -> None:
         super().__init__(mechanism, tree.cut_names)
         self.mechanism, self.tree, self.method, self.backend = mechanism, tree, method, backend
         self._functions, self._make = functions, make
@@ -53,6 +53,7 @@ class System(Looped):
         self._doors: dict[str, Any] = {}
         self._zeros = np.zeros(tree.nu)
         #: what is known of the loops; shared by copies with other parameters only if geometry does not depend on them
+        self.actuated: tuple[str, ...] = tuple(actuated)  #: joints with drives, as given to `compile`
         self._plan_state = {"independent": tuple(independent), "baumgarte": baumgarte}
         self._planned: dict[Any, Evaluator] = {}
 
@@ -318,12 +319,24 @@ class System(Looped):
         return self._run("forward_dynamics", {"q": q, "u": u, "tau": tau}, wrenches, t)
 
     def inverse_dynamics(self, q: npt.ArrayLike, u: npt.ArrayLike, udot: npt.ArrayLike, *,
-                         wrenches: Wrenches = None, t: npt.ArrayLike = 0.0) -> Floats:
-        """Joint forces tau for accelerations udot. Cost: O(n)."""
+                         wrenches: Wrenches = None, t: npt.ArrayLike = 0.0, actuated: Sequence[str] | None = None,
+                         weights: Mapping[str, float] | None = None) -> Floats:
+        """Joint forces tau for accelerations udot. Cost: O(n).
+
+        With loops: the forces of the `actuated` joints (those given to `compile`, else the independent ones), zero at
+        the others. More drives than degrees of freedom: the smallest forces, in the measure of `weights` {joint: w}
+        (the sum of w tau^2 is least); too few: an error. Cost with loops: O(n m^2).
+        """
+        if self.tree.looped:
+            return self._looped_inverse(q, u, udot, actuated, weights, wrenches, t)
         if wrenches is None and not self.tree.joint_forces:
             out = self._single("inverse_dynamics", q, u, udot)
             if out is not None:
                 return out
+        return self._without_laws(self._run("inverse_dynamics", {"q": q, "u": u, "udot": udot}, wrenches, t), q, u, t)
+
+    def _tree_forces(self, q: npt.ArrayLike, u: npt.ArrayLike, udot: npt.ArrayLike, wrenches: Wrenches,
+                     t: npt.ArrayLike) -> Floats:
         return self._without_laws(self._run("inverse_dynamics", {"q": q, "u": u, "udot": udot}, wrenches, t), q, u, t)
 
     def _without_laws(self, forces: Floats, q: npt.ArrayLike, u: npt.ArrayLike, t: npt.ArrayLike) -> Floats:
@@ -374,18 +387,26 @@ class System(Looped):
                   ) -> dict[str, Floats]:
         """Wrench [moment; force] that each joint exerts on its outboard body, drive included, shape (..., 6).
 
-        About the joint's own origin on that body, in that body's axes. Accelerations are those of
-        `forward_dynamics` unless given. Cost: O(n).
+        About the joint's own origin on that body, in that body's axes; joints that close loops act on their child.
+        Accelerations are those of `forward_dynamics` unless given. If conditions are redundant (see `explain`), the
+        reactions are not determined by mechanics alone: these are the ones whose closing loads are smallest. Cost:
+        O(n), with loops O(n m^2).
         """
+        if tau is None and udot is not None and self.tree.looped:
+            tau = self.inverse_dynamics(q, u, udot, wrenches=wrenches, t=t)
         if udot is None:
             udot = self.forward_dynamics(q, u, tau, wrenches=wrenches, t=t)
+        loops: dict[str, Floats] = {}
+        if self.tree.looped:
+            loops, loads = self._loop_reactions(q, u, self._zeros if tau is None else tau, udot, wrenches, t)
+            wrenches = loads if wrenches is None else wrench_array(wrenches, self.body_names) + loads
         run, tree = self._reaction_evaluator, self._reaction_evaluator.tree
         raw = self._run("joint_wrenches", {"q": q, "u": u, "udot": udot}, wrenches, t, run)
         raw = raw.reshape(*raw.shape[:-1], tree.n, 2, 3)
         turn = tree.body_turn[[members[0] for members in tree.members[1:]]]  # body axes in link axes
         local = np.einsum("...nkj,nji->...nki", raw, turn)
         return {name: local[..., i, :, :].reshape(*local.shape[:-3], 6)
-                for i, name in enumerate(tree.joint_names[1:])}
+                for i, name in enumerate(tree.joint_names[1:])} | loops
 
     @cached_property
     def _reaction_evaluator(self) -> Evaluator:

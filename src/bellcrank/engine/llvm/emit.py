@@ -10,7 +10,7 @@ import struct
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from bellcrank.engine.scalar import ADD, COS, DIV, EXP, LEAF, LESS, LOG, MUL, NEG, SIN, SQRT, SUB, TANH, Scalar
+from bellcrank.engine.scalar import ADD, ATAN2, COS, DIV, EXP, LEAF, LESS, LOG, MUL, NEG, SIN, SQRT, SUB, TANH, Scalar
 
 __all__ = ["Emitter", "double"]
 
@@ -158,16 +158,18 @@ class Emitter:
             return self.do(f"select {condition} {test}, {self.type} {args[2]}, {self.type} {args[3]}")
         if node.op in (EXP, LOG, TANH):
             return self.by_lane(node.op, args[0])
+        if node.op is ATAN2:
+            return self.by_lane(node.op, *args)
         raise AssertionError(node.op)
 
-    def by_lane(self, function: str, x: str) -> str:
+    def by_lane(self, function: str, *operands: str) -> str:
         """A function of the C library, lane by lane."""
-        self.declare(f"declare double @{function}(double)")
+        self.declare(f"declare double @{function}({', '.join(['double'] * len(operands))})")
         if self.width == 1:
-            return self.do(f"call double @{function}(double {x})")
+            return self.do(f"call double @{function}({', '.join(f'double {x}' for x in operands)})")
         result = "poison"
         for lane in range(self.width):
-            part = self.do(f"extractelement {self.type} {x}, i32 {lane}")
-            part = self.do(f"call double @{function}(double {part})")
+            parts = [self.do(f"extractelement {self.type} {x}, i32 {lane}") for x in operands]
+            part = self.do(f"call double @{function}({', '.join(f'double {x}' for x in parts)})")
             result = self.do(f"insertelement {self.type} {result}, double {part}, i32 {lane}")
         return result

@@ -252,8 +252,8 @@ def _item(c: _Context, kind: KindCode, k: int, item: str) -> None:
         at.store(place, slot + i, total)
     places = kind.kind.places
     for j, entry in code.outputs:
-        start, offset = ("result", j) if places is None else places[j]
-        e.store_lanes(c.targets, e.do(f"add i64 {at.start(start)}, {offset}"), e.operand(entry, value))
+        target, offset = ("result", j) if places is None else places[j]
+        e.store_lanes(c.targets, e.do(f"add i64 {at.start(target)}, {offset}"), e.operand(entry, value))
 
 
 def _walk(c: _Context, k: int, item: str, column: str) -> None:

@@ -8,9 +8,9 @@ import numpy as np
 
 from bellcrank.engine.functions import cos, sin
 from bellcrank.engine.scalar import Number
-from bellcrank.mechanism.closures import Row, Side, parallel_axes, within
+from bellcrank.mechanism.closures import Row, Side, parallel_axes, turn_about_z, within
 from bellcrank.mechanism.joints.base import Z_SLIDE, Z_TURN, Array, AxisJoint
-from bellcrank.spatial import AboutZ, Motion, Transform, Vector
+from bellcrank.spatial import AboutZ, Force, Motion, Transform, Vector
 
 __all__ = ["Cylindrical"]
 
@@ -30,6 +30,12 @@ class Cylindrical(AxisJoint):
 
     def closure_rows(self, first: Side, second: Side, k: Sequence[Number]) -> tuple[Row, ...]:
         return (*parallel_axes(first, second), within(first, second, first.x), within(first, second, first.y))
+
+    def loop_columns(self, first: Side, second: Side, k: Sequence[Number]) -> tuple[Force, ...]:
+        return (Force(first.z, Vector.zero()), Force(Vector.zero(), first.z))
+
+    def loop_coordinates(self, first: Side, second: Side, k: Sequence[Number]) -> tuple[Number, ...]:
+        return turn_about_z(first, second), first.z.dot(second.point - first.point)
 
     def measure(self, turn: Array, shift: Array) -> Array:
         return np.stack([np.arctan2(turn[..., 1, 0], turn[..., 0, 0]), shift[..., 2]], axis=-1)

@@ -8,9 +8,9 @@ import numpy as np
 
 from bellcrank.engine.functions import cos, sin
 from bellcrank.engine.scalar import Number
-from bellcrank.mechanism.closures import Row, Side, parallel_axes, within
+from bellcrank.mechanism.closures import Row, Side, parallel_axes, turn_about_z, within
 from bellcrank.mechanism.joints.base import Z_TURN, Array, Joint, frame_with_z, unit_vector
-from bellcrank.spatial import AboutZ, Motion, Transform, Vector
+from bellcrank.spatial import AboutZ, Force, Motion, Transform, Vector
 
 __all__ = ["Planar"]
 
@@ -40,6 +40,14 @@ class Planar(Joint):
 
     def closure_rows(self, first: Side, second: Side, k: Sequence[Number]) -> tuple[Row, ...]:
         return (*parallel_axes(first, second), within(first, second, first.z))
+
+    def loop_columns(self, first: Side, second: Side, k: Sequence[Number]) -> tuple[Force, ...]:
+        none = Vector.zero()
+        return Force(none, first.x), Force(none, first.y), Force(first.z, none)
+
+    def loop_coordinates(self, first: Side, second: Side, k: Sequence[Number]) -> tuple[Number, ...]:
+        d = second.point - first.point
+        return first.x.dot(d), first.y.dot(d), turn_about_z(first, second)
 
     def measure(self, turn: Array, shift: Array) -> Array:
         angle = np.arctan2(turn[..., 1, 0], turn[..., 0, 0])

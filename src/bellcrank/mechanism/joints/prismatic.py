@@ -8,7 +8,7 @@ from bellcrank.engine.functions import cos, sin
 from bellcrank.engine.scalar import Number
 from bellcrank.mechanism.closures import Row, Side, parallel_axes, perpendicular, within
 from bellcrank.mechanism.joints.base import Z_SLIDE, Array, AxisJoint
-from bellcrank.spatial import AboutZ, Motion, Transform, Vector
+from bellcrank.spatial import AboutZ, Force, Motion, Transform, Vector
 
 __all__ = ["Prismatic"]
 
@@ -28,6 +28,12 @@ class Prismatic(AxisJoint):
     def closure_rows(self, first: Side, second: Side, k: Sequence[Number]) -> tuple[Row, ...]:
         return (*parallel_axes(first, second), perpendicular(first, second, first.x, second.y),
                 within(first, second, first.x), within(first, second, first.y))
+
+    def loop_columns(self, first: Side, second: Side, k: Sequence[Number]) -> tuple[Force, ...]:
+        return (Force(Vector.zero(), first.z),)
+
+    def loop_coordinates(self, first: Side, second: Side, k: Sequence[Number]) -> tuple[Number, ...]:
+        return (first.z.dot(second.point - first.point),)
 
     def measure(self, turn: Array, shift: Array) -> Array:
         return shift[..., 2:]

@@ -9,7 +9,7 @@ import numpy as np
 from bellcrank.engine.scalar import Number
 from bellcrank.mechanism.closures import Row, Side
 from bellcrank.mechanism.joints.base import Array, Joint
-from bellcrank.spatial import AboutX, AboutZ, General, Identity, Matrix3, Motion, Rotation, Transform, Vector
+from bellcrank.spatial import AboutX, AboutZ, Force, General, Identity, Matrix3, Motion, Rotation, Transform, Vector
 
 __all__ = ["Reversed"]
 
@@ -50,6 +50,12 @@ class Reversed(Joint):
 
     def closure_rows(self, first: Side, second: Side, k: Sequence[Number]) -> tuple[Row, ...]:
         return tuple(Row(r.value, r.second, r.first, r.gamma) for r in self.joint.closure_rows(second, first, k))
+
+    def loop_columns(self, first: Side, second: Side, k: Sequence[Number]) -> tuple[Force, ...]:
+        return tuple(-column for column in self.joint.loop_columns(second, first, k))
+
+    def loop_coordinates(self, first: Side, second: Side, k: Sequence[Number]) -> tuple[Number, ...]:
+        return self.joint.loop_coordinates(second, first, k)
 
     def measure(self, turn: Array, shift: Array) -> Array:
         back = np.swapaxes(turn, -1, -2)

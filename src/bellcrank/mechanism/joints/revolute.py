@@ -8,9 +8,9 @@ import numpy as np
 
 from bellcrank.engine.functions import cos, sin
 from bellcrank.engine.scalar import Number
-from bellcrank.mechanism.closures import Row, Side, coincident, parallel_axes
+from bellcrank.mechanism.closures import Row, Side, coincident, parallel_axes, turn_about_z
 from bellcrank.mechanism.joints.base import Z_TURN, Array, AxisJoint
-from bellcrank.spatial import AboutZ, Motion, Transform, Vector
+from bellcrank.spatial import AboutZ, Force, Motion, Transform, Vector
 
 __all__ = ["Revolute"]
 
@@ -34,6 +34,12 @@ class Revolute(AxisJoint):
 
     def closure_rows(self, first: Side, second: Side, k: Sequence[Number]) -> tuple[Row, ...]:
         return (*coincident(first, second), *parallel_axes(first, second))
+
+    def loop_columns(self, first: Side, second: Side, k: Sequence[Number]) -> tuple[Force, ...]:
+        return (Force(first.z, Vector.zero()),)
+
+    def loop_coordinates(self, first: Side, second: Side, k: Sequence[Number]) -> tuple[Number, ...]:
+        return (turn_about_z(first, second),)
 
     def measure(self, turn: Array, shift: Array) -> Array:
         return np.arctan2(turn[..., 1, 0], turn[..., 0, 0])[..., None]

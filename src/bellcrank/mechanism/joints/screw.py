@@ -9,9 +9,9 @@ import numpy as np
 from bellcrank.engine.functions import cos, sin
 from bellcrank.engine.scalar import Number, Scalar
 from bellcrank.errors import ModelError
-from bellcrank.mechanism.closures import Row, Side, advance, parallel_axes, within
+from bellcrank.mechanism.closures import Row, Side, advance, parallel_axes, turn_about_z, within
 from bellcrank.mechanism.joints.base import Array, AxisJoint
-from bellcrank.spatial import AboutZ, Motion, Transform, Vector
+from bellcrank.spatial import AboutZ, Force, Motion, Transform, Vector
 
 __all__ = ["Screw"]
 
@@ -49,6 +49,13 @@ class Screw(AxisJoint):
     def closure_rows(self, first: Side, second: Side, k: Sequence[Number]) -> tuple[Row, ...]:
         return (*parallel_axes(first, second), within(first, second, first.x), within(first, second, first.y),
                 advance(first, second, k[2]))
+
+    def loop_columns(self, first: Side, second: Side, k: Sequence[Number]) -> tuple[Force, ...]:
+        return (Force(first.z, Vector.zero()),)
+
+    def loop_coordinates(self, first: Side, second: Side, k: Sequence[Number]) -> tuple[Number, ...]:
+        angle = turn_about_z(first, second)  # within a turn; whole turns from the advance are lost
+        return (angle,)
 
     def measure(self, turn: Array, shift: Array) -> Array:
         angle = np.arctan2(turn[..., 1, 0], turn[..., 0, 0])

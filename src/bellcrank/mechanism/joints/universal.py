@@ -6,12 +6,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from bellcrank.engine.functions import cos, sin
+from bellcrank.engine.functions import atan2, cos, sin
 from bellcrank.engine.scalar import Number
 from bellcrank.errors import ModelError
 from bellcrank.mechanism.closures import Row, Side, coincident, perpendicular
 from bellcrank.mechanism.joints.base import Z_TURN, Array, Joint, unit_vector
-from bellcrank.spatial import AboutX, AboutZ, General, Matrix3, Motion, Rotation, Transform, Vector
+from bellcrank.spatial import AboutX, AboutZ, Force, General, Matrix3, Motion, Rotation, Transform, Vector
 
 __all__ = ["Universal"]
 
@@ -68,6 +68,23 @@ class Universal(Joint):
     def closure_rows(self, first: Side, second: Side, k: Sequence[Number]) -> tuple[Row, ...]:
         axis = first.x * k[0] + first.z * k[1]
         return (*coincident(first, second), perpendicular(first, second, axis, second.z, k[1]))
+
+    def loop_columns(self, first: Side, second: Side, k: Sequence[Number]) -> tuple[Force, ...]:
+        a, b = first.x * k[0] + first.z * k[1], second.z  # the two axes keep their angle
+        scale = 1.0 / (1.0 - k[1] * k[1])
+        none = Vector.zero()
+        return Force((a - b * k[1]) * scale, none), Force((b - a * k[1]) * scale, none)
+
+    def loop_coordinates(self, first: Side, second: Side, k: Sequence[Number]) -> tuple[Number, ...]:
+        a, b = k
+        z = second.z
+        along = first.z.dot(z) * (a * a) - first.x.dot(z) * (a * b)
+        one = atan2(-(first.y.dot(z) * a), along)
+        c, s = cos(one), sin(one)
+        v = 1.0 - c
+        y = first.y * c - first.x * (s * b) + first.z * (s * a)  # the y and x axes after the first turn
+        x = first.x * (c + v * a * a) + first.y * (s * b) + first.z * (v * a * b)
+        return one, atan2(y.dot(second.x), x.dot(second.x))
 
     def measure(self, turn: Array, shift: Array) -> Array:
         a, b = (float(c) for c in self._across)

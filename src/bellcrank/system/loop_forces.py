@@ -1,0 +1,247 @@
+"""Forces in machines with loops: drives for a given motion, multipliers, reactions at every joint."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from bellcrank.errors import ModelError, SingularError, StateError
+from bellcrank.mechanism.closures import Side
+from bellcrank.mechanism.tree import LoopForce
+from bellcrank.spatial import Vector
+from bellcrank.system.arrays import Floats, flat
+from bellcrank.system.assembly import State, sparse_least
+from bellcrank.system.kinematics import Wrenches
+from bellcrank.system.kkt import RANK, null_space
+from bellcrank.system.looped import Looped
+
+__all__ = ["LoopForces"]
+
+#: machines with more speeds than this are solved by sparse factors, state by state
+_LARGE = 300
+
+
+class LoopForces(Looped):
+    """Forces of a `System` with loops."""
+
+    actuated: tuple[str, ...]
+
+    @abstractmethod
+    def _tree_forces(self, q: npt.ArrayLike, u: npt.ArrayLike, udot: npt.ArrayLike, wrenches: Wrenches,
+                     t: npt.ArrayLike) -> Floats:
+        """Joint forces of the spanning tree for given accelerations, as if its loops were open."""
+
+    # -- drives ---------------------------------------------------------------------------------
+    def _drive_entries(self, actuated: Sequence[str] | None) -> list[int]:
+        names = self.actuated if actuated is None else tuple(actuated)
+        if not names:
+            return list(self._reference_plan().independent)
+        entries = [v for name in names for v in self._speed_entries(name)]
+        return sorted(dict.fromkeys(entries))
+
+    def _looped_inverse(self, q: npt.ArrayLike, u: npt.ArrayLike, udot: npt.ArrayLike, actuated: Sequence[str] | None,
+                        weights: Mapping[str, float] | None, wrenches: Wrenches, t: npt.ArrayLike) -> Floats:
+        """Forces of the actuated joints, zero elsewhere: B tau = what the motion needs, modulo the loops."""
+        needed = self._tree_forces(q, u, udot, wrenches, t)
+        self._check_motion(q, u, udot, t)
+        drives = self._drive_entries(actuated)
+        driven = self._prescribed_mask()
+        drives = [v for v in drives if not driven[v]]
+        scale = 1.0 / np.sqrt(self._weights(weights))[drives]
+        out = np.zeros(needed.shape)
+        free = np.flatnonzero(~driven)
+        if self.nu > _LARGE:
+            self._sparse_drives(q, t, needed, drives, scale, out)
+        else:
+            self._dense_drives(q, t, needed, drives, scale, free, out)
+        out[..., driven] = needed[..., driven]
+        return out
+
+    def _dense_drives(self, q: npt.ArrayLike, t: npt.ArrayLike, needed: Floats, drives: list[int], scale: Floats,
+                      free: npt.NDArray[np.int64], out: Floats) -> None:
+        jacobian = self.loop_jacobian(q, t=t)[..., free]
+        _, basis, kept = null_space(jacobian)
+        place = {v: i for i, v in enumerate(free.tolist())}
+        rows = np.swapaxes(basis, -1, -2)  # N^T, zero rows where it is padded
+        drive = rows[..., [place[v] for v in drives]] * scale
+        u, s, vt = np.linalg.svd(drive, full_matrices=False)
+        good = s > RANK * np.maximum(s.max(axis=-1, keepdims=True, initial=0.0), 1e-300)
+        freedom = (~kept).sum(axis=-1)
+        if np.any(good.sum(axis=-1) < freedom):
+            raise self._underactuated(drives, int(np.min(good.sum(axis=-1))), int(np.max(freedom)))
+        wanted = rows @ needed[..., free, None]
+        inverse = np.where(good, 1.0 / np.where(good, s, 1.0), 0.0)
+        solved = np.swapaxes(vt, -1, -2) @ (inverse[..., None] * (np.swapaxes(u, -1, -2) @ wanted))
+        out[..., drives] = solved[..., 0] * scale
+
+    def _sparse_drives(self, q: npt.ArrayLike, t: npt.ArrayLike, needed: Floats, drives: list[int], scale: Floats,
+                       out: Floats) -> None:
+        """J^T lambda + B tau = needed, the smallest solution, by sparse factors."""
+        loops = self._loops
+        lead = needed.shape[:-1]
+        where = np.broadcast_to(np.asarray(q, dtype=float), (*lead, self.nq))
+        for index in np.ndindex(*lead):
+            entries = loops.entries(where[index], loops.rows(where[index], None, t), t)
+            rows = np.concatenate([loops.all_vars, drives])
+            columns = np.concatenate([loops.all_rows, loops.m + np.arange(len(drives))])
+            values = np.concatenate([entries, scale])
+            every = np.arange(loops.m + len(drives))
+            x = np.zeros(len(every))
+            rest = needed[index].copy()
+            for _ in range(4):  # each pass removes what the damping left over
+                step = sparse_least(rows, columns, values, self.nu, every, np.ones(len(every)), rest, 1e-10)
+                x += step
+                rest = needed[index] - np.bincount(rows, values * x[columns], minlength=self.nu)
+            if np.abs(rest).max() > 1e-7 * max(1.0, float(np.abs(needed[index]).max())):
+                raise self._underactuated(drives, len(drives), self.dof)
+            out[(*index, drives)] = x[loops.m:] * scale
+
+    def _underactuated(self, drives: list[int], rank: int, freedom: int) -> ModelError:
+        names = ", ".join(self.speed_names[v] for v in drives[:8]) or "none"
+        return ModelError(f"inverse_dynamics of {self.tree.name!r}: the machine has {freedom} degrees of freedom, but "
+                          f"the actuated joints ({names}) control only {rank}; name more of them in actuated=")
+
+    def _check_motion(self, q: npt.ArrayLike, u: npt.ArrayLike, udot: npt.ArrayLike, t: npt.ArrayLike) -> None:
+        """A motion that opens the loops has no drives."""
+        size = 1.0 + float(np.abs(np.asarray(udot)).max(initial=0.0)) + float(np.abs(np.asarray(u)).max(initial=0.0))**2
+        for what, error, scale in (
+                ("positions", self.loop_error(q, t=t), 1.0), ("speeds", self.loop_rate_error(q, u, t=t), size),
+                ("accelerations", self.loop_acceleration_error(q, u, udot, t=t), size)):
+            worst = float(np.abs(error).max(initial=0.0))
+            if worst > 1e-6 * scale:
+                row = int(np.unravel_index(int(np.argmax(np.abs(error))), error.shape)[-1])
+                raise StateError(f"inverse_dynamics: these {what} open the loop closed by {self._loops.row_names[row]} "
+                                 f"(by {worst:.3g}); use assemble() and consistent_acceleration()")
+
+    def consistent_acceleration(self, q: npt.ArrayLike, u: npt.ArrayLike, udot: Mapping[str, Any] | npt.ArrayLike, *,
+                                t: float = 0.0) -> Floats:
+        """Accelerations that keep the loops closed, one state: those in the mapping {joint: value} are held, or the
+        nearest ones to an array."""
+        held = self._prescribed_mask()
+        wanted = self._run("prescribed", {"q": q, "u": u}, None, t)
+        if isinstance(udot, Mapping):
+            for key, value in udot.items():
+                entries = self._speed_entries(key)
+                wanted[entries] = np.asarray(value, dtype=float)
+                held[entries] = True
+        else:
+            given = flat("udot", udot, self.nu, "one for every speed")
+            wanted = np.where(held, wanted, given)
+        if not self.tree.looped:
+            return wanted
+        free = np.flatnonzero(~held)
+        for _ in range(2):
+            error = self.loop_acceleration_error(q, u, wanted, t=t)
+            jacobian = self.loop_jacobian(q, t=t)[:, free]
+            wanted[free] -= np.linalg.lstsq(jacobian, error, rcond=RANK)[0]
+        left = float(np.abs(self.loop_acceleration_error(q, u, wanted, t=t)).max(initial=0.0))
+        if left > 1e-7 * (1.0 + float(np.abs(wanted).max(initial=0.0))):
+            raise StateError(f"consistent_acceleration: the accelerations held contradict the loops (by {left:.3g})")
+        return wanted
+
+    def project(self, q: npt.ArrayLike, u: npt.ArrayLike, *, t: float = 0.0) -> State:
+        """The nearest state whose loops are closed: removes the drift of methods that hold them by accelerations."""
+        return self.assemble(q=q, u=u, t=t)
+
+    # -- multipliers and reactions --------------------------------------------------------------
+    def loop_loads(self, q: npt.ArrayLike, u: npt.ArrayLike, tau: npt.ArrayLike, udot: npt.ArrayLike,
+                   wrenches: Wrenches = None, t: npt.ArrayLike = 0.0) -> Floats:
+        """Multipliers of all conditions, shape (..., conditions): J^T lambda = what the tree lacks. Where conditions
+        are redundant they are the smallest of all possible (minimum norm)."""
+        lack = self._tree_forces(q, u, udot, wrenches, t) - np.asarray(tau, dtype=float)
+        lack = np.where(self._prescribed_mask(), 0.0, lack)
+        if self.nu > _LARGE:
+            return self._sparse_loads(q, t, lack)
+        jacobian = self.loop_jacobian(q, t=t)
+        pseudo, _, _ = null_space(jacobian)
+        return np.asarray((np.swapaxes(pseudo, -1, -2) @ lack[..., None])[..., 0])
+
+    def _sparse_loads(self, q: npt.ArrayLike, t: npt.ArrayLike, lack: Floats) -> Floats:
+        loops = self._loops
+        lead = lack.shape[:-1]
+        where = np.broadcast_to(np.asarray(q, dtype=float), (*lead, self.nq))
+        out = np.zeros((*lead, loops.m))
+        every = np.arange(loops.m)
+        for index in np.ndindex(*lead):
+            entries = loops.entries(where[index], loops.rows(where[index], None, t), t)
+            rest = lack[index].copy()
+            for _ in range(4):
+                out[index] += sparse_least(loops.all_vars, loops.all_rows, entries, self.nu, every, np.ones(loops.m),
+                                           rest, 1e-10)
+                rest = lack[index] - np.bincount(loops.all_vars, entries * out[index][loops.all_rows],
+                                                 minlength=self.nu)
+            if np.abs(rest).max() > 1e-6 * max(1.0, float(np.abs(lack[index]).max())):
+                raise SingularError(f"reactions of {self.tree.name!r}: the loops cannot supply the forces needed")
+        return out
+
+    def _closure_wrenches(self, q: npt.ArrayLike, u: npt.ArrayLike, loads: Floats, t: npt.ArrayLike
+                          ) -> dict[str, tuple[Floats, Floats, Floats]]:
+        """For every closure: the wrenches of its conditions on the first and on the second link, world axes, about
+        the joint's point on the second, and that point."""
+        loops, tree = self._loops, self.tree
+        rows = loops.rows(q, u, t)
+        turn, origin = loops.poses(q, t)
+        out = {}
+        for i, c in enumerate(tree.closures):
+            some = slice(int(loops.starts[i]), int(loops.starts[i + 1]))
+            point = origin[..., c.second, :] + (turn[..., c.second, :, :] @ self._values_of(c.second_shift)[..., None]
+                                                )[..., 0]
+            pair = []
+            for link, w in ((c.first, rows.first), (c.second, rows.second)):
+                total = (w[..., some, :] * loads[..., some, None]).sum(axis=-2)
+                arm = origin[..., link, :] - point
+                pair.append(np.concatenate([total[..., :3] + np.cross(arm, total[..., 3:]), total[..., 3:]], axis=-1))
+            out[c.name] = (pair[0], pair[1], point)
+        return out
+
+    def _loop_reactions(self, q: npt.ArrayLike, u: npt.ArrayLike, tau: npt.ArrayLike, udot: npt.ArrayLike,
+                        wrenches: Wrenches, t: npt.ArrayLike) -> tuple[dict[str, Floats], Floats]:
+        """Wrenches of closing joints on their children (body axes, about the joint), drive included; and what the
+        closures do to all bodies, as external wrenches (..., bodies, 6)."""
+        loads = self.loop_loads(q, u, tau, udot, wrenches, t)
+        lead = loads.shape[:-1]
+        bodies = np.zeros((*lead, len(self.tree.body_names) - 1, 6))
+        parts: dict[str, Any] = {r.name: r for r in self.mechanism.joints}
+        parts |= {r.name: r for r in self.mechanism.constraints}
+        out = {}
+        for i, (name, (first, second, point)) in enumerate(self._closure_wrenches(q, u, loads, t).items()):
+            part = parts[name]
+            for index, wrench in ((part.parent, first), (part.child, second)):
+                if index:
+                    arm = point - self.pose(q, self.tree.body_names[index], t=t).position
+                    bodies[..., index - 1, :3] += wrench[..., :3] + np.cross(arm, wrench[..., 3:])
+                    bodies[..., index - 1, 3:] += wrench[..., 3:]
+            total = second + self._law_wrench(i, q, u, t)
+            back = np.swapaxes(self.pose(q, self.tree.body_names[part.child], t=t).rotation, -1, -2)
+            out[name] = np.concatenate([(back @ total[..., :3, None])[..., 0], (back @ total[..., 3:, None])[..., 0]],
+                                       axis=-1)
+        return out, bodies
+
+    def _law_wrench(self, closure: int, q: npt.ArrayLike, u: npt.ArrayLike, t: npt.ArrayLike) -> Floats:
+        """What force laws on a closing joint's coordinates exert on its child, about the joint's point there."""
+        forces = [p for p in self.tree.pairs if isinstance(p, LoopForce) and p.closure == closure]
+        total = np.zeros(6)
+        if not forces:
+            return total
+        loops = self._loops
+        family = next(f for f in loops.families if closure in f.members)
+        at = int(np.flatnonzero(family.members == closure)[0])
+        turn, origin = loops.poses(q, t)
+        velocity = loops._motions("velocities", {"q": q, "u": u}, t)
+        sides = [Side(*(Vector(*(np.asarray(x)[..., at] for x in part)) for part in side))
+                 for side in loops._sides(family, turn, origin, velocity)]
+        kind = self.tree.closures[closure].kind
+        constants = [k[at] for k in loops._constants(family)]
+        columns = kind.loop_columns(sides[0], sides[1], constants)
+        coordinates = kind.loop_coordinates(sides[0], sides[1], constants)
+        speeds = self.loop_speeds(q, u, self.tree.closures[closure].name, t=t)
+        for f in forces:
+            amount = f.law(coordinates[f.coordinate], speeds[..., f.coordinate])
+            column = columns[f.coordinate]
+            parts = [np.broadcast_to(x * amount, np.shape(amount)) for x in (*column.moment, *column.force)]
+            total = total + np.stack(parts, axis=-1)
+        return total

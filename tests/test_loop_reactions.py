@@ -1,0 +1,132 @@
+"""Reactions and drives of machines with loops, checked body by body against Newton and Euler."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import bellcrank as bc
+import looped
+
+
+def balance(system: bc.System, q: np.ndarray, u: np.ndarray, tau: np.ndarray, udot: np.ndarray) -> float:
+    """Largest lack of force or moment at any body, given the reactions at all joints, springs included by hand."""
+    m = system.mechanism
+    reactions = system.reactions(q, u, tau, udot=udot)
+    tree_child = {system.tree.joint_names[k]: system.tree.link_names[k] for k in range(1, system.tree.n + 1)}
+    total = {b.name: np.zeros(6) for b in m.bodies} | {"ground": np.zeros(6)}  # about the world's origin
+    for record in m.joints:
+        names = [b.name for b in (m.ground, *m.bodies)]
+        outboard = tree_child.get(record.name, names[record.child])
+        other = names[record.parent] if outboard == names[record.child] else names[record.child]
+        pose_on = record.child_pose if outboard == names[record.child] else record.parent_pose
+        pose = system.pose(q, outboard)
+        point = pose.position + pose.rotation @ np.array(pose_on.position, dtype=float)
+        moment, force = pose.rotation @ reactions[record.name][:3], pose.rotation @ reactions[record.name][3:]
+        wrench = np.concatenate([moment + np.cross(point, force), force])
+        total[outboard] += wrench
+        total[other] -= wrench
+    for s in m.springs:
+        names = [b.name for b in (m.ground, *m.bodies)]
+        ends = [(names[i], np.array(p, dtype=float)) for i, p in ((s.first, s.first_point), (s.second, s.second_point))]
+        poses = [system.pose(q, n) for n, _ in ends]
+        points = [p.position + p.rotation @ x for p, (_, x) in zip(poses, ends, strict=True)]
+        rates = [system.velocity(q, u, n, x)[3:] for n, x in ends]
+        along = (points[1] - points[0]) / np.linalg.norm(points[1] - points[0])
+        pull = along * s.law(float(np.linalg.norm(points[1] - points[0])), float(along @ (rates[1] - rates[0])))
+        for (n, _), point, sign in zip(ends, points, (1.0, -1.0), strict=True):
+            total[n] += np.concatenate([np.cross(point, sign * pull), sign * pull])
+    worst = 0.0
+    for b in m.bodies:
+        pose = system.pose(q, b.name)
+        com = np.array(b.inertia.com, dtype=float)
+        xx, xy, xz, yy, yz, zz = (float(x) for x in b.inertia.inertia)
+        central = pose.rotation @ np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]]) @ pose.rotation.T
+        omega = system.velocity(q, u, b.name)[:3]
+        acceleration = system.acceleration(q, u, udot, b.name, com)
+        at = pose.position + pose.rotation @ com
+        force = float(b.inertia.mass) * (acceleration[3:] - np.array(m.gravity, dtype=float))
+        moment = central @ acceleration[:3] + np.cross(omega, central @ omega) + np.cross(at, force)
+        worst = max(worst, float(np.abs(total[b.name] - np.concatenate([moment, force])).max()))
+    return worst
+
+
+@pytest.mark.parametrize("name", [n for n in looped.ZOO if n != "andrews"])
+def test_reactions_balance_every_body(name: str) -> None:
+    system = bc.compile(bc.load(name))
+    q, u, tau = looped.states(system, count=1)
+    udot = system.forward_dynamics(q[0], u[0], tau[0])
+    scale = 1.0 + float(np.abs(udot).max())
+    assert balance(system, q[0], u[0], tau[0], udot) < 1e-10 * scale
+
+
+@pytest.mark.parametrize("name", looped.ZOO)
+def test_inverse_dynamics_gives_the_motion_back(name: str) -> None:
+    system = bc.compile(bc.load(name))
+    q, u, tau = looped.states(system)
+    udot = system.forward_dynamics(q, u, tau)
+    drives = system.inverse_dynamics(q, u, udot)
+    again = system.forward_dynamics(q, u, drives)
+    assert np.abs(again - udot).max() < 1e-9 * (1.0 + np.abs(udot).max())
+    assert np.count_nonzero(np.abs(drives[0]) > 1e-9) <= system.dof
+
+
+def test_over_actuated_forces_are_smallest() -> None:
+    system = bc.compile(bc.load("redundant_five_bar"), actuated=["leg1.1", "leg2.1", "leg3.1"])
+    q, u, tau = looped.states(system, count=1)
+    udot = system.forward_dynamics(q[0], u[0], tau[0])
+    three = system.inverse_dynamics(q[0], u[0], udot)
+    two = system.inverse_dynamics(q[0], u[0], udot, actuated=["leg1.1", "leg2.1"])
+    assert np.linalg.norm(three) < np.linalg.norm(two)
+    for forces in (three, two):
+        assert np.allclose(system.forward_dynamics(q[0], u[0], forces), udot, rtol=0, atol=1e-9 * np.abs(udot).max())
+    heavy = system.inverse_dynamics(q[0], u[0], udot, weights={"leg3.1": 1e8})
+    assert abs(heavy[system.speed_names.index("leg3.1.angle")]) < 1e-3 * np.abs(two).max()
+
+
+def test_too_few_drives_are_refused() -> None:
+    system = bc.compile(bc.load("five_bar"))
+    q, u, _ = looped.states(system, count=1)
+    udot = system.forward_dynamics(q[0], u[0])
+    with pytest.raises(bc.ModelError, match=r"2 degrees of freedom.*leg1\.1\.angle.*control only 1"):
+        system.inverse_dynamics(q[0], u[0], udot, actuated=["leg1.1"])
+
+
+def test_motions_that_open_loops_are_refused() -> None:
+    system = bc.compile(bc.load("four_bar"))
+    state = system.assemble(q={"A": 0.5}, u={"A": 1.0})
+    with pytest.raises(bc.StateError, match="accelerations open the loop closed by D"):
+        system.inverse_dynamics(state.q, state.u, [5.0, 0.0, 0.0])
+    with pytest.raises(bc.StateError, match="positions open the loop"):
+        system.inverse_dynamics([0.5, 0.5, 0.5], state.u, [0.0, 0.0, 0.0])
+    good = system.consistent_acceleration(state.q, state.u, {"A": 3.0})
+    assert good[0] == 3.0
+    assert np.abs(system.loop_acceleration_error(state.q, state.u, good)).max() < 1e-12
+
+
+def test_redundant_reactions_are_minimum_norm() -> None:
+    system = bc.compile(bc.load("four_bar"))
+    state = system.assemble(q={"A": 0.5}, u={"A": 1.0})
+    reactions = system.reactions(state.q, state.u)
+    # a planar linkage: no out-of-plane load is needed anywhere, and the smallest has none
+    assert np.abs(reactions["D"][[0, 1, 5]]).max() < 1e-12
+
+
+def test_springs_on_joints_that_close_loops() -> None:
+    """The same spring, whether its joint carries a body or closes the loop."""
+    m = bc.load("four_bar")
+    m.add_joint_spring("spring", "D", stiffness=3.0, damping=0.5, rest=0.2)
+    plain = bc.compile(bc.load("four_bar"))
+    state = plain.assemble(q={"A": 0.5}, u={"A": 1.0})
+    d, rate = plain.loop_coordinates(state.q, "D"), plain.loop_speeds(state.q, state.u, "D")
+    closed = bc.compile(m, cut=["D"])
+    carried = bc.compile(m, cut=["B"])
+    q = {"A": state.q[0], "C": state.q[2], "D": d[0]}
+    u = {"A": state.u[0], "C": state.u[2], "D": rate[0]}
+    first = closed.forward_dynamics(state.q, state.u)
+    second = carried.forward_dynamics([q[n] for n in carried.joint_names], [u[n] for n in carried.joint_names])
+    assert first[0] == pytest.approx(second[carried.joint_names.index("A")], rel=1e-12)
+    assert abs(first[0] - plain.forward_dynamics(state.q, state.u)[0]) > 0.1
+    moment = closed.reactions(state.q, state.u)["D"][2]
+    torque = -3.0 * (d[0] - 0.2) - 0.5 * rate[0]
+    assert moment == pytest.approx(torque, rel=1e-9)
