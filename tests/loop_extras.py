@@ -1,4 +1,4 @@
-"""Machines with loops that the zoo does not have: couplers, prescribed joints in loops, all kinds of closures, a grasp."""
+"""Machines with loops that the zoo does not have: couplers, drives within loops, all closures, a grasp."""
 
 from __future__ import annotations
 

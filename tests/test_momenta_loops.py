@@ -110,7 +110,7 @@ def test_momentum_rates(name: str) -> None:
     assert size((pdot - expected)[:, c.free]) < 1e-7 * size(expected)
 
 
-@pytest.mark.parametrize("name", ["four_bar", "quarter_car", "delta", "bricard", "ladder", "geared", "driven", "Planar"])
+@pytest.mark.parametrize("name", ["four_bar", "quarter_car", "delta", "bricard", "geared", "driven", "Planar"])
 def test_flow_has_the_accelerations_of_the_oracle(name: str) -> None:
     """Along (q, p) -> (u, dp/dt) the speeds change by the oracle's udot: sigma takes care of lambda."""
     c = case(machine_of(name))
@@ -125,7 +125,7 @@ def test_flow_has_the_accelerations_of_the_oracle(name: str) -> None:
 @pytest.mark.parametrize("name", ["four_bar", "quarter_car", "jansen", "geared", "driven"])
 def test_hamilton_compiled(name: str) -> None:
     reference, compiled = case(machine_of(name)), case(machine_of(name), "llvm")
-    for a, b in zip(reference.hamilton(*reference[1:2], reference.p, reference.tau),
+    for a, b in zip(reference.hamilton(reference.q, reference.p, reference.tau),
                     compiled.hamilton(compiled.q, compiled.p, compiled.tau), strict=True):
         assert size(a - b) < 1e-9 * size(a)
 
@@ -139,5 +139,5 @@ def test_dampers_see_the_speeds() -> None:
         c = case(m)
         rates.append((c, c.hamilton(c.q, c.p, c.tau)[1]))
     (c, free), (_, damped) = rates
-    hinge = c.oracle.speed_names.index("A.angle") if "A.angle" in c.oracle.speed_names else 0
+    hinge = c.oracle.speed_names.index("A.angle")
     assert np.abs((damped - free)[:, hinge] + 3.0 * c.u[:, hinge]).max() < 1e-10 * size(free)

@@ -39,6 +39,18 @@ def compare(model: Annotated[str, _MODEL], floating_base: Annotated[bool, _FLOAT
 
 
 @app.command()
+def inspect(model: Annotated[str, _MODEL], floating_base: Annotated[bool, _FLOATING] = False,
+            cut: Annotated[list[str] | None, typer.Option(help="a joint to cut; may be given several times")] = None
+            ) -> None:
+    """Print bodies, joints, loops, mobility, redundant conditions, cuts and independent speeds."""
+    from bellcrank.io.load import load
+    from bellcrank.system.compile import compile
+
+    options = {"floating_base": True} if floating_base else {}
+    typer.echo(str(compile(load(model, **options), cut=cut or ()).explain()))
+
+
+@app.command()
 def cite(method: Annotated[str, typer.Argument(help="a formulation, such as recursive or momenta")]) -> None:
     """Print the BibTeX entry of a formulation's source."""
     from bellcrank.formulations import cite as entry

@@ -102,7 +102,7 @@ class Half(NamedTuple):
     def widest(self, a: Floats) -> Floats:
         """A with every entry as large as the largest at its point."""
         cut = 6 * len(self.links)
-        largest = abs(a[:, :cut]).reshape(len(a), -1, 6).max(axis=2)
+        largest = abs(a[:, :cut]).reshape(len(a), len(self.links), 6).max(axis=2)
         return np.concatenate([np.repeat(largest, 6, axis=1), abs(a[:, cut:])], axis=1)
 
     def spread(self, f: Floats, o: SpatialOperators) -> tuple[Floats, Floats]:
@@ -220,7 +220,7 @@ class Partition:
 
     @cached_property
     def _sizes(self) -> Pair:
-        """Diagonals of `_reflected` if nothing cancelled and A had no zeros at a point: what rounding is relative to."""
+        """Diagonals of `_reflected` if nothing cancelled and A had no zeros: what rounding is relative to."""
         return Pair(*(((w @ abs(admittance)) * w).sum(axis=1) for w, admittance in
                       zip(map(Half.widest, self.free.halves, self.a), self.step_c(), strict=True)))
 

@@ -17,6 +17,8 @@ __all__ = ["Distance", "PointOnLine", "PointOnPlane"]
 class Distance:
     """A massless rod: the two origins keep the distance `length` [m]."""
 
+    condition_names = ("length",)
+
     def __init__(self, length: float) -> None:
         self.length = float(length)
         if not 0.0 < self.length < float("inf"):
@@ -38,6 +40,8 @@ class Distance:
 class PointOnLine:
     """The child's origin stays on the line through the parent's origin along `axis`; orientations are free."""
 
+    condition_names = ("x", "y")
+
     def __init__(self, axis: str | Sequence[float] = "z") -> None:
         self.axis = unit_vector(axis, "PointOnLine axis")
 
@@ -56,6 +60,8 @@ class PointOnLine:
 
 class PointOnPlane:
     """The child's origin stays in the plane through the parent's origin with the given normal."""
+
+    condition_names = ("height",)
 
     def __init__(self, normal: str | Sequence[float] = "z") -> None:
         self.normal = unit_vector(normal, "PointOnPlane normal")

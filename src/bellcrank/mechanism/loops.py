@@ -33,7 +33,8 @@ def add_loops(tree: Tree, *, mechanism: Mechanism, topology: Topology, builder: 
     forces, pairs, springs = _forces(tree, mechanism, index, builder)
     steps = _steps(tree, mechanism, topology, builder, len(topology.closing), len(closures)) \
         if closures or relations else ()
-    return replace(tree, cut_names=tuple(records[i].name for i in topology.closing), closures=closures,
+    return replace(tree, cut_names=tuple(records[i].name for i in topology.closing), cut_reasons=topology.reasons,
+                   closures=closures,
                    relations=relations, steps=steps, joint_forces=forces, pairs=pairs, springs=springs)
 
 

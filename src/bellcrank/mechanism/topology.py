@@ -45,6 +45,8 @@ class Topology:
     closing: tuple[int, ...]
     #: how the bodies were placed; empty for a tree
     steps: tuple[Step, ...] = ()
+    #: why each closing joint was cut
+    reasons: tuple[str, ...] = ()
 
 
 def spanning_tree(mechanism: Mechanism, cut: Sequence[str] = (), keep: Sequence[str] = ()) -> Topology:
@@ -67,8 +69,9 @@ def spanning_tree(mechanism: Mechanism, cut: Sequence[str] = (), keep: Sequence[
     for index in forbidden:  # loops the user cut close last
         ears.steps.append(Step((), (index,)))
     closing = tuple(sorted(c for s in ears.steps for c in s.closing))
+    reasons = tuple(ears.reason.get(c, "as asked for") for c in closing)
     return Topology(tuple(ears.order), tuple(ears.parent), tuple(ears.inboard), tuple(ears.backwards), closing,
-                    tuple(ears.steps))
+                    tuple(ears.steps), reasons)
 
 
 def _cut_indices(mechanism: Mechanism, cut: Sequence[str]) -> list[int]:
@@ -150,6 +153,7 @@ class _Ears:
         self.order: list[int] = []
         self.steps: list[Step] = []
         self.heap: list[tuple[int, int, int]] = []  # (bodies to place, what: -1 look around, else edge, body)
+        self.reason: dict[int, str] = {}
         self.away = [n] * n  # bodies to place to reach this one, itself included
         self.back = [-1] * n  # the edge that leads back
 
@@ -243,7 +247,8 @@ class _Ears:
             return
         path = [*reversed(left), *right]
         edges = [*reversed(left_edges), edge, *right_edges]
-        cut = self._cut(edges, start, end)
+        cut, why = self._cut(edges, start, end)
+        self.reason[edges[cut]] = why
         self._attach(path[:cut], edges[:cut], start)
         self._attach(path[cut:][::-1], edges[cut + 1:][::-1], end)
         self.used[edges[cut]] = True
@@ -251,8 +256,8 @@ class _Ears:
         for body in path:
             self._place(body)
 
-    def _cut(self, edges: list[int], start: int, end: int) -> int:
-        """Which edge of an ear to cut."""
+    def _cut(self, edges: list[int], start: int, end: int) -> tuple[int, str]:
+        """Which edge of an ear to cut, and why."""
         def cost(i: int) -> tuple[int, int]:
             return self.rows[edges[i]], -edges[i]
 
@@ -260,10 +265,12 @@ class _Ears:
         if start != end and last > 0:
             ends = [i for i in (0, last) if self.rows[edges[i]] < 99]
             if len(ends) == 2 and self.depth[start] != self.depth[end]:
-                return 0 if self.depth[start] > self.depth[end] else last
+                return (0 if self.depth[start] > self.depth[end] else last,
+                        "at the deeper end of what the loop adds, which keeps all loops short")
             if ends:
-                return min(ends, key=cost)
-        return min(range(len(edges)), key=cost)
+                return min(ends, key=cost), "at an end of what the loop adds, which keeps all loops short"
+        best = min(range(len(edges)), key=cost)
+        return best, f"leaves fewest conditions of its loop ({self.rows[edges[best]]})"
 
     def _attach(self, bodies: Sequence[int], edges: Sequence[int], to: int) -> None:
         for body, edge in zip(bodies, edges, strict=True):

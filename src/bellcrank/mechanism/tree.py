@@ -140,6 +140,7 @@ class Tree:
     parameters: dict[str, float]
     #: what makes it more than a tree: loops, couplers, forces between links that no joint connects
     cut_names: tuple[str, ...] = ()
+    cut_reasons: tuple[str, ...] = ()
     closures: tuple[Closure, ...] = ()
     relations: tuple[Relation, ...] = ()
     steps: tuple[LinkStep, ...] = ()

@@ -77,7 +77,7 @@ class LoopKinematics:
         self.m_closures = int(self.starts[-1])
         self.m = self.m_closures + len(tree.relations)
         self.families = self._families(tree.closures)
-        self.row_names = [f"{c.name}[{i}]" for c in tree.closures for i in range(c.rows)] \
+        self.row_names = [f"{c.name}: {label}" for c in tree.closures for label in _labels(c)] \
             + [r.name for r in tree.relations]
         self.closure_of_row = [k for k, c in enumerate(tree.closures) for _ in range(c.rows)]
         self._pattern()
@@ -287,6 +287,10 @@ class LoopKinematics:
         for row, entries in zip(flat, values.reshape(len(flat), -1), strict=True):
             np.add.at(row, places, entries)
         return out
+
+
+def _labels(c: Closure) -> tuple[str, ...]:
+    return getattr(c.kind, "condition_names", ()) or tuple(str(i) for i in range(c.rows))
 
 
 def _vector(a: Floats) -> Vector:

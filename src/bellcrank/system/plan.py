@@ -98,7 +98,10 @@ class _Planner:
         live = [i for i in range(len(draft.rows)) if size[i] > 1e-12]
         waiting = list(live)
         n = len(own)
-        favour = np.where(self.prefer[own], 1e-3, 1.0) if n else np.ones(0)
+        # speeds that shall stay independent are the last choice; joints on the ground, which usually have the drives,
+        # are if there are other pivots of their size
+        near = np.array([0.3 if self.parent[self.link_of_speed[v]] == 0 else 1.0 for v in own])
+        favour = near * np.where(self.prefer[own], 1e-3, 1.0) if n else np.ones(0)
         columns = list(range(n))
         pivots: list[tuple[int, int]] = []
         sizes: list[float] = []

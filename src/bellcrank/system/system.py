@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -23,6 +23,9 @@ from bellcrank.system.evaluator import Evaluator, LlvmEvaluator, free_speeds
 from bellcrank.system.kinematics import BodyPose, Wrenches
 from bellcrank.system.kkt import solve_kkt
 from bellcrank.system.loop_forces import LoopForces
+
+if TYPE_CHECKING:
+    from bellcrank.analyse.explain import Explanation
 
 __all__ = ["BodyPose", "System"]
 
@@ -100,6 +103,13 @@ class System(LoopForces):
             other._plan_state = {k: self._plan_state[k] for k in ("independent", "baumgarte")}
             other._planned = {}
         return other
+
+    def explain(self) -> Explanation:
+        """Bodies, joints, loops, mobility (counted and by rank), redundant conditions, cuts and independent speeds,
+        with the reasons; prints as text."""
+        from bellcrank.analyse.explain import explain
+
+        return explain(self)
 
     def cite(self) -> str:
         """BibTeX of the formulation in use."""

@@ -28,6 +28,8 @@ class Cylindrical(AxisJoint):
     def subspace(self, q: Sequence[Number], k: Sequence[Number]) -> tuple[Motion, ...]:
         return (Z_TURN, Z_SLIDE)
 
+    condition_names = ("tilt x", "tilt y", "x", "y")
+
     def closure_rows(self, first: Side, second: Side, k: Sequence[Number]) -> tuple[Row, ...]:
         return (*parallel_axes(first, second), within(first, second, first.x), within(first, second, first.y))
 

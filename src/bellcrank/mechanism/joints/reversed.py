@@ -21,6 +21,7 @@ class Reversed(Joint):
         self.joint = joint
         self.nq, self.nu = joint.nq, joint.nu
         self.speed_names = joint.speed_names
+        self.condition_names = joint.condition_names
 
     def alignment(self) -> Array:
         return self.joint.alignment()

@@ -46,6 +46,8 @@ class Screw(AxisJoint):
     def reversed(self) -> Screw:
         return Screw(tuple(-a for a in self.axis), self.pitch)
 
+    condition_names = ("tilt x", "tilt y", "x", "y", "advance")
+
     def closure_rows(self, first: Side, second: Side, k: Sequence[Number]) -> tuple[Row, ...]:
         return (*parallel_axes(first, second), within(first, second, first.x), within(first, second, first.y),
                 advance(first, second, k[2]))

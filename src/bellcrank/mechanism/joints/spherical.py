@@ -55,6 +55,8 @@ class Spherical(Joint):
     def normalise(self, q: Array) -> Array:
         return quaternion.normalise(q)
 
+    condition_names = ("x", "y", "z")
+
     def closure_rows(self, first: Side, second: Side, k: Sequence[Number]) -> tuple[Row, ...]:
         return coincident(first, second)
 

@@ -28,6 +28,8 @@ class Weld(Joint):
     def reversed(self) -> Weld:
         return self
 
+    condition_names = ("x", "y", "z", "turn z", "turn x", "turn y")
+
     def closure_rows(self, first: Side, second: Side, k: Sequence[Number]) -> tuple[Row, ...]:
         return (*coincident(first, second), perpendicular(first, second, first.x, second.y),
                 perpendicular(first, second, first.y, second.z), perpendicular(first, second, first.z, second.x))
