@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 from typing import NamedTuple
@@ -10,7 +11,7 @@ from typing import NamedTuple
 from bellcrank.engine.scalar import Number
 from bellcrank.errors import ModelError
 from bellcrank.formulations.closure import LoopedDirect
-from bellcrank.formulations.conditions import guarded_inverse, solve_conditions
+from bellcrank.formulations.conditions import guarded_inverse
 from bellcrank.formulations.kinematics import outward_axes
 from bellcrank.formulations.legs import Leg, Legs, platform_of
 from bellcrank.mechanism.closures import Row
@@ -21,8 +22,10 @@ __all__ = ["Axis", "LegMotion", "Matrix", "Platform", "Six"]
 
 #: a square length this much smaller than before its projection means that nothing is left
 _NOTHING = 1e-10
+#: a pivot of Phi this much smaller than its diagonal: the independent speeds do not determine the platform's motion
+_UNDETERMINED = 1e-7
 
-#: [angular; linear] or [moment; force], about E in the ground's axes
+#: [angular; linear] or [moment; force], about E in the ground's axes, lengths in units of the machine's size
 Six = list[Number]
 Matrix = list[list[Number]]
 
@@ -80,15 +83,47 @@ def with_product(matrix: Matrix, a: Six, b: Six, sign: float) -> Matrix:
     return symmetric([[matrix[i][j] + a[i] * b[j] * sign for j in range(i + 1)] for i in range(6)])
 
 
-def six(part: Motion | Force) -> Six:
-    """Its six numbers."""
-    return [*part[0], *part[1]]
+def solve_watched(matrix: Matrix, rights: Sequence[Six]) -> list[Six]:
+    """Solve Phi x = b for several b by L D L^T; not a number where a pivot is too small."""
+    lower: Matrix = []
+    inverse: list[Number] = []
+    for i, entries in enumerate(matrix):
+        whole: list[Number] = []  # row i of L D
+        for j in range(i):
+            whole.append(entries[j] - added(x * y for x, y in zip(whole, lower[j], strict=True)))
+        lower.append([x * y for x, y in zip(whole, inverse, strict=True)])
+        pivot = entries[i] - added(x * y for x, y in zip(whole, lower[i], strict=True))
+        inverse.append(guarded_inverse(pivot, entries[i] * _UNDETERMINED))
+    out = []
+    for b in rights:
+        x: Six = []
+        for i, row in enumerate(lower):
+            x.append(b[i] - added(y * z for y, z in zip(row, x, strict=True)))
+        x = [y * z for y, z in zip(x, inverse, strict=True)]
+        for i in reversed(range(len(x))):
+            x[i] = x[i] - added(lower[k][i] * x[k] for k in range(i + 1, len(x)))
+        out.append(x)
+    return out
+
+
+def size_of(tree: Tree) -> float:
+    """A length typical of the machine, as a power of two: the distance between joints of a link."""
+    shifts = [tree.placement_shift[k].tolist() for k in range(1, tree.n + 1) if tree.parent[k]]
+    shifts += [x for c in tree.closures for link, x in ((c.first, c.first_shift), (c.second, c.second_shift)) if link]
+    sizes = [math.dist((0.0, 0.0, 0.0), x) for x in shifts if all(isinstance(y, (int, float)) for y in x)]
+    largest = max(sizes, default=0.0)
+    return 2.0 ** round(math.log2(largest)) if largest > 0.0 else 1.0
+
+
+def momentum(body: RigidInertia, twist: Six) -> Six:
+    """The rigid inertia times a twist."""
+    felt = body @ Motion(Vector(*twist[:3]), Vector(*twist[3:]))
+    return [*felt.moment, *felt.force]
 
 
 def rigid_matrix(body: RigidInertia) -> Matrix:
     """The 6 x 6 matrix of a rigid inertia."""
-    units = [[1.0 if i == j else 0.0 for j in range(6)] for i in range(6)]
-    return [six(body @ Motion(Vector(*unit[:3]), Vector(*unit[3:]))) for unit in units]
+    return [momentum(body, [1.0 if i == j else 0.0 for j in range(6)]) for i in range(6)]
 
 
 def added(values: Iterable[Number]) -> Number:
@@ -133,6 +168,7 @@ class Platform:
         self.n = len(self.column)
         self.point: Vector = direct.moving[self.shape.platform].origin if self.shape.platform else \
             direct.sides(self.tree.closures[self.shape.legs[0].closure])[0].point
+        self.size = size_of(self.tree)
         self.legs = [self._leg(leg) for leg in self.shape.legs]
         near = {k for leg in self.shape.legs for k in leg.links}
         self.far = [k for k in range(1, self.tree.n + 1) if k not in near]
@@ -144,7 +180,12 @@ class Platform:
 
     def screw(self, link: int, index: int) -> Six:
         """A_ei p_i."""
-        return six(self.here(link).column_to_parent(self.direct.views[link].columns[index]))
+        angular, linear = self.here(link).column_to_parent(self.direct.views[link].columns[index])
+        return [*angular, *(linear * (1.0 / self.size))]
+
+    def wrench(self, w: Force) -> Six:
+        """A wrench about E, with its force in our unit of length."""
+        return [*w.moment, *(w.force * self.size)]
 
     def _leg(self, leg: Leg) -> LegMotion:
         phi, offset = self._cut(leg)
@@ -176,7 +217,7 @@ class Platform:
             gamma = self._right_side(row, c.first, c.second)
             link, w = (c.second, row.second) if leg.forward else (c.first, row.first)
             arm = self.direct.moving[link].origin - self.point
-            whole = left = six(Force(w.moment + arm.cross(w.force), w.force))
+            whole = left = self.wrench(Force(w.moment + arm.cross(w.force), w.force))
             for other, unit, value in rows:
                 share = dot(unit, whole)
                 left, gamma = less(left, other, share), gamma - value * share
@@ -206,13 +247,14 @@ class Platform:
     @cached_property
     def jacobian(self) -> list[Six]:
         """The columns of J (14b)."""
-        out = [nothing() for _ in range(self.n)]
-        if self.shape.platform:
-            for leg in self.legs:
-                for axis in leg.axes:
-                    if axis.place in self.column:
-                        out[self.column[axis.place]] = solve_conditions(self.total, times(leg.phi, axis.screw))
-        return out
+        rights = [nothing() for _ in range(self.n)]
+        if not self.shape.platform:
+            return rights
+        for leg in self.legs:
+            for axis in leg.axes:
+                if axis.place in self.column:
+                    rights[self.column[axis.place]] = times(leg.phi, axis.screw)
+        return solve_watched(self.total, rights)
 
     @cached_property
     def offset(self) -> Six:
@@ -222,7 +264,7 @@ class Platform:
         right = nothing()
         for leg in self.legs:
             right = plus(right, times(leg.phi, leg.offset))
-        return solve_conditions(self.total, right)
+        return solve_watched(self.total, [right])[0]
 
     def leg_rates(self, leg: LegMotion, end: Six, given: Sequence[Number]) -> list[Number]:
         """All rates of a leg from the end effector's twist and the independent rates."""
@@ -287,9 +329,12 @@ class Platform:
     # -- forces -------------------------------------------------------------------------------------------------
     @cached_property
     def inertias(self) -> list[RigidInertia]:
-        """M_i (2) about E; of the ground, none."""
-        return [RigidInertia.zero(), *(self.here(k).rigid(self.direct.views[k].inertia)
-                                       for k in range(1, self.tree.n + 1))]
+        """M_i (2) about E, in our unit of length; of the ground, none."""
+        out = [RigidInertia.zero()]
+        for k in range(1, self.tree.n + 1):
+            mass, first, second = self.here(k).rigid(self.direct.views[k].inertia)
+            out.append(RigidInertia(mass * (self.size * self.size), first * self.size, second))
+        return out
 
     @property
     def own_forces(self) -> list[Number]:
@@ -300,18 +345,17 @@ class Platform:
     def wrenches(self, further: Sequence[Number] | None = None) -> list[Six]:
         """w = M dt/dt + W M E t (18a) less external wrenches; `further` accelerations come on top of those given."""
         world = outward_axes(self.direct)
-        out, moved = [nothing()], [Motion.zero()]
+        out, moved = [nothing()], [nothing()]
         for link in range(1, self.tree.n + 1):
-            view, here, twist = self.direct.views[link], self.here(link), self.twists[link]
+            view, twist = self.direct.views[link], self.twists[link]
             own = view.inertia @ twist.rate + view.inertia.gyroscopic(twist.omega)
             if world[link] is not None:
                 own = own - view.external(world[link])
-            wrench = here.force(own)
+            out.append(self.wrench(self.here(link).force(own)))
             if further is not None:
                 more = moved[int(self.tree.parent[link])]
-                for i, column in enumerate(view.columns):
-                    more = more + here.column_to_parent(column) * further[int(self.tree.u_start[link]) + i]
+                for i in range(self.direct.widths[link]):
+                    more = plus(more, self.screw(link, i), further[int(self.tree.u_start[link]) + i])
                 moved.append(more)
-                wrench = wrench + self.inertias[link] @ more
-            out.append(six(wrench))
+                out[link] = plus(out[link], momentum(self.inertias[link], more))
         return out

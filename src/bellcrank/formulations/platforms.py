@@ -19,6 +19,7 @@ and (30)-(32) are used in the corrected form: the rows i != k of N_c carry the f
 
 Declared deviations
 - All twists and wrenches are about the one point E and in the ground's axes: every A_ij is the identity.
+  Lengths are measured in a unit typical of the machine: what the projections add must be of one size.
 - The joint at which a leg is cut is taken out first, as the projection on its closure conditions, which span what its
   columns leave: Phi_{m+1} of the leg. That needs no coordinates of the cut joint, brings in the right hand sides of
   the conditions (with Baumgarte's terms), and allows constraints that are no joints. Both sides of the cut count as
@@ -55,16 +56,15 @@ from bellcrank.formulations.leg_motion import (
     added,
     dot,
     less,
+    momentum,
     nothing,
     plus,
     rigid_matrix,
     scaled,
-    six,
     symmetric,
     times,
 )
 from bellcrank.formulations.legs import platform_of
-from bellcrank.spatial import Motion, Vector
 
 __all__ = ["constrained_dynamics", "constrained_inverse", "platform_of"]
 
@@ -134,10 +134,10 @@ def leg_inertia(p: Platform, axes: Sequence[Axis]) -> Matrix:
         if axis.body:
             own = rigid_matrix(p.inertias[axis.body])
             mass = symmetric([[mass[a][b] + own[a][b] for b in range(a + 1)] for a in range(6)])
-        momentum = times(mass, axis.screw)
-        own_inertia = dot(axis.screw, momentum)
+        felt = times(mass, axis.screw)
+        own_inertia = dot(axis.screw, felt)
         if axis.gain is not None and i:  # Psi^T Mtilde Psi
-            lean = less(momentum, axis.gain, own_inertia * 0.5)
+            lean = less(felt, axis.gain, own_inertia * 0.5)
             g = axis.gain
             mass = symmetric([[mass[a][b] - (lean[a] * g[b] + g[a] * lean[b]) for b in range(a + 1)]
                               for a in range(6)])
@@ -145,8 +145,8 @@ def leg_inertia(p: Platform, axes: Sequence[Axis]) -> Matrix:
         for j in reversed(range(i)):
             gain = axes[j + 1].gain
             if gain is not None:
-                momentum = less(momentum, gain, row[-1])  # (17c): Psi^T on the way to the base
-            row.append(dot(axes[j].screw, momentum))
+                felt = less(felt, gain, row[-1])  # (17c): Psi^T on the way to the base
+            row.append(dot(axes[j].screw, felt))
         out[i] = row[::-1]
     return symmetric(out)
 
@@ -182,7 +182,7 @@ def inertia_matrix(p: Platform) -> Matrix:
     for link in p.far:
         columns = p.complement[link]
         for j, column in enumerate(columns):
-            momentum = six(p.inertias[link] @ Motion(Vector(*column[:3]), Vector(*column[3:])))
+            felt = momentum(p.inertias[link], column)
             for i in range(j, p.n):
-                out[i][j] = out[i][j] + dot(columns[i], momentum)  # (26)
+                out[i][j] = out[i][j] + dot(columns[i], felt)  # (26)
     return symmetric(out)

@@ -1,0 +1,106 @@
+"""All methods on random machines with loops: against the dense oracle, and the loops' errors at all levels."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+
+import bellcrank as bc
+import looped
+from looped_graphs import Graph, build, graphs
+from mechanisms import EPS, examples
+
+#: methods that take any topology
+GENERAL = ("elimination", "kane", "recursive", "recursive/centroid", "recursive/joint", "recursive/origin", "operator",
+           "momenta")
+
+
+def state_of(system: bc.System, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
+    """A closed state away from the neutral one where the machine can get there, or None if it is singular there."""
+    rng = np.random.default_rng(seed)
+    try:
+        start = system.assemble()
+        wish = system.assemble(q=start.q, u=rng.normal(size=system.nu)).u
+        near = system.assemble(q=system.integrate(start.q, 0.1 * wish), u=rng.normal(size=system.nu))
+        plan = system._plan_at(near.q, 0.0)
+    except (bc.AssemblyError, bc.SingularError):
+        return None
+    return (near.q, near.u, rng.normal(size=system.nu)) if plan.smallest > 1e-4 else None
+
+
+def tolerance(system: bc.System, q: np.ndarray) -> float:
+    """Rounding times how ill-conditioned conditions and masses are there."""
+    s = np.linalg.svd(system.loop_jacobian(q), compute_uv=False)
+    s = s[s > 1e-9 * s.max(initial=1e-300)] if len(s) else s
+    spread = float(s.max() / s.min()) if len(s) else 1.0
+    w = np.linalg.eigvalsh(system.mass_matrix(q))
+    return 200.0 * EPS * system.nu * spread**2 * float(w[-1] / w[0])
+
+
+@examples(60)
+@given(graphs())
+def test_methods_agree_on_random_graphs(graph: Graph) -> None:
+    machine = build(graph)
+    try:
+        oracle = bc.compile(machine, "dense")
+    except bc.ModelError:
+        return  # nothing can move, or a coupler's joint had to be cut
+    state = state_of(oracle, graph.seed)
+    if state is None:
+        return
+    q, u, tau = state
+    expected = oracle.forward_dynamics(q, u, tau)
+    size = 1.0 + float(np.abs(expected).max())
+    allowed = tolerance(oracle, q)
+    if allowed > 1e-5:
+        return
+    assert np.abs(oracle.loop_error(q)).max(initial=0.0) < 1e-11
+    assert np.abs(oracle.loop_rate_error(q, u)).max(initial=0.0) < 1e-9 * (1.0 + np.abs(u).max())
+    assert np.abs(oracle.loop_acceleration_error(q, u, expected)).max(initial=0.0) < allowed * size + 1e-9
+    for method in GENERAL:
+        found = bc.compile(machine, method, "numpy").forward_dynamics(q, u, tau)
+        assert np.abs(found - expected).max() < allowed * size, method
+
+
+@pytest.mark.parametrize("name", looped.ZOO)
+@pytest.mark.parametrize("schedule", ["unrolled", "rolled"])
+def test_elimination_on_the_zoo(name: str, schedule: str) -> None:
+    if schedule == "rolled" and bc.load(name).springs:
+        pytest.skip("springs between links are compiled as a whole")
+    if schedule == "unrolled" and name in ("rope_ladder", "linkage_quadruped", "stewart"):
+        pytest.skip("slow to compile; the automatic schedule rolls these")
+    assert looped.disagreement(bc.load(name), "elimination", schedule=schedule) < 1e-11
+
+
+@pytest.mark.parametrize("name", ("four_bar", "rope_ladder", "linkage_quadruped", "quarter_car", "ladder"))
+def test_elimination_in_batches_and_with_wrenches(name: str) -> None:
+    machine = bc.load(name)
+    oracle, system = bc.compile(machine, "dense"), bc.compile(machine)
+    q, u, tau = looped.states(oracle, seed=3, count=9)
+    wrenches = np.random.default_rng(0).normal(size=(9, len(machine.bodies), 6))
+    expected = oracle.forward_dynamics(q, u, tau, wrenches=wrenches)
+    found = system.forward_dynamics(q, u, tau, wrenches=wrenches)
+    assert np.abs(found - expected).max() < 1e-10 * np.abs(expected).max()
+    assert np.array_equal(system.forward_dynamics(q[4], u[4], tau[4]), system.forward_dynamics(q, u, tau)[4]) or \
+        np.abs(system.forward_dynamics(q[4], u[4], tau[4]) - system.forward_dynamics(q, u, tau)[4]).max() < 1e-10
+
+
+@pytest.mark.parametrize("name", looped.ZOO)
+def test_power_balance(name: str) -> None:
+    """Kinetic and potential energy change by what drives and springs deliver: checked by differences in time."""
+    machine = bc.load(name)
+    if machine.springs or machine.wrenches or machine.joint_forces:
+        pytest.skip("springs and applied wrenches store energy elsewhere")
+    system = bc.compile(machine)
+    q, u, tau = (x[0] for x in looped.states(system, count=1))
+    udot = system.forward_dynamics(q, u, tau)
+    h = 1e-4
+
+    def energy(t: float) -> float:
+        there = system.integrate(q, u * t + udot * (t * t / 2))
+        return float(system.kinetic_energy(there, u + udot * t) + system.potential_energy(there))
+
+    power = (energy(h) - energy(-h)) / (2 * h)
+    scale = 1.0 + float(np.abs(tau * u).sum()) + float(np.abs(udot).max()) ** 2 * 1e-2
+    assert abs(power - float(tau @ u)) < 1e-4 * scale
