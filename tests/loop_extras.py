@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+import numpy as np
+
 import bellcrank as bc
+import looped
 from bellcrank.mechanism.joints import Joint
 
 
@@ -76,3 +79,20 @@ JOINTS = (bc.Revolute("z"), bc.Prismatic((1.0, 0.2, 0.0)), bc.Cylindrical("x"), 
 EXTRA: dict[str, Callable[[], bc.Mechanism]] = {
     "geared": geared, "driven": driven, **{type(j).__name__: ring(j) for j in JOINTS},
     "Screw": ring(bc.Screw("z", 0.1)), "Weld": ring(bc.Weld())}
+
+
+def compiled(name: str, method: str, backend: str = "numpy") -> bc.System:
+    """A machine of this list or of the zoo; rings are cut at the joint that they are named after."""
+    machine = EXTRA[name]() if name in EXTRA else bc.load(name)
+    cut = [j.name for j in machine.joints if j.name == "close"]
+    system = bc.compile(machine, method, backend, cut=cut)
+    assert not cut or system.tree.cut_names == ("close",)
+    return system
+
+
+def disagreement(name: str, method: str, seed: int = 0) -> float:
+    """As `looped.disagreement`, for this list."""
+    oracle = compiled(name, "dense")
+    q, u, tau = looped.states(oracle, seed)
+    expected = oracle.forward_dynamics(q, u, tau)
+    return float(np.abs(compiled(name, method).forward_dynamics(q, u, tau) - expected).max() / np.abs(expected).max())

@@ -9,7 +9,7 @@ import bellcrank as bc
 import looped
 from bellcrank.formulations.operators import SpatialOperators
 from bellcrank.formulations.partition import Partition
-from loop_extras import EXTRA, grasp
+from loop_extras import EXTRA, compiled, disagreement, grasp
 from looped import EPS, ZOO
 
 #: machines whose text is too long to be compiled as a whole
@@ -36,7 +36,7 @@ def test_zoo_reference(name: str) -> None:
 
 @pytest.mark.parametrize("name", EXTRA)
 def test_couplers_drives_and_all_closures(name: str) -> None:
-    assert looped.disagreement(EXTRA[name](), "operator", "numpy") < allowed(30)
+    assert disagreement(name, "operator") < allowed(30)
 
 
 # -- primary and secondary systems ----------------------------------------------------------------------------------
@@ -142,7 +142,7 @@ def test_a_change_of_closures_touches_step_d_only(monkeypatch: pytest.MonkeyPatc
 @pytest.mark.parametrize("name", [*ZOO, *(n for n in EXTRA if n != "driven")])
 def test_partition_of_every_machine(name: str) -> None:
     """Redundant rows, couplers, loops within the primary system; half of the trees are secondary."""
-    system = bc.compile(EXTRA[name]() if name in EXTRA else bc.load(name), "dense", "numpy")
+    system = compiled(name, "dense")
     roots = [k for k in range(1, system.tree.n + 1) if system.tree.parent[k] == 0]
     part, state = divided(system, tuple(system.tree.link_names[k] for k in roots[::2]))
     expected = system.forward_dynamics(*state)

@@ -22,7 +22,7 @@ __all__ = ["Axis", "LegMotion", "Matrix", "Platform", "Six"]
 
 #: a square length this much smaller than before its projection means that nothing is left
 _NOTHING = 1e-10
-#: a pivot of Phi this much smaller than its diagonal: the independent speeds do not determine the platform's motion
+#: a pivot of Phi, which is a sum of projections: below, the independent speeds do not determine the platform's motion
 _UNDETERMINED = 1e-7
 
 #: [angular; linear] or [moment; force], about E in the ground's axes, lengths in units of the machine's size
@@ -93,7 +93,7 @@ def solve_watched(matrix: Matrix, rights: Sequence[Six]) -> list[Six]:
             whole.append(entries[j] - added(x * y for x, y in zip(whole, lower[j], strict=True)))
         lower.append([x * y for x, y in zip(whole, inverse, strict=True)])
         pivot = entries[i] - added(x * y for x, y in zip(whole, lower[i], strict=True))
-        inverse.append(guarded_inverse(pivot, entries[i] * _UNDETERMINED))
+        inverse.append(guarded_inverse(pivot, _UNDETERMINED))
     out = []
     for b in rights:
         x: Six = []
