@@ -307,3 +307,16 @@ def test_momentum_of_a_free_flight(tree: Tree) -> None:
     rough, fine = (np.abs(system.momentum(*run(system, s.q, s.u, 0.02, n)) - before).max() for n in (3, 6))
     assert fine < 1e-6 * scale
     assert fine < rough / 8.0 or fine < 1e-11 * scale
+
+
+def test_dampers_act_in_hamiltons_equations() -> None:
+    """dp/dt sees laws at the speeds that p means, not at zero."""
+    plain, damped = bc.load("double_pendulum"), bc.load("double_pendulum")
+    damped.add_joint_spring("damper", "shoulder", damping=3.0)
+    a, b = bc.compile(plain, "momenta"), bc.compile(damped, "momenta")
+    q, u = np.array([0.3, -0.4]), np.array([1.5, -2.0])
+    p = a.momenta(q, u)
+    assert (b.hamilton(q, p)[1] - a.hamilton(q, p)[1]) == pytest.approx([-3.0 * u[0], 0.0])
+    assert b.forward_dynamics(q, u) == pytest.approx(a.forward_dynamics(q, u, [-3.0 * u[0], 0.0]))
+    udot = b.forward_dynamics(q, u)
+    assert b.inverse_dynamics(q, u, udot) == pytest.approx([0.0, 0.0], abs=1e-12)

@@ -104,7 +104,7 @@ def outward_speeds(link: Link, parent: tuple[Motion, Vector], reduced: Reduced
     weight = Force(reduced.first_moment.cross(gravity), gravity * reduced.outboard_mass)
     force = weight + reduced.applied - velocity.cross_force(momentum)  # (35), (16)
     pdot = [tau + column.dot(force) + rate.dot(momentum)  # (35)
-            for tau, column, rate in zip(link.tau, link.columns, link.column_rates(u), strict=True)]
+            for tau, column, rate in zip(link.tau_at(u), link.columns, link.column_rates(u), strict=True)]
     return (velocity, gravity), tuple(zip(u, pdot, strict=True))
 
 

@@ -23,6 +23,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bellcrank.engine.functions import atan2
+from bellcrank.engine.jet import Jet
 from bellcrank.engine.scalar import Number, Scalar
 from bellcrank.spatial import Force, Vector
 
@@ -117,7 +118,7 @@ def advance(i: Side, j: Side, pitch: Number) -> Row:
 
 
 def _mismatch(i: Side, j: Side, slide: Number, pitch: Number) -> Number:
-    if any(type(x) is Scalar for x in (*i.x, *j.x, slide)):
+    if any(type(x) is Scalar or isinstance(x, Jet) for x in (*i.x, *j.x, slide)):
         return slide  # nobody looks at it
     angle = np.arctan2(i.y.dot(j.x), i.x.dot(j.x))
     off = slide - pitch * angle

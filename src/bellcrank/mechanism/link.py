@@ -109,6 +109,13 @@ class Link:
         return [0.0 if driven else self._read("tau", j) + law
                 for j, (driven, law) in enumerate(zip(self.mask, self.law_forces, strict=True))]
 
+    def tau_at(self, u: Sequence[Number]) -> list[Number]:
+        """Joint forces at speeds that are not inputs but results: laws see those."""
+        laws: list[Number] = [0.0] * self.joint.nu
+        for i, law in self.laws:
+            laws[i] = laws[i] + law(self.q[i], u[i])
+        return [0.0 if driven else self._read("tau", j) + laws[j] for j, driven in enumerate(self.mask)]
+
     @cached_property
     def mask(self) -> tuple[bool, ...]:
         """For each speed, whether it is prescribed."""

@@ -111,8 +111,6 @@ class LoopKinematics:
                     assert joint is not None
                     start = int(tree.u_start[link])
                     for v in range(start, start + joint.nu):
-                        if v in driven:
-                            continue
                         n = c.rows
                         row += range(int(self.starts[i]), int(self.starts[i]) + n)
                         var += [v] * n
@@ -130,10 +128,12 @@ class LoopKinematics:
         self.relation_row = np.array(relation_row, dtype=np.int64)
         self.relation_var = np.array(relation_var, dtype=np.int64)
         self.relation_factor = np.array(relation_factor)
-        keep = np.array([v not in driven for v in relation_var], dtype=bool)
-        self.all_rows = np.concatenate([self.entry_row, self.relation_row[keep]])
-        self.all_vars = np.concatenate([self.entry_var, self.relation_var[keep]])
-        self._kept_factors = self.relation_factor[keep]
+        rows = np.concatenate([self.entry_row, self.relation_row])
+        speeds = np.concatenate([self.entry_var, self.relation_var])
+        prescribed = np.isin(speeds, sorted(driven))
+        self._free_entries, self._driven_entries = np.flatnonzero(~prescribed), np.flatnonzero(prescribed)
+        self.all_rows, self.all_vars = rows[self._free_entries], speeds[self._free_entries]
+        self.driven_rows, self.driven_vars = rows[self._driven_entries], speeds[self._driven_entries]
 
     # -- evaluation -----------------------------------------------------------------------------
     def poses(self, q: npt.ArrayLike, t: npt.ArrayLike) -> tuple[Floats, Floats]:
@@ -264,7 +264,19 @@ class LoopKinematics:
         return out
 
     def entries(self, q: npt.ArrayLike, rows: ClosureArrays, t: npt.ArrayLike = 0.0) -> Floats:
-        """The Jacobian's non-zero entries, at ``all_rows`` and ``all_vars``."""
+        """The Jacobian's non-zero entries for free speeds, at ``all_rows`` and ``all_vars``."""
+        return self._entries(q, rows, t)[..., self._free_entries]
+
+    def driven_loads(self, q: npt.ArrayLike, loads: Floats, t: npt.ArrayLike = 0.0) -> Floats:
+        """J^T lambda for the prescribed speeds, zero elsewhere, shape (..., nu)."""
+        values = self._entries(q, self.rows(q, None, t), t)[..., self._driven_entries] * loads[..., self.driven_rows]
+        out = np.zeros((*values.shape[:-1], self.tree.nu))
+        for k, v in enumerate(self.driven_vars.tolist()):
+            out[..., v] += values[..., k]
+        return out
+
+    def _entries(self, q: npt.ArrayLike, rows: ClosureArrays, t: npt.ArrayLike) -> Floats:
+        """Entries for all speeds, those of closures and then those of couplers."""
         _, origin = self.poses(q, t)
         screws = self.run("screws", {"q": q, "u": np.zeros(self.tree.nu)}, t)
         lead = np.broadcast_shapes(screws.shape[:-1], rows.value.shape[:-1])
@@ -275,7 +287,7 @@ class LoopKinematics:
                      rows.second[..., self.entry_row, :])
         linear = s[..., 3:6] + np.cross(s[..., :3], arm)
         values = (w[..., :3] * s[..., :3]).sum(-1) + (w[..., 3:] * linear).sum(-1)
-        factors = np.broadcast_to(self._kept_factors, (*lead, len(self._kept_factors)))
+        factors = np.broadcast_to(self.relation_factor, (*lead, len(self.relation_factor)))
         return np.concatenate([np.broadcast_to(values, (*lead, values.shape[-1])), factors], axis=-1)
 
     def jacobian(self, q: npt.ArrayLike, rows: ClosureArrays, t: npt.ArrayLike = 0.0) -> Floats:

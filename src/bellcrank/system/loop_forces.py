@@ -58,7 +58,21 @@ class LoopForces(Looped):
             self._sparse_drives(q, t, needed, drives, scale, out)
         else:
             self._dense_drives(q, t, needed, drives, scale, free, out)
-        out[..., driven] = needed[..., driven]
+        if driven.any():
+            loads = self.loop_loads(q, u, out, udot, wrenches, t)
+            out[..., driven] = (needed - self._loops.driven_loads(q, loads, t))[..., driven]
+        return out
+
+    def _looped_drives(self, q: npt.ArrayLike, u: npt.ArrayLike, tau: npt.ArrayLike | None, udot: npt.ArrayLike,
+                       wrenches: Wrenches, t: npt.ArrayLike) -> Floats:
+        """All joint forces: tau where the motion is free, the enforcing force where it is prescribed."""
+        needed = self._tree_forces(q, u, udot, wrenches, t)
+        driven = self._prescribed_mask()
+        given = np.zeros(self.nu) if tau is None else flat("tau", tau, self.nu, "one for every speed")
+        out = np.broadcast_to(given, needed.shape).copy()
+        if driven.any():
+            loads = self.loop_loads(q, u, out, udot, wrenches, t)
+            out[..., driven] = (needed - self._loops.driven_loads(q, loads, t))[..., driven]
         return out
 
     def _dense_drives(self, q: npt.ArrayLike, t: npt.ArrayLike, needed: Floats, drives: list[int], scale: Floats,

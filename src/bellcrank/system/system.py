@@ -359,6 +359,8 @@ class System(LoopForces):
                      wrenches: Wrenches = None, t: npt.ArrayLike = 0.0) -> Floats:
         """All joint forces: tau where the motion is free, the enforcing force where it is prescribed. O(n)."""
         udot = self.forward_dynamics(q, u, tau, wrenches=wrenches, t=t)
+        if self.tree.looped:
+            return self._looped_drives(q, u, tau, udot, wrenches, t)
         return self.inverse_dynamics(q, u, udot, wrenches=wrenches, t=t)
 
     def mass_matrix(self, q: npt.ArrayLike, *, t: npt.ArrayLike = 0.0) -> Floats:
@@ -381,10 +383,14 @@ class System(LoopForces):
                  wrenches: Wrenches = None, t: npt.ArrayLike = 0.0) -> tuple[Floats, Floats]:
         """Hamilton's equations: speeds u and rates dp/dt of the state (q, p). Cost: O(n).
 
-        What p says about prescribed speeds is ignored, and their dp/dt lacks the drive force.
+        What p says about prescribed speeds is ignored, and their dp/dt lacks the drive force. With loops, p is M u
+        plus the loops' impulses, which need not be known: start with `momenta` of consistent speeds.
         """
         given = {"q": q, "p": p, "tau": self._zeros if tau is None else tau}
-        pairs = self._run("hamilton", given, wrenches, t)
+        name, run = "hamilton", None
+        if self.tree.looped:
+            name, run = "constrained_hamilton", self._planned_evaluator(self._reference_plan())
+        pairs = self._run(name, given, wrenches, t, run)
         pairs = pairs.reshape(*pairs.shape[:-1], self.nu, 2)
         return pairs[..., 0], pairs[..., 1]
 
