@@ -14,8 +14,7 @@ from loop_extras import EXTRA, compiled, disagreement
 from looped import EPS, ZOO
 
 LARGE = ("rope_ladder", "linkage_quadruped")
-#: the screw's closure measures an angle with NumPy, which jets do not go through
-HAMILTON = list((*ZOO, *EXTRA))
+HAMILTON = [*ZOO, *EXTRA]
 
 
 def allowed(nu: int) -> float:

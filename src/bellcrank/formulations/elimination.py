@@ -229,7 +229,8 @@ def lift(work: Work, k: int, turning: Turning) -> None:
 def introduce(work: Work, form: Form, v: int, column: Motion, tau: Number) -> None:
     """A joint's speed enters: a = a' + column udot_v."""
     for w, other in form.columns.items():
-        work.add(v, w, column.dot(other))
+        value = column.dot(other)
+        work.add(v, w, value + value if w == v else value)
     wrench = form.mass @ column
     work.add(v, v, column.dot(wrench))
     work.add_right(v, column.dot(form.force) - tau)

@@ -16,7 +16,7 @@ from bellcrank.mechanism.closures import Row, Side
 from bellcrank.mechanism.link import Link
 from bellcrank.spatial import Force, General, Matrix3, Motion, Vector
 
-__all__ = ["Dependent", "at_rest", "reduce_loop", "relative_to_base"]
+__all__ = ["Dependent", "at_rest", "from_base", "reduce_loop", "relative_to_base"]
 
 #: a Delta whose root has shrunk to this part of what it was calls for other dependent speeds
 _SHRUNK = 0.01
@@ -38,21 +38,19 @@ class End(NamedTuple):
 
     side: Side
     remainder: Motion
-    point: Vector  #: from the offset of its chain, in the base's axes
+    point: Vector  #: in the base's axes, from the first joint on the base
 
 
 def at_rest(remainder: Motion) -> Relative:
     """The base of a loop, seen from itself."""
-    return Relative(_PLAIN, Vector.zero(), Vector.zero(), Vector.zero(), Vector.zero(), remainder)
+    return Relative(_PLAIN, Vector.zero(), Vector.zero(), Vector.zero(), remainder)
 
 
 def relative_to_base(link: Link, parent: Relative, first: bool) -> Relative:
     """Place and motion relative to the base: (8), (9) with u and without udot; `first`: the parent is the base."""
-    axes, origin, offset, omega, velocity, remainder = parent
+    axes, origin, omega, velocity, remainder = parent
     for i, t in enumerate(link.transforms):
-        if first and i == 0:
-            offset = t.translation
-        else:
+        if i or not first:
             origin = origin + axes.apply(t.translation)
         moved = t.acceleration(remainder)
         remainder = Motion(moved.angular, moved.linear + t.rotation.inverse(omega.centripetal(t.translation)))  # (9)
@@ -60,7 +58,21 @@ def relative_to_base(link: Link, parent: Relative, first: bool) -> Relative:
         axes = t.turned(axes)
     rate = link.rate
     remainder = remainder + link.drift + Motion(omega.cross(rate.angular), omega.cross(rate.linear) * 2.0)  # (7)
-    return Relative(axes, origin, offset, omega + rate.angular, velocity + rate.linear, remainder)
+    return Relative(axes, origin, omega + rate.angular, velocity + rate.linear, remainder)
+
+
+def from_base(group: GroupView, members: dict[int, Relative]) -> dict[int, Relative]:
+    """The same, with origins counted from the base's."""
+    return {k: body._replace(origin=_offset(group, k) + body.origin) for k, body in members.items()}
+
+
+def _offset(group: GroupView, k: int) -> Vector:
+    """Where the chain that leads to a member starts on the base."""
+    if k < 0:
+        return Vector.zero()
+    while group.shape.parents[k] >= 0:
+        k = group.shape.parents[k]
+    return group.links[k].transforms[0].translation
 
 
 def reduce_loop(group: GroupView, role: Role, base: Relative, members: dict[int, Relative], virtual: Relative | None
@@ -73,10 +85,11 @@ def reduce_loop(group: GroupView, role: Role, base: Relative, members: dict[int,
     def seen(k: int) -> Relative:
         return base if k < 0 else members[k] if virtual is None or group.shape.own[k] else virtual
 
-    ends = [_end(seen(k), virtual, common, turn, shift) for k, turn, shift in (
+    ends = [_end(seen(k), _offset(group, k), virtual, common, turn, shift) for k, turn, shift in (
         (shape.first, numbers.first_turn, numbers.first_shift),
         (shape.second, numbers.second_turn, numbers.second_shift))]
-    rows = group.kinds[0].closure_rows(ends[0].side, ends[1].side, numbers.constants)
+    every = group.kinds[0].closure_rows(ends[0].side, ends[1].side, numbers.constants)
+    rows = [every[r] for _, r in group.shape.rows]  # those that count
     residual = [_residual(group, row, ends) for row in rows]
     loads = [[row.first for row in rows], [row.second for row in rows]]
     columns: dict[int, list[Number]] = {}
@@ -96,8 +109,11 @@ def reduce_loop(group: GroupView, role: Role, base: Relative, members: dict[int,
     return _project(group, columns, residual, toward)
 
 
-def _end(body: Relative, virtual: Relative | None, common: General, turn: Sequence[Vector], shift: Vector) -> End:
-    axes, origin, offset, omega, velocity, remainder = body
+def _end(body: Relative, offset: Vector, virtual: Relative | None, common: General, turn: Sequence[Vector],
+         shift: Vector) -> End:
+    axes, origin, omega, velocity, remainder = body
+    if body is virtual:
+        offset = Vector.zero()  # it was told with its origin counted from the base's
 
     def resolved(v: Vector) -> Vector:
         return v if body is virtual else common.inverse(axes.apply(v))

@@ -17,24 +17,22 @@ from bellcrank.errors import ModelError
 from bellcrank.formulations.group_view import PASSING, GroupShape, GroupView
 from bellcrank.spatial import ArticulatedInertia, Force, General, Matrix3, Motion, Symmetric3, Vector
 
-__all__ = ["BODY", "KNOWN", "MOTION", "RELATIVE", "SLOT", "Burden", "Known", "Relative", "Role", "Virtual", "packed",
-           "role_of", "unpacked", "widths"]
+__all__ = ["AXES", "BURDEN", "KNOWN", "MOTION", "Burden", "Known", "Layout", "Relative", "Role", "Virtual", "from_parent",
+           "packed", "role_of", "to_children", "unpacked", "width_of"]
 
 
 class Known(NamedTuple):
-    """What is known of a body from the state alone, in its axes (`axes` in the world, where forces need them)."""
+    """What is known of a body from the state alone, in its axes."""
 
     omega: Vector
     remainder: Motion
-    axes: General
 
 
 class Relative(NamedTuple):
     """A body's place and motion relative to the base of its loop."""
 
     axes: General  #: in the base's axes
-    origin: Vector  #: from `offset`, in the base's axes: lever arms around a loop stay short
-    offset: Vector  #: of the first joint from the base's origin
+    origin: Vector  #: in the base's axes, from the first joint on the base: lever arms around a loop stay short
     omega: Vector  #: in its own axes, as all that follows
     velocity: Vector
     remainder: Motion
@@ -65,13 +63,13 @@ class Layout(NamedTuple):
 _AXES = General(Matrix3.zero())
 _FORCE = Force.zero()
 _BURDEN = Burden(ArticulatedInertia(Symmetric3.zero(), Matrix3.zero(), Symmetric3.zero()), _FORCE)
-_RELATIVE = Relative(_AXES, Vector.zero(), Vector.zero(), Vector.zero(), Vector.zero(), Motion.zero())
+_RELATIVE = Relative(_AXES, Vector.zero(), Vector.zero(), Vector.zero(), Motion.zero())
 
-#: layouts of the three sweeps
-KNOWN = Layout(Known(Vector.zero(), Motion.zero(), _AXES), _RELATIVE, _RELATIVE)
-BODY = Layout(_BURDEN, Virtual(_BURDEN, (_FORCE,) * 6), Virtual(_BURDEN, ()))
+#: layouts of the sweeps
+AXES = Layout(_AXES, (), ())
+KNOWN = Layout(Known(Vector.zero(), Motion.zero()), _RELATIVE, _RELATIVE)
+BURDEN = Layout(_BURDEN, Virtual(_BURDEN, (_FORCE,) * 6), Virtual(_BURDEN, ()))
 MOTION = Layout(Motion.zero(), Motion.zero(), Motion.zero())
-RELATIVE, SLOT = _RELATIVE, BODY
 
 
 class Role(NamedTuple):
@@ -86,32 +84,33 @@ class Role(NamedTuple):
 
 def role_of(shape: GroupShape) -> Role:
     """The role of a group; raises if the paper has none for it."""
+    path = _checked(shape)
     own = tuple(k for k, mine in enumerate(shape.own) if mine)
+    first = bool(path) and shape.closures[0].first in path
+    slot = _slot_above(shape, shape.closures[0].first if first else shape.closures[0].second) if path else -1
+    return Role(own, bool(path), first, _slots(shape), slot)
+
+
+def _checked(shape: GroupShape) -> tuple[int, ...]:
+    """The members between the base and the virtual body, if the group is one that the paper covers."""
     if shape.relations:
         raise _unsupported("a coupler binds coordinates without closing a loop of joints")
     if len(shape.closures) > 1:
         raise _unsupported(f"{len(shape.closures)} loops depend on each other: the last coordinates around each do not "
                            "follow from the loops before it")
-    if any(shape.parents[k] >= 0 and not shape.own[shape.parents[k]] for k in own):
-        raise _unsupported("a loop starts at a body of another loop: coupled loops must have a common base body")
-    path = [k for k, mine in enumerate(shape.own) if not mine]
-    if any(b >= 0 and not shape.own[b] for b in shape.ports.bodies):
-        raise _unsupported("a loop inside another one has not the same base body")
-    first, slot = False, -1
-    if shape.closures:
-        c = shape.closures[0]
-        for ends in (c.first_path, c.second_path):
-            if ends and shape.parents[ends[-1]] >= 0:
-                raise _unsupported("two coupled loops have different base bodies")
-        first = bool(path) and c.first in path
-        if path:
-            end = c.first if first else c.second
-            if set(path) != set(c.first_path if first else c.second_path):
-                raise _unsupported("a loop runs through several loops closed before it")
-            slot = _slot_above(shape, end)
-    elif path:
-        raise _unsupported("a loop encloses another one and has not the same base body")
-    return Role(own, bool(path), first, _slots(shape), slot)
+    if any(up >= 0 and mine and not shape.own[up] for up, mine in zip(shape.parents, shape.own, strict=True)):
+        raise _unsupported("a loop starts at a body of another loop, so that they have no common base body (or a joint "
+                           "was cut by hand)")
+    path = tuple(k for k, mine in enumerate(shape.own) if not mine)
+    closure = shape.closures[0] if shape.closures else None
+    paths = (closure.first_path, closure.second_path) if closure else ((), ())
+    if any(b >= 0 and not shape.own[b] for b in shape.ports.bodies) or any(
+            ends and shape.parents[ends[-1]] >= 0 for ends in paths):
+        raise _unsupported("two coupled loops have different base bodies")
+    if path and set(path) not in (set(paths[0]), set(paths[1])):
+        raise _unsupported("a loop runs through several loops and has no base body in common with them (or a joint was "
+                           "cut by hand)")
+    return path
 
 
 def _unsupported(reason: str) -> ModelError:
@@ -136,7 +135,7 @@ def _slots(shape: GroupShape) -> tuple[tuple[int, int], ...]:
     for i, v in enumerate(shape.ports.speeds):
         member = shape.speeds[v][0]
         if member == PASSING or not shape.own[member]:
-            raise _unsupported("a loop closes on a body that other loops lie between")
+            raise _unsupported("a loop closes on a body that is not of the loop it is coupled with")
         found[member] = n - 1 - i
     return tuple((slot, member) for member, slot in found.items())
 
@@ -148,17 +147,17 @@ def views(groups: Sweeps) -> Iterable[GroupView]:
     return [v for v in groups.views if v is not None] if kinds is None else [k.view for k in kinds]  # type: ignore
 
 
-def widths(groups: Sweeps) -> tuple[int, int, int]:
-    """How many numbers travel along an edge in each of the three sweeps."""
-    seen = [v.shape for v in views(groups)]
-    found = []
-    for layout in (KNOWN, BODY, MOTION):
-        found.append(max((_width(layout, s, len(s.ports.bodies), _used(s)) for s in seen), default=0))
-    return found[0], found[1], found[2]
-
-
-def _used(shape: GroupShape) -> int:
-    return 1 + max((slot for slot, _ in role_of(shape).slots), default=-1)
+def width_of(layout: Layout, groups: Sweeps) -> int:
+    """How many numbers travel along every edge."""
+    found = 0
+    seen = views(groups)
+    for view in seen:
+        _checked(view.shape)  # before neighbours are looked at: the reasons are clearer
+    for view in seen:
+        _, body, _, slot = _parts(layout, view.shape)
+        slots = 1 + max((slot for slot, _ in role_of(view.shape).slots), default=-1)
+        found = max(found, len(view.shape.ports.bodies) * body + slots * slot)
+    return found
 
 
 def _parts(layout: Layout, shape: GroupShape) -> tuple[Any, int, Any, int]:
@@ -168,11 +167,6 @@ def _parts(layout: Layout, shape: GroupShape) -> tuple[Any, int, Any, int]:
 
 def _count(like: Any) -> int:
     return len(list(flatten(like)))
-
-
-def _width(layout: Layout, shape: GroupShape, bodies: int, slots: int) -> int:
-    _, body, _, slot = _parts(layout, shape)
-    return bodies * body + slots * slot
 
 
 def packed(layout: Layout, shape: GroupShape, bodies: int, width: int, by_body: dict[int, Any],
@@ -196,3 +190,18 @@ def unpacked(layout: Layout, shape: GroupShape, bodies: int, flat: Sequence[Numb
         return rebuild(body_like, iter(flat[n * body:n * (body + 1)]))
     start = n * bodies + m * slot
     return rebuild(slot_like, iter(flat[start:start + m]))
+
+
+def from_parent(layout: Layout, group: GroupView, flat: Sequence[Number]) -> Any:
+    """What the parent says about the group's reference."""
+    shape = group.shape
+    return unpacked(layout, shape, len(shape.above.bodies), flat, body=shape.body_slot)
+
+
+def to_children(layout: Layout, group: GroupView, role: Role, width: int, reference: Any, members: dict[int, Any],
+                at_slots: dict[int, Any]) -> tuple[Number, ...]:
+    """What children want to know, of members and of the reference, and of members that ears close on."""
+    ports = group.shape.ports.bodies
+    return packed(layout, group.shape, len(ports), width,
+                  {i: reference if b < 0 else members[b] for i, b in enumerate(ports)},
+                  {slot: at_slots[member] for slot, member in role.slots})

@@ -1,0 +1,493 @@
+"""Recursive coordinate reduction: loops embedded at velocity and acceleration level, without multipliers.
+
+K. S. Anderson and J. H. Critchley, "Improved 'Order-N' Performance Algorithm for the Simulation of Constrained
+Multi-Rigid-Body Dynamic Systems", Multibody System Dynamics 9, 2003, sections 3 and 4 (with the errata of (51), (55),
+(60) and of the last step into a moving base). Equation numbers are the paper's. Trees are treated as in section 2.
+
+Going inwards, the dependent speeds of a loop are expressed by what moves independently, and the inertia and forces of
+the loop's bodies are moved there: onto the loop's *virtual body* p_i, which was placed before, or onto the independent
+speeds of the loop itself, which are then eliminated into the loop's base. What remains is a tree.
+
+| paper | here |
+|---|---|
+| 0_i, p_i | a group's reference, its virtual body (see `reduction_view`) |
+| n_i | the far side of the closing joint, as the own links carry it |
+| S^k, P_k, u_k | ``link.transforms``, ``link.columns``, ``link.u``; origins of links are the points of reference |
+| A_t^k (7) | ``Known.remainder``; around a loop ``Relative.remainder`` |
+| tau^k, Delta^k (37)-(45) | ``left``, ``inverse`` in `reduction_loop` |
+| Gamma^k, Xi^k (51)-(55) | ``Dependent.factors`` and ``body``, ``offset``: their rows, joint by joint |
+| P~_r^k (58) | columns after `substitute` |
+| Ihat^{p;0}, Ihat^p, Fhat^p (60) | ``Virtual.cross``, ``Virtual.own`` |
+| P_j^T Ihat^{j;0}, P_j^T Fhat^j, M_j (61)-(66) | ``Terms.base``, ``Terms.right``, ``Terms.matrix`` |
+| Ihat^0, Fhat^0 (62)-(64) | ``Reduced.base`` |
+
+Declared deviations
+- A loop is walked in the direction of the tree: from its base through the group's own links and the closing joint to
+  the phantom, here a copy of the virtual body and not of the base (for a ring, of the base, as in the paper). With
+  this Gamma = -Xi (S^n)^T around an ear, and one set of rows serves both.
+- tau^n of the closing joint is the projection on its conditions, less those that the plan found to say nothing new;
+  all that follows stays in their few dimensions.
+- Gamma^k and Xi^k, 6 x 6, are kept as the rows of (55), one for each dependent speed; (60) is then evaluated with the
+  composite inertias of the own links, which is the same sum.
+- The dependent speeds of a ring are those that the plan chose, not always the last ones around it, and so the paper's
+  virtual body p_i within a ring is represented by its nonholonomic partial velocities (57), (58).
+- Theta (79), (80) is implicit: an ear refers to its virtual body's whole acceleration, whose known part is A_t.
+- The last step into a moving base is the corrected one: all bodies of the loop act on it by ^0S^k, not by Gamma^k.
+- Forces have the opposite sign (what must be applied), gravity is an upward acceleration of the ground.
+
+If a Delta shrinks below what the plan expects, the result is not a number and the library chooses other dependent
+speeds. What the paper does not cover (4.4) raises `ModelError`: see `reduction_view.role_of`.
+
+Cost: O(n + m); per cell of the ladder see ``python benchmarks/operations.py``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, NamedTuple
+
+from bellcrank.engine.scalar import Number
+from bellcrank.engine.sweeps import Field, Sweeps
+from bellcrank.formulations.group_view import GroupView
+from bellcrank.formulations.kane import BIBTEX, forward_dynamics, inverse_dynamics
+from bellcrank.formulations.kinematics import ground_axes
+from bellcrank.formulations.pivot import Pivot, eliminate, solve
+from bellcrank.formulations.reduction_loop import Dependent, at_rest, from_base, reduce_loop, relative_to_base
+from bellcrank.formulations.reduction_view import (
+    AXES,
+    BURDEN,
+    KNOWN,
+    MOTION,
+    Burden,
+    Known,
+    Relative,
+    Role,
+    Virtual,
+    from_parent,
+    packed,
+    role_of,
+    to_children,
+    unpacked,
+    width_of,
+)
+from bellcrank.mechanism.link import Link
+from bellcrank.spatial import ArticulatedInertia, Force, General, Motion, RigidInertia, Vector
+
+__all__ = ["BIBTEX", "OVER", "constrained_dynamics", "forward_dynamics", "inverse_dynamics"]
+
+#: the loop text sweeps over groups
+OVER = ("groups",)
+
+Mass = RigidInertia | ArticulatedInertia
+
+
+def constrained_dynamics(groups: Sweeps) -> Field:
+    """Derivatives of the generalized speeds of a machine with loops."""
+    known_width, burden_width, motion_width = (width_of(layout, groups) for layout in (KNOWN, BURDEN, MOTION))
+    axes = _axes(groups)
+    state = groups.outward(partial(outward_remainders, known_width), root=(0.0,) * known_width)
+    solution, _ = groups.inward(partial(inward_reduction, burden_width), state, axes, zero=(0.0,) * burden_width)
+    return groups.outward(partial(outward_substitution, motion_width), solution, root=(0.0,) * motion_width)
+
+
+def _axes(groups: Sweeps) -> Field:
+    """Every member's axes in the world where external wrenches need them, else None."""
+    if not groups.world.world.external:
+        return groups.constant(None)
+    width = width_of(AXES, groups)
+    return groups.outward(partial(outward_axes, width), root=(0.0,) * width)
+
+
+def outward_axes(width: int, group: GroupView, flat: Sequence[Number]) -> tuple[Any, Any]:
+    role = role_of(group.shape)
+    base = from_parent(AXES, group, flat) if group.shape.body_slot >= 0 else ground_axes(group)
+
+    def turned(link: Link, axes: General) -> General:
+        for t in link.transforms:
+            axes = t.turned(axes)
+        return axes
+
+    members = _outward(group, role, base, turned)
+    return to_children(AXES, group, role, width, base, members, dict.fromkeys(members, ())), members
+
+
+def _outward(group: GroupView, role: Role, base: Any, step: Callable[[Link, Any], Any]) -> dict[int, Any]:
+    """A value for each own member, from its parent's."""
+    members: dict[int, Any] = {}
+    for k in role.own:
+        parent = group.shape.parents[k]
+        members[k] = step(group.links[k], base if parent < 0 else members[parent])
+    return members
+
+
+# -- outward: what is known from the state, and the loops' dependent speeds -----------------------------------------
+class State(NamedTuple):
+    """What is known of the own members, and the reduced loop."""
+
+    known: dict[int, Known]
+    dependent: tuple[Dependent, ...]
+
+
+def outward_remainders(width: int, group: GroupView, flat: Sequence[Number]) -> tuple[tuple[Number, ...], State]:
+    shape = group.shape
+    role = role_of(shape)
+    gravity = Motion(Vector.zero(), -group.world.gravity)
+    base = from_parent(KNOWN, group, flat) if shape.body_slot >= 0 else Known(Vector.zero(), gravity)
+    known = _outward(group, role, base, _remainder)
+    relative: dict[int, Relative] = {}
+    dependent: tuple[Dependent, ...] = ()
+    if shape.closures or role.slots:
+        rest = at_rest(gravity if shape.grounded else Motion.zero())  # gravity cancels around a loop
+        for k in role.own:
+            parent = shape.parents[k]
+            relative[k] = relative_to_base(group.links[k], rest if parent < 0 else relative[parent], parent < 0)
+    if shape.closures:
+        virtual = unpacked(KNOWN, shape, len(shape.above.bodies), flat, slot=role.slot) if role.foreign else None
+        dependent = reduce_loop(group, role, rest, relative, virtual)
+    return to_children(KNOWN, group, role, width, base, known, from_base(group, relative)), State(known, dependent)
+
+
+def _remainder(link: Link, parent: Known) -> Known:
+    omega, remainder = parent
+    for t in link.transforms:
+        moved = t.acceleration(remainder)  # (9): (S^k)^T
+        remainder = Motion(moved.angular, moved.linear + t.rotation.inverse(omega.centripetal(t.translation)))
+        omega = t.rotation.inverse(omega)
+    rate = link.rate
+    remainder = remainder + link.drift + Motion(omega.cross(rate.angular), omega.cross(rate.linear) * 2.0)  # (7)
+    return Known(omega + rate.angular, remainder)  # (2)
+
+
+# -- inward: loops become virtual bodies ----------------------------------------------------------------------------
+class Terms:
+    """Kane's equations of a group's own speeds as they are reduced: rows for speeds, forces on base and virtual body."""
+
+    def __init__(self) -> None:
+        self.matrix: dict[tuple[int, int], Number] = {}
+        self.right: dict[int, Number] = {}
+        self.base: dict[int, Force] = {}  #: what a unit udot takes at the base
+        self.body: dict[int, Force] = {}  #: ... at the virtual body
+        self.at_base = Burden(ArticulatedInertia.zero(), Force.zero())
+        self.virtual = Virtual(Burden(ArticulatedInertia.zero(), Force.zero()), ())
+        self.early: dict[int, tuple[Pivot, ...]] = {}
+
+    def at(self, v: int, w: int) -> Number:
+        return self.matrix.get((v, w) if v >= w else (w, v), 0.0)
+
+    def add(self, v: int, w: int, value: Number) -> None:
+        self.matrix[(v, w) if v >= w else (w, v)] = self.at(v, w) + value
+
+
+class Row(NamedTuple):
+    """An eliminated independent speed: udot = free - base . Abar^0 - body . Abar^p - sum of factors udot_w."""
+
+    speed: int
+    base: Force
+    body: Force
+    factors: tuple[tuple[int, Number], ...]
+    free: Number
+
+
+class Solution(NamedTuple):
+    """What is needed to go outwards again."""
+
+    rows: tuple[Row, ...]
+    dependent: tuple[Dependent, ...]
+    early: dict[int, tuple[Pivot, ...]]
+
+
+def inward_reduction(width: int, group: GroupView, received: Sequence[Number], state: State,
+                     axes: dict[int, General] | None) -> tuple[tuple[Number, ...], Solution]:
+    shape = group.shape
+    role = role_of(shape)
+    terms = Terms()
+    masses, forces = _own(group, role, state, axes)
+    ports = len(shape.ports.bodies)
+    base = terms.at_base
+    for i, b in enumerate(shape.ports.bodies):
+        mass, force = unpacked(BURDEN, shape, ports, received, body=i)
+        if b < 0:
+            base = Burden(base.mass + mass, base.force + force)
+        else:
+            masses[b], forces[b] = _sum(masses[b], mass), forces[b] + force  # (14), (15)
+    ears = {member: unpacked(BURDEN, shape, ports, received, slot=slot) for slot, member in role.slots}
+    if not shape.grounded:
+        terms.at_base = _into_base(group, role, terms, masses, forces, ears, base)
+    for member, virtual in ears.items():  # the virtual bodies of ears are terminal bodies of this group's tree
+        masses[member] = _sum(masses[member], virtual.own.mass)
+        forces[member] = forces[member] + virtual.own.force
+    compose(group, role, terms, masses, forces)
+    substitute(group, role, terms, state.dependent)
+    rows = tuple(remove(terms, v) for v in shape.independent)
+    return _message(width, group, role, terms), Solution(rows, state.dependent, terms.early)
+
+
+def _message(width: int, group: GroupView, role: Role, terms: Terms) -> tuple[Number, ...]:
+    shape = group.shape
+    return packed(BURDEN, shape, len(shape.above.bodies), width,
+                  {} if shape.body_slot < 0 else {shape.body_slot: terms.at_base},
+                  {role.slot: terms.virtual} if role.foreign else {})
+
+
+def _own(group: GroupView, role: Role, state: State, axes: dict[int, General] | None
+         ) -> tuple[dict[int, Mass], dict[int, Force]]:
+    """I^k and -F^k, (11), (12)."""
+    masses: dict[int, Mass] = {}
+    forces: dict[int, Force] = {}
+    for k in role.own:
+        link, known = group.links[k], state.known[k]
+        masses[k] = link.inertia
+        forces[k] = link.inertia @ known.remainder + link.inertia.gyroscopic(known.omega)
+        if axes is not None:
+            forces[k] = forces[k] - link.external(axes[k])
+    return masses, forces
+
+
+def _articulated(mass: Mass) -> ArticulatedInertia:
+    return mass.articulated() if isinstance(mass, RigidInertia) else mass
+
+
+def _sum(a: Mass, b: Mass) -> Mass:
+    if isinstance(a, RigidInertia) and isinstance(b, RigidInertia):
+        return a + b
+    return _articulated(a) + _articulated(b)
+
+
+def _speeds(group: GroupView, k: int) -> list[tuple[int, int]]:
+    return [(v, c) for v, (member, c) in enumerate(group.shape.speeds) if member == k]
+
+
+def compose(group: GroupView, role: Role, terms: Terms, masses: dict[int, Mass], forces: dict[int, Force]) -> None:
+    """Rows of the own speeds: sum of P_v^k T (I^k Abar^k - F^k), (57), by composite bodies, as if there were no loop."""
+    shape = group.shape
+    masses, forces = dict(masses), dict(forces)
+    columns: dict[int, dict[int, Force]] = {k: {} for k in role.own}
+    for k in reversed(role.own):
+        link = group.links[k]
+        if any(v in shape.early for v, _ in _speeds(group, k)):  # as in a tree
+            masses[k], forces[k], terms.early[k] = _released(link, masses[k], forces[k])
+        else:
+            for v, c in _speeds(group, k):
+                column = link.columns[c]
+                for w, other in columns[k].items():
+                    terms.add(v, w, column.dot(other))
+                columns[k][v] = masses[k] @ column
+                terms.add(v, v, column.dot(columns[k][v]))
+                terms.right[v] = column.dot(forces[k]) - link.tau[c]
+        parent = shape.parents[k]
+        if parent >= 0:
+            mass, force, moved = _lifted(link, masses[k], forces[k], columns[k])
+            masses[parent], forces[parent] = _sum(masses[parent], mass), forces[parent] + force
+            columns[parent].update(moved)
+
+
+def _released(link: Link, mass: Mass, force: Force) -> tuple[ArticulatedInertia, Force, tuple[Pivot, ...]]:
+    """Eliminate the speeds of a joint that is in no loop."""
+    left = _articulated(mass)
+    pivots = []
+    for column, tau, prescribed in zip(link.columns, link.tau, link.mask, strict=True):
+        if not prescribed:
+            left, force, pivot = eliminate(left, force, column, tau)  # (18), (19)
+            pivots.append(pivot)
+    return left, force, tuple(pivots)
+
+
+def _lifted(link: Link, mass: Mass, force: Force, columns: dict[int, Force]) -> tuple[Mass, Force, dict[int, Force]]:
+    """S^k I S^kT, S^k F, and what unit accelerations take."""
+    for t in reversed(link.transforms):
+        mass = t.rigid(mass) if isinstance(mass, RigidInertia) else t.articulated(mass)
+        force = t.force(force)
+        columns = {v: t.force(column) for v, column in columns.items()}
+    return mass, force, columns
+
+
+def _into_base(group: GroupView, role: Role, terms: Terms, masses: dict[int, Mass], forces: dict[int, Force],
+               ears: dict[int, Virtual], base: Burden) -> Burden:
+    """What the own bodies exert on a moving base, by ^0S^k and not by Gamma^k: (62)-(64) as corrected."""
+    shape = group.shape
+    masses, forces = dict(masses), dict(forces)
+    columns: dict[int, dict[int, Force]] = {k: {} for k in (-1, *role.own)}
+    cross = {k: ears[k].cross if k in ears else () for k in role.own}
+    masses[-1], forces[-1] = base
+    for k in reversed(role.own):
+        link, parent = group.links[k], shape.parents[k]
+        if any(v in shape.early for v, _ in _speeds(group, k)):
+            masses[k], forces[k], _ = _released(link, masses[k], forces[k])
+        else:
+            for v, c in _speeds(group, k):
+                columns[k][v] = masses[k] @ link.columns[c]
+                if cross[k]:
+                    terms.base[v] = _force(link.columns[c].dot(row) for row in cross[k])  # (60): Ihat^{p;0}
+        mass, force, moved = _lifted(link, masses[k], forces[k], columns[k])
+        masses[parent], forces[parent] = _sum(masses[parent], mass), forces[parent] + force
+        columns[parent].update(moved)
+        if parent >= 0:
+            cross[parent] = _added(cross[parent], [_back(link, row) for row in cross[k]])
+    for v, column in columns[-1].items():
+        terms.base[v] = terms.base[v] + column if v in terms.base else column
+    return Burden(_articulated(masses[-1]), forces[-1])
+
+
+def _force(entries: Any) -> Force:
+    six = list(entries)
+    return Force(Vector(*six[:3]), Vector(*six[3:]))
+
+
+def _back(link: Link, covector: Force) -> Force:
+    for t in reversed(link.transforms):
+        covector = t.force(covector)
+    return covector
+
+
+def _added(a: Sequence[Force], b: Sequence[Force]) -> tuple[Force, ...]:
+    return tuple(x + y for x, y in zip(a, b, strict=True)) if a and b else tuple(a or b)
+
+
+def substitute(group: GroupView, role: Role, terms: Terms, dependent: Sequence[Dependent]) -> None:
+    """Replace dependent speeds: rows become those of nonholonomic partial velocities, (58), (60)."""
+    if not dependent:
+        return
+    bound = [d.speed for d in dependent]
+    matrix = {(v, w): terms.at(v, w) for v in bound for w in bound}
+    free = group.shape.independent
+    moving = not group.shape.grounded
+    # what each dependent row says once the known parts are in: (60), F^k - I^k Xi^k A_t
+    rest = {}
+    for v in bound:
+        rest[v] = terms.right.pop(v)
+        for d in dependent:
+            rest[v] = rest[v] + matrix[v, d.speed] * d.offset
+    joint = {(v, r): terms.at(v, r) for v in bound for r in free}  # before anything is changed
+    for r in free:
+        for d in dependent:
+            terms.right[r] = terms.right[r] + joint[d.speed, r] * d.offset
+    factors = {d.speed: dict(d.factors) for d in dependent}
+    full = {(v, r): joint[v, r] + _total(matrix[v, w] * factors[w].get(r, 0.0) for w in bound)
+            for v in bound for r in free}
+    for v in bound:
+        for r, x in factors[v].items():
+            terms.right[r] = terms.right[r] + x * rest[v]
+            for s in free:
+                if s <= r:
+                    terms.add(r, s, x * full[v, s])
+        for s, x in factors[v].items():
+            for r in free:
+                if s <= r:
+                    terms.add(r, s, x * joint[v, r])
+    own = Burden(ArticulatedInertia.zero(), Force.zero())
+    if role.foreign:
+        own = _onto_virtual(dependent, matrix, rest)
+        for r in free:
+            terms.body[r] = _forces(d.body * full[d.speed, r] for d in dependent)
+    cross: tuple[Force, ...] = ()
+    if moving:
+        mass, force = terms.at_base
+        terms.at_base = Burden(mass, force + _forces(terms.base[d.speed] * d.offset for d in dependent))
+        for r in free:
+            terms.base[r] = terms.base[r] + _forces(terms.base[v] * factors[v].get(r, 0.0) for v in bound)
+        if role.foreign:
+            cross = tuple(_forces(d.body * [*terms.base[d.speed].moment, *terms.base[d.speed].force][i]
+                                  for d in dependent) for i in range(6))  # (60): Ihat^{p;0}
+    for key in [key for key in terms.matrix if set(key) & set(bound)]:
+        del terms.matrix[key]
+    terms.virtual = Virtual(own, cross)
+
+
+def _onto_virtual(dependent: Sequence[Dependent], matrix: dict[tuple[int, int], Number], rest: dict[int, Number]
+                  ) -> Burden:
+    """Ihat^p and -Fhat^p, (60): sums of Gamma^T I Gamma and Gamma^T (I Xi A_t - F)."""
+    mass, force = ArticulatedInertia.zero(), Force.zero()
+    for d in dependent:
+        pushed = _forces(e.body * matrix[d.speed, e.speed] for e in dependent)
+        mass = mass.minus(-d.body, pushed)
+        force = force + d.body * rest[d.speed]
+    return Burden(mass, force)
+
+
+def _total(terms: Any) -> Number:
+    total: Number = 0.0
+    for x in terms:
+        total = total + x
+    return total
+
+
+def _forces(terms: Any) -> Force:
+    total = Force.zero()
+    for x in terms:
+        total = total + x
+    return total
+
+
+def remove(terms: Terms, v: int) -> Row:
+    """Eliminate one independent speed, (61)-(66), into the base, the virtual body and the other speeds."""
+    right = terms.right.pop(v)
+    inverse = 1.0 / terms.matrix.pop((v, v))  # (66)
+    others = sorted({w for pair in terms.matrix if v in pair for w in pair if w != v})
+    row = {w: terms.matrix.pop((v, w) if v >= w else (w, v)) for w in others}
+    base, body = terms.base.pop(v, Force.zero()), terms.body.pop(v, Force.zero())
+    to_base, to_body = base * inverse, body * inverse
+    factors = {w: x * inverse for w, x in row.items()}
+    mass, force = terms.at_base
+    terms.at_base = Burden(mass.minus(base, to_base), force - to_base * right)  # (62)-(64) as corrected
+    (mass, force), cross = terms.virtual
+    terms.virtual = Virtual(Burden(mass.minus(body, to_body), force - to_body * right),
+                            tuple(c - body * x for c, x in zip(cross, [*to_base.moment, *to_base.force], strict=False)))
+    for w in others:
+        terms.right[w] = terms.right[w] - factors[w] * right
+        for store, column in ((terms.base, base), (terms.body, body)):
+            if w in store:
+                store[w] = store[w] - column * factors[w]
+        for x in others:
+            if x <= w:
+                terms.add(w, x, -(row[w] * factors[x]))
+    return Row(v, to_base, to_body, tuple(factors.items()), -(right * inverse))
+
+
+# -- outward: accelerations -----------------------------------------------------------------------------------------
+def outward_substitution(width: int, group: GroupView, flat: Sequence[Number], solution: Solution
+                         ) -> tuple[tuple[Number, ...], tuple[Number, ...]]:
+    shape = group.shape
+    role = role_of(shape)
+    base = from_parent(MOTION, group, flat) if shape.body_slot >= 0 else Motion.zero()  # (69)
+    body = unpacked(MOTION, shape, len(shape.above.bodies), flat, slot=role.slot) if role.foreign else Motion.zero()
+    speeds: dict[int, Number] = {}
+    for row in reversed(solution.rows):
+        speeds[row.speed] = row.free - base.dot(row.base) - body.dot(row.body) - _total(
+            x * speeds[w] for w, x in row.factors)  # (70)
+    for d in solution.dependent:
+        speeds[d.speed] = d.offset + body.dot(d.body) + _total(x * speeds[r] for r, x in d.factors)  # (55)
+    udots = {k: _udot(group, k, speeds) for k in role.own}
+    whole: dict[int, Motion] = {}
+    relative: dict[int, Motion] = {}
+    for k in role.own:
+        parent, link = shape.parents[k], group.links[k]
+        motion = _moved(link, base if parent < 0 else whole[parent])
+        if k in solution.early:
+            whole[k], udots[k] = solve(motion, link.columns, link.mask, solution.early[k], link.prescribed_udot)  # (67)
+        else:
+            whole[k] = _turned(group, k, motion, speeds)  # (68)
+        if role.slots:
+            relative[k] = _turned(group, k, _moved(link, Motion.zero() if parent < 0 else relative[parent]),
+                                  speeds)  # (71)
+    return (to_children(MOTION, group, role, width, base, whole, relative),
+            tuple(x for k in role.own for x in udots[k]))
+
+
+def _udot(group: GroupView, k: int, speeds: dict[int, Number]) -> list[Number]:
+    udot = group.links[k].prescribed_udot
+    for v, c in _speeds(group, k):
+        udot[c] = speeds.get(v, 0.0)
+    return udot
+
+
+def _moved(link: Link, motion: Motion) -> Motion:
+    for t in link.transforms:
+        motion = t.acceleration(motion)  # (68), (71): (S^k)^T
+    return motion
+
+
+def _turned(group: GroupView, k: int, motion: Motion, speeds: dict[int, Number]) -> Motion:
+    for v, c in _speeds(group, k):
+        motion = motion + group.links[k].columns[c] * speeds.get(v, 0.0)  # (68), (71): P_k udot_k
+    return motion
