@@ -15,6 +15,7 @@ BIN := .venv/bin
 
 demo: .venv/made
 	$(BIN)/python examples/01_robot_arm.py
+	$(BIN)/python examples/02_closed_loops.py
 
 test: .venv/made-test check
 	$(BIN)/python -m pytest
@@ -25,6 +26,7 @@ check: .venv/made-test
 
 benchmark: .venv/made-test
 	$(BIN)/python benchmarks/trees.py
+	$(BIN)/python benchmarks/loops.py
 
 clean:
 	rm -rf .venv build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

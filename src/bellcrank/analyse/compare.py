@@ -10,10 +10,12 @@ from typing import Any
 import numpy as np
 
 from bellcrank.engine.count import OperationCount
+from bellcrank.errors import AssemblyError, ModelError
 from bellcrank.formulations import method_names
 from bellcrank.mechanism.mechanism import Mechanism
+from bellcrank.system.arrays import Floats
 from bellcrank.system.compile import compile
-from bellcrank.system.evaluator import WHOLE_SPEEDS
+from bellcrank.system.evaluator import LlvmEvaluator
 from bellcrank.system.system import System
 
 __all__ = ["Comparison", "Row", "compare"]
@@ -39,6 +41,7 @@ class Comparison:
     name: str
     states: int
     rows: tuple[Row, ...]
+    skipped: tuple[tuple[str, str], ...] = ()  #: methods that do not apply, and why
 
     def __str__(self) -> str:
         head = ("method", "adds", "muls", "divs", "trigs", "per body", "one state", f"in {self.states}", "vs dense")
@@ -52,6 +55,7 @@ class Comparison:
         widths = [max(len(line[i]) for line in lines) for i in range(len(head))]
         text = ["  ".join(x.ljust(w) if i == 0 else x.rjust(w)
                           for i, (x, w) in enumerate(zip(line, widths, strict=True))) for line in lines]
+        text += [f"{method}: {why}" for method, why in self.skipped]
         return "\n".join([f"{self.name}: forward dynamics, {len(self.rows)} formulations", *text])
 
 
@@ -68,22 +72,50 @@ def compare(mechanism: Mechanism, methods: Sequence[str] | None = None, *, state
     """
     oracle = compile(mechanism, "dense", threads=1)
     rng = np.random.default_rng(seed)
-    q, u = oracle.random_state(rng, states)
+    q, u = closed_states(oracle, rng, states) if oracle.tree.looped else oracle.random_state(rng, states)
     tau = rng.normal(size=u.shape)
     expected = oracle.forward_dynamics(q, u, tau)
     scale = float(np.abs(expected).max()) or 1.0
-    rows = []
+    rows: list[Row] = []
+    skipped: list[tuple[str, str]] = []
     for method in methods or method_names():
         system = oracle if method == "dense" else compile(mechanism, method, threads=1)
-        found = system.forward_dynamics(q, u, tau)
+        try:
+            found = system.forward_dynamics(q, u, tau)
+        except ModelError as refusal:
+            if methods is not None:
+                raise
+            skipped.append((method, str(refusal)))
+            continue
         error = float(np.abs(found - expected).max()) / scale
         rows.append(_row(system, "udot", "forward_dynamics", (q, u, tau), error))
         if method == "momenta":
             p = system.momenta(q, u)
             speeds, _ = system.hamilton(q, p, tau)
             error = float(np.abs(speeds - u)[..., _free(system)].max(initial=0.0))
-            rows.append(_row(system, "(u, dp/dt)", "hamilton", (q, p, tau), error))
-    return Comparison(mechanism.name, states, tuple(rows))
+            if not system.tree.looped:
+                rows.append(_row(system, "(u, dp/dt)", "hamilton", (q, p, tau), error))
+    return Comparison(mechanism.name, states, tuple(rows), tuple(skipped))
+
+
+def closed_states(system: System, rng: np.random.Generator, states: int) -> tuple[Floats, Floats]:
+    """States of a machine with loops: a few closed positions near the neutral one, repeated, with consistent speeds."""
+    start = system.assemble()
+    q, u = [], []
+    for _ in range(20):
+        drift = system.assemble(q=start.q, u=rng.normal(size=system.nu)).u
+        try:
+            state = system.assemble(q=system.integrate(start.q, 0.2 * drift), u=rng.normal(size=system.nu))
+        except AssemblyError:
+            continue
+        q.append(state.q)
+        u.append(state.u)
+        if len(q) == min(states, 8):
+            break
+    which = np.arange(states) % max(len(q), 1)
+    if not q:
+        return np.tile(start.q, (states, 1)), np.tile(start.u, (states, 1))
+    return np.array(q)[which], np.array(u)[which]
 
 
 def _free(system: System) -> list[int]:
@@ -93,10 +125,12 @@ def _free(system: System) -> list[int]:
 
 
 def _row(system: System, what: str, function: str, arrays: tuple[Any, ...], error: float) -> Row:
-    one_kernel = function != "forward_dynamics" or system.method != "dense" or system.nu <= WHOLE_SPEEDS
+    run = system._evaluator_for(system._functions[function])
+    one_kernel = not system._by_kkt and isinstance(run, LlvmEvaluator) \
+        and run.compiles_whole(system._functions[function])
     batch = _best(lambda: getattr(system, function)(*arrays)) / len(arrays[0])
     single = None
-    if one_kernel and "t" not in system._evaluator.inputs(system._functions[function], False):
+    if one_kernel and "t" not in run.inputs(system._functions[function], False):
         single = _best(system.bind(function, *(np.ascontiguousarray(a[0]) for a in arrays)))
     count = system.operation_count(function) if one_kernel else None
     return Row(system.method, what, count, system.tree.n, single, batch, error)
