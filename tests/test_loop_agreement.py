@@ -79,8 +79,6 @@ def test_methods_agree_on_random_graphs(graph: Graph) -> None:
 @pytest.mark.parametrize("name", looped.ZOO)
 @pytest.mark.parametrize("schedule", ["unrolled", "rolled"])
 def test_elimination_on_the_zoo(name: str, schedule: str) -> None:
-    if schedule == "rolled" and bc.load(name).springs:
-        pytest.skip("springs between links are compiled as a whole")
     if schedule == "unrolled" and name in ("rope_ladder", "linkage_quadruped", "stewart"):
         pytest.skip("slow to compile; the automatic schedule rolls these")
     assert looped.disagreement(bc.load(name), "elimination", schedule=schedule) < 1e-11

@@ -130,3 +130,20 @@ def test_springs_on_joints_that_close_loops() -> None:
     moment = closed.reactions(state.q, state.u)["D"][2]
     torque = -3.0 * (d[0] - 0.2) - 0.5 * rate[0]
     assert moment == pytest.approx(torque, rel=1e-9)
+
+
+def test_drives_of_closing_joints() -> None:
+    """A torque on the joint that closes the loop does what it does on the same joint in the tree."""
+    closed, carried = bc.compile(bc.load("four_bar"), cut=["D"]), bc.compile(bc.load("four_bar"), cut=["B"])
+    state = closed.assemble(q={"A": 0.5}, u={"A": 1.0})
+    d, rate = closed.loop_coordinates(state.q, "D")[0], closed.loop_speeds(state.q, state.u, "D")[0]
+    q = {"A": state.q[0], "C": state.q[2], "D": d}
+    u = {"A": state.u[0], "C": state.u[2], "D": rate}
+    names = carried.joint_names
+    tau = [7.0 if n == "D" else 0.0 for n in names]
+    expected = carried.forward_dynamics([q[n] for n in names], [u[n] for n in names], tau)[names.index("A")]
+    assert closed.forward_dynamics(state.q, state.u, loop_tau={"D": 7.0})[0] == pytest.approx(expected, rel=1e-12)
+    many = closed.forward_dynamics(np.tile(state.q, (4, 1)), np.tile(state.u, (4, 1)), loop_tau={"D": [[7.0]] * 4})
+    assert many[:, 0] == pytest.approx([expected] * 4, rel=1e-12)
+    with pytest.raises(bc.ModelError, match="no joint 'A' closes a loop"):
+        closed.forward_dynamics(state.q, state.u, loop_tau={"A": 1.0})

@@ -127,7 +127,8 @@ class LlvmEvaluator:
     def _trace(self, function: Function, wrenches: bool) -> list[Number] | RolledProgram:
         if function.groups:
             return self._trace_groups(function, wrenches)
-        if self.schedule != "rolled" and (self.tree.n <= UNROLL_LINKS or self.schedule == "unrolled"):
+        whole = self.schedule == "unrolled" or bool(self.tree.pairs)  # springs reach across links (see `System`)
+        if (self.schedule != "rolled" and self.tree.n <= UNROLL_LINKS) or whole:
             graph = Graph()
             sweeps = direct(self.tree, function.inputs, lambda name, i: graph.leaf((name, i)), wrenches)
             try:
@@ -136,7 +137,7 @@ class LlvmEvaluator:
                 raise SingularError(f"{function.name} of {self.tree.name!r} divides by zero in every state: a joint "
                                     "has no inertia to move") from None
             outputs = [x if type(x) is Scalar else float(x) for x in entries]
-            if len(graph.nodes) <= UNROLL_NODES or self.schedule == "unrolled" or function.whole:
+            if len(graph.nodes) <= UNROLL_NODES or whole or function.whole:
                 return outputs
         with collector_paused():
             return roll(self.tree, function, wrenches)
@@ -198,7 +199,7 @@ class LlvmEvaluator:
         from bellcrank.formulations.group_roll import roll_groups
         from bellcrank.formulations.group_view import direct_groups, place_groups
 
-        unrolled = self.schedule == "unrolled" or bool(self.tree.pairs)  # springs reach across groups
+        unrolled = self.schedule == "unrolled" or bool(self.tree.pairs)
         if (self.schedule != "rolled" and self.tree.n <= UNROLL_LINKS) or unrolled:
             graph = Graph()
             sweeps = direct_groups(self.tree, function.inputs, lambda name, i: graph.leaf((name, i)), wrenches)

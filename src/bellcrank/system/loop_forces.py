@@ -235,9 +235,55 @@ class LoopForces(Looped):
                                        axis=-1)
         return out, bodies
 
-    def _law_wrench(self, closure: int, q: npt.ArrayLike, u: npt.ArrayLike, t: npt.ArrayLike) -> Floats:
+    def spring_wrenches(self, q: npt.ArrayLike, u: npt.ArrayLike, *, t: npt.ArrayLike = 0.0) -> Floats:
+        """What springs between points, and laws on closing joints, exert on all bodies: (..., bodies, 6), [moment;
+        force] in world axes about each body's origin."""
+        loops, tree = self._loops, self.tree
+        turn, origin = loops.poses(q, t)
+        velocity = loops._motions("velocities", {"q": q, "u": u}, t)
+        lead = np.broadcast_shapes(origin.shape[:-2], velocity.shape[:-2])
+        links = np.zeros((*lead, tree.n + 1, 6))  # about the links' origins
+
+        def act(link: int, moment: Floats, force: Floats, point: Floats) -> None:
+            arm = point - origin[..., link, :]
+            links[..., link, :3] += moment + np.cross(arm, force)
+            links[..., link, 3:] += force
+
+        for pair in tree.pairs:
+            if isinstance(pair, LoopForce):
+                c = tree.closures[pair.closure]
+                wrench = self._law_wrench(pair.closure, q, u, t, only=pair.name)
+                point = origin[..., c.second, :] + (
+                    turn[..., c.second, :, :] @ self._values_of(c.second_shift)[..., None])[..., 0]
+                act(c.second, wrench[..., :3], wrench[..., 3:], point)
+                act(c.first, -wrench[..., :3], -wrench[..., 3:], point)
+                continue
+            ends = []
+            for link, at in ((pair.first, pair.first_point), (pair.second, pair.second_point)):
+                arm = (turn[..., link, :, :] @ self._values_of(at)[..., None])[..., 0]
+                ends.append((origin[..., link, :] + arm,
+                             velocity[..., link, 3:] + np.cross(velocity[..., link, :3], arm)))
+            apart = ends[1][0] - ends[0][0]
+            length = np.sqrt((apart * apart).sum(axis=-1))
+            along = apart / length[..., None]
+            pull = along * np.asarray(pair.law(length, (along * (ends[1][1] - ends[0][1])).sum(axis=-1)))[..., None]
+            act(pair.first, np.zeros(3), pull, ends[0][0])
+            act(pair.second, np.zeros(3), -pull, ends[1][0])
+        out = np.zeros((*lead, len(tree.body_names) - 1, 6))
+        for link in sorted({x for p in tree.pairs for x in (
+                (p.first, p.second) if not isinstance(p, LoopForce) else
+                (tree.closures[p.closure].first, tree.closures[p.closure].second))} - {0}):
+            body = tree.members[link][0]
+            shift = (turn[..., link, :, :] @ self._shift(body)[..., None])[..., 0]  # the body's origin from the link's
+            out[..., body - 1, :3] = links[..., link, :3] - np.cross(shift, links[..., link, 3:])
+            out[..., body - 1, 3:] = links[..., link, 3:]
+        return out
+
+    def _law_wrench(self, closure: int, q: npt.ArrayLike, u: npt.ArrayLike, t: npt.ArrayLike,
+                    only: str | None = None) -> Floats:
         """What force laws on a closing joint's coordinates exert on its child, about the joint's point there."""
-        forces = [p for p in self.tree.pairs if isinstance(p, LoopForce) and p.closure == closure]
+        forces = [p for p in self.tree.pairs
+                  if isinstance(p, LoopForce) and p.closure == closure and only in (None, p.name)]
         total = np.zeros(6)
         if not forces:
             return total

@@ -15,7 +15,7 @@ from bellcrank.errors import AssemblyError, ModelError, SingularError, StateErro
 from bellcrank.formulations.groups import LoopPlan
 from bellcrank.system.arrays import Floats, flat
 from bellcrank.system.assembly import Assembler, Extra, State, project
-from bellcrank.system.closure import LoopKinematics, loop_joints
+from bellcrank.system.closure import LoopKinematics, loop_joints, paths_between
 from bellcrank.system.kinematics import Kinematics
 from bellcrank.system.plan import make_plan
 
@@ -95,6 +95,27 @@ class Looped(Kinematics):
         basis = np.stack([np.stack([np.broadcast_to(x, lead) for x in (*c.angular, *c.linear)], axis=-1)
                           for c in columns], axis=-1) if columns else np.zeros((*lead, 6, 0))
         return np.asarray((np.linalg.pinv(basis) @ relative[..., None])[..., 0])
+
+    def loop_drive(self, q: npt.ArrayLike, forces: Mapping[str, npt.ArrayLike], *, t: npt.ArrayLike = 0.0) -> Floats:
+        """Joint forces tau of the spanning tree that do the same as forces {joint: (..., nu of the joint)} of joints
+        that close loops: equal power for every motion."""
+        place = flat("q", q, self.nq, "the coordinates")
+        total = np.zeros(self.nu)
+        for joint, value in forces.items():
+            c = self.tree.closures[self._closure_index(joint)]
+            amount = flat(f"force of {joint!r}", np.atleast_1d(np.asarray(value, dtype=float)), c.kind.nu,
+                          "one for every speed of the joint")
+            links = [k for path in paths_between(self.tree, c.first, c.second) for k in path]
+            entries = [v for k in links for v in self._speed_entries(self.tree.joint_names[k])]
+            units = np.zeros((len(entries), self.nu))
+            units[np.arange(len(entries)), entries] = 1.0
+            rates = self.loop_speeds(place[..., None, :], units, joint, t=t) \
+                - self.loop_speeds(place[..., None, :], np.zeros(self.nu), joint, t=t)
+            share = (rates * amount[..., None, :]).sum(axis=-1)
+            out = np.zeros((*share.shape[:-1], self.nu))
+            out[..., entries] = share
+            total = total + out
+        return total
 
     def _relative_velocity(self, q: npt.ArrayLike, u: npt.ArrayLike, index: int, t: npt.ArrayLike) -> Floats:
         """Velocity of a closing joint's child side relative to its parent side, in child axes."""

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bellcrank.engine.count import OperationCount
-from bellcrank.errors import ModelError, SingularError, StateError
+from bellcrank.errors import ModelError, NotYetError, SingularError, StateError
 from bellcrank.formulations import cite
 from bellcrank.formulations.groups import LoopPlan
 from bellcrank.formulations.program import Function
@@ -19,7 +19,7 @@ from bellcrank.mechanism.build import build_tree
 from bellcrank.mechanism.mechanism import Mechanism
 from bellcrank.mechanism.tree import Tree
 from bellcrank.system.arrays import Floats, batch, flat, wrench_array
-from bellcrank.system.evaluator import Evaluator, LlvmEvaluator, free_speeds
+from bellcrank.system.evaluator import UNROLL_LINKS, Evaluator, LlvmEvaluator, free_speeds
 from bellcrank.system.kinematics import BodyPose, Wrenches
 from bellcrank.system.kkt import solve_kkt
 from bellcrank.system.loop_forces import LoopForces
@@ -28,6 +28,9 @@ if TYPE_CHECKING:
     from bellcrank.analyse.explain import Explanation
 
 __all__ = ["BodyPose", "System"]
+
+#: functions that springs between links enter as forces
+_FORCED = ("forward_dynamics", "inverse_dynamics", "bias", "joint_wrenches", "hamilton", "constrained_hamilton")
 
 _OTHER, _NOT_FINITE = object(), object()  # what the native door answers besides a result
 
@@ -51,7 +54,13 @@ class System(LoopForces):
         super().__init__(mechanism, tree.cut_names)
         self.mechanism, self.tree, self.method, self.backend = mechanism, tree, method, backend
         self._functions, self._make = functions, make
+        #: springs between links of large machines act as external wrenches, computed outside the compiled code
+        self._sprung = False
         self._evaluator = make(tree)
+        if tree.pairs and isinstance(self._evaluator, LlvmEvaluator) and (
+                tree.n > UNROLL_LINKS or self._evaluator.schedule == "rolled"):
+            self._sprung = True
+            self._evaluator = make(replace(tree, pairs=()))
         self._values = {**tree.parameters, **(parameters or {})}
         self._doors: dict[str, Any] = {}
         self._zeros = np.zeros(tree.nu)
@@ -121,6 +130,8 @@ class System(LoopForces):
         """Evaluate a function on a batch; shape (*batch axes, size)."""
         function = self._functions[name]
         run = evaluator or self._evaluator
+        if self._sprung and name in _FORCED and not run.tree.pairs:
+            wrenches = self._with_springs(given, wrenches, t)
         names = run.inputs(function, wrenches is not None)
         arrays = [self._input(n, size, given, wrenches, t, run.tree) for n, size in names.items()]
         ready, lead, n = batch(arrays)
@@ -183,7 +194,8 @@ class System(LoopForces):
 
     def _planned_evaluator(self, plan: LoopPlan) -> Evaluator:
         if plan.key not in self._planned:
-            self._planned[plan.key] = self._make(replace(self.tree, plan=plan))
+            pairs = () if self._sprung else self.tree.pairs
+            self._planned[plan.key] = self._make(replace(self.tree, plan=plan, pairs=pairs))
         return self._planned[plan.key]
 
     def _run_looped(self, given: Mapping[str, npt.ArrayLike], wrenches: Wrenches, t: npt.ArrayLike) -> Floats:
@@ -191,6 +203,8 @@ class System(LoopForces):
         if self._by_kkt:
             return self._kkt(given, wrenches, t)[0]
         function = self._functions["forward_dynamics"]
+        if self._sprung:
+            wrenches = self._with_springs(given, wrenches, t)
         run = self._planned_evaluator(self._reference_plan())
         names = run.inputs(function, wrenches is not None)
         arrays = [self._input(n, size, given, wrenches, t, run.tree) for n, size in names.items()]
@@ -233,6 +247,14 @@ class System(LoopForces):
         driven = self._run("prescribed", {"q": q, "u": u}, None, t)
         tau = flat("tau", given["tau"], self.nu, "one for every speed")
         return solve_kkt(matrix, jacobian, gamma, tau - bias, driven, free_speeds(self.tree))
+
+    def _with_springs(self, given: Mapping[str, npt.ArrayLike], wrenches: Wrenches, t: npt.ArrayLike) -> Floats:
+        """External wrenches with those of the springs between links added."""
+        if "u" not in given:
+            raise NotYetError(f"{self.name!r} has more than {UNROLL_LINKS} links and springs between distant ones, "
+                              "whose dampers need speeds: Hamilton's equations are not supported for it")
+        springs = self.spring_wrenches(given["q"], given["u"], t=t)
+        return springs if wrenches is None else springs + wrench_array(wrenches, self.body_names)
 
     def _single(self, name: str, a: Any, b: Any, c: Any) -> Floats | None:
         """One state through the native door; None if it does not fit."""
@@ -284,6 +306,12 @@ class System(LoopForces):
 
     def _bound(self, name: str, function: Function, arrays: list[Floats], out: Floats) -> Callable[[], Floats]:
         run = self._evaluator_for(function)
+        if self._sprung and name in _FORCED:
+            def sprung() -> Floats:
+                out[...] = getattr(self, name)(*arrays[:len(function.inputs)])
+                return out
+
+            return sprung
         if isinstance(run, LlvmEvaluator) and run.compiles_whole(function):
             from bellcrank.engine.llvm import door
 
@@ -310,8 +338,11 @@ class System(LoopForces):
 
     # -- dynamics -------------------------------------------------------------------------------
     def forward_dynamics(self, q: npt.ArrayLike, u: npt.ArrayLike, tau: npt.ArrayLike | None = None, *,
-                         wrenches: Wrenches = None, t: npt.ArrayLike = 0.0) -> Floats:
+                         wrenches: Wrenches = None, t: npt.ArrayLike = 0.0,
+                         loop_tau: Mapping[str, npt.ArrayLike] | None = None) -> Floats:
         """Accelerations udot of the joints for joint forces tau (zero if not given). Cost: O(n) ("recursive").
+
+        `loop_tau` {joint: forces} drives joints that close loops.
 
         >>> import bellcrank as bc
         >>> pendulum = bc.compile(bc.load("pendulum"))
@@ -320,7 +351,9 @@ class System(LoopForces):
         """
         if tau is None:
             tau = self._zeros
-        if wrenches is None and not self._by_kkt:
+        if loop_tau:
+            tau = tau + self.loop_drive(q, loop_tau, t=t)
+        if wrenches is None and not self._by_kkt and not self._sprung:
             out = self._single("forward_dynamics", q, u, tau)
             if out is not None:
                 return out
@@ -339,7 +372,7 @@ class System(LoopForces):
         """
         if self.tree.looped:
             return self._looped_inverse(q, u, udot, actuated, weights, wrenches, t)
-        if wrenches is None and not self.tree.joint_forces:
+        if wrenches is None and not self.tree.joint_forces and not self._sprung:
             out = self._single("inverse_dynamics", q, u, udot)
             if out is not None:
                 return out
@@ -427,7 +460,8 @@ class System(LoopForces):
     @cached_property
     def _reaction_evaluator(self) -> Evaluator:
         """Every body a link of its own, frames at the joints, so that welds have reactions too."""
-        return self._make(build_tree(self.mechanism, merge_welds=False, free_frames=False, cut=self.tree.cut_names))
+        tree = build_tree(self.mechanism, merge_welds=False, free_frames=False, cut=self.tree.cut_names)
+        return self._make(replace(tree, pairs=()) if self._sprung else tree)
 
     # -- energy and momentum --------------------------------------------------------------------
     def _totals(self, q: npt.ArrayLike, u: npt.ArrayLike | None, t: npt.ArrayLike) -> Floats:

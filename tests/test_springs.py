@@ -1,0 +1,57 @@
+"""Springs between distant links: small machines compile them in, large ones act through external wrenches."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import bellcrank as bc
+import looped
+
+
+def sprung_chain(n: int) -> bc.Mechanism:
+    m = bc.load("chain", n=n)
+    m.add_spring("stay", m.ground, f"link{n - 1}", (0.3, 0.1, 1.0), (0.1, 0.0, 0.2), stiffness=40.0, damping=2.0,
+                 length=0.4)
+    m.add_spring("across", "link1", f"link{n // 2}", (0, 0, 0.1), (0.1, 0, 0), stiffness=25.0, damping=1.0, length=0.2)
+    m.add_joint_spring("twist", "joint3", stiffness=5.0, damping=0.3, rest=0.1)
+    return m
+
+
+def test_large_machines_feel_their_springs() -> None:
+    """More links than are compiled in one piece, against the reference text on arrays."""
+    machine = sprung_chain(60)
+    system, reference = bc.compile(machine), bc.compile(machine, backend="numpy")
+    assert system._sprung
+    q, u = reference.random_state(np.random.default_rng(0), 3)
+    tau = np.random.default_rng(1).normal(size=u.shape)
+    wrenches = np.random.default_rng(2).normal(size=(3, 60, 6))
+    for given in (None, wrenches):
+        expected = reference.forward_dynamics(q, u, tau, wrenches=given)
+        found = system.forward_dynamics(q, u, tau, wrenches=given)
+        assert np.abs(found - expected).max() < 1e-8 * np.abs(expected).max()
+    udot = reference.forward_dynamics(q, u, tau)
+    assert np.abs(system.inverse_dynamics(q, u, udot) - tau).max() < 1e-6
+    plain = bc.compile(bc.load("chain", n=60)).forward_dynamics(q, u, tau)
+    assert np.abs(plain - udot).max() > 1.0
+    bound = system.bind("forward_dynamics", q[0].copy(), u[0].copy(), tau[0].copy())
+    assert np.abs(bound() - udot[0]).max() < 1e-8 * np.abs(udot).max()
+
+
+@pytest.mark.parametrize("name", ("quarter_car", "double_wishbone", "andrews"))
+def test_rolled_loops_feel_their_springs(name: str) -> None:
+    machine = bc.load(name)
+    assert machine.springs
+    assert looped.disagreement(machine, "elimination", schedule="rolled") < 1e-11
+
+
+def test_closing_joint_laws_in_large_machines() -> None:
+    machine = bc.load("four_bar_chain", cells=20)
+    machine.add_joint_spring("one", "rear3", stiffness=30.0, damping=2.0, rest=0.2)
+    machine.add_joint_spring("two", "rear9", stiffness=10.0, rest=-0.1)
+    system, oracle = bc.compile(machine), bc.compile(machine, "elimination", "numpy")
+    assert system._sprung
+    assert {"rear3", "rear9"} <= set(system.tree.cut_names)
+    q, u, tau = looped.states(system, count=2)
+    expected = oracle.forward_dynamics(q, u, tau)
+    assert np.abs(system.forward_dynamics(q, u, tau) - expected).max() < 1e-9 * np.abs(expected).max()
