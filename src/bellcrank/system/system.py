@@ -352,7 +352,7 @@ class System(LoopForces):
         if tau is None:
             tau = self._zeros
         if loop_tau:
-            tau = tau + self.loop_drive(q, loop_tau, t=t)
+            tau = np.asarray(tau, dtype=float) + self.loop_drive(q, loop_tau, t=t)
         if wrenches is None and not self._by_kkt and not self._sprung:
             out = self._single("forward_dynamics", q, u, tau)
             if out is not None:
