@@ -74,6 +74,13 @@ def test_methods_agree_on_random_graphs(graph: Graph) -> None:
     for method in GENERAL:
         found = bc.compile(machine, method, "numpy").forward_dynamics(q, u, tau)
         assert np.abs(found - expected).max() < allowed * size, method
+    for method in ("complement", "reduction"):  # where they apply
+        try:
+            found = bc.compile(machine, method, "numpy").forward_dynamics(q, u, tau)
+        except bc.ModelError as refusal:
+            assert "elimination" in str(refusal)
+            continue
+        assert np.abs(found - expected).max() < 100.0 * allowed * size, method
 
 
 @pytest.mark.parametrize("name", looped.ZOO)

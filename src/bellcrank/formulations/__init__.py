@@ -71,6 +71,9 @@ def functions_of(method: str, looped: bool = False) -> dict[str, Function]:
         own["forward_dynamics"] = Function("forward_dynamics", texts["constrained_dynamics"], ("q", "u", "tau"),
                                            "speeds", whole="groups" not in texts.get("OVER", ()),
                                            groups="groups" in texts.get("OVER", ()))
+    if looped and "constrained_inverse" in texts:
+        own["constrained_inverse"] = Function("constrained_inverse", texts["constrained_inverse"], ("q", "u", "udot"),
+                                              "speeds", whole=True)
     return {**SHARED, **own}
 
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from bellcrank.errors import ModelError, SingularError, StateError
+from bellcrank.formulations.partition import Partition
 from bellcrank.mechanism.closures import Side
 from bellcrank.mechanism.tree import LoopForce
 from bellcrank.spatial import Vector
@@ -35,6 +36,11 @@ class LoopForces(Looped):
                      t: npt.ArrayLike) -> Floats:
         """Joint forces of the spanning tree for given accelerations, as if its loops were open."""
 
+    @abstractmethod
+    def _own_inverse(self, q: npt.ArrayLike, u: npt.ArrayLike, udot: npt.ArrayLike, wrenches: Wrenches,
+                     t: npt.ArrayLike) -> Floats:
+        """Forces of the independent joints by the formulation's own text."""
+
     # -- drives ---------------------------------------------------------------------------------
     def _drive_entries(self, actuated: Sequence[str] | None) -> list[int]:
         names = self.actuated if actuated is None else tuple(actuated)
@@ -51,6 +57,9 @@ class LoopForces(Looped):
         drives = self._drive_entries(actuated)
         driven = self._prescribed_mask()
         drives = [v for v in drives if not driven[v]]
+        if "constrained_inverse" in self._functions and tuple(drives) == self._reference_plan().independent \
+                and not driven.any() and not self.tree.joint_forces:
+            return self._own_inverse(q, u, udot, wrenches, t)  # the method's own recursion
         scale = 1.0 / np.sqrt(self._weights(weights))[drives]
         out = np.zeros(needed.shape)
         free = np.flatnonzero(~driven)
@@ -156,6 +165,21 @@ class LoopForces(Looped):
         if left > 1e-7 * (1.0 + float(np.abs(wanted).max(initial=0.0))):
             raise StateError(f"consistent_acceleration: the accelerations held contradict the loops (by {left:.3g})")
         return wanted
+
+    def partition(self, q: npt.ArrayLike, u: npt.ArrayLike, tau: npt.ArrayLike | None = None, *,
+                  secondary: Collection[str] = (), t: float = 0.0) -> Partition:
+        """The closed chain in one state as a primary and a secondary system with the closures between them, step by
+        step as in the spatial operator algebra; `Partition.with_constraints` detaches and attaches closures.
+
+        `secondary` names bodies: everything that hangs from the ground with them is the secondary system.
+        """
+        self._need_loops("partition")
+        loops = self._loops
+        rows = loops.rows(q, u, t)
+        given = np.zeros(self.nu) if tau is None else flat("tau", tau, self.nu, "one for every speed")
+        force = given - self._tree_forces(q, u, np.zeros(self.nu), None, t)
+        return Partition(self.tree, self.operators(q, t=t), force, rows, loops.poses(q, t)[0],
+                         loops.gamma(q, u, t, rows), secondary=secondary)
 
     def project(self, q: npt.ArrayLike, u: npt.ArrayLike, *, t: float = 0.0) -> State:
         """The nearest state whose loops are closed: removes the drift of methods that hold them by accelerations."""

@@ -65,6 +65,11 @@ class Planned(LoopForces):
             return self._evaluator
         return self._planned_evaluator(self._reference_plan())
 
+    def _own_inverse(self, q: npt.ArrayLike, u: npt.ArrayLike, udot: npt.ArrayLike, wrenches: Wrenches,
+                     t: npt.ArrayLike) -> Floats:
+        run = self._planned_evaluator(self._reference_plan())
+        return self._run("constrained_inverse", {"q": q, "u": u, "udot": udot}, wrenches, t, run)
+
     def _planned_evaluator(self, plan: LoopPlan) -> Evaluator:
         if plan.key not in self._planned:
             pairs = () if self._sprung else self.tree.pairs
@@ -124,7 +129,7 @@ class Planned(LoopForces):
     def _with_springs(self, given: Mapping[str, npt.ArrayLike], wrenches: Wrenches, t: npt.ArrayLike) -> Floats:
         """External wrenches with those of the springs between links added."""
         if "u" not in given:
-            raise NotYetError(f"{self.tree.name!r} has more than {UNROLL_LINKS} links and springs between distant ones, "
+            raise NotYetError(f"{self.tree.name!r} has over {UNROLL_LINKS} links and springs between distant ones, "
                               "whose dampers need speeds: Hamilton's equations are not supported for it")
         springs = self.spring_wrenches(given["q"], given["u"], t=t)
         return springs if wrenches is None else springs + wrench_array(wrenches, self.body_names)
