@@ -43,10 +43,16 @@ COUPLED = Graph((("Revolute", -1), ("Revolute", 0), ("Revolute", 1), ("Revolute"
                 coupled=True, spring=True, planar=True)
 
 
-def test_coupler_through_the_body_it_acts_on() -> None:
-    machine = build(COUPLED)
+#: the same for a coupler between branches that also hang in a loop
+BRANCHES = Graph((("Screw", -1), ("Free", 0), ("Universal", 0), ("Screw", 2), ("Screw", 1)), (("Revolute", 0, 2),),
+                 backwards=2, driven=0, coupled=True, spring=True, planar=True, seed=1)
+
+
+@pytest.mark.parametrize("graph", (COUPLED, BRANCHES))
+def test_couplers_across_groups(graph: Graph) -> None:
+    machine = build(graph)
     oracle = bc.compile(machine, "dense")
-    q, u, tau = state_of(oracle, 0)
+    q, u, tau = state_of(oracle, graph.seed)
     expected = oracle.forward_dynamics(q, u, tau)
     assert np.abs(bc.compile(machine, "elimination", "numpy").forward_dynamics(q, u, tau) - expected).max() < 1e-11
 

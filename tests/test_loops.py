@@ -341,3 +341,20 @@ def test_explain_prints_and_counts() -> None:
         assert len(report.independent) == system.dof
         assert all(name in text for name in system.tree.cut_names[:5])
         assert report.rank == len(system._reference_plan().kept)
+
+
+def test_joints_that_allow_everything_close_loops_too() -> None:
+    """A Free joint between bodies that hang elsewhere: a loop without conditions."""
+    m = bc.load("double_pendulum")
+    m.add_joint("nothing", bc.Free(), m.ground, "lower")
+    system, tree = bc.compile(m), bc.compile(bc.load("double_pendulum"))
+    if set(system.joint_names) == {"shoulder", "elbow"}:
+        q, u = [0.3, 0.4], [1.0, 2.0]
+        assert system.forward_dynamics(q, u) == pytest.approx(tree.forward_dynamics(q, u))
+        assert bc.compile(m, "dense").forward_dynamics(q, u) == pytest.approx(tree.forward_dynamics(q, u))
+        assert system.dof == 2
+        assert system.inverse_dynamics(q, u, system.forward_dynamics(q, u)) == pytest.approx([0.0, 0.0], abs=1e-12)
+        assert np.abs(system.reactions(q, u)["nothing"]).max() == 0.0
+        assert "loop through" in str(system.explain())
+    else:
+        raise AssertionError("the joint that leaves most freedom is the one to cut")

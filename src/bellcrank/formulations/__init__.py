@@ -9,13 +9,24 @@ from __future__ import annotations
 from types import ModuleType
 
 from bellcrank.errors import ModelError
-from bellcrank.formulations import complement, dense, elimination, kane, kinematics, momenta, operator, recursive, reduction
+from bellcrank.formulations import (
+    complement,
+    dense,
+    elimination,
+    kane,
+    kinematics,
+    momenta,
+    operator,
+    recursive,
+    reduction,
+)
 from bellcrank.formulations.program import Function
 
 __all__ = ["METHODS", "SHARED", "cite", "functions_of", "method_module", "method_names"]
 
 METHODS: dict[str, ModuleType] = {"recursive": recursive, "kane": kane, "operator": operator, "complement": complement,
-                                  "momenta": momenta, "dense": dense, "elimination": elimination, "reduction": reduction}
+                                  "momenta": momenta, "dense": dense, "elimination": elimination,
+                                  "reduction": reduction}
 
 #: verbs of a formulation module: inputs, layout and width of their results
 _VERBS = {"forward_dynamics": (("q", "u", "tau"), "speeds", 1), "inverse_dynamics": (("q", "u", "udot"), "speeds", 1),

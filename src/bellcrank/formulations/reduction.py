@@ -16,10 +16,10 @@ speeds of the loop itself, which are then eliminated into the loop's base. What 
 | A_t^k (7) | ``Known.remainder``; around a loop ``Relative.remainder`` |
 | tau^k, Delta^k (37)-(45) | ``left``, ``inverse`` in `reduction_loop` |
 | Gamma^k, Xi^k (51)-(55) | ``Dependent.factors`` and ``body``, ``offset``: their rows, joint by joint |
-| P~_r^k (58) | columns after `substitute` |
+| P~_r^k (58) | rows of independent speeds after `substitute` |
 | Ihat^{p;0}, Ihat^p, Fhat^p (60) | ``Virtual.cross``, ``Virtual.own`` |
 | P_j^T Ihat^{j;0}, P_j^T Fhat^j, M_j (61)-(66) | ``Terms.base``, ``Terms.right``, ``Terms.matrix`` |
-| Ihat^0, Fhat^0 (62)-(64) | ``Reduced.base`` |
+| Ihat^0, Fhat^0 (62)-(64) | ``Terms.at_base`` |
 
 Declared deviations
 - A loop is walked in the direction of the tree: from its base through the group's own links and the closing joint to
@@ -52,7 +52,19 @@ from bellcrank.engine.sweeps import Field, Sweeps
 from bellcrank.formulations.group_view import GroupView
 from bellcrank.formulations.kane import BIBTEX, forward_dynamics, inverse_dynamics
 from bellcrank.formulations.kinematics import ground_axes
-from bellcrank.formulations.pivot import Pivot, eliminate, solve
+from bellcrank.formulations.pivot import Pivot, solve
+from bellcrank.formulations.reduction_kinetics import (
+    Mass,
+    Row,
+    Terms,
+    add_masses,
+    compose,
+    compose_base,
+    remove,
+    speeds_of,
+    substitute,
+    total,
+)
 from bellcrank.formulations.reduction_loop import Dependent, at_rest, from_base, reduce_loop, relative_to_base
 from bellcrank.formulations.reduction_view import (
     AXES,
@@ -63,7 +75,6 @@ from bellcrank.formulations.reduction_view import (
     Known,
     Relative,
     Role,
-    Virtual,
     from_parent,
     packed,
     role_of,
@@ -72,15 +83,12 @@ from bellcrank.formulations.reduction_view import (
     width_of,
 )
 from bellcrank.mechanism.link import Link
-from bellcrank.spatial import ArticulatedInertia, Force, General, Motion, RigidInertia, Vector
+from bellcrank.spatial import Force, General, Motion, Vector
 
 __all__ = ["BIBTEX", "OVER", "constrained_dynamics", "forward_dynamics", "inverse_dynamics"]
 
 #: the loop text sweeps over groups
 OVER = ("groups",)
-
-Mass = RigidInertia | ArticulatedInertia
-
 
 def constrained_dynamics(groups: Sweeps) -> Field:
     """Derivatives of the generalized speeds of a machine with loops."""
@@ -160,35 +168,6 @@ def _remainder(link: Link, parent: Known) -> Known:
 
 
 # -- inward: loops become virtual bodies ----------------------------------------------------------------------------
-class Terms:
-    """Kane's equations of a group's own speeds as they are reduced: rows for speeds, forces on base and virtual body."""
-
-    def __init__(self) -> None:
-        self.matrix: dict[tuple[int, int], Number] = {}
-        self.right: dict[int, Number] = {}
-        self.base: dict[int, Force] = {}  #: what a unit udot takes at the base
-        self.body: dict[int, Force] = {}  #: ... at the virtual body
-        self.at_base = Burden(ArticulatedInertia.zero(), Force.zero())
-        self.virtual = Virtual(Burden(ArticulatedInertia.zero(), Force.zero()), ())
-        self.early: dict[int, tuple[Pivot, ...]] = {}
-
-    def at(self, v: int, w: int) -> Number:
-        return self.matrix.get((v, w) if v >= w else (w, v), 0.0)
-
-    def add(self, v: int, w: int, value: Number) -> None:
-        self.matrix[(v, w) if v >= w else (w, v)] = self.at(v, w) + value
-
-
-class Row(NamedTuple):
-    """An eliminated independent speed: udot = free - base . Abar^0 - body . Abar^p - sum of factors udot_w."""
-
-    speed: int
-    base: Force
-    body: Force
-    factors: tuple[tuple[int, Number], ...]
-    free: Number
-
-
 class Solution(NamedTuple):
     """What is needed to go outwards again."""
 
@@ -204,18 +183,17 @@ def inward_reduction(width: int, group: GroupView, received: Sequence[Number], s
     terms = Terms()
     masses, forces = _own(group, role, state, axes)
     ports = len(shape.ports.bodies)
-    base = terms.at_base
     for i, b in enumerate(shape.ports.bodies):
         mass, force = unpacked(BURDEN, shape, ports, received, body=i)
         if b < 0:
-            base = Burden(base.mass + mass, base.force + force)
+            terms.at_base = Burden(terms.at_base.mass + mass, terms.at_base.force + force)
         else:
-            masses[b], forces[b] = _sum(masses[b], mass), forces[b] + force  # (14), (15)
+            masses[b], forces[b] = add_masses(masses[b], mass), forces[b] + force  # (14), (15)
     ears = {member: unpacked(BURDEN, shape, ports, received, slot=slot) for slot, member in role.slots}
     if not shape.grounded:
-        terms.at_base = _into_base(group, role, terms, masses, forces, ears, base)
-    for member, virtual in ears.items():  # the virtual bodies of ears are terminal bodies of this group's tree
-        masses[member] = _sum(masses[member], virtual.own.mass)
+        compose_base(group, role, terms, masses, forces, ears)
+    for member, virtual in ears.items():  # (60): terminal bodies of this group's tree
+        masses[member] = add_masses(masses[member], virtual.own.mass)
         forces[member] = forces[member] + virtual.own.force
     compose(group, role, terms, masses, forces)
     substitute(group, role, terms, state.dependent)
@@ -244,206 +222,6 @@ def _own(group: GroupView, role: Role, state: State, axes: dict[int, General] | 
     return masses, forces
 
 
-def _articulated(mass: Mass) -> ArticulatedInertia:
-    return mass.articulated() if isinstance(mass, RigidInertia) else mass
-
-
-def _sum(a: Mass, b: Mass) -> Mass:
-    if isinstance(a, RigidInertia) and isinstance(b, RigidInertia):
-        return a + b
-    return _articulated(a) + _articulated(b)
-
-
-def _speeds(group: GroupView, k: int) -> list[tuple[int, int]]:
-    return [(v, c) for v, (member, c) in enumerate(group.shape.speeds) if member == k]
-
-
-def compose(group: GroupView, role: Role, terms: Terms, masses: dict[int, Mass], forces: dict[int, Force]) -> None:
-    """Rows of the own speeds: sum of P_v^k T (I^k Abar^k - F^k), (57), by composite bodies, as if there were no loop."""
-    shape = group.shape
-    masses, forces = dict(masses), dict(forces)
-    columns: dict[int, dict[int, Force]] = {k: {} for k in role.own}
-    for k in reversed(role.own):
-        link = group.links[k]
-        if any(v in shape.early for v, _ in _speeds(group, k)):  # as in a tree
-            masses[k], forces[k], terms.early[k] = _released(link, masses[k], forces[k])
-        else:
-            for v, c in _speeds(group, k):
-                column = link.columns[c]
-                for w, other in columns[k].items():
-                    terms.add(v, w, column.dot(other))
-                columns[k][v] = masses[k] @ column
-                terms.add(v, v, column.dot(columns[k][v]))
-                terms.right[v] = column.dot(forces[k]) - link.tau[c]
-        parent = shape.parents[k]
-        if parent >= 0:
-            mass, force, moved = _lifted(link, masses[k], forces[k], columns[k])
-            masses[parent], forces[parent] = _sum(masses[parent], mass), forces[parent] + force
-            columns[parent].update(moved)
-
-
-def _released(link: Link, mass: Mass, force: Force) -> tuple[ArticulatedInertia, Force, tuple[Pivot, ...]]:
-    """Eliminate the speeds of a joint that is in no loop."""
-    left = _articulated(mass)
-    pivots = []
-    for column, tau, prescribed in zip(link.columns, link.tau, link.mask, strict=True):
-        if not prescribed:
-            left, force, pivot = eliminate(left, force, column, tau)  # (18), (19)
-            pivots.append(pivot)
-    return left, force, tuple(pivots)
-
-
-def _lifted(link: Link, mass: Mass, force: Force, columns: dict[int, Force]) -> tuple[Mass, Force, dict[int, Force]]:
-    """S^k I S^kT, S^k F, and what unit accelerations take."""
-    for t in reversed(link.transforms):
-        mass = t.rigid(mass) if isinstance(mass, RigidInertia) else t.articulated(mass)
-        force = t.force(force)
-        columns = {v: t.force(column) for v, column in columns.items()}
-    return mass, force, columns
-
-
-def _into_base(group: GroupView, role: Role, terms: Terms, masses: dict[int, Mass], forces: dict[int, Force],
-               ears: dict[int, Virtual], base: Burden) -> Burden:
-    """What the own bodies exert on a moving base, by ^0S^k and not by Gamma^k: (62)-(64) as corrected."""
-    shape = group.shape
-    masses, forces = dict(masses), dict(forces)
-    columns: dict[int, dict[int, Force]] = {k: {} for k in (-1, *role.own)}
-    cross = {k: ears[k].cross if k in ears else () for k in role.own}
-    masses[-1], forces[-1] = base
-    for k in reversed(role.own):
-        link, parent = group.links[k], shape.parents[k]
-        if any(v in shape.early for v, _ in _speeds(group, k)):
-            masses[k], forces[k], _ = _released(link, masses[k], forces[k])
-        else:
-            for v, c in _speeds(group, k):
-                columns[k][v] = masses[k] @ link.columns[c]
-                if cross[k]:
-                    terms.base[v] = _force(link.columns[c].dot(row) for row in cross[k])  # (60): Ihat^{p;0}
-        mass, force, moved = _lifted(link, masses[k], forces[k], columns[k])
-        masses[parent], forces[parent] = _sum(masses[parent], mass), forces[parent] + force
-        columns[parent].update(moved)
-        if parent >= 0:
-            cross[parent] = _added(cross[parent], [_back(link, row) for row in cross[k]])
-    for v, column in columns[-1].items():
-        terms.base[v] = terms.base[v] + column if v in terms.base else column
-    return Burden(_articulated(masses[-1]), forces[-1])
-
-
-def _force(entries: Any) -> Force:
-    six = list(entries)
-    return Force(Vector(*six[:3]), Vector(*six[3:]))
-
-
-def _back(link: Link, covector: Force) -> Force:
-    for t in reversed(link.transforms):
-        covector = t.force(covector)
-    return covector
-
-
-def _added(a: Sequence[Force], b: Sequence[Force]) -> tuple[Force, ...]:
-    return tuple(x + y for x, y in zip(a, b, strict=True)) if a and b else tuple(a or b)
-
-
-def substitute(group: GroupView, role: Role, terms: Terms, dependent: Sequence[Dependent]) -> None:
-    """Replace dependent speeds: rows become those of nonholonomic partial velocities, (58), (60)."""
-    if not dependent:
-        return
-    bound = [d.speed for d in dependent]
-    matrix = {(v, w): terms.at(v, w) for v in bound for w in bound}
-    free = group.shape.independent
-    moving = not group.shape.grounded
-    # what each dependent row says once the known parts are in: (60), F^k - I^k Xi^k A_t
-    rest = {}
-    for v in bound:
-        rest[v] = terms.right.pop(v)
-        for d in dependent:
-            rest[v] = rest[v] + matrix[v, d.speed] * d.offset
-    joint = {(v, r): terms.at(v, r) for v in bound for r in free}  # before anything is changed
-    for r in free:
-        for d in dependent:
-            terms.right[r] = terms.right[r] + joint[d.speed, r] * d.offset
-    factors = {d.speed: dict(d.factors) for d in dependent}
-    full = {(v, r): joint[v, r] + _total(matrix[v, w] * factors[w].get(r, 0.0) for w in bound)
-            for v in bound for r in free}
-    for v in bound:
-        for r, x in factors[v].items():
-            terms.right[r] = terms.right[r] + x * rest[v]
-            for s in free:
-                if s <= r:
-                    terms.add(r, s, x * full[v, s])
-        for s, x in factors[v].items():
-            for r in free:
-                if s <= r:
-                    terms.add(r, s, x * joint[v, r])
-    own = Burden(ArticulatedInertia.zero(), Force.zero())
-    if role.foreign:
-        own = _onto_virtual(dependent, matrix, rest)
-        for r in free:
-            terms.body[r] = _forces(d.body * full[d.speed, r] for d in dependent)
-    cross: tuple[Force, ...] = ()
-    if moving:
-        mass, force = terms.at_base
-        terms.at_base = Burden(mass, force + _forces(terms.base[d.speed] * d.offset for d in dependent))
-        for r in free:
-            terms.base[r] = terms.base[r] + _forces(terms.base[v] * factors[v].get(r, 0.0) for v in bound)
-        if role.foreign:
-            cross = tuple(_forces(d.body * [*terms.base[d.speed].moment, *terms.base[d.speed].force][i]
-                                  for d in dependent) for i in range(6))  # (60): Ihat^{p;0}
-    for key in [key for key in terms.matrix if set(key) & set(bound)]:
-        del terms.matrix[key]
-    terms.virtual = Virtual(own, cross)
-
-
-def _onto_virtual(dependent: Sequence[Dependent], matrix: dict[tuple[int, int], Number], rest: dict[int, Number]
-                  ) -> Burden:
-    """Ihat^p and -Fhat^p, (60): sums of Gamma^T I Gamma and Gamma^T (I Xi A_t - F)."""
-    mass, force = ArticulatedInertia.zero(), Force.zero()
-    for d in dependent:
-        pushed = _forces(e.body * matrix[d.speed, e.speed] for e in dependent)
-        mass = mass.minus(-d.body, pushed)
-        force = force + d.body * rest[d.speed]
-    return Burden(mass, force)
-
-
-def _total(terms: Any) -> Number:
-    total: Number = 0.0
-    for x in terms:
-        total = total + x
-    return total
-
-
-def _forces(terms: Any) -> Force:
-    total = Force.zero()
-    for x in terms:
-        total = total + x
-    return total
-
-
-def remove(terms: Terms, v: int) -> Row:
-    """Eliminate one independent speed, (61)-(66), into the base, the virtual body and the other speeds."""
-    right = terms.right.pop(v)
-    inverse = 1.0 / terms.matrix.pop((v, v))  # (66)
-    others = sorted({w for pair in terms.matrix if v in pair for w in pair if w != v})
-    row = {w: terms.matrix.pop((v, w) if v >= w else (w, v)) for w in others}
-    base, body = terms.base.pop(v, Force.zero()), terms.body.pop(v, Force.zero())
-    to_base, to_body = base * inverse, body * inverse
-    factors = {w: x * inverse for w, x in row.items()}
-    mass, force = terms.at_base
-    terms.at_base = Burden(mass.minus(base, to_base), force - to_base * right)  # (62)-(64) as corrected
-    (mass, force), cross = terms.virtual
-    terms.virtual = Virtual(Burden(mass.minus(body, to_body), force - to_body * right),
-                            tuple(c - body * x for c, x in zip(cross, [*to_base.moment, *to_base.force], strict=False)))
-    for w in others:
-        terms.right[w] = terms.right[w] - factors[w] * right
-        for store, column in ((terms.base, base), (terms.body, body)):
-            if w in store:
-                store[w] = store[w] - column * factors[w]
-        for x in others:
-            if x <= w:
-                terms.add(w, x, -(row[w] * factors[x]))
-    return Row(v, to_base, to_body, tuple(factors.items()), -(right * inverse))
-
-
 # -- outward: accelerations -----------------------------------------------------------------------------------------
 def outward_substitution(width: int, group: GroupView, flat: Sequence[Number], solution: Solution
                          ) -> tuple[tuple[Number, ...], tuple[Number, ...]]:
@@ -453,10 +231,10 @@ def outward_substitution(width: int, group: GroupView, flat: Sequence[Number], s
     body = unpacked(MOTION, shape, len(shape.above.bodies), flat, slot=role.slot) if role.foreign else Motion.zero()
     speeds: dict[int, Number] = {}
     for row in reversed(solution.rows):
-        speeds[row.speed] = row.free - base.dot(row.base) - body.dot(row.body) - _total(
+        speeds[row.speed] = row.free - base.dot(row.base) - body.dot(row.body) - total(
             x * speeds[w] for w, x in row.factors)  # (70)
     for d in solution.dependent:
-        speeds[d.speed] = d.offset + body.dot(d.body) + _total(x * speeds[r] for r, x in d.factors)  # (55)
+        speeds[d.speed] = d.offset + body.dot(d.body) + total(x * speeds[r] for r, x in d.factors)  # (55)
     udots = {k: _udot(group, k, speeds) for k in role.own}
     whole: dict[int, Motion] = {}
     relative: dict[int, Motion] = {}
@@ -476,7 +254,7 @@ def outward_substitution(width: int, group: GroupView, flat: Sequence[Number], s
 
 def _udot(group: GroupView, k: int, speeds: dict[int, Number]) -> list[Number]:
     udot = group.links[k].prescribed_udot
-    for v, c in _speeds(group, k):
+    for v, c in speeds_of(group, k):
         udot[c] = speeds.get(v, 0.0)
     return udot
 
@@ -488,6 +266,6 @@ def _moved(link: Link, motion: Motion) -> Motion:
 
 
 def _turned(group: GroupView, k: int, motion: Motion, speeds: dict[int, Number]) -> Motion:
-    for v, c in _speeds(group, k):
+    for v, c in speeds_of(group, k):
         motion = motion + group.links[k].columns[c] * speeds.get(v, 0.0)  # (68), (71): P_k udot_k
     return motion

@@ -17,8 +17,8 @@ from bellcrank.errors import ModelError
 from bellcrank.formulations.group_view import PASSING, GroupShape, GroupView
 from bellcrank.spatial import ArticulatedInertia, Force, General, Matrix3, Motion, Symmetric3, Vector
 
-__all__ = ["AXES", "BURDEN", "KNOWN", "MOTION", "Burden", "Known", "Layout", "Relative", "Role", "Virtual", "from_parent",
-           "packed", "role_of", "to_children", "unpacked", "width_of"]
+__all__ = ["AXES", "BURDEN", "KNOWN", "MOTION", "Burden", "Known", "Layout", "Relative", "Role", "Virtual",
+           "from_parent", "packed", "role_of", "to_children", "unpacked", "width_of"]
 
 
 class Known(NamedTuple):

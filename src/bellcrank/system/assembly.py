@@ -201,6 +201,8 @@ def sparse_least(rows: npt.NDArray[np.int64], columns: npt.NDArray[np.int64], en
 
 def solve_least(a: Floats, b: Floats) -> tuple[Floats, int]:
     """The smallest x with A x = b in the least-squares sense, and the rank of A."""
+    if not a.size:
+        return np.zeros(a.shape[1]), 0
     u, s, vt = np.linalg.svd(a, full_matrices=False)
     kept = s > 1e-9 * max(float(s.max(initial=0.0)), 1e-300)
     x = vt.T[:, kept] @ ((u.T @ b)[kept] / s[kept])

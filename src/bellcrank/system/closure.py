@@ -294,6 +294,8 @@ class LoopKinematics:
         """The Jacobian with respect to the free speeds, shape (..., m, nu). Cost: O(m nu)."""
         values = self.entries(q, rows, t)
         out = np.zeros((*values.shape[:-1], self.m, self.tree.nu))
+        if not out.size:
+            return out
         flat = out.reshape(-1, self.m * self.tree.nu)
         places = self.all_rows * self.tree.nu + self.all_vars
         for row, entries in zip(flat, values.reshape(len(flat), -1), strict=True):

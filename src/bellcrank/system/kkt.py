@@ -17,8 +17,11 @@ RANK = 1e-9
 
 def null_space(jacobian: Floats) -> tuple[Floats, Floats, npt.NDArray[np.bool_]]:
     """The pseudo-inverse of J, an orthogonal basis of its null space padded with zeros, and the mask of the padding."""
+    *lead, m, n = jacobian.shape
+    if not m:  # joints that allow everything close loops without conditions
+        return (np.zeros((*lead, n, 0)), np.broadcast_to(np.eye(n), (*lead, n, n)),
+                np.zeros((*lead, n), dtype=bool))
     u, s, vt = np.linalg.svd(jacobian, full_matrices=True)
-    n = vt.shape[-1]
     padded = np.zeros((*s.shape[:-1], n))
     padded[..., :s.shape[-1]] = s
     kept = padded > RANK * padded.max(axis=-1, keepdims=True, initial=0.0)

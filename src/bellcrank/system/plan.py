@@ -175,12 +175,11 @@ class _Planner:
                 draft.carried |= child.carried - own
                 if child.reference not in mine:
                     ends.add(child.reference)
-            reference = ends.pop()
-            others = list(ends)
-            for end in others:
+            reference = min(ends)
+            for end in ends:
                 reference = self._lowest_common(reference, end)
             draft.reference = reference
-            for end in {self.parent[link] for link in mine if self.parent[link] not in mine} | set(others):
+            for end in ends:  # what lies on the way there moves what the group acts on
                 while end != reference:
                     if end not in mine:
                         draft.carried |= set(self.free[end])
