@@ -25,6 +25,19 @@ def test_compare() -> None:
     assert any(line.startswith("momenta (q, p)") for line in lines)
 
 
+def test_inspect() -> None:
+    text = run("inspect", "four_bar")
+    assert "loop through A, B, C, D" in text
+    assert "mobility: 1 (by counting joints and loops: -2)" in text
+    assert "cut at B (Revolute): as asked for" in run("inspect", "four_bar", "--cut", "B")
+    assert "mobility: 6" in run("inspect", "arm")
+
+
+def test_compare_with_loops() -> None:
+    lines = run("compare", "four_bar", "--states", "8").splitlines()
+    assert any(line.startswith("elimination") for line in lines)
+
+
 def test_cite() -> None:
     assert "Naudet" in run("cite", "momenta")
 

@@ -24,7 +24,9 @@ def examples() -> None:
 
     for name in names():
         machine = load(name)
-        typer.echo(f"{name:<18}{len(machine.bodies):>3} bodies, {sum(r.joint.nu for r in machine.joints)} speeds")
+        loops = len(machine.joints) - len(machine.bodies)
+        closed = f", {loops} loop{'s' * (loops > 1)}" if loops else ""
+        typer.echo(f"{name:<20}{len(machine.bodies):>3} bodies, {sum(r.joint.nu for r in machine.joints)} speeds{closed}")
 
 
 @app.command()
