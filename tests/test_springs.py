@@ -55,3 +55,18 @@ def test_closing_joint_laws_in_large_machines() -> None:
     q, u, tau = looped.states(system, count=2)
     expected = oracle.forward_dynamics(q, u, tau)
     assert np.abs(system.forward_dynamics(q, u, tau) - expected).max() < 1e-9 * np.abs(expected).max()
+
+
+def test_spring_energy_is_what_springs_deliver() -> None:
+    """d(energy)/dt is minus the power of the spring wrenches and joint laws, without dampers."""
+    m = bc.load("four_bar")
+    m.add_joint_spring("carried", "B", stiffness=3.0, rest=0.2)
+    m.add_joint_spring("closing", "D", stiffness=2.0, rest=0.1)
+    m.add_spring("point", m.ground, "rocker", (0.3, 0.9, 0), (0.2, 0, 0), stiffness=50.0, length=0.3)
+    system = bc.compile(m)
+    state = system.assemble(q={"A": 0.5}, u={"A": 1.0})
+    h = 1e-6
+    slope = (system.spring_energy(state.q + h * state.u) - system.spring_energy(state.q - h * state.u)) / (2 * h)
+    twists = np.stack([system.velocity(state.q, state.u, b) for b in system.body_names])
+    power = (system.spring_wrenches(state.q, state.u) * twists).sum() - 3.0 * (state.q[1] - 0.2) * state.u[1]
+    assert power == pytest.approx(-slope, rel=1e-6)

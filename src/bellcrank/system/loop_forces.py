@@ -259,6 +259,27 @@ class LoopForces(Looped):
                                        axis=-1)
         return out, bodies
 
+    def spring_energy(self, q: npt.ArrayLike, *, t: npt.ArrayLike = 0.0) -> Floats:
+        """Energy stored in linear springs [J], between points and on joints; laws given as functions count as none."""
+        tree = self.tree
+        coordinates = flat("q", q, self.nq, "the coordinates")
+        total = np.zeros(coordinates.shape[:-1])
+        for link, i, stiffness, rest in tree.springs:
+            total = total + 0.5 * float(stiffness) * (coordinates[..., int(tree.q_start[link]) + i] - float(rest)) ** 2
+        turn, origin = self._loops.poses(q, t) if tree.pairs else (np.zeros(0), np.zeros(0))
+        for pair in tree.pairs:
+            if pair.stiffness is None:
+                continue
+            if isinstance(pair, LoopForce):
+                name = tree.closures[pair.closure].name
+                stretch = self.loop_coordinates(q, name, t=t)[..., pair.coordinate] - float(pair.rest)
+            else:
+                ends = [origin[..., k, :] + (turn[..., k, :, :] @ self._values_of(at)[..., None])[..., 0]
+                        for k, at in ((pair.first, pair.first_point), (pair.second, pair.second_point))]
+                stretch = np.sqrt(((ends[1] - ends[0]) ** 2).sum(axis=-1)) - float(pair.length)
+            total = total + 0.5 * float(pair.stiffness) * stretch**2
+        return total
+
     def spring_wrenches(self, q: npt.ArrayLike, u: npt.ArrayLike, *, t: npt.ArrayLike = 0.0) -> Floats:
         """What springs between points, and laws on closing joints, exert on all bodies: (..., bodies, 6), [moment;
         force] in world axes about each body's origin."""
