@@ -1,13 +1,13 @@
-"""Solving for constraint loads: shared by the multiplier methods."""
+"""Small symmetric systems over any scalar, and pivots that are watched: shared by all methods."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from bellcrank.engine.functions import select_less
 from bellcrank.engine.scalar import Number
 
-__all__ = ["guarded_inverse", "solve_conditions"]
+__all__ = ["guarded_inverse", "solve_conditions", "solve_positive"]
 
 #: a pivot this much smaller than its diagonal means that the conditions depend on each other here
 _DEPENDENT = 1e-10
@@ -19,13 +19,15 @@ def guarded_inverse(pivot: Number, size: Number) -> Number:
     return select_less(size * size, pivot * pivot, 1.0 / pivot, _NOT_A_NUMBER)
 
 
-def solve_conditions(matrix: Sequence[Sequence[Number]], right: Sequence[Number]) -> list[Number]:
-    """Solve the symmetric positive definite system for the constraint loads by L D L^T, watching its pivots."""
+def solve_positive(matrix: Sequence[Sequence[Number]], right: Sequence[Number],
+                   invert: Callable[[Number, Number], Number] = lambda pivot, diagonal: 1.0 / pivot) -> list[Number]:
+    """Solve M x = b for a symmetric positive definite M by L D L^T, over any scalar; `invert` gets every pivot and
+    the diagonal entry it was before."""
     n = len(right)
     lower: list[list[Number]] = [[0.0] * n for _ in range(n)]
     inverse: list[Number] = [0.0] * n
     for i in range(n):
-        scaled: list[Number] = []
+        scaled: list[Number] = []  # row i of L D
         for j in range(i):
             value = matrix[i][j]
             for k in range(j):
@@ -35,7 +37,7 @@ def solve_conditions(matrix: Sequence[Sequence[Number]], right: Sequence[Number]
         pivot = matrix[i][i]
         for k in range(i):
             pivot = pivot - scaled[k] * lower[i][k]
-        inverse[i] = guarded_inverse(pivot, matrix[i][i] * _DEPENDENT)
+        inverse[i] = invert(pivot, matrix[i][i])
     x = list(right)
     for i in range(n):
         for k in range(i):
@@ -45,3 +47,8 @@ def solve_conditions(matrix: Sequence[Sequence[Number]], right: Sequence[Number]
         for k in range(i + 1, n):
             x[i] = x[i] - lower[k][i] * x[k]
     return x
+
+
+def solve_conditions(matrix: Sequence[Sequence[Number]], right: Sequence[Number]) -> list[Number]:
+    """Solve the symmetric positive definite system for the constraint loads by L D L^T, watching its pivots."""
+    return solve_positive(matrix, right, lambda pivot, diagonal: guarded_inverse(pivot, diagonal * _DEPENDENT))

@@ -16,10 +16,9 @@ Cost: O(n^2) for the matrix, O(n^3) for the solution.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from bellcrank.engine.scalar import Number
 from bellcrank.engine.sweeps import Field, Sweeps
+from bellcrank.formulations.conditions import solve_positive
 from bellcrank.formulations.kinematics import inward_composites
 from bellcrank.formulations.recursive import inverse_dynamics
 from bellcrank.mechanism.link import Link
@@ -57,34 +56,6 @@ def inward_column(link: Link, force: Force, composite: RigidInertia) -> tuple[Fo
     for t in reversed(link.transforms):
         force = t.force(force)
     return force, row
-
-
-def solve_positive(matrix: Sequence[Sequence[Number]], right: Sequence[Number]) -> list[Number]:
-    """Solve M x = b for a symmetric positive definite M by L D L^T, over any scalar."""
-    n = len(right)
-    lower: list[list[Number]] = [[0.0] * n for _ in range(n)]
-    inverse: list[Number] = [0.0] * n
-    for i in range(n):
-        scaled: list[Number] = []  # row i of L D
-        for j in range(i):
-            value = matrix[i][j]
-            for k in range(j):
-                value = value - scaled[k] * lower[j][k]
-            scaled.append(value)
-            lower[i][j] = value * inverse[j]
-        pivot = matrix[i][i]
-        for k in range(i):
-            pivot = pivot - scaled[k] * lower[i][k]
-        inverse[i] = 1.0 / pivot
-    x = list(right)
-    for i in range(n):
-        for k in range(i):
-            x[i] = x[i] - lower[i][k] * x[k]
-    x = [v * d for v, d in zip(x, inverse, strict=True)]
-    for i in reversed(range(n)):
-        for k in range(i + 1, n):
-            x[i] = x[i] - lower[k][i] * x[k]
-    return x
 
 
 def forward_dynamics(tree: Sweeps) -> Field:

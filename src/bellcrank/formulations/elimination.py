@@ -41,7 +41,7 @@ from bellcrank.engine.sweeps import Field, Sweeps
 from bellcrank.formulations.conditions import guarded_inverse
 from bellcrank.formulations.group_closure import Condition, group_conditions
 from bellcrank.formulations.group_view import GroupView, Message
-from bellcrank.formulations.kinematics import ground_axes
+from bellcrank.formulations.kinematics import ground_axes, known_motion
 from bellcrank.formulations.recursive import forward_dynamics, inverse_dynamics, joint_wrenches
 from bellcrank.mechanism.link import Link
 from bellcrank.spatial import ArticulatedInertia, Force, General, Matrix3, Motion, Vector
@@ -133,15 +133,11 @@ def _axes(nine: Sequence[Number]) -> General:
 
 
 def _turn(link: Link, parent: Turning) -> Turning:
-    omega, bias, axes = parent.omega, Motion.zero(), parent.axes
+    omega, bias = known_motion(link, parent.omega)
+    axes = parent.axes
     for t in link.transforms:
-        moved = t.acceleration(bias)
-        bias = Motion(moved.angular, moved.linear + t.rotation.inverse(omega.centripetal(t.translation)))
-        omega = t.rotation.inverse(omega)
         axes = None if axes is None else t.turned(axes)
-    rate = link.rate
-    bias = bias + link.drift + Motion(omega.cross(rate.angular), omega.cross(rate.linear) * 2.0)
-    return Turning(omega + rate.angular, bias, axes)
+    return Turning(omega, bias, axes)
 
 
 # -- inward --------------------------------------------------------------------------------------------------------

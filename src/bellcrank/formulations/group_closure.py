@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from bellcrank.engine.scalar import Number
-from bellcrank.formulations.closure import Moving
+from bellcrank.formulations.closure import Moving, outward_moving
 from bellcrank.formulations.group_view import ClosureShape, GroupView
+from bellcrank.formulations.kinematics import known_motion
 from bellcrank.mechanism.closures import Row, Side
-from bellcrank.mechanism.link import Link
 from bellcrank.spatial import Force, General, Matrix3, Motion, Vector
 
 __all__ = ["Condition", "group_conditions"]
@@ -65,31 +65,10 @@ def _outward(group: GroupView, path: tuple[int, ...]) -> list[_Relative]:
     omega = Vector.zero()  # in link axes
     for member in reversed(path):
         link = group.links[member]
-        omega, bias = _turn(link, omega)
-        moving = _moved(link, moving)
+        omega, bias = known_motion(link, omega)
+        moving, _ = outward_moving(link, moving)
         out.append(_Relative(moving, bias))
     return out or [_Relative(_STILL, Motion.zero())]
-
-
-def _turn(link: Link, omega: Vector) -> tuple[Vector, Motion]:
-    bias = Motion.zero()
-    for t in link.transforms:
-        moved = t.acceleration(bias)
-        bias = Motion(moved.angular, moved.linear + t.rotation.inverse(omega.centripetal(t.translation)))
-        omega = t.rotation.inverse(omega)
-    rate = link.rate
-    bias = bias + link.drift + Motion(omega.cross(rate.angular), omega.cross(rate.linear) * 2.0)
-    return omega + rate.angular, bias
-
-
-def _moved(link: Link, parent: Moving) -> Moving:
-    axes, origin, omega, velocity = parent
-    for t in link.transforms:
-        arm = axes.apply(t.translation)
-        origin, velocity = origin + arm, velocity + omega.cross(arm)
-        axes = t.turned(axes)
-    rate = link.rate
-    return Moving(axes, origin, omega + axes.apply(rate.angular), velocity + axes.apply(rate.linear))
 
 
 def side(path: list[_Relative], turn: tuple[Vector, Vector, Vector], shift: Vector) -> Side:

@@ -9,8 +9,8 @@ from bellcrank.engine.sweeps import Field, Sweeps
 from bellcrank.mechanism.link import Link
 from bellcrank.spatial import Force, General, Matrix3, Motion, RigidInertia, Transform, Vector
 
-__all__ = ["accelerations", "driven_speeds", "inward_composites", "joint_laws", "outward_axes", "poses", "prescribed",
-           "screws", "totals", "velocities"]
+__all__ = ["accelerations", "driven_speeds", "inward_composites", "joint_laws", "known_motion", "outward_axes", "poses",
+           "prescribed", "screws", "totals", "velocities"]
 
 
 def ground_axes(tree: Any) -> General:
@@ -159,3 +159,16 @@ def joint_laws(tree: Sweeps) -> Field:
 
 def _laws(link: Link, nothing: tuple[()]) -> tuple[tuple[()], tuple[Number, ...]]:
     return (), tuple(link.law_forces)
+
+
+def known_motion(link: Link, omega: Vector) -> tuple[Vector, Motion]:
+    """A link's angular velocity, and the part of its acceleration that follows from speeds alone if its parent turns
+    at `omega` (in the parent's axes) and does not accelerate."""
+    bias = Motion.zero()
+    for t in link.transforms:
+        moved = t.acceleration(bias)
+        bias = Motion(moved.angular, moved.linear + t.rotation.inverse(omega.centripetal(t.translation)))
+        omega = t.rotation.inverse(omega)
+    rate = link.rate
+    bias = bias + link.drift + Motion(omega.cross(rate.angular), omega.cross(rate.linear) * 2.0)
+    return omega + rate.angular, bias
