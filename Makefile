@@ -18,7 +18,7 @@ demo: .venv/made
 	$(BIN)/python examples/02_closed_loops.py
 
 test: .venv/made-test check
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n auto
 
 check: .venv/made-test
 	$(BIN)/ruff check .

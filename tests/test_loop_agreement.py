@@ -9,6 +9,7 @@ import pytest
 from hypothesis import Phase, given, settings
 
 import bellcrank as bc
+import loop_extras
 import looped
 from looped_graphs import Graph, build, graphs
 from mechanisms import EPS, examples
@@ -133,3 +134,17 @@ def test_power_balance(name: str) -> None:
     power = (energy(h) - energy(-h)) / (2 * h)
     scale = 1.0 + float(np.abs(tau * u).sum()) + float(np.abs(udot).max()) ** 2 * 1e-2
     assert abs(power - float(tau @ u)) < 1e-4 * scale
+
+
+@pytest.mark.parametrize("name", tuple(loop_extras.EXTRA))
+@pytest.mark.parametrize("schedule", ("unrolled", "rolled"))
+def test_elimination_on_couplers_drives_and_all_closures(name: str, schedule: str) -> None:
+    if name == "Free":
+        return
+    machine = loop_extras.EXTRA[name]()
+    cut = [j.name for j in machine.joints if j.name == "close"]
+    oracle = bc.compile(machine, "dense", cut=cut)
+    q, u, tau = looped.states(oracle)
+    expected = oracle.forward_dynamics(q, u, tau, t=0.3)
+    found = bc.compile(machine, "elimination", cut=cut, schedule=schedule).forward_dynamics(q, u, tau, t=0.3)
+    assert np.abs(found - expected).max() < 1e-10 * (1.0 + np.abs(expected).max())

@@ -26,7 +26,8 @@ def examples() -> None:
         machine = load(name)
         loops = len(machine.joints) - len(machine.bodies)
         closed = f", {loops} loop{'s' * (loops > 1)}" if loops else ""
-        typer.echo(f"{name:<20}{len(machine.bodies):>3} bodies, {sum(r.joint.nu for r in machine.joints)} speeds{closed}")
+        speeds = sum(r.joint.nu for r in machine.joints)
+        typer.echo(f"{name:<20}{len(machine.bodies):>3} bodies, {speeds} speeds{closed}")
 
 
 @app.command()

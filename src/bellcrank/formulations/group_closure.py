@@ -42,8 +42,8 @@ def relation_condition(group: GroupView, index: int) -> Condition:
     """A coupler between joint coordinates."""
     relation = group.shape.relations[index]
     gamma: Number = 0.0
-    for member, c, factor in relation.driven:
-        gamma = gamma - group.links[member].prescribed_udot[c] * factor
+    for witness, c, factor in relation.driven:
+        gamma = gamma - group.witnesses[witness].prescribed_udot[c] * factor
     return Condition(relation.terms, gamma)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -66,7 +67,7 @@ class _Rolling:
     def __init__(self, tree: Tree, shapes: list[Local], wrenches: bool) -> None:
         self.tree, self.shapes, self.wrenches = tree, shapes, wrenches
         self.widths = message_widths(shapes)
-        self.members = max(len(s.links) for s in shapes)
+        self.members = max(len(s.links) + len(s.witnesses) for s in shapes)
         parents = [group.parent for group in tree.plan.groups]
         self.last = {p: g for g, p in enumerate(parents)}  # the child that sends first
         self.has_child = set(parents)
@@ -86,6 +87,9 @@ class _Rolling:
                 self.representatives.append(g)
             of.append(index[key])
         self.of_group = np.array(of, dtype=np.int64)
+        #: pivots are watched against the smallest of their kind
+        self.sizes = [tuple(min(column) for column in zip(*(shapes[g].shape.sizes for g in np.flatnonzero(
+            self.of_group[1:] == k).tolist()), strict=True)) for k in range(len(index))]
 
     def _key(self, g: int) -> Any:
         """Groups with the same key follow the same code."""
@@ -95,7 +99,8 @@ class _Rolling:
                     self.pattern[links].tobytes(), tuple(len(tree.members[k]) for k in links) if self.wrenches else ())
         closures = tuple(tuple(self._codes(tree.closures[k])) for k in s.closures)
         parent = tree.plan.groups[g].parent
-        return (s.shape, per_link, closures, parent < 0, g in self.has_child, self.last[parent] == g)
+        return (replace(s.shape, sizes=()), per_link, closures, s.witnesses,
+                parent < 0, g in self.has_child, self.last[parent] == g)
 
     def _closure_values(self, c: Closure) -> list[float]:
         return [*c.first_turn.T.ravel().tolist(), *(float(x) for x in c.first_shift), *c.second_turn.T.ravel().tolist(),
@@ -122,8 +127,10 @@ class _Rolling:
         for k in s.closures:
             closures.append(self._closure_numbers(graph, tree.closures[k], at))
             at += 24 + len(tree.closures[k].kind.constants())
-        group = GroupView(s.shape, links, closures, [tree.closures[k].kind for k in s.closures], own_world,
-                          tree.plan.baumgarte, self.widths)
+        witnesses = [view(tree, link, tree.numbers(link), self._reader(graph, len(s.links) + m, local), own_world,
+                          False, bind) for m, link in enumerate(s.witnesses)]
+        group = GroupView(replace(s.shape, sizes=self.sizes[index]), links, closures, [tree.closures[k].kind for k in s.closures], own_world,
+                          tree.plan.baumgarte, self.widths, witnesses)
         parent = tree.plan.groups[g].parent
         places = [(f"result@{m}", i) for m, link in enumerate(s.links) if s.shape.own[m]
                   for i in range(tree.joints[link].nu)]  # type: ignore[union-attr]
@@ -189,7 +196,7 @@ class _Rolling:
         tree, n = self.tree, len(self.shapes)
         link = np.zeros((n + 1, self.members), dtype=np.int64)
         for g, s in enumerate(self.shapes):
-            link[g + 1, :len(s.links)] = s.links
+            link[g + 1, :len(s.links) + len(s.witnesses)] = [*s.links, *s.witnesses]
         wrench = np.array(wrench_starts(tree))
         names, columns = [], [parent, self.of_group, numbers, np.zeros(n + 1, dtype=np.int64), *buffers.T]
         for m in range(self.members):

@@ -57,7 +57,7 @@ class ClosureShape(NamedTuple):
 
 
 class RelationShape(NamedTuple):
-    """One coupler: factors of free speeds, and of prescribed ones."""
+    """One coupler: factors of free speeds, and of prescribed ones (witness, component, factor)."""
 
     terms: tuple[tuple[int, float], ...]
     driven: tuple[tuple[int, int, float], ...]
@@ -122,8 +122,10 @@ class GroupView:
     """A group with its state."""
 
     def __init__(self, shape: GroupShape, links: Sequence[Link], closures: Sequence[ClosureNumbers],
-                 kinds: Sequence[Any], world: World, baumgarte: tuple[float, float], widths: tuple[int, int]) -> None:
+                 kinds: Sequence[Any], world: World, baumgarte: tuple[float, float], widths: tuple[int, int],
+                 witnesses: Sequence[Link] = ()) -> None:
         self.shape, self.links, self.closures, self.kinds = shape, list(links), list(closures), list(kinds)
+        self.witnesses = list(witnesses)  #: links whose prescribed motion couplers refer to
         self.world, self.baumgarte = world, baumgarte
         self.widths = widths  #: of messages and of answers, for all groups alike
 
@@ -185,6 +187,7 @@ class Local(NamedTuple):
     shape: GroupShape
     links: tuple[int, ...]
     closures: tuple[int, ...]
+    witnesses: tuple[int, ...]
 
 
 def shapes_of(tree: Tree) -> list[Local]:
@@ -198,7 +201,7 @@ def shapes_of(tree: Tree) -> list[Local]:
     drafts = [_draft(tree, group, [plan.groups[c] for c in children[g]], starts) for g, group in enumerate(plan.groups)]
     out = []
     for g, group in enumerate(plan.groups):
-        shape, links, closures, _ = drafts[g]
+        shape, links, closures, index = drafts[g]
         above, body_slot = Ports((), ()), -1
         slots: tuple[int, ...] = ()
         if group.parent >= 0:
@@ -209,7 +212,7 @@ def shapes_of(tree: Tree) -> list[Local]:
             place = {v: i for i, v in enumerate(above.speeds)}
             slots = tuple(place[up.speeds[v]] for v in group.carried)
         full = GroupShape(**{**shape.__dict__, "above": above, "body_slot": body_slot, "speed_slots": slots})
-        out.append(Local(full, links, closures))
+        out.append(Local(full, links, closures, index.witnesses))
     return out
 
 
@@ -218,6 +221,7 @@ class _Index(NamedTuple):
 
     bodies: dict[int, int]
     speeds: dict[int, int]
+    witnesses: tuple[int, ...]
 
 
 def _free(tree: Tree, link: int) -> list[int]:
@@ -248,7 +252,7 @@ def _draft(tree: Tree, group: Group, children: list[Group], row_starts: list[int
             speeds[v] = len(pairs)
             pairs.append((PASSING, len(pairs)))
     closures = tuple(_closure_shape(tree, k, bodies) for k in group.closures)
-    row_place, relations = _rows(tree, row_starts, group, speeds, bodies)
+    row_place, relations, witnesses = _rows(tree, row_starts, group, speeds)
     ports = Ports(tuple(sorted({bodies[c.reference] for c in children if c.reference})),
                   tuple(sorted({speeds[v] for c in children for v in c.carried})))
     bound = {speeds[int(tree.u_start[links[m]]) + c] for s in closures for m in (*s.first_path, *s.second_path)
@@ -261,7 +265,7 @@ def _draft(tree: Tree, group: Group, children: list[Group], row_starts: list[int
         independent=tuple(v for v in own if v in bound), early=tuple(v for v in own if v not in bound),
         carried=tuple(speeds[v] for v in group.carried), closures=closures, relations=relations,
         grounded=reference == 0, ports=ports, above=Ports((), ()), body_slot=-1, speed_slots=())
-    return shape, links, group.closures, _Index(bodies, speeds)
+    return shape, links, group.closures, _Index(bodies, speeds, witnesses)
 
 
 def _closure_shape(tree: Tree, k: int, bodies: dict[int, int]) -> ClosureShape:
@@ -280,11 +284,12 @@ def _closure_shape(tree: Tree, k: int, bodies: dict[int, int]) -> ClosureShape:
     return ClosureShape(kind, bodies[c.first], bodies[c.second], tuple(left), tuple(right), (plain[0], plain[1]))
 
 
-def _rows(tree: Tree, starts: list[int], group: Group, speeds: dict[int, int], bodies: dict[int, int]
-          ) -> tuple[tuple[tuple[int, int], ...], tuple[RelationShape, ...]]:
+def _rows(tree: Tree, starts: list[int], group: Group, speeds: dict[int, int]
+          ) -> tuple[tuple[tuple[int, int], ...], tuple[RelationShape, ...], tuple[int, ...]]:
     order = {k: i for i, k in enumerate(group.closures)}
     out: list[tuple[int, int]] = []
     relations: list[RelationShape] = []
+    witnesses: list[int] = []
     for r in group.rows:
         if r < starts[-1]:
             k = bisect_right(starts, r) - 1
@@ -294,12 +299,13 @@ def _rows(tree: Tree, starts: list[int], group: Group, speeds: dict[int, int], b
         for link, i, factor in tree.relations[r - starts[-1]].terms:
             v = speeds.get(int(tree.u_start[link]) + i)
             if v is None:
-                driven.append((bodies[link], i, factor))
+                driven.append((len(witnesses), i, factor))
+                witnesses.append(link)
             else:
                 terms.append((v, factor))
         out.append((-1, len(relations)))
         relations.append(RelationShape(tuple(terms), tuple(driven)))
-    return tuple(out), tuple(relations)
+    return tuple(out), tuple(relations), tuple(witnesses)
 
 
 # -- direct execution ----------------------------------------------------------------------------------------------
@@ -329,7 +335,8 @@ def direct_groups(tree: Tree, inputs: tuple[str, ...], read: Callable[[str, int]
         local = shapes[item - 1]
         return GroupView(local.shape, [flat.views[link] for link in local.links],
                          [closure_numbers(tree, k, bind) for k in local.closures],
-                         [tree.closures[k].kind for k in local.closures], flat.world, tree.plan.baumgarte, widths)
+                         [tree.closures[k].kind for k in local.closures], flat.world, tree.plan.baumgarte, widths,
+                         [flat.views[link] for link in local.witnesses])
 
     parent = [0, *(group.parent + 1 for group in tree.plan.groups)]
     return Direct(parent, make, GroupWorld(flat.world, widths), [0] * len(parent), [0] * len(parent))

@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -25,6 +26,8 @@ __all__ = ["make_plan"]
 
 #: a pivot smaller than this, relative to its row, is none
 _NOTHING = 1e-7
+#: one smaller than this costs digits
+_SMALL = 0.03
 
 
 @dataclass
@@ -70,6 +73,7 @@ class _Planner:
             last = max((self.group_of(v) for v in self.rows[r]), default=0)
             self.drafts[last].rows.append(r)
         self.redundant: list[int] = []
+        self.habits: dict[Any, tuple[tuple[int, int], ...]] = {}
         self.smallest = 1.0
 
     def group_of(self, speed: int) -> int:
@@ -103,18 +107,32 @@ class _Planner:
         near = np.array([0.3 if self.parent[self.link_of_speed[v]] == 0 else 1.0 for v in own])
         favour = near * np.where(self.prefer[own], 1e-3, 1.0) if n else np.ones(0)
         columns = list(range(n))
+        pattern = (n, tuple(tuple(sorted(place[v] for v in self.rows[r])) for r in draft.rows))
+        habit = self.habits.get(pattern, ())  # what groups alike did: regular machines get regular code
+        chosen: list[tuple[int, int]] = []
         pivots: list[tuple[int, int]] = []
         sizes: list[float] = []
         smallest = 1.0
         while waiting and columns:
             block = np.abs(a[np.ix_(waiting, columns)]) / size[waiting][:, None]
             best = np.unravel_index(int(np.argmax(block * favour[columns])), block.shape)
-            if block[best] < _NOTHING:
+            if block[best] < _SMALL:
                 best = np.unravel_index(int(np.argmax(block)), block.shape)
                 if block[best] < _NOTHING:
                     break
+                rest = np.abs(a[waiting][:, n:]).max(axis=1, initial=0.0) / size[waiting]
+                if block[best] < _SMALL and rest.max() > 10.0 * block[best]:  # others would solve it better: join them
+                    self._merge(g, max(self.group_of(v) for v in others))
+                    return
             i, j = waiting[int(best[0])], columns[int(best[1])]
-            smallest = min(smallest, float(block[best]))
+            if len(chosen) < len(habit):
+                other = habit[len(chosen)]
+                if other[0] in waiting and other[1] in columns:
+                    size_there = block[waiting.index(other[0]), columns.index(other[1])]
+                    if size_there * favour[other[1]] > 0.2 * block[best] * favour[j] and size_there > _SMALL:
+                        i, j = other
+            chosen.append((i, j))
+            smallest = min(smallest, float(abs(a[i, j]) / size[i]))
             pivots.append((draft.rows[i], own[j]))
             sizes.append(abs(float(a[i, j])))
             waiting.remove(i)
@@ -122,13 +140,13 @@ class _Planner:
             if waiting:
                 a[waiting] -= np.outer(a[waiting, j] / a[i, j], a[i])
         left = [i for i in waiting if np.abs(a[i, n:]).max(initial=0.0) > _NOTHING * size[i]]
-        if left:
-            reach = {others[k] for i in left for k in np.flatnonzero(np.abs(a[i, n:]) > _NOTHING * size[i])}
-            self._merge(g, max(self.group_of(v) for v in reach))
+        if left:  # all speeds count here, also those whose entries vanish in this position
+            self._merge(g, max(self.group_of(v) for v in others))
             return
         used = {r for r, _ in pivots}
         self.redundant += [r for r in draft.rows if r not in used]
         draft.pivots, draft.sizes = pivots, sizes
+        self.habits[pattern] = tuple(chosen)
         draft.carried |= {v for r in used for v in self.rows[r]} - set(own)
         self.smallest = min(self.smallest, smallest)
 
