@@ -129,8 +129,8 @@ class _Rolling:
             at += 24 + len(tree.closures[k].kind.constants())
         witnesses = [view(tree, link, tree.numbers(link), self._reader(graph, len(s.links) + m, local), own_world,
                           False, bind) for m, link in enumerate(s.witnesses)]
-        group = GroupView(replace(s.shape, sizes=self.sizes[index]), links, closures, [tree.closures[k].kind for k in s.closures], own_world,
-                          tree.plan.baumgarte, self.widths, witnesses)
+        group = GroupView(replace(s.shape, sizes=self.sizes[index]), links, closures,
+                          [tree.closures[k].kind for k in s.closures], own_world, tree.plan.baumgarte, self.widths, witnesses)
         parent = tree.plan.groups[g].parent
         places = [(f"result@{m}", i) for m, link in enumerate(s.links) if s.shape.own[m]
                   for i in range(tree.joints[link].nu)]  # type: ignore[union-attr]
