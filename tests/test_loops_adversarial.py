@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -525,7 +526,7 @@ def net(n: int) -> bc.Mechanism:
     for k, some in bars.items():
         if k[0] == 0:
             m.add_joint(f"wall {k}", PIN, m.ground, some[0], at=nodes[k])
-        for a, b in zip(some, some[1:], strict=False):
+        for a, b in pairwise(some):
             m.add_joint(f"{a} - {b}", PIN, a, b, at=nodes[k])
     return m
 
@@ -776,7 +777,8 @@ def test_all_joints_of_a_loop_may_have_drives() -> None:
 
 
 @pytest.mark.parametrize("options", [
-    {"cut": ["Z"]}, {"cut": [3]}, {"cut": ["A", "B"]}, {"actuated": ["Z"]}, {"independent": ["Z"]}, {"actuated": "leg"}])
+    {"cut": ["Z"]}, {"cut": [3]}, {"cut": ["A", "B"]}, {"actuated": ["Z"]}, {"independent": ["Z"]},
+    {"actuated": "leg"}])
 def test_bad_names_are_refused(options: dict[str, object]) -> None:
     with pytest.raises(bc.ModelError):
         bc.compile(bc.load("four_bar"), **options)  # type: ignore[arg-type]
