@@ -64,7 +64,7 @@ def test_five_bar_passes_its_coordinate_singularity(branch: str) -> None:
 
     def slope(q: np.ndarray, u: np.ndarray) -> np.ndarray:
         out = system.forward_dynamics(q, u)
-        plans.add(system._plan_state["plan"].key)
+        plans.add(system._current_plan().key)
         return out
 
     steps = 1500

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from bellcrank.engine.functions import sqrt
 from bellcrank.engine.scalar import Number
 from bellcrank.engine.sweeps import Direct, Field, Sweeps
+from bellcrank.errors import ModelError
 from bellcrank.mechanism.closures import Row, Side
 from bellcrank.mechanism.link import Link
 from bellcrank.mechanism.tree import Closure, LoopForce, PointPair, Tree
@@ -104,6 +105,8 @@ class LoopedDirect(Direct):
             ends.append((origin + arm, velocity + omega.cross(arm), arm))
         apart = ends[1][0] - ends[0][0]
         length = sqrt(apart.dot(apart))
+        if type(length) is float and length == 0.0:
+            raise ModelError(f"spring {pair.name!r}: its two ends always coincide, so that it has no direction")
         along = apart * (1.0 / length)
         tension = pair.law(length, along.dot(ends[1][1] - ends[0][1]))
         pull = along * tension

@@ -42,9 +42,15 @@ def relation_condition(group: GroupView, index: int) -> Condition:
     """A coupler between joint coordinates."""
     relation = group.shape.relations[index]
     gamma: Number = 0.0
-    for witness, c, factor in relation.driven:
-        gamma = gamma - group.witnesses[witness].prescribed_udot[c] * factor
-    return Condition(relation.terms, gamma)
+    alpha, beta = group.baumgarte
+    value: Number = -relation.offset
+    for witness, c, factor in relation.every:
+        link = group.witnesses[witness]
+        if link.mask[c]:
+            gamma = gamma - link.prescribed_udot[c] * factor
+        gamma = gamma - link.u[c] * (2.0 * alpha * factor)
+        value = value + link.q[c] * factor
+    return Condition(relation.terms, gamma - value * (beta * beta) if beta else gamma)
 
 
 def closure_conditions(group: GroupView, index: int) -> dict[int, Condition]:

@@ -10,9 +10,17 @@ import numpy as np
 import numpy.typing as npt
 
 from bellcrank.engine.rolled import Kind, KindCode, Rolled, plan
-from bellcrank.engine.scalar import Graph, Number, evaluate
+from bellcrank.engine.scalar import Graph, Number, Scalar, evaluate
 from bellcrank.engine.sweeps import flatten, rebuild
-from bellcrank.formulations.group_view import ClosureNumbers, GroupView, GroupWorld, Local, message_widths, shapes_of
+from bellcrank.formulations.group_view import (
+    ClosureNumbers,
+    GroupView,
+    GroupWorld,
+    Local,
+    closure_numbers,
+    message_widths,
+    shapes_of,
+)
 from bellcrank.formulations.program import Function, binder, view, world_of, wrench_starts
 from bellcrank.formulations.roll import (
     LITERAL,
@@ -63,6 +71,10 @@ def roll_groups(tree: Tree, function: Function, wrenches: bool) -> RolledProgram
     return RolledProgram(made, columns, numbers, table, runs, work, np.bincount(of[1:], minlength=len(kinds)).tolist())
 
 
+def _symbolic(c: Closure) -> bool:
+    return any(type(x) is Scalar for x in (*c.first_shift, *c.second_shift, *c.kind.constants()))
+
+
 class _Rolling:
     def __init__(self, tree: Tree, shapes: list[Local], wrenches: bool) -> None:
         self.tree, self.shapes, self.wrenches = tree, shapes, wrenches
@@ -97,14 +109,16 @@ class _Rolling:
         links = list(s.links)
         per_link = (self.joint[links].tobytes(), tree.placement_kind[links].tobytes(), self.special[links].tobytes(),
                     self.pattern[links].tobytes(), tuple(len(tree.members[k]) for k in links) if self.wrenches else ())
-        closures = tuple(tuple(self._codes(tree.closures[k])) for k in s.closures)
+        closures = tuple((k if _symbolic(tree.closures[k]) else -1, *self._codes(tree.closures[k])) for k in s.closures)
         parent = tree.plan.groups[g].parent
         return (replace(s.shape, sizes=()), per_link, closures, s.witnesses,
                 parent < 0, g in self.has_child, self.last[parent] == g)
 
     def _closure_values(self, c: Closure) -> list[float]:
-        return [*c.first_turn.T.ravel().tolist(), *(float(x) for x in c.first_shift), *c.second_turn.T.ravel().tolist(),
-                *(float(x) for x in c.second_shift), *(float(x) for x in c.kind.constants())]
+        """A closure's numbers; zero where they depend on parameters, which are read at run time."""
+        numbers = [*c.first_turn.T.ravel().tolist(), *c.first_shift, *c.second_turn.T.ravel().tolist(), *c.second_shift,
+                   *c.kind.constants()]
+        return [0.0 if type(x) is Scalar else float(x) for x in numbers]
 
     def _codes(self, c: Closure) -> list[int]:
         if not self.exploit:
@@ -125,12 +139,14 @@ class _Rolling:
             links.append(view(tree, link, numbers, self._reader(graph, m, local), own_world, self.wrenches, bind))
         closures = []
         for k in s.closures:
-            closures.append(self._closure_numbers(graph, tree.closures[k], at))
+            closures.append(closure_numbers(tree, k, bind) if _symbolic(tree.closures[k]) else
+                            self._closure_numbers(graph, tree.closures[k], at))
             at += 24 + len(tree.closures[k].kind.constants())
         witnesses = [view(tree, link, tree.numbers(link), self._reader(graph, len(s.links) + m, local), own_world,
                           False, bind) for m, link in enumerate(s.witnesses)]
         group = GroupView(replace(s.shape, sizes=self.sizes[index]), links, closures,
-                          [tree.closures[k].kind for k in s.closures], own_world, tree.plan.baumgarte, self.widths, witnesses)
+                          [tree.closures[k].kind for k in s.closures], own_world, tree.plan.baumgarte, self.widths,
+                          witnesses)
         parent = tree.plan.groups[g].parent
         places = [(f"result@{m}", i) for m, link in enumerate(s.links) if s.shape.own[m]
                   for i in range(tree.joints[link].nu)]  # type: ignore[union-attr]

@@ -57,10 +57,11 @@ class ClosureShape(NamedTuple):
 
 
 class RelationShape(NamedTuple):
-    """One coupler: factors of free speeds, and of prescribed ones (witness, component, factor)."""
+    """One coupler: factors of free speeds, and of all coordinates (witness, component, factor)."""
 
     terms: tuple[tuple[int, float], ...]
-    driven: tuple[tuple[int, int, float], ...]
+    every: tuple[tuple[int, int, float], ...]
+    offset: float
 
 
 @dataclass(frozen=True)
@@ -125,7 +126,7 @@ class GroupView:
                  kinds: Sequence[Any], world: World, baumgarte: tuple[float, float], widths: tuple[int, int],
                  witnesses: Sequence[Link] = ()) -> None:
         self.shape, self.links, self.closures, self.kinds = shape, list(links), list(closures), list(kinds)
-        self.witnesses = list(witnesses)  #: links whose prescribed motion couplers refer to
+        self.witnesses = list(witnesses)  #: links whose coordinates couplers refer to
         self.world, self.baumgarte = world, baumgarte
         self.widths = widths  #: of messages and of answers, for all groups alike
 
@@ -295,16 +296,16 @@ def _rows(tree: Tree, starts: list[int], group: Group, speeds: dict[int, int]
             k = bisect_right(starts, r) - 1
             out.append((order[k], r - starts[k]))
             continue
-        terms, driven = [], []
-        for link, i, factor in tree.relations[r - starts[-1]].terms:
+        terms, every = [], []
+        relation = tree.relations[r - starts[-1]]
+        for link, i, factor in relation.terms:
+            every.append((len(witnesses), i, factor))
+            witnesses.append(link)
             v = speeds.get(int(tree.u_start[link]) + i)
-            if v is None:
-                driven.append((len(witnesses), i, factor))
-                witnesses.append(link)
-            else:
+            if v is not None:
                 terms.append((v, factor))
         out.append((-1, len(relations)))
-        relations.append(RelationShape(tuple(terms), tuple(driven)))
+        relations.append(RelationShape(tuple(terms), tuple(every), relation.offset))
     return tuple(out), tuple(relations), tuple(witnesses)
 
 

@@ -20,7 +20,10 @@ class Distance:
     condition_names = ("length",)
 
     def __init__(self, length: float) -> None:
-        self.length = float(length)
+        try:
+            self.length = float(length)
+        except (TypeError, ValueError):
+            raise ModelError(f"Distance: the length {length!r} is not a number; parameters are not supported") from None
         if not 0.0 < self.length < float("inf"):
             raise ModelError(f"Distance: the length {length} must be positive; for points that coincide use Spherical")
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
+from bellcrank.engine.scalar import Scalar
 from bellcrank.errors import ModelError
 from bellcrank.mechanism.closures import Side
 from bellcrank.mechanism.elements import Constraint
@@ -40,6 +41,9 @@ def add_loops(tree: Tree, *, mechanism: Mechanism, topology: Topology, builder: 
 
 def _closure(part: Connection | Constraint, builder: _Builder, turns: dict[str, Any]) -> Closure:
     kind: Any = part.joint if isinstance(part, Connection) else part.kind
+    if any(type(x) is Scalar for x in kind.constants()):
+        raise ModelError(f"joint {part.name!r} closes a loop, where its own numbers (such as a pitch) cannot be "
+                         "parameters; cut another joint of the loop with cut=")
     same = repr(kind)  # says everything about its axes
     align = turns[same] if same in turns else turns.setdefault(same, kind.alignment())
     first, first_turn, first_shift = builder.frame_on_link(part.parent, part.parent_pose, align)

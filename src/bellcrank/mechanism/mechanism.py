@@ -226,6 +226,8 @@ class Mechanism:
         joint's axes, are all in world coordinates there, and q = 0 is the design position.
         """
         _new(self._joints, name, "joint")
+        if name in self._constraints:
+            raise ModelError(f"joint {name!r}: a constraint has that name already")
         if not isinstance(joint, Joint):
             raise ModelError(f"joint {name!r}: needs a joint type such as bellcrank.Revolute('z'), "
                              f"got {type(joint).__name__}")
@@ -355,8 +357,10 @@ class Mechanism:
         linear = linear_law(what, stiffness, damping, length)
         if law is not None:
             _try_force(law, what)
-        spring = Spring(name, self.body(first).index, self.body(second).index, _triple(first_point, what),
-                        _triple(second_point, what), law or linear, None if law else stiffness, length)
+        ends = _triple(first_point, what), _triple(second_point, what)
+        self._check_own(what, *ends[0], *ends[1])
+        spring = Spring(name, self.body(first).index, self.body(second).index, *ends, law or linear,
+                        None if law else stiffness, length)
         self._springs[name] = spring
         return spring
 
@@ -407,10 +411,15 @@ class Mechanism:
         terms = []
         for key, factor in factors.items():
             joint, dot, coordinate = key.rpartition(".") if key not in self._joints else (key, "", "")
-            value = float(factor)
+            try:
+                value = float(factor)
+            except (TypeError, ValueError):
+                raise ModelError(f"coupler {name!r}: the factor {factor!r} of {key!r} is not a number") from None
             if not abs(value) < float("inf") or value == 0.0:
                 raise ModelError(f"coupler {name!r}: the factor {factor} of {key!r} must be finite and not zero")
             terms.append((joint, self._coordinate(joint, coordinate if dot else None), value))
+        if len({(joint, i) for joint, i, _ in terms}) < len(terms):
+            raise ModelError(f"coupler {name!r} names a coordinate twice")
         if len(terms) < 2:
             raise ModelError(f"coupler {name!r} needs at least two joint coordinates")
         coupler = Coupler(name, tuple(terms), float(offset))
@@ -427,6 +436,10 @@ class Mechanism:
         if not hasattr(kind, "closure_rows") or isinstance(kind, Joint):
             raise ModelError(f"constraint {name!r}: needs a constraint such as bellcrank.Distance(0.5), got {kind!r}; "
                              "joints are added by add_joint")
+        for pose in (parent_pose, child_pose):
+            if not isinstance(pose, Pose):
+                raise ModelError(f"constraint {name!r}: poses must be bellcrank.Pose, got {type(pose).__name__}")
+        self._check_own(f"constraint {name!r}", *parent_pose.position, *child_pose.position)
         first, second = self._end(name, parent), self._end(name, child)
         if first is second:
             raise ModelError(f"constraint {name!r} connects body {first.name!r} with itself")

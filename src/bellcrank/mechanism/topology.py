@@ -130,6 +130,10 @@ def _incidence(first: list[int], second: list[int], n: int) -> tuple[list[int], 
     return joints[order].tolist(), [0, *np.cumsum(counts).tolist()]
 
 
+#: joints that must not be cut
+_NEVER = 1000
+
+
 class _Ears:
     """Places bodies ear by ear, the shortest first, looking no further from placed bodies than needed."""
 
@@ -137,9 +141,11 @@ class _Ears:
                  keep: Sequence[str]) -> None:
         self.first, self.second, self.n = first, second, n
         records = mechanism.joints
-        coupled = {joint for c in mechanism.couplers for joint, _, _ in c.terms} | set(keep)
-        #: conditions a joint imposes when it is cut; prescribed, coupled and driven joints are not cut
-        self.rows = [99 if r.prescribed is not None or r.name in coupled else 6 - r.joint.nu for r in records]
+        coupled, driven = {joint for c in mechanism.couplers for joint, _, _ in c.terms}, set(keep)
+        #: conditions a joint imposes when it is cut; driven, coupled and prescribed joints are cut last, in this order
+        self.rows = [_NEVER if r.prescribed is not None else 500 if r.name in coupled else 99 if r.name in driven
+                     else 6 - r.joint.nu for r in records]
+        self.names = [r.name for r in records]
         self.edges: list[list[int]] = [[] for _ in range(n)]
         gone = set(forbidden)
         for i, (a, b) in enumerate(zip(first, second, strict=True)):
@@ -270,6 +276,10 @@ class _Ears:
             if ends:
                 return min(ends, key=cost), "at an end of what the loop adds, which keeps all loops short"
         best = min(range(len(edges)), key=cost)
+        if self.rows[edges[best]] == _NEVER:
+            around = ", ".join(repr(self.names[e]) for e in edges)
+            raise ModelError(f"the joints {around} close a loop, but all of them follow prescribed motions; leave one "
+                             "free")
         return best, f"leaves fewest conditions of its loop ({self.rows[edges[best]]})"
 
     def _attach(self, bodies: Sequence[int], edges: Sequence[int], to: int) -> None:

@@ -78,8 +78,14 @@ class Assembler:
         rows = self.loops.rows(q, None, t)
         value = rows.value
         for e in extra:
-            now = self.coordinates(q, e.closure, t)[e.coordinate]
-            value = np.append(value, now - e.value)
+            now = self.coordinates(q, e.closure, t)
+            if len(now) in (4, 7) and sum(now[f.coordinate] * f.value for f in extra
+                                          if f.closure == e.closure and f.coordinate < 4) < 0.0:
+                now = np.concatenate([-now[:4], now[4:]])  # the same turn
+            gap = now[e.coordinate] - e.value
+            if self.loops.tree.closures[e.closure].kind.coordinate_names()[e.coordinate] == "angle":
+                gap = (gap + np.pi) % (2.0 * np.pi) - np.pi  # measured within a turn
+            value = np.append(value, gap)
         return value, rows
 
     def _step(self, q: Floats, rows: Any, value: Floats, free: npt.NDArray[np.int64], weights: Floats, damping: float,
@@ -154,7 +160,7 @@ class Assembler:
                     out.append(loops.tree.closures[int(member)].name)
         return out
 
-    def failure(self, q: Floats, t: float, what: str) -> AssemblyError:
+    def failure(self, q: Floats, t: float, what: str, extra: tuple[Extra, ...] = ()) -> AssemblyError:
         """An error with the residual of every loop that does not close."""
         loops = self.loops
         value = np.abs(loops.rows(q, None, t).value)
@@ -165,6 +171,11 @@ class Assembler:
         for k, relation in enumerate(loops.tree.relations):
             size = float(value[loops.m_closures + k])
             per.append((size, f"coupler {relation.name!r} by {size:.3g}"))
+        for e in extra:
+            c = loops.tree.closures[e.closure]
+            now = float(self.coordinates(q, e.closure, t)[e.coordinate])
+            label = f"{c.name}.{c.kind.coordinate_names()[e.coordinate]}"
+            per.append((abs(now - e.value), f"{label!r} held at {e.value:.6g} is {now:.6g}"))
         worst = sorted(per, reverse=True)[:4]
         flipped = self.flipped(q, t) if max(p[0] for p in per) < 1e-6 else []
         if flipped:

@@ -50,6 +50,9 @@ def compile(mechanism: Mechanism, method: str = "auto", backend: str = "llvm", *
         raise ModelError(f"no backend {backend!r}; this version has 'llvm' and 'numpy'")
     if schedule not in ("auto", "unrolled", "rolled"):
         raise ModelError(f"schedule {schedule!r} must be 'auto', 'unrolled' or 'rolled'")
+    actuated, independent, cut = (_names(x, what) for x, what in (
+        (actuated, "actuated"), (independent, "independent"), (cut, "cut")))
+    baumgarte = _gains(baumgarte)
     if not mechanism.bodies:
         raise ModelError(f"mechanism {mechanism.name!r} has no bodies")
 
@@ -69,8 +72,27 @@ def compile(mechanism: Mechanism, method: str = "auto", backend: str = "llvm", *
             raise ModelError(f"mechanism {mechanism.name!r} has no joint that can move")
         if not tree.looped:
             check_inertia(tree)
-        return System(mechanism, tree, method, backend, functions, evaluator, actuated=actuated,
+        made = System(mechanism, tree, method, backend, functions, evaluator, actuated=actuated,
                       independent=independent or actuated, baumgarte=baumgarte)
+        for key in (*actuated, *independent):
+            made._split(key)  # says what is wrong with a name
+        return made
+
+
+def _names(value: Sequence[str] | None, what: str) -> tuple[str, ...]:
+    if isinstance(value, str):
+        raise ModelError(f"{what}: give a sequence of joint names, not the text {value!r}")
+    return tuple(value or ())
+
+
+def _gains(value: object) -> tuple[float, float]:
+    try:
+        alpha, beta = (float(x) for x in value)  # type: ignore[attr-defined]
+    except (TypeError, ValueError):
+        raise ModelError(f"baumgarte: {value!r} is not two numbers (alpha, beta)") from None
+    if not (0.0 <= alpha < float("inf") and 0.0 <= beta < float("inf")):
+        raise ModelError(f"baumgarte: alpha and beta must be finite and not negative, got {(alpha, beta)}")
+    return alpha, beta
 
 
 def _joint_of(mechanism: Mechanism, key: str) -> str:

@@ -270,6 +270,9 @@ def solve_dense(run: LlvmEvaluator, wrenches: bool, arrays: Sequence[Floats], n:
     m, _ = run.run(matrix, False, [given[k] for k in run.inputs(matrix, False)], n)
     driven, _ = run.run(motion, False, [given[k] for k in run.inputs(motion, False)], n)
     out[:] = driven
+    if tree.joint_forces:
+        laws = SHARED["joint_laws"]
+        h = h - run.run(laws, False, [given[k] for k in run.inputs(laws, False)], n)[0]
     free = np.array(free_speeds(tree))
     if not finite:
         out[:] = np.nan

@@ -107,8 +107,9 @@ class LoopForces(Looped):
         loops = self._loops
         lead = needed.shape[:-1]
         where = np.broadcast_to(np.asarray(q, dtype=float), (*lead, self.nq))
+        times = np.broadcast_to(np.asarray(t, dtype=float), lead)
         for index in np.ndindex(*lead):
-            entries = loops.entries(where[index], loops.rows(where[index], None, t), t)
+            entries = loops.entries(where[index], loops.rows(where[index], None, times[index]), times[index])
             rows = np.concatenate([loops.all_vars, drives])
             columns = np.concatenate([loops.all_rows, loops.m + np.arange(len(drives))])
             values = np.concatenate([entries, scale])
@@ -204,8 +205,9 @@ class LoopForces(Looped):
         where = np.broadcast_to(np.asarray(q, dtype=float), (*lead, self.nq))
         out = np.zeros((*lead, loops.m))
         every = np.arange(loops.m)
+        times = np.broadcast_to(np.asarray(t, dtype=float), lead)
         for index in np.ndindex(*lead):
-            entries = loops.entries(where[index], loops.rows(where[index], None, t), t)
+            entries = loops.entries(where[index], loops.rows(where[index], None, times[index]), times[index])
             rest = lack[index].copy()
             for _ in range(4):
                 out[index] += sparse_least(loops.all_vars, loops.all_rows, entries, self.nu, every, np.ones(loops.m),

@@ -17,6 +17,7 @@ from bellcrank.system.arrays import Floats, flat
 from bellcrank.system.assembly import Assembler, Extra, State, project
 from bellcrank.system.closure import LoopKinematics, loop_joints, paths_between
 from bellcrank.system.kinematics import Kinematics
+from bellcrank.system.kkt import null_space
 from bellcrank.system.plan import make_plan
 
 __all__ = ["Looped"]
@@ -73,7 +74,10 @@ class Looped(Kinematics):
         rows = loops.rows(q, u, t)
         motion = loops._motions("accelerations", {"q": q, "u": u, "udot": udot}, t)
         out = loops._through(rows, motion) - rows.gamma
-        return loops._relation_sums(out, np.asarray(udot, dtype=float)) if self.tree.relations else out
+        if not self.tree.relations:
+            return out
+        laws = self._run("prescribed", {"q": q, "u": u}, None, t)
+        return loops._relation_sums(out, np.where(self._prescribed_mask(), laws, np.asarray(udot, dtype=float)))
 
     def loop_jacobian(self, q: npt.ArrayLike, *, t: npt.ArrayLike = 0.0) -> Floats:
         """d(loop_rate_error)/du for the free speeds, shape (..., conditions, nu)."""
@@ -153,18 +157,21 @@ class Looped(Kinematics):
         >>> bool(abs(linkage.loop_error(state.q)).max() < 1e-12)
         True
         """
-        start = self.neutral() if guess is None else flat("guess", guess, self.nq, "the coordinates").copy()
+        start = self.neutral() if guess is None else _one("guess", flat("guess", guess, self.nq, "the coordinates"))
         held = self._prescribed_mask()
         scale = self._weights(weights)
+        if np.ndim(t):
+            raise StateError("assemble: one state at a time; t must be a number")
         extra: list[Extra] = []
         if isinstance(q, Mapping):
             for key, value in q.items():
                 self._hold(key, value, start, held, extra)
         elif q is not None:
-            start = flat("q", q, self.nq, "the coordinates").copy()
+            start = _one("q", flat("q", q, self.nq, "the coordinates"))
         if not np.isfinite(start).all():
             raise StateError("assemble: the guess must be finite")
         position = self._closed(start, held, scale, t, tuple(extra))
+        self._plan_state.setdefault("closed", (position, t))
         return State(position, self._consistent(position, u, scale, t), float(t))
 
     def _closed(self, start: Floats, held: npt.NDArray[np.bool_], scale: Floats, t: float, extra: tuple[Extra, ...]
@@ -173,8 +180,8 @@ class Looped(Kinematics):
             return self.normalise(start)
         first = None
         rng = np.random.default_rng(1)
-        for attempt in range(12):
-            shake = np.zeros(self.nu) if attempt == 0 else rng.normal(size=self.nu) * min(0.05 * 2.0**attempt, 1.0)
+        for attempt in range(12 if self.nu > 300 else 24):  # small steps away from the guess first, then any
+            shake = np.zeros(self.nu) if attempt == 0 else rng.normal(size=self.nu) * min(0.05 * 2.0**attempt, 2.5)
             shake[held] = 0.0
             guess = self.integrate(start, shake)
             found, size = self._assembler.close(guess, held, scale, t, extra=extra)
@@ -183,7 +190,7 @@ class Looped(Kinematics):
             if size < CLOSED and not self._assembler.flipped(found, t):
                 return found
         assert first is not None
-        raise self._assembler.failure(first, t, f"assemble {self.tree.name!r}")
+        raise self._assembler.failure(first, t, f"assemble {self.tree.name!r}", extra)
 
     def branches(self, q: Values = None, *, tries: int = 60, guess: npt.ArrayLike | None = None, t: float = 0.0,
                  seed: int = 0) -> list[State]:
@@ -216,10 +223,16 @@ class Looped(Kinematics):
         if isinstance(u, Mapping):
             for key, value in u.items():
                 entries = self._speed_entries(key)
-                wanted[entries] = np.asarray(value, dtype=float)
+                try:
+                    wanted[entries] = np.asarray(value, dtype=float)
+                except (TypeError, ValueError):
+                    raise StateError(f"assemble: {value!r} for the speeds of {key!r} is not {len(entries)} numbers"
+                                     ) from None
                 held[entries] = True
         elif u is not None:
-            wanted = flat("u", u, self.nu, "one for every speed").copy()
+            wanted = _one("u", flat("u", u, self.nu, "one for every speed"))
+        if not np.isfinite(wanted).all():
+            raise StateError("assemble: speeds must be finite")
         if not self.tree.looped:
             return wanted
         speeds, left = project(self._loops, q, wanted, held, scale, t)
@@ -234,8 +247,12 @@ class Looped(Kinematics):
     def _weights(self, weights: Mapping[str, float] | None) -> Floats:
         out = np.ones(self.nu)
         for key, value in (weights or {}).items():
-            if not 0.0 < float(value) < float("inf"):
-                raise StateError(f"weights: {key!r} needs a positive number, got {value}")
+            try:
+                good = 0.0 < float(value) < float("inf")
+            except (TypeError, ValueError):
+                good = False
+            if not good:
+                raise StateError(f"weights: {key!r} needs a positive number, got {value!r}")
             out[self._speed_entries(key)] = float(value)
         return out
 
@@ -257,11 +274,15 @@ class Looped(Kinematics):
         if joint in self.tree.cut_names:
             index = self._closure_index(joint)
             names = self.tree.closures[index].kind.coordinate_names()
+            if coordinate is not None and coordinate not in names:
+                raise StateError(f"assemble: {key!r} is a speed; hold one of {', '.join(names)}")
             which = range(len(names)) if coordinate is None else [names.index(coordinate)]
             self._check_count(key, numbers, len(which))
             extra += [Extra(index, i, float(x)) for i, x in zip(which, numbers, strict=True)]
             return
         record = self.mechanism.joint(joint)
+        if record.prescribed is not None and (coordinate is None or held[self._speed_entries(key)].all()):
+            raise StateError(f"assemble: joint {joint!r} follows a prescribed motion; give the time t instead")
         names = record.joint.coordinate_names()
         start_q, start_u = self._starts[joint]
         if coordinate is None:
@@ -301,6 +322,9 @@ class Looped(Kinematics):
         start = self._starts[joint][1]
         if coordinate is None:
             return list(range(start, start + kind.nu))
+        if coordinate not in kind.speed_names:
+            raise StateError(f"{key!r} is a coordinate without a speed of its own; there are "
+                             f"{', '.join(kind.speed_names)}")
         return [start + kind.speed_names.index(coordinate)]
 
     @cached_property
@@ -315,10 +339,36 @@ class Looped(Kinematics):
     def _reference_plan(self) -> LoopPlan:
         """The plan at a general closed position, made once."""
         state = self._plan_state
+        if "plan" not in state and self._batched_parameters():
+            state.update(self._plain()._planned_state())
         if "plan" not in state:
-            self._make_reference(self._closed(self.neutral(), self._prescribed_mask(), np.ones(self.nu), 0.0, ()), 0.0)
+            try:
+                start = self._closed(self.neutral(), self._prescribed_mask(), np.ones(self.nu), 0.0, ())
+                self._make_reference(start, 0.0)
+            except AssemblyError:  # some other position that is known to close will do
+                if "closed" not in state:
+                    raise
+                self._make_reference(*state["closed"])
         plan: LoopPlan = state["plan"]
         return plan
+
+    def _planned_state(self) -> dict[str, Any]:
+        self._reference_plan()
+        return self._plan_state
+
+    def _current_plan(self) -> LoopPlan:
+        """The plan in use: the reference one, or one that took over in a state where that failed."""
+        plan: LoopPlan = self._plan_state.get("current") or self._reference_plan()
+        return plan
+
+    def _batched_parameters(self) -> bool:
+        return any(np.ndim(v) for v in self._values.values())
+
+    def _plain(self) -> Looped:
+        """The same machine with the first value of every batch of parameters: plans are made for that."""
+        values = {k: float(np.ravel(np.asarray(v, dtype=float))[0]) for k, v in self._values.items()}
+        plain: Looped = self.with_parameters(**values)  # type: ignore[attr-defined]
+        return plain
 
     def _make_reference(self, q: Floats, t: float) -> None:
         """Plan near a closed position, away from what is special about it."""
@@ -337,18 +387,42 @@ class Looped(Kinematics):
                 break
         best = make_plan(self._loops, general, t, self._plan_prefer)
         state["q"] = general
+        self._check_resistance(general, t)
         state["rank"] = len(best.kept)
         state["plan"] = replace(best, baumgarte=self._plan_state["baumgarte"])
+
+    def _check_resistance(self, q: Floats, t: float) -> None:
+        """Refuse motions that nothing resists: their acceleration would be infinite."""
+        if self.nu > 300:
+            return
+        free = np.flatnonzero(~self._prescribed_mask())
+        matrix = self._run("mass_matrix", {"q": q}, None, t).reshape(self.nu, self.nu)[np.ix_(free, free)]
+        _, basis, kept = null_space(self.loop_jacobian(q, t=t)[:, free])
+        basis = basis[:, ~kept]
+        if not basis.shape[1]:
+            return
+        scale = 1.0 / np.sqrt(np.maximum(np.diag(matrix), 1e-300))  # angles and lengths alike
+        values, vectors = np.linalg.eigh(basis.T @ matrix @ basis)
+        size = (basis / np.maximum(scale[:, None], 1e-300)).T @ (basis / np.maximum(scale[:, None], 1e-300))
+        if values[0] <= 1e-12 * max(float(np.linalg.eigvalsh(size)[-1]), 1e-300):
+            motion = np.abs(basis @ vectors[:, 0])
+            joint = self.speed_names[int(free[int(np.argmax(motion))])]
+            raise ModelError(f"{self.tree.name!r}: nothing resists a motion of {joint} that its loops allow (a body "
+                             "without inertia about that axis); give the bodies it moves an inertia")
 
     @cached_property
     def _plan_prefer(self) -> npt.NDArray[np.bool_]:
         out = np.zeros(self.nu, dtype=bool)
         for joint in self._plan_state["independent"]:
-            out[self._speed_entries(joint)] = True
+            if self._split(joint)[0] not in self.tree.cut_names:
+                out[self._speed_entries(joint)] = True
         return out
 
     def _plan_at(self, q: Floats, t: float) -> LoopPlan:
         """A plan for one position; raises if the machine is singular there."""
+        if self._batched_parameters():
+            self._reference_plan()
+            return self._plain()._plan_at(q, t)
         plan = replace(make_plan(self._loops, q, t, self._plan_prefer), baumgarte=self._plan_state["baumgarte"])
         rank = self._plan_state.setdefault("rank", len(plan.kept))
         if len(plan.kept) < rank:
@@ -360,6 +434,12 @@ class Looped(Kinematics):
                 f"conditions depend on the others there, so that it may move in more than {self.dof} ways; the loops "
                 f"involved are those of {', '.join(joints[:12])}")
         return plan
+
+
+def _one(name: str, array: Floats) -> Floats:
+    if array.ndim != 1:
+        raise StateError(f"assemble: one state at a time; {name} has shape {array.shape}")
+    return array.copy()
 
 
 def _wrapped(x: Floats) -> Floats:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from bellcrank.errors import NotYetError
+from bellcrank.errors import AssemblyError, NotYetError, SingularError, StateError
 from bellcrank.formulations.groups import LoopPlan
 from bellcrank.formulations.program import Function
 from bellcrank.mechanism.tree import Tree
@@ -63,7 +63,7 @@ class Planned(LoopForces):
         """What runs a function: with loops, forward dynamics follows a plan of elimination."""
         if not self.tree.looped or function.name != "forward_dynamics":
             return self._evaluator
-        return self._planned_evaluator(self._reference_plan())
+        return self._planned_evaluator(self._current_plan())
 
     def _own_inverse(self, q: npt.ArrayLike, u: npt.ArrayLike, udot: npt.ArrayLike, wrenches: Wrenches,
                      t: npt.ArrayLike) -> Floats:
@@ -76,6 +76,20 @@ class Planned(LoopForces):
             self._planned[plan.key] = self._make(replace(self.tree, plan=plan, pairs=pairs))
         return self._planned[plan.key]
 
+    def _prepare(self, q: npt.ArrayLike, t: npt.ArrayLike) -> None:
+        """Make the first plan. A machine that does not close near its neutral position may do so in the state given."""
+        try:
+            self._reference_plan()
+        except AssemblyError:
+            place = flat("q", q, self.nq, "the coordinates").reshape(-1, self.nq)[:1]
+            when = float(np.ravel(np.asarray(t, dtype=float))[0])
+            if not len(place) or float(np.abs(self.loop_error(place[0], t=when)).max(initial=0.0)) > 1e-6:
+                if self._by_kkt:
+                    return
+                raise
+            self._plan_state.setdefault("closed", (place[0], when))
+            self._reference_plan()
+
     def _run_looped(self, given: Mapping[str, npt.ArrayLike], wrenches: Wrenches, t: npt.ArrayLike) -> Floats:
         """Forward dynamics with loops; states in which the plan's pivots vanish get a plan of their own."""
         if self._by_kkt:
@@ -83,7 +97,7 @@ class Planned(LoopForces):
         function = self._functions["forward_dynamics"]
         if self._sprung:
             wrenches = self._with_springs(given, wrenches, t)
-        run = self._planned_evaluator(self._reference_plan())
+        run = self._planned_evaluator(self._current_plan())
         names = run.inputs(function, wrenches is not None)
         arrays = [self._input(n, size, given, wrenches, t, run.tree) for n, size in names.items()]
         ready, lead, n = batch(arrays)
@@ -110,7 +124,7 @@ class Planned(LoopForces):
             fixed = np.asarray(np.isfinite(again).all(axis=-1))
             if not fixed[0]:
                 self._explain("forward_dynamics", names, ready, lead, out)
-            self._plan_state["plan"] = plan  # stay with what works here
+            self._plan_state["current"] = plan  # stay with what works here
             self._doors = {}
             out[bad[fixed]] = again[fixed]
 
@@ -124,7 +138,13 @@ class Planned(LoopForces):
         gamma = self._loops.gamma(q, u, t, rows)
         driven = self._run("prescribed", {"q": q, "u": u}, None, t)
         tau = flat("tau", given["tau"], self.nu, "one for every speed")
-        return solve_kkt(matrix, jacobian, gamma, tau - bias, driven, free_speeds(self.tree))
+        if not np.isfinite(tau).all():
+            raise StateError(f"forward_dynamics: tau[{int(np.argwhere(~np.isfinite(tau))[0, -1])}] is not finite")
+        try:
+            return solve_kkt(matrix, jacobian, gamma, tau - bias, driven, free_speeds(self.tree))
+        except np.linalg.LinAlgError:
+            raise SingularError(f"forward_dynamics of {self.tree.name!r} has no unique result: nothing resists some "
+                                "motion that its loops allow") from None
 
     def _with_springs(self, given: Mapping[str, npt.ArrayLike], wrenches: Wrenches, t: npt.ArrayLike) -> Floats:
         """External wrenches with those of the springs between links added."""

@@ -228,13 +228,26 @@ class System(Planned):
         return self._bound(name, function, given, out)
 
     def _bound(self, name: str, function: Function, arrays: list[Floats], out: Floats) -> Callable[[], Floats]:
-        run = self._evaluator_for(function)
-        if self._sprung and name in _FORCED:
-            def sprung() -> Floats:
-                out[...] = getattr(self, name)(*arrays[:len(function.inputs)])
-                return out
+        def call_method() -> Floats:
+            out[...] = getattr(self, name)(*arrays[:len(function.inputs)])
+            return out
 
-            return sprung
+        if (self._sprung and name in _FORCED) or (self._by_kkt and name == "forward_dynamics"):
+            return call_method
+        if self.tree.looped and name == "forward_dynamics":
+            bound = self._kernel_call(name, function, arrays, out)
+
+            def watched() -> Floats:
+                try:
+                    return bound()
+                except StateError:  # a pivot vanished: other speeds take over
+                    return call_method()
+
+            return watched
+        return self._kernel_call(name, function, arrays, out)
+
+    def _kernel_call(self, name: str, function: Function, arrays: list[Floats], out: Floats) -> Callable[[], Floats]:
+        run = self._evaluator_for(function)
         if isinstance(run, LlvmEvaluator) and run.compiles_whole(function):
             from bellcrank.engine.llvm import door
 
@@ -274,6 +287,8 @@ class System(Planned):
         """
         if tau is None:
             tau = self._zeros
+        if self.tree.looped and "plan" not in self._plan_state:
+            self._prepare(q, t)
         if loop_tau:
             tau = np.asarray(tau, dtype=float) + self.loop_drive(q, loop_tau, t=t)
         if wrenches is None and not self._by_kkt and not self._sprung:
@@ -418,6 +433,8 @@ class System(Planned):
         """
         if function not in self._functions:
             raise ModelError(f"no function {function!r}; there are {', '.join(self._functions)}")
+        if self._by_kkt and function == "forward_dynamics":
+            raise ModelError("operation_count: with loops 'dense' is solved by LAPACK and has no count of its own")
         run = self._evaluator_for(self._functions[function])
         run = run if isinstance(run, LlvmEvaluator) else LlvmEvaluator(run.tree)
         return run.operation_count(self._functions[function])

@@ -56,8 +56,9 @@ class Screw(AxisJoint):
         return (Force(first.z, Vector.zero()),)
 
     def loop_coordinates(self, first: Side, second: Side, k: Sequence[Number]) -> tuple[Number, ...]:
-        angle = turn_about_z(first, second)  # within a turn; whole turns from the advance are lost
-        return (angle,)
+        if type(k[2]) is float and k[2] == 0.0:
+            return (turn_about_z(first, second),)
+        return (first.z.dot(second.point - first.point) / k[2],)  # the advance knows whole turns, too
 
     def measure(self, turn: Array, shift: Array) -> Array:
         angle = np.arctan2(turn[..., 1, 0], turn[..., 0, 0])
