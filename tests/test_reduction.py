@@ -137,7 +137,7 @@ def test_dependent_speeds_are_chosen_anew_where_their_delta_vanishes() -> None:
         expected = oracle.forward_dynamics(state.q, state.u, np.zeros(3))
         found = reduction.forward_dynamics(state.q, state.u, np.zeros(3))
         assert np.abs(found - expected).max() < 1e-11 * np.abs(expected).max()
-    assert reduction._reference_plan().independent != first.independent
+    assert reduction._current_plan().independent != first.independent
 
 
 # -- the ladder -----------------------------------------------------------------------------------------------------

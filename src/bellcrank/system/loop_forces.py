@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from abc import abstractmethod
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
@@ -59,7 +60,8 @@ class LoopForces(Looped):
         drives = [v for v in drives if not driven[v]]
         if "constrained_inverse" in self._functions and tuple(drives) == self._reference_plan().independent \
                 and not driven.any() and not self.tree.joint_forces:
-            return self._own_inverse(q, u, udot, wrenches, t)  # the method's own recursion
+            with contextlib.suppress(SingularError):  # of its pivots; the general method has none
+                return self._own_inverse(q, u, udot, wrenches, t)  # the method's own recursion
         scale = 1.0 / np.sqrt(self._weights(weights))[drives]
         out = np.zeros(needed.shape)
         free = np.flatnonzero(~driven)
