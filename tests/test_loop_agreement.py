@@ -109,8 +109,8 @@ def test_elimination_in_batches_and_with_wrenches(name: str) -> None:
     expected = oracle.forward_dynamics(q, u, tau, wrenches=wrenches)
     found = system.forward_dynamics(q, u, tau, wrenches=wrenches)
     assert np.abs(found - expected).max() < 1e-10 * np.abs(expected).max()
-    assert np.array_equal(system.forward_dynamics(q[4], u[4], tau[4]), system.forward_dynamics(q, u, tau)[4]) or \
-        np.abs(system.forward_dynamics(q[4], u[4], tau[4]) - system.forward_dynamics(q, u, tau)[4]).max() < 1e-10
+    alone, among = system.forward_dynamics(q[4], u[4], tau[4]), system.forward_dynamics(q, u, tau)[4]
+    assert np.abs(alone - among).max() < 1e-11 * (1.0 + np.abs(alone).max())
 
 
 @pytest.mark.parametrize("name", looped.ZOO)
@@ -139,8 +139,6 @@ def test_power_balance(name: str) -> None:
 @pytest.mark.parametrize("name", tuple(loop_extras.EXTRA))
 @pytest.mark.parametrize("schedule", ("unrolled", "rolled"))
 def test_elimination_on_couplers_drives_and_all_closures(name: str, schedule: str) -> None:
-    if name == "Free":
-        return
     machine = loop_extras.EXTRA[name]()
     cut = [j.name for j in machine.joints if j.name == "close"]
     oracle = bc.compile(machine, "dense", cut=cut)

@@ -306,7 +306,7 @@ def test_prescribed_crank_drives_the_loop() -> None:
     system = bc.compile(machine)
     assert system.dof == 0
     state = system.assemble(t=0.1)
-    assert state.q[0] == 0.0 or np.abs(system.loop_error(state.q, t=0.1)).max() < 1e-13
+    assert np.abs(system.loop_error(state.q, t=0.1)).max() < 1e-13
     udot = system.forward_dynamics(state.q, state.u, t=0.1)
     assert udot[0] == pytest.approx(3.0)
     assert np.abs(system.loop_acceleration_error(state.q, state.u, udot, t=0.1)).max() < 1e-12

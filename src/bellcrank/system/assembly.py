@@ -17,7 +17,6 @@ __all__ = ["Assembler", "State", "project", "solve_least"]
 
 #: problems with at most this many matrix entries are solved by dense singular values, larger ones by sparse factors
 _DENSE = 40_000
-_TOLERANCE = 1e-12
 
 
 class State(NamedTuple):

@@ -18,7 +18,6 @@ import numpy as np
 import numpy.typing as npt
 
 from bellcrank.formulations.groups import Group, LoopPlan
-from bellcrank.mechanism.tree import Tree
 from bellcrank.system.arrays import Floats
 from bellcrank.system.closure import LoopKinematics
 
@@ -34,7 +33,6 @@ _SMALL = 0.03
 class _Draft:
     links: list[int]
     rows: list[int]
-    done: bool = False
     pivots: list[tuple[int, int]] = field(default_factory=list)
     sizes: list[float] = field(default_factory=list)
     carried: set[int] = field(default_factory=set)
@@ -235,16 +233,3 @@ def make_plan(loops: LoopKinematics, q: Floats, t: float = 0.0, prefer: npt.Arra
     entries = loops.entries(q, rows, t)
     wanted = np.zeros(loops.tree.nu, dtype=bool) if prefer is None else np.asarray(prefer, dtype=bool)
     return _Planner(loops, entries, wanted).plan()
-
-
-def plain_plan(tree: Tree) -> LoopPlan:
-    """The groups of a tree: its links."""
-    groups = []
-    for link in range(1, tree.n + 1):
-        joint, law, start = tree.joints[link], tree.prescribed[link], int(tree.u_start[link])
-        assert joint is not None
-        mask = law.mask(joint.nu) if law is not None else (False,) * joint.nu
-        own = tuple(start + i for i in range(joint.nu) if not mask[i])
-        up = int(tree.parent[link])
-        groups.append(Group((link,), up - 1, up, (), (), (), own, (), ()))
-    return LoopPlan(tuple(groups), (), (), tuple(v for g in groups for v in g.independent))
