@@ -30,7 +30,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from trees import best, resident, time_text
+from timing import best, resident, time_text
 
 import bellcrank as bc
 from bellcrank.examples.ladders import ladder
@@ -247,7 +247,7 @@ class MuJoCo(Peer):
         import mujoco
 
         super().__init__(mechanism, cuts, closures)
-        spec = mujoco.MjSpec()
+        self.spec = spec = mujoco.MjSpec()
         spec.option.gravity = [mechanism.default(g) for g in mechanism.gravity]
         spec.option.disableflags = mujoco.mjtDisableBit.mjDSBL_CONTACT | mujoco.mjtDisableBit.mjDSBL_WARMSTART
         spec.option.timestep = 1e-3

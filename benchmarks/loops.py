@@ -13,12 +13,12 @@ from __future__ import annotations
 import multiprocessing
 import resource
 import sys
-import time
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import loop_peers
 import numpy as np
+from timing import best, time_text
 
 import bellcrank as bc
 
@@ -70,32 +70,24 @@ def case_of(name: str, size: int) -> Case:
     start = system.assemble()
     drift = system.assemble(q=start.q, u=rng.normal(size=system.nu)).u
     state = system.assemble(q=system.integrate(start.q, 0.1 * drift), u=rng.normal(size=system.nu))
-    q, u = {}, {}
-    for joint, (i, j) in system._starts.items():
-        kind = machine.joint(joint).joint
-        q[joint], u[joint] = state.q[i:i + kind.nq], state.u[j:j + kind.nu]
-    for joint in system.tree.cut_names:
-        q[joint], u[joint] = system.loop_coordinates(state.q, joint), system.loop_speeds(state.q, state.u, joint)
+    q, u = by_joint(system, state)
     cuts = [f"ball{i + 1}" for i in range(size)] if name == "rope_ladder" else list(system.tree.cut_names)
     return Case(machine, q, u, None, cuts)
 
 
+def by_joint(system: bc.System, state: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Coordinates and speeds of all joints, those that close loops among them."""
+    q, u = {}, {}
+    for joint, (i, j) in system._starts.items():
+        kind = system.mechanism.joint(joint).joint
+        q[joint], u[joint] = state.q[i:i + kind.nq], state.u[j:j + kind.nu]
+    for joint in system.tree.cut_names:
+        q[joint], u[joint] = system.loop_coordinates(state.q, joint), system.loop_speeds(state.q, state.u, joint)
+    return q, u
+
+
 def flat(system: bc.System, values: dict[str, Any]) -> np.ndarray:
     return np.concatenate([np.atleast_1d(values[joint]) for joint in system.joint_names]).astype(float)
-
-
-def best(call: Callable[[], Any], budget: float = 0.4) -> float:
-    call()
-    start = time.perf_counter()
-    call()
-    n = max(1, int(budget / 8 / max(time.perf_counter() - start, 1e-7)))
-    times = []
-    for _ in range(8):
-        start = time.perf_counter()
-        for _ in range(n):
-            call()
-        times.append((time.perf_counter() - start) / n)
-    return min(times)
 
 
 def ours(name: str, size: int, method: str) -> Line:
@@ -162,10 +154,6 @@ def _apart(function: Callable[..., Any], *arguments: Any) -> Any:
             return f"{type(error).__name__}: {error}"[:60]
 
 
-def _us(seconds: float | None) -> str:
-    return "-" if seconds is None else f"{seconds * 1e6:.3g} µs" if seconds < 1e-3 else f"{seconds * 1e3:.3g} ms"
-
-
 def table(name: str, sizes: Sequence[int], methods: Sequence[str], peers: Sequence[str], peer_limit: int) -> None:
     first: dict[str, tuple[int, float]] = {}
     for size in sizes:
@@ -189,8 +177,8 @@ def table(name: str, sizes: Sequence[int], methods: Sequence[str], peers: Sequen
             if method in methods and reference:
                 ratio = f"{reference / line.single:.1f}x / {reference / (line.batch or line.single):.1f}x"
             mark = "r" if line.residual else ""
-            print(f"| {name} | {size} | {method} | {_us(line.single)} | {_us(line.batch)} | {line.error:.0e}{mark} | "
-                  f"{ratio} | {growth} | {line.memory:.0f} MB |", flush=True)
+            print(f"| {name} | {size} | {method} | {time_text(line.single)} | {time_text(line.batch)} | "
+                  f"{line.error:.0e}{mark} | {ratio} | {growth} | {line.memory:.0f} MB |", flush=True)
 
 
 def operations() -> None:

@@ -14,7 +14,6 @@ import gc
 import json
 import os
 import platform
-import resource
 import subprocess
 import sys
 import tempfile
@@ -24,27 +23,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from timing import best, resident, time_text
 
 import bellcrank as bc
 from bellcrank.examples.chains import random_chain
 
 BATCH = 4096
-
-
-def best(call: Callable[[], Any], budget: float = 0.4) -> float:
-    """Seconds per call: the best of seven rounds, as many calls a round as fit the budget."""
-    call()
-    start = time.perf_counter()
-    call()
-    once = max(time.perf_counter() - start, 1e-7)
-    n = max(1, int(budget / 7 / once))
-    times = []
-    for _ in range(7):
-        start = time.perf_counter()
-        for _ in range(n):
-            call()
-        times.append((time.perf_counter() - start) / n)
-    return min(times)
 
 
 # -- machines -------------------------------------------------------------------------------------
@@ -207,14 +191,6 @@ def measure(case: Case) -> dict[str, Any]:
     return row
 
 
-def resident() -> int:
-    """Bytes of memory this process occupies now."""
-    try:
-        return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
-    except OSError:  # not Linux: the peak must do
-        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-
-
 def scalar_batch(system: bc.System, name: str, q: Any, u: Any, tau: Any) -> float:
     """The batch without SIMD lanes: one state after another in compiled code."""
     run = system._evaluator
@@ -307,15 +283,6 @@ def chain_case(n: int) -> Case:
 
 
 # -- table ----------------------------------------------------------------------------------------
-def time_text(seconds: float | None) -> str:
-    if seconds is None:
-        return "-"
-    for unit, scale in (("s", 1.0), ("ms", 1e3), ("µs", 1e6)):
-        if seconds * scale >= 1.0:
-            return f"{seconds * scale:.3g} {unit}"
-    return f"{seconds * 1e9:.0f} ns"
-
-
 def print_table(rows: list[dict[str, Any]]) -> None:
     columns = ["machine", "what", "pin.aba/rnea", "MuJoCo", "call", "bound", "no lanes", f"in batch of {BATCH}",
                "operations", "x pin: call", "bound", "no lanes", "batch", "error"]

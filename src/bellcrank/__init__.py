@@ -21,13 +21,17 @@ _PLACES = {
                      "StateError"), "errors"),
     **dict.fromkeys(("Distance", "PointOnLine", "PointOnPlane"), "mechanism.constraints"),
     "State": "system.assembly",
+    "Result": "simulate.result", "open_result": "simulate.netcdf",
+    **dict.fromkeys(("Sampled", "Traced"), "simulate.control"), "SimulationWarning": "simulate.run",
+    **dict.fromkeys(("Change", "Event", "attach", "detach", "joint_limit"), "simulate.events"),
 }
 
 __all__ = [
-    "AssemblyError", "BellcrankError", "Cylindrical", "Distance", "FileError", "Free", "Inertia", "Joint", "Mechanism",
-    "ModelError", "NotYetError", "Planar", "PointOnLine", "PointOnPlane", "Pose", "Prismatic", "Revolute", "Screw",
-    "SingularError", "Spherical", "State", "StateError", "System", "Universal", "Weld", "__version__", "cite",
-    "compare", "compile", "examples", "load", "math",
+    "AssemblyError", "BellcrankError", "Change", "Cylindrical", "Distance", "Event", "FileError", "Free", "Inertia",
+    "Joint", "Mechanism", "ModelError", "NotYetError", "Planar", "PointOnLine", "PointOnPlane", "Pose", "Prismatic",
+    "Result", "Revolute", "Sampled", "Screw", "SimulationWarning", "SingularError", "Spherical", "State", "StateError",
+    "System", "Traced", "Universal", "Weld", "__version__", "attach", "cite", "compare", "compile", "detach",
+    "examples", "joint_limit", "load", "math", "open_result",
 ]
 
 if TYPE_CHECKING:
@@ -60,6 +64,11 @@ if TYPE_CHECKING:
     )
     from bellcrank.mechanism.mechanism import Mechanism
     from bellcrank.mechanism.pose import Pose
+    from bellcrank.simulate.control import Sampled, Traced
+    from bellcrank.simulate.events import Change, Event, attach, detach, joint_limit
+    from bellcrank.simulate.netcdf import open_result
+    from bellcrank.simulate.result import Result
+    from bellcrank.simulate.run import SimulationWarning
     from bellcrank.system.assembly import State
     from bellcrank.system.compile import compile
     from bellcrank.system.system import System

@@ -30,4 +30,4 @@ class NotYetError(BellcrankError, NotImplementedError):
 
 
 class FileError(BellcrankError, ValueError):
-    """A model file could not be read: the message names file, line and element."""
+    """A file could not be read or written: the message names it, and of model files line and element."""

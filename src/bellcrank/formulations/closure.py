@@ -10,27 +10,18 @@ from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Any, NamedTuple
 
-from bellcrank.engine.functions import sqrt
 from bellcrank.engine.scalar import Number
 from bellcrank.engine.sweeps import Direct, Field, Sweeps
-from bellcrank.errors import ModelError
 from bellcrank.mechanism.closures import Row, Side
+from bellcrank.mechanism.forces.base import Moving
+from bellcrank.mechanism.forces.pairs import LoopForce, Pair, Surroundings
 from bellcrank.mechanism.link import Link
-from bellcrank.mechanism.tree import Closure, LoopForce, PointPair, Tree
+from bellcrank.mechanism.tree import Closure, Tree
 from bellcrank.spatial import Force, General, Matrix3, Motion, Vector
 
 __all__ = ["LoopRow", "LoopedDirect", "Moving", "side_of"]
 
 _PLAIN = General(Matrix3(Vector(1.0, 0.0, 0.0), Vector(0.0, 1.0, 0.0), Vector(0.0, 0.0, 1.0)))
-
-
-class Moving(NamedTuple):
-    """Axes, origin and velocity of a link in the axes of the ground link."""
-
-    axes: General
-    origin: Vector
-    omega: Vector
-    velocity: Vector
 
 
 class LoopRow(NamedTuple):
@@ -76,10 +67,10 @@ class LoopedDirect(Direct):
         if not tree.pairs:
             return
         for pair in tree.pairs:
-            if isinstance(pair, PointPair):
-                self._pull(pair)
-            else:
+            if isinstance(pair, LoopForce):
                 self._drive(pair)
+            else:
+                self._act(pair)
 
     @cached_property
     def moving(self) -> Field:
@@ -97,21 +88,13 @@ class LoopedDirect(Direct):
         view = self.views[link]
         view.pair_wrench = wrench if view.pair_wrench is None else view.pair_wrench + wrench
 
-    def _pull(self, pair: PointPair) -> None:
-        ends = []
-        for link, at in ((pair.first, pair.first_point), (pair.second, pair.second_point)):
-            axes, origin, omega, velocity = self.moving[link]
-            arm = axes.apply(Vector(*self.bind(tuple(at))))
-            ends.append((origin + arm, velocity + omega.cross(arm), arm))
-        apart = ends[1][0] - ends[0][0]
-        length = sqrt(apart.dot(apart))
-        if type(length) is float and length == 0.0:
-            raise ModelError(f"spring {pair.name!r}: its two ends always coincide, so that it has no direction")
-        along = apart * (1.0 / length)
-        tension = pair.law(length, along.dot(ends[1][1] - ends[0][1]))
-        pull = along * tension
-        self._feel(pair.first, ends[0][2].cross(pull), pull)
-        self._feel(pair.second, -ends[1][2].cross(pull), -pull)
+    def _act(self, pair: Pair) -> None:
+        """What an element exerts on the two links it lies between."""
+        own = self.bind(pair)
+        around = Surroundings(self.world.time, self.world.ground.rotation)
+        wrenches = own.wrenches(self.moving[pair.first], self.moving[pair.second], around)
+        for link, wrench in zip((pair.first, pair.second), wrenches, strict=True):
+            self._feel(link, wrench.moment, wrench.force)
 
     def _drive(self, force: LoopForce) -> None:
         """A force along the coordinate of a joint that closes a loop: equal and opposite wrenches on both sides."""
@@ -121,7 +104,8 @@ class LoopedDirect(Direct):
         column = c.kind.loop_columns(i, j, constants)[force.coordinate]
         apart = j.point - i.point
         relative = Motion(j.omega - i.omega, j.rate - i.rate - i.omega.cross(apart))
-        amount = force.law(c.kind.loop_coordinates(i, j, constants)[force.coordinate], relative.dot(column))
+        coordinate = c.kind.loop_coordinates(i, j, constants)[force.coordinate]
+        amount = self.bind(force.along).force(coordinate, relative.dot(column))
         for link, sign in ((c.first, -1.0), (c.second, 1.0)):
             push = column.force * (amount * sign)
             # both wrenches act at the child's point: they must cancel as a whole

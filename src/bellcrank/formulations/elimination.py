@@ -40,7 +40,7 @@ from bellcrank.engine.scalar import Number
 from bellcrank.engine.sweeps import Field, Sweeps
 from bellcrank.formulations.conditions import guarded_inverse
 from bellcrank.formulations.group_closure import Condition, group_conditions
-from bellcrank.formulations.group_view import GroupView, Message
+from bellcrank.formulations.group_view import GroupShape, GroupView, Message
 from bellcrank.formulations.kinematics import ground_axes, known_motion
 from bellcrank.formulations.recursive import forward_dynamics, inverse_dynamics, joint_wrenches
 from bellcrank.mechanism.link import Link
@@ -262,16 +262,7 @@ def close(work: Work, conditions: Sequence[Condition]) -> list[Solved]:
     shape = work.group.shape
     rows = [dict(c.factors) for c in conditions]
     right = [c.gamma for c in conditions]
-    inverses: list[Number] = []
-    for i, (v, size) in enumerate(zip(shape.dependent, shape.sizes, strict=True)):
-        inverses.append(guarded_inverse(rows[i][v], _SHRUNK * size))
-        for j in range(i + 1, len(rows)):
-            if v in rows[j]:
-                factor = rows[j].pop(v) * inverses[i]
-                right[j] = right[j] - factor * right[i]
-                for w, x in rows[i].items():
-                    if w != v:
-                        rows[j][w] = rows[j].get(w, 0.0) - factor * x
+    inverses = pivoted(shape, rows, right)
     solved: dict[int, Solved] = {}
     for i in reversed(range(len(rows))):  # back substitution: each in terms of speeds that stay
         v = shape.dependent[i]
@@ -290,6 +281,21 @@ def close(work: Work, conditions: Sequence[Condition]) -> list[Solved]:
     for v in shape.dependent:
         substitute(work, solved[v])
     return list(solved.values())
+
+
+def pivoted(shape: GroupShape, rows: list[dict[int, Number]], right: list[Number]) -> list[Number]:
+    """Make the rows triangular in the dependent speeds, in place; returns the inverses of the pivots."""
+    inverses: list[Number] = []
+    for i, (v, size) in enumerate(zip(shape.dependent, shape.sizes, strict=True)):
+        inverses.append(guarded_inverse(rows[i][v], _SHRUNK * size))
+        for j in range(i + 1, len(rows)):
+            if v in rows[j]:
+                factor = rows[j].pop(v) * inverses[i]
+                right[j] = right[j] - factor * right[i]
+                for w, x in rows[i].items():
+                    if w != v:
+                        rows[j][w] = rows[j].get(w, 0.0) - factor * x
+    return inverses
 
 
 def substitute(work: Work, solved: Solved) -> None:

@@ -15,10 +15,12 @@ __all__ = ["Condition", "group_conditions"]
 
 
 class Condition(NamedTuple):
-    """factors . udot = gamma for the group's local speeds."""
+    """factors . udot = gamma for the group's local speeds; also the condition's own value and rate."""
 
     factors: tuple[tuple[int, Number], ...]
     gamma: Number
+    value: Number
+    rate: Number
 
 
 class _Relative(NamedTuple):
@@ -44,13 +46,21 @@ def relation_condition(group: GroupView, index: int) -> Condition:
     gamma: Number = 0.0
     alpha, beta = group.baumgarte
     value: Number = -relation.offset
+    rate: Number = 0.0
     for witness, c, factor in relation.every:
         link = group.witnesses[witness]
         if link.mask[c]:
             gamma = gamma - link.prescribed_udot[c] * factor
-        gamma = gamma - link.u[c] * (2.0 * alpha * factor)
+        rate = rate + link.u[c] * factor
         value = value + link.q[c] * factor
-    return Condition(relation.terms, gamma - value * (beta * beta) if beta else gamma)
+    return Condition(relation.terms, stabilised(gamma, value, rate, alpha, beta), value, rate)
+
+
+def stabilised(gamma: Number, value: Number, rate: Number, alpha: float, beta: float) -> Number:
+    """Baumgarte's right hand side."""
+    if alpha:
+        gamma = gamma - rate * (2.0 * alpha)
+    return gamma - value * (beta * beta) if beta else gamma
 
 
 def closure_conditions(group: GroupView, index: int) -> dict[int, Condition]:
@@ -91,13 +101,12 @@ def _condition(group: GroupView, shape: ClosureShape, paths: dict[int, list[_Rel
     value, first, second, gamma = row
     factors: dict[int, Number] = {}
     number = {pair: v for v, pair in enumerate(group.shape.speeds)}
-    alpha, beta = group.baumgarte
+    rate: Number = 0.0
     for path, relative, covector in ((shape.first_path, paths[0], first), (shape.second_path, paths[1], second)):
         if not path:
             continue
         end = relative[-1].moving
-        if alpha:
-            gamma = gamma - Motion(end.omega, end.velocity).dot(covector) * (2.0 * alpha)
+        rate = rate + Motion(end.omega, end.velocity).dot(covector)
         wrench = Force(end.axes.inverse(covector.moment), end.axes.inverse(covector.force))
         for member, known in zip(path, reversed(relative), strict=True):
             link = group.links[member]
@@ -108,7 +117,5 @@ def _condition(group: GroupView, shape: ClosureShape, paths: dict[int, list[_Rel
                     factors[v] = factors.get(v, 0.0) + column.dot(wrench)
             for t in reversed(link.transforms):
                 wrench = t.force(wrench)
-    if beta:
-        gamma = gamma - value * (beta * beta)
-    return Condition(tuple(factors.items()), gamma)
+    return Condition(tuple(factors.items()), stabilised(gamma, value, rate, *group.baumgarte), value, rate)
 

@@ -9,8 +9,8 @@ from bellcrank.engine.sweeps import Field, Sweeps
 from bellcrank.mechanism.link import Link
 from bellcrank.spatial import Force, General, Matrix3, Motion, RigidInertia, Transform, Vector
 
-__all__ = ["accelerations", "driven_speeds", "inward_composites", "joint_laws", "known_motion", "outward_axes", "poses",
-           "prescribed", "screws", "totals", "velocities"]
+__all__ = ["accelerations", "driven_speeds", "drives", "inward_composites", "joint_laws", "known_motion",
+           "outward_axes", "poses", "prescribed", "screws", "totals", "velocities"]
 
 
 def ground_axes(tree: Any) -> General:
@@ -159,6 +159,15 @@ def joint_laws(tree: Sweeps) -> Field:
 
 def _laws(link: Link, nothing: tuple[()]) -> tuple[tuple[()], tuple[Number, ...]]:
     return (), tuple(link.law_forces)
+
+
+def drives(tree: Sweeps) -> Field:
+    """The joint forces given, within the limits of actuators."""
+    return tree.outward(_drives, root=())
+
+
+def _drives(link: Link, nothing: tuple[()]) -> tuple[tuple[()], tuple[Number, ...]]:
+    return (), tuple(link.drives_at(link.u))
 
 
 def known_motion(link: Link, omega: Vector) -> tuple[Vector, Motion]:

@@ -36,6 +36,7 @@ from typing import NamedTuple
 
 from bellcrank.engine.scalar import Number
 from bellcrank.engine.sweeps import Field, Sweeps
+from bellcrank.formulations.closure import LoopedDirect
 from bellcrank.formulations.kinematics import outward_axes
 from bellcrank.formulations.pivot import Pivot, eliminate, solve
 from bellcrank.mechanism.link import Link
@@ -66,6 +67,17 @@ class Reduced(NamedTuple):
 
 def hamilton(tree: Sweeps) -> Field:
     """G2 and G1: for every joint speed the pair (u, dp/dt). Rates for prescribed speeds lack their drive force."""
+    if isinstance(tree, LoopedDirect) and tree.tree.pairs:
+        from bellcrank.formulations.momenta_loops import at_speeds  # which builds on this module
+
+        # elements between links see speeds, which are only known now; they do not depend on forces
+        speeds = [None, *(tuple(u for u, _ in pairs) for pairs in _speeds_and_rates(tree)[1:])]
+        for view, moving in zip(tree.views[1:], at_speeds(tree, speeds).views[1:], strict=True):
+            view.pair_wrench = moving.pair_wrench
+    return _speeds_and_rates(tree)
+
+
+def _speeds_and_rates(tree: Sweeps) -> Field:
     axes = outward_axes(tree)
     zero = (ArticulatedInertia.zero(), Force.zero(), 0.0, Vector.zero(), Force.zero())
     reduced, _ = tree.inward(inward_momenta, axes, zero=zero)

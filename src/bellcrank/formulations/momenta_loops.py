@@ -200,7 +200,8 @@ def at_speeds(machine: LoopedDirect, u: Field) -> LoopedDirect:
         def read(name: str, j: int) -> Number:
             return u[k][j] if name == "u" else old._read(name, j)
 
-        return Link(old.joint, old.numbers, read, old.world, old.prescribed, old.applied, old.with_wrenches, old.laws)
+        return Link(old.joint, old.numbers, read, old.world, old.prescribed, old.applied, old.with_wrenches, old.laws,
+                    old.actuators)
 
     other = LoopedDirect(machine.parent, make, machine.world, machine.slots, machine.widths)
     other.attach(machine.tree, machine.bind)

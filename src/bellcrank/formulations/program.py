@@ -6,9 +6,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from bellcrank.engine.scalar import Number
 from bellcrank.engine.sweeps import Direct, Field, Sweeps, flatten
 from bellcrank.formulations.closure import LoopedDirect
+from bellcrank.mechanism.forces.base import Element
 from bellcrank.mechanism.link import Link, World, bind_parameters
 from bellcrank.mechanism.tree import Applied, LinkNumbers, Tree
 from bellcrank.spatial import General, Identity, Matrix3, Transform, Vector
@@ -28,7 +31,7 @@ class Function:
     text: Callable[[Sweeps], Field]
     #: names of the inputs it reads, besides time and parameters
     inputs: tuple[str, ...]
-    #: layout of the result: "speeds", "links", "screws", "matrix" (symmetric), "columns" or "totals"
+    #: layout of the result: "speeds", "coordinates", "links", "screws", "matrix" (symmetric), "columns" or "totals"
     layout: str
     #: numbers per link ("links"), per speed ("screws") or in all ("totals")
     width: int = 1
@@ -39,13 +42,14 @@ class Function:
 
     def size(self, tree: Tree) -> int:
         """Number of entries of the result."""
-        return {"speeds": tree.nu, "links": self.width * tree.n, "screws": self.width * tree.nu,
+        return {"speeds": tree.nu, "coordinates": tree.nq, "links": self.width * tree.n, "screws": self.width * tree.nu,
                 "matrix": tree.nu * tree.nu, "columns": tree.nu * tree.nu, "totals": self.width}[self.layout]
 
 
 def input_sizes(tree: Tree) -> dict[str, int]:
     """Lengths of all input arrays."""
-    return {"q": tree.nq, "u": tree.nu, "tau": tree.nu, "udot": tree.nu, "p": tree.nu, "t": 1,
+    return {"q": tree.nq, "u": tree.nu, "tau": tree.nu, "udot": tree.nu, "p": tree.nu, "dq": tree.nu, "du": tree.nu,
+            "t": 1,
             "wrench": 6 * (len(tree.body_names) - 1), "parameters": len(tree.parameters)}
 
 
@@ -76,7 +80,8 @@ def view(tree: Tree, link: int, numbers: LinkNumbers, read: Callable[[str, int],
     assert joint is not None
     applied = tuple(Applied(bind(w.moment), bind(w.force), bind(w.at), bind(w.axes))
                     for w in tree.applied.get(link, ()))
-    return Link(joint, numbers, read, world, tree.prescribed[link], applied, wrenches, tree.joint_forces.get(link, ()))
+    return Link(joint, numbers, read, world, tree.prescribed[link], applied, wrenches,
+                bind(tree.joint_forces.get(link, ())), bind(tree.actuators.get(link, ())))
 
 
 def binder(tree: Tree, read: Read) -> Callable[[Any], Any]:
@@ -84,6 +89,8 @@ def binder(tree: Tree, read: Read) -> Callable[[Any], Any]:
     index = {name: i for i, name in enumerate(tree.parameters)}
 
     def bind(value: Any) -> Any:
+        if isinstance(value, Element):
+            return value.bound(bind)
         if isinstance(value, tuple) and hasattr(value, "_fields"):
             return type(value)(*(bind(part) for part in value))
         if isinstance(value, tuple):
@@ -126,6 +133,8 @@ def place(function: Function, tree: Tree, sweeps: Direct, field: Field) -> list[
         return [x for row in sweeps.joint_matrix(field, function.layout == "matrix") for x in row]
     if function.layout == "speeds":
         return sweeps.joint_vector(field)
+    if function.layout == "coordinates":
+        return [x for link in np.argsort(tree.q_start[1:], kind="stable").tolist() for x in field[link + 1]]
     out: list[Number] = [0.0] * function.size(tree)
     for link in range(1, tree.n + 1):
         start = link - 1 if function.layout == "links" else int(tree.u_start[link])

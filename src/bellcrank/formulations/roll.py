@@ -133,7 +133,7 @@ def link_codes(tree: Tree) -> tuple[Ints, Ints]:
         codes.append(code)
     special = np.zeros(tree.n + 1, dtype=np.int64)  # laws, wrenches and parameters make a kind of its own
     driven = [link for link, law in enumerate(tree.prescribed) if law is not None]
-    for link in (*driven, *tree.applied, *tree.symbolic, *tree.joint_forces):
+    for link in (*driven, *tree.applied, *tree.symbolic, *tree.joint_forces, *tree.actuators):
         special[link] = link
     return np.array(codes), special
 
@@ -253,7 +253,7 @@ def edge_buffers(parent: Ints) -> tuple[Ints, int]:
 def _table(tree: Tree, function: Function, of_link: Ints, numbers: Ints, buffers: Ints, local: list[str]) -> Ints:
     n = tree.n
     result = {"screws": function.width * tree.u_start, "links": function.width * np.arange(-1, n),
-              "totals": np.zeros(n + 1, dtype=np.int64)}.get(function.layout, tree.u_start)
+              "coordinates": tree.q_start, "totals": np.zeros(n + 1, dtype=np.int64)}.get(function.layout, tree.u_start)
     columns = [tree.parent, of_link, numbers, result, *buffers.T]
     for name in local:
         columns.append(tree.q_start if name == "q" else np.array(wrench_starts(tree)) if name == "wrench"

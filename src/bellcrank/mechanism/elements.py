@@ -1,18 +1,16 @@
-"""What acts between the bodies of a mechanism besides joints: springs, joint forces, couplers, constraints."""
+"""What acts between the bodies of a mechanism besides joints, with the places where it acts."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
-from bellcrank.engine.scalar import Number, Scalar
-from bellcrank.errors import ModelError
+from bellcrank.engine.scalar import Number
+from bellcrank.mechanism.forces import Actuator, Bushing, Drag
+from bellcrank.mechanism.forces.base import Along
+from bellcrank.mechanism.forces.law import Law2
 from bellcrank.mechanism.pose import Pose
 
-__all__ = ["Constraint", "Coupler", "JointForce", "Law2", "Spring", "linear_law"]
-
-#: a force law: displacement and its rate in, force out; written with `bellcrank.math`
-Law2 = Callable[[Number, Number], Number]
+__all__ = ["BodyDrag", "Constraint", "Coupler", "Drive", "FrameBushing", "JointForce", "Law2", "Spring"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,23 +20,61 @@ class JointForce:
     name: str
     joint: str
     coordinate: int
-    law: Law2
-    stiffness: Number | None  #: of a linear spring, whose energy is known
-    rest: Number
+    along: Along
+
+    @property
+    def law(self) -> Law2:
+        """Coordinate and rate in, force along the coordinate out."""
+        return self.along.force
+
+
+@dataclass(frozen=True, slots=True)
+class Drive:
+    """An actuator on one coordinate of a joint."""
+
+    name: str
+    joint: str
+    coordinate: int
+    actuator: Actuator
 
 
 @dataclass(frozen=True, slots=True)
 class Spring:
-    """A force along the line between two points; positive pulls them together."""
+    """A force along the line between two points."""
 
     name: str
     first: int
     second: int
     first_point: tuple[Number, ...]
     second_point: tuple[Number, ...]
-    law: Law2
-    stiffness: Number | None
-    length: Number
+    along: Along
+
+    @property
+    def law(self) -> Law2:
+        """Distance and rate in, tension out; positive pulls the points together."""
+        return lambda x, rate: -self.along.force(x, rate)
+
+
+@dataclass(frozen=True, slots=True)
+class FrameBushing:
+    """A bushing between frames on two bodies."""
+
+    name: str
+    first: int
+    second: int
+    first_pose: Pose
+    second_pose: Pose
+    bushing: Bushing
+
+
+@dataclass(frozen=True, slots=True)
+class BodyDrag:
+    """Drag on a body at a point of it."""
+
+    name: str
+    body: int
+    at: tuple[Number, ...]
+    drag: Drag
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,24 +96,3 @@ class Constraint:
     child: int
     parent_pose: Pose
     child_pose: Pose
-
-
-def linear_law(what: str, stiffness: Number, damping: Number, rest: Number) -> Law2:
-    """The law of a linear spring and damper in parallel."""
-    for label, value in (("stiffness", stiffness), ("damping", damping), ("rest", rest)):
-        if isinstance(value, Scalar):
-            continue
-        try:
-            finite = abs(float(value)) < float("inf")
-        except (TypeError, ValueError):
-            raise ModelError(f"{what}: {label} {value!r} is not a number") from None
-        if not finite:
-            raise ModelError(f"{what}: {label} {value} is not finite")
-    if isinstance(stiffness, Scalar) or isinstance(damping, Scalar) or isinstance(rest, Scalar):
-        raise ModelError(f"{what}: parameters are not supported in force laws; give numbers")
-    k, c, x0 = float(stiffness), float(damping), float(rest)
-
-    def law(x: Number, rate: Number) -> Number:
-        return k * (x - x0) + c * rate
-
-    return law

@@ -9,7 +9,8 @@ from typing import NamedTuple
 from bellcrank.engine.jet import Jet, as_jet
 from bellcrank.engine.scalar import Number, Scalar, evaluate
 from bellcrank.engine.sweeps import flatten, rebuild
-from bellcrank.mechanism.elements import Law2
+from bellcrank.mechanism.forces import Actuator
+from bellcrank.mechanism.forces.base import Along
 from bellcrank.mechanism.joints import Joint
 from bellcrank.mechanism.motion import Prescribed
 from bellcrank.mechanism.tree import Applied, LinkNumbers
@@ -35,11 +36,12 @@ class Link:
 
     def __init__(self, joint: Joint, numbers: LinkNumbers, read: Reader, world: World,
                  prescribed: Prescribed | None, applied: tuple[Applied, ...],
-                 with_wrenches: bool, laws: tuple[tuple[int, Law2], ...] = ()) -> None:
+                 with_wrenches: bool, laws: tuple[tuple[int, Along], ...] = (),
+                 actuators: tuple[tuple[int, Actuator], ...] = ()) -> None:
         self.joint, self.numbers, self._read, self.world = joint, numbers, read, world
         self.prescribed, self.applied, self.with_wrenches = prescribed, applied, with_wrenches
-        self.laws = laws
-        #: what springs between distant links exert on this one, link axes about its origin
+        self.laws, self.actuators = laws, actuators
+        #: what springs and other elements between distant links exert on this one, link axes about its origin
         self.pair_wrench: Force | None = None
 
     @property
@@ -95,26 +97,38 @@ class Link:
         """Canonical momenta conjugate to u."""
         return [self._read("p", j) for j in range(self.joint.nu)]
 
+    def change(self, name: str) -> list[Number]:
+        """A given change, one number per speed."""
+        return [self._read(name, j) for j in range(self.joint.nu)]
+
     @cached_property
     def law_forces(self) -> list[Number]:
         """Joint forces of springs, dampers and other laws."""
+        return self._laws_at(self.u)
+
+    def _laws_at(self, u: Sequence[Number]) -> list[Number]:
         forces: list[Number] = [0.0] * self.joint.nu
         for i, law in self.laws:
-            forces[i] = forces[i] + law(self.q[i], self.u[i])
+            forces[i] = forces[i] + law.force(self.q[i], u[i])
+        return forces
+
+    def drives_at(self, u: Sequence[Number]) -> list[Number]:
+        """The joint forces given, within the limits of actuators at speeds u."""
+        forces = [self._read("tau", j) for j in range(self.joint.nu)]
+        for i, actuator in self.actuators:
+            forces[i] = actuator.output(forces[i], u[i])
         return forces
 
     @cached_property
     def tau(self) -> list[Number]:
         """Joint forces conjugate to u, laws included."""
-        return [0.0 if driven else self._read("tau", j) + law
-                for j, (driven, law) in enumerate(zip(self.mask, self.law_forces, strict=True))]
+        return [0.0 if driven else drive + law
+                for driven, drive, law in zip(self.mask, self.drives_at(self.u), self.law_forces, strict=True)]
 
     def tau_at(self, u: Sequence[Number]) -> list[Number]:
         """Joint forces at speeds that are not inputs but results: laws see those."""
-        laws: list[Number] = [0.0] * self.joint.nu
-        for i, law in self.laws:
-            laws[i] = laws[i] + law(self.q[i], u[i])
-        return [0.0 if driven else self._read("tau", j) + laws[j] for j, driven in enumerate(self.mask)]
+        return [0.0 if driven else drive + law
+                for driven, drive, law in zip(self.mask, self.drives_at(u), self._laws_at(u), strict=True)]
 
     @cached_property
     def mask(self) -> tuple[bool, ...]:

@@ -11,9 +11,13 @@ from bellcrank.engine.scalar import Scalar
 from bellcrank.errors import ModelError
 from bellcrank.mechanism.closures import Side
 from bellcrank.mechanism.elements import Constraint
+from bellcrank.mechanism.forces import Actuator
+from bellcrank.mechanism.forces.base import Along
+from bellcrank.mechanism.forces.pairs import BushingPair, DragPair, LoopForce, Pair, PointPair
 from bellcrank.mechanism.mechanism import Connection, Mechanism
+from bellcrank.mechanism.pose import Pose
 from bellcrank.mechanism.topology import Topology
-from bellcrank.mechanism.tree import Closure, LinkStep, LoopForce, PointPair, Relation, Tree
+from bellcrank.mechanism.tree import Closure, LinkStep, Relation, Tree
 from bellcrank.spatial import Vector
 
 if TYPE_CHECKING:
@@ -30,13 +34,15 @@ def add_loops(tree: Tree, *, mechanism: Mechanism, topology: Topology, builder: 
     parts += mechanism.constraints
     turns: dict[str, Any] = {}
     closures = tuple(_closure(part, builder, turns) for part in parts)
-    relations = _relations(tree, mechanism, index)
-    forces, pairs, springs = _forces(tree, mechanism, index, builder)
+    link_of = {name: link for link, name in enumerate(tree.joint_names) if link}
+    relations = _relations(link_of, mechanism, index)
+    forces, pairs = _forces(link_of, mechanism, index, builder)
     steps = _steps(tree, mechanism, topology, builder, len(topology.closing), len(closures)) \
         if closures or relations else ()
     return replace(tree, cut_names=tuple(records[i].name for i in topology.closing), cut_reasons=topology.reasons,
                    closures=closures,
-                   relations=relations, steps=steps, joint_forces=forces, pairs=pairs, springs=springs)
+                   relations=relations, steps=steps, joint_forces=forces, pairs=pairs,
+                   actuators=_actuators(link_of, mechanism, index))
 
 
 def _closure(part: Connection | Constraint, builder: _Builder, turns: dict[str, Any]) -> Closure:
@@ -59,8 +65,7 @@ def _count_rows(kind: Any) -> int:
     return len(kind.closure_rows(side, side, kind.constants()))
 
 
-def _relations(tree: Tree, mechanism: Mechanism, cut: dict[str, int]) -> tuple[Relation, ...]:
-    link_of = {name: link for link, name in enumerate(tree.joint_names) if link}
+def _relations(link_of: dict[str, int], mechanism: Mechanism, cut: dict[str, int]) -> tuple[Relation, ...]:
     out = []
     for c in mechanism.couplers:
         for joint, _, _ in c.terms:
@@ -71,27 +76,43 @@ def _relations(tree: Tree, mechanism: Mechanism, cut: dict[str, int]) -> tuple[R
     return tuple(out)
 
 
-def _forces(tree: Tree, mechanism: Mechanism, cut: dict[str, int], builder: _Builder) -> tuple[Any, Any, Any]:
-    link_of = {name: link for link, name in enumerate(tree.joint_names) if link}
-    forces: dict[int, tuple[Any, ...]] = {}
-    pairs: list[PointPair | LoopForce] = []
-    springs = []
+def _forces(link_of: dict[str, int], mechanism: Mechanism, cut: dict[str, int], builder: _Builder
+            ) -> tuple[dict[int, tuple[tuple[int, Along], ...]], tuple[Pair | LoopForce, ...]]:
+    """Forces on coordinates of tree joints by link, and elements between links."""
+    forces: dict[int, tuple[tuple[int, Along], ...]] = {}
+    pairs: list[Pair | LoopForce] = []
     for f in mechanism.joint_forces:
         if f.joint in cut:
-            pairs.append(LoopForce(f.name, cut[f.joint], f.coordinate, f.law, f.stiffness, f.rest))
+            pairs.append(LoopForce(f.name, cut[f.joint], f.coordinate, f.along))
             continue
         link = link_of[f.joint]
-        forces[link] = (*forces.get(link, ()), (f.coordinate, f.law))
-        if f.stiffness is not None:
-            springs.append((link, f.coordinate, f.stiffness, f.rest))
+        forces[link] = (*forces.get(link, ()), (f.coordinate, f.along))
     plain = np.eye(3)
-    from bellcrank.mechanism.pose import Pose
-
     for s in mechanism.springs:
         first, _, a = builder.frame_on_link(s.first, Pose(s.first_point), plain)
         second, _, b = builder.frame_on_link(s.second, Pose(s.second_point), plain)
-        pairs.append(PointPair(s.name, first, second, a, b, s.law, s.stiffness, s.length))
-    return forces, tuple(pairs), tuple(springs)
+        pairs.append(PointPair(s.name, first, second, a, b, s.along))
+    for c in mechanism.bushings:
+        ends = (*builder.frame_on_link(c.first, c.first_pose, plain),
+                *builder.frame_on_link(c.second, c.second_pose, plain))
+        pairs.append(BushingPair(c.name, ends[0], ends[3], *ends[1:3], *ends[4:], c.bushing))
+    for d in mechanism.drags:
+        link, _, at = builder.frame_on_link(d.body, Pose(d.at), plain)
+        if link:
+            pairs.append(DragPair(d.name, link, at, d.drag))
+    return forces, tuple(pairs)
+
+
+def _actuators(link_of: dict[str, int], mechanism: Mechanism, cut: dict[str, int]
+               ) -> dict[int, tuple[tuple[int, Actuator], ...]]:
+    found: dict[int, tuple[tuple[int, Actuator], ...]] = {}
+    for d in mechanism.drives:
+        if d.joint in cut:
+            raise ModelError(f"actuator {d.name!r}: joint {d.joint!r} was cut to close a loop; cut another joint of "
+                             "that loop with cut=")
+        link = link_of[d.joint]
+        found[link] = (*found.get(link, ()), (d.coordinate, d.actuator))
+    return found
 
 
 def _steps(tree: Tree, mechanism: Mechanism, topology: Topology, builder: _Builder, joints: int, closures: int

@@ -5,12 +5,14 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from typing import Any
 
-from bellcrank.engine.jet import Jet
 from bellcrank.engine.scalar import Graph, Number, Scalar, evaluate
 from bellcrank.errors import ModelError
-from bellcrank.mechanism.elements import Constraint, Coupler, JointForce, Law2, Spring, linear_law
+from bellcrank.mechanism.add_forces import ForceElements
+from bellcrank.mechanism.checks import look, new_name, triple, try_motion
+from bellcrank.mechanism.elements import Constraint, Coupler
+from bellcrank.mechanism.forces.wrench import Wrench
 from bellcrank.mechanism.inertia import Inertia
 from bellcrank.mechanism.joints import Joint
 from bellcrank.mechanism.motion import Law, Prescribed
@@ -20,7 +22,6 @@ __all__ = ["HERE", "Body", "Connection", "Frame", "Mechanism", "Wrench"]
 
 #: the default pose of joints and frames
 HERE = Pose()
-_Part = TypeVar("_Part")
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,22 +55,7 @@ class Frame:
     pose: Pose
 
 
-@dataclass(frozen=True, slots=True)
-class Wrench:
-    """A force and moment that always act on a body, at a point fixed in it.
-
-    The six entries are numbers, parameters, or functions of time; in world or in body axes.
-    """
-
-    name: str
-    body: int
-    moment: tuple[Number, ...]
-    force: tuple[Number, ...]
-    at: tuple[Number, ...]
-    axes: str
-
-
-class Mechanism:
+class Mechanism(ForceElements):
     """Bodies, joints, frames and forces, added one by one and checked as they come.
 
     Units are SI, angles radians, quaternions scalar first. `gravity` is the acceleration of free fall
@@ -83,6 +69,7 @@ class Mechanism:
     """
 
     def __init__(self, name: str = "mechanism", gravity: Sequence[Number] = (0.0, 0.0, -9.81)) -> None:
+        super().__init__()
         self.name = str(name)
         self._graph = Graph()
         self.gravity = gravity
@@ -92,9 +79,6 @@ class Mechanism:
         self._by_index: list[Body] = [ground]
         self._joints: dict[str, Connection] = {}
         self._frames: dict[str, Frame] = {}
-        self._wrenches: dict[str, Wrench] = {}
-        self._springs: dict[str, Spring] = {}
-        self._joint_forces: dict[str, JointForce] = {}
         self._couplers: dict[str, Coupler] = {}
         self._constraints: dict[str, Constraint] = {}
         self._design: dict[int, bool] = {}
@@ -106,7 +90,7 @@ class Mechanism:
 
     @gravity.setter
     def gravity(self, value: Sequence[Number]) -> None:
-        gravity = _triple(value, f"mechanism {self.name!r}: gravity")
+        gravity = triple(value, f"mechanism {self.name!r}: gravity")
         self._check_own(f"mechanism {self.name!r}: gravity", *gravity)
         self._gravity = gravity
 
@@ -138,18 +122,6 @@ class Mechanism:
         return tuple(self._frames.values())
 
     @property
-    def wrenches(self) -> tuple[Wrench, ...]:
-        return tuple(self._wrenches.values())
-
-    @property
-    def springs(self) -> tuple[Spring, ...]:
-        return tuple(self._springs.values())
-
-    @property
-    def joint_forces(self) -> tuple[JointForce, ...]:
-        return tuple(self._joint_forces.values())
-
-    @property
     def couplers(self) -> tuple[Coupler, ...]:
         return tuple(self._couplers.values())
 
@@ -163,17 +135,17 @@ class Mechanism:
             if name.index >= len(self._by_index) or self._by_index[name.index] is not name:
                 raise ModelError(f"body {name.name!r} belongs to another mechanism, not to {self.name!r}")
             return name
-        return _look(self._bodies, name, "body", self.name)
+        return look(self._bodies, name, "body", self.name)
 
     def joint(self, name: str) -> Connection:
         """The joint called `name`."""
-        return _look(self._joints, name, "joint", self.name)
+        return look(self._joints, name, "joint", self.name)
 
     # -- adding -------------------------------------------------------------------------------
     def parameter(self, name: str, value: float) -> Number:
         """A number that stays a run-time input of the compiled system, with its default value.
 
-        Use it like a float for masses, inertias, lengths, pitches, gravity and wrenches.
+        Use it like a float for masses, inertias, lengths, pitches, gravity, wrenches and force elements.
         """
         try:
             value = float(value)
@@ -202,7 +174,7 @@ class Mechanism:
 
     def add_body(self, name: str, inertia: Inertia | None = None) -> Body:
         """Add a rigid body. Its frame is where you want it: inertia and joints are given in it."""
-        _new(self._bodies, name, "body")
+        new_name(self._bodies, name, "body")
         if name in self._frames:
             raise ModelError(f"body {name!r}: a frame has that name already")
         if inertia is None:
@@ -225,7 +197,7 @@ class Mechanism:
         bodies are described in the design position: their frames, centres of mass and inertias, and the
         joint's axes, are all in world coordinates there, and q = 0 is the design position.
         """
-        _new(self._joints, name, "joint")
+        new_name(self._joints, name, "joint")
         if name in self._constraints:
             raise ModelError(f"joint {name!r}: a constraint has that name already")
         if not isinstance(joint, Joint):
@@ -293,7 +265,7 @@ class Mechanism:
             prescribed = Prescribed((), law)
         else:
             prescribed = Prescribed(self._laws(record, law, coordinate))
-        _try_motion(joint, law, kind.nq if coordinate is None else 1)
+        try_motion(joint, law, kind.nq if coordinate is None else 1)
         self._joints[joint] = replace(record, prescribed=prescribed)
 
     def _laws(self, record: Connection, law: Any, coordinate: int | str | None) -> tuple[Law | None, ...]:
@@ -314,7 +286,7 @@ class Mechanism:
 
     def add_frame(self, name: str, body: str | Body, pose: Pose = HERE) -> Frame:
         """Name a place on a body; `System.pose`, `.velocity` and `.jacobian` take it like a body."""
-        _new(self._frames, name, "frame")
+        new_name(self._frames, name, "frame")
         if name in self._bodies:
             raise ModelError(f"frame {name!r}: a body has that name already")
         if not isinstance(pose, Pose):
@@ -324,90 +296,13 @@ class Mechanism:
         self._frames[name] = frame
         return frame
 
-    def add_wrench(self, name: str, body: str | Body, *, force: Sequence[Number] = (0.0, 0.0, 0.0),
-                   moment: Sequence[Number] = (0.0, 0.0, 0.0), at: Sequence[Number] = (0.0, 0.0, 0.0),
-                   axes: str = "world") -> Wrench:
-        """A force [N] and moment [N m] on a body at the point `at` (body coordinates).
-
-        Entries are numbers, parameters or functions of time; `axes` is "world" or "body".
-        """
-        _new(self._wrenches, name, "wrench")
-        if axes not in ("world", "body"):
-            raise ModelError(f"wrench {name!r}: axes must be 'world' or 'body', got {axes!r}")
-        target = self.body(body)
-        if target.index == 0:
-            raise ModelError(f"wrench {name!r}: the ground does not move; apply the force to a body")
-        wrench = Wrench(name, target.index, _triple(moment, f"wrench {name!r}: moment", functions=True),
-                        _triple(force, f"wrench {name!r}: force", functions=True),
-                        _triple(at, f"wrench {name!r}: at"), axes)
-        self._check_own(f"wrench {name!r}", *wrench.moment, *wrench.force, *wrench.at)
-        self._wrenches[name] = wrench
-        return wrench
-
-    def add_spring(self, name: str, first: str | Body, second: str | Body, first_point: Sequence[Number],
-                   second_point: Sequence[Number], *, stiffness: Number = 0.0, damping: Number = 0.0,
-                   length: Number = 0.0, law: Law2 | None = None) -> Spring:
-        """A spring and damper between two points, each in its own body's frame.
-
-        The tension is ``stiffness * (distance - length) + damping * rate`` [N], or ``law(distance, rate)``, a
-        function written with `bellcrank.math`.
-        """
-        _new(self._springs, name, "spring")
-        what = f"spring {name!r}"
-        linear = linear_law(what, stiffness, damping, length)
-        if law is not None:
-            _try_force(law, what)
-        ends = _triple(first_point, what), _triple(second_point, what)
-        self._check_own(what, *ends[0], *ends[1])
-        spring = Spring(name, self.body(first).index, self.body(second).index, *ends, law or linear,
-                        None if law else stiffness, length)
-        self._springs[name] = spring
-        return spring
-
-    def add_joint_spring(self, name: str, joint: str, *, stiffness: Number = 0.0, damping: Number = 0.0,
-                         rest: Number = 0.0, coordinate: int | str | None = None) -> JointForce:
-        """A spring and damper on a joint coordinate: the joint force is ``-stiffness (q - rest) - damping u``."""
-        _new(self._joint_forces, name, "joint force")
-        what = f"joint spring {name!r}"
-        linear = linear_law(what, stiffness, damping, rest)
-        return self._add_joint_force(name, joint, lambda q, u: -linear(q, u), coordinate, stiffness, rest)
-
-    def add_joint_force(self, name: str, joint: str, law: Law2, coordinate: int | str | None = None) -> JointForce:
-        """A force along a joint coordinate, ``law(q, u)``: friction, limits, nonlinear springs and the like."""
-        _new(self._joint_forces, name, "joint force")
-        _try_force(law, f"joint force {name!r}")
-        return self._add_joint_force(name, joint, law, coordinate, None, 0.0)
-
-    def _add_joint_force(self, name: str, joint: str, law: Law2, coordinate: int | str | None,
-                         stiffness: Number | None, rest: Number) -> JointForce:
-        at = self._coordinate(joint, coordinate)
-        force = JointForce(name, joint, at, law, stiffness, rest)
-        self._joint_forces[name] = force
-        return force
-
-    def _coordinate(self, joint: str, coordinate: int | str | None) -> int:
-        """The index of a joint's coordinate, which must be one that has a rate of its own."""
-        kind = self.joint(joint).joint
-        names = kind.coordinate_names()
-        if kind.nq != kind.nu or kind.nu == 0:
-            raise ModelError(f"joint {joint!r}: a {type(kind).__name__} has no single coordinates to act on")
-        if coordinate is None:
-            if kind.nq > 1:
-                raise ModelError(f"joint {joint!r} has the coordinates {', '.join(names)}; say which one is meant")
-            return 0
-        if isinstance(coordinate, str) and coordinate in names:
-            return names.index(coordinate)
-        if isinstance(coordinate, str) or not 0 <= coordinate < len(names):
-            raise ModelError(f"joint {joint!r}: no coordinate {coordinate!r}; it has {', '.join(names)}")
-        return coordinate
-
     def add_coupler(self, name: str, factors: dict[str, float], offset: float = 0.0) -> Coupler:
         """Couple joint coordinates, as gears and belts do: the sum of factor * coordinate equals `offset`.
 
         Keys are joints, or ``joint.coordinate`` for joints with several. A gear pair of ratio 3 is
         ``{"pinion": 1.0, "wheel": -3.0}``.
         """
-        _new(self._couplers, name, "coupler")
+        new_name(self._couplers, name, "coupler")
         terms = []
         for key, factor in factors.items():
             joint, dot, coordinate = key.rpartition(".") if key not in self._joints else (key, "", "")
@@ -430,7 +325,7 @@ class Mechanism:
                        parent_pose: Pose = HERE, child_pose: Pose = HERE) -> Constraint:
         """A condition between two bodies that is no joint, such as ``Distance(0.5)`` between the poses' origins,
         or ``PointOnLine("x")``: the child's origin stays on an axis of the parent's pose."""
-        _new(self._constraints, name, "constraint")
+        new_name(self._constraints, name, "constraint")
         if name in self._joints:
             raise ModelError(f"constraint {name!r}: a joint has that name already")
         if not hasattr(kind, "closure_rows") or isinstance(kind, Joint):
@@ -448,74 +343,3 @@ class Mechanism:
 
     def __repr__(self) -> str:
         return f"<Mechanism {self.name!r}: {len(self._by_index) - 1} bodies, {len(self._joints)} joints>"
-
-
-def _new(table: dict[str, Any], name: str, what: str) -> None:
-    if not isinstance(name, str) or not name:
-        raise ModelError(f"{what} names are non-empty strings, got {name!r}")
-    if name in table:
-        raise ModelError(f"{what} {name!r} exists already; names must be unique")
-
-
-def _look(table: dict[str, _Part], name: str, what: str, owner: str) -> _Part:
-    found = table.get(name) if isinstance(name, str) else None
-    if found is None:
-        import difflib
-
-        near = difflib.get_close_matches(str(name), table, n=1)
-        hint = f"; did you mean {near[0]!r}?" if near else ""
-        raise ModelError(f"no {what} called {name!r} in mechanism {owner!r}{hint}")
-    return found
-
-
-def _triple(values: Sequence[Number], what: str, functions: bool = False) -> tuple[Number, ...]:
-    try:
-        entries = tuple(v if isinstance(v, Scalar) or (functions and callable(v)) else float(v) for v in values)
-    except (TypeError, ValueError):
-        raise ModelError(f"{what}: {values!r} is not three numbers") from None
-    if len(entries) != 3:
-        raise ModelError(f"{what}: needs three numbers, got {len(entries)}")
-    for v in entries:
-        if isinstance(v, float) and not abs(v) < float("inf"):
-            raise ModelError(f"{what}: {entries} is not finite")
-        if callable(v):
-            _try_law(v, what)
-    return entries
-
-
-#: a time at which laws are tried: nothing special happens there
-_ANY_TIME = 0.7391
-
-
-def _try_motion(joint: str, law: Any, n: int) -> None:
-    """A motion law must give numbers that depend on time through differentiable functions."""
-    try:
-        value = law(Jet(_ANY_TIME, 1.0, 0.0))
-        parts = [value] if isinstance(value, (Jet, int, float)) else list(value)
-        if len(parts) != n or (n == 1) != isinstance(value, (Jet, int, float)):
-            raise ModelError(f"joint {joint!r}: the motion law must return {n} value{'s' * (n > 1)}, got {value!r}")
-        for part in parts:
-            for x in part if isinstance(part, Jet) else (part,):
-                float(x)
-    except (TypeError, ValueError, AttributeError, IndexError) as error:
-        if isinstance(error, ModelError):
-            raise
-        raise ModelError(f"joint {joint!r}: the motion law does not give numbers ({error}); write it with functions "
-                         "of bellcrank.math, without parameters") from None
-
-
-def _try_force(law: Any, what: str) -> None:
-    """A force law must give a number for a displacement and a rate."""
-    try:
-        float(law(0.1, 0.2))
-    except (TypeError, ValueError) as error:
-        raise ModelError(f"{what}: a force law takes a displacement and its rate and returns a number ({error})"
-                         ) from None
-
-
-def _try_law(law: Callable[[Number], Number], what: str) -> None:
-    """A function of time must give a number for a time."""
-    try:
-        float(law(_ANY_TIME))
-    except (TypeError, ValueError) as error:
-        raise ModelError(f"{what}: a function of time must take the time and return a number ({error})") from None

@@ -13,13 +13,15 @@ import numpy as np
 import numpy.typing as npt
 
 from bellcrank.engine.scalar import Number
-from bellcrank.mechanism.elements import Law2
+from bellcrank.mechanism.forces import Actuator
+from bellcrank.mechanism.forces.base import Along
+from bellcrank.mechanism.forces.pairs import LoopForce, Pair
 from bellcrank.mechanism.joints import Joint
 from bellcrank.mechanism.motion import Prescribed
 from bellcrank.spatial import RigidInertia, Transform, Vector
 
-__all__ = ["ABOUT_X", "GENERAL", "IDENTITY", "Applied", "Closure", "LinkNumbers", "LinkStep", "LoopForce", "PointPair",
-           "Relation", "Tree"]
+__all__ = ["ABOUT_X", "GENERAL", "IDENTITY", "Applied", "Closure", "LinkNumbers", "LinkStep", "LoopForce", "Relation",
+           "Tree"]
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -71,30 +73,6 @@ class Relation(NamedTuple):
     offset: float
 
 
-class PointPair(NamedTuple):
-    """A force along the line between points of two links."""
-
-    name: str
-    first: int
-    second: int
-    first_point: tuple[Number, ...]
-    second_point: tuple[Number, ...]
-    law: Law2
-    stiffness: Number | None
-    length: Number
-
-
-class LoopForce(NamedTuple):
-    """A force along a coordinate of a joint that closes a loop."""
-
-    name: str
-    closure: int
-    coordinate: int
-    law: Law2
-    stiffness: Number | None
-    rest: Number
-
-
 class LinkStep(NamedTuple):
     """Links that were placed together, and the closures closed when they were."""
 
@@ -144,11 +122,12 @@ class Tree:
     closures: tuple[Closure, ...] = ()
     relations: tuple[Relation, ...] = ()
     steps: tuple[LinkStep, ...] = ()
-    #: laws on coordinates of tree joints, by link: (coordinate, law)
-    joint_forces: dict[int, tuple[tuple[int, Law2], ...]] = field(default_factory=dict)
-    pairs: tuple[PointPair | LoopForce, ...] = ()
+    #: forces along coordinates of tree joints, by link: (coordinate, force)
+    joint_forces: dict[int, tuple[tuple[int, Along], ...]] = field(default_factory=dict)
+    #: what limits the joint forces tau, by link: (coordinate, actuator)
+    actuators: dict[int, tuple[tuple[int, Actuator], ...]] = field(default_factory=dict)
+    pairs: tuple[Pair | LoopForce, ...] = ()
     plan: Any = None  #: how loops are taken apart; see `formulations.groups`
-    springs: tuple[tuple[int, int, Number, Number], ...] = ()  #: linear ones on tree joints: link, coordinate, k, rest
 
     @property
     def looped(self) -> bool:

@@ -66,7 +66,8 @@ def read_inputs(tree: Tree, function: Function, wrenches: bool) -> dict[str, int
 def uses_time(tree: Tree) -> bool:
     """Whether anything is given as a function of time."""
     return any(p is not None for p in tree.prescribed) or any(
-        callable(x) for several in tree.applied.values() for w in several for x in (*w.moment, *w.force))
+        callable(x) for several in tree.applied.values() for w in several for x in (*w.moment, *w.force)) or any(
+        getattr(pair, "timed", False) for pair in tree.pairs)
 
 
 class NumpyEvaluator:
@@ -270,16 +271,20 @@ def solve_dense(run: LlvmEvaluator, wrenches: bool, arrays: Sequence[Floats], n:
     m, _ = run.run(matrix, False, [given[k] for k in run.inputs(matrix, False)], n)
     driven, _ = run.run(motion, False, [given[k] for k in run.inputs(motion, False)], n)
     out[:] = driven
+    tau = given["tau"]
     if tree.joint_forces:
         laws = SHARED["joint_laws"]
         h = h - run.run(laws, False, [given[k] for k in run.inputs(laws, False)], n)[0]
+    if tree.actuators:
+        drives = SHARED["drives"]
+        tau = run.run(drives, False, [given[k] for k in run.inputs(drives, False)], n)[0]
     free = np.array(free_speeds(tree))
     if not finite:
         out[:] = np.nan
         return out, False
     m = m.reshape(n, tree.nu, tree.nu)[:, free[:, None], free[None, :]]
     try:
-        out[:, free] = np.linalg.solve(m, (given["tau"] - h)[:, free, None])[..., 0]
+        out[:, free] = np.linalg.solve(m, (tau - h)[:, free, None])[..., 0]
     except np.linalg.LinAlgError:
         out[:, free] = np.nan
     return out, bool(np.isfinite(out).all())

@@ -12,14 +12,11 @@ import numpy.typing as npt
 
 from bellcrank.errors import ModelError, SingularError, StateError
 from bellcrank.formulations.partition import Partition
-from bellcrank.mechanism.closures import Side
-from bellcrank.mechanism.tree import LoopForce
-from bellcrank.spatial import Vector
 from bellcrank.system.arrays import Floats, flat
 from bellcrank.system.assembly import State, sparse_least
+from bellcrank.system.elements import Elements
 from bellcrank.system.kinematics import Wrenches
 from bellcrank.system.kkt import RANK, null_space
-from bellcrank.system.looped import Looped
 
 __all__ = ["LoopForces"]
 
@@ -27,7 +24,7 @@ __all__ = ["LoopForces"]
 _LARGE = 300
 
 
-class LoopForces(Looped):
+class LoopForces(Elements):
     """Forces of a `System` with loops."""
 
     actuated: tuple[str, ...]
@@ -79,7 +76,7 @@ class LoopForces(Looped):
         """All joint forces: tau where the motion is free, the enforcing force where it is prescribed."""
         needed = self._tree_forces(q, u, udot, wrenches, t)
         driven = self._prescribed_mask()
-        given = np.zeros(self.nu) if tau is None else flat("tau", tau, self.nu, "one for every speed")
+        given = np.zeros(self.nu) if tau is None else self.actuator_forces(q, u, tau, t=t)
         out = np.broadcast_to(given, needed.shape).copy()
         if driven.any():
             loads = self.loop_loads(q, u, out, udot, wrenches, t)
@@ -179,7 +176,7 @@ class LoopForces(Looped):
         self._need_loops("partition")
         loops = self._loops
         rows = loops.rows(q, u, t)
-        given = np.zeros(self.nu) if tau is None else flat("tau", tau, self.nu, "one for every speed")
+        given = np.zeros(self.nu) if tau is None else self.actuator_forces(q, u, tau, t=t)
         force = given - self._tree_forces(q, u, np.zeros(self.nu), None, t)
         return Partition(self.tree, self.operators(q, t=t), force, rows, loops.poses(q, t)[0],
                          loops.gamma(q, u, t, rows), secondary=secondary)
@@ -262,95 +259,3 @@ class LoopForces(Looped):
             out[name] = np.concatenate([(back @ total[..., :3, None])[..., 0], (back @ total[..., 3:, None])[..., 0]],
                                        axis=-1)
         return out, bodies
-
-    def spring_energy(self, q: npt.ArrayLike, *, t: npt.ArrayLike = 0.0) -> Floats:
-        """Energy stored in linear springs [J], between points and on joints; laws given as functions count as none."""
-        tree = self.tree
-        coordinates = flat("q", q, self.nq, "the coordinates")
-        total = np.zeros(coordinates.shape[:-1])
-        for link, i, stiffness, rest in tree.springs:
-            total = total + 0.5 * float(stiffness) * (coordinates[..., int(tree.q_start[link]) + i] - float(rest)) ** 2
-        turn, origin = self._loops.poses(q, t) if tree.pairs else (np.zeros(0), np.zeros(0))
-        for pair in tree.pairs:
-            if pair.stiffness is None:
-                continue
-            if isinstance(pair, LoopForce):
-                name = tree.closures[pair.closure].name
-                stretch = self.loop_coordinates(q, name, t=t)[..., pair.coordinate] - float(pair.rest)
-            else:
-                ends = [origin[..., k, :] + (turn[..., k, :, :] @ self._values_of(at)[..., None])[..., 0]
-                        for k, at in ((pair.first, pair.first_point), (pair.second, pair.second_point))]
-                stretch = np.sqrt(((ends[1] - ends[0]) ** 2).sum(axis=-1)) - float(pair.length)
-            total = total + 0.5 * float(pair.stiffness) * stretch**2
-        return total
-
-    def spring_wrenches(self, q: npt.ArrayLike, u: npt.ArrayLike, *, t: npt.ArrayLike = 0.0) -> Floats:
-        """What springs between points, and laws on closing joints, exert on all bodies: (..., bodies, 6), [moment;
-        force] in world axes about each body's origin."""
-        loops, tree = self._loops, self.tree
-        turn, origin = loops.poses(q, t)
-        velocity = loops._motions("velocities", {"q": q, "u": u}, t)
-        lead = np.broadcast_shapes(origin.shape[:-2], velocity.shape[:-2])
-        links = np.zeros((*lead, tree.n + 1, 6))  # about the links' origins
-
-        def act(link: int, moment: Floats, force: Floats, point: Floats) -> None:
-            arm = point - origin[..., link, :]
-            links[..., link, :3] += moment + np.cross(arm, force)
-            links[..., link, 3:] += force
-
-        for pair in tree.pairs:
-            if isinstance(pair, LoopForce):
-                c = tree.closures[pair.closure]
-                wrench = self._law_wrench(pair.closure, q, u, t, only=pair.name)
-                point = origin[..., c.second, :] + (
-                    turn[..., c.second, :, :] @ self._values_of(c.second_shift)[..., None])[..., 0]
-                act(c.second, wrench[..., :3], wrench[..., 3:], point)
-                act(c.first, -wrench[..., :3], -wrench[..., 3:], point)
-                continue
-            ends = []
-            for link, at in ((pair.first, pair.first_point), (pair.second, pair.second_point)):
-                arm = (turn[..., link, :, :] @ self._values_of(at)[..., None])[..., 0]
-                ends.append((origin[..., link, :] + arm,
-                             velocity[..., link, 3:] + np.cross(velocity[..., link, :3], arm)))
-            apart = ends[1][0] - ends[0][0]
-            length = np.sqrt((apart * apart).sum(axis=-1))
-            along = apart / length[..., None]
-            pull = along * np.asarray(pair.law(length, (along * (ends[1][1] - ends[0][1])).sum(axis=-1)))[..., None]
-            act(pair.first, np.zeros(3), pull, ends[0][0])
-            act(pair.second, np.zeros(3), -pull, ends[1][0])
-        out = np.zeros((*lead, len(tree.body_names) - 1, 6))
-        for link in sorted({x for p in tree.pairs for x in (
-                (p.first, p.second) if not isinstance(p, LoopForce) else
-                (tree.closures[p.closure].first, tree.closures[p.closure].second))} - {0}):
-            body = tree.members[link][0]
-            shift = (turn[..., link, :, :] @ self._shift(body)[..., None])[..., 0]  # the body's origin from the link's
-            out[..., body - 1, :3] = links[..., link, :3] - np.cross(shift, links[..., link, 3:])
-            out[..., body - 1, 3:] = links[..., link, 3:]
-        return out
-
-    def _law_wrench(self, closure: int, q: npt.ArrayLike, u: npt.ArrayLike, t: npt.ArrayLike,
-                    only: str | None = None) -> Floats:
-        """What force laws on a closing joint's coordinates exert on its child, about the joint's point there."""
-        forces = [p for p in self.tree.pairs
-                  if isinstance(p, LoopForce) and p.closure == closure and only in (None, p.name)]
-        total = np.zeros(6)
-        if not forces:
-            return total
-        loops = self._loops
-        family = next(f for f in loops.families if closure in f.members)
-        at = int(np.flatnonzero(family.members == closure)[0])
-        turn, origin = loops.poses(q, t)
-        velocity = loops._motions("velocities", {"q": q, "u": u}, t)
-        sides = [Side(*(Vector(*(np.asarray(x)[..., at] for x in part)) for part in side))
-                 for side in loops._sides(family, turn, origin, velocity)]
-        kind = self.tree.closures[closure].kind
-        constants = [k[at] for k in loops._constants(family)]
-        columns = kind.loop_columns(sides[0], sides[1], constants)
-        coordinates = kind.loop_coordinates(sides[0], sides[1], constants)
-        speeds = self.loop_speeds(q, u, self.tree.closures[closure].name, t=t)
-        for f in forces:
-            amount = f.law(coordinates[f.coordinate], speeds[..., f.coordinate])
-            column = columns[f.coordinate]
-            parts = [np.broadcast_to(x * amount, np.shape(amount)) for x in (*column.moment, *column.force)]
-            total = total + np.stack(parts, axis=-1)
-        return total

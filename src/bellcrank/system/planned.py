@@ -140,6 +140,7 @@ class Planned(LoopForces):
         tau = flat("tau", given["tau"], self.nu, "one for every speed")
         if not np.isfinite(tau).all():
             raise StateError(f"forward_dynamics: tau[{int(np.argwhere(~np.isfinite(tau))[0, -1])}] is not finite")
+        tau = self.actuator_forces(q, u, tau, t=t)
         try:
             return solve_kkt(matrix, jacobian, gamma, tau - bias, driven, free_speeds(self.tree))
         except np.linalg.LinAlgError:

@@ -11,19 +11,31 @@ import numpy as np
 import numpy.typing as npt
 
 from bellcrank.engine.count import OperationCount
-from bellcrank.errors import ModelError, SingularError, StateError
-from bellcrank.formulations import cite
+from bellcrank.errors import ModelError, NotYetError, SingularError, StateError
+from bellcrank.formulations import cite, functions_of
 from bellcrank.formulations.program import Function
 from bellcrank.mechanism.build import build_tree
 from bellcrank.mechanism.mechanism import Mechanism
+from bellcrank.mechanism.release import release
 from bellcrank.mechanism.tree import Tree
+from bellcrank.system.analysed import Analysed
 from bellcrank.system.arrays import Floats, batch, flat, wrench_array
-from bellcrank.system.evaluator import UNROLL_LINKS, Evaluator, LlvmEvaluator, free_speeds
+from bellcrank.system.evaluator import (
+    UNROLL_LINKS,
+    Evaluator,
+    LlvmEvaluator,
+    free_speeds,
+    read_inputs,
+    uses_time,
+)
 from bellcrank.system.kinematics import BodyPose, Wrenches
-from bellcrank.system.planned import Planned
 
 if TYPE_CHECKING:
+    from os import PathLike
+
     from bellcrank.analyse.explain import Explanation
+    from bellcrank.simulate.events import Event
+    from bellcrank.simulate.result import Result
 
 __all__ = ["BodyPose", "System"]
 
@@ -33,7 +45,7 @@ _FORCED = ("forward_dynamics", "inverse_dynamics", "bias", "joint_wrenches", "ha
 _OTHER, _NOT_FINITE = object(), object()  # what the native door answers besides a result
 
 
-class System(Planned):
+class System(Analysed):
     """An immutable machine to compute with; made by `bellcrank.compile`.
 
     Every method takes arrays whose last axis is the joint coordinates `q` (nq), speeds `u`, forces `tau` or
@@ -66,6 +78,8 @@ class System(Planned):
         self.actuated: tuple[str, ...] = tuple(actuated)  #: joints with drives, as given to `compile`
         self._plan_state = {"independent": tuple(independent), "baumgarte": baumgarte}
         self._planned: dict[Any, Evaluator] = {}
+        self._released: tuple[str, ...] = ()
+        self._programs: dict[Any, Any] = {}  #: compiled equations of motion; see `simulate`
 
     # -- names and sizes ------------------------------------------------------------------------
     @property
@@ -109,6 +123,29 @@ class System(Planned):
                 other.__dict__.pop(name, None)
             other._plan_state = {k: self._plan_state[k] for k in ("independent", "baumgarte")}
             other._planned = {}
+        return other
+
+    def release(self, *names: str) -> System:
+        """The same machine with some of its loops open: joints that were cut (see `loops`, `compile(cut=...)`) or
+        constraints, by name. q and u keep their meaning, so that states can be handed over.
+
+        >>> import bellcrank as bc
+        >>> linkage = bc.compile(bc.load("four_bar"))
+        >>> linkage.release(*linkage.loops).dof
+        3
+        """
+        from bellcrank.system.compile import check_inertia
+
+        if not names:
+            return self
+        tree = release(self.tree, names)
+        functions = functions_of(self.method, tree.looped)
+        if not tree.looped:
+            check_inertia(tree)
+        kept = {k: self._plan_state[k] for k in ("independent", "baumgarte")}
+        other = System(self.mechanism, tree, self.method, self.backend, functions, self._make, self._values,
+                       actuated=self.actuated, **kept)
+        other._released = (*self._released, *names)
         return other
 
     def explain(self) -> Explanation:
@@ -209,7 +246,8 @@ class System(Planned):
             raise ModelError(f"no function {name!r}; there are {', '.join(self._functions)}")
         function = self._functions[name]
         run = self._evaluator_for(function)
-        sizes = run.inputs(function, False)
+        # forces that act as external wrenches may depend on time, too
+        sizes = read_inputs(self.tree if self._sprung and name in _FORCED else run.tree, function, False)
         own = [np.asarray(list(self._values.values()), dtype=float) if n == "parameters" else None for n in sizes]
         fixed = [a for a in own if a is not None]
         given = [*arrays, *fixed]
@@ -228,8 +266,11 @@ class System(Planned):
         return self._bound(name, function, given, out)
 
     def _bound(self, name: str, function: Function, arrays: list[Floats], out: Floats) -> Callable[[], Floats]:
+        timed = uses_time(self.tree)
+
         def call_method() -> Floats:
-            out[...] = getattr(self, name)(*arrays[:len(function.inputs)])
+            when = {"t": float(arrays[len(function.inputs)].ravel()[0])} if timed else {}
+            out[...] = getattr(self, name)(*arrays[:len(function.inputs)], **when)
             return out
 
         if (self._sprung and name in _FORCED) or (self._by_kkt and name == "forward_dynamics"):
@@ -290,6 +331,9 @@ class System(Planned):
         if self.tree.looped and "plan" not in self._plan_state:
             self._prepare(q, t)
         if loop_tau:
+            if self.tree.actuators:
+                raise NotYetError("forward_dynamics: loop_tau does not go together with actuators, whose limits would "
+                                  "act on it; cut other joints with cut= and use tau")
             tau = np.asarray(tau, dtype=float) + self.loop_drive(q, loop_tau, t=t)
         if wrenches is None and not self._by_kkt and not self._sprung:
             out = self._single("forward_dynamics", q, u, tau)
@@ -381,6 +425,8 @@ class System(Planned):
         """
         if tau is None and udot is not None and self.tree.looped:
             tau = self.inverse_dynamics(q, u, udot, wrenches=wrenches, t=t)
+        elif tau is not None:
+            tau = self.actuator_forces(q, u, tau, t=t)
         if udot is None:
             udot = self.forward_dynamics(q, u, tau, wrenches=wrenches, t=t)
         loops: dict[str, Floats] = {}
@@ -399,7 +445,45 @@ class System(Planned):
     def _reaction_evaluator(self) -> Evaluator:
         """Every body a link of its own, frames at the joints, so that welds have reactions too."""
         tree = build_tree(self.mechanism, merge_welds=False, free_frames=False, cut=self.tree.cut_names)
+        tree = release(tree, self._released)
         return self._make(replace(tree, pairs=()) if self._sprung else tree)
+
+    # -- motion ---------------------------------------------------------------------------------
+    def simulate(self, state: Any, duration: float, *, step: float | None = None, stepper: str = "rk4",
+                 output: float | Sequence[float] | None = None, tau: npt.ArrayLike | None = None,
+                 wrenches: Any = None, control: Any = None, events: Sequence[Event] = (), rtol: float = 1e-9,
+                 atol: float = 1e-12, file: str | PathLike[str] | None = None,
+                 progress: Callable[[float, float], object] | None = None, threads: int | None = None) -> Result:
+        """The motion from a state over `duration` seconds, as an `xarray.Dataset` with names and units.
+
+        `state` is what `assemble` returns, or (q, u); leading axes are a batch, run side by side in lanes and threads.
+
+        `stepper` with a fixed `step` [s] (default 1 ms): "rk4", "rk8", "semi_implicit", "radau" (implicit, for stiff
+        springs), "gauss" (keeps energy over long runs); with tolerances `rtol` and `atol`: "dopri5", "dop853", or
+        other libraries' "scipy/DOP853", "sundials/BDF", ... A duration that is no multiple of the step shortens the
+        step a little. Loops are closed in position and velocity after every step. No Python runs between steps.
+
+        `output` is the interval of the samples [s], or with tolerances their times. `tau` are constant joint forces,
+        `wrenches` constant external ones; `control` (and `wrenches`) may be functions of (t, q, u): see `Sampled`,
+        `Traced`. `events` are `Event` objects. `file` streams the samples to a NetCDF file. `progress(done, duration)`
+        is called now and then.
+
+        An interrupt, a failing callback or a singular position ends the run with a `SimulationWarning`; what was
+        computed is returned, with ``status`` and ``reason`` among its attributes. Cost: O(n) per step.
+
+        >>> import bellcrank as bc
+        >>> linkage = bc.compile(bc.load("four_bar"))
+        >>> result = linkage.simulate(linkage.assemble(q={"A": 0.5}), duration=0.5)
+        >>> result.attrs["status"], result.q.dims
+        ('finished', ('time', 'coordinate'))
+        >>> float(result.loop_error.max()) < 1e-12
+        True
+        """
+        from bellcrank.simulate.run import simulate
+
+        return simulate(self, state, duration, step=step, stepper=stepper, output=output, tau=tau, wrenches=wrenches,
+                        control=control, events=events, rtol=rtol, atol=atol, file=file, progress=progress,
+                        threads=threads)
 
     # -- energy and momentum --------------------------------------------------------------------
     def _totals(self, q: npt.ArrayLike, u: npt.ArrayLike | None, t: npt.ArrayLike) -> Floats:

@@ -99,10 +99,17 @@ class Emitter:
         at = self.do(f"getelementptr inbounds i64, ptr {pointer}, i64 {index}")
         return self.do(f"load i64, ptr {at}, align 8")
 
-    def load_lanes(self, pointers: list[str], index: int | str) -> str:
-        """Entry `index` behind each lane's pointer, as one value."""
+    def packed(self, pointer: str, index: int | str) -> str:
+        """Address of value `index` of an array whose values have their lanes side by side."""
         if self.width == 1:
-            return self.do(f"load double, ptr {self.offset(pointers[0], index)}, align 8")
+            return self.offset(pointer, index)
+        at = index * self.width if isinstance(index, int) else self.do(f"mul i64 {index}, {self.width}")
+        return self.offset(pointer, at)
+
+    def load_lanes(self, pointers: list[str], index: int | str) -> str:
+        """Entry `index` behind each lane's pointer, as one value; a single pointer is to packed lanes."""
+        if len(pointers) == 1:
+            return self.do(f"load {self.type}, ptr {self.packed(pointers[0], index)}, align 8")
         value = "poison"
         for lane, pointer in enumerate(pointers):
             part = self.do(f"load double, ptr {self.offset(pointer, index)}, align 8")
@@ -110,8 +117,8 @@ class Emitter:
         return value
 
     def store_lanes(self, pointers: list[str], index: int | str, value: str) -> None:
-        if self.width == 1:
-            self.put(f"store double {value}, ptr {self.offset(pointers[0], index)}, align 8")
+        if len(pointers) == 1:
+            self.put(f"store {self.type} {value}, ptr {self.packed(pointers[0], index)}, align 8")
             return
         for lane, pointer in enumerate(pointers):
             part = self.do(f"extractelement {self.type} {value}, i32 {lane}")

@@ -6,7 +6,12 @@ from collections.abc import Sequence
 
 from bellcrank.engine.llvm.emit import Emitter
 
-__all__ = ["StateLoop", "finite_sum"]
+__all__ = ["FRAME_TAIL", "OneBlock", "StateLoop", "finite_sum"]
+
+#: what follows the inputs in the frame of a `OneBlock` kernel
+FRAME_TAIL = ("out", "strides", "work", "numbers", "table", "runs", "n_runs")
+
+_UNLIKELY = '!0 = !{!"branch_weights", i32 1, i32 100000}'
 
 
 class StateLoop:
@@ -44,9 +49,10 @@ class StateLoop:
         """Where each lane's results of `size` entries begin."""
         return [self.e.offset("%out", self.e.do(f"mul i64 {lane}, {size}")) for lane in self.lanes]
 
-    def close(self, check: str) -> str:
+    def close(self, check: str | None) -> str:
         """End the loop and the function; `check` is NaN where something was not finite. Returns the module."""
         e = self.e
+        assert check is not None
         flag = _any_nan(e, check)
         e.goto("latch")
         e.start("latch")
@@ -61,7 +67,37 @@ class StateLoop:
             "ptr noalias readonly %numbers", "ptr noalias readonly %table", "ptr noalias readonly %runs",
             "i64 %n_runs"])
         return "\n".join([f"define i32 @kernel({arguments}) nounwind {{", "entry:", *e.lines, "}", "",
-                          *sorted(e.declared), '!0 = !{!"branch_weights", i32 1, i32 100000}', ""])
+                          *sorted(e.declared), _UNLIKELY, ""])
+
+
+class OneBlock:
+    """``i32 kernel(frame)``: one register's width of states whose lanes lie side by side, for calls from other
+    compiled code. `frame` holds the addresses of the inputs, then `FRAME_TAIL`. Nothing is checked.
+    """
+
+    def __init__(self, e: Emitter, names: Sequence[str]) -> None:
+        self.e = e
+        self.pointers = {}
+        for i, name in enumerate([*names, *FRAME_TAIL]):
+            at = e.do(f"getelementptr inbounds ptr, ptr %frame, i64 {i}")
+            kind = "i64" if name == "n_runs" else "ptr"
+            register = f"%{name}" if name in FRAME_TAIL else f"%in.{name}"
+            e.put(f"{register} = load {kind}, ptr {at}, align 8")
+            if name not in FRAME_TAIL:
+                self.pointers[name] = [register]
+
+    def open(self) -> None:
+        """Nothing to repeat."""
+
+    def targets(self, size: int | str) -> list[str]:
+        """Where results begin."""
+        return ["%out"]
+
+    def close(self, check: str | None) -> str:
+        """End the function; returns the module."""
+        e = self.e
+        return "\n".join(["define i32 @kernel(ptr %frame) nounwind {", "entry:", *e.lines, "  ret i32 0", "}", "",
+                          *sorted(e.declared), _UNLIKELY, ""])
 
 
 def finite_sum(e: Emitter, values: Sequence[str], start: str) -> str:

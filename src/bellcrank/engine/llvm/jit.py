@@ -73,10 +73,11 @@ def _generator_key() -> str:
     return digest.hexdigest()
 
 
-def load(source: str, make: Callable[[], str] | None = None) -> Library:
+def load(source: str, make: Callable[[], str] | None = None, optimise: bool = False) -> Library:
     """Machine code of a module with one function ``kernel``, from the cache or compiled now.
 
-    `source` is the module's text; or, with `make`, a key that determines the text which `make` returns.
+    `source` is the module's text; or, with `make`, a key that determines the text which `make` returns. `optimise`
+    runs LLVM's own passes, which kernels made of graphs do not need.
     """
     head = target_key() if make is None else f"{target_key()}|{_generator_key()}"
     key = hashlib.sha256(f"{head}\0{source}".encode()).hexdigest()
@@ -84,18 +85,22 @@ def load(source: str, make: Callable[[], str] | None = None) -> Library:
     if code is not None:
         with contextlib.suppress(RuntimeError):  # no machine code after all: made again below
             return _link(key, code, True)
-    code = _compile(source if make is None else make())
+    text = source if make is None else make()
+    code = _compile(text, True) if optimise else _compile(text)
     cache.keep(key, code)
     return _link(key, code, False)
 
 
-def _compile(text: str) -> bytes:
+def _compile(text: str, optimise: bool = False) -> bytes:
     import llvmlite.binding as llvm
 
     machine = _machine()
     module = llvm.parse_assembly(text)
     module.triple = machine.triple
     module.data_layout = str(machine.target_data)
+    if optimise:
+        builder = llvm.create_pass_builder(machine, llvm.PipelineTuningOptions(speed_level=2))
+        builder.getModulePassManager().run(module, builder)
     return bytes(machine.emit_object(module))
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from bellcrank.engine.llvm.emit import Emitter
-from bellcrank.engine.llvm.frame import StateLoop
+from bellcrank.engine.llvm.frame import OneBlock, StateLoop
 from bellcrank.engine.rolled import INWARD, OUTWARD, PATHS, KindCode, Plan, SweepCode
 from bellcrank.engine.scalar import Scalar, reachable
 
@@ -31,8 +31,9 @@ class _Context:
     mirrored: bool  #: whether it is symmetric
 
 
-def rolled_ir(plan: Plan, inputs: Sequence[str], local: list[str], width: int, mirrored: bool = True) -> str:
-    """LLVM assembly of a kernel (see `StateLoop`) that loops over records.
+def rolled_ir(plan: Plan, inputs: Sequence[str], local: list[str], width: int, mirrored: bool = True,
+              packed: bool = False) -> str:
+    """LLVM assembly of a kernel (see `StateLoop`, or `OneBlock` if `packed`) that loops over records.
 
     `local` names the inputs of which every item has its own part. `runs` holds (kind, first item, end) for
     stretches of items of the same kind. All sizes are read from `strides` (see `Kernel`), so the code is the same
@@ -40,7 +41,7 @@ def rolled_ir(plan: Plan, inputs: Sequence[str], local: list[str], width: int, m
     """
     e = Emitter(width)
     n = len(inputs)
-    loop = StateLoop(e, inputs)
+    loop = OneBlock(e, inputs) if packed else StateLoop(e, inputs)
     last_run = e.do(f"mul i64 {e.do('sub i64 %n_runs, 1')}, 3")
     rows = e.load_integer("%runs", e.do(f"add i64 {last_run}, 2"))  # where the last run ends: records before buffers
     rows = e.do(f"mul i64 {rows}, {plan.record * width}")
@@ -51,7 +52,7 @@ def rolled_ir(plan: Plan, inputs: Sequence[str], local: list[str], width: int, m
     targets = loop.targets(out_size)
     c = _Context(e, plan, local, loop.pointers, targets, len(COLUMNS) + len(local), side, mirrored)
     check = e.const(0.0)
-    for name, size in sizes.items():
+    for name, size in {} if packed else sizes.items():
         check = _check_array(e, loop.pointers[name], size, check)
     if PATHS in plan.directions:
         _zero_array(e, targets, out_size)
@@ -59,7 +60,7 @@ def rolled_ir(plan: Plan, inputs: Sequence[str], local: list[str], width: int, m
         if any(_has_work(code.sweeps[k]) for code in plan.codes):
             _sweep(c, k, direction)
     _epilogue(c)
-    return loop.close(_check_array(e, targets, out_size, check))
+    return loop.close(None if packed else _check_array(e, targets, out_size, check))
 
 
 def _has_work(code: SweepCode) -> bool:

@@ -65,6 +65,10 @@ class Joint(ABC):
         """Rates of the coordinates for speeds u."""
         return list(u)
 
+    def normalised(self, q: Sequence[Number]) -> list[Number]:
+        """The nearest valid coordinates, over any scalar."""
+        return list(q)
+
     @abstractmethod
     def closure_rows(self, first: Side, second: Side, k: Sequence[Number]) -> tuple[Row, ...]:
         """The 6 - nu conditions it imposes where it closes a loop, between its parent and its child side."""

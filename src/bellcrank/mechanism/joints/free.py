@@ -10,7 +10,7 @@ from bellcrank.engine.scalar import Number
 from bellcrank.mechanism.closures import Row, Side
 from bellcrank.mechanism.joints import quaternion
 from bellcrank.mechanism.joints.base import Array, Joint
-from bellcrank.mechanism.joints.spherical import TURNS, quaternion_rates
+from bellcrank.mechanism.joints.spherical import TURNS, quaternion_rates, unit_quaternion
 from bellcrank.spatial import Motion, Transform, Vector, from_quaternion
 
 __all__ = ["Free"]
@@ -43,6 +43,9 @@ class Free(Joint):
 
     def rates(self, q: Sequence[Number], u: Sequence[Number]) -> list[Number]:
         return [*quaternion_rates(q, u), *from_quaternion(*q[:4]).apply(Vector(*u[3:]))]
+
+    def normalised(self, q: Sequence[Number]) -> list[Number]:
+        return unit_quaternion(q)
 
     def integrate(self, q: Array, du: Array) -> Array:
         turn, position = quaternion.normalise(q[..., :4]), q[..., 4:]

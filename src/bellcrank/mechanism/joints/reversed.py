@@ -76,6 +76,9 @@ class Reversed(Joint):
     def rates(self, q: Sequence[Number], u: Sequence[Number]) -> list[Number]:
         return self.joint.rates(q, u)
 
+    def normalised(self, q: Sequence[Number]) -> list[Number]:
+        return self.joint.normalised(q)
+
     def integrate(self, q: Array, du: Array) -> Array:
         return self.joint.integrate(q, du)
 

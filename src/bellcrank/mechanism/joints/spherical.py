@@ -6,13 +6,14 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from bellcrank.engine.functions import sqrt
 from bellcrank.engine.scalar import Number
 from bellcrank.mechanism.closures import Row, Side, coincident
 from bellcrank.mechanism.joints import quaternion
 from bellcrank.mechanism.joints.base import Array, Joint
 from bellcrank.spatial import Motion, Transform, Vector, from_quaternion
 
-__all__ = ["TURNS", "Spherical", "quaternion_rates"]
+__all__ = ["TURNS", "Spherical", "quaternion_rates", "unit_quaternion"]
 
 TURNS = tuple(Motion(Vector(*axis), Vector.zero())
               for axis in ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0)))
@@ -22,6 +23,12 @@ def quaternion_rates(q: Sequence[Number], w: Sequence[Number]) -> list[Number]:
     """Rates of a quaternion for an angular velocity w in child axes, over any scalar."""
     return [-0.5 * (q[1] * w[0] + q[2] * w[1] + q[3] * w[2]), 0.5 * (q[0] * w[0] + q[2] * w[2] - q[3] * w[1]),
             0.5 * (q[0] * w[1] + q[3] * w[0] - q[1] * w[2]), 0.5 * (q[0] * w[2] + q[1] * w[1] - q[2] * w[0])]
+
+
+def unit_quaternion(q: Sequence[Number]) -> list[Number]:
+    """Coordinates that begin with a quaternion, which is made unit, over any scalar."""
+    scale = 1.0 / sqrt(q[0] * q[0] + q[1] * q[1] + q[2] * q[2] + q[3] * q[3])
+    return [*(x * scale for x in q[:4]), *q[4:]]
 
 
 class Spherical(Joint):
@@ -45,6 +52,9 @@ class Spherical(Joint):
 
     def rates(self, q: Sequence[Number], u: Sequence[Number]) -> list[Number]:
         return quaternion_rates(q, u)
+
+    def normalised(self, q: Sequence[Number]) -> list[Number]:
+        return unit_quaternion(q)
 
     def integrate(self, q: Array, du: Array) -> Array:
         return quaternion.normalise(quaternion.product(q, quaternion.exponential(du)))

@@ -1,0 +1,41 @@
+"""Drives whose force is an input, within limits."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from bellcrank.engine.functions import select_less
+from bellcrank.engine.scalar import Number
+from bellcrank.mechanism.forces.base import Element, positive_part
+
+__all__ = ["Actuator"]
+
+
+@dataclass(frozen=True)
+class Actuator(Element):
+    """Passes the joint force tau on within ±`limit` [N or N m].
+
+    With `no_load_speed` [m/s or rad/s] it follows the straight speed-torque line of a motor: the force in the direction
+    of motion is at most ``limit (1 - |rate| / no_load_speed)``, and nothing beyond that speed; braking has the full
+    limit. It stores no energy: what it does is the work of tau.
+
+    >>> motor = Actuator(limit=10.0, no_load_speed=4.0)
+    >>> motor.output(3.0, 0.0), motor.output(20.0, 1.0), motor.output(-20.0, 1.0), motor.output(5.0, 9.0)
+    (3.0, 7.5, -10.0, 0.0)
+    """
+
+    limit: Number
+    no_load_speed: Number | None = None
+
+    def output(self, tau: Number, rate: Number) -> Number:
+        """The force that acts when `tau` is asked for at the rate of the joint."""
+        upper = lower = self.limit
+        if self.no_load_speed is not None:
+            part = rate / self.no_load_speed
+            upper, lower = self.limit * _share(1.0 - part), self.limit * _share(1.0 + part)
+        down = select_less(tau, -lower, -lower, tau)
+        return select_less(upper, down, upper, down)
+
+
+def _share(x: Number) -> Number:
+    return positive_part(select_less(x, 1.0, x, 1.0))

@@ -1,0 +1,1 @@
+"""Motion over time: steppers, runs, and what they leave behind."""

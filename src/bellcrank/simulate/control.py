@@ -1,0 +1,202 @@
+"""Controllers: joint forces and wrenches as functions of time and state.
+
+A function may be plain Python, called at a sample rate, or *traced*: run once on traced scalars and compiled into the
+kernel, where it is evaluated in every stage of every step (or at a sample rate, and held).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from bellcrank.engine.scalar import Graph, Number, Scalar
+from bellcrank.errors import ModelError, StateError
+
+if TYPE_CHECKING:
+    from bellcrank.system.blocks import Block
+    from bellcrank.system.system import System
+
+__all__ = ["Drive", "Named", "Sampled", "Traced", "drive_of"]
+
+Floats = npt.NDArray[np.float64]
+
+
+class Named(Sequence[Number]):
+    """Coordinates or speeds of a machine, by number or by joint: ``q[2]``, ``q["elbow"]``."""
+
+    def __init__(self, values: Sequence[Number], places: Mapping[str, range]) -> None:
+        self._values, self._places = list(values), places
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def __getitem__(self, key: Any) -> Any:
+        """An entry; for a joint its value, or the list of its values if it has several."""
+        if not isinstance(key, str):
+            return self._values[key]
+        if key not in self._places:
+            raise ModelError(f"no joint {key!r}; there are {', '.join(self._places)}")
+        values = [self._values[i] for i in self._places[key]]
+        return values[0] if len(values) == 1 else values
+
+
+@dataclass(frozen=True)
+class Sampled:
+    """A Python function ``f(t, q, u)`` of time and state (arrays), called every `period` seconds and held in between.
+
+    It returns joint forces: an array (nu,) or a mapping {joint: force or forces}. As `wrenches` it returns what
+    `forward_dynamics` takes as wrenches.
+
+    >>> Sampled(lambda t, q, u: -2.0 * u, period=0.01).period
+    0.01
+    """
+
+    function: Callable[[float, Floats, Floats], Any]
+    period: float | None = None
+
+    def __post_init__(self) -> None:
+        _check(self.function, self.period)
+
+
+@dataclass(frozen=True)
+class Traced:
+    """A function ``f(t, q, u)`` written with `bellcrank.math`, compiled into the kernel.
+
+    It receives traced scalars: `q` and `u` can be indexed by number or by joint name. It returns joint forces, a
+    sequence of nu numbers or a mapping {joint: force or forces}; as `wrenches` a mapping {body: six numbers}. It is
+    evaluated in every stage of every step, or every `period` seconds and held. Branches on values are written with
+    `bellcrank.math.select_less`.
+
+    >>> Traced(lambda t, q, u: {"A": 5.0 - 2.0 * u["A"]}).period is None
+    True
+    """
+
+    function: Callable[[Number, Named, Named], Any]
+    period: float | None = None
+
+    def __post_init__(self) -> None:
+        _check(self.function, self.period)
+
+
+def _check(function: Any, period: float | None) -> None:
+    if not callable(function):
+        raise ModelError(f"a controller must be a function of (t, q, u), got {function!r}")
+    if period is not None and not 0.0 < period < float("inf"):
+        raise ModelError(f"a controller's period must be a positive time, got {period!r}")
+
+
+def joint_places(system: System, speeds: bool) -> dict[str, range]:
+    """Where each joint's entries are in q or u."""
+    out, at = {}, 0
+    for r in system._records:
+        n = r.joint.nu if speeds else r.joint.nq
+        out[r.name] = range(at, at + n)
+        at += n
+    return out
+
+
+@dataclass(frozen=True)
+class Drive:
+    """A controller with what it acts on: "tau" or "wrench"."""
+
+    given: Sampled | Traced
+    target: str
+
+    @property
+    def traced(self) -> bool:
+        return isinstance(self.given, Traced)
+
+    @property
+    def period(self) -> float | None:
+        return self.given.period
+
+    def entries(self, system: System, answer: Any) -> list[Any]:
+        """The answer as a flat list, in the order of the buffer."""
+        if self.target == "wrench":
+            return self._wrenches(system, answer)
+        if isinstance(answer, Mapping):
+            out: list[Any] = [0.0] * system.nu
+            places = joint_places(system, True)
+            for joint, value in answer.items():
+                if joint not in places:
+                    raise ModelError(f"control: no joint {joint!r} in {system.name!r}; there are {', '.join(places)}")
+                values = list(value) if np.ndim(value) or isinstance(value, (list, tuple)) else [value]
+                if len(values) != len(places[joint]):
+                    raise ModelError(f"control: joint {joint!r} takes {len(places[joint])} forces, got {len(values)}")
+                for i, x in zip(places[joint], values, strict=True):
+                    out[i] = x
+            return out
+        values = list(answer)
+        if len(values) != system.nu:
+            raise ModelError(f"control: it must return {system.nu} forces or a mapping {{joint: force}}, got "
+                             f"{len(values)}")
+        return values
+
+    def _wrenches(self, system: System, answer: Any) -> list[Any]:
+        from bellcrank.system.system import wrench_order
+
+        if not isinstance(answer, Mapping):
+            raise ModelError("wrenches: a traced function must return a mapping {body: six numbers}")
+        rows: list[list[Any]] = [[0.0] * 6 for _ in system.body_names]
+        for body, six in answer.items():
+            if body not in system.body_names:
+                raise ModelError(f"wrenches: no body {body!r} in {system.name!r}")
+            values = list(six)
+            if len(values) != 6:
+                raise ModelError(f"wrenches: body {body!r} takes six numbers [moment; force], got {len(values)}")
+            rows[system.body_names.index(body)] = values
+        return [x for b in wrench_order(system.tree) for x in rows[b]]
+
+    def graph(self, system: System) -> list[Number]:
+        """The traced result; leaves are (input, index)."""
+        graph = Graph()
+        assert isinstance(self.given, Traced)
+        q = Named([graph.leaf(("q", i)) for i in range(system.nq)], joint_places(system, False))
+        u = Named([graph.leaf(("u", i)) for i in range(system.nu)], joint_places(system, True))
+        try:
+            entries = self.entries(system, self.given.function(graph.leaf(("t", 0)), q, u))
+        except TypeError as error:
+            raise ModelError(f"control: the function cannot be traced ({error}); write it with bellcrank.math and "
+                             "select_less, or use Sampled") from error
+        return [x if type(x) is Scalar else float(x) for x in entries]
+
+    def block(self, system: System, width: int) -> Block:
+        """The traced function, compiled."""
+        from bellcrank.system.blocks import graph_block
+
+        return graph_block(self.graph(system), {"q": system.nq, "u": system.nu, "t": 1}, (self.target,), width)
+
+    def call(self, system: System, t: float, q: Floats, u: Floats) -> Floats:
+        """The Python function's answer for one state (nq,) or a batch (count, nq); shape (count or 1, entries)."""
+        answer = self.given.function(t, q, u)  # type: ignore[arg-type]
+        if self.target == "wrench":
+            from bellcrank.simulate.equations import wrench_rows
+
+            rows = wrench_rows(system, answer, len(np.atleast_2d(q)))
+            assert rows is not None
+            return rows
+        if isinstance(answer, Mapping):
+            columns = np.broadcast_arrays(*(np.asarray(x, dtype=float) for x in self.entries(system, answer)))
+            answer = np.stack(columns, axis=-1)
+        values = np.asarray(answer, dtype=float)
+        if values.shape[-1:] != (system.nu,):
+            raise StateError(f"control at t = {t:.6g}: it must return {system.nu} forces, got shape {values.shape}")
+        if not np.isfinite(values).all():
+            raise StateError(f"control at t = {t:.6g}: the forces are not finite")
+        return values.reshape(-1, system.nu)
+
+
+def drive_of(given: Any, target: str) -> Drive | None:
+    """A controller from what the user gave."""
+    if given is None:
+        return None
+    if isinstance(given, (Sampled, Traced)):
+        return Drive(given, target)
+    if callable(given):
+        return Drive(Sampled(given), target)
+    raise ModelError(f"simulate: {'control' if target == 'tau' else 'wrenches'} must be a function of (t, q, u), "
+                     f"Sampled or Traced, got {type(given).__name__}")

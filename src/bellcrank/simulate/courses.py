@@ -1,0 +1,320 @@
+"""The way of a run through time, piece by piece: where samples, controllers and steps fall."""
+
+from __future__ import annotations
+
+import time as clock
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from bellcrank.simulate.equations import Equations
+from bellcrank.simulate.fixed import Failure, FixedRun
+from bellcrank.simulate.reference import ReferenceRun, Rhs
+from bellcrank.simulate.varying import VaryingRun
+from bellcrank.system.assembly import State
+
+if TYPE_CHECKING:
+    from bellcrank.simulate.external import ExternalRun
+    from bellcrank.simulate.setup import Setup
+    from bellcrank.system.system import System
+
+__all__ = ["Course", "FixedCourse", "Piece", "VaryingCourse"]
+
+Floats = npt.NDArray[np.float64]
+
+#: seconds of work between two looks at the keyboard, and numbers of samples kept until they are written
+_PIECE, _NUMBERS = 0.1, 4_000_000
+
+
+class Piece(NamedTuple):
+    """A stretch of a run: its samples, and if events are watched for, all steps of its single state."""
+
+    times: Floats
+    samples: Floats  #: (samples, states, size)
+    point_times: Floats  #: the start and the end of every step
+    points: Floats  #: (points, size)
+
+
+class Course(ABC):
+    """What fixed and adaptive runs have in common."""
+
+    run: FixedRun | ReferenceRun | VaryingRun | ExternalRun
+
+    def __init__(self, setup: Setup, system: System) -> None:
+        self.setup, self.system = setup, system
+        self.tau, self.wrenches = setup.tau, setup.wrenches
+        self.before: dict[str, int] = {"switches": 0, "steps": 0, "rejected": 0}
+        self.pace = 64.0  #: steps or samples in a piece
+        self._forces: list[tuple[float, Floats]] = []  #: what sampled controllers have said
+
+    @property
+    @abstractmethod
+    def time(self) -> float:
+        """Where the run is."""
+
+    @property
+    @abstractmethod
+    def finished(self) -> bool:
+        """Whether the end is reached."""
+
+    @abstractmethod
+    def advance(self, watching: bool) -> Piece:
+        """The next piece; `watching`: with all steps."""
+
+    @abstractmethod
+    def restart(self, state: State) -> None:
+        """Go on from a state of the single run, anywhere in time."""
+
+    @abstractmethod
+    def replace_system(self, system: System) -> None:
+        """Go on with another machine, from the next `restart`."""
+
+    @property
+    def y(self) -> Floats:
+        return self.run.y
+
+    @property
+    def failures(self) -> list[Failure]:
+        return self.run.failures
+
+    def begin(self) -> Piece:
+        """The initial states, as samples."""
+        self.control()
+        return Piece(np.array([self.time]), self.y[None].copy(), np.zeros(0), np.zeros((0, 0)))
+
+    def unpack(self, y: Floats, t: npt.ArrayLike) -> tuple[Floats, Floats]:
+        """q and u of states (..., size) at times that fit the leading axes from the left."""
+        equations = getattr(self.run, "equations", None)
+        if isinstance(equations, Equations):
+            when = np.asarray(t, dtype=float)
+            return equations.unpack(y, when.reshape(*when.shape, *(1,) * (y.ndim - 1 - when.ndim)))
+        nq = self.system.nq
+        return y[..., :nq], y[..., nq:]
+
+    def pack(self, q: Floats, u: Floats, t: float) -> Floats:
+        equations = getattr(self.run, "equations", None)
+        return equations.pack(q, u, t) if isinstance(equations, Equations) else np.concatenate([q, u], axis=-1)
+
+    def partial(self, y: Floats, t: float, step: float) -> Floats:
+        """One step of any length, leaving the run where it is."""
+        return self.run.partial(y, t, step)
+
+    def notes(self) -> dict[str, int]:
+        """Counts for the record."""
+        return {name: before + int(getattr(self.run, name, 0)) for name, before in self.before.items()}
+
+    def keep_notes(self) -> None:
+        """Before the run is replaced by another one."""
+        self.before = self.notes()
+
+    # -- controllers ----------------------------------------------------------------------------
+    def control(self) -> None:
+        """Ask sampled controllers for what holds from now on."""
+        for d in self.setup.drives:
+            if d.traced and (d.period is None or self.compiled_holds):
+                continue
+            q, u = self.unpack(self.y, self.time)
+            if d.traced:
+                rhs = Rhs(self.system, self.tau, self.wrenches, (d,))
+                rhs.hold(self.time, np.concatenate([q, u], axis=-1))
+                rows = rhs.tau if d.target == "tau" else rhs.wrenches
+                assert rows is not None
+            else:
+                single = self.setup.batch == ()
+                rows = d.call(self.system, self.time, q[0].copy() if single else q.copy(),
+                              u[0].copy() if single else u.copy())
+            if d.target == "tau":
+                self.tau = rows
+                self._forces.append((self.time, rows))
+            else:
+                self.wrenches = rows
+        self.feed()
+
+    @property
+    def compiled_holds(self) -> bool:
+        """Whether held traced controllers are evaluated by the stepper itself."""
+        return False
+
+    def feed(self) -> None:
+        """Hand forces to the run."""
+        target: Any = self.run.equations if isinstance(self.run, (FixedRun, VaryingRun)) else self.run.rhs
+        if not (isinstance(target, Equations) and target.held):
+            target.tau, target.wrenches = self.tau, self.wrenches
+
+    def forces(self, times: Floats, q: Floats, u: Floats) -> Floats | None:
+        """Joint forces at samples (samples, states, nu), if there are any to record."""
+        if not self._forces:
+            return self.setup.recorded_forces(times, q, u)
+        known = np.array([t for t, _ in self._forces])
+        at = np.maximum(np.searchsorted(known, times + 1e-12, side="right") - 1, 0)
+        out = np.stack([np.broadcast_to(self._forces[i][1], u.shape[1:]) for i in at.tolist()])
+        self._forces = self._forces[int(at[-1]):] if len(at) else self._forces
+        return out
+
+    def adapt(self, seconds: float, most: float) -> None:
+        """Choose the size of the next piece."""
+        factor = min(max(_PIECE / max(seconds, 1e-6), 0.25), 4.0)
+        self.pace = min(max(self.pace * factor, 1.0), max(most, 1.0))
+
+
+class FixedCourse(Course):
+    """Steps on a grid of time."""
+
+    run: FixedRun | ReferenceRun
+
+    def __init__(self, setup: Setup, system: System, y: Floats, t: float) -> None:
+        super().__init__(setup, system)
+        assert setup.step is not None
+        self.step = setup.step
+        self.run = setup.fixed_run(system, y, t, self.tau, self.wrenches)
+        self.pending: tuple[float, Floats] | None = None
+        self._hold = setup._holds()
+        self._sampled = any(not d.traced for d in setup.drives) or (
+            isinstance(self.run, ReferenceRun) and any(d.period is not None for d in setup.drives))
+
+    @property
+    def compiled_holds(self) -> bool:
+        return isinstance(self.run, (FixedRun, ReferenceRun))
+
+    @property
+    def index(self) -> int:
+        """Grid steps done."""
+        return self.run.done
+
+    @property
+    def time(self) -> float:
+        return self.pending[0] if self.pending is not None else self.setup.start + self.index * self.step
+
+    @property
+    def finished(self) -> bool:
+        return self.pending is None and self.index >= self.setup.steps
+
+    def notes(self) -> dict[str, int]:
+        return {"steps": self.index, "switches": self.before["switches"] + self.run.switches}
+
+    def advance(self, watching: bool) -> Piece:
+        if self.pending is not None:
+            return self._to_grid()
+        setup, first = self.setup, self.index
+        n = min(int(self.pace), setup.steps - first)
+        if self._sampled:
+            n = min(n, self._hold - first % self._hold)
+        every = 1 if watching else setup.every
+        before, begun = self.y[0].copy(), clock.perf_counter()
+        rows = self.run.advance(n, every)
+        spent = clock.perf_counter() - begun
+        self.adapt(spent, _NUMBERS / max(1, self.y.size) * every)
+        numbers = np.arange(first // every + 1, first // every + 1 + len(rows)) * every
+        times: Floats = np.asarray(setup.start + numbers * self.step, dtype=float)
+        points = np.concatenate([before[None], rows[:, 0]]) if watching else np.zeros((0, 0))
+        point_times = np.concatenate([[setup.start + first * self.step], times]) if watching else np.zeros(0)
+        chosen = numbers % setup.every == 0
+        chosen |= numbers == setup.steps  # the end is always a sample
+        if not watching and setup.steps % setup.every and self.finished:
+            times, rows, chosen = _with_end(setup, times, rows, self.y)
+        if self._sampled and not self.finished and self.index % self._hold == 0:
+            self.control()
+        return Piece(times[chosen], rows[chosen], point_times, points)
+
+    def _to_grid(self) -> Piece:
+        """From a state between grid points to the next one."""
+        assert self.pending is not None
+        t, y = self.pending
+        number = self.index + 1
+        goal = self.setup.start + number * self.step
+        new = self.partial(y, t, goal - t)
+        self.pending = None
+        self.run.y, self.run.done = new[None].copy(), number
+        if self._sampled and not self.finished and number % self._hold == 0:
+            self.control()
+        sample = number % self.setup.every == 0 or number == self.setup.steps
+        return Piece(np.array([goal] if sample else []), new[None, None][:int(sample)], np.array([t, goal]),
+                     np.stack([y, new]))
+
+    def restart(self, state: State) -> None:
+        y = self.pack(state.q[None], state.u[None], state.t)
+        number = int(np.floor((state.t - self.setup.start) / self.step + 1e-9))
+        self.run.y, self.run.done = y.copy(), number
+        on_grid = abs(state.t - self.setup.start - number * self.step) < 1e-12 * max(1.0, abs(state.t))
+        self.pending = None if on_grid else (state.t, y[0])
+        self.feed()
+
+    def replace_system(self, system: System) -> None:
+        if system is self.system:
+            return
+        self.keep_notes()
+        q, u = self.unpack(self.y, self.time)
+        done = self.run.done
+        self.system = system
+        y = np.concatenate([q, u], axis=-1)
+        self.run = self.setup.fixed_run(system, y, self.setup.start, self.tau, self.wrenches)
+        self.run.done = done
+
+
+def _with_end(setup: Setup, times: Floats, rows: Floats, y: Floats) -> tuple[Floats, Floats, npt.NDArray[np.bool_]]:
+    """Add the final state, which is no multiple of the sampling interval."""
+    times = np.append(times, setup.start + setup.duration)
+    rows = np.concatenate([rows, y[None]])
+    return times, rows, np.ones(len(times), dtype=bool)
+
+
+class VaryingCourse(Course):
+    """Steps of any length between given sample times."""
+
+    run: VaryingRun | ExternalRun
+
+    def __init__(self, setup: Setup, system: System, y: Floats, t: float) -> None:
+        super().__init__(setup, system)
+        self.pace = 8.0
+        self.run = setup.varying_run(system, y, t, self.tau, self.wrenches)
+        self.end = setup.start + setup.duration
+        self._period = setup.period
+
+    @property
+    def time(self) -> float:
+        return self.run.time
+
+    @property
+    def finished(self) -> bool:
+        return self.time >= self.end
+
+    def advance(self, watching: bool) -> Piece:
+        setup, now = self.setup, self.time
+        left = setup.times[setup.times > now + 1e-14 * max(1.0, abs(now))]
+        targets, wanted = left[:int(self.pace)], np.ones(min(len(left), int(self.pace)), dtype=bool)
+        if self._period is not None:  # controllers speak at multiples of their period
+            number = int(np.floor((now - setup.start) / self._period + 1e-9)) + 1
+            change = min(setup.start + number * self._period, self.end)
+            targets = targets[targets < change - 1e-12]
+            wanted = np.ones(len(targets) + 1, dtype=bool)
+            wanted[-1] = bool((np.abs(left - change) <= 1e-12 * max(1.0, abs(change))).any())
+            targets = np.append(targets, change)
+        before, begun = self.y[0].copy(), clock.perf_counter()
+        rows = self.run.advance(targets)
+        self.adapt(clock.perf_counter() - begun, _NUMBERS / max(1, self.y.size))
+        times, points = self._path(before, now, targets, rows) if watching else (np.zeros(0), np.zeros((0, 0)))
+        if self._period is not None and not self.finished:
+            self.control()
+        return Piece(targets[wanted], rows[wanted], times, points)
+
+    def _path(self, before: Floats, now: float, targets: Floats, rows: Floats) -> tuple[Floats, Floats]:
+        """Times and states of all steps, the start first; of other libraries' methods only the samples are known."""
+        if isinstance(self.run, VaryingRun):
+            path = self.run.states[0].path
+            return np.concatenate([t for t, _ in path]), np.concatenate([y for _, y in path])
+        return np.concatenate([[now], targets]), np.concatenate([before[None], rows[:, 0]])
+
+    def restart(self, state: State) -> None:
+        self.run.restart(state.t, self.pack(state.q[None], state.u[None], state.t))
+        self.feed()
+
+    def replace_system(self, system: System) -> None:
+        if system is self.system:
+            return
+        self.keep_notes()
+        q, u = self.unpack(self.y, self.time)
+        t = self.time
+        self.system = system
+        self.run = self.setup.varying_run(system, np.concatenate([q, u], axis=-1), t, self.tau, self.wrenches)

@@ -1,0 +1,147 @@
+"""A `System` as equations to integrate: states, plans of its loops, and compiled programs for each of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from bellcrank.errors import StateError
+from bellcrank.simulate.machine import Code, Memory, make_code
+from bellcrank.system.arrays import flat, wrench_array
+from bellcrank.system.blocks import Block
+from bellcrank.system.evaluator import LlvmEvaluator
+from bellcrank.system.system import wrench_order
+
+if TYPE_CHECKING:
+    from bellcrank.formulations.groups import LoopPlan
+    from bellcrank.simulate.control import Drive
+    from bellcrank.system.system import System
+
+__all__ = ["Equations"]
+
+Floats = npt.NDArray[np.float64]
+
+
+class Equations:
+    """What is integrated: y = (q, u), or (q, p) if the method is Hamilton's, for a batch of states."""
+
+    def __init__(self, system: System, count: int, tau: Floats, wrenches: Floats | None,
+                 drives: Sequence[Drive] = (), separate: bool = False) -> None:
+        self.system, self.count, self.separate = system, count, separate
+        self.momenta = system.method == "momenta"
+        self.tau, self.wrenches = tau, wrenches
+        self.drives = tuple(d for d in drives if d.traced)
+        self.external = wrenches is not None or any(d.target == "wrench" for d in drives)
+        self.held = any(d.period is not None for d in self.drives)
+        #: programs without drives are the same for every run
+        own: dict[Any, Code] = {}
+        self._codes: dict[Any, Code] = own if self.drives else system._programs
+        self._blocks: dict[int, list[tuple[Block, str]]] = {}
+
+    # -- states ---------------------------------------------------------------------------------
+    def pack(self, q: Floats, u: Floats, t: float) -> Floats:
+        """States (count, nq + nu) from coordinates and speeds."""
+        second = self.system.momenta(q, u, t=t) if self.momenta else u
+        return np.concatenate([q, second], axis=-1)
+
+    def unpack(self, y: Floats, t: npt.ArrayLike) -> tuple[Floats, Floats]:
+        """Coordinates and speeds of states (..., nq + nu); `t` broadcasts against the leading axes."""
+        nq = self.system.nq
+        q, second = y[..., :nq], y[..., nq:]
+        if not self.momenta or not y.size:
+            return q, second
+        return q, self.system.hamilton(q, second, t=t)[0]
+
+    # -- plans ----------------------------------------------------------------------------------
+    def first_plan(self, q: Floats, t: float) -> LoopPlan | None:
+        """The plan to start with."""
+        if not self.system.tree.looped:
+            return None
+        if "plan" not in self.system._plan_state:
+            self.system._prepare(q, t)
+        return self.system._current_plan()
+
+    def plan_at(self, q: Floats, t: float) -> LoopPlan | None:
+        """A plan made for one position; raises SingularError where there is none."""
+        return self.system._plan_at(q, t) if self.system.tree.looped else None
+
+    def code(self, plan: LoopPlan | None, width: int) -> Code:
+        """The compiled program for a plan."""
+        key = (plan.key if plan is not None else None, width, self.external, self.separate)
+        if key not in self._codes:
+            run = self.system._evaluator if plan is None else self.system._planned_evaluator(plan)
+            assert isinstance(run, LlvmEvaluator)
+            if width not in self._blocks:
+                self._blocks[width] = [(d.block(self.system, width), d.target) for d in self.drives]
+            self._codes[key] = make_code(run, self.system._functions, width, wrenches=self.external,
+                                         momenta=self.momenta, drives=self._blocks[width], held=self.held,
+                                         separate=self.separate)
+        return self._codes[key]
+
+    @staticmethod
+    def compiled(system: System) -> bool:
+        """Whether the whole program of a system can be compiled."""
+        run = system._evaluator
+        if not isinstance(run, LlvmEvaluator) or system._sprung or system._by_kkt:
+            return False
+        name = "forward_dynamics"
+        if system.method == "momenta":
+            name = "constrained_hamilton" if system.tree.looped else "hamilton"
+        if not system.tree.looped:
+            return run.compiles_whole(system._functions[name])
+        planned = system._planned_evaluator(system._current_plan())
+        assert isinstance(planned, LlvmEvaluator)
+        return planned.compiles_whole(system._functions[name])
+
+    # -- inputs ---------------------------------------------------------------------------------
+    def inputs(self, states: npt.NDArray[np.int64]) -> dict[str, Floats]:
+        """tau, wrenches and parameters of some states, as the buffers take them."""
+        out = {"tau": self.tau[states] if len(self.tau) > 1 else self.tau}
+        if self.wrenches is not None:
+            out["wrench"] = self.wrenches[states] if len(self.wrenches) > 1 else self.wrenches
+        if self.system.tree.parameters:
+            out["parameters"] = self.parameters()[states]
+        return out
+
+    def remember(self, states: npt.NDArray[np.int64], memory: Memory) -> None:
+        """Keep what held controllers have said, for the rest of their period."""
+        for d in self.drives if self.held else ():
+            if d.target == "tau":
+                if len(self.tau) < self.count:
+                    self.tau = np.repeat(self.tau, self.count, axis=0)
+                self.tau[states] = memory.read("tau", self.system.nu)[:len(states)]
+            elif self.wrenches is not None:
+                if len(self.wrenches) < self.count:
+                    self.wrenches = np.repeat(self.wrenches, self.count, axis=0)
+                self.wrenches[states] = memory.read("wrench", self.wrenches.shape[1])[:len(states)]
+
+    def parameters(self) -> Floats:
+        """Values of the parameters, (count, parameters)."""
+        values = [np.asarray(v, dtype=float) for v in self.system._values.values()]
+        return np.stack([np.broadcast_to(v.reshape(-1), (self.count,)) for v in values], axis=-1)
+
+
+def wrench_rows(system: System, wrenches: Any, count: int) -> Floats | None:
+    """External wrenches (count or 1, 6 * bodies) in the order of the kernels."""
+    if wrenches is None:
+        return None
+    ordered = wrench_array(wrenches, system.body_names)[..., wrench_order(system.tree), :]
+    rows = ordered.reshape(-1, 6 * len(system.body_names))
+    return _rows("wrenches", rows, count)
+
+
+def force_rows(system: System, tau: Any, count: int) -> Floats:
+    """Joint forces (count or 1, nu)."""
+    given = np.zeros(system.nu) if tau is None else tau
+    return _rows("tau", flat("tau", given, system.nu, "one for every speed").reshape(-1, system.nu), count)
+
+
+def _rows(name: str, rows: Floats, count: int) -> Floats:
+    if len(rows) not in (1, count):
+        raise StateError(f"simulate: {name} is given for {len(rows)} states, but there are {count}")
+    if not np.isfinite(rows).all():
+        raise StateError(f"simulate: {name} must be finite")
+    return np.ascontiguousarray(rows)

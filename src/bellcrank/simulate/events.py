@@ -1,0 +1,180 @@
+"""Events: functions of time and state whose zeros matter, and what happens there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from bellcrank.engine.scalar import Graph, Scalar, evaluate
+from bellcrank.errors import ModelError, StateError
+from bellcrank.simulate.control import Named, joint_places
+from bellcrank.system.assembly import State
+
+if TYPE_CHECKING:
+    from bellcrank.system.system import System
+
+__all__ = ["Change", "Event", "Watch", "attach", "detach", "joint_limit"]
+
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Change:
+    """What an event does to the run: another state, loops that open or close, or its end.
+
+    Speeds need not be consistent with the loops: the smallest impulse makes them so.
+    """
+
+    state: State | None = None
+    detach: tuple[str, ...] = ()
+    attach: tuple[str, ...] = ()
+    stop: bool = False
+
+
+@dataclass(frozen=True)
+class Event:
+    """A zero of ``function(t, q, u)``, found to the accuracy of the integration.
+
+    `direction` +1: only where it rises through zero, -1: where it falls, 0: both. `action` is "record", "stop", a
+    `Change`, or a function ``(state, system) -> State | Change | None`` called at the zero. `q` and `u` can be indexed
+    by number or by joint name; a function written with `bellcrank.math` is traced and costs little, any other is called
+    once for every step.
+
+    >>> lowest = Event(lambda t, q, u: u["hinge"], "turning point", direction=1)
+    >>> lowest.action
+    'record'
+    """
+
+    function: Callable[[Any, Named, Named], Any]
+    name: str = "event"
+    direction: int = 0
+    action: str | Change | Callable[[State, System], State | Change | None] = "record"
+
+    def __post_init__(self) -> None:
+        if not callable(self.function):
+            raise ModelError(f"event {self.name!r}: needs a function of (t, q, u), got {self.function!r}")
+        if self.direction not in (-1, 0, 1):
+            raise ModelError(f"event {self.name!r}: direction must be -1, 0 or 1, got {self.direction!r}")
+        if not (callable(self.action) or isinstance(self.action, Change) or self.action in ("record", "stop")):
+            raise ModelError(f"event {self.name!r}: action must be 'record', 'stop', a Change or a function")
+
+    def act(self, state: State, system: System) -> Change:
+        """What is to happen in a state."""
+        if isinstance(self.action, Change):
+            return self.action
+        if isinstance(self.action, str):
+            return Change(stop=self.action == "stop")
+        answer = self.action(state, system)
+        if answer is None:
+            return Change()
+        if isinstance(answer, Change):
+            return answer
+        if isinstance(answer, State):
+            return Change(state=answer)
+        raise StateError(f"event {self.name!r}: its action must return a State, a Change or None, got "
+                         f"{type(answer).__name__}")
+
+
+def detach(*names: str) -> Change:
+    """Let go of joints or constraints that close loops."""
+    return Change(detach=names)
+
+
+def attach(*names: str) -> Change:
+    """Close loops that were let go; the loops must be closed in position, an impulse makes the speeds agree."""
+    return Change(attach=names)
+
+
+def joint_limit(joint: str, lower: float | None = None, upper: float | None = None, *, restitution: float = 0.5,
+                coordinate: int = 0) -> list[Event]:
+    """Rigid stops of a joint: where it reaches one, an impulse at the joint reverses its speed.
+
+    The speed after is `restitution` times the speed before, the other way. Compliant stops are a force element
+    (`Mechanism.add_limit`). Lengths in m or rad.
+
+    >>> [e.name for e in joint_limit("hinge", upper=1.2)]
+    ['hinge at 1.2']
+    """
+    if lower is None and upper is None:
+        raise ModelError(f"joint_limit {joint!r}: give lower, upper or both")
+    if not 0.0 <= restitution <= 1.0:
+        raise ModelError(f"joint_limit {joint!r}: restitution must be between 0 and 1, got {restitution!r}")
+
+    def bounce(state: State, system: System) -> State:
+        from bellcrank.simulate.impulse import impulse
+
+        entry = joint_places(system, True)[joint][coordinate]
+        after = impulse(system, state.q, state.u, t=state.t, speeds={entry: -restitution * float(state.u[entry])})
+        return State(state.q, after.u, state.t)
+
+    def gap(bound: float, sign: float) -> Callable[[Any, Named, Named], Any]:
+        def function(t: Any, q: Named, u: Named) -> Any:
+            value = q[joint]
+            return ((value[coordinate] if isinstance(value, list) else value) - bound) * sign
+
+        return function
+
+    bounds = [(b, s) for b, s in ((lower, 1.0), (upper, -1.0)) if b is not None]
+    return [Event(gap(b, s), f"{joint} at {b:g}", -1, bounce) for b, s in bounds]
+
+
+class Watch:
+    """Looks for events along steps of one state."""
+
+    def __init__(self, system: System, events: Sequence[Event]) -> None:
+        self.system, self.events = system, tuple(events)
+        for e in self.events:
+            if not isinstance(e, Event):
+                raise ModelError(f"events: needs Event objects, got {type(e).__name__}")
+        self._q, self._u = joint_places(system, False), joint_places(system, True)
+        self._graphs = [self._trace(e) for e in self.events]
+        self._side = np.zeros(len(self.events))
+
+    def _trace(self, e: Event) -> Scalar | float | None:
+        graph = Graph()
+        q = Named([graph.leaf(("q", i)) for i in range(self.system.nq)], self._q)
+        u = Named([graph.leaf(("u", i)) for i in range(self.system.nu)], self._u)
+        try:
+            value = e.function(graph.leaf(("t", 0)), q, u)
+        except ModelError:
+            raise
+        except Exception:  # not written for traced scalars: called state by state
+            return None
+        return value if type(value) is Scalar else None
+
+    def values(self, times: Floats, q: Floats, u: Floats) -> Floats:
+        """All functions along states, shape (states, events)."""
+        out = np.empty((len(times), len(self.events)))
+        arrays = {"t": times[:, None], "q": q, "u": u}
+        for k, (e, graph) in enumerate(zip(self.events, self._graphs, strict=True)):
+            if graph is not None:
+                out[:, k] = evaluate([graph], lambda key: arrays[key[0]][:, key[1]])[0]
+                continue
+            for i in range(len(times)):
+                value = e.function(float(times[i]), Named(q[i].tolist(), self._q), Named(u[i].tolist(), self._u))
+                out[i, k] = float(value)
+        if np.isnan(out).any():
+            bad = int(np.argwhere(np.isnan(out))[0, 1])
+            raise StateError(f"event {self.events[bad].name!r}: its function is not a number")
+        return out
+
+    def begin(self, t: float, q: Floats, u: Floats) -> None:
+        """Note on which side of zero every function is; at zero, that is found out by the next step."""
+        value = self.values(np.array([t]), q[None], u[None])[0]
+        self._side = np.where(np.abs(value) > 1e-10, np.sign(value), 0.0)
+
+    def crossings(self, values: Floats) -> tuple[int, list[int]]:
+        """The first of the states (rows, the start excluded) after a crossing, and the events that crossed; -1: none.
+        Sides are followed up to there."""
+        for i, row in enumerate(values):
+            sign = np.sign(row)
+            crossed = [k for k in range(len(self.events)) if self._side[k] * sign[k] < 0.0
+                       and self.events[k].direction in (0, int(sign[k]))]
+            if crossed:
+                return i, crossed
+            self._side = np.where(sign != 0.0, sign, self._side)
+        return -1, []

@@ -1,0 +1,175 @@
+"""What a result holds: names, dimensions and units of its variables, and those that follow from the states."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from bellcrank.engine.scalar import Number
+from bellcrank.mechanism.joints import Joint
+from bellcrank.system.arrays import Floats
+
+if TYPE_CHECKING:
+    from bellcrank.system.system import System
+
+__all__ = ["DERIVED", "STATE", "Balance", "Field", "Layout", "coordinate_units", "derive", "force_units", "layout_of",
+           "sample_dims", "speed_units"]
+
+
+class Field(NamedTuple):
+    """A variable along time (and samples): the dimension it has besides, its units and what it is."""
+
+    name: str
+    along: str  #: "coordinate", "speed" or nothing
+    units: str  #: of all entries; those along a dimension have units of their own
+    long_name: str
+
+
+STATE = (Field("q", "coordinate", "", "joint coordinates"), Field("u", "speed", "", "joint speeds"),
+         Field("tau", "speed", "", "joint forces that acted"))
+DERIVED = (Field("kinetic_energy", "", "J", "kinetic energy"),
+           Field("potential_energy", "", "J", "potential energy of gravity"),
+           Field("stored_energy", "", "J", "energy stored in springs"),
+           Field("energy", "", "J", "kinetic, potential and stored energy"),
+           Field("loop_error", "", "m", "largest error of a loop condition"),
+           Field("loop_rate_error", "", "m/s", "largest rate of error of a loop condition"))
+
+
+# -- units ------------------------------------------------------------------------------------------
+def _turns(joint: Joint) -> list[bool]:
+    """For each speed, whether it turns the child: its column of the motion subspace has an angular part."""
+    place: list[Number] = [float(x) for x in joint.neutral()]
+    return [any(type(x) is not float or x != 0.0 for x in column.angular)
+            for column in joint.subspace(place, joint.constants())]
+
+
+def speed_units(joint: Joint) -> tuple[str, ...]:
+    """Units of a joint's speeds: rad/s where the child turns, m/s where it only slides.
+
+    >>> import bellcrank as bc
+    >>> speed_units(bc.Cylindrical("z"))
+    ('rad/s', 'm/s')
+    """
+    return tuple("rad/s" if turns else "m/s" for turns in _turns(joint))
+
+
+def force_units(joint: Joint) -> tuple[str, ...]:
+    """Units of the forces conjugate to a joint's speeds."""
+    return tuple("N m" if turns else "N" for turns in _turns(joint))
+
+
+def coordinate_units(joint: Joint) -> tuple[str, ...]:
+    """Units of a joint's coordinates: rad, m, or 1 for quaternions.
+
+    >>> import bellcrank as bc
+    >>> coordinate_units(bc.Free())
+    ('1', '1', '1', '1', 'm', 'm', 'm')
+    """
+    if joint.nq == joint.nu:
+        return tuple("rad" if turns else "m" for turns in _turns(joint))
+    return ("1",) * 4 + ("m",) * (joint.nq - 4)  # a quaternion comes first
+
+
+# -- layout -----------------------------------------------------------------------------------------
+@dataclass(frozen=True)
+class Layout:
+    """Dimensions of a result and the labels along them."""
+
+    samples: tuple[str, ...]  #: names of the batch dimensions
+    batch: tuple[int, ...]
+    coordinates: tuple[str, ...]
+    speeds: tuple[str, ...]
+    coordinate_units: tuple[str, ...]
+    speed_units: tuple[str, ...]
+    force_units: tuple[str, ...]
+
+    def dims(self, field: Field) -> tuple[str, ...]:
+        """Dimensions of a variable, time first."""
+        return ("time", *self.samples, *((field.along,) if field.along else ()))
+
+    def attrs(self, field: Field) -> dict[str, str]:
+        """Units and long name of a variable."""
+        labels = {"q": ("coordinate_units", self.coordinate_units), "u": ("speed_units", self.speed_units),
+                  "tau": ("force_units", self.force_units)}
+        units = field.units
+        if field.name in labels:
+            where, each = labels[field.name]
+            units = each[0] if len(set(each)) == 1 else f"see {where}"
+        return {"units": units, "long_name": field.long_name}
+
+    def labels(self) -> dict[str, tuple[str, tuple[str, ...], str]]:
+        """Text coordinates: {name: (dimension, values, long name)}."""
+        return {"coordinate": ("coordinate", self.coordinates, "joint coordinate"),
+                "coordinate_units": ("coordinate", self.coordinate_units, "units of q"),
+                "speed": ("speed", self.speeds, "joint speed"),
+                "speed_units": ("speed", self.speed_units, "units of u"),
+                "force_units": ("speed", self.force_units, "units of joint forces")}
+
+
+def sample_dims(batch: Sequence[int]) -> tuple[str, ...]:
+    """Names of the batch dimensions: none, ``sample``, or ``sample_0``, ``sample_1``, ..."""
+    return ("sample",) if len(batch) == 1 else tuple(f"sample_{i}" for i in range(len(batch)))
+
+
+def layout_of(system: System, batch: tuple[int, ...]) -> Layout:
+    """How results of `system` for a batch of this shape are laid out."""
+    joints = [system.mechanism.joint(name).joint for name in system.joint_names]
+    units = [tuple(unit for joint in joints for unit in of(joint))
+             for of in (coordinate_units, speed_units, force_units)]
+    return Layout(sample_dims(batch), batch, system.coordinate_names, system.speed_names, *units)
+
+
+# -- what follows from the states -------------------------------------------------------------------
+def derive(system: System, t: Floats, q: Floats, u: Floats) -> dict[str, Floats]:
+    """Energies [J] and loop errors of states, in one batch: t (k,), q (k, ..., nq), u (k, ..., nu) -> (k, ...).
+
+    Where a state is not finite, neither are they. Cost: O(n) per state.
+    """
+    clock = t.reshape(-1, *(1,) * (q.ndim - 2))
+    bad = ~(np.isfinite(q).all(axis=-1) & np.isfinite(u).all(axis=-1) & np.isfinite(clock))
+    if bad.any():  # calls refuse such states: look at others in their place
+        q, u = np.where(bad[..., None], system.neutral(), q), np.where(bad[..., None], 0.0, u)
+        clock = np.where(np.isfinite(clock), clock, 0.0)
+    stored = getattr(system, "stored_energy", None) or system.spring_energy
+    kinetic, potential = system.kinetic_energy(q, u, t=clock), system.potential_energy(q, t=clock)
+    springs = np.broadcast_to(stored(q, t=clock), kinetic.shape)
+    out = {"kinetic_energy": kinetic, "potential_energy": potential, "stored_energy": springs,
+           "energy": kinetic + potential + springs,
+           "loop_error": np.abs(system.loop_error(q, t=clock)).max(axis=-1, initial=0.0),
+           "loop_rate_error": np.abs(system.loop_rate_error(q, u, t=clock)).max(axis=-1, initial=0.0)}
+    return {name: np.where(bad, np.nan, np.broadcast_to(value, bad.shape)) for name, value in out.items()}
+
+
+class Balance:
+    """Keeps account of energy and loop errors while states come in, without keeping them."""
+
+    def __init__(self) -> None:
+        self._first: Floats | None = None
+        self._kinetic: Floats = np.zeros(())
+        self._change: Floats = np.zeros(())
+        self.largest_loop_error = 0.0  #: of all so far
+
+    def add(self, derived: dict[str, Floats]) -> None:
+        """Account for some more samples, time first."""
+        energy, kinetic, error = derived["energy"], derived["kinetic_energy"], derived["loop_error"]
+        if not len(energy):
+            return
+        if self._first is None:
+            self._first = energy[0].copy()
+        self._kinetic = np.fmax(self._kinetic, np.fmax.reduce(kinetic, axis=0))
+        self._change = np.fmax(self._change, np.fmax.reduce(np.abs(energy - self._first), axis=0))
+        self.largest_loop_error = float(np.fmax.reduce(error, axis=None, initial=self.largest_loop_error))
+
+    @property
+    def drift(self) -> float:
+        """The largest change of energy since the start, relative to the largest kinetic energy of the same sample."""
+        return float(np.max(relative(self._change, self._kinetic), initial=0.0))
+
+
+def relative(change: Floats, scale: Floats) -> Floats:
+    """change / scale; no change is none, whatever the scale."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(change == 0.0, 0.0, change / scale)

@@ -1,0 +1,193 @@
+"""Fixed steps of a batch of states: blocks of lanes, threads, and new plans where a plan's pivots vanish."""
+
+from __future__ import annotations
+
+import os
+import queue
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from bellcrank.errors import BellcrankError
+from bellcrank.simulate.equations import Equations
+from bellcrank.simulate.steppers import FixedStepper, Kind
+
+__all__ = ["Failure", "FixedRun"]
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+
+class Failure(NamedTuple):
+    """A state that cannot go on."""
+
+    state: int
+    time: float
+    reason: str
+
+
+class FixedRun:
+    """A batch of states on a common grid of time."""
+
+    def __init__(self, equations: Equations, kind: Kind, y: Floats, start: float, step: float, hold: int = 1,
+                 threads: int | None = None) -> None:
+        self.equations, self.kind, self.step, self.hold = equations, kind, step, hold
+        self.y, self.start, self.done = y.copy(), start, 0
+        self.failures: list[Failure] = []
+        self.switches = 0
+        self.threads = threads or os.cpu_count() or 1
+        nq = equations.system.nq
+        self._plans: list[Any] = [equations.first_plan(y[0, :nq], start)] * len(y)
+        self._idle: dict[tuple[Any, int], queue.SimpleQueue[FixedStepper]] = {}
+        self._failed = np.zeros(len(y), dtype=bool)
+
+    @property
+    def time(self) -> float:
+        return self.start + self.done * self.step
+
+    def restart(self, t: float, y: Floats) -> None:
+        """Go on from other states; the grid begins anew at t."""
+        self.start, self.done, self.y = t, 0, y.copy()
+
+    def advance(self, steps: int, every: int) -> Floats:
+        """Take steps; samples (samples, states, size) after every `every`-th one since the start."""
+        samples = (self.done + steps) // every - self.done // every
+        out = np.full((samples, *self.y.shape), np.nan)
+        states = np.flatnonzero(~self._failed)
+        self._run(states, np.zeros(len(self.y), dtype=np.int64), steps, every, out)
+        self.done += steps
+        return out
+
+    def partial(self, y: Floats, t: float, step: float) -> Floats:
+        """One step of any length from one state, without changing where the run is."""
+        plan = self._plans[0]
+        for _ in range(4):
+            stepper = self._take(plan, 1)
+            self._feed(stepper, np.zeros(1, dtype=np.int64))
+            _, end, done = stepper.run(y[None], t - step, step, 1, 1, 1, 2)  # held controllers are not asked
+            self._give(plan, 1, stepper)
+            if done[0]:
+                return np.asarray(end[0])
+            plan = self.equations.plan_at(y[:self.equations.system.nq], t)
+        raise BellcrankError(f"a step from t = {t:.6g} gives numbers that are not finite")
+
+    # -- blocks ---------------------------------------------------------------------------------
+    def _run(self, states: Ints, already: Ints, steps: int, every: int, out: Floats) -> None:
+        """Bring states from `already` to `steps` steps; those whose plan fails get another one and go on."""
+        fresh: set[int] = set()  # states whose plan was made where they are now
+        while len(states):
+            jobs = self._jobs(states, already)
+            done = np.zeros(len(self.y), dtype=np.int64)
+
+            def work(job: Ints, done: Ints = done, begun: Ints = already) -> None:
+                done[job] = self._block(job, int(begun[job[0]]), steps, every, out)
+
+            self._all(work, jobs)
+            already = already + done
+            states = states[already[states] < steps]
+            states = self._plan_again(states, already, done, fresh)
+
+    def _jobs(self, states: Ints, already: Ints) -> list[Ints]:
+        """Blocks of states that share plan and progress."""
+        from bellcrank.engine.llvm.jit import vector_width
+
+        width = vector_width() if self.kind.lanes else 1
+        groups: dict[Any, list[int]] = {}
+        for i in states.tolist():
+            plan = self._plans[i]
+            groups.setdefault((plan.key if plan is not None else None, int(already[i])), []).append(i)
+        jobs = []
+        for members in groups.values():
+            n = width if 2 * len(members) > width else 1
+            jobs += [np.array(members[k:k + n]) for k in range(0, len(members), n)]
+        return jobs
+
+    def _all(self, work: Callable[[Ints], None], jobs: list[Ints]) -> None:
+        if len(jobs) < 2 or self.threads < 2:
+            for job in jobs:
+                work(job)
+            return
+        for job in jobs:  # compile before threads start
+            self._give(plan := self._plans[int(job[0])], self._width(job), self._take(plan, self._width(job)))
+        with ThreadPoolExecutor(min(self.threads, len(jobs))) as pool:
+            list(pool.map(work, jobs))
+
+    def _width(self, job: Ints) -> int:
+        from bellcrank.engine.llvm.jit import vector_width
+
+        return vector_width() if self.kind.lanes and 2 * len(job) > vector_width() else 1
+
+    def _block(self, job: Ints, already: int, steps: int, every: int, out: Floats) -> Ints:
+        width = self._width(job)
+        rest = steps - already
+        first = self.done + already
+        if len(job) > width:  # a few states left over, one after another
+            return np.concatenate([self._block(job[k:k + 1], already, steps, every, out) for k in range(len(job))])
+        plan = self._plans[int(job[0])]
+        stepper = self._take(plan, width)
+        self._feed(stepper, job)
+        owner = int(job[0]) if len(self.y) == 1 else None
+        rows, y, done = stepper.run(self.y[job], self.start, self.step, first, rest, every, self.hold, owner)
+        self.equations.remember(job, stepper.memory)
+        self._give(plan, width, stepper)
+        self.y[job] = y
+        at = first // every - self.done // every
+        if (done == rest).all():
+            out[at:at + len(rows), job] = rows
+            return done
+        for k, state in enumerate(job.tolist()):
+            have = (first + int(done[k])) // every - first // every
+            out[at:at + have, state] = rows[:have, k]
+        return done
+
+    def _take(self, plan: Any, width: int) -> FixedStepper:
+        key = (plan.key if plan is not None else None, width)
+        idle = self._idle.setdefault(key, queue.SimpleQueue())
+        try:
+            return idle.get_nowait()
+        except queue.Empty:
+            return FixedStepper(self.equations.code(plan, width), self.kind)
+
+    def _give(self, plan: Any, width: int, stepper: FixedStepper) -> None:
+        self._idle[plan.key if plan is not None else None, width].put(stepper)
+
+    def _feed(self, stepper: FixedStepper, job: Ints) -> None:
+        for name, rows in self.equations.inputs(job).items():
+            stepper.memory.fill(name, rows)
+
+    # -- plans ----------------------------------------------------------------------------------
+    def _plan_again(self, states: Ints, already: Ints, done: Ints, fresh: set[int]) -> Ints:
+        """Choose other independent speeds for states that stopped; those for which none help have failed."""
+        system = self.equations.system
+        left = []
+        for i in states.tolist():
+            t = self.start + (self.done + int(already[i])) * self.step
+            try:
+                if i in fresh and not done[i]:
+                    raise BellcrankError(self._why(i, t))
+                plan = self.equations.plan_at(self.y[i, :system.nq], t)
+                if plan is None:
+                    raise BellcrankError(self._why(i, t))
+            except BellcrankError as error:
+                self._failed[i] = True
+                self.failures.append(Failure(i, t, str(error)))
+                continue
+            self._plans[i] = plan
+            self.switches += 1
+            fresh.add(i)
+            left.append(i)
+        return np.array(left, dtype=np.int64)
+
+    def _why(self, i: int, t: float) -> str:
+        """What is wrong with the step from a state's last good position."""
+        system = self.equations.system
+        q, u = self.equations.unpack(self.y[i], t)
+        try:
+            system.forward_dynamics(q, u, t=t)
+        except BellcrankError as error:
+            return str(error)
+        return (f"the step from t = {t:.6g} s gives numbers that are not finite or loops that do not close: the motion "
+                "is too fast for the step, or the machine cannot move on; take smaller steps")

@@ -1,0 +1,70 @@
+"""Sudden changes of speed: the impulses of loops that close and of joints that hit a stop.
+
+With the conditions J u+ = w the speeds after are those nearest to the speeds before in the measure of kinetic energy
+(Gauss's principle for impulses): M (u+ - u-) = J^T lambda. The operator view of Rodriguez, Jain & Kreutz attaches a
+closing constraint in the same way: its end velocities jump to consistency, by the same multipliers as its forces.
+
+Cost: O(nu^3), once per event.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from bellcrank.errors import SingularError
+from bellcrank.system.evaluator import free_speeds
+from bellcrank.system.kkt import solve_kkt
+
+if TYPE_CHECKING:
+    from bellcrank.system.system import System
+
+__all__ = ["Impulse", "impulse"]
+
+Floats = npt.NDArray[np.float64]
+
+
+class Impulse(NamedTuple):
+    """What a sudden change takes."""
+
+    u: Floats  #: speeds after
+    impulse: Floats  #: M (u+ - u-), one for every speed [N s or N m s]
+    loss: float  #: kinetic energy lost [J]
+
+
+def impulse(system: System, q: Floats, u: Floats, *, t: float = 0.0, speeds: Mapping[int, float] | None = None
+            ) -> Impulse:
+    """Speeds that the loops allow after a shock, the given entries of u among them.
+
+    >>> import bellcrank as bc
+    >>> pendulum = bc.compile(bc.load("double_pendulum"))
+    >>> after = impulse(pendulum, pendulum.neutral(), np.array([1.0, 0.0]), speeds={1: 0.5})
+    >>> float(after.u[1])
+    0.5
+    """
+    given = dict(speeds or {})
+    free = free_speeds(system.tree)
+    matrix = system.mass_matrix(q, t=t)
+    # changes of speed: those of prescribed joints are none, the loops' rates must vanish afterwards
+    rows = [system.loop_jacobian(q, t=t)] if system.tree.looped else []
+    wanted = [-system.loop_rate_error(q, u, t=t)] if system.tree.looped else []
+    for index, value in given.items():
+        rows.append(np.eye(system.nu)[index:index + 1])
+        wanted.append(np.array([value - u[index]]))
+    if not rows:
+        return Impulse(u.copy(), np.zeros(system.nu), 0.0)
+    jacobian, gamma = np.concatenate(rows), np.concatenate(wanted)
+    try:
+        change, _ = solve_kkt(matrix, jacobian, gamma, np.zeros(system.nu), np.zeros(system.nu), free)
+    except np.linalg.LinAlgError:
+        raise SingularError(f"{system.name!r}: the impulse at t = {t:.6g} s is not determined") from None
+    missed = float(np.abs(jacobian[:, free] @ change[free] - gamma).max(initial=0.0))
+    if missed > 1e-6 * (1.0 + float(np.abs(gamma).max(initial=0.0))):
+        raise SingularError(f"{system.name!r}: no speeds satisfy the conditions at t = {t:.6g} s; the closest miss "
+                            f"them by {missed:.3g}")
+    after = u + change
+    loss = float(system.kinetic_energy(q, u, t=t) - system.kinetic_energy(q, after, t=t))
+    return Impulse(after, matrix @ change, loss)

@@ -1,0 +1,189 @@
+"""Stepping in plain NumPy: the same methods of integration for systems that are not compiled, and the yardstick for
+those that are. One call of `System.forward_dynamics` per stage; loops are closed by the assembler."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from bellcrank.errors import BellcrankError, SingularError
+from bellcrank.simulate.control import Drive, Named, joint_places
+from bellcrank.simulate.fixed import Failure
+from bellcrank.simulate.steppers import NEAR, ROUNDS, Kind
+from bellcrank.simulate.tableaux import Collocation, Explicit
+from bellcrank.system.assembly import project
+
+if TYPE_CHECKING:
+    from bellcrank.system.system import System
+
+__all__ = ["ReferenceRun", "Rhs"]
+
+Floats = npt.NDArray[np.float64]
+
+
+class Rhs:
+    """The equations of motion of a batch: y = (q, u), shape (states, nq + nu)."""
+
+    def __init__(self, system: System, tau: Floats, wrenches: Floats | None, drives: Sequence[Drive] = ()) -> None:
+        self.system, self.tau, self.wrenches = system, tau, wrenches
+        self.drives = tuple(d for d in drives if d.traced)
+        self._nq = system.nq
+
+    def hold(self, t: float, y: Floats) -> None:
+        """Evaluate the sampled ones of the traced drives, to be held."""
+        for d in self.drives:
+            if d.period is not None:
+                self._apply(d, t, y)
+
+    def _apply(self, d: Drive, t: float, y: Floats) -> None:
+        system, nq = self.system, self._nq
+        q = Named([y[..., i] for i in range(nq)], joint_places(system, False))
+        u = Named([y[..., nq + i] for i in range(system.nu)], joint_places(system, True))
+        answer = d.given.function(t, q, u)  # type: ignore[arg-type]
+        columns = np.broadcast_arrays(*(np.asarray(x, dtype=float) for x in d.entries(system, answer)), y[..., 0])[:-1]
+        rows = np.stack(columns, axis=-1)
+        if d.target == "tau":
+            self.tau = rows
+        else:
+            self.wrenches = rows
+
+    def __call__(self, t: float, y: Floats) -> Floats:
+        system = self.system
+        for d in self.drives:
+            if d.period is None:
+                self._apply(d, t, y)
+        q, u = y[..., :self._nq], y[..., self._nq:]
+        wrenches = None
+        if self.wrenches is not None:
+            from bellcrank.system.system import wrench_order
+
+            shaped = self.wrenches.reshape(*self.wrenches.shape[:-1], -1, 6)
+            wrenches = np.empty_like(shaped)
+            wrenches[..., wrench_order(system.tree), :] = shaped
+        udot = system.forward_dynamics(q, u, np.broadcast_to(self.tau, u.shape), wrenches=wrenches, t=t)
+        return np.concatenate([system.qdot(q, u), udot], axis=-1)
+
+    def of_one(self, state: int, t: float, x: Floats) -> Floats:
+        """The rate of one state of the batch, x of shape (size,)."""
+        tau, wrenches = self.tau, self.wrenches
+        self.tau = tau[state if len(tau) > 1 else 0]
+        self.wrenches = None if wrenches is None else wrenches[state if len(wrenches) > 1 else 0]
+        try:
+            return self(t, x)
+        finally:
+            self.tau, self.wrenches = tau, wrenches
+
+    def correct(self, y: Floats, t: float) -> Floats:
+        """Back onto loops, unit quaternions and prescribed motions."""
+        system = self.system
+        q, u = system.normalise(y[..., :self._nq]), y[..., self._nq:].copy()
+        held = system._prescribed_mask()
+        if held.any():
+            u = np.where(held, system._run("driven_speeds", {"q": q, "u": u}, None, t), u)
+            q = system._run("displaced", {"q": q, "dq": np.zeros(system.nu)}, None, t)
+        if system.tree.looped:
+            try:
+                q, u = self._onto_loops(q, u, t)
+            except SingularError:  # the plan's pivots have vanished: any closed state nearby
+                ones = np.ones(system.nu)
+                for i in np.ndindex(q.shape[:-1]):
+                    q[i], _ = system._assembler.close(q[i], held, ones, t)
+                    u[i], _ = project(system._loops, q[i], u[i], held, ones, t)
+        return np.concatenate([q, u], axis=-1)
+
+    def _onto_loops(self, q: Floats, u: Floats, t: float) -> tuple[Floats, Floats]:
+        """The corrections of the compiled steps (see `formulations.projection`)."""
+        system = self.system
+        run = system._planned_evaluator(system._current_plan())
+        for _ in range(ROUNDS):
+            shift = system._run("displacements", {"q": q}, None, t, run)
+            q = system.integrate(q, shift)
+            if np.abs(shift).max(initial=0.0) <= NEAR:
+                break
+        return q, u + system._run("speed_changes", {"q": q, "u": u}, None, t, run)
+
+
+class ReferenceRun:
+    """Fixed steps of a batch of states; see `FixedRun`, whose interface it has."""
+
+    def __init__(self, rhs: Rhs, kind: Kind, y: Floats, start: float, step: float, hold: int = 1) -> None:
+        self.rhs, self.kind, self.step, self.hold = rhs, kind, step, hold
+        self.y, self.start, self.done = y.copy(), start, 0
+        self.failures: list[Failure] = []
+        self.switches = 0
+
+    @property
+    def time(self) -> float:
+        return self.start + self.done * self.step
+
+    def restart(self, t: float, y: Floats) -> None:
+        """Go on from other states; the grid begins anew at t."""
+        self.start, self.done, self.y = t, 0, y.copy()
+
+    def advance(self, steps: int, every: int) -> Floats:
+        """Take steps; samples (samples, states, size) after every `every`-th one since the start."""
+        out = np.full(((self.done + steps) // every - self.done // every, *self.y.shape), np.nan)
+        row = 0
+        for _ in range(steps):
+            if self.failures:
+                break
+            t = self.time
+            if self.done % self.hold == 0:
+                self.rhs.hold(t, self.y)
+            try:
+                self.y = self.rhs.correct(self._one(self.y, t, self.step), t + self.step)
+            except (BellcrankError, ArithmeticError) as error:
+                self.failures = [Failure(i, t, str(error)) for i in range(len(self.y))]
+                break
+            self.done += 1
+            if self.done % every == 0:
+                out[row] = self.y
+                row += 1
+        return out
+
+    def partial(self, y: Floats, t: float, step: float) -> Floats:
+        """One step of any length from one state, without changing where the run is."""
+        return np.asarray(self.rhs.correct(self._one(y[None], t, step), t + step)[0])
+
+    def _one(self, y: Floats, t: float, h: float) -> Floats:
+        tableau = self.kind.tableau() if self.kind.tableau else None
+        if isinstance(tableau, Explicit):
+            return explicit_step(self.rhs, tableau, y, t, h)
+        if isinstance(tableau, Collocation):
+            return np.stack([collocation_step(self.rhs, tableau, row[None], t, h)[0] for row in y])
+        nq = self.rhs.system.nq
+        new = y.copy()
+        new[..., nq:] += h * self.rhs(t, y)[..., nq:]
+        new[..., :nq] += h * self.rhs.system.qdot(y[..., :nq], new[..., nq:])
+        return new
+
+
+def explicit_step(rhs: Rhs, tableau: Explicit, y: Floats, t: float, h: float) -> Floats:
+    """One step of an explicit method."""
+    slopes: list[Floats] = []
+    for row, c in zip(tableau.a, tableau.c, strict=True):
+        stage = y + h * sum((w * k for w, k in zip(row, slopes, strict=False)), np.zeros_like(y))
+        slopes.append(rhs(t + c * h, stage))
+    return np.asarray(y + h * sum((w * k for w, k in zip(tableau.b, slopes, strict=True)), np.zeros_like(y)))
+
+
+def collocation_step(rhs: Rhs, tableau: Collocation, y: Floats, t: float, h: float) -> Floats:
+    """One step of an implicit method for one state, y of shape (1, size), by simplified Newton iteration."""
+    size, s = y.shape[-1], tableau.stages
+    delta = 1.5e-8 * (1.0 + np.abs(y[0]))
+    jacobian = ((rhs(t, y + np.diag(delta)) - rhs(t, y)) / delta[:, None]).T
+    matrix = np.eye(s * size) - h * np.kron(tableau.a, jacobian)
+    z = np.zeros((s, size))
+    before = np.inf
+    for _ in range(30):
+        slopes = np.concatenate([rhs(t + c * h, y + z[i]) for i, c in enumerate(tableau.c)])
+        change = np.linalg.solve(matrix, (h * tableau.a @ slopes - z).ravel()).reshape(s, size)
+        z = z + change
+        largest = float((np.abs(change) / (1.0 + np.abs(y))).max())
+        if largest <= 1e-14 or (largest > 0.3 * before and largest < 1e-9):
+            return np.asarray(y + tableau.d @ z)
+        before = largest
+    raise BellcrankError(f"the implicit step from t = {t:.6g} s does not converge; take smaller steps")

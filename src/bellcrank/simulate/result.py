@@ -1,0 +1,272 @@
+"""The result of a run: an `xarray.Dataset` that knows the machine it came from."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+import xarray
+
+from bellcrank.errors import ModelError, StateError
+from bellcrank.simulate.fields import relative
+from bellcrank.simulate.fingerprint import fingerprint
+from bellcrank.system.arrays import Floats
+from bellcrank.system.kinematics import Wrenches
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from bellcrank.system.system import System
+
+__all__ = ["Result"]
+
+_WRENCH = ("mx", "my", "mz", "fx", "fy", "fz")
+_WRENCH_UNITS = ("N m",) * 3 + ("N",) * 3
+
+
+class Result(xarray.Dataset):  # type: ignore[no-untyped-call]  # of its __init_subclass__
+    """States, energies and loop errors of a run over time, with names and units; everything `xarray` offers works.
+
+    Dimensions are ``time``, ``coordinate``, ``speed`` and, for batches, ``sample`` (``sample_0``, ``sample_1``, ... if
+    there are several batch axes). Variables: ``q``, ``u``, ``tau`` if forces were recorded, ``kinetic_energy``,
+    ``potential_energy``, ``stored_energy``, ``energy`` [J], ``loop_error`` (the largest of all conditions; distances
+    in m, cosines of right angles as they are), ``loop_rate_error``; ``event_time`` and ``event_name`` if there were
+    events. Attributes say what ran, how it ended (``status``, ``reason``) and how well (``energy_drift``,
+    ``largest_loop_error``). ``energy`` is a method, too: the variable is ``result["energy"]``.
+
+    `reactions`, `torques(drives=True)` and `kinematics` compute with the machine, which is at hand after a run; after
+    reading a file, `attach` it first.
+    """
+
+    __slots__ = ("_system",)
+
+    # -- the machine ----------------------------------------------------------------------------------
+    @property
+    def system(self) -> System | None:
+        """The machine this result came from, if it is known."""
+        try:
+            found: System | None = self._system
+        except AttributeError:  # xarray makes objects without calling __init__
+            return None
+        return found
+
+    def _with_system(self, system: System | None) -> Result:
+        self._system = system
+        return self
+
+    def attach(self, system: System) -> Result:
+        """Say which machine this came from; it must be described by the same mechanism. Returns this result."""
+        name, known = self.attrs.get("mechanism", "?"), self.attrs.get("mechanism_hash")
+        if known is None:
+            raise StateError("attach: the attributes of this result were lost, so its mechanism is not known; attach "
+                             "before operations that drop attributes")
+        if fingerprint(system.mechanism, fixed=True) != known:
+            raise ModelError(f"attach: this result is of another mechanism (called {name!r}) than system "
+                             f"{system.name!r}: names, numbers or laws of the two differ")
+        for label, names in (("coordinate", system.coordinate_names), ("speed", system.speed_names)):
+            if label in self.dims and not set(self[label].values.tolist()) <= set(names):
+                raise ModelError(f"attach: system {system.name!r} has other {label}s than this result (other joints "
+                                 "were cut); compile it with the same `cut`")
+        for key, value in json.loads(self.attrs.get("parameters", "{}")).items():
+            ours = system.parameters.get(key)
+            if isinstance(value, (int, float)) and np.ndim(ours) == 0 and ours != value:  # type: ignore[arg-type]
+                raise ModelError(f"attach: parameter {key!r} was {value} in this run and is {ours} in system "
+                                 f"{system.name!r}; attach system.with_parameters({key}={value})")
+        return self._with_system(system)
+
+    def _machine(self, what: str) -> System:
+        if self.system is None:
+            raise StateError(f"{what}: the machine is not known (the result was read from a file, or made by an "
+                             "operation that forgot it); call attach(system) first")
+        return self.system
+
+    # xarray makes most new objects through these two
+    def _replace(self, *args: Any, **kwargs: Any) -> Any:
+        made = super()._replace(*args, **kwargs)
+        return made if made is self else made._with_system(self.system)
+
+    def isel(self, *args: Any, **kwargs: Any) -> Any:
+        """Select by position; see `xarray.Dataset.isel`."""
+        return super().isel(*args, **kwargs)._with_system(self.system)
+
+    def __getstate__(self) -> tuple[None, dict[str, Any]]:
+        """Compiled code cannot be pickled: the copy has to `attach` its machine."""
+        slots = [name for cls in type(self).__mro__ for name in cls.__dict__.get("__slots__", ())]
+        return None, {name: getattr(self, name) for name in slots
+                      if name not in ("_system", "__weakref__", "_cache") and hasattr(self, name)}
+
+    def _states(self, wrenches: Wrenches, what: str) -> tuple[System, Floats, Floats, Floats | None, Floats]:
+        """The machine and q, u, tau, t, batched over all dimensions that are left, in their order."""
+        system = self._machine(what)
+        for name, label, size in (("q", "coordinate", system.nq), ("u", "speed", system.nu)):
+            if name not in self or self.sizes.get(label) != size:
+                raise StateError(f"{what}: needs all of {name}; this selection holds only a part of it")
+        settings = json.loads(self.attrs.get("settings", "{}"))
+        if wrenches is None and (settings.get("wrenches") or settings.get("wrench_control")):
+            raise StateError(f"{what}: external wrenches acted in this run and are not recorded; pass `wrenches`")
+        lead = self._lead
+        arrays = [self[name].transpose(*lead, label).values if name in self else None
+                  for name, label in (("q", "coordinate"), ("u", "speed"), ("tau", "speed"))]
+        q, u, tau = arrays
+        assert q is not None and u is not None
+        when = self["time"].values if "time" in self.coords else np.zeros(())
+        if "time" in lead:
+            when = when.reshape([-1 if d == "time" else 1 for d in lead])
+        return system, *_finite(what, q, u, tau), np.asarray(when, dtype=float)
+
+    @property
+    def _lead(self) -> tuple[str, ...]:
+        """Dimensions of states: time and samples, as far as they are left."""
+        return tuple(str(d) for d in self["q"].dims if d != "coordinate")
+
+    def _over(self, values: Floats, dim: str, attrs: dict[str, str], name: str) -> xarray.DataArray:
+        """An array over the states and one more dimension as a `DataArray` with the coordinates of this result."""
+        dims = (*self._lead, dim)
+        shape = (*(self.sizes[d] for d in self._lead), values.shape[-1])
+        if values.shape != shape:
+            raise StateError(f"{name}: the machine's parameters are a batch that does not fit the samples left in this "
+                             f"selection ({values.shape[:-1]} and {shape[:-1]}); attach one whose parameters fit")
+        coords = {str(k): v for k, v in self.coords.items() if set(v.dims) <= set(dims) and k != dim}
+        values = np.where(self._failed()[..., None], np.nan, values)
+        return xarray.DataArray(values, dims=dims, coords=coords, name=name, attrs=attrs)
+
+    def _failed(self) -> npt.NDArray[np.bool_]:
+        """Which states are not finite: those of samples that failed before the run ended."""
+        q, u = (self[n].transpose(*self._lead, d).values for n, d in (("q", "coordinate"), ("u", "speed")))
+        return np.asarray(~(np.isfinite(q).all(axis=-1) & np.isfinite(u).all(axis=-1)))
+
+    # -- what follows from the states -----------------------------------------------------------------
+    def energy(self) -> xarray.Dataset:
+        """Energies over time [J]: ``kinetic``, ``gravity``, ``stored``, ``total``, and ``drift``.
+
+        ``drift`` is the change of the total since the first sample relative to the largest kinetic energy of the run:
+        an error where nothing does work, and the balance of work where drives, dampers or prescribed motions do.
+        """
+        names = {"kinetic": "kinetic_energy", "gravity": "potential_energy", "stored": "stored_energy",
+                 "total": "energy"}
+        out = {short: self[name].drop_vars([c for c in self[name].coords if c not in self[name].dims])
+               for short, name in names.items()}
+        total = out["total"]
+        if "time" in total.dims and total.sizes["time"]:
+            change = total - total.isel(time=0, drop=True)
+            scale = out["kinetic"].max("time")
+            drift = xarray.apply_ufunc(relative, change, scale)
+        else:
+            drift = xarray.zeros_like(total)
+        drift.attrs = {"units": "1", "long_name": "change of energy relative to the largest kinetic energy"}
+        return xarray.Dataset({**out, "drift": drift})
+
+    def reactions(self, joint: str | None = None, *, wrenches: Wrenches = None) -> xarray.DataArray:
+        """Wrench [moment; force] of a joint on its outboard body, body axes, about the joint's origin there.
+
+        Shape (time, [sample], 6), or (joint, time, [sample], 6) for all joints; see `System.reactions`. `wrenches`
+        are external ones that acted. Cost: O(n) per sample, with loops O(n m^2).
+        """
+        system, q, u, tau, t = self._states(wrenches, "reactions")
+        found = system.reactions(q, u, tau, wrenches=wrenches, t=t)
+        if joint is not None and joint not in found:
+            raise ModelError(f"reactions: no joint called {joint!r}; there are {', '.join(found)}")
+        attrs = {"units": "see component_units", "long_name": "joint reaction"}
+        parts = [self._over(found[name], "component", attrs, "reactions").assign_coords(
+            component=list(_WRENCH), component_units=("component", list(_WRENCH_UNITS)))
+            for name in (found if joint is None else (joint,))]
+        if joint is not None:
+            return parts[0].assign_coords(joint=joint)
+        return xarray.concat(parts, dim="joint").assign_coords(joint=list(found)).assign_attrs(attrs)
+
+    def torques(self, joint: str | None = None, *, drives: bool = False, wrenches: Wrenches = None) -> xarray.DataArray:
+        """Joint forces that acted, (time, [sample], speed), of all joints or of one; zero if none were recorded.
+
+        With `drives`, also those that enforce prescribed motions (`System.drive_forces`).
+        """
+        if drives:
+            system, q, u, tau, t = self._states(wrenches, "torques")
+            values = system.drive_forces(q, u, tau, wrenches=wrenches, t=t)
+            shape = (*(self.sizes[d] for d in self._lead), system.nu)
+            values = np.where(self._failed()[..., None], np.nan, np.broadcast_to(values, shape))
+            out = self["u"].transpose(*self._lead, "speed").copy(data=values)
+        else:
+            out = self["tau"] if "tau" in self else xarray.zeros_like(self["u"])
+        each = set(out["force_units"].values.ravel().tolist()) if "force_units" in out.coords else set()
+        out = out.rename("torques").assign_attrs(units=each.pop() if len(each) == 1 else "see force_units",
+                                                 long_name="joint forces, drives included" if drives else
+                                                 "joint forces that acted")
+        return out if joint is None else out.isel(speed=self._entries(joint, "speed"))
+
+    def _entries(self, joint: str, label: str) -> list[int]:
+        """Places of a joint, or of one of its coordinates, along ``coordinate`` or ``speed``."""
+        names = [str(n) for n in np.atleast_1d(self[label].values)]
+        found = [i for i, n in enumerate(names) if n == joint] or [
+            i for i, n in enumerate(names) if n.rpartition(".")[0] == joint]
+        if not found:
+            raise ModelError(f"no {label} called {joint!r}; there are {', '.join(names[:20])}")
+        return found
+
+    def kinematics(self, body: str, point: npt.ArrayLike = (0.0, 0.0, 0.0), *, wrenches: Wrenches = None
+                   ) -> xarray.Dataset:
+        """How a point of a body (given in the body's frame) moves, in world axes.
+
+        ``position`` [m], ``velocity``, ``acceleration``, ``angular_velocity``, ``angular_acceleration`` along ``axis``,
+        and ``orientation``, the body's unit quaternion (w, x, y, z), continuous in time. Cost: O(n) per sample.
+        """
+        system, q, u, tau, t = self._states(wrenches, "kinematics")
+        pose = system.pose(q, body, t=t)
+        arm = (pose.rotation @ np.asarray(point, dtype=float)[:, None])[..., 0]
+        velocity = system.velocity(q, u, body, point, t=t)
+        udot = system.forward_dynamics(q, u, tau, wrenches=wrenches, t=t)
+        acceleration = system.acceleration(q, u, udot, body, point, t=t)
+        table = {"position": (pose.position + arm, "m"), "velocity": (velocity[..., 3:], "m/s"),
+                 "acceleration": (acceleration[..., 3:], "m/s^2"), "angular_velocity": (velocity[..., :3], "rad/s"),
+                 "angular_acceleration": (acceleration[..., :3], "rad/s^2")}
+        arrays = {name: self._over(values, "axis", {"units": units, "long_name": f"{name.replace('_', ' ')} of {body}"},
+                                   name).assign_coords(axis=["x", "y", "z"])
+                  for name, (values, units) in table.items()}
+        turn = _continuous(_quaternion(pose.rotation), self._lead)
+        arrays["orientation"] = self._over(turn, "quaternion", {"units": "1", "long_name": f"orientation of {body}"},
+                                           "orientation").assign_coords(quaternion=["w", "x", "y", "z"])
+        return xarray.Dataset(arrays, attrs={"body": body, "point": np.asarray(point, dtype=float)})
+
+    # -- pictures -------------------------------------------------------------------------------------
+    def plot(self, what: str | Sequence[str] = "q", against: str = "time",  # type: ignore[override]
+             file: str | os.PathLike[str] | None = None) -> Figure:
+        """Draw over time, or against a coordinate, and return the matplotlib figure; `file` saves it, too.
+
+        `what` is "q", "u", "tau", "energy", "loop_error", any other variable, a joint or coordinate (its q; its speeds
+        and forces as "u.name" and "tau.name"), or several of these. What has different units gets axes of its own. Of
+        batches the first 20 samples are drawn.
+        """
+        from bellcrank.simulate.plot import draw
+
+        return draw(self, (what,) if isinstance(what, str) else tuple(what), against, file)
+
+
+def _finite(what: str, q: Floats, u: Floats, tau: Floats | None) -> tuple[Floats, Floats, Floats | None]:
+    """States that can be computed with: a sound one in the place of those that are not finite."""
+    good = np.asarray(np.isfinite(q).all(axis=-1) & np.isfinite(u).all(axis=-1))
+    if good.all():
+        return q, u, tau
+    if not good.any():
+        raise StateError(f"{what}: no state of this selection is finite")
+    q, u = (np.where(good[..., None], x, x[good][0]) for x in (q, u))
+    return q, u, None if tau is None else np.where(good[..., None] & np.isfinite(tau), tau, 0.0)
+
+
+def _quaternion(rotation: Floats) -> Floats:
+    """Unit quaternions of rotation matrices, (..., 3, 3) -> (..., 4)."""
+    from bellcrank.mechanism.joints import quaternion
+
+    return quaternion.from_matrix(rotation)
+
+
+def _continuous(turn: Floats, lead: tuple[str, ...]) -> Floats:
+    """Of q and -q, which are the same orientation, the one nearer to the sample before."""
+    if "time" not in lead or not turn.size:
+        return turn
+    first = np.moveaxis(turn, lead.index("time"), 0).copy()
+    flips = np.where((first[1:] * first[:-1]).sum(axis=-1, keepdims=True) < 0.0, -1.0, 1.0)
+    first[1:] *= np.cumprod(flips, axis=0)
+    return np.moveaxis(first, 0, lead.index("time"))

@@ -1,0 +1,297 @@
+"""What a run is asked for, checked: states, times, forces, method of integration."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from bellcrank.errors import ModelError, StateError
+from bellcrank.simulate.control import Drive, drive_of
+from bellcrank.simulate.courses import Course, FixedCourse, VaryingCourse
+from bellcrank.simulate.equations import Equations, force_rows, wrench_rows
+from bellcrank.simulate.events import Event
+from bellcrank.simulate.external import ExternalRun
+from bellcrank.simulate.fixed import FixedRun
+from bellcrank.simulate.reference import ReferenceRun, Rhs
+from bellcrank.simulate.steppers import STEPPERS, Kind
+from bellcrank.simulate.varying import VaryingRun
+from bellcrank.system.arrays import flat
+from bellcrank.system.assembly import project
+
+if TYPE_CHECKING:
+    from bellcrank.system.system import System
+
+__all__ = ["Setup"]
+
+Floats = npt.NDArray[np.float64]
+
+#: samples of a run if nothing is said
+_SAMPLES = 1000
+
+
+@dataclass(frozen=True)
+class Setup:
+    """Everything about a run but its progress."""
+
+    system: System
+    stepper: str
+    start: float
+    duration: float
+    batch: tuple[int, ...]
+    y0: Floats  #: (q, u) of all states, loops closed, shape (count, nq + nu)
+    step: float | None
+    steps: int  #: fixed steps in all
+    every: int  #: fixed steps per sample
+    times: Floats  #: sample times after the start (adaptive methods)
+    tau: Floats
+    wrenches: Floats | None
+    drives: tuple[Drive, ...]
+    events: tuple[Event, ...]
+    rtol: float
+    atol: float
+    threads: int | None
+
+    @property
+    def count(self) -> int:
+        return len(self.y0)
+
+    @property
+    def fixed(self) -> bool:
+        return self.stepper in STEPPERS and not STEPPERS[self.stepper].adaptive
+
+    @staticmethod
+    def of(system: System, state: Any, duration: Any, step: Any, stepper: str, output: Any, tau: Any, wrenches: Any,
+           control: Any, events: Sequence[Event], rtol: float, atol: float, threads: int | None) -> Setup:
+        """Check what was given."""
+        kind = _stepper(stepper)
+        fixed = kind is not None and not kind.adaptive
+        length = _positive("duration", duration)
+        q, u, t, batch = _states(system, state)
+        for name, value in (("rtol", rtol), ("atol", atol)):
+            _positive(name, value)
+        h = _positive("step", 1e-3 if step is None and fixed else step) if fixed or step is not None else None
+        steps, every, times = _grid(length, h, output, fixed, t)
+        if fixed:
+            h = length / steps
+        drives = [drive_of(control, "tau")]
+        if callable(wrenches) or hasattr(wrenches, "function"):
+            drives.append(drive_of(wrenches, "wrench"))
+            wrenches = np.zeros((len(system.body_names), 6))
+        if events and len(q) > 1:
+            raise ModelError("simulate: events need a single state; run the states of a batch one by one")
+        if control is not None and tau is not None:
+            raise ModelError("simulate: give control or tau, not both")
+        made = Setup(system, stepper, t, length, batch, np.concatenate([q, u], axis=-1), h, steps, every, times,
+                     force_rows(system, tau, len(q)), wrench_rows(system, wrenches, len(q)),
+                     tuple(d for d in drives if d is not None), tuple(events), rtol, atol, threads)
+        made._holds()
+        return replace(made, y0=made._closed())
+
+    def settings(self) -> dict[str, Any]:
+        """For the record."""
+        out: dict[str, Any] = {"stepper": self.stepper, "duration": self.duration, "start": self.start,
+                               "wrenches": self.wrenches is not None}
+        if self.fixed:
+            out |= {"step": self.step, "every": self.every}
+        else:
+            out |= {"rtol": self.rtol, "atol": self.atol}
+        for d in self.drives:
+            out["control" if d.target == "tau" else "wrench_control"] = {
+                "function": d.given.function, "traced": d.traced, "period": d.period}
+        return out
+
+    def _holds(self) -> int:
+        """Steps between updates of sampled controllers."""
+        periods = {float(d.period) for d in self.drives if d.period is not None}
+        if any(not d.traced and d.period is None for d in self.drives):
+            if self.step is None or not self.fixed:
+                raise ModelError("simulate: a Python controller with an adaptive method needs a period: "
+                                 "Sampled(function, period=...)")
+            periods.add(self.step)
+        if len(periods) > 1:
+            raise ModelError(f"simulate: controllers need one common period, got {sorted(periods)}")
+        if not periods:
+            return 1
+        period = periods.pop()
+        if not self.fixed or self.step is None:
+            return 1
+        n = round(period / self.step)
+        if n < 1 or abs(n * self.step - period) > 1e-6 * period:
+            raise ModelError(f"simulate: the controller's period {period:g} s must be a multiple of the step "
+                             f"{self.step:g} s")
+        return n
+
+    @property
+    def period(self) -> float | None:
+        """Time between updates of sampled controllers, if there are any."""
+        periods = [d.period for d in self.drives if d.period is not None]
+        if any(not d.traced and d.period is None for d in self.drives):
+            periods.append(self.step or 0.0)
+        return periods[0] if periods else None
+
+    def _closed(self) -> Floats:
+        """The states with what rounding and prescribed motions need put right; refuses states that are far off."""
+        system, nq, y = self.system, self.system.nq, self.y0.copy()
+        y[:, :nq] = system.normalise(y[:, :nq])
+        held = system._prescribed_mask()
+        if held.any():
+            moved = system._run("displaced", {"q": y[:, :nq], "dq": np.zeros(system.nu)}, None, self.start)
+            speeds = system._run("driven_speeds", {"q": y[:, :nq], "u": y[:, nq:]}, None, self.start)
+            y[:, :nq], y[:, nq:] = moved, np.where(held, speeds, y[:, nq:])
+        if not system.tree.looped:
+            return y
+        gap = np.abs(system.loop_error(y[:, :nq], t=self.start)).max(axis=-1, initial=0.0)
+        rate = np.abs(system.loop_rate_error(y[:, :nq], y[:, nq:], t=self.start)).max(axis=-1, initial=0.0)
+        size = 1.0 + np.abs(y[:, nq:]).max(axis=-1, initial=0.0)
+        if gap.max() > 1e-6 or (rate / size).max() > 1e-6:
+            raise StateError(f"simulate: the loops of {system.name!r} are open by {gap.max():.3g} and open at "
+                             f"{rate.max():.3g} per second in the state given; use the state that assemble() returns")
+        ones = np.ones(system.nu)
+        for i in np.flatnonzero((gap > 1e-13) | (rate > 1e-13 * size)):
+            if system._batched_parameters():
+                break
+            y[i, :nq], _ = system._assembler.close(y[i, :nq], held, ones, self.start)
+            y[i, nq:], _ = project(system._loops, y[i, :nq], y[i, nq:], held, ones, self.start)
+        return y
+
+    # -- courses --------------------------------------------------------------------------------
+    def course(self, system: System, y: Floats, t: float) -> Course:
+        """The run itself, from states (q, u) at time t."""
+        if self.fixed:
+            return FixedCourse(self, system, y, t)
+        return VaryingCourse(self, system, y, t)
+
+    def fixed_run(self, system: System, y: Floats, t: float, tau: Floats, wrenches: Floats | None
+                  ) -> FixedRun | ReferenceRun:
+        kind = STEPPERS[self.stepper]
+        assert self.step is not None
+        if _prepared(system, y, t):
+            equations = Equations(system, len(y), tau, wrenches, self.drives, separate=kind.tableau is None)
+            nq = system.nq
+            return FixedRun(equations, kind, equations.pack(y[:, :nq], y[:, nq:], t), t, self.step, self._holds(),
+                            self.threads)
+        return ReferenceRun(Rhs(system, tau, wrenches, self.drives), kind, y, t, self.step, self._holds())
+
+    def varying_run(self, system: System, y: Floats, t: float, tau: Floats, wrenches: Floats | None
+                    ) -> VaryingRun | ExternalRun:
+        library, _, name = self.stepper.partition("/")
+        if not name and _prepared(system, y, t):
+            free = [d for d in self.drives if d.period is None]  # the others are asked between stretches
+            equations = Equations(system, len(y), tau, wrenches, free)
+            nq = system.nq
+            return VaryingRun(equations, STEPPERS[self.stepper], equations.pack(y[:, :nq], y[:, nq:], t), t, self.step,
+                              self.rtol, self.atol, self.threads)
+        if not name:
+            library, name = "scipy", {"dopri5": "RK45", "dop853": "DOP853"}[self.stepper]
+        free = [d for d in self.drives if d.period is None]
+        return ExternalRun(Rhs(system, tau, wrenches, free), library, name, y, t, self.rtol, self.atol)
+
+    def recorded_forces(self, times: Floats, q: Floats, u: Floats) -> Floats | None:
+        """Joint forces at samples (samples, count, nu), if there are any to record; sampled ones are held."""
+        drive = next((d for d in self.drives if d.target == "tau"), None)
+        if drive is None:
+            return np.broadcast_to(self.tau, u.shape) if self.tau.any() else None
+        if drive.traced and drive.period is None:
+            rhs = Rhs(self.system, self.tau, None, (drive,))
+            return np.stack([self._traced(rhs, drive, float(t), np.concatenate([a, b], axis=-1))
+                             for t, a, b in zip(times, q, u, strict=True)])
+        return None  # held inside the compiled steps
+
+    @staticmethod
+    def _traced(rhs: Rhs, drive: Drive, t: float, y: Floats) -> Floats:
+        rhs._apply(drive, t, y)
+        return rhs.tau
+
+
+def _prepared(system: System, y: Floats, t: float) -> bool:
+    """Whether the compiled way is open; the first plan is made where the machine is."""
+    if system.tree.looped and not system._by_kkt and "plan" not in system._plan_state:
+        system._prepare(y[0, :system.nq], t)
+    return Equations.compiled(system)
+
+
+def _stepper(name: str) -> Kind | None:
+    if name in STEPPERS:
+        return STEPPERS[name]
+    if isinstance(name, str) and name.partition("/")[0] in ("scipy", "sundials") and "/" in name:
+        return None
+    raise ModelError(f"no stepper {name!r}; there are {', '.join(STEPPERS)}, scipy/RK45, scipy/DOP853, scipy/Radau, "
+                     "scipy/LSODA, sundials/BDF, sundials/Adams")
+
+
+def _positive(name: str, value: Any) -> float:
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        raise StateError(f"simulate: {name} {value!r} is not a number") from None
+    if not 0.0 < number < float("inf"):
+        raise StateError(f"simulate: {name} must be positive and finite, got {value!r}")
+    return number
+
+
+def _states(system: System, state: Any) -> tuple[Floats, Floats, float, tuple[int, ...]]:
+    """q (count, nq), u (count, nu), the time, and the shape of the batch."""
+    t = 0.0
+    try:
+        q, u = state[0], state[1]
+        if len(state) > 2:
+            t = float(state[2])
+    except (TypeError, IndexError, KeyError, ValueError):
+        raise StateError("simulate: the state must be what assemble() returns, or (q, u)") from None
+    if not np.isfinite(t):
+        raise StateError(f"simulate: the time {t} of the state is not finite")
+    q, u = flat("q", q, system.nq, "the coordinates"), flat("u", u, system.nu, "one for every speed")
+    params = np.broadcast_shapes((), *(np.shape(v) for v in system._values.values()))
+    try:
+        batch = np.broadcast_shapes(q.shape[:-1], u.shape[:-1], params)
+    except ValueError:
+        raise StateError(f"simulate: q {q.shape}, u {u.shape} and parameters {params} are batches that do not fit") \
+            from None
+    if not (np.isfinite(q).all() and np.isfinite(u).all()):
+        raise StateError("simulate: the state must be finite")
+    q, u = (np.broadcast_to(x, (*batch, x.shape[-1])).reshape(-1, x.shape[-1]).copy() for x in (q, u))
+    if not len(q):
+        raise StateError("simulate: the batch is empty")
+    return q, u, t, batch
+
+
+def _grid(length: float, step: float | None, output: Any, fixed: bool, start: float) -> tuple[int, int, Floats]:
+    """Number of steps, steps per sample, and sample times after the start."""
+    steps = max(1, int(np.ceil(length / step - 1e-6))) if step is not None else 1
+    if output is not None and np.ndim(output):
+        return _listed(np.asarray(output, dtype=float), length, steps, fixed, start)
+    if fixed:
+        h = length / steps
+        if output is None:
+            every = -(-steps // _SAMPLES)
+        else:
+            every = round(_positive("output", output) / h)
+            if every < 1 or abs(every * h - float(output)) > 1e-6 * h * every:
+                raise StateError(f"simulate: output every {output:g} s needs a multiple of the step {h:g} s")
+        return steps, every, np.zeros(0)
+    interval = length / _SAMPLES if output is None else _positive("output", output)
+    n = max(1, int(np.floor(length / interval + 1e-9)))
+    times: Floats = np.asarray(start + interval * np.arange(1, n + 1), dtype=float)
+    if times[-1] < start + length * (1.0 - 1e-12):
+        times = np.append(times, start + length)
+    times[-1] = start + length
+    return steps, 1, times
+
+
+def _listed(times: Floats, length: float, steps: int, fixed: bool, start: float) -> tuple[int, int, Floats]:
+    """Sample times given one by one."""
+    end = start + length
+    if times.ndim != 1 or not len(times) or not np.isfinite(times).all() or (np.diff(times) <= 0.0).any() \
+            or times[0] < start or times[-1] > end + 1e-9 * length:
+        raise StateError(f"simulate: output times must increase within {start:g} s and {end:g} s")
+    if fixed:
+        raise StateError("simulate: methods with fixed steps sample at intervals: give output=seconds, or use an "
+                         "adaptive stepper for a list of times")
+    later = times[times > start]
+    return steps, 1, later if len(later) and later[-1] >= end * (1 - 1e-12) else np.append(later, end)
+
+

@@ -1,0 +1,183 @@
+"""The methods of integration by name, and their compiled form for one block of states."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from bellcrank.engine.llvm import adaptive, drivers, implicit
+from bellcrank.simulate import tableaux
+from bellcrank.simulate.machine import Code, Memory, driver
+from bellcrank.simulate.tableaux import Collocation, Explicit
+
+__all__ = ["STEPPERS", "AdaptiveStepper", "FixedStepper", "Kind"]
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+#: corrections are repeated while they move a joint by more than NEAR, and have failed beyond FAR [rad or m]
+NEAR, FAR, ROUNDS = 1e-12, 1e-6, 8
+#: implicit methods factor matrices up to this many stage unknowns; beyond, only problems that are not stiff converge
+FACTORED = 600
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A method of integration."""
+
+    name: str
+    order: int
+    about: str
+    make: Callable[[int], str]  #: the driver
+    tableau: Callable[[], Explicit | Collocation] | None
+    lanes: bool = True  #: whether several states advance side by side
+    adaptive: bool = False
+    tolerance: float = 1e-14  #: of the iteration of implicit methods
+
+
+STEPPERS: dict[str, Kind] = {k.name: k for k in (
+    Kind("rk4", 4, "classical Runge-Kutta, fixed step", drivers.explicit_ir, tableaux.rk4),
+    Kind("rk8", 8, "Dormand-Prince order 8, fixed step", drivers.explicit_ir, tableaux.rk8),
+    Kind("semi_implicit", 1, "semi-implicit Euler, fixed step: cheap, keeps energy roughly",
+         drivers.semi_implicit_ir, None),
+    Kind("gauss", 6, "Gauss collocation, fixed step: symmetric, keeps energy over long runs", implicit.implicit_ir,
+         tableaux.gauss, lanes=False),
+    Kind("radau", 5, "Radau IIA, fixed step: for stiff springs and dampers", implicit.implicit_ir, tableaux.radau,
+         lanes=False, tolerance=1e-13),
+    Kind("dopri5", 5, "Dormand-Prince 5(4), adaptive, dense output", adaptive.adaptive_ir, tableaux.dopri5,
+         lanes=False, adaptive=True),
+    Kind("dop853", 8, "Dormand-Prince 8(5,3), adaptive, dense output", adaptive.adaptive_ir, tableaux.dop853,
+         lanes=False, adaptive=True),
+)}
+
+
+class FixedStepper:
+    """Runs a fixed-step driver on one block of states."""
+
+    def __init__(self, code: Code, kind: Kind) -> None:
+        self.code, self.kind = code, kind
+        tableau = kind.tableau() if kind.tableau else None
+        stages = tableau.stages if tableau else 1
+        extra = {"slopes": stages * code.size}
+        layout = drivers.STEPPING
+        if isinstance(tableau, Collocation):
+            layout = implicit.IMPLICIT
+            order = stages * code.size
+            extra |= {"z": order, "change": order}
+            if order <= FACTORED:
+                extra |= {"jacobian": code.size * code.size, "matrix": order * order}
+        self.memory = m = Memory(code, layout, extra)
+        m.set(size=code.size, split=code.nq, stages=stages, n_shift=code.shift, rounds=ROUNDS if code.shift else 1)
+        m.set_real(near=NEAR, far=FAR)
+        if isinstance(tableau, Explicit):
+            m.point_all(a=tableau.a, b=tableau.b, c=tableau.c)
+        elif isinstance(tableau, Collocation):
+            m.point_all(a=tableau.a, c=tableau.c, d=tableau.d, ahead=tableau.ahead)
+            m.point("pivots", np.zeros(order, dtype=np.int64))
+            m.set(newton=int(order <= FACTORED))
+            m.set_real(tolerance=kind.tolerance)
+        self._implicit = isinstance(tableau, Collocation)
+        self._run = driver(kind.make, code.width)
+        self._owner: object = None
+
+    def run(self, y: Floats, start: float, step: float, first: int, steps: int, every: int, hold: int = 1,
+            owner: object = None) -> tuple[Floats, Floats, Ints]:
+        """From states y (lanes, size): samples (samples, lanes, size), last good states, and steps done per lane.
+
+        `first` counts the steps done since `start`; every `every`-th step is a sample. An implicit method keeps its
+        Jacobian between calls for the same `owner`.
+        """
+        m, code = self.memory, self.code
+        samples = (first + steps) // every - first // every
+        out = np.empty(max(samples * code.size * code.width, 1))
+        m.address("out", out)
+        m.fill("y", y)
+        m.set(steps=steps, first=first, every=every, hold=hold)
+        if self._implicit and (owner is None or owner != self._owner):
+            m.set(stale=1)
+            m.buffers["z"][:] = 0.0
+        m.set_real(start=start, step=step)
+        self._run(m.integers.ctypes.data, m.reals.ctypes.data, m.pointers.ctypes.data)
+        if self._implicit:
+            m.set(stale=0)
+        self._owner = (owner, step) if owner is not None else None
+        rows = out[:samples * code.size * code.width].reshape(samples, code.size, code.width)
+        n = len(y)
+        return (rows.transpose(0, 2, 1)[:, :n], m.read("y", code.size)[:n].copy(),
+                m.read("done", 1)[:n, 0].astype(np.int64))
+
+
+class Stretch(NamedTuple):
+    """What an adaptive stepper has done in one call."""
+
+    samples: Floats  #: (samples, size)
+    times: Floats  #: of the accepted steps
+    states: Floats  #: after the accepted steps, (steps, size)
+    status: int  #: 0: all well, 1: not finite, 2: steps became too short
+    rejected: int
+
+
+class AdaptiveStepper:
+    """Runs an embedded pair on one state."""
+
+    def __init__(self, code: Code, kind: Kind, rtol: float, atol: float) -> None:
+        assert kind.tableau is not None
+        tableau = kind.tableau()
+        assert isinstance(tableau, Explicit) and tableau.e is not None and tableau.dense is not None
+        self.code = code
+        more = 0 if tableau.more is None else len(tableau.more)
+        slopes = tableau.stages + 1 + more
+        self.memory = m = Memory(code, adaptive.ADAPTIVE, {"slopes": slopes * code.size, "new": code.size})
+        m.set(size=code.size, stages=tableau.stages, more=more, powers=tableau.dense.shape[1], n_shift=code.shift,
+              rounds=ROUNDS if code.shift else 1)
+        m.set_real(near=NEAR, far=FAR, rtol=rtol, atol=atol, exponent=-1.0 / tableau.order)
+        nothing = np.zeros(slopes)
+        m.point_all(a=tableau.a, b=tableau.b, c=tableau.c, e=tableau.e, dense=tableau.dense,
+                    e3=nothing if tableau.e3 is None else tableau.e3,
+                    more_a=nothing if tableau.more is None else tableau.more,
+                    more_c=nothing if tableau.more_c is None else tableau.more_c)
+        self._run = driver(kind.make, 1)
+
+    def load(self, y: Floats, time: float, step: float) -> None:
+        """Start from a state."""
+        self.memory.fill("y", y[None])
+        self.memory.set(known=0)
+        self.memory.set_real(time=time, step=step)
+
+    def feed(self, inputs: Mapping[str, Floats]) -> None:
+        """Set forces and parameters, which may have changed: the first slope is made anew."""
+        for name, rows in inputs.items():
+            self.memory.fill(name, rows)
+        self.memory.set(known=0)
+
+    @property
+    def time(self) -> float:
+        return self.memory.get_real("time")
+
+    @property
+    def step(self) -> float:
+        return self.memory.get_real("step")
+
+    @property
+    def state(self) -> Floats:
+        state: Floats = self.memory.read("y", self.code.size)[0].copy()
+        return state
+
+    def run(self, end: float, times: Floats, limit: int, shrink: bool) -> Stretch:
+        """Go on to `end` (at most `limit` steps), sampling at those of the `times` that are passed."""
+        m, size = self.memory, self.code.size
+        out, trace = np.empty(max(len(times) * size, 1)), np.empty((limit, size + 1))
+        times = np.ascontiguousarray(times)
+        m.address("out", out)
+        m.address("trace", trace)
+        m.address("times", times)
+        m.set(limit=limit, steps=0, rejected=0, sampled=0, samples=len(times), shrink=int(shrink))
+        m.set_real(end=end, smallest=1e-14 * max(abs(self.time), abs(end), 1e-3))
+        self._run(m.integers.ctypes.data, m.reals.ctypes.data, m.pointers.ctypes.data)
+        done, sampled = m.get("steps"), m.get("sampled")
+        return Stretch(out[:sampled * size].reshape(sampled, size), trace[:done, 0].copy(), trace[:done, 1:].copy(),
+                       m.get("status"), m.get("rejected"))

@@ -1,0 +1,310 @@
+"""Where the samples of a run go: into memory, or into a file that grows while the run goes on."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import time
+from collections.abc import Mapping, Sequence
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from bellcrank import __version__
+from bellcrank.errors import FileError, StateError
+from bellcrank.simulate.fields import DERIVED, STATE, Balance, Layout, derive, layout_of
+from bellcrank.simulate.fingerprint import fingerprint
+from bellcrank.simulate.netcdf import Event, GrowingFile, open_result
+from bellcrank.system.arrays import Floats
+
+if TYPE_CHECKING:
+    from bellcrank.simulate.result import Result
+    from bellcrank.system.system import System
+
+__all__ = ["STATUSES", "Writer", "open_result", "partial_path"]
+
+#: how a run can end
+STATUSES = ("finished", "stopped", "interrupted", "failed")
+#: samples wait until they take this many bytes, and are worked on in blocks of about this size
+_BLOCK = 1 << 20
+#: what an array among the settings or parameters may have to be written out
+_WRITTEN_OUT = 64
+
+
+class Writer:
+    """Collects the samples of a run in memory, or streams them to a file with bounded memory.
+
+    `batch` is the shape of the batch axes, `settings` what the run was asked for (``"stepper"`` among it, and
+    ``"wrenches"`` true if external ones act: they are not recorded). With `file`, samples go to
+    ``<stem>.partial.nc`` beside it (an older one is overwritten), reach the disk about every `flush_seconds`, and
+    `finish` puts the complete file in the place of `file`, which stays what it was until then. A file that cannot be
+    made is an error here, before anything is computed.
+
+    >>> import bellcrank as bc
+    >>> pendulum = bc.compile(bc.load("pendulum"))
+    >>> writer = Writer(pendulum, batch=(), settings={"stepper": "by hand"}, file=None)
+    >>> writer.add([0.0, 0.1], [[0.5], [0.47]], [[0.0], [-0.47]], None)
+    >>> writer.note("steps", 1)
+    >>> result = writer.finish("finished", "")
+    >>> float(result.q.sel(time=0.1, coordinate="hinge.angle"))
+    0.47
+    """
+
+    def __init__(self, system: System, *, batch: tuple[int, ...] = (), settings: Mapping[str, Any] | None = None,
+                 file: str | os.PathLike[str] | None = None, flush_seconds: float = 1.0) -> None:
+        self._system, self._first, self._start = system, system, time.perf_counter()
+        self._layout = layout_of(system, tuple(int(n) for n in batch))
+        self._early = _early_attrs(system, dict(settings or {}))
+        self._notes: dict[str, Any] = {}
+        self._events: list[Event] = []
+        self._balance = Balance()
+        self._waiting: list[dict[str, Floats]] = []  # samples as they came
+        self._blocks: list[dict[str, Floats]] = []  # in memory: with what follows from them
+        self._bytes = self._done = 0  # waiting, passed on
+        self._with_forces: bool | None = None
+        self._last_time = -np.inf
+        self._finished = False
+        self._flush_seconds, self._flushed_at = flush_seconds, -np.inf
+        self.samples = 0  #: samples added
+        self.flushed = 0  #: samples that have reached the file and survive the end of the process
+        self.file = None if file is None else Path(file)  #: where the result will be
+        self._growing = None if self.file is None else _create(self.file, self._layout, self._early)
+
+    def add(self, t: npt.ArrayLike, q: npt.ArrayLike, u: npt.ArrayLike, tau: npt.ArrayLike | None = None) -> None:
+        """Add samples: t (k,) [s], q (k, *batch, nq), u (k, *batch, nu), tau like u or nothing; they are copied.
+
+        A file that cannot be written any more is a `FileError`: what was complete stays in it.
+        """
+        layout = self._layout
+        if self._finished:
+            raise StateError("this run is finished: nothing can be added")
+        times = np.array(t, dtype=float).reshape(-1)
+        lead = (len(times), *layout.batch)
+        given = {"q": (q, len(layout.coordinates)), "u": (u, len(layout.speeds)), "tau": (tau, len(layout.speeds))}
+        block = {"time": times}
+        for name, (value, size) in given.items():
+            if value is not None:
+                block[name] = np.array(value, dtype=float)
+                if block[name].shape != (*lead, size):
+                    raise StateError(f"{name}: samples need the shape {(*lead, size)}, got {block[name].shape}")
+        if len(times) and not (times[0] >= self._last_time and (np.diff(times) >= 0.0).all()):
+            raise StateError(f"the times of samples must not decrease, got {times[0]} after {self._last_time}")
+        self._expect_forces("tau" in block)
+        if not len(times):
+            return
+        self._last_time = float(times[-1])
+        self._waiting.append(block)
+        self.samples += len(times)
+        self._bytes += sum(x.nbytes for x in block.values())
+        if self._bytes >= _BLOCK:
+            self._work()
+        if self._growing is not None and time.perf_counter() - self._flushed_at >= self._flush_seconds:
+            self.flush()
+
+    def _expect_forces(self, given: bool) -> None:
+        if self._with_forces is None:
+            self._with_forces = given
+            if given and self._growing is not None:
+                self._growing.add_forces()
+        elif self._with_forces != given:
+            raise StateError("tau must come with all samples of a run or with none")
+
+    def change_system(self, system: System) -> None:
+        """Samples from now on belong to another machine with the same coordinates, such as one with a loop open."""
+        self._work()
+        self._system = system
+
+    def flush(self) -> None:
+        """Bring all samples so far to the file; in memory there is nothing to do."""
+        if self._growing is not None:
+            self._work()
+            self._growing.sync(self._events)
+            self.flushed, self._flushed_at = self._growing.count, time.perf_counter()
+
+    def _work(self) -> None:
+        """Derive energies and loop errors of the waiting samples and pass them on, in blocks of bounded size."""
+        if not self._waiting:
+            return
+        joined = {name: np.concatenate([b[name] for b in self._waiting]) for name in self._waiting[0]}
+        self._waiting = [joined]  # an interrupt must lose nothing
+        n = len(joined["time"])
+        size = max(1, n * _BLOCK // max(1, self._bytes))
+        for start in range(0, n, size):
+            block = {name: x[start:start + size] for name, x in joined.items()}
+            block |= derive(self._system, block["time"], block["q"], block["u"])
+            self._balance.add(block)
+            rest = [{name: x[start + size:] for name, x in joined.items()}]
+            blocks = [] if self._growing else [*self._blocks, block]
+            if self._growing is not None:
+                self._growing.write(self._done, block)
+            done = self._done + len(block["time"])
+            # no call between these: an interrupt must not see half of them
+            self._done, self._blocks, self._waiting = done, blocks, rest
+        self._waiting, self._bytes = [], 0
+
+    def note(self, name: str, value: Any) -> None:
+        """Keep something that is known late: it becomes an attribute of the result.
+
+        ``steps``, ``switches`` and ``wall_time`` [s] are numbers; ``event`` takes one ``(time, name)`` or
+        ``(time, name, sample)``, ``events`` a sequence of them; anything else is kept as a number or text.
+        """
+        if name == "event":
+            self._events.append(_event(value))
+        elif name == "events":
+            self._events.extend(_event(x) for x in value)
+        else:
+            self._notes[name] = _plain(value)
+
+    def finish(self, status: str, reason: str = "") -> Result:
+        """End the run, whatever way it went (`STATUSES`), and return all samples with what is known of them.
+
+        Streaming: the file takes its place atomically, and what is returned reads from it when asked (``close()``
+        it). If the file could not be written, the samples that were complete stay in the partial file, which is
+        opened instead; the status is then "failed".
+        """
+        if status not in STATUSES:
+            raise StateError(f"a run ends as {', '.join(STATUSES)}, not {status!r}")
+        if self._finished:
+            raise StateError("this run is finished already")
+        place = self.file
+        if self._growing is None:
+            self._work()
+        else:
+            try:
+                self.flush()
+            except FileError as error:
+                status, place = "failed", self._growing.path
+                reason = reason or str(error)
+        self._finished = True
+        late = {"wall_time": time.perf_counter() - self._start,
+                "largest_loop_error": self._balance.largest_loop_error, "energy_drift": self._balance.drift,
+                **self._notes, "status": status, "reason": reason}
+        if self._growing is None or place is None:
+            result = self._in_memory(late)
+        else:
+            self._growing.finish(late, self._events)
+            if place != self._growing.path:
+                _put_in_place(self._growing.path, place)
+            result = open_result(place)
+        return result._with_system(self._first)
+
+    def _in_memory(self, late: Mapping[str, Any]) -> Result:
+        from bellcrank.simulate.result import Result
+
+        layout = self._layout
+        fields = [f for f in (*STATE, *DERIVED) if f.name != "tau" or self._with_forces]
+        variables: dict[str, Any] = {}
+        for field in fields:
+            shape = (0, *layout.batch, *((len(getattr(layout, f"{field.along}s")),) if field.along else ()))
+            parts = [b.pop(field.name) for b in self._blocks]
+            variables[field.name] = (layout.dims(field), np.concatenate(parts) if parts else np.zeros(shape),
+                                     layout.attrs(field))
+        times = np.concatenate([np.zeros(0), *(b["time"] for b in self._blocks)])
+        coords: dict[str, Any] = {"time": ("time", times, {"units": "s", "long_name": "time"})}
+        for name, (dim, values, long_name) in layout.labels().items():
+            coords[name] = (dim, np.array(values), {"long_name": long_name})
+        return Result(variables | _event_variables(self._events, bool(layout.batch)), coords=coords,
+                      attrs={**self._early, **late})
+
+
+def partial_path(file: str | os.PathLike[str]) -> Path:
+    """Where samples for `file` are kept while the run goes on.
+
+    >>> partial_path("run.nc").name
+    'run.partial.nc'
+    """
+    path = Path(file)
+    return path.with_name(f"{path.stem}.partial.nc")
+
+
+def _create(file: Path, layout: Layout, attrs: Mapping[str, Any]) -> GrowingFile:
+    if file.is_dir():
+        raise FileError(f"{file}: this is a folder; give the name of a file for the result")
+    if not file.parent.is_dir():
+        raise FileError(f"{file}: the folder {str(file.parent)!r} does not exist; make it first")
+    if 0 in layout.batch:
+        raise FileError(f"{file}: a batch without samples ({layout.batch}) cannot be streamed to a file")
+    return GrowingFile(partial_path(file), layout, attrs)
+
+
+def _put_in_place(partial: Path, target: Path) -> None:
+    """Rename, and make the new name durable where the system can."""
+    try:
+        os.replace(partial, target)
+    except OSError as error:
+        raise FileError(f"{target}: cannot be replaced ({error}); the result is in {partial}") from error
+    if os.name == "posix":
+        folder = os.open(target.parent, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+
+
+def _event(value: Sequence[Any]) -> Event:
+    when, name, *sample = value
+    return Event(float(when), str(name), *(int(i) for i in sample[:1]))
+
+
+def _event_variables(events: Sequence[Event], batched: bool) -> dict[str, Any]:
+    if not events:
+        return {}
+    out: dict[str, Any] = {
+        "event_time": ("event", np.array([e.time for e in events]), {"units": "s", "long_name": "time of the event"}),
+        "event_name": ("event", np.array([e.name for e in events]), {"long_name": "what happened"})}
+    if batched:
+        out["event_sample"] = ("event", np.array([e.sample for e in events], dtype=np.int32),
+                               {"long_name": "flat index of the sample, -1 if not said"})
+    return out
+
+
+# -- metadata -----------------------------------------------------------------------------------------
+def _early_attrs(system: System, settings: dict[str, Any]) -> dict[str, Any]:
+    """What is known of a run before it starts."""
+    versions = {"bellcrank": __version__, "numpy": np.__version__, "python": platform.python_version()}
+    versions["llvmlite"] = _llvmlite()
+    return {"bellcrank_result": 1, "mechanism": system.name,
+            "mechanism_hash": fingerprint(system.mechanism, fixed=True),
+            "parameters": _json(system.parameters), "formulation": system.method, "backend": system.backend,
+            "stepper": str(settings.get("stepper", "")), "settings": _json(settings), "versions": _json(versions)}
+
+
+@cache
+def _llvmlite() -> str:
+    try:
+        return version("llvmlite")
+    except PackageNotFoundError:  # another backend
+        return ""
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, default=_simple)
+
+
+def _simple(value: Any) -> Any:
+    """Something JSON can write in the place of `value`."""
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, np.ndarray):
+        return value.tolist() if value.size <= _WRITTEN_OUT else f"array of shape {value.shape}"
+    if callable(value):
+        return getattr(value, "__qualname__", type(value).__qualname__)
+    if isinstance(value, Mapping):
+        return dict(value)
+    return list(value) if isinstance(value, (set, frozenset)) else str(value)
+
+
+def _plain(value: Any) -> str | int | float:
+    """A value that attributes of files can hold."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, bool):
+        return int(value)
+    if value is None:
+        return ""
+    return value if isinstance(value, (str, int, float)) else _json(value)

@@ -1,0 +1,149 @@
+"""Adaptive steps: each state of a batch has its own, samples are at common times."""
+
+from __future__ import annotations
+
+import os
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from bellcrank.errors import BellcrankError
+from bellcrank.simulate.equations import Equations
+from bellcrank.simulate.fixed import Failure
+from bellcrank.simulate.steppers import AdaptiveStepper, FixedStepper, Kind
+
+__all__ = ["VaryingRun"]
+
+Floats = npt.NDArray[np.float64]
+
+#: steps between returns to Python
+LIMIT = 2000
+
+
+class VaryingRun:
+    """A batch of states with step-size control."""
+
+    def __init__(self, equations: Equations, kind: Kind, y: Floats, start: float, step: float | None, rtol: float,
+                 atol: float, threads: int | None = None) -> None:
+        self.equations, self.kind, self.rtol, self.atol = equations, kind, rtol, atol
+        self.time = start
+        self.failures: list[Failure] = []
+        self.switches, self.steps, self.rejected = 0, 0, 0
+        self.threads = threads or os.cpu_count() or 1
+        self.states = [_Traveller(self, i, row, start, step) for i, row in enumerate(y)]
+
+    @property
+    def y(self) -> Floats:
+        return np.stack([s.y for s in self.states])
+
+    def advance(self, times: Floats) -> Floats:
+        """Go to the last of the sample times; samples (times, states, size), NaN for states that have failed."""
+        out = np.full((len(times), len(self.states), self.equations.system.nq + self.equations.system.nu), np.nan)
+
+        def work(s: _Traveller) -> None:
+            rows = s.to(times)
+            out[:len(rows), s.index] = rows
+
+        if len(self.states) == 1 or self.threads < 2:
+            for s in self.states:
+                work(s)
+        else:
+            self.equations.code(self.states[0].plan, 1)  # compile before threads start
+            with ThreadPoolExecutor(self.threads) as pool:
+                list(pool.map(work, self.states))
+        self.time = float(times[-1])
+        self.steps = sum(s.steps for s in self.states)
+        self.rejected = sum(s.rejected for s in self.states)
+        self.switches = sum(s.switches for s in self.states)
+        self.failures = [s.failure for s in self.states if s.failure is not None]
+        return out
+
+    def partial(self, y: Floats, t: float, step: float) -> Floats:
+        """One step of a given length from one state."""
+        from bellcrank.simulate.steppers import STEPPERS
+
+        explicit = STEPPERS["rk8"]  # higher order than any pair's own step needs
+        stepper = FixedStepper(self.equations.code(self.states[0].plan, 1), explicit)
+        for name, rows in self.equations.inputs(np.zeros(1, dtype=np.int64)).items():
+            stepper.memory.fill(name, rows)
+        _, end, done = stepper.run(y[None], t - step, step, 1, 1, 1, 2)
+        if not done[0]:
+            raise BellcrankError(f"a step from t = {t:.6g} gives numbers that are not finite")
+        return np.asarray(end[0])
+
+    def restart(self, t: float, y: Floats) -> None:
+        """Go on from other states at time t."""
+        self.time = t
+        for s, row in zip(self.states, y, strict=True):
+            s.begin(row, t, s.stepper.step if s.stepper is not None else None)
+
+
+class _Traveller:
+    """One state on its way."""
+
+    def __init__(self, run: VaryingRun, index: int, y: Floats, t: float, step: float | None) -> None:
+        self.run, self.index = run, index
+        self.plan: Any = run.equations.first_plan(y[:run.equations.system.nq], t)
+        self.failure: Failure | None = None
+        self.steps = self.rejected = self.switches = 0
+        self.stepper: AdaptiveStepper | None = None
+        self.path: list[tuple[Floats, Floats]] = []  #: times and states of the last stretch's steps
+        self.begin(y, t, step)
+
+    def begin(self, y: Floats, t: float, step: float | None) -> None:
+        self.y, self.t, self.h = y.copy(), t, step
+        self.stepper = None
+
+    def _start(self, end: float) -> AdaptiveStepper:
+        """A stepper for the current plan, loaded with the state."""
+        run = self.run
+        stepper = AdaptiveStepper(run.equations.code(self.plan, 1), run.kind, run.rtol, run.atol)
+        h = self.h if self.h is not None else min(1e-3, 0.01 * max(end - self.t, 1e-9))
+        stepper.load(self.y, self.t, h)
+        return stepper
+
+    def to(self, times: Floats) -> Floats:
+        """Go to the last of the times; the samples reached."""
+        out: list[Floats] = []
+        self.path = [(np.array([self.t]), self.y[None].copy())]
+        reached, end, shrink, fresh = 0, float(times[-1]), False, False
+        while self.failure is None and self.t < end:
+            if self.stepper is None:
+                self.stepper = self._start(end)
+            self.stepper.feed(self.run.equations.inputs(np.array([self.index])))
+            part = self.stepper.run(end, times[reached:], LIMIT, shrink)
+            out.append(part.samples)
+            reached += len(part.samples)
+            self.steps += len(part.times)
+            self.rejected += part.rejected
+            self.path.append((part.times, part.states))
+            self.y, self.t, self.h = self.stepper.state, self.stepper.time, self.stepper.step
+            if part.status == 0:
+                shrink = fresh = False
+            elif part.status == 1:
+                shrink, fresh = self._plan_again(fresh and not len(part.times))
+            else:
+                self._fail("steps become too short: the motion cannot go on past this point (an unbounded force, a "
+                           "stop, or a singular position)")
+        size = len(self.y)
+        return np.concatenate([np.zeros((0, size)), *out])
+
+    def _plan_again(self, tried: bool) -> tuple[bool, bool]:
+        """Other independent speeds, if they are to blame; else shorter steps. Returns (shrink, fresh)."""
+        if tried:
+            return True, True
+        try:
+            plan = self.run.equations.plan_at(self.y[:self.run.equations.system.nq], self.t)
+        except BellcrankError as error:
+            self._fail(str(error))
+            return True, True
+        if plan is None or plan.key == self.plan.key:
+            return True, True
+        self.plan, self.stepper = plan, None
+        self.switches += 1
+        return False, True
+
+    def _fail(self, reason: str) -> None:
+        self.failure = Failure(self.index, self.t, reason)

@@ -1,0 +1,215 @@
+"""Force elements of a `System` on arrays: what they store, what they lose, what they exert on bodies."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from bellcrank.engine.scalar import Number
+from bellcrank.errors import StateError
+from bellcrank.mechanism.closures import Side
+from bellcrank.mechanism.forces.base import Element, Moving
+from bellcrank.mechanism.forces.pairs import LoopForce, Surroundings
+from bellcrank.mechanism.link import bind_parameters
+from bellcrank.spatial import Force, General, Matrix3, Vector
+from bellcrank.system.arrays import Floats, flat
+from bellcrank.system.looped import Looped
+
+__all__ = ["Elements"]
+
+
+class Elements(Looped):
+    """Energies and forces of the elements of a `System`."""
+
+    # -- energy ---------------------------------------------------------------------------------
+    def stored_energy(self, q: npt.ArrayLike, *, t: npt.ArrayLike = 0.0) -> Floats:
+        """Energy stored in springs, bushings and stops [J], shape (...). Laws given as functions count as none: their
+        energy is not known. Cost: O(n + elements).
+
+        >>> import bellcrank as bc
+        >>> m = bc.load("pendulum")
+        >>> _ = m.add_joint_spring("spring", "hinge", stiffness=3.0, rest=0.5)
+        >>> round(float(bc.compile(m).stored_energy([1.5])), 12)
+        1.5
+        """
+        total: Number = 0.0
+        place = self._coordinates(q)
+        for x, _, along in self._along_joints(place, np.zeros(self.nu), t):
+            total = total + along.energy(x)
+        if self.tree.pairs:
+            moving = self._moving(place, None, t)
+            for pair in self.tree.pairs:
+                own = self._with_values(pair)
+                if isinstance(pair, LoopForce):
+                    name = self.tree.closures[pair.closure].name
+                    total = total + own.along.energy(self.loop_coordinates(place, name, t=t)[..., pair.coordinate])
+                else:
+                    total = total + own.energy(moving(pair.first), moving(pair.second))
+        return self._sized(total, place.shape[:-1])
+
+    def spring_energy(self, q: npt.ArrayLike, *, t: npt.ArrayLike = 0.0) -> Floats:
+        """The same as `stored_energy`."""
+        return self.stored_energy(q, t=t)
+
+    def energy(self, q: npt.ArrayLike, u: npt.ArrayLike, *, t: npt.ArrayLike = 0.0) -> Floats:
+        """Kinetic energy, potential energy of gravity and energy stored in force elements [J], shape (...).
+
+        Along a motion it changes by the work of tau (within the limits of actuators), of wrenches and of prescribed
+        motions, less `dissipated_power`.
+        """
+        totals = self._run("totals", {"q": q, "u": u}, None, t)
+        return np.asarray(totals[..., 10] + totals[..., 11] + self.stored_energy(q, t=t))
+
+    def dissipated_power(self, q: npt.ArrayLike, u: npt.ArrayLike, *, t: npt.ArrayLike = 0.0) -> Floats:
+        """Power [W] that force elements take from the machine and do not store, shape (...): dampers, friction, drag.
+
+        Laws given as functions count with all their power, since what they store is not known. Drag in wind can be
+        negative: the wind does work.
+        """
+        total: Number = 0.0
+        place, speeds = self._coordinates(q), flat("u", u, self.nu, "one for every speed")
+        for x, rate, along in self._along_joints(place, speeds, t):
+            total = total + along.loss(x, rate)
+        if self.tree.pairs:
+            moving, around = self._moving(place, speeds, t), Surroundings(_times(t))
+            for pair in self.tree.pairs:
+                own = self._with_values(pair)
+                if isinstance(pair, LoopForce):
+                    name, i = self.tree.closures[pair.closure].name, pair.coordinate
+                    total = total + own.along.loss(self.loop_coordinates(place, name, t=t)[..., i],
+                                                   self.loop_speeds(place, speeds, name, t=t)[..., i])
+                else:
+                    total = total + own.loss(moving(pair.first), moving(pair.second), around)
+        return self._sized(total, np.broadcast_shapes(place.shape[:-1], speeds.shape[:-1]))
+
+    def actuator_forces(self, q: npt.ArrayLike, u: npt.ArrayLike, tau: npt.ArrayLike, *, t: npt.ArrayLike = 0.0
+                        ) -> Floats:
+        """The joint forces tau within the limits of actuators, shape (..., nu): what acts when tau is asked for."""
+        given = flat("tau", tau, self.nu, "one for every speed")
+        if not self.tree.actuators:
+            return given.copy()
+        return self._run("drives", {"q": q, "u": u, "tau": given}, None, t)
+
+    # -- wrenches -------------------------------------------------------------------------------
+    def spring_wrenches(self, q: npt.ArrayLike, u: npt.ArrayLike, *, t: npt.ArrayLike = 0.0) -> Floats:
+        """What elements between bodies (springs, bushings, drag), and forces on closing joints, exert on all bodies:
+        (..., bodies, 6), [moment; force] in world axes about each body's origin."""
+        tree = self.tree
+        turn, origin = self._loops.poses(q, t)
+        moving, around = self._moving(q, u, t), Surroundings(_times(t))
+        found: list[tuple[int, Floats]] = []  # about the links' origins
+        for pair in tree.pairs:
+            if isinstance(pair, LoopForce):
+                c = tree.closures[pair.closure]
+                wrench = self._law_wrench(pair.closure, q, u, t, only=pair.name)
+                point = origin[..., c.second, :] + (
+                    turn[..., c.second, :, :] @ self._values_of(c.second_shift)[..., None])[..., 0]
+                for link, sign in ((c.second, 1.0), (c.first, -1.0)):
+                    moment = wrench[..., :3] + np.cross(point - origin[..., link, :], wrench[..., 3:])
+                    found.append((link, sign * np.concatenate([moment, wrench[..., 3:]], axis=-1)))
+                continue
+            own = self._with_values(pair)
+            both = own.wrenches(moving(pair.first), moving(pair.second), around)
+            found += [(link, _stacked(w)) for link, w in zip((pair.first, pair.second), both, strict=True)]
+        return self._on_bodies(found, turn, np.broadcast_shapes(origin.shape[:-2], np.shape(u)[:-1]))
+
+    def _on_bodies(self, found: list[tuple[int, Floats]], turn: Floats, lead: tuple[int, ...]) -> Floats:
+        """Wrenches about links' origins as wrenches about their first bodies' origins."""
+        lead = np.broadcast_shapes(lead, *(w.shape[:-1] for _, w in found))
+        out = np.zeros((*lead, len(self.tree.body_names) - 1, 6))
+        for link, wrench in found:
+            if link:
+                body = self.tree.members[link][0]
+                shift = (turn[..., link, :, :] @ self._shift(body)[..., None])[..., 0]  # body's origin from the link's
+                out[..., body - 1, :3] += wrench[..., :3] - np.cross(shift, wrench[..., 3:])
+                out[..., body - 1, 3:] += wrench[..., 3:]
+        return out
+
+    def _law_wrench(self, closure: int, q: npt.ArrayLike, u: npt.ArrayLike, t: npt.ArrayLike,
+                    only: str | None = None) -> Floats:
+        """What forces on a closing joint's coordinates exert on its child, about the joint's point there."""
+        forces = [p for p in self.tree.pairs
+                  if isinstance(p, LoopForce) and p.closure == closure and only in (None, p.name)]
+        total = np.zeros(6)
+        if not forces:
+            return total
+        loops = self._loops
+        family = next(f for f in loops.families if closure in f.members)
+        at = int(np.flatnonzero(family.members == closure)[0])
+        turn, origin = loops.poses(q, t)
+        velocity = loops._motions("velocities", {"q": q, "u": u}, t)
+        sides = [Side(*(Vector(*(np.asarray(x)[..., at] for x in part)) for part in side))
+                 for side in loops._sides(family, turn, origin, velocity)]
+        kind = self.tree.closures[closure].kind
+        constants = [k[at] for k in loops._constants(family)]
+        columns = kind.loop_columns(sides[0], sides[1], constants)
+        coordinates = kind.loop_coordinates(sides[0], sides[1], constants)
+        speeds = self.loop_speeds(q, u, self.tree.closures[closure].name, t=t)
+        for f in forces:
+            amount = self._with_values(f).along.force(coordinates[f.coordinate], speeds[..., f.coordinate])
+            total = total + _stacked(columns[f.coordinate] * amount)
+        return total
+
+    # -- what elements look at ------------------------------------------------------------------
+    def _coordinates(self, q: npt.ArrayLike) -> Floats:
+        place = flat("q", q, self.nq, "the coordinates")
+        if not np.isfinite(place).all():
+            entry = int(np.argwhere(~np.isfinite(place))[0, -1])
+            raise StateError(f"q[{entry}] is {place[~np.isfinite(place)][0]}; inputs must be finite")
+        return place
+
+    def _with_values(self, value: Any) -> Any:
+        """An element with the current values of its parameters."""
+        def bind(part: Any) -> Any:
+            if isinstance(part, Element):
+                return part.bound(bind)
+            if isinstance(part, tuple):
+                parts = [bind(x) for x in part]
+                return type(part)(*parts) if hasattr(part, "_fields") else tuple(parts)
+            return bind_parameters(part, lambda name: np.asarray(self._values[name], dtype=float))
+
+        return bind(value)
+
+    def _along_joints(self, q: Floats, u: Floats, t: npt.ArrayLike) -> list[tuple[Number, Number, Any]]:
+        """Coordinate, rate and element for every force on a tree joint; prescribed motions as their laws say."""
+        out = []
+        for link, forces in self.tree.joint_forces.items():
+            joint, law = self.tree.joints[link], self.tree.prescribed[link]
+            assert joint is not None
+            first, begin = int(self.tree.q_start[link]), int(self.tree.u_start[link])
+            x = [q[..., first + i] for i in range(joint.nq)]
+            rates = [u[..., begin + i] for i in range(joint.nu)]
+            if law is not None:
+                x, rates, _ = law.values(_times(t), x, rates, [0.0] * joint.nu)
+            out += [(x[i], rates[i], self._with_values(along)) for i, along in forces]
+        return out
+
+    def _moving(self, q: npt.ArrayLike, u: npt.ArrayLike | None, t: npt.ArrayLike) -> Any:
+        """Motion of links in the world, by link; at rest without speeds."""
+        turn, origin = self._loops.poses(q, t)
+        velocity = None if u is None else self._loops._motions("velocities", {"q": q, "u": u}, t)
+
+        def vector(array: Floats) -> Vector:
+            return Vector(*(array[..., i] for i in range(3)))
+
+        def moving(link: int) -> Moving:
+            axes = General(Matrix3(*(vector(turn[..., link, i, :]) for i in range(3))))
+            rates = (Vector.zero(), Vector.zero()) if velocity is None else (
+                vector(velocity[..., link, :3]), vector(velocity[..., link, 3:]))
+            return Moving(axes, vector(origin[..., link, :]), *rates)
+
+        return moving
+
+    def _sized(self, total: Number, lead: tuple[int, ...]) -> Floats:
+        """A result with all batch axes, also where nothing depends on the state."""
+        return np.array(np.broadcast_to(total, np.broadcast_shapes(np.shape(total), lead)), dtype=float)
+
+
+def _times(t: npt.ArrayLike) -> Floats:
+    return np.asarray(t, dtype=float)
+
+
+def _stacked(wrench: Force) -> Floats:
+    return np.stack(np.broadcast_arrays(*wrench.moment, *wrench.force), axis=-1).astype(float)

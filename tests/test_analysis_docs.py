@@ -1,0 +1,44 @@
+"""The code of docs/analysis.md prints what the page says; its blocks build on each other."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bellcrank.analyse.differences import derivative
+
+PAGE = Path(__file__).parents[1] / "docs" / "analysis.md"
+
+
+def test_code_prints_what_its_comments_say() -> None:
+    blocks = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
+    assert len(blocks) == 6
+    names: dict[str, Any] = {}
+    for block in blocks:
+        promised = [line.rsplit("# ", 1)[1].strip() for line in block.splitlines() if line.startswith("print(")]
+        assert promised
+        out = io.StringIO()
+        with contextlib.redirect_stdout(out):
+            exec(compile(block, str(PAGE), "exec"), names)
+        assert out.getvalue().split("\n")[:-1] == promised
+
+
+def test_differences_find_their_step() -> None:
+    """Functions that change over lengths from 0.01 to 10, and one that cannot be evaluated far away."""
+    widths = np.array([0.01, 0.1, 1.0, 10.0])
+
+    def function(x: np.ndarray) -> np.ndarray:
+        y = x / widths
+        out = np.stack([np.exp(y).sum(axis=1), np.sin(y + 0.3).sum(axis=1)], axis=1)
+        out[np.abs(x[:, 2]) > 0.03] = np.nan
+        return out
+
+    found, error = derivative(function, np.full(4, 0.1), [slice(0, 2)])
+    expected = np.array([[1.0], [np.cos(0.3)]]) / widths
+    assert np.abs(found / expected - 1.0).max() < 1e-11
+    assert np.all(np.abs(found - expected).max(axis=0) < 10.0 * error[0] + 1e-14 / widths)
