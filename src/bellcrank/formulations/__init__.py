@@ -10,6 +10,7 @@ from types import ModuleType
 
 from bellcrank.errors import ModelError
 from bellcrank.formulations import (
+    closure,
     complement,
     dense,
     elimination,
@@ -47,6 +48,7 @@ SHARED: dict[str, Function] = {f.name: f for f in (
     Function("coordinate_rates", projection.coordinate_rates, ("q", "u"), "coordinates"),
     Function("displacements", projection.displacements, ("q",), "speeds", groups=True),
     Function("speed_changes", projection.speed_changes, ("q", "u"), "speeds", groups=True),
+    Function("loop_state", closure.loop_state, ("q", "u"), "conditions", whole=True),
     Function("displaced", projection.displaced, ("q", "dq"), "coordinates"),
     Function("sped", projection.sped, ("q", "u", "du"), "speeds"),
     Function("bias", recursive.inverse_dynamics, ("q", "u"), "speeds"),

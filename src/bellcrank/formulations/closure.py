@@ -168,6 +168,23 @@ class LoopedDirect(Direct):
         return LoopRow((), tuple(terms), gamma - value * (beta * beta) if beta else gamma)
 
 
+def loop_state(tree: Sweeps) -> tuple[Number, ...]:
+    """Values of all conditions, then their rates."""
+    machine = require_direct(tree)
+    values: list[Number] = []
+    rates: list[Number] = []
+    for c in machine.tree.closures:
+        for row in c.kind.closure_rows(*machine.sides(c), machine.bind(tuple(c.kind.constants()))):
+            values.append(row.value)
+            ends = [(machine.moving[link], w) for link, w in ((c.first, row.first), (c.second, row.second))]
+            rates.append(sum((Motion(m.omega, m.velocity).dot(w) for m, w in ends), 0.0))
+    for relation in machine.tree.relations:
+        terms = [(machine.views[link], i, factor) for link, i, factor in relation.terms]
+        values.append(sum((view.q[i] * factor for view, i, factor in terms), -relation.offset))
+        rates.append(sum((view.u[i] * factor for view, i, factor in terms), 0.0))
+    return (*values, *rates)
+
+
 def require_direct(tree: Sweeps) -> LoopedDirect:
     """The schedule, which must know all loops at once."""
     if not isinstance(tree, LoopedDirect):

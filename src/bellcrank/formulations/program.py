@@ -31,7 +31,8 @@ class Function:
     text: Callable[[Sweeps], Field]
     #: names of the inputs it reads, besides time and parameters
     inputs: tuple[str, ...]
-    #: layout of the result: "speeds", "coordinates", "links", "screws", "matrix" (symmetric), "columns" or "totals"
+    #: layout of the result: "speeds", "coordinates", "links", "screws", "matrix" (symmetric), "columns", "totals" or
+    #: "conditions" (value and rate of all)
     layout: str
     #: numbers per link ("links"), per speed ("screws") or in all ("totals")
     width: int = 1
@@ -43,6 +44,7 @@ class Function:
     def size(self, tree: Tree) -> int:
         """Number of entries of the result."""
         return {"speeds": tree.nu, "coordinates": tree.nq, "links": self.width * tree.n, "screws": self.width * tree.nu,
+                "conditions": 2 * (sum(c.rows for c in tree.closures) + len(tree.relations)),
                 "matrix": tree.nu * tree.nu, "columns": tree.nu * tree.nu, "totals": self.width}[self.layout]
 
 
@@ -127,7 +129,7 @@ def direct(tree: Tree, inputs: tuple[str, ...], read: Read, wrenches: bool) -> D
 
 def place(function: Function, tree: Tree, sweeps: Direct, field: Field) -> list[Number]:
     """The entries of the result array, in order."""
-    if function.layout == "totals":
+    if function.layout in ("totals", "conditions"):
         return list(field)
     if function.layout in ("matrix", "columns"):
         return [x for row in sweeps.joint_matrix(field, function.layout == "matrix") for x in row]

@@ -13,9 +13,11 @@ import numpy.typing as npt
 
 from bellcrank.errors import AssemblyError, ModelError, SingularError, StateError
 from bellcrank.formulations.groups import LoopPlan
+from bellcrank.formulations.program import Function
 from bellcrank.system.arrays import Floats, flat
 from bellcrank.system.assembly import Assembler, Extra, State, project
 from bellcrank.system.closure import LoopKinematics, loop_joints, paths_between
+from bellcrank.system.evaluator import Evaluator, LlvmEvaluator, free_speeds
 from bellcrank.system.kinematics import Kinematics
 from bellcrank.system.kkt import null_space
 from bellcrank.system.plan import make_plan
@@ -32,6 +34,8 @@ class Looped(Kinematics):
     """Loops of a `System`. Everything here is empty or trivial for a tree."""
 
     _plan_state: dict[str, Any]
+    _functions: Mapping[str, Function]
+    _evaluator: Evaluator
 
     @property
     @abstractmethod
@@ -59,11 +63,25 @@ class Looped(Kinematics):
     def loop_error(self, q: npt.ArrayLike, *, t: npt.ArrayLike = 0.0) -> Floats:
         """How far every condition of every loop is from being met, shape (..., conditions): distances [m] and
         cosines of angles that should be right. Cost: O(n)."""
-        return self._loops.rows(q, None, t).value if self.tree.looped else np.zeros((*np.shape(q)[:-1], 0))
+        if not self.tree.looped:
+            return np.zeros((*np.shape(q)[:-1], 0))
+        both = self._loop_state(q, np.zeros(self.nu), t)
+        return self._loops.rows(q, None, t).value if both is None else both[..., :both.shape[-1] // 2]
+
+    def _loop_state(self, q: npt.ArrayLike, u: npt.ArrayLike, t: npt.ArrayLike) -> Floats | None:
+        """Values and rates of all conditions by compiled code, which small machines have."""
+        function = self._functions["loop_state"]
+        run = self._evaluator
+        if not isinstance(run, LlvmEvaluator) or not run.compiles_whole(function):
+            return None
+        return self._run("loop_state", {"q": q, "u": u}, None, t)
 
     def loop_rate_error(self, q: npt.ArrayLike, u: npt.ArrayLike, *, t: npt.ArrayLike = 0.0) -> Floats:
         """Rates of `loop_error`, shape (..., conditions). Cost: O(n)."""
-        return self._loops.rate(q, u, t) if self.tree.looped else np.zeros((*np.shape(q)[:-1], 0))
+        if not self.tree.looped:
+            return np.zeros((*np.shape(q)[:-1], 0))
+        both = self._loop_state(q, u, t)
+        return self._loops.rate(q, u, t) if both is None else both[..., both.shape[-1] // 2:]
 
     def loop_acceleration_error(self, q: npt.ArrayLike, u: npt.ArrayLike, udot: npt.ArrayLike, *,
                                 t: npt.ArrayLike = 0.0) -> Floats:
@@ -257,8 +275,6 @@ class Looped(Kinematics):
         return out
 
     def _prescribed_mask(self) -> npt.NDArray[np.bool_]:
-        from bellcrank.system.evaluator import free_speeds
-
         mask = np.ones(self.nu, dtype=bool)
         mask[free_speeds(self.tree)] = False
         return mask

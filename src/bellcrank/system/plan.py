@@ -96,7 +96,7 @@ class _Planner:
         for i, r in enumerate(draft.rows):
             for v, x in self.rows[r].items():
                 a[i, place[v]] = x
-        size = np.abs(a).max(axis=1, initial=0.0)
+        size, weight = self._sizes(draft.rows, a)
         live = [i for i in range(len(draft.rows)) if size[i] > 1e-12]
         waiting = list(live)
         n = len(own)
@@ -113,9 +113,10 @@ class _Planner:
         smallest = 1.0
         while waiting and columns:
             block = np.abs(a[np.ix_(waiting, columns)]) / size[waiting][:, None]
-            best = np.unravel_index(int(np.argmax(block * favour[columns])), block.shape)
+            score = block * weight[waiting][:, None]
+            best = np.unravel_index(int(np.argmax(score * favour[columns])), block.shape)
             if block[best] < _SMALL:
-                best = np.unravel_index(int(np.argmax(block)), block.shape)
+                best = np.unravel_index(int(np.argmax(score)), block.shape)
                 if block[best] < _NOTHING:
                     break
                 rest = np.abs(a[waiting][:, n:]).max(axis=1, initial=0.0) / size[waiting]
@@ -126,8 +127,8 @@ class _Planner:
             if len(chosen) < len(habit):
                 other = habit[len(chosen)]
                 if other[0] in waiting and other[1] in columns:
-                    size_there = block[waiting.index(other[0]), columns.index(other[1])]
-                    if size_there * favour[other[1]] > 0.2 * block[best] * favour[j] and size_there > _SMALL:
+                    there = waiting.index(other[0]), columns.index(other[1])
+                    if score[there] * favour[other[1]] > 0.2 * score[best] * favour[j] and block[there] > _SMALL:
                         i, j = other
             chosen.append((i, j))
             smallest = min(smallest, float(abs(a[i, j]) / size[i]))
@@ -147,6 +148,17 @@ class _Planner:
         self.habits[pattern] = tuple(chosen)
         draft.carried |= {v for r in used for v in self.rows[r]} - set(own)
         self.smallest = min(self.smallest, smallest)
+
+    def _sizes(self, rows: list[int], a: Floats) -> tuple[Floats, Floats]:
+        """Size of every row, and how large it is among the rows of its closure: where conditions say the same, the one
+        that says it loudest is to be solved. A row that nearly vanishes is measured by the others."""
+        own = np.abs(a).max(axis=1, initial=0.0)
+        of = [self.loops.closure_of_row[r] if r < self.loops.m_closures else -1 - r for r in rows]
+        largest: dict[int, float] = {}
+        for c, x in zip(of, own.tolist(), strict=True):
+            largest[c] = max(x, largest.get(c, 0.0))
+        whole = np.array([largest[c] for c in of])
+        return np.where(own > 0.0, np.maximum(own, 1e-4 * whole), 0.0), own / np.where(whole > 0.0, whole, 1.0)
 
     def _merge(self, g: int, into: int) -> None:
         """Let a group join an earlier one, with all groups its links hang from that lie between."""

@@ -1,0 +1,165 @@
+"""The command ``bellcrank``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from bellcrank.cli.output import Output
+from bellcrank.cli.program import Program
+from bellcrank.cli.program import examples as lines
+
+__all__ = ["app", "main"]
+
+_HELP = """Dynamics of machines made of linked bodies.
+
+MODEL is a .urdf file or the name of a built-in machine (see `bellcrank examples`).
+
+\b
+Exit codes:
+  0    fine
+  1    the machine or the run failed
+  2    wrong usage
+  3    a file could not be read or written
+  130  interrupted; what was computed until then is written
+"""
+
+app = typer.Typer(cls=Program, help=_HELP, add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False,
+                  epilog=lines("bellcrank simulate four_bar --set A=0.5 --duration 5 --plot run.png",
+                               "bellcrank COMMAND --help"))
+
+Model = Annotated[str, typer.Argument(metavar="MODEL", help="a .urdf file or the name of an example")]
+Floating = Annotated[bool, typer.Option("--floating-base", help="let the root link of a URDF float")]
+Options = Annotated[list[str] | None, typer.Option(
+    "--option", metavar="NAME=VALUE", help="an option of the example or reader, such as cells=16; may be repeated")]
+Json = Annotated[bool, typer.Option("--json", help="print one JSON object, for machines")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="print errors only")]
+Bar = Annotated[bool, typer.Option("--progress/--no-progress", help="a bar, on a terminal, after a second")]
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        from bellcrank import __version__
+
+        typer.echo(f"bellcrank {__version__}")
+        raise typer.Exit
+
+
+@app.callback(invoke_without_command=True)
+def _program(context: typer.Context,
+             debug: Annotated[bool, typer.Option("--debug", help="show tracebacks of errors")] = False,
+             version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True,
+                                                   help="print the version and exit")] = False) -> None:
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+
+
+@app.command(short_help="Simulate a machine and write the motion", epilog=lines(
+    "bellcrank simulate four_bar --set A=0.5 --set u:A=2 --duration 5",
+    "bellcrank simulate quarter_car --stepper radau --step 0.01 --out run.nc --plot run.png",
+    "bellcrank simulate ladder --option cells=16 --set arm0=0.6,0.4 --stepper dop853 --rtol 1e-10",
+    "bellcrank simulate robot.urdf --floating-base --method momenta --json"))
+def simulate(model: Model,
+             duration: Annotated[float, typer.Option(help="seconds to simulate")] = 10.0,
+             step: Annotated[float | None, typer.Option(
+                 help="time step [s] of fixed-step methods (1 ms), first step of adaptive ones")] = None,
+             stepper: Annotated[str, typer.Option(
+                 help="method of integration: rk4, rk8, semi_implicit, gauss, radau; adaptive: dopri5, dop853, "
+                      "scipy/NAME, sundials/NAME")] = "rk4",
+             method: Annotated[str, typer.Option(
+                 help="formulation of the equations of motion: recursive, elimination, momenta, ...")] = "auto",
+             interval: Annotated[float | None, typer.Option(
+                 "--output", help="time between samples [s]; about 1000 samples otherwise")] = None,
+             settings: Annotated[list[str] | None, typer.Option(
+                 "--set", metavar="NAME=VALUE",
+                 help="q:JOINT=0.5 holds a coordinate at the start, u:JOINT=1 a speed, p:NAME=2 sets a parameter; "
+                      "JOINT=0.5 is q:JOINT=0.5; several numbers with commas; may be repeated")] = None,
+             option: Options = None, floating_base: Floating = False,
+             out: Annotated[Path | None, typer.Option(help="write to this NetCDF file, while it runs")] = None,
+             picture: Annotated[Path | None, typer.Option("--plot", help="draw coordinates and energies into this file "
+                                                                         "(.png, .svg, .pdf)")] = None,
+             rtol: Annotated[float, typer.Option(help="relative tolerance of adaptive methods")] = 1e-9,
+             atol: Annotated[float, typer.Option(help="absolute tolerance of adaptive methods")] = 1e-12,
+             quiet: Quiet = False, json: Json = False, progress: Bar = True) -> None:
+    """Simulate a machine from its neutral position, or from what --set holds.
+
+    Loops are closed first, with as little motion as possible, and stay closed. Ctrl-C ends the run; what was computed
+    until then is written. The energy drift is an error where nothing does work; dampers and drives do.
+    """
+    from bellcrank.cli.simulation import Request
+    from bellcrank.cli.simulation import simulate as run
+
+    request = Request(model, duration, step, stepper, method, interval, settings or (), option or (), floating_base,
+                      out, picture, rtol, atol)
+    raise typer.Exit(run(request, Output(json, quiet, progress)))
+
+
+@app.command(short_help="Bodies, joints, loops, mobility", epilog=lines(
+    "bellcrank inspect four_bar", "bellcrank inspect four_bar --cut B",
+    "bellcrank inspect ladder --option cells=3 --json"))
+def inspect(model: Model, option: Options = None, floating_base: Floating = False,
+            cut: Annotated[list[str] | None, typer.Option(help="a joint to cut; may be repeated")] = None,
+            quiet: Quiet = False, json: Json = False, progress: Bar = True) -> None:
+    """Print bodies, joints, loops, mobility, redundant conditions, cuts and independent speeds."""
+    from bellcrank.cli.machines import inspect as run
+
+    raise typer.Exit(run(model, option or (), floating_base, cut or (), Output(json, quiet, progress)))
+
+
+@app.command(short_help="All formulations beside each other", epilog=lines(
+    "bellcrank compare arm", "bellcrank compare four_bar --states 64",
+    "bellcrank compare arm --method recursive --method kane --json"))
+def compare(model: Model, option: Options = None, floating_base: Floating = False,
+            states: Annotated[int, typer.Option(help="states in the batch", min=1)] = 1024,
+            method: Annotated[list[str] | None, typer.Option(
+                help="only this formulation; may be repeated. All that apply otherwise")] = None,
+            quiet: Quiet = False, json: Json = False, progress: Bar = True) -> None:
+    """Print every formulation's operations, times and disagreement with the dense oracle."""
+    from bellcrank.cli.machines import compare as run
+
+    raise typer.Exit(run(model, option or (), floating_base, states, method or (), Output(json, quiet, progress)))
+
+
+@app.command(short_help="List the built-in machines", epilog=lines(
+    "bellcrank examples", "bellcrank examples --json"))
+def examples(quiet: Quiet = False, json: Json = False) -> None:
+    """List the built-in machines."""
+    from bellcrank.cli.machines import examples as run
+
+    raise typer.Exit(run(Output(json, quiet)))
+
+
+@app.command(short_help="Draw a result over time", epilog=lines(
+    "bellcrank plot run.nc", "bellcrank plot run.nc A u.A energy --out run.svg",
+    "bellcrank plot run.nc u.A --against A --out phase.png"))
+def plot(file: Annotated[Path, typer.Argument(metavar="FILE", help="a result, such as `simulate --out` writes")],
+         what: Annotated[list[str] | None, typer.Argument(
+             metavar="WHAT", help="q, u, tau, energy, loop_error, a joint (its q), u.JOINT or tau.JOINT")] = None,
+         out: Annotated[Path | None, typer.Option(help="the picture; the name of FILE with .png otherwise")] = None,
+         against: Annotated[str, typer.Option(help="draw against this instead of time")] = "time",
+         quiet: Quiet = False, json: Json = False, progress: Bar = True) -> None:
+    """Draw a result over time."""
+    from bellcrank.cli.simulation import plot as run
+
+    raise typer.Exit(run(file, what or (), against, out, Output(json, quiet, progress)))
+
+
+@app.command(short_help="Where a formulation comes from", epilog=lines(
+    "bellcrank cite recursive", "bellcrank cite momenta"))
+def cite(method: Annotated[str, typer.Argument(help="a formulation, such as recursive or momenta")],
+         quiet: Quiet = False, json: Json = False) -> None:
+    """Print the BibTeX entry of a formulation's source."""
+    from bellcrank.cli.machines import cite as run
+
+    raise typer.Exit(run(method, Output(json, quiet)))
+
+
+def main() -> Any:
+    """Run the command and end the process with its exit code."""
+    return app()
+
+
+if __name__ == "__main__":
+    main()

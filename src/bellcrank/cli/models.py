@@ -1,0 +1,158 @@
+"""From what stands on the command line to a machine and a state."""
+
+from __future__ import annotations
+
+import json
+import math
+import warnings
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from bellcrank.cli.output import Output, UsageError
+from bellcrank.errors import AssemblyError, BellcrankError, FileError, ModelError, StateError
+
+if TYPE_CHECKING:
+    from bellcrank.mechanism.mechanism import Mechanism
+    from bellcrank.system.assembly import State
+    from bellcrank.system.system import System
+
+__all__ = ["Settings", "assemble", "check_method", "read_model", "settings_of", "with_settings"]
+
+#: names that an error lists
+_LISTED = 24
+
+
+def read_model(model: str, options: Sequence[str], floating_base: bool, output: Output) -> Mechanism:
+    """The machine of a file or an example; what the reader has to say becomes warnings in one line."""
+    from bellcrank.io.load import load
+
+    given = {name: _value(text) for name, text in map(_pair, options)}
+    if floating_base:
+        given["floating_base"] = True
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        try:
+            machine = load(model, **given)
+        except FileError:
+            raise
+        except (TypeError, BellcrankError) as error:
+            if not given:
+                raise
+            raise UsageError(f"{model}: {error}") from error
+    for warning in said:
+        output.warn(str(warning.message))
+    return machine
+
+
+def check_method(method: str, *others: str) -> str:
+    """The name of a formulation that exists, or one of the others."""
+    from bellcrank.formulations import method_names
+
+    known = (*others, *method_names())
+    if method not in known:
+        raise UsageError(f"no formulation {method!r}; there are {', '.join(known)}")
+    return method
+
+
+def _pair(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not equals or not name.strip() or not value.strip():
+        raise UsageError(f"{text!r}: write NAME=VALUE")
+    return name.strip(), value.strip()
+
+
+def _value(text: str) -> Any:
+    """A number, true or false if it reads like that, else the text."""
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
+
+
+class Settings(NamedTuple):
+    """Values given by ``--set``."""
+
+    q: dict[str, list[float]]
+    u: dict[str, list[float]]
+    parameters: dict[str, float]
+
+
+def settings_of(system: System, given: Sequence[str]) -> Settings:
+    """Read ``q:NAME=VALUE``, ``u:NAME=VALUE``, ``p:NAME=VALUE`` and plain ``NAME=VALUE``."""
+    found = Settings({}, {}, {})
+    kinds = {"q": _sizes(system, False), "u": _sizes(system, True), "p": dict.fromkeys(system.parameters, 1)}
+    for text in given:
+        name, value = _pair(text)
+        kind, name = _kind(name, kinds)
+        numbers = _numbers(text, value)
+        if name not in kinds[kind]:
+            raise UsageError(f"--set {text}: {_unknown(kind, name, kinds[kind])}")
+        if len(numbers) != kinds[kind][name]:
+            raise UsageError(f"--set {text}: {name!r} takes {kinds[kind][name]} numbers, separated by commas, "
+                        f"got {len(numbers)}")
+        place: dict[str, Any] = found[("q", "u", "p").index(kind)]
+        if name in place:
+            raise UsageError(f"--set {text}: {name!r} is set twice")
+        place[name] = numbers[0] if kind == "p" else numbers
+    return found
+
+
+def _kind(name: str, kinds: Mapping[str, Mapping[str, int]]) -> tuple[str, str]:
+    """Whether a name speaks of a coordinate, a speed or a parameter."""
+    head, colon, rest = name.partition(":")
+    if colon and head in kinds:
+        return head, rest
+    if name in kinds["p"]:
+        if name in kinds["q"]:
+            raise UsageError(f"--set {name}=...: this is a joint and a parameter; write q:{name}= or p:{name}=")
+        return "p", name
+    return "q", name
+
+
+def _numbers(text: str, value: str) -> list[float]:
+    try:
+        numbers = [float(x) for x in value.split(",")]
+    except ValueError:
+        raise UsageError(f"--set {text}: {value!r} is not a number, nor numbers separated by commas") from None
+    if not all(math.isfinite(x) for x in numbers):
+        raise UsageError(f"--set {text}: values must be finite")
+    return numbers
+
+
+def _sizes(system: System, speeds: bool) -> dict[str, int]:
+    """Joints and their single coordinates or speeds by name, with how many numbers they take."""
+    out: dict[str, int] = {}
+    for r in system.mechanism.joints:
+        names = r.joint.speed_names if speeds else r.joint.coordinate_names()
+        if not names or (speeds and r.name in system.tree.cut_names):
+            continue
+        out[r.name] = len(names)
+        out |= {f"{r.name}.{n}": 1 for n in names}
+    return out
+
+
+def _unknown(kind: str, name: str, known: Mapping[str, int]) -> str:
+    what = {"q": "coordinate", "u": "speed", "p": "parameter"}[kind]
+    # a joint with one coordinate is known well enough by its name
+    shown = [n for n in known if not (n.rpartition(".")[0] in known and known[n.rpartition(".")[0]] == 1)]
+    if not shown:
+        return f"no {what} {name!r}; this machine has no {what}s"
+    more = f" and {len(shown) - _LISTED} more" if len(shown) > _LISTED else ""
+    return f"no {what} {name!r}; there are {', '.join(shown[:_LISTED])}{more}"
+
+
+def with_settings(system: System, settings: Settings) -> System:
+    """The machine with the parameters that were set."""
+    return system.with_parameters(**settings.parameters) if settings.parameters else system
+
+
+def assemble(system: System, settings: Settings) -> State:
+    """A closed state with what was set held."""
+    try:
+        return system.assemble(q=settings.q, u=settings.u)
+    except AssemblyError:
+        raise
+    except (ModelError, StateError) as error:
+        if not settings.q and not settings.u:
+            raise
+        raise UsageError(f"--set: {error}") from error

@@ -1,0 +1,160 @@
+"""What the command line prints: tables for people, one JSON object for machines, a bar for those who wait."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from rich.progress import Progress
+
+__all__ = ["Bar", "Output", "UsageError", "as_json", "complain"]
+
+#: columns where the output is no terminal: nothing is cut off in pipes and logs
+_WIDE = 400
+#: what takes less [s] shows no bar
+_PATIENCE = 1.0
+
+
+class UsageError(Exception):
+    """The command was called in a way that cannot be meant: exit code 2."""
+
+
+@dataclass(frozen=True)
+class Output:
+    """How a command was asked to speak."""
+
+    json: bool = False
+    quiet: bool = False
+    progress: bool = True
+
+    def text(self, text: str) -> None:
+        """Text for people."""
+        if not self.json and not self.quiet:
+            print(text)
+
+    def table(self, rows: Sequence[Sequence[str]], head: Sequence[str] = ()) -> None:
+        """A table for people; without a head, the first column says what the second is."""
+        if self.json or self.quiet:
+            return
+        from rich.console import Console
+        from rich.table import Table
+
+        plain = {"markup": False, "highlight": False, "emoji": False}
+        console = Console(**plain)  # type: ignore[arg-type]
+        table = Table(box=None, show_header=bool(head), pad_edge=False, header_style="bold")
+        last = len(rows[0]) - 1 if rows else -1
+        for i in range(last + 1):
+            table.add_column(head[i] if head else "", style="bold" if not head and i == 0 else "",
+                             no_wrap=bool(head), overflow="ellipsis" if head and i == last else "fold")
+        for row in rows:
+            table.add_row(*row)
+        if console.is_terminal:
+            console.print(table)
+            return
+        console = Console(width=_WIDE, **plain)  # type: ignore[arg-type]
+        with console.capture() as text:
+            console.print(table)
+        print("\n".join(line.rstrip() for line in text.get().splitlines()))
+
+    def data(self, values: Mapping[str, Any]) -> None:
+        """One object for machines."""
+        if self.json:
+            print(as_json(values))
+
+    def warn(self, text: str) -> None:
+        """Something that people should know and that stops nothing."""
+        if not self.quiet and not self.json:
+            print(f"warning: {' '.join(text.split())}", file=sys.stderr)
+
+    @contextmanager
+    def bar(self, label: str) -> Iterator[Bar]:
+        """A bar on the terminal, if there is one, for work that may take over a second."""
+        bar = Bar(label, self.progress and not self.json and not self.quiet and sys.stderr.isatty())
+        bar.begin()
+        try:
+            yield bar
+        finally:
+            bar.end()
+
+
+class Bar:
+    """A bar that appears after a second, on stderr, and goes away when the work is done."""
+
+    def __init__(self, label: str, shown: bool) -> None:
+        self._shown, self._lock, self._over = shown, threading.Lock(), False
+        self._timer = threading.Timer(_PATIENCE, self._appear)
+        self._timer.daemon = True
+        self._progress = _progress() if shown else None
+        self._task = None if self._progress is None else self._progress.add_task(label, total=None)
+
+    def begin(self) -> None:
+        """Start waiting."""
+        if self._shown:
+            self._timer.start()
+
+    def _appear(self) -> None:
+        with self._lock:
+            if self._progress is not None and not self._over:
+                self._progress.start()
+
+    def stage(self, label: str) -> None:
+        """Something else is done now, of which it is not known how long it takes."""
+        if self._progress is not None and self._task is not None:
+            self._progress.reset(self._task, total=None, description=label)
+
+    def update(self, done: float, total: float) -> None:
+        """How much is done."""
+        if self._progress is not None and self._task is not None:
+            self._progress.update(self._task, completed=done, total=total)
+
+    def end(self) -> None:
+        """Take the bar away."""
+        with self._lock:
+            self._over = True
+            if self._shown:
+                self._timer.cancel()
+            if self._progress is not None:
+                self._progress.stop()
+
+
+def _progress() -> Progress:
+    from rich import progress
+    from rich.console import Console
+
+    return progress.Progress(progress.TextColumn("{task.description}", markup=False), progress.BarColumn(),
+                             progress.TaskProgressColumn(), progress.TimeElapsedColumn(),
+                             progress.TimeRemainingColumn(), console=Console(stderr=True, markup=False),
+                             transient=True)
+
+
+def complain(text: str) -> None:
+    """An error, in one line."""
+    print(f"error: {' '.join(text.split())}", file=sys.stderr)
+
+
+def as_json(values: Any) -> str:
+    """JSON text that every reader takes: numbers that JSON does not have become null."""
+    return json.dumps(_plain(values), ensure_ascii=False, allow_nan=False)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {str(k): _plain(v) for k, v in value.items()}
+    if isinstance(value, np.generic):
+        return _plain(value.item())
+    if isinstance(value, np.ndarray):
+        return _plain(value.tolist())
+    if isinstance(value, (list, tuple)):
+        return [_plain(v) for v in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value if value is None or isinstance(value, (str, bool, int, float)) else str(value)

@@ -1,0 +1,216 @@
+"""``bellcrank simulate`` and ``bellcrank plot``."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from bellcrank.cli.models import assemble, check_method, read_model, settings_of, with_settings
+from bellcrank.cli.output import Bar, Output, UsageError, complain
+from bellcrank.cli.program import FAILED, FILE, FINE, INTERRUPTED
+from bellcrank.errors import BellcrankError, FileError, ModelError, StateError
+
+if TYPE_CHECKING:
+    from bellcrank.simulate.result import Result
+    from bellcrank.system.assembly import State
+    from bellcrank.system.system import System
+
+__all__ = ["Request", "plot", "simulate"]
+
+_CODES = {"finished": FINE, "stopped": FINE, "failed": FAILED, "interrupted": INTERRUPTED}
+
+
+@dataclass(frozen=True)
+class Request:
+    """What a simulation is asked for."""
+
+    model: str
+    duration: float
+    step: float | None
+    stepper: str
+    method: str
+    interval: float | None
+    settings: Sequence[str]
+    options: Sequence[str]
+    floating_base: bool
+    file: Path | None
+    picture: Path | None
+    rtol: float
+    atol: float
+
+
+def simulate(request: Request, output: Output) -> int:
+    """Run, write, report; returns the exit code."""
+    from bellcrank.system.compile import compile
+
+    _check(request)
+    with output.bar("reading the machine") as bar:
+        machine = read_model(request.model, request.options, request.floating_base, output)
+        bar.stage("compiling")
+        system = compile(machine, check_method(request.method, "auto"))
+        settings = settings_of(system, request.settings)
+        system = with_settings(system, settings)
+        state = assemble(system, settings)
+        result = _run(system, state, request, bar)
+        files, problem = _kept(request.file)
+        if request.picture is not None and result.sizes["time"]:
+            bar.stage("drawing")
+            try:
+                result.plot(_shown(result), file=request.picture)
+                files.append(str(request.picture))
+            except FileError as error:
+                problem = problem or str(error)
+    facts = _facts(result, request, files)
+    if problem:
+        facts["problem"] = problem
+    result.close()
+    output.table(_rows(facts))
+    output.data(facts)
+    code = _CODES[facts["status"]]
+    if code:
+        after = "" if facts["time"] is None else f" (samples end at t = {facts['time']:.6g} s)"
+        complain(f"{facts['model']}: {_ending(facts)}{after}")
+    if problem:
+        complain(problem)
+    return FILE if problem and code != INTERRUPTED else code
+
+
+def _check(request: Request) -> None:
+    """What can be known to be wrong before anything is computed."""
+    for name, value in (("duration", request.duration), ("step", request.step), ("output", request.interval),
+                        ("rtol", request.rtol), ("atol", request.atol)):
+        if value is not None and not 0.0 < value < float("inf"):
+            raise UsageError(f"--{name} must be positive and finite, got {value:g}")
+    if request.file is not None:
+        _check_folder(request.file)
+    if request.picture is not None:
+        _check_picture(request.picture)
+
+
+def _check_folder(path: Path) -> None:
+    if path.is_dir():
+        raise FileError(f"{path}: this is a folder; give the name of a file")
+    if not path.parent.is_dir():
+        raise FileError(f"{path}: the folder {str(path.parent)!r} does not exist; make it first")
+    if not os.access(path.parent, os.W_OK):
+        raise FileError(f"{path}: the folder {str(path.parent)!r} cannot be written to")
+
+
+def _check_picture(path: Path) -> None:
+    from matplotlib.backend_bases import FigureCanvasBase
+
+    _check_folder(path)
+    kinds = FigureCanvasBase.get_supported_filetypes()
+    if path.suffix[1:].lower() not in kinds:
+        raise UsageError(f"{path}: pictures end in one of {', '.join(f'.{k}' for k in sorted(kinds))}")
+
+
+def _run(system: System, state: State, request: Request, bar: Bar) -> Result:
+    """The run; what it refuses to begin with is wrong usage."""
+    from bellcrank.simulate.run import SimulationWarning
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", SimulationWarning)  # the status says the same
+        try:
+            if "/" not in request.stepper:  # native code is made by a first short run, so that times are of steps only
+                first = system.simulate(state, min(request.duration, 8.0 * (request.step or 1e-3)), step=request.step,
+                                        stepper=request.stepper, rtol=request.rtol, atol=request.atol)
+                if first.attrs["status"] == "interrupted":
+                    raise KeyboardInterrupt
+            bar.stage("simulating")
+            return system.simulate(state, request.duration, step=request.step, stepper=request.stepper,
+                                   output=request.interval, rtol=request.rtol, atol=request.atol, file=request.file,
+                                   progress=bar.update)
+        except (ModelError, StateError) as error:
+            raise UsageError(str(error)) from error
+
+
+def _kept(file: Path | None) -> tuple[list[str], str]:
+    """Where the result is: in its place, or where it stayed if that could not be written."""
+    from bellcrank.simulate.store import partial_path
+
+    if file is None:
+        return [], ""
+    partial = partial_path(file)
+    if partial.exists():
+        return [str(partial)], f"{file}: could not be completed; what there is stays in {partial}"
+    return [str(file)], ""
+
+
+def _shown(result: Result) -> list[str]:
+    looped = float(result["loop_error"].max()) > 0.0
+    return ["q", "energy", *["loop_error"] * looped]
+
+
+def _facts(result: Result, request: Request, files: list[str]) -> dict[str, Any]:
+    """All that is known of the run, for machines."""
+    attrs, samples = result.attrs, int(result.sizes["time"])
+    last: dict[str, Any] = {"time": None, "q": None, "u": None}
+    done = 0.0
+    if samples:
+        end = result.isel(time=-1)
+        done = float(end["time"]) - float(result["time"][0])
+        last = {"time": float(end["time"]),
+                "q": dict(zip(result["coordinate"].values.tolist(), end["q"].values.tolist(), strict=True)),
+                "u": dict(zip(result["speed"].values.tolist(), end["u"].values.tolist(), strict=True))}
+    wall = float(attrs["wall_time"])
+    return {"command": "simulate", "model": attrs["mechanism"], "method": attrs["formulation"],
+            "stepper": attrs["stepper"], "status": attrs["status"], "reason": attrs["reason"],
+            "duration": request.duration, "steps": attrs.get("steps"), "samples": samples, "wall_time": wall,
+            "speed": done / wall if wall > 0.0 else None, "largest_loop_error": attrs["largest_loop_error"],
+            "energy_drift": attrs["energy_drift"], **last, "files": files}
+
+
+def _rows(facts: dict[str, Any]) -> list[tuple[str, str]]:
+    """The facts in a short table, for people."""
+    speed = facts["speed"] or 0.0
+    rows = [("model", facts["model"]), ("stepper", f"{facts['stepper']} ({facts['method']})"),
+            ("steps", f"{facts['steps']}"), ("wall time", _time(facts["wall_time"]))]
+    if speed:
+        rows.append(("speed", f"{speed:.3g} times real time" if speed < 1000.0 else f"{speed:.0f} times real time"))
+    rows += [("samples", f"{facts['samples']}"), ("loop error", f"{facts['largest_loop_error']:.1e}"),
+             ("energy drift", f"{facts['energy_drift']:.1e} of the largest kinetic energy"),
+             ("status", _ending(facts))]
+    return rows + [("file" if i == 0 else "", name) for i, name in enumerate(facts["files"])]
+
+
+def _ending(facts: dict[str, Any]) -> str:
+    status, reason = str(facts["status"]), str(facts["reason"])
+    return status if not reason else reason if reason.startswith(status) else f"{status}: {reason}"
+
+
+def _time(seconds: float) -> str:
+    return f"{seconds:.3g} s" if seconds >= 1.0 else f"{seconds * 1e3:.3g} ms"
+
+
+def plot(file: Path, what: Sequence[str], against: str, picture: Path | None, output: Output) -> int:
+    """Draw a result that was written to a file."""
+    from bellcrank.simulate.netcdf import open_result
+
+    target = picture or file.with_suffix(".png")
+    _check_picture(target)
+    with output.bar("drawing"), open_result(file) as result:
+        names = list(what) or _shown(result)
+        try:
+            result.plot(names, against=against, file=target)
+        except FileError:
+            raise
+        except BellcrankError as error:
+            raise UsageError(f"{error}. Variables are q, u, tau, energy, loop_error; joints are "
+                        f"{', '.join(_joints(result))}") from error
+        facts = {"command": "plot", "status": "finished", "model": result.attrs.get("mechanism"), "what": names,
+                 "against": against, "samples": int(result.sizes["time"]), "files": [str(target)]}
+    output.text(str(target))
+    output.data(facts)
+    return FINE
+
+
+def _joints(result: Result) -> list[str]:
+    names = [str(n).rpartition(".")[0] for n in np.atleast_1d(result["coordinate"].values)]
+    return list(dict.fromkeys(names))[:24]

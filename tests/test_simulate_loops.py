@@ -1,0 +1,274 @@
+"""Motions of machines with loops: independent solutions, drift, changes of independent speeds, laws of time."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from motions import angle_gap, ball_pendulum, drop, final, four_bar_rows, integrated, reference, system
+
+import bellcrank as bc
+
+METHODS = ("elimination", "dense", "kane", "recursive", "operator", "momenta", "complement", "reduction")
+
+
+# -- independent solutions ----------------------------------------------------------------------------
+@pytest.mark.parametrize(("stepper", "settings"), [
+    ("rk4", {"step": 1e-4}), ("rk8", {"step": 1e-3}), ("gauss", {"step": 1e-3}), ("radau", {"step": 5e-4}),
+    ("dop853", {"rtol": 1e-13, "atol": 1e-13}), ("dopri5", {"rtol": 1e-13, "atol": 1e-13})])
+@pytest.mark.parametrize("branch", ("open_elbow_up", "crossed_elbow_down"))
+def test_four_bar_falls_as_computed_elsewhere(branch: str, stepper: str, settings: dict[str, float]) -> None:
+    times, q, u = four_bar_rows(branch)
+    result = system("four_bar").simulate((q[0], u[0]), 5.0, stepper=stepper, output=0.1, **settings)
+    assert np.abs(result.time - times).max() < 1e-12
+    assert angle_gap(result.q.values[-1], q[-1]) < 1e-9 and np.abs(result.u.values[-1] - u[-1]).max() < 1e-8
+    assert angle_gap(result.q, q) < 1e-8
+    assert abs(result.attrs["energy_drift"]) < 1e-11 and result.attrs["largest_loop_error"] < 1e-14
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_formulations_move_alike_on_a_loop(method: str) -> None:
+    times, q, u = four_bar_rows("crossed_elbow_down")
+    result = system("four_bar", method).simulate((q[0], u[0]), 1.0, step=2e-3, stepper="rk8", output=0.1)
+    assert result.attrs["formulation"] == method and result.attrs["status"] == "finished"
+    assert angle_gap(result.q, q[:11]) < 1e-9 and np.abs(result.u - u[:11]).max() < 1e-8
+    assert float(result.loop_error.max()) < 1e-12 and float(result.loop_rate_error.max()) < 1e-11
+
+
+@pytest.mark.parametrize("name", ("rope_ladder", "stewart", "delta", "andrews", "jansen", "bricard", "double_wishbone"))
+def test_formulations_move_alike_in_the_zoo(name: str) -> None:
+    """General loops: balls, universals, redundant conditions, springs."""
+    start, finals = None, {}
+    for method in ("elimination", "recursive", "kane", "momenta", "dense"):
+        machine = system(name, method)
+        if start is None:
+            start = machine.assemble()
+        duration, step = (0.004, 1e-4) if name == "andrews" else (0.1, 2e-3)
+        result = machine.simulate(start, duration, step=step, stepper="rk8" if method != "dense" else "rk4")
+        if method == "dense":  # slow: a coarse check
+            assert np.abs(final(result) - finals["elimination"]).max() < 1e-4 * (1 + np.abs(final(result)).max())
+            continue
+        assert result.attrs["status"] == "finished", (method, result.attrs["reason"])
+        assert float(result.loop_error.max()) < 1e-12
+        finals[method] = final(result)
+    for method, found in finals.items():
+        assert np.abs(found - finals["elimination"]).max() < 1e-9 * (1.0 + np.abs(found).max()), method
+
+
+def five_bar_start(branch: str) -> tuple[np.ndarray, dict[str, Any]]:
+    data = reference("five_bar")["branches"][branch]
+    row = data["free"][0]
+    return np.array([row["theta11"], row["theta21"], row["theta12"], row["theta22"]]), data
+
+
+@pytest.mark.parametrize(("stepper", "settings"), [
+    ("rk4", {"step": 2e-4}), ("rk8", {"step": 1e-3}), ("gauss", {"step": 1e-3}), ("radau", {"step": 1e-3}),
+    ("dop853", {"rtol": 1e-12, "atol": 1e-12}), ("dopri5", {"rtol": 1e-12, "atol": 1e-12})])
+@pytest.mark.parametrize("branch", ("elbow_up", "elbow_down"))
+def test_five_bar_passes_its_coordinate_singularity(branch: str, stepper: str, settings: dict[str, float]) -> None:
+    """The base angles are asked for as independent, and stop being so on the way: others take over."""
+    q, data = five_bar_start(branch)
+    machine = bc.compile(bc.load("five_bar"), independent=["leg1.1", "leg2.1"])
+    for row in data["free"][1:]:
+        result = machine.simulate((q, np.zeros(4)), row["t"], stepper=stepper, **settings)
+        expected = [row["theta11"], row["theta21"], row["theta12"], row["theta22"]]
+        assert angle_gap(result.q.values[-1], expected) < 1e-9
+    end = data["singularity"]
+    reached = machine.simulate((q, np.zeros(4)), end["t_sing"], stepper=stepper, **settings)
+    assert abs(reached.q.values[-1, 0] - end["theta11"]) < 1e-7
+    assert abs(reached.u.values[-1, 0] - end["rates(phi11,phi21,phi12,phi22)"][0]) < 1e-6
+    beyond = machine.simulate((q, np.zeros(4)), end["t_sing"] + 0.3, stepper=stepper, **settings)
+    assert beyond.attrs["status"] == "finished" and beyond.attrs["switches"] >= 1
+    energy = beyond["energy"].values
+    assert np.abs(energy - energy[0]).max() < 1e-9 * float(beyond.kinetic_energy.max())
+    assert float(beyond.loop_error.max()) < 1e-12
+
+
+def test_a_change_of_independent_speeds_leaves_no_trace() -> None:
+    """The same run with other independent speeds, with multipliers, and in plain NumPy."""
+    q, data = five_bar_start("elbow_up")
+    end = data["singularity"]["t_sing"] + 0.2
+    runs = {}
+    for key, options in {"bases": {"independent": ["leg1.1", "leg2.1"]}, "auto": {}, "numpy": {"backend": "numpy"},
+                         "multipliers": {"method": "dense"}, "momenta": {"method": "momenta"}}.items():
+        machine = bc.compile(bc.load("five_bar"), **options)
+        runs[key] = machine.simulate((q, np.zeros(4)), end, stepper="rk8", step=5e-3)
+        assert runs[key].attrs["status"] == "finished", key
+    assert runs["bases"].attrs["switches"] >= 1
+    for key, run in runs.items():
+        assert np.abs(final(run) - final(runs["bases"])).max() < 1e-8, key
+
+
+def test_independent_speeds_change_in_a_turning_four_bar() -> None:
+    """The rocker's speed vanishes twice in each turn of the crank: a plan built on it must be left."""
+    m = bc.load("four_bar")
+    free = bc.compile(m)
+    rocker = bc.compile(m, independent=["C"])
+    state = free.assemble(q={"A": 0.3}, u={"A": 12.0})
+    runs = [machine.simulate(state, 2.0, step=5e-4, stepper="rk4") for machine in (free, rocker)]
+    assert runs[1].attrs["switches"] >= 1
+    assert np.abs(final(runs[0]) - final(runs[1])).max() < 1e-6
+    assert float(runs[1].loop_error.max()) < 1e-12
+
+
+def ladder_rates(t: float, y: np.ndarray) -> np.ndarray:
+    jx, jy, jz, s = 1.132, 1.092, 0.05, 1.28
+    (q1, q2, u1, u2), g = y, 9.81
+    c, d = math.cos(q2), math.sin(q2)
+    a1 = (2.0 * (jx - jz) * d * c * u1 * u2 - g * s * math.sin(q1) * c) / (jx * c * c + jz * d * d)
+    a2 = (-(jx - jz) * d * c * u1 * u1 - g * s * math.cos(q1) * d) / jy
+    return np.array([u1, u2, a1, a2])
+
+
+@pytest.mark.parametrize(("cells", "stepper"), [(1, "rk8"), (16, "rk8"), (256, "rk8"), (1, "dop853"), (16, "gauss"),
+                                                (16, "dop853")])
+def test_ladders_of_all_lengths_move_alike(cells: int, stepper: str) -> None:
+    machine = system("ladder", cells=cells)
+    parts: list[float] = []
+    speeds: list[float] = []
+    for name in machine.joint_names:
+        parts += [0.6, 0.4] if name.startswith("arm") else [-0.4 if name.startswith("inner") else 0.4]
+        speeds += [-0.5, 1.0] if name.startswith("arm") else [-1.0 if name.startswith("inner") else 1.0]
+    duration = 0.5 if cells > 16 else 2.0
+    result = machine.simulate((parts, speeds), duration, step=5e-3, stepper=stepper, output=0.5, rtol=1e-12, atol=1e-12)
+    assert result.attrs["status"] == "finished"
+    exact = integrated(ladder_rates, [0.6, 0.4, -0.5, 1.0], result.time.values)
+    at = machine.joint_names.index("arm0")
+    assert at == 0
+    assert np.abs(result.q.values[:, :2] - exact[:, :2]).max() < 1e-9
+    assert np.abs(result.u.values[:, :2] - exact[:, 2:]).max() < 1e-9
+    path = reference("ladder")["trajectory"]
+    n = len(result.time)
+    assert np.abs(result.q.values[:, 0] - path["q1"][:n]).max() < 1e-9
+    assert float(result.loop_error.max()) < 1e-12
+
+
+def quarter_car_array(machine: bc.System, values: dict[str, Any], knuckle: str) -> np.ndarray:
+    return np.concatenate([np.atleast_1d(values[knuckle if n == "knuckle" else n]) for n in machine.joint_names])
+
+
+@pytest.mark.parametrize(("stepper", "settings"), [
+    ("rk4", {"step": 1e-4}), ("rk8", {"step": 1e-3}), ("radau", {"step": 5e-4}), ("gauss", {"step": 1e-3}),
+    ("dop853", {"rtol": 1e-12, "atol": 1e-12})])
+def test_quarter_car_over_the_bump(stepper: str, settings: dict[str, float]) -> None:
+    machine, rows = system("quarter_car"), reference("quarter_car")["response"]
+    q = quarter_car_array(machine, rows[0]["q"], "knuckle_quat_wxyz")
+    result = machine.simulate((q, np.zeros(machine.nu)), rows[-1]["t"], stepper=stepper, output=0.02, **settings)
+    for k, row in enumerate(rows):
+        assert abs(float(result.time[k]) - row["t"]) < 1e-12
+        assert np.abs(result.q.values[k] - quarter_car_array(machine, row["q"], "knuckle_quat_wxyz")).max() < 1e-9
+        assert np.abs(result.u.values[k] - quarter_car_array(machine, row["u"], "knuckle_omega_child")).max() < 1e-7
+    assert (np.abs(np.linalg.norm(result.q[:, 1:5], axis=-1) - 1.0) < 1e-15).all()
+
+
+# -- long runs ----------------------------------------------------------------------------------------
+@pytest.mark.parametrize("method", ("elimination", "momenta"))
+def test_gauss_keeps_the_energy_of_a_linkage(method: str) -> None:
+    _, q, u = four_bar_rows("crossed_elbow_down")
+    result = system("four_bar", method).simulate((q[0], u[0]), 100.0, step=2e-3, stepper="gauss", output=0.1)
+    energy = result["energy"].values
+    assert np.abs(energy - energy[0]).max() < 1e-10 * float(result.kinetic_energy.max())
+
+
+def test_no_drift_in_a_million_steps() -> None:
+    _, q, u = four_bar_rows("crossed_elbow_down")
+    result = system("four_bar").simulate((q[0], u[0]), 1000.0, step=1e-3, stepper="rk4", output=1.0)
+    assert result.attrs["steps"] == 1_000_000 and len(result.time) == 1001
+    assert float(result.loop_error.max()) < 1e-12 and float(result.loop_rate_error.max()) < 1e-11
+    gap = np.linalg.norm(system("four_bar").pose("rocker", result.q.values[-1]).position
+                         + 0.6 * system("four_bar").pose("rocker", result.q.values[-1]).rotation[:, 0] - [1, 0, 0])
+    assert gap < 1e-12
+
+
+def test_a_spatial_loop_with_quaternions_does_not_drift() -> None:
+    machine = system("rope_ladder", rungs=2)
+    result = machine.simulate(machine.assemble(u={"left1": [0.5, 0.3]}), 20.0, step=2e-3, output=0.1)
+    assert float(result.loop_error.max()) < 1e-12
+    for k in range(machine.nq):
+        if machine.coordinate_names[k].endswith(".w"):
+            assert np.abs(np.linalg.norm(result.q.values[:, k:k + 4], axis=-1) - 1.0).max() < 1e-15
+    assert np.abs(result["energy"] - result["energy"][0]).max() < 1e-5
+
+
+# -- laws of time -------------------------------------------------------------------------------------
+def turned(law: Any) -> bc.Mechanism:
+    m = bc.load("four_bar")
+    m.prescribe("A", law)
+    return m
+
+
+@pytest.mark.parametrize("stepper", ("rk4", "rk8", "gauss", "radau", "semi_implicit", "dopri5", "dop853"))
+def test_a_driven_crank_follows_its_law(stepper: str) -> None:
+    """All other joints follow from the loop: nothing is integrated but the law itself."""
+    machine = bc.compile(turned(lambda t: 1.0 + 2.0 * t + 0.3 * bc.math.sin(5.0 * t)))
+    result = machine.simulate(machine.assemble(), 3.0, step=2e-3, stepper=stepper, output=0.1)
+    t = result.time.values
+    assert np.abs(result.q.values[:, 0] - (1.0 + 2.0 * t + 0.3 * np.sin(5.0 * t))).max() < 1e-13
+    assert np.abs(result.u.values[:, 0] - (2.0 + 1.5 * np.cos(5.0 * t))).max() < 1e-12
+    assert float(result.loop_error.max()) < 1e-13 and float(result.loop_rate_error.max()) < 1e-11
+    found = system("four_bar").assemble(q={"A": result.q.values[-1, 0]}, u={"A": result.u.values[-1, 0]},
+                                        guess=result.q.values[-1])
+    assert np.abs(found.q - result.q.values[-1]).max() < 1e-12
+    assert np.abs(found.u - result.u.values[-1]).max() < 1e-10
+
+
+@pytest.mark.parametrize("backend", ("llvm", "numpy"))
+def test_a_driven_pivot_carries_a_pendulum(backend: str) -> None:
+    """A pendulum whose pivot shakes: against the equation by hand, driven joint and free one together."""
+    m = bc.Mechanism("shaken")
+    cart = m.add_body("cart", bc.Inertia.sphere(2.0, 0.1))
+    bob = m.add_body("bob", bc.Inertia.point(1.0, (0.0, 0.0, -1.0)))
+    m.add_joint("slide", bc.Prismatic("z"), m.ground, cart)
+    m.add_joint("hinge", bc.Revolute("x"), cart, bob)
+    m.prescribe("slide", lambda t: 0.1 * bc.math.sin(20.0 * t))
+
+    def rates(t: float, y: np.ndarray) -> np.ndarray:
+        return np.array([y[1], -(9.81 - 40.0 * math.sin(20.0 * t)) * math.sin(y[0])])
+
+    machine = bc.compile(m, backend=backend)
+    duration = 1.0 if backend == "llvm" else 0.1
+    result = machine.simulate(([0.0, 0.5], [0.0, 0.0]), duration, step=1e-3, stepper="rk8")
+    exact = integrated(rates, [0.5, 0.0], [duration])[-1]
+    assert abs(result.q.values[-1, 1] - exact[0]) < 1e-10 and abs(result.u.values[-1, 1] - exact[1]) < 1e-9
+    assert abs(result.q.values[-1, 0] - 0.1 * math.sin(20.0 * duration)) < 1e-14
+
+
+@pytest.mark.parametrize("method", ("recursive", "kane", "operator", "momenta", "complement", "dense"))
+def test_laws_of_time_in_all_formulations(method: str) -> None:
+    m = bc.load("double_pendulum")
+    m.prescribe("shoulder", lambda t: 0.5 * bc.math.cos(3.0 * t))
+    runs = [bc.compile(m, key).simulate(([0.5, 0.2], [0.0, 1.0]), 1.0, step=2e-3, stepper="rk8")
+            for key in ("recursive", method)]
+    assert np.abs(final(runs[0]) - final(runs[1])).max() < 1e-9
+
+
+def test_a_start_off_the_law_is_put_on_it() -> None:
+    machine = bc.compile(turned(lambda t: 1.0 + 2.0 * t))
+    at = machine.assemble()
+    later = machine.simulate(bc.State(at.q, at.u, 0.0), 0.5, step=1e-3)
+    again = machine.simulate(bc.State(later.q.values[-1], later.u.values[-1], 0.5), 0.5, step=1e-3)
+    whole = machine.simulate(at, 1.0, step=1e-3)
+    assert float(again.time[0]) == 0.5 and float(again.time[-1]) == 1.0
+    assert np.abs(final(again) - final(whole)).max() < 1e-12
+
+
+def test_wrenches_that_depend_on_time() -> None:
+    m = drop()
+    m.add_wrench("push", "ball", force=lambda t: (0.0, 0.0, 9.81 + 6.0 * t))
+    result = bc.compile(m).simulate(([0.0], [0.0]), 1.0, step=0.1)
+    assert abs(result.q.values[-1, 0] - 1.0) < 1e-13 and abs(result.u.values[-1, 0] - 3.0) < 1e-13
+
+
+def test_a_prescribed_quaternion() -> None:
+    m = ball_pendulum()
+    m.prescribe("ball", lambda t: (bc.math.cos(t), bc.math.sin(t), 0.0, 0.0))
+    m.add_body("tail", bc.Inertia.rod(0.3, (0, 0, 0), (0, 0, -0.5)))
+    m.add_joint("tail", bc.Revolute("x"), "bob", "tail", bc.Pose((0, 0, -1)))
+    machine = bc.compile(m)
+    result = machine.simulate(([1, 0, 0, 0, 0.3], [0, 0, 0, 0.0]), 2.0, step=2e-3, output=0.1)
+    t = result.time.values
+    zero = np.zeros_like(t)
+    assert np.abs(result.q.values[:, :4] - np.stack([np.cos(t), np.sin(t), zero, zero], -1)).max() < 1e-13
+    assert np.abs(result.u.values[:, :3] - [2.0, 0.0, 0.0]).max() < 1e-12
