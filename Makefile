@@ -16,6 +16,7 @@ BIN := .venv/bin
 demo: .venv/made
 	$(BIN)/python examples/01_robot_arm.py
 	$(BIN)/python examples/02_closed_loops.py
+	$(BIN)/python examples/03_simulate.py
 
 test: .venv/made-test check
 	$(BIN)/python -m pytest -n auto
@@ -27,6 +28,7 @@ check: .venv/made-test
 benchmark: .venv/made-test
 	$(BIN)/python benchmarks/trees.py
 	$(BIN)/python benchmarks/loops.py
+	$(BIN)/python benchmarks/simulate.py
 
 clean:
 	rm -rf .venv build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

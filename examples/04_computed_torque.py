@@ -19,7 +19,7 @@ import numpy as np
 
 import bellcrank as bc
 
-PERIOD = 1e-3  # of the controller [s]
+PERIOD = 5e-3  # of the controllers [s]; between their calls the torques are held
 
 
 class Motion(NamedTuple):

@@ -88,8 +88,9 @@ def settings_of(system: System, given: Sequence[str]) -> Settings:
         if name not in kinds[kind]:
             raise UsageError(f"--set {text}: {_unknown(kind, name, kinds[kind])}")
         if len(numbers) != kinds[kind][name]:
-            raise UsageError(f"--set {text}: {name!r} takes {kinds[kind][name]} numbers, separated by commas, "
-                        f"got {len(numbers)}")
+            n = kinds[kind][name]
+            takes = "1 number" if n == 1 else f"{n} numbers, separated by commas"
+            raise UsageError(f"--set {text}: {name!r} takes {takes}, got {len(numbers)}")
         place: dict[str, Any] = found[("q", "u", "p").index(kind)]
         if name in place:
             raise UsageError(f"--set {text}: {name!r} is set twice")

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bellcrank.errors import StateError
-from bellcrank.simulate.machine import Code, Memory, make_code
+from bellcrank.simulate.machine import Code, make_code
 from bellcrank.system.arrays import flat, wrench_array
 from bellcrank.system.blocks import Block
 from bellcrank.system.evaluator import LlvmEvaluator
@@ -106,17 +106,19 @@ class Equations:
             out["parameters"] = self.parameters()[states]
         return out
 
-    def remember(self, states: npt.NDArray[np.int64], memory: Memory) -> None:
+    def remember(self, states: npt.NDArray[np.int64], code: Code, inputs: Floats) -> None:
         """Keep what held controllers have said, for the rest of their period."""
         for d in self.drives if self.held else ():
+            start = code.inputs[d.target]
+            kept = self.tau if d.target == "tau" else self.wrenches
+            assert kept is not None
+            if len(kept) < self.count:
+                kept = np.repeat(kept, self.count, axis=0)
+            kept[states] = inputs[:, start:start + kept.shape[1]]
             if d.target == "tau":
-                if len(self.tau) < self.count:
-                    self.tau = np.repeat(self.tau, self.count, axis=0)
-                self.tau[states] = memory.read("tau", self.system.nu)[:len(states)]
-            elif self.wrenches is not None:
-                if len(self.wrenches) < self.count:
-                    self.wrenches = np.repeat(self.wrenches, self.count, axis=0)
-                self.wrenches[states] = memory.read("wrench", self.wrenches.shape[1])[:len(states)]
+                self.tau = kept
+            else:
+                self.wrenches = kept
 
     def parameters(self) -> Floats:
         """Values of the parameters, (count, parameters)."""

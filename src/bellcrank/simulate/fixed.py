@@ -66,43 +66,40 @@ class FixedRun:
         plan = self._plans[0]
         for _ in range(4):
             stepper = self._take(plan, 1)
-            self._feed(stepper, np.zeros(1, dtype=np.int64))
-            _, end, done = stepper.run(y[None], t - step, step, 1, 1, 1, 2)  # held controllers are not asked
+            inputs = self.equations.inputs(np.zeros(1, dtype=np.int64))
+            got = stepper.run(y[None], inputs, t - step, step, 1, 1, 1, 2)  # held controllers are not asked
             self._give(plan, 1, stepper)
-            if done[0]:
-                return np.asarray(end[0])
+            if got.done[0]:
+                return np.asarray(got.y[0])
             plan = self.equations.plan_at(y[:self.equations.system.nq], t)
         raise BellcrankError(f"a step from t = {t:.6g} gives numbers that are not finite")
 
-    # -- blocks ---------------------------------------------------------------------------------
+    # -- jobs -----------------------------------------------------------------------------------
     def _run(self, states: Ints, already: Ints, steps: int, every: int, out: Floats) -> None:
         """Bring states from `already` to `steps` steps; those whose plan fails get another one and go on."""
         fresh: set[int] = set()  # states whose plan was made where they are now
         while len(states):
-            jobs = self._jobs(states, already)
             done = np.zeros(len(self.y), dtype=np.int64)
 
             def work(job: Ints, done: Ints = done, begun: Ints = already) -> None:
-                done[job] = self._block(job, int(begun[job[0]]), steps, every, out)
+                done[job] = self._job(job, int(begun[job[0]]), steps, every, out)
 
-            self._all(work, jobs)
+            self._all(work, self._jobs(states, already))
             already = already + done
             states = states[already[states] < steps]
             states = self._plan_again(states, already, done, fresh)
 
     def _jobs(self, states: Ints, already: Ints) -> list[Ints]:
-        """Blocks of states that share plan and progress."""
-        from bellcrank.engine.llvm.jit import vector_width
-
-        width = vector_width() if self.kind.lanes else 1
+        """States that share plan and progress, shared between threads in whole blocks."""
         groups: dict[Any, list[int]] = {}
         for i in states.tolist():
             plan = self._plans[i]
             groups.setdefault((plan.key if plan is not None else None, int(already[i])), []).append(i)
         jobs = []
         for members in groups.values():
-            n = width if 2 * len(members) > width else 1
-            jobs += [np.array(members[k:k + n]) for k in range(0, len(members), n)]
+            width = self._width(len(members))
+            part = max(1, -(-len(members) // (width * self.threads))) * width
+            jobs += [np.array(members[k:k + part]) for k in range(0, len(members), part)]
         return jobs
 
     def _all(self, work: Callable[[Ints], None], jobs: list[Ints]) -> None:
@@ -111,37 +108,35 @@ class FixedRun:
                 work(job)
             return
         for job in jobs:  # compile before threads start
-            self._give(plan := self._plans[int(job[0])], self._width(job), self._take(plan, self._width(job)))
+            plan, width = self._plans[int(job[0])], self._width(len(job))
+            self._give(plan, width, self._take(plan, width))
         with ThreadPoolExecutor(min(self.threads, len(jobs))) as pool:
             list(pool.map(work, jobs))
 
-    def _width(self, job: Ints) -> int:
+    def _width(self, count: int) -> int:
         from bellcrank.engine.llvm.jit import vector_width
 
-        return vector_width() if self.kind.lanes and 2 * len(job) > vector_width() else 1
+        return vector_width() if self.kind.lanes and 2 * count > vector_width() else 1
 
-    def _block(self, job: Ints, already: int, steps: int, every: int, out: Floats) -> Ints:
-        width = self._width(job)
-        rest = steps - already
-        first = self.done + already
-        if len(job) > width:  # a few states left over, one after another
-            return np.concatenate([self._block(job[k:k + 1], already, steps, every, out) for k in range(len(job))])
-        plan = self._plans[int(job[0])]
+    def _job(self, job: Ints, already: int, steps: int, every: int, out: Floats) -> Ints:
+        """Run some states; returns the steps done."""
+        rest, first = steps - already, self.done + already
+        plan, width = self._plans[int(job[0])], self._width(len(job))
         stepper = self._take(plan, width)
-        self._feed(stepper, job)
-        owner = int(job[0]) if len(self.y) == 1 else None
-        rows, y, done = stepper.run(self.y[job], self.start, self.step, first, rest, every, self.hold, owner)
-        self.equations.remember(job, stepper.memory)
+        owner = 0 if len(self.y) == 1 else None
+        got = stepper.run(self.y[job], self.equations.inputs(job), self.start, self.step, first, rest, every,
+                          self.hold, owner)
+        self.equations.remember(job, stepper.code, got.inputs)
         self._give(plan, width, stepper)
-        self.y[job] = y
+        self.y[job] = got.y
         at = first // every - self.done // every
-        if (done == rest).all():
-            out[at:at + len(rows), job] = rows
-            return done
+        if (got.done == rest).all():
+            out[at:at + len(got.samples), job] = got.samples
+            return got.done
         for k, state in enumerate(job.tolist()):
-            have = (first + int(done[k])) // every - first // every
-            out[at:at + have, state] = rows[:have, k]
-        return done
+            have = (first + int(got.done[k])) // every - first // every
+            out[at:at + have, state] = got.samples[:have, k]
+        return got.done
 
     def _take(self, plan: Any, width: int) -> FixedStepper:
         key = (plan.key if plan is not None else None, width)
@@ -153,10 +148,6 @@ class FixedRun:
 
     def _give(self, plan: Any, width: int, stepper: FixedStepper) -> None:
         self._idle[plan.key if plan is not None else None, width].put(stepper)
-
-    def _feed(self, stepper: FixedStepper, job: Ints) -> None:
-        for name, rows in self.equations.inputs(job).items():
-            stepper.memory.fill(name, rows)
 
     # -- plans ----------------------------------------------------------------------------------
     def _plan_again(self, states: Ints, already: Ints, done: Ints, fresh: set[int]) -> Ints:

@@ -21,7 +21,7 @@ from bellcrank.formulations.program import Function
 from bellcrank.system.blocks import Block, aligned, compile_blocks, copying_block
 from bellcrank.system.evaluator import LlvmEvaluator
 
-__all__ = ["Code", "Memory", "driver", "make_code"]
+__all__ = ["Code", "Memory", "driver", "make_code", "packed", "unpacked"]
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -51,6 +51,7 @@ class Code:
     corrections: tuple[Call, ...]
     shift: int  #: entries of `shift` that tell how far a correction moved
     holds: tuple[Call, ...]
+    inputs: Mapping[str, int]  #: where tau, wrenches and parameters begin among the inputs
 
     @property
     def size(self) -> int:
@@ -109,13 +110,14 @@ def make_code(run: LlvmEvaluator, functions: Mapping[str, Function], width: int,
     tree = run.tree
     nq, nu = tree.nq, tree.nu
     c = Compiler(run, functions, width, wrenches)
-    sizes = {"y": nq + nu, "stage": nq + nu, "rate": nq + nu, "clock": 1, "shift": 2 * nu, "done": 1, "tau": nu,
-             "pairs": 2 * nu, "speed": nu, "wrench": 6 * (len(tree.body_names) - 1),
-             "parameters": max(len(tree.parameters), 1)}
-    places = {"q": ("stage", 0), "u": ("stage", nq), "p": ("stage", nq), "tau": ("tau", 0), "t": ("clock", 0),
-              "parameters": ("parameters", 0), "wrench": ("wrench", 0), "dq": ("shift", 0), "du": ("shift", nu)}
+    outside = 6 * (len(tree.body_names) - 1) if wrenches else 0
+    inputs = {"tau": 0, "wrench": nu, "parameters": nu + outside}
+    sizes = {"y": nq + nu, "stage": nq + nu, "rate": nq + nu, "clock": 1, "shift": 2 * nu, "pairs": 2 * nu,
+             "speed": nu, "inputs": nu + outside + len(tree.parameters)}
+    places = {"q": ("stage", 0), "u": ("stage", nq), "p": ("stage", nq), "t": ("clock", 0), "dq": ("shift", 0),
+              "du": ("shift", nu), **{name: ("inputs", at) for name, at in inputs.items()}}
     where = {"u": ("speed", 0)} if momenta else {}
-    tell = [Call(block, buffer, 0, where) for block, buffer in drives]
+    tell = [Call(block, "inputs", inputs[name], where) for block, name in drives]
     now = [] if held else tell
     if momenta:
         found = c.hamilton()  # the result depends on drives, which depend on speeds: with drives twice
@@ -126,7 +128,7 @@ def make_code(run: LlvmEvaluator, functions: Mapping[str, Function], width: int,
         rates = c.calls(["coordinate_rates"], "rate", 0)
         forces = [*now, *c.calls(["forward_dynamics"], "rate", nq, wrenches)]
     return Code(nq, nu, width, sizes, places, tuple(rates), tuple(forces), tuple(c.corrections(momenta)),
-                nu if tree.looped else 0, tuple(tell) if held else ())
+                nu if tree.looped else 0, tuple(tell) if held else (), inputs)
 
 
 class Memory:
@@ -147,6 +149,7 @@ class Memory:
         for name, calls in self.lists.items():
             self.point(name, calls)
             self.set(**{f"n_{name}": len(getattr(code, name))})
+        self.set(n_inputs=code.sizes["inputs"])
 
     def _address(self, buffer: str, entry: int) -> int:
         return int(self.buffers[buffer].ctypes.data) + 8 * entry * self.code.width
@@ -188,14 +191,27 @@ class Memory:
         return float(self.reals[self.layout.reals.index(name)])
 
     def fill(self, name: str, values: Floats) -> None:
-        """Put values of shape (states, entries) into a buffer, one state per lane; the last state fills up."""
-        width = self.code.width
-        rows = values if len(values) == width else values[np.minimum(np.arange(width), len(values) - 1)]
-        self.buffers[name][:rows.shape[1] * width] = rows.T.ravel()
+        """Put the values of one state, shape (1, entries), into a buffer (width 1)."""
+        buffer, start = (("inputs", self.code.inputs[name]) if name in self.code.inputs else (name, 0))
+        self.buffers[buffer][start:start + values.shape[1]] = values[0]
 
     def read(self, name: str, entries: int) -> Floats:
-        """The values of a buffer, shape (lanes, entries)."""
-        return self.buffers[name][:entries * self.code.width].reshape(entries, self.code.width).T
+        """The values of a buffer, shape (entries,) (width 1)."""
+        return self.buffers[name][:entries]
+
+
+def packed(rows: Floats, width: int) -> Floats:
+    """States (count, entries) as blocks with their lanes side by side, (blocks, entries, width); the last fills up."""
+    blocks = -(-len(rows) // width)
+    if blocks * width != len(rows):
+        rows = rows[np.minimum(np.arange(blocks * width), len(rows) - 1)]
+    # a copy: drivers write into it
+    return np.array(rows.reshape(blocks, width, rows.shape[1]).transpose(0, 2, 1), dtype=float, order="C")
+
+
+def unpacked(blocks: Floats, count: int) -> Floats:
+    """The inverse of `packed`."""
+    return np.ascontiguousarray(blocks.transpose(0, 2, 1)).reshape(-1, blocks.shape[1])[:count]
 
 
 @cache

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from bellcrank.engine.llvm import adaptive, drivers, implicit
 from bellcrank.simulate import tableaux
-from bellcrank.simulate.machine import Code, Memory, driver
+from bellcrank.simulate.machine import Code, Memory, driver, packed, unpacked
 from bellcrank.simulate.tableaux import Collocation, Explicit
 
 __all__ = ["STEPPERS", "AdaptiveStepper", "FixedStepper", "Kind"]
@@ -84,31 +84,41 @@ class FixedStepper:
         self._run = driver(kind.make, code.width)
         self._owner: object = None
 
-    def run(self, y: Floats, start: float, step: float, first: int, steps: int, every: int, hold: int = 1,
-            owner: object = None) -> tuple[Floats, Floats, Ints]:
-        """From states y (lanes, size): samples (samples, lanes, size), last good states, and steps done per lane.
+    def run(self, y: Floats, inputs: Mapping[str, Floats], start: float, step: float, first: int, steps: int,
+            every: int, hold: int = 1, owner: object = None) -> Taken:
+        """Take steps from states y (states, size) with their inputs (states or 1, entries).
 
         `first` counts the steps done since `start`; every `every`-th step is a sample. An implicit method keeps its
         Jacobian between calls for the same `owner`.
         """
-        m, code = self.memory, self.code
+        m, code, n = self.memory, self.code, len(y)
         samples = (first + steps) // every - first // every
-        out = np.empty(max(samples * code.size * code.width, 1))
-        m.address("out", out)
-        m.fill("y", y)
-        m.set(steps=steps, first=first, every=every, hold=hold)
-        if self._implicit and (owner is None or owner != self._owner):
-            m.set(stale=1)
-            m.buffers["z"][:] = 0.0
+        whole = np.zeros((n, code.sizes["inputs"]))
+        for name, rows in inputs.items():
+            whole[:, code.inputs[name]:code.inputs[name] + rows.shape[1]] = rows
+        states, given = packed(y, code.width), packed(whole, code.width)
+        blocks = len(states)
+        out = np.empty((blocks, samples, code.size, code.width)) if samples else np.empty((blocks, 1, 1, 1))
+        done = np.empty((blocks, 1, code.width))
+        for name, array in (("all_y", states), ("all_inputs", given), ("all_done", done), ("out", out)):
+            m.address(name, array)
+        m.set(blocks=blocks, samples=samples, steps=steps, first=first, every=every, hold=hold)
+        if self._implicit:
+            m.set(anew=int(owner is None or (owner, step) != self._owner))
         m.set_real(start=start, step=step)
         self._run(m.integers.ctypes.data, m.reals.ctypes.data, m.pointers.ctypes.data)
-        if self._implicit:
-            m.set(stale=0)
         self._owner = (owner, step) if owner is not None else None
-        rows = out[:samples * code.size * code.width].reshape(samples, code.size, code.width)
-        n = len(y)
-        return (rows.transpose(0, 2, 1)[:, :n], m.read("y", code.size)[:n].copy(),
-                m.read("done", 1)[:n, 0].astype(np.int64))
+        rows = out.transpose(1, 0, 3, 2).reshape(samples, -1, code.size) if samples else np.empty((0, n, code.size))
+        return Taken(rows[:, :n], unpacked(states, n), unpacked(done, n)[:, 0].astype(np.int64), unpacked(given, n))
+
+
+class Taken(NamedTuple):
+    """What a fixed stepper has done in one call."""
+
+    samples: Floats  #: (samples, states, size)
+    y: Floats  #: last good states
+    done: Ints  #: steps done by each state
+    inputs: Floats  #: (states, entries), as held controllers left them
 
 
 class Stretch(NamedTuple):
@@ -164,8 +174,7 @@ class AdaptiveStepper:
 
     @property
     def state(self) -> Floats:
-        state: Floats = self.memory.read("y", self.code.size)[0].copy()
-        return state
+        return self.memory.read("y", self.code.size).copy()
 
     def run(self, end: float, times: Floats, limit: int, shrink: bool) -> Stretch:
         """Go on to `end` (at most `limit` steps), sampling at those of the `times` that are passed."""

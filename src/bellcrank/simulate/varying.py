@@ -66,12 +66,11 @@ class VaryingRun:
 
         explicit = STEPPERS["rk8"]  # higher order than any pair's own step needs
         stepper = FixedStepper(self.equations.code(self.states[0].plan, 1), explicit)
-        for name, rows in self.equations.inputs(np.zeros(1, dtype=np.int64)).items():
-            stepper.memory.fill(name, rows)
-        _, end, done = stepper.run(y[None], t - step, step, 1, 1, 1, 2)
-        if not done[0]:
+        inputs = self.equations.inputs(np.zeros(1, dtype=np.int64))
+        got = stepper.run(y[None], inputs, t - step, step, 1, 1, 1, 2)
+        if not got.done[0]:
             raise BellcrankError(f"a step from t = {t:.6g} gives numbers that are not finite")
-        return np.asarray(end[0])
+        return np.asarray(got.y[0])
 
     def restart(self, t: float, y: Floats) -> None:
         """Go on from other states at time t."""

@@ -16,7 +16,7 @@ __all__ = ["ADAPTIVE", "adaptive_ir"]
 
 ADAPTIVE = Layout(
     ("size", "stages", "more", "powers", "limit", "steps", "rejected", "status", "sampled", "samples", "known",
-     "shrink", "n_rates", "n_forces", "n_holds", "n_corrections", "n_shift", "rounds"),
+     "shrink", "n_rates", "n_forces", "n_holds", "n_corrections", "n_shift", "rounds", "n_inputs"),
     ("time", "step", "end", "rtol", "atol", "near", "far", "smallest", "exponent"),
     (*STEPPING.pointers, "new", "times", "trace", "e", "e3", "dense", "more_a", "more_c"))
 

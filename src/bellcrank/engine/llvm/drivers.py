@@ -8,25 +8,26 @@ that compiled code makes:
 - *corrections*: put `stage` back onto its constraints in place; `shift` tells how far it moved (repeated while that is
   not small).
 
-A lane whose new state is not finite stays at its last good one and its count in `done` stops: the caller finds out
-why, and goes on from there. Every `every` steps the state is written to `out`.
+A lane whose new state is not finite stays at its last good one and its count in `all_done` stops: the caller finds out
+why, and goes on from there. Every `every` steps the state is written to `out`. All blocks of lanes of a batch are run
+one after another: states, and the inputs that go with them, are copied in and out.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-from bellcrank.engine.llvm.flow import Flow, Int, Layout, Real
+from bellcrank.engine.llvm.flow import Flow, Int, Layout, Memory, Real
 
 __all__ = ["STEPPING", "explicit_ir", "semi_implicit_ir", "stepping"]
 
 #: arguments of the fixed-step drivers
 STEPPING = Layout(
     ("size", "split", "stages", "steps", "first", "every", "hold", "n_rates", "n_forces", "n_holds", "n_corrections",
-     "n_shift", "rounds"),
+     "n_shift", "rounds", "blocks", "samples", "n_inputs"),
     ("start", "step", "near", "far"),
-    ("y", "stage", "rate", "slopes", "clock", "shift", "done", "out", "a", "b", "c", "rates", "forces", "holds",
-     "corrections"))
+    ("y", "stage", "rate", "slopes", "clock", "shift", "inputs", "all_y", "all_inputs", "all_done", "out", "a", "b",
+     "c", "rates", "forces", "holds", "corrections"))
 
 
 class Stepping:
@@ -66,7 +67,6 @@ class Stepping:
     def accept(self, leave: Callable[[str], None]) -> None:
         """Take over `stage` in the lanes in which all has gone well so far."""
         f = self.f
-        done = f.memory("done")
         check = f.variable(0.0)
         with f.loop(self.size) as j:
             check.set(check.value + self.stage[j] * 0.0)
@@ -75,7 +75,7 @@ class Stepping:
         alive = self.active.value.compare("ogt", 0.5)
         with f.loop(self.size) as j:
             self.y[j] = alive.pick(self.stage[j], self.y[j])
-        done[0] = done[0] + self.active.value
+        self.done.set(self.done.value + self.active.value)
         leave(f.no(alive.any()))
 
     def sample(self, number: Int) -> None:
@@ -87,23 +87,40 @@ class Stepping:
                 row[j] = self.y[j]
             self.row.set(self.row.value + 1)
 
-    def run(self, one_step: Callable[[Int], None]) -> str:
-        """The whole driver; `one_step` leaves the new state in `stage`."""
+    def run(self, one_step: Callable[[Int], None], begin: Callable[[], None] = lambda: None) -> str:
+        """The whole driver; `one_step` leaves the new state in `stage`, `begin` prepares for a block."""
         f = self.f
-        self.active, self.row, number = f.variable(1.0), f.counter(0), f.counter(f.count("first"))
-        last = f.count("first") + f.count("steps")
-        f.memory("done")[0] = 0.0
-        with f.forever() as leave:
-            now = number.value
-            leave(now.compare("sge", last))
-            self.held(now)
-            one_step(now)
-            self.at(now + 1)
-            self.correct()
-            self.accept(leave)
-            self.sample(now)
-            number.set(now + 1)
-        return f.finish(number.value)
+        self.active, self.done, self.row = f.variable(1.0), f.variable(0.0), f.counter(0)
+        number, last = f.counter(0), f.count("first") + f.count("steps")
+        inputs, given, n = f.memory("inputs"), f.memory("all_inputs"), f.count("n_inputs")
+        with f.loop(f.count("blocks")) as block:
+            states = f.memory("all_y").at(block * self.size)
+            copy(f, given.at(block * n), inputs, n)
+            copy(f, states, self.y, self.size)
+            self.active.set(1.0)
+            self.done.set(0.0)
+            self.row.set(block * f.count("samples"))
+            number.set(f.count("first"))
+            begin()
+            with f.forever() as leave:
+                now = number.value
+                leave(now.compare("sge", last))
+                self.held(now)
+                one_step(now)
+                self.at(now + 1)
+                self.correct()
+                self.accept(leave)
+                self.sample(now)
+                number.set(now + 1)
+            copy(f, self.y, states, self.size)
+            copy(f, inputs, given.at(block * n), n)
+            f.memory("all_done")[block] = self.done.value
+        return f.finish()
+
+
+def copy(f: Flow, source: Memory, target: Memory, count: Int) -> None:
+    with f.loop(count) as j:
+        target[j] = source[j]
 
 
 def correct(f: Flow, size: Int) -> None:

@@ -12,7 +12,7 @@ from bellcrank.engine.llvm.flow import Flow, Int, Layout, Memory, Real
 
 __all__ = ["IMPLICIT", "implicit_ir"]
 
-IMPLICIT = Layout((*STEPPING.integers, "newton", "stale", "iterations", "factored"), (*STEPPING.reals, "tolerance"),
+IMPLICIT = Layout((*STEPPING.integers, "newton", "anew", "iterations", "factored"), (*STEPPING.reals, "tolerance"),
                   (*STEPPING.pointers, "d", "ahead", "z", "change", "jacobian", "matrix", "pivots"))
 
 #: an iteration is given up after this many rounds; above SLOW the Jacobian is made anew for the next step
@@ -134,7 +134,14 @@ def implicit_ir(width: int) -> str:
     x = _Implicit(f)
     s, size = x.s, x.size
     newton, ahead = f.count("newton"), f.table("ahead")
-    stale, rounds = f.counter(f.count("stale")), f.counter(0)
+    stale, rounds = f.counter(0), f.counter(0)
+
+    def begin() -> None:
+        """Forget what belongs to another state."""
+        with f.when(f.count("anew").compare("eq", 1)):
+            stale.set(1)
+            with f.loop(x.order) as j:
+                x.z[j] = 0.0
 
     def iterate(number: Int, good: object) -> None:
         """Until the change is at rounding; sets good to 1 if it gets there."""
@@ -201,4 +208,4 @@ def implicit_ir(width: int) -> str:
             with f.loop(size) as j:
                 s.stage[j] = float("nan")
 
-    return s.run(one_step)
+    return s.run(one_step, begin)

@@ -1,0 +1,41 @@
+"""The scripts in examples/ do what they say."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+from types import ModuleType
+
+import numpy as np
+import pytest
+
+FOLDER = Path(__file__).parents[1] / "examples"
+
+
+def script(name: str) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(name, FOLDER / f"{name}.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_simulate(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    car, *linkages = script("03_simulate").main(tmp_path / "build")
+    assert (tmp_path / "build" / "quarter_car.png").stat().st_size > 10_000
+    assert all(r.attrs["status"] == "finished" and r.attrs["largest_loop_error"] < 1e-12 for r in (car, *linkages))
+    assert all(r.attrs["energy_drift"] < 1e-6 for r in linkages)
+    assert abs(float(car.u.sel(speed="arm.angle")[-1])) < 1e-3, "the damper brings the wheel to rest"
+    assert capsys.readouterr().out.count("four-bar") == 3
+
+
+@pytest.mark.parametrize(("machine", "bound"), [("four_bar", 2e-4), ("arm", 2e-3)])
+def test_computed_torque_converges(machine: str, bound: float) -> None:
+    """The error dies out as the law says: like (1 + lambda t) exp(-lambda t), up to what sampling leaves."""
+    times, error = getattr(script("04_computed_torque"), machine)(duration=1.5)
+    assert error[0] == pytest.approx(0.2)
+    early = (times > 0.05) & (times < 0.3)
+    law = 0.2 * (1.0 + 8.0 * times[early]) * np.exp(-8.0 * times[early])
+    assert np.abs(error[early] / law - 1.0).max() < 0.15
+    assert error[-1] < bound
+    assert np.all(np.diff(error[times > 0.9]) < 1e-9), "after the motion has ended the error only falls"
