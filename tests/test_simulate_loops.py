@@ -272,7 +272,10 @@ def test_a_start_off_the_law_is_put_on_it() -> None:
 
 def test_wrenches_that_depend_on_time() -> None:
     m = drop()
-    m.add_wrench("push", "ball", force=(0.0, 0.0, 9.81), law=WRENCH_LAW)
+    m.add_wrench("push", "ball", force=(0.0, 0.0, lambda t: 9.81 + 6.0 * t))
+    for stepper in ("rk4", "gauss", "dop853"):
+        result = bc.compile(m).simulate(([0.0], [0.0]), 1.0, step=0.1, stepper=stepper)
+        assert abs(result.q.values[-1, 0] - 1.0) < 1e-12 and abs(result.u.values[-1, 0] - 3.0) < 1e-12
 
 
 def test_a_prescribed_quaternion() -> None:

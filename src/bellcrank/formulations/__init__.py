@@ -49,6 +49,7 @@ SHARED: dict[str, Function] = {f.name: f for f in (
     Function("displacements", projection.displacements, ("q",), "speeds", groups=True),
     Function("speed_changes", projection.speed_changes, ("q", "u"), "speeds", groups=True),
     Function("loop_state", closure.loop_state, ("q", "u"), "conditions", whole=True),
+    Function("pair_wrenches", closure.pair_wrenches, ("q", "u"), "wrenches", whole=True),
     Function("displaced", projection.displaced, ("q", "dq"), "coordinates"),
     Function("sped", projection.sped, ("q", "u", "du"), "speeds"),
     Function("bias", recursive.inverse_dynamics, ("q", "u"), "speeds"),

@@ -185,6 +185,25 @@ def loop_state(tree: Sweeps) -> tuple[Number, ...]:
     return (*values, *rates)
 
 
+def pair_wrenches(tree: Sweeps) -> tuple[Number, ...]:
+    """What elements between links exert on bodies: [moment; force] in world axes about each body's origin, in the order
+    in which links read external wrenches."""
+    machine = require_direct(tree)
+    ground = machine.world.ground.rotation
+    out: list[Number] = []
+    for link, members in enumerate(machine.tree.members[1:], 1):
+        view = machine.views[link]
+        felt, rest = view.pair_wrench, len(members)
+        if felt is not None:  # by the first of the link's bodies
+            axes = machine.moving[link].axes
+            moment = felt.moment - view.numbers.origins[0].cross(felt.force)
+            for part in (moment, felt.force):
+                out += ground.apply(axes.apply(part))
+            rest -= 1
+        out += [0.0] * (6 * rest)
+    return (*out, *[0.0] * (6 * (len(machine.tree.members[0]) - 1)))
+
+
 def require_direct(tree: Sweeps) -> LoopedDirect:
     """The schedule, which must know all loops at once."""
     if not isinstance(tree, LoopedDirect):

@@ -32,7 +32,7 @@ class Function:
     #: names of the inputs it reads, besides time and parameters
     inputs: tuple[str, ...]
     #: layout of the result: "speeds", "coordinates", "links", "screws", "matrix" (symmetric), "columns", "totals" or
-    #: "conditions" (value and rate of all)
+    #: "conditions" (value and rate of all) or "wrenches" (of all bodies)
     layout: str
     #: numbers per link ("links"), per speed ("screws") or in all ("totals")
     width: int = 1
@@ -45,7 +45,7 @@ class Function:
         """Number of entries of the result."""
         return {"speeds": tree.nu, "coordinates": tree.nq, "links": self.width * tree.n, "screws": self.width * tree.nu,
                 "conditions": 2 * (sum(c.rows for c in tree.closures) + len(tree.relations)),
-                "matrix": tree.nu * tree.nu, "columns": tree.nu * tree.nu, "totals": self.width}[self.layout]
+                "wrenches": 6 * (len(tree.body_names) - 1), "matrix": tree.nu * tree.nu, "columns": tree.nu * tree.nu, "totals": self.width}[self.layout]
 
 
 def input_sizes(tree: Tree) -> dict[str, int]:
@@ -129,7 +129,7 @@ def direct(tree: Tree, inputs: tuple[str, ...], read: Read, wrenches: bool) -> D
 
 def place(function: Function, tree: Tree, sweeps: Direct, field: Field) -> list[Number]:
     """The entries of the result array, in order."""
-    if function.layout in ("totals", "conditions"):
+    if function.layout in ("totals", "conditions", "wrenches"):
         return list(field)
     if function.layout in ("matrix", "columns"):
         return [x for row in sweeps.joint_matrix(field, function.layout == "matrix") for x in row]

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from bellcrank.engine.scalar import Graph, Number, Scalar
 from bellcrank.errors import StateError
 from bellcrank.simulate.machine import Code, make_code
 from bellcrank.system.arrays import flat, wrench_array
-from bellcrank.system.blocks import Block
-from bellcrank.system.evaluator import LlvmEvaluator
+from bellcrank.system.blocks import Block, graph_block
+from bellcrank.system.evaluator import LlvmEvaluator, read_inputs
 from bellcrank.system.system import wrench_order
 
 if TYPE_CHECKING:
@@ -23,6 +24,10 @@ if TYPE_CHECKING:
 __all__ = ["Equations"]
 
 Floats = npt.NDArray[np.float64]
+
+
+#: wrenches of springs between distant links are compiled up to this many traced operations
+SPRING_NODES = 400_000
 
 
 class Equations:
@@ -76,16 +81,30 @@ class Equations:
             assert isinstance(run, LlvmEvaluator)
             if width not in self._blocks:
                 self._blocks[width] = [(d.block(self.system, width), d.target) for d in self.drives]
+            springs = self._springs(width) if self.system._sprung else None
             self._codes[key] = make_code(run, self.system._functions, width, wrenches=self.external,
                                          momenta=self.momenta, drives=self._blocks[width], held=self.held,
-                                         separate=self.separate)
+                                         separate=self.separate, springs=springs)
         return self._codes[key]
+
+    def _springs(self, width: int) -> Block:
+        """The wrenches of elements between distant links, with those given from outside added."""
+        entries = _spring_graph(self.system)
+        inputs = read_inputs(self.system.tree, self.system._functions["pair_wrenches"], False)
+        if self.external:
+            graph = next((x.graph for x in entries if type(x) is Scalar), None) or Graph()
+            entries = [x + graph.leaf(("outside", i)) for i, x in enumerate(entries)]
+            inputs["outside"] = len(entries)
+        return graph_block(entries, inputs, ("springs",), width)
 
     @staticmethod
     def compiled(system: System) -> bool:
         """Whether the whole program of a system can be compiled."""
         run = system._evaluator
-        if not isinstance(run, LlvmEvaluator) or system._sprung or system._by_kkt:
+        if not isinstance(run, LlvmEvaluator) or system._by_kkt:
+            return False
+        if system._sprung and (system.method == "momenta" or next(
+                (len(x.graph.nodes) for x in _spring_graph(system) if type(x) is Scalar), 0) > SPRING_NODES):
             return False
         name = "forward_dynamics"
         if system.method == "momenta":
@@ -124,6 +143,16 @@ class Equations:
         """Values of the parameters, (count, parameters)."""
         values = [np.asarray(v, dtype=float) for v in self.system._values.values()]
         return np.stack([np.broadcast_to(v.reshape(-1), (self.count,)) for v in values], axis=-1)
+
+
+def _spring_graph(system: System) -> list[Number]:
+    """The traced wrenches of elements between distant links; kept, because tracing a large machine takes a while."""
+    if "springs" not in system._programs:
+        traced = LlvmEvaluator(system.tree, "unrolled").trace(system._functions["pair_wrenches"])
+        assert isinstance(traced, list)
+        system._programs["springs"] = traced
+    entries: list[Number] = system._programs["springs"]
+    return entries
 
 
 def wrench_rows(system: System, wrenches: Any, count: int) -> Floats | None:

@@ -101,11 +101,12 @@ class Compiler:
 
 def make_code(run: LlvmEvaluator, functions: Mapping[str, Function], width: int, *, wrenches: bool = False,
               momenta: bool = False, drives: Sequence[tuple[Block, str]] = (), held: bool = False,
-              separate: bool = False) -> Code:
+              separate: bool = False, springs: Block | None = None) -> Code:
     """Compile the program of a machine.
 
     `drives` compute tau or wrenches from the state, in every evaluation or `held` over several steps. `separate`: the
-    forces are wanted without the rates (semi-implicit methods).
+    forces are wanted without the rates (semi-implicit methods). `springs` computes the wrenches of elements between
+    links of large machines, the given ones included.
     """
     tree = run.tree
     nq, nu = tree.nq, tree.nu
@@ -113,7 +114,7 @@ def make_code(run: LlvmEvaluator, functions: Mapping[str, Function], width: int,
     outside = 6 * (len(tree.body_names) - 1) if wrenches else 0
     inputs = {"tau": 0, "wrench": nu, "parameters": nu + outside}
     sizes = {"y": nq + nu, "stage": nq + nu, "rate": nq + nu, "clock": 1, "shift": 2 * nu, "pairs": 2 * nu,
-             "speed": nu, "inputs": nu + outside + len(tree.parameters)}
+             "speed": nu, "springs": 6 * (len(tree.body_names) - 1), "inputs": nu + outside + len(tree.parameters)}
     places = {"q": ("stage", 0), "u": ("stage", nq), "p": ("stage", nq), "t": ("clock", 0), "dq": ("shift", 0),
               "du": ("shift", nu), **{name: ("inputs", at) for name, at in inputs.items()}}
     where = {"u": ("speed", 0)} if momenta else {}
@@ -126,7 +127,9 @@ def make_code(run: LlvmEvaluator, functions: Mapping[str, Function], width: int,
         tell = [*found, *tell]
     else:
         rates = c.calls(["coordinate_rates"], "rate", 0)
-        forces = [*now, *c.calls(["forward_dynamics"], "rate", nq, wrenches)]
+        act = [] if springs is None else [Call(springs, "springs", 0, {"outside": ("inputs", nu)})]
+        forces = [*now, *act, *c.calls(["forward_dynamics"], "rate", nq, wrenches or springs is not None,
+                                       {} if springs is None else {"wrench": ("springs", 0)})]
     return Code(nq, nu, width, sizes, places, tuple(rates), tuple(forces), tuple(c.corrections(momenta)),
                 nu if tree.looped else 0, tuple(tell) if held else (), inputs)
 
