@@ -125,6 +125,8 @@ def make_code(run: LlvmEvaluator, functions: Mapping[str, Function], width: int,
         rates = [*found, *c.calls(["coordinate_rates"], "rate", 0, inputs=where)]
         forces = [*(found if separate else ()), *now, *(found[:-1] if now else ()), c.copy("pairs", 2, 1, "rate", nq)]
         tell = [*found, *tell]
+    elif not (tell or separate or springs):
+        rates, forces = [], c.calls(["coordinate_rates", "forward_dynamics"], "rate", 0, wrenches)
     else:
         rates = c.calls(["coordinate_rates"], "rate", 0)
         act = [] if springs is None else [Call(springs, "springs", 0, {"outside": ("inputs", nu)})]
@@ -218,9 +220,13 @@ def unpacked(blocks: Floats, count: int) -> Floats:
 
 
 @cache
-def driver(make: Callable[[int], str], width: int) -> Callable[[int, int, int], int]:
-    """A compiled driver: called with the addresses of integers, reals and pointers. Releases the interpreter lock."""
-    library = jit.load(make(width), optimise=True)
+def driver(make: Callable[..., str], width: int, known: tuple[tuple[str, int], ...] = ()
+           ) -> Callable[[int, int, int], int]:
+    """A compiled driver: called with the addresses of integers, reals and pointers. Releases the interpreter lock.
+
+    `known` integers become constants of the code.
+    """
+    library = jit.load(make(width, dict(known)) if known else make(width), optimise=True)
     pointer = ctypes.c_void_p
     function = ctypes.CFUNCTYPE(ctypes.c_int64, pointer, pointer, pointer)(library.address)
     function.library = library  # type: ignore[attr-defined]

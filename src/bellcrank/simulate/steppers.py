@@ -21,6 +21,8 @@ Ints = npt.NDArray[np.int64]
 
 #: corrections are repeated while they move a joint by more than NEAR, and have failed beyond FAR [rad or m]
 NEAR, FAR, ROUNDS = 1e-12, 1e-6, 8
+#: states up to this many numbers get a driver of their own
+SMALL = 32
 #: implicit methods factor matrices up to this many stage unknowns; beyond, only problems that are not stiff converge
 FACTORED = 600
 
@@ -32,7 +34,7 @@ class Kind:
     name: str
     order: int
     about: str
-    make: Callable[[int], str]  #: the driver
+    make: Callable[..., str]  #: the driver
     tableau: Callable[[], Explicit | Collocation] | None
     lanes: bool = True  #: whether several states advance side by side
     adaptive: bool = False
@@ -81,7 +83,10 @@ class FixedStepper:
             m.set(newton=int(order <= FACTORED))
             m.set_real(tolerance=kind.tolerance)
         self._implicit = isinstance(tableau, Collocation)
-        self._run = driver(kind.make, code.width)
+        known: dict[str, int] = {}
+        if not self._implicit and code.size <= SMALL:  # loops over a small state unroll
+            known = {"size": code.size, "split": code.nq, "stages": stages, "n_shift": code.shift}
+        self._run = driver(kind.make, code.width, tuple(known.items()))
         self._owner: object = None
 
     def run(self, y: Floats, inputs: Mapping[str, Floats], start: float, step: float, first: int, steps: int,

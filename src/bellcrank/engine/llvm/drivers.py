@@ -15,7 +15,7 @@ one after another: states, and the inputs that go with them, are copied in and o
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from bellcrank.engine.llvm.flow import Flow, Int, Layout, Memory, Real
 
@@ -142,14 +142,14 @@ def correct(f: Flow, size: Int) -> None:
             stage[j] = spoilt.pick(float("nan"), stage[j])
 
 
-def stepping(width: int) -> Stepping:
+def stepping(width: int, known: Mapping[str, int] | None = None) -> Stepping:
     """A driver to be filled with a step."""
-    return Stepping(Flow(width, STEPPING))
+    return Stepping(Flow(width, STEPPING, known))
 
 
-def explicit_ir(width: int) -> str:
+def explicit_ir(width: int, known: Mapping[str, int] | None = None) -> str:
     """Explicit Runge-Kutta methods; tableau a (stages x stages), b, c."""
-    s = stepping(width)
+    s = stepping(width, known)
     f, size, y, stage, rate = s.f, s.size, s.y, s.stage, s.rate
     stages = f.count("stages")
     a, b, c, slopes = f.table("a"), f.table("b"), f.table("c"), f.memory("slopes")
@@ -175,9 +175,9 @@ def explicit_ir(width: int) -> str:
     return s.run(one_step)
 
 
-def semi_implicit_ir(width: int) -> str:
+def semi_implicit_ir(width: int, known: Mapping[str, int] | None = None) -> str:
     """Semi-implicit (symplectic) Euler: speeds first, then coordinates with the new speeds."""
-    s = stepping(width)
+    s = stepping(width, known)
     f, y, stage, rate = s.f, s.y, s.stage, s.rate
 
     def one_step(number: Int) -> None:

@@ -8,7 +8,7 @@ are arrays; the names of their entries are declared once and used on both sides 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple
 
 from bellcrank.engine.llvm.emit import Emitter
@@ -208,13 +208,16 @@ class IntVariable:
 class Flow(Emitter):
     """Emits one driver."""
 
-    def __init__(self, width: int, layout: Layout) -> None:
+    def __init__(self, width: int, layout: Layout, known: Mapping[str, int] | None = None) -> None:
+        """`known`: integers of the caller that are constants here, so that loops over them unroll."""
         super().__init__(width)
-        self.layout = layout
+        self.layout, self.known = layout, dict(known or {})
         self._slots: list[str] = []
 
     # -- arguments ------------------------------------------------------------------------------
     def count(self, name: str) -> Int:
+        if name in self.known:
+            return Int(self, str(self.known[name]))
         return Int(self, self.load_integer("%integers", self.layout.integers.index(name)))
 
     def set_count(self, name: str, value: Int | int) -> None:
