@@ -368,3 +368,32 @@ def test_plans_solve_the_condition_that_says_most() -> None:
     plan = system._plan_at(state.q, 0.0)
     assert min(s for g in plan.groups for s in g.sizes) > 0.05
     assert len(plan.kept) == system._plan_state["rank"]
+
+
+def test_branches_take_an_array_as_their_guess() -> None:
+    system = bc.compile(bc.load("four_bar"))
+    there = system.branches({"A": 0.5})
+    assert len(there) == 2
+    for state in there:
+        nearest = system.branches(state.q, tries=1)[0]
+        assert np.abs(nearest.q - state.q).max() < 1e-9
+
+
+def test_consistent_accelerations_are_those_of_one_state() -> None:
+    system = bc.compile(bc.load("four_bar"))
+    state = system.assemble(q={"A": 0.5})
+    with pytest.raises(bc.StateError, match=r"one state at a time; q needs 3 numbers, got shape \(2, 3\)"):
+        system.consistent_acceleration(np.stack([state.q] * 2), np.stack([state.u] * 2), {"A": 1.0})
+
+
+def test_actuated_joints_of_a_tree_must_do_all_the_work() -> None:
+    system = bc.compile(bc.load("double_pendulum"))
+    shoulder, elbow = system.joint_names
+    q, u = np.array([0.3, 0.4]), np.array([1.0, -2.0])
+    udot = np.array([0.5, 0.7])
+    whole = system.inverse_dynamics(q, u, udot)
+    assert np.array_equal(system.inverse_dynamics(q, u, udot, actuated=[shoulder, elbow]), whole)
+    with pytest.raises(bc.ModelError, match=f"needs a force at {elbow}.angle"):
+        system.inverse_dynamics(q, u, udot, actuated=[shoulder])
+    hanging = system.inverse_dynamics(np.zeros(2), np.zeros(2), np.zeros(2), actuated=[shoulder])
+    assert np.abs(hanging).max() < 1e-12

@@ -144,6 +144,10 @@ class LoopForces(Elements):
                                 t: float = 0.0) -> Floats:
         """Accelerations that keep the loops closed, one state: those in the mapping {joint: value} are held, or the
         nearest ones to an array."""
+        for name, array, size in (("q", q, self.nq), ("u", u, self.nu)):
+            if np.shape(array) != (size,):
+                raise StateError(f"consistent_acceleration: one state at a time; {name} needs {size} numbers, got shape "
+                                 f"{np.shape(array)}")
         held = self._prescribed_mask()
         wanted = self._run("prescribed", {"q": q, "u": u}, None, t)
         if isinstance(udot, Mapping):

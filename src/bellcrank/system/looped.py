@@ -212,14 +212,16 @@ class Looped(Kinematics):
 
     def branches(self, q: Values = None, *, tries: int = 60, guess: npt.ArrayLike | None = None, t: float = 0.0,
                  seed: int = 0) -> list[State]:
-        """Different closed positions found from random starts with the coordinates in `q` held, nearest to the guess
-        first. Only meaningful if what is held leaves no freedom: then it lists the assembly branches."""
+        """Different closed positions found from random starts with the coordinates in `q` held (as an array, `q` is
+        the guess), nearest to the guess first. Only meaningful if what is held leaves no freedom: then it lists the assembly branches."""
         start = self.neutral() if guess is None else flat("guess", guess, self.nq, "the coordinates").copy()
         held = self._prescribed_mask()
         extra: list[Extra] = []
         if isinstance(q, Mapping):
             for key, value in q.items():
                 self._hold(key, value, start, held, extra)
+        elif q is not None:
+            start = _one("q", flat("q", q, self.nq, "the coordinates"))
         rng = np.random.default_rng(seed)
         found: list[Floats] = []
         for attempt in range(tries):

@@ -354,11 +354,25 @@ class System(Analysed):
         """
         if self.tree.looped:
             return self._looped_inverse(q, u, udot, actuated, weights, wrenches, t)
+        if actuated is not None:
+            return self._actuated_tree(self.inverse_dynamics(q, u, udot, wrenches=wrenches, t=t), actuated)
         if wrenches is None and not self.tree.joint_forces and not self._sprung:
             out = self._single("inverse_dynamics", q, u, udot)
             if out is not None:
                 return out
         return self._without_laws(self._run("inverse_dynamics", {"q": q, "u": u, "udot": udot}, wrenches, t), q, u, t)
+
+    def _actuated_tree(self, forces: Floats, actuated: Sequence[str]) -> Floats:
+        """Forces of a tree, all of which must be those of actuated joints: nothing else can make the motion."""
+        driven = np.array([v for name in actuated for v in self._speed_entries(name)], dtype=np.int64)
+        others = np.setdiff1d(free_speeds(self.tree), driven)
+        size = float(np.abs(forces).max(initial=0.0))
+        for v in others.tolist():
+            if np.abs(forces[..., v]).max(initial=0.0) > 1e-9 * (1.0 + size):
+                raise ModelError(f"inverse_dynamics: the motion needs a force at {self.speed_names[v]}, which is not "
+                                 f"among the actuated joints ({', '.join(actuated) or 'none'})")
+        forces[..., others] = 0.0
+        return forces
 
     def _tree_forces(self, q: npt.ArrayLike, u: npt.ArrayLike, udot: npt.ArrayLike, wrenches: Wrenches,
                      t: npt.ArrayLike) -> Floats:
