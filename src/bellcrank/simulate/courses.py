@@ -26,6 +26,8 @@ Floats = npt.NDArray[np.float64]
 
 #: seconds of work between two looks at the keyboard, and numbers of samples kept until they are written
 _PIECE, _NUMBERS = 0.1, 4_000_000
+#: samples between restarts of other libraries' integrators: a fixed number, so that results do not depend on the clock
+PER_PIECE = 100
 
 
 class Piece(NamedTuple):
@@ -47,6 +49,7 @@ class Course(ABC):
         self.tau, self.wrenches = setup.tau, setup.wrenches
         self.before: dict[str, int] = {"switches": 0, "steps": 0, "rejected": 0}
         self.pace = float(np.clip(3e4 / (system.nq * setup.count), 1.0, 500.0))  #: steps or samples in a piece
+        self.trouble: BaseException | None = None  #: what a controller raised
         self._forces: list[tuple[float, Floats]] = []  #: what sampled controllers have said
 
     @property
@@ -132,6 +135,13 @@ class Course(ABC):
                 self.wrenches = rows
         self.feed()
 
+    def try_control(self) -> None:
+        """Ask them, but keep an exception until the samples up to now are safe."""
+        try:
+            self.control()
+        except BaseException as error:
+            self.trouble = error
+
     @property
     def compiled_holds(self) -> bool:
         """Whether held traced controllers are evaluated by the stepper itself."""
@@ -169,6 +179,8 @@ class FixedCourse(Course):
         assert setup.step is not None
         self.step = setup.step
         self.run = setup.fixed_run(system, y, t, self.tau, self.wrenches)
+        if isinstance(self.run, ReferenceRun):
+            self.pace = 10.0
         self.pending: tuple[float, Floats] | None = None
         self._hold = setup._holds()
         self._sampled = any(not d.traced for d in setup.drives) or (
@@ -192,7 +204,10 @@ class FixedCourse(Course):
         return self.pending is None and self.index >= self.setup.steps
 
     def notes(self) -> dict[str, int]:
-        return {"steps": self.index, "switches": self.before["switches"] + self.run.switches}
+        steps = self.index
+        if self.failures and self.setup.count == 1:
+            steps = round((self.failures[0].time - self.setup.start) / self.step)
+        return {"steps": steps, "switches": self.before["switches"] + self.run.switches}
 
     def advance(self, watching: bool) -> Piece:
         if self.pending is not None:
@@ -213,10 +228,17 @@ class FixedCourse(Course):
         chosen = numbers % setup.every == 0
         chosen |= numbers == setup.steps  # the end is always a sample
         if not watching and setup.steps % setup.every and self.finished:
-            times, rows, chosen = _with_end(setup, times, rows, self.y)
+            times, rows, chosen = self._with_end(times, rows)
         if self._sampled and not self.finished and self.index % self._hold == 0:
-            self.control()
+            self.try_control()
         return Piece(times[chosen], rows[chosen], point_times, points)
+
+    def _with_end(self, times: Floats, rows: Floats) -> tuple[Floats, Floats, npt.NDArray[np.bool_]]:
+        """Add the final states, which are no multiple of the sampling interval."""
+        last = self.y.copy()
+        last[[f.state for f in self.failures]] = np.nan
+        times = np.append(times, self.setup.start + self.setup.duration)
+        return times, np.concatenate([rows, last[None]]), np.ones(len(times), dtype=bool)
 
     def _to_grid(self) -> Piece:
         """From a state between grid points to the next one."""
@@ -228,7 +250,7 @@ class FixedCourse(Course):
         self.pending = None
         self.run.y, self.run.done = new[None].copy(), number
         if self._sampled and not self.finished and number % self._hold == 0:
-            self.control()
+            self.try_control()
         sample = number % self.setup.every == 0 or number == self.setup.steps
         return Piece(np.array([goal] if sample else []), new[None, None][:int(sample)], np.array([t, goal]),
                      np.stack([y, new]))
@@ -253,13 +275,6 @@ class FixedCourse(Course):
         self.run.done = done
 
 
-def _with_end(setup: Setup, times: Floats, rows: Floats, y: Floats) -> tuple[Floats, Floats, npt.NDArray[np.bool_]]:
-    """Add the final state, which is no multiple of the sampling interval."""
-    times = np.append(times, setup.start + setup.duration)
-    rows = np.concatenate([rows, y[None]])
-    return times, rows, np.ones(len(times), dtype=bool)
-
-
 class VaryingCourse(Course):
     """Steps of any length between given sample times."""
 
@@ -267,7 +282,8 @@ class VaryingCourse(Course):
 
     def __init__(self, setup: Setup, system: System, y: Floats, t: float) -> None:
         super().__init__(setup, system)
-        self.pace = 8.0
+        self.pace = 50.0
+        self._next = 0  #: the first sample that is not known yet
         self.run = setup.varying_run(system, y, t, self.tau, self.wrenches)
         self.end = setup.start + setup.duration
         self._period = setup.period
@@ -281,33 +297,36 @@ class VaryingCourse(Course):
         return self.time >= self.end
 
     def advance(self, watching: bool) -> Piece:
-        setup, now = self.setup, self.time
-        left = setup.times[setup.times > now + 1e-14 * max(1.0, abs(now))]
-        targets, wanted = left[:int(self.pace)], np.ones(min(len(left), int(self.pace)), dtype=bool)
+        setup, now, before = self.setup, self.time, self.y[0].copy()
+        hard = self.end
         if self._period is not None:  # controllers speak at multiples of their period
             number = int(np.floor((now - setup.start) / self._period + 1e-9)) + 1
-            change = min(setup.start + number * self._period, self.end)
-            targets = targets[targets < change - 1e-12]
-            wanted = np.ones(len(targets) + 1, dtype=bool)
-            wanted[-1] = bool((np.abs(left - change) <= 1e-12 * max(1.0, abs(change))).any())
-            targets = np.append(targets, change)
-        before, begun = self.y[0].copy(), clock.perf_counter()
-        rows = self.run.advance(targets)
-        self.adapt(clock.perf_counter() - begun, _NUMBERS / max(1, self.y.size))
-        times, points = self._path(before, now, targets, rows) if watching else (np.zeros(0), np.zeros((0, 0)))
-        if self._period is not None and not self.finished:
-            self.control()
-        return Piece(targets[wanted], rows[wanted], times, points)
-
-    def _path(self, before: Floats, now: float, targets: Floats, rows: Floats) -> tuple[Floats, Floats]:
-        """Times and states of all steps, the start first; of other libraries' methods only the samples are known."""
+            hard = min(setup.start + number * self._period, self.end)
+        times = setup.times[self._next:]
+        times = times[times <= hard + 1e-12 * max(1.0, abs(hard))]
+        begun = clock.perf_counter()
         if isinstance(self.run, VaryingRun):
-            path = self.run.states[0].path
-            return np.concatenate([t for t, _ in path]), np.concatenate([y for _, y in path])
-        return np.concatenate([[now], targets]), np.concatenate([before[None], rows[:, 0]])
+            need = min(int(self.pace), len(times))
+            rows = self.run.advance(np.minimum(times, hard), need, hard, int(self.pace))
+            self.adapt(clock.perf_counter() - begun, _NUMBERS / max(1, self.y.size))
+            path = self.run.states[0].path if watching else []
+            point_times, points = ([t for t, _ in path], [y for _, y in path])
+        else:
+            times = times[:PER_PIECE]
+            goals = times if len(times) == PER_PIECE else np.append(times[times < hard - 1e-12], hard)
+            got = self.run.advance(goals)
+            rows = got[:len(times)]
+            point_times, points = [np.array([now]), goals], [before[None], got[:, 0]]
+        taken = times[:len(rows)]
+        self._next += len(rows)
+        if self._period is not None and not self.finished and self.time >= hard - 1e-12 * max(1.0, abs(hard)):
+            self.try_control()
+        return Piece(taken, rows, *((np.concatenate(point_times), np.concatenate(points)) if watching else
+                                    (np.zeros(0), np.zeros((0, 0)))))
 
     def restart(self, state: State) -> None:
         self.run.restart(state.t, self.pack(state.q[None], state.u[None], state.t))
+        self._next = int(np.searchsorted(self.setup.times, state.t, side="right"))
         self.feed()
 
     def replace_system(self, system: System) -> None:

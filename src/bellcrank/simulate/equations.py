@@ -34,8 +34,8 @@ class Equations:
     """What is integrated: y = (q, u), or (q, p) if the method is Hamilton's, for a batch of states."""
 
     def __init__(self, system: System, count: int, tau: Floats, wrenches: Floats | None,
-                 drives: Sequence[Drive] = (), separate: bool = False) -> None:
-        self.system, self.count, self.separate = system, count, separate
+                 drives: Sequence[Drive] = (), separate: bool = False, plain: bool = False) -> None:
+        self.system, self.count, self.separate, self.plain = system, count, separate, plain
         self.momenta = system.method == "momenta"
         self.tau, self.wrenches = tau, wrenches
         self.drives = tuple(d for d in drives if d.traced)
@@ -69,13 +69,14 @@ class Equations:
             self.system._prepare(q, t)
         return self.system._current_plan()
 
-    def plan_at(self, q: Floats, t: float) -> LoopPlan | None:
-        """A plan made for one position; raises SingularError where there is none."""
-        return self.system._plan_at(q, t) if self.system.tree.looped else None
+    def plan_at(self, q: Floats, t: float, wishes: bool = True) -> LoopPlan | None:
+        """A plan made for one position; raises SingularError where there is none. `wishes`: speeds that the user wants
+        independent stay so if they can."""
+        return self.system._plan_at(q, t, wishes) if self.system.tree.looped else None
 
     def code(self, plan: LoopPlan | None, width: int) -> Code:
         """The compiled program for a plan."""
-        key = (plan.key if plan is not None else None, width, self.external, self.separate)
+        key = (plan.key if plan is not None else None, width, self.external, self.separate, self.plain)
         if key not in self._codes:
             run = self.system._evaluator if plan is None else self.system._planned_evaluator(plan)
             assert isinstance(run, LlvmEvaluator)
@@ -84,7 +85,7 @@ class Equations:
             springs = self._springs(width) if self.system._sprung else None
             self._codes[key] = make_code(run, self.system._functions, width, wrenches=self.external,
                                          momenta=self.momenta, drives=self._blocks[width], held=self.held,
-                                         separate=self.separate, springs=springs)
+                                         separate=self.separate, plain=self.plain, springs=springs)
         return self._codes[key]
 
     def _springs(self, width: int) -> Block:

@@ -133,6 +133,12 @@ class Watch:
         self._q, self._u = joint_places(system, False), joint_places(system, True)
         self._graphs = [self._trace(e) for e in self.events]
         self._side = np.zeros(len(self.events))
+        self._scale = np.zeros(len(self.events))  #: largest values seen
+
+    def _signs(self, values: Floats) -> Floats:
+        """-1, 0 or 1 for every event; what is rounding of the values seen so far, or of numbers near one, is zero."""
+        self._scale = np.maximum(self._scale, np.abs(values))
+        return np.where(np.abs(values) > np.maximum(1e-13, 1e-12 * self._scale), np.sign(values), 0.0)
 
     def _trace(self, e: Event) -> Scalar | float | None:
         graph = Graph()
@@ -164,14 +170,13 @@ class Watch:
 
     def begin(self, t: float, q: Floats, u: Floats) -> None:
         """Note on which side of zero every function is; at zero, that is found out by the next step."""
-        value = self.values(np.array([t]), q[None], u[None])[0]
-        self._side = np.where(np.abs(value) > 1e-10, np.sign(value), 0.0)
+        self._side = self._signs(self.values(np.array([t]), q[None], u[None])[0])
 
     def crossings(self, values: Floats) -> tuple[int, list[int]]:
         """The first of the states (rows, the start excluded) after a crossing, and the events that crossed; -1: none.
         Sides are followed up to there."""
         for i, row in enumerate(values):
-            sign = np.sign(row)
+            sign = self._signs(row)
             crossed = [k for k in range(len(self.events)) if self._side[k] * sign[k] < 0.0
                        and self.events[k].direction in (0, int(sign[k]))]
             if crossed:

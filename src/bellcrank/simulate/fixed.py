@@ -157,10 +157,9 @@ class FixedRun:
         for i in states.tolist():
             t = self.start + (self.done + int(already[i])) * self.step
             try:
-                if i in fresh and not done[i]:
-                    raise BellcrankError(self._why(i, t))
-                plan = self.equations.plan_at(self.y[i, :system.nq], t)
-                if plan is None:
+                again = i in fresh and not done[i]  # the plan made here does not last a step
+                plan = self.equations.plan_at(self.y[i, :system.nq], t, wishes=not again)
+                if plan is None or (again and plan.key == self._plans[i].key):
                     raise BellcrankError(self._why(i, t))
             except BellcrankError as error:
                 self._failed[i] = True

@@ -79,8 +79,8 @@ class Compiler:
         block = copying_block(self.nu, stride, offset, self.width)
         return Call(block, buffer, start, {"from": (source, 0)})
 
-    def corrections(self, momenta: bool) -> list[Call]:
-        """Loops closed, quaternions unit, prescribed joints where they should be."""
+    def corrections(self, momenta: bool, plain: bool) -> list[Call]:
+        """Loops closed, quaternions unit, prescribed joints where they should be; `plain` leaves momenta alone."""
         tree = self.run.tree
         out: list[Call] = []
         speeds = [] if momenta else ["speed_changes"]
@@ -88,7 +88,7 @@ class Compiler:
             out += self.calls(["displacements", *speeds], "shift", 0)
         if tree.looped or self.nq != self.nu or any(p is not None for p in tree.prescribed):
             out += self.calls(["displaced"] if momenta else ["displaced", "sped"], "stage", 0)
-        if momenta and tree.looped:  # momenta of consistent speeds: impulses of the loops are of no interest
+        if momenta and tree.looped and not plain:  # of consistent speeds: impulses of the loops are of no interest
             out += self.hamilton()
             out += self.calls(["momenta"], "stage", self.nq, inputs={"u": ("speed", 0)})
         return out
@@ -101,12 +101,13 @@ class Compiler:
 
 def make_code(run: LlvmEvaluator, functions: Mapping[str, Function], width: int, *, wrenches: bool = False,
               momenta: bool = False, drives: Sequence[tuple[Block, str]] = (), held: bool = False,
-              separate: bool = False, springs: Block | None = None) -> Code:
+              separate: bool = False, plain: bool = False, springs: Block | None = None) -> Code:
     """Compile the program of a machine.
 
     `drives` compute tau or wrenches from the state, in every evaluation or `held` over several steps. `separate`: the
-    forces are wanted without the rates (semi-implicit methods). `springs` computes the wrenches of elements between
-    links of large machines, the given ones included.
+    forces are wanted without the rates (semi-implicit methods). `plain`: corrections leave momenta alone, whose part
+    along the loops' impulses means nothing, but whose jumps would spoil an interpolant. `springs` computes the wrenches
+    of elements between links of large machines, the given ones included.
     """
     tree = run.tree
     nq, nu = tree.nq, tree.nu
@@ -132,7 +133,7 @@ def make_code(run: LlvmEvaluator, functions: Mapping[str, Function], width: int,
         act = [] if springs is None else [Call(springs, "springs", 0, {"outside": ("inputs", nu)})]
         forces = [*now, *act, *c.calls(["forward_dynamics"], "rate", nq, wrenches or springs is not None,
                                        {} if springs is None else {"wrench": ("springs", 0)})]
-    return Code(nq, nu, width, sizes, places, tuple(rates), tuple(forces), tuple(c.corrections(momenta)),
+    return Code(nq, nu, width, sizes, places, tuple(rates), tuple(forces), tuple(c.corrections(momenta, plain)),
                 nu if tree.looped else 0, tuple(tell) if held else (), inputs)
 
 

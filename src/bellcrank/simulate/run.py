@@ -6,6 +6,7 @@ progress and the file; nothing that has been computed is lost if it is interrupt
 
 from __future__ import annotations
 
+import contextlib
 import os
 import time as clock
 import traceback
@@ -19,7 +20,9 @@ import numpy.typing as npt
 from bellcrank.errors import BellcrankError, StateError
 from bellcrank.simulate.courses import Course, Piece
 from bellcrank.simulate.events import Change, Event, Watch
+from bellcrank.simulate.fixed import Failure
 from bellcrank.simulate.impulse import impulse
+from bellcrank.simulate.interrupt import Patience, patient
 from bellcrank.simulate.setup import Setup
 from bellcrank.simulate.store import Writer
 from bellcrank.system.assembly import State
@@ -50,12 +53,13 @@ def simulate(system: System, state: Any, duration: float, *, step: float | None 
     setup = Setup.of(system, state, duration, step, stepper, output, tau, wrenches, control, events, rtol, atol,
                      threads)
     writer = Writer(system, batch=setup.batch, settings=setup.settings(), file=file)
-    return _Run(setup, writer, progress).go()
+    with patient() as patience:
+        return _Run(setup, writer, progress, patience).go()
 
 
 class _Run:
-    def __init__(self, setup: Setup, writer: Writer, progress: Progress | None) -> None:
-        self.setup, self.writer, self.progress = setup, writer, progress
+    def __init__(self, setup: Setup, writer: Writer, progress: Progress | None, patience: Patience) -> None:
+        self.setup, self.writer, self.progress, self.patience = setup, writer, progress, patience
         self.system = setup.system
         self.released: tuple[str, ...] = ()
         self.recent: list[float] = []
@@ -77,6 +81,7 @@ class _Run:
             status = "failed"
             reason = f"{type(error).__name__}: {error} ({place.name}, line {place.lineno})"
         if course is not None:
+            self.last(course, status)
             for name, value in course.notes().items():
                 self.writer.note(name, value)
         result = self.writer.finish(status, reason)
@@ -95,14 +100,17 @@ class _Run:
             stop = self.handle(course, watch, piece) if watch.events else self.write(course, piece)
             if self.progress is not None and clock.perf_counter() - begun > 0.1:
                 self.progress(course.time - self.setup.start, self.setup.duration)
+            if course.trouble is not None:
+                raise course.trouble
             if stop:
                 return "stopped", stop
+            self.patience.check()
             if course.failures and len(course.failures) >= self.setup.count:
-                return "failed", course.failures[0].reason + _where(course.failures[0].time)
+                return "failed", _told(course.failures[0])
         if course.failures:
             some = course.failures[0]
             return "failed", (f"{len(course.failures)} of {self.setup.count} states could not finish; state "
-                              f"{some.state}: {some.reason}{_where(some.time)}")
+                              f"{some.state}: {_told(some)}")
         return "finished", ""
 
     # -- samples --------------------------------------------------------------------------------
@@ -120,6 +128,18 @@ class _Run:
         self.writer.add(times, q.reshape(*lead, -1), u.reshape(*lead, -1),
                         None if forces is None else forces.reshape(*lead, -1))
         return ""
+
+    def last(self, course: Course, status: str) -> None:
+        """A run that ends early ends with the last state it reached."""
+        if status not in ("interrupted", "failed"):
+            return
+        failed = course.failures and self.setup.count == 1
+        t, y = course.failures[0].time if failed else course.time, course.y.copy()
+        if not failed:
+            y[[f.state for f in course.failures]] = np.nan
+        if t > self.writer.last_time and np.isfinite(y).any():
+            with contextlib.suppress(BellcrankError):  # it may be what the run failed of
+                self.write(course, Piece(np.array([t]), y[None], np.zeros(0), np.zeros((0, 0))))
 
     def one(self, course: Course) -> tuple[Floats, Floats]:
         q, u = course.unpack(course.y, course.time)
@@ -225,5 +245,6 @@ def _finite(y: Floats) -> int:
     return int(bad[0]) if len(bad) else len(y)
 
 
-def _where(t: float) -> str:
-    return f" (at t = {t:.6g} s)"
+def _told(failure: Failure) -> str:
+    """The reason with the time, if that is not in it."""
+    return failure.reason if "t = " in failure.reason else f"{failure.reason} (at t = {failure.time:.6g} s)"

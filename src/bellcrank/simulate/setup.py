@@ -181,7 +181,7 @@ class Setup:
         library, _, name = self.stepper.partition("/")
         if not name and _prepared(system, y, t):
             free = [d for d in self.drives if d.period is None]  # the others are asked between stretches
-            equations = Equations(system, len(y), tau, wrenches, free)
+            equations = Equations(system, len(y), tau, wrenches, free, plain=True)
             nq = system.nq
             return VaryingRun(equations, STEPPERS[self.stepper], equations.pack(y[:, :nq], y[:, nq:], t), t, self.step,
                               self.rtol, self.atol, self.threads)

@@ -106,6 +106,11 @@ class Writer:
         if self._growing is not None and time.perf_counter() - self._flushed_at >= self._flush_seconds:
             self.flush()
 
+    @property
+    def last_time(self) -> float:
+        """Time of the last sample."""
+        return self._last_time
+
     def _expect_forces(self, given: bool) -> None:
         if self._with_forces is None:
             self._with_forces = given
@@ -225,6 +230,8 @@ def partial_path(file: str | os.PathLike[str]) -> Path:
 def _create(file: Path, layout: Layout, attrs: Mapping[str, Any]) -> GrowingFile:
     if file.is_dir():
         raise FileError(f"{file}: this is a folder; give the name of a file for the result")
+    if file.exists() and not file.is_file():
+        raise FileError(f"{file}: this is no ordinary file and cannot be replaced by a result")
     if not file.parent.is_dir():
         raise FileError(f"{file}: the folder {str(file.parent)!r} does not exist; make it first")
     if 0 in layout.batch:

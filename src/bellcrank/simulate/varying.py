@@ -20,6 +20,8 @@ Floats = npt.NDArray[np.float64]
 
 #: steps between returns to Python
 LIMIT = 2000
+#: steps after which momenta are freed of the loops' impulses
+GATHERED = 500
 
 
 class VaryingRun:
@@ -38,26 +40,43 @@ class VaryingRun:
     def y(self) -> Floats:
         return np.stack([s.y for s in self.states])
 
-    def advance(self, times: Floats) -> Floats:
-        """Go to the last of the sample times; samples (times, states, size), NaN for states that have failed."""
-        out = np.full((len(times), len(self.states), self.equations.system.nq + self.equations.system.nu), np.nan)
+    def advance(self, times: Floats, need: int, end: float, steps: int) -> Floats:
+        """Go on towards `end`, where steps are cut, sampling at the `times` up to there; samples (k, states, size).
+
+        A single state takes `steps` steps and returns the samples it has passed. The states of a batch go on until
+        `need` of the samples are known (all of them: to the end); NaN for states that have failed. Where pieces end
+        does not change any number.
+        """
+        if len(self.states) == 1:
+            state = self.states[0]
+            state.go(times, end, steps)
+            out = state.taken(len(state.queue))[:, None]
+            self.time = state.t
+        else:
+            out = self._together(times, need, end)
+            self.time = end if need == len(times) else float(times[need - 1])
+        self.steps = sum(s.steps for s in self.states)
+        self.rejected = sum(s.rejected for s in self.states)
+        self.switches = sum(s.switches for s in self.states)
+        self.failures = [s.failure for s in self.states if s.failure is not None]
+        return out
+
+    def _together(self, times: Floats, need: int, end: float) -> Floats:
+        out = np.full((need, len(self.states), len(self.states[0].y)), np.nan)
 
         def work(s: _Traveller) -> None:
-            rows = s.to(times)
+            while s.failure is None and (len(s.queue) < need or (need == len(times) and s.t < end)):
+                s.go(times[len(s.queue):], end, LIMIT)
+            rows = s.taken(min(need, len(s.queue)))
             out[:len(rows), s.index] = rows
 
-        if len(self.states) == 1 or self.threads < 2:
+        if self.threads < 2:
             for s in self.states:
                 work(s)
         else:
             self.equations.code(self.states[0].plan, 1)  # compile before threads start
             with ThreadPoolExecutor(self.threads) as pool:
                 list(pool.map(work, self.states))
-        self.time = float(times[-1])
-        self.steps = sum(s.steps for s in self.states)
-        self.rejected = sum(s.rejected for s in self.states)
-        self.switches = sum(s.switches for s in self.states)
-        self.failures = [s.failure for s in self.states if s.failure is not None]
         return out
 
     def partial(self, y: Floats, t: float, step: float) -> Floats:
@@ -86,13 +105,14 @@ class _Traveller:
         self.run, self.index = run, index
         self.plan: Any = run.equations.first_plan(y[:run.equations.system.nq], t)
         self.failure: Failure | None = None
-        self.steps = self.rejected = self.switches = 0
+        self.steps = self.rejected = self.switches = self._gathered = 0
         self.stepper: AdaptiveStepper | None = None
         self.path: list[tuple[Floats, Floats]] = []  #: times and states of the last stretch's steps
         self.begin(y, t, step)
 
     def begin(self, y: Floats, t: float, step: float | None) -> None:
         self.y, self.t, self.h = y.copy(), t, step
+        self.queue = np.zeros((0, len(y)))  #: samples passed and not taken yet
         self.stepper = None
 
     def _start(self, end: float) -> AdaptiveStepper:
@@ -103,18 +123,35 @@ class _Traveller:
         stepper.load(self.y, self.t, h)
         return stepper
 
-    def to(self, times: Floats) -> Floats:
-        """Go to the last of the times; the samples reached."""
-        out: list[Floats] = []
+    def _start_over(self) -> None:
+        """Momenta of machines with loops gather impulses that mean nothing: they are left behind now and then."""
+        equations = self.run.equations
+        if equations.momenta and equations.system.tree.looped and self.steps - self._gathered >= GATHERED:
+            self._gathered = self.steps
+            q, u = equations.unpack(self.y, self.t)
+            self.y = equations.pack(q, u, self.t)
+            if self.stepper is not None:
+                self.stepper.load(self.y, self.t, self.stepper.step)
+
+    def taken(self, count: int) -> Floats:
+        """The first samples of the queue, which forgets them."""
+        rows, self.queue = self.queue[:count], self.queue[count:]
+        return rows
+
+    def go(self, times: Floats, end: float, steps: int) -> None:
+        """At most `steps` steps towards the end; samples at the times passed join the queue."""
         self.path = [(np.array([self.t]), self.y[None].copy())]
-        reached, end, shrink, fresh = 0, float(times[-1]), False, False
-        while self.failure is None and self.t < end:
+        reached, left, shrink, fresh = 0, steps, False, False
+        while self.failure is None and self.t < end and left > 0:
+            self._start_over()
             if self.stepper is None:
                 self.stepper = self._start(end)
             self.stepper.feed(self.run.equations.inputs(np.array([self.index])))
-            part = self.stepper.run(end, times[reached:], LIMIT, shrink)
-            out.append(part.samples)
+            limit = min(left, GATHERED - (self.steps - self._gathered) % GATHERED)
+            part = self.stepper.run(end, times[reached:], limit, shrink)
+            self.queue = np.concatenate([self.queue, part.samples])
             reached += len(part.samples)
+            left -= len(part.times)
             self.steps += len(part.times)
             self.rejected += part.rejected
             self.path.append((part.times, part.states))
@@ -126,15 +163,11 @@ class _Traveller:
             else:
                 self._fail("steps become too short: the motion cannot go on past this point (an unbounded force, a "
                            "stop, or a singular position)")
-        size = len(self.y)
-        return np.concatenate([np.zeros((0, size)), *out])
 
     def _plan_again(self, tried: bool) -> tuple[bool, bool]:
         """Other independent speeds, if they are to blame; else shorter steps. Returns (shrink, fresh)."""
-        if tried:
-            return True, True
         try:
-            plan = self.run.equations.plan_at(self.y[:self.run.equations.system.nq], self.t)
+            plan = self.run.equations.plan_at(self.y[:self.run.equations.system.nq], self.t, wishes=not tried)
         except BellcrankError as error:
             self._fail(str(error))
             return True, True

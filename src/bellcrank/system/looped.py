@@ -436,12 +436,13 @@ class Looped(Kinematics):
                 out[self._speed_entries(joint)] = True
         return out
 
-    def _plan_at(self, q: Floats, t: float) -> LoopPlan:
-        """A plan for one position; raises if the machine is singular there."""
+    def _plan_at(self, q: Floats, t: float, wishes: bool = True) -> LoopPlan:
+        """A plan for one position; raises if the machine is singular there. Without `wishes` the speeds asked to be
+        independent count like all others."""
         if self._batched_parameters():
             self._reference_plan()
-            return self._plain()._plan_at(q, t)
-        plan = replace(make_plan(self._loops, q, t, self._plan_prefer), baumgarte=self._plan_state["baumgarte"])
+            return self._plain()._plan_at(q, t, wishes)
+        plan = replace(make_plan(self._loops, q, t, self._plan_prefer if wishes else None), baumgarte=self._plan_state["baumgarte"])
         rank = self._plan_state.setdefault("rank", len(plan.kept))
         if len(plan.kept) < rank:
             lost = set(self._reference_plan().kept) - set(plan.kept)
