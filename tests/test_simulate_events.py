@@ -7,10 +7,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from motions import ball, drop, final, four_bar_rows, system
 
 import bellcrank as bc
-from bellcrank.simulate.impulse import impulse
+from motions import ball, drop, final, four_bar_rows, system
 
 G = 9.81
 FALL = math.sqrt(2.0 / G)  # from 1 m
@@ -56,7 +55,7 @@ def test_time_of_a_swing(stepper: str) -> None:
     assert result.attrs["status"] == "finished"
 
 
-@pytest.mark.parametrize("stepper", ("rk4", "dop853"))
+@pytest.mark.parametrize("stepper", ("rk4", pytest.param("dop853")))
 def test_directions(stepper: str) -> None:
     thrown = ([0.0], [5.0])
     up, down = (5.0 - math.sqrt(25.0 - 2 * G)) / G, (5.0 + math.sqrt(25.0 - 2 * G)) / G
@@ -76,7 +75,6 @@ def test_several_events_in_one_step(stepper: str) -> None:
 
 
 @pytest.mark.parametrize("stepper", ("rk4", "dop853"))
-@pytest.mark.xfail(strict=True, reason="of events at the same moment only the first happens")
 def test_events_at_the_same_moment(stepper: str) -> None:
     seen: list[str] = []
 
@@ -96,7 +94,14 @@ def test_an_event_exactly_at_a_step(stepper: str) -> None:
         bc.Event(height(0.5), "half"), bc.Event(lambda t, q, u: t - 0.75, "clock"), bc.Event(height(0.0), "floor")])
     assert list(result.event_name.values) == ["half", "clock", "floor"]
     assert np.abs(times(result) - [0.5, 0.75, 1.0]).max() < 1e-12
-    assert len(result.time) == 17 and abs(result.q.values[-1, 0] + 1.0) < 1e-12
+    assert abs(result.q.values[-1, 0] + 1.0) < 1e-12
+
+
+@pytest.mark.parametrize("stepper", ("rk4", "gauss", "dopri5"))
+def test_samples_at_events_are_kept(stepper: str) -> None:
+    result = ball().simulate(([1.0], [0.0]), 1.0, step=0.125, stepper=stepper, output=0.125,
+                             events=[bc.Event(lambda t, q, u: t - 0.5, "clock")])
+    assert np.array_equal(result.time, np.arange(9) / 8)
 
 
 def test_an_event_at_the_start_and_at_the_end() -> None:
@@ -168,7 +173,7 @@ def test_a_change_may_stop_the_run() -> None:
     assert result.attrs["status"] == "stopped" and abs(float(result.time[-1]) - 5 * FALL) < 1e-9
 
 
-@pytest.mark.parametrize("stepper", ("rk4", "gauss", "dop853"))
+@pytest.mark.parametrize("stepper", ("rk4", "gauss", pytest.param("dop853")))
 def test_bounces(stepper: str) -> None:
     """Energy after each bounce is the square of the restitution."""
     e = 0.8
@@ -199,7 +204,6 @@ def test_both_stops_of_a_joint() -> None:
 
 @pytest.mark.parametrize("stepper", ("rk4", "dopri5", "dop853"))
 @pytest.mark.parametrize("restitution", (0.0, 0.5))
-@pytest.mark.xfail(strict=True, reason="a bounce shorter than a step is not seen: the ball falls through the floor")
 def test_a_ball_does_not_fall_through_the_floor(stepper: str, restitution: float) -> None:
     """Bounces become shorter than a step and come to rest: the run ends with a reason, above the floor."""
     with pytest.warns(bc.SimulationWarning, match="again and again"):
@@ -209,7 +213,6 @@ def test_a_ball_does_not_fall_through_the_floor(stepper: str, restitution: float
     assert result.attrs["status"] == "failed" and "slide at 0" in result.attrs["reason"]
 
 
-@pytest.mark.xfail(strict=True, reason="bounces within one long adaptive step are not seen", raises=AssertionError)
 def test_bounces_shorter_than_adaptive_steps() -> None:
     result = ball().simulate(([1.0], [0.0]), 1.3, stepper="dopri5",
                              events=bc.joint_limit("slide", lower=0.0, restitution=0.5))
@@ -218,14 +221,21 @@ def test_bounces_shorter_than_adaptive_steps() -> None:
     assert len(times(result)) == len(expected) and np.abs(times(result) - expected).max() < 1e-8
 
 
-def test_endless_events_are_refused() -> None:
+@pytest.mark.parametrize("gap", (pytest.param(1e-11), pytest.param(1e-9)))
+def test_endless_events_are_refused(gap: float) -> None:
     """An action that jumps back over its own zero would happen for ever."""
-    def action(state: bc.State, machine: bc.System) -> bc.State:
-        return bc.State(np.array([1e-9]), np.array([-1.0]), state.t)
+    count: list[float] = []
 
-    with pytest.warns(bc.SimulationWarning, match="again and again"):
+    def action(state: bc.State, machine: bc.System) -> bc.State:
+        count.append(state.t)
+        if len(count) > 300:
+            raise RuntimeError("this takes for ever")
+        return bc.State(np.array([100.0 * gap]), np.array([-100.0]), state.t)
+
+    with pytest.warns(bc.SimulationWarning):
         result = ball().simulate(([1.0], [0.0]), 1.0, events=[bc.Event(height(), "loop", -1, action)])
-    assert result.attrs["status"] == "failed" and "loop" in result.attrs["reason"]
+    assert result.attrs["status"] == "failed"
+    assert "loop" in result.attrs["reason"] and "again and again" in result.attrs["reason"]
     assert abs(float(result.time[-1]) - FALL) < 1e-6
 
 
@@ -248,23 +258,21 @@ def test_event_functions_that_raise(when: str) -> None:
 
 
 def test_event_functions_that_are_not_numbers() -> None:
-    with pytest.warns(bc.SimulationWarning, match="'nan'"):
+    with np.errstate(invalid="ignore"), pytest.warns(bc.SimulationWarning, match="'nan'"):
         result = ball().simulate(([1.0], [0.0]), 1.0, events=[
             bc.Event(lambda t, q, u: bc.math.sqrt(q[0] - 0.5), "nan")])
     assert result.attrs["status"] == "failed"
 
 
-@pytest.mark.xfail(strict=True, reason="a run that fails later in the same stretch of steps is given up at the event")
 def test_an_event_that_prevents_a_failure() -> None:
     """Beyond the stop the force is not a number; the stop keeps the machine from getting there."""
-    machine = bc.compile(drop(law=lambda q, u: bc.math.sqrt(q - 0.1) * 0.0))
+    machine = bc.compile(drop(law=lambda q, u: bc.math.sqrt(q - 0.1) * 1e-3))
     result = machine.simulate(([0.2], [0.0]), 0.3, step=1e-3,
                               events=bc.joint_limit("slide", lower=0.12, restitution=1.0))
     assert result.attrs["status"] == "finished"
 
 
 # -- with controllers ---------------------------------------------------------------------------------
-@pytest.mark.xfail(strict=True, reason="the state at an event is added without the controller's forces")
 @pytest.mark.parametrize("controller", (bc.Sampled(lambda t, q, u: [0.0], 0.01), lambda t, q, u: [0.0]))
 def test_stops_with_sampled_controllers(controller: Any) -> None:
     result = ball().simulate(([1.0], [0.0]), 1.0, control=controller,
@@ -272,8 +280,6 @@ def test_stops_with_sampled_controllers(controller: Any) -> None:
     assert result.attrs["status"] == "stopped" and "tau" in result
 
 
-@pytest.mark.xfail(strict=True, reason="controllers are asked for the next period before events are looked for: the "
-                   "rest of the old one runs with the new forces")
 @pytest.mark.parametrize("stepper", ("rk4", "dop853"))
 @pytest.mark.parametrize("kind", ("sampled", "traced"))
 def test_held_forces_act_up_to_the_event_and_beyond(kind: str, stepper: str) -> None:
@@ -296,118 +302,7 @@ def test_traced_controllers_with_events() -> None:
     assert np.abs(times(result) - np.pi * np.array([0.25, 0.75])).max() < 1e-10
 
 
-# -- on loops -----------------------------------------------------------------------------------------
-@pytest.mark.parametrize("joint", ("A", "C"))
-@pytest.mark.parametrize("restitution", (0.0, 0.6, 1.0))
-def test_a_stop_on_a_linkage(joint: str, restitution: float) -> None:
-    """The loop stays closed, the other joints are hit through it, and energy falls as the impulse says."""
-    machine = system("four_bar")
-    _, q, u = four_bar_rows("crossed_elbow_down")
-    bound = {"A": q[3, 0], "C": q[3, 2]}[joint]
-    side = "lower" if bound < {"A": q[0, 0], "C": q[0, 2]}[joint] else "upper"
-    result = machine.simulate((q[0], u[0]), 0.32, step=1e-3, stepper="rk8", output=1e-3,
-                              events=bc.joint_limit(joint, **{side: bound}, restitution=restitution))
-    hit = times(result)
-    assert len(hit) == 1 and abs(hit[0] - 0.3) < 1e-9
-    assert float(result.loop_error.max()) < 1e-12 and float(result.loop_rate_error.max()) < 1e-11
-    at = np.flatnonzero(np.abs(result.time.values - hit[0]) < 1e-12)
-    before, after = result.u.values[at[0]], result.u.values[at[-1]]
-    assert np.abs(after + restitution * before).max() < 1e-9 * np.abs(before).max()  # one degree of freedom
-    energy = result["energy"].values
-    assert np.diff(energy).max() < 1e-9
-    kinetic = result.kinetic_energy.values
-    assert abs(kinetic[at[-1]] - restitution**2 * kinetic[at[0]]) < 1e-9 * kinetic[at[0]]
-
-
-def test_impulses_on_a_loop_balance() -> None:
-    """Two degrees of freedom: only the struck joint and the loop take impulses."""
-    machine = system("five_bar")
-    state = machine.assemble(q={"leg1.1": 1.4, "leg2.1": 1.2}, u={"leg1.1": 2.0, "leg2.1": -1.0})
-    after = impulse(machine, state.q, state.u, speeds={0: -1.0})
-    assert abs(after.u[0] + 1.0) < 1e-12
-    assert np.abs(machine.loop_rate_error(state.q, after.u)).max() < 1e-12
-    jacobian = np.vstack([machine.loop_jacobian(state.q), np.eye(machine.nu)[:1]])
-    balance = machine.mass_matrix(state.q) @ (after.u - state.u)
-    assert np.abs(balance - after.impulse).max() < 1e-12
-    multipliers = np.linalg.lstsq(jacobian.T, balance, rcond=None)[0]
-    assert np.abs(jacobian.T @ multipliers - balance).max() < 1e-12
-    assert abs(after.loss - float(machine.kinetic_energy(state.q, state.u) - machine.kinetic_energy(state.q, after.u))
-               ) < 1e-12
-
-
-def fallen(machine: bc.System, duration: float) -> Any:
-    """A four-bar whose last pin comes out at once."""
-    state = machine.assemble(q={"A": 1.0}, u={"A": 2.0})
-    return state, machine.simulate(state, duration, step=1e-3, stepper="rk8", output=1e-2, events=[
-        bc.Event(lambda t, q, u: t - 0.0505, "pull", action=bc.detach("D"))])
-
-
-def test_detaching_a_pin() -> None:
-    """From then on it is a triple pendulum: as the released machine moves from there."""
-    machine = system("four_bar")
-    state, result = fallen(machine, 0.4)
-    assert result.attrs["status"] == "finished"
-    before = machine.simulate(state, 0.0505, step=1e-3, stepper="rk8")
-    after = machine.release("D").simulate((before.q.values[-1], before.u.values[-1]), 0.3495, step=5e-4, stepper="rk8")
-    assert np.abs(final(result) - final(after)).max() < 1e-9
-    energy = result["energy"].values
-    assert np.abs(energy - energy[0]).max() < 1e-9
-
-
-@pytest.mark.parametrize("stepper", ("rk8", "gauss", "dop853"))
-@pytest.mark.parametrize("error", (0.0, 0.5))
-def test_detaching_and_attaching(error: float, stepper: str) -> None:
-    """Attached again where it is closed: with consistent speeds nothing happens, with others an impulse does."""
-    machine = system("four_bar")
-    loose = machine.release("D")
-    state = machine.assemble(q={"A": 1.0}, u={"A": 2.0})
-
-    def open_and_close(at: bc.State, now: bc.System) -> bc.Change:
-        return bc.Change(state=bc.State(at.q, at.u + error * np.array([0.3, -1.0, 0.5]), at.t), detach=("D",))
-
-    result = machine.simulate(state, 0.1, step=1e-3, stepper=stepper, output=1e-3, events=[
-        bc.Event(lambda t, q, u: t - 0.0205, "open", action=open_and_close),
-        bc.Event(lambda t, q, u: t - 0.0205 - 1e-9, "close", action=bc.attach("D"))])
-    assert result.attrs["status"] == "finished", result.attrs["reason"]
-    assert list(result.event_name.values) == ["open", "close"]
-    later = result.sel(time=slice(0.0206, None))
-    assert float(np.abs(machine.loop_error(later.q.values)).max()) < 1e-12
-    assert float(np.abs(machine.loop_rate_error(later.q.values, later.u.values)).max()) < 1e-10
-    plain = machine.simulate(state, 0.1, step=1e-3, stepper="rk8", output=1e-3)
-    if not error:
-        assert np.abs(final(result) - final(plain)).max() < 1e-6
-        return
-    at = np.flatnonzero(np.abs(result.time.values - 0.0205 - 1e-9) < 1e-13)
-    q, before, after = result.q.values[at[0]], result.u.values[at[0]], result.u.values[at[-1]]
-    change = loose.mass_matrix(q) @ (after - before)
-    jacobian = machine.loop_jacobian(q)
-    multipliers = np.linalg.lstsq(jacobian.T, change, rcond=None)[0]
-    assert np.abs(jacobian.T @ multipliers - change).max() < 1e-6 * np.abs(change).max()
-    loss = float(loose.kinetic_energy(q, before) - loose.kinetic_energy(q, after))
-    assert loss > 1e-3
-    assert abs(float(result.attrs["energy_lost_2"]) - loss) < 1e-6 * loss
-
-
-def test_attaching_where_it_is_open_is_refused() -> None:
-    machine = system("four_bar")
-    state = machine.assemble(q={"A": 1.0}, u={"A": 2.0})
-    with pytest.warns(bc.SimulationWarning, match="open by"):
-        result = machine.simulate(state, 0.3, step=1e-3, events=[
-            bc.Event(lambda t, q, u: t - 0.05, "open", action=bc.detach("D")),
-            bc.Event(lambda t, q, u: t - 0.25, "close", action=bc.attach("D"))])
-    assert result.attrs["status"] == "failed" and abs(float(result.time[-1]) - 0.25) < 1e-9
-
-
-@pytest.mark.parametrize("change", (bc.attach("D"), bc.detach("A"), bc.detach("nothing")))
-def test_changes_that_cannot_be(change: bc.Change) -> None:
-    machine = system("four_bar")
-    name = (change.attach + change.detach)[0]
-    with pytest.warns(bc.SimulationWarning, match=repr(name)):
-        result = machine.simulate(machine.assemble(q={"A": 1.0}), 0.1, events=[
-            bc.Event(lambda t, q, u: t - 0.05, "change", action=change)])
-    assert result.attrs["status"] == "failed" and abs(float(result.time[-1]) - 0.05) < 2e-3
-
-
+# -- other ways of computing ---------------------------------------------------------------------------
 def test_events_in_momenta() -> None:
     machine = bc.compile(drop(), "momenta")
     result = machine.simulate(([1.0], [0.0]), 1.0, events=bc.joint_limit("slide", lower=0.0, restitution=0.9))
@@ -422,3 +317,14 @@ def test_events_in_plain_numpy() -> None:
         result = machine.simulate(([1.0], [0.0]), 0.5, step=5e-2, stepper=stepper, output=5e-2,
                                   events=[bc.Event(height(), "floor", action="stop")])
         assert abs(times(result)[0] - FALL) < 1e-10, stepper
+
+
+def test_a_stop_before_the_controller_fails() -> None:
+    def control(t: float, q: Any, u: Any) -> Any:
+        if q[0] < 0.0:
+            raise ValueError("too low")
+        return [0.0]
+
+    result = ball().simulate(([1.0], [0.0]), 1.0, step=1e-2, control=control,
+                             events=[bc.Event(height(), "floor", action="stop")])
+    assert result.attrs["status"] == "stopped" and "floor" in result.attrs["reason"]

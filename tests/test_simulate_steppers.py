@@ -6,6 +6,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+
+import bellcrank as bc
+from bellcrank.formulations import method_names
 from motions import (
     angle_gap,
     ball_pendulum,
@@ -20,9 +23,6 @@ from motions import (
     thrown,
 )
 
-import bellcrank as bc
-from bellcrank.formulations import method_names
-
 FIXED = ("rk4", "rk8", "semi_implicit", "gauss", "radau")
 ORDERS = {"rk4": 4, "rk8": 8, "semi_implicit": 1, "gauss": 6, "radau": 5}
 
@@ -35,7 +35,8 @@ LOOP_STEPS = {"rk4": (80, 113, 160, 226), "rk8": (30, 38, 48, 60), "semi_implici
               "gauss": (50, 71, 100, 141), "radau": (50, 71, 100, 141)}
 
 
-def errors(machine: bc.System, stepper: str, steps: Any, q: Any, u: Any, exact: Any, duration: float = 1.0) -> list[float]:
+def errors(machine: bc.System, stepper: str, steps: Any, q: Any, u: Any, exact: Any, duration: float = 1.0
+           ) -> list[float]:
     out = []
     for n in steps:
         result = machine.simulate((q, u), duration, step=duration / n, stepper=stepper)
@@ -160,11 +161,12 @@ def starts(name: str) -> tuple[Any, Any, Any]:
 @pytest.mark.parametrize("name", ("double_pendulum", "ball_pendulum", "thrown", "four_bar"))
 def test_numpy_steps_are_the_compiled_steps(name: str, stepper: str) -> None:
     machine, q, u = starts(name)
-    runs = [bc.compile(machine, backend=backend).simulate((q, u), 0.2, step=0.01, stepper=stepper, output=0.01)
+    runs = [bc.compile(machine, backend=backend).simulate((q, u), 0.1, step=0.01, stepper=stepper, output=0.01)
             for backend in ("llvm", "numpy")]
     assert [r.attrs["status"] for r in runs] == ["finished"] * 2 and runs[1].attrs["backend"] == "numpy"
     for field in ("q", "u", "energy"):
-        assert np.abs(runs[0][field] - runs[1][field]).max() < 1e-11 * (1.0 + float(np.abs(runs[0][field]).max())), field
+        size = 1.0 + float(np.abs(runs[0][field]).max())
+        assert np.abs(runs[0][field] - runs[1][field]).max() < 1e-11 * size, field
 
 
 @pytest.mark.parametrize("stepper", ("rk4", "gauss", "dop853"))
@@ -174,7 +176,8 @@ def test_rolled_code_steps_alike(name: str, stepper: str) -> None:
     runs = [bc.compile(machine, schedule=schedule).simulate((q, u), 0.2, step=0.01, stepper=stepper, output=0.01)
             for schedule in ("unrolled", "rolled")]
     assert [r.attrs["status"] for r in runs] == ["finished"] * 2
-    assert np.abs(runs[0].q - runs[1].q).max() < 1e-11 and np.abs(runs[0].u - runs[1].u).max() < 1e-10
+    allowed = 1e-8 if stepper == "dop853" else 1e-11  # steps are chosen by their error
+    assert np.abs(runs[0].q - runs[1].q).max() < allowed and np.abs(runs[0].u - runs[1].u).max() < 10.0 * allowed
 
 
 @pytest.mark.parametrize("method", [m for m in method_names() if m.split("/")[0] not in ("elimination", "reduction")])
@@ -264,6 +267,10 @@ def test_radau_where_explicit_steps_explode() -> None:
     result = machine.simulate((q, u), 1.0, step=2e-3, stepper="radau")
     assert result.attrs["status"] == "finished"
     assert np.abs(final(result) - exact).max() < 1e-6
+
+
+def test_explicit_steps_that_explode() -> None:
+    machine, q, u = stiff(), [0.02, 1.0], [0.0, 0.5]
     with pytest.warns(bc.SimulationWarning, match="failed"):
         bad = machine.simulate((q, u), 1.0, step=2e-3, stepper="rk4")
     assert bad.attrs["status"] == "failed" and "smaller steps" in bad.attrs["reason"]
@@ -285,7 +292,7 @@ def test_radau_on_a_stiff_loop() -> None:
 def test_implicit_steps_that_do_not_converge(stepper: str) -> None:
     """A force that no step of this length can follow: an honest end, not garbage."""
     machine = bc.compile(drop(law=lambda q, u: -1e12 * q * q * q))
-    with pytest.warns(bc.SimulationWarning):
+    with pytest.warns(bc.SimulationWarning, match="smaller steps"):
         result = machine.simulate(([100.0], [1e7]), 10.0, step=1.0, stepper=stepper)
     assert result.attrs["status"] == "failed" and len(result.time) >= 1
 

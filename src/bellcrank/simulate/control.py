@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bellcrank.engine.scalar import Graph, Number, Scalar
-from bellcrank.errors import ModelError, StateError
+from bellcrank.errors import BellcrankError, ModelError, StateError
 
 if TYPE_CHECKING:
     from bellcrank.system.blocks import Block
@@ -159,10 +159,13 @@ class Drive:
         u = Named([graph.leaf(("u", i)) for i in range(system.nu)], joint_places(system, True))
         try:
             entries = self.entries(system, self.given.function(graph.leaf(("t", 0)), q, u))
-        except TypeError as error:
-            raise ModelError(f"control: the function cannot be traced ({error}); write it with bellcrank.math and "
+            return [x if type(x) is Scalar else float(x) for x in entries]
+        except BellcrankError:
+            raise
+        except Exception as error:
+            what = "control" if self.target == "tau" else "wrenches"
+            raise ModelError(f"{what}: the function cannot be traced ({error}); write it with bellcrank.math and "
                              "select_less, or use Sampled") from error
-        return [x if type(x) is Scalar else float(x) for x in entries]
 
     def block(self, system: System, width: int) -> Block:
         """The traced function, compiled."""

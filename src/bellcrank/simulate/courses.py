@@ -49,13 +49,16 @@ class Course(ABC):
         self.tau, self.wrenches = setup.tau, setup.wrenches
         self.before: dict[str, int] = {"switches": 0, "steps": 0, "rejected": 0}
         self.pace = float(np.clip(3e4 / (system.nq * setup.count), 1.0, 500.0))  #: steps or samples in a piece
-        self.trouble: BaseException | None = None  #: what a controller raised
+        self.due = False  #: whether sampled controllers are to be asked
         self._forces: list[tuple[float, Floats]] = []  #: what sampled controllers have said
 
     @property
     @abstractmethod
     def time(self) -> float:
         """Where the run is."""
+
+    #: parts of a step at which events are looked for
+    glances: tuple[float, ...] = (1.0,)
 
     @property
     @abstractmethod
@@ -135,12 +138,11 @@ class Course(ABC):
                 self.wrenches = rows
         self.feed()
 
-    def try_control(self) -> None:
-        """Ask them, but keep an exception until the samples up to now are safe."""
-        try:
+    def speak(self) -> None:
+        """Ask them if it is time to, after events and samples up to now have been looked after."""
+        due, self.due = self.due, False
+        if due and not self.finished:
             self.control()
-        except BaseException as error:
-            self.trouble = error
 
     @property
     def compiled_holds(self) -> bool:
@@ -150,15 +152,19 @@ class Course(ABC):
     def feed(self) -> None:
         """Hand forces to the run."""
         target: Any = self.run.equations if isinstance(self.run, (FixedRun, VaryingRun)) else self.run.rhs
-        if not (isinstance(target, Equations) and target.held):
-            target.tau, target.wrenches = self.tau, self.wrenches
+        inside = {d.target for d in self.setup.drives if d.traced and d.period is not None} \
+            if self.compiled_holds else set()  # the steps themselves know these
+        if "tau" not in inside:
+            target.tau = self.tau
+        if "wrench" not in inside:
+            target.wrenches = self.wrenches
 
     def forces(self, times: Floats, q: Floats, u: Floats) -> Floats | None:
-        """Joint forces at samples (samples, states, nu), if there are any to record."""
+        """Joint forces at samples (samples, states, nu), if there are any to record: what acts from the sample on."""
         if not self._forces:
             return self.setup.recorded_forces(times, q, u)
         known = np.array([t for t, _ in self._forces])
-        at = np.maximum(np.searchsorted(known, times + 1e-12, side="right") - 1, 0)
+        at = np.maximum(np.searchsorted(known, times + 1e-12 * np.maximum(1.0, np.abs(times)), side="right") - 1, 0)
         out = np.stack([np.broadcast_to(self._forces[i][1], u.shape[1:]) for i in at.tolist()])
         self._forces = self._forces[int(at[-1]):] if len(at) else self._forces
         return out
@@ -214,7 +220,7 @@ class FixedCourse(Course):
             return self._to_grid()
         setup, first = self.setup, self.index
         n = min(int(self.pace), setup.steps - first)
-        if self._sampled:
+        if self._sampled or (watching and self.setup.drives):  # what is held must not change within a piece
             n = min(n, self._hold - first % self._hold)
         every = 1 if watching else setup.every
         before, begun = self.y[0].copy(), clock.perf_counter()
@@ -229,8 +235,7 @@ class FixedCourse(Course):
         chosen |= numbers == setup.steps  # the end is always a sample
         if not watching and setup.steps % setup.every and self.finished:
             times, rows, chosen = self._with_end(times, rows)
-        if self._sampled and not self.finished and self.index % self._hold == 0:
-            self.try_control()
+        self.due = self._sampled and self.index % self._hold == 0
         return Piece(times[chosen], rows[chosen], point_times, points)
 
     def _with_end(self, times: Floats, rows: Floats) -> tuple[Floats, Floats, npt.NDArray[np.bool_]]:
@@ -249,8 +254,7 @@ class FixedCourse(Course):
         new = self.partial(y, t, goal - t)
         self.pending = None
         self.run.y, self.run.done = new[None].copy(), number
-        if self._sampled and not self.finished and number % self._hold == 0:
-            self.try_control()
+        self.due = self._sampled and number % self._hold == 0
         sample = number % self.setup.every == 0 or number == self.setup.steps
         return Piece(np.array([goal] if sample else []), new[None, None][:int(sample)], np.array([t, goal]),
                      np.stack([y, new]))
@@ -259,8 +263,10 @@ class FixedCourse(Course):
         y = self.pack(state.q[None], state.u[None], state.t)
         number = int(np.floor((state.t - self.setup.start) / self.step + 1e-9))
         self.run.y, self.run.done = y.copy(), number
+        self.run.forgive()
         on_grid = abs(state.t - self.setup.start - number * self.step) < 1e-12 * max(1.0, abs(state.t))
         self.pending = None if on_grid else (state.t, y[0])
+        self.due = on_grid and self._sampled and number % self._hold == 0
         self.feed()
 
     def replace_system(self, system: System) -> None:
@@ -283,6 +289,7 @@ class VaryingCourse(Course):
     def __init__(self, setup: Setup, system: System, y: Floats, t: float) -> None:
         super().__init__(setup, system)
         self.pace = 50.0
+        self.glances = tuple((i + 1) / 8 for i in range(8))  # steps are long
         self._next = 0  #: the first sample that is not known yet
         self.run = setup.varying_run(system, y, t, self.tau, self.wrenches)
         self.end = setup.start + setup.duration
@@ -319,14 +326,15 @@ class VaryingCourse(Course):
             point_times, points = [np.array([now]), goals], [before[None], got[:, 0]]
         taken = times[:len(rows)]
         self._next += len(rows)
-        if self._period is not None and not self.finished and self.time >= hard - 1e-12 * max(1.0, abs(hard)):
-            self.try_control()
+        self.due = self._period is not None and self.time >= hard - 1e-12 * max(1.0, abs(hard))
         return Piece(taken, rows, *((np.concatenate(point_times), np.concatenate(points)) if watching else
                                     (np.zeros(0), np.zeros((0, 0)))))
 
     def restart(self, state: State) -> None:
         self.run.restart(state.t, self.pack(state.q[None], state.u[None], state.t))
-        self._next = int(np.searchsorted(self.setup.times, state.t, side="right"))
+        self._next = int(np.searchsorted(self.setup.times, state.t + 1e-12 * max(1.0, abs(state.t)), side="right"))
+        self.due = self._period is not None and abs(
+            (state.t - self.setup.start) / self._period - round((state.t - self.setup.start) / self._period)) < 1e-9
         self.feed()
 
     def replace_system(self, system: System) -> None:

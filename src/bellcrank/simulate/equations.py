@@ -33,9 +33,10 @@ SPRING_NODES = 400_000
 class Equations:
     """What is integrated: y = (q, u), or (q, p) if the method is Hamilton's, for a batch of states."""
 
-    def __init__(self, system: System, count: int, tau: Floats, wrenches: Floats | None,
+    def __init__(self, system: System, batch: tuple[int, ...], tau: Floats, wrenches: Floats | None,
                  drives: Sequence[Drive] = (), separate: bool = False, plain: bool = False) -> None:
-        self.system, self.count, self.separate, self.plain = system, count, separate, plain
+        self.system, self.batch, self.separate, self.plain = system, batch, separate, plain
+        self.count = int(np.prod(batch, dtype=np.int64))
         self.momenta = system.method == "momenta"
         self.tau, self.wrenches = tau, wrenches
         self.drives = tuple(d for d in drives if d.traced)
@@ -143,7 +144,7 @@ class Equations:
     def parameters(self) -> Floats:
         """Values of the parameters, (count, parameters)."""
         values = [np.asarray(v, dtype=float) for v in self.system._values.values()]
-        return np.stack([np.broadcast_to(v.reshape(-1), (self.count,)) for v in values], axis=-1)
+        return np.stack([np.broadcast_to(v, self.batch).reshape(self.count) for v in values], axis=-1)
 
 
 def _spring_graph(system: System) -> list[Number]:

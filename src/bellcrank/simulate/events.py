@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -93,21 +94,29 @@ def joint_limit(joint: str, lower: float | None = None, upper: float | None = No
                 coordinate: int = 0) -> list[Event]:
     """Rigid stops of a joint: where it reaches one, an impulse at the joint reverses its speed.
 
-    The speed after is `restitution` times the speed before, the other way. Compliant stops are a force element
-    (`Mechanism.add_limit`). Lengths in m or rad.
+    The speed after is `restitution` times the speed before, the other way. A joint that comes to rest against its stop
+    ends the run with that reason: rigid stops do not hold. Compliant stops, which do, are a force element
+    (`Mechanism.add_limit`). Bounds in m or rad.
 
     >>> [e.name for e in joint_limit("hinge", upper=1.2)]
     ['hinge at 1.2']
     """
     if lower is None and upper is None:
         raise ModelError(f"joint_limit {joint!r}: give lower, upper or both")
+    for bound in (lower, upper):
+        if bound is not None and not -float("inf") < bound < float("inf"):
+            raise ModelError(f"joint_limit {joint!r}: {bound!r} is not a finite number")
+    if lower is not None and upper is not None and lower >= upper:
+        raise ModelError(f"joint_limit {joint!r}: lower {lower:g} is not below upper {upper:g}")
     if not 0.0 <= restitution <= 1.0:
         raise ModelError(f"joint_limit {joint!r}: restitution must be between 0 and 1, got {restitution!r}")
 
-    def bounce(state: State, system: System) -> State:
+    def bounce(sign: float, state: State, system: System) -> State:
         from bellcrank.simulate.impulse import impulse
 
         entry = joint_places(system, True)[joint][coordinate]
+        if state.u[entry] * sign >= 0.0:  # on its way back
+            return state
         after = impulse(system, state.q, state.u, t=state.t, speeds={entry: -restitution * float(state.u[entry])})
         return State(state.q, after.u, state.t)
 
@@ -119,7 +128,7 @@ def joint_limit(joint: str, lower: float | None = None, upper: float | None = No
         return function
 
     bounds = [(b, s) for b, s in ((lower, 1.0), (upper, -1.0)) if b is not None]
-    return [Event(gap(b, s), f"{joint} at {b:g}", -1, bounce) for b, s in bounds]
+    return [Event(gap(b, s), f"{joint} at {b:g}", -1, partial(bounce, s)) for b, s in bounds]
 
 
 class Watch:
@@ -127,20 +136,12 @@ class Watch:
 
     def __init__(self, system: System, events: Sequence[Event]) -> None:
         self.system, self.events = system, tuple(events)
-        for e in self.events:
-            if not isinstance(e, Event):
-                raise ModelError(f"events: needs Event objects, got {type(e).__name__}")
         self._q, self._u = joint_places(system, False), joint_places(system, True)
         self._graphs = [self._trace(e) for e in self.events]
-        self._side = np.zeros(len(self.events))
+        self.side = np.zeros(len(self.events))  #: of zero, on which every function was last; 0: not known
         self._scale = np.zeros(len(self.events))  #: largest values seen
 
-    def _signs(self, values: Floats) -> Floats:
-        """-1, 0 or 1 for every event; what is rounding of the values seen so far, or of numbers near one, is zero."""
-        self._scale = np.maximum(self._scale, np.abs(values))
-        return np.where(np.abs(values) > np.maximum(1e-13, 1e-12 * self._scale), np.sign(values), 0.0)
-
-    def _trace(self, e: Event) -> Scalar | float | None:
+    def _trace(self, e: Event) -> Scalar | None:
         graph = Graph()
         q = Named([graph.leaf(("q", i)) for i in range(self.system.nq)], self._q)
         u = Named([graph.leaf(("u", i)) for i in range(self.system.nu)], self._u)
@@ -158,7 +159,8 @@ class Watch:
         arrays = {"t": times[:, None], "q": q, "u": u}
         for k, (e, graph) in enumerate(zip(self.events, self._graphs, strict=True)):
             if graph is not None:
-                out[:, k] = evaluate([graph], lambda key: arrays[key[0]][:, key[1]])[0]
+                with np.errstate(all="ignore"):
+                    out[:, k] = evaluate([graph], lambda key: arrays[key[0]][:, key[1]])[0]
                 continue
             for i in range(len(times)):
                 value = e.function(float(times[i]), Named(q[i].tolist(), self._q), Named(u[i].tolist(), self._u))
@@ -168,18 +170,32 @@ class Watch:
             raise StateError(f"event {self.events[bad].name!r}: its function is not a number")
         return out
 
-    def begin(self, t: float, q: Floats, u: Floats) -> None:
-        """Note on which side of zero every function is; at zero, that is found out by the next step."""
-        self._side = self._signs(self.values(np.array([t]), q[None], u[None])[0])
+    def signs(self, values: Floats) -> Floats:
+        """-1, 0 or 1 for every event; what is rounding of the values seen so far, or of numbers near one, is zero."""
+        self._scale = np.maximum(self._scale, np.abs(values))
+        return np.where(np.abs(values) > np.maximum(1e-13, 1e-12 * self._scale), np.sign(values), 0.0)
 
-    def crossings(self, values: Floats) -> tuple[int, list[int]]:
-        """The first of the states (rows, the start excluded) after a crossing, and the events that crossed; -1: none.
-        Sides are followed up to there."""
-        for i, row in enumerate(values):
-            sign = self._signs(row)
-            crossed = [k for k in range(len(self.events)) if self._side[k] * sign[k] < 0.0
-                       and self.events[k].direction in (0, int(sign[k]))]
-            if crossed:
-                return i, crossed
-            self._side = np.where(sign != 0.0, sign, self._side)
-        return -1, []
+    def begin(self, t: float, q: Floats, u: Floats, kept: Mapping[int, float] | None = None) -> None:
+        """Note on which side of zero every function is. Where that cannot be seen because it is zero, as after a
+        bounce, it is the side in `kept`, or what the next step shows."""
+        self.side = self.signs(self.values(np.array([t]), q[None], u[None])[0])
+        for k, side in (kept or {}).items():
+            if self.side[k] == 0.0:
+                self.side[k] = side
+
+    def crossed(self, values: Floats) -> list[int]:
+        """Events whose functions have changed sides; the sides of the others are followed."""
+        sign = self.signs(values)
+        out = [k for k in range(len(self.events)) if self.side[k] * sign[k] < 0.0]
+        still = np.ones(len(self.events), dtype=bool)
+        still[out] = False
+        self.side = np.where(still & (sign != 0.0), sign, self.side)
+        return out
+
+    def wanted(self, k: int) -> bool:
+        """Whether a crossing from the present side counts."""
+        return self.events[k].direction in (0, -int(self.side[k]))
+
+    def passed(self, k: int) -> None:
+        """A function has gone to the other side."""
+        self.side[k] = -self.side[k]

@@ -65,7 +65,7 @@ class ExternalRun:
 
     def restart(self, t: float, y: Floats) -> None:
         """Go on from other states at time t."""
-        self.time, self.y = t, y.copy()
+        self.time, self.y, self.failures = t, y.copy(), []
 
     def _one(self, state: int, y: Floats, times: Floats, start: float | None = None) -> Floats:
         start = self.time if start is None else start

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from bellcrank.engine.scalar import Number
+from bellcrank.errors import BellcrankError
 from bellcrank.mechanism.joints import Joint
 from bellcrank.system.arrays import Floats
 
@@ -126,8 +127,19 @@ def layout_of(system: System, batch: tuple[int, ...]) -> Layout:
 def derive(system: System, t: Floats, q: Floats, u: Floats) -> dict[str, Floats]:
     """Energies [J] and loop errors of states, in one batch: t (k,), q (k, ..., nq), u (k, ..., nu) -> (k, ...).
 
-    Where a state is not finite, neither are they. Cost: O(n) per state.
+    Where a state is not finite, or so large that they overflow, neither are they. Cost: O(n) per state.
     """
+    try:
+        return _derive(system, t, q, u)
+    except BellcrankError:
+        if len(t) > 1:  # find the samples to blame
+            half = len(t) // 2
+            parts = [derive(system, t[s], q[s], u[s]) for s in (slice(None, half), slice(half, None))]
+            return {name: np.concatenate([p[name] for p in parts]) for name in parts[0]}
+        return {f.name: np.full(q.shape[:-1], np.nan) for f in DERIVED}
+
+
+def _derive(system: System, t: Floats, q: Floats, u: Floats) -> dict[str, Floats]:
     clock = t.reshape(-1, *(1,) * (q.ndim - 2))
     bad = ~(np.isfinite(q).all(axis=-1) & np.isfinite(u).all(axis=-1) & np.isfinite(clock))
     if bad.any():  # calls refuse such states: look at others in their place

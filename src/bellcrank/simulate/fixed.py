@@ -48,9 +48,10 @@ class FixedRun:
     def time(self) -> float:
         return self.start + self.done * self.step
 
-    def restart(self, t: float, y: Floats) -> None:
-        """Go on from other states; the grid begins anew at t."""
-        self.start, self.done, self.y = t, 0, y.copy()
+    def forgive(self) -> None:
+        """Let states that have failed go on, from other positions."""
+        self.failures = []
+        self._failed[:] = False
 
     def advance(self, steps: int, every: int) -> Floats:
         """Take steps; samples (samples, states, size) after every `every`-th one since the start."""
@@ -174,6 +175,9 @@ class FixedRun:
     def _why(self, i: int, t: float) -> str:
         """What is wrong with the step from a state's last good position."""
         system = self.equations.system
+        if np.abs(self.y[i]).max() > 1e10:
+            return (f"the numbers grow without bound (at t = {t:.6g} s): the step is too long for so fast or stiff a "
+                    "motion; take smaller steps, or stepper='radau'")
         q, u = self.equations.unpack(self.y[i], t)
         try:
             system.forward_dynamics(q, u, t=t)

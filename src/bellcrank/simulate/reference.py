@@ -55,6 +55,8 @@ class Rhs:
         for d in self.drives:
             if d.period is None:
                 self._apply(d, t, y)
+        if system._by_kkt:  # redundant conditions are so only where the loops are closed
+            y = self.correct(y, t)
         q, u = y[..., :self._nq], y[..., self._nq:]
         wrenches = None
         if self.wrenches is not None:
@@ -119,30 +121,44 @@ class ReferenceRun:
     def time(self) -> float:
         return self.start + self.done * self.step
 
-    def restart(self, t: float, y: Floats) -> None:
-        """Go on from other states; the grid begins anew at t."""
-        self.start, self.done, self.y = t, 0, y.copy()
+    def forgive(self) -> None:
+        """Let states that have failed go on, from other positions."""
+        self.failures = []
 
     def advance(self, steps: int, every: int) -> Floats:
         """Take steps; samples (samples, states, size) after every `every`-th one since the start."""
         out = np.full(((self.done + steps) // every - self.done // every, *self.y.shape), np.nan)
         row = 0
         for _ in range(steps):
-            if self.failures:
-                break
             t = self.time
             if self.done % self.hold == 0:
                 self.rhs.hold(t, self.y)
-            try:
-                self.y = self.rhs.correct(self._one(self.y, t, self.step), t + self.step)
-            except (BellcrankError, ArithmeticError) as error:
-                self.failures = [Failure(i, t, str(error)) for i in range(len(self.y))]
-                break
+            self._all(t)
             self.done += 1
             if self.done % every == 0:
                 out[row] = self.y
+                out[row, [f.state for f in self.failures]] = np.nan
                 row += 1
         return out
+
+    def _all(self, t: float) -> None:
+        """One step of all states; if that fails, one after another."""
+        failed = {f.state for f in self.failures}
+        if not failed:
+            try:
+                self.y = self.rhs.correct(self._one(self.y, t, self.step), t + self.step)
+                return
+            except (BellcrankError, ArithmeticError):
+                pass
+        tau, wrenches = self.rhs.tau, self.rhs.wrenches
+        for i in sorted(set(range(len(self.y))) - failed):
+            self.rhs.tau = tau[i:i + 1] if len(tau) > 1 else tau
+            self.rhs.wrenches = wrenches[i:i + 1] if wrenches is not None and len(wrenches) > 1 else wrenches
+            try:
+                self.y[i:i + 1] = self.rhs.correct(self._one(self.y[i:i + 1], t, self.step), t + self.step)
+            except (BellcrankError, ArithmeticError) as error:
+                self.failures.append(Failure(i, t, str(error)))
+        self.rhs.tau, self.rhs.wrenches = tau, wrenches
 
     def partial(self, y: Floats, t: float, step: float) -> Floats:
         """One step of any length from one state, without changing where the run is."""

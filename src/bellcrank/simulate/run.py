@@ -11,20 +11,20 @@ import os
 import time as clock
 import traceback
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from bellcrank.errors import BellcrankError, StateError
+from bellcrank.errors import BellcrankError, ModelError, StateError
 from bellcrank.simulate.courses import Course, Piece
 from bellcrank.simulate.events import Change, Event, Watch
 from bellcrank.simulate.fixed import Failure
 from bellcrank.simulate.impulse import impulse
 from bellcrank.simulate.interrupt import Patience, patient
 from bellcrank.simulate.setup import Setup
-from bellcrank.simulate.store import Writer
+from bellcrank.simulate.store import Writer, check_target
 from bellcrank.system.assembly import State
 
 if TYPE_CHECKING:
@@ -36,8 +36,8 @@ __all__ = ["SimulationWarning", "simulate"]
 Floats = npt.NDArray[np.float64]
 Progress = Callable[[float, float], object]
 
-#: events closer together than this, again and again, are an infinite sequence
-_CROWD, _CROWDED = 1e-9, 20
+#: more events than this within a step are an infinite sequence
+_CROWDED = 60
 
 
 class SimulationWarning(UserWarning):
@@ -52,24 +52,31 @@ def simulate(system: System, state: Any, duration: float, *, step: float | None 
     """See `System.simulate`."""
     setup = Setup.of(system, state, duration, step, stepper, output, tau, wrenches, control, events, rtol, atol,
                      threads)
+    if progress is not None and not callable(progress):
+        raise ModelError(f"simulate: progress must be a function of (seconds done, duration), got {progress!r}")
+    check_target(file, setup.batch)
+    course = setup.course(system, setup.y0, setup.start)
     writer = Writer(system, batch=setup.batch, settings=setup.settings(), file=file)
     with patient() as patience:
-        return _Run(setup, writer, progress, patience).go()
+        return _Run(setup, course, writer, progress, patience).go()
 
 
 class _Run:
-    def __init__(self, setup: Setup, writer: Writer, progress: Progress | None, patience: Patience) -> None:
-        self.setup, self.writer, self.progress, self.patience = setup, writer, progress, patience
+    def __init__(self, setup: Setup, course: Course, writer: Writer, progress: Progress | None, patience: Patience
+                 ) -> None:
+        self.setup, self.course, self.writer, self.progress = setup, course, writer, progress
+        self.patience = patience
         self.system = setup.system
         self.released: tuple[str, ...] = ()
         self.recent: list[float] = []
-        self.events, self.lost = 0, 0.0
+        self.lost = 0.0
+        self.withheld: tuple[Floats, Floats] | None = None
+        self.anchor: tuple[Course, Piece, State] | None = None  #: the event at hand
 
     def go(self) -> Result:
         status, reason = "finished", ""
-        course = None
+        course = self.course
         try:
-            course = self.setup.course(self.system, self.setup.y0, self.setup.start)
             self.write(course, course.begin())
             status, reason = self.travel(course)
         except KeyboardInterrupt:
@@ -80,10 +87,9 @@ class _Run:
             place = traceback.extract_tb(error.__traceback__)[-1]
             status = "failed"
             reason = f"{type(error).__name__}: {error} ({place.name}, line {place.lineno})"
-        if course is not None:
-            self.last(course, status)
-            for name, value in course.notes().items():
-                self.writer.note(name, value)
+        self.last(course, status)
+        for name, value in course.notes().items():
+            self.writer.note(name, value)
         result = self.writer.finish(status, reason)
         if status in ("failed", "interrupted"):
             warnings.warn(f"simulate {self.system.name!r}: {status}: {reason}", SimulationWarning, stacklevel=4)
@@ -100,11 +106,11 @@ class _Run:
             stop = self.handle(course, watch, piece) if watch.events else self.write(course, piece)
             if self.progress is not None and clock.perf_counter() - begun > 0.1:
                 self.progress(course.time - self.setup.start, self.setup.duration)
-            if course.trouble is not None:
-                raise course.trouble
             if stop:
                 return "stopped", stop
             self.patience.check()
+            course.speak()
+            self.release_sample(course)
             if course.failures and len(course.failures) >= self.setup.count:
                 return "failed", _told(course.failures[0])
         if course.failures:
@@ -120,6 +126,9 @@ class _Run:
         if self.setup.count == 1:
             n = _finite(y)
             times, y = times[:n], y[:n]
+        if course.due and len(times) and abs(times[-1] - course.time) <= 1e-12 * max(1.0, abs(course.time)):
+            self.withheld = (times[-1:], y[-1:])  # until controllers have said what acts from there on
+            times, y = times[:-1], y[:-1]
         if not len(times):
             return ""
         q, u = course.unpack(y, times)
@@ -129,9 +138,22 @@ class _Run:
                         None if forces is None else forces.reshape(*lead, -1))
         return ""
 
+    def release_sample(self, course: Course) -> None:
+        """Write the sample at which controllers were asked."""
+        if self.withheld is not None:
+            (times, y), self.withheld, course.due = self.withheld, None, False
+            self.write(course, Piece(times, y, np.zeros(0), np.zeros((0, 0))))
+
     def last(self, course: Course, status: str) -> None:
         """A run that ends early ends with the last state it reached."""
+        self.release_sample(course)
         if status not in ("interrupted", "failed"):
+            return
+        if self.anchor is not None:  # it ended in an event
+            course, piece, state = self.anchor
+            before = piece.times < state.t - 1e-12 * max(1.0, abs(state.t))
+            self.write(course, Piece(piece.times[before], piece.samples[before], piece.point_times, piece.points))
+            self.sample(course, state)
             return
         failed = course.failures and self.setup.count == 1
         t, y = course.failures[0].time if failed else course.time, course.y.copy()
@@ -147,63 +169,110 @@ class _Run:
 
     # -- events ---------------------------------------------------------------------------------
     def handle(self, course: Course, watch: Watch, piece: Piece) -> str:
-        """Look for events along the piece; if there is one, keep what came before it and go on from there."""
+        """Look for events along the piece; where one changes something, keep what came before and go on from there."""
         n = _finite(piece.points)
-        q, u = course.unpack(piece.points[:n], piece.point_times[:n])
-        at, crossed = watch.crossings(watch.values(piece.point_times[1:n], q[1:], u[1:]))
-        if at < 0:
-            return self.write(course, piece)
-        t0, h = float(piece.point_times[at]), float(piece.point_times[at + 1] - piece.point_times[at])
-        y0 = piece.points[at]
-        hits = []
-        for k in crossed:
-            part = self.root(course, watch, k, y0, t0, h, piece.points[at + 1])
-            hits.append((part, k))
-        part, k = min(hits)
-        t = t0 + part * h
-        y = course.partial(y0, t0, part * h) if 0.0 < part < 1.0 else y0 if part == 0.0 else piece.points[at + 1]
-        before = piece.times < t
-        self.write(course, Piece(piece.times[before], piece.samples[before], piece.point_times, piece.points))
-        return self.act(course, watch, watch.events[k], t, y)
+        for s, part, values in self.looks(course, watch, piece, n):
+            crossed = watch.crossed(values[1])
+            hits = sorted((at, k) for k in crossed if (at := self.root(course, watch, piece, s, part, k)) is not None)
+            while hits:
+                at, t = hits[0][0], _time(piece, s, hits[0][0])
+                together = [j for other, j in hits if abs(_time(piece, s, other) - t) <= 1e-12 * max(1.0, abs(t))]
+                hits = hits[len(together):]
+                wanted = [j for j in together if watch.wanted(j)]
+                stop = self.act(course, watch, piece, wanted, t, s, at) if wanted else None
+                if stop is not None:
+                    return stop
+                for j in together:
+                    watch.passed(j)
+        return self.write(course, piece)
 
-    def root(self, course: Course, watch: Watch, k: int, y0: Floats, t0: float, h: float, y1: Floats) -> float:
-        """Where in the step an event's function vanishes, as a part of the step."""
+    def looks(self, course: Course, watch: Watch, piece: Piece, n: int
+              ) -> Iterator[tuple[int, tuple[float, float], tuple[Floats, Floats]]]:
+        """For every step (or part of a long one): its number, the part, the functions at both ends of that."""
+        parts = course.glances
+        times, y = _between(course, piece, n, parts)
+        q, u = course.unpack(y, times)
+        values = watch.values(times, q, u)
+        for s in range(n - 1):
+            for f in range(len(parts)):
+                row = s * len(parts) + f
+                before = parts[f - 1] if f else 0.0
+                yield s, (before, parts[f]), (values[row], values[row + 1])
+
+    def state(self, course: Course, piece: Piece, s: int, part: float) -> Floats:
+        """The state at a part of a step."""
+        if part in (0.0, 1.0):
+            return np.asarray(piece.points[s + int(part)])
+        t, h = piece.point_times[s], piece.point_times[s + 1] - piece.point_times[s]
+        return course.partial(piece.points[s], float(t), float(part * h))
+
+    def root(self, course: Course, watch: Watch, piece: Piece, s: int, part: tuple[float, float], k: int
+             ) -> float | None:
+        """Where in a part of a step an event's function vanishes; None if it does not really change sides."""
         from scipy.optimize import brentq
 
-        def value(part: float) -> float:
-            y = y0 if part == 0.0 else y1 if part == 1.0 else course.partial(y0, t0, part * h)
-            q, u = course.unpack(y[None], np.array([t0 + part * h]))
-            return float(watch.values(np.array([t0 + part * h]), q, u)[0, k])
+        def value(x: float) -> float:
+            t = np.array([_time(piece, s, x)])
+            return float(watch.values(t, *course.unpack(self.state(course, piece, s, x)[None], t))[0, k])
 
-        first, last = value(0.0), value(1.0)
-        if first == 0.0 or first * last > 0.0:  # at zero already, where the last event was
-            return 0.0
-        return float(brentq(value, 0.0, 1.0, xtol=1e-15, rtol=1e-14))
+        first, last = value(part[0]), value(part[1])
+        if np.sign(last) * watch.side[k] >= 0.0:  # what was seen between steps was not exact
+            return None
+        begin = part[0]
+        if np.sign(first) * watch.side[k] <= 0.0:  # at zero, where the last event was: it may leave and come back
+            inside = (part[0] + (part[1] - part[0]) * 0.5**i for i in range(1, 40))
+            begin = next((x for x in inside if value(x) * watch.side[k] > 0.0), part[1])
+            if begin == part[1]:
+                return part[0]  # at rest
+        return float(brentq(value, begin, part[1], xtol=1e-15, rtol=1e-14))
 
-    def act(self, course: Course, watch: Watch, event: Event, t: float, y: Floats) -> str:
-        """Do what an event asks for and restart from there; returns the reason if the run is to stop."""
+    def act(self, course: Course, watch: Watch, piece: Piece, events: list[int], t: float, s: int, part: float
+            ) -> str | None:
+        """Do what events at one time ask for; None if they change nothing, else the reason to stop or nothing."""
+        y = self.state(course, piece, s, part)
         q, u = course.unpack(y[None], np.array([t]))
-        state = State(q[0].copy(), u[0].copy(), t)
-        self.writer.note("event", (t, event.name))
-        self.events += 1
-        change = event.act(state, self.system)
-        self.crowd(t, event)
-        if change.state is not None or change.detach or change.attach:
-            self.sample(state)
-            state = self.changed(state, change)
-            course.replace_system(self.system)
-        if change.state is not None or change.detach or change.attach or change.stop:
-            self.sample(state)
-        if change.stop:
-            return f"event {event.name!r} at t = {t:.9g} s"
+        first = state = State(q[0].copy(), u[0].copy(), t)
+        kept, stop, changed = {k: float(watch.side[k]) for k in events}, "", False
+        self.anchor = (course, piece, state)
+        for k in events:
+            event = watch.events[k]
+            self.writer.note("event", (t, event.name))
+            change = event.act(state, self.system)
+            self.crowd(t, event)
+            if change.state is not None or change.detach or change.attach:
+                state, changed = self.changed(state, change), True
+            if change.stop:
+                stop = stop or f"event {event.name!r} at t = {t:.9g} s"
+        self.anchor = None
+        if not (changed or stop):
+            return None
+        before = piece.times < t - 1e-12 * max(1.0, abs(t))
+        self.write(course, Piece(piece.times[before], piece.samples[before], piece.point_times, piece.points))
+        for sample in (first, state) if changed else (first,):
+            self.sample(course, sample)
+        course.replace_system(self.system)
         course.restart(state)
-        watch.begin(t, state.q, state.u)
-        return ""
+        if not stop:
+            watch.begin(t, state.q, state.u, {k: self.side(course, watch, k, state, side) for k, side in kept.items()})
+        return stop
 
-    def sample(self, state: State) -> None:
+    def side(self, course: Course, watch: Watch, k: int, state: State, before: float) -> float:
+        """On which side of zero a function at zero will be next: as its rate says, else (at rest) where it was."""
+        y = course.pack(state.q[None], state.u[None], state.t)[0]
+        h = 1e-3 * (self.setup.step or 1e-3)
+        values = [0.0]
+        for part in (0.5, 1.0):
+            t = np.array([state.t + part * h])
+            got = course.unpack(course.partial(y, state.t, part * h)[None], t)
+            values.append(float(watch.values(t, *got)[0, k]))
+        rate = (4.0 * values[1] - values[2]) / h  # without the acceleration's part
+        return float(np.sign(rate)) if abs(rate) * 1e3 * h > 1e-9 else before
+
+    def sample(self, course: Course, state: State) -> None:
         """The state at an event is a sample of its own."""
         lead = (1, *self.setup.batch)
-        forces = self.setup.recorded_forces(np.array([state.t]), state.q[None, None], state.u[None, None])
+        state = state._replace(t=max(state.t, self.writer.last_time))  # equal but for rounding
+        forces = course.forces(np.array([state.t]), state.q[None, None], state.u[None, None])
         self.writer.add([state.t], state.q.reshape(*lead, -1), state.u.reshape(*lead, -1),
                         None if forces is None else forces.reshape(*lead, -1))
 
@@ -234,9 +303,35 @@ class _Run:
     def crowd(self, t: float, event: Event) -> None:
         """Refuse endless sequences of events in no time."""
         self.recent = [*self.recent[-_CROWDED:], t]
-        if len(self.recent) > _CROWDED and t - self.recent[0] < _CROWD * max(1.0, abs(t)):
+        if len(self.recent) > _CROWDED and t - self.recent[0] < (self.setup.step or 1e-4 * self.setup.duration):
             raise StateError(f"event {event.name!r} happens again and again at t = {t:.9g} s: a bounce that has come "
                              "to rest cannot go on; stop there, or use a compliant limit (Mechanism.add_limit)")
+
+
+def _time(piece: Piece, s: int, part: float) -> float:
+    """Time at a part of a step."""
+    return float(piece.point_times[s] + part * (piece.point_times[s + 1] - piece.point_times[s]))
+
+
+def _between(course: Course, piece: Piece, n: int, parts: Sequence[float]) -> tuple[Floats, Floats]:
+    """Times and states at parts of the first n - 1 steps, the start first. Between the ends of steps they are
+    interpolated: good enough to see that something happens."""
+    t, y = piece.point_times[:n], piece.points[:n]
+    if len(parts) == 1:
+        return t, y
+    nq = course.system.nq
+    q, u = course.unpack(y, t)
+    slope = course.system.qdot(q, u)
+    x = np.array(parts)[None, :, None]
+    h = np.diff(t)[:, None, None]
+    a, b = y[:-1, None], y[1:, None]
+    out = a + x * (b - a)
+    cubic = (2 * x**3 - 3 * x**2 + 1) * a[..., :nq] + (x**3 - 2 * x**2 + x) * h * slope[:-1, None] \
+        + (3 * x**2 - 2 * x**3) * b[..., :nq] + (x**3 - x**2) * h * slope[1:, None]
+    out[..., :nq] = np.where(x == 1.0, b[..., :nq], cubic)
+    times = t[:-1, None] + np.diff(t)[:, None] * np.array(parts)
+    return (np.concatenate([t[:1], times.ravel()]),
+            np.concatenate([y[:1], out.reshape(-1, y.shape[1])]))
 
 
 def _finite(y: Floats) -> int:

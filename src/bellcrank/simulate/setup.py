@@ -13,8 +13,8 @@ from bellcrank.errors import ModelError, StateError
 from bellcrank.simulate.control import Drive, drive_of
 from bellcrank.simulate.courses import Course, FixedCourse, VaryingCourse
 from bellcrank.simulate.equations import Equations, force_rows, wrench_rows
-from bellcrank.simulate.events import Event
-from bellcrank.simulate.external import ExternalRun
+from bellcrank.simulate.events import Event, Watch
+from bellcrank.simulate.external import SCIPY, SUNDIALS, ExternalRun
 from bellcrank.simulate.fixed import FixedRun
 from bellcrank.simulate.reference import ReferenceRun, Rhs
 from bellcrank.simulate.steppers import STEPPERS, Kind
@@ -81,6 +81,11 @@ class Setup:
         if callable(wrenches) or hasattr(wrenches, "function"):
             drives.append(drive_of(wrenches, "wrench"))
             wrenches = np.zeros((len(system.body_names), 6))
+        events = _events(system, events)
+        threads = _threads(threads)
+        for d in drives:
+            if d is not None and d.traced:
+                d.graph(system)  # says what is wrong with it
         if events and len(q) > 1:
             raise ModelError("simulate: events need a single state; run the states of a batch one by one")
         if control is not None and tau is not None:
@@ -136,7 +141,11 @@ class Setup:
     def _closed(self) -> Floats:
         """The states with what rounding and prescribed motions need put right; refuses states that are far off."""
         system, nq, y = self.system, self.system.nq, self.y0.copy()
-        y[:, :nq] = system.normalise(y[:, :nq])
+        with np.errstate(all="ignore"):
+            y[:, :nq] = system.normalise(y[:, :nq])
+        if not np.isfinite(y).all():
+            entry = int(np.argwhere(~np.isfinite(y))[0, 1])
+            raise StateError(f"simulate: the quaternion at {system.coordinate_names[entry]} is zero")
         held = system._prescribed_mask()
         if held.any():
             moved = system._run("displaced", {"q": y[:, :nq], "dq": np.zeros(system.nu)}, None, self.start)
@@ -170,7 +179,7 @@ class Setup:
         kind = STEPPERS[self.stepper]
         assert self.step is not None
         if _prepared(system, y, t):
-            equations = Equations(system, len(y), tau, wrenches, self.drives, separate=kind.tableau is None)
+            equations = Equations(system, self.batch, tau, wrenches, self.drives, separate=kind.tableau is None)
             nq = system.nq
             return FixedRun(equations, kind, equations.pack(y[:, :nq], y[:, nq:], t), t, self.step, self._holds(),
                             self.threads)
@@ -181,7 +190,7 @@ class Setup:
         library, _, name = self.stepper.partition("/")
         if not name and _prepared(system, y, t):
             free = [d for d in self.drives if d.period is None]  # the others are asked between stretches
-            equations = Equations(system, len(y), tau, wrenches, free, plain=True)
+            equations = Equations(system, self.batch, tau, wrenches, free, plain=True)
             nq = system.nq
             return VaryingRun(equations, STEPPERS[self.stepper], equations.pack(y[:, :nq], y[:, nq:], t), t, self.step,
                               self.rtol, self.atol, self.threads)
@@ -217,10 +226,35 @@ def _prepared(system: System, y: Floats, t: float) -> bool:
 def _stepper(name: str) -> Kind | None:
     if name in STEPPERS:
         return STEPPERS[name]
-    if isinstance(name, str) and name.partition("/")[0] in ("scipy", "sundials") and "/" in name:
+    library, _, method = name.partition("/") if isinstance(name, str) else ("", "", "")
+    known = {"scipy": SCIPY, "sundials": SUNDIALS}.get(library)
+    if known is not None and method:
+        if method not in known:
+            raise ModelError(f"stepper {name}: {library} has {', '.join(known)}")
         return None
     raise ModelError(f"no stepper {name!r}; there are {', '.join(STEPPERS)}, scipy/RK45, scipy/DOP853, scipy/Radau, "
                      "scipy/LSODA, sundials/BDF, sundials/Adams")
+
+
+def _events(system: System, events: Any) -> tuple[Event, ...]:
+    try:
+        listed = tuple(events)
+    except TypeError:
+        raise ModelError(f"simulate: events must be a list of Event objects, got {type(events).__name__}") from None
+    for e in listed:
+        if not isinstance(e, Event):
+            raise ModelError(f"simulate: events must be Event objects, got {type(e).__name__} (joint_limit returns a "
+                             "list of them)")
+    Watch(system, listed)  # says what is wrong with their functions
+    return listed
+
+
+def _threads(threads: Any) -> int | None:
+    if threads is None:
+        return None
+    if not isinstance(threads, (int, np.integer)) or isinstance(threads, bool) or threads < 1:
+        raise ModelError(f"simulate: threads must be a positive whole number, got {threads!r}")
+    return int(threads)
 
 
 def _positive(name: str, value: Any) -> float:
@@ -263,7 +297,11 @@ def _grid(length: float, step: float | None, output: Any, fixed: bool, start: fl
     """Number of steps, steps per sample, and sample times after the start."""
     steps = max(1, int(np.ceil(length / step - 1e-6))) if step is not None else 1
     if output is not None and np.ndim(output):
-        return _listed(np.asarray(output, dtype=float), length, steps, fixed, start)
+        try:
+            listed = np.asarray(output, dtype=float)
+        except (TypeError, ValueError):
+            raise StateError(f"simulate: output {output!r} is neither an interval nor a list of times") from None
+        return _listed(listed, length, steps, fixed, start)
     if fixed:
         h = length / steps
         if output is None:
@@ -292,6 +330,7 @@ def _listed(times: Floats, length: float, steps: int, fixed: bool, start: float)
         raise StateError("simulate: methods with fixed steps sample at intervals: give output=seconds, or use an "
                          "adaptive stepper for a list of times")
     later = times[times > start]
-    return steps, 1, later if len(later) and later[-1] >= end * (1 - 1e-12) else np.append(later, end)
+    tiny = 1e-12 * max(1.0, abs(end))
+    return steps, 1, later if len(later) and later[-1] >= end - tiny else np.append(later, end)
 
 

@@ -227,15 +227,23 @@ def partial_path(file: str | os.PathLike[str]) -> Path:
     return path.with_name(f"{path.stem}.partial.nc")
 
 
-def _create(file: Path, layout: Layout, attrs: Mapping[str, Any]) -> GrowingFile:
+def check_target(file: str | os.PathLike[str] | None, batch: tuple[int, ...]) -> None:
+    """Refuse a place that cannot hold a result, before anything is computed."""
+    if file is None:
+        return
+    file = Path(file)
     if file.is_dir():
         raise FileError(f"{file}: this is a folder; give the name of a file for the result")
     if file.exists() and not file.is_file():
         raise FileError(f"{file}: this is no ordinary file and cannot be replaced by a result")
     if not file.parent.is_dir():
         raise FileError(f"{file}: the folder {str(file.parent)!r} does not exist; make it first")
-    if 0 in layout.batch:
-        raise FileError(f"{file}: a batch without samples ({layout.batch}) cannot be streamed to a file")
+    if 0 in batch:
+        raise FileError(f"{file}: a batch without samples ({batch}) cannot be streamed to a file")
+
+
+def _create(file: Path, layout: Layout, attrs: Mapping[str, Any]) -> GrowingFile:
+    check_target(file, layout.batch)
     return GrowingFile(partial_path(file), layout, attrs)
 
 

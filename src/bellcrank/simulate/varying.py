@@ -96,6 +96,7 @@ class VaryingRun:
         self.time = t
         for s, row in zip(self.states, y, strict=True):
             s.begin(row, t, s.stepper.step if s.stepper is not None else None)
+        self.failures = []
 
 
 class _Traveller:
@@ -113,6 +114,7 @@ class _Traveller:
     def begin(self, y: Floats, t: float, step: float | None) -> None:
         self.y, self.t, self.h = y.copy(), t, step
         self.queue = np.zeros((0, len(y)))  #: samples passed and not taken yet
+        self.failure = None
         self.stepper = None
 
     def _start(self, end: float) -> AdaptiveStepper:
@@ -148,6 +150,7 @@ class _Traveller:
                 self.stepper = self._start(end)
             self.stepper.feed(self.run.equations.inputs(np.array([self.index])))
             limit = min(left, GATHERED - (self.steps - self._gathered) % GATHERED)
+            limit = 1 if shrink else limit  # a shorter step, and then another look at the plan
             part = self.stepper.run(end, times[reached:], limit, shrink)
             self.queue = np.concatenate([self.queue, part.samples])
             reached += len(part.samples)
