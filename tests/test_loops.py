@@ -397,3 +397,24 @@ def test_actuated_joints_of_a_tree_must_do_all_the_work() -> None:
         system.inverse_dynamics(q, u, udot, actuated=[shoulder])
     hanging = system.inverse_dynamics(np.zeros(2), np.zeros(2), np.zeros(2), actuated=[shoulder])
     assert np.abs(hanging).max() < 1e-12
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_couplers_that_share_joints_anywhere_in_a_tree(seed: int) -> None:
+    """Mimic joints of grippers and hands: several followers of one leader, up and down the tree."""
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(3, 9))
+    m = bc.Mechanism("hand", gravity=(0.3, -9.0, 1.0))
+    for i in range(n):
+        m.add_body(f"b{i}", bc.Inertia.box(1.0, (1.0, 2.0, 3.0), (0.1, 0.0, 0.5)))
+        parent = m.ground if i == 0 else ("ground", *(f"b{k}" for k in range(i)))[int(rng.integers(0, i + 1))]
+        m.add_joint(f"j{i}", bc.Revolute("xyz"[int(rng.integers(3))]), m.ground if parent == "ground" else parent,
+                    f"b{i}", parent_pose=bc.Pose((0.3, 0.1, -0.2)))
+    followers = rng.permutation(np.arange(1, n))[:int(rng.integers(1, n))]
+    for i in followers.tolist():
+        leader = int(rng.integers(0, i))
+        m.add_coupler(f"c{i}", {f"j{i}": 1.0, f"j{leader}": float(rng.normal())}, float(rng.normal()))
+    fast, oracle = bc.compile(m, backend="numpy"), bc.compile(m, method="dense", backend="numpy")
+    state = fast.assemble(u=rng.normal(size=n))
+    expected = oracle.forward_dynamics(state.q, state.u)
+    assert np.abs(fast.forward_dynamics(state.q, state.u) - expected).max() < 1e-9 * (1.0 + np.abs(expected).max())

@@ -213,8 +213,8 @@ class _Planner:
                         draft.carried |= set(self.free[end])
                     end = self.parent[end]
             up = max((self.group_of(v) for v in draft.carried), default=-1)
-            if up < 0 and reference:
-                up = self.owner[reference]
+            if reference:  # whoever holds the reference passes on what is carried further
+                up = max(up, self.owner[reference])
             self.up[g] = up
             if up >= 0:
                 self.drafts[up].children.append(g)
