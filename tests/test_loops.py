@@ -399,7 +399,7 @@ def test_actuated_joints_of_a_tree_must_do_all_the_work() -> None:
     assert np.abs(hanging).max() < 1e-12
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", range(60))
 def test_couplers_that_share_joints_anywhere_in_a_tree(seed: int) -> None:
     """Mimic joints of grippers and hands: several followers of one leader, up and down the tree."""
     rng = np.random.default_rng(seed)
@@ -418,3 +418,23 @@ def test_couplers_that_share_joints_anywhere_in_a_tree(seed: int) -> None:
     state = fast.assemble(u=rng.normal(size=n))
     expected = oracle.forward_dynamics(state.q, state.u)
     assert np.abs(fast.forward_dynamics(state.q, state.u) - expected).max() < 1e-9 * (1.0 + np.abs(expected).max())
+
+
+@pytest.mark.parametrize(("joint", "coordinate"), [
+    (bc.Universal(), "angle1"), (bc.Universal(), "angle2"), (bc.Planar(), "x"), (bc.Planar(), "y"),
+    (bc.Planar(), "angle"), (bc.Cylindrical(), "angle"), (bc.Cylindrical(), "slide")])
+def test_couplers_on_one_of_several_coordinates(joint: bc.Joint, coordinate: str) -> None:
+    solid = bc.Inertia(1.3, (0.1, 0.05, -0.02), [[0.02, 0.001, 0.002], [0.001, 0.03, -0.003], [0.002, -0.003, 0.025]])
+    m = bc.Mechanism("one")
+    for name in "ab":
+        m.add_body(name, solid)
+    m.add_joint("one", bc.Revolute("z"), m.ground, "a")
+    m.add_joint("two", joint, "a", "b", bc.Pose((0.1, 0.2, 0.3)))
+    names = joint.coordinate_names()
+    m.add_coupler("g", {"one": 1.0, f"two.{coordinate if coordinate in names else names[-1]}": -0.3})
+    results = []
+    for method in ("elimination", "dense"):
+        system = bc.compile(m, method=method)
+        state = system.assemble(q=np.full(system.nq, 0.1), u=np.full(system.nu, 0.2))
+        results.append(system.forward_dynamics(state.q, state.u))
+    assert np.abs(results[0] - results[1]).max() < 1e-11 * np.abs(results[1]).max()

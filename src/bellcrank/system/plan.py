@@ -121,7 +121,7 @@ class _Planner:
                     break
                 rest = np.abs(a[waiting][:, n:]).max(axis=1, initial=0.0) / size[waiting]
                 if block[best] < _SMALL and rest.max() > 10.0 * block[best]:  # others would solve it better: join them
-                    self._merge(g, max(self.group_of(v) for v in others))
+                    self._join(g, max(self.group_of(v) for v in others))
                     return
             i, j = waiting[int(best[0])], columns[int(best[1])]
             if len(chosen) < len(habit):
@@ -140,7 +140,7 @@ class _Planner:
                 a[waiting] -= np.outer(a[waiting, j] / a[i, j], a[i])
         left = [i for i in waiting if np.abs(a[i, n:]).max(initial=0.0) > _NOTHING * size[i]]
         if left:  # all speeds count here, also those whose entries vanish in this position
-            self._merge(g, max(self.group_of(v) for v in others))
+            self._join(g, max(self.group_of(v) for v in others))
             return
         used = {r for r, _ in pivots}
         self.redundant += [r for r in draft.rows if r not in used]
@@ -159,6 +159,14 @@ class _Planner:
             largest[c] = max(x, largest.get(c, 0.0))
         whole = np.array([largest[c] for c in of])
         return np.where(own > 0.0, np.maximum(own, 1e-4 * whole), 0.0), own / np.where(whole > 0.0, whole, 1.0)
+
+    def _join(self, g: int, other: int) -> None:
+        """Make one group of two: the one further out joins the other, which is solved when its turn comes, or again."""
+        if other < g:
+            self._merge(g, other)
+        else:
+            self._merge(other, g)
+            self._eliminate(g)
 
     def _merge(self, g: int, into: int) -> None:
         """Let a group join an earlier one, with all groups its links hang from that lie between."""
