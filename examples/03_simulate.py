@@ -1,4 +1,4 @@
-"""Machines with loops in motion: a car's suspension after a step, and a four-bar linkage that turns for a hundred seconds.
+"""Machines with loops in motion: a car's suspension comes to rest, a four-bar linkage turns for a hundred seconds.
 
 Prints loop error, energy drift and speed of each run, and draws the suspension into build/quarter_car.png.
 Run with ``make demo`` or ``python examples/03_simulate.py``.

@@ -5,8 +5,8 @@ With the inverse dynamics in the loop, the torque
     tau = inverse dynamics of  (theta_d'' - 2 lambda (theta' - theta_d') - lambda^2 (theta - theta_d))
 
 makes the error e = theta - theta_d obey e'' + 2 lambda e' + lambda^2 e = 0, whatever the machine (Saha & Schiehlen,
-Recursive kinematics and dynamics for parallel structured closed-loop multibody systems, eq. 37). The four-bar is theirs,
-section VI.A: its crank goes from 30 to 90 degrees. Run with ``python examples/04_computed_torque.py``.
+Recursive kinematics and dynamics for parallel structured closed-loop multibody systems, eq. 37). The four-bar is
+theirs, section VI.A: its crank goes from 30 to 90 degrees. Run with ``python examples/04_computed_torque.py``.
 """
 
 from __future__ import annotations

@@ -9,20 +9,14 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
 import bellcrank as bc
-from bellcrank.cli import app
+from cli_calls import call
 
 PNG = b"\x89PNG\r\n\x1a\n"
-
-
-def call(*arguments: object) -> Any:
-    return CliRunner().invoke(app, [str(a) for a in arguments])
 
 
 @pytest.fixture(scope="module")
@@ -76,6 +70,17 @@ def test_files_that_cannot_be_written(option: str, tmp_path: Path) -> None:
         done = call("simulate", "pendulum", "--duration", 0.1, option, place)
         assert done.exit_code == 3 and done.stderr.startswith(f"error: {place}"), done.output
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="pipes")
+@pytest.mark.parametrize("option", ["--out", "--plot"])
+def test_devices_are_never_replaced(option: str, tmp_path: Path) -> None:
+    """A finished file takes the place of its name: that must not happen to what is no file."""
+    pipe = tmp_path / "run.png"
+    os.mkfifo(pipe)
+    done = call("simulate", "pendulum", "--duration", 0.1, option, pipe)
+    assert done.exit_code == 3 and "this is a device or a pipe" in done.stderr
+    assert pipe.is_fifo() and list(tmp_path.iterdir()) == [pipe]
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals")

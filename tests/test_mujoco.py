@@ -52,8 +52,11 @@ def mjcf(m: bc.Mechanism) -> str:
                 kinds = []
             case other:
                 raise AssertionError(other)
-        joints = "".join(f'<joint type="{kind}" {at} axis="{_text(turn @ axis)}"/>' if axis is not None else
-                         f'<joint type="{kind}"{f" {at}" if kind == "ball" else ""}/>' for kind, axis in kinds)
+        rotors = [sum(a.inertia for a in m.armatures if (a.joint, a.coordinate) == (record.name, i))
+                  for i in range(len(kinds))]
+        joints = "".join(f'<joint type="{kind}" {at} axis="{_text(turn @ axis)}" armature="{rotor!r}"/>'
+                         if axis is not None else f'<joint type="{kind}"{f" {at}" if kind == "ball" else ""}/>'
+                         for (kind, axis), rotor in zip(kinds, rotors, strict=True))
         xx, xy, xz, yy, yz, zz = this.inertia.inertia
         inertial = (f'<inertial pos="{_text(this.inertia.com)}" mass="{this.inertia.mass!r}" '
                     f'fullinertia="{_text((xx, yy, zz, xy, xz, yz))}"/>')
@@ -90,7 +93,30 @@ def mixed() -> bc.Mechanism:
     return m
 
 
-MACHINES = {"mixed": mixed, **{name: (lambda name=name: bc.load(name)) for name in ("scara", "arm", "crane", "chain")}}
+def with_rotors() -> bc.Mechanism:
+    """A three-joint arm with geared motors."""
+    rng = np.random.default_rng(3)
+    m = bc.Mechanism("geared arm")
+    for i, (joint, rotor) in enumerate(((bc.Revolute("z"), 0.8), (bc.Revolute("y"), 0.3), (bc.Prismatic("x"), 1.7))):
+        m.add_body(f"link{i}", bc.Inertia.box(2.0 - 0.5 * i, (0.4, 0.1, 0.2), 0.1 * rng.normal(size=3)))
+        m.add_joint(f"joint{i}", joint, f"link{i - 1}" if i else m.ground, f"link{i}",
+                    bc.Pose(0.3 * rng.normal(size=3)))
+        m.add_armature(f"motor{i}", f"joint{i}", rotor)
+    return m
+
+
+def geared() -> bc.Mechanism:
+    """The mixed machine with rotors on some coordinates."""
+    m = mixed()
+    m.add_armature("turn", "to sleeve", 0.4, "angle")
+    m.add_armature("motor", "to arm", 0.9)
+    m.add_armature("gear", "to arm", 0.2)
+    m.add_armature("second", "to gimbal", 0.1, 1)
+    return m
+
+
+MACHINES = {"mixed": mixed, "three joints with rotors": with_rotors, "mixed with rotors": geared,
+            **{name: (lambda name=name: bc.load(name)) for name in ("scara", "arm", "crane", "chain")}}
 
 
 class Peer:

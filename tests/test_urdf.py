@@ -19,7 +19,7 @@ from bellcrank.io.angles import cosine_sine
 from bellcrank.io.report import Dynamics, Limits, Material, Mimic
 from bellcrank.io.xml import read_xml
 from bellcrank.mechanism.inertia import Inertia
-from bellcrank.mechanism.joints import AxisJoint, Free, Planar, Prismatic, Revolute, Weld
+from bellcrank.mechanism.joints import AxisJoint, Free, Planar, Prismatic, Revolute, Spherical, Weld
 from bellcrank.mechanism.mechanism import Mechanism
 from bellcrank.mechanism.pose import Pose
 
@@ -115,7 +115,7 @@ def test_unphysical_inertias_stay_and_are_reported(write: Writer, text: str, rea
 # -- joints -------------------------------------------------------------------------------------
 @pytest.mark.parametrize("kind, expected", [
     ("revolute", Revolute), ("continuous", Revolute), ("prismatic", Prismatic), ("fixed", Weld),
-    ("floating", Free), ("planar", Planar)])
+    ("floating", Free), ("planar", Planar), ("spherical", Spherical), ("ball", Spherical)])
 def test_joint_types(write: Writer, kind: str, expected: type) -> None:
     m = load_urdf(write(LINKS + joint("<axis xyz='0 0 2'/><origin xyz='1 2 3' rpy='.1 .2 .3'/>", kind)))
     found = m.joint("j")
@@ -217,15 +217,27 @@ def test_limits_dynamics_and_mimic_are_kept_as_data(write: Writer) -> None:
                         "p": Limits(0, 0, math.inf, math.inf)}
     assert r.dynamics == {"j": Dynamics(0.5, 0), "p": Dynamics()}
     assert r.mimics == {"k": Mimic("j", -2.0, 0.1)}
-    assert "line 4: <mimic> of 'k': moves on its own" in texts(r.changed)
-    assert "-2 times joint 'j' plus 0.1" in texts(r.changed)
+    assert [(c.name, c.terms, c.offset) for c in m.couplers] == [("k_mimic", (("k", 0, 1.0), ("j", 0, 2.0)), 0.1)]
+    assert "line 4: <mimic> of 'k': coupled exactly: -2 times joint 'j' plus 0.1" in texts(r.kept)
     assert "no effort and no velocity given" in texts(r.changed)
     assert "line 3: <dynamics> of 'j'" in texts(r.warned)
     assert "has no meaning for a fixed joint" in texts(r.ignored)
+    assert {note.tag for note in r.surprises} == {"dynamics"}
+    assert len(m.joints) == 5
+
+
+def test_mimic_joints_may_be_let_loose(write: Writer) -> None:
+    path = write("".join(f"<link name='{n}'/>" for n in "abc") + joint("<dynamics damping='1'/>")
+                 + joint("<mimic joint='j' multiplier='-2' offset='0.1'/>", "continuous", "k", ("b", "c")))
+    m, r = read_urdf(path, mimic="free")
+    assert not m.couplers
+    assert r.mimics == {"k": Mimic("j", -2.0, 0.1)}
+    assert "<mimic> of 'k': moves on its own" in texts(r.changed)
     assert {note.tag for note in r.surprises} == {"dynamics", "mimic"}
     with pytest.warns(ReadWarning, match=r"robot.urdf: not modelled(.|\n)*<dynamics> of 'j'(.|\n)*<mimic> of 'k'"):
-        load_urdf(path)
-    assert len(m.joints) == 5
+        load_urdf(path, mimic="free")
+    with pytest.raises(ValueError, match="mimic must be"):
+        read_urdf(path, mimic="both")  # type: ignore[arg-type]
 
 
 def test_shapes_and_materials_are_kept(write: Writer) -> None:
@@ -267,15 +279,15 @@ def test_what_is_beside_the_motion_is_listed(write: Writer) -> None:
 def test_physics_outside_plain_urdf_is_warned_about(write: Writer) -> None:
     path = write(LINKS + joint("<origin xyz='1 0 0'/><origin xyz='2 0 0'/><mimic joint='jj'/>\n"
                                "<limit lower='2' upper='1' effort='1' velocity='1'/>") + """
-        <loop_joint name='l1'/><drake:ball_constraint/>
-        <gazebo><joint name='l2' type='revolute'><parent>a</parent><child>b</child></joint></gazebo>
+        <rope_joint name='l1'/><drake:rope_constraint/>
+        <gazebo><joint name='l2' type='gearbox'><parent>a</parent><child>b</child></joint></gazebo>
         <gazebo reference='a'><turnGravityOff>true</turnGravityOff></gazebo>
         <gazebo><plugin><joint>a</joint></plugin></gazebo>""")
-    m, r = read_urdf(path)
+    m, r = read_urdf(path, mimic="free")
     assert m.joint("j").parent_pose == Pose((1, 0, 0))
     assert [(note.tag, note.name, note.line) for note in r.warned] == [
-        ("origin", "j", 2), ("mimic", "j", 2), ("limit", "j", 3), ("loop_joint", "l1", 4),
-        ("drake:ball_constraint", "r", 4), ("joint", "l2", 5), ("turnGravityOff", "a", 6)]
+        ("origin", "j", 2), ("mimic", "j", 2), ("limit", "j", 3), ("rope_joint", "l1", 4),
+        ("drake:rope_constraint", "r", 4), ("joint", "l2", 5), ("turnGravityOff", "a", 6)]
     assert "did you mean 'j'?" in texts(r.warned)
     assert [note.line for note in r.ignored] == [7]
 
@@ -327,13 +339,13 @@ BAD_MODELS = {
     "self joint": (LINKS + joint(ends=("a", "a")), 2, "<joint 'j'>", "with itself"),
     "two parents": (LINKS + "<link name='c'/>" + joint() + joint(name="k", ends=("a", "c")) + "\n"
                     + joint(name="l", ends=("c", "b")), 3, "<joint 'l'>",
-                    "already the child of joint 'j' (line 2); loops cannot be read from URDF yet"),
+                    "already the child of joint 'j' (line 2); write a joint that closes a loop as <loop_joint>"),
     "two roots": (LINKS, 2, "<link 'b'>", "2 links have no parent joint ('a', 'b')"),
     "no root": (LINKS + joint() + joint(name="k", ends=("b", "a")), 2, "<joint 'j'>", "'j', 'k' run in a circle"),
     "cycle beside a root": ("<link name='c'/>" + LINKS + joint() + joint(name="k", ends=("b", "a")), 2, "<joint 'j'>",
                             "circle"),
     "no type": (LINKS + "<joint name='j'><parent link='a'/><child link='b'/></joint>", 2, "<joint 'j'>", "'type'"),
-    "unknown type": (LINKS + joint(kind="ball"), 2, "<joint 'j'>", "joint type 'ball' is unknown"),
+    "unknown type": (LINKS + joint(kind="rope"), 2, "<joint 'j'>", "joint type 'rope' is unknown"),
     "zero axis": (LINKS + joint("\n<axis xyz='0 0 0'/>"), 3, "<axis> in <joint 'j'>", "no direction"),
     "axis without xyz": (LINKS + joint("<axis/>"), 2, "<axis> in <joint 'j'>", "'xyz'"),
     "short vector": (LINKS + joint("<origin xyz='1 2'/>"), 2, "<origin> in <joint 'j'>", "3 numbers, got 2"),
@@ -350,6 +362,9 @@ BAD_MODELS = {
     "nan limit": (LINKS + joint("<limit lower='nan'/>"), 2, "<limit> in <joint 'j'>", "'nan'"),
     "nan damping": (LINKS + joint("<dynamics damping='inf'/>"), 2, "<dynamics> in <joint 'j'>", "'inf'"),
     "mimic without joint": (LINKS + joint("<mimic multiplier='2'/>"), 2, "<mimic> in <joint 'j'>", "'joint'"),
+    "mimic of no joint": (LINKS + joint("<mimic joint='jj'/>"), 2, "<mimic> in <joint 'j'>",
+                          "there is no joint 'jj'; did you mean 'j'?"),
+    "mimic of itself": (LINKS + joint("<mimic joint='j'/>"), 2, "<mimic> in <joint 'j'>", "mimics itself"),
     "no mass": ("<link name='a'><inertial><inertia/></inertial></link>", 2, "<inertial> in <link 'a'>", "<mass>"),
     "no moments": ("<link name='a'><inertial><mass value='1'/></inertial></link>", 2, "<inertial> in <link 'a'>",
                    "<inertia>"),
@@ -500,7 +515,7 @@ def test_robots_have_the_joints_that_pinocchio_finds(path: Path) -> None:
             read_urdf(path)
         return
     model = pin.buildModelFromUrdf(str(path))
-    machine, notes = read_urdf(path)
+    machine, notes = read_urdf(path, mimic="free")
     moving = [c for c in machine.joints if c.joint.nu]
     assert sorted(c.name for c in moving) == sorted(list(model.names)[1:])
     assert {c.name: c.joint.nu for c in moving} == {n: j.nv for n, j in zip(model.names, model.joints, strict=True)

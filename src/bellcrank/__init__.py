@@ -13,8 +13,8 @@ __version__ = "0.1.0"
 _PLACES = {
     "cite": "formulations", "compare": "analyse.compare", "compile": "system.compile", "examples": "examples",
     "Inertia": "mechanism.inertia",
-    "load": "io.load", "math": "math", "Mechanism": "mechanism.mechanism", "Pose": "mechanism.pose",
-    "System": "system.system",
+    **dict.fromkeys(("load", "read", "save"), "io.load"), "math": "math", "Mechanism": "mechanism.mechanism",
+    "Pose": "mechanism.pose", "System": "system.system",
     **dict.fromkeys(("Cylindrical", "Free", "Joint", "Planar", "Prismatic", "Revolute", "Screw", "Spherical",
                      "Universal", "Weld"), "mechanism.joints"),
     **dict.fromkeys(("AssemblyError", "BellcrankError", "FileError", "ModelError", "NotYetError", "SingularError",
@@ -31,7 +31,7 @@ __all__ = [
     "Joint", "Mechanism", "ModelError", "NotYetError", "Planar", "PointOnLine", "PointOnPlane", "Pose", "Prismatic",
     "Result", "Revolute", "Sampled", "Screw", "SimulationWarning", "SingularError", "Spherical", "State", "StateError",
     "System", "Traced", "Universal", "Weld", "__version__", "attach", "cite", "compare", "compile", "detach",
-    "examples", "joint_limit", "load", "math", "open_result",
+    "examples", "joint_limit", "load", "math", "open_result", "read", "save",
 ]
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
         StateError,
     )
     from bellcrank.formulations import cite
-    from bellcrank.io.load import load
+    from bellcrank.io.load import load, read, save
     from bellcrank.mechanism.constraints import Distance, PointOnLine, PointOnPlane
     from bellcrank.mechanism.inertia import Inertia
     from bellcrank.mechanism.joints import (

@@ -15,7 +15,7 @@ __all__ = ["app", "main"]
 
 _HELP = """Dynamics of machines made of linked bodies.
 
-MODEL is a .urdf file or the name of a built-in machine (see `bellcrank examples`).
+MODEL is a model file (.yaml, .json, .urdf, .sdf, .xml) or the name of a built-in machine (see `bellcrank examples`).
 
 \b
 Exit codes:
@@ -26,11 +26,13 @@ Exit codes:
   130  interrupted; what was computed until then is written
 """
 
-app = typer.Typer(cls=Program, help=_HELP, add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False,
-                  epilog=lines("bellcrank simulate four_bar --set A=0.5 --duration 5 --plot run.png",
-                               "bellcrank COMMAND --help"))
+app = typer.Typer(name="bellcrank", cls=Program, help=_HELP, add_completion=False, rich_markup_mode=None,
+                  pretty_exceptions_enable=False, epilog=lines(
+                      "bellcrank simulate four_bar --set A=0.5 --duration 5 --plot run.png",
+                      "bellcrank COMMAND --help"))
 
-Model = Annotated[str, typer.Argument(metavar="MODEL", help="a .urdf file or the name of an example")]
+Model = Annotated[str, typer.Argument(
+    metavar="MODEL", help="a model file (.yaml, .json, .urdf, .sdf, .xml) or the name of an example")]
 Floating = Annotated[bool, typer.Option("--floating-base", help="let the root link of a URDF float")]
 Options = Annotated[list[str] | None, typer.Option(
     "--option", metavar="NAME=VALUE", help="an option of the example or reader, such as cells=16; may be repeated")]
@@ -106,6 +108,23 @@ def inspect(model: Model, option: Options = None, floating_base: Floating = Fals
     from bellcrank.cli.machines import inspect as run
 
     raise typer.Exit(run(model, option or (), floating_base, cut or (), Output(json, quiet, progress)))
+
+
+@app.command(short_help="A model file in another format", epilog=lines(
+    "bellcrank convert robot.urdf robot.yaml", "bellcrank convert four_bar four_bar.json",
+    "bellcrank convert machine.yaml machine.sdf --json"))
+def convert(source: Annotated[str, typer.Argument(metavar="IN", help="a model file or the name of an example")],
+            target: Annotated[Path, typer.Argument(
+                metavar="OUT", help="the file to write; its ending says the format")],
+            option: Options = None, floating_base: Floating = False,
+            quiet: Quiet = False, json: Json = False, progress: Bar = True) -> None:
+    """Write a machine in another format: .yaml, .yml or .json (which hold all of it), .urdf, .sdf, .xml (MJCF).
+
+    Prints what was read, changed and ignored. Nothing is written if the format cannot hold the machine.
+    """
+    from bellcrank.cli.convert import convert as run
+
+    raise typer.Exit(run(source, target, option or (), floating_base, Output(json, quiet, progress)))
 
 
 @app.command(short_help="All formulations beside each other", epilog=lines(

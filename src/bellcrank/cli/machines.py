@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
+from bellcrank.cli.convert import read_with_report, report_data, warn_of
 from bellcrank.cli.models import check_method, read_model
 from bellcrank.cli.output import Output
 from bellcrank.cli.program import FINE
@@ -16,16 +17,19 @@ __all__ = ["cite", "compare", "examples", "inspect"]
 
 def inspect(model: str, options: Sequence[str], floating_base: bool, cut: Sequence[str], output: Output) -> int:
     """What a machine is made of."""
+    from bellcrank.io.load import describe
     from bellcrank.system.compile import compile
 
     with output.bar("looking at the machine"):
-        system = compile(read_model(model, options, floating_base, output), cut=cut)
+        machine, report = read_with_report(model, options, floating_base)
+        system = compile(machine, cut=cut)
         found = system.explain()
-    output.text(str(found))
+    warn_of(report, output)
+    output.text(f"{found}\n\n{describe(report)}" if report.notes else str(found))
     joints = [dict(zip(("name", "type", "parent", "child"), j, strict=True)) for j in found.joints]
     output.data({"command": "inspect", "status": "finished", "model": found.name, **asdict(found), "joints": joints,
                  "coordinates": system.coordinate_names, "speeds": system.speed_names,
-                 "parameters": system.parameters, "mass": system.mass})
+                 "parameters": system.parameters, "mass": system.mass, "report": report_data(report)})
     return FINE
 
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from bellcrank.system.assembly import State
     from bellcrank.system.system import System
 
-__all__ = ["Settings", "assemble", "check_method", "read_model", "settings_of", "with_settings"]
+__all__ = ["Settings", "assemble", "check_method", "options_of", "read_model", "settings_of", "with_settings"]
 
 #: names that an error lists
 _LISTED = 24
@@ -26,9 +26,7 @@ def read_model(model: str, options: Sequence[str], floating_base: bool, output: 
     """The machine of a file or an example; what the reader has to say becomes warnings in one line."""
     from bellcrank.io.load import load
 
-    given = {name: _value(text) for name, text in map(_pair, options)}
-    if floating_base:
-        given["floating_base"] = True
+    given = options_of(options, floating_base)
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
         try:
@@ -42,6 +40,12 @@ def read_model(model: str, options: Sequence[str], floating_base: bool, output: 
     for warning in said:
         output.warn(str(warning.message))
     return machine
+
+
+def options_of(options: Sequence[str], floating_base: bool) -> dict[str, Any]:
+    """Options of readers and examples."""
+    given = {name: _value(text) for name, text in map(_pair, options)}
+    return {**given, "floating_base": True} if floating_base else given
 
 
 def check_method(method: str, *others: str) -> str:

@@ -138,7 +138,7 @@ def _progress() -> Progress:
 
 def complain(text: str) -> None:
     """An error, in one line."""
-    print(f"error: {' '.join(text.split())}", file=sys.stderr)
+    print(f"error: {' '.join(text.split())}", file=sys.stderr, flush=True)
 
 
 def as_json(values: Any) -> str:

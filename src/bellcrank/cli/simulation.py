@@ -96,6 +96,8 @@ def _check(request: Request) -> None:
 def _check_folder(path: Path) -> None:
     if path.is_dir():
         raise FileError(f"{path}: this is a folder; give the name of a file")
+    if path.exists() and not path.is_file():  # a finished file takes the place of what is there: never of a device
+        raise FileError(f"{path}: this is a device or a pipe; give the name of a file")
     if not path.parent.is_dir():
         raise FileError(f"{path}: the folder {str(path.parent)!r} does not exist; make it first")
     if not os.access(path.parent, os.W_OK):

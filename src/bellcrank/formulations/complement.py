@@ -32,7 +32,7 @@ from typing import NamedTuple
 
 from bellcrank.engine.scalar import Number
 from bellcrank.engine.sweeps import Field, Sweeps
-from bellcrank.formulations.dense import mass_matrix
+from bellcrank.formulations.dense import WithRotors, mass_matrix, past_rotors
 from bellcrank.formulations.kinematics import outward_axes
 from bellcrank.formulations.pivot import Pivot, eliminate, solve
 from bellcrank.formulations.platforms import constrained_dynamics, constrained_inverse
@@ -77,6 +77,8 @@ def forward_dynamics(tree: Sweeps) -> Field:
 def factor_columns(tree: Sweeps) -> Field:
     """Columns of the unit triangular U in I = U D U^T [D]."""
     pivots, _ = tree.inward(inward_pivots, zero=ArticulatedInertia.zero())
+    if tree.world.rotors:
+        return tree.paths(start_with_rotors, past_rotors(inward_factor), pivots)
     return tree.paths(start_factor, inward_factor, pivots)
 
 
@@ -109,16 +111,18 @@ def inward_wrenches(link: Link, upper: Force, twist: Twist, axes: General | None
     lower = wrench
     for t in reversed(link.transforms):
         lower = t.force(lower)  # (21): A^T
-    return lower, tuple(column.dot(wrench) for column in link.columns)  # (24)
+    return lower, link.with_rotors(column.dot(wrench) for column in link.columns)  # (24)
 
 
 def inward_elimination(link: Link, upper: tuple[ArticulatedInertia, Force], convective: tuple[Number, ...]
                        ) -> tuple[tuple[ArticulatedInertia, Force], tuple[Pivot, ...]]:
     mass, eta = upper[0] + link.inertia.articulated(), upper[1]  # [D]: Mhat_i = M_i + A^T Mhat_{i+1,i} A
     pivots = []
-    for column, tau, c, prescribed in zip(link.columns, link.tau, convective, link.mask, strict=True):
+    for column, tau, c, armature, prescribed in zip(link.columns, link.tau, convective, link.armature, link.mask,
+                                                    strict=True):
         if not prescribed:
-            mass, eta, pivot = eliminate(mass, eta, column, tau - c)  # [D]: psihat, mhat, psi, phihat, phitilde
+            # [D]: psihat, mhat, psi, phihat, phitilde
+            mass, eta, pivot = eliminate(mass, eta, column, tau - c, armature)
             pivots.append(pivot)
     for t in reversed(link.transforms):
         mass, eta = t.articulated(mass), t.force(eta)
@@ -143,9 +147,9 @@ class Factor(NamedTuple):
 def inward_pivots(link: Link, upper: ArticulatedInertia) -> tuple[ArticulatedInertia, tuple[Factor, ...]]:
     mass = upper + link.inertia.articulated()  # [D]
     kept = []
-    for column in link.columns:
-        inertia = column.dot(mass @ column)  # [D]: mhat_i = p_i^T Mhat_i p_i
-        mass, _, pivot = eliminate(mass, Force.zero(), column, 0.0)  # [D]: Mhat_i - psihat_i psi_i^T
+    for column, armature in zip(link.columns, link.armature, strict=True):
+        inertia = column.dot(mass @ column) + armature  # [D]: mhat_i = p_i^T Mhat_i p_i
+        mass, _, pivot = eliminate(mass, Force.zero(), column, 0.0, armature)  # [D]: Mhat_i - psihat_i psi_i^T
         kept.append(Factor(pivot.gain, inertia))
     for t in reversed(link.transforms):
         mass = t.articulated(mass)
@@ -158,6 +162,15 @@ def _diagonal(link: Link, nothing: tuple[()], own: tuple[Factor, ...]) -> tuple[
 
 def start_factor(link: Link, own: tuple[Factor, ...]) -> tuple[Force, ...]:
     return tuple(factor.psi for factor in own)
+
+
+def start_with_rotors(link: Link, own: tuple[Factor, ...]) -> tuple[WithRotors, ...]:
+    """psi_i, and what rotors lack in it: the entries of U within a joint are p_j^T psi_i for later j, 1 and 0 else."""
+    out = []
+    for i, factor in enumerate(own):
+        lacking = [(1.0 if i == j else 0.0) - column.dot(factor.psi) for j, column in enumerate(link.columns[:i + 1])]
+        out.append(WithRotors.padded(factor.psi, lacking))
+    return tuple(out)
 
 
 def inward_factor(link: Link, psi: Force, own: tuple[Factor, ...]) -> tuple[Force, tuple[Number, ...]]:

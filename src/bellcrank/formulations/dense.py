@@ -9,12 +9,16 @@ Dynamic Systems, Measurement, and Control 104, 1982 (their third method).
 | h, forces at zero acceleration | ``inverse_dynamics`` with udot = 0 |
 | L, M = L L^T | `solve_positive` (as L D L^T, without square roots) |
 
-Deviations: none of substance; composite inertias are kept about the joint point in body axes.
+Deviations: none of substance; composite inertias are kept about the joint point in body axes, and the inertias of
+rotors (armatures) are added to the diagonal.
 
 Cost: O(n^2) for the matrix, O(n^3) for the solution.
 """
 
 from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 from bellcrank.engine.scalar import Number
 from bellcrank.engine.sweeps import Field, Sweeps
@@ -24,7 +28,8 @@ from bellcrank.formulations.recursive import inverse_dynamics
 from bellcrank.mechanism.link import Link
 from bellcrank.spatial import Force, RigidInertia
 
-__all__ = ["BIBTEX", "WHOLE", "forward_dynamics", "inverse_dynamics", "mass_matrix", "solve_positive"]
+__all__ = ["BIBTEX", "WHOLE", "WithRotors", "forward_dynamics", "inverse_dynamics", "mass_matrix", "past_rotors",
+           "solve_positive"]
 
 BIBTEX = """@article{walker1982efficient,
   author  = {Walker, M. W. and Orin, D. E.},
@@ -43,6 +48,8 @@ WHOLE = ("forward_dynamics",)
 def mass_matrix(tree: Sweeps) -> Field:
     """Columns of the joint-space mass matrix, lower part, along the paths to the root."""
     composites, _ = tree.inward(inward_composites, zero=RigidInertia.zero())
+    if tree.world.rotors:
+        return tree.paths(start_with_rotors, past_rotors(inward_column), composites)
     return tree.paths(start_column, inward_column, composites)
 
 
@@ -56,6 +63,35 @@ def inward_column(link: Link, force: Force, composite: RigidInertia) -> tuple[Fo
     for t in reversed(link.transforms):
         force = t.force(force)
     return force, row
+
+
+# -- rotors: on the diagonal, known where a path begins ------------------------------------------------------------
+class WithRotors(NamedTuple):
+    """A path's force, and what its row has beyond it at the link where it begins."""
+
+    force: Force
+    extra: tuple[Number, ...]
+
+    @staticmethod
+    def padded(force: Force, extra: Sequence[Number]) -> WithRotors:
+        """With as many entries as any joint has speeds: what travels must be alike for all links."""
+        return WithRotors(force, (*extra, *(0.0,) * (6 - len(extra))))
+
+
+def start_with_rotors(link: Link, composite: RigidInertia) -> tuple[WithRotors, ...]:
+    """The forces of `start_column`, and what the rotors take."""
+    return tuple(WithRotors.padded(force, [a if i == j else 0.0 for j, a in enumerate(link.armature)])
+                 for i, force in enumerate(start_column(link, composite)))
+
+
+def past_rotors(step: Callable[..., tuple[Force, tuple[Number, ...]]]
+                ) -> Callable[..., tuple[WithRotors, tuple[Number, ...]]]:
+    """The step of a path whose first row has more."""
+    def passed(link: Link, carried: WithRotors, own: Any) -> tuple[WithRotors, tuple[Number, ...]]:
+        force, row = step(link, carried.force, own)
+        return WithRotors.padded(force, ()), tuple(x + more for x, more in zip(row, carried.extra, strict=False))
+
+    return passed
 
 
 def forward_dynamics(tree: Sweeps) -> Field:

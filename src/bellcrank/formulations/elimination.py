@@ -42,6 +42,7 @@ from bellcrank.formulations.conditions import guarded_inverse
 from bellcrank.formulations.group_closure import Condition, group_conditions
 from bellcrank.formulations.group_view import GroupShape, GroupView, Message
 from bellcrank.formulations.kinematics import ground_axes, known_motion
+from bellcrank.formulations.pivot import absent
 from bellcrank.formulations.recursive import forward_dynamics, inverse_dynamics, joint_wrenches
 from bellcrank.mechanism.link import Link
 from bellcrank.spatial import ArticulatedInertia, Force, General, Matrix3, Motion, Vector
@@ -207,10 +208,11 @@ def lift(work: Work, k: int, turning: Turning) -> None:
     form.mass, form.force = mass, force
     mine = [(v, c) for v, (member, c) in enumerate(group.shape.speeds) if member == k]
     for v, c in mine:
-        introduce(work, form, v, link.columns[c], link.tau[c] if group.shape.own[k] else 0.0)
+        tau, armature = (link.tau[c], link.armature[c]) if group.shape.own[k] else (0.0, 0.0)
+        introduce(work, form, v, link.columns[c], tau, armature)
         if v in group.shape.early:
             eliminate(work, form, v, k)
-            form.mass = form.mass.unresisting(link.columns[c])
+            form.mass = form.mass.unresisting(link.columns[c]) if absent(armature) else form.mass
     parent = group.shape.parents[k]
     target = work.top if parent < 0 else work.forms[parent]
     mass, force, columns = form.mass, form.force, dict(form.columns)
@@ -222,13 +224,13 @@ def lift(work: Work, k: int, turning: Turning) -> None:
         target.columns[w] = target.columns[w] + column if w in target.columns else column
 
 
-def introduce(work: Work, form: Form, v: int, column: Motion, tau: Number) -> None:
-    """A joint's speed enters: a = a' + column udot_v."""
+def introduce(work: Work, form: Form, v: int, column: Motion, tau: Number, armature: Number) -> None:
+    """A joint's speed enters: a = a' + column udot_v; its rotor knows no other speed."""
     for w, other in form.columns.items():
         value = column.dot(other)
         work.add(v, w, value + value if w == v else value)
     wrench = form.mass @ column
-    work.add(v, v, column.dot(wrench))
+    work.add(v, v, column.dot(wrench) + armature)
     work.add_right(v, column.dot(form.force) - tau)
     form.columns[v] = form.columns[v] + wrench if v in form.columns else wrench
 
@@ -372,15 +374,10 @@ def _accelerate(group: GroupView, k: int, link: Link, motion: Motion, turning: T
     for t in link.transforms:
         motion = t.acceleration(motion)
     here = [(v, c) for v, (member, c) in enumerate(group.shape.speeds) if member == k]
-    late = [(v, c) for v, c in here if v in group.shape.early]
-    for v, c in here:
-        if v not in group.shape.early:
-            motion = motion + link.columns[c] * speeds[v]
     by_speed = {p.speed: p for p in pivots}
-    for v, c in reversed(late):
-        pivot = by_speed[v]
-        value = _solve(pivot, motion, speeds)
-        speeds[v] = value
-        motion = motion + link.columns[c] * value
+    for v, c in reversed(here):  # a row knows the motion without the columns that entered before it
+        if v in group.shape.early:
+            speeds[v] = _solve(by_speed[v], motion, speeds)
+        motion = motion + link.columns[c] * speeds[v]
     return motion + turning.bias  # the pivots' right hand sides know it already
 

@@ -152,9 +152,9 @@ def inward_triangularization(link: Link, upper: tuple[ArticulatedInertia, Force]
     mass = upper[0] + place.inertia.articulated()  # (14)
     force = upper[1] + _needed(link, place, known, axes)  # (15)
     pivots = []
-    for column, tau, prescribed in zip(place.columns, link.tau, link.mask, strict=True):
+    for column, tau, armature, prescribed in zip(place.columns, link.tau, link.armature, link.mask, strict=True):
         if not prescribed:
-            mass, force, pivot = eliminate(mass, force, column, tau)  # (18), (19)
+            mass, force, pivot = eliminate(mass, force, column, tau, armature)  # (18), (19)
             pivots.append(pivot)
     for t in reversed(place.transforms):
         mass, force = t.articulated(mass), t.force(force)  # (14), (15): S^k
@@ -175,7 +175,7 @@ def inward_forces(link: Link, upper: Force, place: Place, known: Known, axes: Ge
     lower = total
     for t in reversed(place.transforms):
         lower = t.force(lower)
-    return lower, tuple(column.dot(total) for column in place.columns)
+    return lower, link.with_rotors(column.dot(total) for column in place.columns)
 
 
 # -- loops: unit loads inward, responses to them outward, multipliers, superposition -----------------------------------
@@ -206,8 +206,8 @@ def inward_loaded(link: Link, upper: tuple[ArticulatedInertia, Force, tuple[Forc
     pivots, shares = [], []
     for i, (column, tau, prescribed) in enumerate(zip(place.columns, link.tau, link.mask, strict=True)):
         if not prescribed:
-            mass, force, loads, pivot, share = eliminate_loaded(mass, force, loads, column, tau,
-                                                                [u.joint[i] for u in units])  # (18), (19), (17)
+            mass, force, loads, pivot, share = eliminate_loaded(
+                mass, force, loads, column, tau, [u.joint[i] for u in units], link.armature[i])  # (18), (19), (17)
             pivots.append(pivot)
             shares.append(share)
     for t in reversed(place.transforms):

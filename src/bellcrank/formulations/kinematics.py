@@ -100,7 +100,7 @@ def _screw(link: Link, omega: Vector, axes: General) -> tuple[Vector, tuple[tupl
 
 def totals(tree: Sweeps) -> tuple[Number, ...]:
     """Mass; first moment, linear and angular momentum (about the world's origin) in world axes;
-    kinetic and potential energy: 12 numbers."""
+    kinetic and potential energy: 12 numbers. Rotors (armatures) count in the kinetic energy only."""
     pose = poses(tree)
     motion = tree.outward(_own_velocity, root=Motion.zero())
     zero = (0.0, Vector.zero(), Force.zero(), 0.0)
@@ -121,6 +121,8 @@ def _sum(link: Link, upper: tuple[Number, Vector, Force, Number], pose: tuple[Ge
     momentum = body @ motion
     here = Transform(*pose)
     mass, first, total, twice = upper
+    for a, u in zip(link.armature, link.u, strict=True):
+        twice = twice + a * (u * u)
     return (mass + body.mass, first + here.rotation.apply(body.first) + here.translation * body.mass,
             total + here.force(momentum), twice + motion.dot(momentum)), ()
 

@@ -140,7 +140,6 @@ class Axis(NamedTuple):
 
     screw: Six  #: A_ei p_i
     place: int  #: among all speeds
-    tau: Number
     gain: Six | None  #: ptilde_i / delta_i of a dependent speed
     body: int  #: the link of the leg whose last speed it is, else 0
 
@@ -201,7 +200,7 @@ class Platform:
                 gain = scaled(tilde, guarded_inverse(delta, dot(screw, screw) * _NOTHING))
                 phi = with_product(phi, tilde, gain, -1.0)  # (10a), (11d), (12d)
             body = s.link if s.link != below and s.link in leg.links else 0
-            axes.append(Axis(screw, place, view.tau[s.number], gain, body))
+            axes.append(Axis(screw, place, gain, body))
             below = s.link
         return LegMotion(axes[::-1], phi, offset)
 
@@ -337,10 +336,18 @@ class Platform:
         return out
 
     @property
-    def own_forces(self) -> list[Number]:
-        """The given forces at the independent speeds."""
-        tau = self.direct.joint_vector([None, *(view.tau for view in self.direct.views[1:])])
-        return [tau[v] for v in self.column]
+    def tau(self) -> list[Number]:
+        """The given forces at all speeds."""
+        return self.direct.joint_vector([None, *(view.tau for view in self.direct.views[1:])])
+
+    @cached_property
+    def armature(self) -> list[Number]:
+        """Inertias of the rotors at all speeds."""
+        return self.direct.joint_vector([None, *(view.armature for view in self.direct.views[1:])])
+
+    def rotor_forces(self, udot: Sequence[Number]) -> list[Number]:
+        """What the rotors take at these accelerations."""
+        return [a * x for a, x in zip(self.armature, udot, strict=True)]
 
     def wrenches(self, further: Sequence[Number] | None = None) -> list[Six]:
         """w = M dt/dt + W M E t (18a) less external wrenches; `further` accelerations come on top of those given."""

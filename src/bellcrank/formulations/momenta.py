@@ -24,6 +24,7 @@ Declared deviations
   a force; applied wrenches are accumulated as in (27).
 - Joint forces tau enter (35) as E^T T_r: the paper lets T_r have no component along the joint.
 - M_j is factored column by column (see `pivot`); prescribed speeds make Omega_t, and p is computed for them.
+- Rotors (armatures) have momenta of their own, a u, in p but not in P*: they are constant in (35).
 - `forward_dynamics` and `joint_wrenches` are derived (the paper leaves both for later): M udot = pdot - dM/dt u is
   solved by the same articulated recursion that solves M u = p.
 
@@ -91,9 +92,9 @@ def inward_momenta(link: Link, upper: tuple[ArticulatedInertia, Force, Number, V
     outboard, moment = upper[2] + link.inertia.mass, upper[3] + link.inertia.first
     applied = upper[4] if axes is None else upper[4] + link.external(axes)  # (27)
     pivots = []
-    for column, p, prescribed in zip(link.columns, link.p, link.mask, strict=True):
+    for column, p, armature, prescribed in zip(link.columns, link.p, link.armature, link.mask, strict=True):
         if not prescribed:
-            mass, remainder, pivot = eliminate(mass, remainder, column, p)  # (46)-(48)
+            mass, remainder, pivot = eliminate(mass, remainder, column, p, armature)  # (46)-(48)
             pivots.append(pivot)
     kept = Reduced(mass, remainder, tuple(pivots), outboard, moment, applied)
     if any(link.mask):
@@ -138,7 +139,8 @@ def inward_projections(link: Link, upper: Force, velocity: Motion) -> tuple[Forc
     lower = momentum
     for t in reversed(link.transforms):
         lower = t.force(lower)
-    return lower, tuple(column.dot(momentum) for column in link.columns)  # (34)
+    return lower, tuple(column.dot(momentum) + a * u
+                        for column, a, u in zip(link.columns, link.armature, link.u, strict=True))  # (34)
 
 
 # -- derived: accelerations and reactions ---------------------------------------------------------------------------
@@ -222,9 +224,9 @@ def inward_rates(link: Link, upper: tuple[ArticulatedInertia, Force], rates: Rat
                  ) -> tuple[tuple[ArticulatedInertia, Force], tuple[Pivot, ...]]:
     mass, remainder = upper[0] + link.inertia.articulated(), upper[1] + _needed(link, rates, axes)  # (43), (17)
     pivots = []
-    for column, tau, prescribed in zip(link.columns, link.tau, link.mask, strict=True):
+    for column, tau, armature, prescribed in zip(link.columns, link.tau, link.armature, link.mask, strict=True):
         if not prescribed:
-            mass, remainder, pivot = eliminate(mass, remainder, column, tau)  # (46)-(48)
+            mass, remainder, pivot = eliminate(mass, remainder, column, tau, armature)  # (46)-(48)
             pivots.append(pivot)
     for t in reversed(link.transforms):
         mass, remainder = t.articulated(mass), t.force(remainder)  # (43), (44)
@@ -249,4 +251,4 @@ def inward_reactions(link: Link, upper: Force, rates: Rates, axes: General | Non
 def inward_joint_forces(link: Link, upper: Force, rates: Rates, axes: General | None
                         ) -> tuple[Force, tuple[Number, ...]]:
     lower, reaction = inward_reactions(link, upper, rates, axes)
-    return lower, tuple(column.dot(reaction) for column in link.columns)
+    return lower, link.with_rotors(column.dot(reaction) for column in link.columns)

@@ -45,7 +45,7 @@ from bellcrank.formulations.momenta import (
     outward_solution,
     outward_velocities,
 )
-from bellcrank.formulations.pivot import Pivot, solve
+from bellcrank.formulations.pivot import Pivot, absent, solve
 from bellcrank.formulations.row_loads import Load, classical, row_loads, row_values
 from bellcrank.mechanism.closures import Side
 from bellcrank.mechanism.link import Link
@@ -69,16 +69,17 @@ def inward_columns(link: Link, upper: tuple[ArticulatedInertia, tuple[Force, ...
     mass = upper[0] + link.inertia.articulated()  # (43)
     forces = [d - load.wrench for d, load in zip(upper[1], loads, strict=True)]  # (44)
     done = []
-    for i, (column, prescribed) in enumerate(zip(link.columns, link.mask, strict=True)):
+    for i, (column, armature, prescribed) in enumerate(zip(link.columns, link.armature, link.mask, strict=True)):
         if prescribed:
             continue
         m21 = mass @ column
-        inverse = 1.0 / column.dot(m21)  # (38)
+        inverse = 1.0 / (column.dot(m21) + armature)  # (38)
         gain, k = m21 * inverse, unit_index(column)
-        gain = gain if k is None else gain.with_entry(k, 1.0)
+        bare = absent(armature)
+        gain = gain.with_entry(k, 1.0) if bare and k is not None else gain
         rests = tuple(load.joint[i] - column.dot(d) for d, load in zip(forces, loads, strict=True))  # (46)
         forces = [d + gain * rest for d, rest in zip(forces, rests, strict=True)]  # (48)
-        mass = mass.eliminated(column, m21, gain)  # (47)
+        mass = mass.eliminated(column, m21, gain) if bare else mass.minus(m21, gain)  # (47)
         done.append(Elimination(gain, inverse, rests))
     for t in reversed(link.transforms):
         mass, forces = t.articulated(mass), [t.force(d) for d in forces]  # (43), (44)
@@ -201,7 +202,7 @@ def at_speeds(machine: LoopedDirect, u: Field) -> LoopedDirect:
             return u[k][j] if name == "u" else old._read(name, j)
 
         return Link(old.joint, old.numbers, read, old.world, old.prescribed, old.applied, old.with_wrenches, old.laws,
-                    old.actuators)
+                    old.actuators, old.armatures)
 
     other = LoopedDirect(machine.parent, make, machine.world, machine.slots, machine.widths)
     other.attach(machine.tree, machine.bind)

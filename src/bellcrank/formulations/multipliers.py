@@ -12,7 +12,7 @@ from typing import NamedTuple
 from bellcrank.engine.scalar import Number
 from bellcrank.engine.sweeps import Field, flatten
 from bellcrank.formulations.closure import LoopedDirect, LoopRow
-from bellcrank.formulations.pivot import Pivot, eliminate
+from bellcrank.formulations.pivot import Pivot, absent, eliminate
 from bellcrank.spatial import ArticulatedInertia, Force, Motion, Vector, unit_index
 
 __all__ = ["Share", "Triangle", "Unit", "added_products", "eliminate_loaded", "idle", "seen_from_ground", "triangle",
@@ -92,16 +92,16 @@ def added_products(matrix: Triangle, share: Share) -> Triangle:
 
 
 def eliminate_loaded(mass: ArticulatedInertia, force: Force, loads: Sequence[Force], column: Motion, given: Number,
-                     joint_loads: Sequence[Number]
+                     joint_loads: Sequence[Number], armature: Number
                      ) -> tuple[ArticulatedInertia, Force, tuple[Force, ...], Pivot, Share]:
     """`eliminate` with unit loads (of the sign of applied forces) beside the force.
 
     The unknown is ``pivot.free + share.under(multipliers) - pivot.gain . motion``.
     """
-    inverse = 1.0 / column.dot(mass @ column)
-    mass, force, pivot = eliminate(mass, force, column, given)
+    inverse = 1.0 / (column.dot(mass @ column) + armature)
+    mass, force, pivot = eliminate(mass, force, column, given, armature)
     rests = tuple(own if idle(load) else column.dot(load) + own for load, own in zip(loads, joint_loads, strict=True))
-    k = unit_index(column)
+    k = unit_index(column) if absent(armature) else None
     passed = []
     for load, rest, own in zip(loads, rests, joint_loads, strict=True):
         if not idle(rest):

@@ -18,6 +18,7 @@ Declared deviations
 - Links are numbered from the base; the paper numbers from the tip.
 - Gravity enters as an upward acceleration of the base.
 - Prescribed speeds have no column in H; their accelerations are part of a(k).
+- The inertias of rotors (armatures) are added to the diagonal of D.
 - (A.2) is used with the corrections eps = That - H z and H* in alphahat.
 
 Cost: O(n); D(k) is solved as a block, O(r_v(k)^3).
@@ -31,6 +32,7 @@ from bellcrank.engine.scalar import Number
 from bellcrank.engine.sweeps import Field, Sweeps
 from bellcrank.formulations.dense import solve_positive
 from bellcrank.formulations.kinematics import outward_axes
+from bellcrank.formulations.pivot import absent
 from bellcrank.mechanism.link import Link
 from bellcrank.spatial import ArticulatedInertia, Force, General, Motion, Vector, unit_index
 
@@ -110,31 +112,34 @@ def inward_bias(link: Link, outboard: Force, state: State, axes: General | None)
     inboard = f
     for t in reversed(link.transforms):
         inboard = t.force(inboard)  # (2.1): phi
-    return inboard, tuple(column.dot(f) for column in link.columns)  # (2.1): T = H f
+    return inboard, link.with_rotors(column.dot(f) for column in link.columns)  # (2.1): T = H f
 
 
 def articulate(link: Link, outboard: ArticulatedInertia) -> tuple[ArticulatedInertia, Articulation]:
     """One step of (A.1): P, D, G, and taubar P, which does not resist the joint's motion."""
     p = outboard + link.inertia.articulated()  # P = psi P psi* + M
     columns = [c for c, prescribed in zip(link.columns, link.mask, strict=True) if not prescribed]
+    rotors = [a for a, prescribed in zip(link.armature, link.mask, strict=True) if not prescribed]
     ph = [p @ column for column in columns]  # P H*
-    d = tuple(tuple(a.dot(f) for f in ph) for a in columns)  # D = H P H*
+    d = tuple(tuple(c.dot(f) + rotors[i] if i == j else c.dot(f) for j, f in enumerate(ph))
+              for i, c in enumerate(columns))  # D = H P H*, with the rotors on its diagonal
     inverse = _inverse(d)
     gain: list[Force] = []
     for row in inverse:  # G = P H* D^-1
         total = Force.zero()
         for factor, f in zip(row, ph, strict=True):
             total = total + f * factor
-        for j, column in enumerate(columns):  # H G = I, exactly where H* has a unit column
+        for j, column in enumerate(columns):  # H G = I, exactly where H* has a unit column and no rotor
             k = unit_index(column)
-            if k is not None:
+            if k is not None and absent(rotors[j]):
                 total = total.with_entry(k, 1.0 if j == len(gain) else 0.0)
         gain.append(total)
     reduced = p
     for f, g in zip(ph, gain, strict=True):
         reduced = reduced.minus(f, g)  # taubar P = P - P H* D^-1 H P; the sum is symmetric
-    for column in columns:
-        reduced = reduced.unresisting(column)  # taubar P H* = 0
+    for column, rotor in zip(columns, rotors, strict=True):
+        if absent(rotor):
+            reduced = reduced.unresisting(column)  # taubar P H* = 0
     return reduced, Articulation(p, d, tuple(gain))
 
 

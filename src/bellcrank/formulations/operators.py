@@ -190,7 +190,7 @@ class SpatialOperators:
 
     @cached_property
     def D(self) -> BlockDiagonal:
-        """H P H*, (3.2)."""
+        """H P H*, (3.2), plus the inertias of rotors."""
         return BlockDiagonal("D", self.speeds, [
             (indices, np.array(self._articulation[row + 1].d, dtype=float).reshape(len(indices), len(indices)))
             for row, _, indices in self._views() if indices])
@@ -244,9 +244,16 @@ class SpatialOperators:
     # -- the mass operator ------------------------------------------------------------------------
     @cached_property
     def mass(self) -> Operator:
-        """H phi M phi* H*, (2.11)."""
+        """H phi M phi* H*, (2.11), plus the inertias of rotors."""
         product: Operator = self.H @ self.phi @ self.M @ self.phi.T @ self.H.T
-        return product
+        return product + self.rotors if self._sweeps.world.rotors else product
+
+    @cached_property
+    def rotors(self) -> BlockDiagonal:
+        """Inertias of the rotors (armatures) felt at the joints."""
+        return BlockDiagonal("rotors", self.speeds, [
+            (indices, np.diag([float(a) for a, driven in zip(link.armature, link.mask, strict=True) if not driven]))
+            for _, link, indices in self._views() if indices])
 
     @cached_property
     def mass_inverse(self) -> Operator:

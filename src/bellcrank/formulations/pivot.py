@@ -1,9 +1,9 @@
 """Elimination of one joint speed (or acceleration) from an articulated inertia, shared by the recursions.
 
 In all sources a joint's row reads ``column . (mass motion + force) = given``, with the motion made of what the
-parent imposes plus the column times the unknown. Solving it for the unknown and substituting back leaves an
-inertia and a force that no longer know the joint. Columns of one joint are eliminated one after another, which
-is an L D L^T factorisation of its joint-space block.
+parent imposes plus the column times the unknown; a rotor on the joint (its armature) adds its inertia times the
+unknown. Solving it for the unknown and substituting back leaves an inertia and a force that no longer know the joint.
+Columns of one joint are eliminated one after another, which is an L D L^T factorisation of its joint-space block.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import NamedTuple
 from bellcrank.engine.scalar import Number
 from bellcrank.spatial import ArticulatedInertia, Force, Motion, unit_index
 
-__all__ = ["Pivot", "eliminate", "solve"]
+__all__ = ["Pivot", "absent", "eliminate", "solve"]
 
 
 class Pivot(NamedTuple):
@@ -23,14 +23,21 @@ class Pivot(NamedTuple):
     free: Number
 
 
-def eliminate(mass: ArticulatedInertia, force: Force, column: Motion, given: Number
+def absent(armature: Number) -> bool:
+    """Whether a joint speed has no rotor, known before any state is."""
+    return type(armature) is float and armature == 0.0
+
+
+def eliminate(mass: ArticulatedInertia, force: Force, column: Motion, given: Number, armature: Number
               ) -> tuple[ArticulatedInertia, Force, Pivot]:
     """Solve one unknown from its row and remove it from inertia and force."""
     m21 = mass @ column
-    inverse = 1.0 / column.dot(m21)
+    inverse = 1.0 / (column.dot(m21) + armature)
     gain = m21 * inverse
     rest = given - column.dot(force)
     lower = force + gain * rest
+    if not absent(armature):  # the rotor takes its share, and resists when the joint is all that moves
+        return mass.minus(m21, gain), lower, Pivot(gain, inverse * rest)
     k = unit_index(column)
     if k is not None:  # exactly: the gain on itself is one, and what passes the joint is what was given
         gain, lower = gain.with_entry(k, 1.0), lower.with_entry(k, given)

@@ -33,6 +33,8 @@ Declared deviations
 - Bodies beyond the cut of a leg, the platform, and bodies in no loop enter by (26) directly, with the columns of N;
   the platform's mass is counted once.
 - Forces tau_i at dependent joints: p_i^T wtilde_i - tau_i in place of p_i^T wtilde_i in (21), (22).
+- Rotors (armatures) a_i: tau_i - a_i thetaddot_i in place of tau_i, and the rates they turn at per unit of the
+  independent ones in (26).
 - The GIM is solved as L D L^T.
 - Vanishing delta_i and pivots of Phi give not-a-number: the library then chooses other independent speeds.
 
@@ -65,6 +67,7 @@ from bellcrank.formulations.leg_motion import (
     times,
 )
 from bellcrank.formulations.legs import platform_of
+from bellcrank.formulations.pivot import absent
 
 __all__ = ["constrained_dynamics", "constrained_inverse", "platform_of"]
 
@@ -73,7 +76,8 @@ def constrained_dynamics(tree: Sweeps) -> Field:
     """All joint accelerations: I thetaddot = tau - C thetadot (25), the dependent ones by (11b), (12b)."""
     machine = Platform(require_direct(tree))
     still: list[Number] = [0.0] * machine.n
-    convective = generalised_forces(machine, machine.wrenches(machine.accelerations(still)), True)
+    known = machine.accelerations(still)
+    convective = generalised_forces(machine, machine.wrenches(known), less(machine.tau, machine.rotor_forces(known)))
     thetaddot = solve_positive(inertia_matrix(machine), [-x for x in convective])
     udot = machine.accelerations(thetaddot)
     return [None] + [tuple(given if driven else udot[int(machine.tree.u_start[k]) + i] for i, (given, driven)
@@ -88,16 +92,18 @@ def constrained_inverse(tree: Sweeps) -> Field:
     """
     machine = Platform(require_direct(tree))
     out: list[Number] = [0.0] * machine.tree.nu
-    for place, force in zip(machine.tree.plan.independent, generalised_forces(machine, machine.wrenches(), False),
+    udot = tree.joint_vector([None, *(view.udot for view in machine.direct.views[1:])])
+    rotors = [-x for x in machine.rotor_forces(udot)]
+    for place, force in zip(machine.tree.plan.independent, generalised_forces(machine, machine.wrenches(), rotors),
                             strict=True):
         out[place] = force
     return tree.joint_field(out)
 
 
 # -- section V: dynamics -------------------------------------------------------------------------------------------
-def generalised_forces(p: Platform, wrenches: Sequence[Six], with_tau: bool) -> list[Number]:
-    """N^T w (19) at every independent speed, less what the joint forces contribute."""
-    out: list[Number] = [-x if with_tau else 0.0 for x in p.own_forces]
+def generalised_forces(p: Platform, wrenches: Sequence[Six], joints: Sequence[Number]) -> list[Number]:
+    """N^T w (19) at every independent speed, less what forces at the joints contribute."""
+    out: list[Number] = [-joints[v] for v in p.column]
     at_end = nothing()
     for leg in p.legs:
         tilde, parts = nothing(), []
@@ -106,7 +112,7 @@ def generalised_forces(p: Platform, wrenches: Sequence[Six], with_tau: bool) -> 
                 tilde = plus(tilde, wrenches[axis.body])  # (21)
             force, share = dot(axis.screw, tilde), nothing()
             if axis.gain is not None:
-                force = force - axis.tau if with_tau else force
+                force = force - joints[axis.place]
                 share = scaled(axis.gain, force)
             parts.append((axis, force, share))
             tilde = less(tilde, share)  # (21): Psi^T
@@ -185,4 +191,10 @@ def inertia_matrix(p: Platform) -> Matrix:
             felt = momentum(p.inertias[link], column)
             for i in range(j, p.n):
                 out[i][j] = out[i][j] + dot(columns[i], felt)  # (26)
+    for place, armature in enumerate(p.armature):
+        if not absent(armature) and place in p.rate_rows:  # not prescribed
+            row = p.rate_rows[place]
+            for i in range(p.n):
+                for j in range(i + 1):
+                    out[i][j] = out[i][j] + row[i] * armature * row[j]
     return symmetric(out)

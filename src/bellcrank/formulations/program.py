@@ -45,7 +45,8 @@ class Function:
         """Number of entries of the result."""
         return {"speeds": tree.nu, "coordinates": tree.nq, "links": self.width * tree.n, "screws": self.width * tree.nu,
                 "conditions": 2 * (sum(c.rows for c in tree.closures) + len(tree.relations)),
-                "wrenches": 6 * (len(tree.body_names) - 1), "matrix": tree.nu * tree.nu, "columns": tree.nu * tree.nu, "totals": self.width}[self.layout]
+                "wrenches": 6 * (len(tree.body_names) - 1), "matrix": tree.nu * tree.nu,
+                "columns": tree.nu * tree.nu, "totals": self.width}[self.layout]
 
 
 def input_sizes(tree: Tree) -> dict[str, int]:
@@ -72,7 +73,7 @@ def world_of(tree: Tree, read: Read, wrenches: bool, bind: Callable[[Any], Any])
     gravity = Vector(*(bind(g) for g in tree.gravity))
     return World(read("t", 0), gravity if plain else rows.inverse(gravity),
                  Transform(Identity() if plain else rows, Vector(*tree.ground_shift.tolist())),
-                 wrenches or bool(tree.applied or tree.pairs))
+                 wrenches or bool(tree.applied or tree.pairs), bool(tree.armatures))
 
 
 def view(tree: Tree, link: int, numbers: LinkNumbers, read: Callable[[str, int], Number], world: World,
@@ -83,7 +84,8 @@ def view(tree: Tree, link: int, numbers: LinkNumbers, read: Callable[[str, int],
     applied = tuple(Applied(bind(w.moment), bind(w.force), bind(w.at), bind(w.axes))
                     for w in tree.applied.get(link, ()))
     return Link(joint, numbers, read, world, tree.prescribed[link], applied, wrenches,
-                bind(tree.joint_forces.get(link, ())), bind(tree.actuators.get(link, ())))
+                bind(tree.joint_forces.get(link, ())), bind(tree.actuators.get(link, ())),
+                bind(tree.armatures.get(link, ())))
 
 
 def binder(tree: Tree, read: Read) -> Callable[[Any], Any]:

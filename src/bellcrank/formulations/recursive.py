@@ -182,16 +182,16 @@ def inward_inertias(link: Link, upper: tuple[ArticulatedInertia, Force], place: 
 def _solve_rows(mass: ArticulatedInertia, force: Force, place: Place, link: Link
                 ) -> list[tuple[Force, Number, Number, tuple[Number, ...]]]:
     """(28) column by column: M_21 before the shift, 1 / M_22, Q_2, and how later columns enter the row."""
-    free = [(column, tau) for column, tau, prescribed in zip(place.columns, link.tau, link.mask, strict=True)
-            if not prescribed]
+    free = [(column, tau, armature) for column, tau, armature, prescribed in
+            zip(place.columns, link.tau, link.armature, link.mask, strict=True) if not prescribed]
     done: list[tuple[Force, Number, Number, tuple[Number, ...]]] = []
-    for k, (column, tau) in enumerate(free):
+    for k, (column, tau, armature) in enumerate(free):
         m21, rest = mass @ column, tau - column.dot(force)
         for before, inverse, earlier, _ in done:
             share = column.dot(before) * inverse
             m21, rest = m21 - before * share, rest - share * earlier
-        inverse = 1.0 / column.dot(m21)
-        done.append((m21, inverse, rest, tuple(later.dot(m21) * inverse for later, _ in free[k + 1:])))
+        inverse = 1.0 / (column.dot(m21) + armature)
+        done.append((m21, inverse, rest, tuple(later.dot(m21) * inverse for later, _, _ in free[k + 1:])))
     return done
 
 
@@ -221,9 +221,9 @@ def inward_reduced(link: Link, upper: tuple[ArticulatedInertia, Force], place: P
     if axes is not None:
         force = force - place.own.force(link.external(axes))
     pivots = []
-    for column, tau, prescribed in zip(place.columns, link.tau, link.mask, strict=True):
+    for column, tau, armature, prescribed in zip(place.columns, link.tau, link.armature, link.mask, strict=True):
         if not prescribed:
-            mass, force, pivot = eliminate(mass, force, column, tau)  # (28), (29)
+            mass, force, pivot = eliminate(mass, force, column, tau, armature)  # (28), (29)
             pivots.append(pivot)
     force = force + mass @ velocity.bias  # (28): Q - M D
     for t in reversed(place.transforms):
@@ -327,8 +327,8 @@ def inward_reduced_loops(link: Link, upper: Loops, place: Place, velocity: Veloc
     rows, shares = [], []
     for i, (column, tau, prescribed) in enumerate(zip(place.columns, link.tau, link.mask, strict=True)):
         if not prescribed:
-            mass, force, phi, pivot, share = eliminate_loaded(mass, force, phi, column, tau,
-                                                              [u.joint[i] for u in units])  # (28), (29), (39), (40)
+            mass, force, phi, pivot, share = eliminate_loaded(
+                mass, force, phi, column, tau, [u.joint[i] for u in units], link.armature[i])  # (28), (29), (39), (40)
             rows.append(pivot)
             shares.append(share)
     matrix, met = _summed(upper, tuple(rows), tuple(shares), units, list(phi), velocity.bias)
@@ -391,4 +391,4 @@ def inward_wrenches(link: Link, upper: Force, motion: tuple[Vector, Motion], axe
 def inward_forces(link: Link, upper: Force, motion: tuple[Vector, Motion], axes: General | None
                   ) -> tuple[Force, tuple[Number, ...]]:
     lower, total = inward_wrenches(link, upper, motion, axes)
-    return lower, tuple(column.dot(total) for column in link.columns)  # (28): B2^T (M dY - Q)
+    return lower, link.with_rotors(column.dot(total) for column in link.columns)  # (28): B2^T (M dY - Q)

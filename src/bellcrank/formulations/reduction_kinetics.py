@@ -104,7 +104,7 @@ def compose(group: GroupView, role: Role, terms: Terms, masses: dict[int, Mass],
                 for w, other in columns[k].items():
                     terms.add(v, w, column.dot(other))
                 columns[k][v] = masses[k] @ column
-                terms.add(v, v, column.dot(columns[k][v]))
+                terms.add(v, v, column.dot(columns[k][v]) + link.armature[c])
                 terms.right[v] = column.dot(forces[k]) - link.tau[c]
         parent = shape.parents[k]
         if parent >= 0:
@@ -149,9 +149,9 @@ def _is_early(group: GroupView, k: int) -> bool:
 def _released(link: Link, mass: Mass, force: Force) -> tuple[ArticulatedInertia, Force, tuple[Pivot, ...]]:
     left = _articulated(mass)
     pivots = []
-    for column, tau, prescribed in zip(link.columns, link.tau, link.mask, strict=True):
+    for column, tau, armature, prescribed in zip(link.columns, link.tau, link.armature, link.mask, strict=True):
         if not prescribed:
-            left, force, pivot = eliminate(left, force, column, tau)  # (18), (19)
+            left, force, pivot = eliminate(left, force, column, tau, armature)  # (18), (19)
             pivots.append(pivot)
     return left, force, tuple(pivots)
 

@@ -133,7 +133,8 @@ def link_codes(tree: Tree) -> tuple[Ints, Ints]:
         codes.append(code)
     special = np.zeros(tree.n + 1, dtype=np.int64)  # laws, wrenches and parameters make a kind of its own
     driven = [link for link, law in enumerate(tree.prescribed) if law is not None]
-    for link in (*driven, *tree.applied, *tree.symbolic, *tree.joint_forces, *tree.actuators):
+    for link in (*driven, *tree.applied, *tree.symbolic, *tree.joint_forces, *tree.actuators,
+                 *tree.armatures):
         special[link] = link
     return np.array(codes), special
 

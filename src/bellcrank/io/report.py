@@ -9,8 +9,8 @@ from typing import Literal
 
 from bellcrank.mechanism.pose import Pose
 
-__all__ = ["Dynamics", "Kind", "Limits", "Material", "Mimic", "Note", "ReadReport", "ReadWarning", "Shape",
-           "condensed"]
+__all__ = ["Actuation", "Dynamics", "Kind", "Limits", "Material", "Mimic", "Note", "ReadReport", "ReadWarning",
+           "Shape", "condensed"]
 
 Kind = Literal["warned", "changed", "kept", "ignored"]
 
@@ -69,6 +69,24 @@ class Mimic:
 
 
 @dataclass(frozen=True, slots=True)
+class Actuation:
+    """An actuator of a file: the joint force is `gear` times its own, which may be limited and a servo's.
+
+    `kind` is the element's tag. `control` and `force` are the ranges of its input and of its own force, before the
+    gear. That force is gain * control + bias[0] + bias[1] * length + bias[2] * rate, with the length and rate of the
+    joint times the gear.
+    """
+
+    kind: str
+    joint: str
+    gear: float = 1.0
+    control: tuple[float, float] = (-inf, inf)
+    force: tuple[float, float] = (-inf, inf)
+    gain: float = 1.0
+    bias: tuple[float, float, float] = (0.0, 0.0, 0.0)
+
+
+@dataclass(frozen=True, slots=True)
 class Material:
     """A colour (red, green, blue, opacity, each 0 to 1) and the name of a texture file, never opened.
 
@@ -117,6 +135,9 @@ class ReadReport:
     shapes: tuple[Shape, ...] = ()
     materials: Mapping[str, Material] = field(default_factory=dict)
     renamed: Mapping[str, str] = field(default_factory=dict)
+    #: initial states by name: {"q": {joint: value}, "u": {joint: value}}, several numbers for several coordinates
+    keyframes: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
+    actuators: Mapping[str, Actuation] = field(default_factory=dict)
 
     def of_kind(self, kind: Kind) -> tuple[Note, ...]:
         """The notes of one kind, in file order."""

@@ -53,8 +53,8 @@ def spanned(links: Mapping[str, Element], edges: Sequence[Edge]) -> tuple[str, l
         other = above.setdefault(edge.child, edge)
         if other is not edge:
             raise edge.element.error(f"the link {clipped(edge.child)!r} is already the child of joint "
-                                     f"{clipped(other.name)!r} (line {other.element.line}); loops cannot be read from "
-                                     "URDF yet")
+                                     f"{clipped(other.name)!r} (line {other.element.line}); write a joint that closes "
+                                     "a loop as <loop_joint>, see docs/urdf.md")
         below.setdefault(edge.parent, []).append(edge)
     roots = [name for name in links if name not in above]
     if len(roots) > 1:
@@ -70,7 +70,7 @@ def spanned(links: Mapping[str, Element], edges: Sequence[Edge]) -> tuple[str, l
         reached = {edge.child for edge in order}
         lost = [edge for edge in edges if edge.child not in reached]
         raise lost[0].element.error(f"the joints {_listed([e.name for e in lost])} run in a circle and hang on no root "
-                                    "link; loops cannot be read from URDF yet")
+                                    "link; write a joint that closes a loop as <loop_joint>, see docs/urdf.md")
     return roots[0], order
 
 

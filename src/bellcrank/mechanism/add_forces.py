@@ -12,6 +12,7 @@ from bellcrank.mechanism.checks import new_name, number, triple, try_force, try_
 from bellcrank.mechanism.elements import BodyDrag, Drive, FrameBushing, JointForce, Law2, Spring
 from bellcrank.mechanism.forces import (
     Actuator,
+    Armature,
     Bushing,
     Drag,
     Friction,
@@ -45,6 +46,7 @@ class ForceElements:
         self._drags: dict[str, BodyDrag] = {}
         self._joint_forces: dict[str, JointForce] = {}
         self._drives: dict[str, Drive] = {}
+        self._armatures: dict[str, Armature] = {}
 
     @abstractmethod
     def body(self, name: str | Body) -> Body:
@@ -85,6 +87,11 @@ class ForceElements:
     def drives(self) -> tuple[Drive, ...]:
         """Actuators with limits."""
         return tuple(self._drives.values())
+
+    @property
+    def armatures(self) -> tuple[Armature, ...]:
+        """Rotor inertias reflected to joints."""
+        return tuple(self._armatures.values())
 
     # -- on bodies ----------------------------------------------------------------------------
     def add_wrench(self, name: str, body: str | Body, *, force: Sequence[Number] = _ZERO,
@@ -267,6 +274,27 @@ class ForceElements:
                 raise ModelError(f"{what}: joint {joint!r} has the actuator {other.name!r} already")
         self._drives[name] = Drive(name, joint, at, actuator)
         return self._drives[name]
+
+    def add_armature(self, name: str, joint: str, inertia: Number, coordinate: int | str | None = None) -> Armature:
+        """The inertia of a rotor as felt at a joint coordinate [kg m^2 for turns, kg for slides]: r * r * J for a rotor
+        with the inertia J behind a gear of ratio r.
+
+        It is added to the diagonal of the joint-space mass matrix; several on one coordinate add up. The joint is not
+        cut to close loops. What it means and what it leaves out: `bellcrank.mechanism.forces.Armature`.
+
+        >>> import bellcrank as bc
+        >>> m = bc.load("pendulum")
+        >>> bare = bc.compile(m).mass_matrix([0.0])
+        >>> rotor = m.add_armature("rotor", "hinge", inertia=0.5)
+        >>> (bc.compile(m).mass_matrix([0.0]) - bare).round(12)
+        array([[0.5]])
+        """
+        new_name(self._armatures, name, "armature")
+        what = f"armature {name!r}"
+        value = number(what, "inertia", inertia, 0.0, above=True)
+        self._check_own(what, value)
+        self._armatures[name] = Armature(name, joint, self._coordinate(joint, coordinate), value)
+        return self._armatures[name]
 
     def _add_joint_force(self, name: str, joint: str, along: Along, coordinate: int | str | None) -> JointForce:
         new_name(self._joint_forces, name, "joint force")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 from typing import NamedTuple
 
@@ -29,6 +29,7 @@ class World(NamedTuple):
     gravity: Vector  #: in the axes of the ground link's frame
     ground: Transform  #: pose of the ground link's frame in the world
     external: bool  #: whether external wrenches act anywhere
+    rotors: bool = False  #: whether any joint has an armature
 
 
 class Link:
@@ -37,10 +38,11 @@ class Link:
     def __init__(self, joint: Joint, numbers: LinkNumbers, read: Reader, world: World,
                  prescribed: Prescribed | None, applied: tuple[Applied, ...],
                  with_wrenches: bool, laws: tuple[tuple[int, Along], ...] = (),
-                 actuators: tuple[tuple[int, Actuator], ...] = ()) -> None:
+                 actuators: tuple[tuple[int, Actuator], ...] = (),
+                 armatures: tuple[tuple[int, Number], ...] = ()) -> None:
         self.joint, self.numbers, self._read, self.world = joint, numbers, read, world
         self.prescribed, self.applied, self.with_wrenches = prescribed, applied, with_wrenches
-        self.laws, self.actuators = laws, actuators
+        self.laws, self.actuators, self.armatures = laws, actuators, armatures
         #: what springs and other elements between distant links exert on this one, link axes about its origin
         self.pair_wrench: Force | None = None
 
@@ -118,6 +120,20 @@ class Link:
         for i, actuator in self.actuators:
             forces[i] = actuator.output(forces[i], u[i])
         return forces
+
+    @cached_property
+    def armature(self) -> tuple[Number, ...]:
+        """Rotor inertia felt at each speed; the literal 0.0 where there is none."""
+        out: list[Number] = [0.0] * self.joint.nu
+        for i, inertia in self.armatures:
+            out[i] = out[i] + inertia
+        return tuple(out)
+
+    def with_rotors(self, forces: Iterable[Number]) -> tuple[Number, ...]:
+        """Joint forces that move the bodies, and what the rotors take at the accelerations given."""
+        if not self.armatures:
+            return tuple(forces)
+        return tuple(force + a * udot for force, a, udot in zip(forces, self.armature, self.udot, strict=True))
 
     @cached_property
     def tau(self) -> list[Number]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from bellcrank.engine.scalar import Scalar
+from bellcrank.engine.scalar import Number, Scalar
 from bellcrank.errors import ModelError
 from bellcrank.mechanism.closures import Side
 from bellcrank.mechanism.elements import Constraint
@@ -42,7 +42,8 @@ def add_loops(tree: Tree, *, mechanism: Mechanism, topology: Topology, builder: 
     return replace(tree, cut_names=tuple(records[i].name for i in topology.closing), cut_reasons=topology.reasons,
                    closures=closures,
                    relations=relations, steps=steps, joint_forces=forces, pairs=pairs,
-                   actuators=_actuators(link_of, mechanism, index))
+                   actuators=_actuators(link_of, mechanism, index),
+                   armatures=_armatures(link_of, mechanism, index))
 
 
 def _closure(part: Connection | Constraint, builder: _Builder, turns: dict[str, Any]) -> Closure:
@@ -112,6 +113,18 @@ def _actuators(link_of: dict[str, int], mechanism: Mechanism, cut: dict[str, int
                              "that loop with cut=")
         link = link_of[d.joint]
         found[link] = (*found.get(link, ()), (d.coordinate, d.actuator))
+    return found
+
+
+def _armatures(link_of: dict[str, int], mechanism: Mechanism, cut: dict[str, int]
+               ) -> dict[int, tuple[tuple[int, Number], ...]]:
+    found: dict[int, tuple[tuple[int, Number], ...]] = {}
+    for a in mechanism.armatures:
+        if a.joint in cut:
+            raise ModelError(f"armature {a.name!r}: joint {a.joint!r} was cut to close a loop; cut a joint of that "
+                             "loop that has no armature with cut=")
+        link = link_of[a.joint]
+        found[link] = (*found.get(link, ()), (a.coordinate, a.inertia))
     return found
 
 

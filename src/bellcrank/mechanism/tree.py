@@ -126,6 +126,8 @@ class Tree:
     joint_forces: dict[int, tuple[tuple[int, Along], ...]] = field(default_factory=dict)
     #: what limits the joint forces tau, by link: (coordinate, actuator)
     actuators: dict[int, tuple[tuple[int, Actuator], ...]] = field(default_factory=dict)
+    #: rotor inertias felt at joints, by link: (coordinate, inertia)
+    armatures: dict[int, tuple[tuple[int, Number], ...]] = field(default_factory=dict)
     pairs: tuple[Pair | LoopForce, ...] = ()
     plan: Any = None  #: how loops are taken apart; see `formulations.groups`
 

@@ -117,7 +117,7 @@ def check_inertia(tree: Tree) -> None:
     along = second[:, 5] <= _NOTHING * (second[:, 0] + second[:, 3] + second[:, 5])  # about the joint's z axis
     for link in (np.flatnonzero((still | along) & ~has_child)).tolist():
         joint = tree.joints[link]
-        if joint is None or not joint.nu or link in tree.symbolic or _all_driven(tree, link):
+        if joint is None or not joint.nu or link in tree.symbolic or _all_held(tree, link):
             continue
         if still[link]:
             raise ModelError(f"joint {tree.joint_names[link]!r}: nothing resists its motion (body "
@@ -134,9 +134,13 @@ def _no_inertia(tree: Tree, link: int) -> ModelError:
                       "and what it carries do not resist this motion); give it a rotational inertia or weld it")
 
 
-def _all_driven(tree: Tree, link: int) -> bool:
+def _all_held(tree: Tree, link: int) -> bool:
+    """Whether every speed of a joint is prescribed, or has a rotor that resists it."""
     law, joint = tree.prescribed[link], tree.joints[link]
-    return law is not None and joint is not None and all(law.mask(joint.nu))
+    assert joint is not None
+    driven = law.mask(joint.nu) if law is not None else (False,) * joint.nu
+    rotors = {i for i, _ in tree.armatures.get(link, ())}
+    return all(yes or i in rotors for i, yes in enumerate(driven))
 
 
 def _check_pivots(tree: Tree) -> None:
@@ -153,15 +157,15 @@ def _check_pivots(tree: Tree) -> None:
     def step(link: Link, upper: tuple[ArticulatedInertia, RigidInertia]
              ) -> tuple[tuple[ArticulatedInertia, RigidInertia], None]:
         mass, whole = upper[0] + link.inertia.articulated(), upper[1] + link.inertia
-        for column, prescribed in zip(link.columns, link.mask, strict=True):
+        for column, armature, prescribed in zip(link.columns, link.armature, link.mask, strict=True):
             if prescribed:
                 continue
-            pivot = column.dot(mass @ column)
+            pivot = column.dot(mass @ column) + armature
             size = (whole.second.xx + whole.second.yy + whole.second.zz) * column.angular.dot(column.angular) \
                 + whole.mass * column.linear.dot(column.linear)
             if not pivot > _NOTHING * size:
                 raise _no_inertia(tree, number[id(link)])
-            mass, _, _ = eliminate(mass, Force.zero(), column, 0.0)
+            mass, _, _ = eliminate(mass, Force.zero(), column, 0.0, armature)
         for t in reversed(link.transforms):
             mass, whole = t.articulated(mass), t.rigid(whole)
         return (mass, whole), None

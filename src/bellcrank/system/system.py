@@ -433,6 +433,7 @@ class System(Analysed):
         """Wrench [moment; force] that each joint exerts on its outboard body, drive included, shape (..., 6).
 
         About the joint's own origin on that body, in that body's axes; joints that close loops act on their child.
+        It is what moves the body: along a coordinate with an armature, the drive less what the rotor takes.
         Accelerations are those of `forward_dynamics` unless given. If conditions are redundant (see `explain`), the
         reactions are not determined by mechanics alone: these are the ones whose closing loads are smallest. Cost:
         O(n), with loops O(n m^2).

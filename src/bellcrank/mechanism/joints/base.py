@@ -23,6 +23,8 @@ from bellcrank.spatial import Force, Motion, Transform, Vector
 __all__ = ["AXES", "Array", "AxisJoint", "Joint", "unit_vector"]
 
 Array = npt.NDArray[np.float64]
+#: squares of vectors divided by their length are this close to 1
+_ROUNDING = 2e-15
 AXES = {"x": (1.0, 0.0, 0.0), "y": (0.0, 1.0, 0.0), "z": (0.0, 0.0, 1.0),
         "-x": (-1.0, 0.0, 0.0), "-y": (0.0, -1.0, 0.0), "-z": (0.0, 0.0, -1.0)}
 
@@ -167,6 +169,9 @@ def unit_vector(value: str | Sequence[float], what: str) -> tuple[float, float, 
     if not np.isfinite(vector).all():
         raise ModelError(f"{what}: {tuple(vector.tolist())} is not finite")
     largest = float(np.abs(vector).max())
+    if 0.5 < largest < 2.0 and abs(float(vector @ vector) - 1.0) <= _ROUNDING:
+        x, y, z = (float(v) + 0.0 for v in vector)  # as it is, so that axes from files are those that were written
+        return x, y, z
     vector = vector / (largest or 1.0)  # squares must not overflow
     length = float(np.sqrt(vector @ vector))
     if largest < 1e-9:

@@ -1,0 +1,290 @@
+"""The gate in front of MuJoCo's own parser: what a file may hold before C++ code sees it.
+
+The file and what it includes are read by the hardened XML reader, everything that is no part of the motion is left
+out, counts that multiply elements are bounded, and paths are replaced. MuJoCo is handed plain text with one element
+to a line, so that its complaints can be told with the line of the file they come from. It opens no file itself.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass, field
+from xml.sax.saxutils import quoteattr
+
+from bellcrank.errors import FileError
+from bellcrank.io.report import Kind, Note
+from bellcrank.io.xml import Element, clipped, read_xml
+
+__all__ = ["MAX_REPLICATED", "Gated", "MeshFile", "gated", "mesh_path"]
+
+MAX_BYTES = 32 * 2**20
+#: the parser that MuJoCo uses gives up at 500
+MAX_DEPTH = 400
+MAX_INCLUDES = 200
+#: elements that <replicate> and <composite> may add; MuJoCo's time for them grows with the square
+MAX_REPLICATED = 10_000
+_MAX_CABLE = 2_000
+_MAX_BUILTIN = 64.0
+
+_SECTIONS: dict[str, tuple[Kind, str]] = {
+    "visual": ("ignored", "looks"),
+    "statistic": ("ignored", "looks"),
+    "size": ("ignored", "sizes of buffers"),
+    "extension": ("ignored", "plugins are not loaded"),
+    "custom": ("ignored", "data of other programs"),
+}
+_DROPPED: dict[str, tuple[Kind, str]] = {
+    "plugin": ("warned", "plugins are not loaded; what it does is missing"),
+    "flexcomp": ("warned", "flexible bodies are not read"),
+    "flex": ("warned", "flexible bodies are not read"),
+    "skin": ("ignored", "looks"),
+    "camera": ("ignored", "a camera"),
+    "light": ("ignored", "a light"),
+    "pair": ("ignored", "contacts are not modelled"),
+    "exclude": ("ignored", "contacts are not modelled"),
+    "texture": ("ignored", "looks"),
+    "material": ("ignored", "looks"),
+    "hfield": ("ignored", "terrain: contacts are not modelled"),
+}
+_CONTAINERS = ("contact", "deformable")
+_ATTRIBUTES = ("material", "user", "content_type")
+_PATHS = ("meshdir", "texturedir", "assetdir", "strippath")
+#: a name may be anything, a number must not be this
+_NOT_A_NUMBER = re.compile(r"(?:^|\s)[+-]?nan(?:\s|$)", re.IGNORECASE)
+_PRINTABLE = re.compile(r"[^\x20-\x7e\u00a0-\ud7ff\ue000-\ufffd]")
+
+
+@dataclass(frozen=True, slots=True)
+class MeshFile:
+    """A mesh whose shape lies in another file; `token` stands for the path in what MuJoCo sees."""
+
+    name: str
+    token: str
+    path: str
+    element: Element
+
+
+@dataclass(slots=True)
+class Gated:
+    """Text for MuJoCo, one element to a line, and what was held back."""
+
+    root: Element
+    lines: list[str] = field(default_factory=list)
+    elements: list[Element] = field(default_factory=list)
+    notes: list[Note] = field(default_factory=list)
+    keys: list[Element] = field(default_factory=list)
+    meshes: dict[str, MeshFile] = field(default_factory=dict)
+
+    @property
+    def text(self) -> str:
+        return "\n".join(self.lines)
+
+    def element(self, info: str) -> Element:
+        """The element of the file that MuJoCo speaks of with ``line N``; the whole file if it names none."""
+        found = re.search(r"line (\d+)", info)
+        index = int(found.group(1)) - 1 if found else -1
+        return self.elements[index] if 0 <= index < len(self.elements) else self.root
+
+    def note(self, kind: Kind, element: Element, text: str) -> None:
+        self.notes.append(Note(kind, element.tag, element.owner, element.line, text))
+
+
+def gated(path: str | os.PathLike[str], folder: str | os.PathLike[str] | None = None) -> Gated:
+    """Read a file with what it includes. Files outside `folder` (that of the file unless given) are refused."""
+    root = read_xml(path, max_bytes=MAX_BYTES, max_depth=MAX_DEPTH)
+    if root.tag != "mujoco":
+        raise root.error("is not an MJCF file: its outermost element is not <mujoco>")
+    home = os.path.dirname(os.path.realpath(os.fsdecode(path)))
+    inside = home if folder is None else os.path.realpath(os.fsdecode(folder))
+    _Includes(home, inside).expand(root)
+    if _expanded(root) - sum(1 for _ in root.walk()) > MAX_REPLICATED:
+        raise root.error(f"<replicate> and <composite> would add more than {MAX_REPLICATED} elements")
+    gate = Gated(root)
+    _Writer(gate, home, inside).write(root)
+    return gate
+
+
+def _resolved(element: Element, name: str, folders: tuple[str, ...], inside: str) -> str:
+    """The real path of a file that an element names; it must lie inside the folder that is open to the model."""
+    found = ""
+    for folder in folders:
+        try:
+            found = os.path.realpath(os.path.join(folder, name))
+        except ValueError:
+            raise element.error(f"the file name {clipped(name)!r} is not usable") from None
+        if os.path.commonpath([found, inside]) != inside:
+            raise element.error(f"the file {clipped(name)!r} lies outside the folder of the model; give folder= to "
+                                "open a larger one")
+        if os.path.exists(found):
+            return found
+    return found
+
+
+class _Includes:
+    """Puts the content of included files in the place of <include> elements."""
+
+    def __init__(self, home: str, inside: str) -> None:
+        self.home, self.inside = home, inside
+        self.count = 0
+
+    def expand(self, root: Element) -> None:
+        self._expand(root, (root.source,))
+
+    def _expand(self, element: Element, open_files: tuple[str, ...]) -> None:
+        if not any(child.tag == "include" for child in element.walk() if child is not element):
+            return
+        children: list[Element] = []
+        for child in element.children:
+            if child.tag != "include":
+                self._expand(child, open_files)
+                children.append(child)
+                continue
+            for inner in self._included(child, open_files).children:
+                inner.parent = element
+                children.append(inner)
+        element.children = children
+
+    def _included(self, element: Element, open_files: tuple[str, ...]) -> Element:
+        here = os.path.dirname(os.path.realpath(element.source))
+        path = _resolved(element, element.attribute("file"), (self.home, here), self.inside)
+        self.count += 1
+        if path in open_files or os.path.realpath(open_files[0]) == path:
+            raise element.error(f"includes itself by way of {clipped(path)!r}")
+        if self.count > MAX_INCLUDES or len(open_files) > 20:
+            raise element.error(f"more than {MAX_INCLUDES} files are included, or 20 inside each other")
+        try:
+            content = read_xml(path, max_bytes=MAX_BYTES, max_depth=MAX_DEPTH)
+        except FileError as error:
+            raise element.error(str(error)) from None
+        self._expand(content, (*open_files, path))
+        return content
+
+
+def _expanded(element: Element, depth: int = 0) -> int:
+    """Elements after replication; also refuses nesting that only includes have made deep."""
+    if depth > MAX_DEPTH:
+        raise element.error(f"elements are nested more than {MAX_DEPTH} deep")
+    below = 1
+    for child in element.children:
+        below += _expanded(child, depth + 1)
+    times = 1
+    if element.tag == "replicate":
+        times = max(_whole(element, "count", 1)[0], 1)
+    elif element.tag == "composite":
+        counts = _whole(element, "count", 1)
+        for count in counts:
+            times *= max(count, 1)
+        if times > _MAX_CABLE:
+            raise element.error(f"a composite of {times} parts is too large; at most {_MAX_CABLE} are read")
+    return below * times
+
+
+def _whole(element: Element, name: str, default: int) -> tuple[int, ...]:
+    words = element.attributes.get(name, str(default)).split()
+    try:
+        return tuple(int(float(word)) for word in words) or (default,)
+    except (ValueError, OverflowError):
+        raise element.error(f"{name}={clipped(element.attributes[name])!r} is not a whole number") from None
+
+
+class _Writer:
+    """Writes the elements that matter, one to a line."""
+
+    def __init__(self, gate: Gated, home: str, inside: str) -> None:
+        self.gate, self.home, self.inside = gate, home, inside
+        self.meshdir = ""
+        for compiler in gate.root.all("compiler"):
+            self.meshdir = compiler.attributes.get("assetdir", self.meshdir)
+        for compiler in gate.root.all("compiler"):
+            self.meshdir = compiler.attributes.get("meshdir", self.meshdir)
+
+    def write(self, element: Element, section: str = "") -> None:
+        if self._held_back(element, section):
+            return
+        pieces = [element.tag, *(f"{name}={quoteattr(_plain(value))}"
+                                 for name, value in self._attributes(element, section).items())]
+        if not element.children:
+            self._line(f"<{' '.join(pieces)}/>", element)
+            return
+        self._line(f"<{' '.join(pieces)}>", element)
+        for child in element.children:
+            self.write(child, section or ("" if element.parent is None else element.tag))
+        self._line(f"</{element.tag}>", element)
+
+    def _line(self, text: str, element: Element) -> None:
+        self.gate.lines.append(text)
+        self.gate.elements.append(element)
+
+    def _held_back(self, element: Element, section: str) -> bool:
+        top = element.parent is not None and element.parent.parent is None
+        tag = element.tag
+        if top and tag in _SECTIONS:
+            self.gate.note(_SECTIONS[tag][0], element, _SECTIONS[tag][1])
+            return True
+        if top and tag == "keyframe":
+            self.gate.keys.extend(element.all("key"))
+            return True
+        if (top and tag == "sensor") or section == "sensor":
+            for child in element.children:
+                self.gate.note("ignored", child, "a sensor")
+            return True
+        if top and tag in _CONTAINERS:
+            for child in element.children:
+                self.gate.note(*_about(child))
+            return True
+        if tag in ("attach", "model") or (tag == "frame" and "model" in element.attributes):
+            raise element.error("models made of other model files are not read; let MuJoCo save it as one file "
+                                "(MjSpec.to_xml)")
+        if tag in _DROPPED and not (section == "actuator" and tag != "plugin"):
+            if section != "default":
+                self.gate.note(*_about(element))
+            return True
+        return False
+
+    def _attributes(self, element: Element, section: str) -> dict[str, str]:
+        kept = {name: value for name, value in element.attributes.items() if name not in _ATTRIBUTES}
+        for name, value in kept.items():
+            if name not in ("name", "class", "childclass") and _NOT_A_NUMBER.search(value):
+                raise element.error(f"{name}={clipped(value)!r} is not a number")
+        if element.tag == "compiler":
+            kept = {name: value for name, value in kept.items() if name not in _PATHS}
+        if element.tag == "mesh" and section == "asset":
+            self._mesh(element, kept)
+        elif "file" in kept:
+            del kept["file"]
+        return kept
+
+    def _mesh(self, element: Element, kept: dict[str, str]) -> None:
+        for word in kept.get("params", "").split():
+            try:
+                fits = abs(float(word)) <= _MAX_BUILTIN
+            except ValueError:
+                fits = False
+            if not fits:
+                raise element.error(f"params={clipped(kept['params'])!r}: numbers above {_MAX_BUILTIN:g} make meshes "
+                                    "too fine")
+        if "file" not in kept:
+            return
+        file = element.attribute("file")
+        stem, kind = os.path.splitext(os.path.basename(file.replace("\\", "/")))
+        name = kept.setdefault("name", stem)
+        token = kept["file"] = f"mesh{len(self.gate.meshes)}{_plain(kind.lower())[:8]}"
+        self.gate.meshes[token] = MeshFile(name, token, os.path.join(self.home, self.meshdir, file), element)
+
+
+def mesh_path(mesh: MeshFile, path: str | os.PathLike[str], folder: str | os.PathLike[str] | None) -> str:
+    """Where a mesh lies, inside the folder that is open to the model."""
+    home = os.path.dirname(os.path.realpath(os.fsdecode(path)))
+    inside = home if folder is None else os.path.realpath(os.fsdecode(folder))
+    return _resolved(mesh.element, mesh.path, (home,), inside)
+
+
+def _about(element: Element) -> tuple[Kind, Element, str]:
+    kind, text = _DROPPED.get(element.tag, ("ignored", "not read"))
+    return kind, element, text
+
+
+def _plain(text: str) -> str:
+    """Attribute text without line breaks and control characters."""
+    return _PRINTABLE.sub(" ", text)

@@ -1,0 +1,310 @@
+"""MJCF files into mechanisms: bodies, joints and what acts on them."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from bellcrank.errors import ModelError
+from bellcrank.io.mjcf.extras import read_actuators, read_keyframes, read_shapes, read_sites, read_tendons
+from bellcrank.io.mjcf.loops import read_equalities
+from bellcrank.io.mjcf.source import Source, compiled, the_mujoco
+from bellcrank.io.report import Actuation, Dynamics, Kind, Limits, Note, ReadReport, ReadWarning, Shape, condensed
+from bellcrank.io.tree import unused
+from bellcrank.io.xml import Element
+from bellcrank.mechanism.inertia import Inertia
+from bellcrank.mechanism.joints import Free, Prismatic, Revolute, Spherical, Weld
+from bellcrank.mechanism.mechanism import Mechanism
+from bellcrank.mechanism.pose import Pose
+
+__all__ = ["Reader", "load_mjcf", "read_mjcf"]
+
+Floats = npt.NDArray[np.float64]
+
+FREE, BALL, SLIDE, HINGE = range(4)
+_KINDS = ("free", "ball", "slide", "hinge")
+_SNAP = 1e-12
+
+
+def load_mjcf(path: str | os.PathLike[str], **options: Any) -> Mechanism:
+    """The machine described by an MJCF file (MuJoCo's format); options are those of `read_mjcf`.
+
+    What would change the motion and is not modelled is told by one `ReadWarning`.
+    """
+    mechanism, report = read_mjcf(path, **options)
+    if report.surprises:
+        lines = list(condensed(report.surprises))
+        rest = [f"... and {len(lines) - 3} more kinds"] if len(lines) > 3 else []
+        warnings.warn("\n  ".join([f"{report.source}: not modelled or not physical (full report: read_mjcf)",
+                                   *lines[:3], *rest]), ReadWarning, stacklevel=2)
+    return mechanism
+
+
+def read_mjcf(path: str | os.PathLike[str], *, limits: bool = False, actuators: bool = True,
+              missing_meshes: str = "error", folder: str | os.PathLike[str] | None = None
+              ) -> tuple[Mechanism, ReadReport]:
+    """The machine described by an MJCF file, with a report of what was kept, changed and ignored.
+
+    Needs the package mujoco, which works out defaults, frames and the inertia of shapes. q = 0 is the layout drawn in
+    the file: of hinges and slides q is MuJoCo's qpos less `ref`, of free joints the pose relative to the one drawn.
+    Every joint keeps its name; of several joints on one body all but the last carry massless bodies. Equality
+    constraints become exact loops: connect a `Spherical` joint, two connects of the same bodies a `Revolute` one, weld
+    a `Weld`, joint a coupler. `limits` makes stops of joint ranges, as soft as the file's solref says. `actuators`
+    limits the joint forces to what the actuators can do. Meshes are opened only if an inertia depends on them;
+    ``missing_meshes="massless"`` goes on without those that are missing. No file outside `folder` is opened (that of
+    the file unless given).
+    """
+    source = compiled(path, folder, missing_meshes)
+    reader = Reader(source, limits, actuators)
+    try:
+        return reader.mechanism(), reader.report()
+    except ModelError as error:
+        raise reader.place.error(str(error)) from None
+
+
+class Reader:
+    """Reads one compiled model; collects notes and data on the way."""
+
+    def __init__(self, source: Source, stops: bool, drives: bool) -> None:
+        self.source, self.model, self.mujoco = source, source.model, the_mujoco()
+        self.stops, self.drives = stops, drives
+        self.notes = list(source.gate.notes)
+        self.place: Element = source.gate.root  #: what is being read
+        self.limits: dict[str, Limits] = {}
+        self.dynamics: dict[str, Dynamics] = {}
+        self.shapes: list[Shape] = []
+        self.renamed: dict[str, str] = {}
+        self.keyframes: dict[str, dict[str, dict[str, Any]]] = {}
+        self.actuations: dict[str, Actuation] = {}
+        self.bodies: list[str] = ["ground"]
+        self.joints: list[str] = []
+        self.taken: dict[str, None] = {}  #: names of joints and constraints
+        self.turns: list[Floats] = [np.eye(3)]  #: axes of the bodies in the world, as drawn
+        flags = int(self.model.opt.disableflags)
+        self.off = {bit.name[7:].lower() for bit in _bits(self.mujoco) if flags & int(bit)}
+
+    def note(self, kind: Kind, element: Element, text: str) -> None:
+        self.notes.append(Note(kind, element.tag, element.owner, element.line, text))
+
+    def report(self) -> ReadReport:
+        notes = tuple(sorted(self.notes, key=lambda note: note.line))
+        return ReadReport(self.source.gate.root.source, notes, self.limits, self.dynamics, {}, tuple(self.shapes),
+                          {}, self.renamed, self.keyframes, self.actuations)
+
+    # -- the whole ----------------------------------------------------------------------------
+    def mechanism(self) -> Mechanism:
+        model, root = self.model, self.source.gate.root
+        name = root.attributes.get("model", "").strip() or os.path.splitext(os.path.basename(root.source))[0]
+        gravity = (0.0, 0.0, 0.0) if "gravity" in self.off else tuple(model.opt.gravity.tolist())
+        machine = Mechanism(name, gravity)
+        self._settings()
+        self._name_parts()
+        for body in range(1, model.nbody):
+            self.place = self.source.element("body", body)
+            self._add_body(machine, body)
+        for joint in range(model.njnt):
+            self.place = self.source.element("joint", joint)
+            self._joint_forces(machine, joint)
+        read_equalities(self, machine)
+        read_tendons(self, machine)
+        read_actuators(self, machine)
+        read_sites(self, machine)
+        read_shapes(self)
+        read_keyframes(self)
+        return machine
+
+    def _settings(self) -> None:
+        option = self.source.gate.root.first("option") or self.source.gate.root
+        opt = self.model.opt
+        if opt.density or opt.viscosity:
+            self.note("warned", option, "the air or fluid around the machine is not modelled")
+        physics = self.off & {"gravity", "spring", "damper", "equality", "constraint", "frictionloss", "limit"}
+        if physics:
+            self.note("changed", option, f"switched off by flags of the file: {', '.join(sorted(physics))}")
+        if self.model.ngeom:
+            self.note("ignored", self.source.gate.root, "contacts between shapes are not modelled")
+
+    def _name_parts(self) -> None:
+        model, taken = self.model, {"ground": None}
+        for body in range(1, model.nbody):
+            given = self.source.name("body", body)
+            name = unused(given or f"body{body}", taken)
+            if given and name != given:
+                self.renamed[given] = name
+                self.note("changed", self.source.element("body", body), f"renamed to {name!r}: {given!r} is the world")
+            taken[name] = None
+            self.bodies.append(name)
+        names = [self.source.name("joint", joint) for joint in range(model.njnt)]
+        self.taken.update(dict.fromkeys(name for name in names if name))
+        for joint, given in enumerate(names):
+            kind = _KINDS[int(model.jnt_type[joint])]
+            self.joints.append(given or self.new_name(f"{self.bodies[int(model.jnt_bodyid[joint])]}_{kind}"))
+
+    def new_name(self, wish: str) -> str:
+        """A name for a joint or constraint that is still free."""
+        name = unused(wish, self.taken)
+        self.taken[name] = None
+        return name
+
+    # -- bodies and joints --------------------------------------------------------------------
+    def _add_body(self, machine: Mechanism, body: int) -> None:
+        model, name = self.model, self.bodies[body]
+        parent = int(model.body_parentid[body])
+        pose = Pose(model.body_pos[body], rotation(self.mujoco, model.body_quat[body]))
+        self.turns.append(self.turns[parent] @ pose.matrix)
+        first, count = int(model.body_jntadr[body]), int(model.body_jntnum[body])
+        if model.body_mocapid[body] >= 0:
+            self.note("changed", self.place, "a mocap body: stands still where the file draws it")
+        inboard = self.bodies[parent]
+        for joint in range(first, first + count):
+            last = joint == first + count - 1
+            outboard = name if last else unused(f"{name}_to_{self.joints[joint]}", {
+                **dict.fromkeys(self.bodies), **dict.fromkeys(b.name for b in machine.bodies)})
+            machine.add_body(outboard, self._inertia(body) if last else None)
+            self._add_joint(machine, joint, inboard, outboard, pose)
+            inboard, pose = outboard, Pose()
+        if not count:
+            machine.add_body(name, self._inertia(body))
+            machine.add_joint(self.new_name(f"{name}_weld"), Weld(), inboard, name, pose)
+        self._lifted(machine, body)
+
+    def _inertia(self, body: int) -> Inertia:
+        model = self.model
+        mass = float(model.body_mass[body])
+        moments = np.array(model.body_inertia[body])
+        if mass == 0.0 and not moments.any():
+            return Inertia.zero()
+        turn = rotation(self.mujoco, model.body_iquat[body])
+        about = np.diag(moments) if turn is None else turn @ np.diag(moments) @ turn.T
+        inertia = Inertia(mass, model.body_ipos[body], 0.5 * (about + about.T), checked=False)
+        problem = inertia.problem()
+        if problem:
+            self.note("warned", self.place, f"kept as given, though no real body has it: {problem}")
+        return inertia
+
+    def _add_joint(self, machine: Mechanism, joint: int, inboard: str, outboard: str, pose: Pose) -> None:
+        model, name = self.model, self.joints[joint]
+        at, axis = Pose(model.jnt_pos[joint]), tuple(model.jnt_axis[joint].tolist())
+        match int(model.jnt_type[joint]):
+            case 0:
+                machine.add_joint(name, Free(), inboard, outboard, pose)
+            case 1:
+                machine.add_joint(name, Spherical(), inboard, outboard, pose @ at, at)
+            case 2:
+                machine.add_joint(name, Prismatic(axis), inboard, outboard, pose)
+            case _:
+                machine.add_joint(name, Revolute(axis), inboard, outboard, pose @ at, at)
+
+    def _lifted(self, machine: Mechanism, body: int) -> None:
+        """Compensation of gravity: a constant force at the centre of mass."""
+        share = float(self.model.body_gravcomp[body]) * float(self.model.body_mass[body])
+        if share and any(machine.gravity):
+            machine.add_wrench(f"{self.bodies[body]}_gravcomp", self.bodies[body], at=self.model.body_ipos[body],
+                               force=[-share * g for g in machine.gravity])
+
+    # -- forces in joints ---------------------------------------------------------------------
+    def _joint_forces(self, machine: Mechanism, joint: int) -> None:
+        model, name, kind = self.model, self.joints[joint], int(self.model.jnt_type[joint])
+        dof = int(model.jnt_dofadr[joint])
+        damping = 0.0 if "damper" in self.off else float(model.dof_damping[dof])
+        stiffness = 0.0 if "spring" in self.off else float(model.jnt_stiffness[joint])
+        dry = float(model.dof_frictionloss[dof])
+        if damping or dry:
+            self.dynamics[name] = Dynamics(damping, dry)
+        if self.off & {"frictionloss", "constraint"}:
+            dry = 0.0
+        for array, index, what in (("jnt_stiffnesspoly", joint, "stiffness"), ("dof_dampingpoly", dof, "damping"),
+                                   ("jnt_springyield", joint, "the yield of springs")):
+            if hasattr(model, array) and np.any(getattr(model, array)[index]):
+                self.note("warned", self.place, f"{what} beyond the linear part is not modelled")
+        if kind in (FREE, BALL):
+            self._ball_forces(machine, joint, stiffness, damping, dry)
+        else:
+            if stiffness or damping:
+                at = int(model.jnt_qposadr[joint])
+                rest = float(model.qpos_spring[at] - model.qpos0[at])
+                machine.add_joint_spring(f"{name}_spring", name, stiffness=stiffness, damping=damping, rest=rest)
+            if dry:
+                machine.add_friction(f"{name}_friction", name, coulomb=dry)
+                self.note("changed", self.place, "frictionloss is a smooth law of the speed here (see add_friction)")
+        self._armature(machine, joint, float(model.dof_armature[dof]))
+        self._range(machine, joint)
+
+    def _ball_forces(self, machine: Mechanism, joint: int, stiffness: float, damping: float, dry: float) -> None:
+        if stiffness or dry:
+            self.note("warned", self.place, "stiffness and dry friction of ball and free joints are not modelled")
+        if damping:  # the same for all directions, so that axes do not matter
+            record, three = machine.joint(self.joints[joint]), (damping,) * 3
+            free = type(record.joint) is Free
+            bodies = (machine.ground, *machine.bodies)
+            machine.add_bushing(f"{record.name}_damping", bodies[record.parent], bodies[record.child],
+                                record.parent_pose, record.child_pose, turn_damping=three,
+                                damping=three if free else (0.0, 0.0, 0.0))
+
+    def _armature(self, machine: Mechanism, joint: int, armature: float) -> None:
+        if not armature:
+            return
+        name = self.joints[joint]
+        add = getattr(machine, "add_armature", None)
+        try:
+            if add is None:
+                raise ModelError("armature is not modelled")
+            add(f"{name}_armature", name, armature)
+        except ModelError as error:
+            self.note("warned", self.place, f"the armature {armature:g} is left out: {error}")
+
+    def _range(self, machine: Mechanism, joint: int) -> None:
+        model, name, kind = self.model, self.joints[joint], int(self.model.jnt_type[joint])
+        effort = np.inf
+        if model.jnt_actfrclimited[joint]:
+            effort = float(np.abs(model.jnt_actfrcrange[joint]).max())
+        if not model.jnt_limited[joint]:
+            if np.isfinite(effort):
+                self.limits[name] = Limits(effort=effort)
+            return
+        if kind == BALL:
+            self.note("ignored", self.place, "the range of a ball joint")
+            return
+        start = float(model.qpos0[int(model.jnt_qposadr[joint])])
+        lower, upper = (float(x) - start for x in model.jnt_range[joint])
+        self.limits[name] = Limits(lower, upper, effort)
+        if not self.stops or self.off & {"limit", "constraint"}:
+            self.note("kept", self.place, "the range does not act on the motion; kept in report.limits")
+            return
+        stiffness, damping = _softness(model, joint)
+        machine.add_limit(f"{name}_range", name, lower, upper, stiffness=stiffness, damping=damping)
+        self.note("changed", self.place, "the range is a spring and damper as soft as solreflimit says")
+
+
+# -- helpers ------------------------------------------------------------------------------------
+def rotation(mujoco: Any, quaternion: Sequence[float] | Floats) -> Floats | None:
+    """The rotation matrix of a quaternion, exact if it can only be meant as turning axes into axes; None for none."""
+    out = np.zeros(9)
+    mujoco.mju_quat2Mat(out, np.asarray(quaternion, dtype=float))
+    near = np.round(out)
+    if np.abs(out - near).max() < _SNAP:
+        out = near
+    turn = out.reshape(3, 3) + 0.0
+    return None if (turn == np.eye(3)).all() else turn
+
+
+def _softness(model: Any, joint: int) -> tuple[float, float]:
+    """Stiffness and damping of a stop from solref and solimp, with the joint's inertia in the layout drawn."""
+    dof = int(model.jnt_dofadr[joint])
+    one, two = (float(x) for x in model.jnt_solref[joint])
+    most = min(max(float(model.jnt_solimp[joint][1]), 1e-4), 0.9999)
+    if one > 0.0:
+        k, b = 1.0 / (most * one * two) ** 2 if two else 1.0 / (most * one) ** 2, 2.0 / (most * one)
+    else:
+        k, b = -one / most**2, -two / most
+    inertia = most / max(float(model.dof_invweight0[dof]), 1e-12)
+    return max(k * inertia, 1e-9), max(b * inertia, 0.0)
+
+
+def _bits(mujoco: Any) -> list[Any]:
+    return [bit for name, bit in mujoco.mjtDisableBit.__members__.items() if name.startswith("mjDSBL_")]

@@ -1,0 +1,188 @@
+"""From gated text to MuJoCo's compiled model: inertias from shapes, defaults and frames are worked out by MuJoCo."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import stat
+import warnings
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from bellcrank.errors import FileError
+from bellcrank.io.mjcf.gate import Gated, MeshFile, gated, mesh_path
+from bellcrank.io.xml import Element, clipped
+
+__all__ = ["Source", "compiled", "the_mujoco"]
+
+_MESH_BYTES = 64 * 2**20
+_MESH_KINDS = (".stl", ".obj", ".msh")
+_USED = ("body_pos", "body_quat", "body_mass", "body_ipos", "body_iquat", "body_inertia", "body_gravcomp", "jnt_pos",
+         "jnt_axis", "jnt_stiffness", "jnt_range", "dof_armature", "dof_damping", "dof_frictionloss", "qpos0",
+         "qpos_spring", "eq_data", "site_pos", "site_quat", "tendon_stiffness", "tendon_damping",
+         "tendon_lengthspring", "actuator_gear", "geom_pos", "geom_quat")
+_HUGE = 1e100
+
+
+@dataclass(slots=True)
+class Source:
+    """A compiled model with the elements of the file its parts come from."""
+
+    model: Any
+    gate: Gated
+    #: for "body", "joint", "geom", "site", "equality", "tendon", "actuator": the element of each part, by number
+    elements: dict[str, dict[int, Element]] = field(default_factory=dict)
+
+    def element(self, what: str, index: int) -> Element:
+        return self.elements.get(what, {}).get(index, self.gate.root)
+
+    def name(self, what: str, index: int) -> str:
+        """The part's name in the file, or nothing."""
+        names = getattr(self.model, what)(index).name
+        return str(names)
+
+
+def the_mujoco() -> Any:
+    """The package, or an error that says how to get it."""
+    try:
+        return importlib.import_module("mujoco")
+    except ImportError as error:
+        raise FileError(f"reading MJCF needs the package mujoco ({error}); install it with: "
+                        "pip install 'bellcrank[mujoco]'") from None
+
+
+def compiled(path: str | os.PathLike[str], folder: str | os.PathLike[str] | None, missing_meshes: str) -> Source:
+    """Gate, parse and compile a file."""
+    if missing_meshes not in ("error", "massless"):
+        raise FileError(f"missing_meshes={missing_meshes!r} must be 'error' or 'massless'")
+    gate = gated(path, folder)
+    mujoco = the_mujoco()
+    try:
+        spec = mujoco.MjSpec.from_string(gate.text)
+    except (ValueError, RuntimeError, mujoco.FatalError, TypeError) as error:
+        raise _complaint(gate, error) from None
+    spec.compiler.fusestatic = False  # every body keeps its name
+    spec.compiler.discardvisual = False
+    spec.compiler.usethread = False
+    assets = _shapes(mujoco, spec, gate, path, folder, missing_meshes)
+    spec.assets = assets
+    try:
+        with warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always")
+            model = spec.compile()
+    except (ValueError, RuntimeError, mujoco.FatalError, TypeError) as error:
+        raise _complaint(gate, error) from None
+    for warning in said:
+        gate.note("ignored", gate.root, f"MuJoCo says: {clipped(' '.join(str(warning.message).split()), 200)}")
+    source = Source(model, gate)
+    for what, parts in (("body", spec.bodies), ("joint", spec.joints), ("geom", spec.geoms), ("site", spec.sites),
+                        ("equality", spec.equalities), ("tendon", spec.tendons), ("actuator", spec.actuators)):
+        source.elements[what] = {part.id: gate.element(part.info) for part in parts}
+    _check_finite(source)
+    return source
+
+
+def _complaint(gate: Gated, error: Exception) -> FileError:
+    """What MuJoCo says, with the line of the file."""
+    text = " ".join(str(error).split())
+    element = gate.element(text)
+    return element.error(clipped(text, 300))
+
+
+def _check_finite(source: Source) -> None:
+    for name in _USED:
+        values = np.asarray(getattr(source.model, name), dtype=float)
+        if not (np.abs(values) < _HUGE).all():
+            what = name.partition("_")[0].replace("jnt", "joint")
+            at = np.flatnonzero(~(np.abs(values.reshape(len(values), -1)) < _HUGE).all(-1))
+            element = source.element(what, int(at[0])) if what in source.elements else source.gate.root
+            raise element.error(f"{name.partition('_')[2] or name} is not finite, or too large to compute with")
+
+
+def _shapes(mujoco: Any, spec: Any, gate: Gated, path: str | os.PathLike[str], folder: str | os.PathLike[str] | None,
+            missing: str) -> dict[str, bytes]:
+    """Take shapes out of the spec that no inertia depends on; the contents of mesh files that are needed."""
+    by_name = {mesh.name: mesh for mesh in spec.meshes}
+    assets: dict[str, bytes] = {}
+    for geom in list(spec.geoms):
+        geom.contype = geom.conaffinity = 0  # no convex hulls
+        element = gate.element(geom.info)
+        if geom.type in (mujoco.mjtGeom.mjGEOM_HFIELD, mujoco.mjtGeom.mjGEOM_SDF):
+            gate.note("ignored", element, "a shape of terrain or of a plugin; contacts are not modelled")
+            spec.delete(geom)
+            continue
+        if not geom.meshname:
+            continue
+        mesh = by_name.get(geom.meshname)
+        if mesh is None:
+            raise element.error(f"there is no mesh {clipped(geom.meshname)!r}")
+        if not _weighs(spec, geom):
+            gate.note("ignored", element, "a mesh that no inertia depends on")
+            spec.delete(geom)
+        elif mesh.file:
+            file = gate.meshes.get(mesh.file)
+            if file is None:
+                raise element.error(f"the mesh {clipped(geom.meshname)!r} has no file")
+            try:
+                assets[file.token] = assets.get(file.token) or _contents(file, element, path, folder)
+            except FileError as error:
+                if missing == "error":
+                    raise
+                gate.note("warned", element, f"taken as massless, though its mass is that of a mesh: {error}")
+                spec.delete(geom)
+    used = {geom.meshname for geom in spec.geoms}
+    for mesh in list(spec.meshes):
+        if mesh.name not in used:
+            spec.delete(mesh)
+    return assets
+
+
+def _weighs(spec: Any, geom: Any) -> bool:
+    """Whether a body's inertia depends on a geom."""
+    rule = int(spec.compiler.inertiafromgeom)  # 0 false, 1 true, 2 auto
+    body = geom.parent
+    if body.name == "world" and body.id == 0:
+        return False
+    if rule == 0 or (rule == 2 and body.explicitinertial):
+        return False
+    low, high = spec.compiler.inertiagrouprange
+    if not low <= geom.group <= high:
+        return False
+    given = float(geom.mass)
+    return given != 0.0 if not np.isnan(given) else float(geom.density) != 0.0
+
+
+def _contents(file: MeshFile, element: Element, path: str | os.PathLike[str],
+              folder: str | os.PathLike[str] | None) -> bytes:
+    """The bytes of a mesh file, after a look at its kind and size."""
+    place = mesh_path(file, path, folder)
+    kind = os.path.splitext(place)[1].lower()
+    if kind not in _MESH_KINDS:
+        raise file.element.error(f"meshes of the kind {clipped(kind)!r} are not read; MJCF has "
+                                 f"{', '.join(_MESH_KINDS)}")
+    try:
+        regular = stat.S_ISREG(os.stat(place).st_mode)
+        data = b""
+        if regular:
+            with open(place, "rb") as stream:
+                data = stream.read(_MESH_BYTES + 1)
+    except OSError as error:
+        raise element.error(f"the mass of body {clipped(geom_owner(element))!r} depends on the mesh "
+                            f"{clipped(file.name)!r}, whose file cannot be read ({error.strerror or error}: "
+                            f"{clipped(file.path, 200)}); bring the file, give the body an <inertial>, or read with "
+                            "missing_meshes='massless'") from None
+    if not regular or len(data) > _MESH_BYTES:
+        raise file.element.error(f"{clipped(place, 200)} is not a regular file of at most {_MESH_BYTES} bytes")
+    if kind == ".stl" and (len(data) < 84 or len(data) != 84 + 50 * int.from_bytes(data[80:84], "little")):
+        raise file.element.error(f"{clipped(place, 200)} is not a binary STL file")
+    return data
+
+
+def geom_owner(element: Element) -> str:
+    """The name of the body around a geom."""
+    here: Element | None = element.parent
+    while here is not None and here.tag != "body":
+        here = here.parent
+    return "" if here is None else here.attributes.get("name", "")

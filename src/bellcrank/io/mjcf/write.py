@@ -1,0 +1,117 @@
+"""Mechanisms as MJCF files."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterable
+
+import numpy as np
+import numpy.typing as npt
+
+from bellcrank.errors import FileError, ModelError
+from bellcrank.io.mjcf.layout import Layout, Place, floats, layout_of
+from bellcrank.io.mjcf.parts import Parts, add_parts
+from bellcrank.io.mjcf.text import given, where
+from bellcrank.mechanism.inertia import Inertia
+from bellcrank.mechanism.joints import quaternion
+from bellcrank.mechanism.mechanism import Mechanism
+
+__all__ = ["mjcf_text", "write_mjcf"]
+
+Floats = npt.NDArray[np.float64]
+#: MuJoCo refuses moving bodies with less mass or inertia
+_LEAST = 2e-15
+
+
+def write_mjcf(mechanism: Mechanism, path: str | os.PathLike[str]) -> None:
+    """Write a mechanism as an MJCF file; the package mujoco is not needed.
+
+    Loops are cut where MJCF can close them again: Spherical joints become a connect, Revolute ones two, Weld ones a
+    weld, between sites. Read back by `read_mjcf` the machine has the same dynamics; joints with several coordinates
+    come back as several joints, named ``joint.coordinate``. Principal moments of inertia of zero become 2e-15 kg m^2,
+    which MuJoCo wants. What MJCF cannot hold is a `ModelError` that names the part, and nothing is written.
+    """
+    text = mjcf_text(mechanism)
+    target = os.fspath(path)
+    folder = os.path.dirname(os.path.abspath(target))
+    name = ""
+    try:
+        handle, name = tempfile.mkstemp(dir=folder, suffix=".part")
+        with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as file:
+            file.write(text)
+        os.replace(name, target)
+    except OSError as error:
+        if name and os.path.exists(name):
+            os.unlink(name)
+        raise FileError(f"{target}: cannot be written: {error.strerror or error}") from None
+
+
+def mjcf_text(mechanism: Mechanism) -> str:
+    """The text of the file `write_mjcf` writes."""
+    layout = layout_of(mechanism)
+    parts = add_parts(mechanism, layout)
+    lines = [f"<mujoco{given(model=mechanism.name)}>",
+             '  <compiler angle="radian" autolimits="true" inertiafromgeom="false" fusestatic="false"/>',
+             f"  <option{given(gravity=floats('gravity', mechanism.gravity))}/>", "  <worldbody>"]
+    lines += [f"    {line}" for line in parts.sites.get(0, ())]
+    for root in layout.roots:
+        lines += _body(layout, parts, root, "    ")
+    lines.append("  </worldbody>")
+    for section in ("tendon", "equality", "actuator"):
+        inside = getattr(parts, section)
+        if inside:
+            lines += [f"  <{section}>", *(f"    {line}" for line in inside), f"  </{section}>"]
+    return "\n".join([*lines, "</mujoco>", ""])
+
+
+def _body(layout: Layout, parts: Parts, index: int, indent: str) -> Iterable[str]:
+    """The lines of a body and what it carries, without recursion: chains may be long."""
+    stack: list[int | str] = [index]
+    depth = 0
+    while stack:
+        here = stack.pop()
+        if isinstance(here, str):
+            depth -= 1
+            yield f"{indent}{'  ' * depth}{here}"
+            continue
+        place = layout.places[here]
+        space = indent + "  " * depth
+        yield f"{space}<body{given(name=_body_name(place), **where(place.pose), **place.settings)}>"
+        for axis in place.axes:
+            at = {} if axis.kind in ("free", "slide") or not axis.at.any() else {"pos": axis.at}
+            along = {} if axis.kind in ("free", "ball") else {"axis": axis.axis}
+            yield f"{space}  <joint{given(name=axis.name, type=axis.kind, **at, **along, **axis.settings)}/>"
+        yield from (f"{space}  {line}" for line in _inertial(place))
+        yield from (f"{space}  {line}" for line in parts.sites.get(here, ()))
+        depth += 1
+        stack.append("</body>")
+        stack.extend(reversed(place.children))
+
+
+def _body_name(place: Place) -> str:
+    if place.body.name == "world":
+        raise ModelError("body 'world': that is the name of the ground in MJCF; give the body another one")
+    return place.body.name
+
+
+def _inertial(place: Place) -> list[str]:
+    """The <inertial> of a body: principal moments and axes."""
+    inertia, what = place.body.inertia, f"body {place.body.name!r}: the inertia"
+    if inertia == Inertia.zero():
+        return []
+    mass, *six = floats(what, (inertia.mass, *inertia.inertia))
+    com = floats(what, inertia.com)
+    if mass < _LEAST or inertia.problem():
+        raise ModelError(f"{what} cannot be held by MJCF: {inertia.problem() or 'the mass is too small'}")
+    xx, xy, xz, yy, yz, zz = six
+    turn = np.eye(3)
+    moments = np.array([xx, yy, zz])
+    if xy or xz or yz:
+        moments, turn = np.linalg.eigh(np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]]))
+        turn = turn * (1.0 if np.linalg.det(turn) > 0.0 else -1.0)
+    moments = np.maximum(moments, _LEAST)
+    largest = int(np.argmax(moments))
+    moments[largest] = min(moments[largest], float(np.delete(moments, largest).sum()))  # but for rounding, it is less
+    axes = {} if (turn == np.eye(3)).all() else {"quat": quaternion.from_matrix(turn)}
+    return [f"<inertial{given(pos=com, **axes, mass=mass, diaginertia=moments)}/>"]

@@ -1,0 +1,238 @@
+"""From the checked content of a model file to a `Mechanism`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from bellcrank.engine.scalar import Number
+from bellcrank.errors import FileError, ModelError
+from bellcrank.io.native import schema
+from bellcrank.io.native.formula import Formula, parse
+from bellcrank.io.native.program import run
+from bellcrank.io.native.text import Marked
+from bellcrank.mechanism import constraints, joints
+from bellcrank.mechanism.inertia import Inertia
+from bellcrank.mechanism.mechanism import Mechanism
+from bellcrank.mechanism.pose import Pose
+from bellcrank.spatial import Symmetric3
+
+__all__ = ["build"]
+
+
+def build(document: schema.Document, marks: Marked, source: str) -> Mechanism:
+    """The machine; what it objects to is told with the line of the file."""
+    return _Build(document, marks, source).mechanism()
+
+
+class _Build:
+    def __init__(self, document: schema.Document, marks: Marked, source: str) -> None:
+        self.document, self.marks, self.source = document, marks, source
+        self.names: tuple[str, ...] = ()
+        self.values: tuple[Number, ...] = ()
+
+    @contextmanager
+    def at(self, *path: Any) -> Iterator[None]:
+        """Complaints of the model, told with the place in the file."""
+        try:
+            yield
+        except (ModelError, ArithmeticError, ValueError, TypeError) as error:
+            if isinstance(error, FileError):
+                raise
+            text = str(error) if isinstance(error, ModelError) else f"cannot be computed: {error}"
+            label = f"{schema.SINGULAR[path[0]]} {path[1]!r}" if path[0] in schema.SINGULAR else str(path[0])
+            named = text if text.startswith(label) else f"{label}: {text}"
+            raise FileError(f"{self.source}:{self.marks.find(path).line}: {named}") from None
+
+    def mechanism(self) -> Mechanism:
+        d = self.document
+        m = self.m = Mechanism(d.name)
+        for name, value in d.parameters.items():
+            with self.at("parameters", name):
+                self.values += (m.parameter(name, value),)
+                self.names += (name,)
+        with self.at("gravity"):
+            m.gravity = self.numbers(d.gravity)
+        for name, body in d.bodies.items():
+            with self.at("bodies", name):
+                m.add_body(name, self.inertia(body))
+        for section, adder in (
+                ("joints", self.joint), ("frames", self.frame), ("couplers", self.coupler),
+                ("constraints", self.constraint), ("springs", self.spring), ("bushings", self.bushing),
+                ("drags", self.drag), ("wrenches", self.wrench), ("joint_forces", self.joint_force),
+                ("actuators", self.actuator), ("armatures", self.armature)):
+            for name, part in getattr(d, section).items():
+                with self.at(section, name):
+                    adder(name, part)
+        return m
+
+    # -- numbers and laws ---------------------------------------------------------------------
+    def number(self, value: float | str) -> Number:
+        """A number, or what a formula of parameters stands for."""
+        return value if isinstance(value, float) else run(parse(value, self.names), self.values)
+
+    def numbers(self, values: Sequence[float | str]) -> tuple[Number, ...]:
+        return tuple(self.number(v) for v in values)
+
+    def timed(self, values: Sequence[float | str]) -> tuple[Any, ...]:
+        """Numbers, formulas of parameters and, if they name t, formulas of time."""
+        return tuple(self.of_time(v) for v in values)
+
+    def of_time(self, value: float | str) -> Any:
+        if isinstance(value, float):
+            return value
+        if value.startswith("="):
+            return self.law(value[1:], "t")
+        program = parse(value, self.names, ("t",))
+        if not program.uses("t"):
+            return self.number(value)
+        for name in self.names:
+            if program.uses(name) and name != "t":
+                raise ModelError(f"a law of time cannot use the parameter {name!r}; write its number")
+        return self.law(value, "t")
+
+    def law(self, text: float | str, *arguments: str) -> Formula:
+        made = Formula(text if isinstance(text, str) else repr(text), arguments)
+        assert made.program is not None  # parsed now, so that mistakes show now
+        return made
+
+    def optional(self, **values: float | str | None) -> dict[str, Number]:
+        """Those numbers that are given."""
+        return {name: self.number(v) for name, v in values.items() if v is not None}
+
+    # -- parts --------------------------------------------------------------------------------
+    def inertia(self, body: schema.BodyPart) -> Inertia:
+        given: Any = body.inertia
+        if isinstance(given, list) and given and isinstance(given[0], list):
+            inertia: Any = [self.numbers(row) for row in given]
+        elif isinstance(given, list):
+            if len(given) not in (3, 6):
+                raise ModelError(f"inertia: needs one, three or six numbers or a matrix, got {len(given)} numbers")
+            values = self.numbers(given)
+            inertia = Symmetric3(*values) if len(values) == 6 else values
+        else:
+            inertia = self.number(given)
+        return Inertia(self.number(body.mass), self.numbers(body.com), inertia, checked=body.checked)
+
+    def pose(self, pose: Any) -> Pose:
+        if pose is None:
+            return Pose()
+        if isinstance(pose, list):
+            return Pose(self.numbers(pose))
+        position = self.numbers(pose.position)
+        if pose.rpy is None:
+            return Pose(position, pose.rotation)
+        if pose.rotation is not None:
+            raise ModelError("a pose has either rotation or rpy, not both")
+        return Pose.rpy(position, *pose.rpy)
+
+    def joint(self, name: str, part: Any) -> None:
+        match part.type:
+            case "screw":
+                kind: joints.Joint = joints.Screw(part.axis, self.number(part.pitch))
+            case "universal":
+                kind = joints.Universal(part.axis1, part.axis2)
+            case "planar":
+                kind = joints.Planar(part.normal)
+            case "spherical" | "free" | "weld":
+                kind = getattr(joints, part.type.capitalize())()
+            case _:
+                kind = getattr(joints, part.type.capitalize())(part.axis)
+        if part.at is not None:
+            if part.parent_pose is not None or part.child_pose is not None:
+                raise ModelError(f"joint {name!r}: give either `at` or parent_pose and child_pose, not both")
+            self.m.add_joint(name, kind, part.parent, part.child, at=self.numbers(part.at))
+        else:
+            self.m.add_joint(name, kind, part.parent, part.child, self.pose(part.parent_pose),
+                             self.pose(part.child_pose))
+        if part.prescribed is not None:
+            with self.at("joints", name, "prescribed"):
+                self.prescribe(name, part.prescribed)
+
+    def prescribe(self, name: str, given: Any) -> None:
+        if isinstance(given, dict):
+            for coordinate, text in given.items():
+                self.m.prescribe(name, self.law(text, "t"), coordinate)
+        elif isinstance(given, list):
+            laws = [self.law(text, "t") for text in given]
+            self.m.prescribe(name, _Whole(tuple(laws)))
+        else:
+            self.m.prescribe(name, self.law(given, "t"))
+
+    def frame(self, name: str, part: schema.FramePart) -> None:
+        self.m.add_frame(name, part.body, self.pose(part.pose))
+
+    def coupler(self, name: str, part: schema.CouplerPart) -> None:
+        self.m.add_coupler(name, dict(part.factors), part.offset)
+
+    def constraint(self, name: str, part: Any) -> None:
+        match part.type:
+            case "distance":
+                kind: object = constraints.Distance(part.length)
+            case "point_on_line":
+                kind = constraints.PointOnLine(part.axis)
+            case _:
+                kind = constraints.PointOnPlane(part.normal)
+        self.m.add_constraint(name, kind, part.parent, part.child, self.pose(part.parent_pose),
+                              self.pose(part.child_pose))
+
+    # -- forces -------------------------------------------------------------------------------
+    def spring(self, name: str, part: schema.SpringPart) -> None:
+        if part.law is not None and {"stiffness", "damping", "length"} & part.model_fields_set:
+            raise ModelError(f"spring {name!r}: a law takes the place of stiffness, damping and length; "
+                             "give one or the other")
+        self.m.add_spring(name, part.first, part.second, self.numbers(part.first_point),
+                          self.numbers(part.second_point), stiffness=self.number(part.stiffness),
+                          damping=self.number(part.damping), length=self.number(part.length),
+                          law=None if part.law is None else self.law(part.law, "x", "rate"),
+                          potential=None if part.potential is None else self.law(part.potential, "x"))
+
+    def bushing(self, name: str, part: schema.BushingPart) -> None:
+        self.m.add_bushing(name, part.first, part.second, self.pose(part.first_pose), self.pose(part.second_pose),
+                           stiffness=self.numbers(part.stiffness), turn_stiffness=self.numbers(part.turn_stiffness),
+                           damping=self.numbers(part.damping), turn_damping=self.numbers(part.turn_damping))
+
+    def drag(self, name: str, part: schema.DragPart) -> None:
+        self.m.add_drag(name, part.body, coefficient=self.number(part.coefficient), area=self.number(part.area),
+                        density=self.number(part.density), at=self.numbers(part.at),
+                        turn_linear=self.number(part.turn_linear), turn_quadratic=self.number(part.turn_quadratic),
+                        wind=self.timed(part.wind))
+
+    def wrench(self, name: str, part: schema.WrenchPart) -> None:
+        self.m.add_wrench(name, part.body, force=self.timed(part.force), moment=self.timed(part.moment),
+                          at=self.numbers(part.at), axes=part.axes)
+
+    def joint_force(self, name: str, part: Any) -> None:
+        match part.type:
+            case "law":
+                self.m.add_joint_force(name, part.joint, self.law(part.law, "x", "rate"), part.coordinate)
+            case "friction":
+                self.m.add_friction(name, part.joint, coordinate=part.coordinate, **self.optional(
+                    coulomb=part.coulomb, viscous=part.viscous, speed=part.speed, static=part.static,
+                    stribeck=part.stribeck))
+            case "limit":
+                self.m.add_limit(name, part.joint, coordinate=part.coordinate, **self.optional(
+                    lower=part.lower, upper=part.upper, stiffness=part.stiffness, damping=part.damping,
+                    onset=part.onset))
+            case _:
+                potential = None if part.potential is None else self.law(part.potential, "x")
+                self.m.add_joint_spring(name, part.joint, coordinate=part.coordinate, potential=potential,
+                                        **self.optional(stiffness=part.stiffness, damping=part.damping,
+                                                        rest=part.rest))
+
+    def actuator(self, name: str, part: schema.ActuatorPart) -> None:
+        self.m.add_actuator(name, part.joint, self.number(part.limit), coordinate=part.coordinate,
+                            **self.optional(no_load_speed=part.no_load_speed))
+
+    def armature(self, name: str, part: schema.ArmaturePart) -> None:
+        self.m.add_armature(name, part.joint, self.number(part.inertia), part.coordinate)
+
+
+class _Whole(tuple[Formula, ...]):
+    """The laws of all coordinates of a joint as one law."""
+
+    __slots__ = ()
+
+    def __call__(self, t: Number) -> list[Number]:
+        return [law(t) for law in self]

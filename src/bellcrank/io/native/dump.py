@@ -1,0 +1,261 @@
+"""A `Mechanism` as plain data in the form of model files: mappings, lists, text and numbers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from bellcrank.engine.scalar import Number, Scalar
+from bellcrank.errors import ModelError
+from bellcrank.io.native.formula import written
+from bellcrank.io.native.program import from_scalar
+from bellcrank.io.native.trace import trace, trace_several
+from bellcrank.mechanism import constraints, forces, joints
+from bellcrank.mechanism.elements import Constraint, Coupler, JointForce, Spring
+from bellcrank.mechanism.inertia import Inertia
+from bellcrank.mechanism.mechanism import Connection, Mechanism
+from bellcrank.mechanism.pose import IDENTITY_ROWS, Pose
+
+__all__ = ["dump"]
+
+#: the names of joint types and constraints in files, and those of their own values
+_KINDS: dict[type, tuple[str, tuple[str, ...]]] = {
+    joints.Revolute: ("revolute", ("axis",)), joints.Prismatic: ("prismatic", ("axis",)),
+    joints.Screw: ("screw", ("axis", "pitch")), joints.Cylindrical: ("cylindrical", ("axis",)),
+    joints.Universal: ("universal", ("axis1", "axis2")), joints.Planar: ("planar", ("normal",)),
+    joints.Spherical: ("spherical", ()), joints.Free: ("free", ()), joints.Weld: ("weld", ()),
+    constraints.Distance: ("distance", ("length",)), constraints.PointOnLine: ("point_on_line", ("axis",)),
+    constraints.PointOnPlane: ("point_on_plane", ("normal",))}
+_NAMED_AXES: dict[tuple[float, ...], str] = {
+    (1.0, 0.0, 0.0): "x", (0.0, 1.0, 0.0): "y", (0.0, 0.0, 1.0): "z",
+    (-1.0, 0.0, 0.0): "-x", (0.0, -1.0, 0.0): "-y", (0.0, 0.0, -1.0): "-z"}
+
+
+def dump(mechanism: Mechanism) -> dict[str, Any]:
+    """All that a mechanism holds; `ModelError` names the part that no file can hold."""
+    return _Dump(mechanism).document()
+
+
+class _Dump:
+    def __init__(self, mechanism: Mechanism) -> None:
+        self.m = mechanism
+        self.parameters = tuple(mechanism.parameters)
+        self.bodies = ("ground", *(_text(b.name, "body") for b in mechanism.bodies))
+
+    def document(self) -> dict[str, Any]:
+        m = self.m
+        for name in self.parameters:
+            if not isinstance(name, str) or not name or not math.isfinite(m.parameters[name]):
+                raise ModelError(f"parameter {name!r}: needs a name and a finite value, got {m.parameters[name]!r}")
+        sections: dict[str, dict[str, Any]] = {
+            "parameters": {_text(k, "parameter"): float(v) for k, v in m.parameters.items()},
+            "bodies": {b.name: self.inertia(b.inertia, f"body {b.name!r}") for b in m.bodies},
+            "joints": _named(m.joints, "joint", self.joint),
+            "frames": _named(m.frames, "frame", lambda f: {
+                "body": self.bodies[f.body], "pose": self.pose(f.pose, f"frame {f.name!r}")}),
+            "couplers": _named(m.couplers, "coupler", self.coupler),
+            "constraints": _named(m.constraints, "constraint", self.constraint),
+            "springs": _named(m.springs, "spring", self.spring),
+            "bushings": _named(m.bushings, "bushing", self.bushing),
+            "drags": _named(m.drags, "drag", self.drag), "wrenches": _named(m.wrenches, "wrench", self.wrench),
+            "joint_forces": _named(m.joint_forces, "joint force", self.joint_force),
+            "actuators": _named(m.drives, "actuator", self.actuator),
+            "armatures": _named(m.armatures, "armature", lambda a: {
+                **self.on(a), "inertia": self.number(a.inertia, f"armature {a.name!r}")})}
+        return {"bellcrank": 1, "name": _text(m.name, "mechanism", empty=True),
+                "gravity": self.numbers(m.gravity, "gravity"), **{k: v for k, v in sections.items() if v}}
+
+    # -- numbers and laws ---------------------------------------------------------------------
+    def number(self, value: Number, what: str) -> float | str:
+        if isinstance(value, Scalar):
+            if value.graph is not self.m._graph:
+                raise ModelError(f"{what} uses a parameter of another mechanism")
+            return written(from_scalar(value, self.parameters))
+        found = float(value)
+        if not math.isfinite(found):
+            raise ModelError(f"{what}: {found} is not finite")
+        return found
+
+    def numbers(self, values: Iterable[Number], what: str) -> list[float | str]:
+        return [self.number(v, what) for v in values]
+
+    def timed(self, values: Sequence[Any], what: str) -> list[Any]:
+        """Numbers, parameters and functions of time."""
+        return [self.of_time(v, what) if callable(v) else self.number(v, what) for v in values]
+
+    def of_time(self, law: Callable[..., Any], what: str) -> Any:
+        program = trace(law, ("t",), what)
+        text = written(program, ("t",))
+        return text if program.uses("t") else {"law": text}
+
+    def given(self, record: Any, names: Sequence[str], what: str, **defaults: float) -> dict[str, Any]:
+        """Numbers that are not the default ones."""
+        found = {name: getattr(record, name) for name in names}
+        return {name: self.number(value, f"{what}: {name}") for name, value in found.items()
+                if value is not None and not _same(value, defaults.get(name))}
+
+    # -- parts --------------------------------------------------------------------------------
+    def inertia(self, inertia: Inertia, what: str) -> dict[str, Any]:
+        made = self.given(inertia, ("mass",), what, mass=0.0)
+        if not all(_same(x, 0.0) for x in inertia.com):
+            made["com"] = self.numbers(inertia.com, f"{what}: com")
+        xx, xy, xz, yy, yz, zz = inertia.inertia
+        if not all(_same(x, 0.0) for x in (xy, xz, yz)):
+            made["inertia"] = self.numbers(inertia.inertia, f"{what}: inertia")
+        elif not all(_same(x, 0.0) for x in (xx, yy, zz)):
+            made["inertia"] = self.numbers((xx, yy, zz), f"{what}: inertia")
+        return made if inertia.problem() is None else {**made, "checked": False}
+
+    def pose(self, pose: Pose, what: str) -> Any:
+        position = self.numbers(pose.position, what)
+        if pose.rows == IDENTITY_ROWS:
+            return position
+        rows = self.numbers(pose.rows, what)
+        turn = {"rotation": [rows[0:3], rows[3:6], rows[6:9]]}
+        return turn if all(_same(x, 0.0) for x in pose.position) else {"position": position, **turn}
+
+    def poses(self, record: Any, names: Sequence[str], what: str) -> dict[str, Any]:
+        """The poses that are not where the bodies are."""
+        found = {name: self.pose(getattr(record, name), what) for name in names}
+        return {name: pose for name, pose in found.items()
+                if not (isinstance(pose, list) and all(_same(x, 0.0) for x in pose))}
+
+    def kind(self, kind: object, what: str) -> dict[str, Any]:
+        """Type and own values of a joint or constraint."""
+        if type(kind) not in _KINDS:
+            raise ModelError(f"{what}: the type {type(kind).__name__} is none of Bellcrank's own and cannot be written")
+        name, own = _KINDS[type(kind)]
+        made: dict[str, Any] = {"type": name}
+        for label in own:
+            value = getattr(kind, label)
+            made[label] = self.axis(value) if isinstance(value, tuple) else self.number(value, f"{what}: {label}")
+        return made
+
+    def axis(self, axis: tuple[float, ...]) -> Any:
+        return _NAMED_AXES.get(axis) or self.numbers(axis, "axis")
+
+    def joint(self, record: Connection) -> dict[str, Any]:
+        what = f"joint {record.name!r}"
+        made = {**self.kind(record.joint, what), "parent": self.bodies[record.parent],
+                "child": self.bodies[record.child]}
+        if self.m._design.get(record.parent or record.child, False):
+            made["at"] = self.numbers(record.parent_pose.position, what)
+        else:
+            made |= self.poses(record, ("parent_pose", "child_pose"), what)
+        if record.prescribed is not None:
+            made["prescribed"] = self.prescribed(record, what)
+        return made
+
+    def prescribed(self, record: Connection, what: str) -> Any:
+        driven = record.prescribed
+        assert driven is not None
+        if driven.whole is not None:
+            programs = trace_several(driven.whole, ("t",), what, record.joint.nq)
+            return [written(p, ("t",)) for p in programs]
+        names = record.joint.coordinate_names()
+        return {name: written(trace(law, ("t",), f"{what}: {name}"), ("t",))
+                for name, law in zip(names, driven.laws, strict=True) if law is not None}
+
+    def coupler(self, coupler: Coupler) -> dict[str, Any]:
+        what = f"coupler {coupler.name!r}"
+        factors = {}
+        for joint, coordinate, factor in coupler.terms:
+            names = self.m.joint(joint).joint.coordinate_names()
+            key = joint if len(names) == 1 else f"{joint}.{names[coordinate]}"
+            if key != joint and key in self.m._joints:
+                raise ModelError(f"{what}: {key!r} is the name of a joint and of a coordinate; rename the joint")
+            factors[key] = self.number(factor, what)
+        return {"factors": factors, **self.given(coupler, ("offset",), what, offset=0.0)}
+
+    def constraint(self, record: Constraint) -> dict[str, Any]:
+        what = f"constraint {record.name!r}"
+        return {**self.kind(record.kind, what), "parent": self.bodies[record.parent],
+                "child": self.bodies[record.child], **self.poses(record, ("parent_pose", "child_pose"), what)}
+
+    # -- forces -------------------------------------------------------------------------------
+    def along(self, along: object, rest: str, what: str) -> dict[str, Any]:
+        """A spring's law."""
+        match along:
+            case forces.LinearSpring():
+                made = self.given(along, ("stiffness", "damping", "rest"), what, stiffness=0.0, damping=0.0, rest=0.0)
+                return {rest if name == "rest" else name: value for name, value in made.items()}
+            case forces.PotentialSpring():
+                return {"potential": written(trace(along.potential, ("x",), what), ("x",)),
+                        **self.given(along, ("damping",), what, damping=0.0)}
+            case forces.LawForce():
+                return {"law": written(trace(along.law, ("x", "rate"), what), ("x", "rate"))}
+        raise ModelError(f"{what}: the force {type(along).__name__} is none of Bellcrank's own and cannot be written")
+
+    def spring(self, spring: Spring) -> dict[str, Any]:
+        what = f"spring {spring.name!r}"
+        return {"first": self.bodies[spring.first], "second": self.bodies[spring.second],
+                "first_point": self.numbers(spring.first_point, what),
+                "second_point": self.numbers(spring.second_point, what), **self.along(spring.along, "length", what)}
+
+    def joint_force(self, force: JointForce) -> dict[str, Any]:
+        what, along = f"joint force {force.name!r}", force.along
+        if isinstance(along, forces.Friction):
+            names = ("coulomb", "viscous", "speed", "static", "stribeck")
+            return {"type": "friction", **self.on(force), **self.given(
+                along, names, what, coulomb=0.0, viscous=0.0, speed=1e-3, stribeck=1e-2)}
+        if isinstance(along, forces.Limit):
+            names = ("lower", "upper", "stiffness", "damping", "onset")
+            return {"type": "limit", **self.on(force), **self.given(along, names, what, damping=0.0, onset=1e-3)}
+        kind = "law" if isinstance(along, forces.LawForce) else "spring"
+        return {"type": kind, **self.on(force), **self.along(along, "rest", what)}
+
+    def on(self, record: Any) -> dict[str, str]:
+        """The joint and, if it has several, the coordinate."""
+        names = self.m.joint(record.joint).joint.coordinate_names()
+        return {"joint": record.joint, **({"coordinate": names[record.coordinate]} if len(names) > 1 else {})}
+
+    def actuator(self, drive: Any) -> dict[str, Any]:
+        return {**self.on(drive), **self.given(drive.actuator, ("limit", "no_load_speed"), f"actuator {drive.name!r}")}
+
+    def bushing(self, made: Any) -> dict[str, Any]:
+        what = f"bushing {made.name!r}"
+        fields = {name: self.numbers(getattr(made.bushing, name), f"{what}: {name}")
+                  for name in ("stiffness", "turn_stiffness", "damping", "turn_damping")}
+        return {"first": self.bodies[made.first], "second": self.bodies[made.second],
+                **self.poses(made, ("first_pose", "second_pose"), what),
+                **{k: v for k, v in fields.items() if not all(_same(x, 0.0) for x in v)}}
+
+    def drag(self, made: Any) -> dict[str, Any]:
+        what = f"drag {made.name!r}"
+        names = ("coefficient", "area", "density", "turn_linear", "turn_quadratic")
+        return {"body": self.bodies[made.body], **self._three("at", self.numbers(made.at, what)),
+                **self.given(made.drag, names, what, coefficient=0.0, area=1.0, density=1.2, turn_linear=0.0,
+                             turn_quadratic=0.0),
+                **self._three("wind", self.timed(made.drag.wind, f"{what}: wind"))}
+
+    def wrench(self, wrench: Any) -> dict[str, Any]:
+        what = f"wrench {wrench.name!r}"
+        return {"body": self.bodies[wrench.body], **self._three("force", self.timed(wrench.force, f"{what}: force")),
+                **self._three("moment", self.timed(wrench.moment, f"{what}: moment")),
+                **self._three("at", self.numbers(wrench.at, what)), "axes": wrench.axes}
+
+    @staticmethod
+    def _three(name: str, values: list[Any]) -> dict[str, Any]:
+        return {} if all(_same(x, 0.0) for x in values) else {name: values}
+
+
+def _same(value: Any, default: float | None) -> bool:
+    """Whether a number is the default, sign of zero included."""
+    return (isinstance(value, float) and default is not None and value == default
+            and math.copysign(1.0, value) == math.copysign(1.0, default))
+
+
+def _text(name: Any, what: str, *, empty: bool = False) -> str:
+    """A name that a file in UTF-8 can hold."""
+    try:
+        if not isinstance(name, str) or not (name or empty):
+            raise ModelError(f"{what} names are texts, got {name!r}")
+        name.encode()
+    except UnicodeEncodeError:
+        raise ModelError(f"{what} {name!r}: the name holds half of a character and cannot be written") from None
+    return name
+
+
+def _named(parts: Iterable[Any], what: str, made: Callable[[Any], dict[str, Any]]) -> dict[str, Any]:
+    return {_text(part.name, what): made(part) for part in parts}

@@ -1,0 +1,319 @@
+"""The small language of formulas in model files: text to programs and back.
+
+    2.0 * mass + 0.1
+    s1 = sin(1.7 * t); 0.3 * s1 * s1
+
+Numbers, names, ``+ - * / **`` with whole powers (or 0.5), brackets, the functions of `bellcrank.math`, ``pi``, and
+definitions separated by semicolons. Names of parameters that are no plain words stand in backquotes. The text is
+parsed here, by hand: nothing of it is ever handed to Python.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+from bellcrank.engine.scalar import ADD, DIV, MUL, NEG, SUB, Number
+from bellcrank.errors import ModelError
+from bellcrank.io.native.program import FUNCTIONS, MAX_POWER, Builder, Operand, Program, run
+
+__all__ = ["MAX_DEPTH", "MAX_LENGTH", "RESERVED", "Formula", "parse", "written"]
+
+MAX_LENGTH = 1_000_000
+MAX_DEPTH = 64
+#: brackets that are written inside each other before a definition is made
+_WRITTEN_DEPTH = 24
+#: text that occurs more than once and is longer becomes a definition
+_WRITTEN_TWICE = 12
+#: names that are no parameters, unless they stand in backquotes
+RESERVED = frozenset({"t", "x", "rate", "pi", *FUNCTIONS})
+
+_TOKEN = re.compile(r"\s*(?:(?P<number>(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)(?![A-Za-z0-9_.])"
+                    r"|(?P<name>[A-Za-z_][A-Za-z0-9_]*)|`(?P<quoted>(?:[^`]|``)+)`|(?P<sign>\*\*|[-+*/(),;=])"
+                    r"|(?P<end>$))")
+_WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+# -- reading ------------------------------------------------------------------------------------
+class _Token(NamedTuple):
+    kind: str
+    text: str
+    place: int
+
+
+def _tokens(text: str) -> list[_Token]:
+    if len(text) > MAX_LENGTH:
+        raise ModelError(f"the formula {_short(text)!r} is longer than {MAX_LENGTH} characters")
+    found: list[_Token] = []
+    place = 0
+    while True:
+        match = _TOKEN.match(text, place)
+        if match is None:
+            rest = text[place:].lstrip()
+            raise ModelError(f"formula {_short(text)!r}: {_short(rest, 12)!r} is neither a number, a name nor a sign")
+        kind = match.lastgroup or "end"
+        found.append(_Token(kind, match.group(kind), match.start(kind)))
+        if kind == "end":
+            return found
+        place = match.end()
+
+
+def parse(text: str, inputs: Sequence[str], arguments: Sequence[str] = ()) -> Program:
+    """The program of a formula of `arguments` (such as t, as they are) and `inputs` (parameters, any names)."""
+    return _Parser(text, inputs, arguments).program()
+
+
+class _Parser:
+    def __init__(self, text: str, inputs: Sequence[str], arguments: Sequence[str]) -> None:
+        self.text = text
+        self.tokens = _tokens(text)
+        self.at = 0
+        self.depth = 0
+        names = (*arguments, *inputs)
+        self.builder = Builder(names)
+        self.quoted: Mapping[str, int] = {name: len(arguments) + i for i, name in enumerate(inputs)}
+        self.plain: dict[str, Operand] = {name: i for name, i in self.quoted.items() if name not in RESERVED}
+        self.plain |= {"pi": math.pi, **{name: i for i, name in enumerate(arguments)}}
+        self.names = (*arguments, *inputs, "pi")
+
+    def error(self, message: str) -> ModelError:
+        return ModelError(f"formula {_short(self.text)!r}: {message}")
+
+    def program(self) -> Program:
+        try:
+            while self.tokens[self.at].kind == "name" and self.tokens[self.at + 1].text == "=":
+                name = self.next().text
+                if name in self.plain or name in RESERVED:
+                    raise self.error(f"{name!r} has a meaning already; choose another name")
+                self.next()
+                self.plain[name] = self.sum()
+                self.expect(";")
+            result = self.sum()
+            if self.peek().kind != "end":
+                raise self.error(f"{_short(self.peek().text, 12)!r} is not expected there")
+            return self.builder.finish(result)
+        except ModelError:
+            raise
+        except ValueError as error:
+            raise self.error(str(error)) from None
+
+    def peek(self) -> _Token:
+        return self.tokens[self.at]
+
+    def next(self) -> _Token:
+        self.at += 1
+        return self.tokens[self.at - 1]
+
+    def expect(self, sign: str) -> None:
+        if self.peek().kind != "sign" or self.peek().text != sign:
+            found = self.peek().text
+            raise self.error(f"needs {sign!r} before {_short(found, 12)!r}" if found else
+                             f"ends where {sign!r} is needed")
+        self.next()
+
+    def sum(self) -> Operand:
+        left = self.product()
+        while self.peek().kind == "sign" and self.peek().text in "+-":
+            op = ADD if self.next().text == "+" else SUB
+            left = self.builder.step(op, left, self.product())
+        return left
+
+    def product(self) -> Operand:
+        left = self.factor()
+        while self.peek().kind == "sign" and self.peek().text in ("*", "/"):
+            op = MUL if self.next().text == "*" else DIV
+            left = self.builder.step(op, left, self.factor())
+        return left
+
+    def factor(self) -> Operand:
+        sign = 1
+        while self.peek().kind == "sign" and self.peek().text in "+-":
+            sign = -sign if self.next().text == "-" else sign
+        value = self.power()
+        if sign > 0:
+            return value
+        return -value if type(value) is float else self.builder.step(NEG, value)
+
+    def power(self) -> Operand:
+        base = self.atom()
+        if self.peek().text != "**" or self.peek().kind != "sign":
+            return base
+        self.next()
+        sign = 1.0
+        while self.peek().kind == "sign" and self.peek().text in "+-":
+            sign = -sign if self.next().text == "-" else sign
+        token = self.next()
+        power = sign * float(token.text) if token.kind == "number" else math.nan
+        if power != 0.5 and not (abs(power) <= MAX_POWER and power == int(power)):
+            raise self.error(f"powers are whole numbers up to {MAX_POWER} or 0.5; write exp(p * log(x)) for others")
+        return self.builder.step("pow", base, power)
+
+    def atom(self) -> Operand:
+        token = self.next()
+        if token.kind == "number":
+            value = float(token.text)
+            if not math.isfinite(value):
+                raise self.error(f"the number {_short(token.text, 12)} is too large")
+            return value
+        if token.kind == "quoted":
+            name = token.text.replace("``", "`")
+            if name not in self.quoted:
+                raise self.error(f"there is no parameter {_short(name)!r}{_near(name, self.quoted)}")
+            return self.quoted[name]
+        if token.kind == "name":
+            return self.call(token.text) if token.text in FUNCTIONS else self.name(token.text)
+        if token.text == "(" and token.kind == "sign":
+            self.deeper()
+            value = self.sum()
+            self.expect(")")
+            self.depth -= 1
+            return value
+        raise self.error(f"{token.text!r} stands where a number or a name is needed" if token.text else
+                         "ends where a number or a name is needed")
+
+    def name(self, name: str) -> Operand:
+        found = self.plain.get(name)
+        if found is None:
+            raise self.error(f"{_short(name)!r} is not known here; it may use {', '.join(self.names[:12])} and "
+                             f"functions{_near(name, [*self.plain, *FUNCTIONS])}")
+        return found
+
+    def call(self, name: str) -> Operand:
+        count, _ = FUNCTIONS[name]
+        self.deeper()
+        self.expect("(")
+        args = [self.sum()]
+        while self.peek().kind == "sign" and self.peek().text == ",":
+            self.next()
+            args.append(self.sum())
+        self.expect(")")
+        self.depth -= 1
+        if len(args) != count:
+            raise self.error(f"{name} takes {count} argument{'s' * (count > 1)}, got {len(args)}")
+        if name == "tan":  # as bellcrank.math does it
+            return self.builder.step(DIV, self.builder.step("sin", *args), self.builder.step("cos", *args))
+        return self.builder.step(name, *args)
+
+    def deeper(self) -> None:
+        self.depth += 1
+        if self.depth > MAX_DEPTH:
+            raise self.error(f"brackets are nested more than {MAX_DEPTH} deep; name parts of it: 's = ...; s * s'")
+
+
+def _near(name: str, known: Any) -> str:
+    import difflib
+
+    close = difflib.get_close_matches(name, list(known), n=1)
+    return f"; did you mean {close[0]!r}?" if close else ""
+
+
+def _short(text: str, length: int = 60) -> str:
+    return text if len(text) <= length else text[:length] + "..."
+
+
+@dataclass(frozen=True)
+class Formula:
+    """A law from a file: a function of `arguments`, for floats, arrays, traced scalars and jets.
+
+    >>> Formula("s = sin(t); 2 * s * s", ("t",))(0.5) == 2 * math.sin(0.5) * math.sin(0.5)
+    True
+    """
+
+    text: str
+    arguments: tuple[str, ...]
+
+    @cached_property
+    def program(self) -> Program:
+        """What it does."""
+        return parse(self.text, (), self.arguments)
+
+    def __call__(self, *values: Number) -> Number:
+        if len(values) != len(self.arguments):
+            raise TypeError(f"a law of {', '.join(self.arguments)} takes {len(self.arguments)} arguments")
+        return run(self.program, values)
+
+
+# -- writing ------------------------------------------------------------------------------------
+#: how tightly the last operation of a text binds
+_SUM, _PRODUCT, _SIGN, _POWER, _ATOM = range(5)
+_SIGNS = {ADD: ("+", _SUM), SUB: ("-", _SUM), MUL: ("*", _PRODUCT), DIV: ("/", _PRODUCT)}
+
+
+class _Piece(NamedTuple):
+    text: str
+    binds: int
+    depth: int
+
+
+def written(program: Program, arguments: Sequence[str] = ()) -> str:
+    """The text of a program; `parse` gives the same program back."""
+    return _Writer(program, arguments).text()
+
+
+class _Writer:
+    def __init__(self, program: Program, arguments: Sequence[str]) -> None:
+        self.program = program
+        self.arguments = frozenset(arguments)
+        self.uses = [0] * (len(program.inputs) + len(program.steps))
+        for step in program.steps:
+            for place in step.args:
+                if type(place) is int:
+                    self.uses[place] += 1
+        self.definitions: list[str] = []
+        self.count = 0
+        self.pieces: list[_Piece] = [_Piece(self.input(name), _ATOM, 0) for name in program.inputs]
+
+    def input(self, name: str) -> str:
+        if name in self.arguments or (name not in RESERVED and _WORD.fullmatch(name)):
+            return name
+        return "`" + name.replace("`", "``") + "`"
+
+    def text(self) -> str:
+        for place, (op, args) in enumerate(self.program.steps, len(self.program.inputs)):
+            piece = self.piece(op, args)
+            last = place == len(self.uses) - 1  # the result is what was needed last
+            repeated = self.uses[place] > 1 and len(piece.text) > _WRITTEN_TWICE
+            if (repeated or piece.depth >= _WRITTEN_DEPTH) and not last:
+                name = self.new_name()
+                self.definitions.append(f"{name} = {piece.text}; ")
+                piece = _Piece(name, _ATOM, 0)
+            self.pieces.append(piece)
+            for a in args:  # long texts are not needed twice
+                if type(a) is int and self.uses[a] == 1 and a >= len(self.program.inputs):
+                    self.pieces[a] = _Piece("", _ATOM, 0)
+        return "".join(self.definitions) + self.operand(self.program.result).text
+
+    def new_name(self) -> str:
+        while True:
+            self.count += 1
+            if f"s{self.count}" not in self.program.inputs:
+                return f"s{self.count}"
+
+    def operand(self, value: Operand) -> _Piece:
+        if type(value) is int:
+            return self.pieces[value]
+        return _Piece(repr(float(value)), _SIGN if math.copysign(1.0, value) < 0.0 else _ATOM, 0)
+
+    def within(self, value: Operand, least: int) -> tuple[str, int]:
+        """The text of an operand, in brackets where it binds less than it must."""
+        text, binds, depth = self.operand(value)
+        return (text, depth) if binds >= least else (f"({text})", depth + 1)
+
+    def piece(self, op: str, args: Sequence[Operand]) -> _Piece:
+        if op in _SIGNS:
+            sign, binds = _SIGNS[op]
+            (left, one), (right, two) = self.within(args[0], binds), self.within(args[1], binds + 1)
+            return _Piece(f"{left} {sign} {right}", binds, max(one, two))
+        if op == NEG:
+            inner, depth = self.within(args[0], _POWER)
+            return _Piece(f"-{inner}", _SIGN, depth)
+        if op == "pow":
+            base, depth = self.within(args[0], _ATOM)
+            power = float(args[1])
+            return _Piece(f"{base}**{int(power) if power == int(power) else power}", _POWER, depth)
+        parts = [self.operand(a) for a in args]
+        return _Piece(f"{op}({', '.join(p.text for p in parts)})", _ATOM, 1 + max(p.depth for p in parts))

@@ -1,0 +1,104 @@
+"""Whether two mechanisms are the same machine: every name, every number to the last bit, every law step by step."""
+
+from __future__ import annotations
+
+import struct
+from typing import Any
+
+import numpy as np
+
+from bellcrank.engine.scalar import Scalar
+from bellcrank.errors import ModelError
+from bellcrank.io.native.program import from_scalar
+from bellcrank.io.native.trace import trace, trace_several
+from bellcrank.mechanism.forces import LawForce
+from bellcrank.mechanism.mechanism import Mechanism
+from bellcrank.mechanism.motion import Prescribed
+
+__all__ = ["difference", "same_mechanism"]
+
+#: what a mechanism keeps besides its description
+_DERIVED = ("_graph", "_by_index")
+
+
+def same_mechanism(first: Mechanism, second: Mechanism) -> bool:
+    """Whether two mechanisms are equal in all that they hold, in the same order.
+
+    Laws are compared by what they compute, traced, and not by their code; a law that cannot be traced is a
+    `ModelError`. Cost: O(parts).
+
+    >>> import bellcrank as bc
+    >>> same_mechanism(bc.load("pendulum"), bc.load("pendulum"))
+    True
+    """
+    return difference(first, second) is None
+
+
+def difference(first: Mechanism, second: Mechanism) -> str | None:
+    """Where two mechanisms differ first, or None."""
+    one, other = (_flat(m) for m in (first, second))
+    for (path, a), (path2, b) in zip(one, other, strict=False):
+        if path != path2 or a != b:
+            return f"{path}: {a!r} is not {path2}: {b!r}" if path != path2 else f"{path}: {a!r} is not {b!r}"
+    if len(one) != len(other):
+        longer = max(one, other, key=len)
+        return f"only one has {longer[min(len(one), len(other))][0]}"
+    return None
+
+
+def _flat(mechanism: Mechanism) -> list[tuple[str, Any]]:
+    """All of a mechanism as one list of places and simple values."""
+    walk = _Walk(tuple(mechanism.parameters))
+    for name, value in sorted(vars(mechanism).items()):
+        if name not in _DERIVED:
+            walk.put(name, value, 1)
+    return walk.found
+
+
+class _Walk:
+    def __init__(self, parameters: tuple[str, ...]) -> None:
+        self.parameters = parameters
+        self.found: list[tuple[str, Any]] = []
+
+    def put(self, path: str, value: Any, arity: int) -> None:
+        """Add a value of any type; laws in it take `arity` arguments."""
+        if isinstance(value, bool) or value is None or isinstance(value, str):
+            self.found.append((path, value))
+        elif isinstance(value, (int, float, np.integer, np.floating)):
+            self.found.append((path, struct.pack("<d", value)))
+        elif isinstance(value, Scalar):
+            self.found.append((path, from_scalar(value, self.parameters)))
+        elif isinstance(value, np.ndarray):
+            self.found.append((path, (value.shape, value.tobytes())))
+        elif callable(value):
+            self.found.append((path, trace(value, ("x", "rate")[:arity], path)))
+        elif isinstance(value, dict):
+            self.found.append((path, len(value)))
+            for key, inner in value.items():
+                self.found.append((path, key))
+                self.put(f"{path}[{key!r}]", inner, arity)
+        elif isinstance(value, (tuple, list)):
+            self.found.append((path, len(value)))
+            for i, inner in enumerate(value):
+                self.put(f"{path}[{i}]", inner, arity)
+        else:
+            self.fields(path, value)
+
+    def fields(self, path: str, value: Any) -> None:
+        """An object by what is in it."""
+        kind = type(value)
+        if not kind.__module__.startswith("bellcrank."):
+            raise ModelError(f"{path}: a {kind.__name__} cannot be compared")
+        self.found.append((path, kind.__qualname__))
+        names = {n for base in kind.__mro__ for n in _listed(base.__dict__.get("__slots__", ()))}
+        names |= set(getattr(value, "__dict__", {}))
+        for name in sorted(names - {"__dict__", "__weakref__"}):
+            inner = getattr(value, name)
+            if isinstance(value, Prescribed) and name == "whole" and inner is not None:
+                self.found.append((f"{path}.whole", trace_several(inner, ("t",), path, len(list(inner(0.0))))))
+            else:
+                self.put(f"{path}.{name}", inner, 2 if isinstance(value, LawForce) else 1)
+
+
+def _listed(slots: Any) -> tuple[str, ...]:
+    return (slots,) if isinstance(slots, str) else tuple(slots)

@@ -1,0 +1,396 @@
+"""What a model file may hold: the published form of it, checked before anything is built."""
+
+from __future__ import annotations
+
+import math
+from typing import Annotated, Any, Literal
+
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Discriminator,
+    Field,
+    PlainValidator,
+    StringConstraints,
+    Tag,
+    WithJsonSchema,
+    model_validator,
+)
+from pydantic_core import PydanticCustomError
+
+__all__ = ["SINGULAR", "VERSION", "Document", "Law", "Num", "json_schema"]
+
+#: the version of the form
+VERSION = 1
+#: sections, and what one thing in them is called
+SINGULAR = {
+    "parameters": "parameter", "bodies": "body", "joints": "joint", "frames": "frame", "couplers": "coupler",
+    "constraints": "constraint", "springs": "spring", "bushings": "bushing", "drags": "drag", "wrenches": "wrench",
+    "joint_forces": "joint force", "actuators": "actuator", "armatures": "armature"}
+_AXES = ("x", "y", "z", "-x", "-y", "-z")
+_ADDRESS = "https://json-schema.org/draft/2020-12/schema"
+
+
+# -- values -------------------------------------------------------------------------------------
+def _finite(value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise PydanticCustomError("number", "needs a number, got {got}", {"got": _shown(value)})
+    if not abs(value) < math.inf:
+        raise PydanticCustomError("number", "the number is not finite", {})
+    return float(value)
+
+
+def _number(value: Any) -> float | str:
+    if isinstance(value, str):
+        if not value.strip():
+            raise PydanticCustomError("number", "needs a number or a formula, got blank text", {})
+        return value
+    return _finite(value)
+
+
+def _law(value: Any) -> float | str:
+    """A law given as ``{law: text}``, the form for laws that do not name their argument, is its text with a mark."""
+    if isinstance(value, dict) and list(value) == ["law"] and isinstance(value["law"], (str, float, int)):
+        inner = _number(value["law"])
+        return f"={inner!r}" if isinstance(inner, float) else f"={inner}"
+    found = _number(value)
+    if isinstance(found, str) and found.startswith("="):
+        raise PydanticCustomError("number", "a formula does not begin with '='", {})
+    return found
+
+
+def _version(value: Any) -> int:
+    if isinstance(value, bool) or value != VERSION:
+        raise PydanticCustomError("version", "the form is version {got}; this Bellcrank reads version {known}",
+                                  {"got": _shown(value), "known": VERSION})
+    return VERSION
+
+
+def _axis(value: Any) -> str | tuple[float, ...]:
+    if isinstance(value, str) and value in _AXES:
+        return value
+    if not isinstance(value, (list, tuple)) or len(value) != 3:
+        raise PydanticCustomError("axis", "needs one of x, y, z, -x, -y, -z or three numbers, got {got}",
+                                  {"got": _shown(value)})
+    return tuple(_finite(v) for v in value)
+
+
+def _shown(value: Any) -> str:
+    text = {True: "true", False: "false", None: "nothing"}[value] if value is None or isinstance(value, bool) else \
+        "a mapping" if isinstance(value, dict) else "a list" if isinstance(value, (list, tuple)) else repr(value)
+    return text if len(text) <= 60 else text[:60] + "..."
+
+
+def _form(value: Any) -> str:
+    """Which of the ways to write a thing is used."""
+    if isinstance(value, (list, tuple)):
+        return "matrix" if value and isinstance(value[0], (list, tuple)) else "list"
+    return "mapping" if isinstance(value, dict) else "number"
+
+
+_NUMBER_FORM = {"anyOf": [{"type": "number"}, {"type": "string", "description": "a formula of parameters"}]}
+Name = Annotated[str, StringConstraints(min_length=1)]
+Fixed = Annotated[float, PlainValidator(_finite), WithJsonSchema({"type": "number"})]
+Num = Annotated[float | str, PlainValidator(_number), WithJsonSchema(_NUMBER_FORM)]
+Law = Annotated[float | str, PlainValidator(_number), WithJsonSchema(
+    {"anyOf": [{"type": "number"}, {"type": "string", "description": "a formula"}]})]
+Timed = Annotated[float | str, PlainValidator(_law), WithJsonSchema({"anyOf": [
+    {"type": "number"}, {"type": "string", "description": "a formula of parameters, or of the time t"},
+    {"type": "object", "properties": {"law": {"type": ["string", "number"]}}, "required": ["law"],
+     "additionalProperties": False, "description": "a formula of the time that does not name t"}]})]
+Axis = Annotated[str | tuple[float, ...], PlainValidator(_axis), WithJsonSchema({"anyOf": [
+    {"enum": list(_AXES)}, {"type": "array", "items": {"type": "number"}, "minItems": 3, "maxItems": 3}]})]
+Three = Annotated[list[Num], Field(min_length=3, max_length=3)]
+ThreeTimed = Annotated[list[Timed], Field(min_length=3, max_length=3)]
+Rows = Annotated[list[Annotated[list[Fixed], Field(min_length=3, max_length=3)]], Field(min_length=3, max_length=3)]
+NumRows = Annotated[list[Three], Field(min_length=3, max_length=3)]
+
+
+class Part(BaseModel):
+    """Something with named values; names that are not known are refused."""
+
+    model_config = ConfigDict(strict=True, frozen=True, extra="forbid")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _known(cls, value: Any) -> Any:
+        if not isinstance(value, dict):
+            raise PydanticCustomError("mapping", "needs a mapping of names to values, got {got}",
+                                      {"got": _shown(value)})
+        for key in value:
+            if key not in cls.model_fields:
+                raise PydanticCustomError("unknown", "{shown} is not known here{hint}", {
+                    "key": key, "shown": _shown(key), "hint": _hint(key, list(cls.model_fields))})
+        return value
+
+
+def _hint(key: str, known: list[str]) -> str:
+    import difflib
+
+    near = difflib.get_close_matches(key, known, n=1)
+    return f"; did you mean {near[0]!r}?" if near else f"; it takes {', '.join(known)}"
+
+
+# -- places and masses --------------------------------------------------------------------------
+class PosePart(Part):
+    """A frame in another: position [m], and rotation as quaternion (w, x, y, z), as matrix, or by angles."""
+
+    position: Three = Field(default=[0.0, 0.0, 0.0], description="[m]")
+    rotation: Annotated[
+        Annotated[Annotated[list[Fixed], Field(min_length=4, max_length=4)], Tag("list")]
+        | Annotated[Rows, Tag("matrix")], Discriminator(_form)] | None = Field(
+        default=None, description="unit quaternion, scalar first, or rotation matrix by rows")
+    rpy: Annotated[list[Fixed], Field(min_length=3, max_length=3)] | None = Field(
+        default=None, description="angles [rad] about the fixed axes x, then y, then z")
+
+
+Pose = Annotated[Annotated[Three, Tag("list")] | Annotated[PosePart, Tag("mapping")], Discriminator(_form)]
+
+
+class BodyPart(Part):
+    """A rigid body. Inertia is about the centre of mass, in body axes."""
+
+    mass: Num = Field(default=0.0, description="[kg]")
+    com: Three = Field(default=[0.0, 0.0, 0.0], description="centre of mass [m]")
+    inertia: Annotated[
+        Annotated[Num, Tag("number")] | Annotated[Annotated[list[Num], Field(min_length=3, max_length=6)], Tag("list")]
+        | Annotated[NumRows, Tag("matrix")], Discriminator(_form)] = Field(
+        default=0.0, description="[kg m^2] one number, three principal moments, xx xy xz yy yz zz, or a matrix")
+    checked: bool = Field(default=True, description="false: an inertia that no real body has is meant")
+
+
+class FramePart(Part):
+    """A named place on a body."""
+
+    body: Name
+    pose: Pose = [0.0, 0.0, 0.0]
+
+
+# -- joints -------------------------------------------------------------------------------------
+class JointPart(Part):
+    """Connects two bodies; at zero coordinates the two poses coincide."""
+
+    parent: Name
+    child: Name
+    parent_pose: Pose | None = None
+    child_pose: Pose | None = None
+    at: Three | None = Field(default=None, description="in place of poses: the joint in the design position [m]")
+    prescribed: Annotated[
+        Annotated[Law, Tag("number")] | Annotated[list[Law], Tag("list")] | Annotated[dict[Name, Law], Tag("mapping")],
+        Discriminator(_form)] | None = Field(
+        default=None, description="laws of the time t by coordinate; all of q for joints with a quaternion")
+
+
+class RevolutePart(JointPart):
+    type: Literal["revolute"]
+    axis: Axis
+
+
+class PrismaticPart(JointPart):
+    type: Literal["prismatic"]
+    axis: Axis
+
+
+class ScrewPart(JointPart):
+    type: Literal["screw"]
+    axis: Axis
+    pitch: Num = Field(description="[m/rad]")
+
+
+class CylindricalPart(JointPart):
+    type: Literal["cylindrical"]
+    axis: Axis
+
+
+class UniversalPart(JointPart):
+    type: Literal["universal"]
+    axis1: Axis
+    axis2: Axis
+
+
+class PlanarPart(JointPart):
+    type: Literal["planar"]
+    normal: Axis
+
+
+class SphericalPart(JointPart):
+    type: Literal["spherical"]
+
+
+class FreePart(JointPart):
+    type: Literal["free"]
+
+
+class WeldPart(JointPart):
+    type: Literal["weld"]
+
+
+AnyJoint = Annotated[
+    RevolutePart | PrismaticPart | ScrewPart | CylindricalPart | UniversalPart | PlanarPart | SphericalPart | FreePart
+    | WeldPart, Field(discriminator="type")]
+
+
+class CouplerPart(Part):
+    """The sum of factor * coordinate equals the offset."""
+
+    factors: dict[Name, Fixed] = Field(description="by joint, or joint.coordinate for joints with several")
+    offset: Fixed = 0.0
+
+
+class ConstraintPart(Part):
+    """A condition between two bodies that is no joint."""
+
+    parent: Name
+    child: Name
+    parent_pose: Pose | None = None
+    child_pose: Pose | None = None
+
+
+class DistancePart(ConstraintPart):
+    type: Literal["distance"]
+    length: Fixed = Field(description="[m]")
+
+
+class PointOnLinePart(ConstraintPart):
+    type: Literal["point_on_line"]
+    axis: Axis
+
+
+class PointOnPlanePart(ConstraintPart):
+    type: Literal["point_on_plane"]
+    normal: Axis
+
+
+AnyConstraint = Annotated[DistancePart | PointOnLinePart | PointOnPlanePart, Field(discriminator="type")]
+
+
+# -- forces -------------------------------------------------------------------------------------
+class SpringPart(Part):
+    """Between two points: linear, or by a law of x (distance) and rate, or by a potential of x."""
+
+    first: Name
+    second: Name
+    first_point: Three
+    second_point: Three
+    stiffness: Num = 0.0
+    damping: Num = 0.0
+    length: Num = 0.0
+    law: Law | None = Field(default=None, description="tension [N], a formula of x and rate")
+    potential: Law | None = Field(default=None, description="energy [J], a formula of x")
+
+
+class BushingPart(Part):
+    """Six stiffnesses and dampings between two frames."""
+
+    first: Name
+    second: Name
+    first_pose: Pose | None = None
+    second_pose: Pose | None = None
+    stiffness: Three = [0.0, 0.0, 0.0]
+    turn_stiffness: Three = [0.0, 0.0, 0.0]
+    damping: Three = [0.0, 0.0, 0.0]
+    turn_damping: Three = [0.0, 0.0, 0.0]
+
+
+class DragPart(Part):
+    """Drag of a body in air or water."""
+
+    body: Name
+    at: Three = [0.0, 0.0, 0.0]
+    coefficient: Num = 0.0
+    area: Num = 1.0
+    density: Num = 1.2
+    turn_linear: Num = 0.0
+    turn_quadratic: Num = 0.0
+    wind: ThreeTimed = [0.0, 0.0, 0.0]
+
+
+class WrenchPart(Part):
+    """A force and moment on a body, constant or of time."""
+
+    body: Name
+    force: ThreeTimed = [0.0, 0.0, 0.0]
+    moment: ThreeTimed = [0.0, 0.0, 0.0]
+    at: Three = [0.0, 0.0, 0.0]
+    axes: Literal["world", "body"] = "world"
+
+
+class OnJoint(Part):
+    """Something on one coordinate of a joint."""
+
+    joint: Name
+    coordinate: Name | None = Field(default=None, description="its name, for joints with several")
+
+
+class JointSpringPart(OnJoint):
+    type: Literal["spring"]
+    stiffness: Num = 0.0
+    damping: Num = 0.0
+    rest: Num = 0.0
+    potential: Law | None = Field(default=None, description="energy [J], a formula of x")
+
+
+class JointLawPart(OnJoint):
+    type: Literal["law"]
+    law: Law = Field(description="force [N or N m], a formula of x and rate")
+
+
+class FrictionPart(OnJoint):
+    type: Literal["friction"]
+    coulomb: Num = 0.0
+    viscous: Num = 0.0
+    speed: Num = 1e-3
+    static: Num | None = None
+    stribeck: Num = 1e-2
+
+
+class LimitPart(OnJoint):
+    type: Literal["limit"]
+    lower: Num | None = None
+    upper: Num | None = None
+    stiffness: Num
+    damping: Num = 0.0
+    onset: Num = 1e-3
+
+
+AnyJointForce = Annotated[JointSpringPart | JointLawPart | FrictionPart | LimitPart, Field(discriminator="type")]
+
+
+class ActuatorPart(OnJoint):
+    limit: Num = Field(description="[N or N m]")
+    no_load_speed: Num | None = Field(default=None, description="[m/s or rad/s]")
+
+
+class ArmaturePart(OnJoint):
+    inertia: Num = Field(description="[kg m^2 or kg]")
+
+
+class Document(Part):
+    """A machine: bodies, joints and what acts on them, by name. SI units, radians."""
+
+    bellcrank: Annotated[int, PlainValidator(_version), WithJsonSchema({"const": VERSION})] = Field(
+        description="the version of this form")
+    name: str = "mechanism"
+    gravity: Three = Field(default=[0.0, 0.0, -9.81], description="acceleration of free fall [m/s^2], world axes")
+    parameters: dict[Name, Fixed] = Field(default={}, description="default values")
+    bodies: dict[Name, BodyPart] = {}
+    joints: dict[Name, AnyJoint] = {}
+    frames: dict[Name, FramePart] = {}
+    couplers: dict[Name, CouplerPart] = {}
+    constraints: dict[Name, AnyConstraint] = {}
+    springs: dict[Name, SpringPart] = {}
+    bushings: dict[Name, BushingPart] = {}
+    drags: dict[Name, DragPart] = {}
+    wrenches: dict[Name, WrenchPart] = {}
+    joint_forces: dict[Name, AnyJointForce] = {}
+    actuators: dict[Name, ActuatorPart] = {}
+    armatures: dict[Name, ArmaturePart] = {}
+
+
+def json_schema() -> dict[str, Any]:
+    """The JSON Schema of model files, as published in ``docs/model.schema.json``.
+
+    >>> json_schema()["required"]
+    ['bellcrank']
+    """
+    return {"$schema": _ADDRESS, **Document.model_json_schema(), "title": "Bellcrank model file"}

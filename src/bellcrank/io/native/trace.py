@@ -1,0 +1,172 @@
+"""Laws written in Python, traced into programs: what they do to their arguments is recorded, step by step.
+
+Unlike the traced scalars of compiled code, nothing is simplified here: the program does what the law does, in the same
+order, so that a law read back from a file gives the same numbers to the last bit.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from bellcrank.engine.scalar import ADD, DIV, MUL, NEG, SUB
+from bellcrank.errors import ModelError
+from bellcrank.io.native.program import MAX_POWER, Builder, Operand, Program, run
+
+__all__ = ["trace", "trace_several"]
+
+#: where a law and its trace are compared: nothing special happens there
+_SAMPLES = ((0.7391, -0.4127), (-1.3172, 2.1339), (0.0313, 0.0171))
+
+
+def trace(law: Callable[..., Any], names: Sequence[str], what: str) -> Program:
+    """The program of a law of `names`; `what` says in errors whose law it is."""
+    return trace_several(law, names, what, None)[0]
+
+
+def trace_several(law: Callable[..., Any], names: Sequence[str], what: str, count: int | None) -> tuple[Program, ...]:
+    """The programs of a law that returns `count` values, or one that is not in a sequence (None)."""
+    builder = Builder(names)
+    try:
+        found = law(*(Traced(builder, i) for i in range(len(names))))
+        values = [found] if count is None else list(found)
+        if count is not None and len(values) != count:
+            raise ValueError(f"it returns {len(values)} values, not {count}")
+        programs = tuple(builder.finish(_result(value)) for value in values)
+    except Exception as error:
+        raise ModelError(f"{what}: the law cannot be written as a formula ({error}); write it with the functions of "
+                         "bellcrank.math, without `if`") from None
+    for sample in _SAMPLES:
+        _compare(law, programs, sample[:len(names)], what, count is None)
+    return programs
+
+
+def _compare(law: Callable[..., Any], programs: Sequence[Program], sample: Sequence[float], what: str,
+             single: bool) -> None:
+    """A law that depends on anything but its arguments is none that can be written down."""
+    try:
+        found = law(*sample)
+        wanted = [float(x) for x in ([found] if single else found)]
+    except Exception:
+        return  # outside the law's range
+    try:
+        got = [float(run(program, sample)) for program in programs]
+    except ArithmeticError:
+        return
+    if any(a != b and not (math.isnan(a) and math.isnan(b)) for a, b in zip(wanted, got, strict=True)):
+        raise ModelError(f"{what}: the law cannot be written as a formula: it gives {wanted} at {tuple(sample)}, but "
+                         f"its trace {got}; does it depend on anything but its arguments?")
+
+
+class Traced:
+    """A value that records what is done to it."""
+
+    __slots__ = ("builder", "place")
+    __array_ufunc__ = None  # let np.float64 * Traced reach __rmul__
+
+    def __init__(self, builder: Builder, place: int) -> None:
+        self.builder = builder
+        self.place = place
+
+    def _do(self, op: str, *args: Any) -> Any:
+        operands = [_operand(a, self.builder) for a in args]
+        if any(a is None for a in operands):
+            return NotImplemented
+        return Traced(self.builder, self.builder.step(op, *(a for a in operands if a is not None)))
+
+    def _call(self, op: str, *args: Any) -> Traced:
+        made = self._do(op, *args)
+        if made is NotImplemented:
+            raise TypeError(f"{op} of something that is no number")
+        return made  # type: ignore[no-any-return]
+
+    def __add__(self, other: Any) -> Any:
+        return self._do(ADD, self, other)
+
+    def __radd__(self, other: Any) -> Any:
+        return self._do(ADD, other, self)
+
+    def __sub__(self, other: Any) -> Any:
+        return self._do(SUB, self, other)
+
+    def __rsub__(self, other: Any) -> Any:
+        return self._do(SUB, other, self)
+
+    def __mul__(self, other: Any) -> Any:
+        return self._do(MUL, self, other)
+
+    def __rmul__(self, other: Any) -> Any:
+        return self._do(MUL, other, self)
+
+    def __truediv__(self, other: Any) -> Any:
+        return self._do(DIV, self, other)
+
+    def __rtruediv__(self, other: Any) -> Any:
+        return self._do(DIV, other, self)
+
+    def __neg__(self) -> Any:
+        return self._do(NEG, self)
+
+    def __pow__(self, power: object) -> Any:
+        if power != 0.5 and not (isinstance(power, int) and abs(power) <= MAX_POWER):
+            raise TypeError(f"powers are whole numbers up to {MAX_POWER} or 0.5; write exp(p * log(x)) for others")
+        return self._do("pow", self, power)
+
+    def __eq__(self, other: object) -> bool:
+        raise TypeError("its argument has no value that could be compared: use bellcrank.math.select_less(a, b, x, y)")
+
+    __lt__ = __le__ = __gt__ = __ge__ = __eq__
+    __hash__ = object.__hash__
+
+    def __bool__(self) -> bool:
+        raise TypeError("its argument has no truth value: use bellcrank.math.select_less(a, b, x, y), not `if`")
+
+    def __float__(self) -> float:
+        raise TypeError("its argument has no value; use the functions of bellcrank.math instead of the standard "
+                        "library's")
+
+    # -- called by bellcrank.math -----------------------------------------------------------------
+    def sin(self) -> Traced:
+        return self._call("sin", self)
+
+    def cos(self) -> Traced:
+        return self._call("cos", self)
+
+    def exp(self) -> Traced:
+        return self._call("exp", self)
+
+    def log(self) -> Traced:
+        return self._call("log", self)
+
+    def sqrt(self) -> Traced:
+        return self._call("sqrt", self)
+
+    def tanh(self) -> Traced:
+        return self._call("tanh", self)
+
+    def atan2(self, *args: Any) -> Traced:
+        return self._call("atan2", *args)
+
+    def select_less(self, *args: Any) -> Traced:
+        return self._call("select_less", *args)
+
+
+def _operand(value: Any, builder: Builder) -> Operand | None:
+    if isinstance(value, Traced):
+        return value.place if value.builder is builder else None
+    if isinstance(value, (int, float)) or getattr(value, "shape", None) == ():
+        found = float(value)
+        if not math.isfinite(found):
+            raise ValueError(f"it uses the number {found}")
+        return found
+    return None
+
+
+def _result(value: Any) -> Operand:
+    if isinstance(value, Traced):
+        return value.place
+    found = float(value)
+    if not math.isfinite(found):
+        raise ValueError(f"it returns {found}")
+    return found

@@ -1,0 +1,249 @@
+"""The models of an SDF file, nested and included ones, as scopes and nodes; nothing is computed here."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+
+from bellcrank.io.report import Kind
+from bellcrank.io.sdf.frames import Node, Scope
+from bellcrank.io.sdf.includes import Library, version_of
+from bellcrank.io.sdf.values import Poses, boolean
+from bellcrank.io.xml import Element, clipped
+from bellcrank.mechanism.pose import Pose
+
+__all__ = ["MAX_NESTED", "Collection", "collect"]
+
+#: models inside models, included ones counted
+MAX_NESTED = 60
+_FRAMED = (1, 7)
+_SCENERY = ("model://sun", "model://ground_plane")
+_ASIDE = {
+    "plugin": "a plug-in of a simulator", "gripper": "settings of a simulator", "light": "scenery", "scene": "scenery",
+    "physics": "settings of a simulator", "atmosphere": "settings of a simulator", "gui": "settings of a simulator",
+    "magnetic_field": "settings of a simulator", "spherical_coordinates": "settings of a simulator",
+    "self_collide": "settings of a simulator", "allow_auto_disable": "settings of a simulator", "audio": "scenery",
+    "state": "the state of a simulation, not of the machine", "actor": "an animation", "road": "scenery",
+    "population": "not read: it multiplies models at random", "wind": "wind, which acts on no body here",
+    "enable_wind": "wind, which acts on no body here"}
+
+
+@dataclass
+class Collection:
+    """Everything in a file that has a name and a place, in file order."""
+
+    scopes: list[Scope] = field(default_factory=list)
+    nodes: list[Node] = field(default_factory=list)
+    remarks: list[tuple[Kind, Element, str]] = field(default_factory=list)
+    name: str = ""
+    gravity: Element | None = None
+    in_world: bool = False
+
+    def of_kind(self, kind: str) -> list[Node]:
+        return [node for node in self.nodes if node.kind == kind]
+
+
+def collect(root: Element, poses: Poses, model: str | None) -> Collection:
+    """All models of a file, or the one called `model`."""
+    return _Collector(root, poses).run(model)
+
+
+class _Collector:
+    def __init__(self, root: Element, poses: Poses) -> None:
+        self.root = root
+        self.poses = poses
+        self.version = version_of(root)
+        self.library = Library.of(root)
+        self.out = Collection()
+
+    def note(self, kind: Kind, element: Element, text: str) -> None:
+        self.out.remarks.append((kind, element, text))
+
+    # -- the whole ----------------------------------------------------------------------------
+    def run(self, wanted: str | None) -> Collection:
+        worlds = self.root.all("world")
+        if len(worlds) > 1:
+            raise worlds[1].error("a second <world>; a file describes one")
+        where = worlds[0] if worlds else self.root
+        self.out.in_world = bool(worlds)
+        self.out.gravity = where.first("gravity") if worlds else None
+        for element in self.root.children:
+            if worlds and element.tag != "world":
+                self.note("ignored", element, "stands beside a <world>; only the world is read")
+        found = self._models(where, wanted)
+        if not found:
+            raise where.error("has no <model>" if wanted is None else f"has no model {clipped(wanted)!r}")
+        outside = Scope(where, "", self.version, None, source=os.path.realpath(self.root.source))
+        outside.world = outside.model = Node("world", "world", where, outside, Pose())
+        self._add(outside.world)
+        self.out.scopes.append(outside)
+        alone = len(found) == 1
+        self.out.name = found[0][0] if alone else where.attributes.get("name", "").strip() or "world"
+        for name, element, include in found:
+            self._model(name, element, outside, (outside.source,), include, "" if alone else name)
+        self._members(outside, where, (outside.source,), models=False)
+        return self.out
+
+    def _models(self, where: Element, wanted: str | None) -> list[tuple[str, Element, Element | None]]:
+        """Names and elements of the models to read, with the <include> of those from other files."""
+        found: list[tuple[str, Element, Element | None]] = []
+        for element in where.children:
+            if element.tag == "model":
+                name = element.attribute("name")
+                if wanted in (None, name):
+                    found.append((name, element, None))
+                    continue
+            elif element.tag == "include":
+                own = element.first("name")
+                if wanted is not None and own is not None and own.text != wanted:
+                    self.note("ignored", element, "another model than the one asked for")
+                    continue
+                inner = self._included(element, (os.path.realpath(self.root.source),), optional=wanted is not None)
+                if inner is None:
+                    continue
+                name = own.text if own is not None and own.text else inner.attribute("name")
+                if wanted in (None, name):
+                    found.append((name, inner, element))
+                    continue
+            else:
+                continue
+            self.note("ignored", element, "another model than the one asked for")
+        return found
+
+    def _included(self, include: Element, stack: tuple[str, ...], *, optional: bool) -> Element | None:
+        """The <model> that an <include> brings."""
+        path = self.library.find(include, stack[-1])
+        uri = include.only("uri")
+        if path is None:
+            if optional or (include.parent is not None and include.parent.tag == "world" and uri.text in _SCENERY):
+                self.note("ignored", include, f"{clipped(uri.text)!r} is not in the folder of the file")
+                return None
+            raise uri.error(f"{clipped(uri.text)!r} is not in the folder of the model file, and nothing else is "
+                            "searched; put it there")
+        if path in stack:
+            raise uri.error(f"{clipped(uri.text)!r} includes itself, by way of "
+                            + ", ".join(os.path.basename(p) for p in stack[:5]))
+        root = self.library.read(path, include)
+        version_of(root)
+        models = root.all("model")
+        if len(models) != 1:
+            raise uri.error(f"{clipped(uri.text)!r} has {len(models)} models; an included file has one")
+        return models[0]
+
+    # -- models -------------------------------------------------------------------------------
+    def _model(self, name: str, element: Element, outer: Scope, stack: tuple[str, ...], include: Element | None,
+               prefix: str) -> Scope:
+        if len(stack) > MAX_NESTED:
+            raise element.error(f"models are nested more than {MAX_NESTED} deep")
+        source = stack[-1] if include is None else os.path.realpath(element.source)
+        stack = (*stack, source)
+        top = element
+        while top.parent is not None:
+            top = top.parent
+        static = _flag(element, "static") or outer.static or (include is not None and _flag(include, "static"))
+        scope = Scope(element, prefix, version_of(top), outer, static, source)
+        scope.world = outer.world
+        merged = include is not None and _merged(include)
+        if not merged:
+            if name in outer.nested or (name in outer.names and outer.version >= _FRAMED):
+                raise (include or element).error(f"the name {clipped(name)!r} is taken; names must be unique")
+            outer.nested[name] = scope
+        placed = element.first("pose")
+        scope.placement = element.attributes.get("placement_frame", "")
+        if include is not None and include.first("pose") is not None:
+            placed = include.only("pose")
+        if include is not None:
+            own = include.first("placement_frame")
+            scope.placement = own.text if own is not None and own.text else scope.placement
+            for extra in include.all("plugin"):
+                self.note("ignored", extra, _ASIDE["plugin"])
+        scope.model = Node("model", outer.full(name), element, scope, self.poses(placed))
+        scope.model.base = outer.find(self._frame_of(placed, outer) or "__model__", placed or element)
+        scope.model.holder_name = element.attributes.get("canonical_link", "")
+        if not merged:
+            outer.names.setdefault(name, scope.model)
+        self._add(scope.model)
+        self.out.scopes.append(scope)
+        if _flag(element, "static"):
+            self.note("changed", element.only("static"), "a static model: its links are welded to the world")
+        self._members(scope, element, stack, models=True)
+        if include is not None and merged:
+            self._merge(scope, outer, include)
+        return scope
+
+    def _merge(self, scope: Scope, outer: Scope, include: Element) -> None:
+        """Let the names of an included model stand in the model around it, too."""
+        for name, node in scope.names.items():
+            if outer.names.setdefault(name, node) is not node:
+                raise include.error(f"cannot be merged: the name {clipped(name)!r} is taken")
+        for name, inner in scope.nested.items():
+            if outer.nested.setdefault(name, inner) is not inner:
+                raise include.error(f"cannot be merged: the name {clipped(name)!r} is taken")
+
+    def _members(self, scope: Scope, element: Element, stack: tuple[str, ...], *, models: bool) -> None:
+        for child in element.children:
+            if child.tag in ("link", "joint", "frame"):
+                self._member(scope, child)
+            elif child.tag == "model" and models:
+                name = child.attribute("name")
+                self._model(name, child, scope, stack, None, scope.full(name))
+            elif child.tag == "include" and models:
+                inner = self._included(child, stack, optional=False)
+                assert inner is not None
+                own = child.first("name")
+                name = own.text if own is not None and own.text else inner.attribute("name")
+                self._model(name, inner, scope, stack, child, scope.prefix if _merged(child) else scope.full(name))
+            elif child.tag in _ASIDE:
+                self.note("ignored", child, _ASIDE[child.tag])
+            elif child.tag not in ("pose", "static", "model", "include", "gravity", "world"):
+                self.note("ignored", child, f"not an element of SDF inside <{element.tag}>")
+
+    def _member(self, scope: Scope, element: Element) -> None:
+        name = element.attribute("name").strip()
+        if name == "world" or name == "__model__" or name == "__root__":
+            raise element.error(f"the name {name!r} is reserved in SDF")
+        if element.tag == "link" and scope.model.kind == "world":
+            raise element.error("stands outside of a <model>")
+        placed = element.first("pose")
+        node = Node(element.tag, scope.full(name), element, scope, self.poses(placed),
+                    self._frame_of(placed, scope))
+        if element.tag == "frame":
+            node.holder_name = element.attributes.get("attached_to", "") or "__model__"
+            node.base_name = node.base_name or node.holder_name
+        elif element.tag == "joint":
+            node.holder_name = element.only("child").text
+            if not node.holder_name:
+                raise element.only("child").error("is blank")
+            node.base_name = node.base_name or node.holder_name
+        else:
+            node.base_name = node.base_name or "__model__"
+        other = scope.names.get(name)
+        if other is not None and (scope.version >= _FRAMED or other.kind == node.kind):
+            raise element.error(f"the name is taken by the <{other.kind}> on line {other.element.line}; names must be "
+                                "unique")
+        if other is None or node.kind == "link":  # before 1.7 only links have places that others refer to
+            scope.names[name] = node
+        self._add(node)
+
+    def _frame_of(self, placed: Element | None, scope: Scope) -> str:
+        """The frame that a pose is given in, "" for the usual one."""
+        if placed is None:
+            return ""
+        old = placed.attributes.get("frame", "").strip()
+        if old and scope.version < _FRAMED:
+            self.note("warned", placed, f"read as relative to {clipped(old)!r}; simulators disagree about the "
+                                        "attribute frame of old files")
+            return old
+        return placed.attributes.get("relative_to", "").strip()
+
+    def _add(self, node: Node) -> None:
+        self.out.nodes.append(node)
+
+
+def _flag(element: Element, tag: str) -> bool:
+    child = element.first(tag)
+    return child is not None and boolean(child, child.text)
+
+
+def _merged(include: Element) -> bool:
+    return "merge" in include.attributes and boolean(include, include.attributes["merge"])

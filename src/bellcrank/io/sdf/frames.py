@@ -1,0 +1,196 @@
+"""Where everything in an SDF file lies: links, joints, frames and models are nodes of one tree of poses."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from bellcrank.errors import ModelError
+from bellcrank.io.tree import near
+from bellcrank.io.xml import Element, clipped
+from bellcrank.mechanism.pose import IDENTITY_ROWS, Pose
+
+__all__ = ["Node", "Scope", "attach", "place", "relative"]
+
+_SHORT = 16
+
+
+@dataclass(eq=False, slots=True)
+class Node:
+    """Something with a place: what it is measured from, and (after `attach`) the link it moves with."""
+
+    kind: str  #: world, model, link, joint or frame
+    name: str  #: as it is called in the mechanism
+    element: Element
+    scope: Scope
+    pose: Pose
+    base_name: str = ""  #: the frame that `pose` is given in, by its name
+    holder_name: str = ""  #: what it is attached to, by its name
+    base: Node | None = None
+    holder: Node | None = None  #: the link (or world) it moves with
+    depth: int = -1
+    absolute: Pose = field(default_factory=Pose)
+
+
+@dataclass(eq=False, slots=True)
+class Scope:
+    """The names inside a world or a model."""
+
+    element: Element
+    prefix: str
+    version: tuple[int, int]
+    outer: Scope | None
+    static: bool = False
+    source: str = ""
+    names: dict[str, Node] = field(default_factory=dict)
+    nested: dict[str, Scope] = field(default_factory=dict)
+    model: Node = None  # type: ignore[assignment]
+    world: Node = None  # type: ignore[assignment]
+    placement: str = ""
+
+    def full(self, name: str) -> str:
+        return f"{self.prefix}::{name}" if self.prefix else name
+
+    def find(self, name: str, at: Element) -> Node:
+        """The node that a name means here; ``a::b`` is b inside the model a."""
+        scope, rest = self, name
+        while True:
+            if rest == "__model__":
+                return scope.model
+            if rest in scope.names:
+                return scope.names[rest]
+            if rest in ("world", "__root__") and scope is self:
+                return scope.world
+            first, colon, behind = rest.partition("::")
+            if not colon or first not in scope.nested:
+                break
+            scope, rest = scope.nested[first], behind
+        known = {**scope.names, **scope.nested}
+        raise at.error(f"there is no link, joint, frame or model {clipped(name)!r} here{near(rest, known)}")
+
+
+def place(nodes: Iterable[Node], scopes: Iterable[Scope]) -> None:
+    """Find out what every node is measured from, and where it is at the start. Cost: linear."""
+    everything = list(nodes)
+    for node in everything:
+        if node.base is None and node.kind != "world":
+            node.base = node.scope.find(node.base_name, node.element)
+    for scope in reversed(list(scopes)):  # inner models first
+        if scope.placement:
+            inside = scope.find(scope.placement, scope.element)
+            scope.model.pose = scope.model.pose @ _above(inside, scope.model).inverse()
+    for node in everything:
+        _settle(node)
+
+
+def _above(node: Node, model: Node) -> Pose:
+    """The pose of a placement frame in its model."""
+    pose, here, steps = Pose(), node, 0
+    while here is not model:
+        if here.base is None or steps > 100_000:
+            raise model.element.error(f"the placement frame {clipped(node.name)!r} does not lie in the model")
+        pose, here, steps = here.pose @ pose, here.base, steps + 1
+    return pose
+
+
+def _settle(node: Node) -> None:
+    chain: list[Node] = []
+    seen: set[int] = set()
+    here: Node | None = node
+    while here is not None and here.depth < 0:
+        if id(here) in seen:
+            raise node.element.error("its pose is given relative to itself, by way of "
+                                     + " and ".join(repr(clipped(n.name)) for n in chain[:5]))
+        seen.add(id(here))
+        chain.append(here)
+        here = here.base
+    for here in reversed(chain):
+        if here.base is None:
+            here.depth, here.absolute = 0, here.pose
+        else:
+            here.depth = here.base.depth + 1
+            try:
+                here.absolute = here.base.absolute @ here.pose
+            except ModelError as error:
+                raise here.element.error(str(error)) from None
+
+
+def attach(nodes: Iterable[Node]) -> None:
+    """Find out which link (or the world) every node moves with. Cost: linear."""
+    for node in nodes:
+        chain: list[Node] = []
+        seen: set[int] = set()
+        here = node
+        while here.holder is None:
+            if id(here) in seen:
+                raise node.element.error("is attached to itself, by way of "
+                                         + " and ".join(repr(clipped(n.name)) for n in chain[:5]))
+            seen.add(id(here))
+            chain.append(here)
+            if here.kind in ("link", "world"):
+                here.holder = here
+            elif here.kind == "model":
+                here = _canonical(here)
+            else:
+                here = here.scope.find(here.holder_name, here.element)
+        for passed in chain:
+            passed.holder = here.holder
+
+
+def _canonical(model: Node) -> Node:
+    scope = model.scope
+    if scope.static:
+        return scope.world
+    if model.holder_name:
+        return scope.find(model.holder_name, model.element)
+    for node in scope.names.values():
+        if node.kind == "link":
+            return node
+    for inner in scope.nested.values():
+        return inner.model
+    raise model.element.error("has no <link>")
+
+
+def relative(outer: Node, inner: Node) -> Pose:
+    """The pose of a node in another at the start.
+
+    Near ones by way of their common base, so that what is written relative to each other stays as written.
+    """
+    ups: list[Node] = []
+    downs: list[Node] = []
+    a, b = outer, inner
+    while a is not b and len(ups) + len(downs) <= _SHORT:
+        if a.depth >= b.depth and a.base is not None:
+            ups.append(a)
+            a = a.base
+        elif b.base is not None:
+            downs.append(b)
+            b = b.base
+        else:
+            break
+    if a is not b:
+        return _clean(outer.absolute.inverse() @ inner.absolute)
+    if not ups and not downs:
+        return Pose()
+    back = forth = None
+    for node in ups:
+        back = node.pose if back is None else node.pose @ back
+    for node in downs:
+        forth = node.pose if forth is None else node.pose @ forth
+    if back is None:
+        assert forth is not None
+        return forth if len(downs) == 1 else _clean(forth)
+    undone = back.inverse()
+    return _clean(undone if forth is None else undone @ forth)
+
+
+def _clean(pose: Pose) -> Pose:
+    """Without the last bits that products of rotations leave on zeros and ones."""
+    rows = np.array(pose.rows)
+    nearest = np.round(rows)
+    rows = np.where(np.abs(rows - nearest) < 1e-15, nearest, rows)
+    if tuple(rows) == IDENTITY_ROWS:
+        return Pose(pose.position)
+    return Pose(pose.position, rows.reshape(3, 3))

@@ -1,0 +1,325 @@
+"""Reading SDF: the graph of links and joints becomes a `Mechanism`; loops stay loops."""
+
+from __future__ import annotations
+
+import math
+import os
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from bellcrank.errors import FileError
+from bellcrank.io.angles import ANGLE_TOLERANCE
+from bellcrank.io.report import Dynamics, Kind, Limits, Mimic, Note, ReadReport, ReadWarning, Shape, condensed
+from bellcrank.io.sdf.align import align
+from bellcrank.io.sdf.collect import Collection, collect
+from bellcrank.io.sdf.frames import Node, attach, place, relative
+from bellcrank.io.sdf.gears import couple_gearbox, couple_mimics
+from bellcrank.io.sdf.joints import Hinge, make_hinge, read_along
+from bellcrank.io.sdf.links import read_inertia, read_shape
+from bellcrank.io.sdf.values import Poses, blame, boolean, number_in, vector
+from bellcrank.io.tree import unused
+from bellcrank.io.xml import Element, read_xml
+from bellcrank.mechanism.joints import Free, Weld
+from bellcrank.mechanism.mechanism import Mechanism
+from bellcrank.mechanism.pose import Pose
+
+__all__ = ["load_sdf", "read_sdf"]
+
+_DEFAULT_GRAVITY = (0.0, 0.0, -9.81)
+_WORLD_GRAVITY = (0.0, 0.0, -9.8)  # SDF's own default for a <world>
+_ASIDE = {"sensor": "a sensor", "light": "scenery", "projector": "scenery", "audio_sink": "scenery",
+          "audio_source": "scenery", "battery": "a battery", "particle_emitter": "scenery",
+          "self_collide": "settings of a simulator", "enable_wind": "wind, which acts on no body here",
+          "must_be_base_link": "settings of a simulator", "plugin": "a plug-in of a simulator"}
+
+
+def load_sdf(path: str | os.PathLike[str], *, model: str | None = None, floating_base: bool = True,
+             exact_angles: bool = True, parallel: float = 0.0, gravity: Sequence[float] | None = None,
+             dissipation: bool = True, limits: bool = False, limit_stiffness: float = 1e4,
+             limit_damping: float = 1e2) -> Mechanism:
+    """The machine described by an SDF file. Every coordinate is zero where the file draws the machine.
+
+    * ``model``: the model of a world to read; otherwise all are, with the names ``model::link``.
+    * ``floating_base``: links that no joint connects to the world hang on it by a `Free` joint ("root_joint") at their
+      model's first link; with False by a weld.
+    * ``gravity`` [m/s^2]: instead of that of the file's world (0, 0, -9.8 where it is silent) or, for a file without a
+      world, 0, 0, -9.81.
+    * ``dissipation``: damping and dry friction of joints act on the motion; with False they are only reported.
+    * ``limits``: joint limits become compliant stops with the file's stiffness and dissipation, or with
+      ``limit_stiffness`` [N m/rad or N/m] and ``limit_damping`` [N m s/rad or N s/m]; otherwise they are only reported.
+    * ``exact_angles``: angles written as rounded multiples of pi/2 (1.57079632679) become exact.
+    * ``parallel`` [rad]: axes that are parallel within this angle become exactly so. A planar linkage whose axes were
+      rounded differently cannot move at all; the report warns about it.
+
+    Whatever would change the motion and is not modelled is told by one `ReadWarning`; `read_sdf` returns the report.
+
+    >>> import pathlib, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = pathlib.Path(folder, "box.sdf")
+    ...     _ = file.write_text("<sdf version='1.7'><model name='box'><link name='box'/></model></sdf>")
+    ...     load_sdf(file)
+    <Mechanism 'box': 1 bodies, 1 joints>
+    """
+    mechanism, report = read_sdf(path, model=model, floating_base=floating_base, exact_angles=exact_angles,
+                                 parallel=parallel, gravity=gravity, dissipation=dissipation, limits=limits,
+                                 limit_stiffness=limit_stiffness, limit_damping=limit_damping)
+    if report.surprises:
+        lines = list(condensed(report.surprises))
+        rest = [f"... and {len(lines) - 3} more kinds"] if len(lines) > 3 else []
+        warnings.warn("\n  ".join([f"{report.source}: not modelled or not physical (full report: read_sdf)",
+                                   *lines[:3], *rest]), ReadWarning, stacklevel=2)
+    return mechanism
+
+
+def read_sdf(path: str | os.PathLike[str], *, model: str | None = None, floating_base: bool = True,
+             exact_angles: bool = True, parallel: float = 0.0, gravity: Sequence[float] | None = None,
+             dissipation: bool = True, limits: bool = False, limit_stiffness: float = 1e4,
+             limit_damping: float = 1e2) -> tuple[Mechanism, ReadReport]:
+    """As `load_sdf`, with a report of what was kept, changed and ignored, and without a warning."""
+    options = _Options(floating_base, parallel, gravity, dissipation, limits, limit_stiffness, limit_damping)
+    reader = _Reader(read_xml(path), Poses(exact_angles), model, options)
+    return reader.mechanism(), reader.report()
+
+
+@dataclass(frozen=True)
+class _Options:
+    floating_base: bool
+    parallel: float
+    gravity: Sequence[float] | None
+    dissipation: bool
+    limits: bool
+    limit_stiffness: float
+    limit_damping: float
+
+
+class _Reader:
+    """Reads one file: collects notes and data on the way."""
+
+    def __init__(self, root: Element, poses: Poses, model: str | None, options: _Options) -> None:
+        self.root, self.poses, self.options = root, poses, options
+        self.notes: list[Note] = []
+        self.limits: dict[str, Limits] = {}
+        self.dynamics: dict[str, Dynamics] = {}
+        self.mimics: dict[str, Mimic] = {}
+        self.shapes: list[Shape] = []
+        self.renamed: dict[str, str] = {}
+        self.found: Collection = collect(root, poses, model)
+
+    def note(self, kind: Kind, element: Element, text: str) -> None:
+        self.notes.append(Note(kind, element.tag, element.owner, element.line, text))
+
+    def report(self) -> ReadReport:
+        for remark in self.found.remarks:
+            self.note(*remark)
+        if self.poses.restored:
+            self.note("changed", self.root, f"{self.poses.restored} angles were within {ANGLE_TOLERANCE:g} of a "
+                                            "multiple of pi/2 and are now exactly that; exact_angles=False keeps them")
+        notes = tuple(sorted(self.notes, key=lambda note: note.line))
+        return ReadReport(self.root.source, notes, limits=self.limits, dynamics=self.dynamics, mimics=self.mimics,
+                          shapes=tuple(self.shapes), renamed=self.renamed)
+
+    # -- the whole ----------------------------------------------------------------------------
+    def mechanism(self) -> Mechanism:
+        found = self.found
+        place(found.nodes, found.scopes)
+        attach(found.nodes)
+        links = found.of_kind("link")
+        if not links:
+            raise self.root.error("has no <link>")
+        hinges = [make_hinge(node, self.note) for node in found.of_kind("joint")]
+        self._names(links, hinges)
+        align(hinges, len(links), self.options.parallel, self.note)
+        self.machine = Mechanism(found.name, self._gravity())
+        for node in links:
+            self._link(node)
+        used = [hinge for hinge in hinges if not self._idle(hinge)]
+        self._bases(links, used, {hinge.name for hinge in hinges})
+        for hinge in used:
+            self._hinge(hinge)
+        by_node = {hinge.node: hinge for hinge in used}
+        for hinge in used:
+            if hinge.joint is None:
+                couple_gearbox(self.machine, hinge, used, self.note)
+            couple_mimics(self.machine, hinge, by_node, self.mimics, self.note)
+        self._frames()
+        return self.machine
+
+    def _gravity(self) -> Sequence[float]:
+        if self.options.gravity is not None:
+            return self.options.gravity
+        if self.found.gravity is not None:
+            return vector(self.found.gravity, 3)
+        if not self.found.in_world:
+            return _DEFAULT_GRAVITY
+        self.note("changed", self.root, "the world has no <gravity>: 0 0 -9.8, as SDF says")
+        return _WORLD_GRAVITY
+
+    def _names(self, links: list[Node], hinges: list[Hinge]) -> None:
+        """Names in the mechanism, which differ from the file's only where they have to."""
+        taken: dict[str, object] = {node.name: node for node in links}
+        if len(taken) < len(links):
+            seen: set[str] = set()
+            for node in links:
+                if node.name in seen:
+                    raise node.element.error(f"a second link is called {node.name!r}")
+                seen.add(node.name)
+        joints: set[str] = set()
+        for hinge in hinges:
+            if hinge.name in joints:
+                raise hinge.element.error(f"a second joint is called {hinge.name!r}")
+            joints.add(hinge.name)
+        for node in links:
+            if node.name == "ground":
+                node.name = self.renamed["ground"] = unused("ground_link", taken)
+                self.note("changed", node.element, f"renamed to {node.name!r}: 'ground' is the world here")
+
+    # -- links --------------------------------------------------------------------------------
+    def _link(self, node: Node) -> None:
+        inertia = read_inertia(node.element, self.poses, self.note)
+        self.machine.add_body(node.name, inertia)
+        if not node.scope.static:
+            self._weightless(node)
+        seen: set[str] = set()
+        for element in node.element.children:
+            if element.tag in ("visual", "collision"):
+                self._shape(element, node)
+            elif element.tag in _ASIDE:
+                self.note("ignored", element, _ASIDE[element.tag])
+            elif element.tag == "velocity_decay":
+                kind: Kind = "warned" if any(number_in(element, t, 0.0) for t in ("linear", "angular")) else "ignored"
+                self.note(kind, element, "damping of a whole body is not modelled")
+            elif element.tag == "kinematic" and boolean(element, element.text):
+                self.note("warned", element, "moves by forces here, though the file wants it to be moved by hand")
+            elif element.tag not in ("pose", "inertial", "gravity", "kinematic", "frame"):
+                self.note("ignored", element, "not an element of SDF inside <link>")
+            elif element.tag in seen:
+                self.note("warned", element, f"a second <{element.tag}>; only the first counts")
+            seen.add(element.tag)
+
+    def _weightless(self, node: Node) -> None:
+        """A link without gravity is one that its weight is taken from by a force."""
+        element = node.element.first("gravity")
+        if element is None or boolean(element, element.text):
+            return
+        inertia = self.machine.body(node.name).inertia
+        lift = [-float(inertia.mass) * float(g) for g in self.machine.gravity]
+        if any(lift):
+            self.machine.add_wrench(f"{node.name}_lift", node.name, force=lift, at=inertia.com)
+        self.note("changed", element, "no gravity: a constant force at the centre of mass takes the weight away")
+
+    def _shape(self, element: Element, node: Node) -> None:
+        # a mistake in what does not move the machine is worth a note, not an error
+        try:
+            place = element.first("pose")
+            pose = self.poses(place)
+            base = "" if place is None else place.attributes.get("relative_to", "").strip()
+            if base and place is not None:
+                pose = relative(node, node.scope.find(base, place)) @ pose
+            shape = read_shape(element, node.name, pose)
+        except FileError as error:
+            self.note("ignored", element, f"cannot be used: {error}")
+            return
+        if shape is None:
+            self.note("ignored", element, "no mesh, box, sphere, cylinder or capsule in it")
+            return
+        self.shapes.append(shape)
+        self.note("kept", element, "kept in report.shapes")
+
+    # -- joints -------------------------------------------------------------------------------
+    def _idle(self, hinge: Hinge) -> bool:
+        """Whether both sides of a joint are fixed to the world anyway."""
+        fixed = [node.kind == "world" or node.scope.static for node in (hinge.parent, hinge.child)]
+        if all(fixed):
+            self.note("ignored", hinge.element, "both sides are static")
+        return all(fixed)
+
+    def _bases(self, links: list[Node], hinges: list[Hinge], names: set[str]) -> None:
+        """Hang whatever no joint connects to the world on it."""
+        group: dict[Node, Node] = {}
+
+        def top(node: Node) -> Node:
+            path = []
+            while group.get(node, node) is not node:
+                path.append(node)
+                node = group[node]
+            for passed in path:
+                group[passed] = node
+            return node
+
+        world = self.found.scopes[0].world
+        taken: dict[str, object] = dict.fromkeys(names)
+        for node in links:
+            if node.scope.static:
+                name = unused(f"{node.name}_weld", taken)
+                taken[name] = node
+                self.machine.add_joint(name, Weld(), self.machine.ground, node.name, relative(world, node))
+                group[top(node)] = top(world)
+        for hinge in hinges:
+            if hinge.joint is not None:
+                group[top(hinge.child)] = top(hinge.parent)
+        roots = [node.holder for node in self.found.of_kind("model") if node.holder is not None]
+        for node in [*(root for root in roots if root.kind == "link"), *links]:
+            if top(node) is top(world):
+                continue
+            name = unused("root_joint", taken)
+            taken[name] = node
+            kind = Free() if self.options.floating_base else Weld()
+            self.machine.add_joint(name, kind, self.machine.ground, node.name, relative(world, node))
+            group[top(node)] = top(world)
+
+    def _body(self, node: Node) -> str:
+        return "ground" if node.kind == "world" else node.name
+
+    def _hinge(self, hinge: Hinge) -> None:
+        if hinge.joint is None:
+            return
+        with blame(hinge.element):
+            self.machine.add_joint(hinge.name, hinge.joint, self._body(hinge.parent), self._body(hinge.child),
+                                   hinge.parent_pose, hinge.child_pose)
+        for axis, coordinate in hinge.axes():
+            with blame(axis):
+                self._along(hinge, axis, coordinate)
+
+    def _along(self, hinge: Hinge, axis: Element, coordinate: int | None) -> None:
+        """Limits, springs and friction of one axis."""
+        along = read_along(axis, hinge.kind, self.note)
+        options, joint = self.options, hinge.name
+        name = joint if coordinate is None else f"{joint}.angle{coordinate + 1}"
+        limit, dynamics = axis.first("limit"), axis.first("dynamics")
+        if limit is not None:
+            self.limits[name] = along.limits
+            ends = [x if math.isfinite(x) else None for x in (along.limits.lower, along.limits.upper)]
+            if options.limits and any(x is not None for x in ends):
+                stiffness, damping = along.stop_stiffness, along.stop_damping
+                self.machine.add_limit(f"{name}_limit", joint, *ends, coordinate=coordinate,
+                                       stiffness=options.limit_stiffness if stiffness is None else stiffness,
+                                       damping=options.limit_damping if damping is None else damping)
+                self.note("kept", limit, "compliant stops; effort and speed limits do not act; all in report.limits")
+            else:
+                self.note("kept", limit, "limits do not act on the motion; kept in report.limits")
+        if dynamics is not None:
+            self.dynamics[name] = along.dynamics
+        if along.stiffness:
+            self.machine.add_joint_spring(f"{name}_spring", joint, stiffness=along.stiffness, rest=along.rest,
+                                          coordinate=coordinate)
+        if along.dynamics != Dynamics():
+            if options.dissipation:
+                self.machine.add_friction(f"{name}_friction", joint, coulomb=along.dynamics.friction,
+                                          viscous=along.dynamics.damping, coordinate=coordinate)
+            elif dynamics is not None:
+                self.note("kept", dynamics, "damping and friction left out, as asked for; kept in report.dynamics")
+
+    # -- places -------------------------------------------------------------------------------
+    def _frames(self) -> None:
+        taken = {body.name for body in self.machine.bodies} | {"ground"}
+        for node in self.found.of_kind("frame"):
+            if node.name in taken:  # only before 1.7, where names of different kinds may be equal
+                self.note("ignored", node.element, "a link has that name")
+                continue
+            taken.add(node.name)
+            holder = node.holder
+            assert holder is not None
+            with blame(node.element):
+                self.machine.add_frame(node.name, self._body(holder), relative(holder, node) if holder is not node
+                                       else Pose())

@@ -1,0 +1,91 @@
+"""A machine with one of everything that a `Mechanism` can hold."""
+
+from __future__ import annotations
+
+import numpy as np
+
+import bellcrank as bc
+from bellcrank import math as bm
+
+
+def everything() -> bc.Mechanism:
+    """All joint types, constraints, couplers, force elements, laws of every kind, parameters, awkward names."""
+    m = bc.Mechanism("one of everything: é 日 #", gravity=(0.1, -0.0, -9.81))
+    mass, length = m.parameter("mass", 2.0), m.parameter("link length", 0.3)
+    time = m.parameter("t", 1.5)
+    m.gravity = (0.1 * mass, -0.0, -9.81)
+    _bodies(m, mass, length)
+    _joints(m, mass, length)
+    _laws(m)
+    _forces(m, mass, length, time)
+    return m
+
+
+def _bodies(m: bc.Mechanism, mass: object, length: object) -> None:
+    spread = np.array([[0.3, 0.1, 0.05], [0.1, 0.4, -0.02], [0.05, -0.02, 0.5]]) / 3
+    m.add_body("arm", bc.Inertia(2 * mass + 0.1, (length, 0.1 / 3, 1e-7), (0.1 * mass, 0.2, 0.3)))
+    m.add_body("no", bc.Inertia(1 / 3, (0.1, 0.2, 0.3), np.trace(spread) * np.eye(3) - spread))
+    m.add_body("12", bc.Inertia.box(1.5, (0.1, 0.2, 0.3)))
+    m.add_body("tip: \"x\"\n", bc.Inertia.sphere(mass, 0.1))
+    m.add_body("impossible", bc.Inertia(1.0, (0, 0, 0), (1.0, 1.0, 9.0), checked=False))
+    for name in ("f", "g", "h", "i", "j"):
+        m.add_body(name, bc.Inertia(1.0, (0, 0, 0), 0.1))
+    m.add_body("massless")
+
+
+def _joints(m: bc.Mechanism, mass: object, length: object) -> None:
+    turned = bc.Pose.rpy((length, 1 / 3, 0), 0.1, 0.2, 0.3)
+    m.add_joint("hinge", bc.Revolute((1, 2, 3)), m.ground, "arm", turned, bc.Pose((0, -0.0, 1e-300)))
+    m.add_joint("slide.x", bc.Prismatic("-y"), "arm", "no", bc.Pose((mass * length, 0, 1 / mass)))
+    m.add_joint("screw", bc.Screw("x", 0.1 * length), "no", "12")
+    m.add_joint("sleeve", bc.Cylindrical("z"), "12", "tip: \"x\"\n", turned)
+    m.add_joint("hooke", bc.Universal((1, 0.1, 0), (0, 1, 0.3)), "tip: \"x\"\n", "impossible")
+    m.add_joint("table", bc.Planar((1, 1, 1)), "arm", "f")
+    m.add_joint("ball", bc.Spherical(), "arm", "g")
+    m.add_joint("base", bc.Free(), m.ground, "h")
+    m.add_joint("weld", bc.Weld(), "h", "massless", bc.Pose((1, 2, 3)))
+    m.add_joint("designed", bc.Revolute("z"), m.ground, "i", at=(0.1, 0.2, length))
+    m.add_joint("second", bc.Revolute("z"), "i", "j", at=(0.3, 0.2, 0.0))
+    m.add_frame("tool", "arm", turned)
+    m.add_frame("camera", m.ground)
+    m.add_coupler("gear", {"slide.x": 1.0, "sleeve.angle": -1 / 3, "screw": 2.0}, 0.1)
+    m.add_constraint("rod", bc.Distance(1 / 3), "f", "g", bc.Pose((0.1, length, 0)))
+    m.add_constraint("slot", bc.PointOnLine((1, 2, 2.5)), "f", "h")
+    m.add_constraint("floor", bc.PointOnPlane("-z"), m.ground, "g", turned)
+
+
+def _laws(m: bc.Mechanism) -> None:
+    def wave(t: object) -> object:
+        s = bm.sin(1.7 * t) + 0.1 * t**3
+        return bm.select_less(t, 2.0, s * s / 3.0 - bm.sqrt(1 + t * t), bm.atan2(s, -2.0) + bm.tan(t) * 2**0.5)
+
+    m.prescribe("hinge", wave)
+    m.prescribe("table", lambda t: 0.1 * bm.tanh(t) - bm.log(2 + t), "angle")
+    m.prescribe("table", 0.25, "y")
+    m.prescribe("hooke", lambda t: (bm.exp(-t), 1 - (2 - t)))
+    m.prescribe("base", lambda t: (bm.cos(t), 0.0, 0.0, bm.sin(t), 0.1 * t, 0, -t))
+
+
+def _forces(m: bc.Mechanism, mass: object, length: object, time: object) -> None:
+    m.add_spring("linear", m.ground, "arm", (0, 0, length), (1, 2, 3), stiffness=100 * mass, damping=1 / 3, length=0.1)
+    m.add_spring("law", "arm", "f", (0, 0, 0), (0.1, 0.2, 0.3), law=lambda x, rate: 3 * x**3 + rate / 7)
+    m.add_spring("potential", "f", "g", (0, 0, 0), (1, 0, 0), potential=lambda x: 2 * x**4 + x * x, damping=mass)
+    m.add_bushing("bushing", "arm", "g", bc.Pose((0, 0, mass)), bc.Pose.about("x", 0.3), stiffness=(1, 2, length),
+                  damping=(0.1, 0.2, 0.3), turn_stiffness=(5, 6, 7), turn_damping=(mass, 0, 0))
+    m.add_drag("drag", "g", coefficient=0.5, area=length, wind=(1.0, mass, lambda t: bm.sin(t)), at=(0, 0, 0.1),
+               turn_linear=0.1, turn_quadratic=0.2, density=1000.0)
+    m.add_drag("plain", "f", coefficient=1.0)
+    m.add_wrench("push", "f", force=(lambda t: 3 * bm.cos(t), 2.0, mass * time), moment=(0, 0, lambda t: 4.0),
+                 at=(0, 0, length), axes="body")
+    m.add_wrench("constant", "g", force=(1, 0, -0.0))
+    m.add_joint_spring("twist", "slide.x", stiffness=mass, damping=0.1, rest=length)
+    m.add_joint_spring("cam", "sleeve", coordinate="slide", potential=lambda x: bm.exp(x), damping=1.0)
+    m.add_joint_force("push", "screw", lambda x, rate: -bm.tanh(rate / 1e-3) * (x - 0.1))
+    m.add_friction("dry", "slide.x", coulomb=mass, viscous=0.1, static=3.0, stribeck=0.02, speed=0.01)
+    m.add_friction("plain", "screw", coulomb=1.0)
+    m.add_limit("stop", "sleeve", None, 0.5, stiffness=1e4, damping=mass, coordinate="angle", onset=0.01)
+    m.add_limit("stops", "screw", -1.0, length, stiffness=1e4)
+    m.add_actuator("motor", "slide.x", 10 * mass, no_load_speed=3.0)
+    m.add_actuator("plain", "sleeve", 5.0, coordinate="slide")
+    m.add_armature("rotor", "slide.x", mass * 1e-5)
+    m.add_armature("rotor 2", "sleeve", 0.1, "angle")

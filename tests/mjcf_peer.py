@@ -1,0 +1,80 @@
+"""States of MuJoCo models in the coordinates of mechanisms read from MJCF, and accelerations back."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+import bellcrank as bc
+from bellcrank.mechanism.joints import quaternion
+
+Floats = npt.NDArray[np.float64]
+FREE, BALL = 0, 1
+
+
+class Peer:
+    """A compiled MuJoCo model beside a system whose joints have the model's order and names.
+
+    MuJoCo's free joint is (position, quaternion) in the world with the velocity (linear in world axes, angular in body
+    axes); ours is (quaternion, position) from where the file draws it, (angular, linear) in body axes. With R the
+    body's axes in the world and v its velocity, our linear speed is w = R^T v and its rate R^T vdot - omega x w.
+    """
+
+    def __init__(self, mujoco: Any, model: Any, names: list[str], system: bc.System) -> None:
+        self.mujoco, self.model, self.system = mujoco, model, system
+        self.data = mujoco.MjData(model)
+        self.slots = []
+        q_names = [n.rpartition(".")[0] for n in system.coordinate_names]
+        u_names = [n.rpartition(".")[0] for n in system.speed_names]
+        for joint, name in enumerate(names):
+            self.slots.append((int(model.jnt_type[joint]), int(model.jnt_qposadr[joint]),
+                               int(model.jnt_dofadr[joint]), q_names.index(name), u_names.index(name)))
+
+    def random_state(self, rng: np.random.Generator) -> tuple[Floats, Floats]:
+        """qpos and qvel of MuJoCo around the layout drawn."""
+        model = self.model
+        change = rng.uniform(-1.0, 1.0, model.nv)
+        qpos = np.array(model.qpos0)
+        self.mujoco.mj_integratePos(model, qpos, change, 1.0)
+        return qpos, rng.normal(size=model.nv)
+
+    def ours(self, qpos: Floats, qvel: Floats) -> tuple[Floats, Floats]:
+        q, u = np.zeros(self.system.nq), np.zeros(self.system.nu)
+        for kind, at, to, mine, speed in self.slots:
+            if kind == FREE:
+                start = self.model.qpos0[at:at + 7]
+                back = quaternion.conjugate(start[3:])
+                turn = qpos[at + 3:at + 7]
+                q[mine:mine + 4] = quaternion.product(back, turn)
+                q[mine + 4:mine + 7] = quaternion.turn(back, qpos[at:at + 3] - start[:3])
+                u[speed:speed + 3] = qvel[to + 3:to + 6]
+                u[speed + 3:speed + 6] = quaternion.turn(quaternion.conjugate(turn), qvel[to:to + 3])
+            elif kind == BALL:
+                q[mine:mine + 4], u[speed:speed + 3] = qpos[at:at + 4], qvel[to:to + 3]
+            else:
+                q[mine], u[speed] = qpos[at] - self.model.qpos0[at], qvel[to]
+        return q, u
+
+    def theirs(self, udot: Floats, u: Floats, qpos: Floats) -> Floats:
+        """Our accelerations as MuJoCo's qacc."""
+        qacc = np.zeros(self.model.nv)
+        for kind, at, to, _, speed in self.slots:
+            if kind == FREE:
+                turn = qpos[at + 3:at + 7]
+                local = udot[speed + 3:speed + 6] + np.cross(u[speed:speed + 3], u[speed + 3:speed + 6])
+                qacc[to:to + 3] = quaternion.turn(turn, local)
+                qacc[to + 3:to + 6] = udot[speed:speed + 3]
+            else:
+                width = 3 if kind == BALL else 1
+                qacc[to:to + width] = udot[speed:speed + width]
+        return qacc
+
+    def accelerations(self, qpos: Floats, qvel: Floats) -> Floats:
+        """MuJoCo's accelerations without actuators."""
+        data = self.data
+        self.mujoco.mj_resetData(self.model, data)
+        data.qpos, data.qvel = qpos, qvel
+        self.mujoco.mj_forward(self.model, data)
+        return np.array(data.qacc)

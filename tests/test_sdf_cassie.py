@@ -1,0 +1,141 @@
+"""Five published SDF files of the biped Cassie: springs, rods that close loops, and (in one) motors behind gears."""
+
+from __future__ import annotations
+
+import pathlib
+import sys
+
+import numpy as np
+import pytest
+
+import bellcrank as bc
+from bellcrank.io.sdf import read_sdf, write_sdf
+from looped import states
+
+FOLDER = pathlib.Path(sys.prefix, "lib", f"python{sys.version_info.major}.{sys.version_info.minor}", "site-packages",
+                      "cmeel.prefix", "share", "example-robot-data", "robots", "cassie_description", "robots")
+#: Mobility counted by hand. The hip of a leg turns in 3 ways. The loop of the achilles rod (knee, knee spring, shin,
+#: heel spring, hinge and ball of the rod: 8 freedoms) leaves 8 - 6 = 2. The plantar linkage (three hinges and a ball)
+#: is planar: 3 - 2 = 1, if its axes are parallel. A leg moves in 3 + 2 + 1 = 6 ways.
+#: - cassie: free (6); the knee spring is a triangle with two hinges and a slide, 3 - 3 = 0, which locks the shin to the
+#:   knee: 5 ways for a leg; 10 motors, each a hinge and a gear: 0. 6 + 2 * 5 = 16.
+#: - wo_gearbox_spring: on a slide (1). 1 + 2 * 6 = 13.
+#: - reduced, simple: the same, but the file tilts the axis of the plantar rod by 0.1 rad, which locks the linkage
+#:   (3 - 3 = 0). 1 + 2 * 5 = 11.
+#: - v2: free. Rounded angles tilt an axis of the right plantar linkage by 7e-8 rad and lock it: 6 + 6 + 5 = 17; with
+#:   axes made parallel 6 + 2 * 6 = 18.
+#: In cassie.sdf the slide of either knee spring points exactly where its triangle would move it: a dead point, locked
+#: by decimals only (smallest singular value of the loop conditions 4.5e-7), so that rounding counts a million times.
+DEAD = "cassie"
+TRIANGLES = ("left-shin-spring-joint", "right-shin-spring-joint")
+FILES = {"cassie": (16, 16, 0.0), "cassie_reduced": (4, 11, 0.0), "cassie_simple": (4, 11, 0.0),
+         "cassie_v2": (4, 18, 1e-5), "cassie_wo_gearbox_spring": (4, 13, 0.0)}
+
+pytestmark = pytest.mark.skipif(not FOLDER.is_dir(), reason="example-robot-data is not installed")
+
+
+def cassie(name: str, **options: object) -> bc.Mechanism:
+    return read_sdf(FOLDER / f"{name}.sdf", parallel=FILES[name][2], **options)[0]  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_loads_assembles_and_moves_as_counted(name: str) -> None:
+    loops, dof, _ = FILES[name]
+    system = bc.compile(cassie(name), "dense", "numpy")
+    assert len(system.loops) == loops
+    state = system.assemble()
+    assert np.abs(system.loop_error(state.q)).max() < 1e-13
+    # the file draws it closed: no guess is needed, and nothing moves
+    assert np.abs(system.difference(system.neutral(), state.q)).max() < (1e-8 if name == DEAD else 1e-11)
+    assert system.dof == dof
+    assert f"mobility: {dof}" in str(system.explain())
+
+
+def test_rounded_axes_of_a_planar_linkage_are_told() -> None:
+    machine, report = read_sdf(FOLDER / "cassie_v2.sdf")
+    assert bc.compile(machine, "dense", "numpy").dof == 17
+    assert any("planar linkages lock" in note.text for note in report.warned)
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_loop_methods_agree(name: str) -> None:
+    machine = cassie(name)
+    opened = TRIANGLES if name == DEAD else ()
+    oracle = bc.compile(machine, "dense").release(*opened)
+    q, u, tau = states(oracle, count=2)
+    expected = oracle.forward_dynamics(q, u, tau)
+    for method in ("elimination", "recursive", "kane", "operator"):
+        found = bc.compile(machine, method).release(*opened).forward_dynamics(q, u, tau)
+        assert np.abs(found - expected).max() < 1e-10 * np.abs(expected).max(), method
+
+
+@pytest.mark.parametrize("method", ["elimination", *(pytest.param(m, marks=pytest.mark.xfail(
+    strict=True, raises=bc.SingularError, reason="no finite result near a dead point")) for m in (
+        "recursive", "kane", "operator"))])
+def test_loop_methods_agree_near_the_dead_point(method: str) -> None:
+    machine = cassie(DEAD)
+    oracle = bc.compile(machine, "dense")
+    state = oracle.assemble(u=np.random.default_rng(0).normal(size=oracle.nu))
+    expected = oracle.forward_dynamics(state.q, state.u)
+    found = bc.compile(machine, method).forward_dynamics(state.q, state.u)
+    assert np.abs(found - expected).max() < 1e-8 * np.abs(expected).max()
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_one_second_keeps_loops_and_energy(name: str) -> None:
+    """The pelvis held, the legs thrown: no energy is lost, no loop opens."""
+    system, state = hanging(name, dissipation=False)
+    run = system.simulate(state, 1.0, stepper="dop853", output=0.01, rtol=1e-10, atol=1e-12)
+    q, u = run.q.values, run.u.values
+    assert float(run.time[-1]) == pytest.approx(1.0)
+    assert np.abs(system.loop_error(q)).max() < 1e-10
+    energy = system.energy(q, u)
+    assert np.abs(energy - energy[0]).max() < (1e-5 if name == DEAD else 1e-8) * system.kinetic_energy(q, u).max()
+
+
+def test_what_dampers_take_is_what_is_missing() -> None:
+    system, state = hanging("cassie_wo_gearbox_spring", dissipation=True)
+    # light parts behind strong dampers stop within a millisecond: dense samples at the start
+    times = np.concatenate([np.linspace(0.0, 0.02, 4001), np.linspace(0.02, 1.0, 981)[1:]])
+    run = system.simulate(state, 1.0, stepper="dop853", output=times, rtol=1e-10, atol=1e-12)
+    q, u, t = run.q.values, run.u.values, run.time.values
+    power = system.dissipated_power(q, u)
+    from scipy.integrate import cumulative_simpson
+
+    lost = np.concatenate([[0.0], cumulative_simpson(power[:4001], x=t[:4001])])
+    lost = np.concatenate([lost, lost[-1] + cumulative_simpson(power[4000:], x=t[4000:])])
+    energy = system.energy(q, u)
+    assert lost[-1] > 0.5
+    assert np.abs(energy - energy[0] + lost).max() < 1e-6
+
+
+def hanging(name: str, **options: object) -> tuple[bc.System, bc.State]:
+    machine = cassie(name, floating_base=False, **options)
+    if any(joint.name == "static" for joint in machine.joints):
+        machine.prescribe("static", 0.0)
+    system = bc.compile(machine)
+    return system, system.assemble(u=0.3 * np.random.default_rng(0).normal(size=system.nu))
+
+
+def test_motors_turn_as_the_gears_say() -> None:
+    system = bc.compile(cassie("cassie"), "dense", "numpy")
+    u = system.assemble(u=np.random.default_rng(1).normal(size=system.nu)).u
+    speeds = dict(zip(system.speed_names, u, strict=True))
+    for joint, ratio in (("roll", 0.04), ("yaw", 0.04), ("pitch", 0.0625), ("knee", 0.0625), ("foot", 0.02)):
+        for side in ("left", "right"):
+            out, motor = speeds[f"{side}-{joint}-op.angle"], speeds[f"{side}-{joint}-ip.angle"]
+            assert out == pytest.approx(-ratio * motor, abs=1e-11)
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_comes_back_from_a_written_file(name: str, tmp_path: pathlib.Path) -> None:
+    machine = cassie(name)
+    write_sdf(machine, tmp_path / "m.sdf")
+    back, _ = read_sdf(tmp_path / "m.sdf")
+    a, b = bc.compile(machine, "dense", "numpy"), bc.compile(back, "dense", "numpy")
+    assert a.coordinate_names == b.coordinate_names and a.dof == b.dof
+    q, u, tau = states(a, count=1)
+    expected = a.forward_dynamics(q, u, tau)
+    gap = np.abs(b.forward_dynamics(q, u, tau) - expected).max() / np.abs(expected).max()
+    assert gap < (1e-7 if name == DEAD else 1e-11)  # the loop methods agree to 1e-12 on these machines
+    np.testing.assert_allclose(a.energy(q, u), b.energy(q, u), rtol=1e-12)
