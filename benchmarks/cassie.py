@@ -52,7 +52,8 @@ def main() -> None:
     q, u = np.repeat(state.q[None], n, 0), state.u + 1e-3 * rng.normal(size=(n, system.nu))
     u = np.stack([system.assemble(q=state.q, u=row).u for row in u[:8]])[np.arange(n) % 8]
     batch = best(lambda: system.forward_dynamics(q, u)) / n
-    print(f"Cassie: {len(machine.bodies)} bodies, nu = {system.nu}, dof = {system.dof}, loops {', '.join(system.loops)}\n")
+    print(f"Cassie: {len(machine.bodies)} bodies, nu = {system.nu}, dof = {system.dof}, loops closed by "
+          f"{', '.join(system.loops)}\n")
     print("| tool | time | x Bellcrank | error |\n|---|---|---|---|")
     print(f"| Bellcrank, one state (bound call) | {time_text(one)} | 1 | {error:.1e} |")
     print(f"| Bellcrank, batch of {n}, per state | {time_text(batch)} | {batch / one:.2f} | |")

@@ -7,7 +7,7 @@ import os
 import platform
 import time
 from collections.abc import Mapping, Sequence
-from functools import cache
+from functools import cache, lru_cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -199,6 +199,8 @@ class Writer:
         return result._with_system(self._first)
 
     def _in_memory(self, late: Mapping[str, Any]) -> Result:
+        from xarray import Variable
+
         from bellcrank.simulate.result import Result
 
         layout = self._layout
@@ -207,14 +209,21 @@ class Writer:
         for field in fields:
             shape = (0, *layout.batch, *((len(getattr(layout, f"{field.along}s")),) if field.along else ()))
             parts = [b.pop(field.name) for b in self._blocks]
-            variables[field.name] = (layout.dims(field), np.concatenate(parts) if parts else np.zeros(shape),
-                                     layout.attrs(field))
+            values = parts[0] if len(parts) == 1 else np.concatenate(parts) if parts else np.zeros(shape)
+            variables[field.name] = Variable(layout.dims(field), values, layout.attrs(field), fastpath=True)
         times = np.concatenate([np.zeros(0), *(b["time"] for b in self._blocks)])
-        coords: dict[str, Any] = {"time": ("time", times, {"units": "s", "long_name": "time"})}
-        for name, (dim, values, long_name) in layout.labels().items():
-            coords[name] = (dim, np.array(values), {"long_name": long_name})
+        coords: dict[str, Any] = {"time": ("time", times, {"units": "s", "long_name": "time"}), **_labels(layout)}
         return Result(variables | _event_variables(self._events, bool(layout.batch)), coords=coords,
                       attrs={**self._early, **late})
+
+
+@lru_cache(maxsize=64)
+def _labels(layout: Layout) -> dict[str, Any]:
+    """The names along the axes; they are the same for every run of a machine."""
+    from xarray import IndexVariable, Variable
+
+    return {name: (IndexVariable if name == dim else Variable)(dim, np.array(values), {"long_name": long_name})
+            for name, (dim, values, long_name) in layout.labels().items()}
 
 
 def partial_path(file: str | os.PathLike[str]) -> Path:

@@ -146,8 +146,8 @@ class LoopForces(Elements):
         nearest ones to an array."""
         for name, array, size in (("q", q, self.nq), ("u", u, self.nu)):
             if np.shape(array) != (size,):
-                raise StateError(f"consistent_acceleration: one state at a time; {name} needs {size} numbers, got shape "
-                                 f"{np.shape(array)}")
+                raise StateError(f"consistent_acceleration: one state at a time; {name} needs {size} numbers, got "
+                                 f"shape {np.shape(array)}")
         held = self._prescribed_mask()
         wanted = self._run("prescribed", {"q": q, "u": u}, None, t)
         if isinstance(udot, Mapping):

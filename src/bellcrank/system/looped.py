@@ -213,7 +213,8 @@ class Looped(Kinematics):
     def branches(self, q: Values = None, *, tries: int = 60, guess: npt.ArrayLike | None = None, t: float = 0.0,
                  seed: int = 0) -> list[State]:
         """Different closed positions found from random starts with the coordinates in `q` held (as an array, `q` is
-        the guess), nearest to the guess first. Only meaningful if what is held leaves no freedom: then it lists the assembly branches."""
+        the guess), nearest to the guess first. Only meaningful if what is held leaves no freedom: then it lists the
+        assembly branches."""
         start = self.neutral() if guess is None else flat("guess", guess, self.nq, "the coordinates").copy()
         held = self._prescribed_mask()
         extra: list[Extra] = []
@@ -442,7 +443,8 @@ class Looped(Kinematics):
         if self._batched_parameters():
             self._reference_plan()
             return self._plain()._plan_at(q, t, wishes)
-        plan = replace(make_plan(self._loops, q, t, self._plan_prefer if wishes else None), baumgarte=self._plan_state["baumgarte"])
+        plan = replace(make_plan(self._loops, q, t, self._plan_prefer if wishes else None),
+                       baumgarte=self._plan_state["baumgarte"])
         rank = self._plan_state.setdefault("rank", len(plan.kept))
         if len(plan.kept) < rank:
             lost = set(self._reference_plan().kept) - set(plan.kept)
