@@ -118,7 +118,7 @@ def panda(duration: float) -> Machine:
     if folder is None:
         raise ModuleNotFoundError("example-robot-data is not installed")
     file = str(folder / PANDA)
-    machine = welded(read_urdf(file)[0], FINGERS)
+    machine = welded(read_urdf(file, mimic="free")[0], FINGERS)
     hinges = [r.name for r in machine.joints if r.joint.nu]
     return prepared("Panda", machine, (), duration, dict(zip(hinges, BENT, strict=True)), urdf=file)
 

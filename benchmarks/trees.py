@@ -221,7 +221,7 @@ def robot_cases() -> list[Callable[[], Case]]:
         from bellcrank.io import read_urdf
 
         file = str(folder / path)
-        mechanism, _ = read_urdf(file, floating_base=floating)
+        mechanism, _ = read_urdf(file, floating_base=floating, mimic="free")
         model = pin.buildModelFromUrdf(file, pin.JointModelFreeFlyer()) if floating else pin.buildModelFromUrdf(file)
         if lock:
             model = pin.buildReducedModel(model, [model.getJointId(j) for j in lock], pin.neutral(model))

@@ -448,3 +448,29 @@ def test_integers_lists_strides_and_many_axes(system: bc.System) -> None:
     frozen.flags.writeable = False
     assert np.array_equal(system.forward_dynamics(frozen, np.ones(9)), exact)
     assert np.array_equal(system.forward_dynamics(whole.astype(">f8"), np.ones(9)), exact)
+
+
+@pytest.mark.parametrize(("wrong", "text"), [
+    (lambda m: m.add_coupler("g", {"shoulder": 1, "elbow": 1}, float("nan")), "coupler 'g': offset nan is not finite"),
+    (lambda m: m.add_coupler("g", {"shoulder": 1, "elbow": 1}, "x"), "coupler 'g': offset 'x' is not a number"),
+    (lambda m: m.parameter("", 1.0), "parameter names are non-empty"),
+    (lambda m: m.parameter(3, 1.0), "parameter names are non-empty"),
+    (lambda m: m.add_joint_force("f", "elbow", lambda x, r: [][0]), "force law takes a displacement"),
+    (lambda m: m.add_joint_force("f", "elbow", lambda x, r: float("nan")), "not finite"),
+    (lambda m: m.add_joint_force("f", "elbow", lambda x, r: x, 0.5), "no coordinate 0.5"),
+    (lambda m: m.prescribe("elbow", lambda t: t, 0.5), "coordinate 0.5 is not in"),
+    (lambda m: m.add_spring("s", "upper", "lower", (0, 0, 0), (0, 0, 1), law=lambda x, r: x, stiffness=5.0),
+     "a law takes the place of stiffness"),
+    (lambda m: m.add_spring("s", m.ground, m.ground, (0, 0, 0), (0, 0, 1), stiffness=5.0), "with itself"),
+    (lambda m: m.add_body("\ud800"), "half a character"),
+])
+def test_what_only_a_file_would_have_refused(wrong: object, text: str) -> None:
+    with pytest.raises(bc.ModelError, match=text):
+        wrong(bc.load("double_pendulum"))  # type: ignore[operator]
+
+
+def test_laws_may_be_singular_where_they_are_tried() -> None:
+    m = bc.load("double_pendulum")
+    m.add_joint_force("f", "elbow", lambda x, r: 1.0 / (x - 0.1))
+    m.add_joint_spring("p", "shoulder", potential=lambda x: 1.0 / (x - 0.1))
+    assert np.isfinite(bc.compile(m).forward_dynamics([0.3, 0.4], [0.0, 0.0])).all()

@@ -158,6 +158,8 @@ class ForceElements:
         along = self._spring_law(what, stiffness, damping, length, law, potential, "length")
         ends = triple(first_point, what), triple(second_point, what)
         self._check_own(what, *ends[0], *ends[1])
+        if self.body(first).index == self.body(second).index:
+            raise ModelError(f"{what} connects body {self.body(first).name!r} with itself")
         spring = Spring(name, self.body(first).index, self.body(second).index, *ends, along)
         self._springs[name] = spring
         return spring
@@ -173,6 +175,9 @@ class ForceElements:
         if law is not None:
             if potential is not None:
                 raise ModelError(f"{what}: give either a law or a potential, not both")
+            if any(type(x) is not float or x != 0.0 for x in (linear.stiffness, linear.damping, linear.rest)):
+                raise ModelError(f"{what}: a law takes the place of stiffness, damping and {label}; give one or the "
+                                 "other")
             try_force(law, what)
             return LawForce(law, -1.0)
         if any(type(x) is not float or x != 0.0 for x in (linear.stiffness, linear.rest)):
@@ -315,6 +320,6 @@ class ForceElements:
             return 0
         if isinstance(coordinate, str) and coordinate in names:
             return names.index(coordinate)
-        if isinstance(coordinate, str) or not 0 <= coordinate < len(names):
+        if not isinstance(coordinate, int) or not 0 <= coordinate < len(names):
             raise ModelError(f"joint {joint!r}: no coordinate {coordinate!r}; it has {', '.join(names)}")
         return coordinate

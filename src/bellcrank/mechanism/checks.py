@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, TypeVar
 
 from bellcrank.engine.jet import Jet, as_jet
@@ -13,14 +14,19 @@ __all__ = ["look", "new_name", "number", "triple", "try_force", "try_law", "try_
 
 _Part = TypeVar("_Part")
 
-#: a time at which laws are tried: nothing special happens there
+#: a time at which laws are tried, and displacements: nothing special happens there
 _ANY_TIME = 0.7391
+_PLACES = (0.1, 0.3721)
 
 
 def new_name(table: dict[str, Any], name: str, what: str) -> None:
     """Refuse names that exist, and what is no name."""
     if not isinstance(name, str) or not name:
         raise ModelError(f"{what} names are non-empty strings, got {name!r}")
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        raise ModelError(f"{what} {name!r}: half a character cannot be written to any file; use another name") from None
     if name in table:
         raise ModelError(f"{what} {name!r} exists already; names must be unique")
 
@@ -78,7 +84,7 @@ def try_motion(joint: str, law: Any, n: int) -> None:
         for part in parts:
             for x in part if isinstance(part, Jet) else (part,):
                 float(x)
-    except (TypeError, ValueError, AttributeError, IndexError) as error:
+    except (TypeError, ValueError, AttributeError, IndexError, ArithmeticError) as error:
         if isinstance(error, ModelError):
             raise
         raise ModelError(f"joint {joint!r}: the motion law does not give numbers ({error}); write it with functions "
@@ -87,26 +93,34 @@ def try_motion(joint: str, law: Any, n: int) -> None:
 
 def try_force(law: Any, what: str) -> None:
     """A force law must give a number for a displacement and a rate."""
-    try:
-        float(law(0.1, 0.2))
-    except (TypeError, ValueError) as error:
-        raise ModelError(f"{what}: a force law takes a displacement and its rate and returns a number ({error})"
-                         ) from None
+    _somewhere([partial(law, x, 0.2) for x in _PLACES], f"{what}: a force law takes a displacement and its rate and "
+               "returns a number")
 
 
 def try_potential(potential: Any, what: str) -> None:
     """A potential must give a number, and a derivative, for a displacement."""
-    try:
-        float(potential(0.1))
-        float(as_jet(potential(Jet(0.1, 1.0, 0.0))).rate)
-    except (TypeError, ValueError, AttributeError) as error:
-        raise ModelError(f"{what}: a potential takes a displacement and returns an energy, written with functions of "
-                         f"bellcrank.math ({error})") from None
+    said = f"{what}: a potential takes a displacement and returns an energy, written with functions of bellcrank.math"
+
+    def slope(x: float) -> Number:
+        return as_jet(potential(Jet(x, 1.0, 0.0))).rate
+
+    _somewhere([partial(potential, x) for x in _PLACES], said)
+    _somewhere([partial(slope, x) for x in _PLACES], said)
 
 
 def try_law(law: Callable[[Number], Number], what: str) -> None:
     """A function of time must give a number for a time."""
-    try:
-        float(law(_ANY_TIME))
-    except (TypeError, ValueError) as error:
-        raise ModelError(f"{what}: a function of time must take the time and return a number ({error})") from None
+    _somewhere([partial(law, t) for t in (_ANY_TIME, 0.1234)], f"{what}: a function of time must take the time and "
+               "return a number")
+
+
+def _somewhere(tries: Sequence[Callable[[], Number]], said: str) -> None:
+    """A function must give a finite number at one of several places: it may be singular at some."""
+    trouble: object = "it is not finite"
+    for attempt in tries:
+        try:
+            if abs(float(attempt())) < float("inf"):
+                return
+        except (TypeError, ValueError, AttributeError, LookupError, ArithmeticError) as error:
+            trouble = error
+    raise ModelError(f"{said} ({trouble})")

@@ -10,7 +10,7 @@ from typing import Any
 from bellcrank.engine.scalar import Graph, Number, Scalar, evaluate
 from bellcrank.errors import ModelError
 from bellcrank.mechanism.add_forces import ForceElements
-from bellcrank.mechanism.checks import look, new_name, triple, try_motion
+from bellcrank.mechanism.checks import look, new_name, number, triple, try_motion
 from bellcrank.mechanism.elements import Constraint, Coupler
 from bellcrank.mechanism.forces.wrench import Wrench
 from bellcrank.mechanism.inertia import Inertia
@@ -153,6 +153,7 @@ class Mechanism(ForceElements):
             raise ModelError(f"parameter {name!r}: the default {value!r} is not a number") from None
         if name in self.parameters:
             raise ModelError(f"parameter {name!r} exists already; use the object the first call returned")
+        new_name({}, name, "parameter")
         if not abs(value) < float("inf"):
             raise ModelError(f"parameter {name!r}: the default {value} is not finite")
         self.parameters[name] = value
@@ -279,7 +280,7 @@ class Mechanism(ForceElements):
             if coordinate not in names:
                 raise ModelError(f"joint {record.name!r}: no coordinate {coordinate!r}; it has {', '.join(names)}")
             coordinate = names.index(coordinate)
-        if not 0 <= coordinate < len(names):
+        if not isinstance(coordinate, int) or not 0 <= coordinate < len(names):
             raise ModelError(f"joint {record.name!r}: coordinate {coordinate} is not in 0..{len(names) - 1}")
         laws[coordinate] = law
         return tuple(laws)
@@ -317,7 +318,10 @@ class Mechanism(ForceElements):
             raise ModelError(f"coupler {name!r} names a coordinate twice")
         if len(terms) < 2:
             raise ModelError(f"coupler {name!r} needs at least two joint coordinates")
-        coupler = Coupler(name, tuple(terms), float(offset))
+        shift = number(f"coupler {name!r}", "offset", offset)
+        if isinstance(shift, Scalar):
+            raise ModelError(f"coupler {name!r}: the offset cannot be a parameter")
+        coupler = Coupler(name, tuple(terms), float(shift))
         self._couplers[name] = coupler
         return coupler
 
