@@ -1,0 +1,128 @@
+"""Calls of one state: through a native door, or bound to arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from bellcrank.errors import ModelError, StateError
+from bellcrank.formulations.program import Function
+from bellcrank.system.analysed import Analysed
+from bellcrank.system.arrays import Floats
+from bellcrank.system.evaluator import LlvmEvaluator, read_inputs, uses_time
+
+__all__ = ["FORCED", "Bound"]
+
+#: functions that springs between links enter as forces
+FORCED = ("forward_dynamics", "inverse_dynamics", "bias", "joint_wrenches", "hamilton", "constrained_hamilton")
+
+_OTHER, _NOT_FINITE = object(), object()  # what the native door answers besides a result
+
+
+class Bound(Analysed):
+    """How a `System` is called for one state at the least cost."""
+
+    _values: dict[str, Any]
+
+    def _single(self, name: str, a: Any, b: Any, c: Any) -> Floats | None:
+        """One state through the native door; None if it does not fit."""
+        door = self._doors.get(name)
+        if door is None:
+            door = self._doors[name] = self._make_door(name)
+        out = np.empty(self.nu)
+        answer = door(a, b, c, out)
+        return out if answer is out else None
+
+    def _make_door(self, name: str) -> Callable[..., Any]:
+        function = self._functions[name]
+        run = self._evaluator_for(function)
+        if isinstance(run, LlvmEvaluator) and run.compiles_whole(function) \
+                and list(run.inputs(function, False)) == list(function.inputs):
+            from bellcrank.engine.llvm import door
+
+            if door.available():
+                return door.make_door(run.kernel(function, False, 1), _OTHER, _NOT_FINITE)
+        return _no_door
+
+    def bind(self, name: str, *arrays: Floats, out: Floats | None = None) -> Callable[[], Floats]:
+        """A call bound to preallocated arrays: ``call()`` reads them, writes and returns `out`.
+
+        `name` is "forward_dynamics" (q, u, tau), "inverse_dynamics" (q, u, udot), "bias" (q, u) or another
+        function; the arrays are one state each, C-contiguous doubles. The cheapest way to call.
+        """
+        if name not in self._functions:
+            raise ModelError(f"no function {name!r}; there are {', '.join(self._functions)}")
+        function = self._functions[name]
+        run = self._evaluator_for(function)
+        # forces that act as external wrenches may depend on time, too
+        sizes = read_inputs(self.tree if self._sprung and name in FORCED else run.tree, function, False)
+        own = [np.asarray(list(self._values.values()), dtype=float) if n == "parameters" else None for n in sizes]
+        fixed = [a for a in own if a is not None]
+        given = [*arrays, *fixed]
+        if "t" in sizes and len(arrays) == len(function.inputs):
+            raise StateError(f"bind({name!r}): this machine depends on time; pass a one-entry array t after the others")
+        if len(given) != len(sizes):
+            raise StateError(f"bind({name!r}): needs the arrays {', '.join(function.inputs)}, got {len(arrays)}")
+        out = np.empty(function.size(self.tree)) if out is None else out
+        for label, size, array in (*zip(sizes, sizes.values(), given, strict=True),
+                                   ("out", function.size(self.tree), out)):
+            if not (isinstance(array, np.ndarray) and array.dtype == np.float64 and array.flags.c_contiguous
+                    and array.flags.aligned and array.size == size):
+                raise StateError(f"bind({name!r}): {label} must be a C-contiguous array of {size} doubles")
+        if not out.flags.writeable:
+            raise StateError(f"bind({name!r}): out must be writeable")
+        return self._bound(name, function, given, out)
+
+    def _bound(self, name: str, function: Function, arrays: list[Floats], out: Floats) -> Callable[[], Floats]:
+        timed = uses_time(self.tree)
+
+        def call_method() -> Floats:
+            when = {"t": float(arrays[len(function.inputs)].ravel()[0])} if timed else {}
+            out[...] = getattr(self, name)(*arrays[:len(function.inputs)], **when)
+            return out
+
+        if (self._sprung and name in FORCED) or (self._by_kkt and name == "forward_dynamics"):
+            return call_method
+        if self.tree.looped and name == "forward_dynamics":
+            bound = self._kernel_call(name, function, arrays, out)
+
+            def watched() -> Floats:
+                try:
+                    return bound()
+                except StateError:  # a pivot vanished: other speeds take over
+                    return call_method()
+
+            return watched
+        return self._kernel_call(name, function, arrays, out)
+
+    def _kernel_call(self, name: str, function: Function, arrays: list[Floats], out: Floats) -> Callable[[], Floats]:
+        run = self._evaluator_for(function)
+        if isinstance(run, LlvmEvaluator) and run.compiles_whole(function):
+            from bellcrank.engine.llvm import door
+
+            kernel = run.kernel(function, False, 1)
+            if door.available():
+                return door.make_bound(kernel, arrays, out, StateError,
+                                       f"{name}: an input or the result is not finite")
+
+            def call() -> Floats:
+                if not kernel.run(arrays, kernel.packed_strides, out, 0, 1):
+                    raise StateError(f"{name}: an input or the result is not finite")
+                return out
+
+            return call
+
+        def reference() -> Floats:
+            result, finite = run.run(function, False, [a.reshape(1, -1) for a in arrays], 1)
+            out[...] = result[0]
+            if not finite:
+                raise StateError(f"{name}: an input or the result is not finite")
+            return out
+
+        return reference
+
+
+def _no_door(*arrays: Any) -> object:
+    return _OTHER
