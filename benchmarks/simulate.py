@@ -98,7 +98,7 @@ def undamped(machine: bc.Mechanism) -> bc.Mechanism:
     machine._springs.clear()
     for s in springs:
         machine.add_spring(s.name, bodies[s.first], bodies[s.second], s.first_point, s.second_point,
-                           stiffness=s.stiffness or 0.0, length=s.length)
+                           stiffness=s.along.stiffness, length=s.along.rest)
     return machine
 
 

@@ -17,6 +17,7 @@ import numpy.typing as npt
 from loop_peers import MuJoCo
 
 import bellcrank as bc
+from bellcrank.mechanism.forces.spring import LinearSpring
 
 Array = npt.NDArray[np.float64]
 JUDGED = 64  # of a batch every so many members, to be done within seconds
@@ -121,10 +122,10 @@ def _with_springs(peer: MuJoCo) -> Any:
     if not springs:
         return peer.model
     for spring in springs:
-        if spring.stiffness is None:
+        if not isinstance(spring.along, LinearSpring):
             raise ValueError(f"spring {spring.name!r}: only linear springs are modelled here")
-        tendon = peer.spec.add_tendon(name=spring.name, springlength=[float(spring.length)] * 2)
-        tendon.stiffness[0] = float(spring.stiffness)  # the further ones are of higher order
+        tendon = peer.spec.add_tendon(name=spring.name, springlength=[float(spring.along.rest)] * 2)
+        tendon.stiffness[0] = float(spring.along.stiffness)  # the further ones are of higher order
         for end, body, point in (("first", spring.first, spring.first_point),
                                  ("second", spring.second, spring.second_point)):
             part, place = peer.place[body]

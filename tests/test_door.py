@@ -21,7 +21,7 @@ import pytest
 import bellcrank as bc
 from bellcrank.engine.llvm import door
 from bellcrank.engine.llvm.kernel import Kernel
-from bellcrank.system import system as system_module
+from bellcrank.system import bound
 
 Floats = npt.NDArray[np.float64]
 needs_door = pytest.mark.skipif(not door.available(), reason="no native door into this interpreter")
@@ -374,7 +374,7 @@ def test_reference_counts_stay() -> None:
     arrays = state(system)
     wrong = arrays[0].tolist()
     nan = np.full(6, math.nan)
-    watched = [*arrays, wrong, nan, system_module._OTHER, system_module._NOT_FINITE, np.ndarray,
+    watched = [*arrays, wrong, nan, bound._OTHER, bound._NOT_FINITE, np.ndarray,
                bc.StateError, system]
     system.forward_dynamics(*arrays)
 

@@ -48,7 +48,7 @@ class Course(ABC):
         self.setup, self.system = setup, system
         self.tau, self.wrenches = setup.tau, setup.wrenches
         self.before: dict[str, int] = {"switches": 0, "steps": 0, "rejected": 0}
-        self.pace = float(np.clip(3e4 / (system.nq * setup.count), 1.0, 500.0))  #: steps or samples in a piece
+        self.pace = float(np.clip(3e4 / (system.nq * setup.count), 1.0, 5000.0))  #: steps or samples in a piece
         self.due = False  #: whether sampled controllers are to be asked
         self._forces: list[tuple[float, Floats]] = []  #: what sampled controllers have said
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -116,6 +117,14 @@ class Equations:
         planned = system._planned_evaluator(system._current_plan())
         assert isinstance(planned, LlvmEvaluator)
         return planned.compiles_whole(system._functions[name])
+
+    def idle(self, kind: str) -> dict[tuple[Any, int], SimpleQueue[Any]]:
+        """Steppers that nobody uses, by plan and width; runs without drives share them."""
+        if self.drives:
+            return {}
+        key = ("idle", kind, self.external, self.separate, self.plain)
+        found: dict[tuple[Any, int], SimpleQueue[Any]] = self.system._programs.setdefault(key, {})
+        return found
 
     # -- inputs ---------------------------------------------------------------------------------
     def inputs(self, states: npt.NDArray[np.int64]) -> dict[str, Floats]:

@@ -41,7 +41,8 @@ class FixedRun:
         self.threads = threads or os.cpu_count() or 1
         nq = equations.system.nq
         self._plans: list[Any] = [equations.first_plan(y[0, :nq], start)] * len(y)
-        self._idle: dict[tuple[Any, int], queue.SimpleQueue[FixedStepper]] = {}
+        self._idle = equations.idle(kind.name)
+        self._token = object()  #: tells steppers that it is still the same state
         self._failed = np.zeros(len(y), dtype=bool)
 
     @property
@@ -124,7 +125,7 @@ class FixedRun:
         rest, first = steps - already, self.done + already
         plan, width = self._plans[int(job[0])], self._width(len(job))
         stepper = self._take(plan, width)
-        owner = 0 if len(self.y) == 1 else None
+        owner = self._token if len(self.y) == 1 else None
         got = stepper.run(self.y[job], self.equations.inputs(job), self.start, self.step, first, rest, every,
                           self.hold, owner)
         self.equations.remember(job, stepper.code, got.inputs)
@@ -143,7 +144,8 @@ class FixedRun:
         key = (plan.key if plan is not None else None, width)
         idle = self._idle.setdefault(key, queue.SimpleQueue())
         try:
-            return idle.get_nowait()
+            stepper: FixedStepper = idle.get_nowait()
+            return stepper
         except queue.Empty:
             return FixedStepper(self.equations.code(plan, width), self.kind)
 

@@ -29,7 +29,7 @@ Floats = npt.NDArray[np.float64]
 #: trees up to this many links are traced whole ...
 UNROLL_LINKS = 48
 #: ... and compiled so if their graph has at most this many operations (about a tenth of a millisecond each)
-UNROLL_NODES = 12_000
+UNROLL_NODES = 16_000
 #: joint-space matrices up to this size are factored in compiled code, larger ones by LAPACK
 WHOLE_SPEEDS = 24
 #: looped machines: texts that look at all loops at once are compiled up to this many operations, else interpreted
