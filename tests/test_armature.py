@@ -587,7 +587,7 @@ def test_the_joint_stays_in_the_tree() -> None:
     (("", "hinge", 1.0), "armature names are non-empty"), (("x", "nosuch", 1.0), "no joint called 'nosuch'"),
     (("x", "hinge", 0.0), "inertia must be greater than 0"), (("x", "hinge", -1.0), "inertia must be greater than 0"),
     (("x", "hinge", math.nan), "is not finite"), (("x", "hinge", "heavy"), "'heavy' is not a number"),
-    (("x", "hinge", 1.0, "slide"), "no coordinate 'slide'"), (("x", "ball", 1.0), "has no single coordinates"),
+    (("x", "hinge", 1.0, "slide"), "no coordinate 'slide'"), (("x", "ball", 1.0, 0), "has no single coordinates"),
     (("x", "gimbal", 1.0), "has the coordinates angle1, angle2"), (("taken", "hinge", 1.0), "exists already")])
 def test_errors(arguments: tuple[Any, ...], message: str) -> None:
     m = bc.Mechanism("m")
@@ -600,3 +600,50 @@ def test_errors(arguments: tuple[Any, ...], message: str) -> None:
     with pytest.raises(bc.ModelError, match="armature 'other'"):
         m.add_armature("other", "hinge", bc.Mechanism("n").parameter("j", 1.0))
     assert len(m.armatures) == 1
+
+
+def balls(armature: float) -> bc.Mechanism:
+    m = bc.Mechanism("balls")
+    m.add_body("a", bc.Inertia(1.3, (0.1, 0.05, -0.4), [[0.02, 0.001, 0.002], [0.001, 0.03, -0.003],
+                                                        [0.002, -0.003, 0.025]]))
+    m.add_body("b", bc.Inertia(0.7, (0.05, 0.0, -0.2), [[0.01, 0.0, 0.0], [0.0, 0.02, -0.001], [0.0, -0.001, 0.015]]))
+    m.add_joint("one", bc.Spherical(), m.ground, "a")
+    m.add_joint("two", bc.Revolute("y"), "a", "b", bc.Pose((0, 0, -0.8)))
+    if armature:
+        m.add_armature("rotor", "one", armature)
+    return m
+
+
+def test_ball_joints_have_it_in_all_directions() -> None:
+    oracle = bc.compile(balls(0.3), method="dense")
+    q, u = oracle.random_state(np.random.default_rng(0))
+    added = oracle.mass_matrix(q) - bc.compile(balls(0.0)).mass_matrix(q)
+    assert np.abs(added - np.diag([0.3, 0.3, 0.3, 0.0])).max() < 1e-13
+    expected = oracle.forward_dynamics(q, u)
+    for method in method_names():
+        found = bc.compile(balls(0.3), method=method).forward_dynamics(q, u)
+        assert np.abs(found - expected).max() < 1e-12 * np.abs(expected).max(), method
+    runs = [bc.compile(balls(0.3), method=m).simulate((q, u), 0.5, stepper="rk8", step=2e-3)
+            for m in ("recursive", "momenta")]
+    assert np.abs(runs[0].q.values - runs[1].q.values).max() < 1e-11
+    assert runs[0].attrs["energy_drift"] < 1e-12 and runs[1].attrs["energy_drift"] < 1e-12
+    with pytest.raises(bc.ModelError, match="no single coordinates"):
+        balls(0.0).add_armature("rotor", "one", 0.3, coordinate=0)
+
+
+def test_ball_joints_in_files(tmp_path: Any) -> None:
+    machine = balls(0.3)
+    for ending in ("yaml", "json", "xml"):
+        if ending == "xml":
+            mujoco = pytest.importorskip("mujoco")
+        bc.save(machine, tmp_path / f"balls.{ending}")
+        (rotor,) = bc.load(tmp_path / f"balls.{ending}").armatures
+        assert (rotor.joint, rotor.coordinate, rotor.inertia) == ("one", -1, 0.3)
+    system = bc.compile(machine)
+    q, u = system.random_state(np.random.default_rng(1))
+    model = mujoco.MjModel.from_xml_path(str(tmp_path / "balls.xml"))
+    data = mujoco.MjData(model)
+    data.qpos[:], data.qvel[:] = q, u
+    mujoco.mj_forward(model, data)
+    expected = system.forward_dynamics(q, u)
+    assert np.abs(data.qacc - expected).max() < 1e-10 * np.abs(expected).max()

@@ -22,7 +22,9 @@ from bellcrank.mechanism.forces import (
     PotentialSpring,
     Wrench,
 )
+from bellcrank.mechanism.forces.armature import EVERY
 from bellcrank.mechanism.forces.base import Along
+from bellcrank.mechanism.joints.spherical import Spherical
 from bellcrank.mechanism.pose import Pose
 
 if TYPE_CHECKING:
@@ -285,7 +287,8 @@ class ForceElements:
         with the inertia J behind a gear of ratio r.
 
         It is added to the diagonal of the joint-space mass matrix; several on one coordinate add up. The joint is not
-        cut to close loops. What it means and what it leaves out: `bellcrank.mechanism.forces.Armature`.
+        cut to close loops. A ball joint has it in all directions alike. What it means and what it leaves out:
+        `bellcrank.mechanism.forces.Armature`.
 
         >>> import bellcrank as bc
         >>> m = bc.load("pendulum")
@@ -298,7 +301,8 @@ class ForceElements:
         what = f"armature {name!r}"
         value = number(what, "inertia", inertia, 0.0, above=True)
         self._check_own(what, value)
-        self._armatures[name] = Armature(name, joint, self._coordinate(joint, coordinate), value)
+        ball = isinstance(self.joint(joint).joint, Spherical) and coordinate is None
+        self._armatures[name] = Armature(name, joint, EVERY if ball else self._coordinate(joint, coordinate), value)
         return self._armatures[name]
 
     def _add_joint_force(self, name: str, joint: str, along: Along, coordinate: int | str | None) -> JointForce:

@@ -12,6 +12,7 @@ from bellcrank.errors import ModelError
 from bellcrank.mechanism.closures import Side
 from bellcrank.mechanism.elements import Constraint
 from bellcrank.mechanism.forces import Actuator
+from bellcrank.mechanism.forces.armature import EVERY
 from bellcrank.mechanism.forces.base import Along
 from bellcrank.mechanism.forces.pairs import BushingPair, DragPair, LoopForce, Pair, PointPair
 from bellcrank.mechanism.mechanism import Connection, Mechanism
@@ -124,7 +125,8 @@ def _armatures(link_of: dict[str, int], mechanism: Mechanism, cut: dict[str, int
             raise ModelError(f"armature {a.name!r}: joint {a.joint!r} was cut to close a loop; cut a joint of that "
                              "loop that has no armature with cut=")
         link = link_of[a.joint]
-        found[link] = (*found.get(link, ()), (a.coordinate, a.inertia))
+        which = range(3) if a.coordinate == EVERY else (a.coordinate,)
+        found[link] = (*found.get(link, ()), *((i, a.inertia) for i in which))
     return found
 
 

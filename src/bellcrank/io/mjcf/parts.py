@@ -60,7 +60,8 @@ def add_parts(mechanism: Mechanism, layout: Layout) -> Parts:
     for force in mechanism.joint_forces:
         _joint_force(layout, force)
     for armature in getattr(mechanism, "armatures", ()):
-        axis = _axis(layout, f"armature {armature.name!r}", armature.joint, armature.coordinate)
+        axis = layout.balls.get(armature.joint) or _axis(layout, f"armature {armature.name!r}", armature.joint,
+                                                         armature.coordinate)
         (inertia,) = floats(f"armature {armature.name!r}", [armature.inertia])
         axis.settings["armature"] = axis.settings.get("armature", 0.0) + inertia
     for wrench in mechanism.wrenches:

@@ -208,7 +208,8 @@ class _Dump:
     def on(self, record: Any) -> dict[str, str]:
         """The joint and, if it has several, the coordinate."""
         names = self.m.joint(record.joint).joint.coordinate_names()
-        return {"joint": record.joint, **({"coordinate": names[record.coordinate]} if len(names) > 1 else {})}
+        one = len(names) > 1 and record.coordinate >= 0
+        return {"joint": record.joint, **({"coordinate": names[record.coordinate]} if one else {})}
 
     def actuator(self, drive: Any) -> dict[str, Any]:
         return {**self.on(drive), **self.given(drive.actuator, ("limit", "no_load_speed"), f"actuator {drive.name!r}")}

@@ -6,7 +6,10 @@ from dataclasses import dataclass
 
 from bellcrank.engine.scalar import Number
 
-__all__ = ["Armature"]
+__all__ = ["EVERY", "Armature"]
+
+#: the coordinate of an armature that is the same in all directions of a ball joint
+EVERY = -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,7 +19,8 @@ class Armature:
     A rotor with the inertia J behind a gear of ratio r has ``inertia = r * r * J`` [kg m^2] at a turning coordinate
     (at a sliding one [kg]). It adds 1/2 inertia rate^2 to the kinetic energy and so the inertia to the diagonal of the
     joint-space mass matrix, no more: that the rotor is also carried along and turned with its housing belongs to the
-    inertia of the body it sits in, and gyroscopic effects of its spin are neglected, which is right for high ratios.
+    inertia of the body it sits in, and gyroscopic effects of its spin are neglected, which is right for high ratios. At
+    a ball joint it is the same for all three components of the angular velocity (`coordinate` EVERY).
 
     >>> Armature("rotor", "elbow", 0, inertia=100.0**2 * 3e-5).energy(2.0)
     0.6
