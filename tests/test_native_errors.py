@@ -64,7 +64,7 @@ def message(text: str | bytes, folder: Path, ending: str = "yaml") -> str:
     (JOINT + "    parent_pose: {rotation: [1, 0, 0, 0], rpy: [0, 0, 1]}\n", ":6: joint 'A': a pose has either"),
     (JOINT + "    parent_pose: 3\n", ":11: joint 'A': parent_pose: a number is not expected here"),
     (JOINT + "  A: {}\n", ":11: 'A' is there twice"),
-    (JOINT + "joint_forces:\n  f: {type: law, joint: A, law: 1/(x - 0.1)}\n", ":12: joint force 'f': cannot be"),
+    (JOINT + "joint_forces:\n  f: {type: law, joint: A, law: 1/(x - x)}\n", ":12: joint force 'f': a force law takes"),
     (JOINT + "joint_forces:\n  f: {type: law, joint: B, law: x}\n", ":12: joint force 'f': no joint called 'B'"),
     (JOINT + "springs:\n  s: {first: a, second: b, first_point: [0,0,0], second_point: [1,0,0], law: x, length: 1}\n",
      ":12: spring 's': a law takes the place of"),

@@ -461,7 +461,6 @@ def test_integers_lists_strides_and_many_axes(system: bc.System) -> None:
     (lambda m: m.prescribe("elbow", lambda t: t, 0.5), "coordinate 0.5 is not in"),
     (lambda m: m.add_spring("s", "upper", "lower", (0, 0, 0), (0, 0, 1), law=lambda x, r: x, stiffness=5.0),
      "a law takes the place of stiffness"),
-    (lambda m: m.add_spring("s", m.ground, m.ground, (0, 0, 0), (0, 0, 1), stiffness=5.0), "with itself"),
     (lambda m: m.add_body("\ud800"), "half a character"),
 ])
 def test_what_only_a_file_would_have_refused(wrong: object, text: str) -> None:

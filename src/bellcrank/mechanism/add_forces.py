@@ -160,8 +160,6 @@ class ForceElements:
         along = self._spring_law(what, stiffness, damping, length, law, potential, "length")
         ends = triple(first_point, what), triple(second_point, what)
         self._check_own(what, *ends[0], *ends[1])
-        if self.body(first).index == self.body(second).index:
-            raise ModelError(f"{what} connects body {self.body(first).name!r} with itself")
         spring = Spring(name, self.body(first).index, self.body(second).index, *ends, along)
         self._springs[name] = spring
         return spring
