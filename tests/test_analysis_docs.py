@@ -2,30 +2,19 @@
 
 from __future__ import annotations
 
-import contextlib
-import io
-import re
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from bellcrank.analyse.differences import derivative
+from pages import check_prints
 
 PAGE = Path(__file__).parents[1] / "docs" / "analysis.md"
 
 
 def test_code_prints_what_its_comments_say() -> None:
-    blocks = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
-    assert len(blocks) == 6
-    names: dict[str, Any] = {}
-    for block in blocks:
-        promised = [line.rsplit("# ", 1)[1].strip() for line in block.splitlines() if line.startswith("print(")]
-        assert promised
-        out = io.StringIO()
-        with contextlib.redirect_stdout(out):
-            exec(compile(block, str(PAGE), "exec"), names)
-        assert out.getvalue().split("\n")[:-1] == promised
+    check_prints(PAGE, 6)
+
 
 
 def test_differences_find_their_step() -> None:

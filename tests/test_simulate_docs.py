@@ -2,32 +2,22 @@
 
 from __future__ import annotations
 
-import contextlib
-import io
 import re
 import shlex
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from cli_calls import call
+from pages import check_prints
 
 PAGE = Path(__file__).parents[1] / "docs" / "simulate.md"
 TEXT = PAGE.read_text(encoding="utf-8")
 
 
 def test_code_prints_what_its_comments_say() -> None:
-    blocks = re.findall(r"```python\n(.*?)```", TEXT, re.DOTALL)
-    assert len(blocks) == 9
-    names: dict[str, Any] = {}
-    for block in blocks:
-        promised = [line.rsplit("# ", 1)[1].strip() for line in block.splitlines() if line.startswith("print(")]
-        assert promised
-        out = io.StringIO()
-        with contextlib.redirect_stdout(out):
-            exec(compile(block, str(PAGE), "exec"), names)
-        assert out.getvalue().split("\n")[:-1] == promised
+    check_prints(PAGE, 9)
+
 
 
 def test_commands_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -63,4 +63,5 @@ def test_rolled_ladder_follows_the_reference(stepper: str) -> None:
     assert got.attrs["largest_loop_error"] < 1e-13
     other = bc.compile(bc.load("ladder", cells=20), method="dense")
     expected = other.simulate(state, 0.05, stepper=stepper if stepper != "dop853" else "rk8", output=0.05)
-    assert np.abs(got.q.values[-1] - expected.q.values[-1]).max() < 1e-9
+    allowed = 1e-9 if stepper == "dop853" else 1e-12  # its tolerance, or rounding
+    assert np.abs(got.q.values[-1] - expected.q.values[-1]).max() < allowed

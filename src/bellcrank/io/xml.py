@@ -10,12 +10,12 @@ from __future__ import annotations
 import math
 import os
 import re
-import stat
 from collections.abc import Iterator
 from typing import NoReturn
 from xml.parsers import expat
 
 from bellcrank.errors import FileError
+from bellcrank.io.contents import contents
 
 __all__ = ["MAX_BYTES", "MAX_DEPTH", "MAX_ELEMENTS", "Element", "read_xml"]
 
@@ -160,23 +160,7 @@ def read_xml(path: str | os.PathLike[str], *, max_bytes: int = MAX_BYTES, max_de
 def _contents(source: str, max_bytes: int) -> bytes:
     if source.lstrip().startswith("<"):
         raise FileError(f"{clipped(source)!r} is XML text, not a path; write it to a file and give its path")
-    try:
-        # opening a pipe or a terminal would wait for ever
-        regular = stat.S_ISREG(os.stat(source).st_mode)
-        data = b""
-        if regular:
-            with open(source, "rb") as file:
-                data = file.read(max_bytes + 1)
-    except OSError as error:
-        raise FileError(f"{source}: cannot be read: {error.strerror or error}") from None
-    except ValueError as error:  # a zero byte in the path
-        raise FileError(f"{source!r}: cannot be read: {error}") from None
-    if not regular:
-        raise FileError(f"{source}: is not a regular file")
-    if len(data) > max_bytes:
-        raise FileError(f"{source}: is larger than {max_bytes} bytes, which no model file needs; "
-                        "are meshes embedded in it?")
-    return data
+    return contents(source, max_bytes, "; are meshes embedded in it?")
 
 
 class _Builder:

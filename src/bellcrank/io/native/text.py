@@ -10,12 +10,12 @@ from __future__ import annotations
 import json
 import os
 import re
-import stat
 from dataclasses import dataclass, field
 from json.decoder import scanstring  # type: ignore[attr-defined]
 from typing import Any
 
 from bellcrank.errors import FileError
+from bellcrank.io.contents import contents
 
 __all__ = ["MAX_BYTES", "MAX_DEPTH", "MAX_NODES", "Marked", "read_marked"]
 
@@ -49,7 +49,7 @@ class Marked:
 def read_marked(path: str | os.PathLike[str], *, max_bytes: int = MAX_BYTES) -> Marked:
     """The content of a .json file, or else of a YAML file. Cost: linear in its size."""
     source = os.fsdecode(path)
-    data = _contents(source, max_bytes)
+    data = contents(source, max_bytes)
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -65,25 +65,6 @@ def read_marked(path: str | os.PathLike[str], *, max_bytes: int = MAX_BYTES) -> 
         _read_yaml(text, tree)
     assert tree.root is not None
     return tree.root
-
-
-def _contents(source: str, max_bytes: int) -> bytes:
-    try:
-        # opening a pipe or a terminal would wait for ever
-        regular = stat.S_ISREG(os.stat(source).st_mode)
-        data = b""
-        if regular:
-            with open(source, "rb") as file:
-                data = file.read(max_bytes + 1)
-    except OSError as error:
-        raise FileError(f"{source}: cannot be read: {error.strerror or error}") from None
-    except ValueError as error:  # a zero byte in the path
-        raise FileError(f"{source!r}: cannot be read: {error}") from None
-    if not regular:
-        raise FileError(f"{source}: is not a regular file")
-    if len(data) > max_bytes:
-        raise FileError(f"{source}: is larger than {max_bytes} bytes, which no model file needs")
-    return data
 
 
 @dataclass(slots=True)
