@@ -8,7 +8,7 @@ factors (`newton` 0, for large problems that are not stiff) the iteration is by 
 from __future__ import annotations
 
 from bellcrank.engine.llvm.drivers import STEPPING, Stepping
-from bellcrank.engine.llvm.flow import Flow, Int, Layout, Memory, Real
+from bellcrank.engine.llvm.flow import Flow, Int, Integers, Layout, Memory, Real
 
 __all__ = ["IMPLICIT", "implicit_ir"]
 
@@ -27,6 +27,8 @@ class _Implicit:
         self.a, self.c, self.d = f.table("a"), f.table("c"), f.table("d")
         self.z, self.slopes, self.change = f.memory("z"), f.memory("slopes"), f.memory("change")
         self.jacobian, self.matrix, self.pivots = f.memory("jacobian"), f.memory("matrix"), f.integers_at("pivots")
+        self.newton = f.count("newton")
+        self.stale, self.rounds, self.good = f.counter(0), f.counter(0), f.counter(0)
 
     def differentiate(self, number: Int) -> None:
         """The Jacobian at the step's beginning by forward differences."""
@@ -104,8 +106,86 @@ class _Implicit:
             largest.set(bad.pick(1e300, largest.value.max(relative)))
         return largest.value
 
+    def forget(self) -> None:
+        """Begin with no guess."""
+        with self.f.loop(self.order) as j:
+            self.z[j] = 0.0
 
-def factorise(f: Flow, matrix: Memory, pivots: object, m: Int) -> None:
+    def begin(self) -> None:
+        """Forget what belongs to another state."""
+        with self.f.when(self.f.count("anew").compare("eq", 1)):
+            self.stale.set(1)
+            self.forget()
+
+    def iterate(self, number: Int) -> None:
+        """Until the change is at rounding; sets `good` to 1 if it gets there."""
+        f, before = self.f, self.f.variable(1e300)
+        self.rounds.set(0)
+        with f.forever() as leave:
+            self.residual(number)
+            with f.when(self.newton.compare("eq", 1)):
+                self.solve()
+            change = self.advance()
+            self.rounds.set(self.rounds.value + 1)
+            f.set_count("iterations", f.count("iterations") + 1)
+            slow = change.compare("ogt", before.value * 0.3)
+            floor = f.both(slow.name, change.compare("olt", 1e-9).name)
+            done = f.either(change.compare("ole", f.real("tolerance")).name, floor)
+            with f.when(done):
+                self.good.set(1)
+            leave(done)
+            leave(self.rounds.value.compare("sge", LIMIT))
+            leave(f.both(self.rounds.value.compare("sgt", 3), change.compare("ogt", before.value * 2.0).name))
+            before.set(change)
+
+    def one_step(self, number: Int) -> None:
+        """Stages by iteration, with a new Jacobian where the old one does not serve, and the step's result."""
+        f = self.f
+        fresh = f.counter(0)
+        self.good.set(0)
+        with f.when(self.newton.compare("eq", 0)):
+            fresh.set(1)
+        with f.forever() as leave:
+            with f.when(f.both(self.stale.value.compare("eq", 1), self.newton.compare("eq", 1))):
+                self.differentiate(number)
+                self.assemble()
+                factorise(f, self.matrix, self.pivots, self.order)
+                f.set_count("factored", f.count("factored") + 1)
+                self.stale.set(0)
+                fresh.set(1)
+            self.iterate(number)
+            leave(self.good.value.compare("eq", 1))
+            leave(fresh.value.compare("eq", 1))
+            self.stale.set(1)
+            self.forget()
+        with f.when(self.rounds.value.compare("sgt", SLOW)):
+            self.stale.set(1)
+        self.combine()
+
+    def combine(self) -> None:
+        """stage = y + sum_i d_i z_i, and the next step's first guess; NaN if the iteration failed."""
+        f, s, size = self.f, self.s, self.size
+        ahead = f.table("ahead")
+        with f.loop(size) as j:
+            total = f.variable(s.y[j])
+            with f.loop(self.stages) as i:
+                total.set(total.value + self.d[i] * self.z[i * size + j])
+            s.stage[j] = total.value
+            with f.loop(self.stages) as i:
+                guess = f.variable(0.0)
+                with f.loop(self.stages) as r:
+                    guess.set(guess.value + ahead[i * self.stages + r] * self.z[r * size + j])
+                self.change[i * size + j] = guess.value
+        with f.loop(self.order) as j:
+            self.z[j] = self.change[j]
+        with f.when(self.good.value.compare("eq", 0)):
+            self.stale.set(1)
+            self.forget()
+            with f.loop(size) as j:
+                s.stage[j] = float("nan")
+
+
+def factorise(f: Flow, matrix: Memory, pivots: Integers, m: Int) -> None:
     """LU factors with row exchanges, in place."""
     with f.loop(m) as k:
         best, row = f.variable(-1.0), f.counter(k)
@@ -115,7 +195,7 @@ def factorise(f: Flow, matrix: Memory, pivots: object, m: Int) -> None:
                 best.set(size)
                 row.set(i)
         p = row.value
-        pivots[k] = p  # type: ignore[index]
+        pivots[k] = p
         with f.loop(m) as j:
             upper, lower = matrix[k * m + j], matrix[p * m + j]
             matrix[k * m + j] = lower
@@ -130,82 +210,5 @@ def factorise(f: Flow, matrix: Memory, pivots: object, m: Int) -> None:
 
 def implicit_ir(width: int) -> str:
     """A collocation method; `width` must be 1."""
-    f = Flow(width, IMPLICIT)
-    x = _Implicit(f)
-    s, size = x.s, x.size
-    newton, ahead = f.count("newton"), f.table("ahead")
-    stale, rounds = f.counter(0), f.counter(0)
-
-    def begin() -> None:
-        """Forget what belongs to another state."""
-        with f.when(f.count("anew").compare("eq", 1)):
-            stale.set(1)
-            with f.loop(x.order) as j:
-                x.z[j] = 0.0
-
-    def iterate(number: Int, good: object) -> None:
-        """Until the change is at rounding; sets good to 1 if it gets there."""
-        before = f.variable(1e300)
-        rounds.set(0)
-        with f.forever() as leave:
-            x.residual(number)
-            with f.when(newton.compare("eq", 1)):
-                x.solve()
-            change = x.advance()
-            rounds.set(rounds.value + 1)
-            f.set_count("iterations", f.count("iterations") + 1)
-            slow = change.compare("ogt", before.value * 0.3)
-            floor = f.both(slow.name, change.compare("olt", 1e-9).name)
-            done = f.either(change.compare("ole", f.real("tolerance")).name, floor)
-            with f.when(done):
-                good.set(1)  # type: ignore[attr-defined]
-            leave(done)
-            leave(rounds.value.compare("sge", LIMIT))
-            leave(f.both(rounds.value.compare("sgt", 3), change.compare("ogt", before.value * 2.0).name))
-            before.set(change)
-
-    def one_step(number: Int) -> None:
-        good, fresh = f.counter(0), f.counter(0)
-        with f.when(newton.compare("eq", 0)):
-            fresh.set(1)
-        with f.forever() as leave:
-            due = f.both(stale.value.compare("eq", 1), newton.compare("eq", 1))
-            with f.when(due):
-                x.differentiate(number)
-                x.assemble()
-                factorise(f, x.matrix, x.pivots, x.order)
-                f.set_count("factored", f.count("factored") + 1)
-                stale.set(0)
-                fresh.set(1)
-            iterate(number, good)
-            leave(good.value.compare("eq", 1))
-            leave(fresh.value.compare("eq", 1))
-            stale.set(1)
-            with f.loop(x.order) as j:
-                x.z[j] = 0.0
-        with f.when(rounds.value.compare("sgt", SLOW)):
-            stale.set(1)
-        combine(good.value.compare("eq", 0))
-
-    def combine(failed: str) -> None:
-        """stage = y + sum_i d_i z_i, and the next step's first guess."""
-        with f.loop(size) as j:
-            total = f.variable(s.y[j])
-            with f.loop(x.stages) as i:
-                total.set(total.value + x.d[i] * x.z[i * size + j])
-            s.stage[j] = total.value
-            with f.loop(x.stages) as i:
-                guess = f.variable(0.0)
-                with f.loop(x.stages) as r:
-                    guess.set(guess.value + ahead[i * x.stages + r] * x.z[r * size + j])
-                x.change[i * size + j] = guess.value
-        with f.loop(x.order) as j:
-            x.z[j] = x.change[j]
-        with f.when(failed):
-            stale.set(1)
-            with f.loop(x.order) as j:
-                x.z[j] = 0.0
-            with f.loop(size) as j:
-                s.stage[j] = float("nan")
-
-    return s.run(one_step, begin)
+    x = _Implicit(Flow(width, IMPLICIT))
+    return x.s.run(x.one_step, x.begin)
