@@ -15,7 +15,8 @@ def sprung_chain(links: int = 60) -> bc.Mechanism:
     last: object = m.ground
     for i in range(links):
         body = m.add_body(f"b{i}", bc.Inertia.rod(1.0, (0, 0, 0), (0.3, 0, 0)))
-        m.add_joint(f"j{i}", bc.Revolute("z"), last, body, parent_pose=bc.Pose((0.3 if i else 0.0, 0, 0)))  # type: ignore[arg-type]
+        m.add_joint(f"j{i}", bc.Revolute("z"), last, body, parent_pose=bc.Pose((0.3 if i else 0.0, 0, 0)),  # type: ignore[arg-type]
+                    child_pose=bc.Pose((0.02, 0.05, 0.01)))
         last = body
     m.add_spring("end", m.ground, "b59", (3.0, 0.5, 0.0), (0.3, 0.0, 0.0), stiffness=300.0, damping=2.0, length=1.0)
     m.add_spring("cross", "b10", "b40", (0.1, 0.0, 0.0), (0.2, 0.05, 0.0), stiffness=80.0, damping=1.0, length=2.0)
