@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import pathlib
 import random
-import time
 import warnings
+from collections.abc import Callable
 
 import pytest
 
 import bellcrank as bc
 from bellcrank.io.sdf import read_sdf
+from growth import growth
 
 GOOD = """<?xml version="1.0"?>
 <sdf version="1.7">
@@ -141,10 +142,8 @@ def test_includes_cannot_multiply_without_bound(tmp_path: pathlib.Path) -> None:
         inner = "".join(f"<include><uri>f{i + 1}.sdf</uri><name>n{k}</name></include>" for k in range(10))
         (tmp_path / f"f{i}.sdf").write_text(f"<sdf version='1.7'><model name='m'>{inner}</model></sdf>")
     (tmp_path / "f12.sdf").write_text("<sdf version='1.7'><model name='m'><link name='a'/></model></sdf>")
-    began = time.perf_counter()
     with pytest.raises(bc.FileError, match="files are included"):
         read_sdf(tmp_path / "f0.sdf")
-    assert time.perf_counter() - began < 5.0
 
 
 def test_an_error_in_an_included_file_names_both(tmp_path: pathlib.Path) -> None:
@@ -153,12 +152,39 @@ def test_an_error_in_an_included_file_names_both(tmp_path: pathlib.Path) -> None
         read(tmp_path, include("part.sdf"))
 
 
-def test_long_chains_of_frames_take_linear_time(tmp_path: pathlib.Path) -> None:
-    frames = "".join(f"<frame name='f{i}' attached_to='{f'f{i - 1}' if i else 'a'}'><pose>0 0 1e-3 0 0 1e-3</pose>"
-                     "</frame>" for i in range(20_000))
-    began = time.perf_counter()
-    read(tmp_path, f"<sdf version='1.7'><model name='m'><link name='a'/>{frames}</model></sdf>")
-    assert time.perf_counter() - began < 30.0
+LINK = "<link name='l{i}'/>"
+HINGE = ("<joint name='j{i}' type='revolute'><parent>world</parent><child>l{i}</child><axis><xyz>0 0 1</xyz></axis>"
+         "</joint>")
+GEAR = ("<joint name='g{i}' type='gearbox'><parent>l{i}</parent><child>l{before}</child><gearbox_reference_body>world"
+        "</gearbox_reference_body><axis><xyz>0 0 1</xyz></axis><axis2><xyz>0 0 1</xyz></axis2></joint>")
+SHAPE = ("<link name='l{i}'><visual name='v'><pose relative_to='none'/><geometry><sphere><radius>1</radius></sphere>"
+         "</geometry></visual></link>")
+MANY = {"frames in a row": ("<link name='l'/>", "<frame name='f{i}' attached_to='f{before}'/>", "<frame name='f0'/>"),
+        "links that hang on nothing": ("", LINK, LINK.format(i=0)),
+        "gears": ("", LINK + HINGE + GEAR, (LINK + HINGE).format(i=0)),
+        "shapes at places that do not exist": ("", SHAPE, "")}
+
+
+@pytest.mark.parametrize("what", MANY)
+def test_work_grows_with_the_size_of_the_file(what: str, tmp_path: pathlib.Path) -> None:
+    first, each, last = MANY[what]
+
+    def work(size: int) -> Callable[[], object]:
+        many = "".join(each.format(i=i, before=i - 1) for i in range(1, size))
+        file = tmp_path / f"{size}.sdf"
+        file.write_text(f"<sdf version='1.7'><model name='m'>{first}{many}{last}</model></sdf>")
+        return lambda: read_sdf(file)
+
+    assert growth(work) < 2.1
+
+
+def test_placement_frames_cannot_multiply_the_work(tmp_path: pathlib.Path) -> None:
+    frames = "".join(f"<frame name='f{i}' attached_to='{f'f{i - 1}' if i else 'l'}'/>" for i in range(1000))
+    text = f"<model name='m' placement_frame='f999'><link name='l'/>{frames}</model>"
+    for i in range(25):
+        text = f"<model name='m' placement_frame='{'m::' * (i + 1)}f999'>{text}</model>"
+    with pytest.raises(bc.FileError, match="more than 20000 frames on the way"):
+        read(tmp_path, f"<sdf version='1.9'>{text}</sdf>")
 
 
 # -- fuzz ---------------------------------------------------------------------------------------------
@@ -198,16 +224,13 @@ def mutant(rng: random.Random) -> bytes:
 def test_mutated_files_give_a_machine_or_a_file_error(tmp_path: pathlib.Path) -> None:
     rng = random.Random(20240611)
     good = bad = 0
-    end = time.perf_counter() + 10.0
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        for _ in range(1500):
+        for _ in range(1000):
             try:
                 read(tmp_path, mutant(rng))
                 good += 1
             except bc.FileError as error:
                 assert "bad.sdf" in str(error)
                 bad += 1
-            if time.perf_counter() > end:
-                break
     assert good > 20 and bad > 100

@@ -122,6 +122,15 @@ def test_a_machine_is_written_where_asked(tmp_path: pathlib.Path) -> None:
     assert gap_of_motion(machine, back) < 1e-12
 
 
+def test_a_free_joint_beside_others_holds_nothing_and_is_left_out(tmp_path: pathlib.Path) -> None:
+    machine = bc.load("pendulum")
+    machine.add_joint("loose", bc.Free(), machine.ground, machine.bodies[0])
+    write_sdf(machine, tmp_path / "m.sdf")
+    back, _ = read_sdf(tmp_path / "m.sdf")
+    assert len(back.joints) == 1
+    assert gap_of_motion(machine, back) < 1e-12
+
+
 def spoil(what: str) -> bc.Mechanism:
     m = bc.load("double_pendulum")
     first, second = m.bodies
@@ -145,6 +154,8 @@ def spoil(what: str) -> bc.Mechanism:
             m.add_actuator("w", hinge, 3.0)
         case "armature":
             m.add_armature("w", hinge, 0.1)
+        case "sum":
+            m.add_joint_spring("w", {hinge: 1.0, m.joints[1].name: 2.0}, stiffness=1.0)
         case "cylindrical":
             m.add_joint("w", bc.Cylindrical("z"), m.add_body("third"), second)
         case "free":
@@ -157,8 +168,7 @@ def spoil(what: str) -> bc.Mechanism:
 
 
 @pytest.mark.parametrize("what", ["parameter", "law", "wrench", "spring", "force", "static", "constraint", "actuator",
-                                  "armature",
-                                  "cylindrical", "free", "loose", "name"])
+                                  "armature", "sum", "cylindrical", "free", "loose", "name"])
 def test_what_sdf_cannot_hold_is_named_and_nothing_is_written(what: str, tmp_path: pathlib.Path) -> None:
     machine = spoil(what)
     part = {"parameter": "'p'", "law": repr(machine.joints[0].name), "name": "w"}.get(what, "'w'")

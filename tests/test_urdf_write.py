@@ -221,14 +221,13 @@ REFUSED: dict[str, tuple[Any, str]] = {
     "three coupled": (lambda m: (m.add_joint("s", bc.Revolute(), "b", m.add_body("c", bc.Inertia.sphere(1, 1))),
                                  m.add_coupler("g", {"j": 1, "k": 2, "s": 3})), "coupler 'g'"),
     "armature": (lambda m: m.add_armature("r", "j", 0.1), "armature 'r'"),
+    "cable": (lambda m: m.add_joint_spring("s", {"j": 1.0, "k": 2.0}, stiffness=1.0), "joint force 's'"),
 }
 
 
 @pytest.mark.parametrize("what", REFUSED)
 def test_what_urdf_cannot_hold_is_refused_by_name(tmp_path: Path, what: str) -> None:
     change, reason = REFUSED[what]
-    if what == "armature" and not hasattr(Mechanism, "add_armature"):
-        pytest.skip("no armatures yet")
     with pytest.raises(ModelError) as caught:
         write_urdf(refused(change), tmp_path / "x.urdf")
     assert reason in str(caught.value)
@@ -251,6 +250,22 @@ def test_files_that_cannot_be_written(tmp_path: Path) -> None:
     with pytest.raises(FileError, match="cannot be written"):
         write_urdf(m, tmp_path)
     assert not list(tmp_path.iterdir())
+
+
+def test_a_file_that_is_written_again_keeps_its_link_and_permissions(tmp_path: Path) -> None:
+    (tmp_path / "x.urdf").write_text("old")
+    (tmp_path / "x.urdf").chmod(0o600)
+    (tmp_path / "link.urdf").symlink_to(tmp_path / "x.urdf")
+    write_urdf(examples.load("pendulum"), tmp_path / "link.urdf")
+    assert (tmp_path / "link.urdf").is_symlink() and (tmp_path / "x.urdf").stat().st_mode & 0o777 == 0o600
+    assert "<robot" in (tmp_path / "x.urdf").read_text()
+
+
+def test_a_free_joint_beside_others_holds_nothing_and_is_left_out(tmp_path: Path) -> None:
+    m = examples.load("pendulum")
+    m.add_joint("loose", bc.Free(), m.ground, m.bodies[0])
+    write_urdf(m, tmp_path / "x.urdf")
+    assert "loose" not in [j.name for j in read_urdf(tmp_path / "x.urdf")[0].joints]
 
 
 def test_pinocchio_reads_what_is_written(tmp_path: Path) -> None:

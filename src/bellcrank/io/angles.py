@@ -1,4 +1,4 @@
-"""Rotations from the decimal angles of files, with quarter turns made exact.
+"""Rotations and directions from the decimals of files, with quarter turns made exact.
 
 A right angle in a file is text such as 1.57079632679. Its cosine, 5e-12 instead of 0, would be a term in
 every equation of motion; so angles that can only be meant as multiples of pi/2 are taken as such.
@@ -12,7 +12,9 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["ANGLE_TOLERANCE", "cosine_sine", "rotation"]
+from bellcrank.mechanism.pose import Pose
+
+__all__ = ["ANGLE_TOLERANCE", "Turns", "cosine_sine", "rotation", "unit"]
 
 #: decimals of pi/2 that people write are this close to it
 ANGLE_TOLERANCE = 1e-10
@@ -41,3 +43,37 @@ def rotation(turns: Sequence[tuple[float, float]]) -> npt.NDArray[np.float64] | 
     about_y = np.array([[cy, 0.0, sy], [0.0, 1.0, 0.0], [-sy, 0.0, cy]])
     about_z = np.array([[cz, -sz, 0.0], [sz, cz, 0.0], [0.0, 0.0, 1.0]])
     return np.asarray(about_z @ about_y @ about_x)
+
+
+class Turns:
+    """Makes poses from angles [rad] about the fixed axes x, y and z, and counts those that were made exact."""
+
+    def __init__(self, exact: bool) -> None:
+        self.exact = exact
+        self.restored = 0
+
+    def pose(self, at: Sequence[float], angles: Sequence[float]) -> Pose:
+        """The pose at a place [m] with these angles."""
+        if not self.exact:
+            return Pose.rpy(at, *angles)
+        turns = []
+        for angle in angles:
+            pair, restored = cosine_sine(angle)
+            turns.append(pair)
+            self.restored += restored
+        return Pose(at, rotation(turns))
+
+    def remark(self) -> str:
+        """What was done to the angles, in words; "" for nothing."""
+        if not self.restored:
+            return ""
+        return (f"{self.restored} angles were within {ANGLE_TOLERANCE:g} of a multiple of pi/2 and are now exactly "
+                "that; exact_angles=False keeps them")
+
+
+def unit(vector: Sequence[float]) -> tuple[float, ...]:
+    """The vector at length 1; huge and tiny entries are scaled first, so that squares stay finite."""
+    largest = max(map(abs, vector))
+    scaled = [v / largest for v in vector]
+    length = math.hypot(*scaled)
+    return tuple(v / length for v in scaled)

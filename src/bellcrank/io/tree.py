@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from bellcrank.io.xml import Element, clipped
 
-__all__ = ["Edge", "by_name", "edge_of", "near", "spanned", "unused"]
+__all__ = ["Edge", "Names", "by_name", "edge_of", "near", "spanned", "unused"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +81,27 @@ def unused(name: str, taken: Mapping[str, object]) -> str:
         count += 1
         candidate = f"{name}_{count}"
     return candidate
+
+
+class Names:
+    """Names that are taken, and new ones; counting goes on where it stopped, so that many cost little."""
+
+    def __init__(self, taken: Iterable[str] = ()) -> None:
+        self._taken = set(taken)
+        self._counts: dict[str, int] = {}
+
+    def add(self, name: str) -> None:
+        """Take a name."""
+        self._taken.add(name)
+
+    def fresh(self, prefix: str) -> str:
+        """Take `prefix`, with a number behind it if it is taken."""
+        while True:
+            self._counts[prefix] = count = self._counts.get(prefix, 0) + 1
+            name = prefix if count == 1 else f"{prefix}_{count}"
+            if name not in self._taken:
+                self._taken.add(name)
+                return name
 
 
 def _listed(names: Sequence[str]) -> str:

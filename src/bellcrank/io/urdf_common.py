@@ -1,24 +1,20 @@
-"""What the parts of the URDF reader share: names of elements, vectors, and telling errors with their place."""
+"""What the parts of the URDF reader share: names of elements, and what a side file can do."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Protocol
 
-from bellcrank.errors import ModelError
-from bellcrank.io.xml import Element
+from bellcrank.io.masses import MOMENTS
 from bellcrank.mechanism.joints import Joint
 
 if TYPE_CHECKING:
     from bellcrank.io.urdf_reader import Reader
     from bellcrank.mechanism.mechanism import Mechanism
 
-__all__ = ["ASIDE", "KNOWN", "MOMENTS", "ONE_AXIS", "REPEATABLE", "ZERO", "Sidecar", "blame", "unit"]
+__all__ = ["ASIDE", "KNOWN", "ONE_AXIS", "REPEATABLE", "ZERO", "Sidecar"]
 
 ZERO = (0.0, 0.0, 0.0)
-MOMENTS = ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")
 ONE_AXIS = ("revolute", "continuous", "prismatic", "screw")
 
 _JOINT = (("name", "type"), ("origin", "parent", "child", "axis", "calibration", "dynamics", "limit", "mimic",
@@ -53,20 +49,3 @@ class Sidecar(Protocol):
 
     def close(self, reader: Reader, machine: Mechanism) -> None:
         """Add the joints that close loops."""
-
-
-def unit(vector: Sequence[float]) -> tuple[float, ...]:
-    """The vector at length 1; huge and tiny entries are scaled first, so that squares stay finite."""
-    largest = max(map(abs, vector))
-    scaled = [v / largest for v in vector]
-    length = math.hypot(*scaled)
-    return tuple(v / length for v in scaled)
-
-
-@contextmanager
-def blame(element: Element) -> Iterator[None]:
-    """Complaints of the model, told with the place in the file."""
-    try:
-        yield
-    except ModelError as error:
-        raise element.error(str(error)) from None

@@ -6,8 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from bellcrank.io.tree import near
-from bellcrank.io.urdf_common import blame
-from bellcrank.io.xml import Element, clipped
+from bellcrank.io.xml import Element, blame, clipped
 from bellcrank.mechanism.joints import Joint, Spherical, Weld
 from bellcrank.mechanism.mechanism import Mechanism
 from bellcrank.mechanism.pose import Pose
@@ -22,7 +21,7 @@ _SLIDES = ("force_stiffness", "force_damping")
 
 
 def _name(reader: Reader, element: Element, prefix: str) -> str:
-    return element.attributes.get("name", "").strip() or reader.fresh(prefix)
+    return element.attributes.get("name", "").strip() or reader.names.fresh(prefix)
 
 
 def _close(reader: Reader, machine: Mechanism, element: Element, joint: Joint, ends: tuple[str, str],

@@ -7,10 +7,11 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from bellcrank.errors import ModelError
+from bellcrank.io.angles import unit
 from bellcrank.io.report import Dynamics, Limits, Mimic
 from bellcrank.io.tree import Edge, near
-from bellcrank.io.urdf_common import ASIDE, ONE_AXIS, blame, unit
-from bellcrank.io.xml import Element, clipped
+from bellcrank.io.urdf_common import ASIDE, ONE_AXIS
+from bellcrank.io.xml import Element, blame, clipped
 from bellcrank.mechanism.joints import (
     Cylindrical,
     Free,
@@ -118,11 +119,14 @@ class JointReader:
 
     def _data(self, edge: Edge, kind: str) -> None:
         """What a joint has beside its motion."""
+        seen: set[str] = set()
         for element in edge.element.children:
             if element.tag in ("limit", "dynamics", "mimic", "drake:mimic"):
                 if kind not in ONE_AXIS:
-                    self.reader.note("ignored", element, f"has no meaning for a {kind} joint")
-                elif element is not edge.element.first(element.tag):
+                    lost = element.tag == "dynamics" and kind != "fixed" and any(
+                        element.number(name, 0.0) for name in ("damping", "friction"))
+                    self.reader.note("warned" if lost else "ignored", element, f"has no meaning for a {kind} joint")
+                elif element.tag in seen:
                     continue  # noted as a stray
                 elif element.tag == "limit":
                     self._limit(edge.name, kind, element)
@@ -132,6 +136,7 @@ class JointReader:
                     self._mimic(edge.name, element)
             elif element.tag in ("calibration", "safety_controller"):
                 self.reader.note("ignored", element, ASIDE[element.tag])
+            seen.add(element.tag)
 
     def _limit(self, joint: str, kind: str, element: Element) -> None:
         def number(name: str, default: float) -> float:
@@ -173,10 +178,10 @@ class JointReader:
         reader.mimics[joint] = mimic
         self.followers[joint] = element
         if mimic.joint not in reader.joints:
-            missing = f"there is no joint {clipped(mimic.joint)!r}{near(mimic.joint, reader.joints)}"
             if reader.coupled:
-                raise element.error(f"{missing}; mimic=\"free\" reads the file without its couplings")
-            reader.note("warned", element, missing)
+                raise element.error(f"there is no joint {clipped(mimic.joint)!r}{near(mimic.joint, reader.joints)}; "
+                                    "mimic=\"free\" reads the file without its couplings")
+            reader.note("warned", element, f"there is no joint {clipped(mimic.joint)!r}")
         if not reader.coupled:
             reader.note("changed", element, f"moves on its own, though the file wants it at {mimic.multiplier:g} times "
                                             f"joint {clipped(mimic.joint)!r} plus {mimic.offset:g}")

@@ -6,14 +6,15 @@ import os
 from collections.abc import Sequence
 
 from bellcrank.errors import FileError
-from bellcrank.io.angles import ANGLE_TOLERANCE, cosine_sine, rotation
+from bellcrank.io.angles import Turns, unit
+from bellcrank.io.masses import MOMENTS, given_inertia
 from bellcrank.io.report import Dynamics, Kind, Limits, Material, Mimic, Note, ReadReport, Shape
 from bellcrank.io.shapes import read_material, read_shape
-from bellcrank.io.tree import Edge, by_name, edge_of, near, spanned, unused
-from bellcrank.io.urdf_common import ASIDE, KNOWN, MOMENTS, REPEATABLE, ZERO, Sidecar, blame, unit
+from bellcrank.io.tree import Edge, Names, by_name, edge_of, near, spanned, unused
+from bellcrank.io.urdf_common import ASIDE, KNOWN, REPEATABLE, ZERO, Sidecar
 from bellcrank.io.urdf_joints import JointReader
 from bellcrank.io.urdf_loops import HANDLERS
-from bellcrank.io.xml import Element, clipped
+from bellcrank.io.xml import Element, blame, clipped
 from bellcrank.mechanism.inertia import Inertia
 from bellcrank.mechanism.joints import Free, Joint, Weld
 from bellcrank.mechanism.mechanism import Mechanism
@@ -21,18 +22,15 @@ from bellcrank.mechanism.pose import Pose
 
 __all__ = ["Reader", "check_kind"]
 
-_HUGE = 1e100
-
 
 class Reader:
     """Reads one file: collects notes and data on the way."""
 
     def __init__(self, root: Element, exact_angles: bool, *, coupled: bool = True, dynamics: bool = False) -> None:
         self.root = root
-        self.exact_angles = exact_angles
+        self.turns = Turns(exact_angles)
         self.coupled = coupled
         self.act = dynamics
-        self.restored = 0
         self.quaternions = root.attributes.get("version", "1.0").strip() not in ("1", "1.0")
         self.notes: list[Note] = []
         self.limits: dict[str, Limits] = {}
@@ -46,17 +44,15 @@ class Reader:
         self.frames: dict[str, tuple[str, Pose]] = {}
         self.order: list[Edge] = []
         self.origins: dict[str, Pose] = {}
-        self.names: set[str] = set()  # of joints
-        self._counts: dict[str, int] = {}
+        self.names = Names()  # of joints
         self._places: dict[str, Pose] | None = None
 
     def note(self, kind: Kind, element: Element, text: str) -> None:
         self.notes.append(Note(kind, element.tag, element.owner, element.line, text))
 
     def report(self) -> ReadReport:
-        if self.restored:
-            self.note("changed", self.root, f"{self.restored} angles were within {ANGLE_TOLERANCE:g} of a multiple "
-                                            "of pi/2 and are now exactly that; exact_angles=False keeps them")
+        if self.turns.remark():
+            self.note("changed", self.root, self.turns.remark())
         notes = tuple(sorted(self.notes, key=lambda note: note.line))
         return ReadReport(self.root.source, notes, self.limits, self.dynamics, self.mimics, tuple(self.shapes),
                           self.materials, self.renamed)
@@ -75,9 +71,8 @@ class Reader:
         retyped = sidecar.joint_types(self) if sidecar else {}
         self._add_body(machine, base)
         root: Joint = Free() if floating_base else Weld()
-        name = unused("root_joint", self.joints)
-        machine.add_joint(name, root, machine.ground, self.body(base))
-        self.names = {name, *self.joints}
+        self.names = Names(self.joints)
+        machine.add_joint(self.names.fresh("root_joint"), root, machine.ground, self.body(base))
         joints = JointReader(self, machine)
         for edge in self.order:
             self._add_body(machine, edge.child)
@@ -122,15 +117,6 @@ class Reader:
             return "ground"
         raise element.error(f"there is no link {clipped(name)!r}{near(name, self.links)}")
 
-    def fresh(self, prefix: str) -> str:
-        """A name for something without one; counting goes on where it stopped, so that many cost little."""
-        while True:
-            self._counts[prefix] = count = self._counts.get(prefix, 0) + 1
-            name = prefix if count == 1 else f"{prefix}_{count}"
-            if name not in self.names:
-                self.names.add(name)
-                return name
-
     def place(self, link: str) -> Pose:
         """Where a link lies in the root link while all joints are at zero; the world is at the root."""
         if self._places is None:
@@ -157,6 +143,9 @@ class Reader:
                 self.note("warned" if closes else "ignored", element,
                           "a connection of a kind unknown here, not read" if closes
                           else ASIDE.get(element.tag, "not an element of URDF"))
+                for rotor in element.walk() if element.tag == "transmission" else ():
+                    if rotor.tag == "drake:rotor_inertia" and rotor.number("value", 0.0):
+                        self.note("warned", rotor, "the inertia of the motor is not read; add_armature adds it")
 
     def strays(self, element: Element) -> None:
         """Notes about what URDF does not define: mostly typing errors and private extensions."""
@@ -190,20 +179,8 @@ class Reader:
             return Inertia.zero()
         mass = element.only("mass").number("value")
         moments = element.only("inertia")
-        xx, xy, xz, yy, yz, zz = (moments.number(name) for name in MOMENTS)
-        pose = self.pose(element.first("origin"))
-        if max(map(abs, (mass, xx, xy, xz, yy, yz, zz))) > _HUGE:
-            raise element.error(f"mass and moments of inertia above {_HUGE:g} cannot be computed with")
-        if mass == xx == xy == xz == yy == yz == zz == 0.0:
-            return Inertia.zero()
-        with blame(element):
-            # files in use are often not physical; the user decides, so the numbers stay
-            inertia = Inertia(mass, ZERO, [[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]], checked=False)
-            problem = inertia.problem()
-            inertia = inertia.transformed(pose)
-        if problem:
-            self.note("warned", element, f"kept as given, though no real body has it: {problem}")
-        return inertia
+        numbers = [moments.number(name) for name in MOMENTS]
+        return given_inertia(element, mass, numbers, self.pose(element.first("origin")), self.note)
 
     def _shape(self, element: Element, body: str) -> None:
         # a mistake in what does not move the machine is worth a note, not an error
@@ -247,18 +224,7 @@ class Reader:
                 raise origin.error("has both rpy and quat_xyzw; give one of them")
             else:
                 return Pose(at, _quaternion(origin))
-        return self.turned(at, angles)
-
-    def turned(self, at: Sequence[float], angles: Sequence[float]) -> Pose:
-        """The pose with the fixed-axis angles `angles`."""
-        if not self.exact_angles:
-            return Pose.rpy(at, *angles)
-        turns = []
-        for angle in angles:
-            pair, restored = cosine_sine(angle)
-            turns.append(pair)
-            self.restored += restored
-        return Pose(at, rotation(turns))
+        return self.turns.pose(at, angles)
 
 
 def check_kind(root: Element) -> None:
@@ -269,7 +235,7 @@ def check_kind(root: Element) -> None:
                 if name.startswith("xmlns:") and "xacro" in value} | {"xacro"}
     for element in root.walk():
         prefix, colon, _ = element.tag.partition(":")
-        if colon and prefix in prefixes:
+        if (colon and prefix in prefixes) or "${" in element.attributes.get("name", ""):
             raise element.error("is a xacro macro file; expand it to plain URDF first: xacro FILE > robot.urdf")
 
 

@@ -12,9 +12,9 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from bellcrank.errors import FileError, ModelError
+from bellcrank.io.angles import unit
 from bellcrank.io.report import Note
 from bellcrank.io.tree import near
-from bellcrank.io.urdf_common import unit
 from bellcrank.io.urdf_yaml import Node, read_yaml
 from bellcrank.io.xml import clipped
 from bellcrank.mechanism.joints import Joint, Revolute, Spherical, Universal, Weld
@@ -119,7 +119,7 @@ class YamlSidecar:
     def _add(self, reader: Reader, machine: Mechanism, node: Node, joint: Joint, ends: tuple[str, str],
              poses: tuple[Pose, Pose], prefix: str) -> None:
         try:
-            machine.add_joint(reader.fresh(prefix), joint, *ends, *poses)
+            machine.add_joint(reader.names.fresh(prefix), joint, *ends, *poses)
         except ModelError as error:
             raise node.error(str(error)) from None
 

@@ -16,7 +16,8 @@ from xml.sax.saxutils import quoteattr
 import numpy as np
 
 from bellcrank.engine.scalar import Scalar
-from bellcrank.errors import FileError, ModelError
+from bellcrank.errors import ModelError
+from bellcrank.io.atomic import write_text
 from bellcrank.io.tree import unused
 from bellcrank.io.urdf_write_loops import Dialect, Ends, closing_text, origin
 from bellcrank.io.urdf_write_rest import dynamics_of, mimics_of, refuse_rest
@@ -65,19 +66,7 @@ def write_urdf(mechanism: Mechanism, path: str | os.PathLike[str], *, loops: Dia
     ...     load_urdf(folder + "/four_bar.urdf", gravity=bc.load("four_bar").gravity)
     <Mechanism 'four-bar': 4 bodies, 5 joints>
     """
-    text = _Writer(mechanism, loops, split, drop_gravity).text()
-    target = os.fsdecode(path)
-    temporary = f"{target}.{os.getpid()}.tmp"
-    try:
-        try:
-            with open(temporary, "x", encoding="utf-8") as file:
-                file.write(text)
-            os.replace(temporary, target)
-        finally:
-            if os.path.exists(temporary):
-                os.unlink(temporary)
-    except (OSError, ValueError) as error:
-        raise FileError(f"{target}: cannot be written: {getattr(error, 'strerror', None) or error}") from None
+    write_text(path, _Writer(mechanism, loops, split, drop_gravity).text())
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +122,8 @@ class _Writer:
         for record in sorted(records, key=lambda r: (not isinstance(r.joint, _HELD), not isinstance(r.joint, held))):
             one, two = part(record.parent), part(record.child)
             if one == two:
-                closing.append(record)
+                if not isinstance(record.joint, Free):  # which holds nothing
+                    closing.append(record)
                 continue
             if not isinstance(record.joint, held):
                 way = "; split=True writes it as simple joints" if isinstance(record.joint, _SPLIT) else ""

@@ -11,13 +11,14 @@ __all__ = ["dynamics_of", "mimics_of", "refuse_rest"]
 
 _EARTH = (0.0, 0.0, -9.81)
 _REFUSED = (("wrenches", "wrench"), ("springs", "spring"), ("bushings", "bushing"), ("drags", "drag"),
-            ("drives", "actuator"), ("constraints", "constraint"), ("armatures", "armature"))
+            ("drives", "actuator"), ("constraints", "constraint"), ("armatures", "armature"),
+            ("joint_sums", "joint force"))
 
 
 def refuse_rest(mechanism: Mechanism, drop_gravity: bool) -> None:
     """Refuse what the format has no place for."""
     for collection, what in _REFUSED:
-        for part in getattr(mechanism, collection, ()):
+        for part in getattr(mechanism, collection):
             raise ModelError(f"{what} {getattr(part, 'name', part)!r}: URDF cannot hold it")
     for record in mechanism.joints:
         if record.prescribed is not None:
@@ -61,6 +62,8 @@ def mimics_of(mechanism: Mechanism, usable: set[str]) -> dict[str, tuple[str, fl
         if len(coupler.terms) != 2 or not all(joint in usable for joint, _, _ in coupler.terms):
             raise ModelError(f"{what}: URDF couples two revolute or prismatic joints of the tree only")
         (one, _, a), (two, _, b) = coupler.terms
+        if not isinstance(a, float) or not isinstance(b, float):
+            raise ModelError(f"{what}: URDF couples joints by factors only, not by functions")
         for follower, leader, own, other in ((one, two, a, b), (two, one, b, a)):
             if follower not in found and not leads_to(leader, follower):
                 found[follower] = leader, -other / own, coupler.offset / own + 0.0

@@ -11,7 +11,8 @@ import os
 from typing import Any
 
 from bellcrank.errors import FileError
-from bellcrank.io.xml import _contents, clipped
+from bellcrank.io.contents import contents
+from bellcrank.io.xml import clipped, plain_number
 
 __all__ = ["MAX_BYTES", "Node", "read_yaml"]
 
@@ -65,10 +66,7 @@ class Node:
         """A list of `count` finite numbers."""
         found = []
         for item in self.items(count):
-            try:
-                value = float(item.text())
-            except ValueError:
-                value = math.nan
+            value = plain_number(item.text().strip())
             if not math.isfinite(value):
                 raise item.error(f"{clipped(item.text())!r} is not a finite number")
             found.append(value)
@@ -78,7 +76,7 @@ class Node:
 def read_yaml(path: str | os.PathLike[str]) -> Node:
     """The outermost node of a YAML file."""
     source = os.fsdecode(path)
-    data = _contents(source, MAX_BYTES)
+    data = contents(source, MAX_BYTES)
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:

@@ -11,17 +11,20 @@ import math
 import os
 import re
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import NoReturn
 from xml.parsers import expat
 
-from bellcrank.errors import FileError
+from bellcrank.errors import FileError, ModelError
 from bellcrank.io.contents import contents
 
-__all__ = ["MAX_BYTES", "MAX_DEPTH", "MAX_ELEMENTS", "Element", "read_xml"]
+__all__ = ["HUGE", "MAX_BYTES", "MAX_DEPTH", "MAX_ELEMENTS", "Element", "blame", "clipped", "plain_number", "read_xml"]
 
 MAX_BYTES = 64 * 2**20
 MAX_DEPTH = 100
 MAX_ELEMENTS = 1_000_000
+#: numbers above this cannot be computed with: their squares and products overflow
+HUGE = 1e100
 
 # what a C++ or Java reader takes for a number too; float() alone would accept 1_000 and digits of other scripts
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
@@ -107,27 +110,40 @@ class Element:
         """An attribute of `count` finite numbers; without a default it has to be there."""
         if default is not None and name not in self.attributes:
             return default
-        words = self.attribute(name).split()
-        if len(words) != count:
-            raise self.error(f"{name}={clipped(self.attributes[name])!r} needs {count} "
-                             f"number{'s' * (count > 1)}, got {len(words)}")
-        return tuple(self._number(name, word) for word in words)
+        return self._parsed(self.attribute(name), count, f"{name}=")
+
+    def text_numbers(self, count: int) -> tuple[float, ...]:
+        """The text of the element as `count` finite numbers."""
+        return self._parsed(self.text, count)
 
     def number(self, name: str, default: float | None = None, *, infinite: bool = False) -> float:
-        """An attribute of one number; `infinite` lets inf and -inf pass, but never nan."""
-        text = self.attributes.get(name, "").strip()
-        if infinite and _INFINITE.fullmatch(text):
-            return float(text)
+        """An attribute of one number; `infinite` lets inf and -inf pass, and what is huge for it, but never nan."""
+        found = _unbounded(self.attributes.get(name, "")) if infinite else None
+        if found is not None:
+            return found
         return self.numbers(name, 1, None if default is None else (default,))[0]
 
-    def _number(self, name: str, word: str) -> float:
-        value = float(word) if _NUMBER.fullmatch(word) else math.nan
-        if math.isfinite(value):
-            return value
-        whole = clipped(self.attributes[name])
-        if "${" in whole or "$(" in whole:
-            raise self.error(f"{name}={whole!r} is a xacro expression; expand the file with xacro first")
-        raise self.error(f"{name}={whole!r}: {clipped(word)!r} is not a finite number")
+    def text_number(self, *, infinite: bool = False) -> float:
+        """The text of the element as one number; `infinite` as in `number`."""
+        found = _unbounded(self.text) if infinite else None
+        return self.text_numbers(1)[0] if found is None else found
+
+    def _parsed(self, text: str, count: int, label: str = "") -> tuple[float, ...]:
+        whole = f"{label}{clipped(text)!r}"
+        if "${" in text or "$(" in text:
+            raise self.error(f"{whole} is a xacro expression; expand the file with xacro first")
+        words = text.split()
+        if len(words) != count:
+            raise self.error(f"{whole} needs {count} number{'s' * (count > 1)}, got {len(words)}")
+        return tuple(self._number(whole, word) for word in words)
+
+    def _number(self, whole: str, word: str) -> float:
+        value = plain_number(word)
+        if not math.isfinite(value):
+            raise self.error(f"{whole}: {clipped(word)!r} is not a finite number")
+        if abs(value) > HUGE:
+            raise self.error(f"{whole}: {clipped(word)!r} is above {HUGE:g}, which cannot be computed with")
+        return value
 
     def __repr__(self) -> str:
         return f"<Element {self.label}, line {self.line}>"
@@ -136,6 +152,27 @@ class Element:
 def clipped(text: str, length: int = 60) -> str:
     """Text from a file, short enough for a message."""
     return text if len(text) <= length else text[:length] + "..."
+
+
+def plain_number(word: str) -> float:
+    """A decimal number as all readers of such files take it; nan for anything else."""
+    return float(word) if _NUMBER.fullmatch(word) else math.nan
+
+
+def _unbounded(text: str) -> float | None:
+    """Plus or minus infinity, if the text says so or is too huge to mean a number."""
+    word = text.strip()
+    value = float(word) if _INFINITE.fullmatch(word) else plain_number(word)
+    return math.copysign(math.inf, value) if abs(value) > HUGE else None
+
+
+@contextmanager
+def blame(element: Element) -> Iterator[None]:
+    """Complaints of the model, told with the place in the file."""
+    try:
+        yield
+    except ModelError as error:
+        raise element.error(str(error)) from None
 
 
 def read_xml(path: str | os.PathLike[str], *, max_bytes: int = MAX_BYTES, max_depth: int = MAX_DEPTH,

@@ -53,10 +53,11 @@ def align(hinges: Sequence[Hinge], links: int, tolerance: float, note: Note) -> 
         leaders.append(hinge)
         directions = np.vstack([directions, own])
     if tilted:
+        some = f"{tilted} axes are" if tilted > 1 else "an axis is"
         note("warned", axes[0].element.parent or axes[0].element,
-             f"there are loops, and {tilted} axes are parallel to others within {_MEANT:g} rad but not exactly, such "
-             f"as those of {clipped(example[0])!r} and {clipped(example[1])!r} ({worst:.2g} rad); planar linkages lock "
-             f"by that; parallel={_MEANT:g} makes them parallel")
+             f"there are loops, and {some} parallel to others within {_MEANT:g} rad but not exactly, such as those of "
+             f"{clipped(example[0])!r} and {clipped(example[1])!r} ({worst:.2g} rad); planar linkages lock by that; "
+             f"parallel={_MEANT:g} makes them parallel")
 
 
 def _with_axis(joint: Revolute | Prismatic | Screw, axis: np.ndarray) -> Revolute | Prismatic | Screw:

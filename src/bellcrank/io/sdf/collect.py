@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Collection as Members
 from dataclasses import dataclass, field
 
 from bellcrank.io.report import Kind
 from bellcrank.io.sdf.frames import Node, Scope
 from bellcrank.io.sdf.includes import Library, version_of
-from bellcrank.io.sdf.values import Poses, boolean
+from bellcrank.io.sdf.values import Poses, boolean, text_in
 from bellcrank.io.xml import Element, clipped
 from bellcrank.mechanism.pose import Pose
 
@@ -17,7 +18,10 @@ __all__ = ["MAX_NESTED", "Collection", "collect"]
 #: models inside models, included ones counted
 MAX_NESTED = 60
 _FRAMED = (1, 7)
+_WORLD_GRAVITY = (1, 6)  #: before, <gravity> stood in <physics>
 _SCENERY = ("model://sun", "model://ground_plane")
+_INCLUDE = ("uri", "name", "pose", "static", "placement_frame")
+_ONCE = ("pose", "static", "gravity")
 _ASIDE = {
     "plugin": "a plug-in of a simulator", "gripper": "settings of a simulator", "light": "scenery", "scene": "scenery",
     "physics": "settings of a simulator", "atmosphere": "settings of a simulator", "gui": "settings of a simulator",
@@ -66,7 +70,7 @@ class _Collector:
             raise worlds[1].error("a second <world>; a file describes one")
         where = worlds[0] if worlds else self.root
         self.out.in_world = bool(worlds)
-        self.out.gravity = where.first("gravity") if worlds else None
+        self.out.gravity = self._gravity(where) if worlds else None
         for element in self.root.children:
             if worlds and element.tag != "world":
                 self.note("ignored", element, "stands beside a <world>; only the world is read")
@@ -74,15 +78,22 @@ class _Collector:
         if not found:
             raise where.error("has no <model>" if wanted is None else f"has no model {clipped(wanted)!r}")
         outside = Scope(where, "", self.version, None, source=os.path.realpath(self.root.source))
-        outside.world = outside.model = Node("world", "world", where, outside, Pose())
+        outside.world = outside.model = Node("world", "world", where, outside, Pose(), where)
         self._add(outside.world)
         self.out.scopes.append(outside)
         alone = len(found) == 1
         self.out.name = found[0][0] if alone else where.attributes.get("name", "").strip() or "world"
         for name, element, include in found:
             self._model(name, element, outside, (outside.source,), include, "" if alone else name)
-        self._members(outside, where, (outside.source,), models=False)
+        self._members(outside, where, (outside.source,), models=False,
+                      left_out=set() if wanted is None else _touching(where, outside))
         return self.out
+
+    def _gravity(self, world: Element) -> Element | None:
+        if self.version >= _WORLD_GRAVITY:
+            return world.first("gravity")
+        physics = world.first("physics")
+        return world.first("gravity") or (None if physics is None else physics.first("gravity"))
 
     def _models(self, where: Element, wanted: str | None) -> list[tuple[str, Element, Element | None]]:
         """Names and elements of the models to read, with the <include> of those from other files."""
@@ -126,6 +137,9 @@ class _Collector:
         root = self.library.read(path, include)
         version_of(root)
         models = root.all("model")
+        if not models and (root.first("light") or root.first("actor")):
+            self.note("ignored", include, "scenery: a light or an animation")
+            return None
         if len(models) != 1:
             raise uri.error(f"{clipped(uri.text)!r} has {len(models)} models; an included file has one")
         return models[0]
@@ -140,36 +154,51 @@ class _Collector:
         top = element
         while top.parent is not None:
             top = top.parent
-        static = _flag(element, "static") or outer.static or (include is not None and _flag(include, "static"))
+        merged = include is not None and _merged(include)
+        static = outer.static or (not merged and self._static(element, include))
         scope = Scope(element, prefix, version_of(top), outer, static, source)
         scope.world = outer.world
-        merged = include is not None and _merged(include)
         if not merged:
             if name in outer.nested or (name in outer.names and outer.version >= _FRAMED):
                 raise (include or element).error(f"the name {clipped(name)!r} is taken; names must be unique")
             outer.nested[name] = scope
-        placed = element.first("pose")
-        scope.placement = element.attributes.get("placement_frame", "")
-        if include is not None and include.first("pose") is not None:
-            placed = include.only("pose")
-        if include is not None:
-            own = include.first("placement_frame")
-            scope.placement = own.text if own is not None and own.text else scope.placement
-            for extra in include.all("plugin"):
-                self.note("ignored", extra, _ASIDE["plugin"])
-        scope.model = Node("model", outer.full(name), element, scope, self.poses(placed))
-        scope.model.base = outer.find(self._frame_of(placed, outer) or "__model__", placed or element)
-        scope.model.holder_name = element.attributes.get("canonical_link", "")
+        placed = self._placement(scope, element, include)
+        scope.model = Node("model", outer.full(name), element, scope, self.poses(placed), placed or element,
+                           self._frame_of(placed, outer) or "__model__", element.attributes.get("canonical_link", ""))
         if not merged:
             outer.names.setdefault(name, scope.model)
         self._add(scope.model)
         self.out.scopes.append(scope)
-        if _flag(element, "static"):
-            self.note("changed", element.only("static"), "a static model: its links are welded to the world")
         self._members(scope, element, stack, models=True)
         if include is not None and merged:
             self._merge(scope, outer, include)
         return scope
+
+    def _static(self, element: Element, include: Element | None) -> bool:
+        """Whether a model does not move; an <include> has the last word."""
+        word = None if include is None else include.first("static")
+        word = word or element.first("static")
+        if word is None or not boolean(word, word.text):
+            return False
+        self.note("changed", word, "a static model: its links are welded to the world")
+        return True
+
+    def _placement(self, scope: Scope, element: Element, include: Element | None) -> Element | None:
+        """The <pose> that holds for a model; the frame in it that lies there becomes the scope's `placement`."""
+        scope.placement = element.attributes.get("placement_frame", "").strip()
+        if include is None:
+            return element.first("pose")
+        placed, frame = include.first("pose"), include.first("placement_frame")
+        if frame is not None and frame.text:
+            if placed is None:
+                raise frame.error("needs a <pose> beside it")
+            scope.placement = frame.text
+        for extra in include.children:
+            if extra.tag not in _INCLUDE:
+                changes = extra.tag != "plugin"
+                self.note("warned" if changes else "ignored", extra,
+                          "would change the included model, not read" if changes else _ASIDE["plugin"])
+        return placed or element.first("pose")
 
     def _merge(self, scope: Scope, outer: Scope, include: Element) -> None:
         """Let the names of an included model stand in the model around it, too."""
@@ -180,23 +209,33 @@ class _Collector:
             if outer.nested.setdefault(name, inner) is not inner:
                 raise include.error(f"cannot be merged: the name {clipped(name)!r} is taken")
 
-    def _members(self, scope: Scope, element: Element, stack: tuple[str, ...], *, models: bool) -> None:
+    def _members(self, scope: Scope, element: Element, stack: tuple[str, ...], *, models: bool,
+                 left_out: Members[Element] = ()) -> None:
+        seen: set[str] = set()
         for child in element.children:
-            if child.tag in ("link", "joint", "frame"):
+            if child in left_out:
+                self.note("warned", child, "refers to another model than the one asked for, not read")
+            elif child.tag in ("link", "joint", "frame"):
                 self._member(scope, child)
             elif child.tag == "model" and models:
                 name = child.attribute("name")
                 self._model(name, child, scope, stack, None, scope.full(name))
             elif child.tag == "include" and models:
                 inner = self._included(child, stack, optional=False)
-                assert inner is not None
+                if inner is None:
+                    continue
                 own = child.first("name")
                 name = own.text if own is not None and own.text else inner.attribute("name")
                 self._model(name, inner, scope, stack, child, scope.prefix if _merged(child) else scope.full(name))
             elif child.tag in _ASIDE:
                 self.note("ignored", child, _ASIDE[child.tag])
             elif child.tag not in ("pose", "static", "model", "include", "gravity", "world"):
-                self.note("ignored", child, f"not an element of SDF inside <{element.tag}>")
+                closes = "joint" in child.tag or "constraint" in child.tag
+                self.note("warned" if closes else "ignored", child, "a connection of a kind unknown here, not read"
+                          if closes else f"not an element of SDF inside <{element.tag}>")
+            if child.tag in _ONCE and child.tag in seen:
+                self.note("warned", child, f"a second <{child.tag}>; only the first counts")
+            seen.add(child.tag)
 
     def _member(self, scope: Scope, element: Element) -> None:
         name = element.attribute("name").strip()
@@ -205,15 +244,15 @@ class _Collector:
         if element.tag == "link" and scope.model.kind == "world":
             raise element.error("stands outside of a <model>")
         placed = element.first("pose")
-        node = Node(element.tag, scope.full(name), element, scope, self.poses(placed),
+        node = Node(element.tag, scope.full(name), element, scope, self.poses(placed), placed or element,
                     self._frame_of(placed, scope))
         if element.tag == "frame":
-            node.holder_name = element.attributes.get("attached_to", "") or "__model__"
+            node.holder_name = element.attributes.get("attached_to", "").strip() or "__model__"
+            node.named_at = node.named_at if node.base_name else element
             node.base_name = node.base_name or node.holder_name
         elif element.tag == "joint":
-            node.holder_name = element.only("child").text
-            if not node.holder_name:
-                raise element.only("child").error("is blank")
+            node.holder_name = text_in(element, "child")
+            node.named_at = node.named_at if node.base_name else element.only("child")
             node.base_name = node.base_name or node.holder_name
         else:
             node.base_name = node.base_name or "__model__"
@@ -240,9 +279,29 @@ class _Collector:
         self.out.nodes.append(node)
 
 
-def _flag(element: Element, tag: str) -> bool:
-    child = element.first(tag)
-    return child is not None and boolean(child, child.text)
+def _touching(where: Element, outside: Scope) -> set[Element]:
+    """Frames and joints of a world that hang on models which were not read, directly or by way of frames."""
+    known = {"world", "__model__", "__root__", *outside.nested}
+    own = {e.attributes.get("name", "") for e in where.children if e.tag in ("frame", "joint")}
+    users: dict[str, list[Element]] = {}
+    waiting: list[str] = []
+    for element in where.children:
+        if element.tag not in ("frame", "joint"):
+            continue
+        pose = element.first("pose")
+        named = [element.attributes.get("attached_to", ""), *(e.text for e in element.children
+                                                              if e.tag in ("parent", "child"))]
+        named += [] if pose is None else [pose.attributes.get("relative_to", "")]
+        for name in filter(None, (text.strip().partition("::")[0] for text in named)):
+            users.setdefault(name, []).append(element)
+            if name not in known and name not in own:
+                waiting.append(name)
+    found: set[Element] = set()
+    while waiting:
+        for element in users.pop(waiting.pop(), ()):
+            found.add(element)
+            waiting.append(element.attributes.get("name", ""))
+    return found
 
 
 def _merged(include: Element) -> bool:

@@ -90,10 +90,13 @@ def _couple(coupler: Coupler, axes: Axes, start: dict[str, tuple[float, ...]]) -
     """Two coupled coordinates: one mimics the other."""
     if len(coupler.terms) != 2:
         raise ModelError(f"coupler {coupler.name!r}: SDF couples two coordinates, this one has {len(coupler.terms)}")
-    rest = coupler.offset - sum(factor * start[joint][i] for joint, i, factor in coupler.terms)
+    factors = {(joint, i): part for joint, i, part in coupler.terms if isinstance(part, float)}
+    if len(factors) != 2:
+        raise ModelError(f"coupler {coupler.name!r}: SDF couples coordinates by factors only, not by functions")
+    rest = coupler.offset - sum(factor * start[joint][i] for (joint, i), factor in factors.items())
     for follower, leader in ((0, 1), (1, 0)):
-        joint, i, factor = coupler.terms[follower]
-        other, j, lead = coupler.terms[leader]
+        (joint, i), factor = list(factors.items())[follower]
+        (other, j), lead = list(factors.items())[leader]
         here = axes.setdefault((joint, i), AxisForces())
         if here.leader is None:
             here.leader, here.multiplier, here.offset = (other, j), -lead / factor, rest / factor

@@ -15,6 +15,8 @@ from bellcrank.mechanism.pose import IDENTITY_ROWS, Pose
 __all__ = ["Node", "Scope", "attach", "place", "relative"]
 
 _SHORT = 16
+#: poses between models and their placement frames, all together
+_LONG = 20_000
 
 
 @dataclass(eq=False, slots=True)
@@ -26,6 +28,7 @@ class Node:
     element: Element
     scope: Scope
     pose: Pose
+    named_at: Element  #: where the file says what `pose` is given in
     base_name: str = ""  #: the frame that `pose` is given in, by its name
     holder_name: str = ""  #: what it is attached to, by its name
     base: Node | None = None
@@ -53,8 +56,8 @@ class Scope:
     def full(self, name: str) -> str:
         return f"{self.prefix}::{name}" if self.prefix else name
 
-    def find(self, name: str, at: Element) -> Node:
-        """The node that a name means here; ``a::b`` is b inside the model a."""
+    def get(self, name: str) -> Node | None:
+        """The node that a name means here, if there is one; ``a::b`` is b inside the model a."""
         scope, rest = self, name
         while True:
             if rest == "__model__":
@@ -65,34 +68,45 @@ class Scope:
                 return scope.world
             first, colon, behind = rest.partition("::")
             if not colon or first not in scope.nested:
-                break
+                return None
             scope, rest = scope.nested[first], behind
-        known = {**scope.names, **scope.nested}
-        raise at.error(f"there is no link, joint, frame or model {clipped(name)!r} here{near(rest, known)}")
+
+    def find(self, name: str, at: Element) -> Node:
+        """The node that a name means here."""
+        found = self.get(name)
+        if found is None:
+            raise at.error(f"there is no link, joint, frame or model {clipped(name)!r} here"
+                           + near(name, {**self.names, **self.nested}))
+        return found
 
 
 def place(nodes: Iterable[Node], scopes: Iterable[Scope]) -> None:
     """Find out what every node is measured from, and where it is at the start. Cost: linear."""
     everything = list(nodes)
     for node in everything:
-        if node.base is None and node.kind != "world":
-            node.base = node.scope.find(node.base_name, node.element)
+        # a model is placed among its neighbours, everything else among the members of its model
+        around = node.scope.outer if node.kind == "model" else node.scope
+        if around is not None and node.kind != "world":
+            node.base = around.find(node.base_name, node.named_at)
+    steps = 0
     for scope in reversed(list(scopes)):  # inner models first
         if scope.placement:
-            inside = scope.find(scope.placement, scope.element)
-            scope.model.pose = scope.model.pose @ _above(inside, scope.model).inverse()
+            pose, walked = _above(scope.find(scope.placement, scope.element), scope.model, _LONG - steps)
+            scope.model.pose = scope.model.pose @ pose.inverse()
+            steps += walked
     for node in everything:
         _settle(node)
 
 
-def _above(node: Node, model: Node) -> Pose:
-    """The pose of a placement frame in its model."""
+def _above(node: Node, model: Node, most: int) -> tuple[Pose, int]:
+    """The pose of a placement frame in its model, and the number of poses it is made of, `most` of them."""
     pose, here, steps = Pose(), node, 0
     while here is not model:
-        if here.base is None or steps > 100_000:
-            raise model.element.error(f"the placement frame {clipped(node.name)!r} does not lie in the model")
+        if here.base is None or steps > most:
+            raise model.element.error(f"the placement frame {clipped(node.name)!r} does not lie in the model, or there "
+                                      f"are more than {_LONG} frames on the way")
         pose, here, steps = here.pose @ pose, here.base, steps + 1
-    return pose
+    return pose, steps
 
 
 def _settle(node: Node) -> None:

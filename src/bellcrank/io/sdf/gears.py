@@ -6,21 +6,33 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from bellcrank.io.report import Mimic
+from bellcrank.io.report import Dynamics, Mimic
 from bellcrank.io.sdf.frames import Node, relative
-from bellcrank.io.sdf.joints import Hinge, Note, read_axis
-from bellcrank.io.sdf.values import blame, number_in, text_in
-from bellcrank.io.xml import Element, clipped
+from bellcrank.io.sdf.joints import Hinge, Note, read_along, read_axis
+from bellcrank.io.sdf.values import number_in, text_in
+from bellcrank.io.xml import blame, clipped
 from bellcrank.mechanism.joints import Revolute
 from bellcrank.mechanism.mechanism import Mechanism
 
-__all__ = ["couple_gearbox", "couple_mimics"]
+__all__ = ["Between", "between", "couple_gearbox", "couple_mimics"]
 
 #: sines of angles up to this pass for rounding of the file's decimals
 _PARALLEL = 1e-3
 
 
-def couple_gearbox(machine: Mechanism, gear: Hinge, hinges: Sequence[Hinge], note: Note) -> None:
+#: joints by the two nodes they connect
+Between = Mapping[frozenset[Node], Sequence[Hinge]]
+
+
+def between(hinges: Sequence[Hinge]) -> Between:
+    """The joints by what they connect, in file order."""
+    found: dict[frozenset[Node], list[Hinge]] = {}
+    for hinge in hinges:
+        found.setdefault(frozenset((hinge.parent, hinge.child)), []).append(hinge)
+    return found
+
+
+def couple_gearbox(machine: Mechanism, gear: Hinge, hinges: Between, note: Note) -> None:
     """theta_2 = -ratio theta_1, of the parent (1) and of the child (2), both against the reference body."""
     element = gear.element
     ratio = number_in(element, "gearbox_ratio", 1.0)
@@ -36,17 +48,24 @@ def couple_gearbox(machine: Mechanism, gear: Hinge, hinges: Sequence[Hinge], not
     with blame(element):
         machine.add_coupler(gear.name, {first.name: ratio * one, second.name: two})
     note("changed", element, "a relation between the angles of two other joints")
+    for tag in ("axis", "axis2"):
+        axis = element.only(tag)
+        along = read_along(axis, gear.kind, note)
+        if along.dynamics != Dynamics() or along.stiffness:
+            note("warned", axis, "damping, friction and springs of a gearbox are not modelled; give them to the joints "
+                                 "it couples")
+        elif axis.first("limit") is not None:
+            note("ignored", axis, "limits of a gearbox; those of the joints it couples are kept")
 
 
-def _angle(gear: Hinge, tag: str, link: Node, reference: Node, hinges: Sequence[Hinge], note: Note
-           ) -> tuple[Hinge, float]:
+def _angle(gear: Hinge, tag: str, link: Node, reference: Node, hinges: Between, note: Note) -> tuple[Hinge, float]:
     """The joint whose angle a gearbox means, and 1 or -1 if its angle counts the other way."""
     if gear.element.first(tag) is None:
         raise gear.element.error(f"needs an <{tag}> element")
     axis = np.array(read_axis(gear.node, tag, note))
     crooked: Hinge | None = None
-    for hinge in hinges:
-        if {hinge.parent, hinge.child} != {link, reference} or not isinstance(hinge.joint, Revolute):
+    for hinge in hinges.get(frozenset((link, reference)), ()):
+        if not isinstance(hinge.joint, Revolute):
             continue
         other = relative(gear.node, hinge.node).matrix @ np.array(hinge.joint.axis)
         crooked = hinge
@@ -79,17 +98,16 @@ def couple_mimics(machine: Mechanism, hinge: Hinge, hinges: Mapping[Node, Hinge]
         names = [_coordinate(hinge, coordinate), _coordinate(leader, places[which])]
         if names[0] == names[1]:
             raise element.error("an axis cannot follow itself")
-        _couple(machine, element, names, multiplier, offset)
         mimics[names[0]] = Mimic(names[1], multiplier, offset)
+        with blame(element):
+            if multiplier == 0.0:
+                machine.prescribe(hinge.name, offset, coordinate)
+                note("warned", element, f"the joint it mimics counts zero times: held at {offset:g}")
+                continue
+            machine.add_coupler(f"{names[0]}_mimic", {names[0]: 1.0, names[1]: -multiplier}, offset)
         note("changed", element, "an exact relation of two coordinates")
 
 
 def _coordinate(hinge: Hinge, coordinate: int | None) -> str:
     return hinge.name if coordinate is None else f"{hinge.name}.angle{coordinate + 1}"
 
-
-def _couple(machine: Mechanism, element: Element, names: Sequence[str], multiplier: float, offset: float) -> None:
-    with blame(element):
-        if multiplier == 0.0:
-            raise element.error("a multiplier of 0 holds the axis still; use a fixed joint")
-        machine.add_coupler(f"{names[0]}_mimic", {names[0]: 1.0, names[1]: -multiplier}, offset)

@@ -8,14 +8,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from bellcrank.io.angles import unit
 from bellcrank.io.report import Dynamics, Kind, Limits
 from bellcrank.io.sdf.frames import Node, relative
-from bellcrank.io.sdf.values import HUGE, blame, boolean, number, number_in, text_in, unit, vector
-from bellcrank.io.xml import Element, clipped
+from bellcrank.io.sdf.values import boolean, number_in, text_in
+from bellcrank.io.xml import HUGE, Element, blame, clipped
 from bellcrank.mechanism.joints import Joint, Prismatic, Revolute, Screw, Spherical, Universal, Weld
 from bellcrank.mechanism.pose import Pose
 
-__all__ = ["Along", "Hinge", "make_hinge", "read_along", "read_axis"]
+__all__ = ["Along", "Hinge", "make_hinge", "read_along", "read_axis", "screw_pitch"]
 
 Note = Callable[[Kind, Element, str], None]
 
@@ -110,7 +111,7 @@ def _joint(node: Node, kind: str, note: Note) -> Joint | None:
         case "prismatic":
             return Prismatic(read_axis(node, "axis", note))
         case "screw":
-            return Screw(read_axis(node, "axis", note), _pitch(node.element, note))
+            return Screw(read_axis(node, "axis", note), screw_pitch(node.element, note))
         case "revolute2" | "universal":
             return Universal(read_axis(node, "axis", note), read_axis(node, "axis2", note))
         case "ball":
@@ -121,15 +122,15 @@ def _joint(node: Node, kind: str, note: Note) -> Joint | None:
             return None
 
 
-def _pitch(element: Element, note: Note) -> float:
+def screw_pitch(element: Element, note: Note) -> float:
     """Advance of a screw [m/rad]."""
     new, old = element.first("screw_thread_pitch"), element.first("thread_pitch")
     if new is not None:
-        return number(new) / (2.0 * math.pi)
+        return new.text_number() / (2.0 * math.pi)
     if old is None:
         note("changed", element, "no <screw_thread_pitch>: 1 m per turn, as SDF says")
         return 1.0 / (2.0 * math.pi)
-    pitch = number(old)
+    pitch = old.text_number()
     if abs(pitch) < 1.0 / HUGE:
         raise old.error("a thread pitch of 0 rad/m gives no motion")
     return -1.0 / pitch  # radians per metre, positive for a left-handed thread
@@ -144,7 +145,7 @@ def read_axis(node: Node, tag: str, note: Note) -> tuple[float, ...]:
         note("changed", node.element, f"no <{tag}>: 0 0 1, as SDF says")
         return (0.0, 0.0, 1.0)
     xyz = axis.first("xyz")
-    given = (0.0, 0.0, 1.0) if xyz is None else vector(xyz, 3)
+    given = (0.0, 0.0, 1.0) if xyz is None else xyz.text_numbers(3)
     at = axis if xyz is None else xyz
     if given == (0.0, 0.0, 0.0):
         raise at.error("the axis 0 0 0 has no direction")

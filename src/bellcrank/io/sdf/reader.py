@@ -9,20 +9,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from bellcrank.errors import FileError
-from bellcrank.io.angles import ANGLE_TOLERANCE
+from bellcrank.io.angles import Turns
 from bellcrank.io.report import Dynamics, Kind, Limits, Mimic, Note, ReadReport, ReadWarning, Shape, condensed
 from bellcrank.io.sdf.align import align
 from bellcrank.io.sdf.collect import Collection, collect
 from bellcrank.io.sdf.frames import Node, attach, place, relative
-from bellcrank.io.sdf.gears import couple_gearbox, couple_mimics
+from bellcrank.io.sdf.gears import between, couple_gearbox, couple_mimics
 from bellcrank.io.sdf.joints import Hinge, make_hinge, read_along
 from bellcrank.io.sdf.links import read_inertia, read_shape
-from bellcrank.io.sdf.values import Poses, blame, boolean, number_in, vector
-from bellcrank.io.tree import unused
-from bellcrank.io.xml import Element, read_xml
+from bellcrank.io.sdf.values import Poses, boolean, number_in
+from bellcrank.io.tree import Names, unused
+from bellcrank.io.xml import Element, blame, clipped, read_xml
 from bellcrank.mechanism.joints import Free, Weld
 from bellcrank.mechanism.mechanism import Mechanism
-from bellcrank.mechanism.pose import Pose
 
 __all__ = ["load_sdf", "read_sdf"]
 
@@ -78,7 +77,7 @@ def read_sdf(path: str | os.PathLike[str], *, model: str | None = None, floating
              limit_damping: float = 1e2) -> tuple[Mechanism, ReadReport]:
     """As `load_sdf`, with a report of what was kept, changed and ignored, and without a warning."""
     options = _Options(floating_base, parallel, gravity, dissipation, limits, limit_stiffness, limit_damping)
-    reader = _Reader(read_xml(path), Poses(exact_angles), model, options)
+    reader = _Reader(read_xml(path), Turns(exact_angles), model, options)
     return reader.mechanism(), reader.report()
 
 
@@ -96,15 +95,15 @@ class _Options:
 class _Reader:
     """Reads one file: collects notes and data on the way."""
 
-    def __init__(self, root: Element, poses: Poses, model: str | None, options: _Options) -> None:
-        self.root, self.poses, self.options = root, poses, options
+    def __init__(self, root: Element, turns: Turns, model: str | None, options: _Options) -> None:
+        self.root, self.turns, self.poses, self.options = root, turns, Poses(turns), options
         self.notes: list[Note] = []
         self.limits: dict[str, Limits] = {}
         self.dynamics: dict[str, Dynamics] = {}
         self.mimics: dict[str, Mimic] = {}
         self.shapes: list[Shape] = []
         self.renamed: dict[str, str] = {}
-        self.found: Collection = collect(root, poses, model)
+        self.found: Collection = collect(root, self.poses, model)
 
     def note(self, kind: Kind, element: Element, text: str) -> None:
         self.notes.append(Note(kind, element.tag, element.owner, element.line, text))
@@ -112,9 +111,8 @@ class _Reader:
     def report(self) -> ReadReport:
         for remark in self.found.remarks:
             self.note(*remark)
-        if self.poses.restored:
-            self.note("changed", self.root, f"{self.poses.restored} angles were within {ANGLE_TOLERANCE:g} of a "
-                                            "multiple of pi/2 and are now exactly that; exact_angles=False keeps them")
+        if self.turns.remark():
+            self.note("changed", self.root, self.turns.remark())
         notes = tuple(sorted(self.notes, key=lambda note: note.line))
         return ReadReport(self.root.source, notes, limits=self.limits, dynamics=self.dynamics, mimics=self.mimics,
                           shapes=tuple(self.shapes), renamed=self.renamed)
@@ -137,10 +135,10 @@ class _Reader:
         self._bases(links, used, {hinge.name for hinge in hinges})
         for hinge in used:
             self._hinge(hinge)
-        by_node = {hinge.node: hinge for hinge in used}
+        by_node, by_ends = {hinge.node: hinge for hinge in used}, between(used)
         for hinge in used:
             if hinge.joint is None:
-                couple_gearbox(self.machine, hinge, used, self.note)
+                couple_gearbox(self.machine, hinge, by_ends, self.note)
             couple_mimics(self.machine, hinge, by_node, self.mimics, self.note)
         self._frames()
         return self.machine
@@ -149,7 +147,7 @@ class _Reader:
         if self.options.gravity is not None:
             return self.options.gravity
         if self.found.gravity is not None:
-            return vector(self.found.gravity, 3)
+            return self.found.gravity.text_numbers(3)
         if not self.found.in_world:
             return _DEFAULT_GRAVITY
         self.note("changed", self.root, "the world has no <gravity>: 0 0 -9.8, as SDF says")
@@ -215,7 +213,10 @@ class _Reader:
             pose = self.poses(place)
             base = "" if place is None else place.attributes.get("relative_to", "").strip()
             if base and place is not None:
-                pose = relative(node, node.scope.find(base, place)) @ pose
+                other = node.scope.get(base)
+                if other is None:
+                    raise place.error(f"there is no {clipped(base)!r} here")
+                pose = relative(node, other) @ pose
             shape = read_shape(element, node.name, pose)
         except FileError as error:
             self.note("ignored", element, f"cannot be used: {error}")
@@ -248,11 +249,10 @@ class _Reader:
             return node
 
         world = self.found.scopes[0].world
-        taken: dict[str, object] = dict.fromkeys(names)
+        taken = Names(names)
         for node in links:
             if node.scope.static:
-                name = unused(f"{node.name}_weld", taken)
-                taken[name] = node
+                name = taken.fresh(f"{node.name}_weld")
                 self.machine.add_joint(name, Weld(), self.machine.ground, node.name, relative(world, node))
                 group[top(node)] = top(world)
         for hinge in hinges:
@@ -262,8 +262,7 @@ class _Reader:
         for node in [*(root for root in roots if root.kind == "link"), *links]:
             if top(node) is top(world):
                 continue
-            name = unused("root_joint", taken)
-            taken[name] = node
+            name = taken.fresh("root_joint")
             kind = Free() if self.options.floating_base else Weld()
             self.machine.add_joint(name, kind, self.machine.ground, node.name, relative(world, node))
             group[top(node)] = top(world)
@@ -312,14 +311,15 @@ class _Reader:
 
     # -- places -------------------------------------------------------------------------------
     def _frames(self) -> None:
-        taken = {body.name for body in self.machine.bodies} | {"ground"}
+        taken: dict[str, object] = {body.name: body for body in (self.machine.ground, *self.machine.bodies)}
+        taken |= {node.name: node for node in self.found.of_kind("frame") if node.name not in taken}
         for node in self.found.of_kind("frame"):
-            if node.name in taken:  # only before 1.7, where names of different kinds may be equal
-                self.note("ignored", node.element, "a link has that name")
-                continue
-            taken.add(node.name)
-            holder = node.holder
-            assert holder is not None
+            name = node.name
+            if taken[name] is not node:  # before 1.7 names of different kinds may be equal
+                name = unused(f"{node.name}_frame", taken)
+                taken[name] = node
+                what = "is the world here" if node.name == "ground" else "is a link, too"
+                self.note("changed", node.element, f"renamed to {clipped(name)!r}: {clipped(node.name)!r} {what}")
+            assert node.holder is not None
             with blame(node.element):
-                self.machine.add_frame(node.name, self._body(holder), relative(holder, node) if holder is not node
-                                       else Pose())
+                self.machine.add_frame(name, self._body(node.holder), relative(node.holder, node))

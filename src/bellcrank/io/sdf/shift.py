@@ -121,7 +121,7 @@ def _walk(machine: Mechanism, start: dict[str, tuple[float, ...]], *, closed: bo
             joint = later.pop(0)
             body = joint.child if joint.parent == 0 else joint.parent
             if body in world:
-                raise ModelError(f"joint {joint.name!r}: SDF has no free joint on a body that others hold")
+                continue  # others hold it, and a free joint holds nothing
             world[body] = _across(joint, ends[joint.name], body, world[0])
             links[body] = LinkPlace(None, world[body])
             queue.append(body)

@@ -16,7 +16,7 @@ from bellcrank.io.atomic import write_text
 from bellcrank.io.sdf.forces import Axes, axis_forces
 from bellcrank.io.sdf.shift import Placed, placed
 from bellcrank.mechanism.joints import Free, Prismatic, Revolute, Screw, Spherical, Universal, Weld
-from bellcrank.mechanism.mechanism import Connection, Mechanism
+from bellcrank.mechanism.mechanism import Connection, Frame, Mechanism
 from bellcrank.mechanism.pose import IDENTITY_ROWS, Pose
 
 __all__ = ["write_sdf"]
@@ -58,7 +58,7 @@ class _Writer:
         m = self.machine
         for what, parts in (("wrench", m.wrenches), ("spring between points", m.springs), ("bushing", m.bushings),
                             ("drag", m.drags), ("actuator", m.drives), ("constraint", m.constraints),
-                            ("armature", getattr(m, "armatures", ()))):
+                            ("armature", m.armatures), ("joint force", m.joint_sums)):
             for part in parts:
                 raise ModelError(f"{what} {part.name!r}: SDF cannot hold it")
         if not m.bodies:
@@ -92,7 +92,13 @@ class _Writer:
         self.link_names = ["world"] + [_new_name("body", body.name, "_link", taken) for body in self.machine.bodies]
         self.joint_names = {j.name: _new_name("joint", j.name, "_joint", taken) for j in self.machine.joints
                             if not isinstance(j.joint, Free)}
-        self.frame_names = {f.name: _new_name("frame", f.name, "_frame", taken) for f in self.machine.frames}
+        self.model_name = _clean_name("mechanism", self.machine.name)
+        # frames of the ground stand beside the model, so that its name is one of theirs
+        self.frame_names: dict[str, str] = {}
+        for frame in self.machine.frames:
+            beside = set() if frame.body else {self.model_name}
+            self.frame_names[frame.name] = _new_name("frame", frame.name, "_frame", taken | beside)
+            taken.add(self.frame_names[frame.name])
 
     # -- text -----------------------------------------------------------------------------------
     def text(self) -> str:
@@ -100,20 +106,26 @@ class _Writer:
         version = "1.11" if m.couplers else "1.9"
         self.lines = ['<?xml version="1.0"?>', f'<sdf version="{version}">', '  <world name="world">',
                       f"    <gravity>{_numbers(m.gravity)}</gravity>",
-                      f"    <model name={quoteattr(_clean_name('mechanism', m.name))}>"]
+                      f"    <model name={quoteattr(self.model_name)}>"]
         for body in m.bodies:
             self._link(body.index)
         for joint in m.joints:
             if not isinstance(joint.joint, Free):
                 self._joint(joint)
         for frame in m.frames:
-            self._open(f"frame name={quoteattr(self.frame_names[frame.name])} "
-                       f"attached_to={quoteattr(self.link_names[frame.body])}" if frame.body else
-                       f"frame name={quoteattr(self.frame_names[frame.name])}", 6)
-            self._pose(frame.pose, None, 8)
-            self._put("</frame>", 6)
-        self.lines += ["    </model>", "  </world>", "</sdf>", ""]
+            if frame.body:
+                self._frame(frame, f" attached_to={quoteattr(self.link_names[frame.body])}", 6)
+        self._put("</model>", 4)
+        for frame in m.frames:
+            if not frame.body:  # in a model it would move with the first link
+                self._frame(frame, "", 4)
+        self.lines += ["  </world>", "</sdf>", ""]
         return "\n".join(self.lines)
+
+    def _frame(self, frame: Frame, attributes: str, indent: int) -> None:
+        self._open(f"frame name={quoteattr(self.frame_names[frame.name])}{attributes}", indent)
+        self._pose(frame.pose, None, indent + 2)
+        self._put("</frame>", indent)
 
     def _put(self, text: str, indent: int) -> None:
         self.lines.append(" " * indent + text)
