@@ -20,13 +20,9 @@ import numpy.typing as npt
 from bellcrank.formulations.groups import Group, LoopPlan
 from bellcrank.system.arrays import Floats
 from bellcrank.system.closure import LoopKinematics
+from bellcrank.system.pivoting import Pivoting, Place
 
 __all__ = ["make_plan"]
-
-#: a pivot smaller than this, relative to its row, is none
-_NOTHING = 1e-7
-#: one smaller than this costs digits
-_SMALL = 0.03
 
 
 @dataclass
@@ -71,7 +67,7 @@ class _Planner:
             last = max((self.group_of(v) for v in self.rows[r]), default=0)
             self.drafts[last].rows.append(r)
         self.redundant: list[int] = []
-        self.habits: dict[Any, tuple[tuple[int, int], ...]] = {}
+        self.habits: dict[Any, tuple[Place, ...]] = {}
         self.smallest = 1.0
 
     def group_of(self, speed: int) -> int:
@@ -96,58 +92,24 @@ class _Planner:
         for i, r in enumerate(draft.rows):
             for v, x in self.rows[r].items():
                 a[i, place[v]] = x
-        size, weight = self._sizes(draft.rows, a)
-        live = [i for i in range(len(draft.rows)) if size[i] > 1e-12]
-        waiting = list(live)
-        n = len(own)
-        # speeds that shall stay independent are the last choice; joints on the ground, which usually have the drives,
-        # are if there are other pivots of their size
-        near = np.array([0.3 if self.parent[self.link_of_speed[v]] == 0 else 1.0 for v in own])
-        favour = near * np.where(self.prefer[own], 1e-3, 1.0) if n else np.ones(0)
-        columns = list(range(n))
-        pattern = (n, tuple(tuple(sorted(place[v] for v in self.rows[r])) for r in draft.rows))
-        habit = self.habits.get(pattern, ())  # what groups alike did: regular machines get regular code
-        chosen: list[tuple[int, int]] = []
-        pivots: list[tuple[int, int]] = []
-        sizes: list[float] = []
-        smallest = 1.0
-        while waiting and columns:
-            block = np.abs(a[np.ix_(waiting, columns)]) / size[waiting][:, None]
-            score = block * weight[waiting][:, None]
-            best = np.unravel_index(int(np.argmax(score * favour[columns])), block.shape)
-            if block[best] < _SMALL:
-                best = np.unravel_index(int(np.argmax(score)), block.shape)
-                if block[best] < _NOTHING:
-                    break
-                rest = np.abs(a[waiting][:, n:]).max(axis=1, initial=0.0) / size[waiting]
-                if block[best] < _SMALL and rest.max() > 10.0 * block[best]:  # others would solve it better: join them
-                    self._join(g, max(self.group_of(v) for v in others))
-                    return
-            i, j = waiting[int(best[0])], columns[int(best[1])]
-            if len(chosen) < len(habit):
-                other = habit[len(chosen)]
-                if other[0] in waiting and other[1] in columns:
-                    there = waiting.index(other[0]), columns.index(other[1])
-                    if score[there] * favour[other[1]] > 0.2 * score[best] * favour[j] and block[there] > _SMALL:
-                        i, j = other
-            chosen.append((i, j))
-            smallest = min(smallest, float(abs(a[i, j]) / size[i]))
-            pivots.append((draft.rows[i], own[j]))
-            sizes.append(abs(float(a[i, j])))
-            waiting.remove(i)
-            columns.remove(j)
-            if waiting:
-                a[waiting] -= np.outer(a[waiting, j] / a[i, j], a[i])
-        left = [i for i in waiting if np.abs(a[i, n:]).max(initial=0.0) > _NOTHING * size[i]]
-        if left:  # all speeds count here, also those whose entries vanish in this position
+        pattern = (len(own), tuple(tuple(sorted(place[v] for v in self.rows[r])) for r in draft.rows))
+        work = Pivoting(a, len(own), *self._sizes(draft.rows, a), self._favour(own), self.habits.get(pattern, ()))
+        if not work.run():  # all speeds count here, also those whose entries vanish in this position
             self._join(g, max(self.group_of(v) for v in others))
             return
-        used = {r for r, _ in pivots}
+        draft.pivots = [(draft.rows[i], own[j]) for i, j in work.chosen]
+        draft.sizes = work.sizes
+        used = {r for r, _ in draft.pivots}
         self.redundant += [r for r in draft.rows if r not in used]
-        draft.pivots, draft.sizes = pivots, sizes
-        self.habits[pattern] = tuple(chosen)
+        self.habits[pattern] = tuple(work.chosen)
         draft.carried |= {v for r in used for v in self.rows[r]} - set(own)
-        self.smallest = min(self.smallest, smallest)
+        self.smallest = min(self.smallest, work.smallest)
+
+    def _favour(self, own: list[int]) -> Floats:
+        """Speeds that shall stay independent are the last choice; joints on the ground, which usually have the drives,
+        are if there are other pivots of their size."""
+        near = np.array([0.3 if self.parent[self.link_of_speed[v]] == 0 else 1.0 for v in own])
+        return near * np.where(self.prefer[own], 1e-3, 1.0) if own else np.ones(0)
 
     def _sizes(self, rows: list[int], a: Floats) -> tuple[Floats, Floats]:
         """Size of every row, and how large it is among the rows of its closure: where conditions say the same, the one

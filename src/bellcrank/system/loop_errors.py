@@ -1,0 +1,188 @@
+"""The loops of a `System`: how well they are closed, and the joints that close them."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from bellcrank.errors import ModelError, StateError
+from bellcrank.system.arrays import Floats, flat
+from bellcrank.system.assembly import Assembler
+from bellcrank.system.closure import LoopKinematics, paths_between
+from bellcrank.system.evaluator import Evaluator, LlvmEvaluator, free_speeds
+from bellcrank.system.kinematics import Kinematics
+
+__all__ = ["LoopErrors"]
+
+
+class LoopErrors(Kinematics):
+    """Loops of a `System`. Everything here is empty or trivial for a tree."""
+
+    _evaluator: Evaluator
+
+    @property
+    @abstractmethod
+    def dof(self) -> int:
+        """Degrees of freedom."""
+
+    @property
+    def loops(self) -> tuple[str, ...]:
+        """Names of what closes loops: cut joints, then other constraints and couplers."""
+        return tuple(c.name for c in self.tree.closures) + tuple(r.name for r in self.tree.relations)
+
+    @cached_property
+    def _loops(self) -> LoopKinematics:
+        return LoopKinematics(self.tree, lambda name, given, t: self._run(name, given, None, t), self._values_of)
+
+    @cached_property
+    def _assembler(self) -> Assembler:
+        return Assembler(self._loops, self.integrate, self.normalise)
+
+    def _need_loops(self, what: str) -> None:
+        if not self.tree.looped:
+            raise ModelError(f"{what}: {self.tree.name!r} is a tree: it has no loops")
+
+    # -- errors ---------------------------------------------------------------------------------
+    def loop_error(self, q: npt.ArrayLike, *, t: npt.ArrayLike = 0.0) -> Floats:
+        """How far every condition of every loop is from being met, shape (..., conditions): distances [m] and
+        cosines of angles that should be right. Cost: O(n)."""
+        if not self.tree.looped:
+            return np.zeros((*np.shape(q)[:-1], 0))
+        both = self._loop_state(q, np.zeros(self.nu), t)
+        return self._loops.rows(q, None, t).value if both is None else both[..., :both.shape[-1] // 2]
+
+    def _loop_state(self, q: npt.ArrayLike, u: npt.ArrayLike, t: npt.ArrayLike) -> Floats | None:
+        """Values and rates of all conditions by compiled code, which small machines have."""
+        function = self._functions["loop_state"]
+        run = self._evaluator
+        if not isinstance(run, LlvmEvaluator) or not run.compiles_whole(function):
+            return None
+        return self._run("loop_state", {"q": q, "u": u}, None, t)
+
+    def loop_rate_error(self, q: npt.ArrayLike, u: npt.ArrayLike, *, t: npt.ArrayLike = 0.0) -> Floats:
+        """Rates of `loop_error`, shape (..., conditions). Cost: O(n)."""
+        if not self.tree.looped:
+            return np.zeros((*np.shape(q)[:-1], 0))
+        both = self._loop_state(q, u, t)
+        return self._loops.rate(q, u, t) if both is None else both[..., both.shape[-1] // 2:]
+
+    def loop_acceleration_error(self, q: npt.ArrayLike, u: npt.ArrayLike, udot: npt.ArrayLike, *,
+                                t: npt.ArrayLike = 0.0) -> Floats:
+        """Second derivatives of `loop_error`, shape (..., conditions). Cost: O(n)."""
+        if not self.tree.looped:
+            return np.zeros((*np.shape(q)[:-1], 0))
+        loops = self._loops
+        rows = loops.rows(q, u, t)
+        motion = loops._motions("accelerations", {"q": q, "u": u, "udot": udot}, t)
+        out = loops._through(rows, motion) - rows.gamma
+        if not self.tree.relations:
+            return out
+        laws = self._run("prescribed", {"q": q, "u": u}, None, t)
+        return loops.add_couplers(out, rows, np.where(self._prescribed_mask(), laws, np.asarray(udot, dtype=float)))
+
+    def loop_jacobian(self, q: npt.ArrayLike, *, t: npt.ArrayLike = 0.0) -> Floats:
+        """d(loop_rate_error)/du for the free speeds, shape (..., conditions, nu)."""
+        return self._loops.jacobian(q, self._loops.rows(q, None, t), t)
+
+    def loop_coordinates(self, q: npt.ArrayLike, joint: str, *, t: npt.ArrayLike = 0.0) -> Floats:
+        """Coordinates of a joint that closes a loop, shape (..., nq of the joint)."""
+        return self._assembler.coordinates(flat("q", q, self.nq, "the coordinates"), self._closure_index(joint), t)
+
+    def loop_speeds(self, q: npt.ArrayLike, u: npt.ArrayLike, joint: str, *, t: npt.ArrayLike = 0.0) -> Floats:
+        """Speeds of a joint that closes a loop, shape (..., nu of the joint)."""
+        index = self._closure_index(joint)
+        kind = self.tree.closures[index].kind
+        coordinates = self.loop_coordinates(q, joint, t=t)
+        relative = self._relative_velocity(q, u, index, t)
+        columns = kind.subspace([coordinates[..., i] for i in range(kind.nq)],
+                                [np.asarray(self._values_of([k])[..., 0]) for k in kind.constants()])
+        lead = relative.shape[:-1]
+        basis = np.stack([np.stack([np.broadcast_to(x, lead) for x in (*c.angular, *c.linear)], axis=-1)
+                          for c in columns], axis=-1) if columns else np.zeros((*lead, 6, 0))
+        return np.asarray((np.linalg.pinv(basis) @ relative[..., None])[..., 0])
+
+    def loop_drive(self, q: npt.ArrayLike, forces: Mapping[str, npt.ArrayLike], *, t: npt.ArrayLike = 0.0) -> Floats:
+        """Joint forces tau of the spanning tree that do the same as forces {joint: (..., nu of the joint)} of joints
+        that close loops: equal power for every motion."""
+        place = flat("q", q, self.nq, "the coordinates")
+        total = np.zeros(self.nu)
+        for joint, value in forces.items():
+            c = self.tree.closures[self._closure_index(joint)]
+            amount = flat(f"force of {joint!r}", np.atleast_1d(np.asarray(value, dtype=float)), c.kind.nu,
+                          "one for every speed of the joint")
+            links = [k for path in paths_between(self.tree, c.first, c.second) for k in path]
+            entries = [v for k in links for v in self._speed_entries(self.tree.joint_names[k])]
+            units = np.zeros((len(entries), self.nu))
+            units[np.arange(len(entries)), entries] = 1.0
+            rates = self.loop_speeds(place[..., None, :], units, joint, t=t) \
+                - self.loop_speeds(place[..., None, :], np.zeros(self.nu), joint, t=t)
+            share = (rates * amount[..., None, :]).sum(axis=-1)
+            out = np.zeros((*share.shape[:-1], self.nu))
+            out[..., entries] = share
+            total = total + out
+        return total
+
+    def _relative_velocity(self, q: npt.ArrayLike, u: npt.ArrayLike, index: int, t: npt.ArrayLike) -> Floats:
+        """Velocity of a closing joint's child side relative to its parent side, in child axes."""
+        c, loops = self.tree.closures[index], self._loops
+        turn, origin = loops.poses(q, t)
+        velocity = loops._motions("velocities", {"q": q, "u": u}, t)
+        arm = (turn[..., c.second, :, :] @ self._values_of(c.second_shift)[..., None])[..., 0]
+        point = origin[..., c.second, :] + arm
+        w = [velocity[..., k, :3] for k in (c.first, c.second)]
+        v = [velocity[..., k, 3:] + np.cross(velocity[..., k, :3], point - origin[..., k, :])
+             for k in (c.first, c.second)]
+        back = np.swapaxes(turn[..., c.second, :, :] @ c.second_turn, -1, -2)
+        parts = [(back @ (b - a)[..., None])[..., 0] for a, b in (w, v)]
+        return np.concatenate(parts, axis=-1)
+
+    def _closure_index(self, joint: str) -> int:
+        for i, c in enumerate(self.tree.closures):
+            if c.name == joint and c.is_joint:
+                return i
+        known = ", ".join(repr(c.name) for c in self.tree.closures if c.is_joint) or "none"
+        raise ModelError(f"no joint {joint!r} closes a loop of {self.tree.name!r}; those that do: {known}")
+
+    def _prescribed_mask(self) -> npt.NDArray[np.bool_]:
+        mask = np.ones(self.nu, dtype=bool)
+        mask[free_speeds(self.tree)] = False
+        return mask
+
+    # -- names ---------------------------------------------------------------------------------
+    def _split(self, key: str) -> tuple[str, str | None]:
+        """A joint and perhaps one of its coordinates or speeds."""
+        names = {r.name for r in self.mechanism.joints}
+        if key in names:
+            return key, None
+        joint, _, coordinate = str(key).rpartition(".")
+        if joint in names:
+            kind = self.mechanism.joint(joint).joint
+            if coordinate in (*kind.coordinate_names(), *kind.speed_names):
+                return joint, coordinate
+        self.mechanism.joint(key)  # says what there is
+        raise ModelError(f"no joint or coordinate {key!r}")
+
+    def _speed_entries(self, key: str) -> list[int]:
+        joint, coordinate = self._split(key)
+        if joint in self.tree.cut_names:
+            raise StateError(f"joint {joint!r} was cut to close a loop: give the rates of joints of the spanning tree")
+        kind = self.mechanism.joint(joint).joint
+        start = self._starts[joint][1]
+        if coordinate is None:
+            return list(range(start, start + kind.nu))
+        if coordinate not in kind.speed_names:
+            raise StateError(f"{key!r} is a coordinate without a speed of its own; there are "
+                             f"{', '.join(kind.speed_names)}")
+        return [start + kind.speed_names.index(coordinate)]
+
+    @cached_property
+    def _starts(self) -> dict[str, tuple[int, int]]:
+        out, q, u = {}, 0, 0
+        for r in self._records:
+            out[r.name] = (q, u)
+            q, u = q + r.joint.nq, u + r.joint.nu
+        return out
