@@ -307,3 +307,20 @@ def test_a_prescribed_quaternion() -> None:
     zero = np.zeros_like(t)
     assert np.abs(result.q.values[:, :4] - np.stack([np.cos(t), np.sin(t), zero, zero], -1)).max() < 1e-13
     assert np.abs(result.u.values[:, :3] - [2.0, 0.0, 0.0]).max() < 1e-12
+
+
+@pytest.mark.parametrize(("stepper", "rtol"), [("dop853", 1e-6), ("dop853", 1e-9), ("dopri5", 1e-7)])
+def test_long_steps_over_bad_pivots_lose_no_samples(stepper: str, rtol: float) -> None:
+    """Samples within a step are corrected with the plan of the step, which may have no pivot at some of them."""
+    system = bc.compile(bc.load("jansen"))
+    state = system.assemble(u=2.0 * np.random.default_rng(4).normal(size=system.nu))
+    times = np.linspace(0.0, 3.0, 3001)
+    result = system.simulate(state, 3.0, stepper=stepper, rtol=rtol, output=times)
+    assert result.attrs["status"] == "finished" and result.attrs["steps"] < 1000
+    assert np.array_equal(result["time"].values, times)
+    assert result.attrs["largest_loop_error"] < 1e-12 and np.isfinite(result["u"].values).all()
+    assert result.attrs["energy_drift"] < 50.0 * rtol
+    both = system.simulate((np.stack([state.q] * 2), np.stack([state.u, -state.u])), 3.0, stepper=stepper, rtol=rtol,
+                           output=times)
+    assert np.array_equal(both["q"].values[:, 0], result["q"].values)
+    assert np.isfinite(both["u"].values).all() and np.abs(both["loop_error"].values).max() < 1e-12

@@ -23,7 +23,8 @@ _PLACES = {
     "State": "system.assembly",
     "Result": "simulate.result", "open_result": "simulate.netcdf",
     **dict.fromkeys(("Sampled", "Traced"), "simulate.control"), "SimulationWarning": "simulate.run",
-    **dict.fromkeys(("Change", "Event", "attach", "detach", "joint_limit"), "simulate.events"),
+    **dict.fromkeys(("Change", "Event", "attach", "detach", "lock", "unlock"), "simulate.events"),
+    "joint_limit": "simulate.stops",
 }
 
 __all__ = [
@@ -31,7 +32,7 @@ __all__ = [
     "Joint", "Mechanism", "ModelError", "NotYetError", "Planar", "PointOnLine", "PointOnPlane", "Pose", "Prismatic",
     "Result", "Revolute", "Sampled", "Screw", "SimulationWarning", "SingularError", "Spherical", "State", "StateError",
     "System", "Traced", "Universal", "Weld", "__version__", "attach", "cite", "compare", "compile", "detach",
-    "examples", "joint_limit", "load", "math", "open_result", "read", "save",
+    "examples", "joint_limit", "load", "lock", "math", "open_result", "read", "save", "unlock",
 ]
 
 if TYPE_CHECKING:
@@ -65,10 +66,11 @@ if TYPE_CHECKING:
     from bellcrank.mechanism.mechanism import Mechanism
     from bellcrank.mechanism.pose import Pose
     from bellcrank.simulate.control import Sampled, Traced
-    from bellcrank.simulate.events import Change, Event, attach, detach, joint_limit
+    from bellcrank.simulate.events import Change, Event, attach, detach, lock, unlock
     from bellcrank.simulate.netcdf import open_result
     from bellcrank.simulate.result import Result
     from bellcrank.simulate.run import SimulationWarning
+    from bellcrank.simulate.stops import joint_limit
     from bellcrank.system.assembly import State
     from bellcrank.system.compile import compile
     from bellcrank.system.system import System

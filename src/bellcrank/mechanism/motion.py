@@ -10,10 +10,15 @@ from bellcrank.engine.scalar import Number
 from bellcrank.errors import ModelError
 from bellcrank.spatial import Vector
 
-__all__ = ["Law", "Prescribed"]
+__all__ = ["STILL", "Law", "Prescribed"]
 
 #: A motion law: time in, one coordinate (or a sequence of all the joint's coordinates) out.
 Law = Callable[[Number], Number]
+
+
+def STILL(value: Number) -> Number:
+    """Stands in place of a law for a coordinate that is locked: it stays where it is, wherever that is."""
+    return value
 
 
 @dataclass(frozen=True)
@@ -21,7 +26,7 @@ class Prescribed:
     """Which speeds of a joint follow laws of time, and the laws.
 
     `laws[i]` drives coordinate i, None leaves it free. Joints whose q are quaternions are prescribed
-    whole, by one law that returns all of q.
+    whole, by one law that returns all of q. `STILL` locks a coordinate, or a whole joint, where it is.
     """
 
     laws: tuple[Law | None, ...]
@@ -35,11 +40,15 @@ class Prescribed:
                ) -> tuple[list[Number], list[Number], list[Number]]:
         """q, u and udot with the prescribed ones replaced by what the laws say at time t."""
         clock = Jet(t, 1.0, 0.0)
+        if self.whole is STILL:
+            return list(q), [0.0] * len(u), [0.0] * len(udot)
         if self.whole is not None:
             return _whole([as_jet(x) for x in self.whole(clock)], len(q))
         q, u, udot = list(q), list(u), list(udot)
         for i, law in enumerate(self.laws):
-            if law is not None:
+            if law is STILL:
+                u[i], udot[i] = 0.0, 0.0
+            elif law is not None:
                 q[i], u[i], udot[i] = as_jet(law(clock))
         return q, u, udot
 

@@ -1,4 +1,4 @@
-"""Letting go of closures: the same tree with some of its loops open."""
+"""The same tree with some of its loops open, or with some of its joints locked."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ from collections.abc import Collection
 from dataclasses import replace
 
 from bellcrank.errors import ModelError
+from bellcrank.mechanism.motion import STILL, Law, Prescribed
 from bellcrank.mechanism.tree import LinkStep, LoopForce, Tree
 
-__all__ = ["release"]
+__all__ = ["lock", "release"]
 
 
 def release(tree: Tree, names: Collection[str]) -> Tree:
@@ -31,3 +32,26 @@ def release(tree: Tree, names: Collection[str]) -> Tree:
                   if not isinstance(p, LoopForce) or p.closure in place)
     return replace(tree, closures=tuple(tree.closures[i] for i in kept), pairs=pairs, plan=None,
                    steps=tuple(s for s in steps if s.links or s.closures))
+
+
+def lock(tree: Tree, names: Collection[tuple[str, int | None]]) -> Tree:
+    """The tree with coordinates (joint, index; None for the whole joint) that stay where they are.
+
+    Coordinates keep their places, and their values are those of the state.
+    """
+    links = {name: link for link, name in enumerate(tree.joint_names) if link}
+    prescribed = list(tree.prescribed)
+    for name, index in names:
+        if name not in links:
+            raise ModelError(f"joint {name!r} closes a loop of {tree.name!r} and cannot be locked; compile with cut= "
+                             "another joint of that loop")
+        joint, law = tree.joints[links[name]], prescribed[links[name]]
+        assert joint is not None
+        if index is None and joint.nq != joint.nu:
+            prescribed[links[name]] = Prescribed((), STILL)
+            continue
+        laws: list[Law | None] = [None] * joint.nu if law is None else list(law.laws)
+        for i in range(joint.nu) if index is None else (index,):
+            laws[i] = STILL
+        prescribed[links[name]] = Prescribed(tuple(laws))
+    return replace(tree, prescribed=tuple(prescribed), plan=None)

@@ -13,6 +13,7 @@ from bellcrank.engine.scalar import Graph, Number, Scalar
 from bellcrank.errors import StateError
 from bellcrank.simulate.machine import Code, make_code
 from bellcrank.system.arrays import flat, wrench_array
+from bellcrank.system.assembly import project
 from bellcrank.system.blocks import Block, graph_block
 from bellcrank.system.evaluator import LlvmEvaluator, read_inputs
 from bellcrank.system.system import wrench_order
@@ -61,6 +62,19 @@ class Equations:
         if not self.momenta or not y.size:
             return q, second
         return q, self.system.hamilton(q, second, t=t)[0]
+
+    def closed(self, y: Floats, t: float, index: int) -> tuple[Floats, float]:
+        """The state nearest to y (size) in which the loops are closed, and what is left of their errors."""
+        system = self.system
+        if system._batched_parameters():
+            system = system.with_parameters(**{name: float(np.broadcast_to(v, self.batch).reshape(-1)[index])
+                                               for name, v in system._values.items()})
+        held, equal, nq = system._prescribed_mask(), np.ones(system.nu), system.nq
+        q, left = system._assembler.close(y[:nq], held, equal, t)
+        if self.momenta:  # speeds follow from momenta, and heed the loops
+            return np.concatenate([q, y[nq:]]), left
+        u, rest = project(system._loops, q, y[nq:], held, equal, t)
+        return np.concatenate([q, u]), max(left, rest / (1.0 + float(np.abs(u).max(initial=0.0))))
 
     # -- plans ----------------------------------------------------------------------------------
     def first_plan(self, q: Floats, t: float) -> LoopPlan | None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,14 +17,14 @@ from bellcrank.system.assembly import State
 if TYPE_CHECKING:
     from bellcrank.system.system import System
 
-__all__ = ["Change", "Event", "Watch", "attach", "detach", "joint_limit"]
+__all__ = ["Change", "Event", "Watch", "attach", "detach", "lock", "unlock"]
 
 Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
 class Change:
-    """What an event does to the run: another state, loops that open or close, or its end.
+    """What an event does to the run: another state, loops that open or close, joints that are locked, or its end.
 
     Speeds need not be consistent with the loops: the smallest impulse makes them so.
     """
@@ -33,7 +32,14 @@ class Change:
     state: State | None = None
     detach: tuple[str, ...] = ()
     attach: tuple[str, ...] = ()
+    lock: tuple[str, ...] = ()
+    unlock: tuple[str, ...] = ()
     stop: bool = False
+
+    @property
+    def alters(self) -> bool:
+        """Whether the machine or its state is another one afterwards."""
+        return self.state is not None or any((self.detach, self.attach, self.lock, self.unlock))
 
 
 @dataclass(frozen=True)
@@ -63,6 +69,11 @@ class Event:
         if not (callable(self.action) or isinstance(self.action, Change) or self.action in ("record", "stop")):
             raise ModelError(f"event {self.name!r}: action must be 'record', 'stop', a Change or a function")
 
+    @property
+    def awake(self) -> bool:
+        """Whether it can happen at present."""
+        return True
+
     def act(self, state: State, system: System) -> Change:
         """What is to happen in a state."""
         if isinstance(self.action, Change):
@@ -90,45 +101,14 @@ def attach(*names: str) -> Change:
     return Change(attach=names)
 
 
-def joint_limit(joint: str, lower: float | None = None, upper: float | None = None, *, restitution: float = 0.5,
-                coordinate: int = 0) -> list[Event]:
-    """Rigid stops of a joint: where it reaches one, an impulse at the joint reverses its speed.
+def lock(*names: str) -> Change:
+    """Lock joints, or single coordinates (``joint.coordinate``), where they are; an impulse brings them to rest."""
+    return Change(lock=names)
 
-    The speed after is `restitution` times the speed before, the other way. A joint that comes to rest against its stop
-    ends the run with that reason: rigid stops do not hold. Compliant stops, which do, are a force element
-    (`Mechanism.add_limit`). Bounds in m or rad.
 
-    >>> [e.name for e in joint_limit("hinge", upper=1.2)]
-    ['hinge at 1.2']
-    """
-    if lower is None and upper is None:
-        raise ModelError(f"joint_limit {joint!r}: give lower, upper or both")
-    for bound in (lower, upper):
-        if bound is not None and not -float("inf") < bound < float("inf"):
-            raise ModelError(f"joint_limit {joint!r}: {bound!r} is not a finite number")
-    if lower is not None and upper is not None and lower >= upper:
-        raise ModelError(f"joint_limit {joint!r}: lower {lower:g} is not below upper {upper:g}")
-    if not 0.0 <= restitution <= 1.0:
-        raise ModelError(f"joint_limit {joint!r}: restitution must be between 0 and 1, got {restitution!r}")
-
-    def bounce(sign: float, state: State, system: System) -> State:
-        from bellcrank.simulate.impulse import impulse
-
-        entry = joint_places(system, True)[joint][coordinate]
-        if state.u[entry] * sign >= 0.0:  # on its way back
-            return state
-        after = impulse(system, state.q, state.u, t=state.t, speeds={entry: -restitution * float(state.u[entry])})
-        return State(state.q, after.u, state.t)
-
-    def gap(bound: float, sign: float) -> Callable[[Any, Named, Named], Any]:
-        def function(t: Any, q: Named, u: Named) -> Any:
-            value = q[joint]
-            return ((value[coordinate] if isinstance(value, list) else value) - bound) * sign
-
-        return function
-
-    bounds = [(b, s) for b, s in ((lower, 1.0), (upper, -1.0)) if b is not None]
-    return [Event(gap(b, s), f"{joint} at {b:g}", -1, partial(bounce, s)) for b, s in bounds]
+def unlock(*names: str) -> Change:
+    """Let joints go that were locked."""
+    return Change(unlock=names)
 
 
 class Watch:
@@ -158,6 +138,9 @@ class Watch:
         out = np.empty((len(times), len(self.events)))
         arrays = {"t": times[:, None], "q": q, "u": u}
         for k, (e, graph) in enumerate(zip(self.events, self._graphs, strict=True)):
+            if not e.awake:
+                out[:, k] = -1.0
+                continue
             if graph is not None:
                 with np.errstate(all="ignore"):
                     out[:, k] = evaluate([graph], lambda key: arrays[key[0]][:, key[1]])[0]

@@ -14,7 +14,7 @@ from bellcrank.simulate import tableaux
 from bellcrank.simulate.machine import Code, Memory, driver, packed, unpacked
 from bellcrank.simulate.tableaux import Collocation, Explicit
 
-__all__ = ["STEPPERS", "AdaptiveStepper", "FixedStepper", "Kind"]
+__all__ = ["STEPPERS", "AdaptiveStepper", "FixedStepper", "Kind", "Stretch", "Taken"]
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -130,6 +130,7 @@ class Stretch(NamedTuple):
     """What an adaptive stepper has done in one call."""
 
     samples: Floats  #: (samples, size)
+    open: npt.NDArray[np.bool_]  #: samples that are interpolated only: their correction was out of proportion
     times: Floats  #: of the accepted steps
     states: Floats  #: after the accepted steps, (steps, size)
     status: int  #: 0: all well, 1: not finite, 2: steps became too short
@@ -184,7 +185,7 @@ class AdaptiveStepper:
     def run(self, end: float, times: Floats, limit: int, shrink: bool) -> Stretch:
         """Go on to `end` (at most `limit` steps), sampling at those of the `times` that are passed."""
         m, size = self.memory, self.code.size
-        out, trace = np.empty(max(len(times) * size, 1)), np.empty((limit, size + 1))
+        out, trace = np.empty((max(len(times), 1), size + 1)), np.empty((limit, size + 1))
         times = np.ascontiguousarray(times)
         m.address("out", out)
         m.address("trace", trace)
@@ -193,5 +194,5 @@ class AdaptiveStepper:
         m.set_real(end=end, smallest=1e-14 * max(abs(self.time), abs(end), 1e-3))
         self._run(m.integers.ctypes.data, m.reals.ctypes.data, m.pointers.ctypes.data)
         done, sampled = m.get("steps"), m.get("sampled")
-        return Stretch(out[:sampled * size].reshape(sampled, size), trace[:done, 0].copy(), trace[:done, 1:].copy(),
-                       m.get("status"), m.get("rejected"))
+        return Stretch(out[:sampled, :size].copy(), out[:sampled, size] != 0.0, trace[:done, 0].copy(),
+                       trace[:done, 1:].copy(), m.get("status"), m.get("rejected"))

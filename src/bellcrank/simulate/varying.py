@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,8 @@ import numpy.typing as npt
 from bellcrank.errors import BellcrankError
 from bellcrank.simulate.equations import Equations
 from bellcrank.simulate.fixed import Failure
-from bellcrank.simulate.steppers import AdaptiveStepper, FixedStepper, Kind
+from bellcrank.simulate.steppers import AdaptiveStepper, FixedStepper, Kind, Stretch
+from bellcrank.system.assembled import CLOSED
 
 __all__ = ["VaryingRun"]
 
@@ -106,6 +108,7 @@ class _Traveller:
         self.run, self.index = run, index
         self.plan: Any = run.equations.first_plan(y[:run.equations.system.nq], t)
         self.failure: Failure | None = None
+        self._spare: Any = None  #: a plan for places that steps pass over
         self.steps = self.rejected = self.switches = self._gathered = 0
         self.stepper: AdaptiveStepper | None = None
         self.path: list[tuple[Floats, Floats]] = []  #: times and states of the last stretch's steps
@@ -152,6 +155,7 @@ class _Traveller:
             limit = min(left, GATHERED - (self.steps - self._gathered) % GATHERED)
             limit = 1 if shrink else limit  # a shorter step, and then another look at the plan
             part = self.stepper.run(end, times[reached:], limit, shrink)
+            self._mend(part, times[reached:])
             self.queue = np.concatenate([self.queue, part.samples])
             reached += len(part.samples)
             left -= len(part.times)
@@ -166,6 +170,35 @@ class _Traveller:
             else:
                 self._fail("steps become too short: the motion cannot go on past this point (an unbounded force, a "
                            "stop, or a singular position)")
+
+    def _mend(self, part: Stretch, times: Floats) -> None:
+        """Samples inside a step are corrected with the plan of the step. Where a long step passes over a position at
+        which that plan is no good, they come as interpolated, and are brought to the nearest state that is closed; if
+        not even the interpolant is finite there, steps are made to the sample."""
+        ends = np.concatenate([self.path[-1][0][-1:], part.times])
+        states = np.concatenate([self.path[-1][1][-1:], part.states])
+        for k in np.flatnonzero(part.open):
+            t = float(times[k])
+            if np.isfinite(part.samples[k]).all():
+                part.samples[k], left = self.run.equations.closed(part.samples[k], t, self.index)
+            else:
+                i = min(max(int(np.searchsorted(ends, t)), 1), len(ends) - 1)
+                part.samples[k], left = self._reached(states[i - 1], float(ends[i - 1]), t, states[i])
+            if left > CLOSED:
+                self._fail(f"the sample at t = {t:.9g} s cannot be computed: it is next to a singular position")
+                return
+
+    def _reached(self, y: Floats, t: float, goal: float, beyond: Floats) -> tuple[Floats, float]:
+        """The state at `goal` between two states, by steps that end there; and 0, or infinity if that fails."""
+        system = self.run.equations.system
+        other = _Traveller(self.run, self.index, y, t, goal - t)
+        if self._spare is None:
+            with suppress(BellcrankError):
+                self._spare = self.run.equations.plan_at(system.normalise(0.5 * (y + beyond)[:system.nq]), goal)
+        other.plan = self._spare or self.plan
+        other.go(np.zeros(0), goal, LIMIT)
+        self._spare = other.plan  # good there: samples near it need it too
+        return other.y, 0.0 if other.failure is None and other.t >= goal else np.inf
 
     def _plan_again(self, tried: bool) -> tuple[bool, bool]:
         """Other independent speeds, if they are to blame; else shorter steps. Returns (shrink, fresh)."""

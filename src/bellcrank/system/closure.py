@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from bellcrank.engine.scalar import Number
 from bellcrank.mechanism.closures import Row, Side
+from bellcrank.mechanism.coupling import share
 from bellcrank.mechanism.tree import Closure, Tree
 from bellcrank.spatial import Vector
 from bellcrank.system.arrays import Floats
@@ -27,12 +28,14 @@ Run = Callable[[str, Mapping[str, npt.ArrayLike], npt.ArrayLike], Floats]
 
 
 class ClosureArrays(NamedTuple):
-    """All rows of all closures, (..., m) and (..., m, 6): on the links' motions at their origins, world axes."""
+    """All rows of all closures, (..., m) and (..., m, 6): on the links' motions at their origins, world axes; and the
+    slopes of couplers by each of their coordinates, (..., terms of all couplers)."""
 
     value: Floats
     first: Floats
     second: Floats
     gamma: Floats
+    slopes: Floats
 
 
 class _Family(NamedTuple):
@@ -119,15 +122,10 @@ class LoopKinematics:
                         mover += [link] * n
         self.entry_row, self.entry_var, self.entry_side, self.entry_end, self.entry_mover = (
             np.array(x, dtype=np.int64) for x in (row, var, side, end, mover))
-        relation_row, relation_var, relation_factor = [], [], []
-        for k, relation in enumerate(tree.relations):
-            for link, coordinate, factor in relation.terms:
-                relation_row.append(self.m_closures + k)
-                relation_var.append(int(tree.u_start[link]) + coordinate)
-                relation_factor.append(factor)
-        self.relation_row = np.array(relation_row, dtype=np.int64)
-        self.relation_var = np.array(relation_var, dtype=np.int64)
-        self.relation_factor = np.array(relation_factor)
+        self.relation_row = np.array([self.m_closures + k for k, relation in enumerate(tree.relations)
+                                      for _ in relation.terms], dtype=np.int64)
+        self.relation_var = np.array([int(tree.u_start[link]) + coordinate for relation in tree.relations
+                                      for link, coordinate, _ in relation.terms], dtype=np.int64)
         rows = np.concatenate([self.entry_row, self.relation_row])
         speeds = np.concatenate([self.entry_var, self.relation_var])
         prescribed = np.isin(speeds, sorted(driven))
@@ -210,30 +208,42 @@ class LoopKinematics:
                 for target, force in ((first, row.first), (second, row.second)):
                     for i, entry in enumerate((*force.moment, *force.force)):
                         target[..., at, i] = entry
-        self._add_relations(value, q, t)
-        return ClosureArrays(value, first, second, gamma)
+        return ClosureArrays(value, first, second, gamma, self._add_relations(value, gamma, q, u, t))
 
-    def _add_relations(self, value: Floats, q: npt.ArrayLike, t: npt.ArrayLike) -> None:
-        if not self.tree.relations:
-            return
-        coordinates = np.asarray(q, dtype=float)
-        for k, relation in enumerate(self.tree.relations):
-            total = np.asarray(-relation.offset)
-            for link, coordinate, factor in relation.terms:
-                law = self.tree.prescribed[link]
-                now = coordinates[..., int(self.tree.q_start[link]) + coordinate]
-                if law is not None and law.laws[coordinate] is not None:
-                    none = [0.0] * len(law.laws)
-                    now = np.asarray(law.values(np.asarray(t, dtype=float), none, none, none)[0][coordinate])
-                total = total + factor * now
-            value[..., self.m_closures + k] = total
+    def _add_relations(self, value: Floats, gamma: Floats, q: npt.ArrayLike, u: npt.ArrayLike | None, t: npt.ArrayLike
+                       ) -> Floats:
+        """Couplers: their values, what is known of their second rates, and, returned, their slopes."""
+        slopes = np.zeros((*value.shape[:-1], len(self.relation_row)))
+        at = 0
+        for k, relation in enumerate(self.tree.relations, self.m_closures):
+            value[..., k] = -relation.offset
+            for link, coordinate, part in relation.terms:
+                now, rate = self._coordinate(link, coordinate, q, u, t)
+                mine = share(part, now)
+                value[..., k] += mine.value
+                gamma[..., k] -= mine.curvature * (rate * rate)
+                slopes[..., at] = mine.slope
+                at += 1
+        return slopes
+
+    def _coordinate(self, link: int, coordinate: int, q: npt.ArrayLike, u: npt.ArrayLike | None, t: npt.ArrayLike
+                    ) -> tuple[Floats, Floats]:
+        """A joint coordinate and its rate (0 without u), as its law has it where it has one."""
+        joint, law = self.tree.joints[link], self.tree.prescribed[link]
+        assert joint is not None
+        first, begin = int(self.tree.q_start[link]), int(self.tree.u_start[link])
+        places = [np.asarray(q, dtype=float)[..., first + k] for k in range(joint.nq)]
+        rates = [np.zeros(()) if u is None else np.asarray(u, dtype=float)[..., begin + k] for k in range(joint.nu)]
+        if law is not None:
+            places, rates, _ = law.values(np.asarray(t, dtype=float), places, rates, [0.0] * joint.nu)
+        return np.asarray(places[coordinate], dtype=float), np.asarray(rates[coordinate], dtype=float)
 
     def rate(self, q: npt.ArrayLike, u: npt.ArrayLike, t: npt.ArrayLike = 0.0) -> Floats:
         """d/dt of the values."""
         rows = self.rows(q, u, t)
         velocity = self._motions("velocities", {"q": q, "u": u}, t)
         out = self._through(rows, velocity)
-        return self._relation_sums(out, self.run("driven_speeds", {"q": q, "u": u}, t))
+        return self.add_couplers(out, rows, self.run("driven_speeds", {"q": q, "u": u}, t))
 
     def _through(self, rows: ClosureArrays, motion: Floats) -> Floats:
         """What the rows make of the motions of all links."""
@@ -247,9 +257,10 @@ class LoopKinematics:
                 + (rows.second[..., :n, :] * motion[..., seconds[which], :]).sum(-1)
         return out
 
-    def _relation_sums(self, out: Floats, speeds: Floats) -> Floats:
-        for r, v, factor in zip(self.relation_row, self.relation_var, self.relation_factor, strict=True):
-            out[..., r] += factor * speeds[..., v]
+    def add_couplers(self, out: Floats, rows: ClosureArrays, speeds: Floats) -> Floats:
+        """Add what couplers make of joint speeds (or accelerations) to `out`, in place."""
+        for k, (r, v) in enumerate(zip(self.relation_row, self.relation_var, strict=True)):
+            out[..., r] += rows.slopes[..., k] * speeds[..., v]
         return out
 
     def gamma(self, q: npt.ArrayLike, u: npt.ArrayLike, t: npt.ArrayLike = 0.0, rows: ClosureArrays | None = None
@@ -260,7 +271,7 @@ class LoopKinematics:
         drift = self._motions("accelerations", {"q": q, "u": u, "udot": still}, t)
         out = rows.gamma - self._through(rows, drift)
         if self.tree.relations:
-            out = out - self._relation_sums(np.zeros_like(out), self.run("prescribed", {"q": q, "u": u}, t))
+            out = out - self.add_couplers(np.zeros_like(out), rows, self.run("prescribed", {"q": q, "u": u}, t))
         return out
 
     def entries(self, q: npt.ArrayLike, rows: ClosureArrays, t: npt.ArrayLike = 0.0) -> Floats:
@@ -287,8 +298,8 @@ class LoopKinematics:
                      rows.second[..., self.entry_row, :])
         linear = s[..., 3:6] + np.cross(s[..., :3], arm)
         values = (w[..., :3] * s[..., :3]).sum(-1) + (w[..., 3:] * linear).sum(-1)
-        factors = np.broadcast_to(self.relation_factor, (*lead, len(self.relation_factor)))
-        return np.concatenate([np.broadcast_to(values, (*lead, values.shape[-1])), factors], axis=-1)
+        slopes = np.broadcast_to(rows.slopes, (*lead, rows.slopes.shape[-1]))
+        return np.concatenate([np.broadcast_to(values, (*lead, values.shape[-1])), slopes], axis=-1)
 
     def jacobian(self, q: npt.ArrayLike, rows: ClosureArrays, t: npt.ArrayLike = 0.0) -> Floats:
         """The Jacobian with respect to the free speeds, shape (..., m, nu). Cost: O(m nu)."""

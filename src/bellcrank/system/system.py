@@ -12,14 +12,14 @@ import numpy.typing as npt
 
 from bellcrank.engine.count import OperationCount
 from bellcrank.errors import ModelError, NotYetError, SingularError, StateError
-from bellcrank.formulations import cite, functions_of
+from bellcrank.formulations import cite
 from bellcrank.formulations.program import Function
 from bellcrank.mechanism.build import build_tree
 from bellcrank.mechanism.mechanism import Mechanism
-from bellcrank.mechanism.release import release
+from bellcrank.mechanism.release import lock, release
 from bellcrank.mechanism.tree import Tree
 from bellcrank.system.arrays import Floats, batch, flat, wrench_array
-from bellcrank.system.bound import FORCED, Bound
+from bellcrank.system.bound import FORCED
 from bellcrank.system.evaluator import (
     UNROLL_LINKS,
     Evaluator,
@@ -27,6 +27,7 @@ from bellcrank.system.evaluator import (
     free_speeds,
 )
 from bellcrank.system.kinematics import BodyPose, Wrenches
+from bellcrank.system.variants import Variants
 
 if TYPE_CHECKING:
     from os import PathLike
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
 __all__ = ["BodyPose", "System"]
 
 
-class System(Bound):
+class System(Variants):
     """An immutable machine to compute with; made by `bellcrank.compile`.
 
     Every method takes arrays whose last axis is the joint coordinates `q` (nq), speeds `u`, forces `tau` or
@@ -71,7 +72,6 @@ class System(Bound):
         self.actuated: tuple[str, ...] = tuple(actuated)  #: joints with drives, as given to `compile`
         self._plan_state = {"independent": tuple(independent), "baumgarte": baumgarte}
         self._planned: dict[Any, Evaluator] = {}
-        self._released: tuple[str, ...] = ()
         self._programs: dict[Any, Any] = {}  #: compiled equations of motion; see `simulate`
 
     # -- names and sizes ------------------------------------------------------------------------
@@ -100,46 +100,6 @@ class System(Bound):
     def mass(self) -> float:
         """Total moving mass [kg], parameters at their defaults."""
         return float(self.tree.inertia[1:, 0].sum())
-
-    def with_parameters(self, **values: npt.ArrayLike) -> System:
-        """The same compiled machine with other parameter values; arrays add batch axes. Nothing is recompiled."""
-        for name in values:
-            if name not in self._values:
-                known = ", ".join(self._values) or "none"
-                raise ModelError(f"no parameter {name!r} in {self.name!r}; it has {known}")
-        other = object.__new__(System)
-        other.__dict__.update(self.__dict__)
-        other._values = {**self._values, **values}
-        other._doors = {}
-        if self.tree.looped:
-            for name in ("_loops", "_assembler"):
-                other.__dict__.pop(name, None)
-            other._plan_state = {k: self._plan_state[k] for k in ("independent", "baumgarte")}
-            other._planned = {}
-        return other
-
-    def release(self, *names: str) -> System:
-        """The same machine with some of its loops open: joints that were cut (see `loops`, `compile(cut=...)`) or
-        constraints, by name. q and u keep their meaning, so that states can be handed over.
-
-        >>> import bellcrank as bc
-        >>> linkage = bc.compile(bc.load("four_bar"))
-        >>> linkage.release(*linkage.loops).dof
-        3
-        """
-        from bellcrank.system.compile import check_inertia
-
-        if not names:
-            return self
-        tree = release(self.tree, names)
-        functions = functions_of(self.method, tree.looped)
-        if not tree.looped:
-            check_inertia(tree)
-        kept = {k: self._plan_state[k] for k in ("independent", "baumgarte")}
-        other = System(self.mechanism, tree, self.method, self.backend, functions, self._make, self._values,
-                       actuated=self.actuated, **kept)
-        other._released = (*self._released, *names)
-        return other
 
     def explain(self) -> Explanation:
         """Bodies, joints, loops, mobility (counted and by rank), redundant conditions, cuts and independent speeds,
@@ -356,7 +316,7 @@ class System(Bound):
     def _reaction_evaluator(self) -> Evaluator:
         """Every body a link of its own, frames at the joints, so that welds have reactions too."""
         tree = build_tree(self.mechanism, merge_welds=False, free_frames=False, cut=self.tree.cut_names)
-        tree = release(tree, self._released)
+        tree = lock(release(tree, self._released), self._locked)
         return self._make(replace(tree, pairs=()) if self._sprung else tree)
 
     # -- motion ---------------------------------------------------------------------------------

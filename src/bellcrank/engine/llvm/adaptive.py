@@ -14,6 +14,9 @@ from bellcrank.engine.llvm.flow import Flow, Int, Layout, Real
 
 __all__ = ["ADAPTIVE", "adaptive_ir"]
 
+#: a sample whose correction is larger than this, in units of the tolerance, is not to be trusted
+_PROPORTION = 30.0
+
 ADAPTIVE = Layout(
     ("size", "stages", "more", "powers", "limit", "steps", "rejected", "status", "sampled", "samples", "known",
      "shrink", "n_rates", "n_forces", "n_holds", "n_corrections", "n_shift", "rounds", "n_inputs"),
@@ -90,7 +93,7 @@ class _Adaptive:
             self.slope(known)
 
     def interpolate(self, x: Real, h: Real) -> None:
-        """The interpolant at the part x of the step, corrected, in `stage`."""
+        """The interpolant at the part x of the step, corrected, in `stage`, and as it was in `rate`."""
         f, dense, powers = self.f, self.f.table("dense"), self.f.count("powers")
 
         def weight(r: Int) -> Real:
@@ -101,10 +104,23 @@ class _Adaptive:
 
         self.combine(weight, self.stages + self.more + 1, h)
         self.clock[0] = self.time.value + x * h
+        with f.loop(self.size) as j:
+            self.rate[j] = self.stage[j]
         correct(f, self.size)
 
+    def shift(self) -> Real:
+        """By how much the interpolant was corrected, in units of the tolerance, squared; NaN if that failed."""
+        f = self.f
+        total = f.variable(0.0)
+        with f.loop(self.size) as j:
+            scale = f.real("atol") + f.real("rtol") * self.y[j].abs().max(self.new[j].abs())
+            part = (self.stage[j] - self.rate[j]) / scale
+            total.set(total.value + part * part)
+        return total.value
+
     def sample(self, h: Real) -> None:
-        """Write the samples that lie within the accepted step."""
+        """Write the samples that lie within the accepted step, each with its shift. One whose correction is out of
+        proportion (the step has passed over a place where its corrections are bad) is written as interpolated."""
         f, times, out = self.f, self.f.table("times"), self.f.memory("out")
         stop = self.time.value + h
         ready = f.counter(0)
@@ -118,8 +134,11 @@ class _Adaptive:
                 ready.set(1)
             self.interpolate((when - self.time.value) / h, h)
             last = when.compare("oeq", stop)
+            shift = last.pick(0.0, self.shift())
+            good, row = shift.compare("ole", _PROPORTION**2), at * (self.size + 1)
             with f.loop(self.size) as j:
-                out[at * self.size + j] = last.pick(self.new[j], self.stage[j])
+                out[row + j] = last.pick(self.new[j], good.pick(self.stage[j], self.rate[j]))
+            out[row + self.size] = good.pick(0.0, 1.0)
             f.set_count("sampled", at + 1)
 
     def take(self, h: Real) -> None:
