@@ -72,6 +72,7 @@ def _forces(m: bc.Mechanism, mass: object, length: object, time: object) -> None
     m.add_spring("potential", "f", "g", (0, 0, 0), (1, 0, 0), potential=lambda x: 2 * x**4 + x * x, damping=mass)
     m.add_bushing("bushing", "arm", "g", bc.Pose((0, 0, mass)), bc.Pose.about("x", 0.3), stiffness=(1, 2, length),
                   damping=(0.1, 0.2, 0.3), turn_stiffness=(5, 6, 7), turn_damping=(mass, 0, 0))
+    m.add_bushing("by angle", "f", m.ground, turn_stiffness=(mass, mass, mass), damping=(1, 0, 0), measure="angle")
     m.add_drag("drag", "g", coefficient=0.5, area=length, wind=(1.0, mass, lambda t: bm.sin(t)), at=(0, 0, 0.1),
                turn_linear=0.1, turn_quadratic=0.2, density=1000.0)
     m.add_drag("plain", "f", coefficient=1.0)
@@ -85,6 +86,12 @@ def _forces(m: bc.Mechanism, mass: object, length: object, time: object) -> None
     m.add_friction("plain", "screw", coulomb=1.0)
     m.add_limit("stop", "sleeve", None, 0.5, stiffness=1e4, damping=mass, coordinate="angle", onset=0.01)
     m.add_limit("stops", "screw", -1.0, length, stiffness=1e4)
+    m.add_servo("aim", "screw", target=mass, target_rate=lambda t: bm.sin(t), stiffness=100.0, damping=1 / 3, limit=2.0)
+    m.add_servo("plain aim", "sleeve", coordinate="angle", target=0.1, offset=lambda t: 4.0, limit=(-mass, 3.0))
+    m.add_joint_spring("cable", {"slide.x": 1.0, "sleeve.angle": -1 / 3}, stiffness=mass, damping=0.1, rest=length)
+    m.add_joint_force("differential", {"screw": -2.0, "slide.x": 0.1}, lambda x, rate: -bm.tanh(rate) * x)
+    m.add_servo("winch", {"screw": 2.0}, target=lambda t: 0.1 * t, stiffness=1.0)
+    m.add_actuator("uneven", "screw", (-1.0, 2 * mass))
     m.add_actuator("motor", "slide.x", 10 * mass, no_load_speed=3.0)
     m.add_actuator("plain", "sleeve", 5.0, coordinate="slide")
     m.add_armature("rotor", "slide.x", mass * 1e-5)

@@ -38,6 +38,19 @@ def driven() -> bc.Mechanism:
     return m
 
 
+def cams() -> bc.Mechanism:
+    """The chain of `geared`, coupled by functions: with an ancestor, with a sibling, with a prescribed joint."""
+    m = geared()
+    m._couplers.clear()
+    wheel = m.add_body("wheel", bc.Inertia.box(0.4, (0.1, 0.2, 0.3)))
+    m.add_joint("wheel", bc.Revolute("x"), "other", wheel, at=(-0.3, 0.1, 0.5))
+    m.prescribe("wheel", lambda t: 0.4 + 0.8 * t + 0.6 * t * t)
+    m.add_coupler("along", {"upper": 1.0, "lower": lambda a: 0.5 * bc.math.sin(2.0 * a) + 0.3 * a})
+    m.add_coupler("across", {"other.slide": lambda z: z + 0.2 * z**2, "trunk.angle1": lambda a: bc.math.cos(a) - 1.0,
+                             "wheel": lambda a: -0.1 * a**3}, 0.05)
+    return m
+
+
 def ring(joint: Joint) -> Callable[[], bc.Mechanism]:
     """Two general chains of three bodies, closed between their tips by the joint."""
     def build() -> bc.Mechanism:
@@ -77,7 +90,7 @@ def grasp(grips: Sequence[str] = ("left", "right"), grip: Joint | None = None, a
 JOINTS = (bc.Revolute("z"), bc.Prismatic((1.0, 0.2, 0.0)), bc.Cylindrical("x"), bc.Universal("x", "y"), bc.Spherical(),
           bc.Planar("y"))
 EXTRA: dict[str, Callable[[], bc.Mechanism]] = {
-    "geared": geared, "driven": driven, **{type(j).__name__: ring(j) for j in JOINTS},
+    "geared": geared, "driven": driven, "cams": cams, **{type(j).__name__: ring(j) for j in JOINTS},
     "Screw": ring(bc.Screw("z", 0.1)), "Weld": ring(bc.Weld())}
 
 

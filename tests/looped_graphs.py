@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 import bellcrank as bc
 from bellcrank import math as bm
+from bellcrank.engine.scalar import Number
 
 #: joint types by how often they shall appear
 TREE = ("Revolute", "Revolute", "Universal", "Spherical", "Cylindrical", "Prismatic", "Planar", "Screw", "Free", "Weld")
@@ -92,6 +93,10 @@ def build(graph: Graph) -> bc.Mechanism:
     return m
 
 
+def _cam(a: Number) -> Number:
+    return -0.5 * bm.sin(a) - 0.2 * a**2
+
+
 def decorate(m: bc.Mechanism, graph: Graph) -> None:
     single = [r.name for r in m.joints if r.joint.nq == r.joint.nu == 1 and r.name.startswith("j")]
     driven = f"j{graph.driven}"
@@ -99,7 +104,7 @@ def decorate(m: bc.Mechanism, graph: Graph) -> None:
         m.prescribe(driven, lambda t: 0.3 * bm.sin(1.7 * t))
         single.remove(driven)
     if graph.coupled and len(single) > 1:
-        m.add_coupler("gear", {single[0]: 1.0, single[1]: -0.5})
+        m.add_coupler("gear", {single[0]: 1.0, single[1]: _cam if graph.seed % 2 else -0.5})
     if graph.spring:
         m.add_spring("spring", m.ground, m.bodies[-1], (0.1, 0.2, 0.3), (0.3, -0.2, 0.1), stiffness=20.0, damping=1.5,
                      length=0.5)

@@ -71,10 +71,23 @@ class Peer:
                 qacc[to:to + width] = udot[speed:speed + width]
         return qacc
 
-    def accelerations(self, qpos: Floats, qvel: Floats) -> Floats:
-        """MuJoCo's accelerations without actuators."""
+    def driven(self, reader: Any, ctrl: Floats) -> tuple[bc.System, Floats]:
+        """Our machine with MuJoCo's controls: those of servos as parameters, those of motors as joint forces."""
+        tau = np.zeros(self.system.nu)
+        for index in range(len(self.model.actuator_trntype)):
+            made = reader.actuations.get(reader.source.name("actuator", index) or f"actuator{index}")
+            if made is None or any(made.bias) or made.joint not in reader.joints:
+                continue
+            force = np.clip(made.gain * np.clip(ctrl[index], *made.control), *made.force) * made.gear
+            tau[self.slots[reader.joints.index(made.joint)][4]] += force
+        return self.system.with_parameters(**{name: ctrl[at] for name, at in reader.controls.items()}), tau
+
+    def accelerations(self, qpos: Floats, qvel: Floats, ctrl: Floats | None = None) -> Floats:
+        """MuJoCo's accelerations; its controls are zero unless given."""
         data = self.data
         self.mujoco.mj_resetData(self.model, data)
         data.qpos, data.qvel = qpos, qvel
+        if ctrl is not None:
+            data.ctrl = ctrl
         self.mujoco.mj_forward(self.model, data)
         return np.array(data.qacc)

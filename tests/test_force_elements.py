@@ -49,6 +49,7 @@ def bars(elements: bool = True) -> bc.Mechanism:
         return m
     add_all(m, "A", "B", "rocker", "coupler", "crank")
     m.add_friction("closing friction", "D", coulomb=0.7, viscous=0.2, speed=0.3, static=1.0, stribeck=0.5)
+    m.add_servo("closing servo", "D", target=0.5, stiffness=4.0, limit=1.0)
     m.add_limit("closing stop", "D", upper=1.0, stiffness=30.0, damping=1.0)
     m.add_joint_spring("closing spring", "D", potential=lambda x: bc.math.cos(x) * 2.0)
     return m
@@ -70,6 +71,10 @@ def add_all(m: bc.Mechanism, one: str, two: str, tip: str, mid: str, low: str) -
     m.add_drag("drag", tip, coefficient=0.8, area=1.5, at=(0.1, 0.2, 0.0), turn_linear=0.1, turn_quadratic=0.3,
                wind=(1.0, -0.5, 0.3))
     m.add_drag("plain drag", mid, coefficient=1.1)
+    m.add_servo("servo", one, target=0.4, target_rate=0.1, stiffness=12.0, damping=1.0, offset=0.2, limit=(-1.0, 2.0))
+    m.add_joint_spring("sum spring", {one: 1.5, two: -0.7}, stiffness=8.0, damping=0.5, rest=0.1)
+    m.add_friction("sum friction", {one: 0.5, two: 2.0}, coulomb=1.0, speed=0.4)
+    m.add_servo("sum servo", {two: 1.2, one: 1.0}, target=0.3, stiffness=9.0, limit=1.5)
     return m
 
 
@@ -115,6 +120,17 @@ ALONG: dict[str, tuple[Add, float, float]] = {
     "drag": (lambda m: m.add_drag("e", "cart", coefficient=0.5, area=2.0, density=3.0), -1.5 * abs(U) * U, 0.0),
     "wind": (lambda m: m.add_drag("e", "cart", coefficient=0.5, area=2.0, density=3.0, wind=(lambda t: 4.0 * t, 0, 0)),
              1.5 * (2.0 - U) ** 2, 0.0),
+    "servo": (lambda m: m.add_servo("e", "rail", target=0.9, target_rate=0.2, stiffness=3.0, damping=0.4, offset=0.1),
+              3.0 * (0.9 - X) + 0.4 * (0.2 - U) + 0.1, 0.0),
+    "upper servo limit": (lambda m: m.add_servo("e", "rail", target=5.0, stiffness=9.0, limit=(-7.0, 2.5)), 2.5, 0.0),
+    "lower servo limit": (lambda m: m.add_servo("e", "rail", target=-5.0, stiffness=9.0, limit=(-7.0, 2.5)), -7.0, 0.0),
+    "servo of time": (lambda m: m.add_servo("e", "rail", target=lambda t: 3.0 * t, target_rate=lambda t: 2.0 * t,
+                                            offset=lambda t: t, stiffness=3.0, damping=0.4),
+                      3.0 * (1.5 - X) + 0.4 * (1.0 - U) + 0.5, 0.0),
+    "sum of one": (lambda m: m.add_joint_spring("e", {"rail": -2.0}, stiffness=7.0, damping=0.4, rest=0.1),
+                   2.0 * (7.0 * (-2.0 * X - 0.1) - 0.8 * U), 3.5 * (2.0 * X + 0.1) ** 2),
+    "servo of time on a sum": (lambda m: m.add_servo("e", {"rail": 0.5}, target=lambda t: 3.0 * t, stiffness=3.0),
+                               1.5 * (1.5 - 0.5 * X), 0.0),
     "wrench": (lambda m: m.add_wrench("e", "cart", force=(lambda t: 4.0 * t, 0, 0)), 2.0, 0.0),
 }
 
@@ -166,6 +182,7 @@ def test_actuators_saturate() -> None:
             assert system.reactions([X], [u], [tau])["rail"][3] == pytest.approx(expected)
         assert system.inverse_dynamics([X], [0.0], [50.0])[0] == pytest.approx(100.0)
     assert Actuator(2.0).output(np.array([-5.0, 0.5, 5.0]), 0.0).tolist() == [-2.0, 0.5, 2.0]
+    assert Actuator(2.0, 4.0, -1.0).output(np.array([-5.0, 0.5, 5.0]), -2.0).tolist() == [-0.5, 0.5, 2.0]
 
 
 def test_bushings_by_quaternions() -> None:
@@ -247,6 +264,9 @@ def test_forces_are_the_gradient_of_the_energy(make: Callable[..., bc.Mechanism]
     """At rest, without wind: joint forces of the elements against differences of stored_energy."""
     full, plain = make(), make(False)
     full._drags.clear()
+    full._joint_forces.pop("servo")  # servos store nothing
+    full._joint_forces.pop("closing servo", None)
+    full._joint_sums.pop("sum servo")
     with_them = bc.compile(full)
     without = bc.compile(plain, cut=with_them.tree.cut_names)
     q, u, _ = some_states(with_them)
@@ -339,6 +359,8 @@ def test_dense_by_lapack_and_long_machines_know_all_elements() -> None:
     add_all(m, "joint3", "joint9", "link50", "link20", "link5")
     for i in range(6, 50, 4):
         m.add_drag(f"d{i}", f"link{i}", coefficient=0.3, wind=(lambda t: 1.0 + t, 0, 0))
+    m.add_servo("timed", "joint8", target=lambda t: 3.0 * t, stiffness=5.0)
+    m.add_servo("timed sum", {"joint4": 1.0, "joint40": -2.0}, target=lambda t: bc.math.sin(9.0 * t), stiffness=5.0)
     reference, system, dense = bc.compile(m, "kane", "numpy"), bc.compile(m), bc.compile(m, "dense")
     assert system._sprung
     q, u = reference.random_state(np.random.default_rng(0), 3)
@@ -402,7 +424,9 @@ def with_parameters(value: Callable[[str, float], Any], m: bc.Mechanism) -> bc.M
     m.add_joint_spring("s", a, stiffness=value("k", 3.0), damping=value("c", 0.4), rest=value("rest", 0.2))
     m.add_friction("f", b, coulomb=value("dry", 1.0), speed=0.3)
     m.add_limit("l", a, upper=value("end", -0.5), stiffness=20.0)
-    m.add_actuator("m", a, value("limit", 0.3))
+    m.add_actuator("m", a, (value("lower limit", -0.1), value("limit", 0.3)))
+    m.add_servo("servo", a, target=value("target", 0.3), stiffness=value("gain", 5.0), limit=value("strength", 1.0))
+    m.add_servo("sum", {a: 1.0, joints[1]: -2.0}, target=value("other target", 0.1), damping=value("other gain", 2.0))
     m.add_spring("p", m.ground, body, (0.1, 0.7, 0), (0.1, 0, 0), stiffness=value("stiff", 9.0), length=0.2)
     m.add_bushing("b", m.ground, body, stiffness=(value("kx", 4.0), 1.0, 2.0), turn_stiffness=(1, 1, value("kz", 2.0)))
     m.add_drag("d", body, coefficient=value("cd", 0.7), wind=(value("wind", 2.0), 0, 0))
@@ -419,7 +443,9 @@ def test_elements_take_parameters(name: str, schedule: str) -> None:
     with_parameters(m.parameter, m)
     system = bc.compile(m, schedule=schedule)
     q, u, tau = some_states(system, 3)
-    changed = {"k": 5.0, "rest": -0.3, "dry": 2.0, "limit": 0.1, "stiff": 30.0, "kz": 9.0, "cd": 2.0, "end": 0.1}
+    changed = {"k": 5.0, "rest": -0.3, "dry": 2.0, "limit": 0.1, "stiff": 30.0, "kz": 9.0, "cd": 2.0, "end": 0.1,
+               "target": -0.4, "gain": 3.0, "strength": 0.2, "other target": 0.7, "other gain": 0.3,
+               "lower limit": -0.2}
     for values in ({}, changed):
         plain = machine()
         with_parameters(lambda label, x, v=values: v.get(label, x), plain)  # type: ignore[misc]
@@ -443,6 +469,18 @@ def test_elements_take_parameters(name: str, schedule: str) -> None:
     (lambda m: m.add_limit("e", "rail", 0.0, 0.5, stiffness=0.0), "stiffness must be greater than 0"),
     (lambda m: m.add_limit("e", "rail", "a", stiffness=1.0), "'a' is not a number"),
     (lambda m: m.add_actuator("e", "rail", 0.0), "limit must be greater than 0"),
+    (lambda m: m.add_actuator("e", "rail", (1.0, 2.0)), "must leave the force zero"),
+    (lambda m: m.add_actuator("e", "rail", (2.0, 1.0)), "lower limit 2 is not below the upper one 1"),
+    (lambda m: m.add_actuator("e", "rail", (2.0, 1.0, 3.0)), "a number or \\(lower, upper\\)"),
+    (lambda m: m.add_servo("e", "rail", target="x"), "target 'x' is not a number"),
+    (lambda m: m.add_servo("e", "rail", target=lambda t: "x"), "target: a function of time must"),
+    (lambda m: m.add_servo("e", "rail", target=bc.Mechanism("other").parameter("x", 1.0)), "of another mechanism"),
+    (lambda m: m.add_servo("e", {}, target=1.0), "names no joint"),
+    (lambda m: m.add_servo("e", {"rail": 0.0}), "factor of 'rail' must be a number other than zero"),
+    (lambda m: m.add_servo("e", {"rail": 1.0}, coordinate=0), "as joint.coordinate"),
+    (lambda m: m.add_joint_spring("e", {"nail": 1.0}), "no joint called"),
+    (lambda m: (m.add_servo("e", {"rail": 1.0}), m.add_servo("e", "rail")), "exists already"),
+    (lambda m: (m.add_servo("e", "rail"), m.add_servo("e", {"rail": 1.0})), "exists already"),
     (lambda m: (m.add_actuator("e", "rail", 1.0), m.add_actuator("f", "rail", 1.0)), "has the actuator 'e' already"),
     (lambda m: m.add_actuator("e", "rail", bc.Mechanism("other").parameter("x", 1.0)), "of another mechanism"),
     (lambda m: m.add_joint_spring("e", "rail", stiffness=bc.Mechanism("other").parameter("x", 1.0)),
@@ -483,7 +521,9 @@ def test_actuators_keep_their_joints() -> None:
 
 def test_records_of_elements() -> None:
     m = arm()
-    assert [f.name for f in m.joint_forces] == ["coil", "hard", "dry", "stops", "stops too"]
+    assert [f.name for f in m.joint_forces] == ["coil", "hard", "dry", "stops", "stops too", "servo"]
+    assert [f.name for f in m.joint_sums] == ["sum spring", "sum friction", "sum servo"]
+    assert m.joint_sums[0].terms == (("one", 0, 1.5), ("three", 0, -0.7))
     assert [d.actuator for d in m.drives] == [Actuator(0.5), Actuator(2.0, 1.5)]
     assert m.bushings[0].bushing.turn_stiffness == (3.0, 1.0, 4.0)
     assert m.drags[1].drag == Drag(coefficient=1.1)

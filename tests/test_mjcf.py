@@ -173,9 +173,18 @@ def test_equalities_are_exact_loops(tmp_path: Path, inside: str, dof: int, kinds
         assert any(note.tag == "weld" and "not active" in note.text for note in report.ignored)
 
 
-def test_a_polynomial_is_told(tmp_path: Path) -> None:
+def test_a_polynomial_is_a_coupler(tmp_path: Path) -> None:
     path = written(tmp_path, LOOPS.format("<joint joint1='G' joint2='A' polycoef='0 1 2 0 0'/>"))
-    with pytest.warns(ReadWarning, match="higher powers"):
+    m, report = read_mjcf(path)
+    assert not report.warned and not isinstance(m.couplers[0].terms[1][2], float)
+    state = bc.compile(m, backend="numpy").assemble(q={"A": 0.2})
+    names = [n.rpartition(".")[0] for n in bc.compile(m, backend="numpy").coordinate_names]
+    assert state.q[names.index("G")] == pytest.approx(0.2 + 2.0 * 0.2**2)
+
+
+def test_what_is_not_modelled_is_told(tmp_path: Path) -> None:
+    path = written(tmp_path, TREE.replace("<actuator>", '<actuator><muscle name="arm" joint="wag" lengthrange="0 1"/>'))
+    with pytest.warns(ReadWarning, match="'arm': not modelled, makes no force: .* a state of its own"):
         load_mjcf(path)
 
 
@@ -190,6 +199,34 @@ def test_meshes_that_are_missing(tmp_path: Path) -> None:
     path = written(tmp_path, text.format('<geom size=".1"/>'))
     m, report = read_mjcf(path, missing_meshes="massless")
     assert m.bodies[0].inertia.mass > 0.0 and "massless" in report.warned[0].text
+
+
+TETRAHEDRON = "v 0 0 0\nv {} 0 0\nv 0 1 0\nv 0 0 1\nf 1 3 2\nf 1 2 4\nf 2 3 4\nf 1 4 3\n"
+
+
+def test_meshes_lie_where_mujoco_looks_for_them(tmp_path: Path) -> None:
+    """First where the model says, then beside the included file; never outside the folder."""
+    for folder in ("parts/deep", "meshes", "parts/meshes"):
+        (tmp_path / folder).mkdir(parents=True)
+    (tmp_path / "parts" / "a.xml").write_text('<mujocoinclude><include file="deep/b.xml"/></mujocoinclude>')
+    (tmp_path / "parts" / "deep" / "b.xml").write_text(
+        '<mujocoinclude><asset><mesh name="m" file="../meshes/m.obj"/></asset></mujocoinclude>')
+    path = written(tmp_path, """<mujoco><include file="parts/a.xml"/><worldbody><body><joint/>
+      <geom type="mesh" mesh="m"/></body></worldbody></mujoco>""")
+    with pytest.raises(bc.FileError, match="lies outside the folder"):
+        read_mjcf(path)
+    (tmp_path / "parts" / "meshes" / "m.obj").write_text(TETRAHEDRON.format(2))
+    beside = mujoco.MjModel.from_xml_path(str(path)).body_mass[1]
+    assert read_mjcf(path)[0].bodies[0].inertia.mass == beside == pytest.approx(1000.0 / 3.0)
+    strip = path.read_text().replace("<include", '<compiler meshdir="meshes" strippath="true"/><include', 1)
+    (tmp_path / "meshes" / "m.obj").write_text(TETRAHEDRON.format(1))
+    assert read_mjcf(written(tmp_path, strip))[0].bodies[0].inertia.mass == pytest.approx(1000.0 / 6.0)
+    secret = tmp_path / "secret"
+    secret.mkdir()
+    os.symlink(tmp_path / "meshes", secret / "meshes")
+    with pytest.raises(bc.FileError, match="lies outside the folder"):
+        read_mjcf(written(secret, strip.replace('<include file="parts/a.xml"/>',
+                                                '<asset><mesh name="m" file="m.obj"/></asset>')))
 
 
 def test_includes_stay_in_their_folder(tmp_path: Path) -> None:
@@ -241,6 +278,14 @@ def test_plugins_and_buffers_are_left_out(tmp_path: Path) -> None:
     assert [note.tag for note in report.warned] == ["plugin"]
 
 
+def test_lengths_of_muscles_are_not_searched(tmp_path: Path) -> None:
+    """MuJoCo would simulate for as long as the file says, before anything is known of it."""
+    path = written(tmp_path, """<mujoco><compiler><lengthrange interval="5" inttotal="10"/></compiler><worldbody><body>
+      <joint name="j" limited="true" range="-60 60"/><geom size=".1" pos=".1 0 0"/></body></worldbody>
+      <actuator><muscle joint="j"/></actuator></mujoco>""")
+    assert not compiled(path, None, "error").model.actuator_lengthrange.any()
+
+
 def test_without_the_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "mujoco", None)
     with pytest.raises(bc.FileError, match=r"pip install 'bellcrank\[mujoco\]'"):
@@ -275,13 +320,14 @@ import random, sys
 sys.path[:0] = {paths!r}
 import bellcrank as bc
 from test_mjcf import LOOPS, TREE, mutated
+from test_mjcf_forces import PUSHED
 from bellcrank.io.mjcf import read_mjcf
 good = bad = 0
 weld = LOOPS.format("<weld body1='coupler' body2='rocker'/><joint joint1='G' joint2='A'/>")
 for seed in range({count}):
     rng = random.Random(seed)
     with open({file!r}, "w", encoding="utf-8") as file:
-        file.write(mutated(rng.choice([TREE, weld]), rng))
+        file.write(mutated(rng.choice([TREE, weld, PUSHED]), rng))
     try:
         str(read_mjcf({file!r}, limits=True)[1])
         good += 1
@@ -293,10 +339,38 @@ print(good, bad)
 
 def test_files_with_mistakes_never_end_the_process(tmp_path: Path) -> None:
     paths = [str(Path(__file__).parent), str(Path(bc.__file__).parents[1])]
-    code = textwrap.dedent(FUZZ).format(paths=paths, count=400, file=str(tmp_path / "fuzz.xml"))
+    code = textwrap.dedent(FUZZ).format(paths=paths, count=600, file=str(tmp_path / "fuzz.xml"))
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, cwd=tmp_path,
                           env=dict(os.environ))
     assert done.returncode == 0, done.stderr[-2000:]
     good, bad = (int(x) for x in done.stdout.split()[-2:])
     assert good > 10 and bad > 100
     assert os.listdir(tmp_path) == ["fuzz.xml"]  # no logs beside it
+
+
+LINKED = """<mujoco><worldbody>
+  <body name="a" pos="0 0 1"><joint axis="0 1 0"/><geom type="box" size=".1 .02 .02" pos=".1 0 0"/>
+    <body name="b" pos=".2 0 0"><joint type="ball"/><geom type="box" size=".1 .02 .02" pos=".1 0 0"/></body></body>
+  <body name="c" pos=".4 0 1"><freejoint/><geom type="box" size=".05 .02 .02"/></body>
+  </worldbody><equality>{}</equality></mujoco>"""
+
+
+def test_connects_of_swapped_bodies_make_one_hinge(tmp_path: Path) -> None:
+    path = tmp_path / "m.xml"
+    path.write_text(LINKED.format('<connect name="p" body1="b" body2="c" anchor=".2 0 0"/>'
+                                  '<connect name="r" body1="c" body2="b" anchor="0 .1 0"/>'))
+    machine, report = read_mjcf(path)
+    assert [type(j.joint).__name__ for j in machine.joints if j.name in ("p", "r")] == ["Revolute"]
+    assert any("a hinge through the two points" in note.text for note in report.changed)
+    system = bc.compile(machine)
+    assert system.dof == 10 - 5 and np.abs(system.loop_error(system.neutral())).max(initial=0.0) < 1e-12
+
+
+def test_a_weld_without_torquescale_holds_points_only(tmp_path: Path) -> None:
+    path = tmp_path / "m.xml"
+    path.write_text(LINKED.format('<weld name="w" body1="b" body2="c" anchor="0 .1 0" torquescale="0"/>'))
+    machine, report = read_mjcf(path)
+    assert type(machine.joint("w").joint).__name__ == "Spherical"
+    assert any("torquescale" in note.text for note in report.changed)
+    system = bc.compile(machine)
+    assert system.dof == 10 - 3 and np.abs(system.loop_error(system.neutral())).max(initial=0.0) < 1e-12

@@ -11,6 +11,7 @@ import pytest
 
 import bellcrank as bc
 from bellcrank.io.mjcf import read_mjcf, write_mjcf
+from bellcrank.mechanism.forces.servo import within
 from test_mjcf import LOOPS, TREE, written
 
 mujoco = pytest.importorskip("mujoco")
@@ -41,6 +42,15 @@ def busy() -> bc.Mechanism:
     m.add_bushing("grease", "fork", "ball", turned, bc.Pose((0.0, 0.1, 0.0)), turn_damping=(0.1, 0.1, 0.1))
     m.add_wrench("balloon", "fork", force=[-0.3 * 1.3 * g for g in (0.1, 0.2, -9.0)], at=solid.com)
     m.add_actuator("motor", "fork", 12.0)
+    m.add_actuator("brake", "sled", (-3.0, 0.5), coordinate="x")
+    aim, grip = m.parameter("aim", 0.0), m.parameter("grip/hand", 0.0)
+    m.add_servo("hold", "fork", target=0.3, target_rate=-0.1, stiffness=30.0, damping=2.0, offset=0.4,
+                limit=(-1.0, 9.0))
+    m.add_servo("aim", "arm", coordinate="angle1", target=2.0 * aim + 0.1, stiffness=30.0, limit=8.0)
+    m.add_servo("grip", {"sled.x": 1.0, "fork": -0.7}, target=within(grip, -0.5, 2.0), stiffness=11.0, damping=0.2)
+    m.add_joint_spring("belt", {"fork": 2.0, "base.angle": -0.7}, stiffness=7.0, damping=0.1, rest=-1.0)
+    m.add_friction("rope", {"fork": 1.0, "base.angle": 3.0}, coulomb=0.1, viscous=0.2)
+    m.add_limit("slack", {"fork": 1.0, "sled.y": -1.0}, -0.1, 0.05, stiffness=90.0)
     m.add_coupler("gears", {"base.slide": 1.0, "fork": 0.5, "sled.x": -0.3}, 0.02)
     m.add_frame("tip", "ball", turned)
     return m
@@ -101,8 +111,10 @@ def test_the_same_machine_comes_back(tmp_path: Path, name: str) -> None:
     for body in ours.body_names:
         if body in theirs.body_names:
             np.testing.assert_allclose(theirs.pose(q2, body).position, ours.pose(q, body).position, atol=1e-13)
-    wanted = ours.forward_dynamics(q, u, tau)
-    got = theirs.forward_dynamics(q2, u2, tau2)[to]
+    assert ours.parameters == theirs.parameters
+    controls = {name: 0.3 + i for i, name in enumerate(ours.parameters)}
+    wanted = ours.with_parameters(**controls).forward_dynamics(q, u, tau)
+    got = theirs.with_parameters(**controls).forward_dynamics(q2, u2, tau2)[to]
     np.testing.assert_allclose(got, wanted, rtol=0.0, atol=1e-12 * (1.0 + np.abs(wanted).max()))
 
 
@@ -134,6 +146,14 @@ CANNOT: dict[str, Callable[[], bc.Mechanism]] = {
     "joint 'A'": lambda: _with(lambda m: m.prescribe("A", 0.3)),
     "'stop'": lambda: _with(lambda m: m.add_limit("stop", "A", 0.0, stiffness=1.0)),
     "actuator 'motor'": lambda: _with(lambda m: m.add_actuator("motor", "A", 1.0, no_load_speed=2.0)),
+    "servo 'clock'": lambda: _with(lambda m: m.add_servo("clock", "A", target=lambda t: t, stiffness=1.0)),
+    "servo 'square'": lambda: _with(lambda m: m.add_servo("square", "A", target=m.parameter("p", 0.0) ** 2,
+                                                          stiffness=1.0)),
+    "servo 'early'": lambda: _with(lambda m: m.add_servo("early", "A", target=m.parameter("p", 1.0), stiffness=1.0)),
+    "servo 'two'": lambda: _with(lambda m: m.add_servo(
+        "two", "A", target=m.parameter("p", 0.0) + m.parameter("q", 0.0), stiffness=1.0)),
+    "joint force 'bounce'": lambda: _with(lambda m: m.add_limit("bounce", {"A": 1.0, "B": 1.0}, 0.0, 1.0, stiffness=1.0,
+                                                                 damping=1.0)),
     "constraint 'slot'": lambda: _with(lambda m: m.add_constraint("slot", bc.PointOnLine("x"), m.ground, "coupler")),
     "body 'world'": lambda: _with(lambda m: m.add_joint("w", bc.Weld(), m.ground, m.add_body("world",
                                                                                           bc.Inertia.sphere(1, 1)))),

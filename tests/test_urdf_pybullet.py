@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -11,20 +9,18 @@ import numpy as np
 import pytest
 
 import bellcrank as bc
+import models
 from bellcrank.errors import FileError
 from bellcrank.io.urdf import read_urdf
 from bellcrank.mechanism.mechanism import Mechanism
 from bellcrank.mechanism.pose import Pose
 
 
-@cache
 def folder() -> Path | None:
-    spec = importlib.util.find_spec("pybullet_data")
-    found = list(spec.submodule_search_locations or ()) if spec else []
-    return Path(found[0]) if found else None
+    return next(iter(models.folders("pybullet")), None)
 
 
-pytestmark = pytest.mark.skipif(folder() is None, reason="pybullet_data is not installed")
+pytestmark = pytest.mark.skipif(folder() is None, reason=f"no model files: {models.advice('pybullet')}")
 
 #: files that are not valid, and why
 INVALID = {

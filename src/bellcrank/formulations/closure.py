@@ -13,8 +13,9 @@ from typing import Any, NamedTuple
 from bellcrank.engine.scalar import Number
 from bellcrank.engine.sweeps import Direct, Field, Sweeps
 from bellcrank.mechanism.closures import Row, Side
+from bellcrank.mechanism.coupling import share
 from bellcrank.mechanism.forces.base import Moving
-from bellcrank.mechanism.forces.pairs import LoopForce, Pair, Surroundings
+from bellcrank.mechanism.forces.pairs import LoopForce, Pair, SumForce, Surroundings
 from bellcrank.mechanism.link import Link
 from bellcrank.mechanism.tree import Closure, Tree
 from bellcrank.spatial import Force, General, Matrix3, Motion, Vector
@@ -47,6 +48,20 @@ def outward_moving(link: Link, parent: Moving) -> tuple[Moving, Moving]:
     return own, own
 
 
+def unit_wrench(columns: Sequence[Motion], i: int) -> Force:
+    """A wrench whose power on column i of a joint's motion subspace is one, and none on the others."""
+    others: list[Force] = []
+    wrench = Force.zero()
+    for column in (*columns[:i], *columns[i + 1:], columns[i]):
+        wrench = Force(column.angular, column.linear)
+        for other in others:
+            motion = Motion(other.moment, other.force)
+            wrench = wrench - other * (motion.dot(wrench) / motion.dot(other))
+        others.append(wrench)
+    own: Force = wrench * (1.0 / columns[i].dot(wrench))
+    return own
+
+
 def side_of(moving: Moving, turn: Any, shift: Sequence[Number]) -> Side:
     """One side of a closure from the motion of its link."""
     axes, origin, omega, velocity = moving
@@ -69,6 +84,8 @@ class LoopedDirect(Direct):
         for pair in tree.pairs:
             if isinstance(pair, LoopForce):
                 self._drive(pair)
+            elif isinstance(pair, SumForce):
+                self._pull(pair)
             else:
                 self._act(pair)
 
@@ -84,7 +101,10 @@ class LoopedDirect(Direct):
         if link == 0:
             return
         axes = self.moving[link].axes
-        wrench = Force(axes.inverse(moment), axes.inverse(force))
+        self._add(link, Force(axes.inverse(moment), axes.inverse(force)))
+
+    def _add(self, link: int, wrench: Force) -> None:
+        """Add a wrench given in the link's axes about its origin."""
         view = self.views[link]
         view.pair_wrench = wrench if view.pair_wrench is None else view.pair_wrench + wrench
 
@@ -105,12 +125,27 @@ class LoopedDirect(Direct):
         apart = j.point - i.point
         relative = Motion(j.omega - i.omega, j.rate - i.rate - i.omega.cross(apart))
         coordinate = c.kind.loop_coordinates(i, j, constants)[force.coordinate]
-        amount = self.bind(force.along).force(coordinate, relative.dot(column))
+        amount = self.bind(force.along).at(self.world.time).force(coordinate, relative.dot(column))
         for link, sign in ((c.first, -1.0), (c.second, 1.0)):
             push = column.force * (amount * sign)
             # both wrenches act at the child's point: they must cancel as a whole
             arm = j.point - self.moving[link].origin
             self._feel(link, column.moment * (amount * sign) + arm.cross(push), push)
+
+    def _pull(self, force: SumForce) -> None:
+        """A force along a sum of joint coordinates: equal and opposite wrenches on both links of each joint."""
+        places = [(self.views[link], i, factor) for link, i, factor in force.terms]
+        length = sum((view.q[i] * factor for view, i, factor in places), 0.0)
+        rate = sum((view.u[i] * factor for view, i, factor in places), 0.0)
+        amount = self.bind(force.along).at(self.world.time).force(length, rate)
+        for link, i, factor in force.terms:
+            view = self.views[link]
+            wrench = unit_wrench(view.columns, i) * (amount * factor)
+            self._add(link, wrench)
+            if self.parent[link]:
+                for t in reversed(view.transforms):
+                    wrench = t.force(wrench)
+                self._add(self.parent[link], -wrench)
 
     def sides(self, c: Closure) -> tuple[Side, Side]:
         """Both sides of a closure, in the ground link's axes."""
@@ -157,14 +192,15 @@ class LoopedDirect(Direct):
         gamma: Number = 0.0
         value: Number = -relation.offset
         terms = []
-        for link, i, factor in relation.terms:
+        for link, i, part in relation.terms:
             view = self.views[link]
-            gamma = gamma - view.u[i] * (2.0 * alpha * factor)
-            value = value + view.q[i] * factor
+            mine = share(part, view.q[i])
+            gamma = gamma - view.u[i] * (mine.slope * (2.0 * alpha)) - mine.curvature * (view.u[i] * view.u[i])
+            value = value + mine.value
             if view.mask[i]:
-                gamma = gamma - view.prescribed_udot[i] * factor
+                gamma = gamma - view.prescribed_udot[i] * mine.slope
             else:
-                terms.append((link, i, factor))
+                terms.append((link, i, mine.slope))
         return LoopRow((), tuple(terms), gamma - value * (beta * beta) if beta else gamma)
 
 
@@ -179,9 +215,10 @@ def loop_state(tree: Sweeps) -> tuple[Number, ...]:
             ends = [(machine.moving[link], w) for link, w in ((c.first, row.first), (c.second, row.second))]
             rates.append(sum((Motion(m.omega, m.velocity).dot(w) for m, w in ends), 0.0))
     for relation in machine.tree.relations:
-        terms = [(machine.views[link], i, factor) for link, i, factor in relation.terms]
-        values.append(sum((view.q[i] * factor for view, i, factor in terms), -relation.offset))
-        rates.append(sum((view.u[i] * factor for view, i, factor in terms), 0.0))
+        views = [(machine.views[link], i, part) for link, i, part in relation.terms]
+        shares = [(share(part, view.q[i]), view.u[i]) for view, i, part in views]
+        values.append(sum((mine.value for mine, _ in shares), -relation.offset))
+        rates.append(sum((u * mine.slope for mine, u in shares), 0.0))
     return (*values, *rates)
 
 

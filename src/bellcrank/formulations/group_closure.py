@@ -9,6 +9,7 @@ from bellcrank.formulations.closure import Moving, outward_moving
 from bellcrank.formulations.group_view import ClosureShape, GroupView
 from bellcrank.formulations.kinematics import known_motion
 from bellcrank.mechanism.closures import Row, Side
+from bellcrank.mechanism.coupling import share
 from bellcrank.spatial import Force, General, Matrix3, Motion, Vector
 
 __all__ = ["Condition", "group_conditions"]
@@ -47,13 +48,18 @@ def relation_condition(group: GroupView, index: int) -> Condition:
     alpha, beta = group.baumgarte
     value: Number = -relation.offset
     rate: Number = 0.0
-    for witness, c, factor in relation.every:
+    slopes = []
+    for witness, c, part in relation.every:
         link = group.witnesses[witness]
+        mine = share(part, link.q[c])
+        gamma = gamma - mine.curvature * (link.u[c] * link.u[c])
         if link.mask[c]:
-            gamma = gamma - link.prescribed_udot[c] * factor
-        rate = rate + link.u[c] * factor
-        value = value + link.q[c] * factor
-    return Condition(relation.terms, stabilised(gamma, value, rate, alpha, beta), value, rate)
+            gamma = gamma - link.prescribed_udot[c] * mine.slope
+        rate = rate + link.u[c] * mine.slope
+        value = value + mine.value
+        slopes.append(mine.slope)
+    factors = tuple((v, slopes[place]) for v, place in relation.terms)
+    return Condition(factors, stabilised(gamma, value, rate, alpha, beta), value, rate)
 
 
 def stabilised(gamma: Number, value: Number, rate: Number, alpha: float, beta: float) -> Number:

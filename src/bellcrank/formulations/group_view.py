@@ -17,6 +17,7 @@ from bellcrank.engine.scalar import Number
 from bellcrank.engine.sweeps import Direct, Field, flatten, rebuild
 from bellcrank.formulations.groups import Group, LoopPlan
 from bellcrank.formulations.program import binder, direct
+from bellcrank.mechanism.coupling import Part
 from bellcrank.mechanism.link import Link, World
 from bellcrank.mechanism.tree import Tree
 from bellcrank.spatial import ArticulatedInertia, Force, Matrix3, Motion, Symmetric3, Vector
@@ -57,10 +58,10 @@ class ClosureShape(NamedTuple):
 
 
 class RelationShape(NamedTuple):
-    """One coupler: factors of free speeds, and of all coordinates (witness, component, factor)."""
+    """One coupler: all coordinates (witness, component, factor or function), and which of them are free speeds."""
 
-    terms: tuple[tuple[int, float], ...]
-    every: tuple[tuple[int, int, float], ...]
+    terms: tuple[tuple[int, int], ...]  #: local speed, place in `every`
+    every: tuple[tuple[int, int, Part], ...]
     offset: float
 
 
@@ -296,14 +297,15 @@ def _rows(tree: Tree, starts: list[int], group: Group, speeds: dict[int, int]
             k = bisect_right(starts, r) - 1
             out.append((order[k], r - starts[k]))
             continue
-        terms, every = [], []
+        terms: list[tuple[int, int]] = []
+        every: list[tuple[int, int, Part]] = []
         relation = tree.relations[r - starts[-1]]
-        for link, i, factor in relation.terms:
-            every.append((len(witnesses), i, factor))
-            witnesses.append(link)
+        for link, i, part in relation.terms:
             v = speeds.get(int(tree.u_start[link]) + i)
             if v is not None:
-                terms.append((v, factor))
+                terms.append((v, len(every)))
+            every.append((len(witnesses), i, part))
+            witnesses.append(link)
         out.append((-1, len(relations)))
         relations.append(RelationShape(tuple(terms), tuple(every), relation.offset))
     return tuple(out), tuple(relations), tuple(witnesses)

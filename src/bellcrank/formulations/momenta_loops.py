@@ -48,6 +48,7 @@ from bellcrank.formulations.momenta import (
 from bellcrank.formulations.pivot import Pivot, absent, solve
 from bellcrank.formulations.row_loads import Load, classical, row_loads, row_values
 from bellcrank.mechanism.closures import Side
+from bellcrank.mechanism.coupling import share
 from bellcrank.mechanism.link import Link
 from bellcrank.spatial import ArticulatedInertia, Force, General, Motion, Vector, unit_index
 
@@ -180,15 +181,15 @@ def outward_speeds(link: Link, motion: Motion, pivots: tuple[Pivot, ...]) -> tup
 
 def loop_rates(machine: LoopedDirect, rows: Sequence[LoopRow], drive: Field, u: Field) -> list[Number]:
     """Phi_q u + Phi_t: rates of the conditions; prescribed speeds are in `drive`, and in u for couplers."""
-    share = machine.outward(outward_shares, u, root=Motion.zero())
-    motion = [None, *(a + b for a, b in zip(drive[1:], share[1:], strict=True))]
+    free = machine.outward(outward_shares, u, root=Motion.zero())
+    motion = [None, *(a + b for a, b in zip(drive[1:], free[1:], strict=True))]
     out = row_values(rows, motion, u)
     first = sum(c.rows for c in machine.tree.closures)
     coupled = [r for k, r in enumerate(machine.tree.relations) if first + k in machine.tree.plan.kept]
     for at, relation in enumerate(coupled, len(rows) - len(coupled)):  # couplers come last, whole with their Phi_t
         total: Number = 0.0
-        for link, i, factor in relation.terms:
-            total = total + u[link][i] * factor
+        for link, i, part in relation.terms:
+            total = total + u[link][i] * share(part, machine.views[link].q[i]).slope
         out[at] = total
     return out
 
@@ -214,7 +215,7 @@ def momentum_rates(machine: LoopedDirect, rows: Sequence[LoopRow], sigma: Sequen
     motion = machine.outward(outward_motion, root=(Motion.zero(), machine.world.gravity))
     zero = (Force.zero(), Force.zero())
     return machine.inward(inward_momentum_rates, motion, outward_axes(machine), row_loads(machine, rows, sigma),
-                          covector_pushes(machine, sigma), zero=zero)[0]
+                          row_pushes(machine, sigma), zero=zero)[0]
 
 
 def outward_motion(link: Link, parent: tuple[Motion, Vector]) -> tuple[tuple[Motion, Vector], tuple[Motion, Vector]]:
@@ -227,25 +228,27 @@ def outward_motion(link: Link, parent: tuple[Motion, Vector]) -> tuple[tuple[Mot
 
 
 def inward_momentum_rates(link: Link, upper: tuple[Force, Force], motion: tuple[Motion, Vector], axes: General | None,
-                          load: Load, push: Force) -> tuple[tuple[Force, Force], tuple[Number, ...]]:
+                          load: Load, push: Load) -> tuple[tuple[Force, Force], tuple[Number, ...]]:
     velocity, gravity = motion
     momentum = upper[0] + link.inertia @ velocity + load.wrench  # (26), with (6): P* plus covectors times sigma
     weight = Force(link.inertia.first.cross(gravity), gravity * link.inertia.mass)
-    force = upper[1] + weight + push  # (27), and dPhi_q/dt^T sigma
+    force = upper[1] + weight + push.wrench  # (27), and dPhi_q/dt^T sigma
     if axes is not None:
         force = force + link.external(axes)
     turning = velocity.cross_force(momentum)
-    pdot = tuple(tau + column.dot(force - turning) + rate.dot(momentum)  # (35), (8)
-                 for tau, column, rate in zip(link.tau, link.columns, link.column_rates(link.u), strict=True))
+    pdot = tuple(tau + change + column.dot(force - turning) + rate.dot(momentum)  # (35), (8)
+                 for tau, change, column, rate in zip(link.tau, push.joint, link.columns, link.column_rates(link.u),
+                                                      strict=True))
     for t in reversed(link.transforms):
         momentum, force = t.force(momentum), t.force(force)
     return (momentum, force), pdot
 
 
 # -- rates of the rows ----------------------------------------------------------------------------------------------
-def covector_pushes(machine: LoopedDirect, sigma: Sequence[Number]) -> Field:
-    """How the covectors times sigma change in space, sigma held, summed for each link in its axes."""
+def row_pushes(machine: LoopedDirect, sigma: Sequence[Number]) -> Field:
+    """How the rows times sigma change, sigma held: covectors in space, in link axes, and the slopes of couplers."""
     total = [Force.zero() for _ in machine.parent]
+    slopes: list[list[Number]] = [[0.0] * width for width in machine.widths]
     kept, at, multiplier = set(machine.tree.plan.kept), 0, iter(sigma)
     for c in machine.tree.closures:
         if not kept.isdisjoint(range(at, at + c.rows)):
@@ -256,7 +259,13 @@ def covector_pushes(machine: LoopedDirect, sigma: Sequence[Number]) -> Field:
                 for link, covector in ((c.first, row.first), (c.second, row.second)):
                     total[link] = total[link] + _rate_in_space(machine.moving[link], covector) * factor
         at += c.rows
-    return total
+    for relation in (r for k, r in enumerate(machine.tree.relations, at) if k in kept):
+        factor = next(multiplier)
+        for link, k, part in relation.terms:
+            view = machine.views[link]
+            if not view.mask[k]:
+                slopes[link][k] = slopes[link][k] + share(part, view.q[k]).curvature * view.u[k] * factor
+    return [Load(w, tuple(s)) for w, s in zip(total, slopes, strict=True)]
 
 
 def _on_jets(side: Side) -> Side:

@@ -72,12 +72,15 @@ _DEPENDENT = 1e-12
 
 
 class Rows(Protocol):
-    """Rows of closures on the motions of their links' origins, world axes: shape (m, 6) each."""
+    """Rows of closures on the motions of their links' origins, world axes: shape (m, 6) each; `slopes` are the factors
+    of couplers, term by term."""
 
     @property
     def first(self) -> Floats: ...
     @property
     def second(self) -> Floats: ...
+    @property
+    def slopes(self) -> Floats: ...
 
 
 class Pair(NamedTuple):
@@ -313,9 +316,10 @@ def _conditions(tree: Tree, rows: Rows, axes: Floats) -> tuple[Floats, Floats, l
             mine = row[at:at + c.rows].reshape(c.rows, 2, 3) @ axes[link]  # world to link axes
             a[at:at + c.rows, link] += mine.reshape(c.rows, 6)
         at += c.rows
+    slopes = iter(rows.slopes)
     for k, relation in enumerate(tree.relations):
-        for link, i, factor in relation.terms:
-            factors[at + k, int(tree.u_start[link]) + i] += factor
+        for link, i, _ in relation.terms:
+            factors[at + k, int(tree.u_start[link]) + i] += next(slopes)
     return a[:, 1:], factors, names
 
 

@@ -74,7 +74,8 @@ def _counted(m: Mechanism) -> list[str]:
     parts = (("body", "bodies", m.bodies), ("joint", "joints", m.joints), ("frame", "frames", m.frames),
              ("coupler", "couplers", m.couplers), ("constraint", "constraints", m.constraints),
              ("spring", "springs", m.springs), ("bushing", "bushings", m.bushings), ("drag", "drags", m.drags),
-             ("wrench", "wrenches", m.wrenches), ("joint force", "joint forces", m.joint_forces),
+             ("wrench", "wrenches", m.wrenches),
+             ("joint force", "joint forces", (*m.joint_forces, *m.joint_sums)),
              ("actuator", "actuators", m.drives), ("armature", "armatures", m.armatures),
              ("parameter", "parameters", m.parameters))
     return [f"{len(found)} {one if len(found) == 1 else several}" for one, several, found in parts if found]

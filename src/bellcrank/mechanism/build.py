@@ -32,7 +32,8 @@ def build_tree(mechanism: Mechanism, *, merge_welds: bool = True, free_frames: b
     save operations (otherwise they lie at the inboard joints).
     """
     with collector_paused():
-        bound = {*(d.joint for d in mechanism.drives), *(a.joint for a in mechanism.armatures)}  # to the tree
+        bound = {*(d.joint for d in mechanism.drives), *(a.joint for a in mechanism.armatures),
+                 *(joint for s in mechanism.joint_sums for joint, _, _ in s.terms)}  # to the tree
         keep = (*keep, *sorted(bound.difference(cut)))
         topology = spanning_tree(mechanism, cut, keep)
         return _Builder(mechanism, topology, merge_welds, free_frames).tree()

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from bellcrank.engine.jet import Jet, as_jet
 from bellcrank.engine.scalar import Number, Scalar
 from bellcrank.errors import ModelError
+from bellcrank.mechanism.coupling import Law1, Part, share
 
-__all__ = ["look", "new_name", "number", "triple", "try_force", "try_law", "try_motion", "try_potential"]
+__all__ = ["coupled_part", "look", "new_name", "number", "triple", "try_force", "try_law", "try_motion",
+           "try_potential"]
 
 _Part = TypeVar("_Part")
 
@@ -106,6 +108,27 @@ def try_potential(potential: Any, what: str) -> None:
 
     _somewhere([partial(potential, x) for x in _PLACES], said)
     _somewhere([partial(slope, x) for x in _PLACES], said)
+
+
+def coupled_part(what: str, key: str, factor: Any) -> Part:
+    """What a coupler makes of a coordinate: a factor, or a function that can be differentiated twice."""
+    if callable(factor):
+        said = (f"{what}: the function of {key!r} takes the coordinate and returns a number, written with functions of "
+                "bellcrank.math, without parameters")
+        for k in range(3):
+            _somewhere([partial(_derivative, factor, x, k) for x in _PLACES], said)
+        return cast(Part, factor)
+    try:
+        value = float(factor)
+    except (TypeError, ValueError):
+        raise ModelError(f"{what}: the factor {factor!r} of {key!r} is neither a number nor a function") from None
+    if not abs(value) < float("inf") or value == 0.0:
+        raise ModelError(f"{what}: the factor {factor} of {key!r} must be finite and not zero")
+    return value
+
+
+def _derivative(law: Law1, x: float, order: int) -> Number:
+    return share(law, x)[order]
 
 
 def try_law(law: Callable[[Number], Number], what: str) -> None:

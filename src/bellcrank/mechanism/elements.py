@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from bellcrank.engine.scalar import Number
+from bellcrank.mechanism.coupling import Part
 from bellcrank.mechanism.forces import Actuator, Bushing, Drag
 from bellcrank.mechanism.forces.base import Along
 from bellcrank.mechanism.forces.law import Law2
 from bellcrank.mechanism.pose import Pose
 
-__all__ = ["BodyDrag", "Constraint", "Coupler", "Drive", "FrameBushing", "JointForce", "Law2", "Spring"]
+__all__ = ["BodyDrag", "Constraint", "Coupler", "Drive", "FrameBushing", "JointForce", "JointSum", "Law2", "Spring"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +26,24 @@ class JointForce:
     @property
     def law(self) -> Law2:
         """Coordinate and rate in, force along the coordinate out."""
+        return self.along.force
+
+
+@dataclass(frozen=True, slots=True)
+class JointSum:
+    """A force along a sum of joint coordinates, each times its factor, as cables and differentials make it.
+
+    Every coordinate feels the force times its factor. The force acts between the two bodies of each joint, beside the
+    joint: it is no part of the joint's reaction.
+    """
+
+    name: str
+    terms: tuple[tuple[str, int, float], ...]  #: joint, coordinate, factor
+    along: Along
+
+    @property
+    def law(self) -> Law2:
+        """Sum and rate in, force along the sum out."""
         return self.along.force
 
 
@@ -79,10 +98,13 @@ class BodyDrag:
 
 @dataclass(frozen=True, slots=True)
 class Coupler:
-    """A linear relation of joint coordinates: the sum of factor * coordinate equals `offset`."""
+    """A relation of joint coordinates: the sum of what each adds equals `offset`.
+
+    A coordinate adds factor * coordinate, or a function of it.
+    """
 
     name: str
-    terms: tuple[tuple[str, int, float], ...]  #: joint, coordinate, factor
+    terms: tuple[tuple[str, int, Part], ...]  #: joint, coordinate, factor or function
     offset: float
 
 

@@ -111,7 +111,7 @@ class Link:
     def _laws_at(self, u: Sequence[Number]) -> list[Number]:
         forces: list[Number] = [0.0] * self.joint.nu
         for i, law in self.laws:
-            forces[i] = forces[i] + law.force(self.q[i], u[i])
+            forces[i] = forces[i] + law.at(self.world.time).force(self.q[i], u[i])
         return forces
 
     def drives_at(self, u: Sequence[Number]) -> list[Number]:

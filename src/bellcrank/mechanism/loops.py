@@ -14,7 +14,7 @@ from bellcrank.mechanism.elements import Constraint
 from bellcrank.mechanism.forces import Actuator
 from bellcrank.mechanism.forces.armature import EVERY
 from bellcrank.mechanism.forces.base import Along
-from bellcrank.mechanism.forces.pairs import BushingPair, DragPair, LoopForce, Pair, PointPair
+from bellcrank.mechanism.forces.pairs import BushingPair, DragPair, LoopForce, Pair, PointPair, SumForce
 from bellcrank.mechanism.mechanism import Connection, Mechanism
 from bellcrank.mechanism.pose import Pose
 from bellcrank.mechanism.topology import Topology
@@ -79,16 +79,21 @@ def _relations(link_of: dict[str, int], mechanism: Mechanism, cut: dict[str, int
 
 
 def _forces(link_of: dict[str, int], mechanism: Mechanism, cut: dict[str, int], builder: _Builder
-            ) -> tuple[dict[int, tuple[tuple[int, Along], ...]], tuple[Pair | LoopForce, ...]]:
+            ) -> tuple[dict[int, tuple[tuple[int, Along], ...]], tuple[Pair | LoopForce | SumForce, ...]]:
     """Forces on coordinates of tree joints by link, and elements between links."""
     forces: dict[int, tuple[tuple[int, Along], ...]] = {}
-    pairs: list[Pair | LoopForce] = []
+    pairs: list[Pair | LoopForce | SumForce] = []
     for f in mechanism.joint_forces:
         if f.joint in cut:
             pairs.append(LoopForce(f.name, cut[f.joint], f.coordinate, f.along))
             continue
         link = link_of[f.joint]
         forces[link] = (*forces.get(link, ()), (f.coordinate, f.along))
+    for many in mechanism.joint_sums:
+        for joint in (j for j, _, _ in many.terms if j in cut):
+            raise ModelError(f"joint force {many.name!r}: joint {joint!r} was cut to close a loop; cut another joint "
+                             "of that loop with cut=")
+        pairs.append(SumForce(many.name, tuple((link_of[j], i, f) for j, i, f in many.terms), many.along))
     plain = np.eye(3)
     for s in mechanism.springs:
         first, _, a = builder.frame_on_link(s.first, Pose(s.first_point), plain)

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from bellcrank.engine.scalar import Graph, Number, Scalar, evaluate
 from bellcrank.errors import ModelError
 from bellcrank.mechanism.add_forces import ForceElements
-from bellcrank.mechanism.checks import look, new_name, number, triple, try_motion
+from bellcrank.mechanism.checks import coupled_part, look, new_name, number, triple, try_motion
+from bellcrank.mechanism.coupling import Law1
 from bellcrank.mechanism.elements import Constraint, Coupler
 from bellcrank.mechanism.forces.wrench import Wrench
 from bellcrank.mechanism.inertia import Inertia
@@ -297,23 +298,20 @@ class Mechanism(ForceElements):
         self._frames[name] = frame
         return frame
 
-    def add_coupler(self, name: str, factors: dict[str, float], offset: float = 0.0) -> Coupler:
-        """Couple joint coordinates, as gears and belts do: the sum of factor * coordinate equals `offset`.
+    def add_coupler(self, name: str, factors: Mapping[str, float | Law1], offset: float = 0.0) -> Coupler:
+        """Couple joint coordinates, as gears, belts and cams do: the sum of factor * coordinate equals `offset`.
 
         Keys are joints, or ``joint.coordinate`` for joints with several. A gear pair of ratio 3 is
-        ``{"pinion": 1.0, "wheel": -3.0}``.
+        ``{"pinion": 1.0, "wheel": -3.0}``. In place of a factor stands a function of the coordinate, written with
+        `bellcrank.math`, where the ratio changes: a follower that a cam lifts by 10 mm is
+        ``{"follower": 1.0, "cam": lambda a: 0.005 * (bc.math.cos(a) - 1.0)}``.
         """
         new_name(self._couplers, name, "coupler")
         terms = []
         for key, factor in factors.items():
             joint, dot, coordinate = key.rpartition(".") if key not in self._joints else (key, "", "")
-            try:
-                value = float(factor)
-            except (TypeError, ValueError):
-                raise ModelError(f"coupler {name!r}: the factor {factor!r} of {key!r} is not a number") from None
-            if not abs(value) < float("inf") or value == 0.0:
-                raise ModelError(f"coupler {name!r}: the factor {factor} of {key!r} must be finite and not zero")
-            terms.append((joint, self._coordinate(joint, coordinate if dot else None), value))
+            part = coupled_part(f"coupler {name!r}", key, factor)
+            terms.append((joint, self._coordinate(joint, coordinate if dot else None), part))
         if len({(joint, i) for joint, i, _ in terms}) < len(terms):
             raise ModelError(f"coupler {name!r} names a coordinate twice")
         if len(terms) < 2:

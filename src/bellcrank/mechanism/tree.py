@@ -13,9 +13,10 @@ import numpy as np
 import numpy.typing as npt
 
 from bellcrank.engine.scalar import Number
+from bellcrank.mechanism.coupling import Part
 from bellcrank.mechanism.forces import Actuator
 from bellcrank.mechanism.forces.base import Along
-from bellcrank.mechanism.forces.pairs import LoopForce, Pair
+from bellcrank.mechanism.forces.pairs import LoopForce, Pair, SumForce
 from bellcrank.mechanism.joints import Joint
 from bellcrank.mechanism.motion import Prescribed
 from bellcrank.spatial import RigidInertia, Transform, Vector
@@ -66,10 +67,10 @@ class Closure(NamedTuple):
 
 
 class Relation(NamedTuple):
-    """A coupler: the sum of factor * coordinate over (link, coordinate) equals the offset."""
+    """A coupler: the sum of what the coordinates add, (link, coordinate, factor or function), equals the offset."""
 
     name: str
-    terms: tuple[tuple[int, int, float], ...]
+    terms: tuple[tuple[int, int, Part], ...]
     offset: float
 
 
@@ -128,7 +129,7 @@ class Tree:
     actuators: dict[int, tuple[tuple[int, Actuator], ...]] = field(default_factory=dict)
     #: rotor inertias felt at joints, by link: (coordinate, inertia)
     armatures: dict[int, tuple[tuple[int, Number], ...]] = field(default_factory=dict)
-    pairs: tuple[Pair | LoopForce, ...] = ()
+    pairs: tuple[Pair | LoopForce | SumForce, ...] = ()
     plan: Any = None  #: how loops are taken apart; see `formulations.groups`
 
     @property

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,10 +12,11 @@ from bellcrank.engine.scalar import Number
 from bellcrank.errors import StateError
 from bellcrank.mechanism.closures import Side
 from bellcrank.mechanism.forces.base import Element, Moving
-from bellcrank.mechanism.forces.pairs import LoopForce, Surroundings
+from bellcrank.mechanism.forces.pairs import LoopForce, SumForce, Surroundings
 from bellcrank.mechanism.link import bind_parameters
 from bellcrank.spatial import Force, General, Matrix3, Vector
 from bellcrank.system.arrays import Floats, flat
+from bellcrank.system.evaluator import NumpyEvaluator
 from bellcrank.system.looped import Looped
 
 __all__ = ["Elements"]
@@ -38,9 +40,10 @@ class Elements(Looped):
         place = self._coordinates(q)
         for x, _, along in self._along_joints(place, np.zeros(self.nu), t):
             total = total + along.energy(x)
-        if self.tree.pairs:
+        pairs = [pair for pair in self.tree.pairs if not isinstance(pair, SumForce)]
+        if pairs:
             moving = self._moving(place, None, t)
-            for pair in self.tree.pairs:
+            for pair in pairs:
                 own = self._with_values(pair)
                 if isinstance(pair, LoopForce):
                     name = self.tree.closures[pair.closure].name
@@ -72,14 +75,15 @@ class Elements(Looped):
         place, speeds = self._coordinates(q), flat("u", u, self.nu, "one for every speed")
         for x, rate, along in self._along_joints(place, speeds, t):
             total = total + along.loss(x, rate)
-        if self.tree.pairs:
+        pairs = [pair for pair in self.tree.pairs if not isinstance(pair, SumForce)]
+        if pairs:
             moving, around = self._moving(place, speeds, t), Surroundings(_times(t))
-            for pair in self.tree.pairs:
+            for pair in pairs:
                 own = self._with_values(pair)
                 if isinstance(pair, LoopForce):
                     name, i = self.tree.closures[pair.closure].name, pair.coordinate
-                    total = total + own.along.loss(self.loop_coordinates(place, name, t=t)[..., i],
-                                                   self.loop_speeds(place, speeds, name, t=t)[..., i])
+                    total = total + own.along.at(_times(t)).loss(self.loop_coordinates(place, name, t=t)[..., i],
+                                                                 self.loop_speeds(place, speeds, name, t=t)[..., i])
                 else:
                     total = total + own.loss(moving(pair.first), moving(pair.second), around)
         return self._sized(total, np.broadcast_shapes(place.shape[:-1], speeds.shape[:-1]))
@@ -101,6 +105,8 @@ class Elements(Looped):
         moving, around = self._moving(q, u, t), Surroundings(_times(t))
         found: list[tuple[int, Floats]] = []  # about the links' origins
         for pair in tree.pairs:
+            if isinstance(pair, SumForce):
+                continue
             if isinstance(pair, LoopForce):
                 c = tree.closures[pair.closure]
                 wrench = self._law_wrench(pair.closure, q, u, t, only=pair.name)
@@ -113,7 +119,22 @@ class Elements(Looped):
             own = self._with_values(pair)
             both = own.wrenches(moving(pair.first), moving(pair.second), around)
             found += [(link, _stacked(w)) for link, w in zip((pair.first, pair.second), both, strict=True)]
-        return self._on_bodies(found, turn, np.broadcast_shapes(origin.shape[:-2], np.shape(u)[:-1]))
+        total = self._on_bodies(found, turn, np.broadcast_shapes(origin.shape[:-2], np.shape(u)[:-1]))
+        return total + self._sum_wrenches(q, u, t)
+
+    def _sum_wrenches(self, q: npt.ArrayLike, u: npt.ArrayLike, t: npt.ArrayLike) -> Floats:
+        """What forces along sums of joint coordinates exert on bodies, by the formulations' own text."""
+        sums = tuple(pair for pair in self.tree.pairs if isinstance(pair, SumForce))
+        bodies = len(self.tree.body_names) - 1
+        if not sums:
+            return np.zeros((bodies, 6))
+        from bellcrank.system.system import wrench_order  # which builds on this module
+
+        run = NumpyEvaluator(replace(self.tree, pairs=sums))
+        found = self._run("pair_wrenches", {"q": q, "u": u}, None, t, run)
+        out = np.empty((*found.shape[:-1], bodies, 6))
+        out[..., wrench_order(self.tree), :] = found.reshape(out.shape)
+        return out
 
     def _on_bodies(self, found: list[tuple[int, Floats]], turn: Floats, lead: tuple[int, ...]) -> Floats:
         """Wrenches about links' origins as wrenches about their first bodies' origins."""
@@ -148,7 +169,8 @@ class Elements(Looped):
         coordinates = kind.loop_coordinates(sides[0], sides[1], constants)
         speeds = self.loop_speeds(q, u, self.tree.closures[closure].name, t=t)
         for f in forces:
-            amount = self._with_values(f).along.force(coordinates[f.coordinate], speeds[..., f.coordinate])
+            along = self._with_values(f).along.at(_times(t))
+            amount = along.force(coordinates[f.coordinate], speeds[..., f.coordinate])
             total = total + _stacked(columns[f.coordinate] * amount)
         return total
 
@@ -173,18 +195,31 @@ class Elements(Looped):
         return bind(value)
 
     def _along_joints(self, q: Floats, u: Floats, t: npt.ArrayLike) -> list[tuple[Number, Number, Any]]:
-        """Coordinate, rate and element for every force on a tree joint; prescribed motions as their laws say."""
-        out = []
+        """Coordinate, rate and element for every force on a tree joint or a sum of some, as it is at the time."""
+        out: list[tuple[Number, Number, Any]] = []
         for link, forces in self.tree.joint_forces.items():
-            joint, law = self.tree.joints[link], self.tree.prescribed[link]
-            assert joint is not None
-            first, begin = int(self.tree.q_start[link]), int(self.tree.u_start[link])
-            x = [q[..., first + i] for i in range(joint.nq)]
-            rates = [u[..., begin + i] for i in range(joint.nu)]
-            if law is not None:
-                x, rates, _ = law.values(_times(t), x, rates, [0.0] * joint.nu)
-            out += [(x[i], rates[i], self._with_values(along)) for i, along in forces]
+            for i, along in forces:
+                out.append((*self._coordinate_at(q, u, t, link, i), self._with_values(along).at(_times(t))))
+        for pair in self.tree.pairs:
+            if isinstance(pair, SumForce):
+                x: Number = 0.0
+                rate: Number = 0.0
+                for link, i, factor in pair.terms:
+                    own = self._coordinate_at(q, u, t, link, i)
+                    x, rate = x + own[0] * factor, rate + own[1] * factor
+                out.append((x, rate, self._with_values(pair.along).at(_times(t))))
         return out
+
+    def _coordinate_at(self, q: Floats, u: Floats, t: npt.ArrayLike, link: int, i: int) -> tuple[Number, Number]:
+        """A coordinate of a tree joint and its rate; prescribed motions as their laws say."""
+        joint, law = self.tree.joints[link], self.tree.prescribed[link]
+        assert joint is not None
+        first, begin = int(self.tree.q_start[link]), int(self.tree.u_start[link])
+        x = [q[..., first + k] for k in range(joint.nq)]
+        rates = [u[..., begin + k] for k in range(joint.nu)]
+        if law is not None:
+            x, rates, _ = law.values(_times(t), x, rates, [0.0] * joint.nu)
+        return x[i], rates[i]
 
     def _moving(self, q: npt.ArrayLike, u: npt.ArrayLike | None, t: npt.ArrayLike) -> Any:
         """Motion of links in the world, by link; at rest without speeds."""

@@ -67,7 +67,8 @@ def uses_time(tree: Tree) -> bool:
     """Whether anything is given as a function of time."""
     return any(p is not None for p in tree.prescribed) or any(
         callable(x) for several in tree.applied.values() for w in several for x in (*w.moment, *w.force)) or any(
-        getattr(pair, "timed", False) for pair in tree.pairs)
+        pair.timed for pair in tree.pairs) or any(
+        along.timed for several in tree.joint_forces.values() for _, along in several)
 
 
 class NumpyEvaluator:

@@ -62,6 +62,7 @@ class MeshFile:
     name: str
     token: str
     path: str
+    folders: tuple[str, ...]  #: where it may lie
     element: Element
 
 
@@ -106,19 +107,25 @@ def gated(path: str | os.PathLike[str], folder: str | os.PathLike[str] | None = 
 
 
 def _resolved(element: Element, name: str, folders: tuple[str, ...], inside: str) -> str:
-    """The real path of a file that an element names; it must lie inside the folder that is open to the model."""
-    found = ""
+    """The real path of a file that an element names, in the first folder that has it, else in the first.
+
+    It must lie inside the folder that is open to the model: elsewhere nothing is looked at.
+    """
+    found = []
     for folder in folders:
         try:
-            found = os.path.realpath(os.path.join(folder, name))
+            path = os.path.realpath(os.path.join(folder, name))
         except ValueError:
             raise element.error(f"the file name {clipped(name)!r} is not usable") from None
-        if os.path.commonpath([found, inside]) != inside:
-            raise element.error(f"the file {clipped(name)!r} lies outside the folder of the model; give folder= to "
-                                "open a larger one")
-        if os.path.exists(found):
-            return found
-    return found
+        if os.path.commonpath([path, inside]) != inside:
+            continue
+        found.append(path)
+        if os.path.exists(path):
+            return path
+    if len(found) < len(folders):
+        raise element.error(f"the file {clipped(name)!r} lies outside the folder of the model; give folder= to open a "
+                            "larger one")
+    return found[0]
 
 
 class _Includes:
@@ -194,6 +201,7 @@ class _Writer:
     def __init__(self, gate: Gated, home: str, inside: str) -> None:
         self.gate, self.home, self.inside = gate, home, inside
         self.meshdir = ""
+        self.strip = any(c.attributes.get("strippath") == "true" for c in gate.root.all("compiler"))
         for compiler in gate.root.all("compiler"):
             self.meshdir = compiler.attributes.get("assetdir", self.meshdir)
         for compiler in gate.root.all("compiler"):
@@ -267,17 +275,21 @@ class _Writer:
         if "file" not in kept:
             return
         file = element.attribute("file")
+        if self.strip:
+            file = os.path.basename(file.replace("\\", "/"))
         stem, kind = os.path.splitext(os.path.basename(file.replace("\\", "/")))
         name = kept.setdefault("name", stem)
         token = kept["file"] = f"mesh{len(self.gate.meshes)}{_plain(kind.lower())[:8]}"
-        self.gate.meshes[token] = MeshFile(name, token, os.path.join(self.home, self.meshdir, file), element)
+        # first where the model says, then beside the included file that names it
+        folders = os.path.join(self.home, self.meshdir), os.path.dirname(os.path.realpath(element.source))
+        self.gate.meshes[token] = MeshFile(name, token, file, folders, element)
 
 
 def mesh_path(mesh: MeshFile, path: str | os.PathLike[str], folder: str | os.PathLike[str] | None) -> str:
     """Where a mesh lies, inside the folder that is open to the model."""
     home = os.path.dirname(os.path.realpath(os.fsdecode(path)))
     inside = home if folder is None else os.path.realpath(os.fsdecode(folder))
-    return _resolved(mesh.element, mesh.path, (home,), inside)
+    return _resolved(mesh.element, mesh.path, mesh.folders, inside)
 
 
 def _about(element: Element) -> tuple[Kind, Element, str]:

@@ -66,6 +66,14 @@ class Layout:
     axes: dict[tuple[str, int], Axis]
     balls: dict[str, Axis]
 
+    def axis(self, what: str, joint: str, coordinate: int) -> Axis:
+        """The MJCF joint of a coordinate."""
+        try:
+            return self.axes[joint, coordinate]
+        except KeyError:
+            raise ModelError(f"{what}: joint {joint!r} closes a loop, where MJCF has no joint that a force could act on"
+                             ) from None
+
     def world(self, body: int) -> Pose:
         """Where a body lies with all coordinates at zero."""
         pose = Pose()
@@ -88,7 +96,7 @@ def floats(what: str, values: Any) -> list[float]:
 def layout_of(mechanism: Mechanism) -> Layout:
     """Cut the loops where MJCF can close them, and lay out the tree."""
     busy = {f.joint for f in mechanism.joint_forces} | {d.joint for d in mechanism.drives}
-    busy |= {a.joint for a in getattr(mechanism, "armatures", ())}
+    busy |= {a.joint for a in mechanism.armatures} | {joint for s in mechanism.joint_sums for joint, _, _ in s.terms}
     keep = [r.name for r in mechanism.joints if r.name in busy or not isinstance(r.joint, _CLOSING)]
     topology = spanning_tree(mechanism, (), keep)
     layout = Layout({}, [], [mechanism.joints[j] for j in topology.closing], {}, {})

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
+from bellcrank.io.mjcf.polynomial import Polynomial
 from bellcrank.mechanism.constraints import Distance
+from bellcrank.mechanism.coupling import Part
 from bellcrank.mechanism.joints import Revolute, Spherical, Weld
 from bellcrank.mechanism.pose import Pose
 
@@ -50,6 +53,8 @@ def read_equalities(reader: Reader, machine: Mechanism) -> None:
             continue
         if kind == 0:
             made = _connect(reader, index, name, element)
+            if (made.second, made.first) in connects:  # the same two bodies, named the other way round
+                made = _swapped(reader, made)
             if made.first != made.second:
                 connects.setdefault((made.first, made.second), []).append(made)
         elif kind == 1:
@@ -86,6 +91,13 @@ def _connect(reader: Reader, index: int, name: str, element: Element) -> _Connec
         return _Connect(name, element, one, two, first, second, True)
     data = model.eq_data[index]
     return _Connect(name, element, one, two, Pose(data[0:3]), Pose(data[3:6], _drawn(reader, one, two)), False)
+
+
+def _swapped(reader: Reader, c: _Connect) -> _Connect:
+    if c.sites:
+        return _Connect(c.name, c.element, c.second, c.first, c.second_pose, c.first_pose, True)
+    return _Connect(c.name, c.element, c.second, c.first, Pose(c.second_pose.position),
+                    Pose(c.first_pose.position, _drawn(reader, c.second, c.first)), False)
 
 
 def _drawn(reader: Reader, one: int, two: int) -> Floats | None:
@@ -170,6 +182,11 @@ def _weld(reader: Reader, machine: Mechanism, index: int, name: str) -> None:
         first, second = Pose(data[3:6], rotation(reader.mujoco, data[6:10])), Pose(data[0:3])
     if one == two:
         return
+    if float(model.eq_data[index][10]) == 0.0:  # torquescale: nothing holds the orientation
+        element = reader.place
+        reader.note("changed", element, "torquescale is 0: holds points together, not axes")
+        _ball(reader, machine, _Connect(name, element, one, two, Pose(first.position), Pose(second.position), False))
+        return
     machine.add_joint(reader.new_name(name), Weld(), reader.bodies[one], reader.bodies[two], first, second)
 
 
@@ -183,19 +200,22 @@ def _straight(reader: Reader, element: Element, data: Any) -> bool:
 def _joints(reader: Reader, machine: Mechanism, index: int, name: str, element: Element) -> None:
     model = reader.model
     data, one, two = model.eq_data[index], int(model.eq_obj1id[index]), int(model.eq_obj2id[index])
-    if two >= 0 and not _straight(reader, element, data):
+    if two == one:
+        reader.note("warned", element, "a joint cannot be tied to itself; left out")
         return
-    factors = {reader.joints[one]: 1.0}
+    factors: dict[str, Part] = {reader.joints[one]: 1.0}
     if two >= 0:
-        factors[reader.joints[two]] = -float(data[1])
+        bent = np.any(data[2:5])
+        factors[reader.joints[two]] = Polynomial((0.0, *(-data[1:5]).tolist())) if bent else -float(data[1])
     _couple(machine, name, factors, float(data[0]))
 
 
-def _couple(machine: Mechanism, name: str, factors: dict[str, float], offset: float) -> None:
+def _couple(machine: Mechanism, name: str, factors: Mapping[str, Part], offset: float) -> None:
     """Hold a sum of joint coordinates; one coordinate alone stands still."""
     factors = {joint: factor for joint, factor in factors.items() if factor}
     if len(factors) == 1:
         (joint, factor), = factors.items()
+        assert isinstance(factor, float)  # a function never stands alone
         machine.prescribe(joint, offset / factor)
     else:
         machine.add_coupler(name, factors, offset)

@@ -8,12 +8,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bellcrank.errors import ModelError
-from bellcrank.io.mjcf.layout import Axis, Layout, floats
+from bellcrank.io.mjcf.drives import actuators, dry_friction, joint_sum, servo
+from bellcrank.io.mjcf.forces import DeadBand
+from bellcrank.io.mjcf.layout import Layout, floats
+from bellcrank.io.mjcf.polynomial import coefficients_of
 from bellcrank.io.mjcf.text import given, line, where
 from bellcrank.io.tree import unused
 from bellcrank.mechanism.constraints import Distance
-from bellcrank.mechanism.elements import FrameBushing, JointForce
-from bellcrank.mechanism.forces import Friction, LinearSpring, Wrench
+from bellcrank.mechanism.elements import Coupler, FrameBushing, JointForce
+from bellcrank.mechanism.forces import Friction, LinearSpring, PotentialSpring, Servo, Wrench
 from bellcrank.mechanism.joints import Free, Revolute, Screw, Weld
 from bellcrank.mechanism.pose import Pose
 
@@ -21,9 +24,6 @@ if TYPE_CHECKING:
     from bellcrank.mechanism.mechanism import Connection, Mechanism
 
 __all__ = ["Parts", "add_parts"]
-
-_SPEED = Friction().speed
-
 
 @dataclass(slots=True)
 class Parts:
@@ -33,7 +33,9 @@ class Parts:
     tendon: list[str] = field(default_factory=list)
     equality: list[str] = field(default_factory=list)
     actuator: list[str] = field(default_factory=list)
-    names: dict[str, None] = field(default_factory=dict)
+    names: dict[str, None] = field(default_factory=dict)  #: of sites
+    tendons: dict[str, None] = field(default_factory=dict)
+    drives: dict[str, None] = field(default_factory=dict)
 
     def site(self, wish: str, body: int, pose: Pose) -> str:
         """A site and its name."""
@@ -58,9 +60,14 @@ def add_parts(mechanism: Mechanism, layout: Layout) -> Parts:
                                        polycoef=(0.0, pitch, 0.0, 0.0, 0.0)))
     _springs(mechanism, layout, parts)
     for force in mechanism.joint_forces:
-        _joint_force(layout, force)
+        if isinstance(force.along, Servo):
+            servo(mechanism, layout, parts, force)
+        else:
+            _joint_force(layout, force)
+    for many in mechanism.joint_sums:
+        joint_sum(mechanism, layout, parts, many)
     for armature in getattr(mechanism, "armatures", ()):
-        axis = layout.balls.get(armature.joint) or _axis(layout, f"armature {armature.name!r}", armature.joint,
+        axis = layout.balls.get(armature.joint) or layout.axis(f"armature {armature.name!r}", armature.joint,
                                                          armature.coordinate)
         (inertia,) = floats(f"armature {armature.name!r}", [armature.inertia])
         axis.settings["armature"] = axis.settings.get("armature", 0.0) + inertia
@@ -71,16 +78,8 @@ def add_parts(mechanism: Mechanism, layout: Layout) -> Parts:
     for drag in mechanism.drags:
         raise ModelError(f"drag {drag.name!r}: MJCF cannot hold it")
     _couplers(mechanism, layout, parts)
-    _actuators(mechanism, layout, parts)
+    actuators(mechanism, layout, parts)
     return parts
-
-
-def _axis(layout: Layout, what: str, joint: str, coordinate: int) -> Axis:
-    try:
-        return layout.axes[joint, coordinate]
-    except KeyError:
-        raise ModelError(f"{what}: joint {joint!r} closes a loop, where MJCF has no joint that a force could act on"
-                         ) from None
 
 
 def _closure(parts: Parts, record: Connection) -> None:
@@ -103,14 +102,19 @@ def _springs(mechanism: Mechanism, layout: Layout, parts: Parts) -> None:
     """Springs between points and rods without mass, as tendons between two sites."""
     for spring in mechanism.springs:
         what = f"spring {spring.name!r}"
-        if not isinstance(spring.along, LinearSpring):
-            raise ModelError(f"{what}: MJCF holds linear springs only")
-        stiffness, damping, length = floats(what, (spring.along.stiffness, spring.along.damping, spring.along.rest))
+        match spring.along:
+            case LinearSpring(k, d, rest):
+                stiffness, damping, low = floats(what, (k, d, rest))
+                high = low
+            case PotentialSpring(DeadBand(stiffness, low, high), d):
+                (damping,) = floats(what, [d])
+            case _:
+                raise ModelError(f"{what}: MJCF holds linear springs only")
         points = [(spring.first, Pose(floats(what, spring.first_point))),
                   (spring.second, Pose(floats(what, spring.second_point)))]
-        if length < 0.0:
+        if low < 0.0:
             raise ModelError(f"{what}: MJCF has no negative lengths")
-        _tendon(parts, spring.name, points, stiffness=stiffness, damping=damping, springlength=length)
+        _tendon(parts, spring.name, points, stiffness=stiffness, damping=damping, springlength=(low, high))
     for constraint in mechanism.constraints:
         if not isinstance(constraint.kind, Distance):
             raise ModelError(f"constraint {constraint.name!r}: MJCF cannot hold {constraint.kind!r}")
@@ -123,6 +127,9 @@ def _springs(mechanism: Mechanism, layout: Layout, parts: Parts) -> None:
 
 
 def _tendon(parts: Parts, name: str, points: list[tuple[int, Pose]], **settings: Any) -> None:
+    if name in parts.tendons:
+        raise ModelError(f"spring {name!r}: another spring, or a constraint, has that name, which MJCF cannot hold")
+    parts.tendons[name] = None
     sites = [parts.site(f"{name}_{i}", body, Pose(pose.position)) for i, (body, pose) in enumerate(points, 1)]
     parts.tendon += [f"<spatial{given(name=name, **settings)}>", *(f"  {line('site', site=s)}" for s in sites),
                      "</spatial>"]
@@ -130,7 +137,7 @@ def _tendon(parts: Parts, name: str, points: list[tuple[int, Pose]], **settings:
 
 def _joint_force(layout: Layout, force: JointForce) -> None:
     what = f"joint force {force.name!r}"
-    axis = _axis(layout, what, force.joint, force.coordinate)
+    axis = layout.axis(what, force.joint, force.coordinate)
     match force.along:
         case LinearSpring(stiffness, damping, rest):
             k, d, at = floats(what, (stiffness, damping, rest))
@@ -140,11 +147,8 @@ def _joint_force(layout: Layout, force: JointForce) -> None:
             if k:
                 mean = (before * axis.settings.get("springref", 0.0) + k * at) / (before + k)
                 axis.settings |= {"stiffness": before + k, "springref": mean}
-        case Friction(coulomb, viscous, speed, None):
-            dry, d, regular = floats(what, (coulomb, viscous, speed))
-            if dry and regular != _SPEED:
-                raise ModelError(f"{what}: MJCF does not hold the speed {regular:g} of dry friction, only the usual "
-                                 f"{_SPEED:g}")
+        case Friction():
+            dry, d = dry_friction(what, force.along)
             if dry:
                 axis.settings["frictionloss"] = axis.settings.get("frictionloss", 0.0) + dry
         case other:
@@ -170,24 +174,33 @@ def _wrench(mechanism: Mechanism, layout: Layout, wrench: Wrench) -> None:
 
 
 def _bushing(mechanism: Mechanism, layout: Layout, made: FrameBushing) -> None:
-    """Damping that is the same in all directions belongs to a ball or free joint between the same frames."""
+    """What is the same in all directions belongs to a ball or free joint between the same frames."""
     what, b = f"bushing {made.name!r}", made.bushing
-    turn, along = floats(what, b.turn_damping), floats(what, b.damping)
+    stiffness, turn_stiffness, damping, turn_damping = (floats(what, x) for x in (
+        b.stiffness, b.turn_stiffness, b.damping, b.turn_damping))
+    alike = all(x == x[:1] * 3 for x in (turn_stiffness, turn_damping))
+    by_angle = b.measure == "angle" or not any(turn_stiffness)
     for name, axis in layout.balls.items():
         r = mechanism.joint(name)
         same = (r.parent, r.child, r.parent_pose, r.child_pose) == (made.first, made.second, made.first_pose,
                                                                     made.second_pose)
-        wanted = turn if isinstance(r.joint, Free) else [0.0, 0.0, 0.0]
-        if same and turn == turn[:1] * 3 and along == wanted and not any(floats(what, (*b.stiffness,
-                                                                                       *b.turn_stiffness))):
-            axis.settings["damping"] = axis.settings.get("damping", 0.0) + turn[0]
+        wanted = (turn_stiffness, turn_damping) if isinstance(r.joint, Free) else ([0.0] * 3, [0.0] * 3)
+        if same and alike and by_angle and (stiffness, damping) == wanted:
+            for label, value in (("stiffness", turn_stiffness[0]), ("damping", turn_damping[0])):
+                if value:
+                    axis.settings[label] = axis.settings.get(label, 0.0) + value
             return
-    raise ModelError(f"{what}: MJCF holds only equal damping in all directions of a ball or free joint")
+    raise ModelError(f"{what}: MJCF holds only equal stiffness (measured by angle) and damping in all directions of a "
+                     "ball or free joint")
 
 
 def _couplers(mechanism: Mechanism, layout: Layout, parts: Parts) -> None:
     for coupler in mechanism.couplers:
-        axes = [(_axis(layout, f"coupler {coupler.name!r}", joint, i).name, f) for joint, i, f in coupler.terms]
+        what = f"coupler {coupler.name!r}"
+        axes = [(layout.axis(what, joint, i).name, f) for joint, i, f in coupler.terms if isinstance(f, float)]
+        if len(axes) < len(coupler.terms):
+            parts.equality.append(_bent(layout, coupler))
+            continue
         (first, factor), *rest = axes
         if len(rest) <= 1:
             other = {"joint2": rest[0][0]} if rest else {}
@@ -195,18 +208,24 @@ def _couplers(mechanism: Mechanism, layout: Layout, parts: Parts) -> None:
             parts.equality.append(line("joint", name=coupler.name, joint1=first, **other,
                                         polycoef=(coupler.offset / factor, slope, 0.0, 0.0, 0.0)))
             continue
-        name = f"{coupler.name}_sum"
+        name = unused(f"{coupler.name}_sum", parts.tendons)
+        parts.tendons[name] = None
         parts.tendon += [f'{line("fixed", name=name)[:-2]}>',
                          *(f"  {line('joint', joint=joint, coef=f)}" for joint, f in axes), "</fixed>"]
         parts.equality.append(line("tendon", name=coupler.name, tendon1=name,
                                     polycoef=(coupler.offset, 0.0, 0.0, 0.0, 0.0)))
 
 
-def _actuators(mechanism: Mechanism, layout: Layout, parts: Parts) -> None:
-    for drive in mechanism.drives:
-        what = f"actuator {drive.name!r}"
-        if drive.actuator.no_load_speed is not None:
-            raise ModelError(f"{what}: MJCF has no speed-torque line")
-        (limit,) = floats(what, [drive.actuator.limit])
-        axis = _axis(layout, what, drive.joint, drive.coordinate)
-        parts.actuator.append(line("motor", name=drive.name, joint=axis.name, ctrlrange=(-limit, limit)))
+def _bent(layout: Layout, coupler: Coupler) -> str:
+    """A coordinate that is a polynomial of another."""
+    what = f"coupler {coupler.name!r}"
+    for own, other in ((0, 1), (1, 0)):
+        joint, i, factor = coupler.terms[own]
+        leader, j, law = coupler.terms[other]
+        powers = coefficients_of(law, 4)
+        if len(coupler.terms) == 2 and isinstance(factor, float) and powers is not None:
+            first, second = (layout.axis(what, *at).name for at in ((joint, i), (leader, j)))
+            offset, *rest = (-p / factor for p in powers)
+            return line("joint", name=coupler.name, joint1=first, joint2=second,
+                        polycoef=(offset + coupler.offset / factor, *rest))
+    raise ModelError(f"{what}: MJCF holds a coordinate that is a polynomial, of degree 4 at most, of one other")

@@ -11,7 +11,9 @@ import numpy as np
 import numpy.typing as npt
 
 from bellcrank.errors import ModelError
-from bellcrank.io.mjcf.extras import read_actuators, read_keyframes, read_shapes, read_sites, read_tendons
+from bellcrank.io.mjcf.actuators import read_actuators
+from bellcrank.io.mjcf.extras import read_keyframes, read_shapes, read_sites
+from bellcrank.io.mjcf.forces import read_joint_forces, read_tendons
 from bellcrank.io.mjcf.loops import read_equalities
 from bellcrank.io.mjcf.source import Source, compiled, the_mujoco
 from bellcrank.io.report import Actuation, Dynamics, Kind, Limits, Note, ReadReport, ReadWarning, Shape, condensed
@@ -54,10 +56,11 @@ def read_mjcf(path: str | os.PathLike[str], *, limits: bool = False, actuators: 
     the file: of hinges and slides q is MuJoCo's qpos less `ref`, of free joints the pose relative to the one drawn.
     Every joint keeps its name; of several joints on one body all but the last carry massless bodies. Equality
     constraints become exact loops: connect a `Spherical` joint, two connects of the same bodies a `Revolute` one, weld
-    a `Weld`, joint a coupler. `limits` makes stops of joint ranges, as soft as the file's solref says. `actuators`
-    limits the joint forces to what the actuators can do. Meshes are opened only if an inertia depends on them;
-    ``missing_meshes="massless"`` goes on without those that are missing. No file outside `folder` is opened (that of
-    the file unless given).
+    a `Weld`, joint a coupler. `limits` makes stops of joint ranges, as soft as the file's solref says. With `actuators`
+    motors limit the input tau of their joints, and all others whose force follows from the state are servos: the
+    control of each is a parameter of the mechanism, named like the actuator and zero unless set. Meshes are opened
+    only if an inertia depends on them; ``missing_meshes="massless"`` goes on without those that are missing. No file
+    outside `folder` is opened (that of the file unless given).
     """
     source = compiled(path, folder, missing_meshes)
     reader = Reader(source, limits, actuators)
@@ -81,6 +84,7 @@ class Reader:
         self.renamed: dict[str, str] = {}
         self.keyframes: dict[str, dict[str, dict[str, Any]]] = {}
         self.actuations: dict[str, Actuation] = {}
+        self.controls: dict[str, int] = {}  #: servos whose control is a parameter, with its place in ctrl
         self.bodies: list[str] = ["ground"]
         self.joints: list[str] = []
         self.taken: dict[str, None] = {}  #: names of joints and constraints
@@ -109,7 +113,7 @@ class Reader:
             self._add_body(machine, body)
         for joint in range(model.njnt):
             self.place = self.source.element("joint", joint)
-            self._joint_forces(machine, joint)
+            read_joint_forces(self, machine, joint)
         read_equalities(self, machine)
         read_tendons(self, machine)
         read_actuators(self, machine)
@@ -207,79 +211,6 @@ class Reader:
             machine.add_wrench(f"{self.bodies[body]}_gravcomp", self.bodies[body], at=self.model.body_ipos[body],
                                force=[-share * g for g in machine.gravity])
 
-    # -- forces in joints ---------------------------------------------------------------------
-    def _joint_forces(self, machine: Mechanism, joint: int) -> None:
-        model, name, kind = self.model, self.joints[joint], int(self.model.jnt_type[joint])
-        dof = int(model.jnt_dofadr[joint])
-        damping = 0.0 if "damper" in self.off else float(model.dof_damping[dof])
-        stiffness = 0.0 if "spring" in self.off else float(model.jnt_stiffness[joint])
-        dry = float(model.dof_frictionloss[dof])
-        if damping or dry:
-            self.dynamics[name] = Dynamics(damping, dry)
-        if self.off & {"frictionloss", "constraint"}:
-            dry = 0.0
-        for array, index, what in (("jnt_stiffnesspoly", joint, "stiffness"), ("dof_dampingpoly", dof, "damping"),
-                                   ("jnt_springyield", joint, "the yield of springs")):
-            if hasattr(model, array) and np.any(getattr(model, array)[index]):
-                self.note("warned", self.place, f"{what} beyond the linear part is not modelled")
-        if kind in (FREE, BALL):
-            self._ball_forces(machine, joint, stiffness, damping, dry)
-        else:
-            if stiffness or damping:
-                at = int(model.jnt_qposadr[joint])
-                rest = float(model.qpos_spring[at] - model.qpos0[at])
-                machine.add_joint_spring(f"{name}_spring", name, stiffness=stiffness, damping=damping, rest=rest)
-            if dry:
-                machine.add_friction(f"{name}_friction", name, coulomb=dry)
-                self.note("changed", self.place, "frictionloss is a smooth law of the speed here (see add_friction)")
-        self._armature(machine, joint, float(model.dof_armature[dof]))
-        self._range(machine, joint)
-
-    def _ball_forces(self, machine: Mechanism, joint: int, stiffness: float, damping: float, dry: float) -> None:
-        if stiffness or dry:
-            self.note("warned", self.place, "stiffness and dry friction of ball and free joints are not modelled")
-        if damping:  # the same for all directions, so that axes do not matter
-            record, three = machine.joint(self.joints[joint]), (damping,) * 3
-            free = type(record.joint) is Free
-            bodies = (machine.ground, *machine.bodies)
-            machine.add_bushing(f"{record.name}_damping", bodies[record.parent], bodies[record.child],
-                                record.parent_pose, record.child_pose, turn_damping=three,
-                                damping=three if free else (0.0, 0.0, 0.0))
-
-    def _armature(self, machine: Mechanism, joint: int, armature: float) -> None:
-        if not armature:
-            return
-        name = self.joints[joint]
-        add = getattr(machine, "add_armature", None)
-        try:
-            if add is None:
-                raise ModelError("armature is not modelled")
-            add(f"{name}_armature", name, armature)
-        except ModelError as error:
-            self.note("warned", self.place, f"the armature {armature:g} is left out: {error}")
-
-    def _range(self, machine: Mechanism, joint: int) -> None:
-        model, name, kind = self.model, self.joints[joint], int(self.model.jnt_type[joint])
-        effort = np.inf
-        if model.jnt_actfrclimited[joint]:
-            effort = float(np.abs(model.jnt_actfrcrange[joint]).max())
-        if not model.jnt_limited[joint]:
-            if np.isfinite(effort):
-                self.limits[name] = Limits(effort=effort)
-            return
-        if kind == BALL:
-            self.note("ignored", self.place, "the range of a ball joint")
-            return
-        start = float(model.qpos0[int(model.jnt_qposadr[joint])])
-        lower, upper = (float(x) - start for x in model.jnt_range[joint])
-        self.limits[name] = Limits(lower, upper, effort)
-        if not self.stops or self.off & {"limit", "constraint"}:
-            self.note("kept", self.place, "the range does not act on the motion; kept in report.limits")
-            return
-        stiffness, damping = _softness(model, joint)
-        machine.add_limit(f"{name}_range", name, lower, upper, stiffness=stiffness, damping=damping)
-        self.note("changed", self.place, "the range is a spring and damper as soft as solreflimit says")
-
 
 # -- helpers ------------------------------------------------------------------------------------
 def rotation(mujoco: Any, quaternion: Sequence[float] | Floats) -> Floats | None:
@@ -291,19 +222,6 @@ def rotation(mujoco: Any, quaternion: Sequence[float] | Floats) -> Floats | None
         out = near
     turn = out.reshape(3, 3) + 0.0
     return None if (turn == np.eye(3)).all() else turn
-
-
-def _softness(model: Any, joint: int) -> tuple[float, float]:
-    """Stiffness and damping of a stop from solref and solimp, with the joint's inertia in the layout drawn."""
-    dof = int(model.jnt_dofadr[joint])
-    one, two = (float(x) for x in model.jnt_solref[joint])
-    most = min(max(float(model.jnt_solimp[joint][1]), 1e-4), 0.9999)
-    if one > 0.0:
-        k, b = 1.0 / (most * one * two) ** 2 if two else 1.0 / (most * one) ** 2, 2.0 / (most * one)
-    else:
-        k, b = -one / most**2, -two / most
-    inertia = most / max(float(model.dof_invweight0[dof]), 1e-12)
-    return max(k * inertia, 1e-9), max(b * inertia, 0.0)
 
 
 def _bits(mujoco: Any) -> list[Any]:

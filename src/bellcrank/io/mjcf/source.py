@@ -22,7 +22,8 @@ _MESH_KINDS = (".stl", ".obj", ".msh")
 _USED = ("body_pos", "body_quat", "body_mass", "body_ipos", "body_iquat", "body_inertia", "body_gravcomp", "jnt_pos",
          "jnt_axis", "jnt_stiffness", "jnt_range", "dof_armature", "dof_damping", "dof_frictionloss", "qpos0",
          "qpos_spring", "eq_data", "site_pos", "site_quat", "tendon_stiffness", "tendon_damping",
-         "tendon_lengthspring", "actuator_gear", "geom_pos", "geom_quat")
+         "tendon_lengthspring", "tendon_frictionloss", "tendon_armature", "actuator_gear", "actuator_gainprm",
+         "actuator_biasprm", "geom_pos", "geom_quat")
 _HUGE = 1e100
 
 
@@ -66,6 +67,7 @@ def compiled(path: str | os.PathLike[str], folder: str | os.PathLike[str] | None
     spec.compiler.fusestatic = False  # every body keeps its name
     spec.compiler.discardvisual = False
     spec.compiler.usethread = False
+    spec.compiler.LRopt.mode = mujoco.mjtLRMode.mjLRMODE_NONE  # a simulation as long as the file likes
     assets = _shapes(mujoco, spec, gate, path, folder, missing_meshes)
     spec.assets = assets
     try:

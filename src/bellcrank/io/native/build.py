@@ -13,6 +13,7 @@ from bellcrank.io.native.formula import Formula, parse
 from bellcrank.io.native.program import run
 from bellcrank.io.native.text import Marked
 from bellcrank.mechanism import constraints, joints
+from bellcrank.mechanism.coupling import Part
 from bellcrank.mechanism.inertia import Inertia
 from bellcrank.mechanism.mechanism import Mechanism
 from bellcrank.mechanism.pose import Pose
@@ -164,7 +165,17 @@ class _Build:
         self.m.add_frame(name, part.body, self.pose(part.pose))
 
     def coupler(self, name: str, part: schema.CouplerPart) -> None:
-        self.m.add_coupler(name, dict(part.factors), part.offset)
+        self.m.add_coupler(name, {key: self._coupled(name, key, factor) for key, factor in part.factors.items()},
+                           part.offset)
+
+    def _coupled(self, name: str, key: str, factor: float | str) -> Part:
+        if isinstance(factor, float):
+            return factor
+        law = self.law(factor, "q")
+        if law.program is None or not law.program.uses("q"):
+            raise ModelError(f"coupler {name!r}: {factor!r} of {key!r} is not a formula of q; write a factor as a "
+                             "number, without quotes")
+        return law
 
     def constraint(self, name: str, part: Any) -> None:
         match part.type:
@@ -191,7 +202,8 @@ class _Build:
     def bushing(self, name: str, part: schema.BushingPart) -> None:
         self.m.add_bushing(name, part.first, part.second, self.pose(part.first_pose), self.pose(part.second_pose),
                            stiffness=self.numbers(part.stiffness), turn_stiffness=self.numbers(part.turn_stiffness),
-                           damping=self.numbers(part.damping), turn_damping=self.numbers(part.turn_damping))
+                           damping=self.numbers(part.damping), turn_damping=self.numbers(part.turn_damping),
+                           measure=part.measure)
 
     def drag(self, name: str, part: schema.DragPart) -> None:
         self.m.add_drag(name, part.body, coefficient=self.number(part.coefficient), area=self.number(part.area),
@@ -211,6 +223,14 @@ class _Build:
                 self.m.add_friction(name, part.joint, coordinate=part.coordinate, **self.optional(
                     coulomb=part.coulomb, viscous=part.viscous, speed=part.speed, static=part.static,
                     stribeck=part.stribeck))
+            case "servo":
+                if (part.lower is None) != (part.upper is None):
+                    raise ModelError(f"servo {name!r}: give both lower and upper, or none")
+                limit = None if part.lower is None else (self.number(part.lower), self.number(part.upper))
+                target, rate, offset = self.timed((part.target, part.target_rate, part.offset))
+                self.m.add_servo(name, part.joint, coordinate=part.coordinate, target=target, target_rate=rate,
+                                 offset=offset, limit=limit,
+                                 **self.optional(stiffness=part.stiffness, damping=part.damping))
             case "limit":
                 self.m.add_limit(name, part.joint, coordinate=part.coordinate, **self.optional(
                     lower=part.lower, upper=part.upper, stiffness=part.stiffness, damping=part.damping,
@@ -222,7 +242,10 @@ class _Build:
                                                         rest=part.rest))
 
     def actuator(self, name: str, part: schema.ActuatorPart) -> None:
-        self.m.add_actuator(name, part.joint, self.number(part.limit), coordinate=part.coordinate,
+        limit: Any = self.number(part.limit)
+        if part.lower is not None:
+            limit = (self.number(part.lower), limit)
+        self.m.add_actuator(name, part.joint, limit, coordinate=part.coordinate,
                             **self.optional(no_load_speed=part.no_load_speed))
 
     def armature(self, name: str, part: schema.ArmaturePart) -> None:

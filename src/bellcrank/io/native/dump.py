@@ -12,7 +12,7 @@ from bellcrank.io.native.formula import written
 from bellcrank.io.native.program import from_scalar
 from bellcrank.io.native.trace import trace, trace_several
 from bellcrank.mechanism import constraints, forces, joints
-from bellcrank.mechanism.elements import Constraint, Coupler, JointForce, Spring
+from bellcrank.mechanism.elements import Constraint, Coupler, JointForce, JointSum, Spring
 from bellcrank.mechanism.inertia import Inertia
 from bellcrank.mechanism.mechanism import Connection, Mechanism
 from bellcrank.mechanism.pose import IDENTITY_ROWS, Pose
@@ -59,7 +59,7 @@ class _Dump:
             "springs": _named(m.springs, "spring", self.spring),
             "bushings": _named(m.bushings, "bushing", self.bushing),
             "drags": _named(m.drags, "drag", self.drag), "wrenches": _named(m.wrenches, "wrench", self.wrench),
-            "joint_forces": _named(m.joint_forces, "joint force", self.joint_force),
+            "joint_forces": _named((*m.joint_forces, *m.joint_sums), "joint force", self.joint_force),
             "actuators": _named(m.drives, "actuator", self.actuator),
             "armatures": _named(m.armatures, "armature", lambda a: {
                 **self.on(a), "inertia": self.number(a.inertia, f"armature {a.name!r}")})}
@@ -161,12 +161,17 @@ class _Dump:
         what = f"coupler {coupler.name!r}"
         factors = {}
         for joint, coordinate, factor in coupler.terms:
-            names = self.m.joint(joint).joint.coordinate_names()
-            key = joint if len(names) == 1 else f"{joint}.{names[coordinate]}"
-            if key != joint and key in self.m._joints:
-                raise ModelError(f"{what}: {key!r} is the name of a joint and of a coordinate; rename the joint")
-            factors[key] = self.number(factor, what)
+            key = self.key(joint, coordinate, what)
+            factors[key] = factor if isinstance(factor, float) else written(trace(factor, ("q",), what), ("q",))
         return {"factors": factors, **self.given(coupler, ("offset",), what, offset=0.0)}
+
+    def key(self, joint: str, coordinate: int, what: str) -> str:
+        """The name of a coordinate in a sum."""
+        names = self.m.joint(joint).joint.coordinate_names()
+        key = joint if len(names) == 1 else f"{joint}.{names[coordinate]}"
+        if key != joint and key in self.m._joints:
+            raise ModelError(f"{what}: {key!r} is the name of a joint and of a coordinate; rename the joint")
+        return key
 
     def constraint(self, record: Constraint) -> dict[str, Any]:
         what = f"constraint {record.name!r}"
@@ -193,7 +198,7 @@ class _Dump:
                 "first_point": self.numbers(spring.first_point, what),
                 "second_point": self.numbers(spring.second_point, what), **self.along(spring.along, "length", what)}
 
-    def joint_force(self, force: JointForce) -> dict[str, Any]:
+    def joint_force(self, force: JointForce | JointSum) -> dict[str, Any]:
         what, along = f"joint force {force.name!r}", force.along
         if isinstance(along, forces.Friction):
             names = ("coulomb", "viscous", "speed", "static", "stribeck")
@@ -202,17 +207,25 @@ class _Dump:
         if isinstance(along, forces.Limit):
             names = ("lower", "upper", "stiffness", "damping", "onset")
             return {"type": "limit", **self.on(force), **self.given(along, names, what, damping=0.0, onset=1e-3)}
+        if isinstance(along, forces.Servo):
+            aims = {name: self.timed([getattr(along, name)], f"{what}: {name}")[0]
+                    for name in ("target", "target_rate", "offset")}
+            return {"type": "servo", **self.on(force), **{k: v for k, v in aims.items() if not _same(v, 0.0)},
+                    **self.given(along, ("stiffness", "damping", "lower", "upper"), what, stiffness=0.0, damping=0.0)}
         kind = "law" if isinstance(along, forces.LawForce) else "spring"
         return {"type": kind, **self.on(force), **self.along(along, "rest", what)}
 
-    def on(self, record: Any) -> dict[str, str]:
-        """The joint and, if it has several, the coordinate."""
+    def on(self, record: Any) -> dict[str, Any]:
+        """The joint and, if it has several, the coordinate; or the factors of a sum."""
+        if isinstance(record, JointSum):
+            return {"joint": {self.key(j, i, f"joint force {record.name!r}"): f for j, i, f in record.terms}}
         names = self.m.joint(record.joint).joint.coordinate_names()
         one = len(names) > 1 and record.coordinate >= 0
         return {"joint": record.joint, **({"coordinate": names[record.coordinate]} if one else {})}
 
     def actuator(self, drive: Any) -> dict[str, Any]:
-        return {**self.on(drive), **self.given(drive.actuator, ("limit", "no_load_speed"), f"actuator {drive.name!r}")}
+        names = ("limit", "no_load_speed", "lower")
+        return {**self.on(drive), **self.given(drive.actuator, names, f"actuator {drive.name!r}")}
 
     def bushing(self, made: Any) -> dict[str, Any]:
         what = f"bushing {made.name!r}"
@@ -220,7 +233,8 @@ class _Dump:
                   for name in ("stiffness", "turn_stiffness", "damping", "turn_damping")}
         return {"first": self.bodies[made.first], "second": self.bodies[made.second],
                 **self.poses(made, ("first_pose", "second_pose"), what),
-                **{k: v for k, v in fields.items() if not all(_same(x, 0.0) for x in v)}}
+                **{k: v for k, v in fields.items() if not all(_same(x, 0.0) for x in v)},
+                **({"measure": made.bushing.measure} if made.bushing.measure != "chord" else {})}
 
     def drag(self, made: Any) -> dict[str, Any]:
         what = f"drag {made.name!r}"

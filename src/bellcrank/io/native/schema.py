@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-import math
 from typing import Annotated, Any, Literal
 
-from pydantic import (
-    BaseModel,
-    ConfigDict,
-    Discriminator,
-    Field,
-    PlainValidator,
-    StringConstraints,
-    Tag,
-    WithJsonSchema,
-    model_validator,
-)
+from pydantic import BaseModel, ConfigDict, Discriminator, Field, PlainValidator, Tag, WithJsonSchema, model_validator
 from pydantic_core import PydanticCustomError
+
+from bellcrank.io.native.values import (
+    Axis,
+    Fixed,
+    Law,
+    Name,
+    Num,
+    NumRows,
+    Rows,
+    Three,
+    ThreeTimed,
+    Timed,
+    form,
+    shown,
+)
 
 __all__ = ["SINGULAR", "VERSION", "Document", "Law", "Num", "json_schema"]
 
@@ -27,83 +31,14 @@ SINGULAR = {
     "parameters": "parameter", "bodies": "body", "joints": "joint", "frames": "frame", "couplers": "coupler",
     "constraints": "constraint", "springs": "spring", "bushings": "bushing", "drags": "drag", "wrenches": "wrench",
     "joint_forces": "joint force", "actuators": "actuator", "armatures": "armature"}
-_AXES = ("x", "y", "z", "-x", "-y", "-z")
 _ADDRESS = "https://json-schema.org/draft/2020-12/schema"
-
-
-# -- values -------------------------------------------------------------------------------------
-def _finite(value: Any) -> float:
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
-        raise PydanticCustomError("number", "needs a number, got {got}", {"got": _shown(value)})
-    if not abs(value) < math.inf:
-        raise PydanticCustomError("number", "the number is not finite", {})
-    return float(value)
-
-
-def _number(value: Any) -> float | str:
-    if isinstance(value, str):
-        if not value.strip():
-            raise PydanticCustomError("number", "needs a number or a formula, got blank text", {})
-        return value
-    return _finite(value)
-
-
-def _law(value: Any) -> float | str:
-    """A law given as ``{law: text}``, the form for laws that do not name their argument, is its text with a mark."""
-    if isinstance(value, dict) and list(value) == ["law"] and isinstance(value["law"], (str, float, int)):
-        inner = _number(value["law"])
-        return f"={inner!r}" if isinstance(inner, float) else f"={inner}"
-    found = _number(value)
-    if isinstance(found, str) and found.startswith("="):
-        raise PydanticCustomError("number", "a formula does not begin with '='", {})
-    return found
 
 
 def _version(value: Any) -> int:
     if isinstance(value, bool) or value != VERSION:
         raise PydanticCustomError("version", "the form is version {got}; this Bellcrank reads version {known}",
-                                  {"got": _shown(value), "known": VERSION})
+                                  {"got": shown(value), "known": VERSION})
     return VERSION
-
-
-def _axis(value: Any) -> str | tuple[float, ...]:
-    if isinstance(value, str) and value in _AXES:
-        return value
-    if not isinstance(value, (list, tuple)) or len(value) != 3:
-        raise PydanticCustomError("axis", "needs one of x, y, z, -x, -y, -z or three numbers, got {got}",
-                                  {"got": _shown(value)})
-    return tuple(_finite(v) for v in value)
-
-
-def _shown(value: Any) -> str:
-    text = {True: "true", False: "false", None: "nothing"}[value] if value is None or isinstance(value, bool) else \
-        "a mapping" if isinstance(value, dict) else "a list" if isinstance(value, (list, tuple)) else repr(value)
-    return text if len(text) <= 60 else text[:60] + "..."
-
-
-def _form(value: Any) -> str:
-    """Which of the ways to write a thing is used."""
-    if isinstance(value, (list, tuple)):
-        return "matrix" if value and isinstance(value[0], (list, tuple)) else "list"
-    return "mapping" if isinstance(value, dict) else "number"
-
-
-_NUMBER_FORM = {"anyOf": [{"type": "number"}, {"type": "string", "description": "a formula of parameters"}]}
-Name = Annotated[str, StringConstraints(min_length=1)]
-Fixed = Annotated[float, PlainValidator(_finite), WithJsonSchema({"type": "number"})]
-Num = Annotated[float | str, PlainValidator(_number), WithJsonSchema(_NUMBER_FORM)]
-Law = Annotated[float | str, PlainValidator(_number), WithJsonSchema(
-    {"anyOf": [{"type": "number"}, {"type": "string", "description": "a formula"}]})]
-Timed = Annotated[float | str, PlainValidator(_law), WithJsonSchema({"anyOf": [
-    {"type": "number"}, {"type": "string", "description": "a formula of parameters, or of the time t"},
-    {"type": "object", "properties": {"law": {"type": ["string", "number"]}}, "required": ["law"],
-     "additionalProperties": False, "description": "a formula of the time that does not name t"}]})]
-Axis = Annotated[str | tuple[float, ...], PlainValidator(_axis), WithJsonSchema({"anyOf": [
-    {"enum": list(_AXES)}, {"type": "array", "items": {"type": "number"}, "minItems": 3, "maxItems": 3}]})]
-Three = Annotated[list[Num], Field(min_length=3, max_length=3)]
-ThreeTimed = Annotated[list[Timed], Field(min_length=3, max_length=3)]
-Rows = Annotated[list[Annotated[list[Fixed], Field(min_length=3, max_length=3)]], Field(min_length=3, max_length=3)]
-NumRows = Annotated[list[Three], Field(min_length=3, max_length=3)]
 
 
 class Part(BaseModel):
@@ -116,11 +51,11 @@ class Part(BaseModel):
     def _known(cls, value: Any) -> Any:
         if not isinstance(value, dict):
             raise PydanticCustomError("mapping", "needs a mapping of names to values, got {got}",
-                                      {"got": _shown(value)})
+                                      {"got": shown(value)})
         for key in value:
             if key not in cls.model_fields:
                 raise PydanticCustomError("unknown", "{shown} is not known here{hint}", {
-                    "key": key, "shown": _shown(key), "hint": _hint(key, list(cls.model_fields))})
+                    "key": key, "shown": shown(key), "hint": _hint(key, list(cls.model_fields))})
         return value
 
 
@@ -138,13 +73,13 @@ class PosePart(Part):
     position: Three = Field(default=[0.0, 0.0, 0.0], description="[m]")
     rotation: Annotated[
         Annotated[Annotated[list[Fixed], Field(min_length=4, max_length=4)], Tag("list")]
-        | Annotated[Rows, Tag("matrix")], Discriminator(_form)] | None = Field(
+        | Annotated[Rows, Tag("matrix")], Discriminator(form)] | None = Field(
         default=None, description="unit quaternion, scalar first, or rotation matrix by rows")
     rpy: Annotated[list[Fixed], Field(min_length=3, max_length=3)] | None = Field(
         default=None, description="angles [rad] about the fixed axes x, then y, then z")
 
 
-Pose = Annotated[Annotated[Three, Tag("list")] | Annotated[PosePart, Tag("mapping")], Discriminator(_form)]
+Pose = Annotated[Annotated[Three, Tag("list")] | Annotated[PosePart, Tag("mapping")], Discriminator(form)]
 
 
 class BodyPart(Part):
@@ -154,7 +89,7 @@ class BodyPart(Part):
     com: Three = Field(default=[0.0, 0.0, 0.0], description="centre of mass [m]")
     inertia: Annotated[
         Annotated[Num, Tag("number")] | Annotated[Annotated[list[Num], Field(min_length=3, max_length=6)], Tag("list")]
-        | Annotated[NumRows, Tag("matrix")], Discriminator(_form)] = Field(
+        | Annotated[NumRows, Tag("matrix")], Discriminator(form)] = Field(
         default=0.0, description="[kg m^2] one number, three principal moments, xx xy xz yy yz zz, or a matrix")
     checked: bool = Field(default=True, description="false: an inertia that no real body has is meant")
 
@@ -177,7 +112,7 @@ class JointPart(Part):
     at: Three | None = Field(default=None, description="in place of poses: the joint in the design position [m]")
     prescribed: Annotated[
         Annotated[Law, Tag("number")] | Annotated[list[Law], Tag("list")] | Annotated[dict[Name, Law], Tag("mapping")],
-        Discriminator(_form)] | None = Field(
+        Discriminator(form)] | None = Field(
         default=None, description="laws of the time t by coordinate; all of q for joints with a quaternion")
 
 
@@ -231,9 +166,10 @@ AnyJoint = Annotated[
 
 
 class CouplerPart(Part):
-    """The sum of factor * coordinate equals the offset."""
+    """The sum of factor * coordinate equals the offset; a formula of q may stand in place of a factor."""
 
-    factors: dict[Name, Fixed] = Field(description="by joint, or joint.coordinate for joints with several")
+    factors: dict[Name, Law] = Field(description="by joint, or joint.coordinate for joints with several: a factor, or "
+                                                 "a formula of the coordinate q")
     offset: Fixed = 0.0
 
 
@@ -290,6 +226,7 @@ class BushingPart(Part):
     turn_stiffness: Three = [0.0, 0.0, 0.0]
     damping: Three = [0.0, 0.0, 0.0]
     turn_damping: Three = [0.0, 0.0, 0.0]
+    measure: Literal["chord", "angle"] = Field(default="chord", description="of rotations")
 
 
 class DragPart(Part):
@@ -322,7 +259,16 @@ class OnJoint(Part):
     coordinate: Name | None = Field(default=None, description="its name, for joints with several")
 
 
-class JointSpringPart(OnJoint):
+class OnJoints(Part):
+    """Something on one coordinate of a joint, or on the sum of several, each times a factor."""
+
+    joint: Annotated[Annotated[Name, Tag("number")] | Annotated[dict[Name, Fixed], Tag("mapping")],
+                     Discriminator(form)] = Field(
+        description="a joint, or factors by joint, or by joint.coordinate for joints with several")
+    coordinate: Name | None = Field(default=None, description="its name, for joints with several")
+
+
+class JointSpringPart(OnJoints):
     type: Literal["spring"]
     stiffness: Num = 0.0
     damping: Num = 0.0
@@ -330,12 +276,12 @@ class JointSpringPart(OnJoint):
     potential: Law | None = Field(default=None, description="energy [J], a formula of x")
 
 
-class JointLawPart(OnJoint):
+class JointLawPart(OnJoints):
     type: Literal["law"]
     law: Law = Field(description="force [N or N m], a formula of x and rate")
 
 
-class FrictionPart(OnJoint):
+class FrictionPart(OnJoints):
     type: Literal["friction"]
     coulomb: Num = 0.0
     viscous: Num = 0.0
@@ -344,7 +290,7 @@ class FrictionPart(OnJoint):
     stribeck: Num = 1e-2
 
 
-class LimitPart(OnJoint):
+class LimitPart(OnJoints):
     type: Literal["limit"]
     lower: Num | None = None
     upper: Num | None = None
@@ -353,11 +299,24 @@ class LimitPart(OnJoint):
     onset: Num = 1e-3
 
 
-AnyJointForce = Annotated[JointSpringPart | JointLawPart | FrictionPart | LimitPart, Field(discriminator="type")]
+class ServoPart(OnJoints):
+    type: Literal["servo"]
+    target: Timed = 0.0
+    target_rate: Timed = 0.0
+    stiffness: Num = 0.0
+    damping: Num = 0.0
+    offset: Timed = Field(default=0.0, description="a force that is added [N or N m]")
+    lower: Num | None = Field(default=None, description="the least force [N or N m]; given with upper")
+    upper: Num | None = Field(default=None, description="the largest force [N or N m]")
+
+
+AnyJointForce = Annotated[JointSpringPart | JointLawPart | FrictionPart | LimitPart | ServoPart,
+                          Field(discriminator="type")]
 
 
 class ActuatorPart(OnJoint):
-    limit: Num = Field(description="[N or N m]")
+    limit: Num = Field(description="the largest force [N or N m]")
+    lower: Num | None = Field(default=None, description="the least force [N or N m], if it is not -limit")
     no_load_speed: Num | None = Field(default=None, description="[m/s or rad/s]")
 
 

@@ -42,6 +42,15 @@ class Along(Element):
     #: whether `energy` is all that can be known of it: laws given as functions keep theirs to themselves
     energy_known = True
 
+    @property
+    def timed(self) -> bool:
+        """Whether the force depends on time."""
+        return False
+
+    def at(self, time: Number) -> Along:
+        """The force as it is at a time."""
+        return self
+
     def force(self, x: Number, rate: Number) -> Number:
         """The force [N or N m] at the coordinate x [m or rad] and its rate."""
         raise NotImplementedError

@@ -20,7 +20,7 @@ from bellcrank.mechanism.forces.bushing import Bushing
 from bellcrank.mechanism.forces.drag import Drag
 from bellcrank.spatial import Force, Identity, Rotation, Vector
 
-__all__ = ["BushingPair", "DragPair", "LoopForce", "Pair", "PointPair", "Surroundings"]
+__all__ = ["BushingPair", "DragPair", "LoopForce", "Pair", "PointPair", "SumForce", "Surroundings"]
 
 
 class Surroundings(NamedTuple):
@@ -37,6 +37,24 @@ class LoopForce(NamedTuple):
     closure: int
     coordinate: int
     along: Along
+
+    @property
+    def timed(self) -> bool:
+        """Whether the force depends on time."""
+        return self.along.timed
+
+
+class SumForce(NamedTuple):
+    """A force along a sum of coordinates of joints of the tree, each times its factor."""
+
+    name: str
+    terms: tuple[tuple[int, int, float], ...]  #: link, coordinate, factor
+    along: Along
+
+    @property
+    def timed(self) -> bool:
+        """Whether the force depends on time."""
+        return self.along.timed
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,283 @@
+"""Actuators of MJCF: motors as limits of the joint forces tau, all others as servos whose control is a parameter."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from bellcrank.io.mjcf.loops import tendon_joints
+from bellcrank.io.report import Actuation
+from bellcrank.io.tree import unused
+from bellcrank.mechanism.forces.servo import within
+
+if TYPE_CHECKING:
+    from bellcrank.io.mjcf.read import Reader
+    from bellcrank.io.xml import Element
+    from bellcrank.mechanism.mechanism import Mechanism
+
+__all__ = ["read_actuators"]
+
+Range = tuple[float, float]
+_FREE, _BALL = 0, 1
+_ALL: Range = (-math.inf, math.inf)
+#: the last group that can be switched off
+_GROUPS = 30
+#: limits beyond are none
+_HUGE = 1e100
+#: a target is computed from forces only if it is not absurdly far away
+_FAR = 1e6
+
+
+@dataclass(frozen=True, slots=True)
+class _Drive:
+    """An actuator that can be modelled: force = (gain . (1, l, v)) control + bias . (1, l, v), times the gear.
+
+    l and v are the length and its rate of the transmission, the gear included: l = gear * (x + start), with x the
+    joint coordinate, or the sum of coordinates times their factors.
+    """
+
+    name: str
+    index: int
+    element: Element
+    factors: dict[str, float]
+    start: float
+    tendon: int  #: or -1
+    data: Actuation
+    gain: tuple[float, ...]
+
+    @property
+    def plain(self) -> bool:
+        """Whether it is a motor on one joint, whose force is the joint's tau."""
+        return self.tendon < 0 and not any(self.data.bias) and not any(self.gain[1:])
+
+
+def read_actuators(reader: Reader, machine: Mechanism) -> None:
+    """Add every actuator whose force follows from its control and the state of its joints."""
+    found = [drive for index in range(len(reader.model.actuator_trntype)) for drive in _drives(reader, index)]
+    for drive in found:
+        reader.place = drive.element
+        reader.actuations[drive.name] = drive.data
+        _rotor(reader, machine, drive)
+    if not reader.drives or "actuation" in reader.off:
+        return
+    for joint in dict.fromkeys(d.data.joint for d in found if d.plain):
+        _motors(reader, machine, joint, [d for d in found if d.plain and d.data.joint == joint])
+    for drive in found:
+        reader.place = drive.element
+        if not drive.plain:
+            _servo(reader, machine, drive, _shared(reader, drive, found))
+
+
+# -- what is there ----------------------------------------------------------------------------------
+def _drives(reader: Reader, index: int) -> list[_Drive]:
+    """The actuator, or nothing if it cannot be modelled."""
+    model = reader.model
+    element = reader.source.element("actuator", index)
+    name = reader.source.name("actuator", index) or f"actuator{index}"
+    group = int(model.actuator_group[index])
+    if 0 <= group <= _GROUPS and int(model.opt.disableactuator) >> group & 1:
+        reader.note("ignored", element, "its group is switched off by the file")
+        return []
+    place = _transmission(reader, index)
+    trouble = _law_trouble(reader, index) if isinstance(place, tuple) else place
+    if isinstance(place, str) or trouble:
+        reader.note("warned", element, f"not modelled, makes no force: {trouble}")
+        return []
+    factors, start, tendon = place
+    kind = element.tag if element.tag != "mujoco" else "general"
+    on = next(iter(factors)) if tendon < 0 else reader.source.name("tendon", tendon) or f"tendon{tendon}"
+    gain = model.actuator_gainprm[index]
+    bent = int(model.actuator_gaintype[index]) == int(reader.mujoco.mjtGain.mjGAIN_AFFINE)
+    return [_Drive(name, index, element, factors, start, tendon, _actuation(reader, index, kind, on),
+                   (float(gain[0]), float(gain[1]), float(gain[2])) if bent else (float(gain[0]), 0.0, 0.0))]
+
+
+def _transmission(reader: Reader, index: int) -> tuple[dict[str, float], float, int] | str:
+    """Joints with factors, the length at q = 0 and the tendon if it is one; or why not."""
+    model, kinds = reader.model, reader.mujoco.mjtTrn
+    kind, part = int(model.actuator_trntype[index]), int(model.actuator_trnid[index][0])
+    if kind in (int(kinds.mjTRN_JOINT), int(kinds.mjTRN_JOINTINPARENT)):
+        if int(model.jnt_type[part]) in (_FREE, _BALL):
+            return "it acts on a ball or free joint"
+        return {reader.joints[part]: 1.0}, float(model.qpos0[int(model.jnt_qposadr[part])]), -1
+    if kind == int(kinds.mjTRN_TENDON):
+        factors = tendon_joints(reader, part)
+        if factors is None or not any(factors.values()):
+            return "it pulls at a tendon that is not a sum of joints"
+        return {joint: f for joint, f in factors.items() if f}, sum_at_rest(reader, factors), part
+    names = {"mjTRN_SLIDERCRANK": "a slider-crank", "mjTRN_SITE": "a site", "mjTRN_BODY": "contacts of a body"}
+    what = next((text for label, text in names.items() if kind == int(getattr(kinds, label))), "no joint")
+    return f"it acts on {what}"
+
+
+def sum_at_rest(reader: Reader, factors: dict[str, float]) -> float:
+    """The length of a tendon that is a sum of joints, at q = 0."""
+    model = reader.model
+    return sum(f * float(model.qpos0[int(model.jnt_qposadr[reader.joints.index(j)])]) for j, f in factors.items())
+
+
+def _law_trouble(reader: Reader, index: int) -> str:
+    model, mujoco = reader.model, reader.mujoco
+    if int(model.actuator_dyntype[index]) != int(mujoco.mjtDyn.mjDYN_NONE):
+        return "its force follows the control with a state of its own (activation)"
+    gains, biases = mujoco.mjtGain, mujoco.mjtBias
+    if int(model.actuator_gaintype[index]) not in (int(gains.mjGAIN_FIXED), int(gains.mjGAIN_AFFINE)) or int(
+            model.actuator_biastype[index]) not in (int(biases.mjBIAS_NONE), int(biases.mjBIAS_AFFINE)):
+        return "its force is not an affine function of length and rate"
+    if np.any(getattr(model, "actuator_delay", np.zeros(index + 1))[index]):
+        return "its force follows the control with a delay"
+    return ""
+
+
+def _actuation(reader: Reader, index: int, kind: str, joint: str) -> Actuation:
+    model = reader.model
+    at = _control(reader, index)
+    control = force = _ALL
+    if model.actuator_ctrllimited[at] and "clampctrl" not in reader.off:
+        control = _pair(model.actuator_ctrlrange[at])
+    if model.actuator_forcelimited[index]:
+        force = _pair(model.actuator_forcerange[index])
+    bias = model.actuator_biasprm[index]
+    straight = int(model.actuator_biastype[index]) == int(reader.mujoco.mjtBias.mjBIAS_AFFINE)
+    return Actuation(kind, joint, float(model.actuator_gear[index][0]), control, force,
+                     float(model.actuator_gainprm[index][0]),
+                     (float(bias[0]), float(bias[1]), float(bias[2])) if straight else (0.0, 0.0, 0.0))
+
+
+def _control(reader: Reader, index: int) -> int:
+    """The place of an actuator's control among all."""
+    model = reader.model
+    return int(model.actuator_ctrladr[index]) if hasattr(model, "actuator_ctrladr") else index
+
+
+def _pair(values: Any) -> Range:
+    low, high = (float(x) if abs(x) < _HUGE else math.copysign(math.inf, x) for x in values)
+    return low, high
+
+
+def _times(ends: Range, factor: float) -> Range:
+    """A range times a factor, which may turn it round; a factor of zero leaves nothing of infinity."""
+    low, high = sorted(0.0 if factor == 0.0 else factor * x for x in ends)
+    return low, high
+
+
+def _both(one: Range, other: Range) -> Range:
+    """The part of a range that is in another: values are clamped to the first, then to the second."""
+    low, high = (min(max(x, other[0]), other[1]) for x in one)
+    return low, high
+
+
+# -- what acts in any case --------------------------------------------------------------------------
+def _rotor(reader: Reader, machine: Mechanism, drive: _Drive) -> None:
+    """Armature and damping of an actuator belong to its joints."""
+    model, index, square = reader.model, drive.index, drive.data.gear**2
+    armature, damping = (square * float(np.ravel(getattr(model, f"actuator_{what}", np.zeros(index + 1))[index])[0])
+                         for what in ("armature", "damping"))
+    if damping and "damper" not in reader.off:
+        machine.add_joint_spring(_name(machine, f"{drive.name}_damping"), drive.factors, damping=damping)
+    if armature and len(drive.factors) == 1:
+        (joint, factor), = drive.factors.items()
+        machine.add_armature(unused(f"{drive.name}_armature", {a.name: None for a in machine.armatures}), joint,
+                             armature * factor**2)
+    elif armature:
+        reader.note("warned", drive.element, "the armature of an actuator on several joints is not modelled")
+    if np.any(getattr(model, "actuator_dampingpoly", np.zeros(index + 1))[index]):
+        reader.note("warned", drive.element, "damping beyond the linear part is not modelled")
+
+
+def _name(machine: Mechanism, wish: str) -> str:
+    taken = [f.name for f in machine.joint_forces] + [f.name for f in machine.joint_sums]
+    return unused(wish, dict.fromkeys(taken))
+
+
+# -- motors -----------------------------------------------------------------------------------------
+def _motors(reader: Reader, machine: Mechanism, joint: str, motors: list[_Drive]) -> None:
+    """Motors of one joint: together they can make any force tau within the sum of their limits."""
+    ranges = [_times(_both(_times(d.data.control, d.data.gain), d.data.force), d.data.gear) for d in motors]
+    low, high = _both((sum(r[0] for r in ranges), sum(r[1] for r in ranges)), _joint_limit(reader, joint))
+    for drive in motors:
+        reader.note("kept", drive.element, f"on joint {joint!r}, gear {drive.data.gear:g}: its force is the input tau "
+                                           "of the joint; kept in report.actuators")
+    if (low, high) == _ALL:
+        return
+    limit: Any = high if low == -high else (low, high)
+    if math.isfinite(low) and math.isfinite(high) and low <= 0.0 <= high and low < high:
+        machine.add_actuator(motors[0].name, joint, limit)
+    else:
+        reader.note("warned", motors[0].element, f"its force can be from {low:g} to {high:g}, which does not limit tau")
+
+
+def _joint_limit(reader: Reader, joint: str) -> Range:
+    index = reader.joints.index(joint)
+    model = reader.model
+    return _pair(model.jnt_actfrcrange[index]) if model.jnt_actfrclimited[index] else _ALL
+
+
+# -- servos -----------------------------------------------------------------------------------------
+def _shared(reader: Reader, drive: _Drive, found: list[_Drive]) -> Range:
+    """What the joint or tendon lets through of the force of its actuators, if this one is alone there."""
+    model = reader.model
+    joints = [j for j in drive.factors if _joint_limit(reader, j) != _ALL]
+    if drive.tendon >= 0:
+        through, alone = _ALL, not joints
+        if model.tendon_actfrclimited[drive.tendon]:
+            through = _pair(model.tendon_actfrcrange[drive.tendon])
+            alone = alone and sum(d.tendon == drive.tendon for d in found) == 1
+    else:
+        through = _joint_limit(reader, drive.data.joint)
+        alone = not joints or sum(drive.data.joint in d.factors for d in found) == 1
+    if alone and joints and model.jnt_actgravcomp[reader.joints.index(joints[0])]:
+        alone = not np.any(model.body_gravcomp)
+    if not alone:
+        reader.note("warned", drive.element, "the limit of all actuator forces of a joint or tendon together is not "
+                                             "modelled")
+        return _ALL
+    return through
+
+
+def _servo(reader: Reader, machine: Mechanism, drive: _Drive, through: Range) -> None:
+    data, gear = drive.data, drive.data.gear
+    if gear == 0.0:
+        reader.note("ignored", drive.element, "its gear is zero")
+        return
+    still = not any(drive.gain)  # whatever the control is
+    control = 0.0 if still else machine.parameter(drive.name, 0.0)
+    low, high = data.control
+    clamped = within(control, low if low > -math.inf else None, high if high < math.inf else None)
+    stiffness, damping = ((0.0 - (b + g * clamped if g else b)) * gear**2
+                          for b, g in zip(data.bias[1:], drive.gain[1:], strict=True))
+    push = (drive.gain[0] * clamped + data.bias[0]) * gear
+    size = max(abs(drive.gain[0]), abs(data.bias[0])) * abs(gear)
+    aims: dict[str, Any] = {"target": -drive.start}
+    if any(drive.gain[1:]):
+        aims["offset"] = push
+    elif stiffness and size <= _FAR * abs(stiffness):
+        aims["target"] = push / stiffness - drive.start
+    elif damping and size <= _FAR * abs(damping):
+        aims["target_rate"] = push / damping
+    else:
+        aims["offset"] = push
+    limit = _both(_times(data.force, gear), through)
+    machine.add_servo(_name(machine, drive.name), _joints(drive), stiffness=stiffness, damping=damping, **aims,
+                      limit=_limit(reader, drive, limit))
+    said = "without control"
+    if not still:
+        reader.controls[drive.name] = _control(reader, drive.index)
+        said = f"its control is the parameter {drive.name!r}"
+    reader.note("changed", drive.element, f"a servo on {', '.join(map(repr, drive.factors))}; {said}")
+
+
+def _joints(drive: _Drive) -> Any:
+    return drive.data.joint if drive.tendon < 0 else drive.factors
+
+
+def _limit(reader: Reader, drive: _Drive, limit: Range) -> Any:
+    if limit == _ALL:
+        return None
+    if limit[0] < limit[1] and math.isfinite(limit[0]) and math.isfinite(limit[1]):
+        return limit
+    reader.note("warned", drive.element, f"its force can be from {limit[0]:g} to {limit[1]:g}, which is not kept")
+    return None

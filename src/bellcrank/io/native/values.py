@@ -1,0 +1,80 @@
+"""Numbers, formulas and axes in model files, and what is said about wrong ones."""
+
+from __future__ import annotations
+
+import math
+from typing import Annotated, Any
+
+from pydantic import Field, PlainValidator, StringConstraints, WithJsonSchema
+from pydantic_core import PydanticCustomError
+
+__all__ = ["Axis", "Fixed", "Law", "Name", "Num", "NumRows", "Rows", "Three", "ThreeTimed", "Timed", "form", "shown"]
+
+_AXES = ("x", "y", "z", "-x", "-y", "-z")
+
+
+def _finite(value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise PydanticCustomError("number", "needs a number, got {got}", {"got": shown(value)})
+    if not abs(value) < math.inf:
+        raise PydanticCustomError("number", "the number is not finite", {})
+    return float(value)
+
+
+def _number(value: Any) -> float | str:
+    if isinstance(value, str):
+        if not value.strip():
+            raise PydanticCustomError("number", "needs a number or a formula, got blank text", {})
+        return value
+    return _finite(value)
+
+
+def _law(value: Any) -> float | str:
+    """A law given as ``{law: text}``, the form for laws that do not name their argument, is its text with a mark."""
+    if isinstance(value, dict) and list(value) == ["law"] and isinstance(value["law"], (str, float, int)):
+        inner = _number(value["law"])
+        return f"={inner!r}" if isinstance(inner, float) else f"={inner}"
+    found = _number(value)
+    if isinstance(found, str) and found.startswith("="):
+        raise PydanticCustomError("number", "a formula does not begin with '='", {})
+    return found
+
+
+def _axis(value: Any) -> str | tuple[float, ...]:
+    if isinstance(value, str) and value in _AXES:
+        return value
+    if not isinstance(value, (list, tuple)) or len(value) != 3:
+        raise PydanticCustomError("axis", "needs one of x, y, z, -x, -y, -z or three numbers, got {got}",
+                                  {"got": shown(value)})
+    return tuple(_finite(v) for v in value)
+
+
+def shown(value: Any) -> str:
+    text = {True: "true", False: "false", None: "nothing"}[value] if value is None or isinstance(value, bool) else \
+        "a mapping" if isinstance(value, dict) else "a list" if isinstance(value, (list, tuple)) else repr(value)
+    return text if len(text) <= 60 else text[:60] + "..."
+
+
+def form(value: Any) -> str:
+    """Which of the ways to write a thing is used."""
+    if isinstance(value, (list, tuple)):
+        return "matrix" if value and isinstance(value[0], (list, tuple)) else "list"
+    return "mapping" if isinstance(value, dict) else "number"
+
+
+_NUMBER_FORM = {"anyOf": [{"type": "number"}, {"type": "string", "description": "a formula of parameters"}]}
+Name = Annotated[str, StringConstraints(min_length=1)]
+Fixed = Annotated[float, PlainValidator(_finite), WithJsonSchema({"type": "number"})]
+Num = Annotated[float | str, PlainValidator(_number), WithJsonSchema(_NUMBER_FORM)]
+Law = Annotated[float | str, PlainValidator(_number), WithJsonSchema(
+    {"anyOf": [{"type": "number"}, {"type": "string", "description": "a formula"}]})]
+Timed = Annotated[float | str, PlainValidator(_law), WithJsonSchema({"anyOf": [
+    {"type": "number"}, {"type": "string", "description": "a formula of parameters, or of the time t"},
+    {"type": "object", "properties": {"law": {"type": ["string", "number"]}}, "required": ["law"],
+     "additionalProperties": False, "description": "a formula of the time that does not name t"}]})]
+Axis = Annotated[str | tuple[float, ...], PlainValidator(_axis), WithJsonSchema({"anyOf": [
+    {"enum": list(_AXES)}, {"type": "array", "items": {"type": "number"}, "minItems": 3, "maxItems": 3}]})]
+Three = Annotated[list[Num], Field(min_length=3, max_length=3)]
+ThreeTimed = Annotated[list[Timed], Field(min_length=3, max_length=3)]
+Rows = Annotated[list[Annotated[list[Fixed], Field(min_length=3, max_length=3)]], Field(min_length=3, max_length=3)]
+NumRows = Annotated[list[Three], Field(min_length=3, max_length=3)]
