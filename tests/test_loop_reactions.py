@@ -168,3 +168,36 @@ def test_partition_lets_go() -> None:
     expected = system.forward_dynamics(q, u, tau)
     assert np.abs(whole.step_f() - expected).max() < 1e-9 * np.abs(expected).max()
     assert np.abs(whole.with_constraints(["tip2"]).step_f() - expected).max() > 1e-3
+
+
+@pytest.mark.parametrize("name", ["four_bar", "five_bar", "stewart", "delta", "jansen"])
+def test_virtual_motions_and_the_general_method_agree(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Drives of the independent joints, of others, of too many; and accelerations with some of them held."""
+    system = bc.compile(bc.load(name))
+    q, u, tau = looped.states(system)
+    udot = system.forward_dynamics(q, u, tau)
+    independent = [system.speed_names[v] for v in system._current_plan().independent]
+    every = [r.name for r in system._records]
+    asked = {"own": None, "all": every}
+
+    def answers() -> list[np.ndarray]:
+        forces = [system.inverse_dynamics(q, u, udot, actuated=names) for names in asked.values()]
+        held = {independent[0].rpartition(".")[0]: 0.7} if system._records[0].joint.nu == 1 else {}
+        return [*forces, system.consistent_acceleration(q[0], u[0], held),
+                system.consistent_acceleration(q[0], u[0], udot[0] + 0.1)]
+
+    quick = answers()
+    monkeypatch.setattr(type(system), "_virtual_motions", lambda self, q, t: None)
+    for one, other in zip(quick, answers(), strict=True):
+        assert np.abs(one - other).max() < 1e-8 * (1.0 + np.abs(other).max())
+    assert np.abs(system.forward_dynamics(q, u, quick[0]) - udot).max() < 1e-8 * (1.0 + np.abs(udot).max())
+
+
+def test_inverse_dynamics_of_one_state_checks_the_motion() -> None:
+    system = bc.compile(bc.load("four_bar"))
+    q, u, _ = system.assemble(q={"A": 0.5}, u={"A": 1.0})
+    udot = system.forward_dynamics(q, u)
+    for bad, said in (((q + 1e-3, u, udot), "positions open"), ((q, u + 1e-3, udot), "speeds open"),
+                      ((q, u, udot + 1e-2), "accelerations open")):
+        with pytest.raises(bc.StateError, match=said):
+            system.inverse_dynamics(*bad)

@@ -142,3 +142,26 @@ def test_locked_joints_of_every_kind() -> None:
         assert held.dof == system.dof - len(entries)
     with pytest.raises(bc.ModelError, match="locked as a whole"):
         system.lock(system.coordinate_names[7])
+
+
+def test_joints_that_nothing_resists_can_be_locked() -> None:
+    m = bc.Mechanism("pointer")
+    arm = m.add_body("arm", bc.Inertia.rod(1.0, (0, 0, 0), (1, 0, 0)))
+    tip, end = m.add_body("tip"), m.add_body("end")
+    m.add_joint("shoulder", bc.Revolute("y"), m.ground, arm, at=(0, 0, 0))
+    m.add_joint("wrist", bc.Spherical(), arm, tip, at=(1, 0, 0))
+    m.add_joint("slide", bc.Prismatic("x"), tip, end, at=(1, 0, 0))
+    with pytest.raises(bc.ModelError, match="lock=.'slide'."):
+        bc.compile(m)
+    with pytest.raises(bc.ModelError, match="lock=.'wrist'."):
+        bc.compile(m, lock=["slide"])
+    for lock in ("massless", ["slide", "wrist"]):
+        for method in ("recursive", "kane", "dense", "momenta"):
+            system = bc.compile(m, method, lock=lock)
+            q = system.neutral()
+            udot = system.forward_dynamics(q, np.zeros(system.nu))
+            assert udot[0] == pytest.approx(1.5 * G, rel=1e-4) and not udot[1:].any()
+            assert system.dof == 1 and len(system.pose(q, "end").position) == 3
+            assert system.reactions(q, np.zeros(system.nu)).keys() == {"shoulder", "wrist", "slide"}
+    with pytest.raises(bc.ModelError, match="sequence of joint names"):
+        bc.compile(m, lock="slide")

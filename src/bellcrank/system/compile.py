@@ -14,6 +14,7 @@ from bellcrank.mechanism.build import build_tree, collector_paused
 from bellcrank.mechanism.joints import Revolute
 from bellcrank.mechanism.link import Link
 from bellcrank.mechanism.mechanism import Mechanism
+from bellcrank.mechanism.release import lock as lock_joints
 from bellcrank.mechanism.tree import Tree
 from bellcrank.spatial import ArticulatedInertia, Force, RigidInertia
 from bellcrank.system.evaluator import LlvmEvaluator, NumpyEvaluator
@@ -24,8 +25,8 @@ __all__ = ["compile"]
 
 def compile(mechanism: Mechanism, method: str = "auto", backend: str = "llvm", *, point: str | None = None,
             schedule: str = "auto", threads: int | None = None, free_frames: bool = True, cut: Sequence[str] = (),
-            actuated: Sequence[str] = (), independent: Sequence[str] = (), baumgarte: tuple[float, float] = (0.0, 0.0)
-            ) -> System:
+            actuated: Sequence[str] = (), independent: Sequence[str] = (), baumgarte: tuple[float, float] = (0.0, 0.0),
+            lock: Sequence[str] = ()) -> System:
     """Make an immutable `System` of a mechanism.
 
     `method` is a formulation ("recursive", "kane", "operator", "complement", "momenta", "dense", for loops also
@@ -39,6 +40,9 @@ def compile(mechanism: Mechanism, method: str = "auto", backend: str = "llvm", *
     (for `System.inverse_dynamics`), `independent` those whose speeds shall stay independent where possible (the
     actuated ones unless given), `baumgarte` = (alpha, beta) adds -2 alpha (rate) - beta^2 (error) to the conditions
     of the multiplier methods.
+
+    `lock` names joints that stay where q says (see `System.lock`); ``lock="massless"`` locks those that nothing
+    resists, such as joints of links without mass at the ends of robots.
 
     >>> import bellcrank as bc
     >>> bc.compile(bc.load("pendulum")).coordinate_names
@@ -70,13 +74,30 @@ def compile(mechanism: Mechanism, method: str = "auto", backend: str = "llvm", *
         functions = functions_of(method, tree.looped)
         if tree.nu == 0:
             raise ModelError(f"mechanism {mechanism.name!r} has no joint that can move")
-        if not tree.looped:
+        loose = _without_resistance(tree) if lock == "massless" else []
+        tree = lock_joints(tree, loose)
+        wanted = () if lock == "massless" else _names(lock, "lock")
+        if not tree.looped and not wanted:
             check_inertia(tree)
         made = System(mechanism, tree, method, backend, functions, evaluator, actuated=actuated,
                       independent=independent or actuated, baumgarte=baumgarte)
+        made._locked = tuple(loose)
         for key in (*actuated, *independent):
             made._split(key)  # says what is wrong with a name
-        return made
+        return made.lock(*wanted)
+
+
+def _without_resistance(tree: Tree) -> list[tuple[str, int | None]]:
+    """The joints of a tree that nothing resists."""
+    found: list[tuple[str, int | None]] = []
+    while not tree.looped:
+        try:
+            check_inertia(tree)
+            break
+        except _LooseError as error:
+            found.append((error.joint, None))
+            tree = lock_joints(tree, found[-1:])
+    return found
 
 
 def _names(value: Sequence[str] | None, what: str) -> tuple[str, ...]:
@@ -120,18 +141,26 @@ def check_inertia(tree: Tree) -> None:
         if joint is None or not joint.nu or link in tree.symbolic or _all_held(tree, link):
             continue
         if still[link]:
-            raise ModelError(f"joint {tree.joint_names[link]!r}: nothing resists its motion (body "
-                             f"{tree.link_names[link]!r} is massless and carries nothing); give the body an inertia "
-                             "or weld it")
+            raise _LooseError(tree.joint_names[link], "nothing resists its motion (body "
+                              f"{tree.link_names[link]!r} is massless and carries nothing); give the body an inertia")
         if isinstance(joint, Revolute):
             raise _no_inertia(tree, link)
     if tree.n <= _CHECKED:
         _check_pivots(tree)
 
 
+class _LooseError(ModelError):
+    """A joint that nothing resists."""
+
+    def __init__(self, joint: str, said: str) -> None:
+        super().__init__(f"joint {joint!r}: {said}, weld it, or compile with lock=[{joint!r}] (lock=\"massless\" "
+                         "locks all such joints)")
+        self.joint = joint
+
+
 def _no_inertia(tree: Tree, link: int) -> ModelError:
-    return ModelError(f"joint {tree.joint_names[link]!r}: no inertia about its axis (body {tree.link_names[link]!r} "
-                      "and what it carries do not resist this motion); give it a rotational inertia or weld it")
+    return _LooseError(tree.joint_names[link], f"no inertia about its axis (body {tree.link_names[link]!r} and what it "
+                       "carries do not resist this motion); give it a rotational inertia")
 
 
 def _all_held(tree: Tree, link: int) -> bool:

@@ -11,10 +11,12 @@ import numpy as np
 import numpy.typing as npt
 
 from bellcrank.errors import ModelError, SingularError, StateError
+from bellcrank.formulations.groups import LoopPlan
 from bellcrank.formulations.partition import Partition
 from bellcrank.system.arrays import Floats, flat
 from bellcrank.system.assembly import State, sparse_least
 from bellcrank.system.elements import Elements
+from bellcrank.system.evaluator import Evaluator
 from bellcrank.system.kinematics import Wrenches
 from bellcrank.system.kkt import RANK, null_space
 
@@ -22,6 +24,8 @@ __all__ = ["LoopForces"]
 
 #: machines with more speeds than this are solved by sparse factors, state by state
 _LARGE = 300
+#: and those with more degrees of freedom not by virtual motions
+_MANY = 60
 
 
 class LoopForces(Elements):
@@ -33,6 +37,20 @@ class LoopForces(Elements):
     def _tree_forces(self, q: npt.ArrayLike, u: npt.ArrayLike, udot: npt.ArrayLike, wrenches: Wrenches,
                      t: npt.ArrayLike) -> Floats:
         """Joint forces of the spanning tree for given accelerations, as if its loops were open."""
+
+    @property
+    @abstractmethod
+    def _by_kkt(self) -> bool:
+        """Whether loops are solved by the full equations."""
+
+    @abstractmethod
+    def _planned_evaluator(self, plan: LoopPlan) -> Evaluator:
+        """What runs functions by a plan."""
+
+    @abstractmethod
+    def forward_dynamics(self, q: npt.ArrayLike, u: npt.ArrayLike, tau: npt.ArrayLike | None = None, *,
+                         wrenches: Wrenches = None, t: npt.ArrayLike = 0.0) -> Floats:
+        """Accelerations."""
 
     @abstractmethod
     def _own_inverse(self, q: npt.ArrayLike, u: npt.ArrayLike, udot: npt.ArrayLike, wrenches: Wrenches,
@@ -50,15 +68,21 @@ class LoopForces(Elements):
     def _looped_inverse(self, q: npt.ArrayLike, u: npt.ArrayLike, udot: npt.ArrayLike, actuated: Sequence[str] | None,
                         weights: Mapping[str, float] | None, wrenches: Wrenches, t: npt.ArrayLike) -> Floats:
         """Forces of the actuated joints, zero elsewhere: B tau = what the motion needs, modulo the loops."""
-        needed = self._tree_forces(q, u, udot, wrenches, t)
-        self._check_motion(q, u, udot, t)
         drives = self._drive_entries(actuated)
         driven = self._prescribed_mask()
         drives = [v for v in drives if not driven[v]]
-        if "constrained_inverse" in self._functions and tuple(drives) == self._reference_plan().independent \
-                and not driven.any() and not self.tree.joint_forces:
+        needed = self._tree_forces(q, u, udot, wrenches, t)
+        own = "constrained_inverse" in self._functions and tuple(drives) == self._reference_plan().independent \
+            and not driven.any() and not self.tree.joint_forces
+        quick = None if own or driven.any() else self._quick_drives(q, needed, drives, weights, t)
+        if own:
             with contextlib.suppress(SingularError):  # of its pivots; the general method has none
-                return self._own_inverse(q, u, udot, wrenches, t)  # the method's own recursion
+                quick = self._own_inverse(q, u, udot, wrenches, t)  # the method's own recursion
+        if quick is not None and self._makes(q, u, udot, quick, wrenches, t):
+            return quick
+        self._check_motion(q, u, udot, t)
+        if own and quick is not None:
+            return quick
         scale = 1.0 / np.sqrt(self._weights(weights))[drives]
         out = np.zeros(needed.shape)
         free = np.flatnonzero(~driven)
@@ -70,6 +94,57 @@ class LoopForces(Elements):
             loads = self.loop_loads(q, u, out, udot, wrenches, t)
             out[..., driven] = (needed - self._loops.driven_loads(q, loads, t))[..., driven]
         return out
+
+    def _makes(self, q: npt.ArrayLike, u: npt.ArrayLike, udot: npt.ArrayLike, tau: Floats, wrenches: Wrenches,
+               t: npt.ArrayLike) -> bool:
+        """Whether the machine is closed, and moves with these accelerations under these forces: by compiled code,
+        much sooner than to look at what is wrong."""
+        closed = self._loop_state(q, u, t)
+        if self._by_kkt or closed is None or np.abs(closed).max(initial=0.0) > 1e-9:
+            return False
+        there = self.forward_dynamics(q, u, tau, wrenches=wrenches, t=t)
+        size = 1.0 + np.abs(there).max(initial=0.0) + np.abs(np.asarray(u, dtype=float)).max(initial=0.0)**2
+        return bool(np.abs(there - np.asarray(udot, dtype=float)).max(initial=0.0) < 1e-9 * size)
+
+    def _quick_drives(self, q: npt.ArrayLike, needed: Floats, drives: list[int], weights: Mapping[str, float] | None,
+                      t: npt.ArrayLike) -> Floats | None:
+        """The forces by virtual motions: all motions N that the loops allow need as much power from the drives as
+        from `needed`."""
+        motions = self._virtual_motions(q, t)
+        if motions is None:
+            return None
+        out, rows = np.zeros(needed.shape), motions[..., drives]
+        wanted = (motions @ needed[..., None])[..., 0]
+        if drives == list(self._current_plan().independent):
+            out[..., drives] = wanted
+        else:
+            scale = 1.0 / np.sqrt(self._weights(weights))[drives]
+            left, s, right = np.linalg.svd(rows * scale, full_matrices=False)
+            if s.shape[-1] < rows.shape[-2] or s.min(initial=1.0) <= RANK * s.max(initial=1.0):
+                return None  # too few: the general method says so
+            solved = (np.swapaxes(left, -1, -2) @ wanted[..., None]) / s[..., None]
+            out[..., drives] = (np.swapaxes(right, -1, -2) @ solved)[..., 0] * scale
+        return out
+
+    def _virtual_motions(self, q: npt.ArrayLike, t: npt.ArrayLike) -> Floats | None:
+        """Speeds that the loops allow, (..., dof, nu): each independent one in turn 1, the others 0. None if it takes
+        another plan, or a method without plans."""
+        if self._by_kkt or self._batched_parameters():
+            return None
+        plan = self._current_plan()
+        if len(plan.independent) > _MANY:
+            return None
+        if not len(plan.independent):
+            return np.zeros((*np.shape(q)[:-1], 0, self.nu))
+        units = np.zeros((len(plan.independent) + 1, self.nu))  # the last: what prescribed motions make of it
+        units[np.arange(len(plan.independent)), list(plan.independent)] = 1.0
+        place, when = np.asarray(q, dtype=float)[..., None, :], np.asarray(t, dtype=float)[..., None]
+        try:
+            change = units + self._run("speed_changes", {"q": place, "u": units}, None, when,
+                                       self._planned_evaluator(plan))
+        except SingularError:
+            return None
+        return np.asarray(change[..., :-1, :] - change[..., -1:, :])
 
     def _looped_drives(self, q: npt.ArrayLike, u: npt.ArrayLike, tau: npt.ArrayLike | None, udot: npt.ArrayLike,
                        wrenches: Wrenches, t: npt.ArrayLike) -> Floats:
@@ -160,6 +235,9 @@ class LoopForces(Elements):
             wanted = np.where(held, wanted, given)
         if not self.tree.looped:
             return wanted
+        motions = self._virtual_motions(q, t)
+        if motions is not None:
+            return self._quick_acceleration(q, u, wanted, held, motions, t)
         free = np.flatnonzero(~held)
         for _ in range(2):
             error = self.loop_acceleration_error(q, u, wanted, t=t)
@@ -169,6 +247,25 @@ class LoopForces(Elements):
         if left > 1e-7 * (1.0 + float(np.abs(wanted).max(initial=0.0))):
             raise StateError(f"consistent_acceleration: the accelerations held contradict the loops (by {left:.3g})")
         return wanted
+
+    def _quick_acceleration(self, q: npt.ArrayLike, u: npt.ArrayLike, wanted: Floats, held: npt.NDArray[np.bool_],
+                            motions: Floats, t: float) -> Floats:
+        """A possible acceleration plus the combination of virtual motions that brings it to what is held, and nearest
+        to what is wanted otherwise."""
+        some = self.forward_dynamics(q, u, t=t)
+        basis, lack = motions.T, wanted - some
+        free = ~(held | self._prescribed_mask())
+        held = held & ~self._prescribed_mask()
+        weights = np.linalg.lstsq(basis[held], lack[held], rcond=RANK)[0] if held.any() else np.zeros(len(motions))
+        left = float(np.abs(basis[held] @ weights - lack[held]).max(initial=0.0))
+        if left > 1e-7 * (1.0 + float(np.abs(wanted).max(initial=0.0))):
+            raise StateError(f"consistent_acceleration: the accelerations held contradict the loops (by {left:.3g})")
+        _, s, vt = np.linalg.svd(basis[held]) if held.any() else (None, np.zeros(0), np.eye(len(motions)))
+        loose = vt[int((s > RANK * s.max(initial=0.0)).sum()):].T  # combinations that leave alone what is held
+        if loose.size:
+            rest = lack[free] - basis[free] @ weights
+            weights = weights + loose @ np.linalg.lstsq(basis[free] @ loose, rest, rcond=None)[0]
+        return np.asarray(some + basis @ weights)
 
     def partition(self, q: npt.ArrayLike, u: npt.ArrayLike, tau: npt.ArrayLike | None = None, *,
                   secondary: Collection[str] = (), t: float = 0.0) -> Partition:

@@ -232,7 +232,10 @@ class System(Variants):
 
     def _tree_forces(self, q: npt.ArrayLike, u: npt.ArrayLike, udot: npt.ArrayLike, wrenches: Wrenches,
                      t: npt.ArrayLike) -> Floats:
-        return self._without_laws(self._run("inverse_dynamics", {"q": q, "u": u, "udot": udot}, wrenches, t), q, u, t)
+        out = self._single("inverse_dynamics", q, u, udot) if wrenches is None and not self._sprung else None
+        if out is None:
+            out = self._run("inverse_dynamics", {"q": q, "u": u, "udot": udot}, wrenches, t)
+        return self._without_laws(out, q, u, t)
 
     def _without_laws(self, forces: Floats, q: npt.ArrayLike, u: npt.ArrayLike, t: npt.ArrayLike) -> Floats:
         """Joint forces less what springs and other laws on the joints contribute."""
