@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test check benchmark clean
+.PHONY: demo models test check benchmark clean
 
 .venv/made: pyproject.toml
 	$(PYTHON) -m venv .venv
@@ -18,7 +18,11 @@ demo: .venv/made
 	$(BIN)/python examples/02_closed_loops.py
 	$(BIN)/python examples/03_simulate.py
 
+models: .venv/made
+	$(BIN)/python tests/models.py
+
 test: .venv/made-test check
+	$(BIN)/python tests/models.py --optional
 	$(BIN)/python -m pytest -n auto
 
 check: .venv/made-test

@@ -83,10 +83,10 @@ def test_structures_stay_where_they_are() -> None:
 def test_dry_friction_goes_to_an_implicit_method() -> None:
     machine, mechanism = read("tiago_pro.urdf")
     pytest.importorskip("sksundae")
-    run = machine_checks.simulated(machine, mechanism, 0.05)
+    run = machine_checks.simulated(machine, mechanism, 0.01)
     assert run.choice.rate > machine_checks.STIFF
     assert (run.status, run.choice.stepper) == ("finished", "sundials/BDF")
-    assert run.lost > 0.5 and run.relative < 1e-5
+    assert run.lost > 0.1 and run.relative < 1e-4  # what the integral of lost power misses
 
 
 def test_the_balance_sees_a_missing_force(monkeypatch: pytest.MonkeyPatch) -> None:
