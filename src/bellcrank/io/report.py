@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from math import inf
@@ -10,7 +12,7 @@ from typing import Literal
 from bellcrank.mechanism.pose import Pose
 
 __all__ = ["Actuation", "Dynamics", "Kind", "Limits", "Material", "Mimic", "Note", "ReadReport", "ReadWarning",
-           "Shape", "condensed"]
+           "Shape", "condensed", "warn_of_surprises"]
 
 Kind = Literal["warned", "changed", "kept", "ignored"]
 
@@ -186,3 +188,21 @@ def condensed(notes: tuple[Note, ...]) -> Iterator[str]:
         alike.setdefault((note.tag, note.text), []).append(note)
     for same in alike.values():
         yield f"{same[0]}{f' (and {len(same) - 1} more)' if len(same) > 1 else ''}"
+
+
+def warn_of_surprises(report: ReadReport, reader: str) -> None:
+    """One `ReadWarning` about what would make the machine move differently, at the line that asked for the file."""
+    lines = list(condensed(report.surprises))
+    if not lines:
+        return
+    rest = [f"... and {len(lines) - 3} more kinds"] if len(lines) > 3 else []
+    first = f"{report.source}: not modelled, loosened or not physical (full report: {reader})"
+    warnings.warn("\n  ".join([first, *lines[:3], *rest]), ReadWarning, stacklevel=_outside())
+
+
+def _outside() -> int:
+    """How many calls lie between the caller of this and the nearest code that is not part of the library."""
+    frame, level = inspect.currentframe(), 0
+    while frame is not None and str(frame.f_globals.get("__name__", "")).partition(".")[0] == "bellcrank":
+        frame, level = frame.f_back, level + 1
+    return max(level, 1)

@@ -8,11 +8,10 @@ Which spellings of loops are read, and how, is written down in docs/urdf.md.
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Sequence
 from typing import Literal
 
-from bellcrank.io.report import ReadReport, ReadWarning, condensed
+from bellcrank.io.report import ReadReport, warn_of_surprises
 from bellcrank.io.urdf_reader import Reader, check_kind
 from bellcrank.io.urdf_sidecar import Closures, find_sidecar
 from bellcrank.io.urdf_write import write_urdf
@@ -48,11 +47,7 @@ def load_urdf(path: str | os.PathLike[str], *, floating_base: bool = False, exac
     """
     mechanism, report = read_urdf(path, floating_base=floating_base, exact_angles=exact_angles, gravity=gravity,
                                   mimic=mimic, dynamics=dynamics, closures=closures)
-    if report.surprises:
-        lines = list(condensed(report.surprises))
-        rest = [f"... and {len(lines) - 3} more kinds"] if len(lines) > 3 else []
-        warnings.warn("\n  ".join([f"{report.source}: not modelled or not physical (full report: read_urdf)",
-                                   *lines[:3], *rest]), ReadWarning, stacklevel=2)
+    warn_of_surprises(report, "read_urdf")
     return mechanism
 
 

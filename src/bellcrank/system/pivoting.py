@@ -21,13 +21,16 @@ Place = tuple[int, int]
 class Pivoting:
     """Eliminates in place: rows are conditions, the first `n` columns own speeds, the others speeds of other groups.
 
-    `size` and `weight` measure the rows, `favour` the own speeds. `habit` lists the pivots that groups alike chose:
+    `size` and `whole` are the sizes of the rows, by themselves and among those of their closure; `favour` measures
+    the own speeds. `habit` lists the pivots that groups alike chose:
     regular machines get regular code.
     """
 
-    def __init__(self, a: Floats, n: int, size: Floats, weight: Floats, favour: Floats, habit: tuple[Place, ...]
+    def __init__(self, a: Floats, n: int, size: Floats, whole: Floats, favour: Floats, habit: tuple[Place, ...]
                  ) -> None:
-        self.a, self.n, self.size, self.weight, self.favour, self.habit = a, n, size, weight, favour, habit
+        self.a, self.n, self.size, self.favour, self.habit = a, n, size, favour, habit
+        # where conditions say the same, the one that says it loudest is to be solved
+        self.weight = np.abs(a).max(axis=1, initial=0.0) / np.where(whole > 0.0, whole, 1.0)
         self.waiting = [i for i in range(len(a)) if size[i] > 1e-12]
         self.columns = list(range(n))
         self.chosen: list[Place] = []  #: row and column of every pivot

@@ -112,15 +112,15 @@ class _Planner:
         return near * np.where(self.prefer[own], 1e-3, 1.0) if own else np.ones(0)
 
     def _sizes(self, rows: list[int], a: Floats) -> tuple[Floats, Floats]:
-        """Size of every row, and how large it is among the rows of its closure: where conditions say the same, the one
-        that says it loudest is to be solved. A row that nearly vanishes is measured by the others."""
+        """Size of every row, and the largest among the rows of its closure. A row that nearly vanishes is measured by
+        the others."""
         own = np.abs(a).max(axis=1, initial=0.0)
         of = [self.loops.closure_of_row[r] if r < self.loops.m_closures else -1 - r for r in rows]
         largest: dict[int, float] = {}
         for c, x in zip(of, own.tolist(), strict=True):
             largest[c] = max(x, largest.get(c, 0.0))
         whole = np.array([largest[c] for c in of])
-        return np.where(own > 0.0, np.maximum(own, 1e-4 * whole), 0.0), own / np.where(whole > 0.0, whole, 1.0)
+        return np.where(own > 0.0, np.maximum(own, 1e-4 * whole), 0.0), whole
 
     def _join(self, g: int, other: int) -> None:
         """Make one group of two: the one further out joins the other, which is solved when its turn comes, or again."""

@@ -16,6 +16,8 @@ __all__ = ["ADAPTIVE", "adaptive_ir"]
 
 #: a sample whose correction is larger than this, in units of the tolerance, is not to be trusted
 _PROPORTION = 30.0
+#: unless that of the step itself was nearly as large: so many times
+_UNLIKE = 10.0
 
 ADAPTIVE = Layout(
     ("size", "stages", "more", "powers", "limit", "steps", "rejected", "status", "sampled", "samples", "known",
@@ -32,6 +34,7 @@ class _Adaptive:
             f.memory(n) for n in ("y", "stage", "rate", "clock", "slopes", "new"))
         self.time, self.step = f.variable(f.real("time")), f.variable(f.real("step"))
         self.end = f.real("end")
+        self.moved = f.variable(0.0)  #: by how much the last step was corrected
 
     def slope(self, index: Int | int) -> None:
         """Evaluate what is in `stage` as slope `index`."""
@@ -61,10 +64,17 @@ class _Adaptive:
             self.slope(i)
         self.combine(lambda r: b[r], self.stages, h)
         self.clock[0] = self.time.value + h
-        correct(f, self.size)
+        self.corrected()
         with f.loop(self.size) as j:
             self.new[j] = self.stage[j]
+        self.moved.set(self.shift())
         self.slope(self.stages)
+
+    def corrected(self) -> None:
+        """Correct `stage`, which is kept in `rate` as it was."""
+        with self.f.loop(self.size) as j:
+            self.rate[j] = self.stage[j]
+        correct(self.f, self.size)
 
     def error(self, h: Real) -> Real:
         """The step's error in units of the tolerance."""
@@ -104,12 +114,10 @@ class _Adaptive:
 
         self.combine(weight, self.stages + self.more + 1, h)
         self.clock[0] = self.time.value + x * h
-        with f.loop(self.size) as j:
-            self.rate[j] = self.stage[j]
-        correct(f, self.size)
+        self.corrected()
 
     def shift(self) -> Real:
-        """By how much the interpolant was corrected, in units of the tolerance, squared; NaN if that failed."""
+        """By how much `stage` was corrected, in units of the tolerance, squared; NaN if that failed."""
         f = self.f
         total = f.variable(0.0)
         with f.loop(self.size) as j:
@@ -135,7 +143,8 @@ class _Adaptive:
             self.interpolate((when - self.time.value) / h, h)
             last = when.compare("oeq", stop)
             shift = last.pick(0.0, self.shift())
-            good, row = shift.compare("ole", _PROPORTION**2), at * (self.size + 1)
+            most = (self.moved.value * _UNLIKE**2).max(Real(f, f.const(_PROPORTION**2)))
+            good, row = shift.compare("ole", most), at * (self.size + 1)
             with f.loop(self.size) as j:
                 out[row + j] = last.pick(self.new[j], good.pick(self.stage[j], self.rate[j]))
             out[row + self.size] = good.pick(0.0, 1.0)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -16,7 +15,7 @@ from bellcrank.io.mjcf.extras import read_keyframes, read_shapes, read_sites
 from bellcrank.io.mjcf.forces import read_joint_forces, read_tendons
 from bellcrank.io.mjcf.loops import read_equalities
 from bellcrank.io.mjcf.source import Source, compiled, the_mujoco
-from bellcrank.io.report import Actuation, Dynamics, Kind, Limits, Note, ReadReport, ReadWarning, Shape, condensed
+from bellcrank.io.report import Actuation, Dynamics, Kind, Limits, Note, ReadReport, Shape, warn_of_surprises
 from bellcrank.io.tree import unused
 from bellcrank.io.xml import Element
 from bellcrank.mechanism.inertia import Inertia
@@ -39,11 +38,7 @@ def load_mjcf(path: str | os.PathLike[str], **options: Any) -> Mechanism:
     What would change the motion and is not modelled is told by one `ReadWarning`.
     """
     mechanism, report = read_mjcf(path, **options)
-    if report.surprises:
-        lines = list(condensed(report.surprises))
-        rest = [f"... and {len(lines) - 3} more kinds"] if len(lines) > 3 else []
-        warnings.warn("\n  ".join([f"{report.source}: not modelled or not physical (full report: read_mjcf)",
-                                   *lines[:3], *rest]), ReadWarning, stacklevel=2)
+    warn_of_surprises(report, "read_mjcf")
     return mechanism
 
 

@@ -105,7 +105,7 @@ def couple_mimics(machine: Mechanism, hinge: Hinge, hinges: Mapping[Node, Hinge]
                 note("warned", element, f"the joint it mimics counts zero times: held at {offset:g}")
                 continue
             machine.add_coupler(f"{names[0]}_mimic", {names[0]: 1.0, names[1]: -multiplier}, offset)
-        note("changed", element, "an exact relation of two coordinates")
+        note("kept", element, f"coupled exactly: {multiplier:g} times {clipped(names[1])!r}, kept in report.mimics")
 
 
 def _coordinate(hinge: Hinge, coordinate: int | None) -> str:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import math
 import os
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from bellcrank.errors import FileError
 from bellcrank.io.angles import Turns
-from bellcrank.io.report import Dynamics, Kind, Limits, Mimic, Note, ReadReport, ReadWarning, Shape, condensed
+from bellcrank.io.report import Dynamics, Kind, Limits, Mimic, Note, ReadReport, Shape, warn_of_surprises
 from bellcrank.io.sdf.align import align
 from bellcrank.io.sdf.collect import Collection, collect
 from bellcrank.io.sdf.frames import Node, attach, place, relative
@@ -63,11 +62,7 @@ def load_sdf(path: str | os.PathLike[str], *, model: str | None = None, floating
     mechanism, report = read_sdf(path, model=model, floating_base=floating_base, exact_angles=exact_angles,
                                  parallel=parallel, gravity=gravity, dissipation=dissipation, limits=limits,
                                  limit_stiffness=limit_stiffness, limit_damping=limit_damping)
-    if report.surprises:
-        lines = list(condensed(report.surprises))
-        rest = [f"... and {len(lines) - 3} more kinds"] if len(lines) > 3 else []
-        warnings.warn("\n  ".join([f"{report.source}: not modelled or not physical (full report: read_sdf)",
-                                   *lines[:3], *rest]), ReadWarning, stacklevel=2)
+    warn_of_surprises(report, "read_sdf")
     return mechanism
 
 
