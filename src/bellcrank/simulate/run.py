@@ -18,17 +18,14 @@ import numpy as np
 import numpy.typing as npt
 
 from bellcrank.errors import BellcrankError, ModelError, StateError
-from bellcrank.simulate.control import joint_places
+from bellcrank.simulate.changing import Changing
 from bellcrank.simulate.courses import Course, Piece
-from bellcrank.simulate.events import Change, Event, Watch
-from bellcrank.simulate.fixed import Failure, FixedRun
-from bellcrank.simulate.impulse import impulse
+from bellcrank.simulate.events import Event, Watch
+from bellcrank.simulate.fixed import Failure
 from bellcrank.simulate.interrupt import Patience, patient
-from bellcrank.simulate.reference import Rhs
 from bellcrank.simulate.setup import Setup
-from bellcrank.simulate.stops import Leaving, Stop
+from bellcrank.simulate.stops import Stop
 from bellcrank.simulate.store import Writer, check_target
-from bellcrank.simulate.varying import VaryingRun
 from bellcrank.system.assembly import State
 
 if TYPE_CHECKING:
@@ -70,12 +67,8 @@ class _Run:
                  ) -> None:
         self.setup, self.course, self.writer, self.progress = setup, course, writer, progress
         self.patience = patience
-        self.system = setup.system
-        self.released: tuple[str, ...] = ()
-        self.locked: tuple[str, ...] = ()
-        self._variants: dict[Any, System] = {((), ()): setup.system}
+        self.machine = Changing(setup)
         self.recent: list[float] = []
-        self.lost = 0.0
         self.withheld: tuple[Floats, Floats] | None = None
         self.anchor: tuple[Course, Piece, State] | None = None  #: the event at hand
 
@@ -98,16 +91,16 @@ class _Run:
             self.writer.note(name, value)
         result = self.writer.finish(status, reason)
         if status in ("failed", "interrupted"):
-            warnings.warn(f"simulate {self.system.name!r}: {status}: {reason}", SimulationWarning, stacklevel=4)
+            warnings.warn(f"simulate {self.machine.system.name!r}: {status}: {reason}", SimulationWarning, stacklevel=4)
         return result
 
     def travel(self, course: Course) -> tuple[str, str]:
         """Piece after piece, to the end or to what prevents it."""
         stops = [e for e in self.setup.events if isinstance(e, Stop)]
-        watch = Watch(self.system, [*self.setup.events, *(self.leaving(course, s) for s in stops)])
+        watch = Watch(self.machine.system, [*self.setup.events, *(self.machine.leaving(course, s) for s in stops)])
         if watch.events:
             watch.begin(course.time, *self.one(course))
-        self.settle(course, watch, stops)
+        self.settle(course, watch)
         begun = clock.perf_counter()
         while not course.finished:
             piece = course.advance(watching=bool(watch.events))
@@ -245,12 +238,13 @@ class _Run:
         for k in events:
             event = watch.events[k]
             self.writer.note("event", (t, event.name))
-            change = event.act(state, self.system)
+            change = event.act(state, self.machine.system)
             if isinstance(event, Stop):
-                change = self.held(course, event, state, change)
+                change = self.machine.held(course, event, state, change)
             self.crowd(t, event)
             if change.alters:
-                state, changed = self.changed(state, change), True
+                state, changed = self.machine.changed(state, change), True
+                self.writer.note("energy_lost_in_events", self.machine.lost)
             if change.stop:
                 stop = stop or f"event {event.name!r} at t = {t:.9g} s"
         self.anchor = None
@@ -260,14 +254,14 @@ class _Run:
         self.write(course, Piece(piece.times[before], piece.samples[before], piece.point_times, piece.points))
         self.sample(course, first)
         if changed:
-            self.writer.change_system(self.system)
+            self.writer.change_system(self.machine.system)
             self.sample(course, state)
         self.go_on(course, watch, state, kept if not stop else None)
         return stop
 
     def go_on(self, course: Course, watch: Watch, state: State, kept: dict[int, float] | None) -> None:
         """From another state, perhaps of another machine; `kept` are the sides of the functions that are at zero."""
-        course.replace_system(self.system)
+        course.replace_system(self.machine.system)
         course.restart(state)
         if kept is not None:
             sides = {k: self.side(course, watch, k, state, side) for k, side in kept.items()}
@@ -293,82 +287,17 @@ class _Run:
         self.writer.add([state.t], state.q.reshape(*lead, -1), state.u.reshape(*lead, -1),
                         None if forces is None else forces.reshape(*lead, -1))
 
-    def changed(self, state: State, change: Change) -> State:
-        """The machine and the state after an event; the impulse that takes is noted."""
-        for name in change.attach:
-            if name not in self.released:
-                raise StateError(f"attach: {name!r} is not detached")
-        for name in change.unlock:
-            if name not in self.locked:
-                raise StateError(f"unlock: {name!r} is not locked")
-        open_, locked = (tuple(n for n in dict.fromkeys((*old, *more)) if n not in less) for old, more, less in (
-            (self.released, change.detach, change.attach), (self.locked, change.lock, change.unlock)))
-        fresh = tuple(n for n in locked if n not in self.locked)
-        still = {i: 0.0 for n in fresh for i in self.system._speed_entries(n)}
-        loose = self.variant(open_, tuple(n for n in locked if n not in fresh))  # feels the impulse that stops them
-        if (open_, locked) != (self.released, self.locked):
-            self.system, self.released, self.locked = self.variant(open_, locked), open_, locked
-        wanted = change.state or state
-        q = np.asarray(wanted.q, dtype=float)
-        gap = float(np.abs(self.system.loop_error(q, t=state.t)).max(initial=0.0))
-        if gap > 1e-6:
-            raise StateError(f"at t = {state.t:.6g} s the loops of {self.system.name!r} are open by {gap:.3g}: they "
-                             "can only be attached where they are closed")
-        if gap > 1e-12:
-            held = self.system._prescribed_mask()
-            q, _ = self.system._assembler.close(q, held, np.ones(self.system.nu), state.t)
-        after = impulse(loose, q, np.asarray(wanted.u, dtype=float), t=state.t, speeds=still)
-        self.lost += after.loss
-        self.writer.note("energy_lost_in_events", self.lost)
-        return State(q, after.u, state.t)
-
-    def variant(self, released: tuple[str, ...], locked: tuple[str, ...]) -> System:
-        """The machine with loops open and joints locked; made once."""
-        key = (released, locked)
-        if key not in self._variants:
-            self._variants[key] = self.setup.system.release(*released).lock(*locked)
-        return self._variants[key]
-
     # -- stops ----------------------------------------------------------------------------------
-    def held(self, course: Course, stop: Stop, state: State, change: Change) -> Change:
-        """What a stop does: it throws the joint back, or holds it if that would not last."""
-        after = change.state or state
-        push = self.push(course, self.system, after.t, after.q, after.u)[stop.entry(self.system)]
-        if not stop.holds(after, self.system, float(push), self.setup.step or 1e-4 * self.setup.duration):
-            before, now = (float(self.system.kinetic_energy(s.q, s.u, t=s.t)) for s in (state, after))
-            self.lost += before - now
-            return change
-        q = state.q.copy()
-        q[joint_places(self.system, False)[stop.joint][stop.coordinate]] = stop.bound
-        return Change(state=State(q, state.u, state.t), lock=(stop.key(self.system),))
-
-    def leaving(self, course: Course, stop: Stop) -> Event:
-        """Where a joint that is held would move away from its stop if that let go."""
-        key, entry = stop.key(self.system), stop.entry(self.system)
-
-        def function(t: Any, q: Any, u: Any) -> float:
-            free = self.variant(self.released, tuple(n for n in self.locked if n != key))
-            return float(self.push(course, free, t, np.array([*q]), np.array([*u]))[entry]) * stop.sign
-
-        return Leaving(function, f"{stop.name}: left", 1, Change(unlock=(key,)), active=lambda: key in self.locked)
-
-    def push(self, course: Course, system: System, t: float, q: Floats, u: Floats) -> Floats:
-        """Accelerations under all forces that act."""
-        run: Any = course.run
-        source = run.equations if isinstance(run, (FixedRun, VaryingRun)) else run.rhs
-        rhs = Rhs(system, source.tau, source.wrenches, [d for d in self.setup.drives if d.period is None])
-        return rhs.of_one(0, t, np.concatenate([q, u]))[system.nq:]
-
-    def settle(self, course: Course, watch: Watch, stops: Sequence[Stop]) -> None:
+    def settle(self, course: Course, watch: Watch) -> None:
         """A run may begin at a stop."""
         for k, stop in enumerate(watch.events):
             if not isinstance(stop, Stop):
                 continue
             state = State(*self.one(course), course.time)
-            if stop.touched(state, self.system):
-                change = self.held(course, stop, state, stop.act(state, self.system))
-                state = self.changed(state, change)
-                self.writer.change_system(self.system)
+            if stop.touched(state, self.machine.system):
+                change = self.machine.held(course, stop, state, stop.act(state, self.machine.system))
+                state = self.machine.changed(state, change)
+                self.writer.change_system(self.machine.system)
                 self.go_on(course, watch, state, {k: 1.0})
 
     def crowd(self, t: float, event: Event) -> None:
@@ -376,7 +305,7 @@ class _Run:
         self.recent = [*self.recent[-_CROWDED:], t]
         if len(self.recent) > _CROWDED and t - self.recent[0] < (self.setup.step or 1e-4 * self.setup.duration):
             raise StateError(f"event {event.name!r} happens again and again at t = {t:.9g} s: a bounce that has come "
-                             "to rest cannot go on; stop there, or use a compliant limit (Mechanism.add_limit)")
+                             "to rest cannot go on; stop there, or use joint_limit, which holds")
 
 
 def _time(piece: Piece, s: int, part: float) -> float:

@@ -1,0 +1,103 @@
+"""The machine of a run as events leave it: loops that are open, joints that are locked, energy that is lost."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from bellcrank.errors import StateError
+from bellcrank.simulate.control import joint_places
+from bellcrank.simulate.courses import Course
+from bellcrank.simulate.events import Change, Event
+from bellcrank.simulate.fixed import FixedRun
+from bellcrank.simulate.impulse import impulse
+from bellcrank.simulate.reference import Rhs
+from bellcrank.simulate.setup import Setup
+from bellcrank.simulate.stops import Leaving, Stop
+from bellcrank.simulate.varying import VaryingRun
+from bellcrank.system.assembly import State
+
+if TYPE_CHECKING:
+    from bellcrank.system.system import System
+
+__all__ = ["Changing"]
+
+Floats = npt.NDArray[np.float64]
+
+
+class Changing:
+    """A machine whose topology changes; q and u keep their meaning throughout."""
+
+    def __init__(self, setup: Setup) -> None:
+        self._setup, self._full = setup, setup.system
+        self.system: System = setup.system  #: as it is now
+        self.released: tuple[str, ...] = ()
+        self.locked: tuple[str, ...] = ()
+        self.lost = 0.0  #: kinetic energy lost in events [J]
+        self._variants: dict[Any, System] = {((), ()): setup.system}
+
+    def changed(self, state: State, change: Change) -> State:
+        """The machine and the state after an event; the impulse that takes is noted."""
+        for name in change.attach:
+            if name not in self.released:
+                raise StateError(f"attach: {name!r} is not detached")
+        for name in change.unlock:
+            if name not in self.locked:
+                raise StateError(f"unlock: {name!r} is not locked")
+        open_, locked = (tuple(n for n in dict.fromkeys((*old, *more)) if n not in less) for old, more, less in (
+            (self.released, change.detach, change.attach), (self.locked, change.lock, change.unlock)))
+        fresh = tuple(n for n in locked if n not in self.locked)
+        still = {i: 0.0 for n in fresh for i in self.system._speed_entries(n)}
+        loose = self.variant(open_, tuple(n for n in locked if n not in fresh))  # feels the impulse that stops them
+        if (open_, locked) != (self.released, self.locked):
+            self.system, self.released, self.locked = self.variant(open_, locked), open_, locked
+        wanted = change.state or state
+        q = np.asarray(wanted.q, dtype=float)
+        gap = float(np.abs(self.system.loop_error(q, t=state.t)).max(initial=0.0))
+        if gap > 1e-6:
+            raise StateError(f"at t = {state.t:.6g} s the loops of {self.system.name!r} are open by {gap:.3g}: they "
+                             "can only be attached where they are closed")
+        if gap > 1e-12:
+            held = self.system._prescribed_mask()
+            q, _ = self.system._assembler.close(q, held, np.ones(self.system.nu), state.t)
+        after = impulse(loose, q, np.asarray(wanted.u, dtype=float), t=state.t, speeds=still)
+        self.lost += after.loss
+        return State(q, after.u, state.t)
+
+    def variant(self, released: tuple[str, ...], locked: tuple[str, ...]) -> System:
+        """The machine with loops open and joints locked; made once."""
+        key = (released, locked)
+        if key not in self._variants:
+            self._variants[key] = self._full.release(*released).lock(*locked)
+        return self._variants[key]
+
+    def held(self, course: Course, stop: Stop, state: State, change: Change) -> Change:
+        """What a stop does: it throws the joint back, or holds it if that would not last."""
+        after = change.state or state
+        push = self.push(course, self.system, after.t, after.q, after.u)[stop.entry(self.system)]
+        if not stop.holds(after, self.system, float(push), self._setup.step or 1e-4 * self._setup.duration):
+            before, now = (float(self.system.kinetic_energy(s.q, s.u, t=s.t)) for s in (state, after))
+            self.lost += before - now
+            return change
+        q = state.q.copy()
+        q[joint_places(self.system, False)[stop.joint][stop.coordinate]] = stop.bound
+        return Change(state=State(q, state.u, state.t), lock=(stop.key(self.system),))
+
+    def leaving(self, course: Course, stop: Stop) -> Event:
+        """Where a joint that is held would move away from its stop if that let go."""
+        key, entry = stop.key(self.system), stop.entry(self.system)
+
+        def function(t: Any, q: Any, u: Any) -> float:
+            free = self.variant(self.released, tuple(n for n in self.locked if n != key))
+            return float(self.push(course, free, t, np.array([*q]), np.array([*u]))[entry]) * stop.sign
+
+        return Leaving(function, f"{stop.name}: left", 1, Change(unlock=(key,)), active=lambda: key in self.locked)
+
+    def push(self, course: Course, system: System, t: float, q: Floats, u: Floats) -> Floats:
+        """Accelerations under all forces that act."""
+        run: Any = course.run
+        source = run.equations if isinstance(run, (FixedRun, VaryingRun)) else run.rhs
+        rhs = Rhs(system, source.tau, source.wrenches, [d for d in self._setup.drives if d.period is None])
+        return rhs.of_one(0, t, np.concatenate([q, u]))[system.nq:]
