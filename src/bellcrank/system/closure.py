@@ -8,6 +8,7 @@ reach only the joints around its own loop.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -80,10 +81,14 @@ class LoopKinematics:
         self.m_closures = int(self.starts[-1])
         self.m = self.m_closures + len(tree.relations)
         self.families = self._families(tree.closures)
-        self.row_names = [f"{c.name}: {label}" for c in tree.closures for label in _labels(c)] \
-            + [r.name for r in tree.relations]
         self.closure_of_row = [k for k, c in enumerate(tree.closures) for _ in range(c.rows)]
         self._pattern()
+
+    @cached_property
+    def row_names(self) -> list[str]:
+        """What every condition is called."""
+        return [f"{c.name}: {label}" for c in self.tree.closures for label in _labels(c)] \
+            + [r.name for r in self.tree.relations]
 
     def _families(self, closures: Sequence[Closure]) -> list[_Family]:
         groups: dict[Any, list[int]] = {}
@@ -218,7 +223,7 @@ class LoopKinematics:
         for k, relation in enumerate(self.tree.relations, self.m_closures):
             value[..., k] = -relation.offset
             for link, coordinate, part in relation.terms:
-                now, rate = self._coordinate(link, coordinate, q, u, t)
+                now, rate = self.coordinate(link, coordinate, q, u, t)
                 mine = share(part, now)
                 value[..., k] += mine.value
                 gamma[..., k] -= mine.curvature * (rate * rate)
@@ -226,8 +231,8 @@ class LoopKinematics:
                 at += 1
         return slopes
 
-    def _coordinate(self, link: int, coordinate: int, q: npt.ArrayLike, u: npt.ArrayLike | None, t: npt.ArrayLike
-                    ) -> tuple[Floats, Floats]:
+    def coordinate(self, link: int, coordinate: int, q: npt.ArrayLike, u: npt.ArrayLike | None, t: npt.ArrayLike
+                   ) -> tuple[Floats, Floats]:
         """A joint coordinate and its rate (0 without u), as its law has it where it has one."""
         joint, law = self.tree.joints[link], self.tree.prescribed[link]
         assert joint is not None
@@ -315,7 +320,25 @@ class LoopKinematics:
 
 
 def _labels(c: Closure) -> tuple[str, ...]:
-    return getattr(c.kind, "condition_names", ()) or tuple(str(i) for i in range(c.rows))
+    """What each condition forbids, in the axes of the joint's frame."""
+    names: tuple[str, ...] = getattr(c.kind, "condition_names", ())
+    if not names:
+        return tuple(str(i) for i in range(c.rows))
+    align = c.kind.alignment()
+    axes = {axis: _direction(align[:, i]) for i, axis in enumerate("xyz")}
+    out = []
+    for name in names:
+        what, _, axis = name.partition(" ")
+        out.append(f"{what} {axes[axis]}" if what in ("along", "about") and axis in axes else name)
+    return tuple(out)
+
+
+def _direction(axis: Floats) -> str:
+    """An axis by its letter, or by its entries; a condition has no sign."""
+    along = int(np.argmax(np.abs(axis)))
+    if abs(axis[along]) > 1.0 - 1e-9:
+        return "xyz"[along]
+    return f"({', '.join(f'{round(float(x), 3) + 0.0:g}' for x in axis)})"
 
 
 def _vector(a: Floats) -> Vector:

@@ -15,7 +15,7 @@ from bellcrank.mechanism.forces.base import Element, Moving
 from bellcrank.mechanism.forces.pairs import LoopForce, SumForce, Surroundings
 from bellcrank.mechanism.link import bind_parameters
 from bellcrank.spatial import Force, General, Matrix3, Vector
-from bellcrank.system.arrays import Floats, flat
+from bellcrank.system.arrays import Floats, Forces, flat
 from bellcrank.system.evaluator import NumpyEvaluator
 from bellcrank.system.looped import Looped
 
@@ -88,10 +88,10 @@ class Elements(Looped):
                     total = total + own.loss(moving(pair.first), moving(pair.second), around)
         return self._sized(total, np.broadcast_shapes(place.shape[:-1], speeds.shape[:-1]))
 
-    def actuator_forces(self, q: npt.ArrayLike, u: npt.ArrayLike, tau: npt.ArrayLike, *, t: npt.ArrayLike = 0.0
+    def actuator_forces(self, q: npt.ArrayLike, u: npt.ArrayLike, tau: Forces, *, t: npt.ArrayLike = 0.0
                         ) -> Floats:
         """The joint forces tau within the limits of actuators, shape (..., nu): what acts when tau is asked for."""
-        given = flat("tau", tau, self.nu, "one for every speed")
+        given = flat("tau", self._tau(tau), self.nu, "one for every speed")
         if not self.tree.actuators:
             return given.copy()
         return self._run("drives", {"q": q, "u": u, "tau": given}, None, t)
@@ -199,27 +199,16 @@ class Elements(Looped):
         out: list[tuple[Number, Number, Any]] = []
         for link, forces in self.tree.joint_forces.items():
             for i, along in forces:
-                out.append((*self._coordinate_at(q, u, t, link, i), self._with_values(along).at(_times(t))))
+                out.append((*self._loops.coordinate(link, i, q, u, t), self._with_values(along).at(_times(t))))
         for pair in self.tree.pairs:
             if isinstance(pair, SumForce):
                 x: Number = 0.0
                 rate: Number = 0.0
                 for link, i, factor in pair.terms:
-                    own = self._coordinate_at(q, u, t, link, i)
+                    own = self._loops.coordinate(link, i, q, u, t)
                     x, rate = x + own[0] * factor, rate + own[1] * factor
                 out.append((x, rate, self._with_values(pair.along).at(_times(t))))
         return out
-
-    def _coordinate_at(self, q: Floats, u: Floats, t: npt.ArrayLike, link: int, i: int) -> tuple[Number, Number]:
-        """A coordinate of a tree joint and its rate; prescribed motions as their laws say."""
-        joint, law = self.tree.joints[link], self.tree.prescribed[link]
-        assert joint is not None
-        first, begin = int(self.tree.q_start[link]), int(self.tree.u_start[link])
-        x = [q[..., first + k] for k in range(joint.nq)]
-        rates = [u[..., begin + k] for k in range(joint.nu)]
-        if law is not None:
-            x, rates, _ = law.values(_times(t), x, rates, [0.0] * joint.nu)
-        return x[i], rates[i]
 
     def _moving(self, q: npt.ArrayLike, u: npt.ArrayLike | None, t: npt.ArrayLike) -> Any:
         """Motion of links in the world, by link; at rest without speeds."""
