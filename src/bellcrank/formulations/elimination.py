@@ -285,11 +285,13 @@ def close(work: Work, conditions: Sequence[Condition]) -> list[Solved]:
     return list(solved.values())
 
 
-def pivoted(shape: GroupShape, rows: list[dict[int, Number]], right: list[Number]) -> list[Number]:
-    """Make the rows triangular in the dependent speeds, in place; returns the inverses of the pivots."""
+def pivoted(shape: GroupShape, rows: list[dict[int, Number]], right: list[Number], shrunk: float = _SHRUNK
+            ) -> list[Number]:
+    """Make the rows triangular in the dependent speeds, in place; returns the inverses of the pivots. A pivot that has
+    `shrunk` to so much of its size in the plan makes everything NaN."""
     inverses: list[Number] = []
     for i, (v, size) in enumerate(zip(shape.dependent, shape.sizes, strict=True)):
-        inverses.append(guarded_inverse(rows[i][v], _SHRUNK * size))
+        inverses.append(guarded_inverse(rows[i][v], shrunk * size))
         for j in range(i + 1, len(rows)):
             if v in rows[j]:
                 factor = rows[j].pop(v) * inverses[i]

@@ -24,6 +24,9 @@ from bellcrank.formulations.group_view import GroupView
 from bellcrank.mechanism.link import Link
 from bellcrank.spatial import Motion
 
+#: corrections divide errors of integration by the pivots: those of a plan may shrink to this part
+_SHRUNK = 0.1
+
 __all__ = ["coordinate_rates", "displaced", "displacements", "sped", "speed_changes"]
 
 
@@ -52,7 +55,7 @@ def _correct(group: GroupView, flat: Sequence[Number], rows: list[dict[int, Numb
     shape = group.shape
     _, change = group.heard(flat)
     change |= dict.fromkeys((*shape.independent, *shape.early), 0.0)
-    inverses = pivoted(shape, rows, right)
+    inverses = pivoted(shape, rows, right, _SHRUNK)
     for i in reversed(range(len(rows))):
         total = right[i]
         for w, x in rows[i].items():

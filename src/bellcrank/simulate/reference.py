@@ -4,6 +4,7 @@ those that are. One call of `System.forward_dynamics` per stage; loops are close
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
 __all__ = ["ReferenceRun", "Rhs"]
 
 Floats = npt.NDArray[np.float64]
+
+#: speeds of a machine that is brought to the nearest closed state in every stage, by methods without plans
+_FEW = 20
 
 
 class Rhs:
@@ -87,25 +91,36 @@ class Rhs:
             u = np.where(held, system._run("driven_speeds", {"q": q, "u": u}, None, t), u)
             q = system._run("displaced", {"q": q, "dq": np.zeros(system.nu)}, None, t)
         if system.tree.looped:
-            try:
-                q, u = self._onto_loops(q, u, t)
-            except SingularError:  # the plan's pivots have vanished: any closed state nearby
-                ones = np.ones(system.nu)
-                for i in np.ndindex(q.shape[:-1]):
-                    q[i], _ = system._assembler.close(q[i], held, ones, t)
-                    u[i], _ = project(system._loops, q[i], u[i], held, ones, t)
+            closed = None if system._by_kkt and system.nu <= _FEW else self._onto_loops(q, u, t)
+            q, u = self._nearest(q, u, t) if closed is None else closed
         return np.concatenate([q, u], axis=-1)
 
-    def _onto_loops(self, q: Floats, u: Floats, t: float) -> tuple[Floats, Floats]:
-        """The corrections of the compiled steps (see `formulations.projection`)."""
+    def _nearest(self, q: Floats, u: Floats, t: float) -> tuple[Floats, Floats]:
+        """The nearest states with closed loops. Methods without plans correct all stages of a step: along the plan of
+        another method that does harm near bad pivots. Cost: O(nu^3) per state, so that large machines go without."""
+        system = self.system
+        held, ones = system._prescribed_mask(), np.ones(system.nu)
+        for i in np.ndindex(q.shape[:-1]):
+            q[i], _ = system._assembler.close(q[i], held, ones, t)
+            u[i], _ = project(system._loops, q[i], u[i], held, ones, t)
+        return q, u
+
+    def _onto_loops(self, q: Floats, u: Floats, t: float) -> tuple[Floats, Floats] | None:
+        """The corrections of the compiled steps (see `formulations.projection`); None, and another plan for the next
+        step, if the plan's pivots have shrunk too much."""
         system = self.system
         run = system._planned_evaluator(system._current_plan())
-        for _ in range(ROUNDS):
-            shift = system._run("displacements", {"q": q}, None, t, run)
-            q = system.integrate(q, shift)
-            if np.abs(shift).max(initial=0.0) <= NEAR:
-                break
-        return q, u + system._run("speed_changes", {"q": q, "u": u}, None, t, run)
+        try:
+            for _ in range(ROUNDS):
+                shift = system._run("displacements", {"q": q}, None, t, run)
+                q = system.integrate(q, shift)
+                if np.abs(shift).max(initial=0.0) <= NEAR:
+                    break
+            return q, u + system._run("speed_changes", {"q": q, "u": u}, None, t, run)
+        except SingularError:
+            with suppress(SingularError):
+                system._plan_state["current"] = system._plan_at(q.reshape(-1, self._nq)[0], t)
+            return None
 
 
 class ReferenceRun:
