@@ -327,17 +327,17 @@ def test_long_steps_over_bad_pivots_lose_no_samples(stepper: str, rtol: float) -
 
 
 @pytest.mark.parametrize(("method", "duration"), [("elimination", 2.0), ("dense", 0.5)])
-def test_dead_points_of_an_independent_joint(method: str, duration: float) -> None:
-    """A crank turns a slotted rocker, whose own speed is taken as independent: twice in a turn it stands still."""
+def test_a_rocker_that_turns_back(method: str, duration: float) -> None:
+    """A crank turns a slotted rocker, which stands still twice in a turn: the conditions are redundant, too."""
     m = bc.Mechanism("quick return", gravity=(0.0, -9.81, 0.0))
     crank = m.add_body("crank", bc.Inertia.rod(1.0, (0, 0, 0), (0.2, 0, 0)))
     rocker = m.add_body("rocker", bc.Inertia.rod(3.0, (0, 0, 0), (1.0, 0, 0)))
     m.add_joint("A", bc.Revolute("z"), m.ground, crank)
     m.add_joint("B", bc.Revolute("z"), m.ground, rocker, parent_pose=bc.Pose((-0.5, 0, 0)))
     m.add_constraint("slot", bc.PointOnLine("x"), rocker, crank, child_pose=bc.Pose((0.2, 0, 0)))
-    machine = bc.compile(m, method, independent=["B"])
+    machine = bc.compile(m, method)
     state = machine.assemble(q={"A": 1.0}, u={"A": 5.0})
     result = machine.simulate(state, duration, step=1e-3)
     assert result.attrs["status"] == "finished" and result.attrs["largest_loop_error"] < 1e-12
     assert np.ptp(result["q"].values[:, 0]) > 2.0
-    assert result.attrs["energy_drift"] < 5e-4
+    assert result.attrs["energy_drift"] < 1e-4
