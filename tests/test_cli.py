@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -67,6 +69,10 @@ def test_compare() -> None:
 def test_compare_with_loops() -> None:
     lines = run("compare", "four_bar", "--states", "8").splitlines()
     assert any(line.startswith("elimination") for line in lines)
+    assert any(line.startswith("dense ") and " - " in line for line in lines)
+    assert any(line.startswith("-: on this machine the method is not one piece of compiled code") for line in lines)
+    assert any(line.startswith("recursive/centroid, recursive/joint, recursive/origin: ") for line in lines)
+    assert "-:" not in run("compare", "four_bar", "--states", "2", "--method", "recursive")
 
 
 def test_inspect() -> None:
@@ -195,7 +201,7 @@ def test_settings_given_twice() -> None:
     (("--stepper", "euler"), "no stepper 'euler'; there are rk4"),
     (("--method", "guess"), "no formulation 'guess'; there are auto, recursive"),
     (("--output", "0.0015"), "needs a multiple of the step"), (("--plot", "run.xyz"), "pictures end in one of"),
-    (("--nonsense",), "No such option"), (("--option", "cells=3"), "has no option 'cells'"),
+    (("--nonsense",), "No such option"), (("--option", "cells=3"), "--option cells=3: no such option; there are none"),
 ])
 def test_bad_options(arguments: tuple[str, ...], says: str) -> None:
     assert says in refused(2, "simulate", "four_bar", *arguments)
@@ -248,3 +254,21 @@ def test_tracebacks_only_on_demand() -> None:
         assert "error: nosuch.urdf" in done.stderr.splitlines()[-1]
         assert (done.stderr.count("\n") == 1) if lines == 1 else (done.stderr.count("\n") > lines)
         assert ("Traceback" in done.stderr) == bool(extra)
+
+
+# -- narrow terminals -----------------------------------------------------------------------------
+def test_on_a_narrow_terminal_the_descriptions_are_cut() -> None:
+    """Names, numbers and options stay whole; the last column gives way."""
+    environment = {**os.environ, "COLUMNS": "80", "FORCE_COLOR": "1", "NO_COLOR": "1", "TERM": "xterm"}
+    done = subprocess.run([sys.executable, "-m", "bellcrank", "examples"], capture_output=True, text=True,
+                          env=environment)
+    head, *lines = re.sub(r"\x1b\[[0-9;]*m", "", done.stdout).splitlines()
+    assert head.split() == ["name", "bodies", "speeds", "loops", "options", "about"]
+    assert max(map(len, lines)) <= 80 and any(line.rstrip().endswith("…") for line in lines)
+    wanted = data("examples")["examples"]
+    assert len(lines) == len(wanted)
+    for line, row in zip(lines, wanted, strict=True):
+        words = line.split()
+        assert words[:4] == [row["name"], *(str(row[k]) for k in ("bodies", "speeds", "loops"))]
+        assert words[4:4 + len(row["options"])] == list(row["options"])
+        assert row["about"].startswith(line[head.index("about"):].rstrip().removesuffix("…"))

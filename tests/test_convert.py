@@ -113,6 +113,23 @@ def test_an_xml_file_is_what_its_outermost_element_says(tmp_path: Path) -> None:
         bc.load(model)
 
 
+def test_names_that_are_nearly_right() -> None:
+    with pytest.raises(bc.FileError, match=r"'fourbar' is neither .*; did you mean 'four_bar'\? Examples are andrews"):
+        bc.load("fourbar")
+    with pytest.raises(bc.FileError, match="neither a file nor an example; examples are andrews"):
+        bc.load("xyz")
+
+
+@pytest.mark.parametrize("old", ['name="bob"', 'link="bob"', 'name="swing"', 'name="hinge"'])
+def test_names_with_characters_that_are_not_seen_are_refused(old: str, tmp_path: Path) -> None:
+    model = tmp_path / "swing.urdf"
+    model.write_text(URDF.replace(old, old[:-1] + '\u202e"'), encoding="utf-8")
+    if old.startswith("link"):
+        model.write_text(model.read_text(encoding="utf-8").replace('name="bob"', 'name="bob\u202e"'), encoding="utf-8")
+    with pytest.raises(bc.FileError, match="U.202E|u202e"):
+        bc.load(model)
+
+
 def test_what_was_read_is_told_in_words() -> None:
     machine, report = read("four_bar")
     assert describe(report) == "four_bar: nothing to remark"

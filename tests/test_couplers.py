@@ -152,7 +152,8 @@ def test_bad_functions_are_refused() -> None:
     machine = slider_crank(coupled=True)
     for bad, said in ((lambda a: "no", "takes the coordinate and returns a number"),
                       (lambda a, b: a, "takes the coordinate and returns a number"),
-                      (lambda a: abs(a), "written with functions of bellcrank.math"), ("x", "neither a number nor")):
+                      (lambda a: np.fabs(a), "written with functions of bellcrank.math"),
+                      ("x", "neither a number nor")):
         with pytest.raises(ModelError, match=said):
             machine.add_coupler("again", {"slide": 1.0, "crank": bad})
     assert [c.name for c in machine.couplers] == ["rod"]

@@ -176,6 +176,8 @@ def test_every_method_is_cited() -> None:
         assert bc.cite(name).startswith("@")
     with pytest.raises(bc.ModelError, match="no method 'nosuch'"):
         bc.cite("nosuch")
+    with pytest.raises(bc.ModelError, match="'auto' is no method itself: cite the one .*; there are recursive, kane"):
+        bc.cite("auto")
 
 
 def test_comparison() -> None:

@@ -203,8 +203,8 @@ def _pendulum() -> bc.Mechanism:
     lambda x, rate: float(np.sin(x)), lambda x, rate: (x * x) ** 1.5])
 def test_a_law_that_cannot_be_traced_is_named(law: object, tmp_path: Path) -> None:
     m = _pendulum()
-    m.add_joint_force("strange", "hinge", law)
-    with pytest.raises(bc.ModelError, match="'strange'.*formula"):
+    with pytest.raises(bc.ModelError, match="'strange'.*(formula|compiled)"):  # the sooner the better
+        m.add_joint_force("strange", "hinge", law)
         bc.save(m, tmp_path / "m.yaml")
     assert not list(tmp_path.iterdir())
 
@@ -230,6 +230,37 @@ def test_joint_types_of_ones_own_are_refused(tmp_path: Path) -> None:
     m.add_joint("A", Mine("z"), m.ground, "a")
     with pytest.raises(bc.ModelError, match="joint 'A'.*Mine"):
         bc.save(m, tmp_path / "m.json")
+
+
+@pytest.mark.parametrize("character", ["\n", "\0", "\u202e", "\u2028", "\ufeff"])
+def test_names_that_are_not_seen_are_refused(character: str, tmp_path: Path) -> None:
+    """In files, so that two names which look the same are the same; what is written can be read."""
+    m = _pendulum()
+    m.add_frame(f"a{character}b", m.ground)
+    with pytest.raises(bc.ModelError, match=rf"frame .*: the name holds the control character U\+{ord(character):04X}"):
+        bc.save(m, tmp_path / "m.json")
+
+
+def test_laws_that_are_too_long_get_advice_that_helps(tmp_path: Path) -> None:
+    m = _pendulum()
+
+    def law(x: object, rate: object) -> object:
+        for i in range(50_001):
+            x = x * 0.5 + float(i)
+        return x
+
+    m.add_joint_force("long", "hinge", law)
+    with pytest.raises(bc.ModelError, match="'long'.*more than 50000 operations.*; write a shorter law") as caught:
+        bc.save(m, tmp_path / "m.yaml")
+    assert "without `if`" not in str(caught.value)
+    m = _pendulum()
+    mass = m.parameter("mass", 1.0)
+    for i in range(50_001):
+        mass = mass * 0.5 + float(i)
+    m.add_body("long", bc.Inertia.point(mass))
+    with pytest.raises(bc.ModelError, match="body 'long'.*more than 50000 operations"):
+        bc.save(m, tmp_path / "m.yaml")
+    assert not list(tmp_path.iterdir())
 
 
 def test_numbers_that_are_none_are_refused(tmp_path: Path) -> None:

@@ -99,6 +99,25 @@ def test_what_formulas_mean(text: str, value: float) -> None:
     assert run(parse(text, ("a`b",), ("x",)), (7.0, 5.0)) == value
 
 
+@pytest.mark.parametrize("name", sorted(set(bm.__all__) - {"pi"}))
+def test_formulas_know_all_functions_of_laws(name: str) -> None:
+    """What a law in Python does, step by step, also those functions that are written with others."""
+    function = getattr(bm, name)
+    count = {"atan2": 2, "hypot": 2, "maximum": 2, "minimum": 2, "select_less": 4}.get(name, 1)
+    law = {1: lambda x, r: function(0.1 * x), 2: lambda x, r: function(x, r - 1.0),
+           4: lambda x, r: function(x, r, 2.0, x)}[count]
+    text = {1: f"{name}(0.1*x)", 2: f"{name}(x, rate - 1)", 4: f"{name}(x, rate, 2, x)"}[count]
+    assert parse(text, (), NAMES) == trace(law, NAMES, "law")
+    assert run(parse(f"{name}(0.5{', 0.25' * (count - 1)})", (), NAMES), (0.0, 0.0)) == \
+        function(0.5, *[0.25] * (count - 1))
+
+
+def test_names_of_functions_may_be_names_of_parameters() -> None:
+    assert run(parse("abs*2 + abs(-abs)", ("abs",)), (3.0,)) == 9.0
+    with pytest.raises(bc.ModelError, match="hypot takes 2 arguments, got 1"):
+        parse("hypot(1)", ())
+
+
 @pytest.mark.parametrize("text", [
     "", " ", "2 +", "2 3", "(2", "2)", "sin 2", "sin(2, 3)", "sin()", "y", "x.real", "x[0]", "lambda: 0", "'x'",
     "__import__('os')", "x = 2; x", "pi = 3; pi", "a = 2", "a = ; 2", "x**x", "x**2000", "x**1.5", "x**nan", "1e999",

@@ -172,7 +172,7 @@ def test_scikit_robot_side_file(place: Place) -> None:
     m, report = read_urdf(urdf, exact_angles=False)
     assert m.joints[-1].name == "coupler_rocker"
     np.testing.assert_allclose(motion(m), motion(closed()), rtol=0, atol=1e-9)
-    assert "1 loops closed as listed in loop_closures.yaml" in str(report)
+    assert "1 loop closed as listed in loop_closures.yaml" in str(report)
     assert len(read_urdf(urdf, closures=False)[0].joints) == 4
 
 

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 _PLACES = {
-    "cite": "formulations", "compare": "analyse.compare", "compile": "system.compile", "examples": "examples",
-    "Inertia": "mechanism.inertia",
+    "check_joint": "analyse.check_joint", "cite": "formulations", "compare": "analyse.compare",
+    "compile": "system.compile", "examples": "examples", "Inertia": "mechanism.inertia",
     **dict.fromkeys(("load", "read", "save"), "io.load"), "math": "math", "Mechanism": "mechanism.mechanism",
     "Pose": "mechanism.pose", "System": "system.system",
     **dict.fromkeys(("Cylindrical", "Free", "Joint", "Planar", "Prismatic", "Revolute", "Screw", "Spherical",
@@ -31,12 +31,13 @@ __all__ = [
     "AssemblyError", "BellcrankError", "Change", "Cylindrical", "Distance", "Event", "FileError", "Free", "Inertia",
     "Joint", "Mechanism", "ModelError", "NotYetError", "Planar", "PointOnLine", "PointOnPlane", "Pose", "Prismatic",
     "Result", "Revolute", "Sampled", "Screw", "SimulationWarning", "SingularError", "Spherical", "State", "StateError",
-    "System", "Traced", "Universal", "Weld", "__version__", "attach", "cite", "compare", "compile", "detach",
-    "examples", "joint_limit", "load", "lock", "math", "open_result", "read", "save", "unlock",
+    "System", "Traced", "Universal", "Weld", "__version__", "attach", "check_joint", "cite", "compare", "compile",
+    "detach", "examples", "joint_limit", "load", "lock", "math", "open_result", "read", "save", "unlock",
 ]
 
 if TYPE_CHECKING:
     from bellcrank import examples, math
+    from bellcrank.analyse.check_joint import check_joint
     from bellcrank.analyse.compare import compare
     from bellcrank.errors import (
         AssemblyError,

@@ -1,5 +1,30 @@
-"""Functions for motion and force laws; they work on numbers and inside compiled code."""
+"""Functions for motion and force laws; they work on numbers, arrays, and inside compiled code.
 
-from bellcrank.engine.functions import atan2, cos, exp, log, pi, select_less, sin, sqrt, tan, tanh
+`select_less(a, b, x, y)` is the branch ``x if a < b else y``; Python's own ``abs`` works in laws, too.
+"""
 
-__all__ = ["atan2", "cos", "exp", "log", "pi", "select_less", "sin", "sqrt", "tan", "tanh"]
+from bellcrank.engine.functions import (
+    abs,
+    acos,
+    asin,
+    atan,
+    atan2,
+    cos,
+    cosh,
+    exp,
+    hypot,
+    log,
+    maximum,
+    minimum,
+    pi,
+    select_less,
+    sign,
+    sin,
+    sinh,
+    sqrt,
+    tan,
+    tanh,
+)
+
+__all__ = ["abs", "acos", "asin", "atan", "atan2", "cos", "cosh", "exp", "hypot", "log", "maximum", "minimum", "pi",
+           "select_less", "sign", "sin", "sinh", "sqrt", "tan", "tanh"]

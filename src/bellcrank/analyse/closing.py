@@ -9,14 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from bellcrank.errors import ModelError, SingularError, StateError
-from bellcrank.mechanism.link import bind_parameters
-from bellcrank.system.arrays import Floats, flat
+from bellcrank.system.arrays import Floats, check_finite, flat
 from bellcrank.system.assembly import State
 from bellcrank.system.kkt import RANK, null_space
 
@@ -247,44 +246,17 @@ def speed_labels(system: System) -> tuple[str, ...]:
 
 def with_laws(system: System, q: Floats, u: Floats, t: npt.ArrayLike) -> tuple[Floats, Floats]:
     """q and u with the entries of prescribed joints as their laws say at time t."""
-    if not system._prescribed_mask().any():
-        return q, u
-    q, u = np.array(q), np.array(u)
-    clock = np.asarray(t, dtype=float)
-
-    def number(x: Any) -> Any:
-        return bind_parameters(x, lambda name: np.asarray(system._values[name], dtype=float))
-
-    for r in system._records:
-        if r.prescribed is None:
-            continue
-        i, j = system._starts[r.name]
-        places = [q[..., i + k] for k in range(r.joint.nq)]
-        rates = [u[..., j + k] for k in range(r.joint.nu)]
-        there, speed, _ = r.prescribed.values(clock if clock.ndim else float(clock), places, rates, rates)
-        for k, x in enumerate(there):
-            q[..., i + k] = number(x)
-        for k, x in enumerate(speed):
-            u[..., j + k] = number(x)
-    return q, u
+    return system._with_laws(q, u, t)
 
 
 def force_array(system: System, tau: Mapping[str, npt.ArrayLike] | npt.ArrayLike | None) -> Floats:
     """Joint forces of one state from an array or from {joint: value}."""
     if tau is None:
         return np.zeros(system.nu)
-    if not isinstance(tau, Mapping):
-        out = flat("tau", tau, system.nu, "one for every speed")
-        if out.ndim != 1 or not np.isfinite(out).all():
-            raise StateError(f"tau: needs {system.nu} finite numbers, got shape {out.shape}")
-        return out.copy()
-    out = np.zeros(system.nu)
-    for key, value in tau.items():
-        entries = system._speed_entries(key)
-        out[entries] = flat(f"tau of {key!r}", np.atleast_1d(np.asarray(value)), len(entries), "one for every speed")
-    if not np.isfinite(out).all():
-        raise StateError("tau: forces must be finite")
-    return out
+    out = flat("tau", system._tau(tau), system.nu, "one for every speed")
+    if out.ndim != 1 or not np.isfinite(out).all():
+        raise StateError(f"tau: needs {system.nu} finite numbers, got shape {out.shape}")
+    return out.copy()
 
 
 def closed_state(system: System, state: State | tuple[npt.ArrayLike, npt.ArrayLike], t: float | None, what: str
@@ -297,8 +269,8 @@ def closed_state(system: System, state: State | tuple[npt.ArrayLike, npt.ArrayLi
     position, speed = flat("q", q, system.nq, "the coordinates"), flat("u", u, system.nu, "one for every speed")
     if position.ndim != 1 or speed.ndim != 1:
         raise StateError(f"{what}: one state at a time; q has shape {position.shape}")
-    if not (np.isfinite(position).all() and np.isfinite(speed).all()):
-        raise StateError(f"{what}: the state must be finite")
+    check_finite(what, "q", position, system.coordinate_names)
+    check_finite(what, "u", speed, system.speed_names)
     when = float(t if t is not None else state[2] if len(state) > 2 else 0.0)
     if system.tree.looped:
         gap = float(np.abs(system.loop_error(position, t=when)).max(initial=0.0))

@@ -59,12 +59,13 @@ class Comparison:
         return "\n".join([f"{self.name}: forward dynamics, {len(self.rows)} formulations", *text])
 
 
-def compare(mechanism: Mechanism, methods: Sequence[str] | None = None, *, states: int = 1024, seed: int = 0
-            ) -> Comparison:
+def compare(mechanism: Mechanism, methods: Sequence[str] | None = None, *, states: int = 1024, seed: int = 0,
+            progress: Callable[[int, int], None] | None = None) -> Comparison:
     """Evaluate forward dynamics by every formulation and measure it.
 
     Operation counts are exact; "per body" is their total over the moving links. Times are the best of several
-    rounds on one thread. The disagreement is that with the `dense` oracle over all states.
+    rounds on one thread. The disagreement is that with the `dense` oracle over all states. `progress` is called with
+    how many formulations are done, and of how many.
 
     >>> import bellcrank as bc
     >>> [row.method for row in bc.compare(bc.load("pendulum"), ["recursive", "kane"], states=4).rows]
@@ -78,7 +79,10 @@ def compare(mechanism: Mechanism, methods: Sequence[str] | None = None, *, state
     scale = float(np.abs(expected).max()) or 1.0
     rows: list[Row] = []
     skipped: list[tuple[str, str]] = []
-    for method in methods or method_names():
+    wanted = list(methods or method_names())
+    for done, method in enumerate(wanted):
+        if progress is not None:
+            progress(done, len(wanted))
         system = oracle if method == "dense" else compile(mechanism, method, threads=1)
         try:
             found = system.forward_dynamics(q, u, tau)

@@ -37,7 +37,7 @@ class Explanation:
     clusters: tuple[tuple[str, ...], ...]  #: loops that share joints, by what closes them
     mobility_counted: int  #: joint speeds less six for every loop (Gruebler)
     mobility: int | None  #: by the rank of the conditions; None if the machine does not close
-    redundant: tuple[str, ...]  #: names of redundant conditions, such as ``D: tilt x``
+    redundant: tuple[str, ...]  #: names of redundant conditions, such as ``D: about x``, in axes of the joint's frame
     independent: tuple[str, ...]
     prescribed: tuple[str, ...]
     why_independent: str
@@ -49,7 +49,8 @@ class Explanation:
         return sum(r.conditions - r.redundant for r in self.loops)
 
     def __str__(self) -> str:
-        lines = [f"{self.name}: {len(self.bodies)} bodies, {len(self.joints)} joints, {len(self.loops)} loops"]
+        lines = [f"{self.name}: {_count(len(self.bodies), 'body', 'bodies')}, {_count(len(self.joints), 'joint')}, "
+                 f"{_count(len(self.loops), 'loop')}"]
         width = max((len(j[0]) for j in self.joints), default=0)
         for name, kind, parent, child in self.joints[:60]:
             lines.append(f"  {name:<{width}}  {kind:<12} {parent} - {child}")
@@ -58,7 +59,7 @@ class Explanation:
         for r in self.loops[:30]:
             around = ", ".join(r.joints[:10]) + (" ..." if len(r.joints) > 10 else "")
             lines.append(f"loop through {around}")
-            lines.append(f"  cut at {r.closed_by} ({r.kind}): {r.why}; {r.conditions} conditions"
+            lines.append(f"  cut at {r.closed_by} ({r.kind}): {r.why}; {_count(r.conditions, 'condition')}"
                          + (f", {r.redundant} of them redundant" if r.redundant else ""))
         if len(self.loops) > 30:
             lines.append(f"... and {len(self.loops) - 30} more loops")
@@ -74,13 +75,17 @@ class Explanation:
         lines = [f"mobility: {self.mobility} (by counting joints and loops: {self.mobility_counted})"]
         if self.redundant:
             shown = ", ".join(self.redundant[:12]) + (" ..." if len(self.redundant) > 12 else "")
-            lines.append(f"{len(self.redundant)} redundant conditions, dropped: {shown}")
+            lines.append(f"{_count(len(self.redundant), 'redundant condition')}, dropped: {shown}")
             lines.append("  reactions are not determined by mechanics alone; the smallest closing loads are reported")
         if self.prescribed:
             lines.append(f"prescribed: {', '.join(self.prescribed[:12])}")
         shown = ", ".join(self.independent[:12]) + (" ..." if len(self.independent) > 12 else "")
         lines.append(f"independent speeds: {shown or 'none'} ({self.why_independent})")
         return lines
+
+
+def _count(n: int, one: str, several: str = "") -> str:
+    return f"{n} {one if n == 1 else several or one + 's'}"
 
 
 def explain(system: System) -> Explanation:

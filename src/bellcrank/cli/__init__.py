@@ -78,14 +78,18 @@ def simulate(model: Model,
                  "--set", metavar="NAME=VALUE",
                  help="q:JOINT=0.5 holds a coordinate at the start, u:JOINT=1 a speed, p:NAME=2 sets a parameter; "
                       "JOINT=0.5 is q:JOINT=0.5; several numbers with commas; may be repeated")] = None,
+             keyframe: Annotated[str | None, typer.Option(
+                 metavar="NAME", help="start at this keyframe of an MJCF file, loops closed from there; its speeds "
+                                      "hold unless --set gives some")] = None,
              option: Options = None, floating_base: Floating = False,
-             out: Annotated[Path | None, typer.Option(help="write to this NetCDF file, while it runs")] = None,
+             out: Annotated[Path | None, typer.Option(
+                 help="write to this file: NetCDF (.nc) while it runs, or CSV (.csv) at the end")] = None,
              picture: Annotated[Path | None, typer.Option("--plot", help="draw coordinates and energies into this file "
                                                                          "(.png, .svg, .pdf)")] = None,
              rtol: Annotated[float, typer.Option(help="relative tolerance of adaptive methods")] = 1e-9,
              atol: Annotated[float, typer.Option(help="absolute tolerance of adaptive methods")] = 1e-12,
              quiet: Quiet = False, json: Json = False, progress: Bar = True) -> None:
-    """Simulate a machine from its neutral position, or from what --set holds.
+    """Simulate a machine from its neutral position, from a keyframe, or from what --set holds.
 
     Loops are closed first, with as little motion as possible, and stay closed. Ctrl-C ends the run; what was computed
     until then is written. The energy drift is an error where nothing does work; dampers and drives do.
@@ -93,8 +97,8 @@ def simulate(model: Model,
     from bellcrank.cli.simulation import Request
     from bellcrank.cli.simulation import simulate as run
 
-    request = Request(model, duration, step, stepper, method, interval, settings or (), option or (), floating_base,
-                      out, picture, rtol, atol)
+    request = Request(model, duration, step, stepper, method, interval, settings or (), keyframe, option or (),
+                      floating_base, out, picture, rtol, atol)
     raise typer.Exit(run(request, Output(json, quiet, progress)))
 
 
@@ -112,19 +116,24 @@ def inspect(model: Model, option: Options = None, floating_base: Floating = Fals
 
 @app.command(short_help="A model file in another format", epilog=lines(
     "bellcrank convert robot.urdf robot.yaml", "bellcrank convert four_bar four_bar.json",
-    "bellcrank convert machine.yaml machine.sdf --json"))
+    "bellcrank convert machine.yaml machine.sdf --json",
+    "bellcrank convert four_bar four_bar.urdf --write-option loops=loop_joint --write-option drop_gravity=true"))
 def convert(source: Annotated[str, typer.Argument(metavar="IN", help="a model file or the name of an example")],
             target: Annotated[Path, typer.Argument(
                 metavar="OUT", help="the file to write; its ending says the format")],
             option: Options = None, floating_base: Floating = False,
+            write_option: Annotated[list[str] | None, typer.Option(
+                "--write-option", metavar="NAME=VALUE",
+                help="an option of the writer, such as loops=loop_joint for .urdf; may be repeated")] = None,
             quiet: Quiet = False, json: Json = False, progress: Bar = True) -> None:
     """Write a machine in another format: .yaml, .yml or .json (which hold all of it), .urdf, .sdf, .xml (MJCF).
 
-    Prints what was read, changed and ignored. Nothing is written if the format cannot hold the machine.
+    Prints what was read, changed, ignored and not written. Nothing is written if the format cannot hold the machine.
     """
     from bellcrank.cli.convert import convert as run
 
-    raise typer.Exit(run(source, target, option or (), floating_base, Output(json, quiet, progress)))
+    raise typer.Exit(run(source, target, option or (), write_option or (), floating_base,
+                         Output(json, quiet, progress)))
 
 
 @app.command(short_help="All formulations beside each other", epilog=lines(

@@ -5,12 +5,15 @@ from __future__ import annotations
 import inspect as reflection
 from collections.abc import Sequence
 from dataclasses import asdict
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from bellcrank.cli.convert import read_with_report, report_data, warn_of
-from bellcrank.cli.models import check_method, read_model
+from bellcrank.cli.convert import report_data
+from bellcrank.cli.models import check_method, read_model, warn_of
 from bellcrank.cli.output import Output
 from bellcrank.cli.program import FINE
+
+if TYPE_CHECKING:
+    from bellcrank.analyse.compare import Comparison
 
 __all__ = ["cite", "compare", "examples", "inspect"]
 
@@ -21,10 +24,9 @@ def inspect(model: str, options: Sequence[str], floating_base: bool, cut: Sequen
     from bellcrank.system.compile import compile
 
     with output.bar("looking at the machine"):
-        machine, report = read_with_report(model, options, floating_base)
+        machine, report = read_model(model, options, floating_base)
         system = compile(machine, cut=cut)
         found = system.explain()
-    warn_of(report, output)
     output.text(f"{found}\n\n{describe(report)}" if report.notes else str(found))
     joints = [dict(zip(("name", "type", "parent", "child"), j, strict=True)) for j in found.joints]
     output.data({"command": "inspect", "status": "finished", "model": found.name, **asdict(found), "joints": joints,
@@ -39,13 +41,35 @@ def compare(model: str, options: Sequence[str], floating_base: bool, states: int
     from bellcrank.analyse.compare import compare as run
 
     names = [check_method(m) for m in methods]
-    with output.bar("compiling and timing"):
-        found = run(read_model(model, options, floating_base, output), names or None, states=states)
-    output.text(str(found))
+    with output.bar("compiling and timing") as bar:
+        machine, report = read_model(model, options, floating_base)
+
+        def progress(done: int, count: int) -> None:
+            bar.stage(f"compiling and timing, {done + 1} of {count}")
+            bar.update(done, count)
+
+        found = run(machine, names or None, states=states, progress=progress)
+    warn_of(report, output)
+    output.text("\n".join([str(found), *_footnotes(found)]))
     output.data({"command": "compare", "status": "finished", "model": found.name, "states": found.states,
                  "rows": [asdict(r) for r in found.rows],
                  "skipped": [{"method": m, "reason": why} for m, why in found.skipped]})
     return FINE
+
+
+def _footnotes(found: Comparison) -> list[str]:
+    """What the table does not say itself."""
+    notes = []
+    if any(r.operations is None for r in found.rows):
+        notes.append("-: on this machine the method is not one piece of compiled code (matrices are formed and solved "
+                     "outside it): nothing to count, no time of one state")
+    elif any(r.single is None for r in found.rows):
+        notes.append("-: motions of time are not bound to one state")
+    names = {r.method for r in found.rows}
+    if any(name.startswith("recursive/") for name in names):
+        notes.append("recursive/centroid, recursive/joint, recursive/origin: the source's three reference points, in "
+                     "global axes; recursive: the same at the joints, in body axes with frames chosen for zeros")
+    return notes
 
 
 def examples(output: Output) -> int:

@@ -2,50 +2,58 @@
 
 from __future__ import annotations
 
-import json
 import math
-import warnings
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
+
+from bellcrank.cli.options import options_for_reader, pair
 from bellcrank.cli.output import Output, UsageError
 from bellcrank.errors import AssemblyError, BellcrankError, FileError, ModelError, StateError
 
 if TYPE_CHECKING:
+    from bellcrank.io.report import ReadReport
     from bellcrank.mechanism.mechanism import Mechanism
+    from bellcrank.system.arrays import Floats
     from bellcrank.system.assembly import State
     from bellcrank.system.system import System
 
-__all__ = ["Settings", "assemble", "check_method", "options_of", "read_model", "settings_of", "with_settings"]
+__all__ = ["Model", "Settings", "assemble", "check_method", "keyframe_of", "read_model", "settings_of", "warn_of",
+           "with_settings"]
 
 #: names that an error lists
 _LISTED = 24
 
 
-def read_model(model: str, options: Sequence[str], floating_base: bool, output: Output) -> Mechanism:
-    """The machine of a file or an example; what the reader has to say becomes warnings in one line."""
-    from bellcrank.io.load import load
+class Model(NamedTuple):
+    """A machine, and what was made of its file."""
 
-    given = options_of(options, floating_base)
-    with warnings.catch_warnings(record=True) as said:
-        warnings.simplefilter("always")
-        try:
-            machine = load(model, **given)
-        except FileError:
+    machine: Mechanism
+    report: ReadReport
+
+
+def read_model(model: str, options: Sequence[str], floating_base: bool) -> Model:
+    """The machine of a file or an example; what is wrong with it because of options is wrong usage."""
+    from bellcrank.io.load import read
+
+    given = options_for_reader(model, options, floating_base)
+    try:
+        return Model(*read(model, **given))
+    except FileError:
+        raise
+    except (TypeError, ValueError, BellcrankError) as error:
+        if not given:
             raise
-        except (TypeError, BellcrankError) as error:
-            if not given:
-                raise
-            raise UsageError(f"{model}: {error}") from error
-    for warning in said:
-        output.warn(str(warning.message))
-    return machine
+        raise UsageError(f"{model}: {error}") from error
 
 
-def options_of(options: Sequence[str], floating_base: bool) -> dict[str, Any]:
-    """Options of readers and examples."""
-    given = {name: _value(text) for name, text in map(_pair, options)}
-    return {**given, "floating_base": True} if floating_base else given
+def warn_of(report: ReadReport, output: Output) -> None:
+    """What may make the machine move differently than its file says."""
+    from bellcrank.io.report import condensed
+
+    for line in condensed(report.surprises):
+        output.warn(f"{report.source}: {line}")
 
 
 def check_method(method: str, *others: str) -> str:
@@ -56,21 +64,6 @@ def check_method(method: str, *others: str) -> str:
     if method not in known:
         raise UsageError(f"no formulation {method!r}; there are {', '.join(known)}")
     return method
-
-
-def _pair(text: str) -> tuple[str, str]:
-    name, equals, value = text.partition("=")
-    if not equals or not name.strip() or not value.strip():
-        raise UsageError(f"{text!r}: write NAME=VALUE")
-    return name.strip(), value.strip()
-
-
-def _value(text: str) -> Any:
-    """A number, true or false if it reads like that, else the text."""
-    try:
-        return json.loads(text)
-    except ValueError:
-        return text
 
 
 class Settings(NamedTuple):
@@ -86,7 +79,7 @@ def settings_of(system: System, given: Sequence[str]) -> Settings:
     found = Settings({}, {}, {})
     kinds = {"q": _sizes(system, False), "u": _sizes(system, True), "p": dict.fromkeys(system.parameters, 1)}
     for text in given:
-        name, value = _pair(text)
+        name, value = pair(text)
         kind, name = _kind(name, kinds)
         numbers = _numbers(text, value)
         if name not in kinds[kind]:
@@ -146,18 +139,46 @@ def _unknown(kind: str, name: str, known: Mapping[str, int]) -> str:
     return f"no {what} {name!r}; there are {', '.join(shown[:_LISTED])}{more}"
 
 
-def with_settings(system: System, settings: Settings) -> System:
-    """The machine with the parameters that were set."""
-    return system.with_parameters(**settings.parameters) if settings.parameters else system
+def with_settings(system: System, settings: Settings, keyframe: Mapping[str, Any] | None = None) -> System:
+    """The machine with the parameters of a keyframe, and those that were set."""
+    parameters = {**(keyframe or {}).get("parameters", {}), **settings.parameters}
+    return system.with_parameters(**parameters) if parameters else system
 
 
-def assemble(system: System, settings: Settings) -> State:
-    """A closed state with what was set held."""
+def assemble(system: System, settings: Settings, keyframe: Mapping[str, Any] | None = None) -> State:
+    """A closed state with what was set held, near a keyframe if there is one.
+
+    The keyframe's coordinates are the guess; its speeds are made consistent with the loops, unless some are set.
+    """
+    key = keyframe or {}
+    guess = _spread(system.coordinate_names, system.neutral(), key.get("q", {}))
+    speeds = _spread(system.speed_names, np.zeros(system.nu), key.get("u", {}))
     try:
-        return system.assemble(q=settings.q, u=settings.u)
+        return system.assemble(q=settings.q, u=settings.u if settings.u or not speeds.any() else speeds, guess=guess)
     except AssemblyError:
         raise
     except (ModelError, StateError) as error:
         if not settings.q and not settings.u:
             raise
         raise UsageError(f"--set: {error}") from error
+
+
+def _spread(names: Sequence[str], values: Floats, given: Mapping[str, Any]) -> Floats:
+    """Values by joint put in their places; joints that were cut have none."""
+    joints = [name.rpartition(".")[0] for name in names]
+    for joint, value in given.items():
+        places = [i for i, name in enumerate(joints) if name == joint]
+        if places:
+            values[places] = value
+    return values
+
+
+def keyframe_of(report: ReadReport, name: str | None) -> Mapping[str, Any] | None:
+    """A state that the file names."""
+    if name is None:
+        return None
+    known = list(report.keyframes)
+    if name not in known:
+        there = f"there are {', '.join(known[:_LISTED])}" if known else "this machine has none"
+        raise UsageError(f"{report.source}: no keyframe {name!r}; {there}")
+    return report.keyframes[name]

@@ -42,7 +42,10 @@ class Output:
             print(text)
 
     def table(self, rows: Sequence[Sequence[str]], head: Sequence[str] = ()) -> None:
-        """A table for people; without a head, the first column says what the second is."""
+        """A table for people; without a head, the first column says what the second is.
+
+        With a head, the last column is shortened where the terminal is too narrow for it.
+        """
         if self.json or self.quiet:
             return
         from rich.console import Console
@@ -55,7 +58,7 @@ class Output:
         for i in range(last + 1):
             table.add_column(head[i] if head else "", style="bold" if not head and i == 0 else "",
                              no_wrap=bool(head), overflow="ellipsis" if head and i == last else "fold")
-        for row in rows:
+        for row in (_shortened(rows, head, console.width) if head and console.is_terminal else rows):
             table.add_row(*row)
         if console.is_terminal:
             console.print(table)
@@ -84,6 +87,13 @@ class Output:
             yield bar
         finally:
             bar.end()
+
+
+def _shortened(rows: Sequence[Sequence[str]], head: Sequence[str], width: int) -> list[list[str]]:
+    """Rows whose last column fits into what the others leave of the width; the others stay whole."""
+    others = sum(max(len(row[i]) for row in (head, *rows)) + 2 for i in range(len(head) - 1))
+    room = max(width - others, len(head[-1]))
+    return [[*row[:-1], row[-1] if len(row[-1]) <= room else row[-1][:room - 1] + "…"] for row in rows]
 
 
 class Bar:

@@ -11,9 +11,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bellcrank.cli.models import assemble, check_method, read_model, settings_of, with_settings
+from bellcrank.cli.models import (
+    assemble,
+    check_method,
+    keyframe_of,
+    read_model,
+    settings_of,
+    warn_of,
+    with_settings,
+)
 from bellcrank.cli.output import Bar, Output, UsageError, complain
 from bellcrank.cli.program import FAILED, FILE, FINE, INTERRUPTED
+from bellcrank.cli.results import check_ending, dissipated, write_csv
 from bellcrank.errors import BellcrankError, FileError, ModelError, StateError
 
 if TYPE_CHECKING:
@@ -37,6 +46,7 @@ class Request:
     method: str
     interval: float | None
     settings: Sequence[str]
+    keyframe: str | None
     options: Sequence[str]
     floating_base: bool
     file: Path | None
@@ -51,14 +61,16 @@ def simulate(request: Request, output: Output) -> int:
 
     _check(request)
     with output.bar("reading the machine") as bar:
-        machine = read_model(request.model, request.options, request.floating_base, output)
+        machine, report = read_model(request.model, request.options, request.floating_base)
+        warn_of(report, output)
+        keyframe = keyframe_of(report, request.keyframe)
         bar.stage("compiling")
         system = compile(machine, check_method(request.method, "auto"))
         settings = settings_of(system, request.settings)
-        system = with_settings(system, settings)
-        state = assemble(system, settings)
+        system = with_settings(system, settings, keyframe)
+        state = assemble(system, settings, keyframe)
         result = _run(system, state, request, bar)
-        files, problem = _kept(request.file)
+        files, problem = _kept(result, request.file)
         if request.picture is not None and result.sizes["time"]:
             bar.stage("drawing")
             try:
@@ -66,7 +78,7 @@ def simulate(request: Request, output: Output) -> int:
                 files.append(str(request.picture))
             except FileError as error:
                 problem = problem or str(error)
-    facts = _facts(result, request, files)
+    facts = _facts(result, request, files) | {"dissipated_energy": dissipated(system, result)}
     if problem:
         facts["problem"] = problem
     result.close()
@@ -89,6 +101,7 @@ def _check(request: Request) -> None:
             raise UsageError(f"--{name} must be positive and finite, got {value:g}")
     if request.file is not None:
         _check_folder(request.file)
+        check_ending(request.file)
     if request.picture is not None:
         _check_picture(request.picture)
 
@@ -127,18 +140,28 @@ def _run(system: System, state: State, request: Request, bar: Bar) -> Result:
                     raise KeyboardInterrupt
             bar.stage("simulating")
             return system.simulate(state, request.duration, step=request.step, stepper=request.stepper,
-                                   output=request.interval, rtol=request.rtol, atol=request.atol, file=request.file,
-                                   progress=bar.update)
+                                   output=request.interval, rtol=request.rtol, atol=request.atol,
+                                   file=None if _is_csv(request.file) else request.file, progress=bar.update)
         except (ModelError, StateError) as error:
             raise UsageError(str(error)) from error
 
 
-def _kept(file: Path | None) -> tuple[list[str], str]:
+def _is_csv(file: Path | None) -> bool:
+    return file is not None and file.suffix.lower() == ".csv"
+
+
+def _kept(result: Result, file: Path | None) -> tuple[list[str], str]:
     """Where the result is: in its place, or where it stayed if that could not be written."""
     from bellcrank.simulate.store import partial_path
 
     if file is None:
         return [], ""
+    if _is_csv(file):
+        try:
+            write_csv(result, file)
+        except FileError as error:
+            return [], str(error)
+        return [str(file)], ""
     partial = partial_path(file)
     if partial.exists():
         return [str(partial)], f"{file}: could not be completed; what there is stays in {partial}"
@@ -177,9 +200,17 @@ def _rows(facts: dict[str, Any]) -> list[tuple[str, str]]:
     if speed:
         rows.append(("speed", f"{speed:.3g} times real time" if speed < 1000.0 else f"{speed:.0f} times real time"))
     rows += [("samples", f"{facts['samples']}"), ("loop error", f"{facts['largest_loop_error']:.1e}"),
-             ("energy drift", f"{facts['energy_drift']:.1e} of the largest kinetic energy"),
+             ("energy drift", _drift(facts)),
              ("status", _ending(facts))]
     return rows + [("file" if i == 0 else "", name) for i, name in enumerate(facts["files"])]
+
+
+def _drift(facts: dict[str, Any]) -> str:
+    """How well energy was kept, or what took it away."""
+    lost = facts["dissipated_energy"]
+    if lost:
+        return f"damped: about {lost:.3g} J dissipated"
+    return f"{facts['energy_drift']:.1e} of the largest kinetic energy"
 
 
 def _ending(facts: dict[str, Any]) -> str:

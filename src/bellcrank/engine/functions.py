@@ -1,6 +1,8 @@
 """Elementary functions of floats, NumPy arrays, traced scalars and jets (public as `bellcrank.math`).
 
-Motion laws and force laws written with these run unchanged on numbers and inside compiled code.
+Motion laws and force laws written with these run unchanged on numbers and inside compiled code. A few are operations
+of the engine; the others are written with those, alike for all kinds of numbers, so that what is compiled, or written
+to a file, gives what the law itself gives.
 """
 
 from __future__ import annotations
@@ -10,7 +12,8 @@ from typing import Any
 
 from bellcrank.engine.scalar import ATAN2, COS, EXP, LESS, LOG, SIN, SQRT, TANH, Number, Scalar
 
-__all__ = ["atan2", "cos", "exp", "log", "pi", "select_less", "sin", "sqrt", "tan", "tanh"]
+__all__ = ["abs", "acos", "asin", "atan", "atan2", "cos", "cosh", "exp", "hypot", "log", "maximum", "minimum", "pi",
+           "select_less", "sign", "sin", "sinh", "sqrt", "tan", "tanh"]
 
 pi = math.pi
 
@@ -92,3 +95,54 @@ def select_less(a: Number, b: Number, if_less: Number, otherwise: Number) -> Num
     import numpy as np
 
     return np.where(np.asarray(a) < np.asarray(b), if_less, otherwise)
+
+
+# -- written with the others ------------------------------------------------------------------------
+def abs(x: Number) -> Number:
+    """Absolute value. Its rate jumps at zero."""
+    return select_less(x, 0.0, -x, x)
+
+
+def sign(x: Number) -> Number:
+    """-1, 0 or 1. It jumps at zero: `tanh(x / width)` is the smooth one."""
+    return select_less(x, 0.0, -1.0, select_less(0.0, x, 1.0, 0.0))
+
+
+def minimum(a: Number, b: Number) -> Number:
+    """The smaller of two numbers."""
+    return select_less(b, a, b, a)
+
+
+def maximum(a: Number, b: Number) -> Number:
+    """The larger of two numbers."""
+    return select_less(a, b, b, a)
+
+
+def asin(x: Number) -> Number:
+    """The angle [rad] between -pi/2 and pi/2 whose sine is x."""
+    return atan2(x, sqrt((1.0 - x) * (1.0 + x)))
+
+
+def acos(x: Number) -> Number:
+    """The angle [rad] between 0 and pi whose cosine is x."""
+    return atan2(sqrt((1.0 - x) * (1.0 + x)), x)
+
+
+def atan(x: Number) -> Number:
+    """The angle [rad] between -pi/2 and pi/2 whose tangent is x."""
+    return atan2(x, 1.0)
+
+
+def cosh(x: Number) -> Number:
+    """Hyperbolic cosine."""
+    return 0.5 * (exp(x) + exp(-x))
+
+
+def sinh(x: Number) -> Number:
+    """Hyperbolic sine, accurate near zero, too."""
+    return tanh(x) * cosh(x)
+
+
+def hypot(x: Number, y: Number) -> Number:
+    """The length sqrt(x^2 + y^2)."""
+    return sqrt(x * x + y * y)

@@ -31,6 +31,9 @@ class Jet(NamedTuple):
     def __neg__(self) -> Jet:
         return Jet(-self.value, -self.rate, -self.acceleration)
 
+    def __abs__(self) -> Jet:
+        return Jet.select_less(self, 0.0, -self, self)
+
     def __sub__(self, other: Number) -> Jet:
         return self + (-as_jet(other))
 

@@ -84,6 +84,9 @@ class Scalar:
             return self.graph.node(MUL, -self.args[0], self.args[1])
         return self.graph.node(NEG, self)
 
+    def __abs__(self) -> Scalar:
+        return self.graph.node(LESS, self, 0.0, -self, self)
+
     def __mul__(self, other: Number) -> Number:
         if type(other) is not Scalar:
             other = _as_float(other)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
+from numbers import Integral
 from typing import Any
 
 from bellcrank.errors import ModelError
@@ -43,8 +44,10 @@ def load(name: str, **options: Any) -> Mechanism:
     if name not in _MAKERS:
         raise ModelError(f"no example {name!r}; there are {', '.join(names())}")
     known = inspect.signature(_MAKERS[name]).parameters
-    for option in options:
+    for option, value in options.items():
         if option not in known:
             takes = f"it takes {', '.join(known)}" if known else "it takes none"
             raise ModelError(f"example {name!r} has no option {option!r}; {takes}")
+        if known[option].annotation == "int" and (isinstance(value, bool) or not isinstance(value, Integral)):
+            raise ModelError(f"example {name!r}: {option} takes a whole number, got {value!r}")
     return _MAKERS[name](**options)

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from bellcrank.errors import ModelError
 from bellcrank.mechanism.inertia import Inertia
 from bellcrank.mechanism.joints import AxisJoint, Joint, Revolute, Universal
 from bellcrank.mechanism.mechanism import Mechanism
@@ -45,6 +46,9 @@ def gyroscope() -> Mechanism:
 
 def random_chain(n: int = 10, seed: int = 0) -> Mechanism:
     """A serial chain of n general bodies on hinges with general axes: nothing is parallel or aligned."""
+    for what, value, least in (("n", n, 1), ("seed", seed, 0)):
+        if value < least:
+            raise ModelError(f"chain: {what} must be at least {least}, got {value}")
     return general_chain(n, Revolute, seed)
 
 

@@ -104,4 +104,7 @@ def cite(method: str) -> str:
     >>> cite("recursive").splitlines()[0]
     '@article{kang2003recursive,'
     """
+    if method == "auto":
+        raise ModelError("'auto' is no method itself: cite the one that `compile` chose, `system.method`; there are "
+                         f"{', '.join(method_names())}")
     return str(method_module(method).BIBTEX)

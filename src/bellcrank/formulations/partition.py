@@ -61,6 +61,7 @@ import numpy.typing as npt
 
 from bellcrank.errors import ModelError, SingularError
 from bellcrank.formulations.operators import BlockDiagonal, Operator, SpatialOperators
+from bellcrank.mechanism.checks import hint
 from bellcrank.mechanism.tree import Tree
 
 __all__ = ["FreeHalves", "Half", "Pair", "Partition", "Rows"]
@@ -328,7 +329,7 @@ def _secondary_links(tree: Tree, bodies: Collection[str]) -> set[int]:
     roots = set()
     for name in bodies:
         if name not in tree.body_names[1:]:
-            raise ModelError(f"secondary: no body {name!r} in {tree.name!r}")
+            raise ModelError(f"secondary: no body {name!r} in {tree.name!r}{hint(name, tree.body_names[1:])}")
         roots.add(_root(tree, int(tree.body_link[tree.body_names.index(name)])))
     if 0 in roots:
         raise ModelError("secondary: a body that is part of the ground belongs to neither system")

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+import inspect
 import os
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, get_type_hints
 
 from bellcrank.errors import FileError
-from bellcrank.io.report import ReadReport
+from bellcrank.io.names import control_character
+from bellcrank.io.report import ReadReport, condensed
 from bellcrank.mechanism.mechanism import Mechanism
 
-__all__ = ["ENDINGS", "describe", "load", "read", "save"]
+__all__ = ["ENDINGS", "describe", "load", "options_of_reader", "options_of_writer", "read", "save"]
 
 #: the format that a file's name stands for; .xml may be several, its outermost element says which
 ENDINGS = {".yaml": "native", ".yml": "native", ".json": "native", ".urdf": "urdf", ".sdf": "sdf", ".world": "sdf",
            ".mjcf": "mjcf", ".xml": "mjcf"}
+_HELD = re.compile(r"\bkept in report\.\w+")
 _ROOTS = {"mujoco": "mjcf", "mujocoinclude": "mjcf", "robot": "urdf", "sdf": "sdf", "gazebo": "sdf"}
 
 
@@ -53,32 +58,87 @@ def save(mechanism: Mechanism, path: str | os.PathLike[str], **options: Any) -> 
     text = os.fsdecode(path)
     if not isinstance(mechanism, Mechanism):
         raise FileError(f"{text}: save() writes a Mechanism, got {type(mechanism).__name__}")
-    _function("write", _ending(text), text)(mechanism, path, **options)
+    _with_options(_function("write", _ending(text), text), "writer", text, options, mechanism, path)
 
 
-def describe(report: ReadReport, mechanism: Mechanism | None = None) -> str:
-    """What was read, changed, kept and ignored, in words.
+def describe(report: ReadReport, mechanism: Mechanism | None = None, target: str | None = None) -> str:
+    """What was read, changed, kept and ignored, in words; with a `target`, where only the machine was written to.
 
     >>> print(describe(*reversed(read("pendulum"))))
     pendulum: nothing to remark
     read: 1 body, 1 joint
     """
-    lines = [str(report)]
+    lines = [str(report)] if target is None else _without_report(report, target)
     if mechanism is not None:
         lines.append(f"read: {', '.join(_counted(mechanism)) or 'nothing'}")
     return "\n".join(lines)
 
 
+def _without_report(report: ReadReport, target: str) -> list[str]:
+    """A report that is not kept: neither is what only it holds."""
+    notes = [replace(n, text=_HELD.sub("not written", n.text)) for n in report.notes]
+    lost = {i for i, n in enumerate(report.notes) if n.kind == "kept" and _HELD.search(n.text)}
+    rest = replace(report, notes=tuple(n for i, n in enumerate(notes) if i not in lost))
+    head, *lines = str(rest).splitlines()
+    lines = ["kept:" if line.startswith("kept (") else line for line in lines]
+    if not lost:
+        return [head, *lines]
+    count = f"{len(lost)} not written"
+    head = f"{head}, {count}" if rest.notes else f"{report.source}: {count}"
+    return [head, *lines, f"not written to {target} (no part of the equations of motion):",
+            *(f"  {line}" for line in condensed(tuple(notes[i] for i in sorted(lost))))]
+
+
+def _parts(m: Mechanism) -> tuple[tuple[str, str, Any], ...]:
+    """All parts, with what one and several of a kind are called."""
+    return (("body", "bodies", m.bodies), ("joint", "joints", m.joints), ("frame", "frames", m.frames),
+            ("coupler", "couplers", m.couplers), ("constraint", "constraints", m.constraints),
+            ("spring", "springs", m.springs), ("bushing", "bushings", m.bushings), ("drag", "drags", m.drags),
+            ("wrench", "wrenches", m.wrenches), ("joint force", "joint forces", (*m.joint_forces, *m.joint_sums)),
+            ("actuator", "actuators", m.drives), ("armature", "armatures", m.armatures),
+            ("parameter", "parameters", m.parameters))
+
+
 def _counted(m: Mechanism) -> list[str]:
     """How many parts of each kind."""
-    parts = (("body", "bodies", m.bodies), ("joint", "joints", m.joints), ("frame", "frames", m.frames),
-             ("coupler", "couplers", m.couplers), ("constraint", "constraints", m.constraints),
-             ("spring", "springs", m.springs), ("bushing", "bushings", m.bushings), ("drag", "drags", m.drags),
-             ("wrench", "wrenches", m.wrenches),
-             ("joint force", "joint forces", (*m.joint_forces, *m.joint_sums)),
-             ("actuator", "actuators", m.drives), ("armature", "armatures", m.armatures),
-             ("parameter", "parameters", m.parameters))
-    return [f"{len(found)} {one if len(found) == 1 else several}" for one, several, found in parts if found]
+    return [f"{len(found)} {one if len(found) == 1 else several}" for one, several, found in _parts(m) if found]
+
+
+# -- options ----------------------------------------------------------------------------------------
+def options_of_reader(source: str | os.PathLike[str]) -> dict[str, Any]:
+    """Names and types of the options that `load` takes for a file or an example.
+
+    >>> options_of_reader("ladder")
+    {'cells': <class 'int'>}
+    """
+    made = _example(source)
+    return _options(made) if made is not None else _options(_reader("read", source), keywords=True)
+
+
+def options_of_writer(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """Names and types of the options that `save` takes for a file of this name.
+
+    >>> options_of_writer("robot.urdf")["split"]
+    <class 'bool'>
+    """
+    text = os.fsdecode(path)
+    return _options(_function("write", _ending(text), text), keywords=True)
+
+
+def _options(function: Callable[..., Any], keywords: bool = False) -> dict[str, Any]:
+    hints = get_type_hints(function)
+    return {p.name: hints.get(p.name, Any) for p in inspect.signature(function).parameters.values()
+            if not keywords or p.kind is p.KEYWORD_ONLY}
+
+
+def _with_options(function: Callable[..., Any], what: str, text: str, options: dict[str, Any], *args: Any) -> Any:
+    try:
+        return function(*args, **options)
+    except TypeError as error:
+        for option in options:
+            if f"unexpected keyword argument {option!r}" in str(error):
+                raise FileError(f"{text}: the {what} of this format has no option {option!r}") from None
+        raise
 
 
 # -- which format ---------------------------------------------------------------------------------
@@ -86,22 +146,53 @@ def _call(verb: str, source: str | os.PathLike[str], options: dict[str, Any]) ->
     from bellcrank import examples
 
     text = os.fsdecode(source)
-    if isinstance(source, str) and source in examples.names():
-        made = examples.load(source, **options)
-        return made if verb == "load" else (made, ReadReport(source))
+    if _example(source) is not None:
+        made = examples.load(text, **options)
+        return made if verb == "load" else (made, ReadReport(text))
+    found = _with_options(_reader(verb, source), "reader", text, options, source)
+    _check_names(found if verb == "load" else found[0], text)
+    return found
+
+
+def _example(source: str | os.PathLike[str]) -> Callable[..., Mechanism] | None:
+    """What makes the example of this name."""
+    from bellcrank import examples
+
+    return examples._MAKERS.get(source) if isinstance(source, str) else None
+
+
+def _reader(verb: str, source: str | os.PathLike[str]) -> Callable[..., Any]:
+    """What reads a file."""
+    text = os.fsdecode(source)
     path = Path(text)
     if path.suffix.lower() not in ENDINGS and not _exists(path):
-        raise FileError(f"{text!r} is neither a file nor an example; examples are {', '.join(examples.names())}")
-    kind = _ending(text)
-    if path.suffix.lower() == ".xml":
-        kind = _root(text)
-    try:
-        return _function(verb, kind, text)(source, **options)
-    except TypeError as error:
-        for option in options:
-            if f"unexpected keyword argument {option!r}" in str(error):
-                raise FileError(f"{text}: the reader of this format has no option {option!r}") from None
-        raise
+        raise FileError(_neither(text))
+    return _function(verb, _root(text) if path.suffix.lower() == ".xml" else _ending(text), text)
+
+
+def _neither(text: str) -> str:
+    import difflib
+
+    from bellcrank.examples import names
+
+    near = difflib.get_close_matches(text, names(), n=1)
+    hint = f"did you mean {near[0]!r}? Examples" if near else "examples"
+    return f"{text!r} is neither a file nor an example; {hint} are {', '.join(names())}"
+
+
+def _check_names(mechanism: Mechanism, text: str) -> None:
+    """Refuse names that do not show what they are; readers that know the line have done so before."""
+    for what, name in _names(mechanism):
+        found = None if name.isprintable() else control_character(name)
+        if found is not None:
+            raise FileError(f"{text}: {what} {name!r}: the name holds the control character {found}")
+
+
+def _names(mechanism: Mechanism) -> Iterator[tuple[str, str]]:
+    yield "machine", mechanism.name
+    for what, _, parts in _parts(mechanism):
+        for part in parts:
+            yield what, part if isinstance(part, str) else part.name
 
 
 def _exists(path: Path) -> bool:

@@ -40,7 +40,8 @@ class Note:
     text: str
 
     def __str__(self) -> str:
-        return f"line {self.line}: <{self.tag}> of {self.name!r}: {self.text}"
+        whose = f" of {self.name!r}" if self.name else ""
+        return f"line {self.line}: <{self.tag}>{whose}: {self.text}"
 
 
 @dataclass(frozen=True, slots=True)

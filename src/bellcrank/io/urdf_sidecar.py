@@ -106,7 +106,7 @@ class YamlSidecar:
         else:
             self._gepetto(reader, machine)
         count = len(machine.joints) - before
-        self._note(reader, f"{count} loops closed as listed in {os.path.basename(self.node.source)}")
+        self._note(reader, f"{count} loop{'s' * (count != 1)} closed as listed in {os.path.basename(self.node.source)}")
         known = _SCIKIT if self.scikit else _GEPETTO
         strange = [clipped(key) for key in self.entries if key not in known]
         if strange:

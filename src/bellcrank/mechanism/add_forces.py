@@ -102,8 +102,8 @@ class ForceElements(JointForceElements):
 
     # -- between bodies -----------------------------------------------------------------------
     def add_spring(self, name: str, first: str | Body, second: str | Body, first_point: Sequence[Number],
-                   second_point: Sequence[Number], *, stiffness: Number = 0.0, damping: Number = 0.0,
-                   length: Number = 0.0, law: Law2 | None = None,
+                   second_point: Sequence[Number], *, stiffness: Number | None = None,
+                   damping: Number | None = None, length: Number = 0.0, law: Law2 | None = None,
                    potential: Callable[[Number], Number] | None = None) -> Spring:
         """A spring and damper between two points, each in its own body's frame.
 

@@ -76,13 +76,16 @@ class JointForceElements:
         return tuple(self._armatures.values())
 
     # -- adding -------------------------------------------------------------------------------
-    def _spring_law(self, what: str, stiffness: Number, damping: Number, rest: Number, law: Law2 | None,
+    def _spring_law(self, what: str, stiffness: Number | None, damping: Number | None, rest: Number, law: Law2 | None,
                     potential: Callable[[Number], Number] | None, label: str) -> Along:
         """The law of a spring from the arguments it may be described with."""
-        linear = LinearSpring(number(what, "stiffness", stiffness), number(what, "damping", damping),
-                              number(what, label, rest))
-        self._check_own(what, stiffness, damping, rest)
+        linear = LinearSpring(number(what, "stiffness", 0.0 if stiffness is None else stiffness),
+                              number(what, "damping", 0.0 if damping is None else damping), number(what, label, rest))
+        self._check_own(what, linear.stiffness, linear.damping, rest)
         if law is None and potential is None:
+            if stiffness is None and damping is None:
+                laws = ", a law or a potential" if label == "length" else " or a potential"
+                raise ModelError(f"{what}: give stiffness, damping{laws}; it would do nothing")
             return linear
         if law is not None:
             if potential is not None:
@@ -98,8 +101,8 @@ class JointForceElements:
         try_potential(potential, what)
         return PotentialSpring(potential, linear.damping)
 
-    def add_joint_spring(self, name: str, joint: str | Mapping[str, float], *, stiffness: Number = 0.0,
-                         damping: Number = 0.0, rest: Number = 0.0, coordinate: int | str | None = None,
+    def add_joint_spring(self, name: str, joint: str | Mapping[str, float], *, stiffness: Number | None = None,
+                         damping: Number | None = None, rest: Number = 0.0, coordinate: int | str | None = None,
                          potential: Callable[[Number], Number] | None = None) -> JointForce | JointSum:
         """A spring and damper on a joint coordinate, or on a sum of several {joint: factor}: the joint force is
         ``-stiffness (q - rest) - damping u``; with ``potential(q)`` [J] in place of stiffness and rest, minus its

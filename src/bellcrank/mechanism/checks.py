@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any, TypeVar, cast
 
 from bellcrank.engine.jet import Jet, as_jet
-from bellcrank.engine.scalar import Number, Scalar
+from bellcrank.engine.scalar import Graph, Number, Scalar
 from bellcrank.errors import ModelError
 from bellcrank.mechanism.coupling import Law1, Part, share
 
-__all__ = ["coupled_part", "look", "new_name", "number", "triple", "try_force", "try_law", "try_motion",
+__all__ = ["coupled_part", "hint", "look", "new_name", "number", "triple", "try_force", "try_law", "try_motion",
            "try_potential"]
 
 _Part = TypeVar("_Part")
@@ -19,6 +19,12 @@ _Part = TypeVar("_Part")
 #: a time at which laws are tried, and displacements: nothing special happens there
 _ANY_TIME = 0.7391
 _PLACES = (0.1, 0.3721)
+#: what laws fail of
+_TROUBLE = (TypeError, ValueError, AttributeError, LookupError, ArithmeticError)
+_ADVICE = ("write it with functions of bellcrank.math: abs, minimum, sin, ..., and select_less(a, b, x, y) for "
+           "branches; not with `if`, math or numpy")
+_NO_PARAMETERS = ("takes no parameters: write the number itself into it, or use the arguments of force elements "
+                  "(stiffness, damping, target, ...), which may be parameters")
 
 
 def new_name(table: dict[str, Any], name: str, what: str) -> None:
@@ -37,12 +43,17 @@ def look(table: dict[str, _Part], name: str, what: str, owner: str) -> _Part:
     """The part called `name`."""
     found = table.get(name) if isinstance(name, str) else None
     if found is None:
-        import difflib
-
-        near = difflib.get_close_matches(str(name), table, n=1)
-        hint = f"; did you mean {near[0]!r}?" if near else ""
-        raise ModelError(f"no {what} called {name!r} in mechanism {owner!r}{hint}")
+        raise ModelError(f"no {what} called {name!r} in mechanism {owner!r}{hint(name, table)}")
     return found
+
+
+def hint(name: object, known: Iterable[str]) -> str:
+    """What was probably meant, to end an error with; nothing if no known name is like it."""
+    import difflib
+
+    plain = {k.casefold(): k for k in known}
+    near = difflib.get_close_matches(str(name).casefold(), plain, n=1)
+    return f"; did you mean {plain[near[0]]!r}?" if near else ""
 
 
 def number(what: str, label: str, value: Number, least: float | None = None, *, above: bool = False) -> Number:
@@ -78,45 +89,53 @@ def triple(values: Sequence[Number], what: str, functions: bool = False) -> tupl
 
 def try_motion(joint: str, law: Any, n: int) -> None:
     """A motion law must give numbers that depend on time through differentiable functions."""
+    what = f"joint {joint!r}: the motion law"
+
+    def parts(t: Number) -> list[Number]:
+        value = law(Jet(t, 1.0, 0.0))
+        listed = [value] if isinstance(value, (Jet, int, float)) else list(value)
+        if len(listed) != n or (n == 1) != isinstance(value, (Jet, int, float)):
+            raise ModelError(f"{what} must return {n} value{'s' * (n > 1)}, got {value!r}; write it with functions of "
+                             "bellcrank.math")
+        return [x for part in listed for x in as_jet(part)]
+
     try:
-        value = law(Jet(_ANY_TIME, 1.0, 0.0))
-        parts = [value] if isinstance(value, (Jet, int, float)) else list(value)
-        if len(parts) != n or (n == 1) != isinstance(value, (Jet, int, float)):
-            raise ModelError(f"joint {joint!r}: the motion law must return {n} value{'s' * (n > 1)}, got {value!r}")
-        for part in parts:
-            for x in part if isinstance(part, Jet) else (part,):
-                float(x)
-    except (TypeError, ValueError, AttributeError, IndexError, ArithmeticError) as error:
-        if isinstance(error, ModelError):
-            raise
-        raise ModelError(f"joint {joint!r}: the motion law does not give numbers ({error}); write it with functions "
-                         "of bellcrank.math, without parameters") from None
+        for x in parts(_ANY_TIME):
+            _plain(x)
+    except ModelError:
+        raise
+    except (*_TROUBLE, _ParameterError) as error:
+        if _of_parameter(error):
+            raise ModelError(f"{what} {_NO_PARAMETERS}") from None
+        raise ModelError(f"{what} does not give numbers ({error}); {_ADVICE}") from None
+    _traced(lambda x, _: parts(x), what)
 
 
 def try_force(law: Any, what: str) -> None:
-    """A force law must give a number for a displacement and a rate."""
-    _somewhere([partial(law, x, 0.2) for x in _PLACES], f"{what}: a force law takes a displacement and its rate and "
+    """A force law must give a number for a displacement and a rate, and must compile."""
+    _somewhere([partial(law, x, 0.2) for x in _PLACES], f"{what}: a force law", "takes a displacement and its rate and "
                "returns a number")
+    _traced(lambda x, rate: [law(x, rate)], f"{what}: the force law")
 
 
 def try_potential(potential: Any, what: str) -> None:
-    """A potential must give a number, and a derivative, for a displacement."""
-    said = f"{what}: a potential takes a displacement and returns an energy, written with functions of bellcrank.math"
-
-    def slope(x: float) -> Number:
+    """A potential must give a number, and a derivative, for a displacement, and must compile."""
+    def slope(x: Number) -> Number:
         return as_jet(potential(Jet(x, 1.0, 0.0))).rate
 
-    _somewhere([partial(potential, x) for x in _PLACES], said)
-    _somewhere([partial(slope, x) for x in _PLACES], said)
+    said = "takes a displacement and returns an energy, written with functions of bellcrank.math"
+    for function in (potential, slope):
+        _somewhere([partial(function, x) for x in _PLACES], f"{what}: a potential", said)
+    _traced(lambda x, _: [potential(x), slope(x)], f"{what}: the potential")
 
 
 def coupled_part(what: str, key: str, factor: Any) -> Part:
     """What a coupler makes of a coordinate: a factor, or a function that can be differentiated twice."""
     if callable(factor):
-        said = (f"{what}: the function of {key!r} takes the coordinate and returns a number, written with functions of "
-                "bellcrank.math, without parameters")
+        said = "takes the coordinate and returns a number, written with functions of bellcrank.math"
         for k in range(3):
-            _somewhere([partial(_derivative, factor, x, k) for x in _PLACES], said)
+            _somewhere([partial(_derivative, factor, x, k) for x in _PLACES], f"{what}: the function of {key!r}", said)
+        _traced(lambda x, _: list(share(factor, x)), f"{what}: the function of {key!r}")
         return cast(Part, factor)
     try:
         value = float(factor)
@@ -132,18 +151,49 @@ def _derivative(law: Law1, x: float, order: int) -> Number:
 
 
 def try_law(law: Callable[[Number], Number], what: str) -> None:
-    """A function of time must give a number for a time."""
-    _somewhere([partial(law, t) for t in (_ANY_TIME, 0.1234)], f"{what}: a function of time must take the time and "
+    """A function of time must give a number for a time, and must compile."""
+    _somewhere([partial(law, t) for t in (_ANY_TIME, 0.1234)], f"{what}: a function of time", "must take the time and "
                "return a number")
+    _traced(lambda t, _: [law(t)], f"{what}: the function of time")
 
 
-def _somewhere(tries: Sequence[Callable[[], Number]], said: str) -> None:
+class _ParameterError(Exception):
+    """A law of plain numbers gave a traced one."""
+
+
+def _plain(value: Number) -> float:
+    if isinstance(value, Scalar):
+        raise _ParameterError
+    return float(value)
+
+
+def _of_parameter(error: Exception) -> bool:
+    """Whether a law that was given plain numbers failed over a traced one: that can only be a parameter."""
+    return isinstance(error, _ParameterError) or "traced scalar" in str(error) or "Scalar" in str(error)
+
+
+def _somewhere(tries: Sequence[Callable[[], Number]], what: str, said: str) -> None:
     """A function must give a finite number at one of several places: it may be singular at some."""
     trouble: object = "it is not finite"
     for attempt in tries:
         try:
-            if abs(float(attempt())) < float("inf"):
+            if abs(_plain(attempt())) < float("inf"):
                 return
-        except (TypeError, ValueError, AttributeError, LookupError, ArithmeticError) as error:
+        except (*_TROUBLE, _ParameterError) as error:
+            if _of_parameter(error):
+                raise ModelError(f"{what} {_NO_PARAMETERS}") from None
             trouble = error
-    raise ModelError(f"{said} ({trouble})")
+    raise ModelError(f"{what} {said} ({trouble})")
+
+
+def _traced(law: Callable[[Number, Number], Sequence[Number]], what: str) -> None:
+    """A law must work on the traced scalars of which compiled code is made."""
+    graph = Graph()
+    try:
+        for x in law(graph.leaf("x"), graph.leaf("rate")):
+            if not isinstance(x, Scalar):
+                float(x)
+    except ModelError:
+        raise
+    except _TROUBLE as error:
+        raise ModelError(f"{what} cannot be compiled ({error}); {_ADVICE}") from None

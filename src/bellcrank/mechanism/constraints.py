@@ -43,7 +43,7 @@ class Distance:
 class PointOnLine:
     """The child's origin stays on the line through the parent's origin along `axis`; orientations are free."""
 
-    condition_names = ("x", "y")
+    condition_names = ("along x", "along y")
 
     def __init__(self, axis: str | Sequence[float] = "z") -> None:
         self.axis = unit_vector(axis, "PointOnLine axis")

@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from bellcrank.engine.scalar import Number, Scalar
 from bellcrank.errors import ModelError
+from bellcrank.mechanism.checks import number
 from bellcrank.spatial import RigidInertia, Symmetric3, Vector
 
 if TYPE_CHECKING:
@@ -67,7 +68,7 @@ class Inertia:
     @staticmethod
     def box(mass: Number, size: Sequence[Number], centre: Sequence[Number] = (0.0, 0.0, 0.0)) -> Inertia:
         """A uniform block with its edges along the body axes."""
-        x, y, z = _numbers(size, 3, "of a box: size")
+        x, y, z = (number("Inertia.box", "size", v, 0.0) for v in _numbers(size, 3, "of a box: size"))
         k = mass / 12.0
         return Inertia(mass, centre, [k * (y * y + z * z), k * (x * x + z * z), k * (x * x + y * y)])
 
@@ -77,12 +78,15 @@ class Inertia:
         """A solid cylinder along a body axis."""
         if axis not in ("x", "y", "z"):
             raise ModelError(f"Inertia.cylinder: axis {axis!r} must be 'x', 'y' or 'z'; turn others with transformed()")
+        radius, length = (number("Inertia.cylinder", label, value, 0.0)
+                          for label, value in (("radius", radius), ("length", length)))
         along, across = mass * radius * radius / 2.0, mass * (3.0 * radius * radius + length * length) / 12.0
         return Inertia(mass, centre, [along if a == axis else across for a in "xyz"])
 
     @staticmethod
     def sphere(mass: Number, radius: Number, centre: Sequence[Number] = (0.0, 0.0, 0.0)) -> Inertia:
         """A solid ball."""
+        radius = number("Inertia.sphere", "radius", radius, 0.0)
         return Inertia(mass, centre, 0.4 * mass * radius * radius)
 
     def combined(self, *others: Inertia) -> Inertia:

@@ -6,6 +6,7 @@ from collections.abc import Collection
 from dataclasses import replace
 
 from bellcrank.errors import ModelError
+from bellcrank.mechanism.checks import hint
 from bellcrank.mechanism.motion import STILL, Law, Prescribed
 from bellcrank.mechanism.tree import LinkStep, LoopForce, Tree
 
@@ -24,7 +25,7 @@ def release(tree: Tree, names: Collection[str]) -> Tree:
                 raise ModelError(f"joint {name!r} belongs to the spanning tree of {tree.name!r} and cannot be let go; "
                                  f"compile with cut=[{name!r}]")
             raise ModelError(f"nothing named {name!r} closes a loop of {tree.name!r}; there are "
-                             f"{', '.join(repr(k) for k in known) or 'none'}")
+                             f"{', '.join(repr(k) for k in known) or 'none'}{hint(name, known)}")
     kept = [i for i, c in enumerate(tree.closures) if c.name not in names]
     place = {old: new for new, old in enumerate(kept)}
     steps = [LinkStep(s.links, tuple(place[c] for c in s.closures if c in place)) for s in tree.steps]

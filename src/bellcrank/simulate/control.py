@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from bellcrank.engine.scalar import Graph, Number, Scalar
 from bellcrank.errors import BellcrankError, ModelError, StateError
+from bellcrank.mechanism.checks import hint
 
 if TYPE_CHECKING:
     from bellcrank.system.blocks import Block
@@ -39,7 +40,7 @@ class Named(Sequence[Number]):
         if not isinstance(key, str):
             return self._values[key]
         if key not in self._places:
-            raise ModelError(f"no joint {key!r}; there are {', '.join(self._places)}")
+            raise ModelError(f"no joint {key!r}; there are {', '.join(self._places)}{hint(key, self._places)}")
         values = [self._values[i] for i in self._places[key]]
         return values[0] if len(values) == 1 else values
 
@@ -120,14 +121,15 @@ class Drive:
             return self._wrenches(system, answer)
         if isinstance(answer, Mapping):
             out: list[Any] = [0.0] * system.nu
-            places = joint_places(system, True)
             for joint, value in answer.items():
-                if joint not in places:
-                    raise ModelError(f"control: no joint {joint!r} in {system.name!r}; there are {', '.join(places)}")
+                try:
+                    places = system._speed_entries(joint)
+                except BellcrankError as error:
+                    raise ModelError(f"control: {error}") from None
                 values = list(value) if np.ndim(value) or isinstance(value, (list, tuple)) else [value]
-                if len(values) != len(places[joint]):
-                    raise ModelError(f"control: joint {joint!r} takes {len(places[joint])} forces, got {len(values)}")
-                for i, x in zip(places[joint], values, strict=True):
+                if len(values) != len(places):
+                    raise ModelError(f"control: joint {joint!r} takes {len(places)} forces, got {len(values)}")
+                for i, x in zip(places, values, strict=True):
                     out[i] = x
             return out
         values = list(answer)
@@ -144,7 +146,7 @@ class Drive:
         rows: list[list[Any]] = [[0.0] * 6 for _ in system.body_names]
         for body, six in answer.items():
             if body not in system.body_names:
-                raise ModelError(f"wrenches: no body {body!r} in {system.name!r}")
+                raise ModelError(f"wrenches: no body {body!r} in {system.name!r}{hint(body, system.body_names)}")
             values = list(six)
             if len(values) != 6:
                 raise ModelError(f"wrenches: body {body!r} takes six numbers [moment; force], got {len(values)}")

@@ -323,7 +323,10 @@ class VaryingCourse(Course):
             goals = times if len(times) == PER_PIECE else np.append(times[times < hard - 1e-12], hard)
             got = self.run.advance(goals)
             rows = got[:len(times)]
-            point_times, points = [np.array([now]), goals], [before[None], got[:, 0]]
+            seen = goals[:len(got)]
+            point_times, points = [np.array([now]), seen], [before[None], got[:, 0]]
+            if self.time > (seen[-1] if len(seen) else now):  # a Ctrl-C between samples
+                point_times, points = [*point_times, np.array([self.time])], [*points, self.y[:1]]
         taken = times[:len(rows)]
         self._next += len(rows)
         self.due = self._period is not None and self.time >= hard - 1e-12 * max(1.0, abs(hard))

@@ -191,7 +191,7 @@ def wrench_rows(system: System, wrenches: Any, count: int) -> Floats | None:
 
 def force_rows(system: System, tau: Any, count: int) -> Floats:
     """Joint forces (count or 1, nu)."""
-    given = np.zeros(system.nu) if tau is None else tau
+    given = np.zeros(system.nu) if tau is None else system._tau(tau)
     return _rows("tau", flat("tau", given, system.nu, "one for every speed").reshape(-1, system.nu), count)
 
 

@@ -6,9 +6,12 @@ import contextlib
 import signal
 import threading
 from collections.abc import Iterator
+from contextvars import ContextVar
 from types import FrameType
 
-__all__ = ["Patience", "patient"]
+__all__ = ["Patience", "asked", "patient"]
+
+_CURRENT: ContextVar[Patience | None] = ContextVar("patience", default=None)
 
 
 class Patience:
@@ -21,6 +24,12 @@ class Patience:
         """Raise the interrupt that was held back."""
         if self.asked:
             raise KeyboardInterrupt
+
+
+def asked() -> bool:
+    """Whether a Ctrl-C is held back at present: pieces of work of unknown length end early if so."""
+    patience = _CURRENT.get()
+    return patience is not None and patience.asked
 
 
 @contextlib.contextmanager
@@ -40,8 +49,10 @@ def patient() -> Iterator[Patience]:
 
     if ours:
         signal.signal(signal.SIGINT, wait)
+    before = _CURRENT.set(state)
     try:
         yield state
     finally:
+        _CURRENT.reset(before)
         if ours:
             signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import xarray
 
-from bellcrank.errors import ModelError, StateError
+from bellcrank.errors import FileError, ModelError, StateError
 from bellcrank.simulate.fields import relative
 from bellcrank.simulate.fingerprint import fingerprint
 from bellcrank.system.arrays import Floats
@@ -92,6 +92,14 @@ class Result(xarray.Dataset):  # type: ignore[no-untyped-call]  # of its __init_
     def isel(self, *args: Any, **kwargs: Any) -> Any:
         """Select by position; see `xarray.Dataset.isel`."""
         return super().isel(*args, **kwargs)._with_system(self.system)
+
+    def to_netcdf(self, path: Any = None, *args: Any, **kwargs: Any) -> Any:
+        """Write to a NetCDF file, all arguments as `xarray.Dataset.to_netcdf` has them; what the disk refuses is a
+        `FileError`."""
+        try:
+            return super().to_netcdf(path, *args, **kwargs)
+        except (OSError, RuntimeError) as error:
+            raise FileError(f"{path}: cannot be written ({error})") from error
 
     def __getstate__(self) -> tuple[None, dict[str, Any]]:
         """Compiled code cannot be pickled: the copy has to `attach` its machine."""

@@ -19,7 +19,7 @@ from bellcrank.simulate.fixed import FixedRun
 from bellcrank.simulate.reference import ReferenceRun, Rhs
 from bellcrank.simulate.steppers import STEPPERS, Kind
 from bellcrank.simulate.varying import VaryingRun
-from bellcrank.system.arrays import flat
+from bellcrank.system.arrays import check_finite, flat
 from bellcrank.system.assembly import project
 
 if TYPE_CHECKING:
@@ -285,8 +285,8 @@ def _states(system: System, state: Any) -> tuple[Floats, Floats, float, tuple[in
     except ValueError:
         raise StateError(f"simulate: q {q.shape}, u {u.shape} and parameters {params} are batches that do not fit") \
             from None
-    if not (np.isfinite(q).all() and np.isfinite(u).all()):
-        raise StateError("simulate: the state must be finite")
+    check_finite("simulate", "q", q, system.coordinate_names)
+    check_finite("simulate", "u", u, system.speed_names)
     q, u = (np.broadcast_to(x, (*batch, x.shape[-1])).reshape(-1, x.shape[-1]).copy() for x in (q, u))
     if not len(q):
         raise StateError("simulate: the batch is empty")

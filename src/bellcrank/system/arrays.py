@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from bellcrank.errors import ModelError, StateError
+from bellcrank.mechanism.checks import hint
 
-__all__ = ["Floats", "batch", "flat", "leading", "wrench_array"]
+__all__ = ["Floats", "Forces", "batch", "by_name", "check_finite", "flat", "leading", "wrench_array"]
 
 Floats = npt.NDArray[np.float64]
+#: joint forces: an array (..., nu), or {joint or "joint.coordinate": values}, zero where nothing is said
+Forces = Mapping[str, npt.ArrayLike] | npt.ArrayLike
 
 
 def flat(name: str, value: npt.ArrayLike, size: int, what: str) -> Floats:
@@ -27,6 +30,38 @@ def flat(name: str, value: npt.ArrayLike, size: int, what: str) -> Floats:
     if array.ndim == 0 or array.shape[-1] != size:
         raise StateError(f"{name}: the last axis must have {size} entries ({what}), got shape {array.shape}")
     return array
+
+
+def check_finite(what: str, label: str, array: Floats, names: Sequence[str]) -> None:
+    """Say which entry of which state is not finite."""
+    bad = np.argwhere(~np.isfinite(array))
+    if len(bad):
+        *state, entry = (int(i) for i in bad[0])
+        where = f", batch index {tuple(state)}" if state else ""
+        raise StateError(f"{what}: {label}[{entry}] ({names[entry]}) is {array[(*state, entry)]}{where}; inputs must "
+                         "be finite")
+
+
+def by_name(what: str, values: Mapping[str, npt.ArrayLike], entries: Callable[[str], Sequence[int]], size: int
+            ) -> Floats:
+    """{name: values} as an array (..., size), zero where nothing is said; `entries` are the places of a name.
+
+    Values have the shape (..., places of the name); where that is one place, its axis may be left out.
+    """
+    parts: list[tuple[Sequence[int], Floats]] = []
+    for key, value in values.items():
+        try:
+            places = entries(key)
+        except (ModelError, StateError) as error:
+            raise type(error)(f"{what}: {error}") from None
+        array = np.asarray(value)
+        if len(places) == 1 and array.shape[-1:] != (1,):
+            array = array[..., None]
+        parts.append((places, flat(f"{what} of {key!r}", array, len(places), "one for every speed")))
+    out = np.zeros((*leading([a for _, a in parts] or [np.zeros(1)]), size))
+    for places, array in parts:
+        out[..., list(places)] = array
+    return out
 
 
 def leading(arrays: Sequence[Floats]) -> tuple[int, ...]:
@@ -68,7 +103,7 @@ def wrench_array(wrenches: Mapping[str, npt.ArrayLike] | npt.ArrayLike, names: S
     parts: dict[int, Any] = {}
     for name, value in wrenches.items():
         if name not in index:
-            raise ModelError(f"wrenches: no body called {name!r}")
+            raise ModelError(f"wrenches: no body called {name!r}{hint(name, names)}")
         parts[index[name]] = flat(f"wrench on {name!r}", value, 6, "moment, then force, world axes")
     lead = leading(list(parts.values())) if parts else ()
     out = np.zeros((*lead, len(names), 6))

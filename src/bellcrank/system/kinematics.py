@@ -9,9 +9,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from bellcrank.errors import StateError
+from bellcrank.errors import ModelError, StateError
 from bellcrank.formulations.operators import SpatialOperators
 from bellcrank.formulations.program import Function, direct
+from bellcrank.mechanism.checks import hint
 from bellcrank.mechanism.link import bind_parameters
 from bellcrank.mechanism.mechanism import Mechanism
 from bellcrank.mechanism.tree import Tree
@@ -48,7 +49,14 @@ class Kinematics(Configuration):
         """Link of a body or frame, and its pose in the link frame."""
         tree = self.tree
         frame = next((f for f in self.mechanism.frames if f.name == body), None)
-        index = frame.body if frame else self.mechanism.body(body).index
+        try:
+            index = frame.body if frame else self.mechanism.body(body).index
+        except ModelError:
+            names = [f.name for f in self.mechanism.frames]
+            if not names or not isinstance(body, str):
+                raise
+            raise ModelError(f"no body called {body!r} in mechanism {tree.name!r}, nor a frame"
+                             f"{hint(body, (*tree.body_names, *names))}") from None
         turn, shift = tree.body_turn[index], self._shift(index)
         if frame is None:
             return int(tree.body_link[index]), turn, shift

@@ -10,7 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from bellcrank.errors import ModelError, StateError
-from bellcrank.system.arrays import Floats, flat
+from bellcrank.mechanism.checks import hint
+from bellcrank.system.arrays import Floats, Forces, by_name, flat
 from bellcrank.system.assembly import Assembler
 from bellcrank.system.closure import LoopKinematics, paths_between
 from bellcrank.system.evaluator import Evaluator, LlvmEvaluator, free_speeds
@@ -144,8 +145,9 @@ class LoopErrors(Kinematics):
         for i, c in enumerate(self.tree.closures):
             if c.name == joint and c.is_joint:
                 return i
-        known = ", ".join(repr(c.name) for c in self.tree.closures if c.is_joint) or "none"
-        raise ModelError(f"no joint {joint!r} closes a loop of {self.tree.name!r}; those that do: {known}")
+        known = [c.name for c in self.tree.closures if c.is_joint]
+        raise ModelError(f"no joint {joint!r} closes a loop of {self.tree.name!r}; those that do: "
+                         f"{', '.join(map(repr, known)) or 'none'}{hint(joint, known)}")
 
     def _prescribed_mask(self) -> npt.NDArray[np.bool_]:
         mask = np.ones(self.nu, dtype=bool)
@@ -163,13 +165,16 @@ class LoopErrors(Kinematics):
             kind = self.mechanism.joint(joint).joint
             if coordinate in (*kind.coordinate_names(), *kind.speed_names):
                 return joint, coordinate
-        self.mechanism.joint(key)  # says what there is
-        raise ModelError(f"no joint or coordinate {key!r}")
+        every = [f"{r.name}.{c}" for r in self.mechanism.joints
+                 for c in dict.fromkeys((*r.joint.coordinate_names(), *r.joint.speed_names))]
+        near = hint(key, every if "." in str(key) else names) or hint(joint or key, names)
+        raise ModelError(f"no joint called {key!r} in mechanism {self.mechanism.name!r}{near}")
 
     def _speed_entries(self, key: str) -> list[int]:
         joint, coordinate = self._split(key)
         if joint in self.tree.cut_names:
-            raise StateError(f"joint {joint!r} was cut to close a loop: give the rates of joints of the spanning tree")
+            raise StateError(f"joint {joint!r} was cut to close a loop and has no place in u and tau: name joints of "
+                             "the spanning tree (forces on it: loop_tau), or compile with cut= another joint")
         kind = self.mechanism.joint(joint).joint
         start = self._starts[joint][1]
         if coordinate is None:
@@ -178,6 +183,10 @@ class LoopErrors(Kinematics):
             raise StateError(f"{key!r} is a coordinate without a speed of its own; there are "
                              f"{', '.join(kind.speed_names)}")
         return [start + kind.speed_names.index(coordinate)]
+
+    def _tau(self, tau: Forces) -> npt.ArrayLike:
+        """Joint forces as an array, also where they are given by name."""
+        return by_name("tau", tau, self._speed_entries, self.nu) if isinstance(tau, Mapping) else tau
 
     @cached_property
     def _starts(self) -> dict[str, tuple[int, int]]:

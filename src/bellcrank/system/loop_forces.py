@@ -13,7 +13,8 @@ import numpy.typing as npt
 from bellcrank.errors import ModelError, SingularError, StateError
 from bellcrank.formulations.groups import LoopPlan
 from bellcrank.formulations.partition import Partition
-from bellcrank.system.arrays import Floats, flat
+from bellcrank.system.arrays import Floats, Forces, flat
+from bellcrank.system.assembled import Values
 from bellcrank.system.assembly import State, sparse_least
 from bellcrank.system.elements import Elements
 from bellcrank.system.evaluator import Evaluator
@@ -48,7 +49,7 @@ class LoopForces(Elements):
         """What runs functions by a plan."""
 
     @abstractmethod
-    def forward_dynamics(self, q: npt.ArrayLike, u: npt.ArrayLike, tau: npt.ArrayLike | None = None, *,
+    def forward_dynamics(self, q: npt.ArrayLike, u: npt.ArrayLike, tau: Forces | None = None, *,
                          wrenches: Wrenches = None, t: npt.ArrayLike = 0.0) -> Floats:
         """Accelerations."""
 
@@ -146,7 +147,7 @@ class LoopForces(Elements):
             return None
         return np.asarray(change[..., :-1, :] - change[..., -1:, :])
 
-    def _looped_drives(self, q: npt.ArrayLike, u: npt.ArrayLike, tau: npt.ArrayLike | None, udot: npt.ArrayLike,
+    def _looped_drives(self, q: npt.ArrayLike, u: npt.ArrayLike, tau: Forces | None, udot: npt.ArrayLike,
                        wrenches: Wrenches, t: npt.ArrayLike) -> Floats:
         """All joint forces: tau where the motion is free, the enforcing force where it is prescribed."""
         needed = self._tree_forces(q, u, udot, wrenches, t)
@@ -267,7 +268,7 @@ class LoopForces(Elements):
             weights = weights + loose @ np.linalg.lstsq(basis[free] @ loose, rest, rcond=None)[0]
         return np.asarray(some + basis @ weights)
 
-    def partition(self, q: npt.ArrayLike, u: npt.ArrayLike, tau: npt.ArrayLike | None = None, *,
+    def partition(self, q: npt.ArrayLike, u: npt.ArrayLike, tau: Forces | None = None, *,
                   secondary: Collection[str] = (), t: float = 0.0) -> Partition:
         """The closed chain in one state as a primary and a secondary system with the closures between them, step by
         step as in the spatial operator algebra; `Partition.with_constraints` detaches and attaches closures.
@@ -282,16 +283,31 @@ class LoopForces(Elements):
         return Partition(self.tree, self.operators(q, t=t), force, rows, loops.poses(q, t)[0],
                          loops.gamma(q, u, t, rows), secondary=secondary)
 
-    def project(self, q: npt.ArrayLike, u: npt.ArrayLike, *, t: float = 0.0) -> State:
-        """The nearest state whose loops are closed: removes the drift of methods that hold them by accelerations."""
-        return self.assemble(q=q, u=u, t=t)
+    def project(self, q: State | Values, u: Values = None, *, t: float | None = None) -> State:
+        """The nearest state whose loops are closed: removes the drift of methods that hold them by accelerations, and
+        makes states from elsewhere consistent.
+
+        `q` and `u` are arrays or mappings {joint or "joint.coordinate": value}, zero where nothing is said; or `q` is a
+        `State`. Nothing is held: `assemble` does that. Keyframes of files go in as they are:
+        ``system.project(key["q"], key["u"])``.
+
+        >>> import bellcrank as bc
+        >>> linkage = bc.compile(bc.load("four_bar"))
+        >>> state = linkage.project({"A": 0.5, "B": 0.4}, {"A": 1.0})
+        >>> bool(abs(linkage.loop_rate_error(state.q, state.u)).max() < 1e-12)
+        True
+        """
+        if isinstance(q, State):
+            u, t = q.u if u is None else u, q.t if t is None else t
+        speeds = self._speeds_near(u) if isinstance(u, Mapping) else u
+        return self.assemble(q=self._near("q", q, "project"), u=speeds, t=0.0 if t is None else t)
 
     # -- multipliers and reactions --------------------------------------------------------------
-    def loop_loads(self, q: npt.ArrayLike, u: npt.ArrayLike, tau: npt.ArrayLike, udot: npt.ArrayLike,
+    def loop_loads(self, q: npt.ArrayLike, u: npt.ArrayLike, tau: Forces, udot: npt.ArrayLike,
                    wrenches: Wrenches = None, t: npt.ArrayLike = 0.0) -> Floats:
         """Multipliers of all conditions, shape (..., conditions): J^T lambda = what the tree lacks. Where conditions
         are redundant they are the smallest of all possible (minimum norm)."""
-        lack = self._tree_forces(q, u, udot, wrenches, t) - np.asarray(tau, dtype=float)
+        lack = self._tree_forces(q, u, udot, wrenches, t) - np.asarray(self._tau(tau), dtype=float)
         lack = np.where(self._prescribed_mask(), 0.0, lack)
         if self.nu > _LARGE:
             return self._sparse_loads(q, t, lack)
@@ -338,7 +354,7 @@ class LoopForces(Elements):
             out[c.name] = (pair[0], pair[1], point)
         return out
 
-    def _loop_reactions(self, q: npt.ArrayLike, u: npt.ArrayLike, tau: npt.ArrayLike, udot: npt.ArrayLike,
+    def _loop_reactions(self, q: npt.ArrayLike, u: npt.ArrayLike, tau: Forces, udot: npt.ArrayLike,
                         wrenches: Wrenches, t: npt.ArrayLike) -> tuple[dict[str, Floats], Floats]:
         """Wrenches of closing joints on their children (body axes, about the joint), drive included; and what the
         closures do to all bodies, as external wrenches (..., bodies, 6)."""

@@ -18,7 +18,7 @@ from bellcrank.mechanism.build import build_tree
 from bellcrank.mechanism.mechanism import Mechanism
 from bellcrank.mechanism.release import lock, release
 from bellcrank.mechanism.tree import Tree
-from bellcrank.system.arrays import Floats, batch, flat, wrench_array
+from bellcrank.system.arrays import Floats, Forces, batch, flat, wrench_array
 from bellcrank.system.bound import FORCED
 from bellcrank.system.evaluator import (
     UNROLL_LINKS,
@@ -44,7 +44,8 @@ class System(Variants):
 
     Every method takes arrays whose last axis is the joint coordinates `q` (nq), speeds `u`, forces `tau` or
     accelerations `udot` (nu each), in the order of `coordinate_names` and `speed_names`; leading axes are a
-    batch and broadcast. Results are new arrays. NaN and infinity in the input raise `StateError`.
+    batch and broadcast. Results are new arrays. NaN and infinity in the input raise `StateError`. Forces tau may
+    also be a mapping {joint or "joint.coordinate": values}, zero where nothing is said.
 
     `wrenches` are external: an array (..., bodies, 6) in the order of `body_names` or a mapping
     {body: (..., 6)}, each [moment; force] in world axes about the body frame's origin. `t` is the time for
@@ -170,7 +171,7 @@ class System(Variants):
         return f" ({self.speed_names[entry]})" if label in ("u", "p", "tau", "udot") else ""
 
     # -- dynamics -------------------------------------------------------------------------------
-    def forward_dynamics(self, q: npt.ArrayLike, u: npt.ArrayLike, tau: npt.ArrayLike | None = None, *,
+    def forward_dynamics(self, q: npt.ArrayLike, u: npt.ArrayLike, tau: Forces | None = None, *,
                          wrenches: Wrenches = None, t: npt.ArrayLike = 0.0,
                          loop_tau: Mapping[str, npt.ArrayLike] | None = None) -> Floats:
         """Accelerations udot of the joints for joint forces tau (zero if not given). Cost: O(n) ("recursive").
@@ -190,11 +191,12 @@ class System(Variants):
             if self.tree.actuators:
                 raise NotYetError("forward_dynamics: loop_tau does not go together with actuators, whose limits would "
                                   "act on it; cut other joints with cut= and use tau")
-            tau = np.asarray(tau, dtype=float) + self.loop_drive(q, loop_tau, t=t)
+            tau = np.asarray(self._tau(tau), dtype=float) + self.loop_drive(q, loop_tau, t=t)
         if wrenches is None and not self._by_kkt and not self._sprung:
             out = self._single("forward_dynamics", q, u, tau)
             if out is not None:
                 return out
+        tau = self._tau(tau)
         if self.tree.looped:
             return self._run_looped({"q": q, "u": u, "tau": tau}, wrenches, t)
         return self._run("forward_dynamics", {"q": q, "u": u, "tau": tau}, wrenches, t)
@@ -243,7 +245,7 @@ class System(Variants):
             return forces
         return forces - self._run("joint_laws", {"q": q, "u": u}, None, t)
 
-    def drive_forces(self, q: npt.ArrayLike, u: npt.ArrayLike, tau: npt.ArrayLike | None = None, *,
+    def drive_forces(self, q: npt.ArrayLike, u: npt.ArrayLike, tau: Forces | None = None, *,
                      wrenches: Wrenches = None, t: npt.ArrayLike = 0.0) -> Floats:
         """All joint forces: tau where the motion is free, the enforcing force where it is prescribed. O(n)."""
         udot = self.forward_dynamics(q, u, tau, wrenches=wrenches, t=t)
@@ -267,14 +269,14 @@ class System(Variants):
         """Canonical momenta p conjugate to the speeds u, p = M u plus prescribed parts. Cost: O(n)."""
         return self._run("momenta", {"q": q, "u": u}, None, t)
 
-    def hamilton(self, q: npt.ArrayLike, p: npt.ArrayLike, tau: npt.ArrayLike | None = None, *,
+    def hamilton(self, q: npt.ArrayLike, p: npt.ArrayLike, tau: Forces | None = None, *,
                  wrenches: Wrenches = None, t: npt.ArrayLike = 0.0) -> tuple[Floats, Floats]:
         """Hamilton's equations: speeds u and rates dp/dt of the state (q, p). Cost: O(n).
 
         What p says about prescribed speeds is ignored, and their dp/dt lacks the drive force. With loops, p is M u
         plus the loops' impulses, which need not be known: start with `momenta` of consistent speeds.
         """
-        given = {"q": q, "p": p, "tau": self._zeros if tau is None else tau}
+        given = {"q": q, "p": p, "tau": self._zeros if tau is None else self._tau(tau)}
         name, run = "hamilton", None
         if self.tree.looped:
             name, run = "constrained_hamilton", self._planned_evaluator(self._reference_plan())
@@ -286,7 +288,7 @@ class System(Variants):
         """Joint forces at zero acceleration: velocity, gravity and external terms. Cost: O(n)."""
         return self._without_laws(self._run("bias", {"q": q, "u": u}, wrenches, t), q, u, t)
 
-    def reactions(self, q: npt.ArrayLike, u: npt.ArrayLike, tau: npt.ArrayLike | None = None, *,
+    def reactions(self, q: npt.ArrayLike, u: npt.ArrayLike, tau: Forces | None = None, *,
                   udot: npt.ArrayLike | None = None, wrenches: Wrenches = None, t: npt.ArrayLike = 0.0
                   ) -> dict[str, Floats]:
         """Wrench [moment; force] that each joint exerts on its outboard body, drive included, shape (..., 6).
@@ -324,7 +326,7 @@ class System(Variants):
 
     # -- motion ---------------------------------------------------------------------------------
     def simulate(self, state: Any, duration: float, *, step: float | None = None, stepper: str = "rk4",
-                 output: float | Sequence[float] | None = None, tau: npt.ArrayLike | None = None,
+                 output: float | Sequence[float] | None = None, tau: Forces | None = None,
                  wrenches: Any = None, control: Any = None, events: Sequence[Event] = (), rtol: float = 1e-9,
                  atol: float = 1e-12, file: str | PathLike[str] | None = None,
                  progress: Callable[[float, float], object] | None = None, threads: int | None = None) -> Result:

@@ -137,13 +137,16 @@ def _told(problem: Any, marks: Marked) -> tuple[str, str]:
 
 
 def _phrase(problem: Any, here: Marked) -> str:
+    from bellcrank.io.native.values import shown
+
     kind, context = problem["type"], problem.get("ctx", {})
     if kind in ("too_short", "too_long"):
         bound = "at least" if kind == "too_short" else "at most"
         count = context["min_length" if kind == "too_short" else "max_length"]
         return f"needs {bound} {count} numbers, got {context['actual_length']}"
     if kind == "string_type":
-        return f"needs text, got {here.value!r}; put it in quotes" if isinstance(here.value, float) else "needs text"
+        quotes = "; put it in quotes" if isinstance(here.value, (bool, float)) else ""
+        return f"needs text, got {shown(here.value)}{quotes}"
     if kind == "string_too_short":
         return "needs a name, got empty text"
     if kind == "union_tag_not_found":
@@ -160,7 +163,7 @@ def _phrase(problem: Any, here: Marked) -> str:
     if kind in ("dict_type", "model_attributes_type", "model_type"):
         return "needs a mapping of names to values"
     if kind == "list_type":
-        return "needs a list"
+        return f"needs a list of three numbers, got {shown(here.value)}"  # lists of other lengths have alternatives
     text = str(problem["msg"])
     return text[0].lower() + text[1:] if text.startswith("Input ") else text
 

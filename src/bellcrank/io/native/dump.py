@@ -8,8 +8,9 @@ from typing import Any
 
 from bellcrank.engine.scalar import Number, Scalar
 from bellcrank.errors import ModelError
+from bellcrank.io.names import control_character
 from bellcrank.io.native.formula import written
-from bellcrank.io.native.program import from_scalar
+from bellcrank.io.native.program import TooLongError, from_scalar
 from bellcrank.io.native.trace import trace, trace_several
 from bellcrank.mechanism import constraints, forces, joints
 from bellcrank.mechanism.elements import Constraint, Coupler, JointForce, JointSum, Spring
@@ -71,7 +72,11 @@ class _Dump:
         if isinstance(value, Scalar):
             if value.graph is not self.m._graph:
                 raise ModelError(f"{what} uses a parameter of another mechanism")
-            return written(from_scalar(value, self.parameters))
+            try:
+                return written(from_scalar(value, self.parameters))
+            except TooLongError as error:
+                raise ModelError(f"{what}: the formula of parameters takes {error}, and a file holds no "
+                                 "more; make a parameter of its result") from None
         found = float(value)
         if not math.isfinite(found):
             raise ModelError(f"{what}: {found} is not finite")
@@ -269,6 +274,9 @@ def _text(name: Any, what: str, *, empty: bool = False) -> str:
         name.encode()
     except UnicodeEncodeError:
         raise ModelError(f"{what} {name!r}: the name holds half of a character and cannot be written") from None
+    found = control_character(name)
+    if found is not None:
+        raise ModelError(f"{what} {name!r}: the name holds the control character {found} and cannot be written")
     return name
 
 

@@ -19,9 +19,10 @@ from typing import Any, NamedTuple
 
 from bellcrank.engine.scalar import ADD, DIV, MUL, NEG, SUB, Number
 from bellcrank.errors import ModelError
-from bellcrank.io.native.program import FUNCTIONS, MAX_POWER, Builder, Operand, Program, run
+from bellcrank.io.native.program import DERIVED, FUNCTIONS, MAX_POWER, Builder, Operand, Program, run
+from bellcrank.io.native.trace import Traced
 
-__all__ = ["MAX_DEPTH", "MAX_LENGTH", "RESERVED", "Formula", "parse", "written"]
+__all__ = ["MAX_DEPTH", "MAX_LENGTH", "NO_UNITS", "RESERVED", "Formula", "parse", "written"]
 
 MAX_LENGTH = 1_000_000
 MAX_DEPTH = 64
@@ -36,6 +37,9 @@ _TOKEN = re.compile(r"\s*(?:(?P<number>(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[
                     r"|(?P<name>[A-Za-z_][A-Za-z0-9_]*)|`(?P<quoted>(?:[^`]|``)+)`|(?P<sign>\*\*|[-+*/(),;=])"
                     r"|(?P<end>$))")
 _WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_WITH_UNIT = re.compile(r"(?!0x)[0-9.]+(?:[eE][+-]?[0-9]+)?[A-Za-z\u00b0\u00b5][A-Za-z/]*(?![A-Za-z0-9_.])")
+#: what people learn who write ``4.5 kg``
+NO_UNITS = "numbers carry no units: they are SI, angles radians"
 
 
 # -- reading ------------------------------------------------------------------------------------
@@ -54,7 +58,8 @@ def _tokens(text: str) -> list[_Token]:
         match = _TOKEN.match(text, place)
         if match is None:
             rest = text[place:].lstrip()
-            raise ModelError(f"formula {_short(text)!r}: {_short(rest, 12)!r} is neither a number, a name nor a sign")
+            what = f"is no number; {NO_UNITS}" if _WITH_UNIT.match(rest) else "is neither a number, a name nor a sign"
+            raise ModelError(f"formula {_short(text)!r}: {_short(rest, 12)!r} {what}")
         kind = match.lastgroup or "end"
         found.append(_Token(kind, match.group(kind), match.start(kind)))
         if kind == "end":
@@ -94,7 +99,9 @@ class _Parser:
                 self.expect(";")
             result = self.sum()
             if self.peek().kind != "end":
-                raise self.error(f"{_short(self.peek().text, 12)!r} is not expected there")
+                unit = self.peek().kind == "name" and self.tokens[self.at - 1].kind == "number"
+                raise self.error(f"{_short(self.peek().text, 12)!r} is not expected there"
+                                 f"{f'; {NO_UNITS}' if unit else ''}")
             return self.builder.finish(result)
         except ModelError:
             raise
@@ -156,6 +163,8 @@ class _Parser:
         token = self.next()
         if token.kind == "number":
             value = float(token.text)
+            if len(token.text) > 1 and token.text[0] == "0" and token.text[1].isdigit():
+                raise self.error(f"the number {_short(token.text, 12)} begins with 0; write it without")
             if not math.isfinite(value):
                 raise self.error(f"the number {_short(token.text, 12)} is too large")
             return value
@@ -165,7 +174,8 @@ class _Parser:
                 raise self.error(f"there is no parameter {_short(name)!r}{_near(name, self.quoted)}")
             return self.quoted[name]
         if token.kind == "name":
-            return self.call(token.text) if token.text in FUNCTIONS else self.name(token.text)
+            called = token.text in FUNCTIONS or (token.text in DERIVED and self.peek().text == "(")
+            return self.call(token.text) if called else self.name(token.text)
         if token.text == "(" and token.kind == "sign":
             self.deeper()
             value = self.sum()
@@ -179,11 +189,11 @@ class _Parser:
         found = self.plain.get(name)
         if found is None:
             raise self.error(f"{_short(name)!r} is not known here; it may use {', '.join(self.names[:12])} and "
-                             f"functions{_near(name, [*self.plain, *FUNCTIONS])}")
+                             f"functions{_near(name, [*self.plain, *FUNCTIONS, *DERIVED])}")
         return found
 
     def call(self, name: str) -> Operand:
-        count, _ = FUNCTIONS[name]
+        count, function = (FUNCTIONS if name in FUNCTIONS else DERIVED)[name]
         self.deeper()
         self.expect("(")
         args = [self.sum()]
@@ -194,8 +204,9 @@ class _Parser:
         self.depth -= 1
         if len(args) != count:
             raise self.error(f"{name} takes {count} argument{'s' * (count > 1)}, got {len(args)}")
-        if name == "tan":  # as bellcrank.math does it
-            return self.builder.step(DIV, self.builder.step("sin", *args), self.builder.step("cos", *args))
+        if name in DERIVED or name == "tan":  # as bellcrank.math does it
+            made = function(*(Traced(self.builder, a) if type(a) is int else a for a in args))
+            return made.place if isinstance(made, Traced) else float(made)
         return self.builder.step(name, *args)
 
     def deeper(self) -> None:

@@ -14,7 +14,8 @@ from typing import Any, NamedTuple, TypeAlias
 from bellcrank.engine import functions as fn
 from bellcrank.engine.scalar import ADD, DIV, LEAF, LESS, MUL, NEG, SUB, Number, Scalar, reachable
 
-__all__ = ["FUNCTIONS", "MAX_POWER", "MAX_STEPS", "Builder", "Operand", "Program", "Step", "from_scalar", "run"]
+__all__ = ["DERIVED", "FUNCTIONS", "MAX_POWER", "MAX_STEPS", "Builder", "Operand", "Program", "Step", "TooLongError",
+           "from_scalar", "run"]
 
 #: a number, or the place of a value: first those of the inputs, then those of the steps
 Operand: TypeAlias = float | int
@@ -23,6 +24,11 @@ Operand: TypeAlias = float | int
 FUNCTIONS: dict[str, tuple[int, Callable[..., Number]]] = {
     "sqrt": (1, fn.sqrt), "sin": (1, fn.sin), "cos": (1, fn.cos), "tan": (1, fn.tan), "exp": (1, fn.exp),
     "log": (1, fn.log), "tanh": (1, fn.tanh), "atan2": (2, fn.atan2), "select_less": (4, fn.select_less)}
+#: functions that are written with the others, and read as what they are written with
+DERIVED: dict[str, tuple[int, Callable[..., Number]]] = {
+    "abs": (1, fn.abs), "sign": (1, fn.sign), "minimum": (2, fn.minimum), "maximum": (2, fn.maximum),
+    "asin": (1, fn.asin), "acos": (1, fn.acos), "atan": (1, fn.atan), "sinh": (1, fn.sinh), "cosh": (1, fn.cosh),
+    "hypot": (2, fn.hypot)}
 _OPERATORS: dict[str, Callable[..., Number]] = {
     ADD: operator.add, SUB: operator.sub, MUL: operator.mul, DIV: operator.truediv, NEG: operator.neg}
 _RUN: dict[str, Callable[..., Number]] = {**_OPERATORS, **{name: made for name, (_, made) in FUNCTIONS.items()}}
@@ -31,6 +37,10 @@ _RUN: dict[str, Callable[..., Number]] = {**_OPERATORS, **{name: made for name, 
 MAX_POWER = 1024
 #: more operations than any law needs
 MAX_STEPS = 50_000
+
+
+class TooLongError(ValueError):
+    """A formula has more operations than files hold."""
 
 
 class Step(NamedTuple):
@@ -82,7 +92,7 @@ class Builder:
         place = self._places.get(key)
         if place is None:
             if len(self._steps) >= MAX_STEPS:
-                raise ValueError(f"more than {MAX_STEPS} operations")
+                raise TooLongError(f"more than {MAX_STEPS} operations")
             place = len(self.inputs) + len(self._steps)
             self._places[key] = place
             self._steps.append(Step(op, tuple(a if type(a) is int else float(a) for a in args)))

@@ -15,6 +15,7 @@ from bellcrank.io.native.values import (
     Num,
     NumRows,
     Rows,
+    Text,
     Three,
     ThreeTimed,
     Timed,
@@ -329,7 +330,7 @@ class Document(Part):
 
     bellcrank: Annotated[int, PlainValidator(_version), WithJsonSchema({"const": VERSION})] = Field(
         description="the version of this form")
-    name: str = "mechanism"
+    name: Text = "mechanism"
     gravity: Three = Field(default=[0.0, 0.0, -9.81], description="acceleration of free fall [m/s^2], world axes")
     parameters: dict[Name, Fixed] = Field(default={}, description="default values")
     bodies: dict[Name, BodyPart] = {}

@@ -2,7 +2,8 @@
 
 Files come from anywhere, so nothing in them may cost more than reading them: YAML aliases (with which a small file can
 stand for a huge one), tags, deep nesting and duplicate keys are refused, and numbers are read as numbers only if they
-look like ones: ``yes``, ``0x10`` and ``1:30`` are text.
+look like ones: ``yes``, ``0x10`` and ``1:30`` are text. Dates and numbers that begin with 0, which readers of YAML
+do not agree about, are refused where they do not stand in quotes.
 """
 
 from __future__ import annotations
@@ -24,6 +25,8 @@ MAX_DEPTH = 20
 MAX_NODES = 4_000_000
 
 _NUMBER = re.compile(r"[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?")
+_DATE = re.compile(r"[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}.*")
+_OCTAL = re.compile(r"([-+]?)0+([0-9].*)")
 _WORDS: dict[str, Any] = {"true": True, "false": False, "null": None, "~": None, "": None}
 
 
@@ -137,10 +140,14 @@ def _read_yaml(text: str, tree: _Tree) -> None:
     try:
         for event in yaml.parse(text, Loader=loader):
             _take(event, tree, yaml)
+    except FileError:
+        raise
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         what = " ".join(x for x in (error.context, error.problem) if x)
-        raise tree.error(mark.line + 1 if mark else 1, f"is not YAML: {what}; is the file cut off?") from None
+        ended = mark is not None and not text[mark.index:].strip()
+        raise tree.error(mark.line + 1 if mark else 1,
+                         f"is not YAML: {what}{'; is the file cut off?' if ended else ''}") from None
     except yaml.YAMLError as error:
         line = text.count("\n", 0, getattr(error, "position", 0)) + 1
         raise tree.error(line, f"is not YAML: {getattr(error, 'reason', None) or error}") from None
@@ -184,8 +191,19 @@ def _scalar(event: Any, line: int, tree: _Tree) -> None:
         return
     value: Any = event.value
     if event.style is None or event.style == "":  # plain: may be a number or a word with a meaning
+        _refuse_doubtful(value, line, tree)
         value = float(value) if _NUMBER.fullmatch(value) else _WORDS.get(value, value)
     tree.add(Marked(value, line))
+
+
+def _refuse_doubtful(text: str, line: int, tree: _Tree) -> None:
+    """What looks like a number and may be meant as something else."""
+    if _DATE.fullmatch(text):
+        raise tree.error(line, f"{_short(text)!r} is a date in YAML; put text in quotes, and blanks around the signs "
+                               "of a formula")
+    if _NUMBER.fullmatch(text) and (octal := _OCTAL.fullmatch(text)) is not None:
+        raise tree.error(line, f"{_short(text)!r} begins with 0, which some readers take for an octal number; write "
+                               f"{_short(octal[1] + octal[2])}, or put text in quotes")
 
 
 # -- JSON ---------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from typing import Any
 
 from bellcrank.engine.scalar import ADD, DIV, MUL, NEG, SUB
 from bellcrank.errors import ModelError
-from bellcrank.io.native.program import MAX_POWER, Builder, Operand, Program, run
+from bellcrank.io.native.program import MAX_POWER, Builder, Operand, Program, TooLongError, run
 
 __all__ = ["trace", "trace_several"]
 
@@ -34,6 +34,9 @@ def trace_several(law: Callable[..., Any], names: Sequence[str], what: str, coun
         if count is not None and len(values) != count:
             raise ValueError(f"it returns {len(values)} values, not {count}")
         programs = tuple(builder.finish(_result(value)) for value in values)
+    except TooLongError as error:
+        raise ModelError(f"{what}: the law cannot be written as a formula: it takes {error}, and a file holds no "
+                         "more; write a shorter law, or keep the machine in Python") from None
     except Exception as error:
         raise ModelError(f"{what}: the law cannot be written as a formula ({error}); write it with the functions of "
                          "bellcrank.math, without `if`") from None
@@ -107,6 +110,9 @@ class Traced:
 
     def __neg__(self) -> Any:
         return self._do(NEG, self)
+
+    def __abs__(self) -> Any:
+        return self._call("select_less", self, 0.0, -self, self)
 
     def __pow__(self, power: object) -> Any:
         if power != 0.5 and not (isinstance(power, int) and abs(power) <= MAX_POWER):

@@ -3,19 +3,33 @@
 from __future__ import annotations
 
 import math
+import re
 from typing import Annotated, Any
 
-from pydantic import Field, PlainValidator, StringConstraints, WithJsonSchema
+from pydantic import AfterValidator, Field, PlainValidator, StringConstraints, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
-__all__ = ["Axis", "Fixed", "Law", "Name", "Num", "NumRows", "Rows", "Three", "ThreeTimed", "Timed", "form", "shown"]
+from bellcrank.io.names import control_character
+from bellcrank.io.native.formula import NO_UNITS
+
+__all__ = ["Axis", "Fixed", "Law", "Name", "Num", "NumRows", "Rows", "Text", "Three", "ThreeTimed", "Timed",
+           "form", "shown"]
 
 _AXES = ("x", "y", "z", "-x", "-y", "-z")
+_WITH_UNIT = re.compile(r"[-+]?[0-9.]+(?:[eE][-+]?[0-9]+)?\s*[^\W0-9].*")
+
+
+def _seen(value: str) -> str:
+    found = control_character(value)
+    if found is not None:
+        raise PydanticCustomError("name", "the name holds the control character {found}", {"found": found})
+    return value
 
 
 def _finite(value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, (int, float)):
-        raise PydanticCustomError("number", "needs a number, got {got}", {"got": shown(value)})
+        unit = f"; {NO_UNITS}" if isinstance(value, str) and _WITH_UNIT.fullmatch(value) else ""
+        raise PydanticCustomError("number", "needs a number, got {got}{unit}", {"got": shown(value), "unit": unit})
     if not abs(value) < math.inf:
         raise PydanticCustomError("number", "the number is not finite", {})
     return float(value)
@@ -51,7 +65,8 @@ def _axis(value: Any) -> str | tuple[float, ...]:
 
 def shown(value: Any) -> str:
     text = {True: "true", False: "false", None: "nothing"}[value] if value is None or isinstance(value, bool) else \
-        "a mapping" if isinstance(value, dict) else "a list" if isinstance(value, (list, tuple)) else repr(value)
+        "a mapping" if isinstance(value, dict) else "a list" if isinstance(value, (list, tuple)) else \
+        repr(value).removesuffix(".0") if isinstance(value, float) else repr(value)
     return text if len(text) <= 60 else text[:60] + "..."
 
 
@@ -63,7 +78,8 @@ def form(value: Any) -> str:
 
 
 _NUMBER_FORM = {"anyOf": [{"type": "number"}, {"type": "string", "description": "a formula of parameters"}]}
-Name = Annotated[str, StringConstraints(min_length=1)]
+Text = Annotated[str, AfterValidator(_seen)]
+Name = Annotated[str, StringConstraints(min_length=1), AfterValidator(_seen)]
 Fixed = Annotated[float, PlainValidator(_finite), WithJsonSchema({"type": "number"})]
 Num = Annotated[float | str, PlainValidator(_number), WithJsonSchema(_NUMBER_FORM)]
 Law = Annotated[float | str, PlainValidator(_number), WithJsonSchema(

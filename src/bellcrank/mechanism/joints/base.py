@@ -37,7 +37,8 @@ class Joint(ABC):
     nu: int
     #: names of the speeds, for coordinate names such as ``hip.angle``
     speed_names: tuple[str, ...] = ()
-    #: what each of its conditions is about where it closes a loop, in canonical axes (z is the joint's axis)
+    #: what each of its conditions forbids where it closes a loop: "along x", "about z" (in canonical axes; users are
+    #: told the axes of the joint's frame) or a text that names no axis
     condition_names: tuple[str, ...] = ()
     #: whether turning and sliding the body frame along the joint's z axis only shifts its coordinates
     has_free_frame = False

@@ -28,7 +28,7 @@ class Cylindrical(AxisJoint):
     def subspace(self, q: Sequence[Number], k: Sequence[Number]) -> tuple[Motion, ...]:
         return (Z_TURN, Z_SLIDE)
 
-    condition_names = ("tilt x", "tilt y", "x", "y")
+    condition_names = ("about y", "about x", "along x", "along y")
 
     def closure_rows(self, first: Side, second: Side, k: Sequence[Number]) -> tuple[Row, ...]:
         return (*parallel_axes(first, second), within(first, second, first.x), within(first, second, first.y))

@@ -38,7 +38,7 @@ class Planar(Joint):
         c, s = cos(q[2]), sin(q[2])
         return (Motion(Vector.zero(), Vector(c, -s, 0.0)), Motion(Vector.zero(), Vector(s, c, 0.0)), Z_TURN)
 
-    condition_names = ("tilt x", "tilt y", "z")
+    condition_names = ("about y", "about x", "along z")
 
     def closure_rows(self, first: Side, second: Side, k: Sequence[Number]) -> tuple[Row, ...]:
         return (*parallel_axes(first, second), within(first, second, first.z))

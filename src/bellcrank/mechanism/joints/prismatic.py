@@ -25,7 +25,7 @@ class Prismatic(AxisJoint):
     def subspace(self, q: Sequence[Number], k: Sequence[Number]) -> tuple[Motion, ...]:
         return (Z_SLIDE,)
 
-    condition_names = ("tilt x", "tilt y", "turn", "x", "y")
+    condition_names = ("about y", "about x", "about z", "along x", "along y")
 
     def closure_rows(self, first: Side, second: Side, k: Sequence[Number]) -> tuple[Row, ...]:
         return (*parallel_axes(first, second), perpendicular(first, second, first.x, second.y),

@@ -53,7 +53,9 @@ class Reversed(Joint):
         return tuple(Row(r.value, r.second, r.first, r.gamma) for r in self.joint.closure_rows(second, first, k))
 
     def loop_columns(self, first: Side, second: Side, k: Sequence[Number]) -> tuple[Force, ...]:
-        return tuple(-column for column in self.joint.loop_columns(second, first, k))
+        arm = first.point - second.point  # what acts on the old child there acts back on the new one
+        return tuple(Force(-(column.moment + arm.cross(column.force)), -column.force)
+                     for column in self.joint.loop_columns(second, first, k))
 
     def loop_coordinates(self, first: Side, second: Side, k: Sequence[Number]) -> tuple[Number, ...]:
         return self.joint.loop_coordinates(second, first, k)

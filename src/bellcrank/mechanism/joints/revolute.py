@@ -32,7 +32,7 @@ class Revolute(AxisJoint):
     def subspace(self, q: Sequence[Number], k: Sequence[Number]) -> tuple[Motion, ...]:
         return (Z_TURN,)
 
-    condition_names = ("x", "y", "z", "tilt x", "tilt y")
+    condition_names = ("along x", "along y", "along z", "about y", "about x")
 
     def closure_rows(self, first: Side, second: Side, k: Sequence[Number]) -> tuple[Row, ...]:
         return (*coincident(first, second), *parallel_axes(first, second))

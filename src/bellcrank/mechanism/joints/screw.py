@@ -46,7 +46,7 @@ class Screw(AxisJoint):
     def reversed(self) -> Screw:
         return Screw(tuple(-a for a in self.axis), self.pitch)
 
-    condition_names = ("tilt x", "tilt y", "x", "y", "advance")
+    condition_names = ("about y", "about x", "along x", "along y", "advance")
 
     def closure_rows(self, first: Side, second: Side, k: Sequence[Number]) -> tuple[Row, ...]:
         return (*parallel_axes(first, second), within(first, second, first.x), within(first, second, first.y),

@@ -65,7 +65,7 @@ class Spherical(Joint):
     def normalise(self, q: Array) -> Array:
         return quaternion.normalise(q)
 
-    condition_names = ("x", "y", "z")
+    condition_names = ("along x", "along y", "along z")
 
     def closure_rows(self, first: Side, second: Side, k: Sequence[Number]) -> tuple[Row, ...]:
         return coincident(first, second)

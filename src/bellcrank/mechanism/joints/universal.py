@@ -65,7 +65,7 @@ class Universal(Joint):
         rate = u[0] * u[1] * k[0]
         return Motion(Vector(-(sin(q[1]) * rate), -(cos(q[1]) * rate), 0.0), Vector.zero())
 
-    condition_names = ("x", "y", "z", "angle of the axes")
+    condition_names = ("along x", "along y", "along z", "angle of the axes")
 
     def closure_rows(self, first: Side, second: Side, k: Sequence[Number]) -> tuple[Row, ...]:
         axis = first.x * k[0] + first.z * k[1]

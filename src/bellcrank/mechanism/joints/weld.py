@@ -28,7 +28,7 @@ class Weld(Joint):
     def reversed(self) -> Weld:
         return self
 
-    condition_names = ("x", "y", "z", "turn z", "turn x", "turn y")
+    condition_names = ("along x", "along y", "along z", "about z", "about x", "about y")
 
     def closure_rows(self, first: Side, second: Side, k: Sequence[Number]) -> tuple[Row, ...]:
         return (*coincident(first, second), perpendicular(first, second, first.x, second.y),

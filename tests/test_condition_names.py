@@ -1,0 +1,65 @@
+"""Names of loop conditions: what they say is what they forbid, in the axes that the user gave."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+import pytest
+
+import bellcrank as bc
+
+SLANT = (0.6, 0.0, 0.8)
+KINDS: dict[str, Any] = {
+    **{f"{kind.__name__} {axis}": kind(axis) for kind in (bc.Revolute, bc.Prismatic, bc.Cylindrical, bc.Planar,
+                                                          bc.PointOnLine, bc.PointOnPlane)
+       for axis in ("x", "y", "z", "-x", SLANT)},
+    "Screw x": bc.Screw("x", pitch=0.1), "Universal": bc.Universal("x", "y"), "Universal z": bc.Universal("z", "x"),
+    "Spherical": bc.Spherical(), "Weld": bc.Weld(), "Distance": bc.Distance(0.5),
+}
+AXES = {"x": (1.0, 0.0, 0.0), "y": (0.0, 1.0, 0.0), "z": (0.0, 0.0, 1.0)}
+
+
+def closed_by(kind: Any) -> bc.System:
+    """A free body that a joint or constraint ties to the ground; at rest where all frames coincide."""
+    m = bc.Mechanism("tied")
+    m.add_body("block", bc.Inertia.box(1.0, (0.1, 0.2, 0.3)))
+    m.add_joint("free", bc.Free(), "ground", "block")
+    if isinstance(kind, bc.Joint):
+        m.add_joint("b", kind, "ground", "block")
+        return bc.compile(m, cut=["b"])
+    m.add_constraint("b", kind, "ground", "block")
+    return bc.compile(m)
+
+
+@pytest.mark.parametrize("case", KINDS)
+def test_conditions_forbid_what_they_say(case: str) -> None:
+    """Rows of the Jacobian: speeds are wx, wy, wz, vx, vy, vz of the block, in the axes of the joint's frame."""
+    system = closed_by(KINDS[case])
+    position = system.neutral()
+    if case == "Distance":
+        position[4:] = (0.3, 0.4, 0.0)
+    rows = system.loop_jacobian(position)
+    assert len(rows) == len(system._loops.row_names) == len(set(system._loops.row_names))
+    named = 0
+    for label, row in zip(system._loops.row_names, rows, strict=True):
+        said = re.fullmatch(r"b: (along|about) (?:([xyz])|\((.*)\))", label)
+        if said is None:
+            assert label in ("b: length", "b: height", "b: advance", "b: angle of the axes"), label
+            continue
+        named += 1
+        axis = np.array(AXES[said[2]] if said[2] else [float(v) for v in said[3].split(",")])
+        wanted = np.concatenate([np.zeros(3), axis] if said[1] == "along" else [axis, np.zeros(3)])
+        assert min(np.abs(row - wanted).max(), np.abs(row + wanted).max()) < 2e-3, (label, row)
+    assert named >= len(rows) - 1
+
+
+def test_the_free_direction_is_not_called_redundant() -> None:
+    """Two parallel slides along x: one of them says nothing new, and nothing it says is about x."""
+    m = bc.Mechanism("slides")
+    m.add_body("cart", bc.Inertia.box(1.0, (0.1, 0.2, 0.3)))
+    m.add_joint("a", bc.Prismatic("x"), "ground", "cart")
+    m.add_joint("b", bc.Prismatic("x"), "ground", "cart", bc.Pose((0, 0.5, 0)), bc.Pose((0, 0.5, 0)))
+    assert set(bc.compile(m).explain().redundant) == {"b: along y", "b: along z", "b: about x", "b: about y",
+                                                      "b: about z"}

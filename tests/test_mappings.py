@@ -1,0 +1,246 @@
+"""States and forces by name: guesses, keyframes, joint forces, prescribed motions, and names that do not exist."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import bellcrank as bc
+
+
+@cache
+def linkage() -> bc.System:
+    m = bc.load("four_bar")
+    m.add_frame("handle", "rocker", bc.Pose((0.1, 0.0, 0.0)))
+    return bc.compile(m)
+
+
+@cache
+def arm() -> bc.System:
+    """A ball, a cylindrical joint and a hinge."""
+    m = bc.Mechanism("arm")
+    box = bc.Inertia.box(1.0, (0.2, 0.1, 0.3))
+    for name, kind, parent in (("ball", bc.Spherical(), "ground"), ("sleeve", bc.Cylindrical("x"), "one"),
+                               ("hinge", bc.Revolute("y"), "two")):
+        body = {"ball": "one", "sleeve": "two", "hinge": "three"}[name]
+        m.add_body(body, box)
+        m.add_joint(name, kind, parent, body, bc.Pose((0.1, 0.2, 0.3)))
+    return bc.compile(m)
+
+
+# -- guesses ------------------------------------------------------------------------------------------
+def test_a_guess_may_be_an_array_a_mapping_or_a_state() -> None:
+    s = linkage()
+    wanted = s.assemble(guess=[0.5, -0.2, 0.1])
+    for guess in ({"A": 0.5, "B": -0.2, "C": 0.1}, {"A.angle": 0.5, "B": [-0.2], "C": np.array(0.1)},
+                  bc.State(np.array([0.5, -0.2, 0.1]), np.zeros(3))):
+        found = s.assemble(guess=guess)
+        assert np.array_equal(found.q, wanted.q) and not found.u.any()
+    some = s.assemble(guess={"A": 0.5})  # the others at zero
+    assert np.array_equal(some.q, s.assemble(guess=[0.5, 0.0, 0.0]).q)
+    held = s.assemble(q={"A": 0.9}, guess={"A": 0.5, "B": -0.2, "D": 0.3})  # D closes the loop: it has no place in q
+    assert held.q[0] == 0.9 and np.abs(s.loop_error(held.q)).max() < 1e-12
+
+
+def test_guesses_of_joints_with_several_coordinates() -> None:
+    s = arm()
+    state = s.assemble(guess={"ball": (0.6, 0.8, 0.0, 0.0), "sleeve.slide": 0.3, "hinge": 0.2})
+    assert np.allclose(state.q, [0.6, 0.8, 0.0, 0.0, 0.0, 0.3, 0.2], atol=1e-15)
+    assert [b.q.tolist() for b in linkage().branches(q={"A": 0.5}, guess={"B": 0.4})] \
+        == [b.q.tolist() for b in linkage().branches(q={"A": 0.5}, guess=[0.0, 0.4, 0.0])]
+
+
+@pytest.mark.parametrize(("guess", "said"), [
+    ({"AA": 0.5}, "did you mean 'A'"), ({"A": "x"}, "'A'.*not a number"), ({"A": [1.0, 2.0]}, "'A' needs 1 value"),
+    ({"B": np.nan}, "not finite"), ({"D": [1.0, 2.0]}, "'D' needs 1 value"), ("A", "guess")])
+def test_bad_guesses(guess: Any, said: str) -> None:
+    with pytest.raises(bc.BellcrankError, match=said):
+        linkage().assemble(guess=guess)
+
+
+def test_states_of_files_are_made_consistent() -> None:
+    """Positions that are open by a little and speeds that do not fit: `project` takes the nearest ones that do."""
+    s = linkage()
+    closed = s.assemble(q={"A": 0.5}, u={"A": 2.0})
+    key: dict[str, dict[str, Any]] = {"q": dict(zip("ABC", (closed.q + [1e-6, -1e-6, 1e-6]).tolist(), strict=True)),
+                                      "u": dict(zip("ABC", (closed.u + [1e-3, 0.0, 0.0]).tolist(), strict=True))}
+    found = s.project(key["q"], key["u"])
+    assert np.abs(found.q - closed.q).max() < 5e-6 and np.abs(found.u - closed.u).max() < 5e-3
+    assert np.abs(s.loop_error(found.q)).max() < 1e-12 and np.abs(s.loop_rate_error(*found[:2])).max() < 1e-12
+    again = s.project(found)
+    assert np.allclose(again.q, found.q, atol=1e-14) and np.allclose(again.u, found.u, atol=1e-14)
+    with pytest.raises(bc.AssemblyError, match="project"):  # held, they contradict each other
+        s.assemble(guess=key["q"], u=key["u"])
+    held = s.assemble(guess=key["q"], u={"A": key["u"]["A"]})
+    assert held.u[0] == key["u"]["A"] and np.abs(held.q - closed.q).max() < 5e-6
+
+
+MJCF = """<mujoco><worldbody>
+  <body name="crank"><joint name="A" axis="0 0 1"/><geom type="capsule" fromto="0 0 0 0.3 0 0" size="0.01"/>
+    <body name="coupler" pos="0.3 0 0"><joint name="B" axis="0 0 1"/>
+      <geom type="capsule" fromto="0 0 0 1 0 0" size="0.01"/><site name="c" pos="1 0 0"/></body></body>
+  <body name="rocker" pos="0.7 0 0"><joint name="D" axis="0 0 1"/>
+    <geom type="capsule" fromto="0 0 0 0.6 0 0" size="0.01"/><site name="r" pos="0.6 0 0"/></body>
+  </worldbody>
+  <equality><connect site1="c" site2="r"/></equality>
+  <keyframe><key name="up" qpos="0.5 0.1 1.2" qvel="1 0 0"/></keyframe>
+</mujoco>"""
+
+
+def test_keyframes_go_in_as_they_are(tmp_path: Path) -> None:
+    pytest.importorskip("mujoco")
+    (tmp_path / "linkage.xml").write_text(MJCF, encoding="utf-8")
+    machine, report = bc.read(tmp_path / "linkage.xml")
+    system, key = bc.compile(machine), report.keyframes["up"]
+    state = system.project(key["q"], key["u"])
+    assert np.array_equal(state.q, system.assemble(guess=key["q"]).q) and np.abs(state.u).max() > 0.1
+    assert np.abs(system.loop_error(state.q)).max() < 1e-12
+    assert np.abs(system.loop_rate_error(state.q, state.u)).max() < 1e-12
+    assert np.array_equal(state.u, system.assemble(guess=key["q"], u=[key["u"][n] for n in system.joint_names]).u)
+    assert system.simulate(state, 0.01).attrs["status"] == "finished"
+
+
+# -- prescribed motions -------------------------------------------------------------------------------
+def law(t: Any) -> Any:
+    return 0.5 + 2.0 * t + 0.1 * bc.math.sin(3.0 * t)
+
+
+def test_states_hold_what_the_laws_say() -> None:
+    m = bc.load("four_bar")
+    m.prescribe("A", law)
+    s = bc.compile(m)
+    for state in (s.assemble(t=0.3), s.assemble(guess={"A": 7.0}, t=0.3), s.branches(t=0.3)[0],
+                  s.project(s.assemble(t=0.3).q, np.zeros(3), t=0.3)):
+        assert state.q[0] == pytest.approx(law(0.3), abs=1e-15) and state.t == 0.3
+        assert np.abs(s.loop_error(state.q, t=0.3)).max() < 1e-12
+    state = s.assemble(t=0.3)
+    assert state.u[0] == pytest.approx(2.0 + 0.3 * np.cos(0.9), abs=1e-15)
+    free = bc.compile(bc.load("four_bar"))  # the same numbers close the machine without the law
+    assert np.abs(free.loop_error(state.q)).max() < 1e-12
+    assert np.abs(free.loop_rate_error(state.q, state.u)).max() < 1e-12
+    with pytest.raises(bc.StateError, match="'A' follows a prescribed motion"):
+        s.assemble(u={"A": 1.0})
+
+
+def test_states_of_driven_trees() -> None:
+    m = bc.load("double_pendulum")
+    first, second = (j.name for j in m.joints)
+    m.prescribe(first, law)
+    s = bc.compile(m)
+    state = s.assemble(q={second: 0.2}, u={second: 0.1}, t=0.3)
+    assert np.allclose(state.q, [law(0.3), 0.2], atol=1e-15)
+    assert np.allclose(state.u, [2.0 + 0.3 * np.cos(0.9), 0.1], atol=1e-15)
+    locked = s.lock(second).assemble(guess={second: 0.7}, t=0.3)
+    assert np.allclose(locked.q, [law(0.3), 0.7], atol=1e-15) and locked.u[1] == 0.0
+
+
+def test_driven_quaternions() -> None:
+    m = bc.Mechanism("top")
+    m.add_body("top", bc.Inertia.sphere(1.0, 0.1))
+    m.add_joint("ball", bc.Spherical(), "ground", "top")
+    m.prescribe("ball", lambda t: (bc.math.cos(t), 0.0, 0.0, bc.math.sin(t)))
+    state = bc.compile(m).assemble(t=0.4)
+    assert np.allclose(state.q, [np.cos(0.4), 0, 0, np.sin(0.4)], atol=1e-15)
+    assert np.allclose(state.u, [0.0, 0.0, 2.0], atol=1e-14)
+
+
+# -- joint forces -------------------------------------------------------------------------------------
+CALLS: dict[str, Callable[[bc.System, bc.State, Any], Any]] = {
+    "forward_dynamics": lambda s, x, tau: s.forward_dynamics(x.q, x.u, tau),
+    "drive_forces": lambda s, x, tau: s.drive_forces(x.q, x.u, tau),
+    "reactions": lambda s, x, tau: s.reactions(x.q, x.u, tau)["A"],
+    "hamilton": lambda s, x, tau: s.hamilton(x.q, s.momenta(x.q, x.u), tau)[1],
+    "actuator_forces": lambda s, x, tau: s.actuator_forces(x.q, x.u, tau),
+    "loop_loads": lambda s, x, tau: s.loop_loads(x.q, x.u, tau, s.forward_dynamics(x.q, x.u, tau)),
+    "partition": lambda s, x, tau: s.partition(x.q, x.u, tau).free.accelerations,
+    "simulate": lambda s, x, tau: s.simulate(x, 0.01, tau=tau).q.values[-1],
+    "with wrenches": lambda s, x, tau: s.forward_dynamics(x.q, x.u, tau, wrenches={"rocker": np.ones(6)}),
+    "with loop_tau": lambda s, x, tau: s.forward_dynamics(x.q, x.u, tau, loop_tau={"D": 1.0}),
+    "linearise": lambda s, x, tau: s.linearise(x, tau=tau).rate,
+    "traced control": lambda s, x, tau: s.simulate(
+        x, 0.01, control=bc.Traced(lambda t, q, u: tau)).q.values[-1],
+    "sampled control": lambda s, x, tau: s.simulate(x, 0.01, control=lambda t, q, u: tau).q.values[-1],
+}
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_forces_by_name(call: str) -> None:
+    s = linkage()
+    state = s.assemble(q={"A": 0.5}, u={"A": 1.0})
+    wanted = CALLS[call](s, state, np.array([1.5, 0.0, -0.5]))
+    for tau in ({"A": 1.5, "C": -0.5}, {"A.angle": 1.5, "C": [-0.5]}):
+        assert np.array_equal(CALLS[call](s, state, tau), wanted), tau
+    assert not np.array_equal(CALLS[call](s, state, {"A": 1.5}), wanted)
+    for bad, said in (({"AA": 1.0}, "did you mean 'A'"), ({"A": "x"}, "'A'"), ({"D": 1.0}, "'D' was cut")):
+        if "control" not in call:
+            with pytest.raises(bc.BellcrankError, match=said):
+                CALLS[call](s, state, bad)
+
+
+def test_forces_by_name_of_batches() -> None:
+    s = arm()
+    rng = np.random.default_rng(0)
+    q, u = s.random_state(rng, (4, 3))
+    tau = np.zeros((4, 3, s.nu))
+    tau[..., :3], tau[..., 4], tau[..., 5] = rng.normal(size=3), rng.normal(size=3), rng.normal(size=(4, 3))
+    named = {"ball": tau[0, 0, :3], "sleeve.slide": tau[0, :, 4], "hinge": tau[..., 5]}
+    tau[..., 4] = tau[0, :, 4]
+    assert np.array_equal(s.forward_dynamics(q, u, named), s.forward_dynamics(q, u, tau))
+    assert np.array_equal(s.drive_forces(q, u, named), s.drive_forces(q, u, tau))
+    named["hinge"] = tau[..., 5:]
+    assert np.array_equal(s.forward_dynamics(q, u, named), s.forward_dynamics(q, u, tau))
+    assert np.array_equal(s.simulate((q, u), 0.01, tau=named).q, s.simulate((q, u), 0.01, tau=tau).q)
+    with pytest.raises(bc.StateError, match="'ball'"):
+        s.forward_dynamics(q, u, {"ball": [1.0, 2.0]})
+    with pytest.raises(bc.StateError, match="batch"):
+        s.forward_dynamics(q, u, {"hinge": np.zeros(2), "sleeve.angle": np.zeros(3)})
+
+
+# -- what is not finite -------------------------------------------------------------------------------
+def test_states_that_are_not_finite_are_named() -> None:
+    s = linkage()
+    state = s.assemble(q={"A": 0.5})
+    q, u = np.tile(state.q, (2, 3, 1)), np.tile(state.u, (2, 3, 1))
+    q[1, 2, 1], u[0, 1, 2] = np.nan, np.inf
+    with pytest.raises(bc.StateError, match=r"simulate: q\[1\] \(B.angle\) is nan, batch index \(1, 2\)"):
+        s.simulate((q, u), 0.1)
+    with pytest.raises(bc.StateError, match=r"simulate: u\[2\] \(C.angle\) is inf, batch index \(0, 1\)"):
+        s.simulate((state.q, u), 0.1)
+    with pytest.raises(bc.StateError, match=r"linearise: u\[2\] \(C.angle\) is inf; inputs"):
+        s.linearise((state.q, u[0, 1]))
+    with pytest.raises(bc.StateError, match=r"assemble: guess\[1\] \(B.angle\) is nan"):
+        s.assemble(guess=q[1, 2])
+
+
+# -- names that do not exist --------------------------------------------------------------------------
+NAMES: dict[str, tuple[Callable[[bc.System, bc.State], Any], str]] = {
+    "joint": (lambda s, x: s.assemble(q={"AA": 0.5}), "'A'"),
+    "case": (lambda s, x: s.assemble(q={"a": 0.5}), "'A'"),
+    "coordinate": (lambda s, x: s.assemble(q={"A.angel": 0.5}), "'A.angle'"),
+    "joint with coordinate": (lambda s, x: s.assemble(u={"AA.angle": 0.5}), "'A.angle'"),
+    "body": (lambda s, x: s.pose(x.q, "rockr"), "'rocker'"),
+    "frame": (lambda s, x: s.jacobian(x.q, "hndle"), "'handle'"),
+    "locked": (lambda s, x: s.lock("BA"), "'[AB]'"),
+    "released": (lambda s, x: s.release("DD"), "'D'"),
+    "closing": (lambda s, x: s.loop_coordinates(x.q, "DD"), "'D'"),
+    "wrench": (lambda s, x: s.forward_dynamics(x.q, x.u, wrenches={"rockr": np.zeros(6)}), "'rocker'"),
+    "control": (lambda s, x: s.simulate(x, 0.01, control=bc.Traced(lambda t, q, u: {"AA": 1.0})), "'A'"),
+    "asked in control": (lambda s, x: s.simulate(x, 0.01, control=bc.Traced(lambda t, q, u: {"A": q["BB"]})), "'B'"),
+    "wrench control": (lambda s, x: s.simulate(x, 0.01, wrenches=bc.Traced(lambda t, q, u: {"rockr": [0.0] * 6})),
+                       "'rocker'"),
+    "limit": (lambda s, x: s.simulate(x, 0.01, events=bc.joint_limit("AA", upper=1.0)), "'A'"),
+    "secondary": (lambda s, x: s.partition(x.q, x.u, secondary=["rockr"]), "'rocker'"),
+}
+
+
+@pytest.mark.parametrize("case", NAMES)
+def test_names_that_do_not_exist(case: str) -> None:
+    call, near = NAMES[case]
+    s = linkage()
+    with pytest.raises(bc.ModelError, match=f"did you mean {near}"):
+        call(s, s.assemble(q={"A": 0.5}))

@@ -1,0 +1,28 @@
+"""The code of the pages in docs/ runs as pasted, in an empty folder, and prints what the pages say."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pages import check_prints
+
+DOCS = Path(__file__).parents[1] / "docs"
+
+
+@pytest.mark.parametrize(("page", "blocks"), [("loops", 2), ("results", 3), ("model_file", 1), ("joints", 5)])
+def test_pages_run_as_pasted(page: str, blocks: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    check_prints(DOCS / f"{page}.md", blocks)
+
+
+def test_the_table_of_formulations_has_all_of_them() -> None:
+    from bellcrank.formulations import method_names
+
+    text = (DOCS / "choosing.md").read_text(encoding="utf-8")
+    table = text.partition("$ bellcrank compare arm\n")[2].partition("```")[0].splitlines()
+    shown = {line.split()[0] for line in table[2:]}
+    assert shown == set(method_names()) and f"{len(table) - 2} formulations" in table[0]
+    described = text.partition("| method |")[2].partition("\n\n")[0]
+    assert all(f"`{name}`" in described for name in method_names())
