@@ -67,7 +67,7 @@ class Variants(Bound):
 
         >>> import bellcrank as bc
         >>> arm = bc.compile(bc.load("double_pendulum"))
-        >>> arm.lock(arm.mechanism.joints[1].name).forward_dynamics([0.3, 0.5], [0.0, 0.0])[1]
+        >>> float(arm.lock("elbow").forward_dynamics([0.3, 0.5], [0.0, 0.0])[1])
         0.0
         """
         if not names:
