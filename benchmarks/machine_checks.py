@@ -13,6 +13,7 @@ from machine_list import Machine
 
 import bellcrank as bc
 from bellcrank.formulations import method_names
+from mjcf_peer import lifted
 
 __all__ = ["Agreement", "Choice", "Run", "agreement", "choose", "closed_states", "simulated"]
 
@@ -151,16 +152,6 @@ def loop_errors(system: bc.System, q: Floats, u: Floats) -> tuple[float, float, 
     scale = max(1.0, float(np.abs(udot).max(initial=0.0)))
     values = system.loop_error(q), system.loop_rate_error(q, u), system.loop_acceleration_error(q, u, udot) / scale
     return tuple(float(np.abs(x).max(initial=0.0)) for x in values)  # type: ignore[return-value]
-
-
-def lifted(system: bc.System, q: Floats) -> Floats:
-    """The energy [J] of constant forces in world axes (weights taken away by a file): minus force times place."""
-    total = np.zeros(len(q))
-    for wrench in system.mechanism.wrenches:
-        pose = system.pose(q, system.mechanism.bodies[wrench.body - 1].name)
-        place = pose.position + pose.rotation @ np.array(wrench.at, dtype=float)
-        total -= place @ np.array(wrench.force, dtype=float)
-    return total
 
 
 class Panels(NamedTuple):

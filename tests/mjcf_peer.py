@@ -14,6 +14,30 @@ Floats = npt.NDArray[np.float64]
 FREE, BALL = 0, 1
 
 
+def four_bar(rest: str) -> str:
+    """MJCF of a four-bar whose rocker is connected to its coupler, with `rest` (keyframes, actuators) at the end."""
+    return f"""<mujoco><worldbody>
+  <body name="crank"><joint name="A" axis="0 0 1"/><geom type="capsule" fromto="0 0 0 0.3 0 0" size="0.01"/>
+    <body name="coupler" pos="0.3 0 0"><joint name="B" axis="0 0 1"/>
+      <geom type="capsule" fromto="0 0 0 1 0 0" size="0.01"/><site name="c" pos="1 0 0"/></body></body>
+  <body name="rocker" pos="0.7 0 0"><joint name="D" axis="0 0 1"/>
+    <geom type="capsule" fromto="0 0 0 0.6 0 0" size="0.01"/><site name="r" pos="0.6 0 0"/></body>
+  </worldbody>
+  <equality><connect site1="c" site2="r"/></equality>
+  {rest}
+</mujoco>"""
+
+
+def lifted(system: bc.System, q: Floats) -> Floats:
+    """The energy [J] of constant forces in world axes (weights taken away by a file): minus force times place."""
+    total = np.zeros(len(q))
+    for wrench in system.mechanism.wrenches:
+        pose = system.pose(q, system.mechanism.bodies[wrench.body - 1].name)
+        place = pose.position + pose.rotation @ np.array(wrench.at, dtype=float)
+        total -= place @ np.array(wrench.force, dtype=float)
+    return total
+
+
 class Peer:
     """A compiled MuJoCo model beside a system whose joints have the model's order and names.
 

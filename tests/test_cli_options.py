@@ -13,6 +13,7 @@ import pytest
 
 import bellcrank as bc
 from cli_calls import call
+from mjcf_peer import four_bar
 from test_convert import URDF
 
 LEADER = URDF.replace("</robot>", """<link name="hand"><inertial><mass value="1"/>
@@ -144,17 +145,8 @@ def test_warnings_are_printed_once(robot: Path) -> None:
 
 
 # -- keyframes ----------------------------------------------------------------------------------------
-MJCF = """<mujoco><worldbody>
-  <body name="crank"><joint name="A" axis="0 0 1"/><geom type="capsule" fromto="0 0 0 0.3 0 0" size="0.01"/>
-    <body name="coupler" pos="0.3 0 0"><joint name="B" axis="0 0 1"/>
-      <geom type="capsule" fromto="0 0 0 1 0 0" size="0.01"/><site name="c" pos="1 0 0"/></body></body>
-  <body name="rocker" pos="0.7 0 0"><joint name="D" axis="0 0 1"/>
-    <geom type="capsule" fromto="0 0 0 0.6 0 0" size="0.01"/><site name="r" pos="0.6 0 0"/></body>
-  </worldbody>
-  <equality><connect site1="c" site2="r"/></equality>
-  <actuator><position name="servo" joint="A" kp="2"/></actuator>
-  <keyframe><key name="up" qpos="0.5 -0.4 0.2" qvel="1 0 0" ctrl="0.7"/><key name="rest" qpos="0 0 0"/></keyframe>
-</mujoco>"""
+MJCF = four_bar("""<actuator><position name="servo" joint="A" kp="2"/></actuator>
+  <keyframe><key name="up" qpos="0.5 -0.4 0.2" qvel="1 0 0" ctrl="0.7"/><key name="rest" qpos="0 0 0"/></keyframe>""")
 
 
 @pytest.fixture

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import bellcrank as bc
+from mjcf_peer import four_bar
 
 
 @cache
@@ -80,16 +81,7 @@ def test_states_of_files_are_made_consistent() -> None:
     assert held.u[0] == key["u"]["A"] and np.abs(held.q - closed.q).max() < 5e-6
 
 
-MJCF = """<mujoco><worldbody>
-  <body name="crank"><joint name="A" axis="0 0 1"/><geom type="capsule" fromto="0 0 0 0.3 0 0" size="0.01"/>
-    <body name="coupler" pos="0.3 0 0"><joint name="B" axis="0 0 1"/>
-      <geom type="capsule" fromto="0 0 0 1 0 0" size="0.01"/><site name="c" pos="1 0 0"/></body></body>
-  <body name="rocker" pos="0.7 0 0"><joint name="D" axis="0 0 1"/>
-    <geom type="capsule" fromto="0 0 0 0.6 0 0" size="0.01"/><site name="r" pos="0.6 0 0"/></body>
-  </worldbody>
-  <equality><connect site1="c" site2="r"/></equality>
-  <keyframe><key name="up" qpos="0.5 0.1 1.2" qvel="1 0 0"/></keyframe>
-</mujoco>"""
+MJCF = four_bar("""<keyframe><key name="up" qpos="0.5 0.1 1.2" qvel="1 0 0"/></keyframe>""")
 
 
 def test_keyframes_go_in_as_they_are(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ import pytest
 import bellcrank as bc
 import models
 from bellcrank.io.mjcf import read_mjcf
-from mjcf_peer import Peer
+from mjcf_peer import Peer, lifted
 
 mujoco = pytest.importorskip("mujoco")
 from bellcrank.io.mjcf.read import Reader  # noqa: E402
@@ -119,7 +119,7 @@ def test_loops_are_exact_and_energy_is_kept(name: str) -> None:
 
 def energy_balance(system: bc.System, t: Any, q: Any, u: Any) -> Any:
     """Energy and what dampers took, less what the forces against gravity gave, since the start."""
-    energy = system.energy(q, u) + _lifted(system, q)
+    energy = system.energy(q, u) + lifted(system, q)
     power = system.dissipated_power(q, u)
     lost = np.concatenate([[0.0], np.cumsum(_panels(power, t[1] - t[0]))])
     return (energy + lost) - (energy + lost)[0]
@@ -131,16 +131,6 @@ def _panels(f: Any, h: float) -> Any:
     first = h / 24.0 * (9.0 * f[0] + 19.0 * f[1] - 5.0 * f[2] + f[3])
     last = h / 24.0 * (9.0 * f[-1] + 19.0 * f[-2] - 5.0 * f[-3] + f[-4])
     return np.concatenate([[first], inner, [last]])
-
-
-def _lifted(system: bc.System, q: Any) -> Any:
-    """The energy of constant forces in world axes: minus force times place."""
-    total = np.zeros(len(q))
-    for wrench in system.mechanism.wrenches:
-        pose = system.pose(q, system.mechanism.bodies[wrench.body - 1].name)
-        place = pose.position + pose.rotation @ np.array(wrench.at, dtype=float)
-        total -= place @ np.array(wrench.force, dtype=float)
-    return total
 
 
 def test_the_welded_linkage_is_a_structure() -> None:

@@ -7,23 +7,27 @@ import stat
 
 from bellcrank.errors import FileError
 
-__all__ = ["contents"]
+__all__ = ["contents", "regular_bytes"]
+
+
+def regular_bytes(path: str, most: int) -> bytes | None:
+    """The bytes of a regular file, one more than `most` if there are more; None for pipes, folders and terminals,
+    which would make one wait for ever. `OSError` as usual."""
+    if not stat.S_ISREG(os.stat(path).st_mode):
+        return None
+    with open(path, "rb") as file:
+        return file.read(most + 1)
 
 
 def contents(source: str, max_bytes: int, hint: str = "") -> bytes:
     """All bytes of a regular file; `hint` ends the error about one that is too large."""
     try:
-        # opening a pipe or a terminal would wait for ever
-        regular = stat.S_ISREG(os.stat(source).st_mode)
-        data = b""
-        if regular:
-            with open(source, "rb") as file:
-                data = file.read(max_bytes + 1)
+        data = regular_bytes(source, max_bytes)
     except OSError as error:
         raise FileError(f"{source}: cannot be read: {error.strerror or error}") from None
     except ValueError as error:  # a zero byte in the path
         raise FileError(f"{source!r}: cannot be read: {error}") from None
-    if not regular:
+    if data is None:
         raise FileError(f"{source}: is not a regular file")
     if len(data) > max_bytes:
         raise FileError(f"{source}: is larger than {max_bytes} bytes, which no model file needs{hint}")

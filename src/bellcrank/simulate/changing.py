@@ -31,7 +31,7 @@ class Changing:
     """A machine whose topology changes; q and u keep their meaning throughout."""
 
     def __init__(self, setup: Setup) -> None:
-        self._setup, self._full = setup, setup.system
+        self._setup = setup
         self.system: System = setup.system  #: as it is now
         self.released: tuple[str, ...] = ()
         self.locked: tuple[str, ...] = ()
@@ -70,7 +70,7 @@ class Changing:
         """The machine with loops open and joints locked; made once."""
         key = (released, locked)
         if key not in self._variants:
-            self._variants[key] = self._full.release(*released).lock(*locked)
+            self._variants[key] = self._setup.system.release(*released).lock(*locked)
         return self._variants[key]
 
     def held(self, course: Course, stop: Stop, state: State, change: Change) -> Change:

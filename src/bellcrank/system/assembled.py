@@ -48,20 +48,25 @@ class Assembled(LoopErrors):
         >>> bool(abs(other.q[1] - state.q[1]) > 1.0)
         True
         """
-        start = self._near("guess", guess)
-        held = self._prescribed_mask()
+        start, held, extra = self._begin(q, guess)
         scale = self._weights(weights)
         if np.ndim(t):
             raise StateError("assemble: one state at a time; t must be a number")
+        position = self._closed(start, held, scale, t, extra)
+        self._plan_state.setdefault("closed", (position, t))
+        return State(*self._with_laws(position, self._consistent(position, u, scale, t), t), float(t))
+
+    def _begin(self, q: State | Values, guess: State | Values
+               ) -> tuple[Floats, npt.NDArray[np.bool_], tuple[Extra, ...]]:
+        """Where to start from, which speeds are held there, and what is held of joints that close loops."""
+        start, held = self._near("guess", guess), self._prescribed_mask()
         extra: list[Extra] = []
         if isinstance(q, Mapping):
             for key, value in q.items():
                 self._hold(key, value, start, held, extra)
         elif q is not None:
             start = self._near("q", q)
-        position = self._closed(start, held, scale, t, tuple(extra))
-        self._plan_state.setdefault("closed", (position, t))
-        return State(*self._with_laws(position, self._consistent(position, u, scale, t), t), float(t))
+        return start, held, tuple(extra)
 
     def _near(self, name: str, values: State | Values, what: str = "assemble") -> Floats:
         """Coordinates to start from, all of them: those of a state, of an array, or by name."""
@@ -131,20 +136,13 @@ class Assembled(LoopErrors):
         """Different closed positions found from random starts with the coordinates in `q` held (as an array, `q` is
         the guess), nearest to the guess first. Only meaningful if what is held leaves no freedom: then it lists the
         assembly branches."""
-        start = self._near("guess", guess)
-        held = self._prescribed_mask()
-        extra: list[Extra] = []
-        if isinstance(q, Mapping):
-            for key, value in q.items():
-                self._hold(key, value, start, held, extra)
-        elif q is not None:
-            start = self._near("q", q)
+        start, held, extra = self._begin(q, guess)
         rng = np.random.default_rng(seed)
         found: list[Floats] = []
         for attempt in range(tries):
             shake = np.where(held, 0.0, rng.normal(size=self.nu) * (0.0 if attempt == 0 else 1.5))
             position, size = self._assembler.close(self.integrate(start, shake), held, np.ones(self.nu), t,
-                                                   extra=tuple(extra))
+                                                   extra=extra)
             if size < CLOSED and not self._assembler.flipped(position, t) \
                     and not any(self._same(position, other) for other in found):
                 found.append(position)

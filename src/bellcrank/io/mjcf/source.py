@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 import os
-import stat
 import warnings
 from dataclasses import dataclass, field
 from typing import Any
@@ -12,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from bellcrank.errors import FileError
+from bellcrank.io.contents import regular_bytes
 from bellcrank.io.mjcf.gate import Gated, MeshFile, gated, mesh_path
 from bellcrank.io.xml import Element, clipped
 
@@ -165,17 +165,13 @@ def _contents(file: MeshFile, element: Element, path: str | os.PathLike[str],
         raise file.element.error(f"meshes of the kind {clipped(kind)!r} are not read; MJCF has "
                                  f"{', '.join(_MESH_KINDS)}")
     try:
-        regular = stat.S_ISREG(os.stat(place).st_mode)
-        data = b""
-        if regular:
-            with open(place, "rb") as stream:
-                data = stream.read(_MESH_BYTES + 1)
+        data = regular_bytes(place, _MESH_BYTES)
     except OSError as error:
         raise element.error(f"the mass of body {clipped(geom_owner(element))!r} depends on the mesh "
                             f"{clipped(file.name)!r}, whose file cannot be read ({error.strerror or error}: "
                             f"{clipped(file.path, 200)}); bring the file, give the body an <inertial>, or read with "
                             "missing_meshes='massless'") from None
-    if not regular or len(data) > _MESH_BYTES:
+    if data is None or len(data) > _MESH_BYTES:
         raise file.element.error(f"{clipped(place, 200)} is not a regular file of at most {_MESH_BYTES} bytes")
     if kind == ".stl" and (len(data) < 84 or len(data) != 84 + 50 * int.from_bytes(data[80:84], "little")):
         raise file.element.error(f"{clipped(place, 200)} is not a binary STL file")
