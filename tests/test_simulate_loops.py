@@ -341,3 +341,20 @@ def test_a_rocker_that_turns_back(method: str, duration: float) -> None:
     assert result.attrs["status"] == "finished" and result.attrs["largest_loop_error"] < 1e-12
     assert np.ptp(result["q"].values[:, 0]) > 2.0
     assert result.attrs["energy_drift"] < 1e-4
+
+
+def test_dead_points_of_the_independent_joint() -> None:
+    """The same with a block in the slot and the rocker's speed independent: where the rocker stands still the crank's
+    speed has no pivot, and long before that corrections divide the errors of the steps by little."""
+    m = bc.Mechanism("quick return", gravity=(0.0, -9.81, 0.0))
+    crank = m.add_body("crank", bc.Inertia.rod(1.0, (0, 0, 0), (0.2, 0, 0)))
+    rocker = m.add_body("rocker", bc.Inertia.rod(3.0, (0, 0, 0), (1.0, 0, 0)))
+    block = m.add_body("block", bc.Inertia.sphere(0.1, 0.02))
+    m.add_joint("A", bc.Revolute("z"), m.ground, crank)
+    m.add_joint("B", bc.Revolute("z"), m.ground, rocker, parent_pose=bc.Pose((-0.5, 0, 0)))
+    m.add_joint("slide", bc.Prismatic("x"), rocker, block)
+    m.add_joint("turn", bc.Revolute("z"), block, crank, child_pose=bc.Pose((0.2, 0, 0)))
+    machine = bc.compile(m, "elimination", independent=["B"])
+    result = machine.simulate(machine.assemble(q={"A": 1.0}, u={"A": 5.0}), 2.0, step=1e-3)
+    assert result.attrs["status"] == "finished" and result.attrs["switches"] >= 1
+    assert result.attrs["energy_drift"] < 2e-4
