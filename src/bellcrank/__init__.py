@@ -17,8 +17,8 @@ _PLACES = {
     "Pose": "mechanism.pose", "System": "system.system",
     **dict.fromkeys(("Cylindrical", "Free", "Joint", "Planar", "Prismatic", "Revolute", "Screw", "Spherical",
                      "Universal", "Weld"), "mechanism.joints"),
-    **dict.fromkeys(("AssemblyError", "BellcrankError", "FileError", "ModelError", "NotYetError", "SingularError",
-                     "StateError"), "errors"),
+    **dict.fromkeys(("AssemblyError", "BellcrankError", "BellcrankWarning", "BranchWarning", "CacheWarning",
+                     "FileError", "ModelError", "NotYetError", "SingularError", "SlowWarning", "StateError"), "errors"),
     **dict.fromkeys(("Distance", "PointOnLine", "PointOnPlane"), "mechanism.constraints"),
     "State": "system.assembly",
     "Result": "simulate.result", "open_result": "simulate.netcdf",
@@ -28,11 +28,12 @@ _PLACES = {
 }
 
 __all__ = [
-    "AssemblyError", "BellcrankError", "Change", "Cylindrical", "Distance", "Event", "FileError", "Free", "Inertia",
-    "Joint", "Mechanism", "ModelError", "NotYetError", "Planar", "PointOnLine", "PointOnPlane", "Pose", "Prismatic",
-    "Result", "Revolute", "Sampled", "Screw", "SimulationWarning", "SingularError", "Spherical", "State", "StateError",
-    "System", "Traced", "Universal", "Weld", "__version__", "attach", "check_joint", "cite", "compare", "compile",
-    "detach", "examples", "joint_limit", "load", "lock", "math", "open_result", "read", "save", "unlock",
+    "AssemblyError", "BellcrankError", "BellcrankWarning", "BranchWarning", "CacheWarning", "Change", "Cylindrical",
+    "Distance", "Event", "FileError", "Free", "Inertia", "Joint", "Mechanism", "ModelError", "NotYetError", "Planar",
+    "PointOnLine", "PointOnPlane", "Pose", "Prismatic", "Result", "Revolute", "Sampled", "Screw", "SimulationWarning",
+    "SingularError", "SlowWarning", "Spherical", "State", "StateError", "System", "Traced", "Universal", "Weld",
+    "__version__", "attach", "check_joint", "cite", "compare", "compile", "detach", "examples", "joint_limit", "load",
+    "lock", "math", "open_result", "read", "save", "unlock",
 ]
 
 if TYPE_CHECKING:
@@ -42,10 +43,14 @@ if TYPE_CHECKING:
     from bellcrank.errors import (
         AssemblyError,
         BellcrankError,
+        BellcrankWarning,
+        BranchWarning,
+        CacheWarning,
         FileError,
         ModelError,
         NotYetError,
         SingularError,
+        SlowWarning,
         StateError,
     )
     from bellcrank.formulations import cite

@@ -1,8 +1,9 @@
-"""Exceptions of the library. Every message names the part and says what to do."""
+"""Exceptions and warnings of the library. Every message names the part and says what to do."""
 
 from __future__ import annotations
 
-__all__ = ["AssemblyError", "BellcrankError", "FileError", "ModelError", "NotYetError", "SingularError", "StateError"]
+__all__ = ["AssemblyError", "BellcrankError", "BellcrankWarning", "BranchWarning", "CacheWarning", "FileError",
+           "ModelError", "NotYetError", "SingularError", "SlowWarning", "StateError"]
 
 
 class BellcrankError(Exception):
@@ -31,3 +32,19 @@ class NotYetError(BellcrankError, NotImplementedError):
 
 class FileError(BellcrankError, ValueError):
     """A file could not be read or written: the message names it, and of model files line and element."""
+
+
+class BellcrankWarning(UserWarning):
+    """Base class of every warning given on purpose by Bellcrank."""
+
+
+class BranchWarning(BellcrankWarning):
+    """Loops were closed on another assembly branch than that of the guess."""
+
+
+class SlowWarning(BellcrankWarning):
+    """What was asked for can be computed, but not by compiled code: the message says what it will cost."""
+
+
+class CacheWarning(BellcrankWarning):
+    """Compiled code cannot be kept on disk: everything works, but is compiled again in every process."""

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from math import inf
 from typing import Literal
 
+from bellcrank.errors import BellcrankWarning
 from bellcrank.mechanism.pose import Pose
 
 __all__ = ["Actuation", "Dynamics", "Kind", "Limits", "Material", "Mimic", "Note", "ReadReport", "ReadWarning",
@@ -25,7 +26,7 @@ _MEANING: dict[Kind, str] = {
 _LOOSENED = ("changed", "mimic")
 
 
-class ReadWarning(UserWarning):
+class ReadWarning(BellcrankWarning):
     """A file holds something that is not physical, or that would change the motion and is not modelled."""
 
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from bellcrank.errors import BellcrankError, ModelError, StateError
+from bellcrank.errors import BellcrankError, BellcrankWarning, ModelError, StateError
 from bellcrank.simulate.changing import Changing
 from bellcrank.simulate.courses import Course, Piece
 from bellcrank.simulate.events import Event, Watch
@@ -41,7 +41,7 @@ Progress = Callable[[float, float], object]
 _CROWDED = 60
 
 
-class SimulationWarning(UserWarning):
+class SimulationWarning(BellcrankWarning):
     """A run ended before its time; what was computed is in its result, with the reason."""
 
 
