@@ -83,8 +83,8 @@ def compare(mechanism: Mechanism, methods: Sequence[str] | None = None, *, state
     for done, method in enumerate(wanted):
         if progress is not None:
             progress(done, len(wanted))
-        system = oracle if method == "dense" else compile(mechanism, method, threads=1)
         try:
+            system = oracle if method == "dense" else compile(mechanism, method, threads=1)
             found = system.forward_dynamics(q, u, tau)
         except ModelError as refusal:
             if methods is not None:

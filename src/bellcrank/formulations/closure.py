@@ -153,6 +153,12 @@ class LoopedDirect(Direct):
                 side_of(self.moving[c.second], c.second_turn, self.bind(tuple(c.second_shift))))
 
     # -- conditions -----------------------------------------------------------------------------
+    @property
+    def floors(self) -> tuple[float, ...]:
+        """What the compliance of each of the `loop_rows` must exceed: see `LoopPlan`."""
+        plan = self.tree.plan
+        return plan.floors or (0.0,) * len(plan.kept)
+
     def loop_rows(self) -> list[LoopRow]:
         """The conditions that count, with their right hand sides (stabilised if asked for)."""
         plan = self.tree.plan

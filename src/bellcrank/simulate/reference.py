@@ -18,6 +18,7 @@ from bellcrank.simulate.tableaux import Collocation, Explicit
 from bellcrank.system.assembly import project
 
 if TYPE_CHECKING:
+    from bellcrank.formulations.groups import LoopPlan
     from bellcrank.system.system import System
 
 __all__ = ["ReferenceRun", "Rhs"]
@@ -35,6 +36,7 @@ class Rhs:
         self.system, self.tau, self.wrenches = system, tau, wrenches
         self.drives = tuple(d for d in drives if d.traced)
         self._nq = system.nq
+        self._plan: LoopPlan | None = None  #: the one that served last: runs stay with it
 
     def hold(self, t: float, y: Floats) -> None:
         """Evaluate the sampled ones of the traced drives, to be held."""
@@ -69,7 +71,12 @@ class Rhs:
             shaped = self.wrenches.reshape(*self.wrenches.shape[:-1], -1, 6)
             wrenches = np.empty_like(shaped)
             wrenches[..., wrench_order(system.tree), :] = shaped
-        udot = system.forward_dynamics(q, u, np.broadcast_to(self.tau, u.shape), wrenches=wrenches, t=t)
+        tau = np.broadcast_to(self.tau, u.shape)
+        if self._plan is None:
+            udot = system.forward_dynamics(q, u, tau, wrenches=wrenches, t=t)
+        else:
+            udot, self._plan = system._run_by_plan("forward_dynamics", {"q": q, "u": u, "tau": tau}, wrenches, t,
+                                                   self._plan)
         return np.concatenate([system.qdot(q, u), udot], axis=-1)
 
     def of_one(self, state: int, t: float, x: Floats) -> Floats:
@@ -109,7 +116,8 @@ class Rhs:
         """The corrections of the compiled steps (see `formulations.projection`); None, and another plan for the next
         step, if the plan's pivots have shrunk too much."""
         system = self.system
-        run = system._planned_evaluator(system._current_plan())
+        plan = self._plan or system._first_plan(q, t)
+        run = system._planned_evaluator(plan)
         try:
             for _ in range(ROUNDS):
                 shift = system._run("displacements", {"q": q}, None, t, run)
@@ -119,7 +127,7 @@ class Rhs:
             return q, u + system._run("speed_changes", {"q": q, "u": u}, None, t, run)
         except SingularError:
             with suppress(SingularError):
-                system._plan_state["current"] = system._plan_at(q.reshape(-1, self._nq)[0], t)
+                self._plan = system._plan_at(q.reshape(-1, self._nq)[0], t)
             return None
 
 

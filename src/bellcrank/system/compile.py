@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import replace
 
 import numpy as np
 
-from bellcrank.errors import ModelError
-from bellcrank.formulations import functions_of
+from bellcrank.errors import AssemblyError, ModelError
+from bellcrank.formulations import functions_of, method_module
 from bellcrank.formulations.pivot import eliminate
 from bellcrank.formulations.program import direct
 from bellcrank.mechanism.build import build_tree, collector_paused
@@ -84,7 +86,18 @@ def compile(mechanism: Mechanism, method: str = "auto", backend: str = "llvm", *
         made._locked = tuple(loose)
         for key in (*actuated, *independent):
             made._split(key)  # says what is wrong with a name
+        _check_coverage(made)
+        made._warn_if_interpreted(3)
         return made.lock(*wanted)
+
+
+def _check_coverage(system: System) -> None:
+    """Refuse machines with loops that a formulation does not cover."""
+    check = getattr(method_module(system.method), "check_coverage", None)
+    if check is None or not system.tree.looped:
+        return
+    with suppress(AssemblyError):  # of positions there is nothing to say yet
+        check(replace(system.tree, plan=system._reference().plan))
 
 
 def _without_resistance(tree: Tree) -> list[tuple[str, int | None]]:

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bellcrank.engine.count import OperationCount
-from bellcrank.errors import ModelError, NotYetError, SingularError, StateError
+from bellcrank.errors import AssemblyError, ModelError, NotYetError, SingularError, StateError
 from bellcrank.formulations import cite
 from bellcrank.formulations.program import Function
 from bellcrank.mechanism.build import build_tree
@@ -75,6 +75,15 @@ class System(Variants):
         self._planned: dict[Any, Evaluator] = {}
         self._programs: dict[Any, Any] = {}  #: compiled equations of motion; see `simulate`
 
+    def __setattr__(self, name: str, value: Any) -> None:
+        if not name.startswith("_") and "_programs" in self.__dict__:  # what `__init__` sets last
+            raise AttributeError(f"a System is immutable: {name!r} cannot be set; compile another one, or see "
+                                 "with_parameters, release and lock")
+        super().__setattr__(name, value)
+
+    def __delattr__(self, name: str) -> None:
+        raise AttributeError(f"a System is immutable: {name!r} cannot be removed")
+
     # -- names and sizes ------------------------------------------------------------------------
     @property
     def name(self) -> str:
@@ -96,6 +105,19 @@ class System(Variants):
     def parameters(self) -> dict[str, Any]:
         """Current values of the parameters."""
         return dict(self._values)
+
+    @cached_property
+    def _has_door(self) -> bool:
+        """Whether one state may go straight to compiled forward dynamics."""
+        if self._by_kkt or self._sprung:
+            return False
+        if not self.tree.looped:
+            return True
+        try:
+            self._reference()
+        except AssemblyError:  # plans are made where the states are
+            return False
+        return True
 
     @cached_property
     def mass(self) -> float:
@@ -185,14 +207,12 @@ class System(Variants):
         """
         if tau is None:
             tau = self._zeros
-        if self.tree.looped and "plan" not in self._plan_state:
-            self._prepare(q, t)
         if loop_tau:
             if self.tree.actuators:
                 raise NotYetError("forward_dynamics: loop_tau does not go together with actuators, whose limits would "
                                   "act on it; cut other joints with cut= and use tau")
             tau = np.asarray(self._tau(tau), dtype=float) + self.loop_drive(q, loop_tau, t=t)
-        if wrenches is None and not self._by_kkt and not self._sprung:
+        if wrenches is None and self._has_door:
             out = self._single("forward_dynamics", q, u, tau)
             if out is not None:
                 return out
@@ -277,10 +297,8 @@ class System(Variants):
         plus the loops' impulses, which need not be known: start with `momenta` of consistent speeds.
         """
         given = {"q": q, "p": p, "tau": self._zeros if tau is None else self._tau(tau)}
-        name, run = "hamilton", None
-        if self.tree.looped:
-            name, run = "constrained_hamilton", self._planned_evaluator(self._reference_plan())
-        pairs = self._run(name, given, wrenches, t, run)
+        pairs = self._run_looped(given, wrenches, t, "constrained_hamilton") if self.tree.looped else \
+            self._run("hamilton", given, wrenches, t)
         pairs = pairs.reshape(*pairs.shape[:-1], self.nu, 2)
         return pairs[..., 0], pairs[..., 1]
 
@@ -400,8 +418,9 @@ class System(Variants):
         return run.operation_count(self._functions[function])
 
     def __repr__(self) -> str:
+        how = f" ({self._interpreted})" if self._interpreted else ""
         return (f"<System {self.name!r}: {len(self.body_names)} bodies, nq={self.nq}, nu={self.nu}, "
-                f"method={self.method!r}, backend={self.backend!r}>")
+                f"method={self.method!r}, backend={self.backend!r}{how}>")
 
 
 def wrench_order(tree: Tree) -> list[int]:

@@ -37,6 +37,7 @@ class Variants(Bound):
         other.__dict__.update(self.__dict__)
         other._values = {**self._values, **values}
         other._doors = {}
+        other.__dict__.pop("_has_door", None)
         if self.tree.looped:
             for name in ("_loops", "_assembler"):
                 other.__dict__.pop(name, None)
@@ -82,8 +83,7 @@ class Variants(Bound):
         other = self._varied(lock(self.tree, places))
         other._released, other._locked = self._released, (*self._locked, *places)
         if self.tree.looped:  # plans are made near a closed position, which lies where it did
-            self._reference_plan()
-            other._plan_state["start"] = self._plan_state["q"]
+            other._plan_state["start"] = self._any_reference().q
         return other
 
     def _varied(self, tree: Tree) -> Self:
