@@ -69,10 +69,11 @@ class Looped(Assembled):
                 raise
         if self._batched_parameters():
             return self._plain()._reference_near(q, t)
-        state, key = self._plan_state, (q.tobytes(), t)
-        if state.get("near", (None, None))[0] != key:
-            state["near"] = key, self._make_reference(q, t)
-        found: Reference = state["near"][1]
+        key = q.tobytes(), t
+        last, found = self._plan_state.get("near", (None, None))
+        if last != key or found is None:
+            found = self._make_reference(q, t)
+            self._plan_state["near"] = key, found  # at once: other threads may be here
         return found
 
     def _any_reference(self) -> Reference:
