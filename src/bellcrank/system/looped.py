@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -70,11 +70,11 @@ class Looped(Assembled):
         if self._batched_parameters():
             return self._plain()._reference_near(q, t)
         key = q.tobytes(), t
-        last, found = self._plan_state.get("near", (None, None))
-        if last != key or found is None:
-            found = self._make_reference(q, t)
-            self._plan_state["near"] = key, found  # at once: other threads may be here
-        return found
+        near: tuple[Any, Reference] | None = self._plan_state.get("near")
+        if near is None or near[0] != key:
+            near = key, self._make_reference(q, t)
+            self._plan_state["near"] = near  # at once: other threads may be here
+        return near[1]
 
     def _any_reference(self) -> Reference:
         """The reference. Where there is none, that of a position which is known to close: good for questions about the
