@@ -43,6 +43,11 @@ class Joint(ABC):
     #: whether turning and sliding the body frame along the joint's z axis only shifts its coordinates
     has_free_frame = False
 
+    @property
+    def counts_turns(self) -> bool:
+        """Whether `measure` finds angles with their whole turns, not within one turn."""
+        return False
+
     # -- kinematics, any scalar, canonical axes --------------------------------------------------
     def alignment(self) -> Array:
         """Rotation matrix of the canonical axes in the joint frame, shape (3, 3)."""

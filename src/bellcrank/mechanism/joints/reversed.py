@@ -23,6 +23,10 @@ class Reversed(Joint):
         self.speed_names = joint.speed_names
         self.condition_names = joint.condition_names
 
+    @property
+    def counts_turns(self) -> bool:
+        return self.joint.counts_turns
+
     def alignment(self) -> Array:
         return self.joint.alignment()
 

@@ -36,6 +36,10 @@ class Screw(AxisJoint):
     def constants(self) -> tuple[Number, ...]:
         return (0.0, 0.0, self.pitch)
 
+    @property
+    def counts_turns(self) -> bool:
+        return bool(self.pitch)  # the advance tells them
+
     def transforms(self, q: Sequence[Number], k: Sequence[Number]) -> tuple[Transform, ...]:
         angle = q[0] + k[0]
         return (Transform(AboutZ(cos(angle), sin(angle)), Vector(0.0, 0.0, k[2] * q[0] + k[1])),)
