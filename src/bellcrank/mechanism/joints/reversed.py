@@ -22,10 +22,7 @@ class Reversed(Joint):
         self.nq, self.nu = joint.nq, joint.nu
         self.speed_names = joint.speed_names
         self.condition_names = joint.condition_names
-
-    @property
-    def counts_turns(self) -> bool:
-        return self.joint.counts_turns
+        self.counts_turns = joint.counts_turns
 
     def alignment(self) -> Array:
         return self.joint.alignment()

@@ -32,13 +32,10 @@ class Screw(AxisJoint):
             if not abs(pitch) < float("inf"):
                 raise ModelError(f"Screw pitch: {pitch} is not finite")
         self.pitch: Number = pitch
+        self.counts_turns = isinstance(pitch, Scalar) or pitch != 0.0  # the advance tells them
 
     def constants(self) -> tuple[Number, ...]:
         return (0.0, 0.0, self.pitch)
-
-    @property
-    def counts_turns(self) -> bool:
-        return bool(self.pitch)  # the advance tells them
 
     def transforms(self, q: Sequence[Number], k: Sequence[Number]) -> tuple[Transform, ...]:
         angle = q[0] + k[0]
