@@ -254,7 +254,7 @@ class System(Variants):
         return self.inverse_dynamics(q, u, udot, wrenches=wrenches, t=t)
 
     def mass_matrix(self, q: npt.ArrayLike, *, t: npt.ArrayLike = 0.0) -> Floats:
-        """Joint-space mass matrix, shape (..., nu, nu). Cost: O(n * depth)."""
+        """Joint-space mass matrix, shape (..., nu, nu); with loops that of the spanning tree. Cost: O(n * depth)."""
         flat_matrix = self._run("mass_matrix", {"q": q}, None, t)
         return flat_matrix.reshape(*flat_matrix.shape[:-1], self.nu, self.nu)
 
@@ -385,19 +385,20 @@ class System(Variants):
 
     # -- cost -----------------------------------------------------------------------------------
     def operation_count(self, function: str = "forward_dynamics") -> OperationCount:
-        """Exact number of scalar operations of one evaluation, by kind.
+        """Exact number of scalar operations of one evaluation, by kind, as the compiled code executes them.
+
+        `function` is one of the methods "forward_dynamics", "inverse_dynamics", "bias", "mass_matrix", "momenta" and
+        "hamilton", without external wrenches. With loops, `forward_dynamics` and `hamilton` are those of the closed
+        machine; `bias`, `mass_matrix` and `momenta` are those of its spanning tree, as the methods are. What LAPACK
+        or NumPy has a part in, such as `inverse_dynamics` with loops, is refused with the reason.
 
         >>> import bellcrank as bc
         >>> bc.compile(bc.load("pendulum")).operation_count().divs
         0
         """
-        if function not in self._functions:
-            raise ModelError(f"no function {function!r}; there are {', '.join(self._functions)}")
-        if self._by_kkt and function == "forward_dynamics":
-            raise ModelError("operation_count: with loops 'dense' is solved by LAPACK and has no count of its own")
-        run = self._evaluator_for(self._functions[function])
-        run = run if isinstance(run, LlvmEvaluator) else LlvmEvaluator(run.tree)
-        return run.operation_count(self._functions[function])
+        from bellcrank.system.counts import count_operations
+
+        return count_operations(self, function)
 
     def __repr__(self) -> str:
         return (f"<System {self.name!r}: {len(self.body_names)} bodies, nq={self.nq}, nu={self.nu}, "
