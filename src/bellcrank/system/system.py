@@ -158,6 +158,7 @@ class System(Variants):
                                  f"{array[state, entry]}{where}; inputs must be finite")
         state = int(np.argwhere(~np.isfinite(out))[0, 0])
         where = f" at batch index {tuple(int(i) for i in np.unravel_index(state, lead))}" if lead else ""
+        self._explain_springs({label: a[min(state, len(a) - 1)] for label, a in zip(names, arrays, strict=True)}, where)
         raise SingularError(f"{name} of {self.name!r} has no finite result{where}: the state or the machine is "
                             "singular (an inertia vanishes, a quaternion is zero, or numbers overflow)")
 
