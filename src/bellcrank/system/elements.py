@@ -58,7 +58,8 @@ class Elements(Looped):
         return self.stored_energy(q, t=t)
 
     def energy(self, q: npt.ArrayLike, u: npt.ArrayLike, *, t: npt.ArrayLike = 0.0) -> Floats:
-        """Kinetic energy, potential energy of gravity and energy stored in force elements [J], shape (...).
+        """Kinetic energy, potential energy of gravity (of moving bodies) and energy stored in force elements [J], shape
+        (...).
 
         Along a motion it changes by the work of tau (within the limits of actuators), of wrenches and of prescribed
         motions, less `dissipated_power`.

@@ -99,7 +99,8 @@ class System(Variants):
 
     @cached_property
     def mass(self) -> float:
-        """Total moving mass [kg], parameters at their defaults."""
+        """Mass of all moving bodies [kg], parameters at their defaults. What is welded to the ground is part of the
+        ground: here, in `centre_of_mass`, `momentum` and `potential_energy`."""
         return float(self.tree.inertia[1:, 0].sum())
 
     def explain(self) -> Explanation:
@@ -371,7 +372,16 @@ class System(Variants):
         return self._totals(q, u, t)[..., 10]
 
     def potential_energy(self, q: npt.ArrayLike, *, t: npt.ArrayLike = 0.0) -> Floats:
-        """Potential energy of gravity [J], zero with the centre of mass at the origin. Cost: O(n)."""
+        """Potential energy of gravity [J] of all moving bodies: -mass * gravity . centre_of_mass. What is welded to the
+        ground is part of the ground; it would add a constant. Cost: O(n).
+
+        >>> import bellcrank as bc
+        >>> m = bc.load("pendulum")
+        >>> bare = bc.compile(m).potential_energy([0.5])
+        >>> bolts = m.add_joint("bolts", bc.Weld(), m.ground, m.add_body("frame", bc.Inertia(80.0)))
+        >>> bool(bc.compile(m).potential_energy([0.5]) == bare)
+        True
+        """
         return self._totals(q, None, t)[..., 11]
 
     def momentum(self, q: npt.ArrayLike, u: npt.ArrayLike, *, t: npt.ArrayLike = 0.0) -> Floats:
@@ -380,7 +390,8 @@ class System(Variants):
         return np.concatenate([totals[..., 7:10], totals[..., 4:7]], axis=-1)
 
     def centre_of_mass(self, q: npt.ArrayLike, *, t: npt.ArrayLike = 0.0) -> Floats:
-        """Centre of mass of all moving bodies in the world, shape (..., 3)."""
+        """Centre of mass [m] of all moving bodies (what is welded to the ground is part of it) in the world, shape
+        (..., 3)."""
         totals = self._totals(q, None, t)
         return totals[..., 1:4] / totals[..., 0:1]
 
