@@ -82,7 +82,8 @@ class Assembler:
                                           if f.closure == e.closure and f.coordinate < 4) < 0.0:
                 now = np.concatenate([-now[:4], now[4:]])  # the same turn
             gap = now[e.coordinate] - e.value
-            if self.loops.tree.closures[e.closure].kind.coordinate_names()[e.coordinate] == "angle":
+            kind = self.loops.tree.closures[e.closure].kind
+            if kind.coordinate_names()[e.coordinate] == "angle" and not kind.counts_turns:
                 gap = (gap + np.pi) % (2.0 * np.pi) - np.pi  # measured within a turn
             value = np.append(value, gap)
         return value, rows

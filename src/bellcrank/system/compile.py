@@ -105,7 +105,7 @@ def _without_resistance(tree: Tree) -> list[tuple[str, int | None]]:
     found: list[tuple[str, int | None]] = []
     while not tree.looped:
         try:
-            check_inertia(tree)
+            _find_loose(tree)
             break
         except _LooseError as error:
             found.append((error.joint, None))
@@ -144,6 +144,14 @@ _NOTHING = 1e-13
 
 def check_inertia(tree: Tree) -> None:
     """Refuse joints that nothing resists: their acceleration would be infinite."""
+    try:
+        _find_loose(tree)
+    except _LooseError as error:
+        raise ModelError(str(error)) from None
+
+
+def _find_loose(tree: Tree) -> None:
+    """Raise for the first joint that nothing resists."""
     has_child = np.zeros(tree.n + 1, dtype=bool)
     has_child[tree.parent[1:]] = True
     still = np.abs(tree.inertia).max(-1) == 0.0
@@ -162,8 +170,8 @@ def check_inertia(tree: Tree) -> None:
         _check_pivots(tree)
 
 
-class _LooseError(ModelError):
-    """A joint that nothing resists."""
+class _LooseError(Exception):
+    """A joint that nothing resists; users see a `ModelError`."""
 
     def __init__(self, joint: str, said: str) -> None:
         super().__init__(f"joint {joint!r}: {said}, weld it, or compile with lock=[{joint!r}] (lock=\"massless\" "
@@ -171,7 +179,7 @@ class _LooseError(ModelError):
         self.joint = joint
 
 
-def _no_inertia(tree: Tree, link: int) -> ModelError:
+def _no_inertia(tree: Tree, link: int) -> _LooseError:
     return _LooseError(tree.joint_names[link], f"no inertia about its axis (body {tree.link_names[link]!r} and what it "
                        "carries do not resist this motion); give it a rotational inertia")
 

@@ -121,7 +121,8 @@ class System(Variants):
 
     @cached_property
     def mass(self) -> float:
-        """Total moving mass [kg], parameters at their defaults."""
+        """Mass of all moving bodies [kg], parameters at their defaults. What is welded to the ground is part of the
+        ground: here, in `centre_of_mass`, `momentum` and `potential_energy`."""
         return float(self.tree.inertia[1:, 0].sum())
 
     def explain(self) -> Explanation:
@@ -180,6 +181,7 @@ class System(Variants):
                                  f"{array[state, entry]}{where}; inputs must be finite")
         state = int(np.argwhere(~np.isfinite(out))[0, 0])
         where = f" at batch index {tuple(int(i) for i in np.unravel_index(state, lead))}" if lead else ""
+        self._explain_springs({label: a[min(state, len(a) - 1)] for label, a in zip(names, arrays, strict=True)}, where)
         raise SingularError(f"{name} of {self.name!r} has no finite result{where}: the state or the machine is "
                             "singular (an inertia vanishes, a quaternion is zero, or numbers overflow)")
 
@@ -274,7 +276,7 @@ class System(Variants):
         return self.inverse_dynamics(q, u, udot, wrenches=wrenches, t=t)
 
     def mass_matrix(self, q: npt.ArrayLike, *, t: npt.ArrayLike = 0.0) -> Floats:
-        """Joint-space mass matrix, shape (..., nu, nu). Cost: O(n * depth)."""
+        """Joint-space mass matrix, shape (..., nu, nu); with loops that of the spanning tree. Cost: O(n * depth)."""
         flat_matrix = self._run("mass_matrix", {"q": q}, None, t)
         return flat_matrix.reshape(*flat_matrix.shape[:-1], self.nu, self.nu)
 
@@ -388,7 +390,16 @@ class System(Variants):
         return self._totals(q, u, t)[..., 10]
 
     def potential_energy(self, q: npt.ArrayLike, *, t: npt.ArrayLike = 0.0) -> Floats:
-        """Potential energy of gravity [J], zero with the centre of mass at the origin. Cost: O(n)."""
+        """Potential energy of gravity [J] of all moving bodies: -mass * gravity . centre_of_mass. What is welded to the
+        ground is part of the ground; it would add a constant. Cost: O(n).
+
+        >>> import bellcrank as bc
+        >>> m = bc.load("pendulum")
+        >>> bare = bc.compile(m).potential_energy([0.5])
+        >>> bolts = m.add_joint("bolts", bc.Weld(), m.ground, m.add_body("frame", bc.Inertia(80.0)))
+        >>> bool(bc.compile(m).potential_energy([0.5]) == bare)
+        True
+        """
         return self._totals(q, None, t)[..., 11]
 
     def momentum(self, q: npt.ArrayLike, u: npt.ArrayLike, *, t: npt.ArrayLike = 0.0) -> Floats:
@@ -397,25 +408,27 @@ class System(Variants):
         return np.concatenate([totals[..., 7:10], totals[..., 4:7]], axis=-1)
 
     def centre_of_mass(self, q: npt.ArrayLike, *, t: npt.ArrayLike = 0.0) -> Floats:
-        """Centre of mass of all moving bodies in the world, shape (..., 3)."""
+        """Centre of mass [m] of all moving bodies (what is welded to the ground is part of it) in the world, shape
+        (..., 3)."""
         totals = self._totals(q, None, t)
         return totals[..., 1:4] / totals[..., 0:1]
 
     # -- cost -----------------------------------------------------------------------------------
     def operation_count(self, function: str = "forward_dynamics") -> OperationCount:
-        """Exact number of scalar operations of one evaluation, by kind.
+        """Exact number of scalar operations of one evaluation, by kind, as the compiled code executes them.
+
+        `function` is one of the methods "forward_dynamics", "inverse_dynamics", "bias", "mass_matrix", "momenta" and
+        "hamilton", without external wrenches. With loops, `forward_dynamics` and `hamilton` are those of the closed
+        machine; `bias`, `mass_matrix` and `momenta` are those of its spanning tree, as the methods are. What LAPACK
+        or NumPy has a part in, such as `inverse_dynamics` with loops, is refused with the reason.
 
         >>> import bellcrank as bc
         >>> bc.compile(bc.load("pendulum")).operation_count().divs
         0
         """
-        if function not in self._functions:
-            raise ModelError(f"no function {function!r}; there are {', '.join(self._functions)}")
-        if self._by_kkt and function == "forward_dynamics":
-            raise ModelError("operation_count: with loops 'dense' is solved by LAPACK and has no count of its own")
-        run = self._evaluator_for(self._functions[function])
-        run = run if isinstance(run, LlvmEvaluator) else LlvmEvaluator(run.tree)
-        return run.operation_count(self._functions[function])
+        from bellcrank.system.counts import count_operations
+
+        return count_operations(self, function)
 
     def __repr__(self) -> str:
         how = f" ({self._interpreted})" if self._interpreted else ""
