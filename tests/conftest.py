@@ -1,10 +1,12 @@
-"""Shared by all tests: compiled code goes to a throw-away folder, and property tests repeat exactly."""
+"""Shared by all tests: one throw-away cache of compiled code per run, time limits, tests that repeat exactly."""
 
 from __future__ import annotations
 
+import faulthandler
 import os
 import shutil
 import tempfile
+from collections.abc import Iterator
 
 import numpy as np
 import pytest
@@ -13,21 +15,53 @@ from hypothesis import settings
 settings.register_profile("ci", deadline=None, derandomize=True)
 settings.load_profile("ci")
 
+#: seconds that one test may take, on a machine with much else to do
+LIMIT = float(os.environ.get("BELLCRANK_TEST_LIMIT", "300"))
+#: where the run that we are part of keeps compiled code: set for its workers and for runs that tests start
+SHARED = "BELLCRANK_TEST_CACHE"
+
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Before any test module is imported: nothing of the user's own cache is read or written."""
-    place = tempfile.mkdtemp(prefix="bellcrank-tests-")
-    before = os.environ.get("BELLCRANK_CACHE")
-    os.environ["BELLCRANK_CACHE"] = place
+    """Before any test module is imported: nothing of the user's own cache is read or written.
+
+    The process that the user started makes the folder, all others (workers, children) inherit it.
+    """
+    before = {name: os.environ.get(name) for name in (SHARED, "BELLCRANK_CACHE")}
+    place = before[SHARED] or tempfile.mkdtemp(prefix="bellcrank-tests-")
+    os.environ[SHARED] = os.environ["BELLCRANK_CACHE"] = place
 
     def restore() -> None:
-        shutil.rmtree(place, ignore_errors=True)
-        if before is None:
-            os.environ.pop("BELLCRANK_CACHE", None)
-        else:
-            os.environ["BELLCRANK_CACHE"] = before
+        if before[SHARED] is None:
+            shutil.rmtree(place, ignore_errors=True)
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
 
     config.add_cleanup(restore)
+    config.pluginmanager.register(Limits())  # not as a hook of this file, which doctests in src would not call
+
+
+class Limits:
+    """A test that hangs, in Python or in compiled code, ends its process with a traceback of all threads.
+
+    With pytest-xdist that is one failed test: another worker takes over.
+    """
+
+    def __init__(self) -> None:
+        self.stderr = os.dup(2)  # pytest captures what tests write to 2 itself
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_protocol(self) -> Iterator[None]:
+        faulthandler.dump_traceback_later(LIMIT, exit=True, file=self.stderr)
+        try:
+            return (yield)
+        finally:
+            faulthandler.cancel_dump_traceback_later()
+
+    def pytest_unconfigure(self) -> None:
+        os.close(self.stderr)
 
 
 @pytest.fixture

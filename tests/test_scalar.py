@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import math
-import os
 import re
-import subprocess
-import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -16,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import bellcrank.math
+import children
 from bellcrank.engine import functions as fn
 from bellcrank.engine.count import OperationCount, count, count_nodes
 from bellcrank.engine.jet import Jet, as_jet
@@ -307,8 +305,7 @@ def test_digest_is_the_same_in_every_process() -> None:
     """Python's own hashes change from run to run; a cache key must not."""
     text = ("from bellcrank.engine.scalar import *\nfrom bellcrank.engine.functions import *\ng = Graph()\n"
             "print(digest([sin(g.leaf(('q', 0)) * g.leaf(('u', 1)) + 0.1), 2.0]))")
-    prints = [subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, check=True,
-                             env={**os.environ, "PYTHONHASHSEED": seed}).stdout.strip() for seed in ("1", "2")]
+    prints = [children.run_code(text, env={"PYTHONHASHSEED": seed}).stdout.strip() for seed in ("1", "2")]
     graph = Graph()
     here = digest([fn.sin(graph.leaf(("q", 0)) * graph.leaf(("u", 1)) + 0.1), 2.0])
     assert prints == [here, here]
