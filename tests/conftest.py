@@ -12,6 +12,8 @@ import numpy as np
 import pytest
 from hypothesis import settings
 
+import properties
+
 settings.register_profile("ci", deadline=None, derandomize=True)
 settings.load_profile("ci")
 
@@ -19,6 +21,10 @@ settings.load_profile("ci")
 LIMIT = float(os.environ.get("BELLCRANK_TEST_LIMIT", "300"))
 #: where the run that we are part of keeps compiled code: set for its workers and for runs that tests start
 SHARED = "BELLCRANK_TEST_CACHE"
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--shares", action="store_true", help="print how many examples of property tests compare")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -40,6 +46,8 @@ def pytest_configure(config: pytest.Config) -> None:
                 os.environ[name] = value
 
     config.add_cleanup(restore)
+    config.addinivalue_line("markers", properties.MARK)
+    config.pluginmanager.register(properties.Counting(config.getoption("--shares")))
     config.pluginmanager.register(Limits())  # not as a hook of this file, which doctests in src would not call
 
 
