@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import faulthandler
+import importlib.util
 import os
 import shutil
 import tempfile
 from collections.abc import Iterator
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -46,9 +48,24 @@ def pytest_configure(config: pytest.Config) -> None:
                 os.environ[name] = value
 
     config.add_cleanup(restore)
+    config.args[:] = [tested(argument, config) for argument in config.args]
     config.addinivalue_line("markers", properties.MARK)
     config.pluginmanager.register(properties.Counting(config.getoption("--shares")))
     config.pluginmanager.register(Limits())  # not as a hook of this file, which doctests in src would not call
+
+
+def tested(argument: str, config: pytest.Config) -> str:
+    """Where to find doctests: if another bellcrank than that in src is imported (an installed wheel), in that one."""
+    spec = importlib.util.find_spec("bellcrank")
+    if spec is None or spec.origin is None:
+        return argument
+    used, source = Path(spec.origin).resolve().parent, config.rootpath.resolve() / "src" / "bellcrank"
+    name, *test = argument.split("::")
+    asked = (config.invocation_params.dir / name).resolve()
+    if used == source or not (asked == source.parent or asked.is_relative_to(source)):
+        return argument
+    inside = asked.relative_to(source) if asked != source.parent else Path()
+    return "::".join([str(used / inside), *test])
 
 
 class Limits:
