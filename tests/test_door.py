@@ -20,6 +20,7 @@ import numpy.typing as npt
 import pytest
 
 import bellcrank as bc
+import children
 from bellcrank.engine.llvm import door
 from bellcrank.engine.llvm.kernel import Kernel
 from bellcrank.system import bound
@@ -63,8 +64,7 @@ def general_calls(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 def alone(text: str) -> subprocess.CompletedProcess[str]:
     """Run a program in a process of its own, which may crash."""
     head = "import numpy as np\nimport bellcrank as bc\narm = bc.compile(bc.load('arm'))\nq = np.full(6, 0.25)\n"
-    return subprocess.run([sys.executable, "-c", head + text], capture_output=True, text=True, check=False,
-                          env=dict(os.environ), timeout=60)
+    return children.run_code(head + text)
 
 
 # -- results ----------------------------------------------------------------------------------
