@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import errno
+import gc
 import hashlib
 import io
 import os
 import stat
+import subprocess
 import sys
 import threading
+import weakref
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -25,11 +28,19 @@ from bellcrank.engine.scalar import Graph
 posix = pytest.mark.skipif(os.name != "posix", reason="file modes and owners are those of POSIX")
 
 
+class Forgetful(dict[str, jit.Library]):
+    """Code in use that is not found again, so that the folder is asked every time."""
+
+    def setdefault(self, key: str, value: jit.Library) -> jit.Library:  # type: ignore[override]
+        return value
+
+
 @pytest.fixture(autouse=True)
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An empty cache folder of this test's own."""
     chosen = tmp_path / "cache"
     monkeypatch.setenv("BELLCRANK_CACHE", str(chosen))
+    monkeypatch.setattr(jit, "_loaded", Forgetful())
     return chosen
 
 
@@ -400,3 +411,61 @@ def test_many_writers_and_readers_of_one_entry(place: Path) -> None:
         thread.join()
     assert problems == []
     assert [p.name for p in place.iterdir()] == ["shared.o"]
+
+
+# -- memory -----------------------------------------------------------------------------------
+def test_equal_code_is_loaded_once_and_unloaded_with_the_last_user(monkeypatch: pytest.MonkeyPatch) -> None:
+    loaded: weakref.WeakValueDictionary[str, jit.Library] = weakref.WeakValueDictionary()
+    monkeypatch.setattr(jit, "_loaded", loaded)
+
+    def library(mass: float) -> tuple[bc.System, jit.Library]:
+        system = bc.compile(rods(mass))
+        return system, system._evaluator.kernel(system._functions["inverse_dynamics"], False, 1).library
+
+    first, second, other = library(1.5), library(1.5), library(3.0)
+    assert first[1] is second[1] and first[1] is not other[1]
+    assert len(loaded) == 2
+    q = np.array([0.1, 0.2])
+    wanted = first[0].inverse_dynamics(q, -q, q)
+    del first
+    gc.collect()
+    np.testing.assert_array_equal(second[0].inverse_dynamics(q, -q, q), wanted)
+    del second, other
+    gc.collect()
+    assert not loaded
+
+
+def test_libraries_outlive_their_linker(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(jit, "_LINKED_TOGETHER", 2)
+    monkeypatch.setattr(jit, "_linker", None)
+    libraries = [jit.load(source(float(k)), None) for k in range(2, 9)]
+    gc.collect()
+    assert all(works(library, float(k)) for k, library in enumerate(libraries, 2))
+    del libraries[::2]
+    gc.collect()
+    assert all(works(library, float(k)) for library, k in zip(libraries, (3, 5, 7), strict=True))
+
+
+@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="needs /proc")
+def test_memory_does_not_grow_with_the_number_of_loads() -> None:
+    """A library kept by LLVM costs some 7 kB, which 3000 loads showed as 20 MB."""
+    text = """if True:
+        import gc
+        from bellcrank.engine.llvm import jit
+        from bellcrank.engine.llvm.unrolled import unrolled_ir
+        from bellcrank.engine.scalar import Graph
+
+        sources = [unrolled_ir([Graph().leaf(("x", 0)) * factor], {"x": 1}, 1) for factor in (3.0, 4.0, 5.0)]
+
+        def resident(loads):
+            for i in range(loads):
+                jit.load(sources[i % 3])
+            gc.collect()
+            return int(open("/proc/self/statm").read().split()[1]) * 4
+
+        before = resident(300)
+        print(resident(3000) - before)
+    """
+    found = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, timeout=120, check=False)
+    assert found.returncode == 0, found.stderr
+    assert int(found.stdout) < 4000, f"{found.stdout} kB more"
