@@ -7,6 +7,7 @@ import threading
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Protocol
 
@@ -22,7 +23,7 @@ from bellcrank.formulations.roll import RolledProgram, roll
 from bellcrank.mechanism.build import collector_paused
 from bellcrank.mechanism.tree import Tree
 
-__all__ = ["Evaluator", "LlvmEvaluator", "NumpyEvaluator"]
+__all__ = ["Evaluator", "LlvmEvaluator", "Maker", "NumpyEvaluator"]
 
 Floats = npt.NDArray[np.float64]
 
@@ -243,6 +244,18 @@ class LlvmEvaluator:
         blocks = -(-n // kernel.width)
         cuts = [min(n, blocks * i // threads * kernel.width) for i in range(threads + 1)]
         return [(a, b) for a, b in pairwise(cuts) if b > a]
+
+
+@dataclass(frozen=True)
+class Maker:
+    """Makes the evaluators of a system, as `compile` was asked to."""
+
+    backend: str
+    schedule: str = "auto"
+    threads: int | None = None
+
+    def __call__(self, tree: Tree) -> Evaluator:
+        return NumpyEvaluator(tree) if self.backend == "numpy" else LlvmEvaluator(tree, self.schedule, self.threads)
 
 
 def _passing(tree: Tree, program: RolledProgram) -> list[int]:
