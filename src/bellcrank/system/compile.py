@@ -19,7 +19,7 @@ from bellcrank.mechanism.mechanism import Mechanism
 from bellcrank.mechanism.release import lock as lock_joints
 from bellcrank.mechanism.tree import Tree
 from bellcrank.spatial import ArticulatedInertia, Force, RigidInertia
-from bellcrank.system.evaluator import LlvmEvaluator, NumpyEvaluator
+from bellcrank.system.evaluator import Maker
 from bellcrank.system.system import System
 
 __all__ = ["compile"]
@@ -62,9 +62,6 @@ def compile(mechanism: Mechanism, method: str = "auto", backend: str = "llvm", *
     if not mechanism.bodies:
         raise ModelError(f"mechanism {mechanism.name!r} has no bodies")
 
-    def evaluator(of: Tree) -> LlvmEvaluator | NumpyEvaluator:
-        return NumpyEvaluator(of) if backend == "numpy" else LlvmEvaluator(of, schedule, threads)
-
     with collector_paused():
         mechanism = mechanism.copy()  # later changes of the description must not reach the system
         names = [_joint_of(mechanism, key) for key in (*actuated, *independent)]
@@ -81,8 +78,8 @@ def compile(mechanism: Mechanism, method: str = "auto", backend: str = "llvm", *
         wanted = () if lock == "massless" else _names(lock, "lock")
         if not tree.looped and not wanted:
             check_inertia(tree)
-        made = System(mechanism, tree, method, backend, functions, evaluator, actuated=actuated,
-                      independent=independent or actuated, baumgarte=baumgarte)
+        made = System(mechanism, tree, method, backend, functions, Maker(backend, schedule, threads),
+                      actuated=actuated, independent=independent or actuated, baumgarte=baumgarte)
         made._locked = tuple(loose)
         for key in (*actuated, *independent):
             made._split(key)  # says what is wrong with a name

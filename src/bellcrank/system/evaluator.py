@@ -8,6 +8,7 @@ import warnings
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Protocol
 
@@ -23,7 +24,7 @@ from bellcrank.formulations.roll import RolledProgram, roll
 from bellcrank.mechanism.build import collector_paused
 from bellcrank.mechanism.tree import Tree
 
-__all__ = ["Evaluator", "LlvmEvaluator", "NumpyEvaluator"]
+__all__ = ["Evaluator", "LlvmEvaluator", "Maker", "NumpyEvaluator"]
 
 Floats = npt.NDArray[np.float64]
 
@@ -266,6 +267,18 @@ def warn_of_interpretation(why: str, tree: Tree, stacklevel: int) -> None:
     warnings.warn(f"{why}: it is interpreted by NumPy, some {1.2e-6 * tree.n * rows * rows:.1g} s a call; "
                   "method='elimination' is compiled for any size, backend='numpy' asks for no compiled code",
                   SlowWarning, stacklevel=stacklevel)
+
+
+@dataclass(frozen=True)
+class Maker:
+    """Makes the evaluators of a system, as `compile` was asked to."""
+
+    backend: str
+    schedule: str = "auto"
+    threads: int | None = None
+
+    def __call__(self, tree: Tree) -> Evaluator:
+        return NumpyEvaluator(tree) if self.backend == "numpy" else LlvmEvaluator(tree, self.schedule, self.threads)
 
 
 def _passing(tree: Tree, program: RolledProgram) -> list[int]:
