@@ -36,7 +36,7 @@ class Looped(Assembled):
         if "plan" not in state:
             try:
                 near = state.get("start", self.neutral())
-                start = self._closed(near, self._prescribed_mask(), np.ones(self.nu), 0.0, ())
+                start = self._closed(near, 0.0)
                 self._make_reference(start, 0.0)
             except AssemblyError:  # some other position that is known to close will do
                 if "closed" not in state:
