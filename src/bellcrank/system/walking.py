@@ -24,6 +24,7 @@ _CONTRACTION = 0.25
 _STRAIGHT = 0.05  # with contractions below this nothing bends enough to be mistaken
 _LONGEST = 0.5  # radians, and parts of a length typical of the machine: what a joint may move in one step
 _ROUND = 1e-8  # Newton's method ends when the next step would be shorter
+_MOST = 20_000  # steps, also failing ones
 _OVER = 1e-6  # how far the secant leads over a crossing, of the whole way
 
 
@@ -61,25 +62,28 @@ class Walker(ABC):
     def to(self, q: Floats, start: float, end: float) -> Floats:
         """The position at parameter `end`, from q at `start`. Raises `DeadPointError`."""
         here, way = start, abs(end - start)
-        while here != end:
+        for _ in range(_MOST):
+            if here == end:
+                return q
             least = self.resolution * max(way, abs(here), 1.0)
             stride = min(self._stride, abs(end - here))
             there = end if stride >= abs(end - here) else here + np.copysign(stride, end - here)
             found = self._step(q, here, there)
-            if found is None and (0.5 * stride < 0.1 * _OVER * way <= stride or 0.5 * stride < least):
-                found, there = self.over(q, here, end, _OVER * way)
-                stride = abs(there - here)
-                if found is not None:
-                    self._stride = stride
             if found is None:
-                self._stride = 0.5 * stride
-                if self._stride < least:
-                    raise DeadPointError(here, q, self.loosest(q, here))
-                continue
-            self._last = q, here
-            q, here = found, there
-            self._stride = max(self._stride if stride < self._stride else stride * self._grow, 2.0 * least)
-        return q
+                half = 0.5 * stride
+                if half < 0.1 * _OVER * way <= stride or half < least:
+                    found, there = self.over(q, here, end, _OVER * way)
+                    self._grow = 1.0
+                if found is None and half < least:
+                    break
+                stride = half if found is None else abs(there - here)
+                self._stride = stride
+            elif stride >= self._stride:
+                self._stride = max(stride * self._grow, 2.0 * least)
+            if found is not None:
+                self._last = q, here
+                q, here = found, float(there)
+        raise DeadPointError(here, q, self.loosest(q, here))
 
     def _step(self, q: Floats, here: float, there: float) -> Floats | None:
         """Close at a new parameter; None if the way was too long."""
