@@ -92,7 +92,7 @@ class Looped(Assembled):
 
     def _neutral_position(self) -> Floats:
         near = self._plan_state.get("start", self.neutral())
-        return self._closed(near, self._prescribed_mask(), np.ones(self.nu), 0.0, ())
+        return self._closed(near, 0.0)
 
     def _batched_parameters(self) -> bool:
         return any(np.ndim(v) for v in self._values.values())
