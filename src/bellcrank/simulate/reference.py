@@ -11,7 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from bellcrank.errors import BellcrankError, SingularError
-from bellcrank.simulate.control import Drive, Named, joint_places
+from bellcrank.simulate.closing import numbers, tree_forces
+from bellcrank.simulate.control import Drive, named
 from bellcrank.simulate.fixed import Failure
 from bellcrank.simulate.steppers import NEAR, ROUNDS, Kind
 from bellcrank.simulate.tableaux import Collocation, Explicit
@@ -31,8 +32,9 @@ _FEW = 20
 class Rhs:
     """The equations of motion of a batch: y = (q, u), shape (states, nq + nu)."""
 
-    def __init__(self, system: System, tau: Floats, wrenches: Floats | None, drives: Sequence[Drive] = ()) -> None:
-        self.system, self.tau, self.wrenches = system, tau, wrenches
+    def __init__(self, system: System, tau: Floats, wrenches: Floats | None, drives: Sequence[Drive] = (),
+                 cuts: tuple[str, ...] = ()) -> None:
+        self.system, self.tau, self.wrenches, self.cuts = system, tau, wrenches, cuts
         self.drives = tuple(d for d in drives if d.traced)
         self._nq = system.nq
 
@@ -44,8 +46,9 @@ class Rhs:
 
     def _apply(self, d: Drive, t: float, y: Floats) -> None:
         system, nq = self.system, self._nq
-        q = Named([y[..., i] for i in range(nq)], joint_places(system, False))
-        u = Named([y[..., nq + i] for i in range(system.nu)], joint_places(system, True))
+        leaf = numbers(system, t, y[..., :nq], y[..., nq:])
+        q = named(system, "q", [y[..., i] for i in range(nq)], leaf)
+        u = named(system, "u", [y[..., nq + i] for i in range(system.nu)], leaf)
         answer = d.given.function(t, q, u)  # type: ignore[arg-type]
         columns = np.broadcast_arrays(*(np.asarray(x, dtype=float) for x in d.entries(system, answer)), y[..., 0])[:-1]
         rows = np.stack(columns, axis=-1)
@@ -69,7 +72,8 @@ class Rhs:
             shaped = self.wrenches.reshape(*self.wrenches.shape[:-1], -1, 6)
             wrenches = np.empty_like(shaped)
             wrenches[..., wrench_order(system.tree), :] = shaped
-        udot = system.forward_dynamics(q, u, np.broadcast_to(self.tau, u.shape), wrenches=wrenches, t=t)
+        rows = np.broadcast_to(self.tau, (*u.shape[:-1], self.tau.shape[-1]))
+        udot = system.forward_dynamics(q, u, tree_forces(system, self.cuts, rows, q, t), wrenches=wrenches, t=t)
         return np.concatenate([system.qdot(q, u), udot], axis=-1)
 
     def of_one(self, state: int, t: float, x: Floats) -> Floats:
