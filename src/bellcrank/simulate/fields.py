@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -30,7 +30,8 @@ class Field(NamedTuple):
 
 
 STATE = (Field("q", "coordinate", "", "joint coordinates"), Field("u", "speed", "", "joint speeds"),
-         Field("tau", "speed", "", "joint forces that acted"))
+         Field("tau", "speed", "", "joint forces given"),
+         Field("loop_tau", "loop_speed", "", "forces given of joints that close loops"))
 DERIVED = (Field("kinetic_energy", "", "J", "kinetic energy"),
            Field("potential_energy", "", "J", "potential energy of gravity"),
            Field("stored_energy", "", "J", "energy stored in springs"),
@@ -40,7 +41,7 @@ DERIVED = (Field("kinetic_energy", "", "J", "kinetic energy"),
 
 
 # -- units ------------------------------------------------------------------------------------------
-def _turns(joint: Joint) -> list[bool]:
+def turns(joint: Joint) -> list[bool]:
     """For each speed, whether it turns the child: its column of the motion subspace has an angular part."""
     place: list[Number] = [float(x) for x in joint.neutral()]
     return [any(type(x) is not float or x != 0.0 for x in column.angular)
@@ -54,12 +55,12 @@ def speed_units(joint: Joint) -> tuple[str, ...]:
     >>> speed_units(bc.Cylindrical("z"))
     ('rad/s', 'm/s')
     """
-    return tuple("rad/s" if turns else "m/s" for turns in _turns(joint))
+    return tuple("rad/s" if turns else "m/s" for turns in turns(joint))
 
 
 def force_units(joint: Joint) -> tuple[str, ...]:
     """Units of the forces conjugate to a joint's speeds."""
-    return tuple("N m" if turns else "N" for turns in _turns(joint))
+    return tuple("N m" if turns else "N" for turns in turns(joint))
 
 
 def coordinate_units(joint: Joint) -> tuple[str, ...]:
@@ -70,7 +71,7 @@ def coordinate_units(joint: Joint) -> tuple[str, ...]:
     ('1', '1', '1', '1', 'm', 'm', 'm')
     """
     if joint.nq == joint.nu:
-        return tuple("rad" if turns else "m" for turns in _turns(joint))
+        return tuple("rad" if turns else "m" for turns in turns(joint))
     return ("1",) * 4 + ("m",) * (joint.nq - 4)  # a quaternion comes first
 
 
@@ -86,6 +87,9 @@ class Layout:
     coordinate_units: tuple[str, ...]
     speed_units: tuple[str, ...]
     force_units: tuple[str, ...]
+    #: of joints that close loops and on which forces act
+    loop_speeds: tuple[str, ...] = ()
+    loop_force_units: tuple[str, ...] = ()
 
     def dims(self, field: Field) -> tuple[str, ...]:
         """Dimensions of a variable, time first."""
@@ -94,7 +98,8 @@ class Layout:
     def attrs(self, field: Field) -> dict[str, str]:
         """Units and long name of a variable."""
         labels = {"q": ("coordinate_units", self.coordinate_units), "u": ("speed_units", self.speed_units),
-                  "tau": ("force_units", self.force_units)}
+                  "tau": ("force_units", self.force_units),
+                  "loop_tau": ("loop_force_units", self.loop_force_units)}
         units = field.units
         if field.name in labels:
             where, each = labels[field.name]
@@ -103,11 +108,15 @@ class Layout:
 
     def labels(self) -> dict[str, tuple[str, tuple[str, ...], str]]:
         """Text coordinates: {name: (dimension, values, long name)}."""
-        return {"coordinate": ("coordinate", self.coordinates, "joint coordinate"),
-                "coordinate_units": ("coordinate", self.coordinate_units, "units of q"),
-                "speed": ("speed", self.speeds, "joint speed"),
-                "speed_units": ("speed", self.speed_units, "units of u"),
-                "force_units": ("speed", self.force_units, "units of joint forces")}
+        out = {"coordinate": ("coordinate", self.coordinates, "joint coordinate"),
+               "coordinate_units": ("coordinate", self.coordinate_units, "units of q"),
+               "speed": ("speed", self.speeds, "joint speed"),
+               "speed_units": ("speed", self.speed_units, "units of u"),
+               "force_units": ("speed", self.force_units, "units of joint forces")}
+        if self.loop_speeds:
+            out |= {"loop_speed": ("loop_speed", self.loop_speeds, "speed of a joint that closes a loop"),
+                    "loop_force_units": ("loop_speed", self.loop_force_units, "units of loop_tau")}
+        return out
 
 
 def sample_dims(batch: Sequence[int]) -> tuple[str, ...]:
@@ -115,12 +124,15 @@ def sample_dims(batch: Sequence[int]) -> tuple[str, ...]:
     return ("sample",) if len(batch) == 1 else tuple(f"sample_{i}" for i in range(len(batch)))
 
 
-def layout_of(system: System, batch: tuple[int, ...]) -> Layout:
-    """How results of `system` for a batch of this shape are laid out."""
+def layout_of(system: System, batch: tuple[int, ...], cuts: Sequence[str] = ()) -> Layout:
+    """How results of `system` for a batch of this shape are laid out; forces act on the closing joints `cuts`."""
     joints = [system.mechanism.joint(name).joint for name in system.joint_names]
-    units = [tuple(unit for joint in joints for unit in of(joint))
-             for of in (coordinate_units, speed_units, force_units)]
-    return Layout(sample_dims(batch), batch, system.coordinate_names, system.speed_names, *units)
+    units = (tuple(unit for joint in joints for unit in of(joint))
+             for of in (coordinate_units, speed_units, force_units))
+    closing = [system.mechanism.joint(name) for name in cuts]
+    labels = tuple(f"{r.name}.{label}" for r in closing for label in r.joint.speed_names)
+    return replace(Layout(sample_dims(batch), batch, system.coordinate_names, system.speed_names, *units),
+                   loop_speeds=labels, loop_force_units=tuple(unit for r in closing for unit in force_units(r.joint)))
 
 
 # -- what follows from the states -------------------------------------------------------------------

@@ -11,7 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from bellcrank.errors import BellcrankError, SingularError
-from bellcrank.simulate.control import Drive, Named, joint_places
+from bellcrank.simulate.closing import numbers, tree_forces
+from bellcrank.simulate.control import Drive, named
 from bellcrank.simulate.fixed import Failure
 from bellcrank.simulate.steppers import NEAR, ROUNDS, Kind
 from bellcrank.simulate.tableaux import Collocation, Explicit
@@ -32,8 +33,9 @@ _FEW = 20
 class Rhs:
     """The equations of motion of a batch: y = (q, u), shape (states, nq + nu)."""
 
-    def __init__(self, system: System, tau: Floats, wrenches: Floats | None, drives: Sequence[Drive] = ()) -> None:
-        self.system, self.tau, self.wrenches = system, tau, wrenches
+    def __init__(self, system: System, tau: Floats, wrenches: Floats | None, drives: Sequence[Drive] = (),
+                 cuts: tuple[str, ...] = ()) -> None:
+        self.system, self.tau, self.wrenches, self.cuts = system, tau, wrenches, cuts
         self.drives = tuple(d for d in drives if d.traced)
         self._nq = system.nq
         self._plan: LoopPlan | None = None  #: the one that served last: runs stay with it
@@ -46,8 +48,9 @@ class Rhs:
 
     def _apply(self, d: Drive, t: float, y: Floats) -> None:
         system, nq = self.system, self._nq
-        q = Named([y[..., i] for i in range(nq)], joint_places(system, False))
-        u = Named([y[..., nq + i] for i in range(system.nu)], joint_places(system, True))
+        leaf = numbers(system, t, y[..., :nq], y[..., nq:])
+        q = named(system, "q", [y[..., i] for i in range(nq)], leaf)
+        u = named(system, "u", [y[..., nq + i] for i in range(system.nu)], leaf)
         answer = d.given.function(t, q, u)  # type: ignore[arg-type]
         columns = np.broadcast_arrays(*(np.asarray(x, dtype=float) for x in d.entries(system, answer)), y[..., 0])[:-1]
         rows = np.stack(columns, axis=-1)
@@ -71,7 +74,8 @@ class Rhs:
             shaped = self.wrenches.reshape(*self.wrenches.shape[:-1], -1, 6)
             wrenches = np.empty_like(shaped)
             wrenches[..., wrench_order(system.tree), :] = shaped
-        tau = np.broadcast_to(self.tau, u.shape)
+        rows = np.broadcast_to(self.tau, (*u.shape[:-1], self.tau.shape[-1]))
+        tau = tree_forces(system, self.cuts, rows, q, t)
         if self._plan is None:
             udot = system.forward_dynamics(q, u, tau, wrenches=wrenches, t=t)
         else:

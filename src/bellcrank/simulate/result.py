@@ -154,6 +154,20 @@ class Result(xarray.Dataset):  # type: ignore[no-untyped-call]  # of its __init_
         q, u = (self[n].transpose(*self._lead, d).values for n, d in (("q", "coordinate"), ("u", "speed")))
         return np.asarray(~(np.isfinite(q).all(axis=-1) & np.isfinite(u).all(axis=-1)))
 
+    # -- events ---------------------------------------------------------------------------------------
+    @property
+    def event_time(self) -> xarray.DataArray:
+        """Times of events [s]; empty if nothing happened."""
+        return self._events("event_time", np.zeros(0), {"units": "s", "long_name": "time of the event"})
+
+    @property
+    def event_name(self) -> xarray.DataArray:
+        """What happened at `event_time`; empty if nothing did."""
+        return self._events("event_name", np.zeros(0, dtype=str), {"long_name": "what happened"})
+
+    def _events(self, name: str, none: npt.NDArray[Any], attrs: dict[str, str]) -> xarray.DataArray:
+        return self[name] if name in self else xarray.DataArray(none, dims="event", name=name, attrs=attrs)
+
     # -- what follows from the states -----------------------------------------------------------------
     def energy(self) -> xarray.Dataset:
         """Energies over time [J]: ``kinetic``, ``gravity``, ``stored``, ``total``, and ``drift``.

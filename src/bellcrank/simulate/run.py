@@ -57,7 +57,7 @@ def simulate(system: System, state: Any, duration: float, *, step: float | None 
         raise ModelError(f"simulate: progress must be a function of (seconds done, duration), got {progress!r}")
     check_target(file, setup.batch)
     course = setup.course(system, setup.y0, setup.start)
-    writer = Writer(system, batch=setup.batch, settings=setup.settings(), file=file)
+    writer = Writer(system, batch=setup.batch, settings=setup.settings(), file=file, cuts=setup.cuts)
     with patient() as patience:
         return _Run(setup, course, writer, progress, patience).go()
 
@@ -133,11 +133,17 @@ class _Run:
         if not len(times):
             return ""
         q, u = course.unpack(y, times)
-        lead = (len(times), *self.setup.batch)
-        forces = course.forces(times, q, u)
-        self.writer.add(times, q.reshape(*lead, -1), u.reshape(*lead, -1),
-                        None if forces is None else forces.reshape(*lead, -1))
+        self.add(times, q, u, course.forces(times, q, u))
         return ""
+
+    def add(self, times: Floats, q: Floats, u: Floats, forces: Floats | None) -> None:
+        """Hand states (times, states, ...) on, with the forces of the tree and of closing joints."""
+        lead, nu = (len(times), *self.setup.batch), self.setup.system.nu
+        tau = loop = None
+        if forces is not None:
+            tau = forces[..., :nu].reshape(*lead, -1)
+            loop = forces[..., nu:].reshape(*lead, -1) if self.setup.cuts else None
+        self.writer.add(times, q.reshape(*lead, -1), u.reshape(*lead, -1), tau, loop)
 
     def release_sample(self, course: Course) -> None:
         """Write the sample at which controllers were asked."""
@@ -281,11 +287,9 @@ class _Run:
 
     def sample(self, course: Course, state: State) -> None:
         """The state at an event is a sample of its own."""
-        lead = (1, *self.setup.batch)
-        state = state._replace(t=max(state.t, self.writer.last_time))  # equal but for rounding
-        forces = course.forces(np.array([state.t]), state.q[None, None], state.u[None, None])
-        self.writer.add([state.t], state.q.reshape(*lead, -1), state.u.reshape(*lead, -1),
-                        None if forces is None else forces.reshape(*lead, -1))
+        when = np.array([max(state.t, self.writer.last_time)])  # equal but for rounding
+        q, u = state.q[None, None], state.u[None, None]
+        self.add(when, q, u, course.forces(when, q, u))
 
     # -- stops ----------------------------------------------------------------------------------
     def settle(self, course: Course, watch: Watch) -> None:

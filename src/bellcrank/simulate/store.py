@@ -56,9 +56,10 @@ class Writer:
     """
 
     def __init__(self, system: System, *, batch: tuple[int, ...] = (), settings: Mapping[str, Any] | None = None,
-                 file: str | os.PathLike[str] | None = None, flush_seconds: float = 1.0) -> None:
+                 file: str | os.PathLike[str] | None = None, flush_seconds: float = 1.0, cuts: Sequence[str] = ()
+                 ) -> None:
         self._system, self._first, self._start = system, system, time.perf_counter()
-        self._layout = layout_of(system, tuple(int(n) for n in batch))
+        self._layout = layout_of(system, tuple(int(n) for n in batch), cuts)
         self._early = _early_attrs(system, dict(settings or {}))
         self._notes: dict[str, Any] = {}
         self._events: list[Event] = []
@@ -75,8 +76,10 @@ class Writer:
         self.file = None if file is None else Path(file)  #: where the result will be
         self._growing = None if self.file is None else _create(self.file, self._layout, self._early)
 
-    def add(self, t: npt.ArrayLike, q: npt.ArrayLike, u: npt.ArrayLike, tau: npt.ArrayLike | None = None) -> None:
+    def add(self, t: npt.ArrayLike, q: npt.ArrayLike, u: npt.ArrayLike, tau: npt.ArrayLike | None = None,
+            loop_tau: npt.ArrayLike | None = None) -> None:
         """Add samples: t (k,) [s], q (k, *batch, nq), u (k, *batch, nu), tau like u or nothing; they are copied.
+        With tau may come the forces of the closing joints `cuts`.
 
         A file that cannot be written any more is a `FileError`: what was complete stays in it.
         """
@@ -85,7 +88,8 @@ class Writer:
             raise StateError("this run is finished: nothing can be added")
         times = np.array(t, dtype=float).reshape(-1)
         lead = (len(times), *layout.batch)
-        given = {"q": (q, len(layout.coordinates)), "u": (u, len(layout.speeds)), "tau": (tau, len(layout.speeds))}
+        given = {"q": (q, len(layout.coordinates)), "u": (u, len(layout.speeds)), "tau": (tau, len(layout.speeds)),
+                 "loop_tau": (loop_tau, len(layout.loop_speeds))}
         block = {"time": times}
         for name, (value, size) in given.items():
             if value is not None:
@@ -204,7 +208,8 @@ class Writer:
         from bellcrank.simulate.result import Result
 
         layout = self._layout
-        fields = [f for f in (*STATE, *DERIVED) if f.name != "tau" or self._with_forces]
+        fields = [f for f in (*STATE, *DERIVED)
+                  if "tau" not in f.name or (self._with_forces and (layout.loop_speeds or f.name == "tau"))]
         variables: dict[str, Any] = {}
         for field in fields:
             shape = (0, *layout.batch, *((len(getattr(layout, f"{field.along}s")),) if field.along else ()))
