@@ -115,6 +115,20 @@ def test_simulated_over_hundreds_of_turns(cut: str, stepper: str) -> None:
 
 
 @pytest.mark.parametrize("cut", CUTS)
+def test_rolled_code_knows_the_thread_too(cut: str) -> None:
+    """Where screws share code, their pitch is read at run time."""
+    system = bc.compile(jack(), schedule="rolled", cut=[cut])
+    q, u = place(system, np.array([0.0, 700.0]), np.array([100.0, -50.0]))
+    result = system.simulate((q, u), 2.0, step=0.01)
+    assert result.attrs["status"] == "finished", result.attrs["reason"]
+    end = np.array([200.0, 600.0]) + 2.0 * acceleration()
+    np.testing.assert_allclose(result.q.isel(time=-1).values, place(system, end)[0], rtol=1e-9)
+    assert float(result.loop_error.max()) < 1e-12
+    near = system.project(q[1] + 1e-4, u[1])
+    assert np.abs(system.loop_error(near.q)).max() < 1e-13 and np.abs(near.q - q[1]).max() < 1e-3
+
+
+@pytest.mark.parametrize("cut", CUTS)
 def test_questions_about_it(cut: str) -> None:
     system = bc.compile(jack(stiffness=K), cut=[cut])
     state = system.equilibrium()
