@@ -21,13 +21,15 @@ import numpy as np
 import numpy.typing as npt
 
 from bellcrank.errors import FileError
+from bellcrank.simulate.classic import check_classic, is_classic
 from bellcrank.simulate.fields import DERIVED, STATE, Field, Layout
+from bellcrank.simulate.probe import check_hdf5
 from bellcrank.system.arrays import Floats
 
 if TYPE_CHECKING:
     from bellcrank.simulate.result import Result
 
-__all__ = ["EVENT_ROOM", "Event", "GrowingFile", "open_result", "tidy"]
+__all__ = ["EVENT_ROOM", "Event", "GrowingFile", "open_result", "tidy", "trust"]
 
 #: how many events a file has room for
 EVENT_ROOM = 1024
@@ -216,12 +218,20 @@ def _library(path: Path) -> Iterator[Any]:
 
 
 # -- reading ------------------------------------------------------------------------------------------
+#: attributes that hold JSON
+_JSON = ("parameters", "settings", "versions")
+#: HDF5 files that this process has written or looked at, as they were then
+_sound: set[tuple[int, ...]] = set()
+
+
 def tidy(attrs: Mapping[Any, Any]) -> dict[str, Any]:
     """Attributes as plain Python values: padding, unused room and the types of files taken away."""
     out: dict[str, Any] = {}
     for key, value in attrs.items():
         name = str(key)
         plain = value.item() if isinstance(value, np.generic) else value
+        if name in (*_TEXTS, *_JSON) and not isinstance(plain, str):
+            raise ValueError(f"the attribute {name!r} is no text")
         if name in _NUMBERS:
             if plain == plain:
                 out[name] = _NUMBERS[name](plain)
@@ -229,6 +239,8 @@ def tidy(attrs: Mapping[Any, Any]) -> dict[str, Any]:
             with suppress(ValueError):  # a run killed while it wrote them
                 out.update(json.loads(plain) if plain.strip() else {})
         else:
+            if name in _JSON and not isinstance(json.loads(plain), dict):
+                raise ValueError(f"the attribute {name!r} is damaged")
             out[name] = plain.rstrip(" ") if name in _TEXTS else plain
     return out
 
@@ -239,20 +251,58 @@ def open_result(path: str | os.PathLike[str]) -> Result:
     Values are read when they are first used: call ``close()`` (or use ``with``) when done, ``load()`` to read all. A
     run that was killed leaves ``<stem>.partial.nc``, which opens, too; its status is "running". Methods that compute
     with the machine need ``result.attach(system)`` first.
+
+    A file that is damaged is a `FileError`, found in a bounded time: headers of classic files are checked against the
+    file's size, and HDF5 files that were not written by this process are opened by another one first (0.3 s).
     """
     import xarray
 
+    try:
+        place = Path(path)
+    except TypeError:
+        raise FileError(f"open_result needs the name of a file, got {type(path).__name__}") from None
+    try:
+        if not place.is_file():
+            raise FileError(f"{place}: there is no such file")
+        _check(place)
+        raw = xarray.open_dataset(place, engine="netcdf4", decode_times=False, decode_timedelta=False)
+    except FileError:
+        raise
+    except Exception as error:  # libraries fail in many ways on what is damaged
+        raise FileError(f"{place}: cannot be read as NetCDF ({error})") from error
+    try:
+        return _result(place, raw)
+    except FileError:
+        raw.close()
+        raise
+    except Exception as error:
+        raw.close()
+        raise FileError(f"{place}: cannot be read as a result; it is damaged ({error})") from error
+
+
+def _check(place: Path) -> None:
+    """Refuse what the library should not see."""
+    if is_classic(place):
+        check_classic(place)
+    elif _stamp(place) not in _sound:
+        check_hdf5(place)
+        trust(place)
+
+
+def trust(place: Path) -> None:
+    """Note that the HDF5 file is sound as it is now."""
+    _sound.add(_stamp(place))
+
+
+def _stamp(place: Path) -> tuple[int, ...]:
+    status = place.stat()
+    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
+
+
+def _result(place: Path, raw: Any) -> Result:
     from bellcrank.simulate.result import Result
 
-    place = Path(path)
-    if not place.is_file():
-        raise FileError(f"{place}: there is no such file")
-    try:
-        raw = xarray.open_dataset(place, engine="netcdf4", decode_times=False, decode_timedelta=False)
-    except (OSError, RuntimeError, ValueError) as error:
-        raise FileError(f"{place}: cannot be read as NetCDF ({error})") from error
     if "bellcrank_result" not in raw.attrs:
-        raw.close()
         raise FileError(f"{place}: this is no result of Bellcrank; open it with xarray.open_dataset")
     data = raw
     if "event_time" in data:

@@ -6,6 +6,7 @@ import json
 import os
 from collections.abc import Sequence
 from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from bellcrank.errors import FileError, ModelError, StateError
 from bellcrank.mechanism.pickling import check_picklable
 from bellcrank.simulate.fields import relative
 from bellcrank.simulate.fingerprint import fingerprint
+from bellcrank.simulate.netcdf import trust
 from bellcrank.system.arrays import Floats
 from bellcrank.system.kinematics import Wrenches
 
@@ -99,9 +101,12 @@ class Result(xarray.Dataset):  # type: ignore[no-untyped-call]  # of its __init_
         """Write to a NetCDF file, all arguments as `xarray.Dataset.to_netcdf` has them; what the disk refuses is a
         `FileError`."""
         try:
-            return super().to_netcdf(path, *args, **kwargs)
+            made = super().to_netcdf(path, *args, **kwargs)
         except (OSError, RuntimeError) as error:
             raise FileError(f"{path}: cannot be written ({error})") from error
+        if isinstance(path, (str, os.PathLike)) and os.path.isfile(path):
+            trust(Path(path))
+        return made
 
     def __getstate__(self) -> tuple[None, dict[str, Any]]:
         """The machine goes along unless it holds laws that cannot be pickled: then the copy has to `attach` it."""
