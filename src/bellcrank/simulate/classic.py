@@ -6,13 +6,19 @@ is that of the "NetCDF Classic Format Specification" (CDF-1, CDF-2 and CDF-5).
 
 from __future__ import annotations
 
+import io
 import math
 import mmap
 import struct
+from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
-__all__ = ["check_classic", "is_classic"]
+import numpy as np
+import numpy.typing as npt
+
+__all__ = ["append_records", "check_classic", "is_classic"]
 
 _DIMENSION, _VARIABLE, _ATTRIBUTE = 10, 11, 12
 _CHAR = 2
@@ -44,6 +50,24 @@ def check_classic(path: Path) -> None:
         header = _Header(data)
         parts, records = header.read()
         _check_places(parts, records, header.at, len(data))
+
+
+def append_records(path: Path, file: io.FileIO, at: int, values: Mapping[str, npt.NDArray[np.float64]]) -> int:
+    """Write as many records of doubles as fit on the disk, from record `at` on, and return their number.
+
+    `values` are {variable: (records, ...)}, all variables that have records; `file` is open without a buffer.
+    """
+    with open(path, "rb") as head, mmap.mmap(head.fileno(), 0, access=mmap.ACCESS_READ) as data:
+        parts, _ = _Header(data).read()
+    growing = sorted((p for p in parts if p.records), key=lambda p: p.begin)
+    rows = [values[p.name].reshape(len(values["time"]), -1) for p in growing]
+    rest = memoryview(np.concatenate(rows, axis=1).astype(">f8").tobytes())
+    each, written = sum(p.size for p in growing), 0
+    file.seek(growing[0].begin + at * each)
+    with suppress(OSError):
+        while written < len(rest):
+            written += file.write(rest[written:])
+    return written // each
 
 
 class _Header:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import shutil
 import struct
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -21,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bellcrank.errors import FileError
-from bellcrank.simulate.classic import check_classic, is_classic
+from bellcrank.simulate.classic import append_records, check_classic, is_classic
 from bellcrank.simulate.fields import DERIVED, STATE, Field, Layout
 from bellcrank.simulate.probe import check_hdf5
 from bellcrank.system.arrays import Floats
@@ -57,15 +58,23 @@ class GrowingFile:
         self.path, self._layout, self._early = path, layout, dict(attrs)
         self.count = 0  #: samples written
         self._safe = 0  # of them, those that surely reached the file
+        self._unsafe: list[tuple[int, Mapping[str, Floats]]] = []  # and the others: the first one's number, values
         self._events = 0
         self._broken = False
         self._file: Any = None
-        with _library(path) as netcdf:
-            path.unlink(missing_ok=True)
-            self._file = netcdf.Dataset(path, "w", format="NETCDF3_64BIT_OFFSET")
-            self._file.set_fill_off()
-            self._define()
-            self._file.sync()
+        try:
+            with _library(path) as netcdf:
+                path.unlink(missing_ok=True)
+                self._file = netcdf.Dataset(path, "w", format="NETCDF3_64BIT_OFFSET")
+                self._file.set_fill_off()
+                self._define()
+                self._file.sync()
+        except FileError:
+            if self._file is not None:
+                self._abandon()
+            with suppress(OSError):  # half a header is of no use
+                path.unlink()
+            raise
 
     # -- the header ---------------------------------------------------------------------------------
     def _define(self) -> None:
@@ -116,6 +125,8 @@ class GrowingFile:
         """Write samples {variable: (k, ...)}, all variables, from sample `at` on: the next one, or, after an interrupt,
         one that may have been written before."""
         end = at + len(block["time"])
+        if not self._broken:
+            self._unsafe.append((at, block))
         with self._guarded():
             for name, values in block.items():
                 self._file.variables[name][at:end] = values
@@ -133,6 +144,7 @@ class GrowingFile:
                 self._events = room
             self._file.sync()
         self._safe = self.count
+        self._unsafe.clear()
 
     @contextmanager
     def _guarded(self) -> Iterator[None]:
@@ -148,9 +160,14 @@ class GrowingFile:
             raise FileError(f"{error}; the first {self.count} samples are kept there") from error.__cause__
 
     def _repair(self) -> None:
-        """Let go of the file and let its header count what is safe."""
+        """Let go of the file, add by hand what still fits, and let its header count what is there."""
         self._abandon()
-        with suppress(OSError), open(self.path, "r+b") as file:
+        waiting, self._unsafe = self._unsafe, []
+        with suppress(OSError, ValueError), open(self.path, "r+b", buffering=0) as file:
+            for at, block in waiting:
+                if at <= self.count:
+                    new = {name: x[self.count - at:] for name, x in block.items()}
+                    self.count += append_records(self.path, file, self.count, new)
             file.seek(4)
             file.write(struct.pack(">I", self.count))
 
@@ -214,6 +231,9 @@ def _library(path: Path) -> Iterator[Any]:
         with NETCDFC_LOCK:
             yield netCDF4
     except (OSError, RuntimeError) as error:
+        with suppress(OSError):  # the library does not always say so
+            if shutil.disk_usage(path.parent).free < 1 << 17 and "space" not in str(error):
+                raise FileError(f"{path}: cannot be written (no space left on the disk; {error})") from error
         raise FileError(f"{path}: cannot be written ({error})") from error
 
 

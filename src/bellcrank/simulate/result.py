@@ -100,11 +100,15 @@ class Result(xarray.Dataset):  # type: ignore[no-untyped-call]  # of its __init_
     def to_netcdf(self, path: Any = None, *args: Any, **kwargs: Any) -> Any:
         """Write to a NetCDF file, all arguments as `xarray.Dataset.to_netcdf` has them; what the disk refuses is a
         `FileError`."""
+        named = isinstance(path, (str, os.PathLike))
+        new = named and not os.path.exists(path)
         try:
             made = super().to_netcdf(path, *args, **kwargs)
         except (OSError, RuntimeError) as error:
+            if new:  # half a file is of no use
+                Path(path).unlink(missing_ok=True)
             raise FileError(f"{path}: cannot be written ({error})") from error
-        if isinstance(path, (str, os.PathLike)) and os.path.isfile(path):
+        if named and os.path.isfile(path):
             trust(Path(path))
         return made
 
