@@ -31,6 +31,8 @@ _SHORT = 0.3
 _COMPARED, _TRIED, _TRIED_LARGE = 8, 24, 12
 #: part of the way by which a walk leaves a dead point, and how far the machine may be from it then [rad, m]
 _LEAVE, _BESIDE = 1e-3, 0.3
+#: angles that shall go farther are not walked through every turn [rad]
+_FAR = 20.0 * np.pi
 
 
 @dataclass(frozen=True)
@@ -117,7 +119,7 @@ class Nearest:
             size = min(0.05 * 2.0 ** attempt, 2.5) if attempt >= len(starts) else 0.0
             shake = np.where(mask, 0.0, rng.normal(size=len(mask)) * size)
             q, left = self.assembler.close(self.assembler.integrate(starts[attempt % len(starts)], shake), mask,
-                                           self.weights, self.t, extra=extra)
+                                           self.weights, self.t, extra=extra, iterations=60)
             if left < CLOSED and not self.assembler.flipped(q, self.t):
                 q = self._unwound(guess, q, mask)
                 found.append((self.distance(guess, q, mask), q))
@@ -200,6 +202,7 @@ class Nearest:
     def walked(self, q: Floats, guess: Floats, held: Held) -> Floats | End:
         """From a closed position to where everything held has its value, on its branch, and what that leaves free as
         near to the guess as it gets; or where the branch ended."""
+        q = self._turned(q, held)
         walk = HeldWalker(self, q, held)
         try:
             found = held.put(walk.to(q, 0.0, 1.0))
@@ -208,6 +211,12 @@ class Nearest:
         if not walk.determined:
             found = self.settled(found, guess, held.mask, held.extra)
         return held.put(self._tight(found, held.mask, held.extra))
+
+    def _turned(self, q: Floats, held: Held) -> Floats:
+        """q with angles that shall go many turns as many whole turns on."""
+        way = np.where(held.mask, self.assembler.difference(q, held.put(q)), 0.0)
+        turns = np.where(self.turning & (np.abs(way) > _FAR), np.round(way / (2.0 * np.pi)), 0.0)
+        return self.assembler.integrate(q, 2.0 * np.pi * turns) if turns.any() else q
 
     def place(self, q: Floats, held: Held, end: End, names: Sequence[str]) -> tuple[str, float, float]:
         """The coordinate that a walk from q moved farthest of those held: its name, value at the end, and aim."""
