@@ -280,15 +280,13 @@ class HeldWalker(Walker):
                                          near.t, self.extra(at))
         return free, None if factors is None or not len(factors[2]) else factors[2]
 
-    def over(self, q: Floats, here: float, end: float, by: float) -> tuple[Floats | None, float]:
-        """Straight on over a crossing of branches. A walk that begins at a dead point leaves it to the nearer side:
-        all branches that meet there are those of the guess."""
-        if self._last is not None:
-            return super().over(q, here, end, by)
+    def leave(self, q: Floats, here: float, end: float) -> tuple[Floats, float] | None:
+        """A walk that begins at a dead point leaves it to the nearer side: all branches that meet there are those of
+        the guess."""
         there = here + _LEAVE * (end - here)
         free, directions = self._kernel(q, here)
         if directions is None:
-            return None, there
+            return None
         reach = _LEAVE * float(np.abs(np.append(self._way, self._ways.slope)).max(initial=0.0))
         near, found = self.near, []
         for size in (0.0, reach, -reach, np.sqrt(reach), -np.sqrt(reach)):
@@ -299,7 +297,7 @@ class HeldWalker(Walker):
             if left < 1e-12 and np.abs(self.difference(q, place)).max() < _BESIDE:
                 found.append((near.distance(q, place, self.held.mask), place))
         found.sort(key=lambda pair: pair[0])
-        return (found[0][1] if found else None), there
+        return (found[0][1], there) if found else None
 
 
 class _Ways:
