@@ -11,8 +11,8 @@ from bellcrank.engine.scalar import Graph, Number, Scalar
 from bellcrank.errors import ModelError
 from bellcrank.mechanism.coupling import Law1, Part, share
 
-__all__ = ["HUGE", "bounded", "coupled_part", "hint", "look", "new_name", "number", "triple", "try_force", "try_law", "try_motion",
-           "try_potential"]
+__all__ = ["HUGE", "bounded", "coupled_part", "hint", "look", "new_name", "number", "triple", "try_force", "try_law",
+           "try_motion", "try_potential"]
 
 _Part = TypeVar("_Part")
 
@@ -63,8 +63,8 @@ def bounded(what: str, *values: Number) -> None:
     """Refuse plain numbers that cannot be computed with; parameters are judged by their values."""
     for value in values:
         if not isinstance(value, Scalar) and abs(value) > HUGE:
-            raise ModelError(f"{what}: the number {value:g} is above {HUGE:g}, which cannot be computed with; check its "
-                             "unit")
+            raise ModelError(f"{what}: the number {value:g} is above {HUGE:g}, which cannot be computed with; check "
+                             "its unit")
 
 
 def number(what: str, label: str, value: Number, least: float | None = None, *, above: bool = False) -> Number:

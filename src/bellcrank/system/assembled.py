@@ -329,7 +329,7 @@ class Assembled(LoopErrors):
 
 def _check_size(what: str, label: str, array: Floats, names: Sequence[str]) -> None:
     """Refuse numbers whose squares and products overflow."""
-    for entry in np.flatnonzero(np.abs(array) > HUGE):
+    for entry in np.flatnonzero(np.abs(array) > HUGE).tolist():
         raise StateError(f"{what}: {label} of {names[entry]} is {array[entry]:g}, above {HUGE:g}: that cannot be "
                          "computed with")
 

@@ -91,15 +91,15 @@ class Nearest:
         start = self.assembler.normalise(guess)
         first, size = self._straight(start, mask)
         if first is not None and size <= _SHORT:
-            return self._tight(self.settled(first, start, mask, ()), mask, ())
+            return self._tight(self.settled(first, start, mask, ()), mask, ())[0]
         best = self._best(start, [start], mask, ())
-        return None if best is None else self._tight(best, mask, ())
+        return None if best is None else self._tight(best, mask, ())[0]
 
     def held(self, guess: Floats, starts: Sequence[Floats], held: Held) -> Floats | None:
         """The closed position nearest to a guess with everything held at its value, None if none was found."""
         puts = [self.assembler.normalise(held.put(s)) for s in starts]
         best = self._best(self.assembler.normalise(guess), puts, held.mask, held.extra)
-        return None if best is None else held.put(self._tight(best, held.mask, held.extra))
+        return None if best is None else held.put(self._tight(best, held.mask, held.extra)[0])
 
     def _straight(self, q: Floats, mask: Mask) -> tuple[Floats | None, float]:
         """Closed from q itself in a few steps, and how far that was; nothing moves if it is closed."""
@@ -174,18 +174,18 @@ class Nearest:
         far = np.linalg.norm(np.where(mask, 0.0, self.weights * close.difference(guess, q)))
         return q if before < 1e-6 and far < now else None
 
-    def _tight(self, q: Floats, mask: Mask, extra: tuple[Extra, ...]) -> Floats:
-        """Closed to rounding. Where a weak direction, at a dead point that decimals lock, keeps a gap open, the way out
+    def _tight(self, q: Floats, mask: Mask, extra: tuple[Extra, ...]) -> tuple[Floats, float]:
+        """Closed to rounding, and what is left open. Where a weak direction, at a dead point that decimals lock, keeps a gap open, the way out
         leads along that direction."""
         close = self.assembler
         q, left = close.close(q, mask, self.weights, self.t, extra=extra, iterations=20)
         rounding = 1e-13 * max(1.0, float(np.abs(close.loops.poses(q, self.t)[1]).max(initial=0.0)))
         if left <= rounding or close.loops.m * len(mask) > 40_000:
-            return q
+            return q, left
         free = np.flatnonzero(~mask)
         factors = close.factors(q, close.loops.rows(q, None, self.t), free, 1.0 / self.weights[free], self.t, extra)
         if factors is None:
-            return q
+            return q, left
         _, s, vt = factors
         weak = [i for i in np.flatnonzero(s < 1e-3 * s.max(initial=0.0)) if s[i] > 1e-9 * s.max()]
         for i in weak[::-1]:
@@ -195,8 +195,8 @@ class Nearest:
                 other, rest = close.close(close.integrate(q, size * along), mask, self.weights, self.t, extra=extra,
                                           iterations=40)
                 if rest <= rounding:
-                    return other
-        return q
+                    return other, rest
+        return q, left
 
     # -- on the branch of a closed position -----------------------------------------------------
     def walked(self, q: Floats, guess: Floats, held: Held) -> Floats | End:
@@ -210,7 +210,8 @@ class Nearest:
             return End(stop.reached, stop.joint, stop.q)
         if not walk.determined:
             found = self.settled(found, guess, held.mask, held.extra)
-        return held.put(self._tight(found, held.mask, held.extra))
+        found, left = self._tight(found, held.mask, held.extra)
+        return held.put(found) if left < CLOSED else End(1.0, walk.loosest(found, 1.0), found)
 
     def _turned(self, q: Floats, held: Held) -> Floats:
         """q with angles that shall go many turns as many whole turns on."""

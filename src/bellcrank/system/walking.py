@@ -1,10 +1,10 @@
 """Walking a closed machine along one parameter, on one branch: what `drive`, `coupler_curve` and `assemble` share.
 
-From a closed position the last step is prolonged (straight on), the driven coordinates are put where the parameter wants
-them, and Newton's method closes the loops. A step is accepted only if Newton's own steps shrink at once (contraction
-below 1/4) and, unless they do so very well, if the tangent at the new position leads back to the old one, so that
-neighbouring branches are not mistaken for each other; otherwise the way is halved. Where branches cross, the machine so
-goes straight on. Where no way is short enough it is at a dead point, the end of its branch.
+From a closed position the last step is prolonged, the driven coordinates are put where the parameter wants them, and
+Newton's method closes the loops. A step is accepted only if Newton's own steps shrink at once (contraction below 1/4)
+and, unless they do so very well, if the tangent at the new position leads back to the old one, so that neighbouring
+branches are not mistaken for each other; otherwise the way is halved. Where branches cross, the machine goes straight
+on. Where no way is short enough it is at a dead point, the end of its branch.
 """
 
 from __future__ import annotations
@@ -104,7 +104,9 @@ class Walker(ABC):
                     return None
             left = length * min(1.0, length / before) if np.isfinite(before) else length  # what the next would be
             found = self.normalise(self.integrate(found, step))
-            if size < 1e-3 and left < _ROUND:
+            if left < _ROUND:
+                if size > 1e-9 + 1e4 * length:  # a gap that no step closes
+                    return None
                 break
             before = length
         else:
