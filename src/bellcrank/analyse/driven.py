@@ -39,8 +39,8 @@ def drive(system: System, motion: Mapping[str, Motion], times: npt.ArrayLike, *,
     `motion` maps joints (or "joint.coordinate") to functions of time, written with `bellcrank.math`, or to numbers;
     rates and accelerations are derived exactly. Together with the loops it must determine the machine. The loops are
     closed by continuation from sample to sample, always on the branch of the first one, which is that of `guess`, as in
-    `assemble`: a state, an array or a mapping {joint: value} to start from. A dead point raises `AssemblyError` with joint and time. Forces are those of `actuated` joints (those of
-    `compile`, else the driven ones).
+    `assemble`: a state, an array or a mapping {joint: value} to start from. A dead point raises `AssemblyError` with
+    joint and time. Forces are those of `actuated` joints (those of `compile`, else the driven ones).
 
     Returns a Dataset over time [s] with q, u, udot, tau, and if asked `reaction` (as `System.reactions`). Loops
     close to rounding. Cost: a few closings per sample, one after the other; the rest in batches.
