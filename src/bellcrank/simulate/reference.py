@@ -144,6 +144,11 @@ class ReferenceRun:
         """Let states that have failed go on, from other positions."""
         self.failures = []
 
+    def give_up(self, failure: Failure, y: Floats) -> None:
+        """A state shall not go on from where it was."""
+        self.failures = [*(f for f in self.failures if f.state != failure.state), failure]
+        self.y[failure.state] = y
+
     def advance(self, steps: int, every: int) -> Floats:
         """Take steps; samples (samples, states, size) after every `every`-th one since the start."""
         out = np.full(((self.done + steps) // every - self.done // every, *self.y.shape), np.nan)
@@ -169,19 +174,24 @@ class ReferenceRun:
                 return
             except (BellcrankError, ArithmeticError):
                 pass
-        tau, wrenches = self.rhs.tau, self.rhs.wrenches
         for i in sorted(set(range(len(self.y))) - failed):
-            self.rhs.tau = tau[i:i + 1] if len(tau) > 1 else tau
-            self.rhs.wrenches = wrenches[i:i + 1] if wrenches is not None and len(wrenches) > 1 else wrenches
             try:
-                self.y[i:i + 1] = self.rhs.correct(self._one(self.y[i:i + 1], t, self.step), t + self.step)
+                self.y[i] = self.partial(self.y[i], t, self.step, i)
             except (BellcrankError, ArithmeticError) as error:
                 self.failures.append(Failure(i, t, str(error)))
-        self.rhs.tau, self.rhs.wrenches = tau, wrenches
 
-    def partial(self, y: Floats, t: float, step: float) -> Floats:
+    def partial(self, y: Floats, t: float, step: float, state: int = 0) -> Floats:
         """One step of any length from one state, without changing where the run is."""
-        return np.asarray(self.rhs.correct(self._one(y[None], t, step), t + step)[0])
+        if self.rhs.system._batched_parameters():  # each state has its own: all of them make the step
+            y = np.repeat(y[None], len(self.y), axis=0)
+            return np.asarray(self.rhs.correct(self._one(y, t, step), t + step)[state])
+        tau, wrenches = self.rhs.tau, self.rhs.wrenches
+        self.rhs.tau = tau[state:state + 1] if len(tau) > 1 else tau
+        self.rhs.wrenches = wrenches[state:state + 1] if wrenches is not None and len(wrenches) > 1 else wrenches
+        try:
+            return np.asarray(self.rhs.correct(self._one(y[None], t, step), t + step)[0])
+        finally:
+            self.rhs.tau, self.rhs.wrenches = tau, wrenches
 
     def _one(self, y: Floats, t: float, h: float) -> Floats:
         tableau = self.kind.tableau() if self.kind.tableau else None
