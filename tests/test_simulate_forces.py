@@ -159,3 +159,16 @@ def test_torques_and_reactions_of_closing_joints() -> None:
     speed = one.system.loop_speeds(one.q.values, one.u.values, "D")[:, 0]
     power = (one.torques() * one.u.values).sum("speed").values + one.torques("D").values[:, 0] * speed
     assert power_balance(one, power) < 1e-6
+
+
+def test_driven_motion_is_drawn_like_a_run(tmp_path: Any) -> None:
+    system, _ = linkage(CUT)
+    driven = system.drive({"A": lambda t: 0.5 + 2.0 * t}, np.linspace(0.0, 1.0, 21))
+    for what in ("tau", "q", "u.A", "udot", ["q", "tau.A"]):
+        assert driven.plot(what, file=tmp_path / "p.png").axes
+    assert np.abs(driven.torques("A").values - driven.tau.sel(speed=["A.angle"]).values).max() == 0.0
+    moved = driven.kinematics("coupler")["acceleration"].values
+    known = system.acceleration(driven.q.values, driven.u.values, driven.udot.values, "coupler")[..., 3:]
+    assert np.abs(moved - known).max() < 1e-8 * np.abs(known).max()
+    with pytest.raises(bc.StateError, match="no energies"):
+        driven.energy()

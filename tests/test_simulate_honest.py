@@ -272,6 +272,17 @@ def test_starts_beyond_a_stop_of_a_closing_joint() -> None:
         machine.simulate(state, 0.1, events=bc.joint_limit("D", upper=place - 0.1))
 
 
+@pytest.mark.parametrize("backend", ("llvm", "numpy"))
+@pytest.mark.parametrize("stepper", ("rk4", "gauss", "dop853", "scipy/DOP853"))
+def test_what_cannot_begin_is_an_error(stepper: str, backend: str, tmp_path: Path) -> None:
+    """A method that does not cover the machine: nothing is computed, no file is made."""
+    m = bc.load("quarter_car")
+    state = bc.compile(m).assemble()
+    with pytest.raises(bc.BellcrankError, match="does not cover this machine"):
+        bc.compile(m, "reduction", backend).simulate(state, 0.01, stepper=stepper, file=tmp_path / "run.nc")
+    assert not list(tmp_path.iterdir())
+
+
 def test_no_events_are_empty() -> None:
     machine = system("pendulum")
     for events in ([], bc.joint_limit("hinge", upper=100.0)):

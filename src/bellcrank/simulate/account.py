@@ -25,10 +25,12 @@ from bellcrank.system.arrays import Floats
 if TYPE_CHECKING:
     from bellcrank.system.system import System
 
-__all__ = ["DIVERGED", "DRIFT", "RESOLVED", "Balance", "Verdict", "energy_drift", "exchange", "floor_of"]
+__all__ = ["DIVERGED", "DRIFT", "RESOLVED", "ROUGHLY", "Balance", "Verdict", "energy_drift", "exchange", "floor_of"]
 
 #: a machine that nothing drives and that gains, or without losses loses, more than this share of its energy says so
 DRIFT = 1e-3
+#: but for the method that is known to keep energy only roughly
+ROUGHLY = 5e-2
 #: one that gains this many times all the energy there was has diverged
 DIVERGED = 10.0
 #: energies below this share of what the weight can do over the machine's size count as nothing
@@ -104,7 +106,13 @@ class Balance:
         self._base = self._kinetic = self._potential = np.zeros(())
         self._lowest = self._drop = self._change = self._rise = self._work = self._peak = np.zeros(())
         self._when: Floats = np.zeros(())  #: time at which a state had gained far more than there was
+        self._hidden: Floats = np.zeros(())  #: kinetic energy that may have come and gone between samples
+        self.largest_gap = 0.0  #: between two samples [s]
         self.largest_loop_error = 0.0  #: of all so far
+
+    def allow(self, kinetic: Floats) -> None:
+        """Judge with this much kinetic energy more, which samples that are far apart may not have shown."""
+        self._hidden = kinetic
 
     def jump(self) -> None:
         """An event changes the state: what that does to the energy is accounted for elsewhere."""
@@ -133,6 +141,8 @@ class Balance:
                 self._add_work(derived["time"], power, first)
             beyond = rise > DIVERGED * (self._kinetic + drop[1:] + self._floor + RESOLVED * np.abs(self._potential))
         self._notice(derived["time"], beyond)
+        gaps = np.diff(np.concatenate([self._last.get("time", derived["time"][:1]), derived["time"]]))
+        self.largest_gap = max(self.largest_gap, float(gaps.max(initial=0.0)))
         self._last = {"energy": energy[-1].copy(), "potential": potential[-1].copy(),
                       "time": derived["time"][-1:].copy()}
         if power is not None:
@@ -176,19 +186,21 @@ class Balance:
         """The largest change of energy since the start, relative to the energy there was, of all states."""
         return float(np.max(relative(self._change, self.scale(works)), initial=0.0))
 
-    def verdict(self, does: str, advice: str) -> Verdict:
-        """Whether the account can be that of a machine that `does` this with energy (see `exchange`)."""
+    def verdict(self, does: str, advice: str, share: float = DRIFT) -> Verdict:
+        """Whether the account can be that of a machine that `does` this with energy (see `exchange`), within a share
+        of the energy there was."""
         if does == "work" or not self._last:
             return Verdict()
-        many = self._when.size
-        if np.isfinite(self._when).any():
-            when = float(np.nanmin(self._when))
-            which = f" (state {int(np.nanargmin(self._when))} of {many})" if self._when.ndim else ""
+        many, scale = self._when.size, self.scale(False) + self._hidden
+        times = np.where(self._rise > DIVERGED * scale, self._when, np.nan)
+        if np.isfinite(times).any():
+            when = float(np.nanmin(times))
+            which = f" (state {int(np.nanargmin(times))} of {many})" if times.ndim else ""
             return Verdict(f"at t = {when:.6g} s{which} the machine has gained more than {DIVERGED:g} times all the "
                            f"energy there was, although nothing puts energy in: {advice}")
         change = self._change if does == "none" else self._rise
-        shares = np.atleast_1d(relative(change, self.scale(False)))
-        over = shares > DRIFT
+        shares = np.atleast_1d(relative(change, scale))
+        over = shares > share
         if not over.any():
             return Verdict()
         some = f" of {int(over.sum())} of {many} states" if self._when.ndim else ""

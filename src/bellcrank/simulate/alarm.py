@@ -31,15 +31,16 @@ class Alarm:
     """Looks at the samples of a run with fixed steps."""
 
     def __init__(self, count: int, step: float) -> None:
-        self._step = step
+        self._step, self._begun = step, False
         self._first = np.zeros(count)  #: largest speed of the first sample that moves
         self._level = np.zeros(count)  #: largest speed that was looked at
 
     def look(self, run: FixedRun | ReferenceRun, times: Floats, y: Floats, u: Floats) -> None:
         """States (times, states, ...): those that have diverged are given up, and are NaN from there on in y and u."""
         speed = np.abs(u).max(axis=-1, initial=0.0)
-        if not (speed * self._step > _SOME).any():
+        if not self._begun or not (speed * self._step > _SOME).any():  # no step has led to the first sample
             self._note(speed)
+            self._begun = True
             return
         for row in range(len(times)):
             self._note(speed[row:row + 1])

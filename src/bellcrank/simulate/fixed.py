@@ -55,6 +55,12 @@ class FixedRun:
         self.failures = []
         self._failed[:] = False
 
+    def prepare(self) -> None:
+        """Compile what the first steps need: what a method does not cover is an error before anything is computed."""
+        job = self._jobs(np.arange(len(self.y)), np.zeros(len(self.y), dtype=np.int64))[0]
+        plan, width = self._plans[int(job[0])], self._width(len(job))
+        self._give(plan, width, self._take(plan, width))
+
     def give_up(self, failure: Failure, y: Floats) -> None:
         """A state shall not go on from where it was."""
         self.failures = [*(f for f in self.failures if f.state != failure.state), failure]

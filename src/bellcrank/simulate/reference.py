@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from bellcrank.errors import BellcrankError, SingularError
+from bellcrank.errors import BellcrankError, SingularError, StateError
 from bellcrank.simulate.closing import numbers, tree_forces
 from bellcrank.simulate.control import Drive, named
 from bellcrank.simulate.fixed import Failure
@@ -37,6 +37,12 @@ class Rhs:
         self.system, self.tau, self.wrenches, self.cuts = system, tau, wrenches, cuts
         self.drives = tuple(d for d in drives if d.traced)
         self._nq = system.nq
+
+    def prepare(self, t: float, y: Floats) -> None:
+        """Make one evaluation, for what it refuses whatever the state is."""
+        with suppress(SingularError, StateError, ArithmeticError), np.errstate(all="ignore"):
+            if not self.drives:  # controllers are asked by the run alone
+                self(t, y)
 
     def hold(self, t: float, y: Floats) -> None:
         """Evaluate the sampled ones of the traced drives, to be held."""
@@ -143,6 +149,10 @@ class ReferenceRun:
     def forgive(self) -> None:
         """Let states that have failed go on, from other positions."""
         self.failures = []
+
+    def prepare(self) -> None:
+        """See `FixedRun.prepare`."""
+        self.rhs.prepare(self.time, self.y)
 
     def give_up(self, failure: Failure, y: Floats) -> None:
         """A state shall not go on from where it was."""

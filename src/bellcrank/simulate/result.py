@@ -191,6 +191,8 @@ class Result(xarray.Dataset):  # type: ignore[no-untyped-call]  # of its __init_
         """
         names = {"kinetic": "kinetic_energy", "gravity": "potential_energy", "stored": "stored_energy",
                  "total": "energy"}
+        if not set(names.values()) <= set(self.variables):
+            raise StateError("energy: this result has no energies; see System.energy")
         out = {short: self[name].drop_vars([c for c in self[name].coords if c not in self[name].dims])
                for short, name in names.items()}
         total = out["total"]

@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bellcrank.errors import BellcrankError, BellcrankWarning, ModelError, StateError
+from bellcrank.simulate.account import DRIFT, ROUGHLY
 from bellcrank.simulate.alarm import Alarm
 from bellcrank.simulate.changing import Changing
 from bellcrank.simulate.courses import Course, FixedCourse, Piece
@@ -58,10 +59,11 @@ def simulate(system: System, state: Any, duration: float, *, step: float | None 
     if progress is not None and not callable(progress):
         raise ModelError(f"simulate: progress must be a function of (seconds done, duration), got {progress!r}")
     check_target(file, setup.batch)
-    course = setup.course(system, setup.y0, setup.start)
-    writer = Writer(system, batch=setup.batch, settings=setup.settings(), file=file, cuts=setup.cuts,
-                    advice=setup.advice)
     with patient() as patience:
+        course = setup.course(system, setup.y0, setup.start)
+        course.run.prepare()
+        writer = Writer(system, batch=setup.batch, settings=setup.settings(), file=file, cuts=setup.cuts,
+                        advice=setup.advice, share=ROUGHLY if setup.stepper == "semi_implicit" else DRIFT)
         return _Run(setup, course, writer, progress, patience).go()
 
 

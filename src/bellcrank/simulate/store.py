@@ -16,8 +16,8 @@ import numpy as np
 import numpy.typing as npt
 
 from bellcrank import __version__
-from bellcrank.errors import FileError, StateError
-from bellcrank.simulate.account import Balance, exchange, floor_of
+from bellcrank.errors import BellcrankError, FileError, StateError
+from bellcrank.simulate.account import DRIFT, Balance, exchange, floor_of
 from bellcrank.simulate.fields import DERIVED, STATE, Layout, derive, layout_of
 from bellcrank.simulate.fingerprint import fingerprint
 from bellcrank.simulate.netcdf import Event, GrowingFile, open_result
@@ -45,7 +45,7 @@ class Writer:
     ``<stem>.partial.nc`` beside it (an older one is overwritten), reach the disk about every `flush_seconds`, and
     `finish` puts the complete file in the place of `file`, which stays what it was until then. A file that cannot be
     made is an error here, before anything is computed. `cuts` are joints that close loops and on which forces act;
-    `advice` is what to do if the energy does not balance.
+    `advice` is what to do if the energy does not balance within a `share`.
 
     >>> import bellcrank as bc
     >>> pendulum = bc.compile(bc.load("pendulum"))
@@ -59,13 +59,13 @@ class Writer:
 
     def __init__(self, system: System, *, batch: tuple[int, ...] = (), settings: Mapping[str, Any] | None = None,
                  file: str | os.PathLike[str] | None = None, flush_seconds: float = 1.0, cuts: Sequence[str] = (),
-                 advice: str = "take smaller steps") -> None:
+                 advice: str = "take smaller steps", share: float = DRIFT) -> None:
         self._system, self._first, self._start = system, system, time.perf_counter()
         self._layout = layout_of(system, tuple(int(n) for n in batch), cuts)
         self._early = _early_attrs(system, dict(settings or {}))
         self._notes: dict[str, Any] = {}
         self._events: list[Event] = []
-        self._settings, self._advice = dict(settings or {}), advice
+        self._settings, self._advice, self._share = dict(settings or {}), advice, share
         self._balance = Balance(floor_of(system))
         self._waiting: list[dict[str, Floats]] = []  # samples as they came
         self._blocks: list[dict[str, Floats]] = []  # in memory: with what follows from them
@@ -104,6 +104,8 @@ class Writer:
         self._expect_forces("tau" in block)
         if not len(times):
             return
+        if not self.samples:
+            self._begun = (times[0], block["q"][0].copy(), block["u"][0].copy())
         self._last_time = float(times[-1])
         self._waiting.append(block)
         self.samples += len(times)
@@ -195,10 +197,13 @@ class Writer:
                 reason = reason or str(error)
         self._finished = True
         does = self._exchange()
-        verdict = self._balance.verdict(does, self._advice)
+        verdict = self._balance.verdict(does, self._advice, self._share)
+        if any(verdict):
+            self._balance.allow(self._hidden())
+            verdict = self._balance.verdict(does, self._advice, self._share)
         if verdict.diverged and status in ("finished", "stopped"):
             status, reason = "diverged", verdict.diverged
-        if verdict.warning:
+        if verdict.warning and status != "diverged":
             self._notes["warnings"] = verdict.warning
         late = {"wall_time": time.perf_counter() - self._start,
                 "largest_loop_error": self._balance.largest_loop_error,
@@ -212,6 +217,15 @@ class Writer:
                 _put_in_place(self._growing.path, place)
             result = open_result(place)
         return result._with_system(self._first)
+
+    def _hidden(self) -> Floats:
+        """Kinetic energy that the first accelerations can make between two samples: much if these are far apart."""
+        t, q, u = self._begun
+        try:
+            gained = self._first.forward_dynamics(q, u, t=t) * self._balance.largest_gap
+            return self._first.kinetic_energy(q, gained, t=t)
+        except BellcrankError:
+            return np.zeros(q.shape[:-1])
 
     def _exchange(self) -> str:
         """What the machine and the run did with energy; see `account.exchange`."""
