@@ -12,6 +12,7 @@ over its size and of what springs hold at the start, energies are rounding.
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -20,6 +21,7 @@ import numpy.typing as npt
 from bellcrank.mechanism.forces import Bushing, Drag, Friction, Limit, LinearSpring, PotentialSpring
 from bellcrank.mechanism.forces.pairs import BushingPair, DragPair
 from bellcrank.mechanism.motion import STILL
+from bellcrank.mechanism.tree import Tree
 from bellcrank.system.arrays import Floats
 
 if TYPE_CHECKING:
@@ -79,13 +81,25 @@ def _sign(*dampings: Any) -> str:
 
 def floor_of(system: System) -> float:
     """Energy [J] that is lost in rounding: a share of the weight times the size of the machine."""
-    tree = system.tree
-    gravity = float(np.linalg.norm(np.asarray(system._values_of(tree.gravity), dtype=float), axis=-1).max())
+    if "moment" not in system._programs:  # made once, every run needs it
+        system._programs["moment"] = _mass_times_size(system.tree)
+    return RESOLVED * float(system._programs["moment"]) * _gravity(system)
+
+
+def _gravity(system: System) -> float:
+    """The acceleration of gravity, the largest of a batch."""
+    gravity = system.tree.gravity
+    if all(type(g) is float for g in gravity):
+        return math.hypot(*gravity)
+    return float(np.linalg.norm(np.asarray(system._values_of(gravity), dtype=float), axis=-1).max())
+
+
+def _mass_times_size(tree: Tree) -> float:
     mass = np.nan_to_num(tree.inertia[1:, 0])
     offsets = np.linalg.norm(np.nan_to_num(tree.inertia[1:, 1:4]), axis=1)
     reach = float(np.linalg.norm(np.nan_to_num(tree.placement_shift[1:]), axis=1).sum()
                   + (offsets / np.maximum(mass, 1e-300))[mass > 0.0].max(initial=0.0))
-    return RESOLVED * float(mass.sum()) * gravity * reach
+    return float(mass.sum()) * reach
 
 
 # -- the account --------------------------------------------------------------------------------------
