@@ -10,6 +10,8 @@ import subprocess
 import sys
 import textwrap
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +20,7 @@ import pytest
 import xarray
 
 import bellcrank as bc
+import children
 from bellcrank.errors import FileError, ModelError, StateError
 from bellcrank.simulate.account import RESOLVED, floor_of
 from bellcrank.simulate.fields import coordinate_units, force_units, speed_units
@@ -25,8 +28,6 @@ from bellcrank.simulate.fingerprint import fingerprint
 from bellcrank.simulate.netcdf import EVENT_ROOM
 from bellcrank.simulate.result import Result
 from bellcrank.simulate.store import Writer, partial_path
-
-SOURCE = Path(bc.__file__).parents[1]
 
 
 def spherical_pendulum() -> bc.Mechanism:
@@ -314,10 +315,6 @@ def script(body: str) -> list[str]:
     return [sys.executable, "-c", textwrap.dedent(head) + textwrap.dedent(body)]
 
 
-def environment(**more: str) -> dict[str, str]:
-    return {**os.environ, "PYTHONPATH": str(SOURCE), **more}
-
-
 STREAM = """
     writer, i = Writer(system, settings={}, file=sys.argv[1], flush_seconds=0.05), 0
     writer.note("event", (0.5, "start"))
@@ -332,11 +329,12 @@ STREAM = """
 """
 
 
-def started(target: Path) -> subprocess.Popen[str]:
-    process = subprocess.Popen([*script(STREAM), str(target)], stdout=subprocess.PIPE, text=True, env=environment())
-    assert process.stdout is not None
-    process.stdout.readline()  # it runs
-    return process
+@contextmanager
+def started(target: Path) -> Iterator[subprocess.Popen[str]]:
+    with children.started([*script(STREAM), target]) as process:
+        assert process.stdout is not None
+        process.stdout.readline()  # it runs
+        yield process
 
 
 def assert_counts(result: Result) -> None:
@@ -372,7 +370,8 @@ def test_interrupt(wait: float, tmp_path: Path) -> None:
         process.send_signal(signal.SIGINT)
         assert process.stdout is not None
         _, added, kept, status = process.stdout.read().splitlines()[-1].split()
-    assert process.returncode == 0 and status == "interrupted" and int(added) == int(kept) > 0
+        assert process.wait(60.0) == 0
+    assert status == "interrupted" and int(added) == int(kept) > 0
     with bc.open_result(tmp_path / "run.nc") as result:
         assert result.sizes["time"] == int(kept)
         assert_counts(result)
@@ -397,7 +396,7 @@ FULL = """
 
 @pytest.mark.skipif(os.name != "posix", reason="limits")
 def test_disk_full(tmp_path: Path) -> None:
-    done = subprocess.run([*script(FULL), str(tmp_path / "run.nc")], capture_output=True, text=True, env=environment())
+    done = children.run([*script(FULL), tmp_path / "run.nc"])
     assert done.returncode == 0, done.stderr
     good, kept, status, reason = done.stdout.split(maxsplit=3)
     assert status == "failed" and "cannot be written" in reason and f"the first {kept} samples are kept" in reason
@@ -459,9 +458,8 @@ def test_hash_sees_code_and_state_of_laws() -> None:
 
 def test_hash_is_the_same_in_other_processes() -> None:
     code = "import test_results as r; print(r.fingerprint(r.machine()), r.fingerprint(r.bc.load('stewart')))"
-    paths = os.pathsep.join([str(SOURCE), str(Path(__file__).parent)])
-    said = {subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True,
-                           env=environment(PYTHONHASHSEED=seed, PYTHONPATH=paths)).stdout for seed in ("1", "77")}
+    here = str(Path(__file__).parent)
+    said = {children.run_code(code, env={"PYTHONHASHSEED": seed, "PYTHONPATH": here}).stdout for seed in ("1", "77")}
     assert said == {f"{fingerprint(machine())} {fingerprint(bc.load('stewart'))}\n"}
 
 
@@ -650,5 +648,5 @@ def test_plot_of_a_batch_and_of_mixed_units() -> None:
 
 def test_import_stays_light() -> None:
     code = "import sys, bellcrank; print([m for m in ('xarray', 'netCDF4', 'matplotlib', 'numpy') if m in sys.modules])"
-    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment())
+    said = children.run_code(code)
     assert said.stdout == "[]\n"

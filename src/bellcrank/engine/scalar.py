@@ -20,6 +20,9 @@ __all__ = ["ADD", "ATAN2", "COS", "DIV", "EXP", "LEAF", "LESS", "LOG", "MUL", "N
 LEAF, ADD, SUB, MUL, DIV, NEG = "leaf", "add", "sub", "mul", "div", "neg"
 SQRT, SIN, COS, EXP, LOG, TANH, LESS, ATAN2 = "sqrt", "sin", "cos", "exp", "log", "tanh", "less", "atan2"
 
+#: the one object of each name
+_OPERATIONS = {op: op for op in (LEAF, ADD, SUB, MUL, DIV, NEG, SQRT, SIN, COS, EXP, LOG, TANH, LESS, ATAN2)}
+
 #: A float, a traced scalar, or anything that behaves like one (a NumPy array, a `Jet`).
 Number: TypeAlias = Any
 
@@ -79,7 +82,10 @@ class Scalar:
         if op is NEG:
             return self.args[0]  # type: ignore[no-any-return]
         if op is SUB:
-            return self.graph.node(SUB, self.args[1], self.args[0])
+            first, second = self.args
+            if type(first) is float:  # a number is always added, so that equal expressions are equal graphs
+                return self.graph.node(ADD, second, -first)
+            return self.graph.node(SUB, second, first)
         if op is MUL and type(self.args[0]) is float:
             return self.graph.node(MUL, -self.args[0], self.args[1])
         return self.graph.node(NEG, self)
@@ -162,6 +168,9 @@ class Scalar:
         raise TypeError("a traced scalar has no value while it is being traced; use the functions "
                         "of bellcrank.math instead of the standard library's")
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _node_of, (self.graph, self.index)
+
     def __repr__(self) -> str:
         return f"<{self.op} {self.args[0]!r}>" if self.op is LEAF else f"<{self.op} #{self.index}>"
 
@@ -193,6 +202,25 @@ class Graph:
             self._table[key] = found
             self.nodes.append(found)
         return found
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickled and copied as a table: operations are told apart by identity, and a chain of them may be long."""
+        rows = tuple((n.op, n.args if n.op is LEAF else tuple(a.index if type(a) is Scalar else a for a in n.args))
+                     for n in self.nodes)
+        return _graph_of, (rows,)
+
+
+def _graph_of(rows: Sequence[tuple[str, tuple[Any, ...]]]) -> Graph:
+    """The graph with these nodes; arguments are floats, and places of earlier nodes."""
+    graph = Graph()
+    for op, args in rows:
+        known = _OPERATIONS[op]
+        graph.node(known, *(args if known is LEAF else (graph.nodes[a] if type(a) is int else a for a in args)))
+    return graph
+
+
+def _node_of(graph: Graph, index: int) -> Scalar:
+    return graph.nodes[index]
 
 
 def reachable(roots: Iterable[Any]) -> list[Scalar]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
+from copy import deepcopy
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -16,7 +17,8 @@ from bellcrank.mechanism.elements import Constraint, Coupler
 from bellcrank.mechanism.forces.wrench import Wrench
 from bellcrank.mechanism.inertia import Inertia
 from bellcrank.mechanism.joints import Joint
-from bellcrank.mechanism.motion import Law, Prescribed
+from bellcrank.mechanism.motion import Entry, Fixed, Law, Prescribed
+from bellcrank.mechanism.pickling import check_picklable
 from bellcrank.mechanism.pose import Pose
 
 __all__ = ["HERE", "Body", "Connection", "Frame", "Mechanism", "Wrench"]
@@ -101,6 +103,20 @@ class Mechanism(ForceElements):
         other.__dict__.update({name: value.copy() if isinstance(value, (dict, list)) else value
                                for name, value in self.__dict__.items()})
         return other
+
+    __copy__ = copy
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Mechanism:
+        """An independent description with parameters of its own; laws are shared."""
+        other = object.__new__(type(self))
+        memo[id(self)] = other
+        other.__dict__.update({name: deepcopy(value, memo) for name, value in self.__dict__.items()})
+        return other
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What is pickled: all of it. Laws must be functions that can be imported, or formulas."""
+        check_picklable(self.name, self.__dict__)
+        return self.__dict__
 
     # -- what is there ------------------------------------------------------------------------
     @property
@@ -254,8 +270,7 @@ class Mechanism(ForceElements):
             if not abs(value) < float("inf"):
                 raise ModelError(f"joint {joint!r}: the prescribed value {value} is not finite")
 
-            def law(t: Number, value: float = value) -> Number:
-                return value
+            law = Fixed(value)
         elif len(inspect.signature(law).parameters) < 1:
             raise ModelError(f"joint {joint!r}: a motion law takes the time as its argument")
         if kind.nu == 0:
@@ -276,7 +291,7 @@ class Mechanism(ForceElements):
         if coordinate is None:
             if len(names) == 1:
                 return (law,)
-            return tuple((lambda t, i=i: law(t)[i]) for i in range(len(names)))
+            return tuple(Entry(law, i) for i in range(len(names)))
         if isinstance(coordinate, str):
             if coordinate not in names:
                 raise ModelError(f"joint {record.name!r}: no coordinate {coordinate!r}; it has {', '.join(names)}")

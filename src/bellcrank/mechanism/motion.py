@@ -10,7 +10,7 @@ from bellcrank.engine.scalar import Number
 from bellcrank.errors import ModelError
 from bellcrank.spatial import Vector
 
-__all__ = ["STILL", "Law", "Prescribed"]
+__all__ = ["STILL", "Entry", "Fixed", "Law", "Prescribed"]
 
 #: A motion law: time in, one coordinate (or a sequence of all the joint's coordinates) out.
 Law = Callable[[Number], Number]
@@ -19,6 +19,27 @@ Law = Callable[[Number], Number]
 def STILL(value: Number) -> Number:
     """Stands in place of a law for a coordinate that is locked: it stays where it is, wherever that is."""
     return value
+
+
+@dataclass(frozen=True)
+class Fixed:
+    """The law of a coordinate that has one value at all times."""
+
+    value: float
+
+    def __call__(self, t: Number) -> Number:
+        return self.value
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One coordinate of a law that returns several."""
+
+    law: Callable[[Number], Sequence[Number]]
+    index: int
+
+    def __call__(self, t: Number) -> Number:
+        return self.law(t)[self.index]
 
 
 @dataclass(frozen=True)

@@ -27,6 +27,8 @@ Floats = npt.NDArray[np.float64]
 
 #: seconds of work between two looks at the keyboard, and numbers of samples kept until they are written
 _PIECE, _NUMBERS = 0.1, 4_000_000
+#: steps times coordinates of all states in the pieces of implicit methods
+_STEADY = 3e4
 #: samples between restarts of other libraries' integrators: a fixed number, so that results do not depend on the clock
 PER_PIECE = 100
 
@@ -189,6 +191,10 @@ class FixedCourse(Course):
         self.run = setup.fixed_run(system, y, t, self.tau, self.wrenches)
         if isinstance(self.run, ReferenceRun):
             self.pace = 10.0
+        #: batches of implicit methods begin each piece with new Jacobians: its length must not depend on the clock
+        self._steady = isinstance(self.run, FixedRun) and not self.run.kind.lanes and setup.count > 1
+        if self._steady:
+            self.pace = float(np.clip(_STEADY / (system.nq * setup.count), 10.0, 1000.0))
         self.pending: tuple[float, Floats] | None = None
         self._hold = setup._holds()
         #: a traced controller that is held by the steps themselves
@@ -230,7 +236,8 @@ class FixedCourse(Course):
         before, begun = self.y[0].copy(), clock.perf_counter()
         rows = self.run.advance(n, every)
         spent = clock.perf_counter() - begun
-        self.adapt(spent, _NUMBERS / max(1, self.y.size) * every)
+        if not self._steady:
+            self.adapt(spent, _NUMBERS / max(1, self.y.size) * every)
         numbers = np.arange(first // every + 1, first // every + 1 + len(rows)) * every
         times: Floats = np.asarray(setup.start + numbers * self.step, dtype=float)
         if self._held is not None:

@@ -82,11 +82,7 @@ class Equations:
     # -- plans ----------------------------------------------------------------------------------
     def first_plan(self, q: Floats, t: float) -> LoopPlan | None:
         """The plan to start with."""
-        if not self.system.tree.looped:
-            return None
-        if "plan" not in self.system._plan_state:
-            self.system._prepare(q, t)
-        return self.system._current_plan()
+        return self.system._first_plan(q, t) if self.system.tree.looped else None
 
     def plan_at(self, q: Floats, t: float, wishes: bool = True) -> LoopPlan | None:
         """A plan made for one position; raises SingularError where there is none. `wishes`: speeds that the user wants
@@ -128,8 +124,8 @@ class Equations:
         return graph_block(spread(self.system, self.cuts), inputs, ("spread",), width), size
 
     @staticmethod
-    def compiled(system: System) -> bool:
-        """Whether the whole program of a system can be compiled."""
+    def compiled(system: System, q: Floats, t: float) -> bool:
+        """Whether the whole program of a system that is at q can be compiled."""
         run = system._evaluator
         if not isinstance(run, LlvmEvaluator) or system._by_kkt:
             return False
@@ -141,7 +137,7 @@ class Equations:
             name = "constrained_hamilton" if system.tree.looped else "hamilton"
         if not system.tree.looped:
             return run.compiles_whole(system._functions[name])
-        planned = system._planned_evaluator(system._current_plan())
+        planned = system._planned_evaluator(system._first_plan(q, t))
         assert isinstance(planned, LlvmEvaluator)
         return planned.compiles_whole(system._functions[name])
 

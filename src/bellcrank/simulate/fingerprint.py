@@ -174,7 +174,9 @@ def _alone(value: Any) -> str:
 
 def _name(value: Any) -> bytes:
     name = getattr(value, "__qualname__", None) or getattr(value, "__name__", None) or type(value).__qualname__
-    return f"{getattr(value, '__module__', None)}.{name}".encode()
+    module = getattr(value, "__module__", None)
+    # processes that multiprocessing starts anew call the main program so
+    return f"{'__main__' if module == '__mp_main__' else module}.{name}".encode()
 
 
 def _content(cell: types.CellType) -> Any:

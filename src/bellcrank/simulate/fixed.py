@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from bellcrank.engine.llvm.jit import vector_width
 from bellcrank.errors import BellcrankError
 from bellcrank.simulate.equations import Equations
 from bellcrank.simulate.steppers import FixedStepper, Kind
@@ -45,6 +46,9 @@ class FixedRun:
         self._idle = equations.idle(kind.name)
         self._token = object()  #: tells steppers that it is still the same state
         self._failed = np.zeros(len(y), dtype=bool)
+        #: lanes of all jobs, also of those with few states: rounding may depend on it, and a state's numbers must not
+        #: depend on which others share its job
+        self._width = vector_width() if kind.lanes and 2 * len(y) > vector_width() else 1
 
     @property
     def time(self) -> float:
@@ -57,9 +61,7 @@ class FixedRun:
 
     def prepare(self) -> None:
         """Compile what the first steps need: what a method does not cover is an error before anything is computed."""
-        job = self._jobs(np.arange(len(self.y)), np.zeros(len(self.y), dtype=np.int64))[0]
-        plan, width = self._plans[int(job[0])], self._width(len(job))
-        self._give(plan, width, self._take(plan, width))
+        self._give(self._plans[0], self._width, self._take(self._plans[0], self._width))
 
     def give_up(self, failure: Failure, y: Floats) -> None:
         """A state shall not go on from where it was."""
@@ -112,7 +114,7 @@ class FixedRun:
             groups.setdefault((plan.key if plan is not None else None, int(already[i])), []).append(i)
         jobs = []
         for members in groups.values():
-            width = self._width(len(members))
+            width = self._width
             part = max(1, -(-len(members) // (width * self.threads))) * width
             jobs += [np.array(members[k:k + part]) for k in range(0, len(members), part)]
         return jobs
@@ -123,20 +125,15 @@ class FixedRun:
                 work(job)
             return
         for job in jobs:  # compile before threads start
-            plan, width = self._plans[int(job[0])], self._width(len(job))
+            plan, width = self._plans[int(job[0])], self._width
             self._give(plan, width, self._take(plan, width))
         with ThreadPoolExecutor(min(self.threads, len(jobs))) as pool:
             list(pool.map(work, jobs))
 
-    def _width(self, count: int) -> int:
-        from bellcrank.engine.llvm.jit import vector_width
-
-        return vector_width() if self.kind.lanes and 2 * count > vector_width() else 1
-
     def _job(self, job: Ints, already: int, steps: int, every: int, out: Floats) -> Ints:
         """Run some states; returns the steps done."""
         rest, first = steps - already, self.done + already
-        plan, width = self._plans[int(job[0])], self._width(len(job))
+        plan, width = self._plans[int(job[0])], self._width
         stepper = self._take(plan, width)
         owner = self._token if len(self.y) == 1 else None
         got = stepper.run(self.y[job], self.equations.inputs(job), self.start, self.step, first, rest, every,

@@ -19,6 +19,7 @@ from bellcrank.simulate.tableaux import Collocation, Explicit
 from bellcrank.system.assembly import project
 
 if TYPE_CHECKING:
+    from bellcrank.formulations.groups import LoopPlan
     from bellcrank.system.system import System
 
 __all__ = ["ReferenceRun", "Rhs"]
@@ -37,6 +38,7 @@ class Rhs:
         self.system, self.tau, self.wrenches, self.cuts = system, tau, wrenches, cuts
         self.drives = tuple(d for d in drives if d.traced)
         self._nq = system.nq
+        self._plan: LoopPlan | None = None  #: the one that served last: runs stay with it
 
     def prepare(self, t: float, y: Floats) -> None:
         """Make one evaluation, for what it refuses whatever the state is."""
@@ -79,7 +81,12 @@ class Rhs:
             wrenches = np.empty_like(shaped)
             wrenches[..., wrench_order(system.tree), :] = shaped
         rows = np.broadcast_to(self.tau, (*u.shape[:-1], self.tau.shape[-1]))
-        udot = system.forward_dynamics(q, u, tree_forces(system, self.cuts, rows, q, t), wrenches=wrenches, t=t)
+        tau = tree_forces(system, self.cuts, rows, q, t)
+        if self._plan is None:
+            udot = system.forward_dynamics(q, u, tau, wrenches=wrenches, t=t)
+        else:
+            udot, self._plan = system._run_by_plan("forward_dynamics", {"q": q, "u": u, "tau": tau}, wrenches, t,
+                                                   self._plan)
         return np.concatenate([system.qdot(q, u), udot], axis=-1)
 
     def of_one(self, state: int, t: float, x: Floats) -> Floats:
@@ -119,7 +126,8 @@ class Rhs:
         """The corrections of the compiled steps (see `formulations.projection`); None, and another plan for the next
         step, if the plan's pivots have shrunk too much."""
         system = self.system
-        run = system._planned_evaluator(system._current_plan())
+        plan = self._plan or system._first_plan(q, t)
+        run = system._planned_evaluator(plan)
         try:
             for _ in range(ROUNDS):
                 shift = system._run("displacements", {"q": q}, None, t, run)
@@ -129,7 +137,7 @@ class Rhs:
             return q, u + system._run("speed_changes", {"q": q, "u": u}, None, t, run)
         except SingularError:
             with suppress(SingularError):
-                system._plan_state["current"] = system._plan_at(q.reshape(-1, self._nq)[0], t)
+                self._plan = system._plan_at(q.reshape(-1, self._nq)[0], t)
             return None
 
 

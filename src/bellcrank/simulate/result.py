@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,6 +13,7 @@ import numpy.typing as npt
 import xarray
 
 from bellcrank.errors import FileError, ModelError, StateError
+from bellcrank.mechanism.pickling import check_picklable
 from bellcrank.simulate.account import energy_drift, floor_of
 from bellcrank.simulate.acting import (
     PARTS,
@@ -113,10 +115,15 @@ class Result(xarray.Dataset):  # type: ignore[no-untyped-call]  # of its __init_
             raise FileError(f"{path}: cannot be written ({error})") from error
 
     def __getstate__(self) -> tuple[None, dict[str, Any]]:
-        """Compiled code cannot be pickled: the copy has to `attach` its machine."""
+        """The machine goes along unless it holds laws that cannot be pickled: then the copy has to `attach` it."""
         slots = [name for cls in type(self).__mro__ for name in cls.__dict__.get("__slots__", ())]
-        return None, {name: getattr(self, name) for name in slots
-                      if name not in ("_system", "__weakref__", "_cache") and hasattr(self, name)}
+        state = {name: getattr(self, name) for name in slots
+                 if name not in ("_system", "__weakref__", "_cache") and hasattr(self, name)}
+        if self.system is not None:
+            with suppress(ModelError):
+                check_picklable(self.system.name, vars(self.system.mechanism))
+                state["_system"] = self.system
+        return None, state
 
     def _states(self, wrenches: Wrenches, what: str, needs_wrenches: bool = True) -> States:
         """The machine and q, u, forces, t, batched over all dimensions that are left, in their order."""

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import os
+import time as clock
+import warnings
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from bellcrank.errors import ModelError, NotYetError, StateError
+from bellcrank.errors import BellcrankError, ModelError, NotYetError, SlowWarning, StateError
 from bellcrank.simulate.closing import closing_joints, cut_joint
 from bellcrank.simulate.control import Drive, drive_of
 from bellcrank.simulate.courses import Course, FixedCourse, VaryingCourse
@@ -35,6 +38,8 @@ Floats = npt.NDArray[np.float64]
 
 #: samples of a run if nothing is said
 _SAMPLES = 1000
+#: seconds of a run by interpreted steps that are worth a warning
+LONG = 5.0
 
 
 @dataclass(frozen=True)
@@ -226,7 +231,9 @@ class Setup:
             nq = system.nq
             return FixedRun(equations, kind, equations.pack(y[:, :nq], y[:, nq:], t), t, self.step, self._holds(),
                             self.threads)
-        return ReferenceRun(Rhs(system, tau, wrenches, self.drives, self.cuts), kind, y, t, self.step, self._holds())
+        rhs = Rhs(system, tau, wrenches, self.drives, self.cuts)
+        self._warn_if_slow(rhs, y, t, getattr(kind.tableau() if kind.tableau else None, "stages", 1) * self.steps)
+        return ReferenceRun(rhs, kind, y, t, self.step, self._holds())
 
     def varying_run(self, system: System, y: Floats, t: float, tau: Floats, wrenches: Floats | None
                     ) -> VaryingRun | ExternalRun:
@@ -239,8 +246,23 @@ class Setup:
                               self.rtol, self.atol, self.threads)
         if not name:
             library, name = "scipy", {"dopri5": "RK45", "dop853": "DOP853"}[self.stepper]
-        free = [d for d in self.drives if d.period is None]
-        return ExternalRun(Rhs(system, tau, wrenches, free, self.cuts), library, name, y, t, self.rtol, self.atol)
+        rhs = Rhs(system, tau, wrenches, [d for d in self.drives if d.period is None], self.cuts)
+        if library != self.stepper.partition("/")[0]:  # nobody asked for SciPy
+            self._warn_if_slow(rhs, y, t, len(self.times))
+        return ExternalRun(rhs, library, name, y, t, self.rtol, self.atol)
+
+    def _warn_if_slow(self, rhs: Rhs, y: Floats, t: float, calls: int) -> None:
+        """Say so if compiled steps were asked for, cannot be had, and will be missed."""
+        if rhs.system.backend != "llvm":
+            return
+        begun = clock.thread_time()
+        with suppress(BellcrankError, ArithmeticError):
+            rhs(t, y)
+        seconds = clock.thread_time() - begun
+        if seconds * calls > LONG:
+            warnings.warn(f"simulate {rhs.system.name!r}: the steps of method {rhs.system.method!r} are not compiled "
+                          f"here; one evaluation takes {seconds:.2g} s, the run at least {seconds * calls:.2g} s. "
+                          "method='elimination' is compiled for any machine", SlowWarning, stacklevel=6)
 
     def recorded_forces(self, times: Floats, q: Floats, u: Floats) -> Floats | None:
         """Joint forces at samples (samples, count, nu), if there are any to record; sampled ones are held."""
@@ -251,10 +273,8 @@ class Setup:
 
 
 def _prepared(system: System, y: Floats, t: float) -> bool:
-    """Whether the compiled way is open; the first plan is made where the machine is."""
-    if system.tree.looped and not system._by_kkt and "plan" not in system._plan_state:
-        system._prepare(y[0, :system.nq], t)
-    return Equations.compiled(system)
+    """Whether the compiled way is open."""
+    return Equations.compiled(system, y[0, :system.nq], t)
 
 
 def _stepper(name: str) -> Kind | None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import replace
 
 import numpy as np
 
-from bellcrank.errors import ModelError
-from bellcrank.formulations import functions_of
+from bellcrank.errors import AssemblyError, ModelError
+from bellcrank.formulations import functions_of, method_module
 from bellcrank.formulations.pivot import eliminate
 from bellcrank.formulations.program import direct
 from bellcrank.mechanism.build import build_tree, collector_paused
@@ -17,7 +19,7 @@ from bellcrank.mechanism.mechanism import Mechanism
 from bellcrank.mechanism.release import lock as lock_joints
 from bellcrank.mechanism.tree import Tree
 from bellcrank.spatial import ArticulatedInertia, Force, RigidInertia
-from bellcrank.system.evaluator import LlvmEvaluator, NumpyEvaluator
+from bellcrank.system.evaluator import Maker
 from bellcrank.system.system import System
 
 __all__ = ["compile"]
@@ -60,9 +62,6 @@ def compile(mechanism: Mechanism, method: str = "auto", backend: str = "llvm", *
     if not mechanism.bodies:
         raise ModelError(f"mechanism {mechanism.name!r} has no bodies")
 
-    def evaluator(of: Tree) -> LlvmEvaluator | NumpyEvaluator:
-        return NumpyEvaluator(of) if backend == "numpy" else LlvmEvaluator(of, schedule, threads)
-
     with collector_paused():
         mechanism = mechanism.copy()  # later changes of the description must not reach the system
         names = [_joint_of(mechanism, key) for key in (*actuated, *independent)]
@@ -79,12 +78,23 @@ def compile(mechanism: Mechanism, method: str = "auto", backend: str = "llvm", *
         wanted = () if lock == "massless" else _names(lock, "lock")
         if not tree.looped and not wanted:
             check_inertia(tree)
-        made = System(mechanism, tree, method, backend, functions, evaluator, actuated=actuated,
-                      independent=independent or actuated, baumgarte=baumgarte)
+        made = System(mechanism, tree, method, backend, functions, Maker(backend, schedule, threads),
+                      actuated=actuated, independent=independent or actuated, baumgarte=baumgarte)
         made._locked = tuple(loose)
         for key in (*actuated, *independent):
             made._split(key)  # says what is wrong with a name
+        _check_coverage(made)
+        made._warn_if_interpreted(3)
         return made.lock(*wanted)
+
+
+def _check_coverage(system: System) -> None:
+    """Refuse machines with loops that a formulation does not cover."""
+    check = getattr(method_module(system.method), "check_coverage", None)
+    if check is None or not system.tree.looped:
+        return
+    with suppress(AssemblyError):  # of positions there is nothing to say yet
+        check(replace(system.tree, plan=system._reference().plan))
 
 
 def _without_resistance(tree: Tree) -> list[tuple[str, int | None]]:
@@ -92,7 +102,7 @@ def _without_resistance(tree: Tree) -> list[tuple[str, int | None]]:
     found: list[tuple[str, int | None]] = []
     while not tree.looped:
         try:
-            check_inertia(tree)
+            _find_loose(tree)
             break
         except _LooseError as error:
             found.append((error.joint, None))
@@ -131,6 +141,14 @@ _NOTHING = 1e-13
 
 def check_inertia(tree: Tree) -> None:
     """Refuse joints that nothing resists: their acceleration would be infinite."""
+    try:
+        _find_loose(tree)
+    except _LooseError as error:
+        raise ModelError(str(error)) from None
+
+
+def _find_loose(tree: Tree) -> None:
+    """Raise for the first joint that nothing resists."""
     has_child = np.zeros(tree.n + 1, dtype=bool)
     has_child[tree.parent[1:]] = True
     still = np.abs(tree.inertia).max(-1) == 0.0
@@ -149,8 +167,8 @@ def check_inertia(tree: Tree) -> None:
         _check_pivots(tree)
 
 
-class _LooseError(ModelError):
-    """A joint that nothing resists."""
+class _LooseError(Exception):
+    """A joint that nothing resists; users see a `ModelError`."""
 
     def __init__(self, joint: str, said: str) -> None:
         super().__init__(f"joint {joint!r}: {said}, weld it, or compile with lock=[{joint!r}] (lock=\"massless\" "
@@ -158,7 +176,7 @@ class _LooseError(ModelError):
         self.joint = joint
 
 
-def _no_inertia(tree: Tree, link: int) -> ModelError:
+def _no_inertia(tree: Tree, link: int) -> _LooseError:
     return _LooseError(tree.joint_names[link], f"no inertia about its axis (body {tree.link_names[link]!r} and what it "
                        "carries do not resist this motion); give it a rotational inertia")
 

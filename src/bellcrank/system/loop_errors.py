@@ -41,7 +41,7 @@ class LoopErrors(Kinematics):
 
     @cached_property
     def _assembler(self) -> Assembler:
-        return Assembler(self._loops, self.integrate, self.normalise)
+        return Assembler(self._loops, self.integrate, self.normalise, self.difference)
 
     def _need_loops(self, what: str) -> None:
         if not self.tree.looped:
@@ -183,6 +183,16 @@ class LoopErrors(Kinematics):
             raise StateError(f"{key!r} is a coordinate without a speed of its own; there are "
                              f"{', '.join(kind.speed_names)}")
         return [start + kind.speed_names.index(coordinate)]
+
+    def _coordinate_entries(self, key: str) -> list[int]:
+        """The places in q of a joint, or of one of its coordinates."""
+        self._speed_entries(key)  # says so if it has none
+        joint, coordinate = self._split(key)
+        kind = self.mechanism.joint(joint).joint
+        start = self._starts[joint][0]
+        if coordinate is None:
+            return list(range(start, start + kind.nq))
+        return [start + kind.coordinate_names().index(coordinate)]
 
     def _tau(self, tau: Forces) -> npt.ArrayLike:
         """Joint forces as an array, also where they are given by name."""

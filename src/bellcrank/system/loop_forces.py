@@ -116,7 +116,7 @@ class LoopForces(Elements):
             return None
         out, rows = np.zeros(needed.shape), motions[..., drives]
         wanted = (motions @ needed[..., None])[..., 0]
-        if drives == list(self._current_plan().independent):
+        if drives == list(self._reference_plan().independent):
             out[..., drives] = wanted
         else:
             scale = 1.0 / np.sqrt(self._weights(weights))[drives]
@@ -132,7 +132,7 @@ class LoopForces(Elements):
         another plan, or a method without plans."""
         if self._by_kkt or self._batched_parameters():
             return None
-        plan = self._current_plan()
+        plan = self._reference_plan()
         if len(plan.independent) > _MANY:
             return None
         if not len(plan.independent):

@@ -1,4 +1,4 @@
-"""Other machines made from a compiled one: with other parameters, with loops open, with joints locked."""
+"""Other machines made from a compiled one: with other parameters, with loops open, with joints locked; copies."""
 
 from __future__ import annotations
 
@@ -38,6 +38,7 @@ class Variants(Bound):
         other.__dict__.update(self.__dict__)
         other._values = {**self._values, **values}
         other._doors = {}
+        other.__dict__.pop("_has_door", None)
         if self.tree.looped:
             for name in ("_loops", "_assembler"):
                 other.__dict__.pop(name, None)
@@ -94,8 +95,7 @@ class Variants(Bound):
         other._released, other._locked = self._released, (*self._locked, *places)
         other._whole = None if self._whole is None else lock(self._whole, places)
         if self.tree.looped:  # plans are made near a closed position, which lies where it did
-            self._reference_plan()
-            other._plan_state["start"] = self._plan_state["q"]
+            other._plan_state["start"] = self._any_reference().q
         return other
 
     def _with_closures(self, change: Callable[[Tree], Tree]) -> Self:
@@ -115,3 +115,24 @@ class Variants(Bound):
         made: Self = kind(self.mechanism, tree, self.method, self.backend, functions_of(self.method, tree.looped),
                           self._make, self._values, actuated=self.actuated, **kept)
         return made
+
+    # -- copies and other processes -------------------------------------------------------------
+    def __copy__(self) -> Self:
+        return self.with_parameters()
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What is pickled: the description, not the compiled code, which is made again (from the cache on disk) when
+        it is first needed. Results of the copy are the same to the last bit on the same computer."""
+        known = {k: v for k, v in self._plan_state.items() if k in ("independent", "baumgarte", "start", "closed")}
+        return {"mechanism": self.mechanism, "tree": self.tree, "method": self.method, "make": self._make,
+                "parameters": self._values, "actuated": self.actuated, "plan": known, "released": self._released,
+                "locked": self._locked}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        tree, plan = state["tree"], state["plan"]
+        kind: Any = type(self)  # what it is made of is known to a System only
+        kind.__init__(self, state["mechanism"], tree, state["method"], state["make"].backend,
+                      functions_of(state["method"], tree.looped), state["make"], state["parameters"],
+                      actuated=state["actuated"], independent=plan["independent"], baumgarte=plan["baumgarte"])
+        self._plan_state.update(plan)
+        self._released, self._locked = state["released"], state["locked"]

@@ -1,17 +1,24 @@
 """A folder of compiled code. Whatever is wrong with an entry, it is ignored and made again.
 
-An entry is ``magic, key, SHA-256 of the code, code``. It is used only if the file belongs to the user who
-runs the program, nobody else may write it, and key and checksum agree; writing is atomic.
+An entry is ``magic, key, SHA-256 of the code, code``. It is used only if it is a file that belongs to the user who
+runs the program, nobody else may write it, and key and checksum agree; writing is atomic. A folder that cannot be made
+or written is no error and not worth a word (code is made again in every process); one that has no path is a
+`CacheWarning`, once in a process.
 """
 
 from __future__ import annotations
 
 import contextlib
+import functools
 import hashlib
 import os
+import stat
 import sys
 import tempfile
+import warnings
 from pathlib import Path
+
+from bellcrank.errors import CacheWarning
 
 __all__ = ["fetch", "folder", "keep"]
 
@@ -19,12 +26,26 @@ _MAGIC = b"bellcrank-code-1\n"
 
 
 def folder() -> Path | None:
-    """Where compiled code is kept; None if ``BELLCRANK_CACHE`` is "off" (or set it to another folder)."""
+    """Where compiled code is kept; None if ``BELLCRANK_CACHE`` is "off" (or set it to another folder), or if there is
+    no home folder to keep it in."""
     chosen = os.environ.get("BELLCRANK_CACHE", "")
     if chosen.lower() in ("off", "0", "none"):
         return None
-    if chosen:
-        return Path(chosen).expanduser()
+    try:
+        return Path(chosen).expanduser() if chosen else _usual()
+    except RuntimeError as error:  # no home folder: an unknown user, or one without an account
+        _warn(f"compiled code is not kept, and will be made again by every process: {error}; set BELLCRANK_CACHE to a "
+              "folder, or to \"off\"")
+        return None
+
+
+@functools.cache
+def _warn(said: str) -> None:
+    """Warn once of each thing."""
+    warnings.warn(said, CacheWarning, stacklevel=2)
+
+
+def _usual() -> Path:
     if sys.platform == "win32":
         base = os.environ.get("LOCALAPPDATA") or str(Path.home() / "AppData" / "Local")
     elif sys.platform == "darwin":
@@ -40,7 +61,7 @@ def fetch(key: str) -> bytes | None:
     if place is None:
         return None
     try:
-        with open(place / f"{key}.o", "rb") as file:
+        with open(place / f"{key}.o", "rb", opener=_open) as file:
             if not _is_ours(file.fileno()):
                 return None
             data = file.read()
@@ -65,14 +86,23 @@ def keep(key: str, code: bytes) -> None:
             with os.fdopen(handle, "wb") as file:
                 file.write(_MAGIC + key.encode() + b"\n" + hashlib.sha256(code).digest() + code)
             os.replace(name, place / f"{key}.o")
-        except OSError:
+        except BaseException as error:  # an interrupt must leave nothing behind either
             with contextlib.suppress(OSError):
                 os.unlink(name)
+            if not isinstance(error, OSError):
+                raise
+
+
+def _open(name: str, flags: int) -> int:
+    """Open without waiting for somebody who writes, as a pipe would."""
+    return os.open(name, flags | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0))
 
 
 def _is_ours(descriptor: int) -> bool:
-    """Only code that this user alone can have written is ever executed."""
+    """Only code that this user alone can have written is ever executed, from ordinary files."""
+    status = os.fstat(descriptor)
+    if not stat.S_ISREG(status.st_mode):
+        return False
     if not hasattr(os, "geteuid"):
         return True
-    status = os.fstat(descriptor)
     return status.st_uid == os.geteuid() and not status.st_mode & 0o022

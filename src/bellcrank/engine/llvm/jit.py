@@ -5,18 +5,24 @@ from __future__ import annotations
 import contextlib
 import functools
 import hashlib
-import itertools
+import os
+import threading
+import weakref
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from bellcrank.engine.llvm import cache
+from bellcrank.errors import BellcrankError
 
 __all__ = ["Library", "load", "target_key", "vector_width"]
 
 
+_LANES = ("1", "2", "4", "8")
+
+
 class Library:
-    """Loaded machine code; keeps it alive."""
+    """Loaded machine code; keeps it alive. What nobody holds any more is unloaded."""
 
     def __init__(self, handle: Any, address: int, from_cache: bool) -> None:
         self._handle = handle
@@ -35,12 +41,24 @@ def _machine() -> Any:
         cpu=llvm.get_host_cpu_name(), features=llvm.get_host_cpu_features().flatten(), opt=2, jit=True)
 
 
-@functools.cache
-def _linker() -> Any:
+#: LLVM's linker keeps some kilobytes of every library for good: after this many a new one takes over, and the old one
+#: goes with the last of its libraries
+_LINKED_TOGETHER = 64
+_linking = threading.Lock()
+_linker: Any = None
+_linked = 0
+
+
+def _current_linker() -> tuple[Any, int]:
+    """The linker, and the number of the next library in it; call it holding `_linking`."""
+    global _linker, _linked
     import llvmlite.binding as llvm
 
-    _machine()
-    return llvm.create_lljit_compiler()
+    if _linker is None or _linked == _LINKED_TOGETHER:
+        _machine()
+        _linker, _linked = llvm.create_lljit_compiler(), 0
+    _linked += 1
+    return _linker, _linked
 
 
 @functools.cache
@@ -55,7 +73,17 @@ def target_key() -> str:
 
 @functools.cache
 def vector_width() -> int:
-    """Doubles per SIMD register of this machine."""
+    """States that batches advance side by side: doubles per SIMD register of this machine.
+
+    ``BELLCRANK_LANES`` (1, 2, 4 or 8) forces another number, with which any machine works: LLVM takes wide values
+    apart. It is read once, at the first batch of a process.
+    """
+    chosen = os.environ.get("BELLCRANK_LANES", "").strip()
+    if chosen:
+        if chosen not in _LANES:
+            raise BellcrankError(f"BELLCRANK_LANES is {chosen!r}: set it to {', '.join(_LANES[:-1])} or {_LANES[-1]}, "
+                                 "or leave it out to use this machine's registers")
+        return int(chosen)
     import llvmlite.binding as llvm
 
     features = llvm.get_host_cpu_features()
@@ -77,10 +105,13 @@ def load(source: str, make: Callable[[], str] | None = None, optimise: bool = Fa
     """Machine code of a module with one function ``kernel``, from the cache or compiled now.
 
     `source` is the module's text; or, with `make`, a key that determines the text which `make` returns. `optimise`
-    runs LLVM's own passes, which kernels made of graphs do not need.
+    runs LLVM's own passes, which kernels made of graphs do not need. Equal code is loaded once.
     """
     head = target_key() if make is None else f"{target_key()}|{_generator_key()}"
     key = hashlib.sha256(f"{head}\0{source}".encode()).hexdigest()
+    loaded = _loaded.get(key)
+    if loaded is not None:
+        return loaded
     code = cache.fetch(key)
     if code is not None:
         with contextlib.suppress(RuntimeError):  # no machine code after all: made again below
@@ -104,13 +135,15 @@ def _compile(text: str, optimise: bool = False) -> bytes:
     return bytes(machine.emit_object(module))
 
 
-_serial = itertools.count()
+#: what is in use, by key
+_loaded: weakref.WeakValueDictionary[str, Library] = weakref.WeakValueDictionary()
 
 
 def _link(key: str, code: bytes, from_cache: bool) -> Library:
     import llvmlite.binding as llvm
 
     builder = llvm.JITLibraryBuilder().add_object_img(code).add_current_process().export_symbol("kernel")
-    # the same code may be loaded several times: names must differ
-    handle = builder.link(_linker(), f"bellcrank-{key[:16]}-{next(_serial)}")
-    return Library(handle, handle["kernel"], from_cache)
+    with _linking:
+        linker, number = _current_linker()
+        handle = builder.link(linker, f"bellcrank-{number}")
+    return _loaded.setdefault(key, Library(handle, handle["kernel"], from_cache))
