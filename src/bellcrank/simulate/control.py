@@ -263,8 +263,8 @@ def _entries(system: System, places: Mapping[str, list[int]], key: str) -> list[
     """Where forces of a joint, or of one of its speeds, are."""
     joint = system._split(key)[0]
     if key not in places and joint in system.tree.cut_names and system.tree.actuators:
-        raise NotYetError(f"joint {joint!r} closes a loop: forces on it do not go together with actuators, whose limits "
-                          "would act on them; compile with cut= another joint")
+        raise NotYetError(f"joint {joint!r} closes a loop: forces on it do not go together with actuators, whose "
+                          "limits would act on them; compile with cut= another joint")
     return places.get(key) or system._speed_entries(key)
 
 
