@@ -22,6 +22,7 @@ import xarray
 import bellcrank as bc
 import children
 from bellcrank.errors import FileError, ModelError, StateError
+from bellcrank.simulate.account import RESOLVED, floor_of
 from bellcrank.simulate.fields import coordinate_units, force_units, speed_units
 from bellcrank.simulate.fingerprint import fingerprint
 from bellcrank.simulate.netcdf import EVENT_ROOM
@@ -622,11 +623,11 @@ def test_energy_drift() -> None:
     worse = u.copy()
     worse[-1] *= 0.9  # energy is lost
     spoiled = written(system, t, q, worse)
-    kinetic = spoiled["kinetic_energy"].values
-    expected = abs(float(spoiled["energy"][-1] - spoiled["energy"][0])) / kinetic.max()
-    assert spoiled.attrs["energy_drift"] == pytest.approx(expected, rel=1e-12) and expected > 1e-4
-    assert float(spoiled.energy()["drift"][-1]) == pytest.approx(
-        float(spoiled["energy"][-1] - spoiled["energy"][0]) / kinetic.max(), rel=1e-12)
+    kinetic, potential = (spoiled[name].values for name in ("kinetic_energy", "potential_energy"))
+    scale = kinetic[0] + (potential[0] - potential).max() + floor_of(system) + RESOLVED * abs(potential[0])
+    expected = float(spoiled["energy"][-1] - spoiled["energy"][0]) / scale
+    assert spoiled.attrs["energy_drift"] == pytest.approx(abs(expected), rel=1e-12) and abs(expected) > 1e-4
+    assert float(spoiled.energy()["drift"][-1]) == pytest.approx(expected, rel=1e-12)
 
 
 @pytest.mark.parametrize(("name", "batch"), CASES)

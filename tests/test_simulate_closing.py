@@ -131,6 +131,8 @@ def test_joints_that_cannot_be_driven() -> None:
     limited = bc.compile(m, cut=CUT)
     with pytest.raises(bc.NotYetError, match="'D'.*cut= another joint"):
         limited.simulate(limited.assemble(q={"A": 0.5}), 0.1, tau={"D": 1.0})
+    with pytest.warns(bc.SimulationWarning, match="'D' closes a loop.*cut= another joint"):
+        limited.simulate(limited.assemble(q={"A": 0.5}), 0.1, control=bc.Sampled(lambda t, q, u: {"D": 1.0}, 0.01))
 
 
 # -- stops --------------------------------------------------------------------------------------------

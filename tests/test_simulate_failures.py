@@ -161,7 +161,7 @@ def test_numbers_that_overflow() -> None:
     for stepper in ("rk4", "semi_implicit", "dopri5", "scipy/RK45"):
         with pytest.warns(bc.SimulationWarning, match="drop"), np.errstate(all="ignore"):
             result = machine.simulate(([10.0], [0.0]), 10.0, stepper=stepper, step=1e-3, output=1e-2)
-        assert result.attrs["status"] == "failed" and result.attrs["reason"], stepper
+        assert result.attrs["status"] in ("failed", "diverged") and "t = " in result.attrs["reason"], stepper
         assert np.isfinite(result.q).all() and 2 <= len(result.time) < 200
 
 
@@ -170,7 +170,7 @@ def test_explosions_keep_what_was_before() -> None:
     machine = bc.compile(drop(law=lambda q, u: -1e5 * u))
     with pytest.warns(bc.SimulationWarning):
         result = machine.simulate(([1.0], [1.0]), 1.0, step=1e-2, stepper="rk4", output=1e-2)
-    assert result.attrs["status"] == "failed" and len(result.time) >= 2
+    assert result.attrs["status"] == "diverged" and len(result.time) >= 2
 
 
 def test_progress_is_told() -> None:

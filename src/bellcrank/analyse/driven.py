@@ -20,8 +20,7 @@ from bellcrank.system.assembly import State
 from bellcrank.system.nearest import Held
 
 if TYPE_CHECKING:
-    import xarray
-
+    from bellcrank.simulate.result import Result
     from bellcrank.system.kinematics import Wrenches
     from bellcrank.system.system import System
 
@@ -33,7 +32,7 @@ Motion = Callable[[Any], Any] | float
 
 def drive(system: System, motion: Mapping[str, Motion], times: npt.ArrayLike, *,
           guess: State | Mapping[str, float | Sequence[float]] | npt.ArrayLike | None = None,
-          actuated: Sequence[str] | None = None, reactions: bool = False, wrenches: Wrenches = None) -> xarray.Dataset:
+          actuated: Sequence[str] | None = None, reactions: bool = False, wrenches: Wrenches = None) -> Result:
     """Positions, speeds, accelerations and drive forces along a prescribed motion.
 
     `motion` maps joints (or "joint.coordinate") to functions of time, written with `bellcrank.math`, or to numbers;
@@ -42,8 +41,9 @@ def drive(system: System, motion: Mapping[str, Motion], times: npt.ArrayLike, *,
     `assemble`: a state, an array or a mapping {joint: value} to start from. A dead point raises `AssemblyError` with
     joint and time. Forces are those of `actuated` joints (those of `compile`, else the driven ones).
 
-    Returns a Dataset over time [s] with q, u, udot, tau, and if asked `reaction` (as `System.reactions`). Loops
-    close to rounding. Cost: a few closings per sample, one after the other; the rest in batches.
+    Returns a `Result` over time [s] with q, u, udot, tau, and if asked `reaction` (as `System.reactions`); `plot`,
+    `kinematics` and the like work as after a simulation. Loops close to rounding.
+    Cost: a few closings per sample, one after the other; the rest in batches.
 
     >>> import bellcrank as bc
     >>> linkage = bc.compile(bc.load("four_bar"))
@@ -184,9 +184,9 @@ def _driven_accelerations(system: System, q: Floats, u: Floats, udot: Floats, ti
 
 
 def _dataset(system: System, times: Floats, q: Floats, u: Floats, udot: Floats, tau: Floats,
-             wrench: dict[str, Floats] | None) -> xarray.Dataset:
+             wrench: dict[str, Floats] | None) -> Result:
     """Laid out like the results of simulations."""
-    import xarray
+    from bellcrank.simulate.result import Result
 
     layout = layout_of(system, ())
     along, speeds = ("time", "coordinate"), ("time", "speed")
@@ -205,4 +205,4 @@ def _dataset(system: System, times: Floats, q: Floats, u: Floats, udot: Floats, 
                              "units": "see component_units"})
         where |= {"joint": list(wrench), "component": ["mx", "my", "mz", "fx", "fy", "fz"],
                   "component_units": ("component", ["N m"] * 3 + ["N"] * 3)}
-    return xarray.Dataset(data, where, {"mechanism": system.name})
+    return Result(data, where, {"mechanism": system.name})._with_system(system)

@@ -28,7 +28,8 @@ from bellcrank.system.closure import paths_between
 if TYPE_CHECKING:
     from bellcrank.system.system import System
 
-__all__ = ["CutJoint", "closing_joints", "cut_joint", "numbers", "pinned", "spread", "tree_forces", "unknown_joint"]
+__all__ = ["CutJoint", "closing_joints", "cut_joint", "given_wrenches", "numbers", "pinned", "spread", "tree_forces",
+           "unknown_joint"]
 
 Floats = npt.NDArray[np.float64]
 
@@ -46,6 +47,8 @@ class CutJoint:
     speeds: tuple[Number, ...]
     #: for every speed of the tree that moves it: its place, and the power of unit forces at unit speed
     powers: tuple[tuple[int, tuple[Number, ...]], ...]
+    columns: tuple[Force, ...]  #: what unit forces exert on the child at `point`, in the ground link's frame
+    point: Vector
 
     def value(self, what: str, k: int, leaf: Callable[[Any], Number]) -> Number:
         """A coordinate or speed, with numbers for the leaves."""
@@ -139,7 +142,7 @@ def _traced(tree: Tree, c: Closure, read: Callable[[str, int], Number]) -> CutJo
     else:  # quaternions: the columns are the same in every position
         columns = _fixed_columns(c.kind, j)
     speeds = tuple(relative.dot(column) for column in columns)
-    return CutJoint(c.name, c.kind, coordinates, speeds, _powers(tree, c, speeds, read))
+    return CutJoint(c.name, c.kind, coordinates, speeds, _powers(tree, c, speeds, read), tuple(columns), j.point)
 
 
 def _fixed_columns(kind: Joint, side: Side) -> tuple[Force, ...]:
@@ -203,6 +206,30 @@ def tree_forces(system: System, cuts: Sequence[str], rows: Floats, q: Floats, t:
             forces[name] = rows[..., at:at + n]
         at += n
     return np.asarray(rows[..., :system.nu] + system.loop_drive(q, forces, t=t))
+
+
+def given_wrenches(system: System, joint: str, forces: Floats, q: Floats, t: npt.ArrayLike) -> tuple[Floats, Floats]:
+    """What forces (..., nu of the joint) of a closing joint exert at q (..., nq): on all bodies, as external wrenches
+    (..., bodies, 6), and on its child about the joint's point there (..., 6), world axes."""
+    cut, record = cut_joint(system, joint), system.mechanism.joint(joint)
+    assert cut is not None
+    leaf, lead = numbers(system, t, q, np.zeros(system.nu)), q.shape[:-1]
+
+    def world(vectors: Sequence[Vector]) -> Floats:
+        entries = evaluate([x for v in vectors for x in v], leaf)
+        rows = np.stack([np.broadcast_to(np.asarray(x, dtype=float), lead) for x in entries], axis=-1)
+        return np.asarray(rows.reshape(*lead, len(vectors), 3) @ system.tree.ground_turn.T)
+
+    point = world([cut.point])[..., 0, :] + system.tree.ground_shift
+    own = np.concatenate([(world([getattr(c, part) for c in cut.columns]) * forces[..., None]).sum(axis=-2)
+                          for part in ("moment", "force")], axis=-1)
+    bodies = np.zeros((*lead, len(system.body_names), 6))
+    for index, sign in ((record.parent, -1.0), (record.child, 1.0)):
+        if index:
+            arm = point - system.pose(q, system.tree.body_names[index], t=t).position
+            bodies[..., index - 1, :3] += sign * (own[..., :3] + np.cross(arm, own[..., 3:]))
+            bodies[..., index - 1, 3:] += sign * own[..., 3:]
+    return bodies, own
 
 
 # -- holding ----------------------------------------------------------------------------------------

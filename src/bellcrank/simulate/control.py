@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bellcrank.engine.scalar import Graph, Number, Scalar, evaluate
-from bellcrank.errors import BellcrankError, ModelError, StateError
+from bellcrank.errors import BellcrankError, ModelError, NotYetError, StateError
 from bellcrank.mechanism.checks import hint
 from bellcrank.simulate.closing import cut_joint, numbers, unknown_joint
 from bellcrank.system.arrays import by_name
@@ -150,7 +150,7 @@ class Drive:
             out: list[Any] = [0.0] * size
             for joint, value in answer.items():
                 try:
-                    places = starts.get(joint) or system._speed_entries(joint)
+                    places = _entries(system, starts, joint)
                 except BellcrankError as error:
                     raise ModelError(f"control: {error}") from None
                 values = list(value) if np.ndim(value) or isinstance(value, (list, tuple)) else [value]
@@ -233,7 +233,7 @@ class Drive:
             return rows
         places, size = force_places(system, self.cuts)
         if isinstance(answer, Mapping):
-            values = by_name("control", answer, lambda key: places.get(key) or system._speed_entries(key), size)
+            values = by_name("control", answer, lambda key: _entries(system, places, key), size)
         else:
             values = np.asarray(answer, dtype=float)
             if values.shape[-1:] != (system.nu,):
@@ -257,6 +257,15 @@ def force_places(system: System, cuts: Sequence[str]) -> tuple[dict[str, list[in
         out |= {f"{name}.{label}": [at + k] for k, label in enumerate(labels)}
         at += len(labels)
     return out, at
+
+
+def _entries(system: System, places: Mapping[str, list[int]], key: str) -> list[int]:
+    """Where forces of a joint, or of one of its speeds, are."""
+    joint = system._split(key)[0]
+    if key not in places and joint in system.tree.cut_names and system.tree.actuators:
+        raise NotYetError(f"joint {joint!r} closes a loop: forces on it do not go together with actuators, whose "
+                          "limits would act on them; compile with cut= another joint")
+    return places.get(key) or system._speed_entries(key)
 
 
 def drive_of(given: Any, target: str, cuts: tuple[str, ...] = ()) -> Drive | None:

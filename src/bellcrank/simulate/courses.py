@@ -318,7 +318,7 @@ class VaryingCourse(Course):
 
     def __init__(self, setup: Setup, system: System, y: Floats, t: float) -> None:
         super().__init__(setup, system)
-        self.pace = 50.0
+        self.pace = float(np.clip(5000.0 / setup.count, 1.0, 50.0))  # the first piece of a large batch, too, is short
         self.glances = tuple((i + 1) / 8 for i in range(8))  # steps are long
         self._next = 0  #: the first sample that is not known yet
         self.run = setup.varying_run(system, y, t, self.tau, self.wrenches)

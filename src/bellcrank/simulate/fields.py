@@ -16,7 +16,7 @@ from bellcrank.system.arrays import Floats
 if TYPE_CHECKING:
     from bellcrank.system.system import System
 
-__all__ = ["DERIVED", "STATE", "Balance", "Field", "Layout", "coordinate_units", "derive", "force_units", "layout_of",
+__all__ = ["DERIVED", "STATE", "Field", "Layout", "coordinate_units", "derive", "force_units", "layout_of",
            "sample_dims", "speed_units"]
 
 
@@ -166,35 +166,3 @@ def _derive(system: System, t: Floats, q: Floats, u: Floats) -> dict[str, Floats
            "loop_error": np.abs(system.loop_error(q, t=clock)).max(axis=-1, initial=0.0),
            "loop_rate_error": np.abs(system.loop_rate_error(q, u, t=clock)).max(axis=-1, initial=0.0)}
     return {name: np.where(bad, np.nan, np.broadcast_to(value, bad.shape)) for name, value in out.items()}
-
-
-class Balance:
-    """Keeps account of energy and loop errors while states come in, without keeping them."""
-
-    def __init__(self) -> None:
-        self._first: Floats | None = None
-        self._kinetic: Floats = np.zeros(())
-        self._change: Floats = np.zeros(())
-        self.largest_loop_error = 0.0  #: of all so far
-
-    def add(self, derived: dict[str, Floats]) -> None:
-        """Account for some more samples, time first."""
-        energy, kinetic, error = derived["energy"], derived["kinetic_energy"], derived["loop_error"]
-        if not len(energy):
-            return
-        if self._first is None:
-            self._first = energy[0].copy()
-        self._kinetic = np.fmax(self._kinetic, np.fmax.reduce(kinetic, axis=0))
-        self._change = np.fmax(self._change, np.fmax.reduce(np.abs(energy - self._first), axis=0))
-        self.largest_loop_error = float(np.fmax.reduce(error, axis=None, initial=self.largest_loop_error))
-
-    @property
-    def drift(self) -> float:
-        """The largest change of energy since the start, relative to the largest kinetic energy of the same sample."""
-        return float(np.max(relative(self._change, self._kinetic), initial=0.0))
-
-
-def relative(change: Floats, scale: Floats) -> Floats:
-    """change / scale; no change is none, whatever the scale."""
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return np.where(change == 0.0, 0.0, change / scale)

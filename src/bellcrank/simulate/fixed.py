@@ -28,6 +28,7 @@ class Failure(NamedTuple):
     state: int
     time: float
     reason: str
+    diverged: bool = False  #: its numbers have grown beyond all bounds
 
 
 class FixedRun:
@@ -58,6 +59,16 @@ class FixedRun:
         self.failures = []
         self._failed[:] = False
 
+    def prepare(self) -> None:
+        """Compile what the first steps need: what a method does not cover is an error before anything is computed."""
+        self._give(self._plans[0], self._width, self._take(self._plans[0], self._width))
+
+    def give_up(self, failure: Failure, y: Floats) -> None:
+        """A state shall not go on from where it was."""
+        self.failures = [*(f for f in self.failures if f.state != failure.state), failure]
+        self._failed[failure.state] = True
+        self.y[failure.state] = y
+
     def advance(self, steps: int, every: int) -> Floats:
         """Take steps; samples (samples, states, size) after every `every`-th one since the start."""
         samples = (self.done + steps) // every - self.done // every
@@ -67,12 +78,12 @@ class FixedRun:
         self.done += steps
         return out
 
-    def partial(self, y: Floats, t: float, step: float) -> Floats:
+    def partial(self, y: Floats, t: float, step: float, state: int = 0) -> Floats:
         """One step of any length from one state, without changing where the run is."""
-        plan = self._plans[0]
+        plan = self._plans[state]
         for _ in range(4):
             stepper = self._take(plan, 1)
-            inputs = self.equations.inputs(np.zeros(1, dtype=np.int64))
+            inputs = self.equations.inputs(np.full(1, state, dtype=np.int64))
             got = stepper.run(y[None], inputs, t - step, step, 1, 1, 1, 2)  # held controllers are not asked
             self._give(plan, 1, stepper)
             if got.done[0]:
@@ -165,7 +176,7 @@ class FixedRun:
                     raise BellcrankError(self._why(i, t))
             except BellcrankError as error:
                 self._failed[i] = True
-                self.failures.append(Failure(i, t, str(error)))
+                self.failures.append(Failure(i, t, str(error), self._grown(i)))
                 continue
             self._plans[i] = plan
             self.switches += 1
@@ -173,10 +184,14 @@ class FixedRun:
             left.append(i)
         return np.array(left, dtype=np.int64)
 
+    def _grown(self, i: int) -> bool:
+        """Whether a state's numbers are beyond all bounds."""
+        return bool(np.abs(self.y[i]).max() > 1e10)
+
     def _why(self, i: int, t: float) -> str:
         """What is wrong with the step from a state's last good position."""
         system = self.equations.system
-        if np.abs(self.y[i]).max() > 1e10:
+        if self._grown(i):
             return (f"the numbers grow without bound (at t = {t:.6g} s): the step is too long for so fast or stiff a "
                     "motion; take smaller steps, or stepper='radau'")
         q, u = self.equations.unpack(self.y[i], t)

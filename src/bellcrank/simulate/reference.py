@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from bellcrank.errors import BellcrankError, SingularError
+from bellcrank.errors import BellcrankError, SingularError, StateError
 from bellcrank.simulate.closing import numbers, tree_forces
 from bellcrank.simulate.control import Drive, named
 from bellcrank.simulate.fixed import Failure
@@ -39,6 +39,12 @@ class Rhs:
         self.drives = tuple(d for d in drives if d.traced)
         self._nq = system.nq
         self._plan: LoopPlan | None = None  #: the one that served last: runs stay with it
+
+    def prepare(self, t: float, y: Floats) -> None:
+        """Make one evaluation, for what it refuses whatever the state is."""
+        with suppress(SingularError, StateError, ArithmeticError), np.errstate(all="ignore"):
+            if not self.drives:  # controllers are asked by the run alone
+                self(t, y)
 
     def hold(self, t: float, y: Floats) -> None:
         """Evaluate the sampled ones of the traced drives, to be held."""
@@ -152,6 +158,15 @@ class ReferenceRun:
         """Let states that have failed go on, from other positions."""
         self.failures = []
 
+    def prepare(self) -> None:
+        """See `FixedRun.prepare`."""
+        self.rhs.prepare(self.time, self.y)
+
+    def give_up(self, failure: Failure, y: Floats) -> None:
+        """A state shall not go on from where it was."""
+        self.failures = [*(f for f in self.failures if f.state != failure.state), failure]
+        self.y[failure.state] = y
+
     def advance(self, steps: int, every: int) -> Floats:
         """Take steps; samples (samples, states, size) after every `every`-th one since the start."""
         out = np.full(((self.done + steps) // every - self.done // every, *self.y.shape), np.nan)
@@ -177,19 +192,24 @@ class ReferenceRun:
                 return
             except (BellcrankError, ArithmeticError):
                 pass
-        tau, wrenches = self.rhs.tau, self.rhs.wrenches
         for i in sorted(set(range(len(self.y))) - failed):
-            self.rhs.tau = tau[i:i + 1] if len(tau) > 1 else tau
-            self.rhs.wrenches = wrenches[i:i + 1] if wrenches is not None and len(wrenches) > 1 else wrenches
             try:
-                self.y[i:i + 1] = self.rhs.correct(self._one(self.y[i:i + 1], t, self.step), t + self.step)
+                self.y[i] = self.partial(self.y[i], t, self.step, i)
             except (BellcrankError, ArithmeticError) as error:
                 self.failures.append(Failure(i, t, str(error)))
-        self.rhs.tau, self.rhs.wrenches = tau, wrenches
 
-    def partial(self, y: Floats, t: float, step: float) -> Floats:
+    def partial(self, y: Floats, t: float, step: float, state: int = 0) -> Floats:
         """One step of any length from one state, without changing where the run is."""
-        return np.asarray(self.rhs.correct(self._one(y[None], t, step), t + step)[0])
+        if self.rhs.system._batched_parameters():  # each state has its own: all of them make the step
+            y = np.repeat(y[None], len(self.y), axis=0)
+            return np.asarray(self.rhs.correct(self._one(y, t, step), t + step)[state])
+        tau, wrenches = self.rhs.tau, self.rhs.wrenches
+        self.rhs.tau = tau[state:state + 1] if len(tau) > 1 else tau
+        self.rhs.wrenches = wrenches[state:state + 1] if wrenches is not None and len(wrenches) > 1 else wrenches
+        try:
+            return np.asarray(self.rhs.correct(self._one(y[None], t, step), t + step)[0])
+        finally:
+            self.rhs.tau, self.rhs.wrenches = tau, wrenches
 
     def _one(self, y: Floats, t: float, h: float) -> Floats:
         tableau = self.kind.tableau() if self.kind.tableau else None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time as clock
 import warnings
 from collections.abc import Mapping, Sequence
@@ -21,6 +22,7 @@ from bellcrank.simulate.events import Event, Watch
 from bellcrank.simulate.external import SCIPY, SUNDIALS, ExternalRun
 from bellcrank.simulate.fixed import FixedRun
 from bellcrank.simulate.reference import ReferenceRun, Rhs
+from bellcrank.simulate.sizes import check_count, check_room
 from bellcrank.simulate.steppers import STEPPERS, Kind
 from bellcrank.simulate.stops import Stop
 from bellcrank.simulate.varying import VaryingRun
@@ -73,7 +75,8 @@ class Setup:
 
     @staticmethod
     def of(system: System, state: Any, duration: Any, step: Any, stepper: str, output: Any, tau: Any, wrenches: Any,
-           control: Any, events: Sequence[Event], rtol: float, atol: float, threads: int | None) -> Setup:
+           control: Any, events: Sequence[Event], rtol: float, atol: float, threads: int | None,
+           file: str | os.PathLike[str] | None = None) -> Setup:
         """Check what was given."""
         kind = _stepper(stepper)
         fixed = kind is not None and not kind.adaptive
@@ -82,6 +85,9 @@ class Setup:
         for name, value in (("rtol", rtol), ("atol", atol)):
             _positive(name, value)
         h = _positive("step", 1e-3 if step is None and fixed else step) if fixed or step is not None else None
+        interval = _positive("output", output) if output is not None and not np.ndim(output) else None
+        check_count(length, t, h, interval)
+        _check_room(system, len(q), length, h, output, interval, fixed, file)
         steps, every, times = _grid(length, h, output, fixed, t)
         if fixed:
             h = length / steps
@@ -127,6 +133,15 @@ class Setup:
             out["control" if d.target == "tau" else "wrench_control"] = {
                 "function": d.given.function, "traced": d.traced, "period": d.period}
         return out
+
+    @property
+    def advice(self) -> str:
+        """What to do if the energy of a run does not balance."""
+        if not self.fixed:
+            return f"ask for more accuracy (rtol={self.rtol:g} and atol={self.atol:g} now)"
+        others = {"semi_implicit": "or stepper='rk4'", "gauss": "", "radau": "or stepper='gauss', which keeps energy"}
+        other = others.get(self.stepper, "stepper='gauss' or 'dop853'; stiff springs: 'radau'")
+        return f"take smaller steps (step={self.step:g} s now){', ' * bool(other)}{other}"
 
     def _holds(self) -> int:
         """Steps between updates of sampled controllers."""
@@ -352,6 +367,18 @@ def _states(system: System, state: Any) -> tuple[Floats, Floats, float, tuple[in
     if not len(q):
         raise StateError("simulate: the batch is empty")
     return q, u, t, batch
+
+
+def _check_room(system: System, states: int, length: float, step: float | None, output: Any, interval: float | None,
+                fixed: bool, file: str | os.PathLike[str] | None) -> None:
+    """Refuse a run whose samples have no room."""
+    if output is not None and interval is None:
+        samples = float(np.size(output))
+    else:
+        samples = length / interval if interval is not None else float(_SAMPLES)
+        if fixed and step is not None:
+            samples = min(samples, length / step)
+    check_room(samples + 2.0, states, system.nq + 2 * system.nu, 0 if fixed else int(samples), file)
 
 
 def _grid(length: float, step: float | None, output: Any, fixed: bool, start: float) -> tuple[int, int, Floats]:

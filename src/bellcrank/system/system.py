@@ -364,8 +364,9 @@ class System(Variants):
         `Traced`. `events` are `Event` objects. `file` streams the samples to a NetCDF file. `progress(done, duration)`
         is called now and then.
 
-        An interrupt, a failing callback or a singular position ends the run with a `SimulationWarning`; what was
-        computed is returned, with ``status`` and ``reason`` among its attributes. Cost: O(n) per step.
+        An interrupt, a failing callback, a singular position or numbers that grow beyond all bounds end the run with a
+        `SimulationWarning`; what was computed is returned, with ``status`` and ``reason`` among its attributes. So does
+        energy that changes although nothing works (``warnings``). Cost: O(n) per step.
 
         >>> import bellcrank as bc
         >>> linkage = bc.compile(bc.load("four_bar"))
