@@ -175,8 +175,8 @@ class Nearest:
         return q if before < 1e-6 and far < now else None
 
     def _tight(self, q: Floats, mask: Mask, extra: tuple[Extra, ...]) -> tuple[Floats, float]:
-        """Closed to rounding, and what is left open. Where a weak direction, at a dead point that decimals lock, keeps a gap open, the way out
-        leads along that direction."""
+        """Closed to rounding, and what is left open. Where a weak direction, at a dead point that decimals lock, keeps
+        a gap open, the way out leads along that direction."""
         close = self.assembler
         q, left = close.close(q, mask, self.weights, self.t, extra=extra, iterations=20)
         rounding = 1e-13 * max(1.0, float(np.abs(close.loops.poses(q, self.t)[1]).max(initial=0.0)))
