@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 import bellcrank as bc
@@ -44,3 +46,9 @@ def disagreement(machine: bc.Mechanism, method: str, backend: str = "llvm", seed
     expected = oracle.forward_dynamics(q, u, tau)
     found = bc.compile(machine, method, backend, **options).forward_dynamics(q, u, tau)  # type: ignore[arg-type]
     return float(np.abs(found - expected).max() / np.abs(expected).max())
+
+
+def plan_used(system: bc.System, q: Any, u: Any) -> Any:
+    """The plan by which forward dynamics is computed at a state: the reference, or one made there."""
+    given = {"q": q, "u": u, "tau": np.zeros(system.nu)}
+    return system._run_by_plan("forward_dynamics", given, None, 0.0, system._reference().plan)[1]

@@ -176,7 +176,7 @@ def test_virtual_motions_and_the_general_method_agree(name: str, monkeypatch: py
     system = bc.compile(bc.load(name))
     q, u, tau = looped.states(system)
     udot = system.forward_dynamics(q, u, tau)
-    independent = [system.speed_names[v] for v in system._current_plan().independent]
+    independent = [system.speed_names[v] for v in system._reference_plan().independent]
     every = [r.name for r in system._records]
     asked = {"own": None, "all": every}
 

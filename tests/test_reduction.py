@@ -38,19 +38,16 @@ def test_rolled_schedule(name: str) -> None:
 
 @pytest.mark.parametrize("name", REFUSED)
 def test_refuses_what_the_paper_leaves_open(name: str) -> None:
-    system = bc.compile(bc.load(name), "reduction")
-    q, u, tau = looped.states(system, count=1)
     with pytest.raises(bc.ModelError, match=REFUSED[name]) as caught:
-        system.forward_dynamics(q, u, tau)
+        bc.compile(bc.load(name), "reduction")
     assert "method='elimination'" in str(caught.value)
 
 
 def test_refuses_couplers() -> None:
     from loop_extras import geared
 
-    system = bc.compile(geared(), "reduction")
     with pytest.raises(bc.ModelError, match="coupler"):
-        system.forward_dynamics(*(x[0] for x in looped.states(system, count=1)))
+        bc.compile(geared(), "reduction")
 
 
 def test_trees_are_kanes() -> None:
@@ -131,13 +128,14 @@ def test_dependent_speeds_are_chosen_anew_where_their_delta_vanishes() -> None:
     """The crank turns all the way round; the joint that was to stay independent only swings, and stops on the way."""
     machine = bc.load("four_bar")
     reduction, oracle = bc.compile(machine, "reduction", independent=("C",)), bc.compile(machine, "dense")
-    state, first = oracle.assemble(), reduction._reference_plan()
+    state, first, used = oracle.assemble(), reduction._reference_plan(), set()
     for angle in np.linspace(0.0, 2.0 * np.pi, 361):
         state = oracle.assemble(q={"A": angle}, u={"A": 1.0}, guess=state.q)
         expected = oracle.forward_dynamics(state.q, state.u, np.zeros(3))
         found = reduction.forward_dynamics(state.q, state.u, np.zeros(3))
         assert np.abs(found - expected).max() < 1e-11 * np.abs(expected).max()
-    assert reduction._current_plan().independent != first.independent
+        used.add(looped.plan_used(reduction, state.q, state.u).independent)
+    assert len(used) > 1 and first.independent in used
 
 
 # -- the ladder -----------------------------------------------------------------------------------------------------

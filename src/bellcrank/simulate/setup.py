@@ -39,7 +39,7 @@ Floats = npt.NDArray[np.float64]
 #: samples of a run if nothing is said
 _SAMPLES = 1000
 #: seconds of a run by interpreted steps that are worth a warning
-LONG = 5.0
+LONG = 10.0
 
 
 @dataclass(frozen=True)
@@ -255,6 +255,8 @@ class Setup:
         """Say so if compiled steps were asked for, cannot be had, and will be missed."""
         if rhs.system.backend != "llvm":
             return
+        with suppress(BellcrankError, ArithmeticError):
+            rhs(t, y)  # compiles what can be
         begun = clock.thread_time()
         with suppress(BellcrankError, ArithmeticError):
             rhs(t, y)
