@@ -12,6 +12,7 @@ import pytest
 
 import bellcrank as bc
 import bellcrank.math as bm
+import looped
 from bellcrank.formulations import complement, platforms
 from bellcrank.formulations.leg_motion import Platform
 from bellcrank.formulations.program import Function, direct
