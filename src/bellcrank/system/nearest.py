@@ -17,7 +17,8 @@ import numpy.typing as npt
 
 from bellcrank.mechanism.joints import Joint
 from bellcrank.system.arrays import Floats
-from bellcrank.system.assembly import Assembler, Extra
+from bellcrank.system.assembly import DENSE, Assembler, Extra
+from bellcrank.system.kkt import RANK
 from bellcrank.system.walking import DeadPointError, Walker, small_moves
 
 __all__ = ["CLOSED", "End", "Held", "Nearest"]
@@ -175,28 +176,39 @@ class Nearest:
         return q if before < 1e-6 and far < now else None
 
     def _tight(self, q: Floats, mask: Mask, extra: tuple[Extra, ...]) -> tuple[Floats, float]:
-        """Closed to rounding, and what is left open. Where a weak direction, at a dead point that decimals lock, keeps a gap open, the way out
-        leads along that direction."""
+        """Closed to rounding, and what is left open. Where a weak direction, at a dead point that decimals lock, keeps
+        a gap open, the way out leads along that direction."""
         close = self.assembler
         q, left = close.close(q, mask, self.weights, self.t, extra=extra, iterations=20)
         rounding = 1e-13 * max(1.0, float(np.abs(close.loops.poses(q, self.t)[1]).max(initial=0.0)))
-        if left <= rounding or close.loops.m * len(mask) > 40_000:
+        if left <= rounding:
             return q, left
-        free = np.flatnonzero(~mask)
+        for along, weak in self._weak(q, mask, extra):
+            for part in (1, -1, 3, -3, 10, -10, 30, -30, 100, -100):
+                start = close.integrate(q, (part * left / weak) * along)
+                other, rest = close.close(start, mask, self.weights, self.t, extra=extra, iterations=40)
+                if rest < 0.1 * left:
+                    q, left = other, rest
+                    break
+            if left <= rounding:
+                break
+        return q, left
+
+    def _weak(self, q: Floats, mask: Mask, extra: tuple[Extra, ...]) -> list[tuple[Floats, float]]:
+        """Directions of all speeds in which the loops hardly open, with how much they do; the weakest first."""
+        close, free = self.assembler, np.flatnonzero(~mask)
+        if close.loops.m * len(free) > DENSE:
+            return []
         factors = close.factors(q, close.loops.rows(q, None, self.t), free, 1.0 / self.weights[free], self.t, extra)
         if factors is None:
-            return q, left
-        _, s, vt = factors
-        weak = [i for i in np.flatnonzero(s < 1e-3 * s.max(initial=0.0)) if s[i] > 1e-9 * s.max()]
-        for i in weak[::-1]:
+            return []
+        _, sizes, directions = factors
+        out = []
+        for i in np.flatnonzero((sizes > RANK * sizes.max(initial=0.0)) & (sizes < 1e-3 * sizes.max(initial=0.0))):
             along = np.zeros(len(mask))
-            along[free] = vt[i] / self.weights[free]
-            for size in (left / s[i]) * np.array([1, -1, 3, -3, 10, -10, 30, -30, 100, -100]):
-                other, rest = close.close(close.integrate(q, size * along), mask, self.weights, self.t, extra=extra,
-                                          iterations=40)
-                if rest <= rounding:
-                    return other, rest
-        return q, left
+            along[free] = directions[i] / self.weights[free]
+            out.append((along, float(sizes[i])))
+        return out[::-1]
 
     # -- on the branch of a closed position -----------------------------------------------------
     def walked(self, q: Floats, guess: Floats, held: Held) -> Floats | End:
@@ -275,7 +287,7 @@ class HeldWalker(Walker):
     def _kernel(self, q: Floats, at: float) -> tuple[npt.NDArray[np.int64], Floats | None]:
         """The free speeds, and their directions by how well they are determined, the worst last."""
         near, free = self.near, np.flatnonzero(~self.held.mask)
-        if near.assembler.loops.m * len(free) > 40_000:
+        if near.assembler.loops.m * len(free) > DENSE:
             return free, None
         factors = near.assembler.factors(q, near.assembler.loops.rows(q, None, near.t), free, np.ones(len(free)),
                                          near.t, self.extra(at))
