@@ -52,8 +52,8 @@ class Assembled(LoopErrors):
         >>> state = linkage.assemble(q={"A": 0.5}, u={"A": 1.0})
         >>> bool(abs(linkage.loop_error(state.q)).max() < 1e-12), state.branch_changed
         (True, False)
-        >>> other = linkage.assemble(guess={"A": 0.5, "B": -2.0})  # another way to put it together
-        >>> bool(abs(other.q[1] - state.q[1]) > 1.0)
+        >>> other = linkage.assemble(q={"A": 0.5}, guess={"A": 0.5, "B": -1.4, "C": 2.3})  # put together another way
+        >>> bool(state.q[2] < -1.0 and other.q[2] > 1.0)
         True
         """
         start, held = self._begin(q, guess)
