@@ -28,6 +28,8 @@ Mask = npt.NDArray[np.bool_]
 CLOSED = 1e-9
 #: a step to the closed position that is shorter than this needs no comparison with others [rad, m]
 _SHORT = 0.3
+#: the smallest step to a closed position that is shorter than this is the nearest one but for its square [rad, m]
+_TINY = 1e-4
 #: starts that are compared, and those of a guess from which nothing closes
 _COMPARED, _TRIED, _TRIED_LARGE = 8, 24, 12
 #: part of the way by which a walk leaves a dead point, and how far the machine may be from it then [rad, m]
@@ -90,7 +92,9 @@ class Nearest:
     def free(self, guess: Floats, mask: Mask) -> Floats | None:
         """The nearest closed position to a guess, None if none was found."""
         start = self.assembler.normalise(guess)
-        first, size = self._straight(start, mask)
+        first, size, left = self._straight(start, mask)
+        if size < _TINY and left < 1e-13:
+            return first
         if first is not None and size <= _SHORT:
             return self._tight(self.settled(first, start, mask, ()), mask, ())[0]
         best = self._best(start, [start], mask, ())
@@ -102,12 +106,12 @@ class Nearest:
         best = self._best(self.assembler.normalise(guess), puts, held.mask, held.extra)
         return None if best is None else held.put(self._tight(best, held.mask, held.extra)[0])
 
-    def _straight(self, q: Floats, mask: Mask) -> tuple[Floats | None, float]:
-        """Closed from q itself in a few steps, and how far that was; nothing moves if it is closed."""
+    def _straight(self, q: Floats, mask: Mask) -> tuple[Floats | None, float, float]:
+        """Closed from q itself in a few steps, how far that was, and what is left; nothing moves if it is closed."""
         found, size = self.assembler.close(q, mask, self.weights, self.t, iterations=12)
         if size > CLOSED or self.assembler.flipped(found, self.t):
-            return None, np.inf
-        return found, float(np.abs(self.assembler.difference(q, found)).max(initial=0.0))
+            return None, np.inf, size
+        return found, float(np.abs(self.assembler.difference(q, found)).max(initial=0.0)), size
 
     def _best(self, guess: Floats, starts: Sequence[Floats], mask: Mask, extra: tuple[Extra, ...]) -> Floats | None:
         """The nearest of the positions that close from several starts and from around them."""
