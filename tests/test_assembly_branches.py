@@ -244,7 +244,7 @@ def test_assembly_agrees_with_drive(name: str, drive: str) -> None:
     middle = float(start.q[places[drive]][0])
     span = np.pi if system.coordinate_names[places[drive][0]].rpartition(".")[2].startswith("angle") else 1.0
     for ahead in (span, -span):
-        values = middle + np.linspace(0.0, ahead, 121)
+        values = middle + np.linspace(0.0, 0.999 * ahead, 121)  # right angles may be singular: no drive forces there
         there = reached(system, laws, values, start)
         for k in {*range(0, len(there), 10), len(there) - 1}:
             state = system.assemble(q={**held, drive: values[k]}, guess=start)

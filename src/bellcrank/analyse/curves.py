@@ -67,7 +67,8 @@ def coupler_curve(system: System, joint: str, body: str, point: npt.ArrayLike = 
                   hold: Sequence[str] = (), t: float = 0.0) -> Curve:
     """The path of a point of a body (or frame) while a joint moves and the loops stay closed, on one branch.
 
-    `joint` is a joint with one coordinate, or "joint.coordinate". `values` are the values it takes, in order; without
+    `guess` is a state, an array or a mapping {joint: value} to start from, as in `assemble`; it holds nothing. `joint`
+    is a joint with one coordinate, or "joint.coordinate". `values` are the values it takes, in order; without
     them a hinge turns once, from where the guess has it, and if it cannot, both ways to its dead points, `samples`
     values in all. `hold` names joints that keep still, for machines with more freedom. Dead points are found to about
     1e-9 of the joint's range. Cost: a few closings per sample.
@@ -183,9 +184,9 @@ def workspace(system: System, body: str, point: npt.ArrayLike = (0.0, 0.0, 0.0),
               t: float = 0.0) -> Workspace:
     """Positions of a point for random values of joints within `ranges` {joint or "joint.coordinate": (low, high)}.
 
-    Loops are closed from the guess, and where that fails again from the nearest sample that closed; what the ranges
-    leave free moves as little as it can. Samples that do not close are counted. Cost: one evaluation per sample
-    for trees, some ten closings with loops, in batches.
+    `guess` is a state, an array or a mapping {joint: value} to start from. Loops are closed from there, and where that
+    fails again from the nearest sample that closed; what the ranges leave free moves as little as it can. Samples that
+    do not close are counted. Cost: one evaluation per sample for trees, some ten closings with loops, in batches.
 
     >>> import bellcrank as bc
     >>> robot = bc.compile(bc.load("five_bar"))

@@ -59,10 +59,10 @@ def hint(name: object, known: Iterable[str]) -> str:
     return f"; did you mean {plain[near[0]]!r}?" if near else ""
 
 
-def bounded(what: str, *values: Number) -> None:
-    """Refuse plain numbers that cannot be computed with; parameters are judged by their values."""
+def bounded(what: str, *values: object) -> None:
+    """Refuse plain numbers that cannot be computed with; parameters and functions are judged by their values."""
     for value in values:
-        if not isinstance(value, Scalar) and abs(value) > HUGE:
+        if isinstance(value, (int, float)) and HUGE < abs(value) < float("inf"):
             raise ModelError(f"{what}: the number {value:g} is above {HUGE:g}, which cannot be computed with; check "
                              "its unit")
 

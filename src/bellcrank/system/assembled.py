@@ -52,17 +52,16 @@ class Assembled(LoopErrors):
         >>> state = linkage.assemble(q={"A": 0.5}, u={"A": 1.0})
         >>> bool(abs(linkage.loop_error(state.q)).max() < 1e-12), state.branch_changed
         (True, False)
-        >>> other = linkage.assemble(guess={"A": 0.5, "B": -2.0})  # another way to put it together
-        >>> bool(abs(other.q[1] - state.q[1]) > 1.0)
+        >>> other = linkage.assemble(q={"A": 0.5}, guess={"A": 0.5, "B": -1.4, "C": 2.3})  # put together another way
+        >>> bool(state.q[2] < -1.0 and other.q[2] > 1.0)
         True
         """
         start, held = self._begin(q, guess)
         scale = self._weights(weights)
-        if np.ndim(t):
-            raise StateError("assemble: one state at a time; t must be a number")
+        t = _time("assemble", t)
         position, end = self._on_branch(start, held, scale, t, "assemble")
         self._plan_state.setdefault("closed", (position, t))
-        made = State(*self._with_laws(position, self._consistent(position, u, scale, t), t), float(t))
+        made = State(*self._with_laws(position, self._consistent(position, u, scale, t), t), t)
         return made if end is None else made.on_other_branch()
 
     def _on_branch(self, start: Floats, held: Held, scale: Floats, t: float, what: str) -> tuple[Floats, End | None]:
@@ -96,7 +95,7 @@ class Assembled(LoopErrors):
     def _nearest_closed(self, near: Nearest, guess: Floats) -> Floats | None:
         """The nearest closed position to a guess, remembered for the last few guesses: many calls share one."""
         known = self._assembler.known
-        key = (guess.tobytes(), near.weights.tobytes(), float(near.t))
+        key = (guess.tobytes(), near.weights.tobytes(), near.t)
         if key not in known:
             found = near.free(guess, self._prescribed_mask())
             if len(known) >= 8:
@@ -216,6 +215,7 @@ class Assembled(LoopErrors):
         the guess), nearest to the guess first. Only meaningful if what is held leaves no freedom: then it lists the
         assembly branches."""
         guessed, held = self._begin(q, guess)
+        t = _time("branches", t)
         if self.tree.looped:
             self._one_machine("branches")
         start = held.put(guessed)
@@ -325,6 +325,19 @@ class Assembled(LoopErrors):
     def _check_count(self, key: str, numbers: Floats, n: int, what: str = "assemble") -> None:
         if numbers.shape != (n,):
             raise StateError(f"{what}: {key!r} needs {n} value{'s' * (n != 1)}, got {numbers.size}")
+
+
+def _time(what: str, t: float) -> float:
+    """One finite time."""
+    if np.ndim(t):
+        raise StateError(f"{what}: one state at a time; t must be a number")
+    try:
+        time = float(t)
+    except (TypeError, ValueError):
+        raise StateError(f"{what}: the time {t!r} is not a number") from None
+    if not abs(time) < float("inf"):
+        raise StateError(f"{what}: the time {time} is not finite")
+    return time
 
 
 def _check_size(what: str, label: str, array: Floats, names: Sequence[str]) -> None:

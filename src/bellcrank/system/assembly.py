@@ -14,10 +14,10 @@ from bellcrank.system.arrays import Floats
 from bellcrank.system.closure import LoopKinematics, loop_joints, paths_between
 from bellcrank.system.kkt import RANK
 
-__all__ = ["Assembler", "State", "project", "solve_least"]
+__all__ = ["DENSE", "Assembler", "Extra", "State", "project", "solve_least"]
 
 #: problems with at most this many matrix entries are solved by dense singular values, larger ones by sparse factors
-_DENSE = 40_000
+DENSE = 40_000
 
 
 class _Values(NamedTuple):
@@ -168,7 +168,7 @@ class Assembler:
         loops = self.loops
         step = np.zeros(loops.tree.nu)
         scale = 1.0 / weights[free]
-        if extra or loops.m * len(free) <= _DENSE:
+        if extra or loops.m * len(free) <= DENSE:
             factors = self.factors(q, rows, free, scale, t, extra)
             if factors is None or not np.isfinite(value).all():
                 return np.full(loops.tree.nu, np.nan), 0
@@ -312,7 +312,7 @@ def project(loops: LoopKinematics, q: Floats, u: Floats, held: npt.NDArray[np.bo
     entries = loops.entries(q, rows, t)
     for _ in range(2):  # the second removes rounding
         rate = loops.rate(q, u, t, rows)
-        if loops.m * len(free) <= _DENSE:
+        if loops.m * len(free) <= DENSE:
             jacobian = np.zeros((loops.m, loops.tree.nu))
             np.add.at(jacobian, (loops.all_rows, loops.all_vars), entries)
             change = solve_least(jacobian[:, free] / weights[free], rate)[0]

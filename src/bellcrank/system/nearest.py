@@ -17,7 +17,8 @@ import numpy.typing as npt
 
 from bellcrank.mechanism.joints import Joint
 from bellcrank.system.arrays import Floats
-from bellcrank.system.assembly import Assembler, Extra
+from bellcrank.system.assembly import DENSE, Assembler, Extra
+from bellcrank.system.kkt import RANK
 from bellcrank.system.walking import DeadPointError, Walker, small_moves
 
 __all__ = ["CLOSED", "End", "Held", "Nearest"]
@@ -27,6 +28,8 @@ Mask = npt.NDArray[np.bool_]
 CLOSED = 1e-9
 #: a step to the closed position that is shorter than this needs no comparison with others [rad, m]
 _SHORT = 0.3
+#: the smallest step to a closed position that is shorter than this is the nearest one but for its square [rad, m]
+_TINY = 1e-4
 #: starts that are compared, and those of a guess from which nothing closes
 _COMPARED, _TRIED, _TRIED_LARGE = 8, 24, 12
 #: part of the way by which a walk leaves a dead point, and how far the machine may be from it then [rad, m]
@@ -89,7 +92,9 @@ class Nearest:
     def free(self, guess: Floats, mask: Mask) -> Floats | None:
         """The nearest closed position to a guess, None if none was found."""
         start = self.assembler.normalise(guess)
-        first, size = self._straight(start, mask)
+        first, size, left = self._straight(start, mask)
+        if size < _TINY and left < 1e-13:
+            return first
         if first is not None and size <= _SHORT:
             return self._tight(self.settled(first, start, mask, ()), mask, ())[0]
         best = self._best(start, [start], mask, ())
@@ -101,12 +106,12 @@ class Nearest:
         best = self._best(self.assembler.normalise(guess), puts, held.mask, held.extra)
         return None if best is None else held.put(self._tight(best, held.mask, held.extra)[0])
 
-    def _straight(self, q: Floats, mask: Mask) -> tuple[Floats | None, float]:
-        """Closed from q itself in a few steps, and how far that was; nothing moves if it is closed."""
+    def _straight(self, q: Floats, mask: Mask) -> tuple[Floats | None, float, float]:
+        """Closed from q itself in a few steps, how far that was, and what is left; nothing moves if it is closed."""
         found, size = self.assembler.close(q, mask, self.weights, self.t, iterations=12)
         if size > CLOSED or self.assembler.flipped(found, self.t):
-            return None, np.inf
-        return found, float(np.abs(self.assembler.difference(q, found)).max(initial=0.0))
+            return None, np.inf, size
+        return found, float(np.abs(self.assembler.difference(q, found)).max(initial=0.0)), size
 
     def _best(self, guess: Floats, starts: Sequence[Floats], mask: Mask, extra: tuple[Extra, ...]) -> Floats | None:
         """The nearest of the positions that close from several starts and from around them."""
@@ -180,23 +185,34 @@ class Nearest:
         close = self.assembler
         q, left = close.close(q, mask, self.weights, self.t, extra=extra, iterations=20)
         rounding = 1e-13 * max(1.0, float(np.abs(close.loops.poses(q, self.t)[1]).max(initial=0.0)))
-        if left <= rounding or close.loops.m * len(mask) > 40_000:
+        if left <= rounding:
             return q, left
-        free = np.flatnonzero(~mask)
+        for along, weak in self._weak(q, mask, extra):
+            for part in (1, -1, 3, -3, 10, -10, 30, -30, 100, -100):
+                start = close.integrate(q, (part * left / weak) * along)
+                other, rest = close.close(start, mask, self.weights, self.t, extra=extra, iterations=40)
+                if rest < 0.1 * left:
+                    q, left = other, rest
+                    break
+            if left <= rounding:
+                break
+        return q, left
+
+    def _weak(self, q: Floats, mask: Mask, extra: tuple[Extra, ...]) -> list[tuple[Floats, float]]:
+        """Directions of all speeds in which the loops hardly open, with how much they do; the weakest first."""
+        close, free = self.assembler, np.flatnonzero(~mask)
+        if close.loops.m * len(free) > DENSE:
+            return []
         factors = close.factors(q, close.loops.rows(q, None, self.t), free, 1.0 / self.weights[free], self.t, extra)
         if factors is None:
-            return q, left
-        _, s, vt = factors
-        weak = [i for i in np.flatnonzero(s < 1e-3 * s.max(initial=0.0)) if s[i] > 1e-9 * s.max()]
-        for i in weak[::-1]:
+            return []
+        _, sizes, directions = factors
+        out = []
+        for i in np.flatnonzero((sizes > RANK * sizes.max(initial=0.0)) & (sizes < 1e-3 * sizes.max(initial=0.0))):
             along = np.zeros(len(mask))
-            along[free] = vt[i] / self.weights[free]
-            for size in (left / s[i]) * np.array([1, -1, 3, -3, 10, -10, 30, -30, 100, -100]):
-                other, rest = close.close(close.integrate(q, size * along), mask, self.weights, self.t, extra=extra,
-                                          iterations=40)
-                if rest <= rounding:
-                    return other, rest
-        return q, left
+            along[free] = directions[i] / self.weights[free]
+            out.append((along, float(sizes[i])))
+        return out[::-1]
 
     # -- on the branch of a closed position -----------------------------------------------------
     def walked(self, q: Floats, guess: Floats, held: Held) -> Floats | End:
@@ -275,7 +291,7 @@ class HeldWalker(Walker):
     def _kernel(self, q: Floats, at: float) -> tuple[npt.NDArray[np.int64], Floats | None]:
         """The free speeds, and their directions by how well they are determined, the worst last."""
         near, free = self.near, np.flatnonzero(~self.held.mask)
-        if near.assembler.loops.m * len(free) > 40_000:
+        if near.assembler.loops.m * len(free) > DENSE:
             return free, None
         factors = near.assembler.factors(q, near.assembler.loops.rows(q, None, near.t), free, np.ones(len(free)),
                                          near.t, self.extra(at))
