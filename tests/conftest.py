@@ -20,7 +20,7 @@ settings.register_profile("ci", deadline=None, derandomize=True)
 settings.load_profile("ci")
 
 #: seconds that one test may take, on a machine with much else to do
-LIMIT = float(os.environ.get("BELLCRANK_TEST_LIMIT", "300"))
+LIMIT = float(os.environ.get("BELLCRANK_TEST_LIMIT", "900"))
 #: where the run that we are part of keeps compiled code: set for its workers and for runs that tests start
 SHARED = "BELLCRANK_TEST_CACHE"
 

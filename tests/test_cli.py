@@ -92,7 +92,8 @@ def test_inspect_for_machines() -> None:
 def test_cite() -> None:
     assert "Naudet" in run("cite", "momenta")
     assert "Naudet" in data("cite", "momenta")["bibtex"]
-    assert "there are recursive, kane" in refused(2, "cite", "nobody")
+    assert "there are auto, recursive, kane" in refused(2, "cite", "nobody")
+    assert "Kang" in run("cite", "auto") and "Bellcrank team" in run("cite", "auto")
 
 
 def test_help_shows_examples_and_exit_codes() -> None:

@@ -95,6 +95,11 @@ def test_examples_from_python_check_their_options() -> None:
         with pytest.raises(bc.ModelError, match="example 'ladder': cells takes a whole number"):
             bc.load("ladder", cells=wrong)
     assert len(bc.load("ladder", cells=np.int64(2)).bodies) == 5
+    for name, option in (("ladder", "cells"), ("chain", "n"), ("rope_ladder", "rungs"), ("scissor_lift", "stages"),
+                         ("four_bar_chain", "cells")):
+        with pytest.raises(bc.ModelError, match=f"example {name!r}: {option} is at most 1000000, got 99999999999"):
+            bc.load(name, **{option: 99_999_999_999})
+    assert len(bc.load("chain", n=3, seed=99_999_999_999).bodies) == 3
 
 
 # -- convert ------------------------------------------------------------------------------------------

@@ -177,11 +177,17 @@ def test_adding_a_formulation_takes_a_module_and_a_line(monkeypatch: pytest.Monk
 
 def test_every_method_is_cited() -> None:
     for name in ALL:
-        assert bc.cite(name).startswith("@")
+        entry = bc.cite(name)
+        assert entry.startswith("@")
+        assert all(f"{field} " in entry for field in ("author", "title", "year")), name
+    assert f"version = {{{bc.__version__}}}" in bc.cite("elimination")
+    assert "author  = {{The Bellcrank team}}" in bc.cite("elimination")
     with pytest.raises(bc.ModelError, match="no method 'nosuch'"):
         bc.cite("nosuch")
-    with pytest.raises(bc.ModelError, match="'auto' is no method itself: cite the one .*; there are recursive, kane"):
-        bc.cite("auto")
+    said, *entries = bc.cite("auto").split("\n\n")
+    chosen = [bc.compile(bc.load(name)).method for name in ("pendulum", "four_bar")]
+    assert entries == [bc.cite(name) for name in chosen]
+    assert said.startswith("% 'auto' is") and all(repr(name) in said for name in chosen)
 
 
 def test_comparison() -> None:

@@ -271,6 +271,13 @@ def test_numbers_that_are_none_are_refused(tmp_path: Path) -> None:
         bc.save(m, tmp_path / "m.json")
 
 
+@pytest.mark.parametrize("wrong", [None, 3, 2.5, ["pendulum"], {}])
+def test_what_is_no_name_of_a_file(wrong: object) -> None:
+    for call, verb in ((bc.load, "load"), (bc.read, "read"), (lambda name: bc.save(_pendulum(), name), "save")):
+        with pytest.raises(bc.FileError, match=rf"{verb}\(\) needs the name of a file .*got {type(wrong).__name__}"):
+            call(wrong)  # type: ignore[arg-type]
+
+
 def test_other_endings_are_refused(tmp_path: Path) -> None:
     with pytest.raises(bc.FileError, match=r"ends in .*'\.txt'"):
         bc.save(_pendulum(), tmp_path / "m.txt")

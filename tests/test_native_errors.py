@@ -220,3 +220,27 @@ def _changed(text: str, rng: random.Random) -> str:
             words = text.split(" ")
             words[rng.randrange(len(words))] = rng.choice(words)
             return " ".join(words)
+
+
+NUMBERS = ["1", "-1.5", "+.5", "1.", "0", "-0", "0.0", "1e5", "-2.5E-3", "1e400", "007", "-01.5", "00", "2026-01-02",
+          "1_000", "0x10", "1:30", "yes", "true", "null", "~", "", ".", "-", "1e", "'1.0'", '"2"', "!!float 1", "&a 1",
+          "*a", "inf", ".nan", "text"]
+
+
+def test_numbers_are_read_the_same_on_the_short_way(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Numbers in lists and mappings skip what other values go through; nothing may be read otherwise for it."""
+    from bellcrank.io.native import text as reading
+
+    def read(content: str) -> str:
+        (tmp_path / "a.yaml").write_text(content)
+        try:
+            return repr(reading.read_marked(tmp_path / "a.yaml"))
+        except bc.FileError as error:
+            return str(error)
+
+    texts = [form.replace("@", p) for p in NUMBERS for form in (
+        "a: @\n", "- @\n", "a: [1, @, 3]\n", "@\n", "@: 1\n", "a:\n  b: @\n  c: {d: @}\n", "a: @\na: 2\n", "- - @\n")]
+    quick = [read(text) for text in texts]
+    monkeypatch.setattr(reading, "_take_all", lambda events, tree, yaml: [reading._take(e, tree, yaml) for e in events])
+    assert [read(text) for text in texts] == quick
+    assert any("Marked(value=-0.0025" in found for found in quick) and any("octal" in found for found in quick)

@@ -11,7 +11,7 @@ from pages import check_prints
 DOCS = Path(__file__).parents[1] / "docs"
 
 
-@pytest.mark.parametrize(("page", "blocks"), [("loops", 2), ("results", 3), ("model_file", 1), ("joints", 5)])
+@pytest.mark.parametrize(("page", "blocks"), [("loops", 2), ("results", 4), ("model_file", 1), ("joints", 5)])
 def test_pages_run_as_pasted(page: str, blocks: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     check_prints(DOCS / f"{page}.md", blocks)

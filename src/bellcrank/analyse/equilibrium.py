@@ -72,7 +72,7 @@ def _start(system: System, guess: State | Mapping[str, float | Sequence[float]] 
     if isinstance(hold, Mapping):
         return system.assemble(q=hold, guess=guess, t=t).q
     near = system._near("guess", guess, "equilibrium")
-    held = {key: near[system._coordinate_entries(key)] for key in hold}
+    held = {key: near[system._coordinate_entries(key)].tolist() for key in hold}
     return system.assemble(q=held, guess=near, t=t).q
 
 

@@ -103,7 +103,7 @@ def cite(method: str, output: Output) -> int:
     """Where a formulation comes from."""
     from bellcrank.formulations import cite as entry
 
-    text = entry(check_method(method))
+    text = entry(check_method(method, "auto"))
     output.text(text)
     output.data({"command": "cite", "status": "finished", "method": method, "bibtex": text})
     return FINE

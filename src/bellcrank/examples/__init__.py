@@ -25,6 +25,9 @@ _MAKERS: dict[str, Callable[..., Mechanism]] = {
     "delta": parallel.delta, "ladder": ladders.ladder, "rope_ladder": ladders.rope_ladder,
     "four_bar_chain": ladders.four_bar_chain, "linkage_quadruped": legged.linkage_quadruped}
 
+#: how many cells or links an example may have
+_MANY = 1_000_000
+
 
 def names() -> list[str]:
     """Names that `bellcrank.load` understands.
@@ -50,4 +53,7 @@ def load(name: str, **options: Any) -> Mechanism:
             raise ModelError(f"example {name!r} has no option {option!r}; {takes}")
         if known[option].annotation == "int" and (isinstance(value, bool) or not isinstance(value, Integral)):
             raise ModelError(f"example {name!r}: {option} takes a whole number, got {value!r}")
+        if option != "seed" and isinstance(value, Integral) and int(value) > _MANY:
+            raise ModelError(f"example {name!r}: {option} is at most {_MANY}, got {value}: a larger machine would not "
+                             "fit in memory")
     return _MAKERS[name](**options)

@@ -24,11 +24,14 @@ from bellcrank.formulations import (
 )
 from bellcrank.formulations.program import Function
 
-__all__ = ["METHODS", "SHARED", "cite", "functions_of", "method_module", "method_names"]
+__all__ = ["AUTO", "METHODS", "SHARED", "cite", "functions_of", "method_module", "method_names"]
 
 METHODS: dict[str, ModuleType] = {"recursive": recursive, "kane": kane, "operator": operator, "complement": complement,
                                   "momenta": momenta, "dense": dense, "elimination": elimination,
                                   "reduction": reduction}
+
+#: what "auto" stands for, without loops and with them
+AUTO = {False: "recursive", True: "elimination"}
 
 #: verbs of a formulation module: inputs, layout and width of their results
 _VERBS = {"forward_dynamics": (("q", "u", "tau"), "speeds", 1), "inverse_dynamics": (("q", "u", "udot"), "speeds", 1),
@@ -99,12 +102,12 @@ def functions_of(method: str, looped: bool = False) -> dict[str, Function]:
 
 
 def cite(method: str) -> str:
-    """The BibTeX entry of a formulation's source.
+    """The BibTeX entry of a formulation's source; of "auto", those of the methods that it chooses from.
 
     >>> cite("recursive").splitlines()[0]
     '@article{kang2003recursive,'
     """
     if method == "auto":
-        raise ModelError("'auto' is no method itself: cite the one that `compile` chose, `system.method`; there are "
-                         f"{', '.join(method_names())}")
+        chosen = f"% 'auto' is {AUTO[False]!r} for trees and {AUTO[True]!r} for machines with loops (system.method)"
+        return "\n\n".join([chosen, *(cite(name) for name in AUTO.values())])
     return str(method_module(method).BIBTEX)

@@ -36,6 +36,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from bellcrank import __version__
 from bellcrank.engine.scalar import Number
 from bellcrank.engine.sweeps import Field, Sweeps
 from bellcrank.formulations.conditions import guarded_inverse
@@ -49,10 +50,12 @@ from bellcrank.spatial import ArticulatedInertia, Force, General, Matrix3, Motio
 
 __all__ = ["BIBTEX", "OVER", "constrained_dynamics", "forward_dynamics", "inverse_dynamics", "joint_wrenches"]
 
-BIBTEX = """@software{bellcrank,
-  title = {Bellcrank: sparse elimination for closed loops of any topology},
-  year  = {2026}
-}"""
+BIBTEX = f"""@software{{bellcrank,
+  author  = {{{{The Bellcrank team}}}},
+  title   = {{Bellcrank: sparse elimination for closed loops of any topology}},
+  version = {{{__version__}}},
+  year    = {{2026}}
+}}"""
 
 #: the loop text sweeps over groups
 OVER = ("groups",)

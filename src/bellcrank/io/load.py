@@ -55,7 +55,7 @@ def save(mechanism: Mechanism, path: str | os.PathLike[str], **options: Any) -> 
     ``.urdf``, ``.sdf``, ``.xml`` and ``.mjcf`` are written if the format can hold the machine; else a `ModelError`
     names the part that it cannot, and nothing is written. Files are written whole or not at all.
     """
-    text = os.fsdecode(path)
+    text = _named("save", path)
     if not isinstance(mechanism, Mechanism):
         raise FileError(f"{text}: save() writes a Mechanism, got {type(mechanism).__name__}")
     _with_options(_function("write", _ending(text), text), "writer", text, options, mechanism, path)
@@ -121,7 +121,7 @@ def options_of_writer(path: str | os.PathLike[str]) -> dict[str, Any]:
     >>> options_of_writer("robot.urdf")["split"]
     <class 'bool'>
     """
-    text = os.fsdecode(path)
+    text = _named("options_of_writer", path)
     return _options(_function("write", _ending(text), text), keywords=True)
 
 
@@ -142,10 +142,18 @@ def _with_options(function: Callable[..., Any], what: str, text: str, options: d
 
 
 # -- which format ---------------------------------------------------------------------------------
+def _named(verb: str, source: Any) -> str:
+    """What a file is called."""
+    try:
+        return os.fsdecode(source)
+    except TypeError:
+        raise FileError(f"{verb}() needs the name of a file (or of an example), got {type(source).__name__}") from None
+
+
 def _call(verb: str, source: str | os.PathLike[str], options: dict[str, Any]) -> Any:
     from bellcrank import examples
 
-    text = os.fsdecode(source)
+    text = _named(verb, source)
     if _example(source) is not None:
         made = examples.load(text, **options)
         return made if verb == "load" else (made, ReadReport(text))
@@ -163,7 +171,7 @@ def _example(source: str | os.PathLike[str]) -> Callable[..., Mechanism] | None:
 
 def _reader(verb: str, source: str | os.PathLike[str]) -> Callable[..., Any]:
     """What reads a file."""
-    text = os.fsdecode(source)
+    text = _named(verb, source)
     path = Path(text)
     if path.suffix.lower() not in ENDINGS and not _exists(path):
         raise FileError(_neither(text))

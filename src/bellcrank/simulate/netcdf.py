@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import shutil
 import struct
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -21,13 +22,15 @@ import numpy as np
 import numpy.typing as npt
 
 from bellcrank.errors import FileError
+from bellcrank.simulate.classic import append_records, check_classic, is_classic
 from bellcrank.simulate.fields import DERIVED, STATE, Field, Layout
+from bellcrank.simulate.probe import check_hdf5
 from bellcrank.system.arrays import Floats
 
 if TYPE_CHECKING:
     from bellcrank.simulate.result import Result
 
-__all__ = ["EVENT_ROOM", "Event", "GrowingFile", "open_result", "tidy"]
+__all__ = ["EVENT_ROOM", "Event", "GrowingFile", "open_result", "tidy", "trust"]
 
 #: how many events a file has room for
 EVENT_ROOM = 1024
@@ -55,15 +58,23 @@ class GrowingFile:
         self.path, self._layout, self._early = path, layout, dict(attrs)
         self.count = 0  #: samples written
         self._safe = 0  # of them, those that surely reached the file
+        self._unsafe: list[tuple[int, Mapping[str, Floats]]] = []  # and the others: the first one's number, values
         self._events = 0
         self._broken = False
         self._file: Any = None
-        with _library(path) as netcdf:
-            path.unlink(missing_ok=True)
-            self._file = netcdf.Dataset(path, "w", format="NETCDF3_64BIT_OFFSET")
-            self._file.set_fill_off()
-            self._define()
-            self._file.sync()
+        try:
+            with _library(path) as netcdf:
+                path.unlink(missing_ok=True)
+                self._file = netcdf.Dataset(path, "w", format="NETCDF3_64BIT_OFFSET")
+                self._file.set_fill_off()
+                self._define()
+                self._file.sync()
+        except FileError:
+            if self._file is not None:
+                self._abandon()
+            with suppress(OSError):  # half a header is of no use
+                path.unlink()
+            raise
 
     # -- the header ---------------------------------------------------------------------------------
     def _define(self) -> None:
@@ -116,6 +127,8 @@ class GrowingFile:
         """Write samples {variable: (k, ...)}, all variables, from sample `at` on: the next one, or, after an interrupt,
         one that may have been written before."""
         end = at + len(block["time"])
+        if not self._broken:
+            self._unsafe.append((at, block))
         with self._guarded():
             for name, values in block.items():
                 self._file.variables[name][at:end] = values
@@ -133,6 +146,7 @@ class GrowingFile:
                 self._events = room
             self._file.sync()
         self._safe = self.count
+        self._unsafe.clear()
 
     @contextmanager
     def _guarded(self) -> Iterator[None]:
@@ -148,9 +162,14 @@ class GrowingFile:
             raise FileError(f"{error}; the first {self.count} samples are kept there") from error.__cause__
 
     def _repair(self) -> None:
-        """Let go of the file and let its header count what is safe."""
+        """Let go of the file, add by hand what still fits, and let its header count what is there."""
         self._abandon()
-        with suppress(OSError), open(self.path, "r+b") as file:
+        waiting, self._unsafe = self._unsafe, []
+        with suppress(OSError, ValueError), open(self.path, "r+b", buffering=0) as file:
+            for at, block in waiting:
+                if at <= self.count:
+                    new = {name: x[self.count - at:] for name, x in block.items()}
+                    self.count += append_records(self.path, file, self.count, new)
             file.seek(4)
             file.write(struct.pack(">I", self.count))
 
@@ -214,16 +233,27 @@ def _library(path: Path) -> Iterator[Any]:
         with NETCDFC_LOCK:
             yield netCDF4
     except (OSError, RuntimeError) as error:
+        with suppress(OSError):  # the library does not always say so
+            if shutil.disk_usage(path.parent).free < 1 << 17 and "space" not in str(error):
+                raise FileError(f"{path}: cannot be written (no space left on the disk; {error})") from error
         raise FileError(f"{path}: cannot be written ({error})") from error
 
 
 # -- reading ------------------------------------------------------------------------------------------
+#: attributes that hold JSON
+_JSON = ("parameters", "settings", "versions")
+#: HDF5 files that this process has written or looked at, as they were then
+_sound: set[tuple[int, ...]] = set()
+
+
 def tidy(attrs: Mapping[Any, Any]) -> dict[str, Any]:
     """Attributes as plain Python values: padding, unused room and the types of files taken away."""
     out: dict[str, Any] = {}
     for key, value in attrs.items():
         name = str(key)
         plain = value.item() if isinstance(value, np.generic) else value
+        if name in (*_TEXTS, *_JSON) and not isinstance(plain, str):
+            raise ValueError(f"the attribute {name!r} is no text")
         if name in _NUMBERS:
             if plain == plain:
                 out[name] = _NUMBERS[name](plain)
@@ -231,6 +261,8 @@ def tidy(attrs: Mapping[Any, Any]) -> dict[str, Any]:
             with suppress(ValueError):  # a run killed while it wrote them
                 out.update(json.loads(plain) if plain.strip() else {})
         else:
+            if name in _JSON and not isinstance(json.loads(plain), dict):
+                raise ValueError(f"the attribute {name!r} is damaged")
             out[name] = plain.rstrip(" ") if name in _TEXTS else plain
     return out
 
@@ -241,20 +273,58 @@ def open_result(path: str | os.PathLike[str]) -> Result:
     Values are read when they are first used: call ``close()`` (or use ``with``) when done, ``load()`` to read all. A
     run that was killed leaves ``<stem>.partial.nc``, which opens, too; its status is "running". Methods that compute
     with the machine need ``result.attach(system)`` first.
+
+    A file that is damaged is a `FileError`, found in a bounded time: headers of classic files are checked against the
+    file's size, and HDF5 files that were not written by this process are opened by another one first (0.3 s).
     """
     import xarray
 
+    try:
+        place = Path(path)
+    except TypeError:
+        raise FileError(f"open_result needs the name of a file, got {type(path).__name__}") from None
+    try:
+        if not place.is_file():
+            raise FileError(f"{place}: there is no such file")
+        _check(place)
+        raw = xarray.open_dataset(place, engine="netcdf4", decode_times=False, decode_timedelta=False)
+    except FileError:
+        raise
+    except Exception as error:  # libraries fail in many ways on what is damaged
+        raise FileError(f"{place}: cannot be read as NetCDF ({error})") from error
+    try:
+        return _result(place, raw)
+    except FileError:
+        raw.close()
+        raise
+    except Exception as error:
+        raw.close()
+        raise FileError(f"{place}: cannot be read as a result; it is damaged ({error})") from error
+
+
+def _check(place: Path) -> None:
+    """Refuse what the library should not see."""
+    if is_classic(place):
+        check_classic(place)
+    elif _stamp(place) not in _sound:
+        check_hdf5(place)
+        trust(place)
+
+
+def trust(place: Path) -> None:
+    """Note that the HDF5 file is sound as it is now."""
+    _sound.add(_stamp(place))
+
+
+def _stamp(place: Path) -> tuple[int, ...]:
+    status = place.stat()
+    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
+
+
+def _result(place: Path, raw: Any) -> Result:
     from bellcrank.simulate.result import Result
 
-    place = Path(path)
-    if not place.is_file():
-        raise FileError(f"{place}: there is no such file")
-    try:
-        raw = xarray.open_dataset(place, engine="netcdf4", decode_times=False, decode_timedelta=False)
-    except (OSError, RuntimeError, ValueError) as error:
-        raise FileError(f"{place}: cannot be read as NetCDF ({error})") from error
     if "bellcrank_result" not in raw.attrs:
-        raw.close()
         raise FileError(f"{place}: this is no result of Bellcrank; open it with xarray.open_dataset")
     data = raw
     if "event_time" in data:

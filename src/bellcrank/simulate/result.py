@@ -6,6 +6,7 @@ import json
 import os
 from collections.abc import Sequence
 from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -26,6 +27,7 @@ from bellcrank.simulate.acting import (
 from bellcrank.simulate.closing import given_wrenches
 from bellcrank.simulate.fields import force_units
 from bellcrank.simulate.fingerprint import fingerprint
+from bellcrank.simulate.netcdf import trust
 from bellcrank.system.arrays import Floats, wrench_array
 from bellcrank.system.kinematics import Wrenches
 
@@ -109,10 +111,17 @@ class Result(xarray.Dataset):  # type: ignore[no-untyped-call]  # of its __init_
     def to_netcdf(self, path: Any = None, *args: Any, **kwargs: Any) -> Any:
         """Write to a NetCDF file, all arguments as `xarray.Dataset.to_netcdf` has them; what the disk refuses is a
         `FileError`."""
+        named = isinstance(path, (str, os.PathLike))
+        new = named and not os.path.exists(path)
         try:
-            return super().to_netcdf(path, *args, **kwargs)
+            made = super().to_netcdf(path, *args, **kwargs)
         except (OSError, RuntimeError) as error:
+            if new:  # half a file is of no use
+                Path(path).unlink(missing_ok=True)
             raise FileError(f"{path}: cannot be written ({error})") from error
+        if named and os.path.isfile(path):
+            trust(Path(path))
+        return made
 
     def __getstate__(self) -> tuple[None, dict[str, Any]]:
         """The machine goes along unless it holds laws that cannot be pickled: then the copy has to `attach` it."""

@@ -31,8 +31,9 @@ __all__ = ["STATUSES", "Writer", "open_result", "partial_path"]
 
 #: how a run can end
 STATUSES = ("finished", "stopped", "interrupted", "failed", "diverged")
-#: samples wait until they take this many bytes, and are worked on in blocks of about this size
-_BLOCK = 1 << 20
+#: samples wait until they take this many bytes, and are worked on in blocks of about this size: in memory, and on the
+#: way to a file, where a block must not keep others waiting for long
+_BLOCK, _STREAMED = 1 << 20, 1 << 18
 #: what an array among the settings or parameters may have to be written out
 _WRITTEN_OUT = 64
 
@@ -42,10 +43,10 @@ class Writer:
 
     `batch` is the shape of the batch axes, `settings` what the run was asked for (``"stepper"`` among it, and
     ``"wrenches"`` true if external ones act: they are not recorded). With `file`, samples go to
-    ``<stem>.partial.nc`` beside it (an older one is overwritten), reach the disk about every `flush_seconds`, and
-    `finish` puts the complete file in the place of `file`, which stays what it was until then. A file that cannot be
-    made is an error here, before anything is computed. `cuts` are joints that close loops and on which forces act;
-    `advice` is what to do if the energy does not balance within a `share`.
+    ``<stem>.partial.nc`` beside it (an older one is overwritten), in blocks, or with the first sample that comes
+    `flush_seconds` after the last block, and `finish` puts the complete file in the place of `file`, which stays what
+    it was until then. A file that cannot be made is an error here, before anything is computed. `cuts` are joints
+    that close loops and on which forces act; `advice` is what to do if the energy does not balance within a `share`.
 
     >>> import bellcrank as bc
     >>> pendulum = bc.compile(bc.load("pendulum"))
@@ -58,7 +59,7 @@ class Writer:
     """
 
     def __init__(self, system: System, *, batch: tuple[int, ...] = (), settings: Mapping[str, Any] | None = None,
-                 file: str | os.PathLike[str] | None = None, flush_seconds: float = 1.0, cuts: Sequence[str] = (),
+                 file: str | os.PathLike[str] | None = None, flush_seconds: float = 0.1, cuts: Sequence[str] = (),
                  advice: str = "take smaller steps", share: float = DRIFT) -> None:
         self._system, self._first, self._start = system, system, time.perf_counter()
         self._layout = layout_of(system, tuple(int(n) for n in batch), cuts)
@@ -110,7 +111,7 @@ class Writer:
         self._waiting.append(block)
         self.samples += len(times)
         self._bytes += sum(x.nbytes for x in block.values())
-        if self._bytes >= _BLOCK:
+        if self._bytes >= (_BLOCK if self._growing is None else _STREAMED):
             self._work()
         if self._growing is not None and time.perf_counter() - self._flushed_at >= self._flush_seconds:
             self.flush()
@@ -136,8 +137,11 @@ class Writer:
 
     def flush(self) -> None:
         """Bring all samples so far to the file; in memory there is nothing to do."""
+        self._work()
+        self._sync()
+
+    def _sync(self) -> None:
         if self._growing is not None:
-            self._work()
             self._growing.sync(self._events)
             self.flushed, self._flushed_at = self._growing.count, time.perf_counter()
 
@@ -148,7 +152,7 @@ class Writer:
         joined = {name: np.concatenate([b[name] for b in self._waiting]) for name in self._waiting[0]}
         self._waiting = [joined]  # an interrupt must lose nothing
         n = len(joined["time"])
-        size = max(1, n * _BLOCK // max(1, self._bytes))
+        size = max(1, n * (_BLOCK if self._growing is None else _STREAMED) // max(1, self._bytes))
         for start in range(0, n, size):
             block = {name: x[start:start + size] for name, x in joined.items()}
             block |= derive(self._system, block["time"], block["q"], block["u"])
@@ -160,6 +164,7 @@ class Writer:
             done = self._done + len(block["time"])
             # no call between these: an interrupt must not see half of them
             self._done, self._blocks, self._waiting = done, blocks, rest
+            self._sync()
         self._waiting, self._bytes = [], 0
 
     def note(self, name: str, value: Any) -> None:

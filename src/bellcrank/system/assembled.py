@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bellcrank.errors import AssemblyError, BranchWarning, ModelError, StateError
+from bellcrank.mechanism.checks import HUGE
 from bellcrank.system.arrays import Floats, by_name, check_finite, flat
 from bellcrank.system.assembly import Extra, State, project
 from bellcrank.system.loop_errors import LoopErrors
@@ -118,6 +119,10 @@ class Assembled(LoopErrors):
         if names:
             raise ModelError(f"{what}: {self.tree.name!r} has arrays of the parameters {', '.join(names)}: put "
                              "one machine together at a time, with_parameters() of one value for each")
+        for name, value in self._values.items():
+            if not abs(float(np.asarray(value))) <= HUGE:
+                raise ModelError(f"{what}: the parameter {name!r} of {self.tree.name!r} is {value}, which cannot be "
+                                 "computed with")
 
     @cached_property
     def _turning(self) -> npt.NDArray[np.bool_]:
@@ -149,6 +154,7 @@ class Assembled(LoopErrors):
             given = values.q if isinstance(values, State) else values
             start = _one(what, name, flat(name, given, self.nq, "the coordinates"))
             check_finite(what, name, start, self.coordinate_names)
+            _check_size(what, name, start, self.coordinate_names)
             return start
         start = self.neutral()
         for key, value in values.items():
@@ -249,6 +255,7 @@ class Assembled(LoopErrors):
         elif u is not None:
             wanted = _one("assemble", "u", flat("u", u, self.nu, "one for every speed"))
         check_finite("assemble", "u", wanted, self.speed_names)
+        _check_size("assemble", "u", wanted, self.speed_names)
         if not self.tree.looped or not (wanted.any() or self._prescribed_mask().any()):
             return wanted
         speeds, left = project(self._loops, q, wanted, held, scale, t)
@@ -312,11 +319,19 @@ class Assembled(LoopErrors):
             raise StateError(f"{what}: {value!r} for {key!r} is not a number") from None
         if not np.isfinite(numbers).all():
             raise StateError(f"{what}: {value!r} for {key!r} is not finite")
+        _check_size(what, "the value", numbers, [repr(key)] * len(numbers))
         return numbers, joint, coordinate
 
     def _check_count(self, key: str, numbers: Floats, n: int, what: str = "assemble") -> None:
         if numbers.shape != (n,):
             raise StateError(f"{what}: {key!r} needs {n} value{'s' * (n != 1)}, got {numbers.size}")
+
+
+def _check_size(what: str, label: str, array: Floats, names: Sequence[str]) -> None:
+    """Refuse numbers whose squares and products overflow."""
+    for entry in np.flatnonzero(np.abs(array) > HUGE).tolist():
+        raise StateError(f"{what}: {label} of {names[entry]} is {array[entry]:g}, above {HUGE:g}: that cannot be "
+                         "computed with")
 
 
 def _one(what: str, name: str, array: Floats) -> Floats:

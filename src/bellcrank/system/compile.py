@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 
 from bellcrank.errors import AssemblyError, ModelError
-from bellcrank.formulations import functions_of, method_module
+from bellcrank.formulations import AUTO, functions_of, method_module
 from bellcrank.formulations.pivot import eliminate
 from bellcrank.formulations.program import direct
 from bellcrank.mechanism.build import build_tree, collector_paused
@@ -67,7 +67,7 @@ def compile(mechanism: Mechanism, method: str = "auto", backend: str = "llvm", *
         names = [_joint_of(mechanism, key) for key in (*actuated, *independent)]
         tree = build_tree(mechanism, free_frames=free_frames, cut=cut, keep=names)
         if method == "auto":
-            method = "elimination" if tree.looped else "recursive"
+            method = AUTO[tree.looped]
         if point is not None:
             method = f"{method}/{point}"
         functions = functions_of(method, tree.looped)

@@ -52,7 +52,7 @@ class LoopErrors(Kinematics):
         """How far every condition of every loop is from being met, shape (..., conditions): distances [m] and
         cosines of angles that should be right. Cost: O(n)."""
         if not self.tree.looped:
-            return np.zeros((*np.shape(q)[:-1], 0))
+            return np.zeros((*flat("q", q, self.nq, "the coordinates").shape[:-1], 0))
         both = self._loop_state(q, np.zeros(self.nu), t)
         return self._loops.rows(q, None, t).value if both is None else both[..., :both.shape[-1] // 2]
 
@@ -67,7 +67,7 @@ class LoopErrors(Kinematics):
     def loop_rate_error(self, q: npt.ArrayLike, u: npt.ArrayLike, *, t: npt.ArrayLike = 0.0) -> Floats:
         """Rates of `loop_error`, shape (..., conditions). Cost: O(n)."""
         if not self.tree.looped:
-            return np.zeros((*np.shape(q)[:-1], 0))
+            return np.zeros((*flat("q", q, self.nq, "the coordinates").shape[:-1], 0))
         both = self._loop_state(q, u, t)
         return self._loops.rate(q, u, t) if both is None else both[..., both.shape[-1] // 2:]
 
@@ -75,7 +75,7 @@ class LoopErrors(Kinematics):
                                 t: npt.ArrayLike = 0.0) -> Floats:
         """Second derivatives of `loop_error`, shape (..., conditions). Cost: O(n)."""
         if not self.tree.looped:
-            return np.zeros((*np.shape(q)[:-1], 0))
+            return np.zeros((*flat("q", q, self.nq, "the coordinates").shape[:-1], 0))
         loops = self._loops
         rows = loops.rows(q, u, t)
         motion = loops._motions("accelerations", {"q": q, "u": u, "udot": udot}, t)

@@ -221,9 +221,10 @@ class LoopForces(Elements):
         """Accelerations that keep the loops closed, one state: those in the mapping {joint: value} are held, or the
         nearest ones to an array."""
         for name, array, size in (("q", q, self.nq), ("u", u, self.nu)):
-            if np.shape(array) != (size,):
+            shape = flat(name, array, size, "one for every coordinate or speed").shape
+            if shape != (size,):
                 raise StateError(f"consistent_acceleration: one state at a time; {name} needs {size} numbers, got "
-                                 f"shape {np.shape(array)}")
+                                 f"shape {shape}")
         held = self._prescribed_mask()
         wanted = self._run("prescribed", {"q": q, "u": u}, None, t)
         if isinstance(udot, Mapping):

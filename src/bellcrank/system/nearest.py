@@ -31,6 +31,8 @@ _SHORT = 0.3
 _COMPARED, _TRIED, _TRIED_LARGE = 8, 24, 12
 #: part of the way by which a walk leaves a dead point, and how far the machine may be from it then [rad, m]
 _LEAVE, _BESIDE = 1e-3, 0.3
+#: angles that shall go farther are not walked through every turn [rad]
+_FAR = 20.0 * np.pi
 
 
 @dataclass(frozen=True)
@@ -89,15 +91,15 @@ class Nearest:
         start = self.assembler.normalise(guess)
         first, size = self._straight(start, mask)
         if first is not None and size <= _SHORT:
-            return self._tight(self.settled(first, start, mask, ()), mask, ())
+            return self._tight(self.settled(first, start, mask, ()), mask, ())[0]
         best = self._best(start, [start], mask, ())
-        return None if best is None else self._tight(best, mask, ())
+        return None if best is None else self._tight(best, mask, ())[0]
 
     def held(self, guess: Floats, starts: Sequence[Floats], held: Held) -> Floats | None:
         """The closed position nearest to a guess with everything held at its value, None if none was found."""
         puts = [self.assembler.normalise(held.put(s)) for s in starts]
         best = self._best(self.assembler.normalise(guess), puts, held.mask, held.extra)
-        return None if best is None else held.put(self._tight(best, held.mask, held.extra))
+        return None if best is None else held.put(self._tight(best, held.mask, held.extra)[0])
 
     def _straight(self, q: Floats, mask: Mask) -> tuple[Floats | None, float]:
         """Closed from q itself in a few steps, and how far that was; nothing moves if it is closed."""
@@ -117,7 +119,7 @@ class Nearest:
             size = min(0.05 * 2.0 ** attempt, 2.5) if attempt >= len(starts) else 0.0
             shake = np.where(mask, 0.0, rng.normal(size=len(mask)) * size)
             q, left = self.assembler.close(self.assembler.integrate(starts[attempt % len(starts)], shake), mask,
-                                           self.weights, self.t, extra=extra)
+                                           self.weights, self.t, extra=extra, iterations=60)
             if left < CLOSED and not self.assembler.flipped(q, self.t):
                 q = self._unwound(guess, q, mask)
                 found.append((self.distance(guess, q, mask), q))
@@ -172,18 +174,18 @@ class Nearest:
         far = np.linalg.norm(np.where(mask, 0.0, self.weights * close.difference(guess, q)))
         return q if before < 1e-6 and far < now else None
 
-    def _tight(self, q: Floats, mask: Mask, extra: tuple[Extra, ...]) -> Floats:
-        """Closed to rounding. Where a weak direction, at a dead point that decimals lock, keeps a gap open, the way out
-        leads along that direction."""
+    def _tight(self, q: Floats, mask: Mask, extra: tuple[Extra, ...]) -> tuple[Floats, float]:
+        """Closed to rounding, and what is left open. Where a weak direction, at a dead point that decimals lock, keeps
+        a gap open, the way out leads along that direction."""
         close = self.assembler
         q, left = close.close(q, mask, self.weights, self.t, extra=extra, iterations=20)
         rounding = 1e-13 * max(1.0, float(np.abs(close.loops.poses(q, self.t)[1]).max(initial=0.0)))
         if left <= rounding or close.loops.m * len(mask) > 40_000:
-            return q
+            return q, left
         free = np.flatnonzero(~mask)
         factors = close.factors(q, close.loops.rows(q, None, self.t), free, 1.0 / self.weights[free], self.t, extra)
         if factors is None:
-            return q
+            return q, left
         _, s, vt = factors
         weak = [i for i in np.flatnonzero(s < 1e-3 * s.max(initial=0.0)) if s[i] > 1e-9 * s.max()]
         for i in weak[::-1]:
@@ -193,13 +195,14 @@ class Nearest:
                 other, rest = close.close(close.integrate(q, size * along), mask, self.weights, self.t, extra=extra,
                                           iterations=40)
                 if rest <= rounding:
-                    return other
-        return q
+                    return other, rest
+        return q, left
 
     # -- on the branch of a closed position -----------------------------------------------------
     def walked(self, q: Floats, guess: Floats, held: Held) -> Floats | End:
         """From a closed position to where everything held has its value, on its branch, and what that leaves free as
         near to the guess as it gets; or where the branch ended."""
+        q = self._turned(q, held)
         walk = HeldWalker(self, q, held)
         try:
             found = held.put(walk.to(q, 0.0, 1.0))
@@ -207,7 +210,14 @@ class Nearest:
             return End(stop.reached, stop.joint, stop.q)
         if not walk.determined:
             found = self.settled(found, guess, held.mask, held.extra)
-        return held.put(self._tight(found, held.mask, held.extra))
+        found, left = self._tight(found, held.mask, held.extra)
+        return held.put(found) if left < CLOSED else End(1.0, walk.loosest(found, 1.0), found)
+
+    def _turned(self, q: Floats, held: Held) -> Floats:
+        """q with angles that shall go many turns as many whole turns on."""
+        way = np.where(held.mask, self.assembler.difference(q, held.put(q)), 0.0)
+        turns = np.where(self.turning & (np.abs(way) > _FAR), np.round(way / (2.0 * np.pi)), 0.0)
+        return self.assembler.integrate(q, 2.0 * np.pi * turns) if turns.any() else q
 
     def place(self, q: Floats, held: Held, end: End, names: Sequence[str]) -> tuple[str, float, float]:
         """The coordinate that a walk from q moved farthest of those held: its name, value at the end, and aim."""
@@ -271,15 +281,13 @@ class HeldWalker(Walker):
                                          near.t, self.extra(at))
         return free, None if factors is None or not len(factors[2]) else factors[2]
 
-    def over(self, q: Floats, here: float, end: float, by: float) -> tuple[Floats | None, float]:
-        """Straight on over a crossing of branches. A walk that begins at a dead point leaves it to the nearer side:
-        all branches that meet there are those of the guess."""
-        if self._last is not None:
-            return super().over(q, here, end, by)
+    def leave(self, q: Floats, here: float, end: float) -> tuple[Floats, float] | None:
+        """A walk that begins at a dead point leaves it to the nearer side: all branches that meet there are those of
+        the guess."""
         there = here + _LEAVE * (end - here)
         free, directions = self._kernel(q, here)
         if directions is None:
-            return None, there
+            return None
         reach = _LEAVE * float(np.abs(np.append(self._way, self._ways.slope)).max(initial=0.0))
         near, found = self.near, []
         for size in (0.0, reach, -reach, np.sqrt(reach), -np.sqrt(reach)):
@@ -290,7 +298,7 @@ class HeldWalker(Walker):
             if left < 1e-12 and np.abs(self.difference(q, place)).max() < _BESIDE:
                 found.append((near.distance(q, place, self.held.mask), place))
         found.sort(key=lambda pair: pair[0])
-        return (found[0][1] if found else None), there
+        return (found[0][1], there) if found else None
 
 
 class _Ways:

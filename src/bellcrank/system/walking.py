@@ -1,11 +1,10 @@
 """Walking a closed machine along one parameter, on one branch: what `drive`, `coupler_curve` and `assemble` share.
 
-From a closed position the driven coordinates are put where the parameter wants them, and Newton's method closes the
-loops. Its first step is the tangent; a step is accepted only if the second is much smaller (contraction below 1/4) and,
-unless it is smaller still, if the tangent at the new position leads back to the old one, so that neighbouring branches
-are not mistaken for each other; otherwise the way is halved. Where no way is short enough the machine is at a dead
-point. Branches that cross there go on straight ahead: the secant leads over the crossing, and what closes beside it is
-the same branch. At the end of a branch nothing closes beside it.
+From a closed position the last step is prolonged, the driven coordinates are put where the parameter wants them, and
+Newton's method closes the loops. A step is accepted only if Newton's own steps shrink at once (contraction below 1/4)
+and, unless they do so very well, if the tangent at the new position leads back to the old one, so that neighbouring
+branches are not mistaken for each other; otherwise the way is halved. Where branches cross, the machine goes straight
+on. Where no way is short enough it is at a dead point, the end of its branch.
 """
 
 from __future__ import annotations
@@ -23,9 +22,9 @@ __all__ = ["DeadPointError", "Walker", "small_moves"]
 _CONTRACTION = 0.25
 _STRAIGHT = 0.05  # with contractions below this nothing bends enough to be mistaken
 _LONGEST = 0.5  # radians, and parts of a length typical of the machine: what a joint may move in one step
+_BENT = 0.1  # what Newton's first step should be at most, likewise
 _ROUND = 1e-8  # Newton's method ends when the next step would be shorter
 _MOST = 20_000  # steps, also failing ones
-_OVER = 1e-6  # how far the secant leads over a crossing, of the whole way
 
 
 class DeadPointError(Exception):
@@ -59,6 +58,10 @@ class Walker(ABC):
     def loosest(self, q: Floats, at: float) -> str:
         """The joint that moves most along the direction the drives lose."""
 
+    def leave(self, q: Floats, here: float, end: float) -> tuple[Floats, float] | None:
+        """The first step of a walk that begins at a dead point, if there is one; the parameter it leads to."""
+        return None
+
     def to(self, q: Floats, start: float, end: float) -> Floats:
         """The position at parameter `end`, from q at `start`. Raises `DeadPointError`."""
         here, way = start, abs(end - start)
@@ -67,29 +70,26 @@ class Walker(ABC):
                 return q
             least = self.resolution * max(way, abs(here), 1.0)
             stride = min(self._stride, abs(end - here))
-            there = end if stride >= abs(end - here) else here + np.copysign(stride, end - here)
+            there = end if stride >= abs(end - here) else here + float(np.copysign(stride, end - here))
             found = self._step(q, here, there)
-            if found is None:
-                half = 0.5 * stride
-                if half < 0.1 * _OVER * way <= stride or half < least:
-                    found, there = self.over(q, here, end, _OVER * way)
-                    self._grow = 1.0
-                if found is None and half < least:
-                    break
-                stride = half if found is None else abs(there - here)
-                self._stride = stride
-            elif stride >= self._stride:
-                self._stride = max(stride * self._grow, 2.0 * least)
             if found is not None:
-                self._last = q, here
-                q, here = found, float(there)
+                if stride >= self._stride or there != end:
+                    self._stride = max(stride * self._grow, 2.0 * least)
+                self._last, q, here = (q, here), found, there
+                continue
+            self._stride = 0.5 * stride
+            if self._stride < least:
+                left = self.leave(q, here, end) if self._last is None else None
+                if left is None:
+                    break
+                self._last, (q, here) = (q, here), left
+                self._stride = abs(here - start)
         raise DeadPointError(here, q, self.loosest(q, here))
 
     def _step(self, q: Floats, here: float, there: float) -> Floats | None:
         """Close at a new parameter; None if the way was too long."""
-        found = self.put(q, there)
-        way = self.length(self.difference(q, found))
-        if way > _LONGEST:
+        found = self.put(self._ahead(q, here, there), there)
+        if self.length(self.difference(q, found)) > _LONGEST:
             return None
         before, first, worst = np.inf, 0.0, 0.0
         for iteration in range(12):
@@ -104,44 +104,38 @@ class Walker(ABC):
                     return None
             left = length * min(1.0, length / before) if np.isfinite(before) else length  # what the next would be
             found = self.normalise(self.integrate(found, step))
-            if size < 1e-3 and left < _ROUND:
-                self._grow = min(2.0, 0.7 * _CONTRACTION / max(worst, 1e-3), 0.9 * _LONGEST / max(way, first, 1e-300))
-                return found if worst < _STRAIGHT or self._leads_back(q, found, here, first) else None
+            if left < _ROUND:
+                if size > 1e-9 + 1e4 * length:  # a gap that no step closes
+                    return None
+                break
             before = length
-        return None
+        else:
+            return None
+        way = self.length(self.difference(q, found))
+        if (worst > _STRAIGHT or first > 0.2 * way) and not self._leads_back(q, found, here, way):
+            return None
+        self._grow = min(2.0, 0.7 * _CONTRACTION / max(worst, 1e-3), (_BENT / max(first, 1e-9)) ** 0.5,
+                         0.9 * _LONGEST / max(way, 1e-9))
+        return found
+
+    def _ahead(self, q: Floats, here: float, there: float) -> Floats:
+        """Straight on by the last step, prolonged or shortened."""
+        if self._last is None or here == self._last[1]:
+            return q
+        part = (there - here) / (here - self._last[1])
+        return self.normalise(self.integrate(q, part * self.difference(self._last[0], q))) if abs(part) < 1e3 else q
 
     def length(self, change: Floats) -> float:
         """The largest of all changes, each by what is small for it."""
         return float(np.abs(change / self.lengths).max(initial=0.0))
 
-    def _leads_back(self, q: Floats, found: Floats, here: float, length: float) -> bool:
+    def _leads_back(self, q: Floats, found: Floats, here: float, way: float) -> bool:
         """Whether the tangent at a new position leads back to q: if not, it lies on a neighbouring branch."""
         back = self.put(found, here)
         step = self.newton(back, here)[1]
         if not np.isfinite(step).all():
             return False
-        missed = self.difference(q, self.integrate(back, step))
-        return self.length(missed) <= 0.5 * length
-
-    def over(self, q: Floats, here: float, end: float, by: float) -> tuple[Floats | None, float]:
-        """Straight on over a crossing of branches: close beside the point to which the secant leads."""
-        there = end if by >= abs(end - here) else here + float(np.copysign(by, end - here))
-        if self._last is None or there == here or here == self._last[1]:
-            return None, there
-        ahead = self.difference(self._last[0], q) * ((there - here) / (here - self._last[1]))
-        aim = self.put(self.normalise(self.integrate(q, ahead)), there)
-        found, before = aim, np.inf
-        for _ in range(40):
-            size, step = self.newton(found, there)
-            length = self.length(step)
-            if not np.isfinite(length) or length > before:
-                break
-            found, before = self.normalise(self.integrate(found, step)), length
-            if length < 1e-3 * _ROUND:
-                break
-        size = self.newton(found, there)[0]
-        beside = self.length(self.difference(aim, found))
-        return (found if size < 1e-12 and beside <= max(0.2 * self.length(ahead), _ROUND) else None), there
+        return self.length(self.difference(q, self.integrate(back, step))) <= max(0.5 * way, _ROUND)
 
 
 def small_moves(names: Sequence[str], origins: Floats) -> Floats:

@@ -11,12 +11,14 @@ from __future__ import annotations
 import json
 import os
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from json.decoder import scanstring  # type: ignore[attr-defined]
 from typing import Any
 
 from bellcrank.errors import FileError
 from bellcrank.io.contents import contents
+from bellcrank.mechanism.build import collector_paused
 
 __all__ = ["MAX_BYTES", "MAX_DEPTH", "MAX_NODES", "Marked", "read_marked"]
 
@@ -25,6 +27,8 @@ MAX_DEPTH = 20
 MAX_NODES = 4_000_000
 
 _NUMBER = re.compile(r"[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?")
+#: numbers that cannot be meant as anything else
+_PLAIN = re.compile(r"[-+]?(?:(?:0|[1-9][0-9]*)(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][-+]?[0-9]+)?")
 _DATE = re.compile(r"[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}.*")
 _OCTAL = re.compile(r"([-+]?)0+([0-9].*)")
 _WORDS: dict[str, Any] = {"true": True, "false": False, "null": None, "~": None, "": None}
@@ -138,8 +142,8 @@ def _read_yaml(text: str, tree: _Tree) -> None:
 
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     try:
-        for event in yaml.parse(text, Loader=loader):
-            _take(event, tree, yaml)
+        with collector_paused():
+            _take_all(yaml.parse(text, Loader=loader), tree, yaml)
     except FileError:
         raise
     except yaml.MarkedYAMLError as error:
@@ -155,6 +159,25 @@ def _read_yaml(text: str, tree: _Tree) -> None:
         raise tree.error(1, f"is not YAML: {error}") from None
     if tree.root is None:
         raise FileError(f"{tree.source}:1: the file is empty")
+
+
+def _take_all(events: Iterable[Any], tree: _Tree, yaml: Any) -> None:
+    """All events of the parser; names and numbers, of which there are most, without ceremony."""
+    scalar, ends, number = yaml.ScalarEvent, (yaml.SequenceEndEvent, yaml.MappingEndEvent), _PLAIN.fullmatch
+    keys = tree.keys
+    for event in events:
+        if event.__class__ is scalar and keys and event.tag is None and event.anchor is None:
+            value = event.value
+            if keys[-1] is None and type(tree.open[-1].inner) is dict:
+                tree.key(value, event.start_mark.line + 1)
+                continue
+            if not event.style and number(value):
+                tree.add(Marked(float(value), event.start_mark.line + 1))
+                continue
+        elif event.__class__ in ends:
+            tree.end()
+            continue
+        _take(event, tree, yaml)
 
 
 def _take(event: Any, tree: _Tree, yaml: Any) -> None:
