@@ -238,11 +238,11 @@ def test_a_run_that_fails_keeps_what_it_has(tmp_path: Path) -> None:
     result = children.run([sys.executable, "-m", "bellcrank", "simulate", "quarter_car", "--step", "0.5",
                            "--duration", "200", "--out", file, "--json"])
     found = json.loads(result.stdout)
-    assert result.returncode == 1 and found["status"] == "failed" and found["reason"]
-    assert result.stderr.count("\n") == 1 and result.stderr.startswith("error: quarter car: failed: ")
+    assert result.returncode == 1 and found["status"] == "diverged" and found["reason"]
+    assert result.stderr.count("\n") == 1 and result.stderr.startswith("error: quarter car: diverged: ")
     assert "Warning" not in result.stderr
     with bc.open_result(file) as kept:
-        assert kept.attrs["status"] == "failed" and kept.sizes["time"] == found["samples"] >= 1
+        assert kept.attrs["status"] == "diverged" and kept.sizes["time"] == found["samples"] >= 1
 
 
 def test_tracebacks_only_on_demand() -> None:

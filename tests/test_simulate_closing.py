@@ -60,6 +60,7 @@ def test_forces_on_a_closing_joint(way: str, stepper: str) -> None:
     assert np.abs(crank(free[0], free[0].simulate(free[1], 0.3, output=0.01)) - runs[0][0]).max() > 1e-2
 
 
+@pytest.mark.filterwarnings("ignore::bellcrank.errors.SlowWarning")  # dense steps are not compiled
 @pytest.mark.parametrize(("method", "backend"), [("momenta", "llvm"), ("kane", "llvm"), ("dense", "llvm"),
                                                  ("auto", "numpy")])
 def test_forces_on_a_closing_joint_in_every_method(method: str, backend: str) -> None:
@@ -180,7 +181,7 @@ def test_a_closing_joint_rests_and_leaves() -> None:
 def test_a_closing_joint_that_goes_round() -> None:
     """Its angle is measured within half a turn; a stop does not mistake the seam for itself."""
     system = bc.compile(bc.load("four_bar"), cut=["A"])
-    state = system.assemble(q={"A": 0.5}, u={"B": -25.0})
+    state = system.assemble(q={"A": 0.5}, u={"B": -15.0})
     result = system.simulate(state, 2.0, events=bc.joint_limit("A", upper=1e3), step=1e-3)
     place = np.unwrap(system.loop_coordinates(result.q.values, "A")[:, 0])
     assert np.ptp(place) > 2.0 * np.pi and len(result.event_time) == 0

@@ -166,16 +166,16 @@ class Balance:
 
     def _begin(self, energy: Floats, kinetic: Floats, potential: Floats) -> None:
         """A first sample: what follows is compared with it. After an event only the level of the energy is new."""
-        self._open = False
         if self._last:
             self._base = self._base + (energy - self._last["energy"])
             self._potential = self._potential + (potential - self._last["potential"])
-            self._kinetic = np.fmax(self._kinetic, kinetic)
+            self._kinetic, self._open = np.fmax(self._kinetic, kinetic), False
             return
         self._base, self._kinetic, self._potential = energy.copy(), kinetic.copy(), potential.copy()
         zero = np.zeros(energy.shape)
         self._lowest = self._drop = self._change = self._rise = self._work = self._peak = zero
         self._when = np.full(energy.shape, np.nan)
+        self._open = False  # last: an interrupt may come before, and the sample again
 
     def _add_work(self, times: Floats, power: Floats, first: bool) -> None:
         """What the forces given put in, by the trapezoidal rule."""
