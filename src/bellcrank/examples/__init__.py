@@ -53,7 +53,7 @@ def load(name: str, **options: Any) -> Mechanism:
             raise ModelError(f"example {name!r} has no option {option!r}; {takes}")
         if known[option].annotation == "int" and (isinstance(value, bool) or not isinstance(value, Integral)):
             raise ModelError(f"example {name!r}: {option} takes a whole number, got {value!r}")
-        if option != "seed" and isinstance(value, Integral) and value > _MANY:
+        if option != "seed" and isinstance(value, Integral) and int(value) > _MANY:
             raise ModelError(f"example {name!r}: {option} is at most {_MANY}, got {value}: a larger machine would not "
                              "fit in memory")
     return _MAKERS[name](**options)

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bellcrank.errors import AssemblyError, StateError
-from bellcrank.system.arrays import Floats, by_name, check_finite, flat
+from bellcrank.system.arrays import Floats, by_name, check_finite, check_time, check_unmasked, flat, one_time
 from bellcrank.system.assembly import Extra, State, project
 from bellcrank.system.loop_errors import LoopErrors
 
@@ -48,6 +48,7 @@ class Assembled(LoopErrors):
         >>> bool(abs(other.q[1] - state.q[1]) > 1.0)
         True
         """
+        check_time(t)
         start, held, extra = self._begin(q, guess)
         scale = self._weights(weights)
         if np.ndim(t):
@@ -136,6 +137,7 @@ class Assembled(LoopErrors):
         """Different closed positions found from random starts with the coordinates in `q` held (as an array, `q` is
         the guess), nearest to the guess first. Only meaningful if what is held leaves no freedom: then it lists the
         assembly branches."""
+        t = one_time(t)
         start, held, extra = self._begin(q, guess)
         rng = np.random.default_rng(seed)
         found: list[Floats] = []
@@ -160,6 +162,7 @@ class Assembled(LoopErrors):
                 entries = self._speed_entries(key)
                 if held[entries].any() and self.mechanism.joint(self._split(key)[0]).prescribed is not None:
                     raise StateError(f"assemble: joint {key!r} follows a prescribed motion; give the time t instead")
+                check_unmasked(f"u of {key!r}", value)
                 try:
                     wanted[entries] = np.asarray(value, dtype=float)
                 except (TypeError, ValueError):
@@ -224,6 +227,7 @@ class Assembled(LoopErrors):
     def _named(self, key: str, value: Any, what: str) -> tuple[Floats, str, str | None]:
         """The numbers given for a joint or one of its coordinates, and which these are."""
         joint, coordinate = self._split(key)
+        check_unmasked(f"{what}: the value of {key!r}", value)
         try:
             numbers = np.atleast_1d(np.asarray(value, dtype=float))
         except (TypeError, ValueError):

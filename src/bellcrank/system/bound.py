@@ -10,7 +10,7 @@ import numpy as np
 from bellcrank.errors import ModelError, StateError
 from bellcrank.formulations.program import Function
 from bellcrank.system.analysed import Analysed
-from bellcrank.system.arrays import Floats
+from bellcrank.system.arrays import Floats, check_unmasked
 from bellcrank.system.evaluator import LlvmEvaluator, read_inputs, uses_time
 
 __all__ = ["FORCED", "Bound"]
@@ -68,6 +68,7 @@ class Bound(Analysed):
         out = np.empty(function.size(self.tree)) if out is None else out
         for label, size, array in (*zip(sizes, sizes.values(), given, strict=True),
                                    ("out", function.size(self.tree), out)):
+            check_unmasked(label, array)
             if not (isinstance(array, np.ndarray) and array.dtype == np.float64 and array.flags.c_contiguous
                     and array.flags.aligned and array.size == size):
                 raise StateError(f"bind({name!r}): {label} must be a C-contiguous array of {size} doubles")
