@@ -1,35 +1,51 @@
 # One environment in .venv; `make demo` and `make test` do everything on a fresh machine.
 PYTHON ?= python3
 BIN := .venv/bin
+PIP := -m pip install --quiet --disable-pip-version-check
+# another PYTHON makes the environment anew
+MADE := .venv/made-$(shell $(PYTHON) -c "import sys; print('%d.%d' % sys.version_info[:2])")
+PYTEST := $(BIN)/python -m pytest -n auto --dist worksteal
 
-.PHONY: demo models test check benchmark clean
+.PHONY: demo models test quick test-wheel check benchmark clean
 
-.venv/made: pyproject.toml
-	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e .
+$(MADE): pyproject.toml
+	$(PYTHON) -m venv $(if $(wildcard $(MADE)),,--clear) .venv
+	$(BIN)/python $(PIP) -e .
 	touch $@
 
-.venv/made-test: .venv/made
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[test,peers]"
+$(MADE)-test: $(MADE)
+	$(BIN)/python $(PIP) -e ".[test,peers]"
 	touch $@
 
-demo: .venv/made
+demo: $(MADE)
 	$(BIN)/python examples/01_robot_arm.py
 	$(BIN)/python examples/02_closed_loops.py
 	$(BIN)/python examples/03_simulate.py
 
-models: .venv/made
+models: $(MADE)
 	$(BIN)/python tests/models.py
 
-test: .venv/made-test check
+test: $(MADE)-test check
 	$(BIN)/python tests/models.py --optional
-	$(BIN)/python -m pytest -n auto
+	$(PYTEST)
 
-check: .venv/made-test
+# a part of the tests that touches every package: tests/quick.py says which
+quick: $(MADE)-test
+	$(PYTEST) $$($(BIN)/python tests/quick.py)
+
+# all tests against the wheel as users install it, in an environment of its own
+test-wheel: $(MADE)-test
+	rm -rf build/wheel && mkdir -p build/wheel
+	$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir build/wheel .
+	$(PYTHON) -m venv --clear build/wheel/venv
+	build/wheel/venv/bin/python $(PIP) "$$(echo build/wheel/*.whl)[test,peers]"
+	build/wheel/venv/bin/python -m pytest -n auto --dist worksteal
+
+check: $(MADE)-test
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 
-benchmark: .venv/made-test
+benchmark: $(MADE)-test
 	$(BIN)/python benchmarks/trees.py
 	$(BIN)/python benchmarks/loops.py
 	$(BIN)/python benchmarks/simulate.py

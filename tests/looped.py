@@ -29,6 +29,14 @@ def states(system: bc.System, seed: int = 0, count: int = 3) -> tuple[np.ndarray
     return np.array(q), np.array(u), rng.normal(size=(count, system.nu))
 
 
+def conditioning(system: bc.System, q: np.ndarray) -> float:
+    """How much larger than rounding the relative errors of accelerations at q may be: of masses and of conditions."""
+    rows = system.loop_jacobian(q)
+    sizes = np.linalg.svd(rows, compute_uv=False) if len(rows) else np.ones(1)
+    counting = sizes[sizes > 1e-9 * sizes.max()]
+    return float(counting.max() / counting.min() * np.linalg.cond(system.mass_matrix(q)))
+
+
 def disagreement(machine: bc.Mechanism, method: str, backend: str = "llvm", seed: int = 0, **options: object) -> float:
     """Largest difference of accelerations to the oracle, relative to the largest acceleration."""
     oracle = bc.compile(machine, "dense")

@@ -124,6 +124,7 @@ WELDED = (Part("Weld", -1), Part("Revolute", 0), Part("Prismatic", 1), Part("Wel
           Part("Weld", 3), Part("Revolute", 3, backwards=True), Part("Weld", 2, backwards=True))
 
 
+@pytest.mark.reaches(0.9)
 @examples(150)
 @given(trees(), st.sampled_from([(), (3,), (2, 2)]), st.booleans())
 @example(Tree(NEARLY, 1), (), False)
@@ -149,6 +150,7 @@ def test_poses_by_the_definitions(tree: Tree, free_frames: bool) -> None:
         assert np.abs(got.position - position).max() < C * len(tree.parts) * EPS * length, name
 
 
+@pytest.mark.reaches(0.9)
 @examples(40)
 @given(trees(max_bodies=10, driven=False, wrenches=False, joints=AXIAL))
 def test_chosen_frames_of_axial_joints(tree: Tree) -> None:
@@ -156,6 +158,7 @@ def test_chosen_frames_of_axial_joints(tree: Tree) -> None:
     compare(tree, numpy_systems)
 
 
+@pytest.mark.reaches(0.9)
 @examples(14)
 @given(trees(max_bodies=6), st.booleans(), st.sampled_from([(), (5,)]), st.sampled_from(DYNAMICS))
 @example(Tree(WELDED, 2), True, (), "forward")
@@ -163,12 +166,14 @@ def test_compiled_dynamics(tree: Tree, given_wrenches: bool, size: tuple[int, ..
     compare(tree, llvm_systems, size, given_wrenches, ["forward", function])
 
 
+@pytest.mark.reaches(0.9)
 @examples(12)
 @given(trees(max_bodies=6), st.booleans(), st.sampled_from([(), (5,)]), st.sampled_from(REST))
 def test_compiled_kinematics_and_sums(tree: Tree, given_wrenches: bool, size: tuple[int, ...], function: str) -> None:
     compare(tree, llvm_systems, size, given_wrenches, [function])
 
 
+@pytest.mark.reaches(0.9)
 @examples(5)
 @given(trees(max_bodies=4))
 def test_compiled_dense_method(tree: Tree) -> None:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -14,6 +12,7 @@ import numpy as np
 import pytest
 
 import bellcrank as bc
+import children
 from bellcrank.cli.models import settings_of, with_settings
 from bellcrank.cli.output import UsageError
 from cli_calls import call
@@ -236,8 +235,8 @@ def test_a_machine_that_cannot_be_assembled() -> None:
 def test_a_run_that_fails_keeps_what_it_has(tmp_path: Path) -> None:
     """Steps far too long for the spring: numbers overflow. No Python warning appears, and the samples are written."""
     file = tmp_path / "run.nc"
-    result = subprocess.run([sys.executable, "-m", "bellcrank", "simulate", "quarter_car", "--step", "0.5",
-                             "--duration", "200", "--out", str(file), "--json"], capture_output=True, text=True)
+    result = children.run([sys.executable, "-m", "bellcrank", "simulate", "quarter_car", "--step", "0.5",
+                           "--duration", "200", "--out", file, "--json"])
     found = json.loads(result.stdout)
     assert result.returncode == 1 and found["status"] == "failed" and found["reason"]
     assert result.stderr.count("\n") == 1 and result.stderr.startswith("error: quarter car: failed: ")
@@ -249,8 +248,7 @@ def test_a_run_that_fails_keeps_what_it_has(tmp_path: Path) -> None:
 def test_tracebacks_only_on_demand() -> None:
     """As users see it: a process of its own."""
     for extra, lines in (((), 1), (("--debug",), 5)):
-        done = subprocess.run([sys.executable, "-m", "bellcrank", "compare", "nosuch.urdf", *extra],
-                              capture_output=True, text=True)
+        done = children.run([sys.executable, "-m", "bellcrank", "compare", "nosuch.urdf", *extra])
         assert done.returncode == 3 and done.stdout == ""
         assert "error: nosuch.urdf" in done.stderr.splitlines()[-1]
         assert (done.stderr.count("\n") == 1) if lines == 1 else (done.stderr.count("\n") > lines)
@@ -260,9 +258,8 @@ def test_tracebacks_only_on_demand() -> None:
 # -- narrow terminals -----------------------------------------------------------------------------
 def test_on_a_narrow_terminal_the_descriptions_are_cut() -> None:
     """Names, numbers and options stay whole; the last column gives way."""
-    environment = {**os.environ, "COLUMNS": "80", "FORCE_COLOR": "1", "NO_COLOR": "1", "TERM": "xterm"}
-    done = subprocess.run([sys.executable, "-m", "bellcrank", "examples"], capture_output=True, text=True,
-                          env=environment)
+    environment = {"COLUMNS": "80", "FORCE_COLOR": "1", "NO_COLOR": "1", "TERM": "xterm"}
+    done = children.run([sys.executable, "-m", "bellcrank", "examples"], env=environment)
     head, *lines = re.sub(r"\x1b\[[0-9;]*m", "", done.stdout).splitlines()
     assert head.split() == ["name", "bodies", "speeds", "loops", "options", "about"]
     assert max(map(len, lines)) <= 80 and any(line.rstrip().endswith("…") for line in lines)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
 import sys
 import time
 from pathlib import Path
@@ -14,6 +13,7 @@ import numpy as np
 import pytest
 
 import bellcrank as bc
+import children
 from cli_calls import call
 
 PNG = b"\x89PNG\r\n\x1a\n"
@@ -87,18 +87,14 @@ def test_devices_are_never_replaced(option: str, tmp_path: Path) -> None:
 def test_interrupted_runs_are_kept(tmp_path: Path) -> None:
     """Ctrl-C in the middle of a long run: exit code 130, and a file with what there was."""
     file, picture = tmp_path / "run.nc", tmp_path / "run.png"
-    child = subprocess.Popen(
-        [sys.executable, "-m", "bellcrank", "simulate", "four_bar", "--set", "A=0.5", "--duration", "1e6", "--output",
-         "0.1", "--out", str(file), "--plot", str(picture), "--json"],
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))  # background jobs of shells ignore it
     partial = tmp_path / "run.partial.nc"
-    limit = time.monotonic() + 120.0
-    while not (partial.exists() and partial.stat().st_size > 200_000):
-        assert child.poll() is None and time.monotonic() < limit
-        time.sleep(0.05)
-    os.kill(child.pid, signal.SIGINT)
-    out, err = child.communicate(timeout=60)
+    with children.started([sys.executable, "-m", "bellcrank", "simulate", "four_bar", "--set", "A=0.5", "--duration",
+                           "1e6", "--output", "0.1", "--out", file, "--plot", picture, "--json"]) as child:
+        while not (partial.exists() and partial.stat().st_size > 200_000):
+            assert child.poll() is None
+            time.sleep(0.05)
+        os.kill(child.pid, signal.SIGINT)
+        out, err = child.communicate(timeout=60)
     assert child.returncode == 130
     assert err.startswith("error: four-bar: interrupted") and err.count("\n") == 1
     found = json.loads(out)
@@ -113,7 +109,7 @@ def test_interrupted_runs_are_kept(tmp_path: Path) -> None:
 
 def test_progress_only_on_terminals() -> None:
     """Over a second of work in a pipe: no bar, nothing on stderr."""
-    done = subprocess.run([sys.executable, "-m", "bellcrank", "simulate", "four_bar", "--set", "A=0.5", "--duration",
-                           "4000", "--progress"], capture_output=True, text=True)
+    done = children.run([sys.executable, "-m", "bellcrank", "simulate", "four_bar", "--set", "A=0.5", "--duration",
+                         "4000", "--progress"])
     assert done.returncode == 0 and done.stderr == "" and "\x1b" not in done.stdout
     assert "finished" in done.stdout

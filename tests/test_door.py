@@ -8,6 +8,7 @@ import functools
 import gc
 import math
 import os
+import re
 import subprocess
 import sys
 import weakref
@@ -19,6 +20,7 @@ import numpy.typing as npt
 import pytest
 
 import bellcrank as bc
+import children
 from bellcrank.engine.llvm import door
 from bellcrank.engine.llvm.kernel import Kernel
 from bellcrank.system import bound
@@ -62,8 +64,7 @@ def general_calls(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 def alone(text: str) -> subprocess.CompletedProcess[str]:
     """Run a program in a process of its own, which may crash."""
     head = "import numpy as np\nimport bellcrank as bc\narm = bc.compile(bc.load('arm'))\nq = np.full(6, 0.25)\n"
-    return subprocess.run([sys.executable, "-c", head + text], capture_output=True, text=True, check=False,
-                          env=dict(os.environ), timeout=60)
+    return children.run_code(head + text)
 
 
 # -- results ----------------------------------------------------------------------------------
@@ -512,7 +513,37 @@ def test_bound_calls_of_other_functions(name: str) -> None:
     given = [q, u, x][:len(system._functions[name].inputs)]
     got = system.bind(name, *given)()
     wanted = system._run(name, dict(zip(system._functions[name].inputs, given, strict=True)))
-    np.testing.assert_array_equal(got, wanted)
+    np.testing.assert_array_equal(got.ravel(), wanted)
+
+
+@pytest.mark.parametrize("backend", ["llvm", "numpy"])
+@pytest.mark.parametrize("kind", ["tree", "springs", "loops", "large"])
+def test_bound_calls_give_what_the_methods_give(kind: str, backend: str) -> None:
+    """Also where a method is more than one kernel: joint springs, loops, springs of large machines."""
+    m = bc.load("four_bar" if kind == "loops" else "chain", **({"n": 60} if kind == "large" else {}))
+    if kind != "tree":
+        m.add_joint_spring("coil", m.joints[0].name, stiffness=30.0, damping=2.0)
+    if kind == "large":
+        bodies = m.bodies
+        m.add_spring("rope", bodies[3], bodies[40], (0, 0, 0), (0.1, 0, 0), length=0.1, stiffness=50.0)
+    system = bc.compile(m, backend=backend)
+    rng = np.random.default_rng(0)
+    q, u = system.assemble(u=rng.normal(size=system.nu))[:2] if kind == "loops" else system.random_state(rng)
+    tau = rng.normal(size=system.nu)
+    udot = system.forward_dynamics(q, u)
+    for name, given in (("forward_dynamics", (q, u, tau)), ("inverse_dynamics", (q, u, udot)), ("bias", (q, u)),
+                        ("mass_matrix", (q,)), ("momenta", (q, u))):
+        wanted = getattr(system, name)(*given)
+        got = system.bind(name, *given)()
+        assert got.shape == wanted.shape
+        np.testing.assert_allclose(got, wanted, rtol=1e-9, atol=1e-9 * (1.0 + np.abs(wanted).max()))
+        flat = np.empty(wanted.size)
+        assert system.bind(name, *given, out=flat)() is flat
+        np.testing.assert_array_equal(flat, got.ravel())
+    if kind != "large":
+        p = system.momenta(q, u)
+        got = system.bind("hamilton", q, p, tau)()
+        np.testing.assert_allclose(got, np.stack(system.hamilton(q, p, tau), axis=-1), rtol=1e-12, atol=1e-12)
 
 
 @pytest.mark.parametrize(("schedule", "backend"), BACKENDS)
@@ -606,8 +637,12 @@ def test_bind_takes_read_only_inputs() -> None:
 
 def test_bind_with_wrong_names_and_numbers() -> None:
     arrays = state(machine())
-    with pytest.raises(bc.ModelError, match="no function 'fly'"):
+    with pytest.raises(bc.ModelError, match="no function 'fly'") as caught:
         machine().bind("fly", *arrays)
+    named = re.findall(r"'(\w+)' \(", str(caught.value))
+    assert "forward_dynamics" in named and all(hasattr(bc.System, name) for name in named)
+    with pytest.raises(bc.ModelError, match=r"did you mean 'mass_matrix'\?"):
+        machine().bind("mass_matrx", arrays[0])
     for given in ([], arrays[:2], [*arrays, arrays[0]]):
         with pytest.raises(bc.StateError, match=f"needs the arrays q, u, tau, got {len(given)}"):
             machine().bind("forward_dynamics", *given)

@@ -2,21 +2,14 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-import textwrap
-from pathlib import Path
-
 import pytest
 
-SOURCE = Path(__file__).resolve().parents[1] / "src"
+import children
 
 
 def run(code: str) -> list[str]:
     """What a program prints that must be done long before its run would be."""
-    done = subprocess.run([sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True, timeout=90,
-                          env={**os.environ, "PYTHONPATH": str(SOURCE)}, check=False)
+    done = children.run_code(code)
     assert done.returncode == 0, done.stderr
     return done.stdout.split()
 

@@ -93,6 +93,7 @@ def test_power_of_sums_and_servos_is_that_of_their_joint_forces(case: Any) -> No
         assert system.stored_energy(q, t=T).tolist() == [0.0] * 5
 
 
+@pytest.mark.reaches(0.8)  # some trees have no free single coordinate
 @examples(40)
 @given(trees(max_bodies=8), st.sampled_from(("numpy", "unrolled", "rolled")))
 def test_sums_of_random_coordinates(tree: Tree, how: str) -> None:
@@ -178,3 +179,20 @@ def test_joints_of_sums_are_not_cut() -> None:
     assert bc.compile(m).tree.cut_names != usual
     with pytest.raises(bc.ModelError, match=r"joint force 'cable': joint '\w+' was cut to close a loop"):
         bc.compile(m, cut=usual)
+
+
+def test_a_factor_of_zero_has_no_part() -> None:
+    """As if it had not been named, also where its joint is cut to close a loop."""
+    systems = []
+    for more in ({}, {"five": 0.0, "four.x": 0.0}):
+        m = branches()
+        m.add_joint_spring("cable", {"one": 1.3, "three": 0.7, **more}, stiffness=30.0, damping=2.0, rest=0.1)
+        systems.append(bc.compile(m))
+    q, u = systems[0].random_state(np.random.default_rng(0))
+    assert (systems[0].forward_dynamics(q, u) == systems[1].forward_dynamics(q, u)).all()
+    assert systems[0].stored_energy(q) == systems[1].stored_energy(q)
+    m = bc.load("four_bar")
+    m.add_joint_spring("cable", {"A": 1.0, "D": 0.0}, stiffness=30.0)
+    assert bc.compile(m, cut=["D"]).loops == ("D",)
+    with pytest.raises(bc.ModelError, match="no joint called 'Z'"):
+        m.add_joint_spring("other", {"A": 1.0, "Z": 0.0}, stiffness=30.0)

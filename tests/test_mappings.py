@@ -236,3 +236,41 @@ def test_names_that_do_not_exist(case: str) -> None:
     s = linkage()
     with pytest.raises(bc.ModelError, match=f"did you mean {near}"):
         call(s, s.assemble(q={"A": 0.5}))
+
+
+# -- arrays -----------------------------------------------------------------------------------------
+ARRAYS: dict[str, Callable[[bc.System, Any, Any], Any]] = {
+    "forward_dynamics": lambda s, q, u: s.forward_dynamics(q, u),
+    "inverse_dynamics": lambda s, q, u: s.inverse_dynamics(q, u, np.zeros(s.nu)),
+    "bias": lambda s, q, u: s.bias(q, u), "reactions": lambda s, q, u: s.reactions(q, u),
+    "energy": lambda s, q, u: s.energy(q, u), "dissipated_power": lambda s, q, u: s.dissipated_power(q, u),
+    "velocity": lambda s, q, u: s.velocity(q, u, s.body_names[-1]),
+    "loop_rate_error": lambda s, q, u: s.loop_rate_error(q, u) if s.loops else s.kinetic_energy(q, u),
+    "consistent_acceleration": lambda s, q, u: s.consistent_acceleration(q, u, np.zeros(s.nu)),
+}
+
+
+@pytest.mark.parametrize("name", ARRAYS)
+def test_arrays_are_not_given_by_name(name: str) -> None:
+    """Of a closed machine a few names do not make a state: the error says what does."""
+    for system in (linkage(), arm()):
+        q, u, _ = state = system.assemble()
+        key = system.joint_names[0]
+        for given, said in (
+                (({key: 0.5}, {key: 0.0}), r"^q: dict .* coordinate_names\. assemble\(q=.*state\.q and state\.u"),
+                ((q, {key: 0.0}), r"^u: dict .* speed_names\. assemble\("),
+                ((state, u), r"^q: State .* give state\.q"), ((q, state), r"^u: State .* state\.u")):
+            with pytest.raises(bc.StateError, match=said):
+                ARRAYS[name](system, *given)
+
+
+def test_places_are_arrays_too() -> None:
+    """Also where the answer does not depend on them."""
+    for system in (linkage(), arm()):
+        for call in (lambda s, q: s.pose(q, "ground"), lambda s, q: s.loop_error(q), lambda s, q: s.mass_matrix(q)):
+            for bad, said in (({system.joint_names[0]: 0.5}, "^q: dict"), (system.assemble(), "^q: State"),
+                              (np.zeros(system.nq + 1), "^q: the last axis")):
+                with pytest.raises(bc.StateError, match=said):
+                    call(system, bad)
+    with pytest.raises(bc.StateError, match=r"^udot: dict .*consistent_acceleration\(q, u"):
+        linkage().inverse_dynamics(*linkage().assemble()[:2], {"A": 1.0})

@@ -320,3 +320,31 @@ def test_dampers_act_in_hamiltons_equations() -> None:
     assert b.forward_dynamics(q, u) == pytest.approx(a.forward_dynamics(q, u, [-3.0 * u[0], 0.0]))
     udot = b.forward_dynamics(q, u)
     assert b.inverse_dynamics(q, u, udot) == pytest.approx([0.0, 0.0], abs=1e-12)
+
+
+@pytest.mark.parametrize("backend", ["llvm", "numpy"])
+def test_what_is_welded_to_the_ground_is_part_of_it(backend: str) -> None:
+    """Mass, centre of mass, momentum and potential energy are those of the moving bodies, all four."""
+    gravity = np.array([1.0, -2.0, -9.0])
+    systems = []
+    for heavy in (False, True):
+        m = bc.Mechanism("press", gravity=tuple(gravity))
+        base: bc.Body | str = m.ground
+        if heavy:
+            base = m.add_body("bed", bc.Inertia.box(500.0, (1, 1, 1), (0.3, 0.2, 0.1)))
+            m.add_joint("bolts", bc.Weld(), m.ground, base, bc.Pose((0, 0, 0)))
+            m.add_joint("rivets", bc.Weld(), base, m.add_body("panel", bc.Inertia(20.0, (1, 2, 3))))
+        arm = m.add_body("arm", bc.Inertia.box(3.0, (0.4, 0.1, 0.1), (0.2, 0, 0)))
+        m.add_joint("hinge", bc.Revolute("y"), base, arm, bc.Pose((0.1, 0.2, 0.3)))
+        m.add_joint("glue", bc.Weld(), arm, m.add_body("tip", bc.Inertia(1.0, (0.4, 0, 0))))
+        systems.append(bc.compile(m, backend=backend))
+    q, u = np.array([[0.3], [-1.2]]), np.array([[2.0], [0.5]])
+    for system in systems:
+        assert system.mass == pytest.approx(4.0)
+        energy = -system.mass * system.centre_of_mass(q) @ gravity
+        np.testing.assert_allclose(system.potential_energy(q), energy, rtol=1e-13)
+        total = energy + system.kinetic_energy(q, u)
+        np.testing.assert_allclose(system.energy(q, u), total, rtol=1e-13)
+    for name, state_of in (("potential_energy", (q,)), ("centre_of_mass", (q,)), ("momentum", (q, u)),
+                        ("kinetic_energy", (q, u))):
+        np.testing.assert_allclose(*(getattr(system, name)(*state_of) for system in systems), rtol=1e-13)

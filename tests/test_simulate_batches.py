@@ -25,6 +25,7 @@ def four_bars(count: int) -> tuple[np.ndarray, np.ndarray]:
     return np.array([s.q for s in states]), np.array([s.u for s in states])
 
 
+@pytest.mark.filterwarnings("ignore:.*energy.*stepper=.rk4:bellcrank.SimulationWarning")  # steps are coarse
 @pytest.mark.parametrize("stepper", ALL)
 @pytest.mark.parametrize("count", (1, 3, 8, 13))
 def test_every_size_of_batch(stepper: str, count: int) -> None:

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
-import signal
-import subprocess
 import sys
 import textwrap
 import time
@@ -17,9 +14,9 @@ import pytest
 import xarray
 
 import bellcrank as bc
+import children
 from motions import ball, ball_pendulum, drop, final, four_bar_rows, system
 
-SOURCE = Path(bc.__file__).parents[1]
 NAN = math.nan
 
 
@@ -164,7 +161,7 @@ def test_numbers_that_overflow() -> None:
     for stepper in ("rk4", "semi_implicit", "dopri5", "scipy/RK45"):
         with pytest.warns(bc.SimulationWarning, match="drop"), np.errstate(all="ignore"):
             result = machine.simulate(([10.0], [0.0]), 10.0, stepper=stepper, step=1e-3, output=1e-2)
-        assert result.attrs["status"] == "failed" and result.attrs["reason"], stepper
+        assert result.attrs["status"] in ("failed", "diverged") and "t = " in result.attrs["reason"], stepper
         assert np.isfinite(result.q).all() and 2 <= len(result.time) < 200
 
 
@@ -173,7 +170,7 @@ def test_explosions_keep_what_was_before() -> None:
     machine = bc.compile(drop(law=lambda q, u: -1e5 * u))
     with pytest.warns(bc.SimulationWarning):
         result = machine.simulate(([1.0], [1.0]), 1.0, step=1e-2, stepper="rk4", output=1e-2)
-    assert result.attrs["status"] == "failed" and len(result.time) >= 2
+    assert result.attrs["status"] == "diverged" and len(result.time) >= 2
 
 
 def test_progress_is_told() -> None:
@@ -208,8 +205,7 @@ def test_a_key_pressed_in_the_middle() -> None:
         r = s.simulate(([1.0, 0.5], [0.0, 0.0]), 1e5, step=1e-4, output=1.0)
         print(r.attrs["status"], len(r.time) > 10, time.perf_counter() - begun < 5.0)
     """
-    done = subprocess.run([sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True, timeout=60,
-                          env={**os.environ, "PYTHONPATH": str(SOURCE)}, check=False)
+    done = children.run_code(code)
     assert done.stdout.split() == ["interrupted", "True", "True"], done.stdout + done.stderr
 
 
@@ -269,10 +265,8 @@ def test_a_killed_run_leaves_what_it_had(tmp_path: Path) -> None:
         print("go", flush=True)
         s.simulate(([1.0, 0.5], [0.0, 0.0]), 1e6, step=1e-3, output=0.1, file={str(tmp_path / "run.nc")!r})
     """
-    process = subprocess.Popen([sys.executable, "-c", textwrap.dedent(code)], stdout=subprocess.PIPE,
-                               env={**os.environ, "PYTHONPATH": str(SOURCE)})
-    try:
-        assert process.stdout is not None and process.stdout.readline() == b"go\n"
+    with children.started([sys.executable, "-c", textwrap.dedent(code)]) as process:
+        assert process.stdout is not None and process.stdout.readline() == "go\n"
         partial, begun, first = tmp_path / "run.partial.nc", time.perf_counter(), 0
         while time.perf_counter() - begun < 30.0:  # until it has grown, and a little longer
             time.sleep(1.2)
@@ -281,10 +275,6 @@ def test_a_killed_run_leaves_what_it_had(tmp_path: Path) -> None:
                 break
             first = first or size
         time.sleep(1.2)
-    finally:
-        process.send_signal(signal.SIGKILL)
-        process.wait()
-        process.stdout.close()
     assert not (tmp_path / "run.nc").exists()
     with bc.open_result(tmp_path / "run.partial.nc") as result:
         n = len(result.time)

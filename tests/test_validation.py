@@ -473,3 +473,16 @@ def test_laws_may_be_singular_where_they_are_tried() -> None:
     m.add_joint_force("f", "elbow", lambda x, r: 1.0 / (x - 0.1))
     m.add_joint_spring("p", "shoulder", potential=lambda x: 1.0 / (x - 0.1))
     assert np.isfinite(bc.compile(m).forward_dynamics([0.3, 0.4], [0.0, 0.0])).all()
+
+
+def test_joints_that_nothing_resists_are_an_ordinary_error() -> None:
+    """Of a public type, naming joint and body and saying what helps."""
+    massless = arm()
+    massless.add_joint("swivel", bc.Revolute("z"), "lower", massless.add_body("tag"))
+    thin = arm()
+    thin.add_joint("swivel", bc.Revolute("x"), "lower", thin.add_body("tag", bc.Inertia(1.0, (0.3, 0, 0), (0, 1, 1))))
+    for m, why in ((massless, "'tag' is massless"), (thin, "no inertia about its axis .body 'tag'")):
+        with pytest.raises(bc.ModelError, match=rf"joint 'swivel'.*{why}.*compile with lock=\['swivel'\]") as caught:
+            bc.compile(m)
+        assert type(caught.value) is bc.ModelError
+        assert bc.compile(m, lock="massless").nu == bc.compile(arm()).nu + 1

@@ -7,7 +7,7 @@ coordinates. Canonical axes throughout, as in the methods themselves.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -16,7 +16,8 @@ from bellcrank.engine.scalar import Graph, Scalar, evaluate
 from bellcrank.errors import ModelError
 from bellcrank.mechanism.closures import Side
 from bellcrank.mechanism.joints.base import Joint
-from bellcrank.spatial import Force, Motion, Vector
+from bellcrank.mechanism.joints.placed import Place, place_of, side_at, six, turned
+from bellcrank.spatial import Vector
 
 __all__ = ["check_joint"]
 
@@ -52,22 +53,6 @@ def check_joint(joint: Joint, seed: int = 0) -> None:
     check.traced(check.position())
 
 
-class _Place(NamedTuple):
-    """A pose of the child in the parent."""
-
-    turn: Floats
-    shift: Floats
-
-    def __matmul__(self, other: _Place) -> _Place:
-        return _Place(self.turn @ other.turn, self.turn @ other.shift + self.shift)
-
-    def inverse(self) -> _Place:
-        return _Place(self.turn.T, -self.turn.T @ self.shift)
-
-    def off(self, other: _Place) -> float:
-        return float(max(np.abs(self.turn - other.turn).max(), np.abs(self.shift - other.shift).max()))
-
-
 class _Check:
     def __init__(self, joint: Joint, rng: np.random.Generator) -> None:
         self.joint, self.rng = joint, rng
@@ -101,20 +86,15 @@ class _Check:
         near = np.asarray(self.joint.neutral(), dtype=float) + self.rng.uniform(-0.8, 0.8, self.joint.nq)
         return np.asarray(self.call("normalise", near), dtype=float)
 
-    def pose(self, q: Floats, k: Sequence[float] | None = None, joint: Joint | None = None) -> _Place:
-        made = (joint or self.joint).transforms(list(q), self.k if k is None else list(k))
-        place = _Place(np.eye(3), np.zeros(3))
-        for t in made:
-            columns = [np.array(t.rotation.apply(Vector(*e)), dtype=float) for e in np.eye(3).tolist()]
-            place = place @ _Place(np.stack(columns, axis=-1), np.array(t.translation, dtype=float))
-        return place
+    def pose(self, q: Floats, k: Sequence[float] | None = None, joint: Joint | None = None) -> Place:
+        return place_of(joint or self.joint, q, self.k if k is None else k)
 
     def columns(self, q: Floats) -> Floats:
         """(6, nu), child axes."""
         found = self.call("subspace", list(q), self.k)
         if len(found) != self.joint.nu:
             raise self.wrong("subspace", f"needs {self.joint.nu} columns, one for every speed, got {len(found)}", q)
-        return np.array([_six(c) for c in found]).reshape(self.joint.nu, 6).T
+        return np.array([six(c) for c in found]).reshape(self.joint.nu, 6).T
 
     def rates(self, q: Floats, u: Floats) -> Floats:
         return np.array(self.call("rates", list(q), list(u)), dtype=float)
@@ -147,13 +127,13 @@ class _Check:
             raise self.wrong("transforms", "the rotation is no rotation matrix", q)
         plain = [float(x) for x in self.joint.constants()]
         here = self.pose(np.asarray(self.joint.neutral(), dtype=float), plain)
-        if here.off(_Place(np.eye(3), np.zeros(3))) > _EXACT:
+        if here.off(Place(np.eye(3), np.zeros(3))) > _EXACT:
             raise self.wrong("neutral", "parent and child do not coincide there")
         if self.joint.has_free_frame:
             if len(plain) < 2:
                 raise self.wrong("constants", "a joint whose has_free_frame is True begins with a turn and a slide")
             c, s = np.cos(self.k[0]), np.sin(self.k[0])
-            screw = _Place(np.array([[c, -s, 0.0], [s, c, 0.0], [0.0, 0.0, 1.0]]), np.array([0.0, 0.0, self.k[1]]))
+            screw = Place(np.array([[c, -s, 0.0], [s, c, 0.0], [0.0, 0.0, 1.0]]), np.array([0.0, 0.0, self.k[1]]))
             if place.off(screw @ self.pose(q, plain)) > _EXACT:
                 raise self.wrong("transforms", "k[0] must turn and k[1] shift the child about z (or set has_free_frame "
                                  "= False)", q)
@@ -203,7 +183,7 @@ class _Check:
         u = self.rng.normal(size=self.joint.nu)
         said = f"acceleration [angular; linear] at constant speeds {np.round(u, 4).tolist()}, in child axes"
         self.equal("drift", said,
-                   _six(self.call("drift", list(q), list(u), self.k)), self.acceleration(q, u), q, _ROUGH)
+                   six(self.call("drift", list(q), list(u), self.k)), self.acceleration(q, u), q, _ROUGH)
 
     def configuration(self, q: Floats) -> None:
         """Integrating, differences, valid coordinates, and measuring."""
@@ -235,7 +215,7 @@ class _Check:
         other = self.call("reversed")
         places = []
         for joint in (self.joint, other):
-            align = _Place(np.asarray(joint.alignment(), dtype=float), np.zeros(3))
+            align = Place(np.asarray(joint.alignment(), dtype=float), np.zeros(3))
             places.append(align @ self.pose(q, [float(x) for x in joint.constants()], joint) @ align.inverse())
         if places[0].inverse().off(places[1]) > _EXACT:
             raise self.wrong("reversed", "it must move inversely for the same q", q)
@@ -253,7 +233,7 @@ class _Check:
             slopes = self.slopes(bodies)
             for i, row in enumerate(rows):
                 self.condition(bodies, i, row, slopes[..., i], q)
-            second = np.array([_six(r.second) for r in rows]).reshape(len(rows), 6)
+            second = np.array([six(r.second) for r in rows]).reshape(len(rows), 6)
             if len(rows) and np.linalg.svd(second, compute_uv=False)[-1] < _ROUGH:
                 raise self.wrong("closure_rows", "its conditions depend on each other", q)
             self.coordinates(bodies, q)
@@ -274,7 +254,7 @@ class _Check:
         if abs(float(row.value)) > _EXACT:
             raise self.wrong("closure_rows", f"{label} is off by {float(row.value):.3g} in a pose that the joint "
                              "allows", q)
-        first, second = _six(row.first), _six(row.second)
+        first, second = six(row.first), six(row.second)
         for body, force, slope in zip(("parent", "child"), (first, second), slopes, strict=True):
             self.equal("closure_rows", f"{label}: row on the motion of the {body}", force, slope, q, _ROUGH)
         self.equal("closure_rows", f"{label}: gamma", float(row.gamma),
@@ -285,7 +265,7 @@ class _Check:
         sides = bodies.sides()
         try:
             found = np.array(self.call("loop_coordinates", *sides, self.k), dtype=float)
-            columns = [_six(c) for c in self.call("loop_columns", *sides, self.k)]
+            columns = [six(c) for c in self.call("loop_columns", *sides, self.k)]
         except ModelError as error:
             if "has no single coordinates" in str(error):
                 return
@@ -322,13 +302,13 @@ class _Bodies:
 
     def __init__(self, check: _Check, q: Floats) -> None:
         rng, n = check.rng, check.joint.nu
-        first = _Place(_turned(rng.normal(size=3)), rng.normal(size=3))  # the parent's side of the joint
+        first = Place(turned(rng.normal(size=3)), rng.normal(size=3))  # the parent's side of the joint
         self.places = (first, first @ check.pose(q))
         self.arms = rng.normal(size=(2, 3))  # from the bodies' origins to the joint, world axes
         w, alpha, v, a = rng.normal(size=(4, 3))  # of the parent, at the joint
         u, udot = rng.normal(size=n), rng.normal(size=n)
         turn, columns = self.places[1].turn, check.columns(q)
-        drift = _six(check.joint.drift(list(q), list(u), check.k))
+        drift = six(check.joint.drift(list(q), list(u), check.k))
         spin, slide = turn @ columns[:3] @ u, turn @ columns[3:] @ u
         r = self.places[1].shift - first.shift
         omega = w + spin
@@ -352,33 +332,19 @@ class _Bodies:
         for i in range(2):
             place, arm = self.places[i], self.arms[i]
             if i == body:
-                turn = _turned(motion[:3])
-                place = _Place(turn @ place.turn, place.shift - arm + turn @ arm + motion[3:])
+                turn = turned(motion[:3])
+                place = Place(turn @ place.turn, place.shift - arm + turn @ arm + motion[3:])
                 arm = turn @ arm
             out.append(self._side(i, place, arm))
         return out[0], out[1]
 
-    def _side(self, i: int, place: _Place, arm: Floats) -> Side:
-        vectors = (place.shift, arm, *place.turn.T, *self.motions[i])
-        return Side(*(Vector(*(float(x) for x in v)) for v in vectors))
-
-
-def _six(motion: Motion | Force) -> Floats:
-    """A motion or force as six numbers."""
-    return np.array([float(x) for part in motion for x in part])
+    def _side(self, i: int, place: Place, arm: Floats) -> Side:
+        return side_at(place, arm, *self.motions[i])
 
 
 def _axial(matrix: Floats) -> Floats:
     """The vector of an (almost) antisymmetric matrix."""
     return 0.5 * np.array([matrix[2, 1] - matrix[1, 2], matrix[0, 2] - matrix[2, 0], matrix[1, 0] - matrix[0, 1]])
-
-
-def _turned(angle: Floats) -> Floats:
-    """The rotation matrix of a rotation vector."""
-    from bellcrank.mechanism.joints import quaternion
-
-    turn = quaternion.exponential(np.asarray(angle, dtype=float))
-    return np.stack([quaternion.turn(turn, e) for e in np.eye(3)], axis=-1)
 
 
 def _entries(made: Any) -> list[Any]:

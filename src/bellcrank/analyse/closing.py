@@ -60,14 +60,13 @@ class Closer:
 
     def factors(self, q: Floats, t: npt.ArrayLike) -> tuple[Floats, Floats, Floats]:
         """Singular value factors of the Jacobian of the solved speeds."""
-        u, s, vt = np.linalg.svd(self.system.loop_jacobian(q, t=t)[..., self.solved], full_matrices=False)
-        return u, s, vt
+        return _svd(self.system.loop_jacobian(q, t=t)[..., self.solved])
 
     def newton(self, q: Floats, t: float) -> tuple[float, Floats]:
         """What is left open in one position, and the plain Newton step of all speeds that would close it."""
         loops = self.system._loops
         rows = loops.rows(q, None, t)
-        u, s, vt = np.linalg.svd(loops.jacobian(q, rows, t)[:, self.solved], full_matrices=False)
+        u, s, vt = _svd(loops.jacobian(q, rows, t)[:, self.solved])
         kept = s > RANK * max(float(s.max(initial=0.0)), 1e-300)
         gain = np.where(kept, 1.0 / np.where(kept, s, 1.0), 0.0)
         return float(np.abs(rows.value).max(initial=0.0)), self.spread(-(vt.T @ (gain * (u.T @ rows.value))))
@@ -298,6 +297,13 @@ def length_scale(system: System, q: Floats, t: float) -> float:
     points = np.array([system.pose(q, b, t=t).position for b in system.body_names] + [system.centre_of_mass(q, t=t)])
     spread = float(np.abs(points - points.mean(axis=0)).max(initial=0.0))
     return min(1.0, spread) if spread > 1e-9 else 1.0
+
+
+def _svd(matrix: Floats) -> tuple[Floats, Floats, Floats]:
+    """Singular value factors; zero where the matrix is not finite, which LAPACK would never return from."""
+    bad = ~np.isfinite(matrix).all(axis=(-2, -1), keepdims=True)
+    u, s, vt = np.linalg.svd(np.where(bad, 0.0, matrix) if bad.any() else matrix, full_matrices=False)
+    return u, s, vt
 
 
 def _size(value: Floats) -> Floats:

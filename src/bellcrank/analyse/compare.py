@@ -83,8 +83,8 @@ def compare(mechanism: Mechanism, methods: Sequence[str] | None = None, *, state
     for done, method in enumerate(wanted):
         if progress is not None:
             progress(done, len(wanted))
-        system = oracle if method == "dense" else compile(mechanism, method, threads=1)
         try:
+            system = oracle if method == "dense" else compile(mechanism, method, threads=1)
             found = system.forward_dynamics(q, u, tau)
         except ModelError as refusal:
             if methods is not None:
@@ -136,7 +136,7 @@ def _row(system: System, what: str, function: str, arrays: tuple[Any, ...], erro
     single = None
     if one_kernel and "t" not in run.inputs(system._functions[function], False):
         single = _best(system.bind(function, *(np.ascontiguousarray(a[0]) for a in arrays)))
-    count = system.operation_count(function) if one_kernel else None
+    count = system.operation_count(function) if one_kernel and not system._sprung else None
     return Row(system.method, what, count, system.tree.n, single, batch, error)
 
 

@@ -130,7 +130,7 @@ class _Walk:
         return q
 
     def _go(self, values: Floats) -> tuple[list[float], list[Floats], DeadPointError | None]:
-        follower = Follower(self.closer, self._put, lambda _: self.t, resolution=1e-10)
+        follower = Follower(self.closer, self._put, lambda _: self.t, self.start, resolution=1e-10)
         q, here = self.start, float(self.start[self.place])
         done: list[float] = []
         places: list[Floats] = []
@@ -259,7 +259,5 @@ def _close_all(system: System, closer: Closer, q: Floats, values: Floats, places
 
 
 def _start(system: System, guess: Guess, held: Mapping[str, float], t: float) -> Floats:
-    if guess is None or isinstance(guess, Mapping):
-        return system.assemble(q={**(guess or {}), **held}, t=t).q
-    where = np.asarray(guess.q if isinstance(guess, State) else guess, dtype=float)
-    return system.assemble(q=held, guess=where, t=t).q if held else system.assemble(q=where, t=t).q
+    """A closed position near the guess, which is where to start, with a coordinate held."""
+    return system.assemble(q=held, guess=guess, t=t).q

@@ -17,10 +17,10 @@ from bellcrank.mechanism.motion import Prescribed
 from bellcrank.simulate.fields import STATE, layout_of
 from bellcrank.system.arrays import Floats, check_unmasked
 from bellcrank.system.assembly import State
+from bellcrank.system.nearest import Held
 
 if TYPE_CHECKING:
-    import xarray
-
+    from bellcrank.simulate.result import Result
     from bellcrank.system.kinematics import Wrenches
     from bellcrank.system.system import System
 
@@ -32,17 +32,18 @@ Motion = Callable[[Any], Any] | float
 
 def drive(system: System, motion: Mapping[str, Motion], times: npt.ArrayLike, *,
           guess: State | Mapping[str, float | Sequence[float]] | npt.ArrayLike | None = None,
-          actuated: Sequence[str] | None = None, reactions: bool = False, wrenches: Wrenches = None) -> xarray.Dataset:
+          actuated: Sequence[str] | None = None, reactions: bool = False, wrenches: Wrenches = None) -> Result:
     """Positions, speeds, accelerations and drive forces along a prescribed motion.
 
     `motion` maps joints (or "joint.coordinate") to functions of time, written with `bellcrank.math`, or to numbers;
     rates and accelerations are derived exactly. Together with the loops it must determine the machine. The loops are
-    closed by continuation from sample to sample, always on the branch of the first one, which is the one nearest to
-    `guess`; a dead point raises `AssemblyError` with joint and time. Forces are those of `actuated` joints (those of
-    `compile`, else the driven ones).
+    closed by continuation from sample to sample, always on the branch of the first one, which is that of `guess`, as in
+    `assemble`: a state, an array or a mapping {joint: value} to start from. A dead point raises `AssemblyError` with
+    joint and time. Forces are those of `actuated` joints (those of `compile`, else the driven ones).
 
-    Returns a Dataset over time [s] with q, u, udot, tau, and if asked `reaction` (as `System.reactions`). Loops
-    close to rounding. Cost: a few closings per sample, one after the other; the rest in batches.
+    Returns a `Result` over time [s] with q, u, udot, tau, and if asked `reaction` (as `System.reactions`); `plot`,
+    `kinematics` and the like work as after a simulation. Loops close to rounding.
+    Cost: a few closings per sample, one after the other; the rest in batches.
 
     >>> import bellcrank as bc
     >>> linkage = bc.compile(bc.load("four_bar"))
@@ -58,7 +59,7 @@ def drive(system: System, motion: Mapping[str, Motion], times: npt.ArrayLike, *,
     closer = Closer(system, laws.entries)
     q0 = _first(system, laws, float(samples[0]), guess)
     _check_determined(system, closer, q0, float(samples[0]), motion)
-    follower = Follower(closer, laws.put, float, resolution=1e-12)
+    follower = Follower(closer, laws.put, float, q0, resolution=1e-12)
     rows = [q0]
     for before, now in pairwise(samples):
         try:
@@ -108,6 +109,12 @@ class _Laws:
             out.append((i, j, q, u, udot, law))
         return out
 
+    @property
+    def places(self) -> list[int]:
+        """The coordinates that are driven."""
+        return [i + k for _, i, _, law, nq, _ in self.parts for k in range(nq)
+                if law.whole is not None or law.laws[k] is not None]
+
     def put(self, q: Floats, t: float) -> Floats:
         """q with the driven coordinates of time t."""
         q = q.copy()
@@ -155,16 +162,13 @@ def _constant(value: float) -> Callable[[Any], Any]:
 
 def _first(system: System, laws: _Laws, t: float,
            guess: State | Mapping[str, float | Sequence[float]] | npt.ArrayLike | None) -> Floats:
-    """The closed position at the first time, nearest to the guess."""
-    if isinstance(guess, Mapping):
-        guess = system.assemble(q=guess, t=t)
-    where = system.neutral() if guess is None else guess.q if isinstance(guess, State) else guess
-    start = laws.put(np.asarray(where, dtype=float), t)
-    if not system.tree.looped:
-        return start
-    held = system._prescribed_mask()
-    held[laws.entries] = True
-    return system._closed(start, held, np.ones(system.nu), t, ())
+    """The closed position at the first time, on the branch of the guess."""
+    start = system._near("guess", guess, "drive")
+    mask = system._prescribed_mask()
+    mask[laws.entries] = True
+    places = laws.places
+    held = Held(mask, tuple(places), laws.put(start, t)[places], ())
+    return system._on_branch(start, held, np.ones(system.nu), t, "drive")[0]
 
 
 def _check_determined(system: System, closer: Closer, q: Floats, t: float, motion: Mapping[str, Motion]) -> None:
@@ -181,9 +185,9 @@ def _driven_accelerations(system: System, q: Floats, u: Floats, udot: Floats, ti
 
 
 def _dataset(system: System, times: Floats, q: Floats, u: Floats, udot: Floats, tau: Floats,
-             wrench: dict[str, Floats] | None) -> xarray.Dataset:
+             wrench: dict[str, Floats] | None) -> Result:
     """Laid out like the results of simulations."""
-    import xarray
+    from bellcrank.simulate.result import Result
 
     layout = layout_of(system, ())
     along, speeds = ("time", "coordinate"), ("time", "speed")
@@ -202,4 +206,4 @@ def _dataset(system: System, times: Floats, q: Floats, u: Floats, udot: Floats, 
                              "units": "see component_units"})
         where |= {"joint": list(wrench), "component": ["mx", "my", "mz", "fx", "fy", "fz"],
                   "component_units": ("component", ["N m"] * 3 + ["N"] * 3)}
-    return xarray.Dataset(data, where, {"mechanism": system.name})
+    return Result(data, where, {"mechanism": system.name})._with_system(system)

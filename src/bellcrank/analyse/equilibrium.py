@@ -70,12 +70,12 @@ def equilibrium(system: System, guess: State | Mapping[str, float | Sequence[flo
 
 def _start(system: System, guess: State | Mapping[str, float | Sequence[float]] | npt.ArrayLike | None,
            hold: Mapping[str, float | Sequence[float]] | Sequence[str], t: float) -> Floats:
-    held = dict(hold) if isinstance(hold, Mapping) else {}
-    if guess is None or isinstance(guess, Mapping):
-        return system.assemble(q={**(guess or {}), **held}, t=t).q
-    where = guess.q if isinstance(guess, State) else guess
-    return system.assemble(q=held, guess=np.asarray(where, dtype=float), t=t).q if held \
-        else system.assemble(q=np.asarray(where, dtype=float), t=t).q
+    """A closed position near the guess, with what is held where it shall be, or where the guess has it."""
+    if isinstance(hold, Mapping):
+        return system.assemble(q=hold, guess=guess, t=t).q
+    near = system._near("guess", guess, "equilibrium")
+    held = {key: near[system._coordinate_entries(key)].tolist() for key in hold}
+    return system.assemble(q=held, guess=near, t=t).q
 
 
 @dataclass(frozen=True)

@@ -45,7 +45,8 @@ def write_csv(result: Result, path: Path) -> None:
             head.append(f"{field.name} [{field.units}]")
             columns.append(values)
             continue
-        units = {"q": "coordinate_units", "u": "speed_units", "tau": "force_units"}[field.name]
+        units = {"q": "coordinate_units", "u": "speed_units", "tau": "force_units",
+                 "loop_tau": "loop_force_units"}[field.name]
         for i, (name, unit) in enumerate(zip(result[field.along].values, result[units].values, strict=True)):
             head.append(f"{field.name}.{name} [{unit}]")
             columns.append(values[:, i])

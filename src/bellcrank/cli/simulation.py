@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Request", "plot", "simulate"]
 
-_CODES = {"finished": FINE, "stopped": FINE, "failed": FAILED, "interrupted": INTERRUPTED}
+_CODES = {"finished": FINE, "stopped": FINE, "failed": FAILED, "diverged": FAILED, "interrupted": INTERRUPTED}
 
 
 @dataclass(frozen=True)
@@ -189,7 +189,7 @@ def _facts(result: Result, request: Request, files: list[str]) -> dict[str, Any]
             "stepper": attrs["stepper"], "status": attrs["status"], "reason": attrs["reason"],
             "duration": request.duration, "steps": attrs.get("steps"), "samples": samples, "wall_time": wall,
             "speed": done / wall if wall > 0.0 else None, "largest_loop_error": attrs["largest_loop_error"],
-            "energy_drift": attrs["energy_drift"], **last, "files": files}
+            "energy_drift": attrs["energy_drift"], "warnings": attrs.get("warnings", ""), **last, "files": files}
 
 
 def _rows(facts: dict[str, Any]) -> list[tuple[str, str]]:
@@ -200,7 +200,7 @@ def _rows(facts: dict[str, Any]) -> list[tuple[str, str]]:
     if speed:
         rows.append(("speed", f"{speed:.3g} times real time" if speed < 1000.0 else f"{speed:.0f} times real time"))
     rows += [("samples", f"{facts['samples']}"), ("loop error", f"{facts['largest_loop_error']:.1e}"),
-             ("energy drift", _drift(facts)),
+             ("energy drift", _drift(facts)), *[("warning", facts["warnings"])] * bool(facts["warnings"]),
              ("status", _ending(facts))]
     return rows + [("file" if i == 0 else "", name) for i, name in enumerate(facts["files"])]
 
@@ -210,7 +210,7 @@ def _drift(facts: dict[str, Any]) -> str:
     lost = facts["dissipated_energy"]
     if lost:
         return f"damped: about {lost:.3g} J dissipated"
-    return f"{facts['energy_drift']:.1e} of the largest kinetic energy"
+    return f"{facts['energy_drift']:.1e} of the energy there was"
 
 
 def _ending(facts: dict[str, Any]) -> str:

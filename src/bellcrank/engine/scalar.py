@@ -82,7 +82,10 @@ class Scalar:
         if op is NEG:
             return self.args[0]  # type: ignore[no-any-return]
         if op is SUB:
-            return self.graph.node(SUB, self.args[1], self.args[0])
+            first, second = self.args
+            if type(first) is float:  # a number is always added, so that equal expressions are equal graphs
+                return self.graph.node(ADD, second, -first)
+            return self.graph.node(SUB, second, first)
         if op is MUL and type(self.args[0]) is float:
             return self.graph.node(MUL, -self.args[0], self.args[1])
         return self.graph.node(NEG, self)

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from bellcrank.engine.scalar import Number
 from bellcrank.engine.sweeps import Direct, Field, Sweeps
+from bellcrank.errors import ModelError, SingularError
 from bellcrank.mechanism.closures import Row, Side
 from bellcrank.mechanism.coupling import share
 from bellcrank.mechanism.forces.base import Moving
@@ -112,7 +113,10 @@ class LoopedDirect(Direct):
         """What an element exerts on the two links it lies between."""
         own = self.bind(pair)
         around = Surroundings(self.world.time, self.world.ground.rotation)
-        wrenches = own.wrenches(self.moving[pair.first], self.moving[pair.second], around)
+        try:
+            wrenches = own.wrenches(self.moving[pair.first], self.moving[pair.second], around)
+        except SingularError as error:  # on constants
+            raise ModelError(f"{error}. They do so in every state") from None
         for link, wrench in zip((pair.first, pair.second), wrenches, strict=True):
             self._feel(link, wrench.moment, wrench.force)
 
@@ -153,6 +157,12 @@ class LoopedDirect(Direct):
                 side_of(self.moving[c.second], c.second_turn, self.bind(tuple(c.second_shift))))
 
     # -- conditions -----------------------------------------------------------------------------
+    @property
+    def floors(self) -> tuple[float, ...]:
+        """What the compliance of each of the `loop_rows` must exceed: see `LoopPlan`."""
+        plan = self.tree.plan
+        return plan.floors or (0.0,) * len(plan.kept)
+
     def loop_rows(self) -> list[LoopRow]:
         """The conditions that count, with their right hand sides (stabilised if asked for)."""
         plan = self.tree.plan

@@ -35,12 +35,12 @@ from bellcrank.engine.sweeps import Field, Sweeps
 from bellcrank.formulations.dense import WithRotors, mass_matrix, past_rotors
 from bellcrank.formulations.kinematics import outward_axes
 from bellcrank.formulations.pivot import Pivot, eliminate, solve
-from bellcrank.formulations.platforms import constrained_dynamics, constrained_inverse
+from bellcrank.formulations.platforms import check_coverage, constrained_dynamics, constrained_inverse
 from bellcrank.mechanism.link import Link
 from bellcrank.spatial import ArticulatedInertia, Force, General, Motion, Vector
 
-__all__ = ["BIBTEX", "constrained_dynamics", "constrained_inverse", "factor_columns", "factor_diagonal",
-           "forward_dynamics", "inverse_dynamics", "mass_matrix"]
+__all__ = ["BIBTEX", "check_coverage", "constrained_dynamics", "constrained_inverse", "factor_columns",
+           "factor_diagonal", "forward_dynamics", "inverse_dynamics", "mass_matrix"]
 
 BIBTEX = """@article{saha2001recursive,
   author  = {Saha, S. K. and Schiehlen, W. O.},

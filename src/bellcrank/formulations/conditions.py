@@ -49,6 +49,13 @@ def solve_positive(matrix: Sequence[Sequence[Number]], right: Sequence[Number],
     return x
 
 
-def solve_conditions(matrix: Sequence[Sequence[Number]], right: Sequence[Number]) -> list[Number]:
-    """Solve the symmetric positive definite system for the constraint loads by L D L^T, watching its pivots."""
-    return solve_positive(matrix, right, lambda pivot, diagonal: guarded_inverse(pivot, diagonal * _DEPENDENT))
+def solve_conditions(matrix: Sequence[Sequence[Number]], right: Sequence[Number], floors: Sequence[float]
+                     ) -> list[Number]:
+    """Solve the symmetric positive definite system for the constraint loads by L D L^T, watching its pivots.
+
+    The result is not a number where a condition depends on those before it, or vanishes: its diagonal falls below its
+    entry of `floors` (see `LoopPlan`).
+    """
+    floor = iter(floors)
+    return solve_positive(matrix, right, lambda pivot, diagonal: guarded_inverse(
+        pivot, diagonal * _DEPENDENT + next(floor)))

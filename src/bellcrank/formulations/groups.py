@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from functools import cached_property
 
-__all__ = ["Group", "LoopPlan"]
+__all__ = ["Group", "LoopPlan", "PlanKey"]
 
 
 @dataclass(frozen=True)
@@ -26,6 +26,22 @@ class Group:
     closures: tuple[int, ...]  #: closures that have rows here
 
 
+class PlanKey:
+    """What tells plans apart: all that the code made for a plan depends on. Hashed once, compared as a whole."""
+
+    __slots__ = ("_hash", "_parts")
+
+    def __init__(self, *parts: object) -> None:
+        self._parts, self._hash = parts, hash(parts)
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (isinstance(other, PlanKey) and self._hash == other._hash
+                                 and self._parts == other._parts)
+
+
 @dataclass(frozen=True, eq=False)
 class LoopPlan:
     """The groups of a machine, and what its conditions amount to. Plans with the same `key` give the same code."""
@@ -36,8 +52,10 @@ class LoopPlan:
     independent: tuple[int, ...]  #: speeds that remain free
     smallest: float = 1.0  #: the smallest pivot met when the plan was made, relative to its row
     baumgarte: tuple[float, float] = field(default=(0.0, 0.0))
+    #: for each condition that counts, what its compliance must exceed: below, it vanishes in this position
+    floors: tuple[float, ...] = ()
 
     @cached_property
-    def key(self) -> int:
+    def key(self) -> PlanKey:
         """What tells plans apart."""
-        return hash((self.groups, self.kept, self.baumgarte))
+        return PlanKey(self.groups, self.kept, self.baumgarte, self.floors)

@@ -101,7 +101,8 @@ def constrained_dynamics(tree: Sweeps) -> Field:
     responses = tree.outward(outward_responses, place, loaded, root=(Motion.zero(), (Motion.zero(),) * m))
     _, (matrix, met) = tree.inward(inward_conditions, known, units, responses, zero=(triangle(m), (0.0,) * m))
     right = [seen_from_ground(whole, row) - done for row, done in zip(rows, met, strict=True)]  # (32)
-    return tree.outward(outward_superposed, responses, root=tuple(solve_conditions(matrix, right)))  # (32)
+    multipliers = solve_conditions(matrix, right, whole.floors)  # (32)
+    return tree.outward(outward_superposed, responses, root=tuple(multipliers))
 
 
 def inverse_dynamics(tree: Sweeps) -> Field:

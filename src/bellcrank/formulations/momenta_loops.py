@@ -144,7 +144,8 @@ def constrained_dynamics(tree: Sweeps) -> Field:
     still = [(0.0,) * width for width in machine.widths]  # rows on joints have prescribed accelerations in gamma
     missing = [row.gamma - a - b for row, a, b in zip(
         rows, row_values(rows, share, free), row_values(rows, drift, still), strict=True)]  # (2)
-    load = solve_conditions(condition_matrix(eliminated, len(rows)), missing)  # (3): minus the paper's lambda
+    matrix = condition_matrix(eliminated, len(rows))
+    load = solve_conditions(matrix, missing, machine.floors)  # (3): minus the paper's lambda
     return tree.outward(outward_solution, pivots_of(eliminated, load), root=Motion.zero())
 
 
@@ -160,7 +161,8 @@ def constrained_hamilton(tree: Sweeps) -> Field:
     drive = tree.outward(outward_velocities, root=Motion.zero())  # (23): Omega_t, free speeds read as zero
     eliminated = eliminate_columns(machine, rows, tree.outward(_missing_momenta, drive, root=()))
     free = tree.outward(outward_speeds, pivots_of(eliminated), root=Motion.zero())
-    sigma = solve_conditions(condition_matrix(eliminated, len(rows)), loop_rates(machine, rows, drive, free))  # (7)
+    rates = loop_rates(machine, rows, drive, free)
+    sigma = solve_conditions(condition_matrix(eliminated, len(rows)), rates, machine.floors)  # (7)
     u = tree.outward(outward_speeds, pivots_of(eliminated, [-s for s in sigma]), root=Motion.zero())  # (7)
     return [None, *(tuple(zip(own, rate, strict=True)) for own, rate in
                     zip(u[1:], momentum_rates(at_speeds(machine, u), rows, sigma)[1:], strict=True))]

@@ -81,7 +81,8 @@ def constrained_dynamics(tree: Sweeps) -> Field:
     accelerations, speeds = (_part(free, name) for name in Response._fields)
     seen = row_values(rows, accelerations, speeds)  # (B): A alphatilde^f, (3.8)
     matrix = row_admittance(machine, own, rows)  # (C): A Lambda A*, (3.10)
-    f = solve_conditions(matrix, [a - u for a, u in zip(seen, bias_free(tree, rows), strict=True)])  # (D): (3.11)
+    f = solve_conditions(matrix, [a - u for a, u in zip(seen, bias_free(tree, rows), strict=True)],
+                         machine.floors)  # (D): (3.11)
     extra = respond(tree, own, row_loads(machine, rows, [-x for x in f]))  # (E): (3.12), (A.6)
     return tree.outward(_sum, free, extra, root=())  # (F)
 

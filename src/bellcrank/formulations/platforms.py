@@ -57,6 +57,7 @@ from bellcrank.formulations.leg_motion import (
     Six,
     added,
     dot,
+    legs_of,
     less,
     momentum,
     nothing,
@@ -68,8 +69,14 @@ from bellcrank.formulations.leg_motion import (
 )
 from bellcrank.formulations.legs import platform_of
 from bellcrank.formulations.pivot import absent
+from bellcrank.mechanism.tree import Tree
 
-__all__ = ["constrained_dynamics", "constrained_inverse", "platform_of"]
+__all__ = ["check_coverage", "constrained_dynamics", "constrained_inverse", "platform_of"]
+
+
+def check_coverage(tree: Tree) -> None:
+    """Refuse a machine with loops that is no parallel platform."""
+    legs_of(tree)
 
 
 def constrained_dynamics(tree: Sweeps) -> Field:

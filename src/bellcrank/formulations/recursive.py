@@ -123,7 +123,7 @@ def _constrained(tree: Sweeps, point: str, inward: Callable[..., tuple[Loops, Ke
     ground = Motion(Vector.zero(), -tree.world.gravity)
     right = [seen_from_ground(whole, row) - met - ground.dot(phi)
              for row, met, phi in zip(rows, total.met, total.jacobian, strict=True)]  # (41): gammabar
-    multipliers = solve_conditions(total.matrix, right)  # (42)
+    multipliers = solve_conditions(total.matrix, right, whole.floors)  # (42)
     return tree.outward(outward, place, velocity, tree.outward(outward_multipliers, kept, root=tuple(multipliers)),
                         root=ground)
 

@@ -36,7 +36,7 @@ Declared deviations
 - Forces have the opposite sign (what must be applied), gravity is an upward acceleration of the ground.
 
 If a Delta shrinks below what the plan expects, the result is not a number and the library chooses other dependent
-speeds. What the paper does not cover (4.4) raises `ModelError`: see `reduction_view.role_of`.
+speeds. What the paper does not cover (4.4) `check_coverage` refuses: see `reduction_view.role_of`.
 
 Cost: O(n + m): a message of 27 numbers (90 where the base moves) from every loop; some 600 operations per cell of the
 ladder, see `System.operation_count`.
@@ -76,6 +76,7 @@ from bellcrank.formulations.reduction_view import (
     Known,
     Relative,
     Role,
+    check_coverage,
     from_parent,
     packed,
     role_of,
@@ -86,7 +87,7 @@ from bellcrank.formulations.reduction_view import (
 from bellcrank.mechanism.link import Link
 from bellcrank.spatial import Force, General, Motion, Vector
 
-__all__ = ["BIBTEX", "OVER", "constrained_dynamics", "forward_dynamics", "inverse_dynamics"]
+__all__ = ["BIBTEX", "OVER", "check_coverage", "constrained_dynamics", "forward_dynamics", "inverse_dynamics"]
 
 #: the loop text sweeps over groups
 OVER = ("groups",)

@@ -20,6 +20,8 @@ __all__ = ["Dependent", "at_rest", "from_base", "reduce_loop", "relative_to_base
 
 #: a Delta whose root has shrunk to this part of what it was calls for other dependent speeds
 _SHRUNK = 0.01
+#: and one this much smaller than the largest of its loop has no digits left: projections lose them as its square
+_LOST = 1e-5
 
 _PLAIN = General(Matrix3(Vector(1.0, 0.0, 0.0), Vector(0.0, 1.0, 0.0), Vector(0.0, 0.0, 1.0)))
 
@@ -156,7 +158,7 @@ def _project(group: GroupView, columns: dict[int, list[Number]], residual: list[
     gains: dict[int, list[Number]] = {}
     shares: dict[int, dict[int, Number]] = {}
     for i, (v, size) in enumerate(zip(order, sizes, strict=True)):
-        limit = _SHRUNK * size
+        limit = max(_SHRUNK * size, _LOST * max(sizes))
         inverse = guarded_inverse(_dot(left[v], left[v]), limit * limit)  # (45): Delta^k
         gains[v] = [x * inverse for x in left[v]]  # (47): Delta^-1 P^T S tau
         shares[v] = {}

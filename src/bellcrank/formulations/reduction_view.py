@@ -14,11 +14,12 @@ from typing import Any, NamedTuple
 from bellcrank.engine.scalar import Number
 from bellcrank.engine.sweeps import Sweeps, flatten, rebuild
 from bellcrank.errors import ModelError
-from bellcrank.formulations.group_view import PASSING, GroupShape, GroupView
+from bellcrank.formulations.group_view import PASSING, GroupShape, GroupView, shapes_of
+from bellcrank.mechanism.tree import Tree
 from bellcrank.spatial import ArticulatedInertia, Force, General, Matrix3, Motion, Symmetric3, Vector
 
 __all__ = ["AXES", "BURDEN", "KNOWN", "MOTION", "Burden", "Known", "Layout", "Relative", "Role", "Virtual",
-           "from_parent", "packed", "role_of", "to_children", "unpacked", "width_of"]
+           "check_coverage", "from_parent", "packed", "role_of", "to_children", "unpacked", "width_of"]
 
 
 class Known(NamedTuple):
@@ -89,6 +90,15 @@ def role_of(shape: GroupShape) -> Role:
     first = bool(path) and shape.closures[0].first in path
     slot = _slot_above(shape, shape.closures[0].first if first else shape.closures[0].second) if path else -1
     return Role(own, bool(path), first, _slots(shape), slot)
+
+
+def check_coverage(tree: Tree) -> None:
+    """Refuse a machine, with its plan, that the paper does not cover."""
+    shapes = [local.shape for local in shapes_of(tree)]
+    for shape in shapes:
+        _checked(shape)  # before neighbours are looked at: the reasons are clearer
+    for shape in shapes:
+        role_of(shape)
 
 
 def _checked(shape: GroupShape) -> tuple[int, ...]:

@@ -17,14 +17,13 @@ from xml.parsers import expat
 
 from bellcrank.errors import FileError, ModelError
 from bellcrank.io.contents import contents
+from bellcrank.mechanism.checks import HUGE
 
 __all__ = ["HUGE", "MAX_BYTES", "MAX_DEPTH", "MAX_ELEMENTS", "Element", "blame", "clipped", "plain_number", "read_xml"]
 
 MAX_BYTES = 64 * 2**20
 MAX_DEPTH = 100
 MAX_ELEMENTS = 1_000_000
-#: numbers above this cannot be computed with: their squares and products overflow
-HUGE = 1e100
 
 # what a C++ or Java reader takes for a number too; float() alone would accept 1_000 and digits of other scripts
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")

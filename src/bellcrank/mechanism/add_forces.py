@@ -111,6 +111,9 @@ class ForceElements(JointForceElements):
         ``potential(distance)`` [J] plus ``damping * rate``; or ``law(distance, rate)`` [N], whose energy is unknown and
         not counted. Functions are written with `bellcrank.math`.
 
+        Where the two ends meet, a spring has no direction: one that does not pull there (no `length`) exerts no force,
+        its damper acts against the motion; one that does makes the state singular, and the error names it.
+
         >>> import bellcrank as bc
         >>> m = bc.load("four_bar")
         >>> cord = m.add_spring("cord", m.ground, "rocker", (0.3, 0.9, 0), (0.2, 0, 0), potential=lambda x: 4.0 * x**3)

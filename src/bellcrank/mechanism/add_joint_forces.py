@@ -35,7 +35,8 @@ class JointForceElements:
 
     Springs, forces, friction, stops and servos take one joint, or a sum of joint coordinates as a mapping
     {joint: factor} (``joint.coordinate`` for joints with several): they act on the sum of factor * coordinate, and
-    every coordinate feels their force times its factor. So do cables, belts and differentials.
+    every coordinate feels their force times its factor (one whose factor is zero has no part in it). So do cables,
+    belts and differentials.
     """
 
     _joints: dict[str, Connection]
@@ -241,18 +242,23 @@ class JointForceElements:
         return force
 
     def _sum_terms(self, what: str, factors: Mapping[str, float]) -> tuple[tuple[str, int, float], ...]:
-        """Joint, coordinate and factor of every part of a sum."""
+        """Joint, coordinate and factor of every part of a sum; a factor of zero has no part in it."""
         terms = []
         for key, factor in factors.items():
-            joint, dot, coordinate = key.rpartition(".") if key not in self._joints else (key, "", "")
+            joint, dot, coordinate = key.rpartition(".")
+            if key in self._joints or not dot:
+                joint, dot = key, ""
             value = number(what, f"the factor of {key!r}", factor)
-            if not isinstance(value, float) or value == 0.0:
-                raise ModelError(f"{what}: the factor of {key!r} must be a number other than zero")
+            if not isinstance(value, float):
+                raise ModelError(f"{what}: the factor of {key!r} must be a number, not a parameter")
             terms.append((joint, self._coordinate(joint, coordinate if dot else None), value))
         if len({(joint, i) for joint, i, _ in terms}) < len(terms):
             raise ModelError(f"{what} names a coordinate twice")
         if not terms:
             raise ModelError(f"{what}: the sum names no joint")
+        terms = [term for term in terms if term[2] != 0.0]
+        if not terms:
+            raise ModelError(f"{what}: all factors of the sum are zero; it would do nothing")
         return tuple(terms)
 
     def _coordinate(self, joint: str, coordinate: int | str | None) -> int:

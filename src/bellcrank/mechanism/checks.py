@@ -11,10 +11,13 @@ from bellcrank.engine.scalar import Graph, Number, Scalar
 from bellcrank.errors import ModelError
 from bellcrank.mechanism.coupling import Law1, Part, share
 
-__all__ = ["coupled_part", "hint", "look", "new_name", "number", "triple", "try_force", "try_law", "try_motion",
-           "try_potential"]
+__all__ = ["HUGE", "bounded", "coupled_part", "hint", "look", "new_name", "number", "triple", "try_force", "try_law",
+           "try_motion", "try_potential"]
 
 _Part = TypeVar("_Part")
+
+#: numbers above this cannot be computed with: their squares and products overflow
+HUGE = 1e100
 
 #: a time at which laws are tried, and displacements: nothing special happens there
 _ANY_TIME = 0.7391
@@ -56,6 +59,14 @@ def hint(name: object, known: Iterable[str]) -> str:
     return f"; did you mean {plain[near[0]]!r}?" if near else ""
 
 
+def bounded(what: str, *values: Number) -> None:
+    """Refuse plain numbers that cannot be computed with; parameters are judged by their values."""
+    for value in values:
+        if not isinstance(value, Scalar) and abs(value) > HUGE:
+            raise ModelError(f"{what}: the number {value:g} is above {HUGE:g}, which cannot be computed with; check "
+                             "its unit")
+
+
 def number(what: str, label: str, value: Number, least: float | None = None, *, above: bool = False) -> Number:
     """A finite float or a parameter; plain numbers must be at least `least`, or `above` it."""
     if isinstance(value, Scalar):
@@ -66,6 +77,7 @@ def number(what: str, label: str, value: Number, least: float | None = None, *, 
         raise ModelError(f"{what}: {label} {value!r} is not a number") from None
     if not abs(value) < float("inf"):
         raise ModelError(f"{what}: {label} {value} is not finite")
+    bounded(f"{what}: {label}", value)
     if least is not None and (value < least or (above and value == least)):
         raise ModelError(f"{what}: {label} must be {'greater than' if above else 'at least'} {least:g}, got {value:g}")
     return value
@@ -82,6 +94,8 @@ def triple(values: Sequence[Number], what: str, functions: bool = False) -> tupl
     for v in entries:
         if isinstance(v, float) and not abs(v) < float("inf"):
             raise ModelError(f"{what}: {entries} is not finite")
+        if isinstance(v, float):
+            bounded(what, v)
         if callable(v):
             try_law(v, what)
     return entries
@@ -143,6 +157,7 @@ def coupled_part(what: str, key: str, factor: Any) -> Part:
         raise ModelError(f"{what}: the factor {factor!r} of {key!r} is neither a number nor a function") from None
     if not abs(value) < float("inf") or value == 0.0:
         raise ModelError(f"{what}: the factor {factor} of {key!r} must be finite and not zero")
+    bounded(f"{what}: the factor of {key!r}", value)
     return value
 
 

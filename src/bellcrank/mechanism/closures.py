@@ -20,11 +20,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numpy as np
-
-from bellcrank.engine.functions import atan2
-from bellcrank.engine.jet import Jet
-from bellcrank.engine.scalar import Number, Scalar
+from bellcrank.engine.functions import atan2, cos, select_less, sin
+from bellcrank.engine.scalar import Number
 from bellcrank.spatial import Force, Vector
 
 __all__ = ["Row", "Side", "advance", "coincident", "distance", "parallel_axes", "perpendicular", "turn_about_z",
@@ -104,8 +101,8 @@ def parallel_axes(i: Side, j: Side) -> tuple[Row, Row]:
 def advance(i: Side, j: Side, pitch: Number) -> Row:
     """A screw: the point advances along z by `pitch` times the turn about z, on parallel axes.
 
-    Angle and advance are known up to whole turns: the value is the distance to the nearest match. It needs no
-    derivative and is only ever evaluated on numbers.
+    Poses know the turn up to whole turns: the value is the distance [m] to the nearest thread, and goes on smoothly
+    from turn to turn. It jumps half a lead away from the threads, where two are equally near.
     """
     z = i.z
     relative = j.omega - i.omega
@@ -113,14 +110,19 @@ def advance(i: Side, j: Side, pitch: Number) -> Row:
     turn = z * pitch
     # d/dt of z . (omega_j - omega_i): z turns with body i
     rate = i.omega.cross(z).dot(relative)
-    return Row(_mismatch(i, j, slide.value, pitch), slide.first + Force(turn, Vector.zero()),
+    return Row(_off_thread(i, j, slide.value, pitch), slide.first + Force(turn, Vector.zero()),
                slide.second - Force(turn, Vector.zero()), slide.gamma + pitch * rate)
 
 
-def _mismatch(i: Side, j: Side, slide: Number, pitch: Number) -> Number:
-    if any(type(x) is Scalar or isinstance(x, Jet) for x in (*i.x, *j.x, slide)):
-        return slide  # nobody looks at it
-    angle = np.arctan2(i.y.dot(j.x), i.x.dot(j.x))
-    off = slide - pitch * angle
-    turn = 2.0 * np.pi * pitch
-    return off - turn * np.round(off / np.where(turn == 0.0, 1.0, turn))
+def _off_thread(i: Side, j: Side, slide: Number, pitch: Number) -> Number:
+    """How far the point lies from the nearest thread: slide less pitch times the turn about z, whole turns left out."""
+    if type(pitch) is not float:  # one for each of several screws, some of them perhaps without a pitch
+        none = abs(pitch) * 1e300
+        return select_less(none, 1.0, slide, _off_turn(i, j, slide, select_less(none, 1.0, 1.0, pitch)))
+    return _off_turn(i, j, slide, pitch) if pitch else slide
+
+
+def _off_turn(i: Side, j: Side, slide: Number, pitch: Number) -> Number:
+    c, s = cos(slide / pitch), sin(slide / pitch)
+    x, y = i.x.dot(j.x), i.y.dot(j.x)
+    return atan2(s * x - c * y, c * x + s * y) * pitch

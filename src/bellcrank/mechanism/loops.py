@@ -9,6 +9,7 @@ import numpy as np
 
 from bellcrank.engine.scalar import Number, Scalar
 from bellcrank.errors import ModelError
+from bellcrank.mechanism.check_closing import check_closing
 from bellcrank.mechanism.closures import Side
 from bellcrank.mechanism.elements import Constraint
 from bellcrank.mechanism.forces import Actuator
@@ -34,7 +35,8 @@ def add_loops(tree: Tree, *, mechanism: Mechanism, topology: Topology, builder: 
     index = {r.name: i for i, r in enumerate(parts)}
     parts += mechanism.constraints
     turns: dict[str, Any] = {}
-    closures = tuple(_closure(part, builder, turns) for part in parts)
+    checked: set[object] = set()
+    closures = tuple(_closure(part, builder, turns, checked) for part in parts)
     link_of = {name: link for link, name in enumerate(tree.joint_names) if link}
     relations = _relations(link_of, mechanism, index)
     forces, pairs = _forces(link_of, mechanism, index, builder)
@@ -47,11 +49,14 @@ def add_loops(tree: Tree, *, mechanism: Mechanism, topology: Topology, builder: 
                    armatures=_armatures(link_of, mechanism, index))
 
 
-def _closure(part: Connection | Constraint, builder: _Builder, turns: dict[str, Any]) -> Closure:
+def _closure(part: Connection | Constraint, builder: _Builder, turns: dict[str, Any], checked: set[object]
+             ) -> Closure:
     kind: Any = part.joint if isinstance(part, Connection) else part.kind
     if any(type(x) is Scalar for x in kind.constants()):
         raise ModelError(f"joint {part.name!r} closes a loop, where its own numbers (such as a pitch) cannot be "
                          "parameters; cut another joint of the loop with cut=")
+    if isinstance(part, Connection):
+        check_closing(part.name, kind, checked)
     same = repr(kind)  # says everything about its axes
     align = turns[same] if same in turns else turns.setdefault(same, kind.alignment())
     first, first_turn, first_shift = builder.frame_on_link(part.parent, part.parent_pose, align)

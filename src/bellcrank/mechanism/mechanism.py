@@ -11,7 +11,7 @@ from typing import Any
 from bellcrank.engine.scalar import Graph, Number, Scalar, evaluate
 from bellcrank.errors import ModelError
 from bellcrank.mechanism.add_forces import ForceElements
-from bellcrank.mechanism.checks import coupled_part, look, new_name, number, triple, try_motion
+from bellcrank.mechanism.checks import bounded, coupled_part, look, new_name, number, triple, try_motion
 from bellcrank.mechanism.coupling import Law1
 from bellcrank.mechanism.elements import Constraint, Coupler
 from bellcrank.mechanism.forces.wrench import Wrench
@@ -173,6 +173,7 @@ class Mechanism(ForceElements):
         new_name({}, name, "parameter")
         if not abs(value) < float("inf"):
             raise ModelError(f"parameter {name!r}: the default {value} is not finite")
+        bounded(f"parameter {name!r}", value)
         self.parameters[name] = value
         return self._graph.leaf(("parameter", name))
 
@@ -185,6 +186,8 @@ class Mechanism(ForceElements):
         return float(evaluate([value], lambda key: self.parameters[key[1]])[0])
 
     def _check_own(self, what: str, *values: Number) -> None:
+        """Numbers that can be computed with, and parameters that are declared here."""
+        bounded(what, *values)
         for value in values:
             if isinstance(value, Scalar) and value.graph is not self._graph:
                 raise ModelError(f"{what} uses a parameter of another mechanism; declare it with "
@@ -269,6 +272,7 @@ class Mechanism(ForceElements):
                                  "one the number is for, or give a law that returns them all")
             if not abs(value) < float("inf"):
                 raise ModelError(f"joint {joint!r}: the prescribed value {value} is not finite")
+            bounded(f"joint {joint!r}: the prescribed value", value)
 
             law = Fixed(value)
         elif len(inspect.signature(law).parameters) < 1:
@@ -351,7 +355,8 @@ class Mechanism(ForceElements):
         for pose in (parent_pose, child_pose):
             if not isinstance(pose, Pose):
                 raise ModelError(f"constraint {name!r}: poses must be bellcrank.Pose, got {type(pose).__name__}")
-        self._check_own(f"constraint {name!r}", *parent_pose.position, *child_pose.position)
+        self._check_own(f"constraint {name!r}", *parent_pose.position, *child_pose.position,
+                        *getattr(kind, "constants", tuple)())
         first, second = self._end(name, parent), self._end(name, child)
         if first is second:
             raise ModelError(f"constraint {name!r} connects body {first.name!r} with itself")

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bellcrank.errors import StateError
+from bellcrank.simulate.closing import pinned
 from bellcrank.simulate.control import joint_places
 from bellcrank.simulate.courses import Course
 from bellcrank.simulate.events import Change, Event
@@ -33,22 +34,26 @@ class Changing:
     def __init__(self, setup: Setup) -> None:
         self._setup = setup
         self.system: System = setup.system  #: as it is now
-        self.released: tuple[str, ...] = ()
+        self.released: tuple[str, ...] = setup.system._released
         self.locked: tuple[str, ...] = ()
         self.lost = 0.0  #: kinetic energy lost in events [J]
-        self._variants: dict[Any, System] = {((), ()): setup.system}
+        self._pins: dict[str, float] = {}  #: where stops hold joints that close loops
+        self._variants: dict[Any, System] = {(self.released, ()): setup.system}
 
     def changed(self, state: State, change: Change) -> State:
         """The machine and the state after an event; the impulse that takes is noted."""
         for name in change.attach:
             if name not in self.released:
-                raise StateError(f"attach: {name!r} is not detached")
+                known = ", ".join(map(repr, self.released)) or "nothing"
+                raise StateError(f"attach: {name!r} is not detached ({known} is); System.release or an event with "
+                                 "detach opens it")
         for name in change.unlock:
             if name not in self.locked:
                 raise StateError(f"unlock: {name!r} is not locked")
         open_, locked = (tuple(n for n in dict.fromkeys((*old, *more)) if n not in less) for old, more, less in (
             (self.released, change.detach, change.attach), (self.locked, change.lock, change.unlock)))
-        fresh = tuple(n for n in locked if n not in self.locked)
+        # closing joints that are held are conditions like those of loops, and feel their impulse as these do
+        fresh = tuple(n for n in locked if n not in self.locked and n not in self._pins)
         still = {i: 0.0 for n in fresh for i in self.system._speed_entries(n)}
         loose = self.variant(open_, tuple(n for n in locked if n not in fresh))  # feels the impulse that stops them
         if (open_, locked) != (self.released, self.locked):
@@ -68,30 +73,39 @@ class Changing:
 
     def variant(self, released: tuple[str, ...], locked: tuple[str, ...]) -> System:
         """The machine with loops open and joints locked; made once."""
-        key = (released, locked)
+        pins = {name: self._pins[name] for name in locked if name in self._pins and name not in released}
+        key = (released, tuple((name, pins.get(name)) for name in locked))
         if key not in self._variants:
-            self._variants[key] = self._setup.system.release(*released).lock(*locked)
+            made = self._setup.system._closed_again().release(*released)
+            if pins:
+                made = made._with_closures(lambda tree: pinned(tree, pins))
+            self._variants[key] = made.lock(*(name for name in locked if name not in self._pins))
         return self._variants[key]
 
     def held(self, course: Course, stop: Stop, state: State, change: Change) -> Change:
         """What a stop does: it throws the joint back, or holds it if that would not last."""
         after = change.state or state
-        push = self.push(course, self.system, after.t, after.q, after.u)[stop.entry(self.system)]
-        if not stop.holds(after, self.system, float(push), self._setup.step or 1e-4 * self._setup.duration):
+        push = stop.acceleration(after, self.system, self.push(course, self.system, after.t, after.q, after.u))
+        if not stop.holds(after, self.system, push, self._setup.step or 1e-4 * self._setup.duration):
             before, now = (float(self.system.kinetic_energy(s.q, s.u, t=s.t)) for s in (state, after))
             self.lost += before - now
             return change
         q = state.q.copy()
-        q[joint_places(self.system, False)[stop.joint][stop.coordinate]] = stop.bound
-        return Change(state=State(q, state.u, state.t), lock=(stop.key(self.system),))
+        key = stop.key(self.system)
+        if stop.entry(self.system) is None:
+            self._pins[key] = stop.bound
+        else:
+            q[joint_places(self.system, False)[stop.joint][stop.coordinate]] = stop.bound
+        return Change(state=State(q, state.u, state.t), lock=(key,))
 
     def leaving(self, course: Course, stop: Stop) -> Event:
         """Where a joint that is held would move away from its stop if that let go."""
-        key, entry = stop.key(self.system), stop.entry(self.system)
+        key = stop.key(self.system)
 
         def function(t: Any, q: Any, u: Any) -> float:
             free = self.variant(self.released, tuple(n for n in self.locked if n != key))
-            return float(self.push(course, free, t, np.array([*q]), np.array([*u]))[entry]) * stop.sign
+            state = State(np.array([*q]), np.array([*u]), float(t))
+            return stop.acceleration(state, free, self.push(course, free, state.t, state.q, state.u)) * stop.sign
 
         return Leaving(function, f"{stop.name}: left", 1, Change(unlock=(key,)), active=lambda: key in self.locked)
 
@@ -99,5 +113,6 @@ class Changing:
         """Accelerations under all forces that act."""
         run: Any = course.run
         source = run.equations if isinstance(run, (FixedRun, VaryingRun)) else run.rhs
-        rhs = Rhs(system, source.tau, source.wrenches, [d for d in self._setup.drives if d.period is None])
+        rhs = Rhs(system, source.tau, source.wrenches, [d for d in self._setup.drives if d.period is None],
+                  self._setup.cuts)
         return rhs.of_one(0, t, np.concatenate([q, u]))[system.nq:]

@@ -7,30 +7,36 @@ kernel, where it is evaluated in every stage of every step (or at a sample rate,
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from bellcrank.engine.scalar import Graph, Number, Scalar
-from bellcrank.errors import BellcrankError, ModelError, StateError
+from bellcrank.engine.scalar import Graph, Number, Scalar, evaluate
+from bellcrank.errors import BellcrankError, ModelError, NotYetError, StateError
 from bellcrank.mechanism.checks import hint
+from bellcrank.simulate.closing import cut_joint, numbers, unknown_joint
+from bellcrank.system.arrays import by_name
 
 if TYPE_CHECKING:
     from bellcrank.system.blocks import Block
     from bellcrank.system.system import System
 
-__all__ = ["Drive", "Named", "Sampled", "Traced", "drive_of"]
+__all__ = ["Drive", "Named", "Sampled", "Traced", "drive_of", "force_places", "named"]
 
 Floats = npt.NDArray[np.float64]
 
 
 class Named(Sequence[Number]):
-    """Coordinates or speeds of a machine, by number or by joint: ``q[2]``, ``q["elbow"]``."""
+    """Coordinates or speeds of a machine, by number or by joint: ``q[2]``, ``q["elbow"]``.
 
-    def __init__(self, values: Sequence[Number], places: Mapping[str, range]) -> None:
-        self._values, self._places = list(values), places
+    Joints that close loops have no number, but can be named, too: their angles are within half a turn.
+    """
+
+    def __init__(self, values: Sequence[Number], places: Mapping[str, range],
+                 more: Callable[[str], Sequence[Number]] | None = None) -> None:
+        self._values, self._places, self._more = list(values), places, more
 
     def __len__(self) -> int:
         return len(self._values)
@@ -39,9 +45,12 @@ class Named(Sequence[Number]):
         """An entry; for a joint its value, or the list of its values if it has several."""
         if not isinstance(key, str):
             return self._values[key]
-        if key not in self._places:
+        if key in self._places:
+            values = [self._values[i] for i in self._places[key]]
+        elif self._more is not None:
+            values = list(self._more(key))
+        else:
             raise ModelError(f"no joint {key!r}; there are {', '.join(self._places)}{hint(key, self._places)}")
-        values = [self._values[i] for i in self._places[key]]
         return values[0] if len(values) == 1 else values
 
 
@@ -100,12 +109,29 @@ def joint_places(system: System, speeds: bool) -> dict[str, range]:
     return out
 
 
+def named(system: System, what: str, values: Sequence[Number], leaf: Callable[[Any], Number] | None) -> Named:
+    """Coordinates ("q") or speeds ("u") by number and by name; `leaf` says what expressions of closing joints read."""
+    places = joint_places(system, what == "u")
+
+    def measured(joint: str) -> Sequence[Number]:
+        found = cut_joint(system, joint)
+        if found is None or leaf is None or not (found.speeds if what == "u" else found.coordinates):
+            raise unknown_joint(system, joint, tuple(places))
+        return evaluate(list(found.speeds if what == "u" else found.coordinates), leaf)
+
+    return Named(values, places, measured)
+
+
 @dataclass(frozen=True)
 class Drive:
-    """A controller with what it acts on: "tau" or "wrench"."""
+    """A controller with what it acts on: "tau" or "wrench".
+
+    Joint forces are those of the tree's speeds, and then those of the joints `cuts`, which close loops.
+    """
 
     given: Sampled | Traced
     target: str
+    cuts: tuple[str, ...] = ()
 
     @property
     def traced(self) -> bool:
@@ -119,11 +145,12 @@ class Drive:
         """The answer as a flat list, in the order of the buffer."""
         if self.target == "wrench":
             return self._wrenches(system, answer)
+        starts, size = force_places(system, self.cuts)
         if isinstance(answer, Mapping):
-            out: list[Any] = [0.0] * system.nu
+            out: list[Any] = [0.0] * size
             for joint, value in answer.items():
                 try:
-                    places = system._speed_entries(joint)
+                    places = _entries(system, starts, joint)
                 except BellcrankError as error:
                     raise ModelError(f"control: {error}") from None
                 values = list(value) if np.ndim(value) or isinstance(value, (list, tuple)) else [value]
@@ -136,7 +163,7 @@ class Drive:
         if len(values) != system.nu:
             raise ModelError(f"control: it must return {system.nu} forces or a mapping {{joint: force}}, got "
                              f"{len(values)}")
-        return values
+        return [*values, *[0.0] * (size - system.nu)]
 
     def _wrenches(self, system: System, answer: Any) -> list[Any]:
         from bellcrank.system.system import wrench_order
@@ -157,8 +184,8 @@ class Drive:
         """The traced result; leaves are (input, index)."""
         graph = Graph()
         assert isinstance(self.given, Traced)
-        q = Named([graph.leaf(("q", i)) for i in range(system.nq)], joint_places(system, False))
-        u = Named([graph.leaf(("u", i)) for i in range(system.nu)], joint_places(system, True))
+        q = named(system, "q", [graph.leaf(("q", i)) for i in range(system.nq)], graph.leaf)
+        u = named(system, "u", [graph.leaf(("u", i)) for i in range(system.nu)], graph.leaf)
         try:
             entries = self.entries(system, self.given.function(graph.leaf(("t", 0)), q, u))
             return [x if type(x) is Scalar else float(x) for x in entries]
@@ -169,11 +196,31 @@ class Drive:
             raise ModelError(f"{what}: the function cannot be traced ({error}); write it with bellcrank.math and "
                              "select_less, or use Sampled") from error
 
+    def along(self, system: System, times: Floats, q: Floats, u: Floats) -> Floats:
+        """The traced function's answers at states (times, ..., nq) and (times, ..., nu): (times, ..., entries)."""
+        entries = evaluate(self.graph(system), numbers(system, times.reshape(-1, *(1,) * (q.ndim - 2)), q, u))
+        return np.stack([np.broadcast_to(np.asarray(x, dtype=float), u.shape[:-1]) for x in entries], axis=-1)
+
+    def keys(self, system: System, cuts: tuple[str, ...]) -> tuple[str, ...]:
+        """What a traced function names in its answer, if that is a mapping."""
+        found: list[str] = []
+
+        def function(t: Number, q: Named, u: Named) -> Any:
+            answer = self.given.function(t, q, u)  # type: ignore[arg-type]
+            found.extend(map(str, answer if isinstance(answer, Mapping) else ()))
+            return answer
+
+        replace(self, given=Traced(function), cuts=cuts).graph(system)
+        return tuple(found)
+
     def block(self, system: System, width: int) -> Block:
         """The traced function, compiled."""
         from bellcrank.system.blocks import graph_block
 
-        return graph_block(self.graph(system), {"q": system.nq, "u": system.nu, "t": 1}, (self.target,), width)
+        inputs = {"q": system.nq, "u": system.nu, "t": 1, "parameters": len(system._values)}
+        if not system._values:
+            del inputs["parameters"]
+        return graph_block(self.graph(system), inputs, (self.target,), width)
 
     def call(self, system: System, t: float, q: Floats, u: Floats) -> Floats:
         """The Python function's answer for one state (nq,) or a batch (count, nq); shape (count or 1, entries)."""
@@ -184,24 +231,50 @@ class Drive:
             rows = wrench_rows(system, answer, len(np.atleast_2d(q)))
             assert rows is not None
             return rows
+        places, size = force_places(system, self.cuts)
         if isinstance(answer, Mapping):
-            columns = np.broadcast_arrays(*(np.asarray(x, dtype=float) for x in self.entries(system, answer)))
-            answer = np.stack(columns, axis=-1)
-        values = np.asarray(answer, dtype=float)
-        if values.shape[-1:] != (system.nu,):
-            raise StateError(f"control at t = {t:.6g}: it must return {system.nu} forces, got shape {values.shape}")
+            values = by_name("control", answer, lambda key: _entries(system, places, key), size)
+        else:
+            values = np.asarray(answer, dtype=float)
+            if values.shape[-1:] != (system.nu,):
+                raise StateError(f"control at t = {t:.6g}: it must return {system.nu} forces, got shape {values.shape}")
+            values = np.concatenate([values, np.zeros((*values.shape[:-1], size - system.nu))], axis=-1)
         if not np.isfinite(values).all():
             raise StateError(f"control at t = {t:.6g}: the forces are not finite")
-        return values.reshape(-1, system.nu)
+        rows, count = values.reshape(-1, size), int(np.prod(q.shape[:-1], dtype=np.int64))
+        if len(rows) not in (1, count):
+            raise StateError(f"control at t = {t:.6g}: it returned forces of {len(rows)} states, but there are {count}")
+        return rows
 
 
-def drive_of(given: Any, target: str) -> Drive | None:
+def force_places(system: System, cuts: Sequence[str]) -> tuple[dict[str, list[int]], int]:
+    """Where the forces of closing joints, and of their single speeds, are behind those of the tree; and the whole
+    length."""
+    out, at = {}, system.nu
+    for name in cuts:
+        labels = system.mechanism.joint(name).joint.speed_names
+        out[name] = list(range(at, at + len(labels)))
+        out |= {f"{name}.{label}": [at + k] for k, label in enumerate(labels)}
+        at += len(labels)
+    return out, at
+
+
+def _entries(system: System, places: Mapping[str, list[int]], key: str) -> list[int]:
+    """Where forces of a joint, or of one of its speeds, are."""
+    joint = system._split(key)[0]
+    if key not in places and joint in system.tree.cut_names and system.tree.actuators:
+        raise NotYetError(f"joint {joint!r} closes a loop: forces on it do not go together with actuators, whose "
+                          "limits would act on them; compile with cut= another joint")
+    return places.get(key) or system._speed_entries(key)
+
+
+def drive_of(given: Any, target: str, cuts: tuple[str, ...] = ()) -> Drive | None:
     """A controller from what the user gave."""
     if given is None:
         return None
     if isinstance(given, (Sampled, Traced)):
-        return Drive(given, target)
+        return Drive(given, target, cuts)
     if callable(given):
-        return Drive(Sampled(given), target)
+        return Drive(Sampled(given), target, cuts)
     raise ModelError(f"simulate: {'control' if target == 'tau' else 'wrenches'} must be a function of (t, q, u), "
                      f"Sampled or Traced, got {type(given).__name__}")

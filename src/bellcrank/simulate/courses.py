@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time as clock
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -26,6 +27,8 @@ Floats = npt.NDArray[np.float64]
 
 #: seconds of work between two looks at the keyboard, and numbers of samples kept until they are written
 _PIECE, _NUMBERS = 0.1, 4_000_000
+#: steps times coordinates of all states in the pieces of implicit methods
+_STEADY = 3e4
 #: samples between restarts of other libraries' integrators: a fixed number, so that results do not depend on the clock
 PER_PIECE = 100
 
@@ -123,7 +126,7 @@ class Course(ABC):
                 continue
             q, u = self.unpack(self.y, self.time)
             if d.traced:
-                rhs = Rhs(self.system, self.tau, self.wrenches, (d,))
+                rhs = Rhs(self.system, self.tau, self.wrenches, (d,), self.setup.cuts)
                 rhs.hold(self.time, np.concatenate([q, u], axis=-1))
                 rows = rhs.tau if d.target == "tau" else rhs.wrenches
                 assert rows is not None
@@ -165,7 +168,8 @@ class Course(ABC):
             return self.setup.recorded_forces(times, q, u)
         known = np.array([t for t, _ in self._forces])
         at = np.maximum(np.searchsorted(known, times + 1e-12 * np.maximum(1.0, np.abs(times)), side="right") - 1, 0)
-        out = np.stack([np.broadcast_to(self._forces[i][1], u.shape[1:]) for i in at.tolist()])
+        shape = (*u.shape[1:-1], self._forces[0][1].shape[-1])
+        out = np.stack([np.broadcast_to(self._forces[i][1], shape) for i in at.tolist()])
         self._forces = self._forces[int(at[-1]):] if len(at) else self._forces
         return out
 
@@ -187,8 +191,14 @@ class FixedCourse(Course):
         self.run = setup.fixed_run(system, y, t, self.tau, self.wrenches)
         if isinstance(self.run, ReferenceRun):
             self.pace = 10.0
+        #: batches of implicit methods begin each piece with new Jacobians: its length must not depend on the clock
+        self._steady = isinstance(self.run, FixedRun) and not self.run.kind.lanes and setup.count > 1
+        if self._steady:
+            self.pace = float(np.clip(_STEADY / (system.nq * setup.count), 10.0, 1000.0))
         self.pending: tuple[float, Floats] | None = None
         self._hold = setup._holds()
+        #: a traced controller that is held by the steps themselves
+        self._held = next((d for d in setup.drives if d.traced and d.period is not None and d.target == "tau"), None)
         self._sampled = any(not d.traced for d in setup.drives) or (
             isinstance(self.run, ReferenceRun) and any(d.period is not None for d in setup.drives))
 
@@ -222,13 +232,17 @@ class FixedCourse(Course):
         n = min(int(self.pace), setup.steps - first)
         if self._sampled or (watching and self.setup.drives):  # what is held must not change within a piece
             n = min(n, self._hold - first % self._hold)
-        every = 1 if watching else setup.every
+        every = 1 if watching else setup.every if self._held is None else math.gcd(setup.every, self._hold)
         before, begun = self.y[0].copy(), clock.perf_counter()
         rows = self.run.advance(n, every)
         spent = clock.perf_counter() - begun
-        self.adapt(spent, _NUMBERS / max(1, self.y.size) * every)
+        if not self._steady:
+            self.adapt(spent, _NUMBERS / max(1, self.y.size) * every)
         numbers = np.arange(first // every + 1, first // every + 1 + len(rows)) * every
         times: Floats = np.asarray(setup.start + numbers * self.step, dtype=float)
+        if self._held is not None:
+            asked = (numbers % self._hold == 0) & (numbers < setup.steps)
+            self._note_held(times[asked], rows[asked])
         points = np.concatenate([before[None], rows[:, 0]]) if watching else np.zeros((0, 0))
         point_times = np.concatenate([[setup.start + first * self.step], times]) if watching else np.zeros(0)
         chosen = numbers % setup.every == 0
@@ -237,6 +251,18 @@ class FixedCourse(Course):
             times, rows, chosen = self._with_end(times, rows)
         self.due = self._sampled and self.index % self._hold == 0
         return Piece(times[chosen], rows[chosen], point_times, points)
+
+    def _note_held(self, times: Floats, y: Floats) -> None:
+        """What a traced controller that is held inside the steps says in states (times, states, size)."""
+        if self._held is not None and len(times):
+            with np.errstate(all="ignore"):  # states that have failed
+                rows = self._held.along(self.setup.system, times, *self.unpack(y, times))
+            self._forces += zip(times.tolist(), rows, strict=True)
+
+    def begin(self) -> Piece:
+        piece = super().begin()
+        self._note_held(piece.times, piece.samples)
+        return piece
 
     def _with_end(self, times: Floats, rows: Floats) -> tuple[Floats, Floats, npt.NDArray[np.bool_]]:
         """Add the final states, which are no multiple of the sampling interval."""
@@ -254,6 +280,8 @@ class FixedCourse(Course):
         new = self.partial(y, t, goal - t)
         self.pending = None
         self.run.y, self.run.done = new[None].copy(), number
+        if number % self._hold == 0 and number < self.setup.steps:
+            self._note_held(np.array([goal]), new[None, None])
         self.due = self._sampled and number % self._hold == 0
         sample = number % self.setup.every == 0 or number == self.setup.steps
         return Piece(np.array([goal] if sample else []), new[None, None][:int(sample)], np.array([t, goal]),
@@ -266,6 +294,8 @@ class FixedCourse(Course):
         self.run.forgive()
         on_grid = abs(state.t - self.setup.start - number * self.step) < 1e-12 * max(1.0, abs(state.t))
         self.pending = None if on_grid else (state.t, y[0])
+        if on_grid and number % self._hold == 0 and number < self.setup.steps:
+            self._note_held(np.array([state.t]), y[None])
         self.due = on_grid and self._sampled and number % self._hold == 0
         self.feed()
 
@@ -288,7 +318,7 @@ class VaryingCourse(Course):
 
     def __init__(self, setup: Setup, system: System, y: Floats, t: float) -> None:
         super().__init__(setup, system)
-        self.pace = 50.0
+        self.pace = float(np.clip(5000.0 / setup.count, 1.0, 50.0))  # the first piece of a large batch, too, is short
         self.glances = tuple((i + 1) / 8 for i in range(8))  # steps are long
         self._next = 0  #: the first sample that is not known yet
         self.run = setup.varying_run(system, y, t, self.tau, self.wrenches)

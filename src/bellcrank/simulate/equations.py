@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any
 
@@ -11,8 +11,10 @@ import numpy.typing as npt
 
 from bellcrank.engine.scalar import Graph, Number, Scalar
 from bellcrank.errors import StateError
+from bellcrank.simulate.closing import spread
+from bellcrank.simulate.control import force_places
 from bellcrank.simulate.machine import Code, make_code
-from bellcrank.system.arrays import flat, wrench_array
+from bellcrank.system.arrays import by_name, flat, wrench_array
 from bellcrank.system.assembly import project
 from bellcrank.system.blocks import Block, graph_block
 from bellcrank.system.evaluator import LlvmEvaluator, read_inputs
@@ -36,8 +38,9 @@ class Equations:
     """What is integrated: y = (q, u), or (q, p) if the method is Hamilton's, for a batch of states."""
 
     def __init__(self, system: System, batch: tuple[int, ...], tau: Floats, wrenches: Floats | None,
-                 drives: Sequence[Drive] = (), separate: bool = False, plain: bool = False) -> None:
-        self.system, self.batch, self.separate, self.plain = system, batch, separate, plain
+                 drives: Sequence[Drive] = (), separate: bool = False, plain: bool = False,
+                 cuts: tuple[str, ...] = ()) -> None:
+        self.system, self.batch, self.separate, self.plain, self.cuts = system, batch, separate, plain, cuts
         self.count = int(np.prod(batch, dtype=np.int64))
         self.momenta = system.method == "momenta"
         self.tau, self.wrenches = tau, wrenches
@@ -79,11 +82,7 @@ class Equations:
     # -- plans ----------------------------------------------------------------------------------
     def first_plan(self, q: Floats, t: float) -> LoopPlan | None:
         """The plan to start with."""
-        if not self.system.tree.looped:
-            return None
-        if "plan" not in self.system._plan_state:
-            self.system._prepare(q, t)
-        return self.system._current_plan()
+        return self.system._first_plan(q, t) if self.system.tree.looped else None
 
     def plan_at(self, q: Floats, t: float, wishes: bool = True) -> LoopPlan | None:
         """A plan made for one position; raises SingularError where there is none. `wishes`: speeds that the user wants
@@ -92,7 +91,7 @@ class Equations:
 
     def code(self, plan: LoopPlan | None, width: int) -> Code:
         """The compiled program for a plan."""
-        key = (plan.key if plan is not None else None, width, self.external, self.separate, self.plain)
+        key = (plan.key if plan is not None else None, width, self.external, self.separate, self.plain, self.cuts)
         if key not in self._codes:
             run = self.system._evaluator if plan is None else self.system._planned_evaluator(plan)
             assert isinstance(run, LlvmEvaluator)
@@ -101,7 +100,8 @@ class Equations:
             springs = self._springs(width) if self.system._sprung else None
             self._codes[key] = make_code(run, self.system._functions, width, wrenches=self.external,
                                          momenta=self.momenta, drives=self._blocks[width], held=self.held,
-                                         separate=self.separate, plain=self.plain, springs=springs)
+                                         separate=self.separate, plain=self.plain, springs=springs,
+                                         spread=self._spread(width) if self.cuts else None)
         return self._codes[key]
 
     def _springs(self, width: int) -> Block:
@@ -114,9 +114,18 @@ class Equations:
             inputs["outside"] = len(entries)
         return graph_block(entries, inputs, ("springs",), width)
 
+    def _spread(self, width: int) -> tuple[Block, int]:
+        """Joint forces of the tree that do the same as those of closing joints, with those given added; and how many
+        are given."""
+        size = force_places(self.system, self.cuts)[1]
+        inputs = {"tau": size, "q": self.system.nq, "u": self.system.nu, "t": 1}
+        if self.system.tree.parameters:
+            inputs["parameters"] = len(self.system.tree.parameters)
+        return graph_block(spread(self.system, self.cuts), inputs, ("spread",), width), size
+
     @staticmethod
-    def compiled(system: System) -> bool:
-        """Whether the whole program of a system can be compiled."""
+    def compiled(system: System, q: Floats, t: float) -> bool:
+        """Whether the whole program of a system that is at q can be compiled."""
         run = system._evaluator
         if not isinstance(run, LlvmEvaluator) or system._by_kkt:
             return False
@@ -128,7 +137,7 @@ class Equations:
             name = "constrained_hamilton" if system.tree.looped else "hamilton"
         if not system.tree.looped:
             return run.compiles_whole(system._functions[name])
-        planned = system._planned_evaluator(system._current_plan())
+        planned = system._planned_evaluator(system._first_plan(q, t))
         assert isinstance(planned, LlvmEvaluator)
         return planned.compiles_whole(system._functions[name])
 
@@ -136,7 +145,7 @@ class Equations:
         """Steppers that nobody uses, by plan and width; runs without drives share them."""
         if self.drives:
             return {}
-        key = ("idle", kind, self.external, self.separate, self.plain)
+        key = ("idle", kind, self.external, self.separate, self.plain, self.cuts)
         found: dict[tuple[Any, int], SimpleQueue[Any]] = self.system._programs.setdefault(key, {})
         return found
 
@@ -189,10 +198,15 @@ def wrench_rows(system: System, wrenches: Any, count: int) -> Floats | None:
     return _rows("wrenches", rows, count)
 
 
-def force_rows(system: System, tau: Any, count: int) -> Floats:
-    """Joint forces (count or 1, nu)."""
-    given = np.zeros(system.nu) if tau is None else system._tau(tau)
-    return _rows("tau", flat("tau", given, system.nu, "one for every speed").reshape(-1, system.nu), count)
+def force_rows(system: System, tau: Any, count: int, cuts: tuple[str, ...] = ()) -> Floats:
+    """Joint forces (count or 1, nu), and behind them those of closing joints."""
+    places, size = force_places(system, cuts)
+    if isinstance(tau, Mapping):
+        given = by_name("tau", tau, lambda key: places.get(key) or system._speed_entries(key), size)
+        return _rows("tau", flat("tau", given, size, "one for every speed").reshape(-1, size), count)
+    rows = flat("tau", np.zeros(system.nu) if tau is None else tau, system.nu, "one for every speed")
+    rows = np.concatenate([rows, np.zeros((*rows.shape[:-1], size - system.nu))], axis=-1)
+    return _rows("tau", rows.reshape(-1, size), count)
 
 
 def _rows(name: str, rows: Floats, count: int) -> Floats:

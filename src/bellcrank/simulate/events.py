@@ -11,7 +11,8 @@ import numpy.typing as npt
 
 from bellcrank.engine.scalar import Graph, Scalar, evaluate
 from bellcrank.errors import ModelError, StateError
-from bellcrank.simulate.control import Named, joint_places
+from bellcrank.simulate.closing import numbers
+from bellcrank.simulate.control import Named, named
 from bellcrank.system.assembly import State
 
 if TYPE_CHECKING:
@@ -74,6 +75,10 @@ class Event:
         """Whether it can happen at present."""
         return True
 
+    def turns(self, system: System) -> bool:
+        """Whether the function is an angle that is known but for whole turns, and is to be followed beyond them."""
+        return False
+
     def act(self, state: State, system: System) -> Change:
         """What is to happen in a state."""
         if isinstance(self.action, Change):
@@ -116,15 +121,15 @@ class Watch:
 
     def __init__(self, system: System, events: Sequence[Event]) -> None:
         self.system, self.events = system, tuple(events)
-        self._q, self._u = joint_places(system, False), joint_places(system, True)
         self._graphs = [self._trace(e) for e in self.events]
+        self._near = np.full(len(self.events), np.nan)  #: values of functions of angles that are known to a turn only
         self.side = np.zeros(len(self.events))  #: of zero, on which every function was last; 0: not known
         self._scale = np.zeros(len(self.events))  #: largest values seen
 
     def _trace(self, e: Event) -> Scalar | None:
         graph = Graph()
-        q = Named([graph.leaf(("q", i)) for i in range(self.system.nq)], self._q)
-        u = Named([graph.leaf(("u", i)) for i in range(self.system.nu)], self._u)
+        q = named(self.system, "q", [graph.leaf(("q", i)) for i in range(self.system.nq)], graph.leaf)
+        u = named(self.system, "u", [graph.leaf(("u", i)) for i in range(self.system.nu)], graph.leaf)
         try:
             value = e.function(graph.leaf(("t", 0)), q, u)
         except ModelError:
@@ -136,22 +141,31 @@ class Watch:
     def values(self, times: Floats, q: Floats, u: Floats) -> Floats:
         """All functions along states, shape (states, events)."""
         out = np.empty((len(times), len(self.events)))
-        arrays = {"t": times[:, None], "q": q, "u": u}
+        leaf = numbers(self.system, times, q, u)
         for k, (e, graph) in enumerate(zip(self.events, self._graphs, strict=True)):
             if not e.awake:
                 out[:, k] = -1.0
                 continue
             if graph is not None:
                 with np.errstate(all="ignore"):
-                    out[:, k] = evaluate([graph], lambda key: arrays[key[0]][:, key[1]])[0]
+                    out[:, k] = evaluate([graph], leaf)[0]
+                if e.turns(self.system):
+                    out[:, k] = self._unwrapped(k, out[:, k])
                 continue
             for i in range(len(times)):
-                value = e.function(float(times[i]), Named(q[i].tolist(), self._q), Named(u[i].tolist(), self._u))
+                one = numbers(self.system, float(times[i]), q[i], u[i])
+                value = e.function(float(times[i]), named(self.system, "q", q[i].tolist(), one),
+                                   named(self.system, "u", u[i].tolist(), one))
                 out[i, k] = float(value)
         if np.isnan(out).any():
             bad = int(np.argwhere(np.isnan(out))[0, 1])
             raise StateError(f"event {self.events[bad].name!r}: its function is not a number")
         return out
+
+    def _unwrapped(self, k: int, values: Floats) -> Floats:
+        """Angles that go on beyond half a turn, from where the function was last."""
+        near = self._near[k]
+        return np.unwrap(values) if np.isnan(near) else np.unwrap(np.concatenate([[near], values]))[1:]
 
     def signs(self, values: Floats) -> Floats:
         """-1, 0 or 1 for every event; what is rounding of the values seen so far, or of numbers near one, is zero."""
@@ -161,7 +175,8 @@ class Watch:
     def begin(self, t: float, q: Floats, u: Floats, kept: Mapping[int, float] | None = None) -> None:
         """Note on which side of zero every function is. Where that cannot be seen because it is zero, as after a
         bounce, it is the side in `kept`, or what the next step shows."""
-        self.side = self.signs(self.values(np.array([t]), q[None], u[None])[0])
+        values = self.values(np.array([t]), q[None], u[None])[0]
+        self._near, self.side = values, self.signs(values)
         for k, side in (kept or {}).items():
             if self.side[k] == 0.0:
                 self.side[k] = side
@@ -169,6 +184,7 @@ class Watch:
     def crossed(self, values: Floats) -> list[int]:
         """Events whose functions have changed sides; the sides of the others are followed."""
         sign = self.signs(values)
+        self._near = values
         out = [k for k in range(len(self.events)) if self.side[k] * sign[k] < 0.0]
         still = np.ones(len(self.events), dtype=bool)
         still[out] = False

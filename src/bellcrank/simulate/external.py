@@ -57,6 +57,11 @@ class ExternalRun:
         if library == "sundials":
             _sundials()
 
+    def prepare(self) -> None:
+        """See `FixedRun.prepare`."""
+        if not self.rhs.system._batched_parameters():
+            self.rhs.prepare(self.time, self.y)
+
     def advance(self, times: Floats) -> Floats:
         """Go to the last of the times; samples (times, states, size), NaN for states that have failed. Fewer times if
         a Ctrl-C came: those that all states have reached."""

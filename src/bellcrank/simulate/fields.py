@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -16,7 +16,7 @@ from bellcrank.system.arrays import Floats
 if TYPE_CHECKING:
     from bellcrank.system.system import System
 
-__all__ = ["DERIVED", "STATE", "Balance", "Field", "Layout", "coordinate_units", "derive", "force_units", "layout_of",
+__all__ = ["DERIVED", "STATE", "Field", "Layout", "coordinate_units", "derive", "force_units", "layout_of",
            "sample_dims", "speed_units"]
 
 
@@ -30,7 +30,8 @@ class Field(NamedTuple):
 
 
 STATE = (Field("q", "coordinate", "", "joint coordinates"), Field("u", "speed", "", "joint speeds"),
-         Field("tau", "speed", "", "joint forces that acted"))
+         Field("tau", "speed", "", "joint forces given"),
+         Field("loop_tau", "loop_speed", "", "forces given of joints that close loops"))
 DERIVED = (Field("kinetic_energy", "", "J", "kinetic energy"),
            Field("potential_energy", "", "J", "potential energy of gravity"),
            Field("stored_energy", "", "J", "energy stored in springs"),
@@ -40,7 +41,7 @@ DERIVED = (Field("kinetic_energy", "", "J", "kinetic energy"),
 
 
 # -- units ------------------------------------------------------------------------------------------
-def _turns(joint: Joint) -> list[bool]:
+def turns(joint: Joint) -> list[bool]:
     """For each speed, whether it turns the child: its column of the motion subspace has an angular part."""
     place: list[Number] = [float(x) for x in joint.neutral()]
     return [any(type(x) is not float or x != 0.0 for x in column.angular)
@@ -54,12 +55,12 @@ def speed_units(joint: Joint) -> tuple[str, ...]:
     >>> speed_units(bc.Cylindrical("z"))
     ('rad/s', 'm/s')
     """
-    return tuple("rad/s" if turns else "m/s" for turns in _turns(joint))
+    return tuple("rad/s" if turns else "m/s" for turns in turns(joint))
 
 
 def force_units(joint: Joint) -> tuple[str, ...]:
     """Units of the forces conjugate to a joint's speeds."""
-    return tuple("N m" if turns else "N" for turns in _turns(joint))
+    return tuple("N m" if turns else "N" for turns in turns(joint))
 
 
 def coordinate_units(joint: Joint) -> tuple[str, ...]:
@@ -70,7 +71,7 @@ def coordinate_units(joint: Joint) -> tuple[str, ...]:
     ('1', '1', '1', '1', 'm', 'm', 'm')
     """
     if joint.nq == joint.nu:
-        return tuple("rad" if turns else "m" for turns in _turns(joint))
+        return tuple("rad" if turns else "m" for turns in turns(joint))
     return ("1",) * 4 + ("m",) * (joint.nq - 4)  # a quaternion comes first
 
 
@@ -86,6 +87,9 @@ class Layout:
     coordinate_units: tuple[str, ...]
     speed_units: tuple[str, ...]
     force_units: tuple[str, ...]
+    #: of joints that close loops and on which forces act
+    loop_speeds: tuple[str, ...] = ()
+    loop_force_units: tuple[str, ...] = ()
 
     def dims(self, field: Field) -> tuple[str, ...]:
         """Dimensions of a variable, time first."""
@@ -94,7 +98,8 @@ class Layout:
     def attrs(self, field: Field) -> dict[str, str]:
         """Units and long name of a variable."""
         labels = {"q": ("coordinate_units", self.coordinate_units), "u": ("speed_units", self.speed_units),
-                  "tau": ("force_units", self.force_units)}
+                  "tau": ("force_units", self.force_units),
+                  "loop_tau": ("loop_force_units", self.loop_force_units)}
         units = field.units
         if field.name in labels:
             where, each = labels[field.name]
@@ -103,11 +108,15 @@ class Layout:
 
     def labels(self) -> dict[str, tuple[str, tuple[str, ...], str]]:
         """Text coordinates: {name: (dimension, values, long name)}."""
-        return {"coordinate": ("coordinate", self.coordinates, "joint coordinate"),
-                "coordinate_units": ("coordinate", self.coordinate_units, "units of q"),
-                "speed": ("speed", self.speeds, "joint speed"),
-                "speed_units": ("speed", self.speed_units, "units of u"),
-                "force_units": ("speed", self.force_units, "units of joint forces")}
+        out = {"coordinate": ("coordinate", self.coordinates, "joint coordinate"),
+               "coordinate_units": ("coordinate", self.coordinate_units, "units of q"),
+               "speed": ("speed", self.speeds, "joint speed"),
+               "speed_units": ("speed", self.speed_units, "units of u"),
+               "force_units": ("speed", self.force_units, "units of joint forces")}
+        if self.loop_speeds:
+            out |= {"loop_speed": ("loop_speed", self.loop_speeds, "speed of a joint that closes a loop"),
+                    "loop_force_units": ("loop_speed", self.loop_force_units, "units of loop_tau")}
+        return out
 
 
 def sample_dims(batch: Sequence[int]) -> tuple[str, ...]:
@@ -115,12 +124,15 @@ def sample_dims(batch: Sequence[int]) -> tuple[str, ...]:
     return ("sample",) if len(batch) == 1 else tuple(f"sample_{i}" for i in range(len(batch)))
 
 
-def layout_of(system: System, batch: tuple[int, ...]) -> Layout:
-    """How results of `system` for a batch of this shape are laid out."""
+def layout_of(system: System, batch: tuple[int, ...], cuts: Sequence[str] = ()) -> Layout:
+    """How results of `system` for a batch of this shape are laid out; forces act on the closing joints `cuts`."""
     joints = [system.mechanism.joint(name).joint for name in system.joint_names]
-    units = [tuple(unit for joint in joints for unit in of(joint))
-             for of in (coordinate_units, speed_units, force_units)]
-    return Layout(sample_dims(batch), batch, system.coordinate_names, system.speed_names, *units)
+    units = (tuple(unit for joint in joints for unit in of(joint))
+             for of in (coordinate_units, speed_units, force_units))
+    closing = [system.mechanism.joint(name) for name in cuts]
+    labels = tuple(f"{r.name}.{label}" for r in closing for label in r.joint.speed_names)
+    return replace(Layout(sample_dims(batch), batch, system.coordinate_names, system.speed_names, *units),
+                   loop_speeds=labels, loop_force_units=tuple(unit for r in closing for unit in force_units(r.joint)))
 
 
 # -- what follows from the states -------------------------------------------------------------------
@@ -154,35 +166,3 @@ def _derive(system: System, t: Floats, q: Floats, u: Floats) -> dict[str, Floats
            "loop_error": np.abs(system.loop_error(q, t=clock)).max(axis=-1, initial=0.0),
            "loop_rate_error": np.abs(system.loop_rate_error(q, u, t=clock)).max(axis=-1, initial=0.0)}
     return {name: np.where(bad, np.nan, np.broadcast_to(value, bad.shape)) for name, value in out.items()}
-
-
-class Balance:
-    """Keeps account of energy and loop errors while states come in, without keeping them."""
-
-    def __init__(self) -> None:
-        self._first: Floats | None = None
-        self._kinetic: Floats = np.zeros(())
-        self._change: Floats = np.zeros(())
-        self.largest_loop_error = 0.0  #: of all so far
-
-    def add(self, derived: dict[str, Floats]) -> None:
-        """Account for some more samples, time first."""
-        energy, kinetic, error = derived["energy"], derived["kinetic_energy"], derived["loop_error"]
-        if not len(energy):
-            return
-        if self._first is None:
-            self._first = energy[0].copy()
-        self._kinetic = np.fmax(self._kinetic, np.fmax.reduce(kinetic, axis=0))
-        self._change = np.fmax(self._change, np.fmax.reduce(np.abs(energy - self._first), axis=0))
-        self.largest_loop_error = float(np.fmax.reduce(error, axis=None, initial=self.largest_loop_error))
-
-    @property
-    def drift(self) -> float:
-        """The largest change of energy since the start, relative to the largest kinetic energy of the same sample."""
-        return float(np.max(relative(self._change, self._kinetic), initial=0.0))
-
-
-def relative(change: Floats, scale: Floats) -> Floats:
-    """change / scale; no change is none, whatever the scale."""
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return np.where(change == 0.0, 0.0, change / scale)

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from bellcrank.engine.llvm.jit import vector_width
 from bellcrank.errors import BellcrankError
 from bellcrank.simulate.equations import Equations
 from bellcrank.simulate.steppers import FixedStepper, Kind
@@ -27,6 +28,7 @@ class Failure(NamedTuple):
     state: int
     time: float
     reason: str
+    diverged: bool = False  #: its numbers have grown beyond all bounds
 
 
 class FixedRun:
@@ -44,6 +46,9 @@ class FixedRun:
         self._idle = equations.idle(kind.name)
         self._token = object()  #: tells steppers that it is still the same state
         self._failed = np.zeros(len(y), dtype=bool)
+        #: lanes of all jobs, also of those with few states: rounding may depend on it, and a state's numbers must not
+        #: depend on which others share its job
+        self._width = vector_width() if kind.lanes and 2 * len(y) > vector_width() else 1
 
     @property
     def time(self) -> float:
@@ -54,6 +59,16 @@ class FixedRun:
         self.failures = []
         self._failed[:] = False
 
+    def prepare(self) -> None:
+        """Compile what the first steps need: what a method does not cover is an error before anything is computed."""
+        self._give(self._plans[0], self._width, self._take(self._plans[0], self._width))
+
+    def give_up(self, failure: Failure, y: Floats) -> None:
+        """A state shall not go on from where it was."""
+        self.failures = [*(f for f in self.failures if f.state != failure.state), failure]
+        self._failed[failure.state] = True
+        self.y[failure.state] = y
+
     def advance(self, steps: int, every: int) -> Floats:
         """Take steps; samples (samples, states, size) after every `every`-th one since the start."""
         samples = (self.done + steps) // every - self.done // every
@@ -63,12 +78,12 @@ class FixedRun:
         self.done += steps
         return out
 
-    def partial(self, y: Floats, t: float, step: float) -> Floats:
+    def partial(self, y: Floats, t: float, step: float, state: int = 0) -> Floats:
         """One step of any length from one state, without changing where the run is."""
-        plan = self._plans[0]
+        plan = self._plans[state]
         for _ in range(4):
             stepper = self._take(plan, 1)
-            inputs = self.equations.inputs(np.zeros(1, dtype=np.int64))
+            inputs = self.equations.inputs(np.full(1, state, dtype=np.int64))
             got = stepper.run(y[None], inputs, t - step, step, 1, 1, 1, 2)  # held controllers are not asked
             self._give(plan, 1, stepper)
             if got.done[0]:
@@ -99,7 +114,7 @@ class FixedRun:
             groups.setdefault((plan.key if plan is not None else None, int(already[i])), []).append(i)
         jobs = []
         for members in groups.values():
-            width = self._width(len(members))
+            width = self._width
             part = max(1, -(-len(members) // (width * self.threads))) * width
             jobs += [np.array(members[k:k + part]) for k in range(0, len(members), part)]
         return jobs
@@ -110,20 +125,15 @@ class FixedRun:
                 work(job)
             return
         for job in jobs:  # compile before threads start
-            plan, width = self._plans[int(job[0])], self._width(len(job))
+            plan, width = self._plans[int(job[0])], self._width
             self._give(plan, width, self._take(plan, width))
         with ThreadPoolExecutor(min(self.threads, len(jobs))) as pool:
             list(pool.map(work, jobs))
 
-    def _width(self, count: int) -> int:
-        from bellcrank.engine.llvm.jit import vector_width
-
-        return vector_width() if self.kind.lanes and 2 * count > vector_width() else 1
-
     def _job(self, job: Ints, already: int, steps: int, every: int, out: Floats) -> Ints:
         """Run some states; returns the steps done."""
         rest, first = steps - already, self.done + already
-        plan, width = self._plans[int(job[0])], self._width(len(job))
+        plan, width = self._plans[int(job[0])], self._width
         stepper = self._take(plan, width)
         owner = self._token if len(self.y) == 1 else None
         got = stepper.run(self.y[job], self.equations.inputs(job), self.start, self.step, first, rest, every,
@@ -166,7 +176,7 @@ class FixedRun:
                     raise BellcrankError(self._why(i, t))
             except BellcrankError as error:
                 self._failed[i] = True
-                self.failures.append(Failure(i, t, str(error)))
+                self.failures.append(Failure(i, t, str(error), self._grown(i)))
                 continue
             self._plans[i] = plan
             self.switches += 1
@@ -174,10 +184,14 @@ class FixedRun:
             left.append(i)
         return np.array(left, dtype=np.int64)
 
+    def _grown(self, i: int) -> bool:
+        """Whether a state's numbers are beyond all bounds."""
+        return bool(np.abs(self.y[i]).max() > 1e10)
+
     def _why(self, i: int, t: float) -> str:
         """What is wrong with the step from a state's last good position."""
         system = self.equations.system
-        if np.abs(self.y[i]).max() > 1e10:
+        if self._grown(i):
             return (f"the numbers grow without bound (at t = {t:.6g} s): the step is too long for so fast or stiff a "
                     "motion; take smaller steps, or stepper='radau'")
         q, u = self.equations.unpack(self.y[i], t)

@@ -9,7 +9,7 @@ Cost: O(nu^3), once per event.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -35,9 +35,11 @@ class Impulse(NamedTuple):
     loss: float  #: kinetic energy lost [J]
 
 
-def impulse(system: System, q: Floats, u: Floats, *, t: float = 0.0, speeds: Mapping[int, float] | None = None
-            ) -> Impulse:
+def impulse(system: System, q: Floats, u: Floats, *, t: float = 0.0, speeds: Mapping[int, float] | None = None,
+            sums: Sequence[tuple[Floats, float]] = ()) -> Impulse:
     """Speeds that the loops allow after a shock, the given entries of u among them.
+
+    `sums` are changes of sums of speeds: (factors of all speeds, by how much their sum changes).
 
     >>> import bellcrank as bc
     >>> pendulum = bc.compile(bc.load("double_pendulum"))
@@ -54,17 +56,20 @@ def impulse(system: System, q: Floats, u: Floats, *, t: float = 0.0, speeds: Map
     for index, value in given.items():
         rows.append(np.eye(system.nu)[index:index + 1])
         wanted.append(np.array([value - u[index]]))
+    for factors, change in sums:
+        rows.append(factors[None])
+        wanted.append(np.array([change]))
     if not rows:
         return Impulse(u.copy(), np.zeros(system.nu), 0.0)
     jacobian, gamma = np.concatenate(rows), np.concatenate(wanted)
     try:
-        change, _ = solve_kkt(matrix, jacobian, gamma, np.zeros(system.nu), np.zeros(system.nu), free)
+        jump, _ = solve_kkt(matrix, jacobian, gamma, np.zeros(system.nu), np.zeros(system.nu), free)
     except np.linalg.LinAlgError:
         raise SingularError(f"{system.name!r}: the impulse at t = {t:.6g} s is not determined") from None
-    missed = float(np.abs(jacobian[:, free] @ change[free] - gamma).max(initial=0.0))
+    missed = float(np.abs(jacobian[:, free] @ jump[free] - gamma).max(initial=0.0))
     if missed > 1e-6 * (1.0 + float(np.abs(gamma).max(initial=0.0))):
         raise SingularError(f"{system.name!r}: no speeds satisfy the conditions at t = {t:.6g} s; the closest miss "
                             f"them by {missed:.3g}")
-    after = u + change
+    after = u + jump
     loss = float(system.kinetic_energy(q, u, t=t) - system.kinetic_energy(q, after, t=t))
-    return Impulse(after, matrix @ change, loss)
+    return Impulse(after, matrix @ jump, loss)

@@ -101,36 +101,43 @@ class Compiler:
 
 def make_code(run: LlvmEvaluator, functions: Mapping[str, Function], width: int, *, wrenches: bool = False,
               momenta: bool = False, drives: Sequence[tuple[Block, str]] = (), held: bool = False,
-              separate: bool = False, plain: bool = False, springs: Block | None = None) -> Code:
+              separate: bool = False, plain: bool = False, springs: Block | None = None,
+              spread: tuple[Block, int] | None = None) -> Code:
     """Compile the program of a machine.
 
     `drives` compute tau or wrenches from the state, in every evaluation or `held` over several steps. `separate`: the
     forces are wanted without the rates (semi-implicit methods). `plain`: corrections leave momenta alone, whose part
     along the loops' impulses means nothing, but whose jumps would spoil an interpolant. `springs` computes the wrenches
-    of elements between links of large machines, the given ones included.
+    of elements between links of large machines, the given ones included. `spread` computes the joint forces of the
+    tree from the input tau, which then holds those of closing joints, too, and has the length given with it.
     """
     tree = run.tree
     nq, nu = tree.nq, tree.nu
     c = Compiler(run, functions, width, wrenches)
     outside = 6 * (len(tree.body_names) - 1) if wrenches else 0
-    inputs = {"tau": 0, "wrench": nu, "parameters": nu + outside}
+    given = nu if spread is None else spread[1]
+    inputs = {"tau": 0, "wrench": given, "parameters": given + outside}
     sizes = {"y": nq + nu, "stage": nq + nu, "rate": nq + nu, "clock": 1, "shift": 2 * nu, "pairs": 2 * nu,
-             "speed": nu, "springs": 6 * (len(tree.body_names) - 1), "inputs": nu + outside + len(tree.parameters)}
+             "speed": nu, "springs": 6 * (len(tree.body_names) - 1), "spread": 0 if spread is None else nu,
+             "inputs": given + outside + len(tree.parameters)}
     places = {"q": ("stage", 0), "u": ("stage", nq), "p": ("stage", nq), "t": ("clock", 0), "dq": ("shift", 0),
               "du": ("shift", nu), **{name: ("inputs", at) for name, at in inputs.items()}}
     where = {"u": ("speed", 0)} if momenta else {}
     tell = [Call(block, "inputs", inputs[name], where) for block, name in drives]
     now = [] if held else tell
+    if spread is not None:
+        now = [*now, Call(spread[0], "spread", 0, {"tau": ("inputs", 0)})]
+        places["tau"] = ("spread", 0)
     if momenta:
         found = c.hamilton()  # the result depends on drives, which depend on speeds: with drives twice
         rates = [*found, *c.calls(["coordinate_rates"], "rate", 0, inputs=where)]
         forces = [*(found if separate else ()), *now, *(found[:-1] if now else ()), c.copy("pairs", 2, 1, "rate", nq)]
         tell = [*found, *tell]
-    elif not (tell or separate or springs):
+    elif not (now or tell or separate or springs):
         rates, forces = [], c.calls(["coordinate_rates", "forward_dynamics"], "rate", 0, wrenches)
     else:
         rates = c.calls(["coordinate_rates"], "rate", 0)
-        act = [] if springs is None else [Call(springs, "springs", 0, {"outside": ("inputs", nu)})]
+        act = [] if springs is None else [Call(springs, "springs", 0, {"outside": ("inputs", inputs["wrench"])})]
         forces = [*now, *act, *c.calls(["forward_dynamics"], "rate", nq, wrenches or springs is not None,
                                        {} if springs is None else {"wrench": ("springs", 0)})]
     return Code(nq, nu, width, sizes, places, tuple(rates), tuple(forces), tuple(c.corrections(momenta, plain)),

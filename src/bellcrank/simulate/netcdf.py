@@ -81,7 +81,8 @@ class GrowingFile:
         layout, file = self._layout, self._file
         file.createDimension("time", None)
         for name, size in (*zip(layout.samples, layout.batch, strict=True), ("coordinate", len(layout.coordinates)),
-                           ("speed", len(layout.speeds)), ("event", EVENT_ROOM), ("event_length", _EVENT_NAME)):
+                           ("speed", len(layout.speeds)), ("event", EVENT_ROOM), ("event_length", _EVENT_NAME),
+                           *(("loop_speed", len(layout.loop_speeds)),) * bool(layout.loop_speeds)):
             file.createDimension(name, size)
         for name, value in self._early.items():
             file.setncattr(name, value)
@@ -117,8 +118,9 @@ class GrowingFile:
         """Make room for joint forces; only before the first sample."""
         assert self.count == 0
         with _library(self.path):
-            field: Field = STATE[2]
-            self._variable(field.name, self._layout.dims(field), self._layout.attrs(field))
+            fields: tuple[Field, ...] = STATE[2:] if self._layout.loop_speeds else STATE[2:3]
+            for field in fields:
+                self._variable(field.name, self._layout.dims(field), self._layout.attrs(field))
 
     # -- growing ------------------------------------------------------------------------------------
     def write(self, at: int, block: Mapping[str, Floats]) -> None:
@@ -334,7 +336,7 @@ def _result(place: Path, raw: Any) -> Result:
     texts = {name: (v.dims, np.asarray(v.values, dtype=str), v.attrs) for name, v in data.variables.items()
              if v.dtype.kind in "OTS"}
     coords = {**data.coords, **{n: v for n, v in texts.items() if n in data.coords}}
-    labels = {n: v for n, v in texts.items() if n in ("coordinate_units", "speed_units", "force_units")}
+    labels = {n: v for n, v in texts.items() if str(n).endswith("_units")}
     variables = {n: texts.get(n, v) for n, v in data.data_vars.items() if n not in labels}
     result = Result(variables, coords={**coords, **labels}, attrs=tidy(raw.attrs))
     result.set_close(raw.close)

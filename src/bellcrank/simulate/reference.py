@@ -10,14 +10,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from bellcrank.errors import BellcrankError, SingularError
-from bellcrank.simulate.control import Drive, Named, joint_places
+from bellcrank.errors import BellcrankError, SingularError, StateError
+from bellcrank.simulate.closing import numbers, tree_forces
+from bellcrank.simulate.control import Drive, named
 from bellcrank.simulate.fixed import Failure
 from bellcrank.simulate.steppers import NEAR, ROUNDS, Kind
 from bellcrank.simulate.tableaux import Collocation, Explicit
 from bellcrank.system.assembly import project
 
 if TYPE_CHECKING:
+    from bellcrank.formulations.groups import LoopPlan
     from bellcrank.system.system import System
 
 __all__ = ["ReferenceRun", "Rhs"]
@@ -31,10 +33,18 @@ _FEW = 20
 class Rhs:
     """The equations of motion of a batch: y = (q, u), shape (states, nq + nu)."""
 
-    def __init__(self, system: System, tau: Floats, wrenches: Floats | None, drives: Sequence[Drive] = ()) -> None:
-        self.system, self.tau, self.wrenches = system, tau, wrenches
+    def __init__(self, system: System, tau: Floats, wrenches: Floats | None, drives: Sequence[Drive] = (),
+                 cuts: tuple[str, ...] = ()) -> None:
+        self.system, self.tau, self.wrenches, self.cuts = system, tau, wrenches, cuts
         self.drives = tuple(d for d in drives if d.traced)
         self._nq = system.nq
+        self._plan: LoopPlan | None = None  #: the one that served last: runs stay with it
+
+    def prepare(self, t: float, y: Floats) -> None:
+        """Make one evaluation, for what it refuses whatever the state is."""
+        with suppress(SingularError, StateError, ArithmeticError), np.errstate(all="ignore"):
+            if not self.drives:  # controllers are asked by the run alone
+                self(t, y)
 
     def hold(self, t: float, y: Floats) -> None:
         """Evaluate the sampled ones of the traced drives, to be held."""
@@ -44,8 +54,9 @@ class Rhs:
 
     def _apply(self, d: Drive, t: float, y: Floats) -> None:
         system, nq = self.system, self._nq
-        q = Named([y[..., i] for i in range(nq)], joint_places(system, False))
-        u = Named([y[..., nq + i] for i in range(system.nu)], joint_places(system, True))
+        leaf = numbers(system, t, y[..., :nq], y[..., nq:])
+        q = named(system, "q", [y[..., i] for i in range(nq)], leaf)
+        u = named(system, "u", [y[..., nq + i] for i in range(system.nu)], leaf)
         answer = d.given.function(t, q, u)  # type: ignore[arg-type]
         columns = np.broadcast_arrays(*(np.asarray(x, dtype=float) for x in d.entries(system, answer)), y[..., 0])[:-1]
         rows = np.stack(columns, axis=-1)
@@ -69,7 +80,13 @@ class Rhs:
             shaped = self.wrenches.reshape(*self.wrenches.shape[:-1], -1, 6)
             wrenches = np.empty_like(shaped)
             wrenches[..., wrench_order(system.tree), :] = shaped
-        udot = system.forward_dynamics(q, u, np.broadcast_to(self.tau, u.shape), wrenches=wrenches, t=t)
+        rows = np.broadcast_to(self.tau, (*u.shape[:-1], self.tau.shape[-1]))
+        tau = tree_forces(system, self.cuts, rows, q, t)
+        if self._plan is None:
+            udot = system.forward_dynamics(q, u, tau, wrenches=wrenches, t=t)
+        else:
+            udot, self._plan = system._run_by_plan("forward_dynamics", {"q": q, "u": u, "tau": tau}, wrenches, t,
+                                                   self._plan)
         return np.concatenate([system.qdot(q, u), udot], axis=-1)
 
     def of_one(self, state: int, t: float, x: Floats) -> Floats:
@@ -109,7 +126,8 @@ class Rhs:
         """The corrections of the compiled steps (see `formulations.projection`); None, and another plan for the next
         step, if the plan's pivots have shrunk too much."""
         system = self.system
-        run = system._planned_evaluator(system._current_plan())
+        plan = self._plan or system._first_plan(q, t)
+        run = system._planned_evaluator(plan)
         try:
             for _ in range(ROUNDS):
                 shift = system._run("displacements", {"q": q}, None, t, run)
@@ -119,7 +137,7 @@ class Rhs:
             return q, u + system._run("speed_changes", {"q": q, "u": u}, None, t, run)
         except SingularError:
             with suppress(SingularError):
-                system._plan_state["current"] = system._plan_at(q.reshape(-1, self._nq)[0], t)
+                self._plan = system._plan_at(q.reshape(-1, self._nq)[0], t)
             return None
 
 
@@ -139,6 +157,15 @@ class ReferenceRun:
     def forgive(self) -> None:
         """Let states that have failed go on, from other positions."""
         self.failures = []
+
+    def prepare(self) -> None:
+        """See `FixedRun.prepare`."""
+        self.rhs.prepare(self.time, self.y)
+
+    def give_up(self, failure: Failure, y: Floats) -> None:
+        """A state shall not go on from where it was."""
+        self.failures = [*(f for f in self.failures if f.state != failure.state), failure]
+        self.y[failure.state] = y
 
     def advance(self, steps: int, every: int) -> Floats:
         """Take steps; samples (samples, states, size) after every `every`-th one since the start."""
@@ -165,19 +192,24 @@ class ReferenceRun:
                 return
             except (BellcrankError, ArithmeticError):
                 pass
-        tau, wrenches = self.rhs.tau, self.rhs.wrenches
         for i in sorted(set(range(len(self.y))) - failed):
-            self.rhs.tau = tau[i:i + 1] if len(tau) > 1 else tau
-            self.rhs.wrenches = wrenches[i:i + 1] if wrenches is not None and len(wrenches) > 1 else wrenches
             try:
-                self.y[i:i + 1] = self.rhs.correct(self._one(self.y[i:i + 1], t, self.step), t + self.step)
+                self.y[i] = self.partial(self.y[i], t, self.step, i)
             except (BellcrankError, ArithmeticError) as error:
                 self.failures.append(Failure(i, t, str(error)))
-        self.rhs.tau, self.rhs.wrenches = tau, wrenches
 
-    def partial(self, y: Floats, t: float, step: float) -> Floats:
+    def partial(self, y: Floats, t: float, step: float, state: int = 0) -> Floats:
         """One step of any length from one state, without changing where the run is."""
-        return np.asarray(self.rhs.correct(self._one(y[None], t, step), t + step)[0])
+        if self.rhs.system._batched_parameters():  # each state has its own: all of them make the step
+            y = np.repeat(y[None], len(self.y), axis=0)
+            return np.asarray(self.rhs.correct(self._one(y, t, step), t + step)[state])
+        tau, wrenches = self.rhs.tau, self.rhs.wrenches
+        self.rhs.tau = tau[state:state + 1] if len(tau) > 1 else tau
+        self.rhs.wrenches = wrenches[state:state + 1] if wrenches is not None and len(wrenches) > 1 else wrenches
+        try:
+            return np.asarray(self.rhs.correct(self._one(y[None], t, step), t + step)[0])
+        finally:
+            self.rhs.tau, self.rhs.wrenches = tau, wrenches
 
     def _one(self, y: Floats, t: float, h: float) -> Floats:
         tableau = self.kind.tableau() if self.kind.tableau else None

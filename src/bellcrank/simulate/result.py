@@ -15,10 +15,20 @@ import xarray
 
 from bellcrank.errors import FileError, ModelError, StateError
 from bellcrank.mechanism.pickling import check_picklable
-from bellcrank.simulate.fields import relative
+from bellcrank.simulate.account import energy_drift, floor_of
+from bellcrank.simulate.acting import (
+    PARTS,
+    States,
+    along_closing_joint,
+    along_joints,
+    closing_forces,
+    element_force,
+)
+from bellcrank.simulate.closing import given_wrenches
+from bellcrank.simulate.fields import force_units
 from bellcrank.simulate.fingerprint import fingerprint
 from bellcrank.simulate.netcdf import trust
-from bellcrank.system.arrays import Floats
+from bellcrank.system.arrays import Floats, wrench_array
 from bellcrank.system.kinematics import Wrenches
 
 if TYPE_CHECKING:
@@ -36,13 +46,14 @@ class Result(xarray.Dataset):  # type: ignore[no-untyped-call]  # of its __init_
     """States, energies and loop errors of a run over time, with names and units; everything `xarray` offers works.
 
     Dimensions are ``time``, ``coordinate``, ``speed`` and, for batches, ``sample`` (``sample_0``, ``sample_1``, ... if
-    there are several batch axes). Variables: ``q``, ``u``, ``tau`` if forces were recorded, ``kinetic_energy``,
-    ``potential_energy``, ``stored_energy``, ``energy`` [J], ``loop_error`` (the largest of all conditions; distances
-    in m, cosines of right angles as they are), ``loop_rate_error``; ``event_time`` and ``event_name`` if there were
-    events. Attributes say what ran, how it ended (``status``, ``reason``) and how well (``energy_drift``,
-    ``largest_loop_error``). ``energy`` is a method, too: the variable is ``result["energy"]``.
+    there are several batch axes). Variables: ``q``, ``u``, ``tau`` if forces were given (``loop_tau`` for joints
+    that close loops), ``kinetic_energy``, ``potential_energy``, ``stored_energy``, ``energy`` [J], ``loop_error`` (the
+    largest of all conditions; distances in m, cosines of right angles as they are), ``loop_rate_error``;
+    ``event_time`` and ``event_name`` if there were events. Attributes say what ran, how it ended (``status``,
+    ``reason``, ``warnings``) and how well (``energy_drift``, ``largest_loop_error``). ``energy`` is a method, too: the
+    variable is ``result["energy"]``.
 
-    `reactions`, `torques(drives=True)` and `kinematics` compute with the machine, which is at hand after a run; after
+    `reactions`, `torques`, `forces` and `kinematics` compute with the machine, which is at hand after a run; after
     reading a file, `attach` it first.
     """
 
@@ -123,14 +134,14 @@ class Result(xarray.Dataset):  # type: ignore[no-untyped-call]  # of its __init_
                 state["_system"] = self.system
         return None, state
 
-    def _states(self, wrenches: Wrenches, what: str) -> tuple[System, Floats, Floats, Floats | None, Floats]:
-        """The machine and q, u, tau, t, batched over all dimensions that are left, in their order."""
+    def _states(self, wrenches: Wrenches, what: str, needs_wrenches: bool = True) -> States:
+        """The machine and q, u, forces, t, batched over all dimensions that are left, in their order."""
         system = self._machine(what)
         for name, label, size in (("q", "coordinate", system.nq), ("u", "speed", system.nu)):
             if name not in self or self.sizes.get(label) != size:
                 raise StateError(f"{what}: needs all of {name}; this selection holds only a part of it")
         settings = json.loads(self.attrs.get("settings", "{}"))
-        if wrenches is None and (settings.get("wrenches") or settings.get("wrench_control")):
+        if needs_wrenches and wrenches is None and (settings.get("wrenches") or settings.get("wrench_control")):
             raise StateError(f"{what}: external wrenches acted in this run and are not recorded; pass `wrenches`")
         lead = self._lead
         arrays = [self[name].transpose(*lead, label).values if name in self else None
@@ -140,7 +151,15 @@ class Result(xarray.Dataset):  # type: ignore[no-untyped-call]  # of its __init_
         when = self["time"].values if "time" in self.coords else np.zeros(())
         if "time" in lead:
             when = when.reshape([-1 if d == "time" else 1 for d in lead])
-        return system, *_finite(what, q, u, tau), np.asarray(when, dtype=float)
+        q, u, tau = _finite(what, q, u, tau)
+        closing: dict[str, Floats] = {}
+        if "loop_tau" in self:
+            given = np.nan_to_num(self["loop_tau"].transpose(*lead, "loop_speed").values)
+            closing = closing_forces(self["loop_speed"].values, given)
+        for joint, forces in closing.items() if needs_wrenches else ():
+            on_bodies = given_wrenches(system, joint, forces, q, when)[0]
+            wrenches = on_bodies if wrenches is None else wrench_array(wrenches, system.body_names) + on_bodies
+        return States(system, q, u, tau, np.asarray(when, dtype=float), closing, wrenches)
 
     @property
     def _lead(self) -> tuple[str, ...]:
@@ -154,7 +173,7 @@ class Result(xarray.Dataset):  # type: ignore[no-untyped-call]  # of its __init_
         if values.shape != shape:
             raise StateError(f"{name}: the machine's parameters are a batch that does not fit the samples left in this "
                              f"selection ({values.shape[:-1]} and {shape[:-1]}); attach one whose parameters fit")
-        coords = {str(k): v for k, v in self.coords.items() if set(v.dims) <= set(dims) and k != dim}
+        coords = {str(k): v for k, v in self.coords.items() if set(v.dims) <= set(self._lead)}
         values = np.where(self._failed()[..., None], np.nan, values)
         return xarray.DataArray(values, dims=dims, coords=coords, name=name, attrs=attrs)
 
@@ -163,25 +182,46 @@ class Result(xarray.Dataset):  # type: ignore[no-untyped-call]  # of its __init_
         q, u = (self[n].transpose(*self._lead, d).values for n, d in (("q", "coordinate"), ("u", "speed")))
         return np.asarray(~(np.isfinite(q).all(axis=-1) & np.isfinite(u).all(axis=-1)))
 
+    # -- events ---------------------------------------------------------------------------------------
+    @property
+    def event_time(self) -> xarray.DataArray:
+        """Times of events [s]; empty if nothing happened."""
+        return self._events("event_time", np.zeros(0), {"units": "s", "long_name": "time of the event"})
+
+    @property
+    def event_name(self) -> xarray.DataArray:
+        """What happened at `event_time`; empty if nothing did."""
+        return self._events("event_name", np.zeros(0, dtype=str), {"long_name": "what happened"})
+
+    def _events(self, name: str, none: npt.NDArray[Any], attrs: dict[str, str]) -> xarray.DataArray:
+        return self[name] if name in self else xarray.DataArray(none, dims="event", name=name, attrs=attrs)
+
     # -- what follows from the states -----------------------------------------------------------------
     def energy(self) -> xarray.Dataset:
         """Energies over time [J]: ``kinetic``, ``gravity``, ``stored``, ``total``, and ``drift``.
 
-        ``drift`` is the change of the total since the first sample relative to the largest kinetic energy of the run:
-        an error where nothing does work, and the balance of work where drives, dampers or prescribed motions do.
+        ``drift`` is the change of the total since the first sample, relative to the energy there was: what the first
+        sample could turn into motion on the way taken, and what drives put in (docs/simulate.md). It is an error where
+        nothing does work or takes it, and the balance of work where drives, dampers or prescribed motions do. Sudden
+        changes at events count here, and not in the attribute ``energy_drift``.
         """
         names = {"kinetic": "kinetic_energy", "gravity": "potential_energy", "stored": "stored_energy",
                  "total": "energy"}
+        if not set(names.values()) <= set(self.variables):
+            raise StateError("energy: this result has no energies; see System.energy")
         out = {short: self[name].drop_vars([c for c in self[name].coords if c not in self[name].dims])
                for short, name in names.items()}
         total = out["total"]
+        drift = xarray.zeros_like(total)
         if "time" in total.dims and total.sizes["time"]:
-            change = total - total.isel(time=0, drop=True)
-            scale = out["kinetic"].max("time")
-            drift = xarray.apply_ufunc(relative, change, scale)
-        else:
-            drift = xarray.zeros_like(total)
-        drift.attrs = {"units": "1", "long_name": "change of energy relative to the largest kinetic energy"}
+            total, kinetic = (x.transpose("time", ...) for x in (total, out["kinetic"]))
+            power = (self["tau"] * self["u"]).sum("speed").transpose(*total.dims).values \
+                if "tau" in self and "speed" in self["tau"].dims else None
+            works = self.attrs.get("energy_exchange", "work") == "work"
+            floor = 0.0 if self.system is None else floor_of(self.system)
+            drift = total.copy(data=energy_drift(self["time"].values, total.values, kinetic.values, works, floor,
+                                                 power))
+        drift.attrs = {"units": "1", "long_name": "change of energy relative to the energy there was"}
         return xarray.Dataset({**out, "drift": drift})
 
     def reactions(self, joint: str | None = None, *, wrenches: Wrenches = None) -> xarray.DataArray:
@@ -190,8 +230,13 @@ class Result(xarray.Dataset):  # type: ignore[no-untyped-call]  # of its __init_
         Shape (time, [sample], 6), or (joint, time, [sample], 6) for all joints; see `System.reactions`. `wrenches`
         are external ones that acted. Cost: O(n) per sample, with loops O(n m^2).
         """
-        system, q, u, tau, t = self._states(wrenches, "reactions")
-        found = system.reactions(q, u, tau, wrenches=wrenches, t=t)
+        states = self._states(wrenches, "reactions")
+        system, q, u, tau, t = states[:5]
+        found = system.reactions(q, u, tau, wrenches=states.wrenches, t=t)
+        for name, forces in states.closing.items():  # drives included
+            body = system.tree.body_names[system.mechanism.joint(name).child]
+            own = given_wrenches(system, name, forces, q, t)[1].reshape(*q.shape[:-1], 2, 3)
+            found[name] = found[name] + (own @ system.pose(q, body, t=t).rotation).reshape(*q.shape[:-1], 6)
         if joint is not None and joint not in found:
             raise ModelError(f"reactions: no joint called {joint!r}; there are {', '.join(found)}")
         attrs = {"units": "see component_units", "long_name": "joint reaction"}
@@ -202,24 +247,62 @@ class Result(xarray.Dataset):  # type: ignore[no-untyped-call]  # of its __init_
             return parts[0].assign_coords(joint=joint)
         return xarray.concat(parts, dim="joint").assign_coords(joint=list(found)).assign_attrs(attrs)
 
-    def torques(self, joint: str | None = None, *, drives: bool = False, wrenches: Wrenches = None) -> xarray.DataArray:
-        """Joint forces that acted, (time, [sample], speed), of all joints or of one; zero if none were recorded.
+    def torques(self, joint: str | None = None, *, of: str = "all", drives: bool = False, wrenches: Wrenches = None
+                ) -> xarray.DataArray:
+        """Forces that acted along joint coordinates, (time, [sample], speed), of all joints of the tree or of one.
 
-        With `drives`, also those that enforce prescribed motions (`System.drive_forces`).
+        They are the sum of all that was given (`tau`, controllers, within the limits of actuators) and of all force
+        elements on joints: springs, dampers, friction, compliant stops, servos, laws, also those on sums of
+        coordinates. `of` picks a part: "given" or "elements"; `forces` returns those of one element. The joint may be
+        one that closes a loop. Springs and other elements between bodies act on these, not along joints.
+
+        With `drives`, also what enforces prescribed motions (`System.drive_forces`; if external wrenches acted, give
+        them again). They are computed from the states, with the machine as it was at the start. Cost: O(n) a sample.
         """
-        if drives:
-            system, q, u, tau, t = self._states(wrenches, "torques")
-            values = system.drive_forces(q, u, tau, wrenches=wrenches, t=t)
-            shape = (*(self.sizes[d] for d in self._lead), system.nu)
-            values = np.where(self._failed()[..., None], np.nan, np.broadcast_to(values, shape))
-            out = self["u"].transpose(*self._lead, "speed").copy(data=values)
-        else:
-            out = self["tau"] if "tau" in self else xarray.zeros_like(self["u"])
+        if of not in PARTS:
+            raise ModelError(f"torques: of must be one of {', '.join(PARTS)}, got {of!r}")
+        states = self._states(wrenches, "torques", needs_wrenches=drives)
+        if joint is not None and joint in states.system.tree.cut_names:
+            return self._named_forces(along_closing_joint(states, joint, of), states.system.mechanism.joint(joint))
+        values = along_joints(states, of)
+        held = states.system._prescribed_mask()
+        if drives and held.any():
+            enforced = states.system.drive_forces(states.q, states.u, states.tau, wrenches=states.wrenches, t=states.t)
+            values = values + np.where(held, enforced - along_joints(states, "given"), 0.0)
+        values = np.where(self._failed()[..., None], np.nan, values)
+        out = self["u"].transpose(*self._lead, "speed").copy(data=values)
         each = set(out["force_units"].values.ravel().tolist()) if "force_units" in out.coords else set()
         out = out.rename("torques").assign_attrs(units=each.pop() if len(each) == 1 else "see force_units",
-                                                 long_name="joint forces, drives included" if drives else
-                                                 "joint forces that acted")
+                                                 long_name="joint forces that acted" + ", drives included" * drives)
         return out if joint is None else out.isel(speed=self._entries(joint, "speed"))
+
+    def _named_forces(self, values: Floats, record: Any) -> xarray.DataArray:
+        """Forces of one joint that has no place in u."""
+        each = force_units(record.joint)
+        attrs = {"units": each[0] if len(set(each)) == 1 else "see force_units", "long_name": "joint forces that acted"}
+        return self._over(values, "speed", attrs, "torques").assign_coords(
+            speed=[f"{record.name}.{n}" for n in record.joint.speed_names], force_units=("speed", list(each)))
+
+    def forces(self, element: str) -> xarray.DataArray:
+        """The force of one element over time, by name.
+
+        Elements on joints, and springs between points: a number (time, [sample]) along the coordinate or the line;
+        positive drives the coordinate up, or the points apart. Actuators: what they let through. Bushings and drag:
+        the wrench [moment; force] (time, [sample], 6) on their (second) body, world axes, about its origin.
+
+        >>> import bellcrank as bc
+        >>> m = bc.load("pendulum")
+        >>> servo = m.add_servo("servo", "hinge", stiffness=10.0)
+        >>> run = bc.compile(m).simulate(([0.5], [0.0]), duration=0.1)
+        >>> float(run.forces("servo")[0]), float(run.torques("hinge")[0, 0])
+        (-5.0, -5.0)
+        """
+        values, what, units = element_force(self._states(None, "forces", needs_wrenches=False), element)
+        attrs = {"units": units[0] if len(set(units)) == 1 else "see component_units", "long_name": what}
+        if values.ndim == len(self._lead):
+            return self._over(values[..., None], "one", attrs, element).isel(one=0)
+        return self._over(values, "component", attrs, element).assign_coords(
+            component=list(_WRENCH), component_units=("component", list(units)))
 
     def _entries(self, joint: str, label: str) -> list[int]:
         """Places of a joint, or of one of its coordinates, along ``coordinate`` or ``speed``."""
@@ -237,11 +320,12 @@ class Result(xarray.Dataset):  # type: ignore[no-untyped-call]  # of its __init_
         ``position`` [m], ``velocity``, ``acceleration``, ``angular_velocity``, ``angular_acceleration`` along ``axis``,
         and ``orientation``, the body's unit quaternion (w, x, y, z), continuous in time. Cost: O(n) per sample.
         """
-        system, q, u, tau, t = self._states(wrenches, "kinematics")
+        states = self._states(wrenches, "kinematics")
+        system, q, u, tau, t = states[:5]
         pose = system.pose(q, body, t=t)
         arm = (pose.rotation @ np.asarray(point, dtype=float)[:, None])[..., 0]
         velocity = system.velocity(q, u, body, point, t=t)
-        udot = system.forward_dynamics(q, u, tau, wrenches=wrenches, t=t)
+        udot = system.forward_dynamics(q, u, tau, wrenches=states.wrenches, t=t)
         acceleration = system.acceleration(q, u, udot, body, point, t=t)
         table = {"position": (pose.position + arm, "m"), "velocity": (velocity[..., 3:], "m/s"),
                  "acceleration": (acceleration[..., 3:], "m/s^2"), "angular_velocity": (velocity[..., :3], "rad/s"),

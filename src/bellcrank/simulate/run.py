@@ -18,8 +18,10 @@ import numpy as np
 import numpy.typing as npt
 
 from bellcrank.errors import BellcrankError, BellcrankWarning, ModelError, StateError
+from bellcrank.simulate.account import DRIFT, ROUGHLY
+from bellcrank.simulate.alarm import Alarm
 from bellcrank.simulate.changing import Changing
-from bellcrank.simulate.courses import Course, Piece
+from bellcrank.simulate.courses import Course, FixedCourse, Piece
 from bellcrank.simulate.events import Event, Watch
 from bellcrank.simulate.fixed import Failure
 from bellcrank.simulate.interrupt import Patience, patient
@@ -42,7 +44,8 @@ _CROWDED = 60
 
 
 class SimulationWarning(BellcrankWarning):
-    """A run ended before its time; what was computed is in its result, with the reason."""
+    """A run ended before its time, or went on although its energy does not balance; what was computed is in its result,
+    with the reason."""
 
 
 def simulate(system: System, state: Any, duration: float, *, step: float | None = None, stepper: str = "rk4",
@@ -52,13 +55,15 @@ def simulate(system: System, state: Any, duration: float, *, step: float | None 
              threads: int | None = None) -> Result:
     """See `System.simulate`."""
     setup = Setup.of(system, state, duration, step, stepper, output, tau, wrenches, control, events, rtol, atol,
-                     threads)
+                     threads, file)
     if progress is not None and not callable(progress):
         raise ModelError(f"simulate: progress must be a function of (seconds done, duration), got {progress!r}")
     check_target(file, setup.batch)
-    course = setup.course(system, setup.y0, setup.start)
-    writer = Writer(system, batch=setup.batch, settings=setup.settings(), file=file)
     with patient() as patience:
+        course = setup.course(system, setup.y0, setup.start)
+        course.run.prepare()
+        writer = Writer(system, batch=setup.batch, settings=setup.settings(), file=file, cuts=setup.cuts,
+                        advice=setup.advice, share=ROUGHLY if setup.stepper == "semi_implicit" else DRIFT)
         return _Run(setup, course, writer, progress, patience).go()
 
 
@@ -68,6 +73,7 @@ class _Run:
         self.setup, self.course, self.writer, self.progress = setup, course, writer, progress
         self.patience = patience
         self.machine = Changing(setup)
+        self.alarm = Alarm(setup.count, setup.step) if setup.fixed and setup.step is not None else None
         self.recent: list[float] = []
         self.withheld: tuple[Floats, Floats] | None = None
         self.anchor: tuple[Course, Piece, State] | None = None  #: the event at hand
@@ -90,9 +96,15 @@ class _Run:
         for name, value in course.notes().items():
             self.writer.note(name, value)
         result = self.writer.finish(status, reason)
-        if status in ("failed", "interrupted"):
-            warnings.warn(f"simulate {self.machine.system.name!r}: {status}: {reason}", SimulationWarning, stacklevel=4)
+        status, reason = result.attrs["status"], result.attrs["reason"]  # it may have found out more
+        if status in ("failed", "interrupted", "diverged"):
+            self.warn(f"{status}: {reason}")
+        if result.attrs.get("warnings"):
+            self.warn(result.attrs["warnings"])
         return result
+
+    def warn(self, text: str) -> None:
+        warnings.warn(f"simulate {self.machine.system.name!r}: {text}", SimulationWarning, stacklevel=5)
 
     def travel(self, course: Course) -> tuple[str, str]:
         """Piece after piece, to the end or to what prevents it."""
@@ -113,11 +125,11 @@ class _Run:
             course.speak()
             self.release_sample(course)
             if course.failures and len(course.failures) >= self.setup.count:
-                return "failed", _told(course.failures[0])
+                return _ended(course.failures), _told(course.failures[0])
         if course.failures:
             some = course.failures[0]
-            return "failed", (f"{len(course.failures)} of {self.setup.count} states could not finish; state "
-                              f"{some.state}: {_told(some)}")
+            return _ended(course.failures), (f"{len(course.failures)} of {self.setup.count} states could not finish; "
+                                             f"state {some.state}: {_told(some)}")
         return "finished", ""
 
     # -- samples --------------------------------------------------------------------------------
@@ -133,11 +145,22 @@ class _Run:
         if not len(times):
             return ""
         q, u = course.unpack(y, times)
-        lead = (len(times), *self.setup.batch)
-        forces = course.forces(times, q, u)
-        self.writer.add(times, q.reshape(*lead, -1), u.reshape(*lead, -1),
-                        None if forces is None else forces.reshape(*lead, -1))
+        if self.alarm is not None and isinstance(course, FixedCourse):
+            self.alarm.look(course.run, times, y, u)
+            if self.setup.count == 1 and course.failures:
+                n = _finite(y)
+                times, q, u = times[:n], q[:n], u[:n]
+        self.add(times, q, u, course.forces(times, q, u))
         return ""
+
+    def add(self, times: Floats, q: Floats, u: Floats, forces: Floats | None) -> None:
+        """Hand states (times, states, ...) on, with the forces of the tree and of closing joints."""
+        lead, nu = (len(times), *self.setup.batch), self.setup.system.nu
+        tau = loop = None
+        if forces is not None:
+            tau = forces[..., :nu].reshape(*lead, -1)
+            loop = forces[..., nu:].reshape(*lead, -1) if self.setup.cuts else None
+        self.writer.add(times, q.reshape(*lead, -1), u.reshape(*lead, -1), tau, loop)
 
     def release_sample(self, course: Course) -> None:
         """Write the sample at which controllers were asked."""
@@ -148,7 +171,7 @@ class _Run:
     def last(self, course: Course, status: str) -> None:
         """A run that ends early ends with the last state it reached."""
         self.release_sample(course)
-        if status not in ("interrupted", "failed"):
+        if status not in ("interrupted", "failed", "diverged"):
             return
         if self.anchor is not None:  # it ended in an event
             course, piece, state = self.anchor
@@ -281,11 +304,9 @@ class _Run:
 
     def sample(self, course: Course, state: State) -> None:
         """The state at an event is a sample of its own."""
-        lead = (1, *self.setup.batch)
-        state = state._replace(t=max(state.t, self.writer.last_time))  # equal but for rounding
-        forces = course.forces(np.array([state.t]), state.q[None, None], state.u[None, None])
-        self.writer.add([state.t], state.q.reshape(*lead, -1), state.u.reshape(*lead, -1),
-                        None if forces is None else forces.reshape(*lead, -1))
+        when = np.array([max(state.t, self.writer.last_time)])  # equal but for rounding
+        q, u = state.q[None, None], state.u[None, None]
+        self.add(when, q, u, course.forces(when, q, u))
 
     # -- stops ----------------------------------------------------------------------------------
     def settle(self, course: Course, watch: Watch) -> None:
@@ -338,6 +359,11 @@ def _finite(y: Floats) -> int:
     """How many rows come before the first that is not finite."""
     bad = np.flatnonzero(~np.isfinite(y.reshape(len(y), int(np.prod(y.shape[1:])))).all(axis=1))
     return int(bad[0]) if len(bad) else len(y)
+
+
+def _ended(failures: Sequence[Failure]) -> str:
+    """How a run ends whose states could not go on."""
+    return "diverged" if all(f.diverged for f in failures) else "failed"
 
 
 def _told(failure: Failure) -> str:

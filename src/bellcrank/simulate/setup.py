@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+import time as clock
+import warnings
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from bellcrank.errors import ModelError, StateError
+from bellcrank.errors import BellcrankError, ModelError, NotYetError, SlowWarning, StateError
+from bellcrank.simulate.closing import closing_joints, cut_joint
 from bellcrank.simulate.control import Drive, drive_of
 from bellcrank.simulate.courses import Course, FixedCourse, VaryingCourse
 from bellcrank.simulate.equations import Equations, force_rows, wrench_rows
@@ -17,10 +22,12 @@ from bellcrank.simulate.events import Event, Watch
 from bellcrank.simulate.external import SCIPY, SUNDIALS, ExternalRun
 from bellcrank.simulate.fixed import FixedRun
 from bellcrank.simulate.reference import ReferenceRun, Rhs
+from bellcrank.simulate.sizes import check_count, check_room
 from bellcrank.simulate.steppers import STEPPERS, Kind
+from bellcrank.simulate.stops import Stop
 from bellcrank.simulate.varying import VaryingRun
 from bellcrank.system.arrays import check_finite, check_unmasked, flat
-from bellcrank.system.assembly import project
+from bellcrank.system.assembly import State, project
 
 if TYPE_CHECKING:
     from bellcrank.system.system import System
@@ -31,6 +38,8 @@ Floats = npt.NDArray[np.float64]
 
 #: samples of a run if nothing is said
 _SAMPLES = 1000
+#: seconds of a run by interpreted steps that are worth a warning
+LONG = 5.0
 
 
 @dataclass(frozen=True)
@@ -54,6 +63,7 @@ class Setup:
     rtol: float
     atol: float
     threads: int | None
+    cuts: tuple[str, ...] = ()  #: joints that close loops whose forces follow those of the tree in `tau`
 
     @property
     def count(self) -> int:
@@ -65,7 +75,8 @@ class Setup:
 
     @staticmethod
     def of(system: System, state: Any, duration: Any, step: Any, stepper: str, output: Any, tau: Any, wrenches: Any,
-           control: Any, events: Sequence[Event], rtol: float, atol: float, threads: int | None) -> Setup:
+           control: Any, events: Sequence[Event], rtol: float, atol: float, threads: int | None,
+           file: str | os.PathLike[str] | None = None) -> Setup:
         """Check what was given."""
         kind = _stepper(stepper)
         fixed = kind is not None and not kind.adaptive
@@ -74,10 +85,15 @@ class Setup:
         for name, value in (("rtol", rtol), ("atol", atol)):
             _positive(name, value)
         h = _positive("step", 1e-3 if step is None and fixed else step) if fixed or step is not None else None
+        interval = _positive("output", output) if output is not None and not np.ndim(output) else None
+        check_count(length, t, h, interval)
+        _check_room(system, len(q), length, h, output, interval, fixed, file)
         steps, every, times = _grid(length, h, output, fixed, t)
         if fixed:
             h = length / steps
         drives = [drive_of(control, "tau")]
+        cuts = _cuts(system, drives[0], tau)
+        drives = [d and replace(d, cuts=cuts) for d in drives]
         if callable(wrenches) or hasattr(wrenches, "function"):
             drives.append(drive_of(wrenches, "wrench"))
             wrenches = np.zeros((len(system.body_names), 6))
@@ -91,10 +107,19 @@ class Setup:
         if control is not None and tau is not None:
             raise ModelError("simulate: give control or tau, not both")
         made = Setup(system, stepper, t, length, batch, np.concatenate([q, u], axis=-1), h, steps, every, times,
-                     force_rows(system, tau, len(q)), wrench_rows(system, wrenches, len(q)),
-                     tuple(d for d in drives if d is not None), tuple(events), rtol, atol, threads)
+                     force_rows(system, tau, len(q), cuts), wrench_rows(system, wrenches, len(q)),
+                     tuple(d for d in drives if d is not None), tuple(events), rtol, atol, threads, cuts)
         made._holds()
-        return replace(made, y0=made._closed())
+        made = replace(made, y0=made._closed())
+        made._check_stops()
+        return made
+
+    def _check_stops(self) -> None:
+        """Refuse states beyond a rigid stop: they would pass it from the wrong side."""
+        for stop in self.events:
+            if isinstance(stop, Stop):
+                for y in self.y0:
+                    stop.check(State(y[:self.system.nq], y[self.system.nq:], self.start), self.system)
 
     def settings(self) -> dict[str, Any]:
         """For the record."""
@@ -108,6 +133,15 @@ class Setup:
             out["control" if d.target == "tau" else "wrench_control"] = {
                 "function": d.given.function, "traced": d.traced, "period": d.period}
         return out
+
+    @property
+    def advice(self) -> str:
+        """What to do if the energy of a run does not balance."""
+        if not self.fixed:
+            return f"ask for more accuracy (rtol={self.rtol:g} and atol={self.atol:g} now)"
+        others = {"semi_implicit": "or stepper='rk4'", "gauss": "", "radau": "or stepper='gauss', which keeps energy"}
+        other = others.get(self.stepper, "stepper='gauss' or 'dop853'; stiff springs: 'radau'")
+        return f"take smaller steps (step={self.step:g} s now){', ' * bool(other)}{other}"
 
     def _holds(self) -> int:
         """Steps between updates of sampled controllers."""
@@ -157,8 +191,7 @@ class Setup:
         rate = np.abs(system.loop_rate_error(y[:, :nq], y[:, nq:], t=self.start)).max(axis=-1, initial=0.0)
         size = 1.0 + np.abs(y[:, nq:]).max(axis=-1, initial=0.0)
         if gap.max() > 1e-6 or (rate / size).max() > 1e-6:
-            raise StateError(f"simulate: the loops of {system.name!r} are open by {gap.max():.3g} and open at "
-                             f"{rate.max():.3g} per second in the state given; use the state that assemble() returns")
+            raise self._open(y, gap, rate)
         ones = np.ones(system.nu)
         for i in np.flatnonzero((gap > 1e-13) | (rate > 1e-13 * size)):
             if system._batched_parameters():
@@ -166,6 +199,20 @@ class Setup:
             y[i, :nq], _ = system._assembler.close(y[i, :nq], held, ones, self.start)
             y[i, nq:], _ = project(system._loops, y[i, :nq], y[i, nq:], held, ones, self.start)
         return y
+
+    def _open(self, y: Floats, gap: Floats, rate: Floats) -> StateError:
+        """A state whose loops are open: which ones, and the two things that can be meant."""
+        system, nq = self.system, self.system.nq
+        errors = np.abs(system.loop_error(y[:, :nq], t=self.start)).max(axis=0)
+        names = dict.fromkeys(system.tree.closures[k].name for row, k in enumerate(system._loops.closure_of_row)
+                              if errors[row] > 1e-6)
+        text = (f"simulate: the loops of {system.name!r} are open by {gap.max():.3g} and open at {rate.max():.3g} per "
+                "second in the state given; use the state that assemble() returns")
+        if names:
+            some = ", ".join(map(repr, list(names)[:8]))
+            text += (f". To begin with open loops: system.release({some}).simulate(...), where an event with the "
+                     f"action attach({some}) can close them")
+        return StateError(text)
 
     # -- courses --------------------------------------------------------------------------------
     def course(self, system: System, y: Floats, t: float) -> Course:
@@ -179,48 +226,55 @@ class Setup:
         kind = STEPPERS[self.stepper]
         assert self.step is not None
         if _prepared(system, y, t):
-            equations = Equations(system, self.batch, tau, wrenches, self.drives, separate=kind.tableau is None)
+            equations = Equations(system, self.batch, tau, wrenches, self.drives, separate=kind.tableau is None,
+                                  cuts=self.cuts)
             nq = system.nq
             return FixedRun(equations, kind, equations.pack(y[:, :nq], y[:, nq:], t), t, self.step, self._holds(),
                             self.threads)
-        return ReferenceRun(Rhs(system, tau, wrenches, self.drives), kind, y, t, self.step, self._holds())
+        rhs = Rhs(system, tau, wrenches, self.drives, self.cuts)
+        self._warn_if_slow(rhs, y, t, getattr(kind.tableau() if kind.tableau else None, "stages", 1) * self.steps)
+        return ReferenceRun(rhs, kind, y, t, self.step, self._holds())
 
     def varying_run(self, system: System, y: Floats, t: float, tau: Floats, wrenches: Floats | None
                     ) -> VaryingRun | ExternalRun:
         library, _, name = self.stepper.partition("/")
         if not name and _prepared(system, y, t):
             free = [d for d in self.drives if d.period is None]  # the others are asked between stretches
-            equations = Equations(system, self.batch, tau, wrenches, free, plain=True)
+            equations = Equations(system, self.batch, tau, wrenches, free, plain=True, cuts=self.cuts)
             nq = system.nq
             return VaryingRun(equations, STEPPERS[self.stepper], equations.pack(y[:, :nq], y[:, nq:], t), t, self.step,
                               self.rtol, self.atol, self.threads)
         if not name:
             library, name = "scipy", {"dopri5": "RK45", "dop853": "DOP853"}[self.stepper]
-        free = [d for d in self.drives if d.period is None]
-        return ExternalRun(Rhs(system, tau, wrenches, free), library, name, y, t, self.rtol, self.atol)
+        rhs = Rhs(system, tau, wrenches, [d for d in self.drives if d.period is None], self.cuts)
+        if library != self.stepper.partition("/")[0]:  # nobody asked for SciPy
+            self._warn_if_slow(rhs, y, t, len(self.times))
+        return ExternalRun(rhs, library, name, y, t, self.rtol, self.atol)
+
+    def _warn_if_slow(self, rhs: Rhs, y: Floats, t: float, calls: int) -> None:
+        """Say so if compiled steps were asked for, cannot be had, and will be missed."""
+        if rhs.system.backend != "llvm":
+            return
+        begun = clock.thread_time()
+        with suppress(BellcrankError, ArithmeticError):
+            rhs(t, y)
+        seconds = clock.thread_time() - begun
+        if seconds * calls > LONG:
+            warnings.warn(f"simulate {rhs.system.name!r}: the steps of method {rhs.system.method!r} are not compiled "
+                          f"here; one evaluation takes {seconds:.2g} s, the run at least {seconds * calls:.2g} s. "
+                          "method='elimination' is compiled for any machine", SlowWarning, stacklevel=6)
 
     def recorded_forces(self, times: Floats, q: Floats, u: Floats) -> Floats | None:
         """Joint forces at samples (samples, count, nu), if there are any to record; sampled ones are held."""
         drive = next((d for d in self.drives if d.target == "tau"), None)
         if drive is None:
-            return np.broadcast_to(self.tau, u.shape) if self.tau.any() else None
-        if drive.traced and drive.period is None:
-            rhs = Rhs(self.system, self.tau, None, (drive,))
-            return np.stack([self._traced(rhs, drive, float(t), np.concatenate([a, b], axis=-1))
-                             for t, a, b in zip(times, q, u, strict=True)])
-        return None  # held inside the compiled steps
-
-    @staticmethod
-    def _traced(rhs: Rhs, drive: Drive, t: float, y: Floats) -> Floats:
-        rhs._apply(drive, t, y)
-        return rhs.tau
+            return np.broadcast_to(self.tau, (*u.shape[:-1], self.tau.shape[-1])) if self.tau.any() else None
+        return drive.along(self.system, times, q, u) if drive.traced and drive.period is None else None
 
 
 def _prepared(system: System, y: Floats, t: float) -> bool:
-    """Whether the compiled way is open; the first plan is made where the machine is."""
-    if system.tree.looped and not system._by_kkt and "plan" not in system._plan_state:
-        system._prepare(y[0, :system.nq], t)
-    return Equations.compiled(system)
+    """Whether the compiled way is open."""
+    return Equations.compiled(system, y[0, :system.nq], t)
 
 
 def _stepper(name: str) -> Kind | None:
@@ -234,6 +288,28 @@ def _stepper(name: str) -> Kind | None:
         return None
     raise ModelError(f"no stepper {name!r}; there are {', '.join(STEPPERS)}, scipy/RK45, scipy/DOP853, scipy/Radau, "
                      "scipy/LSODA, sundials/BDF, sundials/Adams")
+
+
+def _cuts(system: System, drive: Drive | None, tau: Any) -> tuple[str, ...]:
+    """Joints that close loops on which forces act: those named, and all there are if a Python function may name any."""
+    known = closing_joints(system)
+    if not known:
+        return ()
+    if drive is not None and not drive.traced:
+        return () if system.tree.actuators else tuple(n for n in known if _measurable(system, n))
+    keys = drive.keys(system, known) if drive is not None else tau if isinstance(tau, Mapping) else ()
+    used = tuple(n for n in known if any(n in (key, str(key).rpartition(".")[0]) for key in keys))
+    if used and system.tree.actuators:
+        raise NotYetError(f"simulate: forces on {', '.join(map(repr, used))}, which closes a loop, do not go together "
+                          "with actuators, whose limits would act on them; compile with cut= another joint")
+    return used
+
+
+def _measurable(system: System, joint: str) -> bool:
+    try:
+        return cut_joint(system, joint) is not None
+    except ModelError:
+        return False
 
 
 def _events(system: System, events: Any) -> tuple[Event, ...]:
@@ -291,6 +367,18 @@ def _states(system: System, state: Any) -> tuple[Floats, Floats, float, tuple[in
     if not len(q):
         raise StateError("simulate: the batch is empty")
     return q, u, t, batch
+
+
+def _check_room(system: System, states: int, length: float, step: float | None, output: Any, interval: float | None,
+                fixed: bool, file: str | os.PathLike[str] | None) -> None:
+    """Refuse a run whose samples have no room."""
+    if output is not None and interval is None:
+        samples = float(np.size(output))
+    else:
+        samples = length / interval if interval is not None else float(_SAMPLES)
+        if fixed and step is not None:
+            samples = min(samples, length / step)
+    check_room(samples + 2.0, states, system.nq + 2 * system.nu, 0 if fixed else int(samples), file)
 
 
 def _grid(length: float, step: float | None, output: Any, fixed: bool, start: float) -> tuple[int, int, Floats]:

@@ -6,16 +6,22 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from bellcrank.errors import ModelError
+from bellcrank.errors import ModelError, StateError
+from bellcrank.simulate.closing import CutJoint, cut_joint, numbers, unknown_joint
 from bellcrank.simulate.control import Named, joint_places
 from bellcrank.simulate.events import Change, Event
+from bellcrank.simulate.fields import turns
 from bellcrank.simulate.impulse import impulse
+from bellcrank.system.arrays import Floats
 from bellcrank.system.assembly import State
 
 if TYPE_CHECKING:
     from bellcrank.system.system import System
 
 __all__ = ["Leaving", "Stop", "joint_limit"]
+
+#: a state this near to a stop is at it [m or rad, or of the bound]
+_AT = 1e-12
 
 
 @dataclass(frozen=True)
@@ -28,34 +34,84 @@ class Stop(Event):
     sign: float = 1.0
     restitution: float = 0.0
 
-    def entry(self, system: System) -> int:
-        """Its place in u."""
-        return joint_places(system, True)[self.joint][self.coordinate]
+    def entry(self, system: System) -> int | None:
+        """Its place in u; None if the joint closes a loop."""
+        places = joint_places(system, True).get(self.joint)
+        return None if places is None else places[self.coordinate]
+
+    def turns(self, system: System) -> bool:
+        """A closing joint that turns is measured within half a turn."""
+        return self.entry(system) is None and turns(self.measured(system).kind)[0]
+
+    def measured(self, system: System) -> CutJoint:
+        """The joint, if it closes a loop."""
+        joint = cut_joint(system, self.joint)
+        if joint is None:
+            raise unknown_joint(system, self.joint, system.joint_names)
+        if joint.kind.nu != 1:
+            raise ModelError(f"joint_limit: joint {self.joint!r} was cut to close a loop and has several coordinates, "
+                             "which cannot be held one by one; compile with cut= another joint of that loop")
+        return joint
 
     def key(self, system: System) -> str:
         """The coordinate's name, as `System.lock` takes it."""
         names = system.mechanism.joint(self.joint).joint.coordinate_names()
         return self.joint if len(names) == 1 else f"{self.joint}.{names[self.coordinate]}"
 
+    def value(self, state: State, system: System) -> float:
+        """The coordinate; of a joint that closes a loop as measured, angles within half a turn."""
+        if self.entry(system) is not None:
+            return float(state.q[joint_places(system, False)[self.joint][self.coordinate]])
+        return float(self.measured(system).value("coordinates", 0, numbers(system, state.t, state.q, state.u)))
+
+    def rate(self, state: State, system: System) -> float:
+        """The coordinate's speed."""
+        entry = self.entry(system)
+        if entry is not None:
+            return float(state.u[entry])
+        return float(self.measured(system).value("speeds", 0, numbers(system, state.t, state.q, state.u)))
+
+    def acceleration(self, state: State, system: System, udot: Floats) -> float:
+        """The rate of that, for given accelerations."""
+        entry = self.entry(system)
+        if entry is not None:
+            return float(udot[entry])
+        return self.measured(system).acceleration(0, system, state.t, state.q, state.u, udot)
+
     def act(self, state: State, system: System) -> Change:
         """The joint is thrown back."""
-        entry = self.entry(system)
-        if state.u[entry] * self.sign >= 0.0:  # on its way back
+        rate, entry = self.rate(state, system), self.entry(system)
+        if rate * self.sign >= 0.0:  # on its way back
             return Change(state=state)
-        speeds = {entry: -self.restitution * float(state.u[entry])}
-        return Change(state=State(state.q, impulse(system, state.q, state.u, t=state.t, speeds=speeds).u, state.t))
+        if entry is not None:
+            after = impulse(system, state.q, state.u, t=state.t, speeds={entry: -self.restitution * rate})
+        else:
+            row = self.measured(system).row(0, system.nu, numbers(system, state.t, state.q, state.u))
+            after = impulse(system, state.q, state.u, t=state.t, sums=[(row, -(1.0 + self.restitution) * rate)])
+        return Change(state=State(state.q, after.u, state.t))
 
     def holds(self, state: State, system: System, push: float, step: float) -> bool:
         """Whether a joint that the stop has just thrown back is to be held: pressed against the stop by the
         acceleration `push` that it would have without, it would be back before the next step."""
-        away = float(state.u[self.entry(system)]) * self.sign
+        away = self.rate(state, system) * self.sign
         return push * self.sign < 0.0 and 2.0 * away <= -push * self.sign * step
+
+    def gap(self, state: State, system: System) -> float:
+        """How far a state is from the stop, negative beyond it; zero within rounding."""
+        gap = (self.value(state, system) - self.bound) * self.sign
+        return gap if abs(gap) > _AT * max(1.0, abs(self.bound)) else 0.0
 
     def touched(self, state: State, system: System) -> bool:
         """Whether a state is at the stop, and not on its way away from it."""
-        start = joint_places(system, False)[self.joint][self.coordinate]
-        gap, rate = (float(state.q[start]) - self.bound) * self.sign, float(state.u[self.entry(system)]) * self.sign
-        return abs(gap) <= 1e-12 * max(1.0, abs(self.bound)) and rate <= 0.0
+        return self.gap(state, system) == 0.0 and self.rate(state, system) * self.sign <= 0.0
+
+    def check(self, state: State, system: System) -> None:
+        """Refuse a state beyond the stop."""
+        if self.gap(state, system) < 0.0:
+            side = "lower" if self.sign > 0.0 else "upper"
+            raise StateError(f"simulate: joint {self.key(system)!r} begins at {self.value(state, system):.9g}, beyond "
+                             f"its {side} stop at {self.bound:.9g} (joint_limit); begin within its range or move the "
+                             "stop")
 
 
 @dataclass(frozen=True)
@@ -75,7 +131,10 @@ def joint_limit(joint: str, lower: float | None = None, upper: float | None = No
 
     The speed after is `restitution` times the speed before, the other way. When bounces have become shorter than a step
     the joint comes to rest against its stop, which holds it as long as it is pressed against it. Compliant stops are a
-    force element (`Mechanism.add_limit`). Bounds in m or rad.
+    force element (`Mechanism.add_limit`). Bounds in m or rad. A state beyond a stop is refused.
+
+    The joint may be one that was cut to close a loop, if it has one coordinate: that is measured, an angle within half
+    a turn at the start, and followed from there.
 
     >>> [e.name for e in joint_limit("hinge", upper=1.2)]
     ['hinge at 1.2']

@@ -16,8 +16,9 @@ import numpy as np
 import numpy.typing as npt
 
 from bellcrank import __version__
-from bellcrank.errors import FileError, StateError
-from bellcrank.simulate.fields import DERIVED, STATE, Balance, Layout, derive, layout_of
+from bellcrank.errors import BellcrankError, FileError, StateError
+from bellcrank.simulate.account import DRIFT, Balance, exchange, floor_of
+from bellcrank.simulate.fields import DERIVED, STATE, Layout, derive, layout_of
 from bellcrank.simulate.fingerprint import fingerprint
 from bellcrank.simulate.netcdf import Event, GrowingFile, open_result
 from bellcrank.system.arrays import Floats
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 __all__ = ["STATUSES", "Writer", "open_result", "partial_path"]
 
 #: how a run can end
-STATUSES = ("finished", "stopped", "interrupted", "failed")
+STATUSES = ("finished", "stopped", "interrupted", "failed", "diverged")
 #: samples wait until they take this many bytes, and are worked on in blocks of about this size: in memory, and on the
 #: way to a file, where a block must not keep others waiting for long
 _BLOCK, _STREAMED = 1 << 20, 1 << 18
@@ -44,7 +45,8 @@ class Writer:
     ``"wrenches"`` true if external ones act: they are not recorded). With `file`, samples go to
     ``<stem>.partial.nc`` beside it (an older one is overwritten), in blocks, or with the first sample that comes
     `flush_seconds` after the last block, and `finish` puts the complete file in the place of `file`, which stays what
-    it was until then. A file that cannot be made is an error here, before anything is computed.
+    it was until then. A file that cannot be made is an error here, before anything is computed. `cuts` are joints
+    that close loops and on which forces act; `advice` is what to do if the energy does not balance within a `share`.
 
     >>> import bellcrank as bc
     >>> pendulum = bc.compile(bc.load("pendulum"))
@@ -57,13 +59,15 @@ class Writer:
     """
 
     def __init__(self, system: System, *, batch: tuple[int, ...] = (), settings: Mapping[str, Any] | None = None,
-                 file: str | os.PathLike[str] | None = None, flush_seconds: float = 0.1) -> None:
+                 file: str | os.PathLike[str] | None = None, flush_seconds: float = 0.1, cuts: Sequence[str] = (),
+                 advice: str = "take smaller steps", share: float = DRIFT) -> None:
         self._system, self._first, self._start = system, system, time.perf_counter()
-        self._layout = layout_of(system, tuple(int(n) for n in batch))
+        self._layout = layout_of(system, tuple(int(n) for n in batch), cuts)
         self._early = _early_attrs(system, dict(settings or {}))
         self._notes: dict[str, Any] = {}
         self._events: list[Event] = []
-        self._balance = Balance()
+        self._settings, self._advice, self._share = dict(settings or {}), advice, share
+        self._balance = Balance(floor_of(system))
         self._waiting: list[dict[str, Floats]] = []  # samples as they came
         self._blocks: list[dict[str, Floats]] = []  # in memory: with what follows from them
         self._bytes = self._done = 0  # waiting, passed on
@@ -76,8 +80,10 @@ class Writer:
         self.file = None if file is None else Path(file)  #: where the result will be
         self._growing = None if self.file is None else _create(self.file, self._layout, self._early)
 
-    def add(self, t: npt.ArrayLike, q: npt.ArrayLike, u: npt.ArrayLike, tau: npt.ArrayLike | None = None) -> None:
+    def add(self, t: npt.ArrayLike, q: npt.ArrayLike, u: npt.ArrayLike, tau: npt.ArrayLike | None = None,
+            loop_tau: npt.ArrayLike | None = None) -> None:
         """Add samples: t (k,) [s], q (k, *batch, nq), u (k, *batch, nu), tau like u or nothing; they are copied.
+        With tau may come the forces of the closing joints `cuts`.
 
         A file that cannot be written any more is a `FileError`: what was complete stays in it.
         """
@@ -86,7 +92,8 @@ class Writer:
             raise StateError("this run is finished: nothing can be added")
         times = np.array(t, dtype=float).reshape(-1)
         lead = (len(times), *layout.batch)
-        given = {"q": (q, len(layout.coordinates)), "u": (u, len(layout.speeds)), "tau": (tau, len(layout.speeds))}
+        given = {"q": (q, len(layout.coordinates)), "u": (u, len(layout.speeds)), "tau": (tau, len(layout.speeds)),
+                 "loop_tau": (loop_tau, len(layout.loop_speeds))}
         block = {"time": times}
         for name, (value, size) in given.items():
             if value is not None:
@@ -98,6 +105,8 @@ class Writer:
         self._expect_forces("tau" in block)
         if not len(times):
             return
+        if not self.samples:
+            self._begun = (times[0], block["q"][0].copy(), block["u"][0].copy())
         self._last_time = float(times[-1])
         self._waiting.append(block)
         self.samples += len(times)
@@ -124,6 +133,7 @@ class Writer:
         """Samples from now on belong to another machine with the same coordinates, such as one with a loop open."""
         self._work()
         self._system = system
+        self._balance.jump()
 
     def flush(self) -> None:
         """Bring all samples so far to the file; in memory there is nothing to do."""
@@ -191,8 +201,18 @@ class Writer:
                 status, place = "failed", self._growing.path
                 reason = reason or str(error)
         self._finished = True
+        does = self._exchange()
+        verdict = self._balance.verdict(does, self._advice, self._share)
+        if any(verdict):
+            self._balance.allow(self._hidden())
+            verdict = self._balance.verdict(does, self._advice, self._share)
+        if verdict.diverged and status in ("finished", "stopped"):
+            status, reason = "diverged", verdict.diverged
+        if verdict.warning and status != "diverged":
+            self._notes["warnings"] = verdict.warning
         late = {"wall_time": time.perf_counter() - self._start,
-                "largest_loop_error": self._balance.largest_loop_error, "energy_drift": self._balance.drift,
+                "largest_loop_error": self._balance.largest_loop_error,
+                "energy_drift": self._balance.drift(does == "work"), "energy_exchange": does,
                 **self._notes, "status": status, "reason": reason}
         if self._growing is None or place is None:
             result = self._in_memory(late)
@@ -203,13 +223,28 @@ class Writer:
             result = open_result(place)
         return result._with_system(self._first)
 
+    def _hidden(self) -> Floats:
+        """Kinetic energy that the first accelerations can make between two samples: much if these are far apart."""
+        t, q, u = self._begun
+        try:
+            gained = self._first.forward_dynamics(q, u, t=t) * self._balance.largest_gap
+            return self._first.kinetic_energy(q, gained, t=t)
+        except BellcrankError:
+            return np.zeros(q.shape[:-1])
+
+    def _exchange(self) -> str:
+        """What the machine and the run did with energy; see `account.exchange`."""
+        given = self._with_forces or any(self._settings.get(k) for k in ("control", "wrenches", "wrench_control"))
+        return "work" if given else exchange(self._first)
+
     def _in_memory(self, late: Mapping[str, Any]) -> Result:
         from xarray import Variable
 
         from bellcrank.simulate.result import Result
 
         layout = self._layout
-        fields = [f for f in (*STATE, *DERIVED) if f.name != "tau" or self._with_forces]
+        fields = [f for f in (*STATE, *DERIVED)
+                  if "tau" not in f.name or (self._with_forces and (layout.loop_speeds or f.name == "tau"))]
         variables: dict[str, Any] = {}
         for field in fields:
             shape = (0, *layout.batch, *((len(getattr(layout, f"{field.along}s")),) if field.along else ()))

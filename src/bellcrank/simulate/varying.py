@@ -42,6 +42,10 @@ class VaryingRun:
     def y(self) -> Floats:
         return np.stack([s.y for s in self.states])
 
+    def prepare(self) -> None:
+        """Compile what the first steps need; see `FixedRun.prepare`."""
+        self.equations.code(self.states[0].plan, 1)
+
     def advance(self, times: Floats, need: int, end: float, steps: int) -> Floats:
         """Go on towards `end`, where steps are cut, sampling at the `times` up to there; samples (k, states, size).
 

@@ -12,11 +12,10 @@ from bellcrank.system.kinematics import Wrenches
 from bellcrank.system.planned import Planned
 
 if TYPE_CHECKING:
-    import xarray
-
     from bellcrank.analyse.curves import Curve, Workspace
     from bellcrank.analyse.linearise import LinearModel, Outputs
     from bellcrank.analyse.modes import Modes
+    from bellcrank.simulate.result import Result
     from bellcrank.system.assembly import State
     from bellcrank.system.system import System
 
@@ -67,7 +66,7 @@ class Analysed(Planned):
 
     def drive(self, motion: Mapping[str, Callable[[Any], Any] | float], times: npt.ArrayLike, *,
               guess: State | _Values | npt.ArrayLike | None = None, actuated: Sequence[str] | None = None,
-              reactions: bool = False, wrenches: Wrenches = None) -> xarray.Dataset:
+              reactions: bool = False, wrenches: Wrenches = None) -> Result:
         """Kinematics and inverse dynamics while joints follow functions of time; see `bellcrank.analyse.driven`."""
         from bellcrank.analyse.driven import drive
 

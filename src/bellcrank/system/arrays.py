@@ -62,10 +62,25 @@ def flat(name: str, value: npt.ArrayLike, size: int, what: str) -> Floats:
             raise TypeError
         array = np.asarray(array, dtype=np.float64)
     except (TypeError, ValueError):
-        raise StateError(f"{name}: {type(value).__name__} cannot be read as numbers") from None
+        raise StateError(f"{name}: {type(value).__name__} cannot be read as numbers{_instead(name, value)}") from None
     if array.ndim == 0 or array.shape[-1] != size:
         raise StateError(f"{name}: the last axis must have {size} entries ({what}), got shape {array.shape}")
     return array
+
+
+def _instead(name: str, value: object) -> str:
+    """What to give in place of a mapping or a state."""
+    if isinstance(value, tuple) and hasattr(value, "q") and hasattr(value, "u"):
+        return ": it holds q, u and t; give state.q, and state.u and t=state.t where they are asked for"
+    if not isinstance(value, Mapping):
+        return ""
+    if name == "udot":
+        return ": give an array; consistent_acceleration(q, u, {joint: value}) makes one from names, loops closed"
+    if name in ("q", "u"):
+        order = "coordinate_names" if name == "q" else "speed_names"
+        return (f": give an array in the order of {order}. assemble(q={{joint: value}}, u={{joint: value}}) makes a "
+                "state from names, with its loops closed: state.q and state.u")
+    return ": give an array"
 
 
 def check_finite(what: str, label: str, array: Floats, names: Sequence[str]) -> None:

@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from bellcrank.errors import AssemblyError, StateError
+from bellcrank.errors import AssemblyError, BranchWarning, ModelError, StateError
+from bellcrank.mechanism.checks import HUGE
 from bellcrank.system.arrays import Floats, by_name, check_finite, check_time, check_unmasked, flat, one_time
 from bellcrank.system.assembly import Extra, State, project
 from bellcrank.system.loop_errors import LoopErrors
+from bellcrank.system.nearest import CLOSED, End, Held, Nearest
 
 __all__ = ["CLOSED", "Assembled", "Values"]
 
 Values = Mapping[str, float | Sequence[float]] | npt.ArrayLike | None
-
-#: closures are tight when no residual is larger
-CLOSED = 1e-9
 
 
 class Assembled(LoopErrors):
@@ -30,44 +31,121 @@ class Assembled(LoopErrors):
                  weights: Mapping[str, float] | None = None, t: float = 0.0) -> State:
         """A state in which all loops are closed, at position and velocity level.
 
-        `q` and `u` as mappings {joint or "joint.coordinate": value} are **held**; everything else moves as little as
-        it can from `guess`, in the measure of `weights` {joint: weight}. As arrays nothing of them is held: `q` is the
-        guess and `u` the speeds to be made consistent. Joints that close loops may be held too. Prescribed joints are
-        where their laws have them at time `t`.
+        `q` and `u` as mappings {joint or "joint.coordinate": value} are **held**. First the guess is closed, if it is
+        open: to the nearest closed position, measured by the norm of the changes of all coordinates [rad, m], each
+        times its weight in `weights` {joint: weight}. From there the coordinates held are walked to their values, as
+        `drive` does, so that the machine stays on the branch of the guess wherever that exists; what is left free
+        ends as near to the guess as it can. If the branch ends on the way, the nearest closed position with these
+        values is taken, the state says so by `branch_changed`, and a `BranchWarning` names the joint and the value at
+        which it ended. Angles are walked as numbers: from 0 to 3 through 1 and 2.
+
+        As arrays nothing of `q` and `u` is held: `q` is the guess and `u` the speeds to be made consistent. Joints
+        that close loops may be held too. Prescribed joints are where their laws have them at time `t`.
 
         `guess` is an array, a mapping (joints that are not named at zero, those that close loops left aside) or a
         `State`, of which the coordinates count. Positions and speeds that are both only near a closed state, such as
-        keyframes of files, are made one by `project`.
+        keyframes of files, are made one by `project`. Cost: some closings of O(nu m^2) for m conditions, more the
+        longer the way.
 
         >>> import bellcrank as bc
         >>> linkage = bc.compile(bc.load("four_bar"))
         >>> state = linkage.assemble(q={"A": 0.5}, u={"A": 1.0})
-        >>> bool(abs(linkage.loop_error(state.q)).max() < 1e-12)
-        True
+        >>> bool(abs(linkage.loop_error(state.q)).max() < 1e-12), state.branch_changed
+        (True, False)
         >>> other = linkage.assemble(guess={"A": 0.5, "B": -2.0})  # another way to put it together
         >>> bool(abs(other.q[1] - state.q[1]) > 1.0)
         True
         """
         check_time(t)
-        start, held, extra = self._begin(q, guess)
+        start, held = self._begin(q, guess)
         scale = self._weights(weights)
         if np.ndim(t):
             raise StateError("assemble: one state at a time; t must be a number")
-        position = self._closed(start, held, scale, t, extra)
+        position, end = self._on_branch(start, held, scale, t, "assemble")
         self._plan_state.setdefault("closed", (position, t))
-        return State(*self._with_laws(position, self._consistent(position, u, scale, t), t), float(t))
+        made = State(*self._with_laws(position, self._consistent(position, u, scale, t), t), float(t))
+        return made if end is None else made.on_other_branch()
 
-    def _begin(self, q: State | Values, guess: State | Values
-               ) -> tuple[Floats, npt.NDArray[np.bool_], tuple[Extra, ...]]:
-        """Where to start from, which speeds are held there, and what is held of joints that close loops."""
-        start, held = self._near("guess", guess), self._prescribed_mask()
+    def _on_branch(self, start: Floats, held: Held, scale: Floats, t: float, what: str) -> tuple[Floats, End | None]:
+        """The closed position on the branch of a guess with everything held at its value; on another branch, with a
+        warning, and where the branch ended, if it does."""
+        if not self.tree.looped:
+            return self.normalise(held.put(start)), None
+        self._one_machine(what)
+        near = Nearest(self._assembler, scale, t, self._turning, self.speed_names)
+        first = self._nearest_closed(near, start)
+        if first is None:
+            q = near.held(start, [start], held) if held.any else None
+            if q is None:
+                raise self._unclosed(near, start, held, what)
+            return q, None
+        if not held.any:
+            return first, None
+        found = near.walked(first, start, held)
+        if not isinstance(found, End):
+            return found, None
+        where = self._said(near, first, held, found)
+        q = near.held(start, [found.q, first], held)
+        if q is None:
+            failed = self._unclosed(near, found.q, held, what)
+            raise AssemblyError(f"{failed}. The branch of the guess ends at {where}")
+        warnings.warn(f"{what} {self.tree.name!r}: the branch of the guess ends at {where}; this is the nearest closed "
+                      "position on another branch. Start from a guess on the branch that is meant", BranchWarning,
+                      stacklevel=3)
+        return q, found
+
+    def _nearest_closed(self, near: Nearest, guess: Floats) -> Floats | None:
+        """The nearest closed position to a guess, remembered for the last few guesses: many calls share one."""
+        known = self._assembler.known
+        key = (guess.tobytes(), near.weights.tobytes(), float(near.t))
+        if key not in known:
+            found = near.free(guess, self._prescribed_mask())
+            if len(known) >= 8:
+                known.pop(next(iter(known), key), None)
+            known[key] = found
+        found = known[key]
+        return None if found is None else found.copy()
+
+    def _unclosed(self, near: Nearest, start: Floats, held: Held, what: str) -> AssemblyError:
+        q, _ = self._assembler.close(held.put(start), held.mask, near.weights, near.t, extra=held.extra)
+        return self._assembler.failure(q, near.t, f"{what} {self.tree.name!r}", held.extra)
+
+    def _said(self, near: Nearest, first: Floats, held: Held, end: End) -> str:
+        """Where a branch ended: the coordinate that was walked farthest, its value there, and what was lost."""
+        label, value, aim = near.place(first, held, end, self.coordinate_names)
+        return f"{label} = {value:.6g} on the way to {aim:.6g}: there joint {end.joint!r} is no longer determined"
+
+    def _one_machine(self, what: str) -> None:
+        names = [name for name, value in self._values.items() if np.ndim(value)]
+        if names:
+            raise ModelError(f"{what}: {self.tree.name!r} has arrays of the parameters {', '.join(names)}: put "
+                             "one machine together at a time, with_parameters() of one value for each")
+        for name, value in self._values.items():
+            if not abs(float(np.asarray(value))) <= HUGE:
+                raise ModelError(f"{what}: the parameter {name!r} of {self.tree.name!r} is {value}, which cannot be "
+                                 "computed with")
+
+    @cached_property
+    def _turning(self) -> npt.NDArray[np.bool_]:
+        """Speeds of angles that whole turns do not change: not of screws, and not of couplers, which count turns."""
+        out = np.array([name.rpartition(".")[2].startswith("angle") and "Screw" not in record.joint.kind()
+                        for record in self._records for name in record.joint.speed_names], dtype=bool)
+        out[self._loops.relation_var] = False
+        return out
+
+    def _begin(self, q: State | Values, guess: State | Values) -> tuple[Floats, Held]:
+        """The guess, and what is held."""
+        start, mask = self._near("guess", guess), self._prescribed_mask()
+        target = start.copy()
+        places: list[int] = []
         extra: list[Extra] = []
         if isinstance(q, Mapping):
             for key, value in q.items():
-                self._hold(key, value, start, held, extra)
+                places += self._hold(key, value, target, mask, extra)
         elif q is not None:
             start = self._near("q", q)
-        return start, held, tuple(extra)
+        target = self.normalise(target)
+        return start, Held(mask, tuple(places), target[places], tuple(extra))
 
     def _near(self, name: str, values: State | Values, what: str = "assemble") -> Floats:
         """Coordinates to start from, all of them: those of a state, of an array, or by name."""
@@ -77,6 +155,7 @@ class Assembled(LoopErrors):
             given = values.q if isinstance(values, State) else values
             start = _one(what, name, flat(name, given, self.nq, "the coordinates"))
             check_finite(what, name, start, self.coordinate_names)
+            _check_size(what, name, start, self.coordinate_names)
             return start
         start = self.neutral()
         for key, value in values.items():
@@ -114,23 +193,23 @@ class Assembled(LoopErrors):
                 u[..., j + k] = x
         return q, u
 
-    def _closed(self, start: Floats, held: npt.NDArray[np.bool_], scale: Floats, t: float, extra: tuple[Extra, ...]
-                ) -> Floats:
+    def _closed(self, start: Floats, t: float) -> Floats:
+        """Some closed position near a start, the first that is found: plans are made there."""
         if not self.tree.looped:
             return self.normalise(start)
+        held, scale = self._prescribed_mask(), np.ones(self.nu)
         first = None
         rng = np.random.default_rng(1)
         for attempt in range(12 if self.nu > 300 else 24):  # small steps away from the guess first, then any
             shake = np.zeros(self.nu) if attempt == 0 else rng.normal(size=self.nu) * min(0.05 * 2.0**attempt, 2.5)
             shake[held] = 0.0
-            guess = self.integrate(start, shake)
-            found, size = self._assembler.close(guess, held, scale, t, extra=extra)
+            found, size = self._assembler.close(self.integrate(start, shake), held, scale, t)
             if first is None:
                 first = found
             if size < CLOSED and not self._assembler.flipped(found, t):
                 return found
         assert first is not None
-        raise self._assembler.failure(first, t, f"assemble {self.tree.name!r}", extra)
+        raise self._assembler.failure(first, t, f"assemble {self.tree.name!r}")
 
     def branches(self, q: State | Values = None, *, tries: int = 60, guess: State | Values = None, t: float = 0.0,
                  seed: int = 0) -> list[State]:
@@ -138,21 +217,28 @@ class Assembled(LoopErrors):
         the guess), nearest to the guess first. Only meaningful if what is held leaves no freedom: then it lists the
         assembly branches."""
         t = one_time(t)
-        start, held, extra = self._begin(q, guess)
+        guessed, held = self._begin(q, guess)
+        if self.tree.looped:
+            self._one_machine("branches")
+        start = held.put(guessed)
         rng = np.random.default_rng(seed)
         found: list[Floats] = []
         for attempt in range(tries):
-            shake = np.where(held, 0.0, rng.normal(size=self.nu) * (0.0 if attempt == 0 else 1.5))
-            position, size = self._assembler.close(self.integrate(start, shake), held, np.ones(self.nu), t,
-                                                   extra=extra)
+            shake = np.where(held.mask, 0.0, rng.normal(size=self.nu) * (0.0 if attempt == 0 else 1.5))
+            position, size = self._assembler.close(self.integrate(start, shake), held.mask, np.ones(self.nu), t,
+                                                   extra=held.extra)
             if size < CLOSED and not self._assembler.flipped(position, t) \
                     and not any(self._same(position, other) for other in found):
                 found.append(position)
-        found.sort(key=lambda x: float(np.linalg.norm(_wrapped(self.difference(start, x)))))
+        found.sort(key=lambda x: float(np.linalg.norm(self._wrapped(self.difference(start, x)))))
         return [State(*self._with_laws(x, np.zeros(self.nu), t), float(t)) for x in found]
 
     def _same(self, a: Floats, b: Floats) -> bool:
-        return bool(np.abs(_wrapped(self.difference(a, b))).max(initial=0.0) < 1e-6)
+        return bool(np.abs(self._wrapped(self.difference(a, b))).max(initial=0.0) < 1e-6)
+
+    def _wrapped(self, change: Floats) -> Floats:
+        """Changes of all coordinates without whole turns of angles."""
+        return np.where(self._turning, (change + np.pi) % (2.0 * np.pi) - np.pi, change)
 
     def _consistent(self, q: Floats, u: Values, scale: Floats, t: float) -> Floats:
         held = self._prescribed_mask()
@@ -172,7 +258,8 @@ class Assembled(LoopErrors):
         elif u is not None:
             wanted = _one("assemble", "u", flat("u", u, self.nu, "one for every speed"))
         check_finite("assemble", "u", wanted, self.speed_names)
-        if not self.tree.looped:
+        _check_size("assemble", "u", wanted, self.speed_names)
+        if not self.tree.looped or not (wanted.any() or self._prescribed_mask().any()):
             return wanted
         speeds, left = project(self._loops, q, wanted, held, scale, t)
         size = 1.0 + float(np.abs(wanted).max(initial=0.0))
@@ -196,7 +283,8 @@ class Assembled(LoopErrors):
             out[self._speed_entries(key)] = float(value)
         return out
 
-    def _hold(self, key: str, value: Any, q: Floats, held: npt.NDArray[np.bool_], extra: list[Extra]) -> None:
+    def _hold(self, key: str, value: Any, q: Floats, held: npt.NDArray[np.bool_], extra: list[Extra]) -> list[int]:
+        """Put a value that is held into q, `held` or `extra`; the coordinates of q that are held."""
         numbers, joint, coordinate = self._named(key, value, "assemble")
         if joint in self.tree.cut_names:
             index = self._closure_index(joint)
@@ -206,7 +294,7 @@ class Assembled(LoopErrors):
             which = range(len(names)) if coordinate is None else [names.index(coordinate)]
             self._check_count(key, numbers, len(which))
             extra += [Extra(index, i, float(x)) for i, x in zip(which, numbers, strict=True)]
-            return
+            return []
         record = self.mechanism.joint(joint)
         if record.prescribed is not None and (coordinate is None or held[self._speed_entries(key)].all()):
             raise StateError(f"assemble: joint {joint!r} follows a prescribed motion; give the time t instead")
@@ -216,13 +304,14 @@ class Assembled(LoopErrors):
             self._check_count(key, numbers, record.joint.nq)
             q[start_q:start_q + record.joint.nq] = numbers
             held[start_u:start_u + record.joint.nu] = True
-        else:
-            self._check_count(key, numbers, 1)
-            if record.joint.nq != record.joint.nu:
-                raise StateError(f"assemble: joint {joint!r} is held as a whole, by all {record.joint.nq} coordinates")
-            i = names.index(coordinate)
-            q[start_q + i] = numbers[0]
-            held[start_u + i] = True
+            return list(range(start_q, start_q + record.joint.nq))
+        self._check_count(key, numbers, 1)
+        if record.joint.nq != record.joint.nu:
+            raise StateError(f"assemble: joint {joint!r} is held as a whole, by all {record.joint.nq} coordinates")
+        i = names.index(coordinate)
+        q[start_q + i] = numbers[0]
+        held[start_u + i] = True
+        return [start_q + i]
 
     def _named(self, key: str, value: Any, what: str) -> tuple[Floats, str, str | None]:
         """The numbers given for a joint or one of its coordinates, and which these are."""
@@ -234,6 +323,7 @@ class Assembled(LoopErrors):
             raise StateError(f"{what}: {value!r} for {key!r} is not a number") from None
         if not np.isfinite(numbers).all():
             raise StateError(f"{what}: {value!r} for {key!r} is not finite")
+        _check_size(what, "the value", numbers, [repr(key)] * len(numbers))
         return numbers, joint, coordinate
 
     def _check_count(self, key: str, numbers: Floats, n: int, what: str = "assemble") -> None:
@@ -241,12 +331,15 @@ class Assembled(LoopErrors):
             raise StateError(f"{what}: {key!r} needs {n} value{'s' * (n != 1)}, got {numbers.size}")
 
 
+def _check_size(what: str, label: str, array: Floats, names: Sequence[str]) -> None:
+    """Refuse numbers whose squares and products overflow."""
+    for entry in np.flatnonzero(np.abs(array) > HUGE).tolist():
+        raise StateError(f"{what}: {label} of {names[entry]} is {array[entry]:g}, above {HUGE:g}: that cannot be "
+                         "computed with")
+
+
 def _one(what: str, name: str, array: Floats) -> Floats:
     if array.ndim != 1:
         raise StateError(f"{what}: one state at a time; {name} has shape {array.shape}")
     return array.copy()
 
-
-def _wrapped(x: Floats) -> Floats:
-    """Angles modulo whole turns. Lengths of several metres are rare enough not to matter here."""
-    return np.asarray((x + np.pi) % (2.0 * np.pi) - np.pi)

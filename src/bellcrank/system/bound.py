@@ -2,23 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 
 from bellcrank.errors import ModelError, StateError
 from bellcrank.formulations.program import Function
+from bellcrank.mechanism.checks import hint
 from bellcrank.system.analysed import Analysed
 from bellcrank.system.arrays import Floats, check_unmasked
 from bellcrank.system.evaluator import LlvmEvaluator, read_inputs, uses_time
 
-__all__ = ["FORCED", "Bound"]
+__all__ = ["FORCED", "Bound", "known_function"]
 
 #: functions that springs between links enter as forces
 FORCED = ("forward_dynamics", "inverse_dynamics", "bias", "joint_wrenches", "hamilton", "constrained_hamilton")
 
+#: methods of a `System` that are functions of arrays alone, and what they take
+METHODS = {"forward_dynamics": "q, u, tau", "inverse_dynamics": "q, u, udot", "bias": "q, u", "mass_matrix": "q",
+           "momenta": "q, u", "hamilton": "q, p, tau"}
+
 _OTHER, _NOT_FINITE = object(), object()  # what the native door answers besides a result
+
+
+def known_function(functions: Mapping[str, Function], name: str) -> Function:
+    """The function behind a method; an error names those there are."""
+    if name in functions:
+        return functions[name]
+    shown = ", ".join(f"{known!r} ({takes})" for known, takes in METHODS.items())
+    raise ModelError(f"no function {name!r}; there are {shown}{hint(name, METHODS)}")
 
 
 class Bound(Analysed):
@@ -49,12 +62,18 @@ class Bound(Analysed):
     def bind(self, name: str, *arrays: Floats, out: Floats | None = None) -> Callable[[], Floats]:
         """A call bound to preallocated arrays: ``call()`` reads them, writes and returns `out`.
 
-        `name` is "forward_dynamics" (q, u, tau), "inverse_dynamics" (q, u, udot), "bias" (q, u) or another
-        function; the arrays are one state each, C-contiguous doubles. The cheapest way to call.
+        `name` is "forward_dynamics" (q, u, tau), "inverse_dynamics" (q, u, udot), "bias" (q, u), "mass_matrix" (q),
+        "momenta" (q, u) or "hamilton" (q, p, tau), whose speeds and rates of momenta lie side by side, (nu, 2); the
+        arrays are one state each, C-contiguous doubles. `out` is what the method returns, shape (nu,) or (nu, nu), or
+        an array of yours with as many entries. The cheapest way to call.
+
+        >>> import bellcrank as bc, numpy as np
+        >>> arm, q = bc.compile(bc.load("double_pendulum")), np.zeros(2)
+        >>> call = arm.bind("mass_matrix", q)
+        >>> call().shape
+        (2, 2)
         """
-        if name not in self._functions:
-            raise ModelError(f"no function {name!r}; there are {', '.join(self._functions)}")
-        function = self._functions[name]
+        function = known_function(self._functions, name)
         run = self._evaluator_for(function)
         # forces that act as external wrenches may depend on time, too
         sizes = read_inputs(self.tree if self._sprung and name in FORCED else run.tree, function, False)
@@ -65,7 +84,9 @@ class Bound(Analysed):
             raise StateError(f"bind({name!r}): this machine depends on time; pass a one-entry array t after the others")
         if len(given) != len(sizes):
             raise StateError(f"bind({name!r}): needs the arrays {', '.join(function.inputs)}, got {len(arrays)}")
-        out = np.empty(function.size(self.tree)) if out is None else out
+        if out is None:
+            shape = {"mass_matrix": (self.nu, self.nu), "hamilton": (self.nu, 2)}.get(name, function.size(self.tree))
+            out = np.empty(shape)
         for label, size, array in (*zip(sizes, sizes.values(), given, strict=True),
                                    ("out", function.size(self.tree), out)):
             check_unmasked(label, array)
@@ -81,11 +102,14 @@ class Bound(Analysed):
 
         def call_method() -> Floats:
             when = {"t": float(arrays[len(function.inputs)].ravel()[0])} if timed else {}
-            out[...] = getattr(self, name)(*arrays[:len(function.inputs)], **when)
+            made = getattr(self, name)(*(a.reshape(-1) for a in arrays[:len(function.inputs)]), **when)
+            out.reshape(-1)[:] = np.ravel(np.stack(made, axis=-1) if name == "hamilton" else made)
             return out
 
-        if (self._sprung and name in FORCED) or (self._by_kkt and name == "forward_dynamics"):
-            return call_method
+        if (self._sprung and name in FORCED) or (self._by_kkt and name == "forward_dynamics") or (
+                self.tree.looped and name in ("inverse_dynamics", "hamilton")) or (
+                self.tree.joint_forces and name in ("inverse_dynamics", "bias")):
+            return call_method  # not one kernel, or not that alone
         if self.tree.looped and name == "forward_dynamics":
             bound = self._kernel_call(name, function, arrays, out)
 
@@ -117,7 +141,7 @@ class Bound(Analysed):
 
         def reference() -> Floats:
             result, finite = run.run(function, False, [a.reshape(1, -1) for a in arrays], 1)
-            out[...] = result[0]
+            out.reshape(-1)[:] = result[0]
             if not finite:
                 raise StateError(f"{name}: an input or the result is not finite")
             return out

@@ -243,9 +243,10 @@ class LoopKinematics:
             places, rates, _ = law.values(np.asarray(t, dtype=float), places, rates, [0.0] * joint.nu)
         return np.asarray(places[coordinate], dtype=float), np.asarray(rates[coordinate], dtype=float)
 
-    def rate(self, q: npt.ArrayLike, u: npt.ArrayLike, t: npt.ArrayLike = 0.0) -> Floats:
-        """d/dt of the values."""
-        rows = self.rows(q, u, t)
+    def rate(self, q: npt.ArrayLike, u: npt.ArrayLike, t: npt.ArrayLike = 0.0, rows: ClosureArrays | None = None
+             ) -> Floats:
+        """d/dt of the values; the rows may be those without velocities."""
+        rows = self.rows(q, None, t) if rows is None else rows
         velocity = self._motions("velocities", {"q": q, "u": u}, t)
         out = self._through(rows, velocity)
         return self.add_couplers(out, rows, self.run("driven_speeds", {"q": q, "u": u}, t))

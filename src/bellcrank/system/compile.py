@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import replace
 
 import numpy as np
 
-from bellcrank.errors import ModelError
-from bellcrank.formulations import AUTO, functions_of
+from bellcrank.errors import AssemblyError, ModelError
+from bellcrank.formulations import AUTO, functions_of, method_module
 from bellcrank.formulations.pivot import eliminate
 from bellcrank.formulations.program import direct
 from bellcrank.mechanism.build import build_tree, collector_paused
@@ -81,7 +83,18 @@ def compile(mechanism: Mechanism, method: str = "auto", backend: str = "llvm", *
         made._locked = tuple(loose)
         for key in (*actuated, *independent):
             made._split(key)  # says what is wrong with a name
+        _check_coverage(made)
+        made._warn_if_interpreted(3)
         return made.lock(*wanted)
+
+
+def _check_coverage(system: System) -> None:
+    """Refuse machines with loops that a formulation does not cover."""
+    check = getattr(method_module(system.method), "check_coverage", None)
+    if check is None or not system.tree.looped:
+        return
+    with suppress(AssemblyError):  # of positions there is nothing to say yet
+        check(replace(system.tree, plan=system._reference().plan))
 
 
 def _without_resistance(tree: Tree) -> list[tuple[str, int | None]]:
@@ -89,7 +102,7 @@ def _without_resistance(tree: Tree) -> list[tuple[str, int | None]]:
     found: list[tuple[str, int | None]] = []
     while not tree.looped:
         try:
-            check_inertia(tree)
+            _find_loose(tree)
             break
         except _LooseError as error:
             found.append((error.joint, None))
@@ -128,6 +141,14 @@ _NOTHING = 1e-13
 
 def check_inertia(tree: Tree) -> None:
     """Refuse joints that nothing resists: their acceleration would be infinite."""
+    try:
+        _find_loose(tree)
+    except _LooseError as error:
+        raise ModelError(str(error)) from None
+
+
+def _find_loose(tree: Tree) -> None:
+    """Raise for the first joint that nothing resists."""
     has_child = np.zeros(tree.n + 1, dtype=bool)
     has_child[tree.parent[1:]] = True
     still = np.abs(tree.inertia).max(-1) == 0.0
@@ -146,8 +167,8 @@ def check_inertia(tree: Tree) -> None:
         _check_pivots(tree)
 
 
-class _LooseError(ModelError):
-    """A joint that nothing resists."""
+class _LooseError(Exception):
+    """A joint that nothing resists; users see a `ModelError`."""
 
     def __init__(self, joint: str, said: str) -> None:
         super().__init__(f"joint {joint!r}: {said}, weld it, or compile with lock=[{joint!r}] (lock=\"massless\" "
@@ -155,7 +176,7 @@ class _LooseError(ModelError):
         self.joint = joint
 
 
-def _no_inertia(tree: Tree, link: int) -> ModelError:
+def _no_inertia(tree: Tree, link: int) -> _LooseError:
     return _LooseError(tree.joint_names[link], f"no inertia about its axis (body {tree.link_names[link]!r} and what it "
                        "carries do not resist this motion); give it a rotational inertia")
 

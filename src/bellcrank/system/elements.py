@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -9,10 +10,10 @@ import numpy as np
 import numpy.typing as npt
 
 from bellcrank.engine.scalar import Number
-from bellcrank.errors import StateError
+from bellcrank.errors import SingularError, StateError
 from bellcrank.mechanism.closures import Side
 from bellcrank.mechanism.forces.base import Element, Moving
-from bellcrank.mechanism.forces.pairs import LoopForce, SumForce, Surroundings
+from bellcrank.mechanism.forces.pairs import LoopForce, PointPair, SumForce, Surroundings
 from bellcrank.mechanism.link import bind_parameters
 from bellcrank.spatial import Force, General, Matrix3, Vector
 from bellcrank.system.arrays import Floats, Forces, check_time, flat
@@ -58,7 +59,8 @@ class Elements(Looped):
         return self.stored_energy(q, t=t)
 
     def energy(self, q: npt.ArrayLike, u: npt.ArrayLike, *, t: npt.ArrayLike = 0.0) -> Floats:
-        """Kinetic energy, potential energy of gravity and energy stored in force elements [J], shape (...).
+        """Kinetic energy, potential energy of gravity (of moving bodies) and energy stored in force elements [J], shape
+        (...).
 
         Along a motion it changes by the work of tau (within the limits of actuators), of wrenches and of prescribed
         motions, less `dissipated_power`.
@@ -87,7 +89,9 @@ class Elements(Looped):
                     total = total + own.along.at(_times(t)).loss(self.loop_coordinates(place, name, t=t)[..., i],
                                                                  self.loop_speeds(place, speeds, name, t=t)[..., i])
                 else:
-                    total = total + own.loss(moving(pair.first), moving(pair.second), around)
+                    with np.errstate(all="ignore"):
+                        total = total + own.loss(moving(pair.first), moving(pair.second), around)
+            self._refuse_meeting(total, place, t)
         return self._sized(total, np.broadcast_shapes(place.shape[:-1], speeds.shape[:-1]))
 
     def actuator_forces(self, q: npt.ArrayLike, u: npt.ArrayLike, tau: Forces, *, t: npt.ArrayLike = 0.0
@@ -120,10 +124,35 @@ class Elements(Looped):
                     found.append((link, sign * np.concatenate([moment, wrench[..., 3:]], axis=-1)))
                 continue
             own = self._with_values(pair)
-            both = own.wrenches(moving(pair.first), moving(pair.second), around)
+            with np.errstate(all="ignore"):
+                both = own.wrenches(moving(pair.first), moving(pair.second), around)
             found += [(link, _stacked(w)) for link, w in zip((pair.first, pair.second), both, strict=True)]
         total = self._on_bodies(found, turn, np.broadcast_shapes(origin.shape[:-2], np.shape(u)[:-1]))
+        self._refuse_meeting(total, q, t)
         return total + self._sum_wrenches(q, u, t)
+
+    def _refuse_meeting(self, result: Number, q: npt.ArrayLike, t: npt.ArrayLike, where: str = "") -> None:
+        """Say which spring has no direction, if that is why a result is not finite."""
+        if np.isfinite(result).all() or not all(np.isfinite(np.asarray(x, dtype=float)).all() for x in (q, t)):
+            return
+        moving = self._moving(q, None, t)
+        for pair in self.tree.pairs:
+            if not isinstance(pair, PointPair):
+                continue
+            own = self._with_values(pair)
+            pulls = np.asarray(own.along.pull_at_zero(), dtype=float) != 0.0
+            with np.errstate(all="ignore"):
+                length = np.asarray(own.length(moving(pair.first), moving(pair.second)))
+            if (pulls & (length == 0.0)).any():
+                raise SingularError(f"{pair.meeting()}{where}")
+
+    def _explain_springs(self, given: Mapping[str, Floats], where: str) -> None:
+        """The same of one state that gave no finite result, with the inputs it had."""
+        if "q" not in given or not any(isinstance(pair, PointPair) for pair in self.tree.pairs):
+            return
+        values = dict(zip(self._values, given.get("parameters", ()), strict=False))
+        machine: Any = self.with_parameters(**values) if values else self  # type: ignore[attr-defined]
+        machine._refuse_meeting(np.nan, given["q"], float(given["t"][0]) if "t" in given else 0.0, where)
 
     def _sum_wrenches(self, q: npt.ArrayLike, u: npt.ArrayLike, t: npt.ArrayLike) -> Floats:
         """What forces along sums of joint coordinates exert on bodies, by the formulations' own text."""

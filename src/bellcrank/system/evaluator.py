@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+import warnings
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
@@ -17,7 +18,7 @@ import numpy.typing as npt
 from bellcrank.engine.count import OperationCount, count, count_nodes
 from bellcrank.engine.llvm.kernel import Kernel, RolledData
 from bellcrank.engine.scalar import Graph, Number, Scalar, digest
-from bellcrank.errors import SingularError
+from bellcrank.errors import SingularError, SlowWarning
 from bellcrank.formulations.program import Function, direct, input_sizes, place
 from bellcrank.formulations.roll import RolledProgram, roll
 from bellcrank.mechanism.build import collector_paused
@@ -114,6 +115,7 @@ class LlvmEvaluator:
         self._traces: dict[tuple[str, bool], list[Number] | RolledProgram] = {}
         self._kernels: dict[tuple[str, bool, int], Kernel] = {}
         self._lock = threading.RLock()
+        self._warned = False
 
     def inputs(self, function: Function, wrenches: bool) -> dict[str, int]:
         return read_inputs(self.tree, function, wrenches)
@@ -184,13 +186,18 @@ class LlvmEvaluator:
         return Kernel(jit.load(ir), inputs, size, width, data, self.tree.nu)
 
     # -- running --------------------------------------------------------------------------------
+    def too_large(self, function: Function) -> bool:
+        """Whether the function looks at all loops at once, of a machine that is too large for that: it is interpreted.
+        Known before anything is traced."""
+        return function.whole and self.tree.looped and (self.tree.n > UNROLL_LINKS or self.schedule == "rolled")
+
     def compiles_whole(self, function: Function) -> bool:
         """Whether the function can be one kernel."""
         if not function.whole:
             return True
         if not self.tree.looped:
             return self.tree.nu <= WHOLE_SPEEDS and self.schedule != "rolled"
-        return self.tree.n <= UNROLL_LINKS and self.schedule != "rolled" and self._small(function)
+        return not self.too_large(function) and self._small(function)
 
     def _small(self, function: Function) -> bool:
         traced = self.trace(function)
@@ -217,7 +224,7 @@ class LlvmEvaluator:
 
         if not self.compiles_whole(function):
             if self.tree.looped:
-                return NumpyEvaluator(self.tree).run(function, wrenches, arrays, n)
+                return self._interpret(function, wrenches, arrays, n)
             return solve_dense(self, wrenches, arrays, n)
         lanes = vector_width()
         kernel = self.kernel(function, wrenches, lanes if 2 * n > lanes else 1)
@@ -235,6 +242,14 @@ class LlvmEvaluator:
             finished = [job.result() for job in jobs]
         return out, all(finished)
 
+    def _interpret(self, function: Function, wrenches: bool, arrays: Sequence[Floats], n: int) -> tuple[Floats, bool]:
+        """By NumPy. `compile` has warned of machines that are too large; of code that is, this is the first to know."""
+        if not self._warned and not self.too_large(function):
+            self._warned = True
+            warn_of_interpretation(f"{function.name} of {self.tree.name!r} takes over {LOOP_NODES} operations",
+                                   self.tree, 5)
+        return NumpyEvaluator(self.tree).run(function, wrenches, arrays, n)
+
     def _parts(self, n: int, kernel: Kernel) -> list[tuple[int, int]]:
         """Stretches of the batch, one per thread, each a whole number of blocks."""
         work = n * kernel.out_size * 100
@@ -244,6 +259,14 @@ class LlvmEvaluator:
         blocks = -(-n // kernel.width)
         cuts = [min(n, blocks * i // threads * kernel.width) for i in range(threads + 1)]
         return [(a, b) for a, b in pairwise(cuts) if b > a]
+
+
+def warn_of_interpretation(why: str, tree: Tree, stacklevel: int) -> None:
+    """Say that compiled code is not to be had, and what it costs."""
+    rows = min(tree.nu, sum(c.rows for c in tree.closures) + len(tree.relations))
+    warnings.warn(f"{why}: it is interpreted by NumPy, some {1.2e-6 * tree.n * rows * rows:.1g} s a call; "
+                  "method='elimination' is compiled for any size, backend='numpy' asks for no compiled code",
+                  SlowWarning, stacklevel=stacklevel)
 
 
 @dataclass(frozen=True)

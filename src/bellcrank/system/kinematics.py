@@ -82,7 +82,7 @@ class Kinematics(Configuration):
         check_time(t)
         link, turn, shift = self._place(body)
         if link == 0:
-            lead = np.broadcast_shapes(np.shape(q)[:-1], shift.shape[:-1])
+            lead = np.broadcast_shapes(flat("q", q, self.nq, "the coordinates").shape[:-1], shift.shape[:-1])
             rotation, origin = self.tree.ground_turn, self.tree.ground_shift
             return BodyPose(np.broadcast_to(rotation @ turn, (*lead, 3, 3)).copy(),
                             np.broadcast_to(origin + _turned(rotation, shift), (*lead, 3)).copy())

@@ -41,7 +41,7 @@ class LoopErrors(Kinematics):
 
     @cached_property
     def _assembler(self) -> Assembler:
-        return Assembler(self._loops, self.integrate, self.normalise)
+        return Assembler(self._loops, self.integrate, self.normalise, self.difference)
 
     def _need_loops(self, what: str) -> None:
         if not self.tree.looped:
@@ -53,7 +53,7 @@ class LoopErrors(Kinematics):
         cosines of angles that should be right. Cost: O(n)."""
         check_time(t)
         if not self.tree.looped:
-            return np.zeros((*np.shape(q)[:-1], 0))
+            return np.zeros((*flat("q", q, self.nq, "the coordinates").shape[:-1], 0))
         both = self._loop_state(q, np.zeros(self.nu), t)
         return self._loops.rows(q, None, t).value if both is None else both[..., :both.shape[-1] // 2]
 
@@ -69,7 +69,7 @@ class LoopErrors(Kinematics):
         """Rates of `loop_error`, shape (..., conditions). Cost: O(n)."""
         check_time(t)
         if not self.tree.looped:
-            return np.zeros((*np.shape(q)[:-1], 0))
+            return np.zeros((*flat("q", q, self.nq, "the coordinates").shape[:-1], 0))
         both = self._loop_state(q, u, t)
         return self._loops.rate(q, u, t) if both is None else both[..., both.shape[-1] // 2:]
 
@@ -78,7 +78,7 @@ class LoopErrors(Kinematics):
         """Second derivatives of `loop_error`, shape (..., conditions). Cost: O(n)."""
         check_time(t)
         if not self.tree.looped:
-            return np.zeros((*np.shape(q)[:-1], 0))
+            return np.zeros((*flat("q", q, self.nq, "the coordinates").shape[:-1], 0))
         loops = self._loops
         rows = loops.rows(q, u, t)
         motion = loops._motions("accelerations", {"q": q, "u": u, "udot": udot}, t)
@@ -190,6 +190,16 @@ class LoopErrors(Kinematics):
             raise StateError(f"{key!r} is a coordinate without a speed of its own; there are "
                              f"{', '.join(kind.speed_names)}")
         return [start + kind.speed_names.index(coordinate)]
+
+    def _coordinate_entries(self, key: str) -> list[int]:
+        """The places in q of a joint, or of one of its coordinates."""
+        self._speed_entries(key)  # says so if it has none
+        joint, coordinate = self._split(key)
+        kind = self.mechanism.joint(joint).joint
+        start = self._starts[joint][0]
+        if coordinate is None:
+            return list(range(start, start + kind.nq))
+        return [start + kind.coordinate_names().index(coordinate)]
 
     def _tau(self, tau: Forces) -> npt.ArrayLike:
         """Joint forces as an array, also where they are given by name."""

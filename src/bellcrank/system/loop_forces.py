@@ -116,7 +116,7 @@ class LoopForces(Elements):
             return None
         out, rows = np.zeros(needed.shape), motions[..., drives]
         wanted = (motions @ needed[..., None])[..., 0]
-        if drives == list(self._current_plan().independent):
+        if drives == list(self._reference_plan().independent):
             out[..., drives] = wanted
         else:
             scale = 1.0 / np.sqrt(self._weights(weights))[drives]
@@ -132,7 +132,7 @@ class LoopForces(Elements):
         another plan, or a method without plans."""
         if self._by_kkt or self._batched_parameters():
             return None
-        plan = self._current_plan()
+        plan = self._reference_plan()
         if len(plan.independent) > _MANY:
             return None
         if not len(plan.independent):
@@ -221,9 +221,10 @@ class LoopForces(Elements):
         """Accelerations that keep the loops closed, one state: those in the mapping {joint: value} are held, or the
         nearest ones to an array."""
         for name, array, size in (("q", q, self.nq), ("u", u, self.nu)):
-            if np.shape(array) != (size,):
+            shape = flat(name, array, size, "one for every coordinate or speed").shape
+            if shape != (size,):
                 raise StateError(f"consistent_acceleration: one state at a time; {name} needs {size} numbers, got "
-                                 f"shape {np.shape(array)}")
+                                 f"shape {shape}")
         held = self._prescribed_mask()
         wanted = self._run("prescribed", {"q": q, "u": u}, None, t)
         if isinstance(udot, Mapping):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -20,7 +20,23 @@ from bellcrank.system.closure import loop_joints
 from bellcrank.system.kkt import null_space
 from bellcrank.system.plan import make_plan
 
-__all__ = ["Looped"]
+__all__ = ["Looped", "Reference"]
+
+#: machines with more speeds are not looked at as a whole
+_FEW = 300
+#: a compliance that has shrunk to this part of what it is in general, or less, is no condition: rounding of its row is
+#: the root of that
+_VANISHED = 1e-15
+#: compliances are known to this many decades
+_DECADES = 6
+
+
+class Reference(NamedTuple):
+    """What is known of the loops in general."""
+
+    plan: LoopPlan
+    q: Floats  #: the general closed position it comes from
+    floors: Floats  #: for every condition, see `LoopPlan.floors`
 
 
 class Looped(Assembled):
@@ -28,31 +44,55 @@ class Looped(Assembled):
 
     _functions: Mapping[str, Function]
 
-    def _reference_plan(self) -> LoopPlan:
-        """The plan at a general closed position, made once."""
+    def _reference(self) -> Reference:
+        """What is known of the loops from a general closed position near the neutral one, made once; AssemblyError if
+        they do not close there. It depends on the machine alone, never on the states seen so far."""
         state = self._plan_state
-        if "plan" not in state and self._batched_parameters():
-            state.update(self._plain()._planned_state())
-        if "plan" not in state:
+        if "reference" not in state:
             try:
-                near = state.get("start", self.neutral())
-                start = self._closed(near, self._prescribed_mask(), np.ones(self.nu), 0.0, ())
-                self._make_reference(start, 0.0)
-            except AssemblyError:  # some other position that is known to close will do
-                if "closed" not in state:
-                    raise
-                self._make_reference(*state["closed"])
-        plan: LoopPlan = state["plan"]
-        return plan
+                state["reference"] = self._plain()._reference() if self._batched_parameters() else \
+                    self._make_reference(self._neutral_position(), 0.0)
+            except AssemblyError as error:
+                state["reference"] = str(error)
+        found: Reference | str = state["reference"]
+        if isinstance(found, str):
+            raise AssemblyError(found)
+        return found
 
-    def _planned_state(self) -> dict[str, Any]:
-        self._reference_plan()
-        return self._plan_state
+    def _reference_near(self, q: Floats, t: float) -> Reference:
+        """The reference, or where the machine does not close near its neutral position, one made from the closed
+        position q. Cost: some 30 ms for the latter, unless it is the last one asked for."""
+        try:
+            return self._reference()
+        except AssemblyError:
+            if float(np.abs(self.loop_error(q, t=t)).max(initial=0.0)) > 1e-6:
+                raise
+        if self._batched_parameters():
+            return self._plain()._reference_near(q, t)
+        key = q.tobytes(), t
+        near: tuple[Any, Reference] | None = self._plan_state.get("near")
+        if near is None or near[0] != key:
+            near = key, self._make_reference(q, t)
+            self._plan_state["near"] = near  # at once: other threads may be here
+        return near[1]
 
-    def _current_plan(self) -> LoopPlan:
-        """The plan in use: the reference one, or one that took over in a state where that failed."""
-        plan: LoopPlan = self._plan_state.get("current") or self._reference_plan()
-        return plan
+    def _any_reference(self) -> Reference:
+        """The reference. Where there is none, that of a position which is known to close: good for questions about the
+        machine, not for computing at a state (see `_reference_near`)."""
+        try:
+            return self._reference()
+        except AssemblyError:
+            if "closed" not in self._plan_state:
+                raise
+            return self._reference_near(*self._plan_state["closed"])
+
+    def _reference_plan(self) -> LoopPlan:
+        """Which conditions count and which speeds depend on which, in general."""
+        return self._any_reference().plan
+
+    def _neutral_position(self) -> Floats:
+        near = self._plan_state.get("start", self.neutral())
+        return self._closed(near, 0.0)
 
     def _batched_parameters(self) -> bool:
         return any(np.ndim(v) for v in self._values.values())
@@ -63,9 +103,8 @@ class Looped(Assembled):
         plain: Looped = self.with_parameters(**values)  # type: ignore[attr-defined]
         return plain
 
-    def _make_reference(self, q: Floats, t: float) -> None:
+    def _make_reference(self, q: Floats, t: float) -> Reference:
         """Plan near a closed position, away from what is special about it."""
-        state = self._plan_state
         held = self._prescribed_mask()
         rng = np.random.default_rng(0)
         general = q
@@ -79,14 +118,34 @@ class Looped(Assembled):
                 general = found
                 break
         best = make_plan(self._loops, general, t, self._plan_prefer)
-        state["q"] = general
         self._check_resistance(general, t)
-        state["rank"] = len(best.kept)
-        state["plan"] = replace(best, baumgarte=self._plan_state["baumgarte"])
+        floors = self._floors(general, t)
+        return Reference(self._finished(best, floors), general, floors)
+
+    def _finished(self, plan: LoopPlan, floors: Floats) -> LoopPlan:
+        """A plan with what does not depend on where it was made."""
+        return replace(plan, baumgarte=self._plan_state["baumgarte"], floors=tuple(floors[list(plan.kept)].tolist()))
+
+    def _floors(self, q: Floats, t: float) -> Floats:
+        """Below which compliances of conditions (entries of J M^-1 J^T) there is nothing left of them but rounding, by
+        their sizes at a general position. Coarse, so that other parameters seldom need other code."""
+        sizes = np.zeros(self._loops.m)
+        if self.nu > _FEW:
+            return sizes
+        free = np.flatnonzero(~self._prescribed_mask())
+        matrix = self._run("mass_matrix", {"q": q}, None, t).reshape(self.nu, self.nu)[np.ix_(free, free)]
+        jacobian = self.loop_jacobian(q, t=t)[:, free]
+        try:
+            sizes = np.einsum("ij,ji->i", jacobian, np.linalg.solve(matrix, jacobian.T))
+        except np.linalg.LinAlgError:
+            return sizes
+        with np.errstate(divide="ignore"):
+            decades = np.floor(np.log10(np.maximum(sizes, 0.0)) / _DECADES) * _DECADES
+        return np.where(sizes > 0.0, _VANISHED * 10.0**np.maximum(decades, -300.0), 0.0)
 
     def _check_resistance(self, q: Floats, t: float) -> None:
         """Refuse motions that nothing resists: their acceleration would be infinite."""
-        if self.nu > 300:
+        if self.nu > _FEW:
             return
         free = np.flatnonzero(~self._prescribed_mask())
         matrix = self._run("mass_matrix", {"q": q}, None, t).reshape(self.nu, self.nu)[np.ix_(free, free)]
@@ -115,17 +174,20 @@ class Looped(Assembled):
         """A plan for one position; raises if the machine is singular there. Without `wishes` the speeds asked to be
         independent count like all others."""
         if self._batched_parameters():
-            self._reference_plan()
             return self._plain()._plan_at(q, t, wishes)
-        plan = replace(make_plan(self._loops, q, t, self._plan_prefer if wishes else None),
-                       baumgarte=self._plan_state["baumgarte"])
-        rank = self._plan_state.setdefault("rank", len(plan.kept))
-        if len(plan.kept) < rank:
-            lost = set(self._reference_plan().kept) - set(plan.kept)
-            names = sorted({self._loops.closure_of_row[r] for r in lost if r < self._loops.m_closures})
-            joints = sorted({j for k in names for j in loop_joints(self.tree, k)})
-            raise SingularError(
-                f"{self.tree.name!r} is in a singular position: {rank - len(plan.kept)} of its {rank} independent "
-                f"conditions depend on the others there, so that it may move in more than {self.dof} ways; the loops "
-                f"involved are those of {', '.join(joints[:12])}")
-        return plan
+        reference = self._reference_near(q, t)
+        plan = make_plan(self._loops, q, t, self._plan_prefer if wishes else None)
+        if len(plan.kept) < len(reference.plan.kept):
+            raise self._singular(reference.plan, plan)
+        return self._finished(plan, reference.floors)
+
+    def _singular(self, general: LoopPlan, plan: LoopPlan) -> SingularError:
+        """An error for a position at which fewer conditions count than in general."""
+        lost, rank = set(general.kept) - set(plan.kept), len(general.kept)
+        names = sorted({self._loops.closure_of_row[r] for r in lost if r < self._loops.m_closures})
+        joints = sorted({j for k in names for j in loop_joints(self.tree, k)})
+        ways = self.nu - int(self._prescribed_mask().sum()) - rank
+        return SingularError(
+            f"{self.tree.name!r} is in a singular position: {rank - len(plan.kept)} of its {rank} independent "
+            f"conditions depend on the others there, so that it may move in more than {ways} ways; the loops "
+            f"involved are those of {', '.join(joints[:12])}")

@@ -15,12 +15,21 @@ from bellcrank.formulations.groups import LoopPlan
 from bellcrank.formulations.program import Function
 from bellcrank.mechanism.tree import Tree
 from bellcrank.system.arrays import Floats, batch, flat, wrench_array
-from bellcrank.system.evaluator import UNROLL_LINKS, Evaluator, free_speeds
+from bellcrank.system.evaluator import (
+    UNROLL_LINKS,
+    Evaluator,
+    LlvmEvaluator,
+    free_speeds,
+    warn_of_interpretation,
+)
 from bellcrank.system.kinematics import Wrenches
-from bellcrank.system.kkt import solve_kkt
+from bellcrank.system.kkt import null_space, solve_kkt
 from bellcrank.system.loop_forces import LoopForces
 
 __all__ = ["Planned"]
+
+#: a condition with this part of its size left is a reason for results that are not finite
+_NEAR = 1e-2
 
 
 class Planned(LoopForces):
@@ -63,7 +72,22 @@ class Planned(LoopForces):
         """What runs a function: with loops, forward dynamics follows a plan of elimination."""
         if not self.tree.looped or function.name != "forward_dynamics":
             return self._evaluator
-        return self._planned_evaluator(self._current_plan())
+        return self._planned_evaluator(self._reference_plan())
+
+    @property
+    def _interpreted(self) -> str:
+        """What of the machine is not compiled although that was asked for, or nothing."""
+        if not isinstance(self._evaluator, LlvmEvaluator):
+            return ""
+        if self._by_kkt:
+            return "loops solved by LAPACK"
+        return "forward dynamics interpreted" if self._evaluator.too_large(self._functions["forward_dynamics"]) else ""
+
+    def _warn_if_interpreted(self, stacklevel: int) -> None:
+        """Who chooses 'dense' wants LAPACK; others are told."""
+        if self._interpreted and not self._by_kkt:
+            warn_of_interpretation(f"compile: {self.tree.name!r} has {self.tree.n} links, method {self.method!r} looks "
+                                   "at all loops at once", self.tree, stacklevel + 1)
 
     def _own_inverse(self, q: npt.ArrayLike, u: npt.ArrayLike, udot: npt.ArrayLike, wrenches: Wrenches,
                      t: npt.ArrayLike) -> Floats:
@@ -76,57 +100,67 @@ class Planned(LoopForces):
             self._planned[plan.key] = self._make(replace(self.tree, plan=plan, pairs=pairs))
         return self._planned[plan.key]
 
-    def _prepare(self, q: npt.ArrayLike, t: npt.ArrayLike) -> None:
-        """Make the first plan. A machine that does not close near its neutral position may do so in the state given."""
-        try:
-            self._reference_plan()
-        except AssemblyError:
-            place = flat("q", q, self.nq, "the coordinates").reshape(-1, self.nq)[:1]
-            when = float(np.ravel(np.asarray(t, dtype=float))[0])
-            if not len(place) or float(np.abs(self.loop_error(place[0], t=when)).max(initial=0.0)) > 1e-6:
-                if self._by_kkt:
-                    return
-                raise
-            self._plan_state.setdefault("closed", (place[0], when))
-            self._reference_plan()
+    def _first_plan(self, q: npt.ArrayLike, t: npt.ArrayLike) -> LoopPlan:
+        """The plan to try first: the reference. A machine that does not close near its neutral position may do so in
+        the (first) state given."""
+        if "reference" in self._plan_state and not isinstance(self._plan_state["reference"], str):
+            plan: LoopPlan = self._plan_state["reference"].plan
+            return plan
+        place = flat("q", q, self.nq, "the coordinates").reshape(-1, self.nq)[:1]
+        if not len(place) or not np.isfinite(place).all():
+            return self._reference().plan
+        return self._reference_near(place[0], float(np.ravel(np.asarray(t, dtype=float))[0])).plan
 
-    def _run_looped(self, given: Mapping[str, npt.ArrayLike], wrenches: Wrenches, t: npt.ArrayLike) -> Floats:
-        """Forward dynamics with loops; states in which the plan's pivots vanish get a plan of their own."""
-        if self._by_kkt:
+    def _run_looped(self, given: Mapping[str, npt.ArrayLike], wrenches: Wrenches, t: npt.ArrayLike,
+                    name: str = "forward_dynamics") -> Floats:
+        """Dynamics with loops; states in which the plan's pivots vanish get a plan of their own."""
+        if self._by_kkt and name == "forward_dynamics":
             return self._kkt(given, wrenches, t)[0]
-        function = self._functions["forward_dynamics"]
+        return self._run_by_plan(name, given, wrenches, t, self._first_plan(given["q"], t))[0]
+
+    def _run_by_plan(self, name: str, given: Mapping[str, npt.ArrayLike], wrenches: Wrenches, t: npt.ArrayLike,
+                     plan: LoopPlan) -> tuple[Floats, LoopPlan]:
+        """A function of the loops by a plan, and the plan that served the last states if that one did not."""
+        function = self._functions[name]
         if self._sprung:
             wrenches = self._with_springs(given, wrenches, t)
-        run = self._planned_evaluator(self._current_plan())
+        run = self._planned_evaluator(plan)
         names = run.inputs(function, wrenches is not None)
         arrays = [self._input(n, size, given, wrenches, t, run.tree) for n, size in names.items()]
         ready, lead, n = batch(arrays)
         out, finite = run.run(function, wrenches is not None, ready, n)
         if not finite:
             if not all(bool(np.isfinite(a).all()) for a in ready):
-                self._explain("forward_dynamics", list(names), ready, lead, out)
-            self._replan(function, wrenches is not None, list(names), ready, lead, out)
-        return out.reshape(*lead, out.shape[-1])
+                self._explain(name, list(names), ready, lead, out)
+            plan = self._replan(function, wrenches is not None, list(names), ready, lead, out, plan)
+        return out.reshape(*lead, out.shape[-1]), plan
 
     def _replan(self, function: Function, wrenches: bool, names: list[str], ready: list[Floats], lead: tuple[int, ...],
-                out: Floats) -> None:
-        """Compute the states that failed with plans made for them."""
+                out: Floats, plan: LoopPlan) -> LoopPlan:
+        """Compute the states that failed with plans made for them; returns the last of these."""
         at_t = ready[names.index("t")] if "t" in names else np.zeros((1, 1))
         q = ready[names.index("q")]
         while True:
             bad = np.flatnonzero(~np.isfinite(out).all(axis=-1))
             if not len(bad):
-                return
+                return plan
             first = int(bad[0])
             plan = self._plan_at(q[first if len(q) > 1 else 0], float(at_t[first if len(at_t) > 1 else 0, 0]))
             some = [a if len(a) == 1 else np.ascontiguousarray(a[bad]) for a in ready]
             again, _ = self._planned_evaluator(plan).run(function, wrenches, some, len(bad))
             fixed = np.asarray(np.isfinite(again).all(axis=-1))
             if not fixed[0]:
-                self._explain("forward_dynamics", names, ready, lead, out)
-            self._plan_state["current"] = plan  # stay with what works here
-            self._doors = {}
+                if plan.smallest < _NEAR:
+                    raise self._too_near(function.name, plan)
+                self._explain(function.name, names, ready, lead, out)
             out[bad[fixed]] = again[fixed]
+
+    def _too_near(self, name: str, plan: LoopPlan) -> SingularError:
+        """An error for a position that is singular as far as a method can see."""
+        other = "; method='elimination' goes nearer" if self.method != "elimination" else ""
+        return SingularError(f"{name} of {self.tree.name!r} by {self.method!r}: the position is so nearly singular "
+                             f"(its weakest condition has {plan.smallest:.1g} of its size) that no digit would be "
+                             f"right{other}")
 
     def _kkt(self, given: Mapping[str, npt.ArrayLike], wrenches: Wrenches, t: npt.ArrayLike) -> tuple[Floats, Floats]:
         """Accelerations and multipliers from the full equations, by singular values. Cost: O((nu + m)^3)."""
@@ -141,11 +175,27 @@ class Planned(LoopForces):
         if not np.isfinite(tau).all():
             raise StateError(f"forward_dynamics: tau[{int(np.argwhere(~np.isfinite(tau))[0, -1])}] is not finite")
         tau = self.actuator_forces(q, u, tau, t=t)
+        free = free_speeds(self.tree)
+        self._check_rank(np.asarray(q, dtype=float), jacobian[..., free], t)
         try:
-            return solve_kkt(matrix, jacobian, gamma, tau - bias, driven, free_speeds(self.tree))
+            return solve_kkt(matrix, jacobian, gamma, tau - bias, driven, free)
         except np.linalg.LinAlgError:
             raise SingularError(f"forward_dynamics of {self.tree.name!r} has no unique result: nothing resists some "
                                 "motion that its loops allow") from None
+
+    def _check_rank(self, q: Floats, jacobian: Floats, t: npt.ArrayLike) -> None:
+        """Refuse positions at which fewer conditions count than in general: accelerations are not determined there."""
+        try:
+            general = len(self._first_plan(q, t).kept)
+        except AssemblyError:  # states that are not closed can be asked for, too
+            return
+        ranks = null_space(jacobian)[2].sum(axis=-1)
+        low = np.argwhere(ranks < general)
+        if len(low):
+            index = tuple(int(i) for i in low[0])
+            place = np.broadcast_to(q, (*ranks.shape, self.nq))[index]
+            plan = self._plan_at(place, float(np.broadcast_to(np.asarray(t, dtype=float), ranks.shape)[index]))
+            raise self._too_near("forward_dynamics", plan)
 
     def _with_springs(self, given: Mapping[str, npt.ArrayLike], wrenches: Wrenches, t: npt.ArrayLike) -> Floats:
         """External wrenches with those of the springs between links added."""

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bellcrank.engine.count import OperationCount
-from bellcrank.errors import ModelError, NotYetError, SingularError, StateError
+from bellcrank.errors import AssemblyError, ModelError, NotYetError, SingularError, StateError
 from bellcrank.formulations import cite
 from bellcrank.formulations.program import Function
 from bellcrank.mechanism.build import build_tree
@@ -75,6 +75,15 @@ class System(Variants):
         self._planned: dict[Any, Evaluator] = {}
         self._programs: dict[Any, Any] = {}  #: compiled equations of motion; see `simulate`
 
+    def __setattr__(self, name: str, value: Any) -> None:
+        if not name.startswith("_") and "_programs" in self.__dict__:  # what `__init__` sets last
+            raise AttributeError(f"a System is immutable: {name!r} cannot be set; compile another one, or see "
+                                 "with_parameters, release and lock")
+        super().__setattr__(name, value)
+
+    def __delattr__(self, name: str) -> None:
+        raise AttributeError(f"a System is immutable: {name!r} cannot be removed")
+
     # -- names and sizes ------------------------------------------------------------------------
     @property
     def name(self) -> str:
@@ -98,8 +107,22 @@ class System(Variants):
         return dict(self._values)
 
     @cached_property
+    def _has_door(self) -> bool:
+        """Whether one state may go straight to compiled forward dynamics."""
+        if self._by_kkt or self._sprung:
+            return False
+        if not self.tree.looped:
+            return True
+        try:
+            self._reference()
+        except AssemblyError:  # plans are made where the states are
+            return False
+        return True
+
+    @cached_property
     def mass(self) -> float:
-        """Total moving mass [kg], parameters at their defaults."""
+        """Mass of all moving bodies [kg], parameters at their defaults. What is welded to the ground is part of the
+        ground: here, in `centre_of_mass`, `momentum` and `potential_energy`."""
         return float(self.tree.inertia[1:, 0].sum())
 
     def explain(self) -> Explanation:
@@ -156,6 +179,7 @@ class System(Variants):
                                  f"{array[state, entry]}{where}; inputs must be finite")
         state = int(np.argwhere(~np.isfinite(out))[0, 0])
         where = f" at batch index {tuple(int(i) for i in np.unravel_index(state, lead))}" if lead else ""
+        self._explain_springs({label: a[min(state, len(a) - 1)] for label, a in zip(names, arrays, strict=True)}, where)
         raise SingularError(f"{name} of {self.name!r} has no finite result{where}: the state or the machine is "
                             "singular (an inertia vanishes, a quaternion is zero, or numbers overflow)")
 
@@ -185,14 +209,12 @@ class System(Variants):
             tau = self._zeros
         if t is not START:
             check_time(t)
-        if self.tree.looped and "plan" not in self._plan_state:
-            self._prepare(q, t)
         if loop_tau:
             if self.tree.actuators:
                 raise NotYetError("forward_dynamics: loop_tau does not go together with actuators, whose limits would "
                                   "act on it; cut other joints with cut= and use tau")
             tau = np.asarray(self._tau(tau), dtype=float) + self.loop_drive(q, loop_tau, t=t)
-        if wrenches is None and not self._by_kkt and not self._sprung:
+        if wrenches is None and self._has_door:
             out = self._single("forward_dynamics", q, u, tau)
             if out is not None:
                 return out
@@ -256,7 +278,7 @@ class System(Variants):
         return self.inverse_dynamics(q, u, udot, wrenches=wrenches, t=t)
 
     def mass_matrix(self, q: npt.ArrayLike, *, t: npt.ArrayLike = 0.0) -> Floats:
-        """Joint-space mass matrix, shape (..., nu, nu). Cost: O(n * depth)."""
+        """Joint-space mass matrix, shape (..., nu, nu); with loops that of the spanning tree. Cost: O(n * depth)."""
         flat_matrix = self._run("mass_matrix", {"q": q}, None, t)
         return flat_matrix.reshape(*flat_matrix.shape[:-1], self.nu, self.nu)
 
@@ -279,10 +301,8 @@ class System(Variants):
         plus the loops' impulses, which need not be known: start with `momenta` of consistent speeds.
         """
         given = {"q": q, "p": p, "tau": self._zeros if tau is None else self._tau(tau)}
-        name, run = "hamilton", None
-        if self.tree.looped:
-            name, run = "constrained_hamilton", self._planned_evaluator(self._reference_plan())
-        pairs = self._run(name, given, wrenches, t, run)
+        pairs = self._run_looped(given, wrenches, t, "constrained_hamilton") if self.tree.looped else \
+            self._run("hamilton", given, wrenches, t)
         pairs = pairs.reshape(*pairs.shape[:-1], self.nu, 2)
         return pairs[..., 0], pairs[..., 1]
 
@@ -346,8 +366,9 @@ class System(Variants):
         `Traced`. `events` are `Event` objects. `file` streams the samples to a NetCDF file. `progress(done, duration)`
         is called now and then.
 
-        An interrupt, a failing callback or a singular position ends the run with a `SimulationWarning`; what was
-        computed is returned, with ``status`` and ``reason`` among its attributes. Cost: O(n) per step.
+        An interrupt, a failing callback, a singular position or numbers that grow beyond all bounds end the run with a
+        `SimulationWarning`; what was computed is returned, with ``status`` and ``reason`` among its attributes. So does
+        energy that changes although nothing works (``warnings``). Cost: O(n) per step.
 
         >>> import bellcrank as bc
         >>> linkage = bc.compile(bc.load("four_bar"))
@@ -372,7 +393,16 @@ class System(Variants):
         return self._totals(q, u, t)[..., 10]
 
     def potential_energy(self, q: npt.ArrayLike, *, t: npt.ArrayLike = 0.0) -> Floats:
-        """Potential energy of gravity [J], zero with the centre of mass at the origin. Cost: O(n)."""
+        """Potential energy of gravity [J] of all moving bodies: -mass * gravity . centre_of_mass. What is welded to the
+        ground is part of the ground; it would add a constant. Cost: O(n).
+
+        >>> import bellcrank as bc
+        >>> m = bc.load("pendulum")
+        >>> bare = bc.compile(m).potential_energy([0.5])
+        >>> bolts = m.add_joint("bolts", bc.Weld(), m.ground, m.add_body("frame", bc.Inertia(80.0)))
+        >>> bool(bc.compile(m).potential_energy([0.5]) == bare)
+        True
+        """
         return self._totals(q, None, t)[..., 11]
 
     def momentum(self, q: npt.ArrayLike, u: npt.ArrayLike, *, t: npt.ArrayLike = 0.0) -> Floats:
@@ -381,29 +411,32 @@ class System(Variants):
         return np.concatenate([totals[..., 7:10], totals[..., 4:7]], axis=-1)
 
     def centre_of_mass(self, q: npt.ArrayLike, *, t: npt.ArrayLike = 0.0) -> Floats:
-        """Centre of mass of all moving bodies in the world, shape (..., 3)."""
+        """Centre of mass [m] of all moving bodies (what is welded to the ground is part of it) in the world, shape
+        (..., 3)."""
         totals = self._totals(q, None, t)
         return totals[..., 1:4] / totals[..., 0:1]
 
     # -- cost -----------------------------------------------------------------------------------
     def operation_count(self, function: str = "forward_dynamics") -> OperationCount:
-        """Exact number of scalar operations of one evaluation, by kind.
+        """Exact number of scalar operations of one evaluation, by kind, as the compiled code executes them.
+
+        `function` is one of the methods "forward_dynamics", "inverse_dynamics", "bias", "mass_matrix", "momenta" and
+        "hamilton", without external wrenches. With loops, `forward_dynamics` and `hamilton` are those of the closed
+        machine; `bias`, `mass_matrix` and `momenta` are those of its spanning tree, as the methods are. What LAPACK
+        or NumPy has a part in, such as `inverse_dynamics` with loops, is refused with the reason.
 
         >>> import bellcrank as bc
         >>> bc.compile(bc.load("pendulum")).operation_count().divs
         0
         """
-        if function not in self._functions:
-            raise ModelError(f"no function {function!r}; there are {', '.join(self._functions)}")
-        if self._by_kkt and function == "forward_dynamics":
-            raise ModelError("operation_count: with loops 'dense' is solved by LAPACK and has no count of its own")
-        run = self._evaluator_for(self._functions[function])
-        run = run if isinstance(run, LlvmEvaluator) else LlvmEvaluator(run.tree)
-        return run.operation_count(self._functions[function])
+        from bellcrank.system.counts import count_operations
+
+        return count_operations(self, function)
 
     def __repr__(self) -> str:
+        how = f" ({self._interpreted})" if self._interpreted else ""
         return (f"<System {self.name!r}: {len(self.body_names)} bodies, nq={self.nq}, nu={self.nu}, "
-                f"method={self.method!r}, backend={self.backend!r}>")
+                f"method={self.method!r}, backend={self.backend!r}{how}>")
 
 
 def wrench_order(tree: Tree) -> list[int]:

@@ -27,6 +27,7 @@ class Variants(Bound):
     _make: Callable[[Tree], Evaluator]
     _released: tuple[str, ...] = ()
     _locked: tuple[tuple[str, int | None], ...] = ()
+    _whole: Tree | None = None  #: the tree as it was before `release`
 
     def with_parameters(self, **values: npt.ArrayLike) -> Self:
         """The same compiled machine with other parameter values; arrays add batch axes. Nothing is recompiled."""
@@ -39,6 +40,7 @@ class Variants(Bound):
         other.__dict__.update(self.__dict__)
         other._values = {**self._values, **values}
         other._doors = {}
+        other.__dict__.pop("_has_door", None)
         if self.tree.looped:
             for name in ("_loops", "_assembler"):
                 other.__dict__.pop(name, None)
@@ -49,7 +51,8 @@ class Variants(Bound):
 
     def release(self, *names: str) -> Self:
         """The same machine with some of its loops open: joints that were cut (see `loops`, `compile(cut=...)`) or
-        constraints, by name. q and u keep their meaning, so that states can be handed over.
+        constraints, by name. q and u keep their meaning, so that states can be handed over. What was let go is
+        remembered: in a simulation the event action `attach` closes it again.
 
         >>> import bellcrank as bc
         >>> linkage = bc.compile(bc.load("four_bar"))
@@ -60,6 +63,15 @@ class Variants(Bound):
             return self
         other = self._varied(release(self.tree, names))
         other._released, other._locked = (*self._released, *names), self._locked
+        other._whole = self._whole or self.tree
+        return other
+
+    def _closed_again(self) -> Self:
+        """The machine with everything closed that `release` has opened."""
+        if self._whole is None:
+            return self
+        other = self._varied(self._whole)
+        other._locked = self._locked
         return other
 
     def lock(self, *names: str) -> Self:
@@ -83,9 +95,15 @@ class Variants(Bound):
             places.append((joint, None if coordinate is None else kind.coordinate_names().index(coordinate)))
         other = self._varied(lock(self.tree, places))
         other._released, other._locked = self._released, (*self._locked, *places)
+        other._whole = None if self._whole is None else lock(self._whole, places)
         if self.tree.looped:  # plans are made near a closed position, which lies where it did
-            self._reference_plan()
-            other._plan_state["start"] = self._plan_state["q"]
+            other._plan_state["start"] = self._any_reference().q
+        return other
+
+    def _with_closures(self, change: Callable[[Tree], Tree]) -> Self:
+        """The same machine with other closures."""
+        other = self._varied(change(self.tree))
+        other._released, other._locked, other._whole = self._released, self._locked, self._whole or self.tree
         return other
 
     def _varied(self, tree: Tree) -> Self:

@@ -124,16 +124,30 @@ def copy(f: Flow, source: Memory, target: Memory, count: Int) -> None:
 
 
 def correct(f: Flow, size: Int) -> None:
-    """Call the corrections until the shift is below `near`; NaN in the lanes in which it stays above `far`."""
+    """Call the corrections until the shift is below `near`; NaN in the lanes in which it stays above `far`.
+
+    Lanes that are there already keep what they have while others go on: no state's numbers depend on its neighbours.
+    """
     n, entries = f.count("n_corrections"), f.count("n_shift")
     with f.when(n.compare("sgt", 0)):
-        shift, stage = f.memory("shift"), f.memory("stage")
-        largest, round_ = f.variable(0.0), f.counter(0)
+        shift, stage, kept = f.memory("shift"), f.memory("stage"), f.memory("slopes")  # slopes have served by now
+        largest, moved, round_ = f.variable(1e300), f.variable(0.0), f.counter(0)
         with f.forever() as leave:
+            settled = f.no(largest.value.compare("ogt", f.real("near")).all()) if f.width > 1 else ""
+            if settled:
+                with f.when(settled):
+                    copy(f, stage, kept, size)
             f.call_all("corrections", n)
-            largest.set(0.0)
+            moved.set(0.0)
             with f.loop(entries) as j:
-                largest.set(largest.value.max(shift[j].abs()))
+                moved.set(moved.value.max(shift[j].abs()))
+            if settled:
+                going = largest.value.compare("ogt", f.real("near"))
+                with f.when(settled), f.loop(size) as j:
+                    stage[j] = going.pick(stage[j], kept[j])
+                largest.set(going.pick(moved.value, largest.value))
+            else:
+                largest.set(moved.value)
             round_.set(round_.value + 1)
             leave(round_.value.compare("sge", f.count("rounds")))
             leave(f.no(largest.value.compare("ogt", f.real("near")).any()))

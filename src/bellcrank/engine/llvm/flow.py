@@ -67,6 +67,13 @@ class Mask:
         bits = self.flow.do(f"bitcast <{self.flow.width} x i1> {self.name} to i{self.flow.width}")
         return self.flow.do(f"icmp ne i{self.flow.width} {bits}, 0")
 
+    def all(self) -> str:
+        """An i1: whether it holds in every lane."""
+        if self.flow.width == 1:
+            return self.name
+        bits = self.flow.do(f"bitcast <{self.flow.width} x i1> {self.name} to i{self.flow.width}")
+        return self.flow.do(f"icmp eq i{self.flow.width} {bits}, -1")
+
     def pick(self, yes: Real | float, no: Real | float) -> Real:
         """`yes` where it holds, else `no`."""
         flow = self.flow

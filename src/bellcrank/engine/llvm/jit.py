@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import hashlib
+import os
 import threading
 import weakref
 from collections.abc import Callable
@@ -12,8 +13,12 @@ from pathlib import Path
 from typing import Any
 
 from bellcrank.engine.llvm import cache
+from bellcrank.errors import BellcrankError
 
 __all__ = ["Library", "load", "target_key", "vector_width"]
+
+
+_LANES = ("1", "2", "4", "8")
 
 
 class Library:
@@ -68,7 +73,17 @@ def target_key() -> str:
 
 @functools.cache
 def vector_width() -> int:
-    """Doubles per SIMD register of this machine."""
+    """States that batches advance side by side: doubles per SIMD register of this machine.
+
+    ``BELLCRANK_LANES`` (1, 2, 4 or 8) forces another number, with which any machine works: LLVM takes wide values
+    apart. It is read once, at the first batch of a process.
+    """
+    chosen = os.environ.get("BELLCRANK_LANES", "").strip()
+    if chosen:
+        if chosen not in _LANES:
+            raise BellcrankError(f"BELLCRANK_LANES is {chosen!r}: set it to {', '.join(_LANES[:-1])} or {_LANES[-1]}, "
+                                 "or leave it out to use this machine's registers")
+        return int(chosen)
     import llvmlite.binding as llvm
 
     features = llvm.get_host_cpu_features()

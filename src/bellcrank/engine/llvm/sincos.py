@@ -30,17 +30,19 @@ def emit_sincos(e: Emitter, x: str) -> tuple[str, str]:
     """Instructions for (sin x, cos x)."""
     e.declare(f"declare {e.type} @llvm.fabs.{e.suffix}({e.type})")
     size = e.do(f"call {e.type} @llvm.fabs.{e.suffix}({e.type} {x})")
-    large = e.do(f"fcmp ugt {e.type} {size}, {e.const(_LIMIT)}")
+    large = some = e.do(f"fcmp ogt {e.type} {size}, {e.const(_LIMIT)}")
     if e.width > 1:
         mask = e.do(f"bitcast <{e.width} x i1> {large} to i{e.width}")
-        large = e.do(f"icmp ne i{e.width} {mask}, 0")
+        some = e.do(f"icmp ne i{e.width} {mask}, 0")
     usual, rare, done = e.label(), e.label(), e.label()
-    e.put(f"br i1 {large}, label %{rare}, label %{usual}, !prof !0")
-    e.start(rare)
-    slow = e.by_lane("sin", x), e.by_lane("cos", x)
-    e.goto(done)
-    e.start(usual)
     fast = _usual(e, x)
+    e.goto(usual)
+    e.start(usual)
+    e.put(f"br i1 {some}, label %{rare}, label %{done}, !prof !0")
+    e.start(rare)  # only in the lanes that need it: what others get must not depend on their neighbours
+    condition = "i1" if e.width == 1 else f"<{e.width} x i1>"
+    slow = [e.do(f"select {condition} {large}, {e.type} {e.by_lane(name, x)}, {e.type} {f}")
+            for name, f in zip(("sin", "cos"), fast, strict=True)]
     e.goto(done)
     e.start(done)
     s, c = (e.do(f"phi {e.type} [ {f}, %{usual} ], [ {g}, %{rare} ]") for f, g in zip(fast, slow, strict=True))

@@ -11,6 +11,7 @@ from pydantic_core import PydanticCustomError
 
 from bellcrank.io.names import control_character
 from bellcrank.io.native.formula import NO_UNITS
+from bellcrank.mechanism.checks import HUGE
 
 __all__ = ["Axis", "Fixed", "Law", "Name", "Num", "NumRows", "Rows", "Text", "Three", "ThreeTimed", "Timed",
            "form", "shown"]
@@ -32,6 +33,9 @@ def _finite(value: Any) -> float:
         raise PydanticCustomError("number", "needs a number, got {got}{unit}", {"got": shown(value), "unit": unit})
     if not abs(value) < math.inf:
         raise PydanticCustomError("number", "the number is not finite", {})
+    if abs(value) > HUGE:
+        raise PydanticCustomError("number", "the number {got} is above {huge}, which cannot be computed with",
+                                  {"got": shown(value), "huge": f"{HUGE:g}"})
     return float(value)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import fields, replace
 from typing import Any, NamedTuple, Self, cast
@@ -43,6 +44,11 @@ class Along(Element):
     energy_known = True
 
     @property
+    def damped(self) -> bool:
+        """Whether the force may depend on the rate."""
+        return True
+
+    @property
     def timed(self) -> bool:
         """Whether the force depends on time."""
         return False
@@ -54,6 +60,13 @@ class Along(Element):
     def force(self, x: Number, rate: Number) -> Number:
         """The force [N or N m] at the coordinate x [m or rad] and its rate."""
         raise NotImplementedError
+
+    def pull_at_zero(self) -> Number:
+        """The force at x = 0 and at rest: what a spring without rest length does not have where its ends meet."""
+        try:
+            return self.force(0.0, 0.0)
+        except (ArithmeticError, TypeError, ValueError):  # a function that is not defined there
+            return math.inf
 
     def energy(self, x: Number) -> Number:
         """Energy stored [J]; none in elements that only dissipate."""

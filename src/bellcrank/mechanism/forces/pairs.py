@@ -12,15 +12,18 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from bellcrank.engine.functions import sqrt
+from bellcrank.engine.functions import maximum, select_less, sqrt
 from bellcrank.engine.scalar import Number
-from bellcrank.errors import ModelError
+from bellcrank.errors import SingularError
 from bellcrank.mechanism.forces.base import Along, Element, Moving
 from bellcrank.mechanism.forces.bushing import Bushing
 from bellcrank.mechanism.forces.drag import Drag
 from bellcrank.spatial import Force, Identity, Rotation, Vector
 
 __all__ = ["BushingPair", "DragPair", "LoopForce", "Pair", "PointPair", "SumForce", "Surroundings"]
+
+#: ends that are nearer than this [m] meet
+_MEET = 1e-150
 
 
 class Surroundings(NamedTuple):
@@ -69,16 +72,46 @@ class PointPair(Element):
     along: Along
     timed = False
 
+    def _apart(self, first: Moving, second: Moving) -> tuple[Vector, Vector, Vector]:
+        """Arms of both ends, and the way from the first to the second."""
+        arms = first.axes.apply(Vector(*self.first_point)), second.axes.apply(Vector(*self.second_point))
+        return *arms, second.origin + arms[1] - first.origin - arms[0]
+
+    def length(self, first: Moving, second: Moving) -> Number:
+        """Distance between the two ends [m]."""
+        apart = self._apart(first, second)[2]
+        return sqrt(apart.dot(apart))
+
     def _line(self, first: Moving, second: Moving) -> tuple[Vector, Vector, Vector, Number, Number]:
         """Arms of both ends, direction, length and its rate."""
-        arms = first.axes.apply(Vector(*self.first_point)), second.axes.apply(Vector(*self.second_point))
-        apart = second.origin + arms[1] - first.origin - arms[0]
+        first_arm, second_arm, apart = self._apart(first, second)
         length = sqrt(apart.dot(apart))
-        if type(length) is float and length == 0.0:
-            raise ModelError(f"spring {self.name!r}: its two ends always coincide, so that it has no direction")
-        along = apart * (1.0 / length)
-        rate = second.velocity + second.omega.cross(arms[1]) - first.velocity - first.omega.cross(arms[0])
-        return arms[0], arms[1], along, length, along.dot(rate)
+        rate = second.velocity + second.omega.cross(second_arm) - first.velocity - first.omega.cross(first_arm)
+        along = self._direction(apart, length, rate)
+        return first_arm, second_arm, along, length, along.dot(rate)
+
+    def _direction(self, apart: Vector, length: Number, rate: Vector) -> Vector:
+        """From the first end to the second. Where they meet and nothing pulls, only dampers need one: it is that in
+        which the ends move on, so that their force does not jump on the way through. Where something pulls there is
+        none: an error, or no finite number."""
+        pull = self.along.pull_at_zero()
+        plain = isinstance(pull, (int, float))
+        if plain and pull != 0.0:
+            if isinstance(length, float) and length == 0.0:
+                raise SingularError(self.meeting())
+            straight: Vector = apart * (1.0 / length)
+            return straight
+        near = _MEET if plain else select_less(0.0, abs(pull), -1.0, _MEET)  # no length is less than -1
+        along: Vector = apart * (1.0 / maximum(length, near))
+        if not self.along.damped:
+            return along
+        onward = rate * (1.0 / maximum(sqrt(rate.dot(rate)), _MEET))
+        return Vector(*(select_less(length, near, a, b) for a, b in zip(onward, along, strict=True)))
+
+    def meeting(self) -> str:
+        """What to say where its ends meet and it pulls."""
+        return (f"spring {self.name!r}: its two ends meet, where its force has no direction; keep them apart, or give "
+                "it a force that vanishes there (length=0)")
 
     def wrenches(self, first: Moving, second: Moving, around: Surroundings) -> tuple[Force, Force]:
         """What it exerts on the first and on the second link."""
@@ -87,8 +120,8 @@ class PointPair(Element):
         return Force(-first_arm.cross(push), -push), Force(second_arm.cross(push), push)
 
     def energy(self, first: Moving, second: Moving) -> Number:
-        """Energy stored [J]."""
-        return self.along.energy(self._line(first, second)[3])
+        """Energy stored [J]; it needs no direction."""
+        return self.along.energy(self.length(first, second))
 
     def loss(self, first: Moving, second: Moving, around: Surroundings) -> Number:
         """Power taken out of the machine and not stored [W]."""

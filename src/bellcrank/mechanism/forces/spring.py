@@ -27,6 +27,10 @@ class LinearSpring(Along):
     damping: Number = 0.0
     rest: Number = 0.0
 
+    @property
+    def damped(self) -> bool:
+        return not (isinstance(self.damping, (int, float)) and self.damping == 0.0)
+
     def force(self, x: Number, rate: Number) -> Number:
         return -(self.stiffness * (x - self.rest) + self.damping * rate)
 
@@ -48,6 +52,10 @@ class PotentialSpring(Along):
 
     potential: Callable[[Number], Number]
     damping: Number = 0.0
+
+    @property
+    def damped(self) -> bool:
+        return not (isinstance(self.damping, (int, float)) and self.damping == 0.0)
 
     def force(self, x: Number, rate: Number) -> Number:
         return -(as_jet(self.potential(Jet(x, 1.0, 0.0))).rate + self.damping * rate)

@@ -42,6 +42,8 @@ class Joint(ABC):
     condition_names: tuple[str, ...] = ()
     #: whether turning and sliding the body frame along the joint's z axis only shifts its coordinates
     has_free_frame = False
+    #: whether `measure` finds angles with their whole turns, not within one turn
+    counts_turns = False
 
     # -- kinematics, any scalar, canonical axes --------------------------------------------------
     def alignment(self) -> Array:

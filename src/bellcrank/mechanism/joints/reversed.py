@@ -22,6 +22,7 @@ class Reversed(Joint):
         self.nq, self.nu = joint.nq, joint.nu
         self.speed_names = joint.speed_names
         self.condition_names = joint.condition_names
+        self.counts_turns = joint.counts_turns
 
     def alignment(self) -> Array:
         return self.joint.alignment()

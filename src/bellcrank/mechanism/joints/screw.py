@@ -32,6 +32,7 @@ class Screw(AxisJoint):
             if not abs(pitch) < float("inf"):
                 raise ModelError(f"Screw pitch: {pitch} is not finite")
         self.pitch: Number = pitch
+        self.counts_turns = isinstance(pitch, Scalar) or pitch != 0.0  # the advance tells them
 
     def constants(self) -> tuple[Number, ...]:
         return (0.0, 0.0, self.pitch)

@@ -1,0 +1,244 @@
+"""The account of a run's energy: how much of it there was, how much came or went, and whether that can be.
+
+The energy there was is what the start could turn into motion on the way that was taken, and what drives put in:
+
+    scale = T(0) + max (P(0) - P(t)) + W + floor
+
+with kinetic energy T, energy P of gravity and of springs, and W what was put in, where anything can: the work of the
+joint forces that were given where that was positive, at least the largest rise of the energy. In a motion without
+losses the first two are the largest kinetic energy. Below the floor, a millionth of what the machine's weight can do
+over its size and of what springs hold at the start, energies are rounding.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from bellcrank.mechanism.forces import Bushing, Drag, Friction, Limit, LinearSpring, PotentialSpring
+from bellcrank.mechanism.forces.pairs import BushingPair, DragPair
+from bellcrank.mechanism.motion import STILL
+from bellcrank.mechanism.tree import Tree
+from bellcrank.system.arrays import Floats
+
+if TYPE_CHECKING:
+    from bellcrank.system.system import System
+
+__all__ = ["DIVERGED", "DRIFT", "RESOLVED", "ROUGHLY", "Balance", "Verdict", "energy_drift", "exchange", "floor_of"]
+
+#: a machine that nothing drives and that gains, or without losses loses, more than this share of its energy says so
+DRIFT = 1e-3
+#: but for the method that is known to keep energy only roughly
+ROUGHLY = 5e-2
+#: one that gains this many times all the energy there was has diverged
+DIVERGED = 10.0
+#: energies below this share of what the weight can do over the machine's size count as nothing
+RESOLVED = 1e-6
+
+
+# -- what a machine can do with energy --------------------------------------------------------------
+def exchange(system: System) -> str:
+    """What the machine itself does with energy: "none" (keeps it), "losses" (only takes it away), or "work" (may put
+    some in: prescribed motions, wrenches, servos, wind, forces whose energy is not known)."""
+    tree = system.tree
+    if tree.applied or any(_moves(law) for law in tree.prescribed if law is not None):
+        return "work"
+    elements: list[Any] = [along for forces in tree.joint_forces.values() for _, along in forces]
+    elements += [p.bushing if isinstance(p, BushingPair) else p.drag if isinstance(p, DragPair) else p.along
+                 for p in tree.pairs]
+    found = {_exchanges(system._with_values(e)) for e in elements}
+    return "work" if "work" in found else "losses" if "losses" in found else "none"
+
+
+def _moves(law: Any) -> bool:
+    laws = (law.whole,) if law.whole is not None else law.laws
+    return any(x is not None and x is not STILL for x in laws)
+
+
+def _exchanges(element: Any) -> str:
+    if isinstance(element, Drag):
+        if element.timed or any(np.any(np.asarray(x) != 0.0) for x in element.wind):
+            return "work"
+        return _sign(element.coefficient, element.turn_linear, element.turn_quadratic)
+    if isinstance(element, Bushing):
+        return _sign(*element.damping, *element.turn_damping)
+    if isinstance(element, Friction):
+        return _sign(element.coulomb, element.viscous)
+    if isinstance(element, (LinearSpring, PotentialSpring, Limit)):
+        return _sign(element.damping)
+    return "work"
+
+
+def _sign(*dampings: Any) -> str:
+    """What dampers of these sizes do."""
+    if any(np.any(np.asarray(d, dtype=float) < 0.0) for d in dampings):
+        return "work"
+    return "losses" if any(np.any(np.asarray(d, dtype=float) > 0.0) for d in dampings) else "none"
+
+
+def floor_of(system: System) -> float:
+    """Energy [J] that is lost in rounding: a share of the weight times the size of the machine."""
+    if "moment" not in system._programs:  # made once, every run needs it
+        system._programs["moment"] = _mass_times_size(system.tree)
+    return RESOLVED * float(system._programs["moment"]) * _gravity(system)
+
+
+def _gravity(system: System) -> float:
+    """The acceleration of gravity, the largest of a batch."""
+    gravity = system.tree.gravity
+    if all(type(g) is float for g in gravity):
+        return math.hypot(*gravity)
+    return float(np.linalg.norm(np.asarray(system._values_of(gravity), dtype=float), axis=-1).max())
+
+
+def _mass_times_size(tree: Tree) -> float:
+    mass = np.nan_to_num(tree.inertia[1:, 0])
+    offsets = np.linalg.norm(np.nan_to_num(tree.inertia[1:, 1:4]), axis=1)
+    reach = float(np.linalg.norm(np.nan_to_num(tree.placement_shift[1:]), axis=1).sum()
+                  + (offsets / np.maximum(mass, 1e-300))[mass > 0.0].max(initial=0.0))
+    return float(mass.sum()) * reach
+
+
+# -- the account --------------------------------------------------------------------------------------
+class Verdict(NamedTuple):
+    """What the account says of a run: that it diverged (when, and why), or something to be warned of."""
+
+    diverged: str = ""
+    warning: str = ""
+
+
+class Balance:
+    """Keeps account of energy and loop errors while states come in, without keeping them."""
+
+    def __init__(self, floor: float = 0.0) -> None:
+        self._floor = floor
+        self._open = True  #: whether the next sample begins a stretch: the start, or what an event left
+        self._last: dict[str, Floats] = {}
+        self._base = self._kinetic = self._potential = np.zeros(())
+        self._lowest = self._drop = self._change = self._rise = self._work = self._peak = np.zeros(())
+        self._when: Floats = np.zeros(())  #: time at which a state had gained far more than there was
+        self._hidden: Floats = np.zeros(())  #: kinetic energy that may have come and gone between samples
+        self.largest_gap = 0.0  #: between two samples [s]
+        self.largest_loop_error = 0.0  #: of all so far
+
+    def allow(self, kinetic: Floats) -> None:
+        """Judge with this much kinetic energy more, which samples that are far apart may not have shown."""
+        self._hidden = kinetic
+
+    def jump(self) -> None:
+        """An event changes the state: what that does to the energy is accounted for elsewhere."""
+        self._open = True
+
+    def add(self, derived: dict[str, Floats]) -> None:
+        """Account for some more samples, time first: "time", energies, "u" and "tau" if forces were given."""
+        energy, kinetic = derived["energy"], derived["kinetic_energy"]
+        if not len(energy):
+            return
+        potential = energy - kinetic
+        first = self._open
+        if first:
+            self._begin(energy[0], kinetic[0], potential[0])
+        power = (derived["tau"] * derived["u"]).sum(axis=-1) if "tau" in derived else None
+        with np.errstate(all="ignore"):
+            change = energy - self._base
+            low = np.fmin.accumulate(np.concatenate([self._lowest[None], change]), axis=0)
+            drop = np.fmax.accumulate(np.concatenate([self._drop[None], self._potential - potential]), axis=0)
+            rise = change - low[1:]
+            self._change = np.fmax(self._change, np.fmax.reduce(np.abs(change), axis=0))
+            self._rise = np.fmax(self._rise, np.fmax.reduce(rise, axis=0))
+            self._peak = np.fmax(self._peak, np.fmax.reduce(change, axis=0))
+            self._lowest, self._drop = low[-1], drop[-1]
+            if power is not None:
+                self._add_work(derived["time"], power, first)
+            beyond = rise > DIVERGED * (self._kinetic + drop[1:] + self._floor + RESOLVED * np.abs(self._potential))
+        self._notice(derived["time"], beyond)
+        gaps = np.diff(np.concatenate([self._last.get("time", derived["time"][:1]), derived["time"]]))
+        self.largest_gap = max(self.largest_gap, float(gaps.max(initial=0.0)))
+        self._last = {"energy": energy[-1].copy(), "potential": potential[-1].copy(),
+                      "time": derived["time"][-1:].copy()}
+        if power is not None:
+            self._last["power"] = power[-1]
+        self.largest_loop_error = float(np.fmax.reduce(derived["loop_error"], axis=None,
+                                                       initial=self.largest_loop_error))
+
+    def _begin(self, energy: Floats, kinetic: Floats, potential: Floats) -> None:
+        """A first sample: what follows is compared with it. After an event only the level of the energy is new."""
+        self._open = False
+        if self._last:
+            self._base = self._base + (energy - self._last["energy"])
+            self._potential = self._potential + (potential - self._last["potential"])
+            self._kinetic = np.fmax(self._kinetic, kinetic)
+            return
+        self._base, self._kinetic, self._potential = energy.copy(), kinetic.copy(), potential.copy()
+        zero = np.zeros(energy.shape)
+        self._lowest = self._drop = self._change = self._rise = self._work = self._peak = zero
+        self._when = np.full(energy.shape, np.nan)
+
+    def _add_work(self, times: Floats, power: Floats, first: bool) -> None:
+        """What the forces given put in, by the trapezoidal rule."""
+        if not first and "power" in self._last:
+            times = np.concatenate([self._last["time"], times])
+            power = np.concatenate([self._last["power"][None], power])
+        gains = np.maximum(power, 0.0)
+        steps = np.diff(times).reshape(-1, *(1,) * (power.ndim - 1))
+        self._work = self._work + np.nan_to_num(0.5 * (gains[1:] + gains[:-1]) * steps).sum(axis=0)
+
+    def _notice(self, times: Floats, beyond: npt.NDArray[np.bool_]) -> None:
+        if beyond.any():
+            at = times[np.argmax(beyond, axis=0)]
+            self._when = np.where(np.isnan(self._when) & beyond.any(axis=0), at, self._when)
+
+    def scale(self, works: bool) -> Floats:
+        """The energy there was, of every state; `works`: something may have put more in."""
+        put_in = np.fmax(self._work, self._peak) if works else 0.0
+        return self._kinetic + self._drop + put_in + self._floor + RESOLVED * np.abs(self._potential)
+
+    def drift(self, works: bool) -> float:
+        """The largest change of energy since the start, relative to the energy there was, of all states."""
+        return float(np.max(relative(self._change, self.scale(works)), initial=0.0))
+
+    def verdict(self, does: str, advice: str, share: float = DRIFT) -> Verdict:
+        """Whether the account can be that of a machine that `does` this with energy (see `exchange`), within a share
+        of the energy there was."""
+        if does == "work" or not self._last:
+            return Verdict()
+        many, scale = self._when.size, self.scale(False) + self._hidden
+        times = np.where(self._rise > DIVERGED * scale, self._when, np.nan)
+        if np.isfinite(times).any():
+            when = float(np.nanmin(times))
+            which = f" (state {int(np.nanargmin(times))} of {many})" if times.ndim else ""
+            return Verdict(f"at t = {when:.6g} s{which} the machine has gained more than {DIVERGED:g} times all the "
+                           f"energy there was, although nothing puts energy in: {advice}")
+        change = self._change if does == "none" else self._rise
+        shares = np.atleast_1d(relative(change, scale))
+        over = shares > share
+        if not over.any():
+            return Verdict()
+        some = f" of {int(over.sum())} of {many} states" if self._when.ndim else ""
+        what = ("changed", "puts energy in or takes it out") if does == "none" else ("rose", "puts energy in")
+        most = f"{'up to ' if many > 1 else ''}{_percent(float(np.nanmax(shares)))}"
+        return Verdict("", f"energy{some} {what[0]} by {most} although nothing {what[1]}: {advice}")
+
+
+def _percent(share: float) -> str:
+    return f"{100.0 * share:.2g} %" if share < 10.0 else f"{share:.2g} times all there was"
+
+
+def relative(change: Floats, scale: Floats) -> Floats:
+    """change / scale; no change is none, whatever the scale."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(change == 0.0, 0.0, change / scale)
+
+
+def energy_drift(time: Floats, energy: Floats, kinetic: Floats, works: bool, floor: float,
+                 power: Floats | None = None) -> Floats:
+    """The change of energy since the first sample relative to the energy there was, (time, ...)."""
+    account = Balance(floor)
+    derived = {"time": time, "energy": energy, "kinetic_energy": kinetic, "loop_error": np.zeros(1)}
+    if power is not None:
+        derived |= {"tau": power[..., None], "u": np.ones((*power.shape, 1))}
+    account.add(derived)
+    return relative(energy - energy[0], account.scale(works)) if len(energy) else energy

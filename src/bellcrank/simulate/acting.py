@@ -1,0 +1,151 @@
+"""Forces that act in states of a run: along joints, of single elements, on bodies."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from bellcrank.errors import ModelError
+from bellcrank.mechanism.checks import hint
+from bellcrank.mechanism.elements import Drive, JointForce, JointSum
+from bellcrank.system.arrays import Floats
+from bellcrank.system.kinematics import Wrenches
+
+if TYPE_CHECKING:
+    from bellcrank.system.system import System
+
+__all__ = ["PARTS", "States", "along_closing_joint", "along_joints", "closing_forces", "element_force"]
+
+#: which of the forces along joints are wanted
+PARTS = ("all", "given", "elements")
+
+
+class States(NamedTuple):
+    """States of a run with the forces that were given, all of one shape but for the last axis."""
+
+    system: System
+    q: Floats
+    u: Floats
+    tau: Floats | None
+    t: Floats
+    closing: dict[str, Floats]  #: forces given of joints that close loops
+    wrenches: Wrenches  #: external ones, and what `closing` does to the bodies
+
+
+def along_joints(states: States, of: str) -> Floats:
+    """Forces along the coordinates of the tree's joints, (..., nu): those given within the limits of actuators, those
+    of elements on joints and on sums of joint coordinates, or all."""
+    system, q, u, tau, t = states[:5]
+    total = np.zeros(u.shape)
+    if of in ("all", "given") and tau is not None:
+        total = total + system.actuator_forces(q, u, tau, t=t)
+    if of in ("all", "elements"):
+        if system.tree.joint_forces:
+            total = total + system._run("joint_laws", {"q": q, "u": u}, None, t)
+        for element in system.mechanism.joint_sums:
+            total = total + _spread_sum(states, element)
+    return total
+
+
+def along_closing_joint(states: States, joint: str, of: str) -> Floats:
+    """The same for a joint that closes a loop, (..., nu of the joint)."""
+    kind = states.system.mechanism.joint(joint).joint
+    total = np.zeros((*states.u.shape[:-1], kind.nu))
+    if of in ("all", "given") and joint in states.closing:
+        total = total + states.closing[joint]
+    for element in states.system.mechanism.joint_forces if of in ("all", "elements") else ():
+        if element.joint == joint:
+            total[..., element.coordinate] += _along(states, element)
+    return total
+
+
+def _spread_sum(states: States, element: JointSum) -> Floats:
+    """What a force along a sum of coordinates does to each of them, (..., nu)."""
+    out, force = np.zeros(states.u.shape), _along(states, element)
+    for joint, coordinate, factor in element.terms:
+        out[..., states.system._starts[joint][1] + coordinate] += factor * force
+    return out
+
+
+def _along(states: States, element: JointForce | JointSum) -> Floats:
+    """The force of an element on a joint coordinate or a sum of some, (...)."""
+    terms = element.terms if isinstance(element, JointSum) else ((element.joint, element.coordinate, 1.0),)
+    x, rate = np.zeros(states.u.shape[:-1]), np.zeros(states.u.shape[:-1])
+    for joint, k, factor in terms:
+        place, speed = _coordinate(states, joint, k)
+        x, rate = x + factor * place, rate + factor * speed
+    return _scalar(states, states.system._with_values(element.along).at(states.t).force(x, rate))
+
+
+def _scalar(states: States, value: Any) -> Floats:
+    return np.array(np.broadcast_to(np.asarray(value, dtype=float), states.u.shape[:-1]))
+
+
+def _coordinate(states: States, joint: str, k: int) -> tuple[Floats, Floats]:
+    system, q, u, _, t = states[:5]
+    if joint in system.tree.cut_names:
+        return system.loop_coordinates(q, joint, t=t)[..., k], system.loop_speeds(q, u, joint, t=t)[..., k]
+    i, j = system._starts[joint]
+    return q[..., i + k], u[..., j + k]
+
+
+def element_force(states: States, name: str) -> tuple[Floats, str, tuple[str, ...]]:
+    """The force of one element: a number along its coordinate or line (...), or a wrench (..., 6) on its second body;
+    what it is, and its units."""
+    mechanism = states.system.mechanism
+    on_joints: tuple[JointForce | JointSum, ...] = (*mechanism.joint_forces, *mechanism.joint_sums)
+    for element in on_joints:
+        if element.name == name:
+            return _along(states, element), f"force of {name} along its coordinate", _units(states.system, element)
+    for drive in mechanism.drives:
+        if drive.name == name:
+            entry = states.system._starts[drive.joint][1] + drive.coordinate
+            return (along_joints(states, "given")[..., entry], f"force of {name} within its limits",
+                    _units(states.system, drive))
+    between = {e.name for e in mechanism.springs} | {e.name for e in mechanism.bushings} | {
+        e.name for e in mechanism.drags}
+    if name not in between:
+        known = [*(e.name for e in on_joints), *(d.name for d in mechanism.drives), *sorted(between)]
+        raise ModelError(f"forces: no force element called {name!r}; there are {', '.join(known) or 'none'}"
+                         f"{hint(name, known)}")
+    return _between(states, name)
+
+
+def _between(states: States, name: str) -> tuple[Floats, str, tuple[str, ...]]:
+    """Springs between points: the force along their line. Bushings and drag: the wrench on their (second) body."""
+    system, q, u, _, t = states[:5]
+    pair: Any = next(p for p in system.tree.pairs if p.name == name)
+    if any(e.name == name for e in system.mechanism.springs):
+        moving = system._moving(q, u, t)
+        own = system._with_values(pair)
+        *_, length, rate = own._line(moving(pair.first), moving(pair.second))
+        return _scalar(states, own.along.force(length, rate)), f"force of {name} along its line, apart", ("N",)
+    bodies = {e.name: e.second for e in system.mechanism.bushings} | {e.name: e.body for e in system.mechanism.drags}
+    alone = object.__new__(type(system))
+    alone.__dict__.update(system.__dict__, tree=replace(system.tree, pairs=(pair,)))
+    raw = alone.spring_wrenches(q, u, t=t)
+    first = system.tree.members[pair.second][0]  # wrenches are about the first body of a link
+    body = bodies[name]
+    arm = system.pose(q, system.tree.body_names[first], t=t).position \
+        - system.pose(q, system.tree.body_names[body], t=t).position
+    wrench = raw[..., first - 1, :].copy()
+    wrench[..., :3] += np.cross(arm, wrench[..., 3:])
+    return wrench, f"wrench of {name} on {system.tree.body_names[body]}, world axes, about its origin", ("N m",) * 3 + (
+        "N",) * 3
+
+
+def _units(system: System, element: JointForce | JointSum | Drive) -> tuple[str, ...]:
+    from bellcrank.simulate.fields import force_units
+
+    joint, coordinate = (element.terms[0][0], element.terms[0][1]) if isinstance(element, JointSum) else (
+        element.joint, element.coordinate)
+    return (force_units(system.mechanism.joint(joint).joint)[coordinate],)
+
+
+def closing_forces(joints: npt.NDArray[Any], values: Floats) -> dict[str, Floats]:
+    """Recorded forces of closing joints (..., speeds) by joint; `joints` are the labels of the speeds."""
+    names = [str(label).rpartition(".")[0] for label in joints]
+    return {name: values[..., [i for i, n in enumerate(names) if n == name]] for name in dict.fromkeys(names)}

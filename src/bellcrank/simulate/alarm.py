@@ -1,0 +1,83 @@
+"""Runs with fixed steps whose numbers are no solution any more.
+
+Energy tells where nothing puts any in (see `account`). Where controllers, servos or prescribed motions do work it may
+grow by right. There the steps are asked: in a state that moves far in one step, or whose speeds have grown a
+thousandfold, a step is made once as it is and once as two halves. If the speeds that come out differ by more than
+half, the step has nothing to do with the motion, and the state has diverged. Fast motion that steps do resolve passes.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from bellcrank.errors import BellcrankError
+from bellcrank.simulate.fixed import Failure, FixedRun
+from bellcrank.simulate.reference import ReferenceRun
+
+__all__ = ["Alarm"]
+
+Floats = npt.NDArray[np.float64]
+
+#: motion in one step [rad or m] that is suspicious, by itself or where speeds have grown that much
+_FAR, _SOME, _GROWN = np.pi, 0.1, 1e3
+#: after a look that found nothing, speeds must have grown by this much for another one
+_AGAIN = 10.0
+#: halves of a step may differ by this share
+_DIFFER = 0.5
+
+
+class Alarm:
+    """Looks at the samples of a run with fixed steps."""
+
+    def __init__(self, count: int, step: float) -> None:
+        self._step, self._begun = step, False
+        self._first = np.zeros(count)  #: largest speed of the first sample that moves
+        self._level = np.zeros(count)  #: largest speed that was looked at
+
+    def look(self, run: FixedRun | ReferenceRun, times: Floats, y: Floats, u: Floats) -> None:
+        """States (times, states, ...): those that have diverged are given up, and are NaN from there on in y and u."""
+        speed = np.abs(u).max(axis=-1, initial=0.0)
+        if not self._begun or not (speed * self._step > _SOME).any():  # no step has led to the first sample
+            self._note(speed)
+            self._begun = True
+            return
+        for row in range(len(times)):
+            self._note(speed[row:row + 1])
+            with np.errstate(invalid="ignore"):
+                far = speed[row] * self._step
+                odd = (far > _FAR) | ((far > _SOME) & (speed[row] > _GROWN * self._first))
+                odd &= (speed[row] > _AGAIN * self._level) & np.isfinite(speed[row])
+            for state in np.flatnonzero(odd).tolist():
+                self._level[state] = speed[row, state]
+                if not self._resolved(run, y[row, state], float(times[row]), state):
+                    self._give_up(run, state, float(times[row]), float(speed[row, state]), y[row, state])
+                    y[row + 1:, state] = u[row + 1:, state] = np.nan
+                    speed[row + 1:, state] = np.nan
+
+    def _note(self, speed: Floats) -> None:
+        """Remember the first motion of every state."""
+        for row in speed[:8] if not self._first.all() else ():
+            self._first = np.where((self._first == 0.0) & np.isfinite(row), row, self._first)
+
+    def _resolved(self, run: FixedRun | ReferenceRun, y: Floats, t: float, state: int) -> bool:
+        """Whether a step and its two halves lead to about the same speeds."""
+        half, nq = 0.5 * self._step, self._sizes(run)
+        try:
+            with np.errstate(all="ignore"):
+                one = run.partial(y, t, self._step, state)[nq:]
+                two = run.partial(run.partial(y, t, half, state), t + half, half, state)[nq:]
+        except (BellcrankError, ArithmeticError):
+            return False
+        size = float(max(np.abs(one).max(initial=0.0), np.abs(two).max(initial=0.0)))
+        return bool(np.abs(one - two).max(initial=0.0) <= _DIFFER * size)
+
+    @staticmethod
+    def _sizes(run: FixedRun | ReferenceRun) -> int:
+        return (run.equations if isinstance(run, FixedRun) else run.rhs).system.nq
+
+    def _give_up(self, run: FixedRun | ReferenceRun, state: int, t: float, speed: float, y: Floats) -> None:
+        reason = (f"at t = {t:.6g} s speeds have grown to {speed:.3g}, and half the step gives others: the step of "
+                  f"{self._step:g} s is too long for so fast or stiff a motion; take smaller steps, stepper='radau' or "
+                  "one that adapts its steps")
+        run.give_up(Failure(state, t, reason, diverged=True), y.copy())

@@ -1,0 +1,250 @@
+"""Joints that close loops, as a run sees them: measured coordinates, speeds, forces along them, and how to hold them.
+
+They have no place in q, u and tau. Their coordinates and speeds are expressions of those of the joints around their
+loop; a force along them does the same as forces at those joints, by equal power for every motion.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from bellcrank.engine.jet import Jet, as_jet
+from bellcrank.engine.scalar import Graph, Number, evaluate
+from bellcrank.errors import ModelError
+from bellcrank.formulations.closure import outward_moving, side_of, unit_wrench
+from bellcrank.formulations.program import direct
+from bellcrank.mechanism.closures import Side
+from bellcrank.mechanism.forces.base import Moving
+from bellcrank.mechanism.joints import Joint, Weld
+from bellcrank.mechanism.tree import Closure, LoopForce, Tree
+from bellcrank.spatial import Force, General, Matrix3, Motion, Vector
+from bellcrank.system.closure import paths_between
+
+if TYPE_CHECKING:
+    from bellcrank.system.system import System
+
+__all__ = ["CutJoint", "closing_joints", "cut_joint", "given_wrenches", "numbers", "pinned", "spread", "tree_forces",
+           "unknown_joint"]
+
+Floats = npt.NDArray[np.float64]
+
+_GROUND = Moving(General(Matrix3(Vector(1.0, 0.0, 0.0), Vector(0.0, 1.0, 0.0), Vector(0.0, 0.0, 1.0))), Vector.zero(),
+                 Vector.zero(), Vector.zero())
+
+
+@dataclass(frozen=True)
+class CutJoint:
+    """A joint that closes a loop. Expressions have the leaves ("q", i), ("u", i), ("t", 0), ("parameters", i)."""
+
+    name: str
+    kind: Joint
+    coordinates: tuple[Number, ...]  #: angles within half a turn; none of ball joints
+    speeds: tuple[Number, ...]
+    #: for every speed of the tree that moves it: its place, and the power of unit forces at unit speed
+    powers: tuple[tuple[int, tuple[Number, ...]], ...]
+    columns: tuple[Force, ...]  #: what unit forces exert on the child at `point`, in the ground link's frame
+    point: Vector
+
+    def value(self, what: str, k: int, leaf: Callable[[Any], Number]) -> Number:
+        """A coordinate or speed, with numbers for the leaves."""
+        return evaluate([getattr(self, what)[k]], leaf)[0]
+
+    def row(self, k: int, nu: int, leaf: Callable[[Any], Number]) -> Floats:
+        """How much each speed of the tree adds to speed k of the joint, shape (nu,)."""
+        out = np.zeros(nu)
+        for entry, each in self.powers:
+            out[entry] = float(evaluate([each[k]], leaf)[0])
+        return out
+
+    def acceleration(self, k: int, system: System, t: float, q: Floats, u: Floats, udot: Floats) -> float:
+        """Rate of speed k of the joint."""
+        rates = {"q": (q, system.qdot(q, u)), "u": (u, udot), "t": (np.array([t]), np.ones(1))}
+
+        def leaf(key: Any) -> Number:
+            name, i = key
+            if name == "parameters":
+                return Jet(_parameter(system, i), 0.0, 0.0)
+            value, rate = rates[name]
+            return Jet(float(value[i]), float(rate[i]), 0.0)
+
+        return float(as_jet(self.value("speeds", k, leaf)).rate)
+
+
+def numbers(system: System, t: Any, q: Floats, u: Floats) -> Callable[[Any], Number]:
+    """What the leaves of expressions stand for, at states (..., nq) and (..., nu)."""
+    def leaf(key: Any) -> Number:
+        name, i = key
+        if name == "parameters":
+            return _parameter(system, i)
+        return {"q": q, "u": u}[name][..., i] if name in ("q", "u") else t
+
+    return leaf
+
+
+def _parameter(system: System, i: int) -> Number:
+    """A parameter; of a batch of states, one value for each."""
+    value = np.asarray(list(system._values.values())[i], dtype=float)
+    return value.ravel() if value.ndim else float(value)
+
+
+def closing_joints(system: System) -> tuple[str, ...]:
+    """Joints with speeds of their own that close loops of a machine, or would if `release` had not opened them."""
+    tree = system._whole or system.tree
+    return tuple(c.name for c in tree.closures if c.is_joint and c.kind.nu)
+
+
+def unknown_joint(system: System, joint: str, known: Sequence[str]) -> ModelError:
+    """A joint that a run cannot look at: it is not there, or it was cut and cannot be measured."""
+    from bellcrank.mechanism.checks import hint
+
+    if joint in system.tree.cut_names:
+        return ModelError(f"joint {joint!r} was cut to close a loop, and its coordinates cannot be measured one by "
+                          "one; compile with cut= another joint of that loop")
+    return ModelError(f"no joint {joint!r}; there are {', '.join(known)}{hint(joint, known)}")
+
+
+def cut_joint(system: System, joint: str, graph: Graph | None = None) -> CutJoint | None:
+    """A closing joint by expressions of a graph; None if nothing of that name closes a loop."""
+    tree = system._whole or system.tree
+    found = [c for c in tree.closures if c.name == joint and c.is_joint]
+    if not found:
+        return None
+    leaf = (Graph() if graph is None else graph).leaf
+    return _traced(replace(tree, pairs=()), found[0], lambda name, i: leaf((name, i)))
+
+
+def _traced(tree: Tree, c: Closure, read: Callable[[str, int], Number]) -> CutJoint:
+    sweeps: Any = direct(tree, ("q", "u"), read, False)
+    known: dict[int, Moving] = {0: _GROUND}
+
+    def moving(link: int) -> Moving:
+        """Only links between the ground and the joint are looked at."""
+        path = []
+        while link not in known:
+            path.append(link)
+            link = int(tree.parent[link])
+        for k in reversed(path):
+            known[k] = outward_moving(sweeps.views[k], known[int(tree.parent[k])])[1]
+        return known[path[0]] if path else known[link]
+
+    i, j = (side_of(moving(link), turn, sweeps.bind(tuple(shift))) for link, turn, shift in (
+        (c.first, c.first_turn, c.first_shift), (c.second, c.second_turn, c.second_shift)))
+    constants = sweeps.bind(tuple(c.kind.constants()))
+    relative = Motion(j.omega - i.omega, j.rate - i.rate - i.omega.cross(j.point - i.point))
+    coordinates: tuple[Number, ...] = ()
+    if c.kind.nq == c.kind.nu:
+        columns, coordinates = c.kind.loop_columns(i, j, constants), c.kind.loop_coordinates(i, j, constants)
+    else:  # quaternions: the columns are the same in every position
+        columns = _fixed_columns(c.kind, j)
+    speeds = tuple(relative.dot(column) for column in columns)
+    return CutJoint(c.name, c.kind, coordinates, speeds, _powers(tree, c, speeds, read), tuple(columns), j.point)
+
+
+def _fixed_columns(kind: Joint, side: Side) -> tuple[Force, ...]:
+    """Wrenches that are unit forces along each speed of a joint with a constant motion subspace."""
+    own = kind.subspace([float(x) for x in kind.neutral()], kind.constants())
+
+    def turned(v: Vector) -> Vector:
+        out: Vector = side.x * v.x + side.y * v.y + side.z * v.z
+        return out
+
+    wrenches = [unit_wrench(own, k) for k in range(len(own))]
+    return tuple(Force(turned(w.moment), turned(w.force)) for w in wrenches)
+
+
+def _powers(tree: Tree, c: Closure, speeds: Sequence[Number], read: Callable[[str, int], Number]
+            ) -> tuple[tuple[int, tuple[Number, ...]], ...]:
+    """What a unit of each speed around the loop adds: speeds are linear in u, less what prescribed joints do."""
+    def at(entry: int) -> list[Number]:
+        return evaluate(list(speeds), lambda key: float(key[1] == entry) if key[0] == "u" else read(*key))
+
+    still = at(-1)
+    out = []
+    for link in (k for path in paths_between(tree, c.first, c.second) for k in path):
+        joint = tree.joints[link]
+        assert joint is not None
+        for entry in range(int(tree.u_start[link]), int(tree.u_start[link]) + joint.nu):
+            out.append((entry, tuple(x - y for x, y in zip(at(entry), still, strict=True))))
+    return tuple(out)
+
+
+# -- forces -----------------------------------------------------------------------------------------
+def spread(system: System, cuts: Sequence[str]) -> list[Number]:
+    """Joint forces of the tree for the input "tau": those of the tree, then those of the closing joints `cuts`.
+
+    Forces along a joint whose loop is open at present do nothing.
+    """
+    graph = Graph()
+    out: list[Number] = [graph.leaf(("tau", i)) for i in range(system.nu)]
+    closed = {c.name for c in system.tree.closures}
+    at = system.nu
+    for name in cuts:
+        joint = cut_joint(system, name, graph)
+        assert joint is not None
+        forces = [graph.leaf(("tau", at + k)) for k in range(joint.kind.nu)]
+        at += joint.kind.nu
+        for entry, each in joint.powers if name in closed else ():
+            for force, power in zip(forces, each, strict=True):
+                out[entry] = out[entry] + force * power
+    return out
+
+
+def tree_forces(system: System, cuts: Sequence[str], rows: Floats, q: Floats, t: npt.ArrayLike) -> Floats:
+    """The same on arrays: rows (..., nu and those of cuts) at q (..., nq) -> (..., nu)."""
+    if not cuts:
+        return rows
+    closed = {c.name for c in system.tree.closures}
+    at, forces = system.nu, {}
+    for name in cuts:
+        n = system.mechanism.joint(name).joint.nu
+        if name in closed:
+            forces[name] = rows[..., at:at + n]
+        at += n
+    return np.asarray(rows[..., :system.nu] + system.loop_drive(q, forces, t=t))
+
+
+def given_wrenches(system: System, joint: str, forces: Floats, q: Floats, t: npt.ArrayLike) -> tuple[Floats, Floats]:
+    """What forces (..., nu of the joint) of a closing joint exert at q (..., nq): on all bodies, as external wrenches
+    (..., bodies, 6), and on its child about the joint's point there (..., 6), world axes."""
+    cut, record = cut_joint(system, joint), system.mechanism.joint(joint)
+    assert cut is not None
+    leaf, lead = numbers(system, t, q, np.zeros(system.nu)), q.shape[:-1]
+
+    def world(vectors: Sequence[Vector]) -> Floats:
+        entries = evaluate([x for v in vectors for x in v], leaf)
+        rows = np.stack([np.broadcast_to(np.asarray(x, dtype=float), lead) for x in entries], axis=-1)
+        return np.asarray(rows.reshape(*lead, len(vectors), 3) @ system.tree.ground_turn.T)
+
+    point = world([cut.point])[..., 0, :] + system.tree.ground_shift
+    own = np.concatenate([(world([getattr(c, part) for c in cut.columns]) * forces[..., None]).sum(axis=-2)
+                          for part in ("moment", "force")], axis=-1)
+    bodies = np.zeros((*lead, len(system.body_names), 6))
+    for index, sign in ((record.parent, -1.0), (record.child, 1.0)):
+        if index:
+            arm = point - system.pose(q, system.tree.body_names[index], t=t).position
+            bodies[..., index - 1, :3] += sign * (own[..., :3] + np.cross(arm, own[..., 3:]))
+            bodies[..., index - 1, 3:] += sign * own[..., 3:]
+    return bodies, own
+
+
+# -- holding ----------------------------------------------------------------------------------------
+def pinned(tree: Tree, places: Mapping[str, float]) -> Tree:
+    """The tree with joints of one coordinate that close loops held where they are: welds in their place."""
+    closures = []
+    for c in tree.closures:
+        if c.name in places:
+            turn, shift = c.first_turn, np.array([float(x) for x in c.first_shift])
+            for t in c.kind.transforms([places[c.name]], [float(k) for k in c.kind.constants()]):
+                axes = [t.rotation.apply(Vector(*row)) for row in np.eye(3).tolist()]
+                shift = shift + turn @ np.array([*t.translation])
+                turn = turn @ np.array([[*a] for a in axes]).T
+            c = c._replace(kind=Weld(), first_turn=turn, first_shift=tuple(shift.tolist()), rows=6)
+        closures.append(c)
+    pairs = tuple(p for p in tree.pairs if not isinstance(p, LoopForce) or tree.closures[p.closure].name not in places)
+    return replace(tree, closures=tuple(closures), pairs=pairs, plan=None)
+

@@ -1,0 +1,86 @@
+"""How large a run will be, asked before anything of it is made."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from contextlib import suppress
+from pathlib import Path
+
+from bellcrank.errors import StateError
+
+__all__ = ["MOST_SAMPLES", "MOST_STEPS", "MOST_TIME", "available_memory", "check_count", "check_room"]
+
+#: numbers of steps and of samples, and a time [s], that are beyond anything meant: clocks of 53 bits cannot tell steps
+#: apart any more, files count samples with 31 bits
+MOST_STEPS, MOST_SAMPLES, MOST_TIME = 1e15, 2**31 - 4, 1e12
+#: runs up to this many bytes are not worth asking
+_SMALL = 64 << 20
+#: samples in memory are there twice when the result is put together
+_COPIES = 2
+#: variables derived from each sample
+_DERIVED = 6
+
+
+def check_count(length: float, start: float, step: float | None, interval: float | None) -> None:
+    """Refuse times that numbers cannot resolve, and numbers of steps and samples that no run will see the end of."""
+    if abs(start) + length > MOST_TIME:
+        raise StateError(f"simulate: a run of {length:g} s from t = {start:g} s is longer than {MOST_TIME:g} s, beyond "
+                         "which steps cannot be told apart")
+    if step is not None and length / step > MOST_STEPS:
+        raise StateError(f"simulate: {length:g} s in steps of {step:g} s are {length / step:.3g} steps, more than "
+                         f"{MOST_STEPS:g}; take longer steps or a shorter duration")
+    if interval is not None and length / interval > MOST_SAMPLES:
+        raise StateError(f"simulate: output every {interval:g} s for {length:g} s are {length / interval:.3g} samples, "
+                         f"more than {MOST_SAMPLES:,}; sample less often")
+
+
+def check_room(samples: float, states: int, numbers: int, times: int, file: str | os.PathLike[str] | None) -> None:
+    """Refuse a run whose samples do not fit into memory, or onto the disk if they are streamed.
+
+    `numbers` are those of one state (q, u, forces), `times` those of the sample times that are kept.
+    """
+    whole = 8.0 * samples * (1 + states * (numbers + _DERIVED))
+    needed = 8.0 * times + (0.0 if file is not None else _COPIES * whole)
+    told = f"simulate: {int(samples):,} samples of {states:,} state{'s' * (states != 1)}"
+    if needed > _SMALL and needed > (room := available_memory()):
+        raise StateError(f"{told} need about {_size(needed)} of memory, and {_size(room)} are free; sample less often "
+                         "(output=), run fewer states at a time, or stream to a file (file=)")
+    if file is not None and whole > _SMALL:
+        with suppress(OSError):
+            room = float(shutil.disk_usage(Path(file).absolute().parent).free)
+            if whole > room:
+                raise StateError(f"{told} need about {_size(whole)} on the disk of {os.fspath(file)}, and "
+                                 f"{_size(room)} are free; sample less often (output=) or run fewer states at a time")
+
+
+def available_memory() -> float:
+    """Bytes that this process can still get: of the machine, of its container, of its own limit; infinite if nothing is
+    known."""
+    rooms = [float("inf")]
+    with suppress(OSError, ValueError, StopIteration):
+        rows = Path("/proc/meminfo").read_text().splitlines()
+        rooms.append(1024.0 * next(float(row.split()[1]) for row in rows if row.startswith("MemAvailable:")))
+    with suppress(OSError, ValueError):  # a container's limit; the files it has cached can be dropped
+        group = Path("/sys/fs/cgroup")
+        limit = float((group / "memory.max").read_text())
+        stat = dict(row.split() for row in (group / "memory.stat").read_text().splitlines())
+        used = float((group / "memory.current").read_text()) - float(stat.get("inactive_file", 0))
+        rooms.append(max(limit - used, 0.0))
+    with suppress(ImportError, OSError, ValueError):
+        import resource
+
+        soft, _ = resource.getrlimit(resource.RLIMIT_AS)
+        if soft != resource.RLIM_INFINITY:
+            pages = int(Path("/proc/self/statm").read_text().split()[0])
+            rooms.append(max(float(soft) - pages * os.sysconf("SC_PAGE_SIZE"), 0.0))
+    return min(rooms)
+
+
+def _size(count: float) -> str:
+    """Bytes for people."""
+    for unit in ("B", "kB", "MB", "GB", "TB"):
+        if count < 1000.0:
+            return f"{count:.3g} {unit}"
+        count /= 1000.0
+    return f"{count:.3g} PB"

@@ -1,0 +1,46 @@
+"""How many operations a method of a `System` takes; what has no number of its own says why."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from bellcrank.engine.count import OperationCount
+from bellcrank.errors import ModelError
+from bellcrank.system.bound import FORCED, known_function
+from bellcrank.system.evaluator import LlvmEvaluator
+
+if TYPE_CHECKING:
+    from bellcrank.system.system import System
+
+__all__ = ["count_operations"]
+
+
+def count_operations(system: System, name: str) -> OperationCount:
+    """The operations of one evaluation of the method called `name`."""
+    function = known_function(system._functions, name)
+    looped = system.tree.looped
+    if name == "inverse_dynamics" and looped:
+        raise ModelError("operation_count: with loops 'inverse_dynamics' is compiled in parts, which LAPACK puts "
+                         "together: it has no count of its own. Of the spanning tree alone it has: "
+                         "release(*loops).operation_count('inverse_dynamics')")
+    if system._by_kkt and name == "forward_dynamics":
+        raise ModelError("operation_count: with loops 'dense' is solved by LAPACK and has no count of its own")
+    if system._sprung and name in FORCED:
+        raise ModelError(f"operation_count: the springs between distant bodies of {system.name!r} act from outside of "
+                         f"the compiled code, which has too many bodies for them: {name!r} has no count of its own")
+    if name == "hamilton" and looped:
+        function = system._functions["constrained_hamilton"]
+        run = system._planned_evaluator(system._reference_plan())
+    else:
+        run = system._evaluator_for(function)
+    run = run if isinstance(run, LlvmEvaluator) else LlvmEvaluator(run.tree)
+    if not run.compiles_whole(function) and run.schedule != "unrolled":
+        raise ModelError(f"operation_count: {system.method!r} is too large for one kernel here and {name!r} is not "
+                         "computed by one; compile with schedule='unrolled' to count it all the same"
+                         if looped else f"operation_count: {system.method!r} is solved by LAPACK for this many speeds "
+                         "and has no count of its own")
+    total = run.operation_count(function)
+    if name in ("inverse_dynamics", "bias") and system.tree.joint_forces:  # what the laws give is subtracted
+        laws = run.operation_count(system._functions["joint_laws"])
+        return total.plus(laws).plus(OperationCount(adds=system.nu))
+    return total

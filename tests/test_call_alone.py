@@ -1,0 +1,138 @@
+"""Results depend on the call alone: same inputs, same bits, whatever was computed before, on one thread or many."""
+
+from __future__ import annotations
+
+import dataclasses
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+import pytest
+
+import bellcrank as bc
+from bellcrank.formulations.groups import LoopPlan
+from bellcrank.simulate import courses
+
+LOOPED = ("four_bar", "jansen", "stewart")
+
+
+def states(system: bc.System, count: int, seed: int = 3) -> tuple[Any, Any]:
+    """Closed states far apart: one plan is not good for all of them."""
+    rng = np.random.default_rng(seed)
+    home, found = system.assemble().q, []
+    while len(found) < count:
+        try:
+            found.append(system.assemble(system.integrate(home, rng.normal(size=system.nu)),
+                                         rng.normal(size=system.nu)))
+        except bc.AssemblyError:
+            continue
+    return np.stack([s.q for s in found]), np.stack([s.u for s in found])
+
+
+def bad_state() -> tuple[Any, Any]:
+    """A state of jansen at which the plan that elimination made first is no good: another one takes over there."""
+    system = bc.compile(bc.load("jansen"))
+    function, run = system._functions["forward_dynamics"], system._planned_evaluator(system._reference_plan())
+    crank = system.joint_names[0]
+    motion = system.drive({crank: lambda t: t}, np.linspace(0.0, 6.28, 2000))
+    for row in motion.q.values:
+        q, u = system.assemble(row, {crank: 1.0})[:2]
+        if not run.run(function, False, [q[None], u[None], np.zeros((1, system.nu))], 1)[1]:
+            return q, u
+    raise AssertionError("every state is good: the test tests nothing")
+
+
+def everything(system: bc.System, q: Any, u: Any) -> list[bytes]:
+    """Bits of what is computed at a state."""
+    udot = system.forward_dynamics(q, u)
+    call = system.bind("forward_dynamics", q.copy(), u.copy(), np.zeros(system.nu))
+    out = [udot, call().copy(), system.forward_dynamics(q[None], u[None]), system.inverse_dynamics(q, u, udot),
+           system.consistent_acceleration(q, u, udot), *system.reactions(q, u).values()]
+    result = system.simulate((q, u), 0.02)
+    return [np.asarray(x).tobytes() for x in (*out, result.q, result.u)]
+
+
+@pytest.mark.parametrize("method", ["auto", "kane"])
+def test_unrelated_calls_change_nothing(method: str) -> None:
+    q, u = (x[0] for x in states(bc.compile(bc.load("jansen")), 1))
+    expected = everything(bc.compile(bc.load("jansen"), method=method), q, u)
+    used = bc.compile(bc.load("jansen"), method=method)
+    other_q, other_u = bad_state()
+    used.forward_dynamics(other_q, other_u)  # another plan takes over here
+    used.forward_dynamics(np.stack([other_q] * 20), other_u)
+    used.simulate((other_q, other_u), 0.05)
+    used.simulate((other_q, other_u), 0.05, stepper="scipy/RK45")
+    assert everything(used, q, u) == expected
+
+
+def test_first_states_do_not_matter() -> None:
+    """A machine whose neutral position is far from closed: plans must not come from the state that came first."""
+    def machine() -> bc.System:
+        m = bc.Mechanism("far", gravity=(0.0, -9.81, 0.0))
+        bodies = [m.add_body(f"b{i}", bc.Inertia.rod(1.0, (0, 0, 0), (x, 0, 0))) for i, x in enumerate((0.3, 1.0, 0.6))]
+        m.add_joint("A", bc.Revolute("z"), m.ground, bodies[0])
+        m.add_joint("B", bc.Revolute("z"), bodies[0], bodies[1], parent_pose=bc.Pose((0.3, 0, 0)))
+        m.add_joint("C", bc.Revolute("z"), bodies[1], bodies[2], parent_pose=bc.Pose((1.0, 0, 0)))
+        m.add_joint("D", bc.Revolute("z"), bodies[2], m.ground, parent_pose=bc.Pose((0.6, 0, 0)),
+                    child_pose=bc.Pose((1.0, 0, 0)))
+        return bc.compile(m)
+
+    one, two = machine(), machine()
+    q, u = states(one, 2)
+    a = [one.forward_dynamics(q[0], u[0]).tobytes(), one.forward_dynamics(q[1], u[1]).tobytes()]
+    b = [two.forward_dynamics(q[1], u[1]).tobytes(), two.forward_dynamics(q[0], u[0]).tobytes()]
+    assert a == b[::-1]
+
+
+@pytest.mark.parametrize("name", LOOPED)
+def test_threads_change_nothing(name: str) -> None:
+    q, u = states(bc.compile(bc.load(name)), 24)
+    q, u = np.tile(q, (60, 1)), np.tile(u, (60, 1))
+    many = bc.compile(bc.load(name), threads=4)
+    one = bc.compile(bc.load(name), threads=1)
+    assert one.forward_dynamics(q, u).tobytes() == many.forward_dynamics(q, u).tobytes()
+    with ThreadPoolExecutor(4) as pool:
+        rows = list(pool.map(lambda k: many.forward_dynamics(q[k], u[k]).tobytes(), range(96)))
+    assert rows == [one.forward_dynamics(q[k], u[k]).tobytes() for k in range(96)]
+
+
+@pytest.mark.parametrize("stepper", ["rk4", "gauss", "radau", "dop853"])
+@pytest.mark.parametrize("count", [1, 9])
+def test_runs_depend_on_neither_clock_nor_threads(stepper: str, count: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Runs are made in pieces of a tenth of a second: where those end must not show."""
+    start = bc.compile(bc.load("jansen"))
+    name = start.joint_names[0]
+    q = np.stack([start.assemble(q={name: 0.1 + 0.02 * i}).q for i in range(count)])
+    u = np.stack([start.assemble(row, {name: 3.0 + 0.1 * i}).u for i, row in enumerate(q)])
+    state = (q, u) if count > 1 else (q[0], u[0])
+    seen = []
+    for threads, piece in ((1, 0.1), (2, 0.1), (2, 1e-4), (1, 1e-6)):
+        monkeypatch.setattr(courses, "_PIECE", piece)
+        step = {} if stepper == "dop853" else {"step": 0.002}
+        result = bc.compile(bc.load("jansen"), threads=threads).simulate(
+            state, 4.0, stepper=stepper, output=0.02, threads=threads, **step)
+        seen.append((result.q.values.tobytes(), result.u.values.tobytes()))
+    assert seen[1:] == seen[:1] * 3
+
+
+def test_plans_are_told_apart_by_what_they_say() -> None:
+    """Not by a hash, which may be the same for two."""
+    plan = bc.compile(bc.load("four_bar"))._reference_plan()
+    other = dataclasses.replace(plan, kept=(-1, -2))
+    twin = LoopPlan(plan.groups, plan.kept, plan.redundant, plan.independent, plan.smallest, plan.baumgarte,
+                    plan.floors)
+    assert plan.key == twin.key and hash(plan.key) == hash(twin.key)
+    # -1 and -2 have the same hash in CPython: a key that is a hash takes these plans for one another
+    clash = dataclasses.replace(plan, kept=(-2, -2)), dataclasses.replace(plan, kept=(-1, -1))
+    assert hash(clash[0].kept) == hash(clash[1].kept)
+    assert clash[0].key != clash[1].key and other.key != plan.key
+    assert len({clash[0].key: 0, clash[1].key: 1}) == 2
+
+
+@pytest.mark.parametrize("name", ["method", "backend", "tree", "mechanism", "actuated", "name", "anything"])
+def test_systems_cannot_be_changed(name: str) -> None:
+    system = bc.compile(bc.load("four_bar"))
+    with pytest.raises(AttributeError, match=r"immutable|no setter"):
+        setattr(system, name, "kane")
+    with pytest.raises(AttributeError):
+        del system.method
