@@ -300,6 +300,7 @@ class System(Variants):
         What p says about prescribed speeds is ignored, and their dp/dt lacks the drive force. With loops, p is M u
         plus the loops' impulses, which need not be known: start with `momenta` of consistent speeds.
         """
+        check_time(t)
         given = {"q": q, "p": p, "tau": self._zeros if tau is None else self._tau(tau)}
         pairs = self._run_looped(given, wrenches, t, "constrained_hamilton") if self.tree.looped else \
             self._run("hamilton", given, wrenches, t)
