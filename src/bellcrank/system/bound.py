@@ -41,8 +41,9 @@ class Bound(Analysed):
 
     def _single(self, name: str, a: Any, b: Any, c: Any) -> Floats | None:
         """One state through the native door; None if it does not fit."""
-        door = self._doors.get(name)
-        if door is None:
+        try:
+            door = self._doors[name]
+        except KeyError:
             door = self._doors[name] = self._make_door(name)
         out = np.empty(self.nu)
         answer = door(a, b, c, out)
