@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bellcrank.errors import ModelError, SingularError, StateError
-from bellcrank.system.arrays import Floats, check_finite, flat
+from bellcrank.system.arrays import Floats, check_finite, flat, one_time
 from bellcrank.system.assembly import State
 from bellcrank.system.kkt import RANK, null_space
 
@@ -270,7 +270,7 @@ def closed_state(system: System, state: State | tuple[npt.ArrayLike, npt.ArrayLi
         raise StateError(f"{what}: one state at a time; q has shape {position.shape}")
     check_finite(what, "q", position, system.coordinate_names)
     check_finite(what, "u", speed, system.speed_names)
-    when = float(t if t is not None else state[2] if len(state) > 2 else 0.0)
+    when = one_time(t if t is not None else state[2] if len(state) > 2 else 0.0)
     if system.tree.looped:
         gap = float(np.abs(system.loop_error(position, t=when)).max(initial=0.0))
         rate = float(np.abs(system.loop_rate_error(position, speed, t=when)).max(initial=0.0))

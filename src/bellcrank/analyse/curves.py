@@ -12,7 +12,7 @@ import numpy.typing as npt
 from bellcrank.analyse.closing import CLOSED, Closer, driven_entries
 from bellcrank.analyse.continuation import DeadPointError, Follower
 from bellcrank.errors import ModelError, StateError
-from bellcrank.system.arrays import Floats, flat
+from bellcrank.system.arrays import Floats, check_unmasked, flat, one_time
 from bellcrank.system.assembly import State
 
 if TYPE_CHECKING:
@@ -79,6 +79,7 @@ def coupler_curve(system: System, joint: str, body: str, point: npt.ArrayLike = 
     >>> curve.closed, curve.points.shape
     (True, (361, 3))
     """
+    t = one_time(t)
     entries = driven_entries(system, [joint], "coupler_curve")
     name, coordinate = system._split(joint)
     kind = system.mechanism.joint(name).joint
@@ -86,6 +87,7 @@ def coupler_curve(system: System, joint: str, body: str, point: npt.ArrayLike = 
         raise ModelError(f"coupler_curve: {joint!r} has {kind.nq} coordinates; name one that is an angle or a length")
     place = system._starts[name][0] + (0 if coordinate is None else kind.coordinate_names().index(coordinate))
     flat("point", point, 3, "x, y, z in the body's frame")
+    check_unmasked("coupler_curve: values", values)
     wanted = None if values is None else np.asarray(values, dtype=float)
     if wanted is not None and (wanted.ndim != 1 or not len(wanted) or not np.isfinite(wanted).all()):
         raise StateError("coupler_curve: values are a row of finite numbers")
@@ -100,7 +102,7 @@ def coupler_curve(system: System, joint: str, body: str, point: npt.ArrayLike = 
     if free:
         raise ModelError(f"coupler_curve: {joint!r} and the loops leave {system.name!r} {free} degree"
                          f"{'s' * (free != 1)} of freedom (or it starts at a dead point); name joints to hold")
-    walk = _Walk(system, closer, place, float(t), start)
+    walk = _Walk(system, closer, place, t, start)
     found = walk.turn(samples) if wanted is None else walk.along(wanted)
     q, _ = closer.close(np.array(found.q).reshape(-1, system.nq), t)
     at = system.pose(q, body, t=t)
@@ -196,6 +198,7 @@ def workspace(system: System, body: str, point: npt.ArrayLike = (0.0, 0.0, 0.0),
     """
     if samples < 1:
         raise StateError(f"workspace: needs at least one sample, got {samples}")
+    t = one_time(t)
     flat("point", point, 3, "x, y, z in the body's frame")
     entries, places, low, high = _ranges(system, ranges)
     values = np.random.default_rng(seed).uniform(low, high, (samples, len(places)))

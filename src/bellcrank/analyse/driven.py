@@ -15,7 +15,7 @@ from bellcrank.engine.jet import Jet, as_jet
 from bellcrank.errors import AssemblyError, ModelError, StateError
 from bellcrank.mechanism.motion import Prescribed
 from bellcrank.simulate.fields import STATE, layout_of
-from bellcrank.system.arrays import Floats
+from bellcrank.system.arrays import Floats, check_unmasked
 from bellcrank.system.assembly import State
 from bellcrank.system.nearest import Held
 
@@ -51,6 +51,7 @@ def drive(system: System, motion: Mapping[str, Motion], times: npt.ArrayLike, *,
     >>> run.u.sel(speed="A.angle").values.tolist()
     [2.0, 2.0, 2.0]
     """
+    check_unmasked("drive: times", times)
     samples = np.asarray(times, dtype=float)
     if samples.ndim != 1 or not len(samples) or not np.isfinite(samples).all():
         raise StateError(f"drive: times are a row of finite numbers, got shape {samples.shape}")

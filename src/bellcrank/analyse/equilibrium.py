@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from bellcrank.analyse.closing import CLOSED, Chart, force_array, length_scale, speed_labels, with_laws
 from bellcrank.errors import AssemblyError, SingularError, StateError
-from bellcrank.system.arrays import Floats
+from bellcrank.system.arrays import Floats, check_unmasked, one_time
 from bellcrank.system.assembly import State
 
 if TYPE_CHECKING:
@@ -58,10 +58,12 @@ def equilibrium(system: System, guess: State | Mapping[str, float | Sequence[flo
     """
     if isinstance(hold, str):
         raise StateError(f"equilibrium: hold is a mapping or a list of names; write [{hold!r}]")
+    t = one_time(t)
+    check_unmasked("equilibrium: guess", guess)
     force = force_array(system, tau)
-    q = _start(system, guess, hold, float(t))
+    q = _start(system, guess, hold, t)
     held = [v for key in hold for v in system._speed_entries(key)]
-    balance = _Balance(system, force, wrenches, float(t), held)
+    balance = _Balance(system, force, wrenches, t, held)
     q = _descend(balance, q, iterations) if stable else _newton(balance, q, iterations)
     return balance.checked(q)
 

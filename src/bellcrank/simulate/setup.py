@@ -26,7 +26,7 @@ from bellcrank.simulate.sizes import check_count, check_room
 from bellcrank.simulate.steppers import STEPPERS, Kind
 from bellcrank.simulate.stops import Stop
 from bellcrank.simulate.varying import VaryingRun
-from bellcrank.system.arrays import check_finite, flat
+from bellcrank.system.arrays import check_finite, check_unmasked, flat
 from bellcrank.system.assembly import State, project
 
 if TYPE_CHECKING:
@@ -387,6 +387,7 @@ def _grid(length: float, step: float | None, output: Any, fixed: bool, start: fl
     """Number of steps, steps per sample, and sample times after the start."""
     steps = max(1, int(np.ceil(length / step - 1e-6))) if step is not None else 1
     if output is not None and np.ndim(output):
+        check_unmasked("simulate: output", output)
         try:
             listed = np.asarray(output, dtype=float)
         except (TypeError, ValueError):

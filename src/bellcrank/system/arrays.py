@@ -11,15 +11,51 @@ import numpy.typing as npt
 from bellcrank.errors import ModelError, StateError
 from bellcrank.mechanism.checks import hint
 
-__all__ = ["Floats", "Forces", "batch", "by_name", "check_finite", "flat", "leading", "wrench_array"]
+__all__ = ["START", "Floats", "Forces", "batch", "by_name", "check_finite", "check_time", "check_unmasked", "flat",
+           "leading", "one_time", "wrench_array"]
 
 Floats = npt.NDArray[np.float64]
 #: joint forces: an array (..., nu), or {joint or "joint.coordinate": values}, zero where nothing is said
 Forces = Mapping[str, npt.ArrayLike] | npt.ArrayLike
 
 
+#: the time where none is given
+START = 0.0
+
+
+def check_time(t: npt.ArrayLike) -> None:
+    """Refuse what is no time, whether or not anything depends on it."""
+    if t.__class__ is float and t - t == 0.0:
+        return
+    check_unmasked("t", t)
+    try:
+        array = np.asarray(t)
+        if array.dtype.kind not in "fiub":
+            raise TypeError
+    except (TypeError, ValueError):
+        raise StateError(f"t: {type(t).__name__} cannot be read as a time") from None
+    if not np.isfinite(array).all():
+        raise StateError(f"t is {array[~np.isfinite(array)][0]}; times must be finite")
+
+
+def one_time(t: npt.ArrayLike) -> float:
+    """A single time as a float."""
+    check_time(t)
+    if np.size(t) != 1:
+        raise StateError(f"t: needs one time, got the shape {np.shape(t)}")
+    return float(np.ravel(np.asarray(t, dtype=float))[0])
+
+
+def check_unmasked(name: str, value: Any) -> None:
+    """Refuse masked arrays that hide something: what lies under a mask is no number."""
+    if isinstance(value, np.ma.MaskedArray) and np.ma.is_masked(value):
+        place = ", ".join(str(i) for i in np.argwhere(np.ma.getmaskarray(value))[0].tolist())
+        raise StateError(f"{name}{f'[{place}]' if place else ''} is masked; fill in a number, or leave the state out")
+
+
 def flat(name: str, value: npt.ArrayLike, size: int, what: str) -> Floats:
     """`value` as an array of doubles whose last axis has `size` entries."""
+    check_unmasked(name, value)
     try:
         array = np.asarray(value)
         if array.dtype.kind not in "fiub":  # not complex numbers, text or None
@@ -69,6 +105,7 @@ def by_name(what: str, values: Mapping[str, npt.ArrayLike], entries: Callable[[s
             places = entries(key)
         except (ModelError, StateError) as error:
             raise type(error)(f"{what}: {error}") from None
+        check_unmasked(f"{what} of {key!r}", value)
         array = np.asarray(value)
         if len(places) == 1 and array.shape[-1:] != (1,):
             array = array[..., None]
@@ -105,6 +142,7 @@ def batch(arrays: Sequence[Floats]) -> tuple[list[Floats], tuple[int, ...], int]
 def wrench_array(wrenches: Mapping[str, npt.ArrayLike] | npt.ArrayLike, names: Sequence[str]) -> Floats:
     """Wrenches on all bodies, shape (..., bodies, 6), from an array or from {body: wrench}."""
     if not isinstance(wrenches, Mapping):
+        check_unmasked("wrenches", wrenches)
         try:
             array = np.asarray(wrenches, dtype=np.float64)
         except (TypeError, ValueError):

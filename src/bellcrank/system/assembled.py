@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from bellcrank.errors import AssemblyError, BranchWarning, ModelError, StateError
 from bellcrank.mechanism.checks import HUGE
-from bellcrank.system.arrays import Floats, by_name, check_finite, flat
+from bellcrank.system.arrays import Floats, by_name, check_finite, check_time, check_unmasked, flat, one_time
 from bellcrank.system.assembly import Extra, State, project
 from bellcrank.system.loop_errors import LoopErrors
 from bellcrank.system.nearest import CLOSED, End, Held, Nearest
@@ -56,6 +56,7 @@ class Assembled(LoopErrors):
         >>> bool(state.q[2] < -1.0 and other.q[2] > 1.0)
         True
         """
+        check_time(t)
         start, held = self._begin(q, guess)
         scale = self._weights(weights)
         t = _time("assemble", t)
@@ -214,6 +215,7 @@ class Assembled(LoopErrors):
         """Different closed positions found from random starts with the coordinates in `q` held (as an array, `q` is
         the guess), nearest to the guess first. Only meaningful if what is held leaves no freedom: then it lists the
         assembly branches."""
+        t = one_time(t)
         guessed, held = self._begin(q, guess)
         t = _time("branches", t)
         if self.tree.looped:
@@ -246,6 +248,7 @@ class Assembled(LoopErrors):
                 entries = self._speed_entries(key)
                 if held[entries].any() and self.mechanism.joint(self._split(key)[0]).prescribed is not None:
                     raise StateError(f"assemble: joint {key!r} follows a prescribed motion; give the time t instead")
+                check_unmasked(f"u of {key!r}", value)
                 try:
                     wanted[entries] = np.asarray(value, dtype=float)
                 except (TypeError, ValueError):
@@ -313,6 +316,7 @@ class Assembled(LoopErrors):
     def _named(self, key: str, value: Any, what: str) -> tuple[Floats, str, str | None]:
         """The numbers given for a joint or one of its coordinates, and which these are."""
         joint, coordinate = self._split(key)
+        check_unmasked(f"{what}: the value of {key!r}", value)
         try:
             numbers = np.atleast_1d(np.asarray(value, dtype=float))
         except (TypeError, ValueError):

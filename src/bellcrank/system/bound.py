@@ -11,7 +11,7 @@ from bellcrank.errors import ModelError, StateError
 from bellcrank.formulations.program import Function
 from bellcrank.mechanism.checks import hint
 from bellcrank.system.analysed import Analysed
-from bellcrank.system.arrays import Floats
+from bellcrank.system.arrays import Floats, check_unmasked
 from bellcrank.system.evaluator import LlvmEvaluator, read_inputs, uses_time
 
 __all__ = ["FORCED", "Bound", "known_function"]
@@ -41,8 +41,9 @@ class Bound(Analysed):
 
     def _single(self, name: str, a: Any, b: Any, c: Any) -> Floats | None:
         """One state through the native door; None if it does not fit."""
-        door = self._doors.get(name)
-        if door is None:
+        try:
+            door = self._doors[name]
+        except KeyError:
             door = self._doors[name] = self._make_door(name)
         out = np.empty(self.nu)
         answer = door(a, b, c, out)
@@ -89,6 +90,7 @@ class Bound(Analysed):
             out = np.empty(shape)
         for label, size, array in (*zip(sizes, sizes.values(), given, strict=True),
                                    ("out", function.size(self.tree), out)):
+            check_unmasked(label, array)
             if not (isinstance(array, np.ndarray) and array.dtype == np.float64 and array.flags.c_contiguous
                     and array.flags.aligned and array.size == size):
                 raise StateError(f"bind({name!r}): {label} must be a C-contiguous array of {size} doubles")

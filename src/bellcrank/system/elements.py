@@ -16,7 +16,7 @@ from bellcrank.mechanism.forces.base import Element, Moving
 from bellcrank.mechanism.forces.pairs import LoopForce, PointPair, SumForce, Surroundings
 from bellcrank.mechanism.link import bind_parameters
 from bellcrank.spatial import Force, General, Matrix3, Vector
-from bellcrank.system.arrays import Floats, Forces, flat
+from bellcrank.system.arrays import Floats, Forces, check_time, flat
 from bellcrank.system.evaluator import NumpyEvaluator
 from bellcrank.system.looped import Looped
 
@@ -37,6 +37,7 @@ class Elements(Looped):
         >>> round(float(bc.compile(m).stored_energy([1.5])), 12)
         1.5
         """
+        check_time(t)
         total: Number = 0.0
         place = self._coordinates(q)
         for x, _, along in self._along_joints(place, np.zeros(self.nu), t):
@@ -73,6 +74,7 @@ class Elements(Looped):
         Laws given as functions count with all their power, since what they store is not known. Drag in wind can be
         negative: the wind does work.
         """
+        check_time(t)
         total: Number = 0.0
         place, speeds = self._coordinates(q), flat("u", u, self.nu, "one for every speed")
         for x, rate, along in self._along_joints(place, speeds, t):
@@ -95,6 +97,7 @@ class Elements(Looped):
     def actuator_forces(self, q: npt.ArrayLike, u: npt.ArrayLike, tau: Forces, *, t: npt.ArrayLike = 0.0
                         ) -> Floats:
         """The joint forces tau within the limits of actuators, shape (..., nu): what acts when tau is asked for."""
+        check_time(t)
         given = flat("tau", self._tau(tau), self.nu, "one for every speed")
         if not self.tree.actuators:
             return given.copy()

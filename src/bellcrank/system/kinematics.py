@@ -16,7 +16,7 @@ from bellcrank.mechanism.checks import hint
 from bellcrank.mechanism.link import bind_parameters
 from bellcrank.mechanism.mechanism import Mechanism
 from bellcrank.mechanism.tree import Tree
-from bellcrank.system.arrays import Floats, flat
+from bellcrank.system.arrays import Floats, check_time, flat, one_time
 from bellcrank.system.configuration import Configuration
 from bellcrank.system.evaluator import Evaluator
 
@@ -79,6 +79,7 @@ class Kinematics(Configuration):
 
     def pose(self, q: npt.ArrayLike, body: str, *, t: npt.ArrayLike = 0.0) -> BodyPose:
         """Pose of a body or frame in the world. Cost: O(n)."""
+        check_time(t)
         link, turn, shift = self._place(body)
         if link == 0:
             lead = np.broadcast_shapes(flat("q", q, self.nq, "the coordinates").shape[:-1], shift.shape[:-1])
@@ -101,6 +102,7 @@ class Kinematics(Configuration):
     def velocity(self, q: npt.ArrayLike, u: npt.ArrayLike, body: str, point: npt.ArrayLike = (0.0, 0.0, 0.0), *,
                  t: npt.ArrayLike = 0.0) -> Floats:
         """[angular velocity; velocity of a point of the body], world axes, shape (..., 6). Cost: O(n)."""
+        check_time(t)
         link, arm = self._arm(q, body, point, t)
         if link == 0:
             return np.zeros((*np.broadcast_shapes(np.shape(q)[:-1], np.shape(u)[:-1]), 6))
@@ -111,6 +113,7 @@ class Kinematics(Configuration):
     def acceleration(self, q: npt.ArrayLike, u: npt.ArrayLike, udot: npt.ArrayLike, body: str,
                      point: npt.ArrayLike = (0.0, 0.0, 0.0), *, t: npt.ArrayLike = 0.0) -> Floats:
         """[angular acceleration; acceleration of a point of the body], world axes, shape (..., 6). O(n)."""
+        check_time(t)
         link, arm = self._arm(q, body, point, t)
         if link == 0:
             return np.zeros((*np.broadcast_shapes(*(np.shape(x)[:-1] for x in (q, u, udot))), 6))
@@ -165,7 +168,7 @@ class Kinematics(Configuration):
         >>> bool(np.allclose(o.mass_inverse @ (o.mass @ [1.0, 2.0]), [1.0, 2.0]))
         True
         """
-        given = {"q": flat("q", q, self.nq, "the coordinates"), "t": np.array([float(t)]),
+        given = {"q": flat("q", q, self.nq, "the coordinates"), "t": np.array([one_time(t)]),
                  "parameters": np.array([float(np.asarray(v)) for v in self._values.values()])}
         if given["q"].ndim != 1 or not np.isfinite(given["q"]).all():
             raise StateError("operators: needs one finite configuration q, without batch axes")

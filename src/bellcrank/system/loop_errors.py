@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from bellcrank.errors import ModelError, StateError
 from bellcrank.mechanism.checks import hint
-from bellcrank.system.arrays import Floats, Forces, by_name, flat
+from bellcrank.system.arrays import Floats, Forces, by_name, check_time, check_unmasked, flat
 from bellcrank.system.assembly import Assembler
 from bellcrank.system.closure import LoopKinematics, paths_between
 from bellcrank.system.evaluator import Evaluator, LlvmEvaluator, free_speeds
@@ -51,6 +51,7 @@ class LoopErrors(Kinematics):
     def loop_error(self, q: npt.ArrayLike, *, t: npt.ArrayLike = 0.0) -> Floats:
         """How far every condition of every loop is from being met, shape (..., conditions): distances [m] and
         cosines of angles that should be right. Cost: O(n)."""
+        check_time(t)
         if not self.tree.looped:
             return np.zeros((*flat("q", q, self.nq, "the coordinates").shape[:-1], 0))
         both = self._loop_state(q, np.zeros(self.nu), t)
@@ -66,6 +67,7 @@ class LoopErrors(Kinematics):
 
     def loop_rate_error(self, q: npt.ArrayLike, u: npt.ArrayLike, *, t: npt.ArrayLike = 0.0) -> Floats:
         """Rates of `loop_error`, shape (..., conditions). Cost: O(n)."""
+        check_time(t)
         if not self.tree.looped:
             return np.zeros((*flat("q", q, self.nq, "the coordinates").shape[:-1], 0))
         both = self._loop_state(q, u, t)
@@ -74,6 +76,7 @@ class LoopErrors(Kinematics):
     def loop_acceleration_error(self, q: npt.ArrayLike, u: npt.ArrayLike, udot: npt.ArrayLike, *,
                                 t: npt.ArrayLike = 0.0) -> Floats:
         """Second derivatives of `loop_error`, shape (..., conditions). Cost: O(n)."""
+        check_time(t)
         if not self.tree.looped:
             return np.zeros((*flat("q", q, self.nq, "the coordinates").shape[:-1], 0))
         loops = self._loops
@@ -91,10 +94,12 @@ class LoopErrors(Kinematics):
 
     def loop_coordinates(self, q: npt.ArrayLike, joint: str, *, t: npt.ArrayLike = 0.0) -> Floats:
         """Coordinates of a joint that closes a loop, shape (..., nq of the joint)."""
+        check_time(t)
         return self._assembler.coordinates(flat("q", q, self.nq, "the coordinates"), self._closure_index(joint), t)
 
     def loop_speeds(self, q: npt.ArrayLike, u: npt.ArrayLike, joint: str, *, t: npt.ArrayLike = 0.0) -> Floats:
         """Speeds of a joint that closes a loop, shape (..., nu of the joint)."""
+        check_time(t)
         index = self._closure_index(joint)
         kind = self.tree.closures[index].kind
         coordinates = self.loop_coordinates(q, joint, t=t)
@@ -109,10 +114,12 @@ class LoopErrors(Kinematics):
     def loop_drive(self, q: npt.ArrayLike, forces: Mapping[str, npt.ArrayLike], *, t: npt.ArrayLike = 0.0) -> Floats:
         """Joint forces tau of the spanning tree that do the same as forces {joint: (..., nu of the joint)} of joints
         that close loops: equal power for every motion."""
+        check_time(t)
         place = flat("q", q, self.nq, "the coordinates")
         total = np.zeros(self.nu)
         for joint, value in forces.items():
             c = self.tree.closures[self._closure_index(joint)]
+            check_unmasked(f"force of {joint!r}", value)
             amount = flat(f"force of {joint!r}", np.atleast_1d(np.asarray(value, dtype=float)), c.kind.nu,
                           "one for every speed of the joint")
             links = [k for path in paths_between(self.tree, c.first, c.second) for k in path]

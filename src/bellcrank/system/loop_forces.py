@@ -13,7 +13,7 @@ import numpy.typing as npt
 from bellcrank.errors import ModelError, SingularError, StateError
 from bellcrank.formulations.groups import LoopPlan
 from bellcrank.formulations.partition import Partition
-from bellcrank.system.arrays import Floats, Forces, flat
+from bellcrank.system.arrays import Floats, Forces, check_unmasked, flat, one_time
 from bellcrank.system.assembled import Values
 from bellcrank.system.assembly import State, sparse_least
 from bellcrank.system.elements import Elements
@@ -230,6 +230,7 @@ class LoopForces(Elements):
         if isinstance(udot, Mapping):
             for key, value in udot.items():
                 entries = self._speed_entries(key)
+                check_unmasked(f"udot of {key!r}", value)
                 wanted[entries] = np.asarray(value, dtype=float)
                 held[entries] = True
         else:
@@ -276,6 +277,7 @@ class LoopForces(Elements):
 
         `secondary` names bodies: everything that hangs from the ground with them is the secondary system.
         """
+        t = one_time(t)
         self._need_loops("partition")
         loops = self._loops
         rows = loops.rows(q, u, t)
@@ -300,8 +302,9 @@ class LoopForces(Elements):
         """
         if isinstance(q, State):
             u, t = q.u if u is None else u, q.t if t is None else t
+        t = 0.0 if t is None else one_time(t)
         speeds = self._speeds_near(u) if isinstance(u, Mapping) else u
-        return self.assemble(q=self._near("q", q, "project"), u=speeds, t=0.0 if t is None else t)
+        return self.assemble(q=self._near("q", q, "project"), u=speeds, t=t)
 
     # -- multipliers and reactions --------------------------------------------------------------
     def loop_loads(self, q: npt.ArrayLike, u: npt.ArrayLike, tau: Forces, udot: npt.ArrayLike,

@@ -18,7 +18,7 @@ from bellcrank.mechanism.build import build_tree
 from bellcrank.mechanism.mechanism import Mechanism
 from bellcrank.mechanism.release import lock, release
 from bellcrank.mechanism.tree import Tree
-from bellcrank.system.arrays import Floats, Forces, batch, flat, wrench_array
+from bellcrank.system.arrays import START, Floats, Forces, batch, check_time, flat, wrench_array
 from bellcrank.system.bound import FORCED
 from bellcrank.system.evaluator import (
     UNROLL_LINKS,
@@ -142,6 +142,7 @@ class System(Variants):
         """Evaluate a function on a batch; shape (*batch axes, size)."""
         function = self._functions[name]
         run = evaluator or self._evaluator
+        check_time(t)
         if self._sprung and name in FORCED and not run.tree.pairs:
             wrenches = self._with_springs(given, wrenches, t)
         names = run.inputs(function, wrenches is not None)
@@ -155,10 +156,7 @@ class System(Variants):
     def _input(self, name: str, size: int, given: Mapping[str, npt.ArrayLike], wrenches: Wrenches,
                t: npt.ArrayLike, tree: Tree) -> Floats:
         if name == "t":
-            try:
-                return np.asarray(t, dtype=np.float64)[..., None]
-            except (TypeError, ValueError):
-                raise StateError(f"t: {type(t).__name__} cannot be read as a time") from None
+            return np.asarray(t, dtype=np.float64)[..., None]
         if name == "parameters":
             values = np.broadcast_arrays(*(np.asarray(v, dtype=np.float64) for v in self._values.values()))
             return np.stack(values, axis=-1)
@@ -196,7 +194,7 @@ class System(Variants):
 
     # -- dynamics -------------------------------------------------------------------------------
     def forward_dynamics(self, q: npt.ArrayLike, u: npt.ArrayLike, tau: Forces | None = None, *,
-                         wrenches: Wrenches = None, t: npt.ArrayLike = 0.0,
+                         wrenches: Wrenches = None, t: npt.ArrayLike = START,
                          loop_tau: Mapping[str, npt.ArrayLike] | None = None) -> Floats:
         """Accelerations udot of the joints for joint forces tau (zero if not given). Cost: O(n) ("recursive").
 
@@ -209,6 +207,8 @@ class System(Variants):
         """
         if tau is None:
             tau = self._zeros
+        if t is not START:
+            check_time(t)
         if loop_tau:
             if self.tree.actuators:
                 raise NotYetError("forward_dynamics: loop_tau does not go together with actuators, whose limits would "
@@ -224,7 +224,7 @@ class System(Variants):
         return self._run("forward_dynamics", {"q": q, "u": u, "tau": tau}, wrenches, t)
 
     def inverse_dynamics(self, q: npt.ArrayLike, u: npt.ArrayLike, udot: npt.ArrayLike, *,
-                         wrenches: Wrenches = None, t: npt.ArrayLike = 0.0, actuated: Sequence[str] | None = None,
+                         wrenches: Wrenches = None, t: npt.ArrayLike = START, actuated: Sequence[str] | None = None,
                          weights: Mapping[str, float] | None = None) -> Floats:
         """Joint forces tau for accelerations udot. Cost: O(n).
 
@@ -232,6 +232,8 @@ class System(Variants):
         the others. More drives than degrees of freedom: the smallest forces, in the measure of `weights` {joint: w}
         (the sum of w tau^2 is least); too few: an error. Cost with loops: O(n m^2).
         """
+        if t is not START:
+            check_time(t)
         if self.tree.looped:
             return self._looped_inverse(q, u, udot, actuated, weights, wrenches, t)
         if actuated is not None:
@@ -298,6 +300,7 @@ class System(Variants):
         What p says about prescribed speeds is ignored, and their dp/dt lacks the drive force. With loops, p is M u
         plus the loops' impulses, which need not be known: start with `momenta` of consistent speeds.
         """
+        check_time(t)
         given = {"q": q, "p": p, "tau": self._zeros if tau is None else self._tau(tau)}
         pairs = self._run_looped(given, wrenches, t, "constrained_hamilton") if self.tree.looped else \
             self._run("hamilton", given, wrenches, t)

@@ -11,6 +11,7 @@ from bellcrank.errors import ModelError
 from bellcrank.formulations import functions_of
 from bellcrank.mechanism.release import lock, release
 from bellcrank.mechanism.tree import Tree
+from bellcrank.system.arrays import check_unmasked
 from bellcrank.system.bound import Bound
 from bellcrank.system.evaluator import Evaluator
 
@@ -34,6 +35,7 @@ class Variants(Bound):
             if name not in self._values:
                 known = ", ".join(self._values) or "none"
                 raise ModelError(f"no parameter {name!r} in {self.tree.name!r}; it has {known}")
+            check_unmasked(f"parameter {name!r}: value", values[name])
         other = object.__new__(type(self))
         other.__dict__.update(self.__dict__)
         other._values = {**self._values, **values}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import hashlib
+import itertools
 import os
 import threading
 import weakref
@@ -47,10 +48,11 @@ _LINKED_TOGETHER = 64
 _linking = threading.Lock()
 _linker: Any = None
 _linked = 0
+_serial = itertools.count()  # libraries of a linker need names of their own
 
 
-def _current_linker() -> tuple[Any, int]:
-    """The linker, and the number of the next library in it; call it holding `_linking`."""
+def _current_linker() -> Any:
+    """The linker of the next library; call it holding `_linking`."""
     global _linker, _linked
     import llvmlite.binding as llvm
 
@@ -58,7 +60,7 @@ def _current_linker() -> tuple[Any, int]:
         _machine()
         _linker, _linked = llvm.create_lljit_compiler(), 0
     _linked += 1
-    return _linker, _linked
+    return _linker
 
 
 @functools.cache
@@ -144,6 +146,5 @@ def _link(key: str, code: bytes, from_cache: bool) -> Library:
 
     builder = llvm.JITLibraryBuilder().add_object_img(code).add_current_process().export_symbol("kernel")
     with _linking:
-        linker, number = _current_linker()
-        handle = builder.link(linker, f"bellcrank-{number}")
+        handle = builder.link(_current_linker(), f"bellcrank-{next(_serial)}")
     return _loaded.setdefault(key, Library(handle, handle["kernel"], from_cache))
