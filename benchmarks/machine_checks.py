@@ -121,11 +121,11 @@ class Run(NamedTuple):
 
 
 def simulated(machine: Machine, mechanism: bc.Mechanism, seconds: float) -> Run:
-    """Throw the machine from its start and look at the motion."""
-    system = bc.compile(mechanism)
+    """Throw the machine from its start and look at the motion: compiled code moves it, the reference backend judges."""
+    system, judge = bc.compile(mechanism), bc.compile(mechanism, backend="numpy")
     speeds = machine.speed * np.random.default_rng(0).normal(size=system.nu)
     state = machine.state(system, speeds)
-    choice = choose(system, state.q)
+    choice = choose(judge, state.q)
     panels = Panels.of(seconds, choice.rate, machine.panel)
     tolerance = 1e-10 if choice.stepper == "dop853" else 1e-8
     begun = time.perf_counter()
@@ -135,22 +135,22 @@ def simulated(machine: Machine, mechanism: bc.Mechanism, seconds: float) -> Run:
                                  atol=tolerance / 100.0)
     wall = time.perf_counter() - begun
     t, q, u = result.time.values, result.q.values, result.u.values
-    energy = system.energy(q, u) + lifted(system, q)
-    power = np.broadcast_to(system.dissipated_power(q, u), t.shape)
+    energy = judge.energy(q, u) + lifted(judge, q)
+    power = np.broadcast_to(judge.dissipated_power(q, u), t.shape)
     whole = len(t) == len(panels.times)
     lost = panels.integral(power) if whole else np.full(1, np.nan)
     at_edges = energy[::POINTS + 1] if whole else np.full(1, np.nan)
     balance = float(np.abs(at_edges - at_edges[0] + lost).max())
-    exchanged = float(np.ptp(system.kinetic_energy(q, u)) + lost[-1])
-    return Run(choice, str(result.attrs["status"]), int(result.attrs["steps"]), wall, *loop_errors(system, q, u),
+    exchanged = float(np.ptp(judge.kinetic_energy(q, u)) + lost[-1])
+    return Run(choice, str(result.attrs["status"]), int(result.attrs["steps"]), wall, *loop_errors(system, judge, q, u),
                balance, exchanged, float(lost[-1]), float(t[-1]), len(panels.times) - len(t))
 
 
-def loop_errors(system: bc.System, q: Floats, u: Floats) -> tuple[float, float, float]:
-    """Largest errors of the loops along a motion: positions, rates, accelerations."""
+def loop_errors(system: bc.System, judge: bc.System, q: Floats, u: Floats) -> tuple[float, float, float]:
+    """Largest errors of the loops along a motion, by `judge`: positions, rates, accelerations (those of `system`)."""
     udot = system.forward_dynamics(q, u)
     scale = max(1.0, float(np.abs(udot).max(initial=0.0)))
-    values = system.loop_error(q), system.loop_rate_error(q, u), system.loop_acceleration_error(q, u, udot) / scale
+    values = judge.loop_error(q), judge.loop_rate_error(q, u), judge.loop_acceleration_error(q, u, udot) / scale
     return tuple(float(np.abs(x).max(initial=0.0)) for x in values)  # type: ignore[return-value]
 
 

@@ -545,8 +545,8 @@ def test_parameters_in_loops() -> None:
     m, fixed = plain.copy(), plain.copy()
     m.add_armature("rotor", "A", 3.0 * m.parameter("j", 0.1))
     fixed.add_armature("rotor", "A", 1.5)
-    q, u, tau = looped.states(bc.compile(fixed, "dense"), count=2)
-    wanted = bc.compile(fixed, "dense").forward_dynamics(q, u, tau)
+    q, u, tau = looped.states(bc.compile(fixed, "dense", "numpy"), count=2)
+    wanted = bc.compile(fixed, "dense", "numpy").forward_dynamics(q, u, tau)
     for method in ("elimination", "reduction", "complement", "momenta", "operator", "recursive/origin"):
         found = bc.compile(m, method).with_parameters(j=0.5).forward_dynamics(q, u, tau)
         np.testing.assert_allclose(found, wanted, rtol=1e-10, atol=1e-10 * np.abs(wanted).max())

@@ -53,7 +53,7 @@ BRANCHES = Graph((("Screw", -1), ("Free", 0), ("Universal", 0), ("Screw", 2), ("
 @pytest.mark.parametrize("graph", (COUPLED, BRANCHES))
 def test_couplers_across_groups(graph: Graph) -> None:
     machine = build(graph)
-    oracle = bc.compile(machine, "dense")
+    oracle = bc.compile(machine, "dense", "numpy")
     q, u, tau = state_of(oracle, graph.seed)
     expected = oracle.forward_dynamics(q, u, tau)
     assert np.abs(bc.compile(machine, "elimination", "numpy").forward_dynamics(q, u, tau) - expected).max() < 1e-11
@@ -65,7 +65,7 @@ def test_couplers_across_groups(graph: Graph) -> None:
 def test_methods_agree_on_random_graphs(graph: Graph) -> None:
     machine = build(graph)
     try:
-        oracle = bc.compile(machine, "dense")
+        oracle = bc.compile(machine, "dense", "numpy")
     except bc.ModelError:
         leave()  # nothing can move, or a coupler's joint had to be cut
     state = state_of(oracle, graph.seed)
@@ -103,7 +103,7 @@ def test_elimination_on_the_zoo(name: str, schedule: str) -> None:
 @pytest.mark.parametrize("name", ("four_bar", "rope_ladder", "linkage_quadruped", "quarter_car", "ladder"))
 def test_elimination_in_batches_and_with_wrenches(name: str) -> None:
     machine = bc.load(name)
-    oracle, system = bc.compile(machine, "dense"), bc.compile(machine)
+    oracle, system = bc.compile(machine, "dense", "numpy"), bc.compile(machine)
     q, u, tau = looped.states(oracle, seed=3, count=9)
     wrenches = np.random.default_rng(0).normal(size=(9, len(machine.bodies), 6))
     expected = oracle.forward_dynamics(q, u, tau, wrenches=wrenches)
@@ -138,7 +138,7 @@ def test_power_balance(name: str) -> None:
 def test_elimination_on_couplers_drives_and_all_closures(name: str, schedule: str) -> None:
     machine = loop_extras.EXTRA[name]()
     cut = [j.name for j in machine.joints if j.name == "close"]
-    oracle = bc.compile(machine, "dense", cut=cut)
+    oracle = bc.compile(machine, "dense", "numpy", cut=cut)
     q, u, tau = looped.states(oracle)
     expected = oracle.forward_dynamics(q, u, tau, t=0.3)
     found = bc.compile(machine, "elimination", cut=cut, schedule=schedule).forward_dynamics(q, u, tau, t=0.3)

@@ -61,7 +61,7 @@ def test_agrees_with_the_oracle(name: str, backend: str) -> None:
     ("stewart", ["leg1.foot", "leg3.slide", "leg4.ball"]), ("quarter_car", ["knuckle"]),
     ("quarter_car", ["arm", "tie_rod"]), ("andrews", ["O", "H"]), ("bricard", ["hinge3"])])
 def test_legs_may_be_cut_anywhere(name: str, cut: list[str]) -> None:
-    oracle = bc.compile(bc.load(name), "dense", cut=cut)
+    oracle = bc.compile(bc.load(name), "dense", "numpy", cut=cut)
     q, u, tau = states(oracle)
     expected = oracle.forward_dynamics(q, u, tau)
     found = bc.compile(bc.load(name), "complement", "numpy", cut=cut).forward_dynamics(q, u, tau)
@@ -137,7 +137,7 @@ def test_constraints_that_are_no_joints(scale: float) -> None:
         foot = scale * np.array([0.6 * np.cos(1.3 * k + x), 0.6 * np.sin(1.3 * k + y), -0.6])
         machine.add_constraint(f"rod{k}", bc.Distance(float(np.linalg.norm(top - foot))), machine.ground, "plate",
                                bc.Pose(tuple(foot)), bc.Pose(tuple(top)))
-    oracle = bc.compile(machine, "dense")
+    oracle = bc.compile(machine, "dense", "numpy")
     assert oracle.dof == 1
     q, u, _ = states(oracle)
     expected = oracle.forward_dynamics(q, u)

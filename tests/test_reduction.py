@@ -89,7 +89,7 @@ def test_parallel_manipulators_on_moving_bases(base: Joint, count: int) -> None:
 @pytest.mark.parametrize("backend", ["numpy", "llvm"])
 def test_wrenches(name: str, backend: str) -> None:
     machine = bc.load(name)
-    oracle = bc.compile(machine, "dense")
+    oracle = bc.compile(machine, "dense", "numpy")
     q, u, tau = looped.states(oracle, 3)
     rng = np.random.default_rng(4)
     wrenches = {b.name: rng.normal(size=6) * 10.0 for b in machine.bodies}
@@ -114,7 +114,7 @@ def test_prescribed_joints_within_loops() -> None:
     machine = bc.load("redundant_five_bar")
     hip = machine.joints[0].name
     machine.prescribe(hip, lambda t: 0.4 + 0.8 * t + 0.6 * t * t)
-    oracle = bc.compile(machine, "dense")
+    oracle = bc.compile(machine, "dense", "numpy")
     state = oracle.assemble(t=0.3)
     state = oracle.assemble(q=state.q, u=np.random.default_rng(7).normal(size=oracle.nu), t=0.3)
     tau = np.ones(oracle.nu)
@@ -127,7 +127,7 @@ def test_prescribed_joints_within_loops() -> None:
 def test_dependent_speeds_are_chosen_anew_where_their_delta_vanishes() -> None:
     """The crank turns all the way round; the joint that was to stay independent only swings, and stops on the way."""
     machine = bc.load("four_bar")
-    reduction, oracle = bc.compile(machine, "reduction", independent=("C",)), bc.compile(machine, "dense")
+    reduction, oracle = bc.compile(machine, "reduction", independent=("C",)), bc.compile(machine, "dense", "numpy")
     state, first, used = oracle.assemble(), reduction._reference_plan(), set()
     for angle in np.linspace(0.0, 2.0 * np.pi, 361):
         state = oracle.assemble(q={"A": angle}, u={"A": 1.0}, guess=state.q)
@@ -270,7 +270,7 @@ def transcribed(q: np.ndarray, u: np.ndarray, corrected: bool) -> np.ndarray:
 
 def test_last_step_into_a_moving_base() -> None:
     machine = swinging_four_bar()
-    oracle = bc.compile(machine, "dense", cut=["D"])
+    oracle = bc.compile(machine, "dense", "numpy", cut=["D"])
     assert oracle.coordinate_names == tuple(f"{part[1]}.angle" for part in PARTS)
     for seed in range(3):
         q, u, _ = (x[0] for x in looped.states(oracle, seed, 1))

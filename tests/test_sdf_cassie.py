@@ -61,7 +61,7 @@ def test_rounded_axes_of_a_planar_linkage_are_told() -> None:
 def test_loop_methods_agree(name: str) -> None:
     machine = cassie(name)
     opened = TRIANGLES if name == DEAD else ()
-    oracle = bc.compile(machine, "dense").release(*opened)
+    oracle = bc.compile(machine, "dense", "numpy").release(*opened)
     q, u, tau = states(oracle, count=2)
     expected = oracle.forward_dynamics(q, u, tau)
     for method in ("elimination", "recursive", "kane", "operator"):
@@ -73,7 +73,7 @@ def test_near_the_dead_point_methods_are_right_or_refuse() -> None:
     """Multiplier methods solve J M^-1 J^T, which squares the smallest singular value of J (4.5e-7 here): they must not
     give the noise that is left for a result. Elimination solves with J itself."""
     machine = cassie(DEAD)
-    oracle = bc.compile(machine, "dense")
+    oracle = bc.compile(machine, "dense", "numpy")
     state = oracle.assemble(u=np.random.default_rng(0).normal(size=oracle.nu))
     expected = oracle.forward_dynamics(state.q, state.u)
     found = bc.compile(machine).forward_dynamics(state.q, state.u)
