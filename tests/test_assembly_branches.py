@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import pickle
 import re
 import warnings
@@ -228,6 +229,8 @@ def still(values: list[float]) -> Any:
     return values[0] if len(values) == 1 else lambda t: tuple(values)
 
 
+#: every so many of the samples are compared; BELLCRANK_SWEEP=1: all
+STRIDE = int(os.environ.get("BELLCRANK_SWEEP", "10"))
 KEYS = {**DRIVES, "ladder": ["arm0.angle1", "arm0.angle2"]}  # joints with several angles: one at a time
 CASES = [(name, drive) for name in sorted(KEYS) for drive in KEYS[name] if drive != "floating"]
 
@@ -246,7 +249,7 @@ def test_assembly_agrees_with_drive(name: str, drive: str) -> None:
     for ahead in (span, -span):
         values = middle + np.linspace(0.0, 0.999 * ahead, 121)  # right angles may be singular: no drive forces there
         there = reached(system, laws, values, start)
-        for k in {*range(0, len(there), 10), len(there) - 1}:
+        for k in {*range(0, len(there), STRIDE), len(there) - 1}:
             state = system.assemble(q={**held, drive: values[k]}, guess=start)
             # near its end a branch is known to the root of the rounding
             assert np.abs(system.difference(there[k], state.q)).max() < 1e-7 and not state.branch_changed, values[k]
