@@ -17,7 +17,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-LIMIT = 120.0  #: seconds a child may take, unless a test says otherwise
+LIMIT = 300.0  #: seconds a child may take, unless a test says otherwise
 LARGEST = 2**28  #: bytes of one file that a child may write
 
 
