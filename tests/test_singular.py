@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -68,9 +69,14 @@ CASES: dict[str, Callable[[float], tuple[bc.Mechanism, Any, Any]]] = {
     "dead rod": dead_rod}
 
 
-def answer(make: Callable[[float], tuple[bc.Mechanism, Any, Any]], method: str, angle: float) -> Any:
-    mechanism, q, u = make(angle)
-    system = bc.compile(mechanism, method=method)
+@cache
+def compiled(case: str, method: str, angle: float) -> bc.System:
+    return bc.compile(CASES[case](angle)[0], method=method)
+
+
+def answer(case: str, method: str, angle: float) -> Any:
+    _, q, u = CASES[case](angle)
+    system = compiled(case, method, angle if case == "dead rod" else 0.0)  # the others are the same at all angles
     assert system.joint_names in (("A", "B", "C"), ("A", "P"))
     try:
         return system.forward_dynamics(q, u)
@@ -78,11 +84,14 @@ def answer(make: Callable[[float], tuple[bc.Mechanism, Any, Any]], method: str, 
         return str(error)
 
 
-@pytest.mark.parametrize("angle", [0.0, 1e-16, 1e-14, 1e-12, 1e-11, 1e-10, 1e-9, 1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3,
-                                   1e-2, 0.1])
-@pytest.mark.parametrize("case", CASES)
+ALL = (0.0, 1e-16, 1e-14, 1e-12, 1e-11, 1e-10, 1e-9, 1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 0.1)
+SOME = (0.0, 1e-12, 1e-10, 1e-7, 1e-2)
+
+
+@pytest.mark.parametrize(("case", "angle"), [(case, angle) for case in CASES
+                                             for angle in (SOME if case == "dead rod" else ALL)])
 def test_right_or_refused(case: str, angle: float) -> None:
-    answers = {method: answer(CASES[case], method, angle) for method in METHODS}
+    answers = {method: answer(case, method, angle) for method in METHODS}
     given = {k: v for k, v in answers.items() if isinstance(v, np.ndarray)}
     if angle == 0.0:
         assert not given, given  # docs/loops.md: a position in which the machine is singular is an error
