@@ -135,7 +135,7 @@ def _mjcfs() -> list[Machine]:
     return [
         _from_mjcf("genesis four-bar", "genesis-world", f"{four_bar}.xml", 1, "1; the connect has 3 conditions, 1 of "
                    "them redundant in a plane", gravity=sideways, start={"hinge_1": 2.5},
-                   near={"hinge_2": -2.5, "hinge_3": 2.5}, closing=("kinematic_link1",)),
+                   near={"hinge_1": 2.5, "hinge_2": -2.5, "hinge_3": 2.5}, closing=("kinematic_link1",)),
         _from_mjcf("genesis four-bar, welded", "genesis-world", f"{four_bar}_weld.xml", 0, "not stated; a weld in "
                    "place of the fourth hinge leaves none", gravity=sideways, compared=False),
         _from_mjcf("Panda with Robotiq 2F-85", "playground", "panda_updated_robotiq_2f85.xml", 8, "8 = 7 of the arm "

@@ -9,7 +9,6 @@ import io
 import os
 import socket
 import stat
-import subprocess
 import sys
 import threading
 import weakref
@@ -21,6 +20,7 @@ import numpy as np
 import pytest
 
 import bellcrank as bc
+import children
 from bellcrank.engine.llvm import cache, jit
 from bellcrank.engine.llvm.kernel import Kernel
 from bellcrank.engine.llvm.unrolled import unrolled_ir
@@ -247,7 +247,7 @@ def test_something_else_in_the_place_of_an_entry(kind: str, place: Path, monkeyp
             listening.bind(entry.name[:40])
             os.rename(entry.name[:40], entry.name)
     text = f"from bellcrank.engine.llvm import cache; print(cache.fetch({entry.stem!r}))"
-    done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, timeout=60, check=False)
+    done = children.run_code(text, limit=60.0)
     assert (done.returncode, done.stdout) == (0, "None\n"), done.stderr
     again = jit.load(source())
     assert not again.from_cache and works(again)
@@ -553,6 +553,6 @@ def test_memory_does_not_grow_with_the_number_of_loads() -> None:
         before = resident(300)
         print(resident(3000) - before)
     """
-    found = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, timeout=120, check=False)
+    found = children.run_code(text)
     assert found.returncode == 0, found.stderr
     assert int(found.stdout) < 4000, f"{found.stdout} kB more"

@@ -7,9 +7,7 @@ import os
 import random
 import re
 import struct
-import subprocess
 import sys
-import textwrap
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -19,6 +17,7 @@ import numpy as np
 import pytest
 
 import bellcrank as bc
+import children
 from bellcrank.errors import FileError
 from bellcrank.simulate import netcdf, probe
 from bellcrank.simulate.classic import check_classic
@@ -113,8 +112,7 @@ def test_mutations_give_one_kind_of_error(kind: str, count: int, good: dict[str,
     for k in range(count):
         names.append(str(tmp_path / f"{k}.nc"))
         Path(names[-1]).write_bytes(mutated(good[kind], rng))
-    done = subprocess.run([sys.executable, "-c", textwrap.dedent(FUZZ), *names], capture_output=True, text=True,
-                          timeout=400, check=False)
+    done = children.run_code(FUZZ, *names, limit=400.0)
     answers = done.stdout.splitlines()
     assert done.returncode == 0 and len(answers) == count, (done.returncode, done.stderr[-2000:], len(answers))
     assert set(answers) == {"opened", "refused"}, [a for a in answers if a not in ("opened", "refused")]

@@ -93,7 +93,7 @@ def test_power_of_sums_and_servos_is_that_of_their_joint_forces(case: Any) -> No
         assert system.stored_energy(q, t=T).tolist() == [0.0] * 5
 
 
-@pytest.mark.reaches(0.8)  # some trees have no free single coordinate
+@pytest.mark.reaches(0.6)  # some trees have no free single coordinate
 @examples(40)
 @given(trees(max_bodies=8), st.sampled_from(("numpy", "unrolled", "rolled")))
 def test_sums_of_random_coordinates(tree: Tree, how: str) -> None:

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import copy
 import importlib
-import os
 import pickle
-import subprocess
 import sys
 import textwrap
 from collections.abc import Callable, Mapping
@@ -17,6 +15,7 @@ import numpy as np
 import pytest
 
 import bellcrank as bc
+import children
 from bellcrank import math as bm
 from bellcrank.engine.scalar import Graph, digest
 from bellcrank.io.native.same import difference
@@ -287,7 +286,7 @@ def test_copies_print_nothing() -> None:
             del s, again
             gc.collect()
     """
-    done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, timeout=120, check=False)
+    done = children.run_code(text)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
@@ -355,6 +354,5 @@ SPAWN = """
 def test_processes_that_are_started_anew(tmp_path: Path) -> None:
     program = tmp_path / "program.py"
     program.write_text(textwrap.dedent(SPAWN))
-    done = subprocess.run([sys.executable, str(program)], capture_output=True, text=True, timeout=300, check=False,
-                          env={**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)})
+    done = children.run([sys.executable, str(program)])
     assert (done.returncode, done.stdout) == (0, "done\n"), done.stderr

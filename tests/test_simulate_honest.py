@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
 import sys
-import textwrap
 import time
 import warnings
 from pathlib import Path
@@ -15,6 +12,7 @@ import numpy as np
 import pytest
 
 import bellcrank as bc
+import children
 from bellcrank.simulate.account import DRIFT, exchange
 from motions import ball, ball_pendulum, drop, system, thrown
 
@@ -341,6 +339,5 @@ LIMITED = """
 
 @pytest.mark.skipif(sys.platform != "linux", reason="limits of address space")
 def test_a_limit_of_the_process_counts() -> None:
-    done = subprocess.run([sys.executable, "-c", textwrap.dedent(LIMITED)], capture_output=True, text=True, timeout=120,
-                          env={**os.environ, "PYTHONPATH": str(SOURCE)}, check=True)
+    done = children.run_code(LIMITED)
     assert done.stdout.startswith("refused: simulate: 1,002 samples of 300,000 states need about"), done.stderr
