@@ -32,33 +32,39 @@ class Alarm:
 
     def __init__(self, count: int, step: float) -> None:
         self._step, self._begun = step, False
+        self._known = False  #: whether all states have moved
         self._first = np.zeros(count)  #: largest speed of the first sample that moves
         self._level = np.zeros(count)  #: largest speed that was looked at
 
     def look(self, run: FixedRun | ReferenceRun, times: Floats, y: Floats, u: Floats) -> None:
         """States (times, states, ...): those that have diverged are given up, and are NaN from there on in y and u."""
-        speed = np.abs(u).max(axis=-1, initial=0.0)
-        if not self._begun or not (speed * self._step > _SOME).any():  # no step has led to the first sample
-            self._note(speed)
-            self._begun = True
+        if self._known and float(np.abs(u).max(initial=0.0)) * self._step <= _SOME:  # the usual case
             return
-        for row in range(len(times)):
-            self._note(speed[row:row + 1])
-            with np.errstate(invalid="ignore"):
-                far = speed[row] * self._step
-                odd = (far > _FAR) | ((far > _SOME) & (speed[row] > _GROWN * self._first))
-                odd &= (speed[row] > _AGAIN * self._level) & np.isfinite(speed[row])
-            for state in np.flatnonzero(odd).tolist():
+        speed = np.abs(u).max(axis=-1, initial=0.0)
+        begun, self._begun = self._begun, True
+        some = self._odd(speed).any(axis=-1) if begun else np.zeros(len(times), dtype=bool)
+        for row in np.flatnonzero(some).tolist():  # no step has led to the first sample; levels grow on the way
+            self._note(speed[:row + 1])
+            for state in np.flatnonzero(self._odd(speed[row])).tolist():
                 self._level[state] = speed[row, state]
                 if not self._resolved(run, y[row, state], float(times[row]), state):
                     self._give_up(run, state, float(times[row]), float(speed[row, state]), y[row, state])
                     y[row + 1:, state] = u[row + 1:, state] = np.nan
                     speed[row + 1:, state] = np.nan
+        self._note(speed)
+
+    def _odd(self, speed: Floats) -> npt.NDArray[np.bool_]:
+        """Speeds (..., states) that call for a look."""
+        with np.errstate(invalid="ignore"):
+            far = speed * self._step
+            odd = (far > _FAR) | ((far > _SOME) & (speed > _GROWN * self._first))
+            return np.asarray(odd & (speed > _AGAIN * self._level) & np.isfinite(speed))
 
     def _note(self, speed: Floats) -> None:
         """Remember the first motion of every state."""
-        for row in speed[:8] if not self._first.all() else ():
+        for row in () if self._known else speed[:8]:
             self._first = np.where((self._first == 0.0) & np.isfinite(row), row, self._first)
+        self._known = self._known or bool(self._first.all())
 
     def _resolved(self, run: FixedRun | ReferenceRun, y: Floats, t: float, state: int) -> bool:
         """Whether a step and its two halves lead to about the same speeds."""

@@ -120,6 +120,11 @@ class System(Variants):
         return True
 
     @cached_property
+    def _has_inverse_door(self) -> bool:
+        """Whether one state may go straight to compiled inverse dynamics."""
+        return not (self.tree.looped or self.tree.joint_forces or self._sprung)
+
+    @cached_property
     def mass(self) -> float:
         """Mass of all moving bodies [kg], parameters at their defaults. What is welded to the ground is part of the
         ground: here, in `centre_of_mass`, `momentum` and `potential_energy`."""
@@ -234,14 +239,14 @@ class System(Variants):
         """
         if t is not START:
             check_time(t)
+        if wrenches is None and actuated is None and self._has_inverse_door:
+            out = self._single("inverse_dynamics", q, u, udot)
+            if out is not None:
+                return out
         if self.tree.looped:
             return self._looped_inverse(q, u, udot, actuated, weights, wrenches, t)
         if actuated is not None:
             return self._actuated_tree(self.inverse_dynamics(q, u, udot, wrenches=wrenches, t=t), actuated)
-        if wrenches is None and not self.tree.joint_forces and not self._sprung:
-            out = self._single("inverse_dynamics", q, u, udot)
-            if out is not None:
-                return out
         return self._without_laws(self._run("inverse_dynamics", {"q": q, "u": u, "udot": udot}, wrenches, t), q, u, t)
 
     def _actuated_tree(self, forces: Floats, actuated: Sequence[str]) -> Floats:
