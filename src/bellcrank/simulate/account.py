@@ -31,6 +31,8 @@ __all__ = ["DIVERGED", "DRIFT", "RESOLVED", "ROUGHLY", "Balance", "Verdict", "en
 
 #: a machine that nothing drives and that gains, or without losses loses, more than this share of its energy says so
 DRIFT = 1e-3
+#: changes below this share of the energy at the start can make no difference to that: they are not looked at closely
+QUIET = 1e-4
 #: but for the method that is known to keep energy only roughly
 ROUGHLY = 5e-2
 #: one that gains this many times all the energy there was has diverged
@@ -143,18 +145,15 @@ class Balance:
             self._begin(energy[0], kinetic[0], potential[0])
         power = (derived["tau"] * derived["u"]).sum(axis=-1) if "tau" in derived else None
         with np.errstate(all="ignore"):
-            change = energy - self._base
-            low = np.fmin.accumulate(np.concatenate([self._lowest[None], change]), axis=0)
-            drop = np.fmax.accumulate(np.concatenate([self._drop[None], self._potential - potential]), axis=0)
-            rise = change - low[1:]
-            self._change = np.fmax(self._change, np.fmax.reduce(np.abs(change), axis=0))
-            self._rise = np.fmax(self._rise, np.fmax.reduce(rise, axis=0))
-            self._peak = np.fmax(self._peak, np.fmax.reduce(change, axis=0))
-            self._lowest, self._drop = low[-1], drop[-1]
+            highest = np.fmax.reduce(energy, axis=0) - self._base
+            lowest = np.fmin(self._lowest, np.fmin.reduce(energy, axis=0) - self._base)
             if power is not None:
                 self._add_work(derived["time"], power, first)
-            beyond = rise > DIVERGED * (self._kinetic + drop[1:] + self._floor + RESOLVED * np.abs(self._potential))
-        self._notice(derived["time"], beyond)
+            if (highest - lowest > QUIET * self.scale(False)).any():  # what happened when may matter
+                self._add_rise(derived["time"], energy - self._base, potential)
+            self._change = np.fmax(self._change, np.fmax(highest, -lowest))
+            self._peak, self._lowest = np.fmax(self._peak, highest), lowest
+            self._drop = np.fmax(self._drop, self._potential - np.fmin.reduce(potential, axis=0))
         gaps = np.diff(np.concatenate([self._last.get("time", derived["time"][:1]), derived["time"]]))
         self.largest_gap = max(self.largest_gap, float(gaps.max(initial=0.0)))
         self._last = {"energy": energy[-1].copy(), "potential": potential[-1].copy(),
@@ -185,6 +184,15 @@ class Balance:
         gains = np.maximum(power, 0.0)
         steps = np.diff(times).reshape(-1, *(1,) * (power.ndim - 1))
         self._work = self._work + np.nan_to_num(0.5 * (gains[1:] + gains[:-1]) * steps).sum(axis=0)
+
+    def _add_rise(self, times: Floats, change: Floats, potential: Floats) -> None:
+        """How far the energy rose above its lowest value so far, and when that was beyond all there was."""
+        low = np.fmin.accumulate(np.concatenate([self._lowest[None], change]), axis=0)
+        drop = np.fmax.accumulate(np.concatenate([self._drop[None], self._potential - potential]), axis=0)
+        rise = change - low[1:]
+        self._rise = np.fmax(self._rise, np.fmax.reduce(rise, axis=0))
+        there_was = self._kinetic + drop[1:] + self._floor + RESOLVED * np.abs(self._potential)
+        self._notice(times, rise > DIVERGED * there_was)
 
     def _notice(self, times: Floats, beyond: npt.NDArray[np.bool_]) -> None:
         if beyond.any():
