@@ -356,3 +356,16 @@ def test_processes_that_are_started_anew(tmp_path: Path) -> None:
     program.write_text(textwrap.dedent(SPAWN))
     done = children.run([sys.executable, str(program)])
     assert (done.returncode, done.stdout) == (0, "done\n"), done.stderr
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_what_was_released_can_be_attached_again(way: str) -> None:
+    m = bc.Mechanism("landing")
+    lander = m.add_body("lander", bc.Inertia.sphere(1.0, 0.1))
+    m.add_joint("z", bc.Prismatic("z"), m.ground, lander)
+    m.add_constraint("floor", bc.PointOnPlane("z"), m.ground, lander)
+    land = bc.Event(lambda t, q, u: q["z"], "land", direction=-1, action=bc.attach("floor"))
+    open_system = bc.compile(m).release("floor")
+    expected, found = (s.simulate(([0.5], [0.0]), 1.0, events=[land]) for s in (open_system, WAYS[way](open_system)))
+    assert expected.attrs["status"] == "finished" and abs(float(expected.q[-1, 0])) < 1e-9
+    assert np.array_equal(found.q, expected.q)

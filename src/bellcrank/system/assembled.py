@@ -127,7 +127,7 @@ class Assembled(LoopErrors):
     @cached_property
     def _turning(self) -> npt.NDArray[np.bool_]:
         """Speeds of angles that whole turns do not change: not of screws, and not of couplers, which count turns."""
-        out = np.array([name.rpartition(".")[2].startswith("angle") and "Screw" not in record.joint.kind()
+        out = np.array([name.rpartition(".")[2].startswith("angle") and not record.joint.counts_turns
                         for record in self._records for name in record.joint.speed_names], dtype=bool)
         out[self._loops.relation_var] = False
         return out

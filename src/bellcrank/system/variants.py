@@ -128,7 +128,7 @@ class Variants(Bound):
         known = {k: v for k, v in self._plan_state.items() if k in ("independent", "baumgarte", "start", "closed")}
         return {"mechanism": self.mechanism, "tree": self.tree, "method": self.method, "make": self._make,
                 "parameters": self._values, "actuated": self.actuated, "plan": known, "released": self._released,
-                "locked": self._locked}
+                "locked": self._locked, "whole": self._whole}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         tree, plan = state["tree"], state["plan"]
@@ -137,4 +137,4 @@ class Variants(Bound):
                       functions_of(state["method"], tree.looped), state["make"], state["parameters"],
                       actuated=state["actuated"], independent=plan["independent"], baumgarte=plan["baumgarte"])
         self._plan_state.update(plan)
-        self._released, self._locked = state["released"], state["locked"]
+        self._released, self._locked, self._whole = state["released"], state["locked"], state["whole"]
