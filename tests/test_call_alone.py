@@ -65,23 +65,40 @@ def test_unrelated_calls_change_nothing(method: str) -> None:
     assert everything(used, q, u) == expected
 
 
-def test_first_states_do_not_matter() -> None:
-    """A machine whose neutral position is far from closed: plans must not come from the state that came first."""
-    def machine() -> bc.System:
-        m = bc.Mechanism("far", gravity=(0.0, -9.81, 0.0))
-        bodies = [m.add_body(f"b{i}", bc.Inertia.rod(1.0, (0, 0, 0), (x, 0, 0))) for i, x in enumerate((0.3, 1.0, 0.6))]
-        m.add_joint("A", bc.Revolute("z"), m.ground, bodies[0])
-        m.add_joint("B", bc.Revolute("z"), bodies[0], bodies[1], parent_pose=bc.Pose((0.3, 0, 0)))
-        m.add_joint("C", bc.Revolute("z"), bodies[1], bodies[2], parent_pose=bc.Pose((1.0, 0, 0)))
-        m.add_joint("D", bc.Revolute("z"), bodies[2], m.ground, parent_pose=bc.Pose((0.6, 0, 0)),
-                    child_pose=bc.Pose((1.0, 0, 0)))
-        return bc.compile(m)
+def bent_arm() -> tuple[bc.Mechanism, Any]:
+    """An arm welded to the ground at its end, with a closed position that is not found from the neutral one."""
+    def arm() -> bc.Mechanism:
+        m = bc.Mechanism("arm")
+        for i in range(8):
+            m.add_body(f"b{i}", bc.Inertia.box(1.0, (0.3, 0.1, 0.1), (0.15, 0, 0)))
+            m.add_joint(f"j{i}", bc.Revolute("zyx"[i % 3]), f"b{i - 1}" if i else m.ground, f"b{i}",
+                        bc.Pose((0.3 if i else 0.0, 0, 0)))
+        return m
 
-    one, two = machine(), machine()
-    q, u = states(one, 2)
-    a = [one.forward_dynamics(q[0], u[0]).tobytes(), one.forward_dynamics(q[1], u[1]).tobytes()]
-    b = [two.forward_dynamics(q[1], u[1]).tobytes(), two.forward_dynamics(q[0], u[0]).tobytes()]
+    q = np.random.default_rng(3).normal(size=8) * 1.5
+    pose = bc.compile(arm(), backend="numpy").pose(q, "b7")
+    m = arm()
+    m.add_joint("close", bc.Weld(), m.ground, "b7", bc.Pose(tuple(pose.position), pose.rotation))
+    return m, q
+
+
+def test_first_states_do_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A machine that does not close near its neutral position: plans must not come from the state that came first."""
+    def nowhere(self: Any, start: Any, t: float) -> Any:
+        raise bc.AssemblyError("nothing closes there")
+
+    monkeypatch.setattr(bc.System, "_closed", nowhere)
+    machine, q = bent_arm()
+    one, two, three = (bc.compile(machine, cut=["close"], backend="numpy") for _ in range(3))
+    with pytest.raises(bc.AssemblyError):
+        one._reference()
+    drift = three.assemble(q, np.ones(8)).u
+    other = three.assemble(three.integrate(q, 0.1 * drift / np.abs(drift).max())).q
+    assert np.abs(three.loop_error(other)).max() < 1e-9 < np.abs(other - q).max()
+    a = [one.forward_dynamics(x, np.zeros(8)).tobytes() for x in (q, other)]
+    b = [two.forward_dynamics(x, np.zeros(8)).tobytes() for x in (other, q)]
     assert a == b[::-1]
+    assert np.array_equal(one._reference_near(q, 0.0).q, two._reference_near(q, 0.0).q)  # also where plans are alike
 
 
 @pytest.mark.parametrize("name", LOOPED)
