@@ -12,7 +12,7 @@ from bellcrank.errors import ModelError, StateError
 from bellcrank.mechanism.checks import hint
 
 __all__ = ["START", "Floats", "Forces", "batch", "by_name", "check_finite", "check_time", "check_unmasked", "flat",
-           "leading", "one_time", "wrench_array"]
+           "half_turn", "leading", "one_time", "wrench_array"]
 
 Floats = npt.NDArray[np.float64]
 #: joint forces: an array (..., nu), or {joint or "joint.coordinate": values}, zero where nothing is said
@@ -21,6 +21,11 @@ Forces = Mapping[str, npt.ArrayLike] | npt.ArrayLike
 
 #: the time where none is given
 START = 0.0
+
+
+def half_turn(angle: Any) -> Any:
+    """Angles (a number or an array) less whole turns, within half a turn of zero."""
+    return (angle + np.pi) % (2.0 * np.pi) - np.pi
 
 
 def check_time(t: npt.ArrayLike) -> None:

@@ -12,7 +12,16 @@ import numpy.typing as npt
 
 from bellcrank.errors import AssemblyError, BranchWarning, ModelError, StateError
 from bellcrank.mechanism.checks import HUGE
-from bellcrank.system.arrays import Floats, by_name, check_finite, check_time, check_unmasked, flat, one_time
+from bellcrank.system.arrays import (
+    Floats,
+    by_name,
+    check_finite,
+    check_time,
+    check_unmasked,
+    flat,
+    half_turn,
+    one_time,
+)
 from bellcrank.system.assembly import Extra, State, project
 from bellcrank.system.loop_errors import LoopErrors
 from bellcrank.system.nearest import CLOSED, End, Held, Nearest
@@ -238,7 +247,7 @@ class Assembled(LoopErrors):
 
     def _wrapped(self, change: Floats) -> Floats:
         """Changes of all coordinates without whole turns of angles."""
-        return np.where(self._turning, (change + np.pi) % (2.0 * np.pi) - np.pi, change)
+        return np.where(self._turning, half_turn(change), change)
 
     def _consistent(self, q: Floats, u: Values, scale: Floats, t: float) -> Floats:
         held = self._prescribed_mask()

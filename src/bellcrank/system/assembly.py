@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bellcrank.errors import AssemblyError
-from bellcrank.system.arrays import Floats
+from bellcrank.system.arrays import Floats, half_turn
 from bellcrank.system.closure import LoopKinematics, loop_joints, paths_between
 from bellcrank.system.kkt import RANK
 
@@ -114,7 +114,7 @@ class Assembler:
                 now = np.concatenate([-now[:4], now[4:]])  # the same turn
             gap = now[e.coordinate] - e.value
             if self.turns(e):
-                gap = (gap + np.pi) % (2.0 * np.pi) - np.pi  # measured within a turn
+                gap = half_turn(gap)  # measured within a turn
             value = np.append(value, gap)
         return value, rows
 
@@ -196,7 +196,7 @@ class Assembler:
                        for s in (1.0, -1.0))
         change = plus - minus
         if self.turns(e):
-            change = (change + np.pi) % (2.0 * np.pi) - np.pi
+            change = half_turn(change)
         out = np.zeros(tree.nu)
         out[speeds] = change / 2e-6
         return out

@@ -15,7 +15,10 @@ __all__ = ["null_space", "solve_kkt"]
 RANK = 1e-9
 
 
-def null_space(jacobian: Floats) -> tuple[Floats, Floats, npt.NDArray[np.bool_]]:
+NullSpace = tuple[Floats, Floats, npt.NDArray[np.bool_]]
+
+
+def null_space(jacobian: Floats) -> NullSpace:
     """The pseudo-inverse of J, an orthogonal basis of its null space padded with zeros, and the mask of the padding."""
     *lead, m, n = jacobian.shape
     if not m:  # joints that allow everything close loops without conditions
@@ -32,11 +35,12 @@ def null_space(jacobian: Floats) -> tuple[Floats, Floats, npt.NDArray[np.bool_]]
     return pseudo, v * ~kept[..., None, :], kept
 
 
-def solve_kkt(matrix: Floats, jacobian: Floats, gamma: Floats, force: Floats, driven: Floats, free: Sequence[int]
-              ) -> tuple[Floats, Floats]:
+def solve_kkt(matrix: Floats, jacobian: Floats, gamma: Floats, force: Floats, driven: Floats, free: Sequence[int],
+              space: NullSpace | None = None) -> tuple[Floats, Floats]:
     """udot and lambda of M udot = force + J^T lambda, J udot = gamma; lambda is the smallest of all possible.
 
-    `force` lacks what prescribed accelerations need (it is in the bias); `driven` holds those accelerations.
+    `force` lacks what prescribed accelerations need (it is in the bias); `driven` holds those accelerations. `space` is
+    the `null_space` of the free columns of J, where that is known.
     """
     lead = np.broadcast_shapes(matrix.shape[:-2], jacobian.shape[:-2], gamma.shape[:-1], force.shape[:-1])
     some = np.array(free, dtype=np.int64)
@@ -44,7 +48,7 @@ def solve_kkt(matrix: Floats, jacobian: Floats, gamma: Floats, force: Floats, dr
     j = np.broadcast_to(jacobian, (*lead, *jacobian.shape[-2:]))[..., some]
     f = np.broadcast_to(force, (*lead, force.shape[-1]))[..., some, None]
     g = np.broadcast_to(gamma, (*lead, gamma.shape[-1]))[..., None]
-    pseudo, basis, kept = null_space(j)
+    pseudo, basis, kept = null_space(j) if space is None else space
     particular = pseudo @ g
     back = np.swapaxes(basis, -1, -2)
     reduced = back @ m @ basis + kept[..., None] * np.eye(len(some))  # ones where the basis is padded

@@ -118,38 +118,22 @@ class Looped(Assembled):
                 general = found
                 break
         best = make_plan(self._loops, general, t, self._plan_prefer)
-        self._check_resistance(general, t)
-        floors = self._floors(general, t)
+        floors = np.zeros(self._loops.m)
+        if self.nu <= _FEW:
+            free = np.flatnonzero(~self._prescribed_mask())
+            matrix = self._run("mass_matrix", {"q": general}, None, t).reshape(self.nu, self.nu)[np.ix_(free, free)]
+            jacobian = self.loop_jacobian(general, t=t)[:, free]
+            self._check_resistance(matrix, jacobian, free)
+            floors = _floors(matrix, jacobian)
         return Reference(self._finished(best, floors), general, floors)
 
     def _finished(self, plan: LoopPlan, floors: Floats) -> LoopPlan:
         """A plan with what does not depend on where it was made."""
         return replace(plan, baumgarte=self._plan_state["baumgarte"], floors=tuple(floors[list(plan.kept)].tolist()))
 
-    def _floors(self, q: Floats, t: float) -> Floats:
-        """Below which compliances of conditions (entries of J M^-1 J^T) there is nothing left of them but rounding, by
-        their sizes at a general position. Coarse, so that other parameters seldom need other code."""
-        sizes = np.zeros(self._loops.m)
-        if self.nu > _FEW:
-            return sizes
-        free = np.flatnonzero(~self._prescribed_mask())
-        matrix = self._run("mass_matrix", {"q": q}, None, t).reshape(self.nu, self.nu)[np.ix_(free, free)]
-        jacobian = self.loop_jacobian(q, t=t)[:, free]
-        try:
-            sizes = np.einsum("ij,ji->i", jacobian, np.linalg.solve(matrix, jacobian.T))
-        except np.linalg.LinAlgError:
-            return sizes
-        with np.errstate(divide="ignore"):
-            decades = np.floor(np.log10(np.maximum(sizes, 0.0)) / _DECADES) * _DECADES
-        return np.where(sizes > 0.0, _VANISHED * 10.0**np.maximum(decades, -300.0), 0.0)
-
-    def _check_resistance(self, q: Floats, t: float) -> None:
-        """Refuse motions that nothing resists: their acceleration would be infinite."""
-        if self.nu > _FEW:
-            return
-        free = np.flatnonzero(~self._prescribed_mask())
-        matrix = self._run("mass_matrix", {"q": q}, None, t).reshape(self.nu, self.nu)[np.ix_(free, free)]
-        _, basis, kept = null_space(self.loop_jacobian(q, t=t)[:, free])
+    def _check_resistance(self, matrix: Floats, jacobian: Floats, free: npt.NDArray[np.int64]) -> None:
+        """Refuse motions that nothing resists, by M and J of the free speeds: their acceleration would be infinite."""
+        _, basis, kept = null_space(jacobian)
         basis = basis[:, ~kept]
         if not basis.shape[1]:
             return
@@ -191,3 +175,15 @@ class Looped(Assembled):
             f"{self.tree.name!r} is in a singular position: {rank - len(plan.kept)} of its {rank} independent "
             f"conditions depend on the others there, so that it may move in more than {ways} ways; the loops "
             f"involved are those of {', '.join(joints[:12])}")
+
+
+def _floors(matrix: Floats, jacobian: Floats) -> Floats:
+    """Below which compliances of conditions (the diagonal of J M^-1 J^T) there is nothing left of them but rounding, by
+    their sizes at a general position. Coarse, so that other parameters seldom need other code."""
+    try:
+        sizes = np.einsum("ij,ji->i", jacobian, np.linalg.solve(matrix, jacobian.T))
+    except np.linalg.LinAlgError:  # links without mass, which the multiplier methods refuse
+        return np.zeros(len(jacobian))
+    with np.errstate(divide="ignore"):
+        decades = np.floor(np.log10(np.maximum(sizes, 0.0)) / _DECADES) * _DECADES
+    return np.where(sizes > 0.0, _VANISHED * 10.0**np.maximum(decades, -300.0), 0.0)

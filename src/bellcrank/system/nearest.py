@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bellcrank.mechanism.joints import Joint
-from bellcrank.system.arrays import Floats
+from bellcrank.system.arrays import Floats, half_turn
 from bellcrank.system.assembly import DENSE, Assembler, Extra
 from bellcrank.system.kkt import RANK
 from bellcrank.system.walking import DeadPointError, Walker, small_moves
@@ -81,7 +81,7 @@ class Nearest:
 
     def wrapped(self, change: Floats) -> Floats:
         """Changes (..., nu) without whole turns of angles."""
-        return np.where(self.turning, (change + np.pi) % (2.0 * np.pi) - np.pi, change)
+        return np.where(self.turning, half_turn(change), change)
 
     def distance(self, guess: Floats, q: Floats, mask: Mask) -> float:
         """The measure of nearness, over what may move."""
@@ -331,7 +331,7 @@ class _Ways:
             for i in mine:
                 gap = extra[i].value - now[extra[i].coordinate]
                 self.start[i] = now[extra[i].coordinate]
-                self.slope[i] = (gap + np.pi) % (2.0 * np.pi) - np.pi if close.turns(extra[i]) else gap
+                self.slope[i] = half_turn(gap) if close.turns(extra[i]) else gap
             if kind.nq != kind.nu and len({extra[i].coordinate for i in mine}) == kind.nq:
                 mine.sort(key=lambda i: extra[i].coordinate)
                 end = kind.normalise(self.end[mine])

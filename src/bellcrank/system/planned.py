@@ -176,20 +176,20 @@ class Planned(LoopForces):
             raise StateError(f"forward_dynamics: tau[{int(np.argwhere(~np.isfinite(tau))[0, -1])}] is not finite")
         tau = self.actuator_forces(q, u, tau, t=t)
         free = free_speeds(self.tree)
-        self._check_rank(np.asarray(q, dtype=float), jacobian[..., free], t)
+        space = null_space(jacobian[..., free])
+        self._check_rank(np.asarray(q, dtype=float), np.asarray(space[2].sum(axis=-1)), t)
         try:
-            return solve_kkt(matrix, jacobian, gamma, tau - bias, driven, free)
+            return solve_kkt(matrix, jacobian, gamma, tau - bias, driven, free, space)
         except np.linalg.LinAlgError:
             raise SingularError(f"forward_dynamics of {self.tree.name!r} has no unique result: nothing resists some "
                                 "motion that its loops allow") from None
 
-    def _check_rank(self, q: Floats, jacobian: Floats, t: npt.ArrayLike) -> None:
+    def _check_rank(self, q: Floats, ranks: npt.NDArray[np.int64], t: npt.ArrayLike) -> None:
         """Refuse positions at which fewer conditions count than in general: accelerations are not determined there."""
         try:
             general = len(self._first_plan(q, t).kept)
         except AssemblyError:  # states that are not closed can be asked for, too
             return
-        ranks = null_space(jacobian)[2].sum(axis=-1)
         low = np.argwhere(ranks < general)
         if len(low):
             index = tuple(int(i) for i in low[0])

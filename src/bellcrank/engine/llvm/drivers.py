@@ -133,21 +133,19 @@ def correct(f: Flow, size: Int) -> None:
         shift, stage, kept = f.memory("shift"), f.memory("stage"), f.memory("slopes")  # slopes have served by now
         largest, moved, round_ = f.variable(1e300), f.variable(0.0), f.counter(0)
         with f.forever() as leave:
-            settled = f.no(largest.value.compare("ogt", f.real("near")).all()) if f.width > 1 else ""
-            if settled:
+            going = largest.value.compare("ogt", f.real("near"))
+            settled = f.no(going.all())
+            if f.width > 1:
                 with f.when(settled):
                     copy(f, stage, kept, size)
             f.call_all("corrections", n)
             moved.set(0.0)
             with f.loop(entries) as j:
                 moved.set(moved.value.max(shift[j].abs()))
-            if settled:
-                going = largest.value.compare("ogt", f.real("near"))
+            if f.width > 1:
                 with f.when(settled), f.loop(size) as j:
                     stage[j] = going.pick(stage[j], kept[j])
-                largest.set(going.pick(moved.value, largest.value))
-            else:
-                largest.set(moved.value)
+            largest.set(going.pick(moved.value, largest.value))
             round_.set(round_.value + 1)
             leave(round_.value.compare("sge", f.count("rounds")))
             leave(f.no(largest.value.compare("ogt", f.real("near")).any()))
