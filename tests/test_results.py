@@ -377,6 +377,52 @@ def test_interrupt(wait: float, tmp_path: Path) -> None:
         assert_counts(result)
 
 
+ANYWHERE = """
+    import signal
+    from pathlib import Path
+
+    def interrupted(file, at):
+        # Whether a run interrupted at that line (of this package or of netCDF4) has all it counted; None: no such line.
+        writer, lines = Writer(system, settings={}, file=file, flush_seconds=0.0), 0
+        writer.add(*samples(0, 13))
+
+        def line(frame, event, arg):
+            nonlocal lines
+            lines += event == "line"
+            if event == "line" and lines == at:
+                sys.settrace(None)
+                signal.raise_signal(signal.SIGINT)
+            return line
+
+        ours = ("simulate/store.py", "simulate/netcdf.py", "netCDF4/utils.py")
+        sys.settrace(lambda frame, *_: line if frame.f_code.co_filename.endswith(ours) else None)
+        try:
+            for i in (13, 26):
+                writer.add(*samples(i, 13))
+        except KeyboardInterrupt:
+            with writer.finish("interrupted") as result:
+                return writer.samples == result.sizes["time"] and (result["time"] == np.arange(writer.samples)).all()
+        finally:
+            sys.settrace(None)
+
+    tried = 0
+    for at in range(1, 100_000, 37):
+        if (kept := interrupted(Path(sys.argv[1]), at)) is None:
+            break
+        assert kept, at
+        tried += 1
+    print(tried)
+"""
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals")
+def test_interrupts_anywhere_lose_nothing(tmp_path: Path) -> None:
+    """Also in netCDF4, which swallows what is raised while it looks for a dimension, and fails later."""
+    done = children.run([*script(ANYWHERE), str(tmp_path / "run.nc")])
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout) > 20
+
+
 FULL = """
     import resource
     from bellcrank.errors import FileError

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextvars import ContextVar
 from types import FrameType
 
-__all__ = ["Patience", "asked", "patient"]
+__all__ = ["Patience", "asked", "patient", "uninterrupted"]
 
 _CURRENT: ContextVar[Patience | None] = ContextVar("patience", default=None)
 
@@ -30,6 +30,27 @@ def asked() -> bool:
     """Whether a Ctrl-C is held back at present: pieces of work of unknown length end early if so."""
     patience = _CURRENT.get()
     return patience is not None and patience.asked
+
+
+@contextlib.contextmanager
+def uninterrupted() -> Iterator[None]:
+    """Let no Ctrl-C into this block: whoever handles the signal gets it when the block has ended.
+
+    For what must not be left in the middle, and for libraries that take an interrupt for an error of their own: netCDF4
+    swallows any exception while it looks for a dimension. Only in the main thread, which alone gets signals.
+    """
+    handler = signal.getsignal(signal.SIGINT) if threading.current_thread() is threading.main_thread() else None
+    if not callable(handler):  # ignored, deadly, or not Python's
+        yield
+        return
+    came: list[FrameType | None] = []
+    signal.signal(signal.SIGINT, lambda number, frame: came.append(frame))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, handler)
+        if came:
+            handler(signal.SIGINT, came[0])
 
 
 @contextlib.contextmanager

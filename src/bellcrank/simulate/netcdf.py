@@ -24,6 +24,7 @@ import numpy.typing as npt
 from bellcrank.errors import FileError
 from bellcrank.simulate.classic import append_records, check_classic, is_classic
 from bellcrank.simulate.fields import DERIVED, STATE, Field, Layout
+from bellcrank.simulate.interrupt import uninterrupted
 from bellcrank.simulate.probe import check_hdf5
 from bellcrank.system.arrays import Floats
 
@@ -230,7 +231,7 @@ def _library(path: Path) -> Iterator[Any]:
     from xarray.backends.locks import NETCDFC_LOCK
 
     try:
-        with NETCDFC_LOCK:
+        with uninterrupted(), NETCDFC_LOCK:
             yield netCDF4
     except (OSError, RuntimeError) as error:
         with suppress(OSError):  # the library does not always say so
@@ -287,7 +288,8 @@ def open_result(path: str | os.PathLike[str]) -> Result:
         if not place.is_file():
             raise FileError(f"{place}: there is no such file")
         _check(place)
-        raw = xarray.open_dataset(place, engine="netcdf4", decode_times=False, decode_timedelta=False)
+        with uninterrupted():
+            raw = xarray.open_dataset(place, engine="netcdf4", decode_times=False, decode_timedelta=False)
     except FileError:
         raise
     except Exception as error:  # libraries fail in many ways on what is damaged

@@ -20,6 +20,7 @@ from bellcrank.errors import BellcrankError, FileError, StateError
 from bellcrank.simulate.account import DRIFT, Balance, exchange, floor_of
 from bellcrank.simulate.fields import DERIVED, STATE, Layout, derive, layout_of
 from bellcrank.simulate.fingerprint import fingerprint
+from bellcrank.simulate.interrupt import uninterrupted
 from bellcrank.simulate.netcdf import Event, GrowingFile, open_result
 from bellcrank.system.arrays import Floats
 
@@ -107,14 +108,15 @@ class Writer:
             return
         if not self.samples:
             self._begun = (times[0], block["q"][0].copy(), block["u"][0].copy())
-        self._last_time = float(times[-1])
-        self._waiting.append(block)
-        self.samples += len(times)
-        self._bytes += sum(x.nbytes for x in block.values())
-        if self._bytes >= (_BLOCK if self._growing is None else _STREAMED):
-            self._work()
-        if self._growing is not None and time.perf_counter() - self._flushed_at >= self._flush_seconds:
-            self.flush()
+        with uninterrupted():  # samples are added and counted, or neither
+            self._last_time = float(times[-1])
+            self._waiting.append(block)
+            self.samples += len(times)
+            self._bytes += sum(x.nbytes for x in block.values())
+            if self._bytes >= (_BLOCK if self._growing is None else _STREAMED):
+                self._work()
+            if self._growing is not None and time.perf_counter() - self._flushed_at >= self._flush_seconds:
+                self.flush()
 
     @property
     def last_time(self) -> float:
@@ -131,14 +133,16 @@ class Writer:
 
     def change_system(self, system: System) -> None:
         """Samples from now on belong to another machine with the same coordinates, such as one with a loop open."""
-        self._work()
-        self._system = system
-        self._balance.jump()
+        with uninterrupted():
+            self._work()
+            self._system = system
+            self._balance.jump()
 
     def flush(self) -> None:
         """Bring all samples so far to the file; in memory there is nothing to do."""
-        self._work()
-        self._sync()
+        with uninterrupted():
+            self._work()
+            self._sync()
 
     def _sync(self) -> None:
         if self._growing is not None:
@@ -146,11 +150,13 @@ class Writer:
             self.flushed, self._flushed_at = self._growing.count, time.perf_counter()
 
     def _work(self) -> None:
-        """Derive energies and loop errors of the waiting samples and pass them on, in blocks of bounded size."""
+        """Derive energies and loop errors of the waiting samples and pass them on, in blocks of bounded size.
+
+        Called where no interrupt can come: a block is accounted for, and passed on, once."""
         if not self._waiting:
             return
         joined = {name: np.concatenate([b[name] for b in self._waiting]) for name in self._waiting[0]}
-        self._waiting = [joined]  # an interrupt must lose nothing
+        self._waiting = [joined]  # an error must lose nothing
         n = len(joined["time"])
         size = max(1, n * (_BLOCK if self._growing is None else _STREAMED) // max(1, self._bytes))
         for start in range(0, n, size):
@@ -162,7 +168,6 @@ class Writer:
             if self._growing is not None:
                 self._growing.write(self._done, block)
             done = self._done + len(block["time"])
-            # no call between these: an interrupt must not see half of them
             self._done, self._blocks, self._waiting = done, blocks, rest
             self._sync()
         self._waiting, self._bytes = [], 0
@@ -193,7 +198,8 @@ class Writer:
             raise StateError("this run is finished already")
         place = self.file
         if self._growing is None:
-            self._work()
+            with uninterrupted():
+                self._work()
         else:
             try:
                 self.flush()
