@@ -87,7 +87,7 @@ def choose(system: bc.System, q: Floats) -> Choice:
     if not system.dof:
         return Choice("dop853", 0.0)
     rest = system.assemble(q=q, u=np.zeros(system.nu))
-    rate = float(np.abs(np.linalg.eigvals(system.linearise(rest).A)).max())
+    rate = float(np.abs(np.linalg.eigvals(bc.analyze.linearize(system, rest).A)).max())
     if rate < STIFF:
         return Choice("dop853", rate)
     return Choice("sundials/BDF" if importlib.util.find_spec("sksundae") else "dopri5", rate)

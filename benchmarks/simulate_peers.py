@@ -310,4 +310,4 @@ class SciPy:
 
     def check(self) -> Check:
         nq = self.system.nq
-        return judge(self.system, self.system.normalise(self.found[:, :nq]), self.found[:, nq:].copy())
+        return judge(self.system, self.system.normalize(self.found[:, :nq]), self.found[:, nq:].copy())

@@ -18,7 +18,7 @@ m.add_joint("C", bc.Revolute("z"), coupler, rocker, parent_pose=bc.Pose((1.0, 0,
 m.add_joint("D", bc.Revolute("z"), rocker, m.ground, parent_pose=bc.Pose((0.6, 0, 0)), child_pose=bc.Pose((1.0, 0, 0)))
 
 linkage = bc.compile(m, actuated=["A"])
-print(linkage.explain(), "\n")
+print(bc.analyze.explain(linkage), "\n")
 
 state = linkage.assemble(q={"A": np.pi / 2}, u={"A": 2.0})
 print("loop error        ", np.abs(linkage.loop_error(state.q)).max(), "m")

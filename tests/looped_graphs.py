@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import bellcrank as bc
 from bellcrank import math as bm
-from bellcrank.engine.scalar import Number
+from bellcrank.scalar.graph import Number
 
 #: joint types by how often they shall appear
 TREE = ("Revolute", "Revolute", "Universal", "Spherical", "Cylindrical", "Prismatic", "Planar", "Screw", "Free", "Weld")

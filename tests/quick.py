@@ -6,19 +6,27 @@ Doctests of every module belong to it as well.
 
 from __future__ import annotations
 
+#: a short test that goes through every method with loops
+_COUNTED = "test_operation_counts.py::test_loops_are_counted_or_refused"
+
 #: package in src/bellcrank -> files, or tests in them, relative to the folder of tests
 QUICK: dict[str, tuple[str, ...]] = {
     "": ("test_math.py::test_derivatives", "test_math.py"),
-    "engine": ("test_scalar.py::test_digest_is_the_same_in_every_process", "test_scalar.py"),
-    "engine/llvm": ("test_sincos.py::test_zero_keeps_its_sign", "test_lanes.py", "test_cache.py"),
+    "scalar": ("test_scalar.py::test_digest_is_the_same_in_every_process", "test_scalar.py"),
+    "target/llvm": ("test_sincos.py::test_zero_keeps_its_sign", "test_lanes.py", "test_cache.py"),
+    "schedule": ("test_operators.py::test_lemma_5_for_a_chain",),
+    "integrate": ("test_simulate_impulses.py::test_attaching_where_it_is_open_is_refused",),
     "spatial": ("test_spatial.py::test_vectors", "test_spatial.py"),
     "mechanism": ("test_laws.py::test_good_laws_pass", "test_laws.py", "test_validation.py"),
     "mechanism/joints": ("test_joints.py::test_quaternion_algebra", "test_joints.py"),
     "mechanism/forces": ("test_force_elements.py::test_drag_by_hand", "test_force_elements.py"),
+    **dict.fromkeys(("topology", "loops", "lowering"), (_COUNTED,)),
+    **{f"formulations/{method}": (_COUNTED,) for method in (
+        "common", "complement", "dense", "elimination", "kane", "momenta", "operator", "recursive", "reduction")},
     "formulations": ("test_operators.py::test_lemma_5_for_a_chain", "test_operators.py", "test_references.py"),
     "system": ("test_mappings.py::test_states_of_driven_trees", "test_refusals.py", "test_mappings.py"),
     "simulate": ("test_simulate_impulses.py::test_attaching_where_it_is_open_is_refused", "test_simulate_impulses.py"),
-    "analyse": ("test_check_joint.py::test_a_joint_of_ones_own_passes", "test_check_joint.py"),
+    "analyze": ("test_check_joint.py::test_a_joint_of_ones_own_passes", "test_check_joint.py"),
     "examples": ("test_cli_options.py::test_examples_from_python_check_their_options",),
     "io": ("test_urdf_hostile.py::test_damaged_files", "test_urdf.py"),
     "io/native": ("test_native_formula.py::test_what_formulas_mean", "test_native_formula.py", "test_native_errors.py"),

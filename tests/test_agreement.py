@@ -38,7 +38,7 @@ def calls(s: State, wrenches: Floats | None, places: list[str]) -> Calls:
         "reactions": lambda y: np.concatenate(
             list(y.reactions(q, u, udot=s.udot, wrenches=wrenches, t=t).values()), axis=-1),
         "totals": lambda y: np.concatenate(
-            [y.momentum(q, u, t=t), y.centre_of_mass(q, t=t), y.kinetic_energy(q, u, t=t)[..., None],
+            [y.momentum(q, u, t=t), y.center_of_mass(q, t=t), y.kinetic_energy(q, u, t=t)[..., None],
              y.potential_energy(q, t=t)[..., None]], axis=-1),
     }
     for place in places:

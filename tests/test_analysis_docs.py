@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from bellcrank.analyse.differences import derivative
+from bellcrank.analyze.differences import derivative
 from pages import check_prints
 
 PAGE = Path(__file__).parents[1] / "docs" / "analysis.md"

@@ -52,9 +52,9 @@ def test_pendulum() -> None:
     m.add_joint("hinge", bc.Revolute("x"), m.ground, m.add_body("rod", bc.Inertia.rod(2.0, (0, 0, 0), (0, 0, -0.7))))
     m.add_joint_spring("damper", "hinge", stiffness=0.0, damping=0.4)
     system = bc.compile(m)
-    state = system.equilibrium()
+    state = bc.analyze.equilibrium(system)
     inertia, square = 2.0 * 0.49 / 3, 1.5 * 9.81 / 0.7
-    model = system.linearise(state)
+    model = bc.analyze.linearize(system, state)
     assert np.abs(model.A - [[0, 1], [-square, -0.4 / inertia]]).max() < 1e-11 * square
     assert np.abs(model.B - [[0], [1 / inertia]]).max() < 1e-13 / inertia
     assert np.abs(model.C - np.eye(2)).max() < 1e-12
@@ -62,15 +62,15 @@ def test_pendulum() -> None:
     assert model.states == ("hinge", "hinge.rate") and model.inputs == ("hinge",)
     assert model.outputs == ("hinge.angle", "hinge.angle.rate")
     assert model.error < 1e-10
-    assert system.modes(state).frequencies[0] == pytest.approx(np.sqrt(square) / (2 * np.pi), rel=1e-12)
-    damped = system.modes(state, damped=True)
+    assert bc.analyze.modes(system, state).frequencies[0] == pytest.approx(np.sqrt(square) / (2 * np.pi), rel=1e-12)
+    damped = bc.analyze.modes(system, state, damped=True)
     assert damped.angular[0] == pytest.approx(np.sqrt(square), rel=1e-11)
     assert damped.damping[0] == pytest.approx(0.4 / inertia / (2 * np.sqrt(square)), rel=1e-10)
 
 
 def test_double_pendulum() -> None:
     system = bc.compile(rods())
-    found = system.modes(system.equilibrium({"shoulder": 1.0}))
+    found = bc.analyze.modes(system, bc.analyze.equilibrium(system, {"shoulder": 1.0}))
     mass, stiffness = double_pendulum_matrices()
     assert np.abs(found.mass - mass).max() < 1e-13
     assert np.abs(found.stiffness - stiffness).max() < 1e-10
@@ -81,15 +81,15 @@ def test_double_pendulum() -> None:
     assert np.abs(found.participation.sum(axis=1) - 1.0).max() < 1e-14
     assert "0.42" in str(found) and len(found) == 2
     assert found.shape(0)["shoulder.angle"] == found.shapes[0][0]
-    upright = system.modes(system.equilibrium({"shoulder": np.pi}, stable=False))
+    upright = bc.analyze.modes(system, bc.analyze.equilibrium(system, {"shoulder": np.pi}, stable=False))
     assert upright.unstable.any() and "unstable" in str(upright)
 
 
 def test_four_bar_by_the_energy_method() -> None:
     """Effective inertia from the kinetic energy, stiffness from second differences of the energy."""
     system = bc.compile(sprung_four_bar(), actuated=["A"])
-    rest = system.equilibrium({"A": 0.8})
-    found = system.modes(rest)
+    rest = bc.analyze.equilibrium(system, {"A": 0.8})
+    found = bc.analyze.modes(system, rest)
     inertia = 2.0 * float(system.kinetic_energy(rest.q, system.assemble(q=rest.q, u={"A": 1.0}).u))
 
     def at(a: float) -> float:
@@ -109,8 +109,8 @@ def test_four_bar_by_the_energy_method() -> None:
 @pytest.mark.parametrize("scale", (1e-3, 1e-4))
 def test_linear_model_follows_the_nonlinear_motion(scale: float) -> None:
     system = bc.compile(sprung_four_bar(), actuated=["A"])
-    rest = system.equilibrium({"A": 0.8})
-    model = system.linearise(rest)
+    rest = bc.analyze.equilibrium(system, {"A": 0.8})
+    model = bc.analyze.linearize(system, rest)
     x = scale * np.array([1.0, 3.0])
     start = model.nearby(x)
     assert np.abs(system.loop_error(start.q)).max() < 1e-12
@@ -124,7 +124,7 @@ def test_moving_trim() -> None:
     """About a motion: the flow's derivative over a short time, by differences of two nonlinear motions."""
     system = bc.compile(sprung_four_bar(), actuated=["A"])
     trim = system.assemble(q={"A": 1.0}, u={"A": 4.0})
-    model = system.linearise(trim)
+    model = bc.analyze.linearize(system, trim)
     h = 1e-4
     for i in range(2):
         ends = []
@@ -145,7 +145,7 @@ def test_spinning_top_is_stable_when_fast() -> None:
     about, spin_inertia = 0.02 + 0.04, 0.01
     limit = np.sqrt(4 * about * 9.81 * 0.2) / spin_inertia
     for factor in (0.9, 1.1):
-        model = system.linearise(bc.State(system.neutral(), np.array([0.0, 0.0, factor * limit])))
+        model = bc.analyze.linearize(system, bc.State(system.neutral(), np.array([0.0, 0.0, factor * limit])))
         n = factor * limit
         # tilt z = x + i y in turning axes: zdd + i n (2 - C/A) zd + (C/A n^2 - n^2 - mgl/A) z = 0
         ratio = spin_inertia / about
@@ -163,12 +163,12 @@ def test_free_body_and_rigid_modes() -> None:
     m.add_joint("hinge", bc.Revolute("z"), box, flap, parent_pose=bc.Pose((0.2, 0, 0)))
     m.add_joint_spring("spring", "hinge", stiffness=5.0)
     system = bc.compile(m)
-    found = system.modes(system.equilibrium())
+    found = bc.analyze.modes(system, bc.analyze.equilibrium(system))
     assert np.array_equal(found.frequencies[:6], np.zeros(6))
     assert found.frequencies[6] > 0.1
     inverse = np.linalg.inv(system.mass_matrix(system.neutral()))
     assert found.angular[6] == pytest.approx(np.sqrt(5.0 * inverse[6, 6]), rel=1e-9)
-    model = system.linearise(system.equilibrium(), inputs=["box.fx", "hinge", "flap"])
+    model = bc.analyze.linearize(system, bc.analyze.equilibrium(system), inputs=["box.fx", "hinge", "flap"])
     assert model.A.shape == (14, 14) and model.B.shape == (14, 8) and model.C.shape == (15, 14)
     assert model.inputs[:3] == ("box.fx", "hinge", "flap.mx")
     assert np.abs(model.B[7:, 0] - inverse[:, 3]).max() < 1e-12  # body axes are world axes here
@@ -181,12 +181,13 @@ def test_stewart_platform() -> None:
     state = system.assemble()
     zero = np.zeros(system.nu)
     tau = system.inverse_dynamics(state.q, zero, zero)
-    model = system.linearise(state, tau=tau, outputs={"place": lambda s: system.pose(s.q, "platform").position})
+    model = bc.analyze.linearize(system, state, tau=tau,
+                                 outputs={"place": lambda s: system.pose(s.q, "platform").position})
     assert model.A.shape == (12, 12) and model.B.shape == (12, 6) and model.C.shape == (3, 12)
     assert model.states[:6] == tuple(drives) and model.inputs == tuple(drives)
     assert model.outputs == ("place[0]", "place[1]", "place[2]")
     assert np.abs(model.rate).max() < 1e-9
-    found = system.modes(state, tau=tau)
+    found = bc.analyze.modes(system, state, tau=tau)
     assert np.abs(found.mass @ model.B[6:] - np.eye(6)).max() < 1e-11
     assert np.abs(found.stiffness - found.stiffness.T).max() < 1e-8 * np.abs(found.stiffness).max()
     entries = [system._speed_entries(d)[0] for d in drives]
@@ -196,21 +197,22 @@ def test_stewart_platform() -> None:
     jacobian = system.jacobian(state.q, "platform")[3:] @ model.shapes
     assert np.abs(model.C[:, :6] - jacobian).max() < 1e-10
     assert model.error < 1e-9
-    other = system.linearise(state, tau=tau, coordinates=["leg1.foot", "leg1.slide", "leg2.foot", "leg3.slide"])
+    other = bc.analyze.linearize(system, state, tau=tau,
+                                 coordinates=["leg1.foot", "leg1.slide", "leg2.foot", "leg3.slide"])
     assert np.abs(np.sort(other.eigenvalues**2) - np.sort(model.eigenvalues**2)).max() < 1e-7
 
 
 def test_quarter_car_by_hand() -> None:
     """One mass on one spring: spring length and kinetic energy per unit of the arm, by differences."""
     system = bc.compile(bc.load("quarter_car"), actuated=["arm"])
-    rest = system.equilibrium()
+    rest = bc.analyze.equilibrium(system)
     assert np.abs(system.forward_dynamics(rest.q, rest.u)).max() < 1e-9
     h = 1e-3
     curve = [energy(system, system.assemble(q={"arm": rest.q[0] + a}, guess=rest.q).q) for a in (h, 0.0, -h)]
     inertia = 2 * float(system.kinetic_energy(rest.q, system.assemble(q=rest.q, u={"arm": 1.0}).u))
     expected = np.sqrt((curve[0] - 2 * curve[1] + curve[2]) / h**2 / inertia) / (2 * np.pi)
-    assert system.modes(rest).frequencies[0] == pytest.approx(expected, rel=1e-4)
-    damped = system.modes(rest, damped=True)
+    assert bc.analyze.modes(system, rest).frequencies[0] == pytest.approx(expected, rel=1e-4)
+    damped = bc.analyze.modes(system, rest, damped=True)
     assert 0.2 < damped.damping[0] < 0.4  # 1000 N s/m against 25 kN/m
 
 
@@ -224,23 +226,23 @@ def test_two_mass_quarter_car() -> None:
     m.add_joint_spring("spring", "strut", stiffness=20e3, damping=1500.0)
     m.add_joint_spring("tyre", "wheel", stiffness=180e3)
     system = bc.compile(m)
-    rest = system.equilibrium()
+    rest = bc.analyze.equilibrium(system)
     assert np.abs(rest.q - [-340 * 9.81 / 180e3, -300 * 9.81 / 20e3]).max() < 1e-12
     masses = np.diag([40.0, 300.0])
     stiffness = np.array([[200e3, -20e3], [-20e3, 20e3]])
     dampers = 1500.0 * np.array([[1, -1], [-1, 1]])
     squares = np.sort(np.linalg.eigvals(np.linalg.solve(masses, stiffness)))
-    assert np.abs(system.modes(rest).angular**2 / squares - 1).max() < 1e-10
+    assert np.abs(bc.analyze.modes(system, rest).angular**2 / squares - 1).max() < 1e-10
     a = np.block([[np.zeros((2, 2)), np.eye(2)],
                   [-np.linalg.solve(masses, stiffness), -np.linalg.solve(masses, dampers)]])
-    for value in system.modes(rest, damped=True).eigenvalues:
+    for value in bc.analyze.modes(system, rest, damped=True).eigenvalues:
         assert np.abs(np.linalg.eigvals(a) - value).min() < 1e-9 * abs(value)
 
 
 def test_outputs_and_inputs_by_name() -> None:
     system = bc.compile(sprung_four_bar(), actuated=["A"])
-    rest = system.equilibrium({"A": 0.8})
-    model = system.linearise(rest, inputs=["A", "D", "B"], outputs=["B", "A.rate", "C.acceleration"])
+    rest = bc.analyze.equilibrium(system, {"A": 0.8})
+    model = bc.analyze.linearize(system, rest, inputs=["A", "D", "B"], outputs=["B", "A.rate", "C.acceleration"])
     assert model.outputs == ("B", "A.rate", "C.acceleration")
     assert np.abs(model.D[:2]).max() == 0.0 and np.abs(model.D[2]).min() > 0.0
     ratio = model.shapes[:, 0]
@@ -248,7 +250,7 @@ def test_outputs_and_inputs_by_name() -> None:
     spin = system.loop_speeds(rest.q, ratio, "D")[0]
     assert model.B[1, 1] / model.B[1, 0] == pytest.approx(spin, rel=1e-11)  # equal power
     assert model.B[1, 2] / model.B[1, 0] == pytest.approx(ratio[1], rel=1e-11)
-    one = system.linearise(rest, outputs=lambda s: system.pose(s.q, "coupler").position[0])
+    one = bc.analyze.linearize(system, rest, outputs=lambda s: system.pose(s.q, "coupler").position[0])
     assert one.outputs == ("y",) and one.C.shape == (1, 2)
 
 
@@ -258,14 +260,14 @@ def test_limited_actuators_bend_the_response() -> None:
         pytest.skip("no actuators")
     m.add_actuator("motor", "hinge", limit=1.0)
     system = bc.compile(m)
-    rest = system.equilibrium()
-    free = system.linearise(rest).B[1, 0]
+    rest = bc.analyze.equilibrium(system)
+    free = bc.analyze.linearize(system, rest).B[1, 0]
     assert free == pytest.approx(1.0 / system.mass_matrix(rest.q)[0, 0], rel=1e-9)
 
 
 def test_to_control(monkeypatch: pytest.MonkeyPatch) -> None:
     system = bc.compile(bc.load("pendulum"))
-    model = system.linearise(system.equilibrium())
+    model = bc.analyze.linearize(system, bc.analyze.equilibrium(system))
     fake = types.ModuleType("control")
     fake.ss = lambda *a, **k: (a, k)  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "control", fake)
@@ -280,21 +282,21 @@ def test_bad_input_says_what_is_wrong() -> None:
     system = bc.compile(bc.load("four_bar"))
     state = system.assemble(q={"A": 0.5})
     with pytest.raises(bc.StateError, match="open by"):
-        system.linearise((state.q + 0.1, state.u))
+        bc.analyze.linearize(system, (state.q + 0.1, state.u))
     with pytest.raises(bc.StateError, match="no equilibrium.*'A'"):
-        system.modes(state)
+        bc.analyze.modes(system, state)
     with pytest.raises(bc.ModelError, match="no input 'motor'"):
-        system.linearise(state, inputs=["motor"])
+        bc.analyze.linearize(system, state, inputs=["motor"])
     with pytest.raises(bc.ModelError, match="no output"):
-        system.linearise(state, outputs=["height"])
+        bc.analyze.linearize(system, state, outputs=["height"])
     with pytest.raises(bc.ModelError, match="list of names"):
-        system.linearise(state, inputs="A")
+        bc.analyze.linearize(system, state, inputs="A")
     with pytest.raises(bc.ModelError, match="needs 1 speeds"):
-        system.linearise(state, coordinates=["A", "B"])
+        bc.analyze.linearize(system, state, coordinates=["A", "B"])
     with pytest.raises(bc.StateError, match="one state at a time"):
-        system.linearise((np.zeros((2, 3)), np.zeros((2, 3))))
+        bc.analyze.linearize(system, (np.zeros((2, 3)), np.zeros((2, 3))))
     with pytest.raises(bc.StateError, match="finite"):
-        system.linearise((np.full(3, np.nan), np.zeros(3)))
+        bc.analyze.linearize(system, (np.full(3, np.nan), np.zeros(3)))
 
 
 def test_one_machine_at_a_time() -> None:
@@ -304,6 +306,7 @@ def test_one_machine_at_a_time() -> None:
     m.add_joint("hinge", bc.Revolute("x"), m.ground, bob)
     system = bc.compile(m)
     longer = system.with_parameters(length=4.0)
-    assert longer.modes(longer.equilibrium()).angular[0] == pytest.approx(np.sqrt(9.81 / 4.0), rel=1e-12)
+    found = bc.analyze.modes(longer, bc.analyze.equilibrium(longer))
+    assert found.angular[0] == pytest.approx(np.sqrt(9.81 / 4.0), rel=1e-12)
     with pytest.raises(bc.ModelError, match="one machine at a time"):
         system.with_parameters(length=[1.0, 2.0]).equilibrium()

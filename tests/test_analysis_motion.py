@@ -24,7 +24,7 @@ def cycloid(t: Any) -> Any:
 def test_four_bar_against_the_table(branch: str) -> None:
     rows = json.loads((DATA / "four_bar.json").read_text(encoding="utf-8"))["branches"][branch]["driven"]
     system = bc.compile(bc.load("four_bar"), actuated=["A"])
-    run = system.drive({"A": cycloid}, [r["t"] for r in rows], guess=rows[0]["theta"])
+    run = bc.analyze.drive(system, {"A": cycloid}, [r["t"] for r in rows], guess=rows[0]["theta"])
     for key, name in (("theta", "q"), ("thetadot", "u"), ("thetaddot", "udot")):
         expected = np.array([r[key] for r in rows])
         assert np.abs(run[name].values - expected).max() < 1e-12 * max(1.0, np.abs(expected).max())
@@ -45,7 +45,7 @@ def test_five_bar_against_the_table() -> None:
     def law(a: float, b: float) -> Any:
         return lambda t: a + (b - a) / size * (t - size / (2 * np.pi) * math.sin(2 * np.pi * t / size))
 
-    run = system.drive({"leg1.1": law(*ends[0]), "leg2.1": law(*ends[1])}, t, guess=state)
+    run = bc.analyze.drive(system, {"leg1.1": law(*ends[0]), "leg2.1": law(*ends[1])}, t, guess=state)
     assert np.abs(run.q.values - [[*r["theta_leg1"], *r["theta_leg2"]] for r in rows]).max() < 1e-11
     assert np.abs(run.tau.values[:, [0, 2]] - [r["tau"] for r in rows]).max() < 1e-10
 
@@ -53,7 +53,7 @@ def test_five_bar_against_the_table() -> None:
 def test_drive_is_consistent_and_the_forces_drive_it() -> None:
     system = bc.compile(bc.load("quarter_car"))
     times = np.linspace(0.0, 1.0, 21)
-    run = system.drive({"arm": lambda t: 0.1 * math.sin(5.0 * t)}, times, reactions=True)
+    run = bc.analyze.drive(system, {"arm": lambda t: 0.1 * math.sin(5.0 * t)}, times, reactions=True)
     q, u, udot, tau = (run[k].values for k in ("q", "u", "udot", "tau"))
     assert np.abs(system.loop_error(q)).max() < 1e-13
     assert np.abs(system.loop_rate_error(q, u)).max() < 1e-12
@@ -77,13 +77,13 @@ def test_trees_ball_joints_and_prescribed_joints() -> None:
     m.prescribe("turn", lambda t: 0.2 * t * t)
     system = bc.compile(m)
     t = np.linspace(0.0, 1.0, 5)
-    run = system.drive({"ball": lambda t: (math.cos(t), math.sin(t), 0.0, 0.0), "cross.angle2": 0.3,
+    run = bc.analyze.drive(system, {"ball": lambda t: (math.cos(t), math.sin(t), 0.0, 0.0), "cross.angle2": 0.3,
                         "cross.angle1": lambda t: 0.1 * t}, t)
     assert np.abs(run.u.values - np.stack([2 + 0 * t, 0 * t, 0 * t, 0.1 + 0 * t, 0 * t, 0.4 * t], 1)).max() < 1e-14
     assert np.abs(run.q.values[:, -1] - 0.2 * t * t).max() < 1e-15
     accelerations = system.forward_dynamics(run.q.values, run.u.values, run.tau.values, t=t)
     assert np.abs(accelerations - run.udot.values).max() < 1e-10
-    pair = system.drive({"ball": lambda t: (math.cos(t), math.sin(t), 0.0, 0.0),
+    pair = bc.analyze.drive(system, {"ball": lambda t: (math.cos(t), math.sin(t), 0.0, 0.0),
                          "cross": lambda t: (0.1 * t, 0.3)}, t)
     assert np.abs(pair.tau.values - run.tau.values).max() < 1e-12
 
@@ -92,22 +92,22 @@ def test_drive_errors_name_joint_and_time() -> None:
     system = bc.compile(bc.load("four_bar"))
     start = system.assemble(q={"A": 0.5})
     with pytest.raises(bc.AssemblyError, match=r"t = 1\.4155867\d.* there C and .* joint 'A'"):
-        system.drive({"C": lambda t: -2.0 + 0.5 * t}, np.linspace(0.0, 5.0, 51), guess=start)
+        bc.analyze.drive(system, {"C": lambda t: -2.0 + 0.5 * t}, np.linspace(0.0, 5.0, 51), guess=start)
     with pytest.raises(bc.ModelError, match="1 degree of freedom"):
-        system.drive({}, [0.0, 1.0])
+        bc.analyze.drive(system, {}, [0.0, 1.0])
     with pytest.raises(bc.ModelError, match="bellcrank.math"):
-        system.drive({"A": lambda t: np.sin(t)}, [0.0, 1.0])
+        bc.analyze.drive(system, {"A": lambda t: np.sin(t)}, [0.0, 1.0])
     with pytest.raises(bc.StateError, match="times"):
-        system.drive({"A": 0.5}, [])
+        bc.analyze.drive(system, {"A": 0.5}, [])
     with pytest.raises(bc.StateError, match="not finite"):
-        system.drive({"A": lambda t: float("nan")}, [0.0])
+        bc.analyze.drive(system, {"A": lambda t: float("nan")}, [0.0])
     with pytest.raises(bc.BellcrankError, match="crank"):
-        system.drive({"crank": 0.5}, [0.0])
+        bc.analyze.drive(system, {"crank": 0.5}, [0.0])
 
 
 def test_coupler_curve_of_a_crank_closes() -> None:
     system = bc.compile(bc.load("four_bar"))
-    curve = system.coupler_curve("A", "coupler", (0.5, 0.2, 0.0), guess={"A": 0.5}, samples=181)
+    curve = bc.analyze.coupler_curve(system, "A", "coupler", (0.5, 0.2, 0.0), guess={"A": 0.5}, samples=181)
     assert curve.closed and curve.limits == (None, None) and len(curve.values) == 181
     assert np.abs(curve.points[0] - curve.points[-1]).max() < 1e-12
     assert np.abs(system.loop_error(curve.q)).max() < 1e-13
@@ -131,12 +131,12 @@ def test_coupler_curve_finds_the_limits_of_a_rocker() -> None:
     system = bc.compile(bc.load("four_bar"))
     start = system.assemble(q={"A": 0.5})
     low, high = (np.arccos((1.36 - r * r) / 1.2) - np.pi for r in (0.7, 1.3))
-    curve = system.coupler_curve("C", "coupler", guess=start, samples=101)
+    curve = bc.analyze.coupler_curve(system, "C", "coupler", guess=start, samples=101)
     assert curve.limits == pytest.approx((low, high), abs=1e-8)
     assert not curve.closed and curve.stuck[1] is not None
     assert np.all(np.diff(curve.values) > 0.0) and len(curve.values) == 101
     assert np.abs(system.loop_error(curve.q)).max() < 1e-12
-    stopped = system.coupler_curve("C", "coupler", values=np.linspace(-2.0, 0.0, 41), guess=start)
+    stopped = bc.analyze.coupler_curve(system, "C", "coupler", values=np.linspace(-2.0, 0.0, 41), guess=start)
     assert stopped.limits[0] is None and stopped.limits[1] == pytest.approx(high, abs=1e-8)
     assert stopped.values.max() < high
 
@@ -144,23 +144,23 @@ def test_coupler_curve_finds_the_limits_of_a_rocker() -> None:
 def test_coupler_curve_holds_joints() -> None:
     system = bc.compile(bc.load("five_bar"))
     start = system.assemble(q={"leg1.1": 0.5, "leg2.1": 0.5})
-    curve = system.coupler_curve("leg1.1", "link1.2", (1.1, 0, 0), values=np.linspace(0.5, 0.9, 9), guess=start,
-                                 hold=["leg2.1"])
+    curve = bc.analyze.coupler_curve(system, "leg1.1", "link1.2", (1.1, 0, 0), values=np.linspace(0.5, 0.9, 9),
+                                     guess=start, hold=["leg2.1"])
     centre = system.pose(start.q, "link2.2").position  # the elbow of the leg that is held
     assert np.abs(np.linalg.norm(curve.points - centre, axis=1) - 0.8).max() < 1e-12
     with pytest.raises(bc.ModelError, match="1 degree of freedom.*hold"):
-        system.coupler_curve("leg1.1", "link1.2", guess=start)
+        bc.analyze.coupler_curve(system, "leg1.1", "link1.2", guess=start)
     with pytest.raises(bc.StateError, match="values"):
-        system.coupler_curve("leg1.1", "link1.2", values=[], guess=start, hold=["leg2.1"])
+        bc.analyze.coupler_curve(system, "leg1.1", "link1.2", values=[], guess=start, hold=["leg2.1"])
     lift = bc.compile(bc.load("slider_crank"))
     with pytest.raises(bc.StateError, match="give values"):
-        lift.coupler_curve("slide", "rod")
+        bc.analyze.coupler_curve(lift, "slide", "rod")
 
 
 def test_workspace_of_a_five_bar() -> None:
     system = bc.compile(bc.load("five_bar"))
     ranges = {"leg1.1": (0.0, 3.0), "leg2.1": (0.0, 3.0)}
-    reach = system.workspace("link1.2", (1.1, 0.0, 0.0), ranges=ranges, samples=400)
+    reach = bc.analyze.workspace(system, "link1.2", (1.1, 0.0, 0.0), ranges=ranges, samples=400)
     assert np.abs(system.loop_error(reach.q)).max() < 1e-9
     assert reach.tried == 400 and len(reach.points) == 400 - reach.failures
     # by geometry: the loop closes where the elbows are between 0.3 and 1.9 m apart
@@ -171,21 +171,22 @@ def test_workspace_of_a_five_bar() -> None:
     assert reach.failures == int(((apart > 1.9) | (apart < 0.3)).sum())
     low, high = reach.bounds
     assert np.all(low <= reach.points.min(axis=0)) and np.all(high >= reach.points.max(axis=0))
-    again = system.workspace("link1.2", (1.1, 0.0, 0.0), ranges=ranges, samples=400)
+    again = bc.analyze.workspace(system, "link1.2", (1.1, 0.0, 0.0), ranges=ranges, samples=400)
     assert np.array_equal(again.points, reach.points)
 
 
 def test_workspace_of_a_tree_and_bad_input() -> None:
     system = bc.compile(bc.load("double_pendulum"))
-    reach = system.workspace(system.body_names[-1], ranges={"shoulder": (-1.0, 1.0), "elbow": (0.0, 2.0)}, samples=50)
+    reach = bc.analyze.workspace(system, system.body_names[-1], samples=50,
+                                 ranges={"shoulder": (-1.0, 1.0), "elbow": (0.0, 2.0)})
     assert reach.failures == 0 and reach.points.shape == (50, 3) and reach.values.shape == (50, 2)
     assert reach.values[:, 1].min() >= 0.0
     with pytest.raises(bc.StateError, match="'elbow' is \\(low, high\\)"):
-        system.workspace(system.body_names[-1], ranges={"elbow": (2.0, 0.0)})
+        bc.analyze.workspace(system, system.body_names[-1], ranges={"elbow": (2.0, 0.0)})
     with pytest.raises(bc.ModelError, match="names no joint"):
-        system.workspace(system.body_names[-1], ranges={})
+        bc.analyze.workspace(system, system.body_names[-1], ranges={})
     with pytest.raises(bc.StateError, match="at least one"):
-        system.workspace(system.body_names[-1], ranges={"elbow": (0.0, 1.0)}, samples=0)
+        bc.analyze.workspace(system, system.body_names[-1], ranges={"elbow": (0.0, 1.0)}, samples=0)
 
 
 def test_long_steps_stay_on_the_branch() -> None:
@@ -195,8 +196,8 @@ def test_long_steps_stay_on_the_branch() -> None:
     def law(t: Any) -> Any:
         return 0.5 + 3.0 * t
 
-    fine = system.drive({"A": law}, np.linspace(0.0, 8.0, 801))
-    coarse = system.drive({"A": law}, np.linspace(0.0, 8.0, 11))
+    fine = bc.analyze.drive(system, {"A": law}, np.linspace(0.0, 8.0, 801))
+    coarse = bc.analyze.drive(system, {"A": law}, np.linspace(0.0, 8.0, 11))
     assert np.abs(coarse.q.values - fine.q.values[::80]).max() < 1e-12
     assert fine.udot.attrs["units"] == "rad/s^2" and fine.tau.attrs["units"] == "N m"
     assert np.abs(coarse.tau.values - fine.tau.values[::80]).max() < 1e-9

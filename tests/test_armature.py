@@ -15,8 +15,8 @@ import bellcrank as bc
 import looped
 from bellcrank.examples.chains import general_chain
 from bellcrank.formulations import method_names
+from bellcrank.loops.null_space import solve_kkt
 from bellcrank.mechanism.forces import Armature
-from bellcrank.system.kkt import solve_kkt
 from mechanisms import EPS, JOINTS, Part, State, Tree, build, examples, state, trees
 
 Floats = npt.NDArray[np.float64]

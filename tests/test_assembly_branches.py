@@ -89,7 +89,7 @@ def test_joints_that_close_loops_are_walked_too() -> None:
     """The four-bar held at its cut joint; the rocker goes to and fro, so that only a part of a turn is told by it."""
     system = bc.compile(bc.load("four_bar"))
     start = system.assemble(q={"A": 2.0})
-    there = system.drive({"A": lambda t: t}, np.linspace(2.0, 3.0, 11), guess=start).q.values
+    there = bc.analyze.drive(system, {"A": lambda t: t}, np.linspace(2.0, 3.0, 11), guess=start).q.values
     assert system.loops == ("D",)
     for q in there:
         held = float(system.loop_coordinates(q, "D")[0])
@@ -177,7 +177,7 @@ def test_another_branch_is_taken_with_a_warning_that_says_so() -> None:
     system = bc.compile(bc.load("five_bar"))
     start = system.assemble(guess=ANGLES_OF_FIVE_BAR)
     hold = {"leg1.1": start.q[0]}
-    curve = system.coupler_curve("leg2.1", "link1.2", hold=["leg1.1"], guess=start)
+    curve = bc.analyze.coupler_curve(system, "leg2.1", "link1.2", hold=["leg1.1"], guess=start)
     top = curve.limits[1]
     assert top is not None
     found = None
@@ -218,11 +218,11 @@ def test_states_unpack_pickle_and_keep_what_they_say() -> None:
 def reached(system: bc.System, laws: dict[str, Any], values: Floats, start: bc.State) -> Floats:
     """Positions by `drive`, as far as it goes along values of the parameter."""
     try:
-        return system.drive(laws, values, guess=start).q.values
+        return bc.analyze.drive(system, laws, values, guess=start).q.values
     except bc.AssemblyError as error:
         end = float(re.search(r"beyond t = (\S+) s", str(error))[1])  # type: ignore[index]
         ahead = float(np.sign(values[-1] - values[0]))
-        return system.drive(laws, values[ahead * values < ahead * end], guess=start).q.values
+        return bc.analyze.drive(system, laws, values[ahead * values < ahead * end], guess=start).q.values
 
 
 def still(values: list[float]) -> Any:

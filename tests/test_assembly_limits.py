@@ -79,7 +79,7 @@ def test_huge_numbers_are_refused_with_the_part(what: str) -> None:
 @pytest.mark.parametrize("size", (1e308, 1e160, float("inf"), float("nan")))
 def test_huge_parameters_are_refused_by_name(size: float) -> None:
     system = bc.compile(linkage(parameter=True), backend="numpy").with_parameters(a=size)
-    for call in (system.assemble, system.branches, lambda: system.drive({"A": lambda t: t}, [0.0, 1.0])):
+    for call in (system.assemble, system.branches, lambda: bc.analyze.drive(system, {"A": lambda t: t}, [0.0, 1.0])):
         with pytest.raises(bc.ModelError, match="'a'"):
             call()  # type: ignore[operator]
 
@@ -133,27 +133,27 @@ def test_guesses_by_name_are_where_to_start() -> None:
     system = bc.compile(bc.load("four_bar"), actuated=["A"])
     with pytest.raises(bc.AssemblyError):
         system.assemble(q={**GUESS, "C": 0.1})
-    rest = system.equilibrium(GUESS)
+    rest = bc.analyze.equilibrium(system, GUESS)
     assert np.abs(system.forward_dynamics(rest.q, rest.u)).max() < 1e-9
     array = [0.5, 0.4, 0.0]
-    assert np.array_equal(rest.q, system.equilibrium(array).q)
+    assert np.array_equal(rest.q, bc.analyze.equilibrium(system, array).q)
     for guess in (GUESS, {**GUESS, "C": 0.1}):
-        run = system.drive({"A": lambda t: 1.0 + t}, [0.0, 0.1], guess=guess)
+        run = bc.analyze.drive(system, {"A": lambda t: 1.0 + t}, [0.0, 0.1], guess=guess)
         assert run.q.values[0, 0] == 1.0 and np.abs(system.loop_error(run.q.values)).max() < 1e-14
-    curve, same = (system.coupler_curve("A", "coupler", guess=g, samples=9) for g in (GUESS, array))
+    curve, same = (bc.analyze.coupler_curve(system, "A", "coupler", guess=g, samples=9) for g in (GUESS, array))
     assert np.array_equal(curve.q, same.q) and curve.values[0] != 0.5
-    given = system.coupler_curve("A", "coupler", guess={**GUESS, "C": 0.1}, values=[0.2, 0.3])
+    given = bc.analyze.coupler_curve(system, "A", "coupler", guess={**GUESS, "C": 0.1}, values=[0.2, 0.3])
     assert np.array_equal(given.values, [0.2, 0.3])
-    reach, alike = (system.workspace("coupler", ranges={"A": (0.0, 1.0)}, samples=5, guess=g)
+    reach, alike = (bc.analyze.workspace(system, "coupler", ranges={"A": (0.0, 1.0)}, samples=5, guess=g)
                     for g in (GUESS, array))
     assert np.array_equal(reach.points, alike.points)
 
 
 def test_names_to_hold_stay_where_the_guess_has_them() -> None:
     system = bc.compile(bc.load("five_bar"), actuated=["leg1.1", "leg2.1"])
-    rest = system.equilibrium({"leg1.1": 0.5, "leg2.1": 0.5}, hold=["leg1.1"])
+    rest = bc.analyze.equilibrium(system, {"leg1.1": 0.5, "leg2.1": 0.5}, hold=["leg1.1"])
     assert rest.q[0] == 0.5
-    assert system.equilibrium({"leg1.1": 0.4}, hold={"leg1.1": 0.5}).q[0] == 0.5
+    assert bc.analyze.equilibrium(system, {"leg1.1": 0.4}, hold={"leg1.1": 0.5}).q[0] == 0.5
 
 
 # -- whole turns and lengths ---------------------------------------------------------------------------------------

@@ -21,10 +21,10 @@ import pytest
 
 import bellcrank as bc
 import children
-from bellcrank.engine.llvm import cache, jit
-from bellcrank.engine.llvm.kernel import Kernel
-from bellcrank.engine.llvm.unrolled import unrolled_ir
-from bellcrank.engine.scalar import Graph
+from bellcrank.scalar.graph import Graph
+from bellcrank.target.llvm import cache, jit
+from bellcrank.target.llvm.kernel import Kernel
+from bellcrank.target.llvm.unrolled import unrolled_ir
 
 posix = pytest.mark.skipif(os.name != "posix", reason="file modes and owners are those of POSIX")
 
@@ -246,7 +246,7 @@ def test_something_else_in_the_place_of_an_entry(kind: str, place: Path, monkeyp
         with socket.socket(socket.AF_UNIX) as listening:
             listening.bind(entry.name[:40])
             os.rename(entry.name[:40], entry.name)
-    text = f"from bellcrank.engine.llvm import cache; print(cache.fetch({entry.stem!r}))"
+    text = f"from bellcrank.target.llvm import cache; print(cache.fetch({entry.stem!r}))"
     done = children.run_code(text, limit=60.0)
     assert (done.returncode, done.stdout) == (0, "None\n"), done.stderr
     again = jit.load(source())
@@ -538,9 +538,9 @@ def test_memory_does_not_grow_with_the_number_of_loads() -> None:
     """A library kept by LLVM costs some 7 kB, which 3000 loads showed as 20 MB."""
     text = """if True:
         import gc
-        from bellcrank.engine.llvm import jit
-        from bellcrank.engine.llvm.unrolled import unrolled_ir
-        from bellcrank.engine.scalar import Graph
+        from bellcrank.target.llvm import jit
+        from bellcrank.target.llvm.unrolled import unrolled_ir
+        from bellcrank.scalar.graph import Graph
 
         sources = [unrolled_ir([Graph().leaf(("x", 0)) * factor], {"x": 1}, 1) for factor in (3.0, 4.0, 5.0)]
 

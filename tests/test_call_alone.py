@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import bellcrank as bc
-from bellcrank.formulations.groups import LoopPlan
+from bellcrank.loops.groups import LoopPlan
 from bellcrank.simulate import courses
 
 LOOPED = ("four_bar", "jansen", "stewart")
@@ -34,7 +34,7 @@ def bad_state() -> tuple[Any, Any]:
     system = bc.compile(bc.load("jansen"))
     function, run = system._functions["forward_dynamics"], system._planned_evaluator(system._reference_plan())
     crank = system.joint_names[0]
-    motion = system.drive({crank: lambda t: t}, np.linspace(0.0, 6.28, 2000))
+    motion = bc.analyze.drive(system, {crank: lambda t: t}, np.linspace(0.0, 6.28, 2000))
     for row in motion.q.values:
         q, u = system.assemble(row, {crank: 1.0})[:2]
         if not run.run(function, False, [q[None], u[None], np.zeros((1, system.nu))], 1)[1]:

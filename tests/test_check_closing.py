@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import bellcrank as bc
-from bellcrank.mechanism.closures import Row, Side, coincident, parallel_axes, perpendicular
+from bellcrank.mechanism.constraint_rows import Row, Side, coincident, parallel_axes, perpendicular
 from bellcrank.mechanism.joints.reversed import Reversed
 from bellcrank.spatial import AboutZ, Motion, Transform, Vector
 from test_check_joint import TurningSlot

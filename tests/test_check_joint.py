@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import bellcrank as bc
-from bellcrank.mechanism.closures import Row, Side, parallel_axes, turn_about_z, within
+from bellcrank.mechanism.constraint_rows import Row, Side, parallel_axes, turn_about_z, within
 from bellcrank.spatial import AboutZ, Force, Motion, Transform, Vector
 
 SLANT = (1.0, -2.0, 0.5)
@@ -145,7 +145,7 @@ def test_what_is_wrong_is_named(attribute: str, value: Any, named: str) -> None:
 BALLS: list[tuple[str, Any, str]] = [
     ("rates", lambda self, q, u: [2.0 * x for x in bc.Spherical.rates(self, q, u)], "rates"),
     ("integrate", lambda self, q, du: bc.Spherical.integrate(self, q, -du), "integrate"),
-    ("normalise", lambda self, q: q, "normalised"),
+    ("normalize", lambda self, q: q, "normalized"),
     ("difference", lambda self, a, b: bc.Spherical.difference(self, b, a), "difference"),
 ]
 

@@ -21,9 +21,9 @@ import pytest
 
 import bellcrank as bc
 import children
-from bellcrank.engine.llvm import door
-from bellcrank.engine.llvm.kernel import Kernel
 from bellcrank.system import bound
+from bellcrank.target.llvm import door
+from bellcrank.target.llvm.kernel import Kernel
 
 Floats = npt.NDArray[np.float64]
 needs_door = pytest.mark.skipif(not door.available(), reason="no native door into this interpreter")

@@ -13,9 +13,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import bellcrank as bc
-from bellcrank.engine.jet import Jet, as_jet
-from bellcrank.engine.scalar import Graph, evaluate
-from bellcrank.engine.sweeps import flatten, rebuild
 from bellcrank.mechanism.joints import (
     AxisJoint,
     Cylindrical,
@@ -30,7 +27,10 @@ from bellcrank.mechanism.joints import (
     Weld,
     quaternion,
 )
-from bellcrank.mechanism.joints.base import frame_with_z, unit_vector
+from bellcrank.mechanism.joints.joint import frame_with_z, unit_vector
+from bellcrank.scalar.graph import Graph, evaluate
+from bellcrank.scalar.jet import Jet, as_jet
+from bellcrank.schedule.sweeps import flatten, rebuild
 from bellcrank.spatial import Motion, Vector
 
 EPS = float(np.finfo(float).eps)
@@ -63,7 +63,7 @@ def constants(joint: Joint, rng: np.random.Generator) -> tuple[float, ...]:
 
 def configuration(joint: Joint, rng: np.random.Generator) -> Floats:
     """A random one, with unit quaternions."""
-    return joint.normalise(rng.uniform(-1.5, 1.5, joint.nq))
+    return joint.normalize(rng.uniform(-1.5, 1.5, joint.nq))
 
 
 def pose(joint: Joint, q: Sequence[Any], k: Sequence[Any]) -> tuple[list[Any], list[Any]]:
@@ -249,7 +249,7 @@ def test_reversed_joints_move_inversely(name: str, seed: int) -> None:
     np.testing.assert_array_equal(back.integrate(q, u), joint.integrate(q, u))
     np.testing.assert_array_equal(back.difference(q, p), joint.difference(q, p))
     np.testing.assert_array_equal(back.qdot(q, u), joint.qdot(q, u))
-    np.testing.assert_array_equal(back.normalise(2.0 * q), joint.normalise(2.0 * q))
+    np.testing.assert_array_equal(back.normalize(2.0 * q), joint.normalize(2.0 * q))
     again = back.reversed()
     assert type(again) is type(joint)
     np.testing.assert_allclose(in_joint_frame(again, q), in_joint_frame(joint, q), rtol=0.0, atol=32 * EPS * 6.0)
@@ -357,7 +357,7 @@ def test_difference_undoes_integrate(name: str, seed: int, size: float) -> None:
     assert reached.shape == (joint.nq,) and reached.dtype == np.float64
     # coordinates of order one are rounded once when they are reached, rotations a few times
     np.testing.assert_allclose(joint.difference(q, reached), v, rtol=0.0, atol=64 * EPS * 2.0)
-    np.testing.assert_allclose(joint.normalise(reached), reached, rtol=0.0, atol=8 * EPS)
+    np.testing.assert_allclose(joint.normalize(reached), reached, rtol=0.0, atol=8 * EPS)
 
 
 @every_joint
@@ -398,13 +398,13 @@ def test_configuration_maps_take_batches(name: str, rng: np.random.Generator) ->
         assert got.shape == (2, 3, joint.nu if f == joint.difference else joint.nq)
         for i in np.ndindex(2, 3):
             np.testing.assert_allclose(got[i], f(q[i], x[i]), rtol=0.0, atol=16 * EPS)
-    np.testing.assert_allclose(joint.normalise(q), q, rtol=0.0, atol=4 * EPS)
+    np.testing.assert_allclose(joint.normalize(q), q, rtol=0.0, atol=4 * EPS)
 
 
 @pytest.mark.parametrize("joint", [Spherical(), Free(), Free().reversed()], ids=repr)
-def test_normalise(joint: Joint, rng: np.random.Generator) -> None:
+def test_normalize(joint: Joint, rng: np.random.Generator) -> None:
     q = rng.normal(size=(5, joint.nq))
-    got = joint.normalise(q)
+    got = joint.normalize(q)
     np.testing.assert_allclose((got[:, :4]**2).sum(-1), 1.0, rtol=0.0, atol=4 * EPS)
     np.testing.assert_array_equal(got[:, 4:], q[:, 4:])
     length = np.sqrt((q[:, :4]**2).sum(-1, keepdims=True))
@@ -463,7 +463,7 @@ def test_long_integration_stays_on_the_sphere(rng: np.random.Generator) -> None:
 @given(seeds)
 def test_quaternion_algebra(seed: int) -> None:
     rng = np.random.default_rng(seed)
-    a, b = (quaternion.normalise(rng.normal(size=4)) for _ in range(2))
+    a, b = (quaternion.normalize(rng.normal(size=4)) for _ in range(2))
     v = rng.normal(size=3)
 
     def rotation(q: Floats) -> Floats:
@@ -536,7 +536,7 @@ def test_axes_of_any_length(size: float) -> None:
     np.testing.assert_allclose(Revolute((size, -size / 2, size / 4)).axis, wanted, rtol=4 * EPS)
 
 
-def test_axes_are_normalised() -> None:
+def test_axes_are_normalized() -> None:
     assert Revolute("x").axis == Revolute((2, 0, 0)).axis == Revolute(np.array([5.0, 0.0, 0.0])).axis == (1.0, 0.0, 0.0)
     assert Revolute("-z").axis == (0.0, 0.0, -1.0)
     assert all(math.copysign(1.0, a) == 1.0 for a in Revolute((-0.0, -0.0, 1.0)).axis)

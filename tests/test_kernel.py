@@ -14,13 +14,13 @@ import numpy.typing as npt
 import pytest
 
 import bellcrank as bc
-from bellcrank.engine import functions as fn
-from bellcrank.engine.llvm import jit
-from bellcrank.engine.llvm.kernel import Kernel
-from bellcrank.engine.llvm.unrolled import unrolled_ir
-from bellcrank.engine.scalar import Graph, evaluate
 from bellcrank.examples import chains
+from bellcrank.scalar import functions as fn
+from bellcrank.scalar.graph import Graph, evaluate
 from bellcrank.system import evaluator
+from bellcrank.target.llvm import jit
+from bellcrank.target.llvm.kernel import Kernel
+from bellcrank.target.llvm.unrolled import unrolled_ir
 
 EPS = float(np.finfo(float).eps)
 Floats = npt.NDArray[np.float64]

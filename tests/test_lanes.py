@@ -7,7 +7,7 @@ import pytest
 
 import bellcrank as bc
 import children
-from bellcrank.engine.llvm import jit
+from bellcrank.target.llvm import jit
 
 EPS = float(np.finfo(float).eps)
 
@@ -15,7 +15,7 @@ PROGRAM = """
     import sys
     import numpy as np
     import bellcrank as bc
-    from bellcrank.engine.llvm.jit import vector_width
+    from bellcrank.target.llvm.jit import vector_width
     rng, found = np.random.default_rng(0), [vector_width()]
     for name in ("arm", "four_bar"):
         s = bc.compile(bc.load(name), threads=2)

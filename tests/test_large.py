@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import bellcrank as bc
-from bellcrank.engine.llvm import jit
 from bellcrank.examples.chains import random_chain
+from bellcrank.target.llvm import jit
 
 SIZES = (1, 2, 50, 1000, 20000)
 

@@ -153,7 +153,7 @@ CALLS: dict[str, Callable[[bc.System, bc.State, Any], Any]] = {
     "simulate": lambda s, x, tau: s.simulate(x, 0.01, tau=tau).q.values[-1],
     "with wrenches": lambda s, x, tau: s.forward_dynamics(x.q, x.u, tau, wrenches={"rocker": np.ones(6)}),
     "with loop_tau": lambda s, x, tau: s.forward_dynamics(x.q, x.u, tau, loop_tau={"D": 1.0}),
-    "linearise": lambda s, x, tau: s.linearise(x, tau=tau).rate,
+    "linearize": lambda s, x, tau: bc.analyze.linearize(s, x, tau=tau).rate,
     "traced control": lambda s, x, tau: s.simulate(
         x, 0.01, control=bc.Traced(lambda t, q, u: tau)).q.values[-1],
     "sampled control": lambda s, x, tau: s.simulate(x, 0.01, control=lambda t, q, u: tau).q.values[-1],
@@ -203,8 +203,8 @@ def test_states_that_are_not_finite_are_named() -> None:
         s.simulate((q, u), 0.1)
     with pytest.raises(bc.StateError, match=r"simulate: u\[2\] \(C.angle\) is inf, batch index \(0, 1\)"):
         s.simulate((state.q, u), 0.1)
-    with pytest.raises(bc.StateError, match=r"linearise: u\[2\] \(C.angle\) is inf; inputs"):
-        s.linearise((state.q, u[0, 1]))
+    with pytest.raises(bc.StateError, match=r"linearize: u\[2\] \(C.angle\) is inf; inputs"):
+        bc.analyze.linearize(s, (state.q, u[0, 1]))
     with pytest.raises(bc.StateError, match=r"assemble: guess\[1\] \(B.angle\) is nan"):
         s.assemble(guess=q[1, 2])
 

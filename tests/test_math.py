@@ -11,8 +11,8 @@ import pytest
 
 import bellcrank as bc
 from bellcrank import math as fn
-from bellcrank.engine.jet import Jet
-from bellcrank.engine.scalar import Graph, evaluate
+from bellcrank.scalar.graph import Graph, evaluate
+from bellcrank.scalar.jet import Jet
 
 #: a function of `bellcrank.math`, the standard library's, and where to compare them
 ONE: dict[str, tuple[Callable[[float], float], tuple[float, ...]]] = {

@@ -7,9 +7,9 @@ import re
 import pytest
 
 import bellcrank as bc
-from bellcrank.engine.count import count
-from bellcrank.engine.scalar import Graph
-from bellcrank.formulations.program import direct, place
+from bellcrank.lowering.function import direct, place
+from bellcrank.scalar.count import count
+from bellcrank.scalar.graph import Graph
 
 LOOPED = ("elimination", "kane", "recursive", "operator", "momenta", "complement", "reduction")
 

@@ -7,8 +7,8 @@ import pytest
 
 import bellcrank as bc
 import looped
-from bellcrank.formulations.operators import SpatialOperators
-from bellcrank.formulations.partition import Partition
+from bellcrank.formulations.operator.operators import SpatialOperators
+from bellcrank.formulations.operator.partition import Partition
 from loop_extras import EXTRA, compiled, disagreement, grasp
 from looped import EPS, ZOO
 

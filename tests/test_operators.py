@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 
 import bellcrank as bc
-from bellcrank.formulations.operators import Operator, SpatialOperators
+from bellcrank.formulations.operator.operators import Operator, SpatialOperators
 from mechanisms import EPS, Floats, Tree, build, examples, state, trees
 
 C = 1000.0

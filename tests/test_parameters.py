@@ -11,7 +11,7 @@ import pytest
 
 import bellcrank as bc
 from bellcrank import math as bm
-from bellcrank.engine.llvm import jit
+from bellcrank.target.llvm import jit
 
 Floats = npt.NDArray[np.float64]
 
@@ -73,7 +73,7 @@ def results(s: bc.System, seed: int = 0, size: tuple[int, ...] = (), heavy: bool
     found = {"forward": s.forward_dynamics(q, u, a, t=0.4), "inverse": s.inverse_dynamics(q, u, b, t=0.4)}
     if heavy:
         found |= {"wrenches": s.forward_dynamics(q, u, a, t=0.4, wrenches=wrenches), "mass": s.mass_matrix(q),
-                  "energy": s.potential_energy(q) + s.kinetic_energy(q, u), "centre": s.centre_of_mass(q),
+                  "energy": s.potential_energy(q) + s.kinetic_energy(q, u), "centre": s.center_of_mass(q),
                   "reactions": np.stack(list(s.reactions(q, u, udot=b, t=0.4, wrenches=wrenches).values()))}
         for place in PLACES:
             found[f"pose of {place}"] = s.pose(q, place).position

@@ -210,12 +210,12 @@ def test_momentum_balance(tree: Tree) -> None:
     acting += [reaction(m, system, s, part, i, reactions[f"j{i}"]) for i, part in enumerate(tree.parts)
                if i not in fixed and (part.parent < 0 or part.parent in fixed)]
     weight = system.mass * np.array(m.gravity)
-    total = np.concatenate([np.cross(system.centre_of_mass(s.q), weight), weight])
+    total = np.concatenate([np.cross(system.center_of_mass(s.q), weight), weight])
     for point, moment, force in acting:
         total = total + np.concatenate([moment + np.cross(point, force), force])
     q, u = motion(system, s)
     close(rate(system.momentum(q, u)), total, *(x for a in acting for x in a))
-    close(rate(system.centre_of_mass(q)), system.momentum(s.q, s.u)[3:] / system.mass)
+    close(rate(system.center_of_mass(q)), system.momentum(s.q, s.u)[3:] / system.mass)
 
 
 # -- kinematics ------------------------------------------------------------------------------------
@@ -341,10 +341,10 @@ def test_what_is_welded_to_the_ground_is_part_of_it(backend: str) -> None:
     q, u = np.array([[0.3], [-1.2]]), np.array([[2.0], [0.5]])
     for system in systems:
         assert system.mass == pytest.approx(4.0)
-        energy = -system.mass * system.centre_of_mass(q) @ gravity
+        energy = -system.mass * system.center_of_mass(q) @ gravity
         np.testing.assert_allclose(system.potential_energy(q), energy, rtol=1e-13)
         total = energy + system.kinetic_energy(q, u)
         np.testing.assert_allclose(system.energy(q, u), total, rtol=1e-13)
-    for name, state_of in (("potential_energy", (q,)), ("centre_of_mass", (q,)), ("momentum", (q, u)),
+    for name, state_of in (("potential_energy", (q,)), ("center_of_mass", (q,)), ("momentum", (q, u)),
                         ("kinetic_energy", (q, u))):
         np.testing.assert_allclose(*(getattr(system, name)(*state_of) for system in systems), rtol=1e-13)

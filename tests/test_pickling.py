@@ -17,8 +17,8 @@ import pytest
 import bellcrank as bc
 import children
 from bellcrank import math as bm
-from bellcrank.engine.scalar import Graph, digest
 from bellcrank.io.native.same import difference
+from bellcrank.scalar.graph import Graph, digest
 from bellcrank.simulate.fingerprint import fingerprint
 from everything import everything
 

@@ -13,9 +13,10 @@ import pytest
 import bellcrank as bc
 import bellcrank.math as bm
 import looped
-from bellcrank.formulations import complement, platforms
-from bellcrank.formulations.leg_motion import Platform
-from bellcrank.formulations.program import Function, direct
+from bellcrank.formulations import complement
+from bellcrank.formulations.complement import platforms
+from bellcrank.formulations.complement.leg_motion import Platform
+from bellcrank.lowering.function import Function, direct
 from bellcrank.system.evaluator import NumpyEvaluator
 from looped import EPS, disagreement, states
 

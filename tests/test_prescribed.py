@@ -244,7 +244,7 @@ JOINTS = [bc.Revolute((1, 2, 3)), bc.Prismatic("y"), bc.Screw("x", 0.2), bc.Cyli
 def test_a_locked_joint_is_a_weld(joint: bc.Joint, backwards: bool) -> None:
     """Everything else moves as if the two bodies were one; the drive carries what the weld would."""
     rng = np.random.default_rng(3)
-    start = joint.normalise(rng.normal(size=joint.nq))
+    start = joint.normalize(rng.normal(size=joint.nq))
 
     def make(middle: bc.Joint, offset: bc.Pose) -> bc.Mechanism:
         m = bc.Mechanism("arm", gravity=(1.0, 2.0, -9.0))

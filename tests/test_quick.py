@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from pathlib import Path
 
@@ -13,7 +14,10 @@ import children
 import quick
 
 HERE = Path(__file__).resolve().parent
-PACKAGES = {str(p.parent.relative_to(Path(bc.__file__).parent)) for p in Path(bc.__file__).parent.rglob("__init__.py")}
+ROOT = Path(bc.__file__).parent
+#: folders with code
+PACKAGES = {str(p.relative_to(ROOT)) for p in (ROOT, *ROOT.rglob("*"))
+            if any(re.search(r"^def |^class ", f.read_text(encoding="utf-8"), re.M) for f in p.glob("*.py"))}
 
 #: runs one test per package and notes, for each, which packages have functions that were called
 WATCHING = """

@@ -49,7 +49,7 @@ def runge_kutta(system: bc.System, q: Any, u: Any, step: float, n: int, tau: Any
         b = rate(x + step / 2 * a[0], v + step / 2 * a[1], t + step / 2)
         c = rate(x + step / 2 * b[0], v + step / 2 * b[1], t + step / 2)
         d = rate(x + step * c[0], v + step * c[1], t + step)
-        qs.append(system.normalise(x + step / 6 * (a[0] + 2 * b[0] + 2 * c[0] + d[0])))
+        qs.append(system.normalize(x + step / 6 * (a[0] + 2 * b[0] + 2 * c[0] + d[0])))
         us.append(v + step / 6 * (a[1] + 2 * b[1] + 2 * c[1] + d[1]))
     return times, np.array(qs), np.array(us)
 

@@ -14,13 +14,13 @@ from hypothesis import strategies as st
 
 import bellcrank.math
 import children
-from bellcrank.engine import functions as fn
-from bellcrank.engine.count import OperationCount, count, count_nodes
-from bellcrank.engine.jet import Jet, as_jet
-from bellcrank.engine.llvm import jit
-from bellcrank.engine.llvm.kernel import Kernel
-from bellcrank.engine.llvm.unrolled import unrolled_ir
-from bellcrank.engine.scalar import Graph, Scalar, digest, evaluate, reachable
+from bellcrank.scalar import functions as fn
+from bellcrank.scalar.count import OperationCount, count, count_nodes
+from bellcrank.scalar.graph import Graph, Scalar, digest, evaluate, reachable
+from bellcrank.scalar.jet import Jet, as_jet
+from bellcrank.target.llvm import jit
+from bellcrank.target.llvm.kernel import Kernel
+from bellcrank.target.llvm.unrolled import unrolled_ir
 from properties import leave
 
 EPS = float(np.finfo(float).eps)
@@ -304,7 +304,7 @@ def test_digest_tells_computations_apart() -> None:
 
 def test_digest_is_the_same_in_every_process() -> None:
     """Python's own hashes change from run to run; a cache key must not."""
-    text = ("from bellcrank.engine.scalar import *\nfrom bellcrank.engine.functions import *\ng = Graph()\n"
+    text = ("from bellcrank.scalar.graph import *\nfrom bellcrank.scalar.functions import *\ng = Graph()\n"
             "print(digest([sin(g.leaf(('q', 0)) * g.leaf(('u', 1)) + 0.1), 2.0]))")
     prints = [children.run_code(text, env={"PYTHONHASHSEED": seed}).stdout.strip() for seed in ("1", "2")]
     graph = Graph()

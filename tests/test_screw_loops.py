@@ -131,12 +131,12 @@ def test_rolled_code_knows_the_thread_too(cut: str) -> None:
 @pytest.mark.parametrize("cut", CUTS)
 def test_questions_about_it(cut: str) -> None:
     system = bc.compile(jack(stiffness=K), cut=[cut])
-    state = system.equilibrium()
+    state = bc.analyze.equilibrium(system)
     rest = M * G / (K * PITCH)  # three turns
     assert state.q == pytest.approx(place(system, rest)[0], rel=1e-6)
     root = PITCH * np.sqrt(K / (SPIN + M * PITCH**2))
-    assert np.abs(system.modes(state).eigenvalues.imag) == pytest.approx([root], rel=1e-6)
-    model = system.linearise(state)
+    assert np.abs(bc.analyze.modes(system, state).eigenvalues.imag) == pytest.approx([root], rel=1e-6)
+    model = bc.analyze.linearize(system, state)
     assert np.sort(np.abs(np.linalg.eigvals(model.A))) == pytest.approx([root, root], rel=1e-6)
 
 
@@ -156,8 +156,8 @@ def test_driven_through_many_turns() -> None:
     for cut in CUTS:
         system = bc.compile(jack(), cut=[cut])
         times = np.linspace(0.0, 10.0, 501)
-        found = system.drive({"rail": lambda t: -0.02 * t}, times) if cut != "rail" else \
-            system.drive({"spin": lambda t: 10.0 * t}, times)
+        found = bc.analyze.drive(system, {"rail": lambda t: -0.02 * t}, times) if cut != "rail" else \
+            bc.analyze.drive(system, {"spin": lambda t: 10.0 * t}, times)
         assert found.q.values == pytest.approx(place(system, 10.0 * times)[0], abs=1e-9)
 
 

@@ -48,7 +48,7 @@ def test_loads_assembles_and_moves_as_counted(name: str) -> None:
     # the file draws it closed: no guess is needed, and nothing moves
     assert np.abs(system.difference(system.neutral(), state.q)).max() < (1e-8 if name == DEAD else 1e-11)
     assert system.dof == dof
-    assert f"mobility: {dof}" in str(system.explain())
+    assert f"mobility: {dof}" in str(bc.analyze.explain(system))
 
 
 def test_rounded_axes_of_a_planar_linkage_are_told() -> None:

@@ -103,7 +103,7 @@ def test_every_joint_and_force_comes_back(tmp_path: pathlib.Path) -> None:
     a, b = bc.compile(machine, backend="numpy"), bc.compile(back, backend="numpy")
     assert a.coordinate_names == b.coordinate_names  # a tree with a coupler: counted from zero in both
     rng = np.random.default_rng(0)
-    state = a.assemble(q=a.normalise(0.1 * rng.normal(size=a.nq) + a.neutral()), u=rng.normal(size=a.nu))
+    state = a.assemble(q=a.normalize(0.1 * rng.normal(size=a.nq) + a.neutral()), u=rng.normal(size=a.nu))
     tau = rng.normal(size=a.nu)
     expected = a.forward_dynamics(state.q, state.u, tau)
     assert np.abs(b.forward_dynamics(state.q, state.u, tau) - expected).max() < 1e-12 * np.abs(expected).max()

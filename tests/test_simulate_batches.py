@@ -104,7 +104,7 @@ def test_two_batch_axes_and_broadcasting() -> None:
 def test_quaternions_in_batches() -> None:
     machine = bc.compile(ball_pendulum())
     rng = np.random.default_rng(4)
-    q, u = machine.normalise(rng.normal(size=(10, 4))), rng.normal(size=(10, 3))
+    q, u = machine.normalize(rng.normal(size=(10, 4))), rng.normal(size=(10, 3))
     result = machine.simulate((q, u), 1.0, step=5e-3, output=0.1)
     assert np.abs(np.linalg.norm(result.q, axis=-1) - 1.0).max() < 1e-15
     one = machine.simulate((q[7], u[7]), 1.0, step=5e-3, output=0.1)

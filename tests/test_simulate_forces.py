@@ -163,7 +163,7 @@ def test_torques_and_reactions_of_closing_joints() -> None:
 
 def test_driven_motion_is_drawn_like_a_run(tmp_path: Any) -> None:
     system, _ = linkage(CUT)
-    driven = system.drive({"A": lambda t: 0.5 + 2.0 * t}, np.linspace(0.0, 1.0, 21))
+    driven = bc.analyze.drive(system, {"A": lambda t: 0.5 + 2.0 * t}, np.linspace(0.0, 1.0, 21))
     for what in ("tau", "q", "u.A", "udot", ["q", "tau.A"]):
         assert driven.plot(what, file=tmp_path / "p.png").axes
     assert np.abs(driven.torques("A").values - driven.tau.sel(speed=["A.angle"]).values).max() == 0.0

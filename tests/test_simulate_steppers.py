@@ -197,7 +197,7 @@ def test_free_bodies_follow_their_momentum() -> None:
         s = bc.compile(machine, method)
         result = s.simulate((q, u), 2.0, step=2e-3, stepper="rk8", output=0.1)
         t = result.time.values
-        com, momentum = s.centre_of_mass(result.q.values), s.momentum(result.q.values, result.u.values)
+        com, momentum = s.center_of_mass(result.q.values), s.momentum(result.q.values, result.u.values)
         speed = momentum[0, 3:] / s.mass
         fall = com[0] + t[:, None] * speed + 0.5 * t[:, None]**2 * np.array([0.0, 0.0, -9.81])
         assert np.abs(com - fall).max() < 1e-10

@@ -10,11 +10,11 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from bellcrank.engine import functions as fn
-from bellcrank.engine.llvm import jit
-from bellcrank.engine.llvm.kernel import Kernel
-from bellcrank.engine.llvm.unrolled import unrolled_ir
-from bellcrank.engine.scalar import Graph
+from bellcrank.scalar import functions as fn
+from bellcrank.scalar.graph import Graph
+from bellcrank.target.llvm import jit
+from bellcrank.target.llvm.kernel import Kernel
+from bellcrank.target.llvm.unrolled import unrolled_ir
 
 Floats = npt.NDArray[np.float64]
 WIDTHS = (1, 2, 4, 8)

@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bellcrank.engine.count import count
-from bellcrank.engine.scalar import Graph, evaluate
-from bellcrank.engine.sweeps import flatten, rebuild
+from bellcrank.scalar.count import count
+from bellcrank.scalar.graph import Graph, evaluate
+from bellcrank.schedule.sweeps import flatten, rebuild
 from bellcrank.spatial import (
     AboutX,
     AboutZ,
@@ -350,7 +350,7 @@ def test_rigid_inertias(seed: int) -> None:
 
 @some
 @given(seeds)
-def test_inertia_from_the_centre_of_mass(seed: int) -> None:
+def test_inertia_from_the_center_of_mass(seed: int) -> None:
     """Steiner's theorem: J + m (c.c 1 - c c^T), first moment m c."""
     rng = np.random.default_rng(seed)
     mass, com, inertia = float(rng.uniform(0.1, 5.0)), vector(rng), symmetric(rng)

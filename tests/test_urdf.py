@@ -82,7 +82,7 @@ def test_a_link_called_ground_is_renamed(write: Writer) -> None:
     assert "line 2: <link> of 'ground': renamed to 'ground_link_2'" in texts(r.changed)
 
 
-def test_inertia_is_about_the_centre_of_mass_in_link_axes(write: Writer) -> None:
+def test_inertia_is_about_the_center_of_mass_in_link_axes(write: Writer) -> None:
     origin = "<origin xyz='1 2 3' rpy='0.3 -0.4 0.5'/>"
     m = load_urdf(write(f"<link name='a'>{inertial(2.5, (1, 0.1, 0.2, 2, 0.3, 2.5), origin)}</link>"))
     body = m.body("a").inertia

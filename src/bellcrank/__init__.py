@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 _PLACES = {
-    "check_joint": "analyse.check_joint", "cite": "formulations", "compare": "analyse.compare",
+    "analyze": "analyze", "check_joint": "analyze", "cite": "formulations", "compare": "analyze",
     "compile": "system.compile", "examples": "examples", "Inertia": "mechanism.inertia",
     **dict.fromkeys(("load", "read", "save"), "io.load"), "math": "math", "Mechanism": "mechanism.mechanism",
     "Pose": "mechanism.pose", "System": "system.system",
@@ -20,7 +20,7 @@ _PLACES = {
     **dict.fromkeys(("AssemblyError", "BellcrankError", "BellcrankWarning", "BranchWarning", "CacheWarning",
                      "FileError", "ModelError", "NotYetError", "SingularError", "SlowWarning", "StateError"), "errors"),
     **dict.fromkeys(("Distance", "PointOnLine", "PointOnPlane"), "mechanism.constraints"),
-    "State": "system.assembly",
+    "State": "loops.closer",
     "Result": "simulate.result", "open_result": "simulate.netcdf",
     **dict.fromkeys(("Sampled", "Traced"), "simulate.control"), "SimulationWarning": "simulate.run",
     **dict.fromkeys(("Change", "Event", "attach", "detach", "lock", "unlock"), "simulate.events"),
@@ -32,14 +32,14 @@ __all__ = [
     "Distance", "Event", "FileError", "Free", "Inertia", "Joint", "Mechanism", "ModelError", "NotYetError", "Planar",
     "PointOnLine", "PointOnPlane", "Pose", "Prismatic", "Result", "Revolute", "Sampled", "Screw", "SimulationWarning",
     "SingularError", "SlowWarning", "Spherical", "State", "StateError", "System", "Traced", "Universal", "Weld",
-    "__version__", "attach", "check_joint", "cite", "compare", "compile", "detach", "examples", "joint_limit", "load",
-    "lock", "math", "open_result", "read", "save", "unlock",
+    "__version__", "analyze", "attach", "check_joint", "cite", "compare", "compile", "detach", "examples",
+    "joint_limit",
+    "load", "lock", "math", "open_result", "read", "save", "unlock",
 ]
 
 if TYPE_CHECKING:
-    from bellcrank import examples, math
-    from bellcrank.analyse.check_joint import check_joint
-    from bellcrank.analyse.compare import compare
+    from bellcrank import analyze, examples, math
+    from bellcrank.analyze import check_joint, compare
     from bellcrank.errors import (
         AssemblyError,
         BellcrankError,
@@ -55,6 +55,7 @@ if TYPE_CHECKING:
     )
     from bellcrank.formulations import cite
     from bellcrank.io.load import load, read, save
+    from bellcrank.loops.closer import State
     from bellcrank.mechanism.constraints import Distance, PointOnLine, PointOnPlane
     from bellcrank.mechanism.inertia import Inertia
     from bellcrank.mechanism.joints import (
@@ -77,7 +78,6 @@ if TYPE_CHECKING:
     from bellcrank.simulate.result import Result
     from bellcrank.simulate.run import SimulationWarning
     from bellcrank.simulate.stops import joint_limit
-    from bellcrank.system.assembly import State
     from bellcrank.system.compile import compile
     from bellcrank.system.system import System
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 __all__ = ["AssemblyError", "BellcrankError", "BellcrankWarning", "BranchWarning", "CacheWarning", "FileError",
-           "ModelError", "NotYetError", "SingularError", "SlowWarning", "StateError"]
+           "ModelError", "NotYetError", "SingularError", "SlowWarning", "StateError",
+           "hint"]
 
 
 class BellcrankError(Exception):
@@ -48,3 +51,12 @@ class SlowWarning(BellcrankWarning):
 
 class CacheWarning(BellcrankWarning):
     """Compiled code cannot be kept on disk: everything works, but is compiled again in every process."""
+
+
+def hint(name: object, known: Iterable[str]) -> str:
+    """What was probably meant, to end an error with; nothing if no known name is like it."""
+    import difflib
+
+    plain = {k.casefold(): k for k in known}
+    near = difflib.get_close_matches(str(name).casefold(), plain, n=1)
+    return f"; did you mean {plain[near[0]]!r}?" if near else ""

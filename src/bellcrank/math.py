@@ -3,7 +3,7 @@
 `select_less(a, b, x, y)` is the branch ``x if a < b else y``; Python's own ``abs`` works in laws, too.
 """
 
-from bellcrank.engine.functions import (
+from bellcrank.scalar.functions import (
     abs,
     acos,
     asin,

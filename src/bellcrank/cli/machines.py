@@ -13,20 +13,21 @@ from bellcrank.cli.output import Output
 from bellcrank.cli.program import FINE
 
 if TYPE_CHECKING:
-    from bellcrank.analyse.compare import Comparison
+    from bellcrank.analyze.comparison import Comparison
 
 __all__ = ["cite", "compare", "examples", "inspect"]
 
 
 def inspect(model: str, options: Sequence[str], floating_base: bool, cut: Sequence[str], output: Output) -> int:
     """What a machine is made of."""
+    from bellcrank.analyze import explain
     from bellcrank.io.load import describe
     from bellcrank.system.compile import compile
 
     with output.bar("looking at the machine"):
         machine, report = read_model(model, options, floating_base)
         system = compile(machine, cut=cut)
-        found = system.explain()
+        found = explain(system)
     output.text(f"{found}\n\n{describe(report)}" if report.notes else str(found))
     joints = [dict(zip(("name", "type", "parent", "child"), j, strict=True)) for j in found.joints]
     output.data({"command": "inspect", "status": "finished", "model": found.name, **asdict(found), "joints": joints,
@@ -38,7 +39,7 @@ def inspect(model: str, options: Sequence[str], floating_base: bool, cut: Sequen
 def compare(model: str, options: Sequence[str], floating_base: bool, states: int, methods: Sequence[str],
             output: Output) -> int:
     """All formulations beside each other."""
-    from bellcrank.analyse.compare import compare as run
+    from bellcrank.analyze.comparison import compare as run
 
     names = [check_method(m) for m in methods]
     with output.bar("compiling and timing") as bar:

@@ -13,10 +13,10 @@ from bellcrank.cli.output import Output, UsageError
 from bellcrank.errors import AssemblyError, BellcrankError, FileError, ModelError, StateError
 
 if TYPE_CHECKING:
+    from bellcrank.arrays import Floats
     from bellcrank.io.report import ReadReport
+    from bellcrank.loops.closer import State
     from bellcrank.mechanism.mechanism import Mechanism
-    from bellcrank.system.arrays import Floats
-    from bellcrank.system.assembly import State
     from bellcrank.system.system import System
 
 __all__ = ["Model", "Settings", "assemble", "check_method", "keyframe_of", "read_model", "settings_of", "warn_of",

@@ -26,8 +26,8 @@ from bellcrank.cli.results import check_ending, dissipated, write_csv
 from bellcrank.errors import BellcrankError, FileError, ModelError, StateError
 
 if TYPE_CHECKING:
+    from bellcrank.loops.closer import State
     from bellcrank.simulate.result import Result
-    from bellcrank.system.assembly import State
     from bellcrank.system.system import System
 
 __all__ = ["Request", "plot", "simulate"]

@@ -1,6 +1,6 @@
-"""One module per source, the same verbs in each.
+"""One package per source, the same verbs in each.
 
-`METHODS` is the registry: a formulation is one module with `forward_dynamics` (and what else its source
+`METHODS` is the registry: a formulation is one package with `forward_dynamics` (and what else its source
 has) and one line here.
 """
 
@@ -9,20 +9,11 @@ from __future__ import annotations
 from types import ModuleType
 
 from bellcrank.errors import ModelError
-from bellcrank.formulations import (
-    closure,
-    complement,
-    dense,
-    elimination,
-    kane,
-    kinematics,
-    momenta,
-    operator,
-    projection,
-    recursive,
-    reduction,
-)
-from bellcrank.formulations.program import Function
+from bellcrank.formulations import complement, dense, elimination, kane, momenta, operator, recursive, reduction
+from bellcrank.formulations.common import kinematics
+from bellcrank.formulations.elimination import projection
+from bellcrank.lowering import looped
+from bellcrank.lowering.function import Function
 
 __all__ = ["AUTO", "METHODS", "SHARED", "cite", "functions_of", "method_module", "method_names"]
 
@@ -51,8 +42,8 @@ SHARED: dict[str, Function] = {f.name: f for f in (
     Function("coordinate_rates", projection.coordinate_rates, ("q", "u"), "coordinates"),
     Function("displacements", projection.displacements, ("q",), "speeds", groups=True),
     Function("speed_changes", projection.speed_changes, ("q", "u"), "speeds", groups=True),
-    Function("loop_state", closure.loop_state, ("q", "u"), "conditions", whole=True),
-    Function("pair_wrenches", closure.pair_wrenches, ("q", "u"), "wrenches", whole=True),
+    Function("loop_state", looped.loop_state, ("q", "u"), "conditions", whole=True),
+    Function("pair_wrenches", looped.pair_wrenches, ("q", "u"), "wrenches", whole=True),
     Function("displaced", projection.displaced, ("q", "dq"), "coordinates"),
     Function("sped", projection.sped, ("q", "u", "du"), "speeds"),
     Function("bias", recursive.inverse_dynamics, ("q", "u"), "speeds"),

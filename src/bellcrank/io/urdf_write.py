@@ -15,7 +15,6 @@ from xml.sax.saxutils import quoteattr
 
 import numpy as np
 
-from bellcrank.engine.scalar import Scalar
 from bellcrank.errors import ModelError
 from bellcrank.io.atomic import write_text
 from bellcrank.io.tree import unused
@@ -35,6 +34,7 @@ from bellcrank.mechanism.joints import (
 )
 from bellcrank.mechanism.mechanism import Connection, Mechanism
 from bellcrank.mechanism.pose import Pose
+from bellcrank.scalar.graph import Scalar
 
 __all__ = ["write_urdf"]
 

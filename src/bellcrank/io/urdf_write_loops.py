@@ -10,7 +10,6 @@ from xml.sax.saxutils import escape, quoteattr
 
 import numpy as np
 
-from bellcrank.engine.scalar import Scalar
 from bellcrank.errors import ModelError
 from bellcrank.mechanism.joints import (
     AxisJoint,
@@ -25,6 +24,7 @@ from bellcrank.mechanism.joints import (
     Weld,
 )
 from bellcrank.mechanism.pose import Pose
+from bellcrank.scalar.graph import Scalar
 
 __all__ = ["Dialect", "Ends", "closing_text", "origin"]
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from bellcrank.engine.scalar import Scalar
 from bellcrank.errors import ModelError
 from bellcrank.mechanism.forces import Friction, LinearSpring
 from bellcrank.mechanism.mechanism import Mechanism
+from bellcrank.scalar.graph import Scalar
 
 __all__ = ["dynamics_of", "mimics_of", "refuse_rest"]
 

@@ -6,13 +6,13 @@ from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from bellcrank.engine.scalar import Number
 from bellcrank.errors import ModelError
 from bellcrank.mechanism.add_joint_forces import JointForceElements
 from bellcrank.mechanism.checks import new_name, number, triple
-from bellcrank.mechanism.elements import BodyDrag, FrameBushing, Law2, Spring
 from bellcrank.mechanism.forces import Bushing, Drag, Wrench
+from bellcrank.mechanism.placed_elements import BodyDrag, FrameBushing, Law2, Spring
 from bellcrank.mechanism.pose import Pose
+from bellcrank.scalar.graph import Number
 
 if TYPE_CHECKING:
     from bellcrank.mechanism.mechanism import Body

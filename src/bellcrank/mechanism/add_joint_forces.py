@@ -6,10 +6,8 @@ from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from bellcrank.engine.scalar import Number
 from bellcrank.errors import ModelError
 from bellcrank.mechanism.checks import new_name, number, try_force, try_law, try_potential
-from bellcrank.mechanism.elements import Drive, JointForce, JointSum, Law2
 from bellcrank.mechanism.forces import (
     Actuator,
     Armature,
@@ -21,8 +19,10 @@ from bellcrank.mechanism.forces import (
     Servo,
 )
 from bellcrank.mechanism.forces.armature import EVERY
-from bellcrank.mechanism.forces.base import Along
+from bellcrank.mechanism.forces.element import Along
 from bellcrank.mechanism.joints.spherical import Spherical
+from bellcrank.mechanism.placed_elements import Drive, JointForce, JointSum, Law2
+from bellcrank.scalar.graph import Number
 
 if TYPE_CHECKING:
     from bellcrank.mechanism.mechanism import Connection

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, TypeVar, cast
 
-from bellcrank.engine.jet import Jet, as_jet
-from bellcrank.engine.scalar import Graph, Number, Scalar
-from bellcrank.errors import ModelError
+from bellcrank.errors import ModelError, hint
 from bellcrank.mechanism.coupling import Law1, Part, share
+from bellcrank.scalar.graph import Graph, Number, Scalar
+from bellcrank.scalar.jet import Jet, as_jet
 
-__all__ = ["HUGE", "bounded", "coupled_part", "hint", "look", "new_name", "number", "triple", "try_force", "try_law",
+__all__ = ["HUGE", "bounded", "coupled_part", "look", "new_name", "number", "triple", "try_force", "try_law",
            "try_motion", "try_potential"]
 
 _Part = TypeVar("_Part")
@@ -48,15 +48,6 @@ def look(table: dict[str, _Part], name: str, what: str, owner: str) -> _Part:
     if found is None:
         raise ModelError(f"no {what} called {name!r} in mechanism {owner!r}{hint(name, table)}")
     return found
-
-
-def hint(name: object, known: Iterable[str]) -> str:
-    """What was probably meant, to end an error with; nothing if no known name is like it."""
-    import difflib
-
-    plain = {k.casefold(): k for k in known}
-    near = difflib.get_close_matches(str(name).casefold(), plain, n=1)
-    return f"; did you mean {plain[near[0]]!r}?" if near else ""
 
 
 def bounded(what: str, *values: object) -> None:

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from bellcrank.engine.scalar import Number
 from bellcrank.errors import ModelError
-from bellcrank.mechanism.closures import Row, Side, distance, within
-from bellcrank.mechanism.joints.base import Array, frame_with_z, unit_vector
+from bellcrank.mechanism.constraint_rows import Row, Side, distance, within
+from bellcrank.mechanism.joints.joint import Array, frame_with_z, unit_vector
+from bellcrank.scalar.graph import Number
 
 __all__ = ["Distance", "PointOnLine", "PointOnPlane"]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from bellcrank.engine.jet import Jet, as_jet
-from bellcrank.engine.scalar import Number
+from bellcrank.scalar.graph import Number
+from bellcrank.scalar.jet import Jet, as_jet
 
 __all__ = ["Law1", "Part", "Share", "share"]
 

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from bellcrank.engine.scalar import Number, Scalar
 from bellcrank.errors import ModelError
 from bellcrank.mechanism.checks import number
+from bellcrank.scalar.graph import Number, Scalar
 from bellcrank.spatial import RigidInertia, Symmetric3, Vector
 
 if TYPE_CHECKING:
@@ -66,28 +66,28 @@ class Inertia:
                                       [-k * x * z, -k * y * z, k * (x * x + y * y)]])
 
     @staticmethod
-    def box(mass: Number, size: Sequence[Number], centre: Sequence[Number] = (0.0, 0.0, 0.0)) -> Inertia:
+    def box(mass: Number, size: Sequence[Number], center: Sequence[Number] = (0.0, 0.0, 0.0)) -> Inertia:
         """A uniform block with its edges along the body axes."""
         x, y, z = (number("Inertia.box", "size", v, 0.0) for v in _numbers(size, 3, "of a box: size"))
         k = mass / 12.0
-        return Inertia(mass, centre, [k * (y * y + z * z), k * (x * x + z * z), k * (x * x + y * y)])
+        return Inertia(mass, center, [k * (y * y + z * z), k * (x * x + z * z), k * (x * x + y * y)])
 
     @staticmethod
     def cylinder(mass: Number, radius: Number, length: Number, axis: str = "z",
-                 centre: Sequence[Number] = (0.0, 0.0, 0.0)) -> Inertia:
+                 center: Sequence[Number] = (0.0, 0.0, 0.0)) -> Inertia:
         """A solid cylinder along a body axis."""
         if axis not in ("x", "y", "z"):
             raise ModelError(f"Inertia.cylinder: axis {axis!r} must be 'x', 'y' or 'z'; turn others with transformed()")
         radius, length = (number("Inertia.cylinder", label, value, 0.0)
                           for label, value in (("radius", radius), ("length", length)))
         along, across = mass * radius * radius / 2.0, mass * (3.0 * radius * radius + length * length) / 12.0
-        return Inertia(mass, centre, [along if a == axis else across for a in "xyz"])
+        return Inertia(mass, center, [along if a == axis else across for a in "xyz"])
 
     @staticmethod
-    def sphere(mass: Number, radius: Number, centre: Sequence[Number] = (0.0, 0.0, 0.0)) -> Inertia:
+    def sphere(mass: Number, radius: Number, center: Sequence[Number] = (0.0, 0.0, 0.0)) -> Inertia:
         """A solid ball."""
         radius = number("Inertia.sphere", "radius", radius, 0.0)
-        return Inertia(mass, centre, 0.4 * mass * radius * radius)
+        return Inertia(mass, center, 0.4 * mass * radius * radius)
 
     def combined(self, *others: Inertia) -> Inertia:
         """This body and others, rigidly joined; all given in the same axes and origin."""

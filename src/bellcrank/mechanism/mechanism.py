@@ -8,18 +8,18 @@ from copy import deepcopy
 from dataclasses import dataclass, replace
 from typing import Any
 
-from bellcrank.engine.scalar import Graph, Number, Scalar, evaluate
 from bellcrank.errors import ModelError
 from bellcrank.mechanism.add_forces import ForceElements
 from bellcrank.mechanism.checks import bounded, coupled_part, look, new_name, number, triple, try_motion
 from bellcrank.mechanism.coupling import Law1
-from bellcrank.mechanism.elements import Constraint, Coupler
 from bellcrank.mechanism.forces.wrench import Wrench
 from bellcrank.mechanism.inertia import Inertia
 from bellcrank.mechanism.joints import Joint
 from bellcrank.mechanism.motion import Entry, Fixed, Law, Prescribed
 from bellcrank.mechanism.pickling import check_picklable
+from bellcrank.mechanism.placed_elements import Constraint, Coupler
 from bellcrank.mechanism.pose import Pose
+from bellcrank.scalar.graph import Graph, Number, Scalar, evaluate
 
 __all__ = ["HERE", "Body", "Connection", "Frame", "Mechanism", "Wrench"]
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from bellcrank.engine.jet import Jet, as_jet
-from bellcrank.engine.scalar import Number
 from bellcrank.errors import ModelError
+from bellcrank.scalar.graph import Number
+from bellcrank.scalar.jet import Jet, as_jet
 from bellcrank.spatial import Vector
 
 __all__ = ["STILL", "Entry", "Fixed", "Law", "Prescribed"]

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from bellcrank.engine.scalar import Number, Scalar
 from bellcrank.errors import ModelError
+from bellcrank.scalar.graph import Number, Scalar
 
 __all__ = ["IDENTITY_ROWS", "Pose"]
 
@@ -48,7 +48,7 @@ class Pose:
     @staticmethod
     def about(axis: str | Sequence[float], angle: float, position: Sequence[Number] = (0.0, 0.0, 0.0)) -> Pose:
         """A turn by `angle` [rad] about an axis."""
-        from bellcrank.mechanism.joints.base import unit_vector
+        from bellcrank.mechanism.joints.joint import unit_vector
 
         _finite_angles(angle)
         a = np.array(unit_vector(axis, "Pose axis"))

@@ -18,11 +18,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from bellcrank.arrays import Floats
 from bellcrank.mechanism.forces import Bushing, Drag, Friction, Limit, LinearSpring, PotentialSpring
-from bellcrank.mechanism.forces.pairs import BushingPair, DragPair
 from bellcrank.mechanism.motion import STILL
-from bellcrank.mechanism.tree import Tree
-from bellcrank.system.arrays import Floats
+from bellcrank.topology.pairs import BushingPair, DragPair
+from bellcrank.topology.tree import Tree
 
 if TYPE_CHECKING:
     from bellcrank.system.system import System

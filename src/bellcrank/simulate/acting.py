@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from bellcrank.errors import ModelError
-from bellcrank.mechanism.checks import hint
-from bellcrank.mechanism.elements import Drive, JointForce, JointSum
-from bellcrank.system.arrays import Floats
+from bellcrank.arrays import Floats
+from bellcrank.errors import ModelError, hint
+from bellcrank.mechanism.placed_elements import Drive, JointForce, JointSum
 from bellcrank.system.kinematics import Wrenches
 
 if TYPE_CHECKING:

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bellcrank.errors import StateError
+from bellcrank.loops.closer import State
 from bellcrank.simulate.closing import pinned
 from bellcrank.simulate.control import joint_places
 from bellcrank.simulate.courses import Course
@@ -18,7 +19,6 @@ from bellcrank.simulate.reference import Rhs
 from bellcrank.simulate.setup import Setup
 from bellcrank.simulate.stops import Leaving, Stop
 from bellcrank.simulate.varying import VaryingRun
-from bellcrank.system.assembly import State
 
 if TYPE_CHECKING:
     from bellcrank.system.system import System

@@ -13,17 +13,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from bellcrank.engine.jet import Jet, as_jet
-from bellcrank.engine.scalar import Graph, Number, evaluate
 from bellcrank.errors import ModelError
-from bellcrank.formulations.closure import outward_moving, side_of, unit_wrench
-from bellcrank.formulations.program import direct
-from bellcrank.mechanism.closures import Side
-from bellcrank.mechanism.forces.base import Moving
+from bellcrank.loops.constraint_kinematics import paths_between
+from bellcrank.lowering.function import direct
+from bellcrank.lowering.looped import outward_moving, side_of, unit_wrench
+from bellcrank.mechanism.constraint_rows import Side
+from bellcrank.mechanism.forces.element import Moving
 from bellcrank.mechanism.joints import Joint, Weld
-from bellcrank.mechanism.tree import Closure, LoopForce, Tree
+from bellcrank.scalar.graph import Graph, Number, evaluate
+from bellcrank.scalar.jet import Jet, as_jet
 from bellcrank.spatial import Force, General, Matrix3, Motion, Vector
-from bellcrank.system.closure import paths_between
+from bellcrank.topology.tree import Closure, LoopForce, Tree
 
 if TYPE_CHECKING:
     from bellcrank.system.system import System
@@ -100,7 +100,7 @@ def closing_joints(system: System) -> tuple[str, ...]:
 
 def unknown_joint(system: System, joint: str, known: Sequence[str]) -> ModelError:
     """A joint that a run cannot look at: it is not there, or it was cut and cannot be measured."""
-    from bellcrank.mechanism.checks import hint
+    from bellcrank.errors import hint
 
     if joint in system.tree.cut_names:
         return ModelError(f"joint {joint!r} was cut to close a loop, and its coordinates cannot be measured one by "

@@ -13,11 +13,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from bellcrank.engine.scalar import Graph, Number, Scalar, evaluate
-from bellcrank.errors import BellcrankError, ModelError, NotYetError, StateError
-from bellcrank.mechanism.checks import hint
+from bellcrank.arrays import by_name
+from bellcrank.errors import BellcrankError, ModelError, NotYetError, StateError, hint
+from bellcrank.scalar.graph import Graph, Number, Scalar, evaluate
 from bellcrank.simulate.closing import cut_joint, numbers, unknown_joint
-from bellcrank.system.arrays import by_name
 
 if TYPE_CHECKING:
     from bellcrank.system.blocks import Block

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from bellcrank.loops.closer import State
 from bellcrank.simulate.equations import Equations
 from bellcrank.simulate.fixed import Failure, FixedRun
 from bellcrank.simulate.reference import ReferenceRun, Rhs
 from bellcrank.simulate.varying import VaryingRun
-from bellcrank.system.assembly import State
 
 if TYPE_CHECKING:
     from bellcrank.simulate.external import ExternalRun

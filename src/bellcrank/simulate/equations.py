@@ -9,19 +9,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from bellcrank.engine.scalar import Graph, Number, Scalar
+from bellcrank.arrays import by_name, flat, wrench_array
 from bellcrank.errors import StateError
+from bellcrank.loops.closer import project
+from bellcrank.scalar.graph import Graph, Number, Scalar
 from bellcrank.simulate.closing import spread
 from bellcrank.simulate.control import force_places
 from bellcrank.simulate.machine import Code, make_code
-from bellcrank.system.arrays import by_name, flat, wrench_array
-from bellcrank.system.assembly import project
 from bellcrank.system.blocks import Block, graph_block
 from bellcrank.system.evaluator import LlvmEvaluator, read_inputs
 from bellcrank.system.system import wrench_order
 
 if TYPE_CHECKING:
-    from bellcrank.formulations.groups import LoopPlan
+    from bellcrank.loops.groups import LoopPlan
     from bellcrank.simulate.control import Drive
     from bellcrank.system.system import System
 

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from bellcrank.engine.scalar import Graph, Scalar, evaluate
 from bellcrank.errors import ModelError, StateError
+from bellcrank.loops.closer import State
+from bellcrank.scalar.graph import Graph, Scalar, evaluate
 from bellcrank.simulate.closing import numbers
 from bellcrank.simulate.control import Named, named
-from bellcrank.system.assembly import State
 
 if TYPE_CHECKING:
     from bellcrank.system.system import System

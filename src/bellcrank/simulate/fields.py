@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from bellcrank.engine.scalar import Number
+from bellcrank.arrays import Floats
 from bellcrank.errors import BellcrankError
 from bellcrank.mechanism.joints import Joint
-from bellcrank.system.arrays import Floats
+from bellcrank.scalar.graph import Number
 
 if TYPE_CHECKING:
     from bellcrank.system.system import System

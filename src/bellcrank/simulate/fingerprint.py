@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from bellcrank.engine.scalar import Scalar, digest
 from bellcrank.mechanism.mechanism import Mechanism
+from bellcrank.scalar.graph import Scalar, digest
 
 __all__ = ["fingerprint"]
 

@@ -11,10 +11,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from bellcrank.engine.llvm.jit import vector_width
 from bellcrank.errors import BellcrankError
 from bellcrank.simulate.equations import Equations
 from bellcrank.simulate.steppers import FixedStepper, Kind
+from bellcrank.target.llvm.jit import vector_width
 
 __all__ = ["Failure", "FixedRun"]
 

@@ -16,8 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bellcrank.errors import SingularError
-from bellcrank.system.evaluator import free_speeds
-from bellcrank.system.kkt import solve_kkt
+from bellcrank.loops.null_space import solve_kkt
 
 if TYPE_CHECKING:
     from bellcrank.system.system import System
@@ -48,7 +47,7 @@ def impulse(system: System, q: Floats, u: Floats, *, t: float = 0.0, speeds: Map
     0.5
     """
     given = dict(speeds or {})
-    free = free_speeds(system.tree)
+    free = system.tree.free_speeds()
     matrix = system.mass_matrix(q, t=t)
     # changes of speed: those of prescribed joints are none, the loops' rates must vanish afterwards
     rows = [system.loop_jacobian(q, t=t)] if system.tree.looped else []

@@ -1,7 +1,7 @@
 """A machine's equations of motion as a program of compiled blocks, and the memory they run on.
 
 The state is y = (q, u), or (q, p) for Hamilton's equations. Blocks read the state from `stage` and write its rate to
-`rate`; corrections put `stage` back onto the loops and make quaternions unit. See `engine.llvm.drivers`.
+`rate`; corrections put `stage` back onto the loops and make quaternions unit. See `integrate.fixed_step`.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from bellcrank.engine.llvm import jit
-from bellcrank.engine.llvm.flow import Layout
-from bellcrank.formulations.program import Function
+from bellcrank.lowering.function import Function
 from bellcrank.system.blocks import Block, aligned, compile_blocks, copying_block
 from bellcrank.system.evaluator import LlvmEvaluator
+from bellcrank.target.llvm import jit
+from bellcrank.target.llvm.flow import Layout
 
 __all__ = ["Code", "Memory", "driver", "make_code", "packed", "unpacked"]
 

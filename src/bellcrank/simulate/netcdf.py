@@ -21,12 +21,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from bellcrank.arrays import Floats
 from bellcrank.errors import FileError
 from bellcrank.simulate.classic import append_records, check_classic, is_classic
 from bellcrank.simulate.fields import DERIVED, STATE, Field, Layout
 from bellcrank.simulate.interrupt import uninterrupted
 from bellcrank.simulate.probe import check_hdf5
-from bellcrank.system.arrays import Floats
 
 if TYPE_CHECKING:
     from bellcrank.simulate.result import Result

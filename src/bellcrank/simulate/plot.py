@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from bellcrank.arrays import Floats
 from bellcrank.errors import FileError, ModelError, StateError
 from bellcrank.simulate.fields import DERIVED
-from bellcrank.system.arrays import Floats
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -11,15 +11,15 @@ import numpy as np
 import numpy.typing as npt
 
 from bellcrank.errors import BellcrankError, SingularError, StateError
+from bellcrank.integrate.tableaux import Collocation, Explicit
+from bellcrank.loops.closer import project
 from bellcrank.simulate.closing import numbers, tree_forces
 from bellcrank.simulate.control import Drive, named
 from bellcrank.simulate.fixed import Failure
 from bellcrank.simulate.steppers import NEAR, ROUNDS, Kind
-from bellcrank.simulate.tableaux import Collocation, Explicit
-from bellcrank.system.assembly import project
 
 if TYPE_CHECKING:
-    from bellcrank.formulations.groups import LoopPlan
+    from bellcrank.loops.groups import LoopPlan
     from bellcrank.system.system import System
 
 __all__ = ["ReferenceRun", "Rhs"]
@@ -102,7 +102,7 @@ class Rhs:
     def correct(self, y: Floats, t: float) -> Floats:
         """Back onto loops, unit quaternions and prescribed motions."""
         system = self.system
-        q, u = system.normalise(y[..., :self._nq]), y[..., self._nq:].copy()
+        q, u = system.normalize(y[..., :self._nq]), y[..., self._nq:].copy()
         held = system._prescribed_mask()
         if held.any():
             u = np.where(held, system._run("driven_speeds", {"q": q, "u": u}, None, t), u)

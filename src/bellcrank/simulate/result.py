@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import xarray
 
+from bellcrank.arrays import Floats, wrench_array
 from bellcrank.errors import FileError, ModelError, StateError
 from bellcrank.mechanism.pickling import check_picklable
 from bellcrank.simulate.account import energy_drift, floor_of
@@ -28,7 +29,6 @@ from bellcrank.simulate.closing import given_wrenches
 from bellcrank.simulate.fields import force_units
 from bellcrank.simulate.fingerprint import fingerprint
 from bellcrank.simulate.netcdf import trust
-from bellcrank.system.arrays import Floats, wrench_array
 from bellcrank.system.kinematics import Wrenches
 
 if TYPE_CHECKING:

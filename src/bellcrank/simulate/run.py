@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bellcrank.errors import BellcrankError, BellcrankWarning, ModelError, StateError
+from bellcrank.loops.closer import State
 from bellcrank.simulate.account import DRIFT, ROUGHLY
 from bellcrank.simulate.alarm import Alarm
 from bellcrank.simulate.changing import Changing
@@ -28,7 +29,6 @@ from bellcrank.simulate.interrupt import Patience, patient
 from bellcrank.simulate.setup import Setup
 from bellcrank.simulate.stops import Stop
 from bellcrank.simulate.store import Writer, check_target
-from bellcrank.system.assembly import State
 
 if TYPE_CHECKING:
     from bellcrank.simulate.result import Result

@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from bellcrank.arrays import check_finite, check_unmasked, flat
 from bellcrank.errors import BellcrankError, ModelError, NotYetError, SlowWarning, StateError
+from bellcrank.loops.closer import State, project
 from bellcrank.simulate.closing import closing_joints, cut_joint
 from bellcrank.simulate.control import Drive, drive_of
 from bellcrank.simulate.courses import Course, FixedCourse, VaryingCourse
@@ -26,8 +28,6 @@ from bellcrank.simulate.sizes import check_count, check_room
 from bellcrank.simulate.steppers import STEPPERS, Kind
 from bellcrank.simulate.stops import Stop
 from bellcrank.simulate.varying import VaryingRun
-from bellcrank.system.arrays import check_finite, check_unmasked, flat
-from bellcrank.system.assembly import State, project
 
 if TYPE_CHECKING:
     from bellcrank.system.system import System
@@ -176,7 +176,7 @@ class Setup:
         """The states with what rounding and prescribed motions need put right; refuses states that are far off."""
         system, nq, y = self.system, self.system.nq, self.y0.copy()
         with np.errstate(all="ignore"):
-            y[:, :nq] = system.normalise(y[:, :nq])
+            y[:, :nq] = system.normalize(y[:, :nq])
         if not np.isfinite(y).all():
             entry = int(np.argwhere(~np.isfinite(y))[0, 1])
             raise StateError(f"simulate: the quaternion at {system.coordinate_names[entry]} is zero")

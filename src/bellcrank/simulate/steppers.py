@@ -9,10 +9,10 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from bellcrank.engine.llvm import adaptive, drivers, implicit
-from bellcrank.simulate import tableaux
+from bellcrank.integrate import adaptive, implicit, tableaux
+from bellcrank.integrate import fixed_step as drivers
+from bellcrank.integrate.tableaux import Collocation, Explicit
 from bellcrank.simulate.machine import Code, Memory, driver, packed, unpacked
-from bellcrank.simulate.tableaux import Collocation, Explicit
 
 __all__ = ["STEPPERS", "AdaptiveStepper", "FixedStepper", "Kind", "Stretch", "Taken"]
 

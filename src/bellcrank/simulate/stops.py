@@ -6,14 +6,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from bellcrank.arrays import Floats
 from bellcrank.errors import ModelError, StateError
+from bellcrank.loops.closer import State
 from bellcrank.simulate.closing import CutJoint, cut_joint, numbers, unknown_joint
 from bellcrank.simulate.control import Named, joint_places
 from bellcrank.simulate.events import Change, Event
 from bellcrank.simulate.fields import turns
 from bellcrank.simulate.impulse import impulse
-from bellcrank.system.arrays import Floats
-from bellcrank.system.assembly import State
 
 if TYPE_CHECKING:
     from bellcrank.system.system import System

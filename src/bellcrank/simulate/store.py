@@ -16,13 +16,13 @@ import numpy as np
 import numpy.typing as npt
 
 from bellcrank import __version__
+from bellcrank.arrays import Floats
 from bellcrank.errors import BellcrankError, FileError, StateError
 from bellcrank.simulate.account import DRIFT, Balance, exchange, floor_of
 from bellcrank.simulate.fields import DERIVED, STATE, Layout, derive, layout_of
 from bellcrank.simulate.fingerprint import fingerprint
 from bellcrank.simulate.interrupt import uninterrupted
 from bellcrank.simulate.netcdf import Event, GrowingFile, open_result
-from bellcrank.system.arrays import Floats
 
 if TYPE_CHECKING:
     from bellcrank.simulate.result import Result

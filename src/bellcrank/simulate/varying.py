@@ -198,7 +198,7 @@ class _Traveller:
         other = _Traveller(self.run, self.index, y, t, goal - t)
         if self._spare is None:
             with suppress(BellcrankError):
-                self._spare = self.run.equations.plan_at(system.normalise(0.5 * (y + beyond)[:system.nq]), goal)
+                self._spare = self.run.equations.plan_at(system.normalize(0.5 * (y + beyond)[:system.nq]), goal)
         other.plan = self._spare or self.plan
         other.go(np.zeros(0), goal, LIMIT)
         self._spare = other.plan  # good there: samples near it need it too

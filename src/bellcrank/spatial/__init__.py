@@ -8,7 +8,7 @@ its origin), as in Kang & Yoon, not the screw-theoretic ones: forces then depend
 through the angular velocity, and the linear velocity need never be computed.
 """
 
-from bellcrank.spatial.inertia import ArticulatedInertia, RigidInertia
+from bellcrank.spatial.inertias import ArticulatedInertia, RigidInertia
 from bellcrank.spatial.matrix import Matrix3, Symmetric3
 from bellcrank.spatial.rotation import AboutX, AboutZ, General, Identity, Rotation, from_quaternion
 from bellcrank.spatial.transform import Transform

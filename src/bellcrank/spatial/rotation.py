@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import NamedTuple, TypeAlias
 
-from bellcrank.engine.scalar import Number
+from bellcrank.scalar.graph import Number
 from bellcrank.spatial.matrix import Matrix3, Symmetric3
 from bellcrank.spatial.vector import Vector
 

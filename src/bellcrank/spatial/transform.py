@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from bellcrank.spatial.inertia import ArticulatedInertia, RigidInertia
+from bellcrank.spatial.inertias import ArticulatedInertia, RigidInertia
 from bellcrank.spatial.rotation import General, Identity, Rotation
 from bellcrank.spatial.vector import Force, Motion, Vector
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from bellcrank.engine.scalar import Number
+from bellcrank.scalar.graph import Number
 
 __all__ = ["Force", "Motion", "Vector", "unit_index"]
 

@@ -10,9 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from bellcrank.errors import AssemblyError, BranchWarning, ModelError, StateError
-from bellcrank.mechanism.checks import HUGE
-from bellcrank.system.arrays import (
+from bellcrank.arrays import (
     Floats,
     by_name,
     check_finite,
@@ -22,9 +20,11 @@ from bellcrank.system.arrays import (
     half_turn,
     one_time,
 )
-from bellcrank.system.assembly import Extra, State, project
+from bellcrank.errors import AssemblyError, BranchWarning, ModelError, StateError
+from bellcrank.loops.closer import Extra, State, project
+from bellcrank.loops.nearest import CLOSED, End, Held, Nearest
+from bellcrank.mechanism.checks import HUGE
 from bellcrank.system.loop_errors import LoopErrors
-from bellcrank.system.nearest import CLOSED, End, Held, Nearest
 
 __all__ = ["CLOSED", "Assembled", "Values"]
 
@@ -78,7 +78,7 @@ class Assembled(LoopErrors):
         """The closed position on the branch of a guess with everything held at its value; on another branch, with a
         warning, and where the branch ended, if it does."""
         if not self.tree.looped:
-            return self.normalise(held.put(start)), None
+            return self.normalize(held.put(start)), None
         self._one_machine(what)
         near = Nearest(self._assembler, scale, t, self._turning, self.speed_names)
         first = self._nearest_closed(near, start)
@@ -152,7 +152,7 @@ class Assembled(LoopErrors):
                 places += self._hold(key, value, target, mask, extra)
         elif q is not None:
             start = self._near("q", q)
-        target = self.normalise(target)
+        target = self.normalize(target)
         return start, Held(mask, tuple(places), target[places], tuple(extra))
 
     def _near(self, name: str, values: State | Values, what: str = "assemble") -> Floats:
@@ -204,7 +204,7 @@ class Assembled(LoopErrors):
     def _closed(self, start: Floats, t: float) -> Floats:
         """Some closed position near a start, the first that is found: plans are made there."""
         if not self.tree.looped:
-            return self.normalise(start)
+            return self.normalize(start)
         held, scale = self._prescribed_mask(), np.ones(self.nu)
         first = None
         rng = np.random.default_rng(1)

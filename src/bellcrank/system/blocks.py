@@ -8,12 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from bellcrank.engine.llvm.frame import FRAME_TAIL
-from bellcrank.engine.llvm.jit import Library
-from bellcrank.engine.llvm.kernel import RolledData
-from bellcrank.engine.scalar import Graph, Number, Scalar, digest
-from bellcrank.formulations.program import Function, direct, place
+from bellcrank.lowering.function import Function, direct, place
+from bellcrank.scalar.graph import Graph, Number, Scalar, digest
 from bellcrank.system.evaluator import LlvmEvaluator
+from bellcrank.target.llvm.calling import FRAME_TAIL
+from bellcrank.target.llvm.jit import Library
+from bellcrank.target.llvm.kernel import RolledData
 
 __all__ = ["Block", "aligned", "compile_blocks", "copying_block", "graph_block"]
 
@@ -52,8 +52,8 @@ class Block:
 
 def compile_blocks(run: LlvmEvaluator, functions: Sequence[Function], wrenches: bool, width: int) -> list[Block]:
     """The functions as one block if they can be one graph, so that they share what is common, else one each."""
-    from bellcrank.engine.llvm import jit
-    from bellcrank.engine.llvm.rolled import rolled_ir
+    from bellcrank.target.llvm import jit
+    from bellcrank.target.llvm.rolled_code import rolled_ir
 
     traced = [run.trace(f, wrenches) for f in functions]
     if all(isinstance(t, list) for t in traced):
@@ -77,8 +77,8 @@ def compile_blocks(run: LlvmEvaluator, functions: Sequence[Function], wrenches: 
 
 def graph_block(outputs: Sequence[Number], inputs: Mapping[str, int], names: tuple[str, ...], width: int) -> Block:
     """A block from the graph of its results; leaves are (input, index)."""
-    from bellcrank.engine.llvm import jit
-    from bellcrank.engine.llvm.unrolled import unrolled_ir
+    from bellcrank.target.llvm import jit
+    from bellcrank.target.llvm.unrolled import unrolled_ir
 
     entries = [x if type(x) is Scalar else float(x) for x in outputs]
     key = f"block {digest(entries)} {dict(inputs)} {width}"
@@ -88,8 +88,8 @@ def graph_block(outputs: Sequence[Number], inputs: Mapping[str, int], names: tup
 
 def copying_block(count: int, stride: int, offset: int, width: int) -> Block:
     """``out[i] = from[i * stride + offset]``."""
-    from bellcrank.engine.llvm import jit
-    from bellcrank.engine.llvm.copying import copying_ir
+    from bellcrank.target.llvm import jit
+    from bellcrank.target.llvm.copying import copying_ir
 
     return Block(jit.load(copying_ir(width)), ("from",), ("copy",), width, None,
                  np.array([count, stride, offset], dtype=np.int64))
@@ -102,7 +102,7 @@ def _strides(inputs: Mapping[str, int], size: int, side: int) -> Ints:
 
 def _together(run: LlvmEvaluator, functions: Sequence[Function], wrenches: bool) -> list[Number]:
     """Several functions in one graph."""
-    from bellcrank.formulations.group_view import direct_groups, place_groups
+    from bellcrank.lowering.group import direct_groups, place_groups
 
     graph, out = Graph(), []
     tree = run.tree

@@ -7,12 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from bellcrank.errors import ModelError, StateError
-from bellcrank.formulations.program import Function
-from bellcrank.mechanism.checks import hint
-from bellcrank.system.analysed import Analysed
-from bellcrank.system.arrays import Floats, check_unmasked
-from bellcrank.system.evaluator import LlvmEvaluator, read_inputs, uses_time
+from bellcrank.arrays import Floats, check_unmasked
+from bellcrank.errors import ModelError, StateError, hint
+from bellcrank.lowering.function import Function
+from bellcrank.system.evaluator import LlvmEvaluator, read_inputs
+from bellcrank.system.planned import Planned
 
 __all__ = ["FORCED", "Bound", "known_function"]
 
@@ -34,7 +33,7 @@ def known_function(functions: Mapping[str, Function], name: str) -> Function:
     raise ModelError(f"no function {name!r}; there are {shown}{hint(name, METHODS)}")
 
 
-class Bound(Analysed):
+class Bound(Planned):
     """How a `System` is called for one state at the least cost."""
 
     _values: dict[str, Any]
@@ -54,7 +53,7 @@ class Bound(Analysed):
         run = self._evaluator_for(function)
         if isinstance(run, LlvmEvaluator) and run.compiles_whole(function) \
                 and list(run.inputs(function, False)) == list(function.inputs):
-            from bellcrank.engine.llvm import door
+            from bellcrank.target.llvm import door
 
             if door.available():
                 return door.make_door(run.kernel(function, False, 1), _OTHER, _NOT_FINITE)
@@ -99,7 +98,7 @@ class Bound(Analysed):
         return self._bound(name, function, given, out)
 
     def _bound(self, name: str, function: Function, arrays: list[Floats], out: Floats) -> Callable[[], Floats]:
-        timed = uses_time(self.tree)
+        timed = self.tree.timed
 
         def call_method() -> Floats:
             when = {"t": float(arrays[len(function.inputs)].ravel()[0])} if timed else {}
@@ -126,7 +125,7 @@ class Bound(Analysed):
     def _kernel_call(self, name: str, function: Function, arrays: list[Floats], out: Floats) -> Callable[[], Floats]:
         run = self._evaluator_for(function)
         if isinstance(run, LlvmEvaluator) and run.compiles_whole(function):
-            from bellcrank.engine.llvm import door
+            from bellcrank.target.llvm import door
 
             kernel = run.kernel(function, False, 1)
             if door.available():

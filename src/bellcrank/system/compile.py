@@ -10,17 +10,17 @@ import numpy as np
 
 from bellcrank.errors import AssemblyError, ModelError
 from bellcrank.formulations import AUTO, functions_of, method_module
-from bellcrank.formulations.pivot import eliminate
-from bellcrank.formulations.program import direct
-from bellcrank.mechanism.build import build_tree, collector_paused
+from bellcrank.formulations.common.pivot import eliminate
+from bellcrank.lowering.function import direct
+from bellcrank.lowering.link import Link
 from bellcrank.mechanism.joints import Revolute
-from bellcrank.mechanism.link import Link
 from bellcrank.mechanism.mechanism import Mechanism
-from bellcrank.mechanism.release import lock as lock_joints
-from bellcrank.mechanism.tree import Tree
 from bellcrank.spatial import ArticulatedInertia, Force, RigidInertia
 from bellcrank.system.evaluator import Maker
 from bellcrank.system.system import System
+from bellcrank.topology.builder import build_tree, collector_paused
+from bellcrank.topology.release import lock as lock_joints
+from bellcrank.topology.tree import Tree
 
 __all__ = ["compile"]
 

@@ -1,4 +1,4 @@
-"""Configuration space: names, integration of speeds, differences, normalisation, joint by joint."""
+"""Configuration space: names, integration of speeds, differences, normalization, joint by joint."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import numpy.typing as npt
 
+from bellcrank.arrays import Floats, flat, leading
 from bellcrank.mechanism.joints import Joint
 from bellcrank.mechanism.mechanism import Mechanism
-from bellcrank.system.arrays import Floats, flat, leading
 
 __all__ = ["Configuration"]
 
@@ -50,7 +50,7 @@ class Configuration:
         q = rng.uniform(-np.pi, np.pi, (*lead, self.nq))
         if not self._simple:  # components of a normal distribution point uniformly in all directions
             q = rng.normal(size=(*lead, self.nq))
-        return self.normalise(q), rng.normal(size=(*lead, self.nu))
+        return self.normalize(q), rng.normal(size=(*lead, self.nu))
 
     def qdot(self, q: npt.ArrayLike, u: npt.ArrayLike) -> Floats:
         """Rates of the coordinates, shape (..., nq)."""
@@ -64,7 +64,7 @@ class Configuration:
         """The constant speeds that lead from q0 to q1 in unit time, shape (..., nu)."""
         return self._map(lambda j, x, y: j.difference(x, y), ("q0", q0), ("q1", q1), False)
 
-    def normalise(self, q: npt.ArrayLike) -> Floats:
+    def normalize(self, q: npt.ArrayLike) -> Floats:
         """q with unit quaternions."""
         array = flat("q", q, self.nq, "the coordinates").copy()
         if self._simple:
@@ -72,7 +72,7 @@ class Configuration:
         at = 0
         for r in self._records:
             if r.joint.nq != r.joint.nu:
-                array[..., at:at + r.joint.nq] = r.joint.normalise(array[..., at:at + r.joint.nq])
+                array[..., at:at + r.joint.nq] = r.joint.normalize(array[..., at:at + r.joint.nq])
             at += r.joint.nq
         return array
 

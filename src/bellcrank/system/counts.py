@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from bellcrank.engine.count import OperationCount
 from bellcrank.errors import ModelError
+from bellcrank.scalar.count import OperationCount
 from bellcrank.system.bound import FORCED, known_function
 from bellcrank.system.evaluator import LlvmEvaluator
 

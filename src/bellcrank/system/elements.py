@@ -9,16 +9,16 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from bellcrank.engine.scalar import Number
+from bellcrank.arrays import Floats, Forces, check_time, flat
 from bellcrank.errors import SingularError, StateError
-from bellcrank.mechanism.closures import Side
-from bellcrank.mechanism.forces.base import Element, Moving
-from bellcrank.mechanism.forces.pairs import LoopForce, PointPair, SumForce, Surroundings
-from bellcrank.mechanism.link import bind_parameters
+from bellcrank.lowering.link import bind_parameters
+from bellcrank.mechanism.constraint_rows import Side
+from bellcrank.mechanism.forces.element import Element, Moving
+from bellcrank.scalar.graph import Number
 from bellcrank.spatial import Force, General, Matrix3, Vector
-from bellcrank.system.arrays import Floats, Forces, check_time, flat
 from bellcrank.system.evaluator import NumpyEvaluator
 from bellcrank.system.looped import Looped
+from bellcrank.topology.pairs import LoopForce, PointPair, SumForce, Surroundings
 
 __all__ = ["Elements"]
 

@@ -15,14 +15,14 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from bellcrank.engine.count import OperationCount, count, count_nodes
-from bellcrank.engine.llvm.kernel import Kernel, RolledData
-from bellcrank.engine.scalar import Graph, Number, Scalar, digest
 from bellcrank.errors import SingularError, SlowWarning
-from bellcrank.formulations.program import Function, direct, input_sizes, place
-from bellcrank.formulations.roll import RolledProgram, roll
-from bellcrank.mechanism.build import collector_paused
-from bellcrank.mechanism.tree import Tree
+from bellcrank.lowering.function import Function, direct, input_sizes, place
+from bellcrank.lowering.link_kinds import RolledProgram, roll
+from bellcrank.scalar.count import OperationCount, count, count_nodes
+from bellcrank.scalar.graph import Graph, Number, Scalar, digest
+from bellcrank.target.llvm.kernel import Kernel, RolledData
+from bellcrank.topology.builder import collector_paused
+from bellcrank.topology.tree import Tree
 
 __all__ = ["Evaluator", "LlvmEvaluator", "Maker", "NumpyEvaluator"]
 
@@ -56,21 +56,13 @@ def read_inputs(tree: Tree, function: Function, wrenches: bool) -> dict[str, int
     """The inputs of a function with their lengths: its own, then time, parameters and wrenches if used."""
     sizes = input_sizes(tree)
     names = list(function.inputs)
-    if uses_time(tree):
+    if tree.timed:
         names.append("t")
     if tree.parameters:
         names.append("parameters")
     if wrenches:
         names.append("wrench")
     return {name: sizes[name] for name in names}
-
-
-def uses_time(tree: Tree) -> bool:
-    """Whether anything is given as a function of time."""
-    return any(p is not None for p in tree.prescribed) or any(
-        callable(x) for several in tree.applied.values() for w in several for x in (*w.moment, *w.force)) or any(
-        pair.timed for pair in tree.pairs) or any(
-        along.timed for several in tree.joint_forces.values() for _, along in several)
 
 
 class NumpyEvaluator:
@@ -92,7 +84,7 @@ class NumpyEvaluator:
         try:
             with np.errstate(all="ignore"):
                 if function.groups:
-                    from bellcrank.formulations.group_view import direct_groups, place_groups
+                    from bellcrank.lowering.group import direct_groups, place_groups
 
                     groups = direct_groups(self.tree, function.inputs, read, wrenches)
                     entries = place_groups(self.tree, function.text(groups))
@@ -172,9 +164,9 @@ class LlvmEvaluator:
             return self._kernels[key]
 
     def _compile(self, function: Function, wrenches: bool, width: int) -> Kernel:
-        from bellcrank.engine.llvm import jit
-        from bellcrank.engine.llvm.rolled import rolled_ir
-        from bellcrank.engine.llvm.unrolled import unrolled_ir
+        from bellcrank.target.llvm import jit
+        from bellcrank.target.llvm.rolled_code import rolled_ir
+        from bellcrank.target.llvm.unrolled import unrolled_ir
 
         traced, inputs = self.trace(function, wrenches), self.inputs(function, wrenches)
         size = function.size(self.tree)
@@ -206,8 +198,8 @@ class LlvmEvaluator:
 
     def _trace_groups(self, function: Function, wrenches: bool) -> list[Number] | RolledProgram:
         """Groups of links instead of links."""
-        from bellcrank.formulations.group_roll import roll_groups
-        from bellcrank.formulations.group_view import direct_groups, place_groups
+        from bellcrank.lowering.group import direct_groups, place_groups
+        from bellcrank.lowering.group_kinds import roll_groups
 
         unrolled = self.schedule == "unrolled" or bool(self.tree.pairs)
         if (self.schedule != "rolled" and self.tree.n <= UNROLL_LINKS) or unrolled:
@@ -220,7 +212,7 @@ class LlvmEvaluator:
             return roll_groups(self.tree, function, wrenches)
 
     def run(self, function: Function, wrenches: bool, arrays: Sequence[Floats], n: int) -> tuple[Floats, bool]:
-        from bellcrank.engine.llvm.jit import vector_width
+        from bellcrank.target.llvm.jit import vector_width
 
         if not self.compiles_whole(function):
             if self.tree.looped:
@@ -315,7 +307,7 @@ def solve_dense(run: LlvmEvaluator, wrenches: bool, arrays: Sequence[Floats], n:
     if tree.actuators:
         drives = SHARED["drives"]
         tau = run.run(drives, False, [given[k] for k in run.inputs(drives, False)], n)[0]
-    free = np.array(free_speeds(tree))
+    free = np.array(tree.free_speeds())
     if not finite:
         out[:] = np.nan
         return out, False
@@ -325,12 +317,3 @@ def solve_dense(run: LlvmEvaluator, wrenches: bool, arrays: Sequence[Floats], n:
     except np.linalg.LinAlgError:
         out[:, free] = np.nan
     return out, bool(np.isfinite(out).all())
-
-
-def free_speeds(tree: Tree) -> list[int]:
-    """Indices of the speeds that are not prescribed."""
-    driven = set()
-    for law, joint, start in zip(tree.prescribed, tree.joints, tree.u_start.tolist(), strict=True):
-        if law is not None and joint is not None:
-            driven |= {start + i for i, yes in enumerate(law.mask(joint.nu)) if yes}
-    return [i for i in range(tree.nu) if i not in driven]

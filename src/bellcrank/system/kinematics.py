@@ -9,16 +9,15 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from bellcrank.errors import ModelError, StateError
-from bellcrank.formulations.operators import SpatialOperators
-from bellcrank.formulations.program import Function, direct
-from bellcrank.mechanism.checks import hint
-from bellcrank.mechanism.link import bind_parameters
+from bellcrank.arrays import Floats, check_time, flat, one_time
+from bellcrank.errors import ModelError, StateError, hint
+from bellcrank.formulations.operator.operators import SpatialOperators
+from bellcrank.lowering.function import Function, direct
+from bellcrank.lowering.link import bind_parameters
 from bellcrank.mechanism.mechanism import Mechanism
-from bellcrank.mechanism.tree import Tree
-from bellcrank.system.arrays import Floats, check_time, flat, one_time
 from bellcrank.system.configuration import Configuration
 from bellcrank.system.evaluator import Evaluator
+from bellcrank.topology.tree import Tree
 
 __all__ = ["BodyPose", "Kinematics", "Wrenches"]
 

@@ -9,12 +9,11 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from bellcrank.errors import ModelError, StateError
-from bellcrank.mechanism.checks import hint
-from bellcrank.system.arrays import Floats, Forces, by_name, check_time, check_unmasked, flat
-from bellcrank.system.assembly import Assembler
-from bellcrank.system.closure import LoopKinematics, paths_between
-from bellcrank.system.evaluator import Evaluator, LlvmEvaluator, free_speeds
+from bellcrank.arrays import Floats, Forces, by_name, check_time, check_unmasked, flat
+from bellcrank.errors import ModelError, StateError, hint
+from bellcrank.loops.closer import Assembler
+from bellcrank.loops.constraint_kinematics import LoopKinematics, paths_between
+from bellcrank.system.evaluator import Evaluator, LlvmEvaluator
 from bellcrank.system.kinematics import Kinematics
 
 __all__ = ["LoopErrors"]
@@ -41,7 +40,7 @@ class LoopErrors(Kinematics):
 
     @cached_property
     def _assembler(self) -> Assembler:
-        return Assembler(self._loops, self.integrate, self.normalise, self.difference)
+        return Assembler(self._loops, self.integrate, self.normalize, self.difference)
 
     def _need_loops(self, what: str) -> None:
         if not self.tree.looped:
@@ -158,7 +157,7 @@ class LoopErrors(Kinematics):
 
     def _prescribed_mask(self) -> npt.NDArray[np.bool_]:
         mask = np.ones(self.nu, dtype=bool)
-        mask[free_speeds(self.tree)] = False
+        mask[self.tree.free_speeds()] = False
         return mask
 
     # -- names ---------------------------------------------------------------------------------

@@ -10,16 +10,16 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from bellcrank.arrays import Floats, Forces, check_unmasked, flat, one_time
 from bellcrank.errors import ModelError, SingularError, StateError
-from bellcrank.formulations.groups import LoopPlan
-from bellcrank.formulations.partition import Partition
-from bellcrank.system.arrays import Floats, Forces, check_unmasked, flat, one_time
+from bellcrank.formulations.operator.partition import Partition
+from bellcrank.loops.closer import State, sparse_least
+from bellcrank.loops.groups import LoopPlan
+from bellcrank.loops.null_space import RANK, null_space
 from bellcrank.system.assembled import Values
-from bellcrank.system.assembly import State, sparse_least
 from bellcrank.system.elements import Elements
 from bellcrank.system.evaluator import Evaluator
 from bellcrank.system.kinematics import Wrenches
-from bellcrank.system.kkt import RANK, null_space
 
 __all__ = ["LoopForces"]
 

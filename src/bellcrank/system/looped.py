@@ -10,15 +10,15 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from bellcrank.arrays import Floats
 from bellcrank.errors import AssemblyError, ModelError, SingularError
-from bellcrank.formulations.groups import LoopPlan
-from bellcrank.formulations.program import Function
-from bellcrank.system.arrays import Floats
+from bellcrank.loops.closer import project
+from bellcrank.loops.constraint_kinematics import loop_joints
+from bellcrank.loops.groups import LoopPlan
+from bellcrank.loops.null_space import null_space
+from bellcrank.loops.plan import make_plan
+from bellcrank.lowering.function import Function
 from bellcrank.system.assembled import CLOSED, Assembled
-from bellcrank.system.assembly import project
-from bellcrank.system.closure import loop_joints
-from bellcrank.system.kkt import null_space
-from bellcrank.system.plan import make_plan
 
 __all__ = ["Looped", "Reference"]
 

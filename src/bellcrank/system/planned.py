@@ -10,21 +10,20 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from bellcrank.arrays import Floats, batch, flat, wrench_array
 from bellcrank.errors import AssemblyError, NotYetError, SingularError, StateError
-from bellcrank.formulations.groups import LoopPlan
-from bellcrank.formulations.program import Function
-from bellcrank.mechanism.tree import Tree
-from bellcrank.system.arrays import Floats, batch, flat, wrench_array
+from bellcrank.loops.groups import LoopPlan
+from bellcrank.loops.null_space import null_space, solve_kkt
+from bellcrank.lowering.function import Function
 from bellcrank.system.evaluator import (
     UNROLL_LINKS,
     Evaluator,
     LlvmEvaluator,
-    free_speeds,
     warn_of_interpretation,
 )
 from bellcrank.system.kinematics import Wrenches
-from bellcrank.system.kkt import null_space, solve_kkt
 from bellcrank.system.loop_forces import LoopForces
+from bellcrank.topology.tree import Tree
 
 __all__ = ["Planned"]
 
@@ -175,7 +174,7 @@ class Planned(LoopForces):
         if not np.isfinite(tau).all():
             raise StateError(f"forward_dynamics: tau[{int(np.argwhere(~np.isfinite(tau))[0, -1])}] is not finite")
         tau = self.actuator_forces(q, u, tau, t=t)
-        free = free_speeds(self.tree)
+        free = self.tree.free_speeds()
         space = null_space(jacobian[..., free])
         self._check_rank(np.asarray(q, dtype=float), np.asarray(space[2].sum(axis=-1)), t)
         try:

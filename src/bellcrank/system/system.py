@@ -10,29 +10,27 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from bellcrank.engine.count import OperationCount
+from bellcrank.arrays import START, Floats, Forces, batch, check_time, flat, wrench_array
 from bellcrank.errors import AssemblyError, ModelError, NotYetError, SingularError, StateError
 from bellcrank.formulations import cite
-from bellcrank.formulations.program import Function
-from bellcrank.mechanism.build import build_tree
+from bellcrank.lowering.function import Function
 from bellcrank.mechanism.mechanism import Mechanism
-from bellcrank.mechanism.release import lock, release
-from bellcrank.mechanism.tree import Tree
-from bellcrank.system.arrays import START, Floats, Forces, batch, check_time, flat, wrench_array
+from bellcrank.scalar.count import OperationCount
 from bellcrank.system.bound import FORCED
 from bellcrank.system.evaluator import (
     UNROLL_LINKS,
     Evaluator,
     LlvmEvaluator,
-    free_speeds,
 )
 from bellcrank.system.kinematics import BodyPose, Wrenches
 from bellcrank.system.variants import Variants
+from bellcrank.topology.builder import build_tree
+from bellcrank.topology.release import lock, release
+from bellcrank.topology.tree import Tree
 
 if TYPE_CHECKING:
     from os import PathLike
 
-    from bellcrank.analyse.explain import Explanation
     from bellcrank.simulate.events import Event
     from bellcrank.simulate.result import Result
 
@@ -93,7 +91,7 @@ class System(Variants):
     @property
     def dof(self) -> int:
         """Degrees of freedom: speeds that are not prescribed, less the conditions of the loops that count."""
-        free = len(free_speeds(self.tree))
+        free = len(self.tree.free_speeds())
         return free - len(self._reference_plan().kept) if self.tree.looped else free
 
     @property
@@ -127,15 +125,8 @@ class System(Variants):
     @cached_property
     def mass(self) -> float:
         """Mass of all moving bodies [kg], parameters at their defaults. What is welded to the ground is part of the
-        ground: here, in `centre_of_mass`, `momentum` and `potential_energy`."""
+        ground: here, in `center_of_mass`, `momentum` and `potential_energy`."""
         return float(self.tree.inertia[1:, 0].sum())
-
-    def explain(self) -> Explanation:
-        """Bodies, joints, loops, mobility (counted and by rank), redundant conditions, cuts and independent speeds,
-        with the reasons; prints as text."""
-        from bellcrank.analyse.explain import explain
-
-        return explain(self)
 
     def cite(self) -> str:
         """BibTeX of the formulation in use."""
@@ -252,7 +243,7 @@ class System(Variants):
     def _actuated_tree(self, forces: Floats, actuated: Sequence[str]) -> Floats:
         """Forces of a tree, all of which must be those of actuated joints: nothing else can make the motion."""
         driven = np.array([v for name in actuated for v in self._speed_entries(name)], dtype=np.int64)
-        others = np.setdiff1d(free_speeds(self.tree), driven)
+        others = np.setdiff1d(self.tree.free_speeds(), driven)
         size = float(np.abs(forces).max(initial=0.0))
         for v in others.tolist():
             if np.abs(forces[..., v]).max(initial=0.0) > 1e-9 * (1.0 + size):
@@ -323,9 +314,9 @@ class System(Variants):
 
         About the joint's own origin on that body, in that body's axes; joints that close loops act on their child.
         It is what moves the body: along a coordinate with an armature, the drive less what the rotor takes.
-        Accelerations are those of `forward_dynamics` unless given. If conditions are redundant (see `explain`), the
-        reactions are not determined by mechanics alone: these are the ones whose closing loads are smallest. Cost:
-        O(n), with loops O(n m^2).
+        Accelerations are those of `forward_dynamics` unless given. If conditions are redundant (see
+        `bellcrank.analyze.explain`), the reactions are not determined by mechanics alone: these are the ones whose
+        closing loads are smallest. Cost: O(n), with loops O(n m^2).
         """
         if tau is None and udot is not None and self.tree.looped:
             tau = self.inverse_dynamics(q, u, udot, wrenches=wrenches, t=t)
@@ -399,7 +390,7 @@ class System(Variants):
         return self._totals(q, u, t)[..., 10]
 
     def potential_energy(self, q: npt.ArrayLike, *, t: npt.ArrayLike = 0.0) -> Floats:
-        """Potential energy of gravity [J] of all moving bodies: -mass * gravity . centre_of_mass. What is welded to the
+        """Potential energy of gravity [J] of all moving bodies: -mass * gravity . center_of_mass. What is welded to the
         ground is part of the ground; it would add a constant. Cost: O(n).
 
         >>> import bellcrank as bc
@@ -416,7 +407,7 @@ class System(Variants):
         totals = self._totals(q, u, t)
         return np.concatenate([totals[..., 7:10], totals[..., 4:7]], axis=-1)
 
-    def centre_of_mass(self, q: npt.ArrayLike, *, t: npt.ArrayLike = 0.0) -> Floats:
+    def center_of_mass(self, q: npt.ArrayLike, *, t: npt.ArrayLike = 0.0) -> Floats:
         """Centre of mass [m] of all moving bodies (what is welded to the ground is part of it) in the world, shape
         (..., 3)."""
         totals = self._totals(q, None, t)

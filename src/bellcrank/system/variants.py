@@ -7,13 +7,13 @@ from typing import Any, Self
 
 import numpy.typing as npt
 
+from bellcrank.arrays import check_unmasked
 from bellcrank.errors import ModelError
 from bellcrank.formulations import functions_of
-from bellcrank.mechanism.release import lock, release
-from bellcrank.mechanism.tree import Tree
-from bellcrank.system.arrays import check_unmasked
 from bellcrank.system.bound import Bound
 from bellcrank.system.evaluator import Evaluator
+from bellcrank.topology.release import lock, release
+from bellcrank.topology.tree import Tree
 
 __all__ = ["Variants"]
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from bellcrank.engine.scalar import LEAF, LESS, Scalar, evaluate, reachable
 from bellcrank.errors import ModelError
 from bellcrank.io.mjcf.layout import Layout, floats
 from bellcrank.io.mjcf.text import given, line
 from bellcrank.io.tree import unused
-from bellcrank.mechanism.elements import JointForce, JointSum
 from bellcrank.mechanism.forces import Friction, Limit, LinearSpring, Servo
+from bellcrank.mechanism.placed_elements import JointForce, JointSum
+from bellcrank.scalar.graph import LEAF, LESS, Scalar, evaluate, reachable
 
 if TYPE_CHECKING:
     from bellcrank.io.mjcf.parts import Parts

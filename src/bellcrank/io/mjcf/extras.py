@@ -104,7 +104,7 @@ def _converted(model: Any, joint: int, qpos: Floats, qvel: Floats, key: Element)
     turn = qpos[at + 3:at + 7] if kind == _FREE else qpos[at:at + 4]
     if not turn.any():
         raise key.error("a quaternion of zeros gives no direction")
-    turn = quaternion.normalise(turn)
+    turn = quaternion.normalize(turn)
     if kind == _BALL:
         return tuple(turn.tolist()), tuple(qvel[to:to + 3].tolist())
     back = quaternion.conjugate(np.array(model.qpos0[at + 3:at + 7]))

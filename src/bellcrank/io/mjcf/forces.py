@@ -13,14 +13,14 @@ from bellcrank.io.mjcf.extras import tendon_sites
 from bellcrank.io.mjcf.loops import tendon_joints
 from bellcrank.io.report import Dynamics, Limits
 from bellcrank.io.tree import unused
-from bellcrank.mechanism.forces.base import positive_part
+from bellcrank.mechanism.forces.element import positive_part
 from bellcrank.mechanism.inertia import Inertia
 from bellcrank.mechanism.joints import Weld
 
 if TYPE_CHECKING:
-    from bellcrank.engine.scalar import Number
     from bellcrank.io.mjcf.read import Reader
     from bellcrank.mechanism.mechanism import Mechanism
+    from bellcrank.scalar.graph import Number
 
 __all__ = ["DeadBand", "read_joint_forces", "read_tendons"]
 

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from bellcrank.engine.scalar import Scalar
 from bellcrank.errors import ModelError
 from bellcrank.mechanism.inertia import Inertia
 from bellcrank.mechanism.joints import (
@@ -24,7 +23,8 @@ from bellcrank.mechanism.joints import (
 )
 from bellcrank.mechanism.mechanism import Body, Connection, Mechanism
 from bellcrank.mechanism.pose import Pose
-from bellcrank.mechanism.topology import Topology, spanning_tree
+from bellcrank.scalar.graph import Scalar
+from bellcrank.topology.spanning_tree import Topology, spanning_tree
 
 __all__ = ["Axis", "Layout", "Place", "floats", "layout_of"]
 

@@ -15,9 +15,9 @@ from bellcrank.io.mjcf.polynomial import coefficients_of
 from bellcrank.io.mjcf.text import given, line, where
 from bellcrank.io.tree import unused
 from bellcrank.mechanism.constraints import Distance
-from bellcrank.mechanism.elements import Coupler, FrameBushing, JointForce
 from bellcrank.mechanism.forces import Friction, LinearSpring, PotentialSpring, Servo, Wrench
 from bellcrank.mechanism.joints import Free, Revolute, Screw, Weld
+from bellcrank.mechanism.placed_elements import Coupler, FrameBushing, JointForce
 from bellcrank.mechanism.pose import Pose
 
 if TYPE_CHECKING:

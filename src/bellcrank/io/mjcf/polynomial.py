@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from itertools import zip_longest
 
-from bellcrank.engine.scalar import Number
 from bellcrank.mechanism.coupling import Part
+from bellcrank.scalar.graph import Number
 
 __all__ = ["Polynomial", "coefficients_of"]
 

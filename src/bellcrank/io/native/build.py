@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from bellcrank.engine.scalar import Number
 from bellcrank.errors import FileError, ModelError
 from bellcrank.io.native import schema
 from bellcrank.io.native.formula import Formula, parse
@@ -17,6 +16,7 @@ from bellcrank.mechanism.coupling import Part
 from bellcrank.mechanism.inertia import Inertia
 from bellcrank.mechanism.mechanism import Mechanism
 from bellcrank.mechanism.pose import Pose
+from bellcrank.scalar.graph import Number
 from bellcrank.spatial import Symmetric3
 
 __all__ = ["build"]

@@ -6,17 +6,17 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from bellcrank.engine.scalar import Number, Scalar
 from bellcrank.errors import ModelError
 from bellcrank.io.names import control_character
 from bellcrank.io.native.formula import written
 from bellcrank.io.native.program import TooLongError, from_scalar
 from bellcrank.io.native.trace import trace, trace_several
 from bellcrank.mechanism import constraints, forces, joints
-from bellcrank.mechanism.elements import Constraint, Coupler, JointForce, JointSum, Spring
 from bellcrank.mechanism.inertia import Inertia
 from bellcrank.mechanism.mechanism import Connection, Mechanism
+from bellcrank.mechanism.placed_elements import Constraint, Coupler, JointForce, JointSum, Spring
 from bellcrank.mechanism.pose import IDENTITY_ROWS, Pose
+from bellcrank.scalar.graph import Number, Scalar
 
 __all__ = ["dump"]
 

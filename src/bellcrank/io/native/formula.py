@@ -17,10 +17,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
 
-from bellcrank.engine.scalar import ADD, DIV, MUL, NEG, SUB, Number
 from bellcrank.errors import ModelError
 from bellcrank.io.native.program import DERIVED, FUNCTIONS, MAX_POWER, Builder, Operand, Program, run
 from bellcrank.io.native.trace import Traced
+from bellcrank.scalar.graph import ADD, DIV, MUL, NEG, SUB, Number
 
 __all__ = ["MAX_DEPTH", "MAX_LENGTH", "NO_UNITS", "RESERVED", "Formula", "parse", "written"]
 

@@ -11,8 +11,8 @@ import operator
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
-from bellcrank.engine import functions as fn
-from bellcrank.engine.scalar import ADD, DIV, LEAF, LESS, MUL, NEG, SUB, Number, Scalar, reachable
+from bellcrank.scalar import functions as fn
+from bellcrank.scalar.graph import ADD, DIV, LEAF, LESS, MUL, NEG, SUB, Number, Scalar, reachable
 
 __all__ = ["DERIVED", "FUNCTIONS", "MAX_POWER", "MAX_STEPS", "Builder", "Operand", "Program", "Step", "TooLongError",
            "from_scalar", "run"]

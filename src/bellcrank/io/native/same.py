@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from bellcrank.engine.scalar import Scalar
 from bellcrank.errors import ModelError
 from bellcrank.io.native.program import from_scalar
 from bellcrank.io.native.trace import trace, trace_several
 from bellcrank.mechanism.forces import LawForce
 from bellcrank.mechanism.mechanism import Mechanism
 from bellcrank.mechanism.motion import Prescribed
+from bellcrank.scalar.graph import Scalar
 
 __all__ = ["difference", "same_mechanism"]
 

@@ -18,7 +18,7 @@ from typing import Any
 
 from bellcrank.errors import FileError
 from bellcrank.io.contents import contents
-from bellcrank.mechanism.build import collector_paused
+from bellcrank.topology.builder import collector_paused
 
 __all__ = ["MAX_BYTES", "MAX_DEPTH", "MAX_NODES", "Marked", "read_marked"]
 

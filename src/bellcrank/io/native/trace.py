@@ -10,9 +10,9 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from bellcrank.engine.scalar import ADD, DIV, MUL, NEG, SUB
 from bellcrank.errors import ModelError
 from bellcrank.io.native.program import MAX_POWER, Builder, Operand, Program, TooLongError, run
+from bellcrank.scalar.graph import ADD, DIV, MUL, NEG, SUB
 
 __all__ = ["trace", "trace_several"]
 

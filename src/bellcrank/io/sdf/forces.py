@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from bellcrank.engine.scalar import Number, Scalar
 from bellcrank.errors import ModelError
-from bellcrank.mechanism.elements import Coupler, JointForce
 from bellcrank.mechanism.forces import Friction, Limit, LinearSpring
 from bellcrank.mechanism.joints import Prismatic, Revolute, Screw, Universal
 from bellcrank.mechanism.mechanism import Mechanism
+from bellcrank.mechanism.placed_elements import Coupler, JointForce
+from bellcrank.scalar.graph import Number, Scalar
 
 __all__ = ["Axes", "AxisForces", "axis_forces"]
 

@@ -97,7 +97,7 @@ def _motion(joint: Connection, start: tuple[float, ...]) -> Pose:
     """The pose of the child side in the parent side."""
     kind = joint.joint
     turn, shift = np.eye(3), np.zeros(3)
-    for factor in kind.transforms(kind.normalised(list(start)), [float(k) for k in kind.constants()]):
+    for factor in kind.transforms(kind.normalized(list(start)), [float(k) for k in kind.constants()]):
         shift = shift + turn @ np.array(tuple(factor.translation), dtype=float)
         columns = [tuple(factor.rotation.apply(Vector(*e))) for e in np.eye(3).tolist()]
         turn = turn @ np.array(columns, dtype=float).T

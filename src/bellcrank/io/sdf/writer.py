@@ -10,7 +10,6 @@ from xml.sax.saxutils import escape, quoteattr
 import numpy as np
 import numpy.typing as npt
 
-from bellcrank.engine.scalar import Number, Scalar
 from bellcrank.errors import ModelError
 from bellcrank.io.atomic import write_text
 from bellcrank.io.sdf.forces import Axes, axis_forces
@@ -18,6 +17,7 @@ from bellcrank.io.sdf.shift import Placed, placed
 from bellcrank.mechanism.joints import Free, Prismatic, Revolute, Screw, Spherical, Universal, Weld
 from bellcrank.mechanism.mechanism import Connection, Frame, Mechanism
 from bellcrank.mechanism.pose import IDENTITY_ROWS, Pose
+from bellcrank.scalar.graph import Number, Scalar
 
 __all__ = ["write_sdf"]
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from bellcrank.engine.functions import select_less
-from bellcrank.engine.scalar import Number
-from bellcrank.mechanism.forces.base import Element, positive_part
+from bellcrank.mechanism.forces.element import Element, positive_part
 from bellcrank.mechanism.forces.servo import within
+from bellcrank.scalar.functions import select_less
+from bellcrank.scalar.graph import Number
 
 __all__ = ["Actuator"]
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from bellcrank.engine.functions import atan2, select_less, sqrt
-from bellcrank.engine.scalar import Number
-from bellcrank.mechanism.forces.base import Element
+from bellcrank.mechanism.forces.element import Element
+from bellcrank.scalar.functions import atan2, select_less, sqrt
+from bellcrank.scalar.graph import Number
 from bellcrank.spatial import Force, Vector
 
 __all__ = ["Bushing"]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from bellcrank.engine.functions import sqrt
-from bellcrank.engine.scalar import Number
-from bellcrank.mechanism.forces.base import Element
+from bellcrank.mechanism.forces.element import Element
+from bellcrank.scalar.functions import sqrt
+from bellcrank.scalar.graph import Number
 from bellcrank.spatial import Vector
 
 __all__ = ["Drag"]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from bellcrank.engine.functions import exp, tanh
-from bellcrank.engine.scalar import Number
-from bellcrank.mechanism.forces.base import Along
+from bellcrank.mechanism.forces.element import Along
+from bellcrank.scalar.functions import exp, tanh
+from bellcrank.scalar.graph import Number
 
 __all__ = ["Friction"]
 

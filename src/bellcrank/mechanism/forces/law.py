@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from bellcrank.engine.scalar import Number
-from bellcrank.mechanism.forces.base import Along
+from bellcrank.mechanism.forces.element import Along
+from bellcrank.scalar.graph import Number
 
 __all__ = ["Law2", "LawForce"]
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from bellcrank.engine.functions import select_less
-from bellcrank.engine.scalar import Number
-from bellcrank.mechanism.forces.base import Along, positive_part
+from bellcrank.mechanism.forces.element import Along, positive_part
+from bellcrank.scalar.functions import select_less
+from bellcrank.scalar.graph import Number
 
 __all__ = ["Limit"]
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from bellcrank.engine.jet import Jet, as_jet
-from bellcrank.engine.scalar import Number
-from bellcrank.mechanism.forces.base import Along
+from bellcrank.mechanism.forces.element import Along
+from bellcrank.scalar.graph import Number
+from bellcrank.scalar.jet import Jet, as_jet
 
 __all__ = ["LinearSpring", "PotentialSpring"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from bellcrank.engine.scalar import Number
+from bellcrank.scalar.graph import Number
 
 __all__ = ["Wrench"]
 

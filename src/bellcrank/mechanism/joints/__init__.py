@@ -1,8 +1,8 @@
 """Joint types, one file each."""
 
-from bellcrank.mechanism.joints.base import AxisJoint, Joint
 from bellcrank.mechanism.joints.cylindrical import Cylindrical
 from bellcrank.mechanism.joints.free import Free
+from bellcrank.mechanism.joints.joint import AxisJoint, Joint
 from bellcrank.mechanism.joints.planar import Planar
 from bellcrank.mechanism.joints.prismatic import Prismatic
 from bellcrank.mechanism.joints.revolute import Revolute

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from bellcrank.engine.scalar import Number
-from bellcrank.mechanism.closures import Row, Side
+from bellcrank.mechanism.constraint_rows import Row, Side
 from bellcrank.mechanism.joints import quaternion
-from bellcrank.mechanism.joints.base import Array, Joint
+from bellcrank.mechanism.joints.joint import Array, Joint
 from bellcrank.mechanism.joints.spherical import TURNS, quaternion_rates, unit_quaternion
+from bellcrank.scalar.graph import Number
 from bellcrank.spatial import Motion, Transform, Vector, from_quaternion
 
 __all__ = ["Free"]
@@ -44,24 +44,24 @@ class Free(Joint):
     def rates(self, q: Sequence[Number], u: Sequence[Number]) -> list[Number]:
         return [*quaternion_rates(q, u), *from_quaternion(*q[:4]).apply(Vector(*u[3:]))]
 
-    def normalised(self, q: Sequence[Number]) -> list[Number]:
+    def normalized(self, q: Sequence[Number]) -> list[Number]:
         return unit_quaternion(q)
 
     def integrate(self, q: Array, du: Array) -> Array:
-        turn, position = quaternion.normalise(q[..., :4]), q[..., 4:]
+        turn, position = quaternion.normalize(q[..., :4]), q[..., 4:]
         step = quaternion.left_jacobian(du[..., :3], du[..., 3:])
         return np.concatenate([
-            quaternion.normalise(quaternion.product(turn, quaternion.exponential(du[..., :3]))),
+            quaternion.normalize(quaternion.product(turn, quaternion.exponential(du[..., :3]))),
             position + quaternion.turn(turn, step)], axis=-1)
 
     def difference(self, q0: Array, q1: Array) -> Array:
         back = quaternion.conjugate(q0[..., :4])
         angle = quaternion.logarithm(quaternion.product(back, q1[..., :4]))
-        step = quaternion.turn(quaternion.normalise(back), q1[..., 4:] - q0[..., 4:])
+        step = quaternion.turn(quaternion.normalize(back), q1[..., 4:] - q0[..., 4:])
         return np.concatenate([angle, quaternion.left_jacobian_inverse(angle, step)], axis=-1)
 
-    def normalise(self, q: Array) -> Array:
-        return np.concatenate([quaternion.normalise(q[..., :4]), q[..., 4:]], axis=-1)
+    def normalize(self, q: Array) -> Array:
+        return np.concatenate([quaternion.normalize(q[..., :4]), q[..., 4:]], axis=-1)
 
     def closure_rows(self, first: Side, second: Side, k: Sequence[Number]) -> tuple[Row, ...]:
         return ()

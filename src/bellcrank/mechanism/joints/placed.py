@@ -8,9 +8,9 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from bellcrank.mechanism.closures import Side
+from bellcrank.mechanism.constraint_rows import Side
 from bellcrank.mechanism.joints import quaternion
-from bellcrank.mechanism.joints.base import Joint
+from bellcrank.mechanism.joints.joint import Joint
 from bellcrank.spatial import Force, Motion, Vector
 
 __all__ = ["Place", "place_of", "side_at", "six", "turned"]

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from bellcrank.engine.functions import cos, sin
-from bellcrank.engine.scalar import Number
-from bellcrank.mechanism.closures import Row, Side, parallel_axes, turn_about_z, within
-from bellcrank.mechanism.joints.base import Z_TURN, Array, Joint, frame_with_z, unit_vector
+from bellcrank.mechanism.constraint_rows import Row, Side, parallel_axes, turn_about_z, within
+from bellcrank.mechanism.joints.joint import Z_TURN, Array, Joint, frame_with_z, unit_vector
+from bellcrank.scalar.functions import cos, sin
+from bellcrank.scalar.graph import Number
 from bellcrank.spatial import AboutZ, Force, Motion, Transform, Vector
 
 __all__ = ["Planar"]

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from bellcrank.engine.functions import cos, sin
-from bellcrank.engine.scalar import Number
-from bellcrank.mechanism.closures import Row, Side, parallel_axes, perpendicular, within
-from bellcrank.mechanism.joints.base import Z_SLIDE, Array, AxisJoint
+from bellcrank.mechanism.constraint_rows import Row, Side, parallel_axes, perpendicular, within
+from bellcrank.mechanism.joints.joint import Z_SLIDE, Array, AxisJoint
+from bellcrank.scalar.functions import cos, sin
+from bellcrank.scalar.graph import Number
 from bellcrank.spatial import AboutZ, Force, Motion, Transform, Vector
 
 __all__ = ["Prismatic"]

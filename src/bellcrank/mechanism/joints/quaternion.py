@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 __all__ = ["conjugate", "exponential", "from_matrix", "left_jacobian", "left_jacobian_inverse", "logarithm",
-           "normalise", "product", "turn"]
+           "normalize", "product", "turn"]
 
 Array = npt.NDArray[np.float64]
 
@@ -23,7 +23,7 @@ def conjugate(a: Array) -> Array:
     return np.asarray(a * np.array([1.0, -1.0, -1.0, -1.0]))
 
 
-def normalise(a: Array) -> Array:
+def normalize(a: Array) -> Array:
     return np.asarray(a / np.sqrt((a * a).sum(-1, keepdims=True)))
 
 
@@ -83,5 +83,5 @@ def from_matrix(turn: Array) -> Array:
     rows = np.stack([np.stack([squares[..., 0], wx, wy, wz], -1), np.stack([wx, squares[..., 1], xy, xz], -1),
                      np.stack([wy, xy, squares[..., 2], yz], -1), np.stack([wz, xz, yz, squares[..., 3]], -1)], -2)
     best = np.argmax(squares, axis=-1)
-    q = normalise(np.take_along_axis(rows, best[..., None, None], axis=-2)[..., 0, :])
+    q = normalize(np.take_along_axis(rows, best[..., None, None], axis=-2)[..., 0, :])
     return np.where(q[..., :1] < 0.0, -q, q)

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from bellcrank.engine.scalar import Number
-from bellcrank.mechanism.closures import Row, Side
-from bellcrank.mechanism.joints.base import Array, Joint
+from bellcrank.mechanism.constraint_rows import Row, Side
+from bellcrank.mechanism.joints.joint import Array, Joint
+from bellcrank.scalar.graph import Number
 from bellcrank.spatial import AboutX, AboutZ, Force, General, Identity, Matrix3, Motion, Rotation, Transform, Vector
 
 __all__ = ["Reversed"]
@@ -79,8 +79,8 @@ class Reversed(Joint):
     def rates(self, q: Sequence[Number], u: Sequence[Number]) -> list[Number]:
         return self.joint.rates(q, u)
 
-    def normalised(self, q: Sequence[Number]) -> list[Number]:
-        return self.joint.normalised(q)
+    def normalized(self, q: Sequence[Number]) -> list[Number]:
+        return self.joint.normalized(q)
 
     def integrate(self, q: Array, du: Array) -> Array:
         return self.joint.integrate(q, du)
@@ -88,8 +88,8 @@ class Reversed(Joint):
     def difference(self, q0: Array, q1: Array) -> Array:
         return self.joint.difference(q0, q1)
 
-    def normalise(self, q: Array) -> Array:
-        return self.joint.normalise(q)
+    def normalize(self, q: Array) -> Array:
+        return self.joint.normalize(q)
 
     def reversed(self) -> Joint:
         return self.joint

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from bellcrank.engine.functions import cos, sin
-from bellcrank.engine.scalar import Number, Scalar
 from bellcrank.errors import ModelError
-from bellcrank.mechanism.closures import Row, Side, advance, parallel_axes, turn_about_z, within
-from bellcrank.mechanism.joints.base import Array, AxisJoint
+from bellcrank.mechanism.constraint_rows import Row, Side, advance, parallel_axes, turn_about_z, within
+from bellcrank.mechanism.joints.joint import Array, AxisJoint
+from bellcrank.scalar.functions import cos, sin
+from bellcrank.scalar.graph import Number, Scalar
 from bellcrank.spatial import AboutZ, Force, Motion, Transform, Vector
 
 __all__ = ["Screw"]

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from bellcrank.engine.functions import sqrt
-from bellcrank.engine.scalar import Number
-from bellcrank.mechanism.closures import Row, Side, coincident
+from bellcrank.mechanism.constraint_rows import Row, Side, coincident
 from bellcrank.mechanism.joints import quaternion
-from bellcrank.mechanism.joints.base import Array, Joint
+from bellcrank.mechanism.joints.joint import Array, Joint
+from bellcrank.scalar.functions import sqrt
+from bellcrank.scalar.graph import Number
 from bellcrank.spatial import Motion, Transform, Vector, from_quaternion
 
 __all__ = ["TURNS", "Spherical", "quaternion_rates", "unit_quaternion"]
@@ -53,17 +53,17 @@ class Spherical(Joint):
     def rates(self, q: Sequence[Number], u: Sequence[Number]) -> list[Number]:
         return quaternion_rates(q, u)
 
-    def normalised(self, q: Sequence[Number]) -> list[Number]:
+    def normalized(self, q: Sequence[Number]) -> list[Number]:
         return unit_quaternion(q)
 
     def integrate(self, q: Array, du: Array) -> Array:
-        return quaternion.normalise(quaternion.product(q, quaternion.exponential(du)))
+        return quaternion.normalize(quaternion.product(q, quaternion.exponential(du)))
 
     def difference(self, q0: Array, q1: Array) -> Array:
         return quaternion.logarithm(quaternion.product(quaternion.conjugate(q0), q1))
 
-    def normalise(self, q: Array) -> Array:
-        return quaternion.normalise(q)
+    def normalize(self, q: Array) -> Array:
+        return quaternion.normalize(q)
 
     condition_names = ("along x", "along y", "along z")
 

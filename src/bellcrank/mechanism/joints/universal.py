@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from bellcrank.engine.functions import atan2, cos, sin
-from bellcrank.engine.scalar import Number
 from bellcrank.errors import ModelError
-from bellcrank.mechanism.closures import Row, Side, coincident, perpendicular
-from bellcrank.mechanism.joints.base import Z_TURN, Array, Joint, unit_vector
+from bellcrank.mechanism.constraint_rows import Row, Side, coincident, perpendicular
+from bellcrank.mechanism.joints.joint import Z_TURN, Array, Joint, unit_vector
+from bellcrank.scalar.functions import atan2, cos, sin
+from bellcrank.scalar.graph import Number
 from bellcrank.spatial import AboutX, AboutZ, Force, General, Matrix3, Motion, Rotation, Transform, Vector
 
 __all__ = ["Universal"]

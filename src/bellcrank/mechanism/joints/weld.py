@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from bellcrank.engine.scalar import Number
-from bellcrank.mechanism.closures import Row, Side, coincident, perpendicular
-from bellcrank.mechanism.joints.base import Array, Joint
+from bellcrank.mechanism.constraint_rows import Row, Side, coincident, perpendicular
+from bellcrank.mechanism.joints.joint import Array, Joint
+from bellcrank.scalar.graph import Number
 from bellcrank.spatial import Motion, Transform
 
 __all__ = ["Weld"]

@@ -1,1 +1,0 @@
-"""Questions about a machine that are answered by computing with it."""

@@ -1,0 +1,209 @@
+"""Driven motion: kinematics and inverse dynamics of a machine whose joints follow functions of time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from bellcrank.analyze.continuation import DeadPointError, Follower
+from bellcrank.analyze.minimal import Closer, driven_entries, with_laws
+from bellcrank.arrays import Floats, check_unmasked
+from bellcrank.errors import AssemblyError, ModelError, StateError
+from bellcrank.loops.closer import State
+from bellcrank.loops.nearest import Held
+from bellcrank.mechanism.motion import Prescribed
+from bellcrank.scalar.jet import Jet, as_jet
+from bellcrank.simulate.fields import STATE, layout_of
+
+if TYPE_CHECKING:
+    from bellcrank.simulate.result import Result
+    from bellcrank.system.kinematics import Wrenches
+    from bellcrank.system.system import System
+
+__all__ = ["drive"]
+
+#: a motion: number, or function of time that gives a coordinate (all of a joint's, if it has several)
+Motion = Callable[[Any], Any] | float
+
+
+def drive(system: System, motion: Mapping[str, Motion], times: npt.ArrayLike, *,
+          guess: State | Mapping[str, float | Sequence[float]] | npt.ArrayLike | None = None,
+          actuated: Sequence[str] | None = None, reactions: bool = False, wrenches: Wrenches = None) -> Result:
+    """Positions, speeds, accelerations and drive forces along a prescribed motion.
+
+    `motion` maps joints (or "joint.coordinate") to functions of time, written with `bellcrank.math`, or to numbers;
+    rates and accelerations are derived exactly. Together with the loops it must determine the machine. The loops are
+    closed by continuation from sample to sample, always on the branch of the first one, which is that of `guess`, as in
+    `assemble`: a state, an array or a mapping {joint: value} to start from. A dead point raises `AssemblyError` with
+    joint and time. Forces are those of `actuated` joints (those of `compile`, else the driven ones).
+
+    Returns a `Result` over time [s] with q, u, udot, tau, and if asked `reaction` (as `System.reactions`); `plot`,
+    `kinematics` and the like work as after a simulation. Loops close to rounding.
+    Cost: a few closings per sample, one after the other; the rest in batches.
+
+    >>> import bellcrank as bc
+    >>> linkage = bc.compile(bc.load("four_bar"))
+    >>> run = bc.analyze.drive(linkage, {"A": lambda t: 0.5 + 2.0 * t}, [0.0, 0.1, 0.2])
+    >>> run.u.sel(speed="A.angle").values.tolist()
+    [2.0, 2.0, 2.0]
+    """
+    check_unmasked("drive: times", times)
+    samples = np.asarray(times, dtype=float)
+    if samples.ndim != 1 or not len(samples) or not np.isfinite(samples).all():
+        raise StateError(f"drive: times are a row of finite numbers, got shape {samples.shape}")
+    laws = _Laws(system, motion)
+    closer = Closer(system, laws.entries)
+    q0 = _first(system, laws, float(samples[0]), guess)
+    _check_determined(system, closer, q0, float(samples[0]), motion)
+    follower = Follower(closer, laws.put, float, q0, resolution=1e-12)
+    rows = [q0]
+    for before, now in pairwise(samples):
+        try:
+            rows.append(follower.to(rows[-1], float(before), float(now)))
+        except DeadPointError as stop:
+            raise AssemblyError(f"drive: {system.name!r} cannot follow beyond t = {stop.reached:.9g} s: there "
+                                f"{', '.join(motion)} and the loops no longer determine joint {stop.joint!r} (a dead "
+                                "point)") from None
+    q, _ = closer.close(np.array(rows), samples)
+    u, udot = laws.rates(samples)
+    u = closer.speeds(q, u, samples)
+    udot = closer.accelerations(q, u, _driven_accelerations(system, q, u, udot, samples), samples)
+    q, u = with_laws(system, q, u, samples)
+    which = actuated if actuated is not None else system.actuated or tuple(motion)
+    tau = system.inverse_dynamics(q, u, udot, wrenches=wrenches, t=samples, actuated=which)
+    wrench = system.reactions(q, u, tau, udot=udot, wrenches=wrenches, t=samples) if reactions else None
+    return _dataset(system, samples, q, u, udot, tau, wrench)
+
+
+class _Laws:
+    """The functions of time, joint by joint."""
+
+    def __init__(self, system: System, motion: Mapping[str, Motion]) -> None:
+        if not isinstance(motion, Mapping):
+            raise ModelError(f"drive: motion is a mapping {{joint: function of time}}, got {type(motion).__name__}")
+        self.system = system
+        self.entries = driven_entries(system, motion, "drive")
+        self.parts: list[tuple[str, int, int, Prescribed, int, int]] = []
+        for key, law in motion.items():
+            joint, coordinate = system._split(key)
+            kind = system.mechanism.joint(joint).joint
+            if not callable(law) and (coordinate is None and kind.nq != 1):
+                raise ModelError(f"drive: {key!r} needs a function of time that returns {kind.nq} coordinates")
+            function = law if callable(law) else _constant(float(law))
+            i, j = system._starts[joint]
+            self.parts.append((key, i, j, _prescribed(key, function, kind, coordinate), kind.nq, kind.nu))
+
+    def values(self, t: float) -> list[tuple[int, int, list[Any], list[Any], list[Any], Prescribed]]:
+        out = []
+        for key, i, j, law, nq, nu in self.parts:
+            none = [float("nan")] * max(nq, nu)
+            try:
+                q, u, udot = law.values(t, none[:nq], none[:nu], none[:nu])
+            except TypeError as error:
+                raise ModelError(f"drive: the motion of {key!r} cannot be evaluated ({error}); write it with the "
+                                 "functions of bellcrank.math") from None
+            out.append((i, j, q, u, udot, law))
+        return out
+
+    @property
+    def places(self) -> list[int]:
+        """The coordinates that are driven."""
+        return [i + k for _, i, _, law, nq, _ in self.parts for k in range(nq)
+                if law.whole is not None or law.laws[k] is not None]
+
+    def put(self, q: Floats, t: float) -> Floats:
+        """q with the driven coordinates of time t."""
+        q = q.copy()
+        for i, _, place, _, _, law in self.values(t):
+            for k, x in enumerate(place):
+                if law.whole is not None or law.laws[k] is not None:
+                    q[i + k] = x
+        if not np.isfinite(q).all():
+            raise StateError(f"drive: a motion is not finite at t = {t:g}")
+        return self.system.normalize(q)
+
+    def rates(self, times: Floats) -> tuple[Floats, Floats]:
+        """Speeds and accelerations of the driven joints, zero elsewhere."""
+        u, udot = np.zeros((2, len(times), self.system.nu))
+        for n, t in enumerate(times):
+            for _, j, _, speed, change, _ in self.values(float(t)):
+                for k, (x, y) in enumerate(zip(speed, change, strict=True)):
+                    if x == x:  # not those left free, which are NaN
+                        u[n, j + k], udot[n, j + k] = x, y
+        return u, udot
+
+
+def _prescribed(key: str, law: Callable[[Any], Any], kind: Any, coordinate: str | None) -> Prescribed:
+    if kind.nq != kind.nu:
+        if coordinate is not None:
+            raise ModelError(f"drive: {key!r}: quaternion joints are driven whole, by all {kind.nq} coordinates")
+        return Prescribed((), law)
+    names = kind.coordinate_names()
+    if coordinate is not None:
+        return Prescribed(tuple(law if n == coordinate else None for n in names))
+    if kind.nq == 1:
+        return Prescribed((law,))
+
+    def entry(k: int) -> Callable[[Any], Any]:
+        return lambda t: law(t)[k]
+
+    if len(law(Jet(0.0, 1.0, 0.0))) != kind.nq:
+        raise ModelError(f"drive: the motion of {key!r} must return its {kind.nq} coordinates {', '.join(names)}")
+    return Prescribed(tuple(entry(k) for k in range(kind.nq)))
+
+
+def _constant(value: float) -> Callable[[Any], Any]:
+    return lambda t: as_jet(value)
+
+
+def _first(system: System, laws: _Laws, t: float,
+           guess: State | Mapping[str, float | Sequence[float]] | npt.ArrayLike | None) -> Floats:
+    """The closed position at the first time, on the branch of the guess."""
+    start = system._near("guess", guess, "drive")
+    mask = system._prescribed_mask()
+    mask[laws.entries] = True
+    places = laws.places
+    held = Held(mask, tuple(places), laws.put(start, t)[places], ())
+    return system._on_branch(start, held, np.ones(system.nu), t, "drive")[0]
+
+
+def _check_determined(system: System, closer: Closer, q: Floats, t: float, motion: Mapping[str, Motion]) -> None:
+    free = len(closer.solved) - closer.determined(q, t)
+    if free:
+        raise ModelError(f"drive: {', '.join(motion) or 'nothing'} and the loops leave {system.name!r} {free} degree"
+                         f"{'s' * (free != 1)} of freedom (or it starts at a dead point); give the motion of more "
+                         "joints")
+
+
+def _driven_accelerations(system: System, q: Floats, u: Floats, udot: Floats, times: Floats) -> Floats:
+    mask = system._prescribed_mask()
+    return np.where(mask, system._run("prescribed", {"q": q, "u": u}, None, times), udot) if mask.any() else udot
+
+
+def _dataset(system: System, times: Floats, q: Floats, u: Floats, udot: Floats, tau: Floats,
+             wrench: dict[str, Floats] | None) -> Result:
+    """Laid out like the results of simulations."""
+    from bellcrank.simulate.result import Result
+
+    layout = layout_of(system, ())
+    along, speeds = ("time", "coordinate"), ("time", "speed")
+    faster = {f"{unit}^2" for unit in layout.speed_units}
+    attrs = {f.name: layout.attrs(f) for f in STATE}
+    data: dict[str, Any] = {
+        "q": (along, q, attrs["q"]), "u": (speeds, u, attrs["u"]),
+        "udot": (speeds, udot, {"units": faster.pop() if len(faster) == 1 else "see speed_units, per s",
+                                "long_name": "joint accelerations"}),
+        "tau": (speeds, tau, {**attrs["tau"], "long_name": "drive forces"})}
+    where: dict[str, Any] = {"time": ("time", times, {"units": "s", "long_name": "time"})}
+    where |= {name: (dim, list(values), {"long_name": long}) for name, (dim, values, long) in layout.labels().items()}
+    if wrench is not None:
+        data["reaction"] = (("time", "joint", "component"), np.stack(list(wrench.values()), axis=1),
+                            {"long_name": "wrench of each joint on its outboard body, body axes",
+                             "units": "see component_units"})
+        where |= {"joint": list(wrench), "component": ["mx", "my", "mz", "fx", "fy", "fz"],
+                  "component_units": ("component", ["N m"] * 3 + ["N"] * 3)}
+    return Result(data, where, {"mechanism": system.name})._with_system(system)

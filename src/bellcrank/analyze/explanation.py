@@ -1,0 +1,166 @@
+"""What a machine is made of: bodies, joints, loops, mobility, redundant conditions, cuts and independent speeds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from bellcrank.errors import BellcrankError
+from bellcrank.loops.constraint_kinematics import loop_joints
+
+if TYPE_CHECKING:
+    from bellcrank.system.system import System
+
+__all__ = ["Explanation", "LoopReport", "explain"]
+
+
+@dataclass(frozen=True)
+class LoopReport:
+    """One loop."""
+
+    closed_by: str
+    kind: str
+    why: str  #: why this joint was cut
+    joints: tuple[str, ...]  #: around the loop, the closing one last
+    conditions: int
+    redundant: int  #: conditions that say nothing new
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """A machine explained; prints as text."""
+
+    name: str
+    bodies: tuple[str, ...]
+    joints: tuple[tuple[str, str, str, str], ...]  #: name, type, parent, child
+    loops: tuple[LoopReport, ...]
+    clusters: tuple[tuple[str, ...], ...]  #: loops that share joints, by what closes them
+    mobility_counted: int  #: joint speeds less six for every loop (Gruebler)
+    mobility: int | None  #: by the rank of the conditions; None if the machine does not close
+    redundant: tuple[str, ...]  #: names of redundant conditions, such as ``D: about x``, in axes of the joint's frame
+    independent: tuple[str, ...]
+    prescribed: tuple[str, ...]
+    why_independent: str
+    problem: str  #: why nothing is known about mobility
+
+    @property
+    def rank(self) -> int:
+        """Conditions that count."""
+        return sum(r.conditions - r.redundant for r in self.loops)
+
+    def __str__(self) -> str:
+        lines = [f"{self.name}: {_count(len(self.bodies), 'body', 'bodies')}, {_count(len(self.joints), 'joint')}, "
+                 f"{_count(len(self.loops), 'loop')}"]
+        width = max((len(j[0]) for j in self.joints), default=0)
+        for name, kind, parent, child in self.joints[:60]:
+            lines.append(f"  {name:<{width}}  {kind:<12} {parent} - {child}")
+        if len(self.joints) > 60:
+            lines.append(f"  ... and {len(self.joints) - 60} more joints")
+        for r in self.loops[:30]:
+            around = ", ".join(r.joints[:10]) + (" ..." if len(r.joints) > 10 else "")
+            lines.append(f"loop through {around}")
+            lines.append(f"  cut at {r.closed_by} ({r.kind}): {r.why}; {_count(r.conditions, 'condition')}"
+                         + (f", {r.redundant} of them redundant" if r.redundant else ""))
+        if len(self.loops) > 30:
+            lines.append(f"... and {len(self.loops) - 30} more loops")
+        if self.loops:
+            lines.append(f"{len(self.clusters)} cluster{'s' * (len(self.clusters) != 1)} of coupled loops, the largest "
+                         f"with {max(len(c) for c in self.clusters)}")
+        lines += self._freedom()
+        return "\n".join(lines)
+
+    def _freedom(self) -> list[str]:
+        if self.mobility is None:
+            return [f"mobility: {self.mobility_counted} by counting; unknown by rank: {self.problem}"]
+        lines = [f"mobility: {self.mobility} (by counting joints and loops: {self.mobility_counted})"]
+        if self.redundant:
+            shown = ", ".join(self.redundant[:12]) + (" ..." if len(self.redundant) > 12 else "")
+            lines.append(f"{_count(len(self.redundant), 'redundant condition')}, dropped: {shown}")
+            lines.append("  reactions are not determined by mechanics alone; the smallest closing loads are reported")
+        if self.prescribed:
+            lines.append(f"prescribed: {', '.join(self.prescribed[:12])}")
+        shown = ", ".join(self.independent[:12]) + (" ..." if len(self.independent) > 12 else "")
+        lines.append(f"independent speeds: {shown or 'none'} ({self.why_independent})")
+        return lines
+
+
+def _count(n: int, one: str, several: str = "") -> str:
+    return f"{n} {one if n == 1 else several or one + 's'}"
+
+
+def explain(system: System) -> Explanation:
+    """Explain a system. Cost: linear in its size.
+
+    >>> import bellcrank as bc
+    >>> print(str(bc.analyze.explain(bc.compile(bc.load("four_bar")))).splitlines()[-1])
+    independent speeds: A.angle (largest pivots at a general position near the neutral one)
+    """
+    mechanism, tree = system.mechanism, system.tree
+    names = ["ground", *(b.name for b in mechanism.bodies)]
+    plan, problem = None, ""
+    if tree.looped:
+        try:
+            plan = system._reference_plan()
+        except BellcrankError as error:
+            problem = str(error)
+    dropped = set() if plan is None else set(plan.redundant)
+    loops = [] if not tree.looped else _loops(system, dropped)
+    all_speeds = sum(r.joint.nu for r in mechanism.joints)
+    held = system._prescribed_mask()
+    rows = sum(c.rows for c in tree.closures if not c.is_joint) + len(tree.relations)
+    counted = all_speeds - 6 * len(tree.cut_names) - rows - int(held.sum())
+    chosen = [i for i in range(system.nu) if not held[i]] if plan is None else list(plan.independent)
+    wanted = system._plan_state["independent"]
+    why = "a tree: all speeds are" if not tree.looped else (
+        f"asked for: {', '.join(wanted)}" if wanted else "largest pivots at a general position near the neutral one")
+    return Explanation(
+        mechanism.name, tuple(names[1:]),
+        tuple((r.name, type(r.joint).__name__, names[r.parent], names[r.child]) for r in mechanism.joints),
+        tuple(loops), _clusters(system), counted,
+        None if tree.looped and plan is None else system.dof,
+        tuple(system._loops.row_names[r] for r in sorted(dropped)) if dropped else (),
+        tuple(system.speed_names[i] for i in chosen) if tree.looped else system.speed_names,
+        tuple(n for n, yes in zip(system.speed_names, held, strict=True) if yes), why, problem)
+
+
+def _loops(system: System, dropped: set[int]) -> list[LoopReport]:
+    tree, starts = system.tree, system._loops.starts
+    reasons = dict(zip(tree.cut_names, tree.cut_reasons, strict=True))
+    out = []
+    for i, c in enumerate(tree.closures):
+        rows = range(int(starts[i]), int(starts[i + 1]))
+        why = reasons.get(c.name, "a constraint, which only closes loops")
+        out.append(LoopReport(c.name, type(c.kind).__name__, why,
+                              tuple(loop_joints(tree, i)), c.rows, sum(r in dropped for r in rows)))
+    for k, relation in enumerate(tree.relations):
+        joints = tuple(tree.joint_names[link] for link, _, _ in relation.terms)
+        out.append(LoopReport(relation.name, "coupler", "a coupler of joint coordinates", (*joints, relation.name), 1,
+                              int(system._loops.m_closures + k in dropped)))
+    return out
+
+
+def _clusters(system: System) -> tuple[tuple[str, ...], ...]:
+    """Loops that share speeds."""
+    if not system.tree.looped:
+        return ()
+    loops = system._loops
+    names = list(system.loops)
+    owner: dict[int, int] = {}
+    root = list(range(len(names)))
+
+    def find(i: int) -> int:
+        while root[i] != i:
+            root[i] = root[root[i]]
+            i = root[i]
+        return i
+
+    for r, v in zip(loops.all_rows.tolist(), loops.all_vars.tolist(), strict=True):
+        k = loops.closure_of_row[r] if r < loops.m_closures else len(system.tree.closures) + r - loops.m_closures
+        if v in owner:
+            root[find(k)] = find(owner[v])
+        else:
+            owner[v] = k
+    groups: dict[int, list[str]] = {}
+    for i, name in enumerate(names):
+        groups.setdefault(find(i), []).append(name)
+    return tuple(tuple(g) for g in groups.values())

@@ -1,0 +1,246 @@
+"""Static equilibrium: where a machine at rest stays at rest.
+
+In minimal coordinates z (see `closing.Chart`) the unbalanced force is ``g = N^T (bias(q, 0) - tau)``, the slope of the
+potential energy if there is one. Newton's method uses the stiffness dg/dz, by central differences, with its eigenvalues
+made positive, measured with the mass matrix: every step then goes down the potential energy, which need not be known,
+so that force laws given as functions are no exception, and maxima and saddle points repel. Near the solution it is
+Newton's method itself, and g vanishes to rounding.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from bellcrank.analyze.minimal import CLOSED, Chart, force_array, length_scale, speed_labels, with_laws
+from bellcrank.arrays import Floats, check_unmasked, one_time
+from bellcrank.errors import AssemblyError, SingularError, StateError
+from bellcrank.loops.closer import State
+
+if TYPE_CHECKING:
+    from bellcrank.system.kinematics import Wrenches
+    from bellcrank.system.system import System
+
+__all__ = ["equilibrium"]
+
+#: a step of Newton's method in radians and metres
+_LONGEST = 0.5
+#: eigenvalues of the stiffness below this, relative to the largest, are none
+_NEUTRAL = 1e-9
+
+
+def equilibrium(system: System, guess: State | Mapping[str, float | Sequence[float]] | npt.ArrayLike | None = None, *,
+                hold: Mapping[str, float | Sequence[float]] | Sequence[str] = (),
+                tau: Mapping[str, npt.ArrayLike] | npt.ArrayLike | None = None, wrenches: Wrenches = None,
+                t: float = 0.0, stable: bool = True, iterations: int = 200) -> State:
+    """A state at rest in which nothing accelerates, loops closed, near `guess`.
+
+    `guess` is a state, an array q or a mapping {joint: value} to start from (all joints at zero if not given). `hold`
+    locks joints, at values {joint: value} or where the guess has them (names): `inverse_dynamics` with these joints as
+    `actuated` gives the forces that hold them. `tau` are constant joint forces, `wrenches` external loads. Prescribed
+    joints are where their laws have them at time t; a law that turns a whole machine steadily gives its relative
+    equilibrium.
+
+    With `stable`, only stable or indifferent equilibria are found: from a maximum or saddle point the search goes
+    on downhill. Without, the nearest one by Newton's method, whatever its kind. If there is none in reach, the error
+    names the joints whose forces are least balanced. Forces balance to about 1e-12 of their size. Cost: some ten
+    iterations of 2 k closings and evaluations for k degrees of freedom.
+
+    >>> import bellcrank as bc
+    >>> linkage = bc.compile(bc.load("four_bar"))
+    >>> state = bc.analyze.equilibrium(linkage, {"A": 0.5})
+    >>> bool(abs(linkage.forward_dynamics(state.q, state.u)).max() < 1e-9)
+    True
+    """
+    if isinstance(hold, str):
+        raise StateError(f"equilibrium: hold is a mapping or a list of names; write [{hold!r}]")
+    t = one_time(t)
+    check_unmasked("equilibrium: guess", guess)
+    force = force_array(system, tau)
+    q = _start(system, guess, hold, t)
+    held = [v for key in hold for v in system._speed_entries(key)]
+    balance = _Balance(system, force, wrenches, t, held)
+    q = _descend(balance, q, iterations) if stable else _newton(balance, q, iterations)
+    return balance.checked(q)
+
+
+def _start(system: System, guess: State | Mapping[str, float | Sequence[float]] | npt.ArrayLike | None,
+           hold: Mapping[str, float | Sequence[float]] | Sequence[str], t: float) -> Floats:
+    """A closed position near the guess, with what is held where it shall be, or where the guess has it."""
+    if isinstance(hold, Mapping):
+        return system.assemble(q=hold, guess=guess, t=t).q
+    near = system._near("guess", guess, "equilibrium")
+    held = {key: near[system._coordinate_entries(key)].tolist() for key in hold}
+    return system.assemble(q=held, guess=near, t=t).q
+
+
+@dataclass(frozen=True)
+class _Balance:
+    """The unbalanced forces of a machine at rest."""
+
+    system: System
+    tau: Floats
+    wrenches: Wrenches
+    t: float
+    held: list[int]
+
+    def chart(self, q: Floats) -> Chart:
+        try:
+            return Chart.at(self.system, q, self.t, held=self.held)
+        except SingularError as error:
+            raise SingularError(f"equilibrium: the search came to a singular position; {error}") from None
+
+    def slope(self, chart: Chart, q: Floats) -> Floats:
+        """g in the chart's coordinates, shape (..., k)."""
+        need = self.bias(q) - self.drive(q)
+        return np.asarray((np.swapaxes(chart.basis(q), -1, -2) @ need[..., None])[..., 0])
+
+    def size(self, chart: Chart, q: Floats) -> float:
+        """The size of the forces that balance each other, as far as it can be seen."""
+        need = np.abs(self.bias(q)) + np.abs(self.drive(q))
+        return float((np.abs(chart.basis(q)).T @ need).max(initial=0.0))
+
+    def bias(self, q: Floats) -> Floats:
+        """Joint forces that the loads need, at rest."""
+        return self.system.bias(q, np.zeros(self.system.nu), wrenches=self.wrenches, t=self.t)
+
+    def drive(self, q: Floats) -> Floats:
+        """Joint forces that act, within the limits of actuators."""
+        return self.system.actuator_forces(q, np.zeros(self.system.nu), self.tau, t=self.t)
+
+    def stiffness(self, chart: Chart) -> Floats:
+        """dg/dz at the chart's origin by central differences."""
+        k = len(chart.independent)
+        h = 1e-5 * length_scale(self.system, chart.q, self.t)
+        q, _ = chart.positions(np.concatenate([h * np.eye(k), -h * np.eye(k)]))
+        g = self.slope(chart, q)
+        return np.asarray((g[:k] - g[k:]).T / (2.0 * h))
+
+    def checked(self, q: Floats) -> State:
+        """The state, if the drives let it rest."""
+        system = self.system
+        u = np.zeros(system.nu)
+        if system.tree.looped and system._prescribed_mask().any():
+            moving = max(float(np.abs(system.loop_rate_error(q, u, t=self.t)).max(initial=0.0)),
+                         float(np.abs(system.loop_acceleration_error(q, u, u, t=self.t)).max(initial=0.0)))
+            if moving > 1e-8:
+                names = ", ".join(r.name for r in system._records if r.prescribed is not None)
+                raise StateError(f"equilibrium: prescribed joints ({names}) move the loops at t = {self.t:g}; choose a "
+                                 "time at which they rest")
+        return State(*with_laws(system, q, u, self.t), self.t)
+
+    def failure(self, chart: Chart, g: Floats, why: str) -> StateError:
+        labels = speed_labels(self.system)
+        worst = sorted(zip(np.abs(g).tolist(), chart.independent, strict=True), reverse=True)[:4]
+        shown = ", ".join(f"{labels[v]!r} by {size:.3g}" for size, v in worst)
+        return StateError(f"equilibrium of {self.system.name!r}: {why}; forces are out of balance at {shown} (N or N m)"
+                          ". Start from a better guess, hold more joints, or add what supports the machine")
+
+
+def _descend(balance: _Balance, q: Floats, iterations: int) -> Floats:
+    """Down the potential energy to a minimum."""
+    largest, calm = 0.0, 0
+    for _ in range(iterations):
+        chart = balance.chart(q)
+        if not chart.independent:
+            return q
+        g = balance.slope(chart, q)
+        largest = max(largest, balance.size(chart, q))
+        p, kick, stiffest = _downhill(balance, chart, g, largest)
+        longest = float(np.abs(chart.basis(q) @ p).max(initial=0.0))
+        quiet = float(np.abs(g).max()) <= 1e-14 * (largest + stiffest)
+        if quiet or longest <= 1e-9:
+            if kick is not None:  # at rest, but not stable: fall
+                q = _moved(chart, 0.05 * kick)
+                continue
+            calm += 1
+            if quiet or calm == 2:
+                return q
+            q = _moved(chart, p)
+            continue
+        calm = 0
+        q = _along(balance, chart, g, p * min(1.0, _LONGEST / longest))
+    chart = balance.chart(q)
+    g = balance.slope(chart, q)
+    raise balance.failure(chart, g, f"no equilibrium after {iterations} steps")
+
+
+def _downhill(balance: _Balance, chart: Chart, g: Floats, largest: float) -> tuple[Floats, Floats | None, float]:
+    """A step down the potential energy (Newton's where that is convex), the direction in which the position is
+    unstable if there is one, and the largest stiffness."""
+    from scipy.linalg import eigh
+
+    k = balance.stiffness(chart)
+    basis = chart.basis(chart.q)
+    mass = basis.T @ balance.system.mass_matrix(chart.q, t=balance.t) @ basis
+    values, vectors = eigh(0.5 * (k + k.T), mass)
+    scale = float(np.abs(values).max())
+    part = vectors.T @ g
+    floor = max(_NEUTRAL * scale, 1e-300)
+    rounding = 1e-12 * largest * np.abs(vectors).max(axis=0)
+    part = np.where((np.abs(values) <= 1e-7 * scale) & (np.abs(part) <= rounding), 0.0, part)  # indifferent
+    p = -vectors @ (part / np.maximum(np.abs(values), floor))
+    if values[0] > 1e-7 * scale and np.abs(k - k.T).max() > 1e-7 * np.abs(k).max():
+        p = -np.linalg.solve(k, g)  # forces without potential: Newton's own step
+    kick = None
+    if values[0] < -1e-7 * scale:
+        tangent = basis @ vectors[:, 0]
+        kick = vectors[:, 0] / max(float(np.abs(tangent).max()), 1e-300)
+    return p, kick, float(np.abs(k).max())
+
+
+def _moved(chart: Chart, z: Floats) -> Floats:
+    q, left = chart.positions(z[None])
+    if left[0] > CLOSED:
+        raise AssemblyError(f"equilibrium of {chart.system.name!r}: the loops do not close on the way (open by "
+                            f"{left[0]:.3g}); start from a better guess")
+    return np.asarray(q[0])
+
+
+def _along(balance: _Balance, chart: Chart, g: Floats, p: Floats) -> Floats:
+    """A step along p that does not go far beyond the lowest point, judged by slopes."""
+    before = float(p @ g)
+    for _ in range(40):
+        q, left = chart.positions(p[None], iterations=10)  # steps that are short enough need few
+        if left[0] < CLOSED:
+            after = float(p @ balance.slope(chart, q[0]))
+            if after <= 0.5 * abs(before):
+                return np.asarray(q[0])
+            share = abs(before) / (abs(before) + after)  # where the slope vanishes, by the secant
+            p, before = p * min(0.5, share), before * min(0.5, share)
+        else:
+            p, before = 0.5 * p, 0.5 * before
+    raise balance.failure(chart, g, "the machine cannot move towards balance")
+
+
+def _newton(balance: _Balance, q: Floats, iterations: int) -> Floats:
+    """The nearest zero of g, by damped Newton steps that make |g| smaller."""
+    damping, largest, calm = 0.0, 0.0, 0
+    for _ in range(iterations):
+        chart = balance.chart(q)
+        if not chart.independent:
+            return q
+        g, k = balance.slope(chart, q), balance.stiffness(chart)
+        largest = max(largest, balance.size(chart, q))
+        size = float(np.abs(g).max())
+        scale = float(np.abs(k).max())
+        u, s, vt = np.linalg.svd(k)
+        gain = s / np.maximum(s * s + (damping * scale) ** 2, (1e-12 * scale) ** 2 + 1e-300)
+        p = -(vt.T * gain) @ (u.T @ g)
+        longest = float(np.abs(chart.basis(q) @ p).max(initial=0.0))
+        if size <= 1e-14 * (largest + scale) or (longest <= 1e-10 and calm > 0):
+            return q
+        calm = calm + 1 if longest < 1e-8 else 0
+        moved, left = chart.positions((p * min(1.0, _LONGEST / max(longest, 1e-300)))[None])
+        if left[0] < CLOSED and (calm or float(np.abs(balance.slope(chart, moved[0])).max()) < size):
+            q, damping = moved[0], 0.1 * damping if damping > 1e-8 else 0.0
+        else:
+            damping = max(10.0 * damping, 1e-4)
+            if damping > 1e8:
+                break
+    chart = balance.chart(q)
+    raise balance.failure(chart, balance.slope(chart, q), "Newton's method found no equilibrium")

@@ -1,0 +1,158 @@
+"""Natural modes: frequencies, damping and shapes of small vibrations about an equilibrium."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from bellcrank.analyze.linear_models import LinearModel, linearize
+from bellcrank.arrays import Floats
+from bellcrank.errors import StateError
+from bellcrank.loops.closer import State
+
+if TYPE_CHECKING:
+    from bellcrank.system.kinematics import Wrenches
+    from bellcrank.system.system import System
+
+__all__ = ["Modes", "modes"]
+
+#: squares of frequencies below this, relative to the largest, are rigid-body motions
+_RIGID = 1e-9
+
+
+@dataclass(frozen=True, eq=False)
+class Modes:
+    """Modes in order of frequency; entry i of every field belongs to mode i. Prints as a table."""
+
+    damped: bool
+    eigenvalues: npt.NDArray[np.complex128]  #: [1/s], of each pair the one with positive imaginary part
+    shapes: npt.NDArray[np.complex128] | Floats  #: (modes, nu): all speeds, loops closed; the largest entry is 1
+    names: tuple[str, ...]  #: of the speeds, the last axis of `shapes`
+    participation: Floats  #: (modes, nu): share of each speed in the kinetic energy; rows add up to 1
+    mass: Floats  #: (k, k) in the model's minimal coordinates, as are the next
+    stiffness: Floats  #: not symmetric if forces have no potential
+    damping_matrix: Floats  #: with gyroscopic parts, which do no work
+    model: LinearModel  #: the linear model behind
+
+    @property
+    def angular(self) -> Floats:
+        """Natural angular frequencies [rad/s]: the sizes of the eigenvalues."""
+        return np.abs(self.eigenvalues)
+
+    @property
+    def frequencies(self) -> Floats:
+        """Natural frequencies [Hz]; zero for rigid-body motions."""
+        return self.angular / (2.0 * np.pi)
+
+    @property
+    def damping(self) -> Floats:
+        """Damping ratios: 1 is critical or more, negative unstable, 0 for rigid-body motions."""
+        size = self.angular
+        return 0.0 - np.where(size > 0.0, self.eigenvalues.real / np.where(size > 0.0, size, 1.0), 0.0)
+
+    @property
+    def unstable(self) -> npt.NDArray[np.bool_]:
+        """Modes that grow."""
+        return self.eigenvalues.real > 1e-9 * max(float(self.angular.max(initial=0.0)), 1e-300)
+
+    def shape(self, mode: int) -> dict[str, complex | float]:
+        """One shape as {speed: amplitude}."""
+        return dict(zip(self.names, self.shapes[mode].tolist(), strict=True))
+
+    def __len__(self) -> int:
+        return len(self.eigenvalues)
+
+    def __str__(self) -> str:
+        kind = "damped" if self.damped else "undamped"
+        lines = [f"{len(self)} {kind} modes", "mode  frequency [Hz]  damping ratio  largest motions"]
+        for i in range(len(self)):
+            order = np.argsort(-np.abs(self.shapes[i]), kind="stable")[:3]
+            largest = ", ".join(f"{self.names[j]} {_amount(self.shapes[i][j])}" for j in order
+                                if abs(self.shapes[i][j]) > 1e-3)
+            note = "  unstable" if self.unstable[i] else ""
+            lines.append(f"{i + 1:>4}  {self.frequencies[i]:>14.6g}  {self.damping[i]:>13.4g}  {largest}{note}")
+        return "\n".join(lines)
+
+
+def modes(system: System, state: State | tuple[npt.ArrayLike, npt.ArrayLike], *, damped: bool = False,
+          tau: Mapping[str, npt.ArrayLike] | npt.ArrayLike | None = None, wrenches: Wrenches = None,
+          t: float | None = None) -> Modes:
+    """Modes of small vibrations about an equilibrium (see `equilibrium`).
+
+    Undamped: from mass and stiffness in minimal coordinates, as if dampers, friction and gyroscopic forces were not
+    there; real shapes. Damped: from the eigenvalues of the linear model, complex shapes, one mode for each pair and
+    one for each real eigenvalue; steadily turning machines have modes too. A position that is no equilibrium is an
+    error. Accuracy as that of `linearize`: about ten digits of well separated frequencies. Rigid-body motions are 0
+    (frequencies below 3e-5 of the largest, damped ones below 1e-5, are taken for them).
+
+    >>> import bellcrank as bc
+    >>> pendulum = bc.compile(bc.load("double_pendulum"))
+    >>> bc.analyze.modes(pendulum, bc.analyze.equilibrium(pendulum)).frequencies.round(4)
+    array([0.4266, 1.1441])
+    """
+    model = linearize(system, state, tau=tau, inputs=(), outputs=(), wrenches=wrenches, t=t)
+    k = len(model.chart.independent)
+    trim = model.state
+    basis = model.shapes
+    whole = system.mass_matrix(trim.q, t=trim.t)
+    mass = basis.T @ whole @ basis
+    stiffness, damping = -mass @ model.A[k:, :k], -mass @ model.A[k:, k:]
+    _check(system, model, mass, stiffness)
+    shapes: npt.NDArray[np.complex128] | Floats
+    values, shapes = _damped(model.A, k) if damped else _undamped(system, mass, stiffness)
+    full = (basis @ shapes).T
+    for row in full:
+        row /= row[int(np.argmax(np.abs(row)))]
+    share = np.real(np.conj(full) * (full @ whole))
+    share /= share.sum(axis=1, keepdims=True)
+    return Modes(damped, values, full, system.speed_names, share, mass, stiffness, damping, model)
+
+
+def _check(system: System, model: LinearModel, mass: Floats, stiffness: Floats) -> None:
+    """Refuse what is no equilibrium: vibrations are about one."""
+    k = len(model.chart.independent)
+    force = mass @ model.rate[k:]
+    reference = np.abs(model.shapes).T @ np.abs(system.bias(model.state.q, np.zeros(system.nu), t=model.state.t))
+    size = float(reference.max(initial=0.0)) + float(np.abs(stiffness).max(initial=0.0))
+    worst = float(np.abs(force).max(initial=0.0))
+    if worst > 1e-6 * size and worst > 1e-12:
+        i = int(np.argmax(np.abs(force)))
+        raise StateError(f"modes of {system.name!r}: this is no equilibrium: the force on {model.states[i]!r} is out "
+                         f"of balance by {worst:.3g}; use equilibrium() first")
+
+
+def _undamped(system: System, mass: Floats, stiffness: Floats) -> tuple[npt.NDArray[np.complex128], Floats]:
+    from scipy.linalg import eigh
+
+    if not len(mass):
+        return np.zeros(0, dtype=np.complex128), np.zeros((0, 0))
+    lack = float(np.abs(stiffness - stiffness.T).max())
+    if lack > 1e-5 * float(np.abs(stiffness).max(initial=1e-300)) and lack > 1e-9:
+        raise StateError(f"modes of {system.name!r}: its forces have no potential (the stiffness is not symmetric by "
+                         f"{lack:.3g}), so that there are no undamped modes; use modes(..., damped=True)")
+    squares, shapes = eigh(0.5 * (stiffness + stiffness.T), mass)
+    squares = np.where(np.abs(squares) < _RIGID * float(np.abs(squares).max()), 0.0, squares)
+    values = np.where(squares >= 0.0, 1j * np.sqrt(np.abs(squares)), np.sqrt(np.abs(squares)))
+    order = np.argsort(np.abs(values), kind="stable")
+    return np.asarray(values[order], dtype=np.complex128), shapes[:, order]
+
+
+def _damped(a: Floats, k: int) -> tuple[npt.NDArray[np.complex128], npt.NDArray[np.complex128]]:
+    values, vectors = np.linalg.eig(a.astype(complex))
+    size = float(np.abs(values).max(initial=0.0))
+    values = np.where(np.abs(values) < 1e-5 * size, 0.0, values)  # double zeros split by the root of rounding
+    values = np.where(np.abs(values.imag) < 1e-9 * size, values.real, values)
+    chosen = np.flatnonzero(values.imag >= 0.0)
+    order = chosen[np.lexsort((values[chosen].real, np.abs(values[chosen]).round(12)))]
+    shapes = vectors[:k, order]
+    return values[order], shapes
+
+
+def _amount(x: complex) -> str:
+    if abs(complex(x).imag) < 1e-9:
+        return f"{complex(x).real:+.3g}"
+    return f"{abs(x):.3g} at {np.degrees(np.angle(x)):+.0f} deg"

@@ -1,1 +1,0 @@
-"""Trace, schedule, compile. This layer knows nothing of mechanics."""

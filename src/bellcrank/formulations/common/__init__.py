@@ -1,0 +1,1 @@
+"""What several formulations share: kinematics, reference points, pivots, multipliers."""

@@ -1,0 +1,185 @@
+"""Positions, velocities, accelerations and their sums: what every formulation shares."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from bellcrank.lowering.link import Link
+from bellcrank.scalar.graph import Number
+from bellcrank.schedule.sweeps import Field, Sweeps
+from bellcrank.spatial import Force, General, Matrix3, Motion, RigidInertia, Transform, Vector
+
+__all__ = ["accelerations", "driven_speeds", "drives", "inward_composites", "joint_laws", "known_motion",
+           "outward_axes", "poses", "prescribed", "screws", "totals", "velocities"]
+
+
+def ground_axes(tree: Any) -> General:
+    """The ground link's axes in the world."""
+    rotation = tree.world.ground.rotation
+    return rotation if isinstance(rotation, General) else General(
+        Matrix3(Vector(1.0, 0.0, 0.0), Vector(0.0, 1.0, 0.0), Vector(0.0, 0.0, 1.0)))
+
+
+def outward_axes(tree: Sweeps) -> Field:
+    """Every link's axes in the world where external wrenches need them, else None."""
+    if not tree.world.external:
+        return tree.constant(None)
+    return tree.outward(_turn, root=ground_axes(tree))
+
+
+def _turn(link: Link, axes: General) -> tuple[General, General]:
+    for t in link.transforms:
+        axes = t.turned(axes)
+    return axes, axes
+
+
+def poses(tree: Sweeps) -> Field:
+    """Axes (rows of the rotation matrix) and origin of every link in the world: 12 numbers."""
+    return tree.outward(_pose, root=(ground_axes(tree), tree.world.ground.translation))
+
+
+def _pose(link: Link, parent: tuple[General, Vector]) -> tuple[tuple[General, Vector], tuple[General, Vector]]:
+    axes, origin = parent
+    for t in link.transforms:
+        origin = origin + axes.apply(t.translation)
+        axes = t.turned(axes)
+    return (axes, origin), (axes, origin)
+
+
+def velocities(tree: Sweeps) -> Field:
+    """Angular velocity and velocity of the origin of every link, in world axes: 6 numbers."""
+    axes = tree.outward(_turn, root=ground_axes(tree))
+    return tree.outward(_velocity, axes, root=Motion.zero())
+
+
+def _velocity(link: Link, parent: Motion, axes: General) -> tuple[Motion, Motion]:
+    own = link_velocity(link, parent)
+    return own, Motion(axes.apply(own.angular), axes.apply(own.linear))
+
+
+def link_velocity(link: Link, parent: Motion) -> Motion:
+    """Velocity of a link in its own axes."""
+    for t in link.transforms:
+        parent = t.velocity(parent)
+    return parent + link.rate
+
+
+def accelerations(tree: Sweeps) -> Field:
+    """Angular acceleration and acceleration of the origin of every link, in world axes: 6 numbers."""
+    from bellcrank.formulations.recursive import outward_motions
+
+    axes = tree.outward(_turn, root=ground_axes(tree))
+    motion = tree.outward(outward_motions, root=(Vector.zero(), Motion.zero()))
+    return tree.outward(_in_world, motion, axes, root=())
+
+
+def _in_world(link: Link, nothing: tuple[()], motion: tuple[Vector, Motion], axes: General
+              ) -> tuple[tuple[()], Motion]:
+    alpha, linear = motion[1]
+    return (), Motion(axes.apply(alpha), axes.apply(linear))
+
+
+def screws(tree: Sweeps) -> Field:
+    """Every joint's columns and their rates in world axes, at the link's origin: 12 numbers a speed."""
+    axes = tree.outward(_turn, root=ground_axes(tree))
+    return tree.outward(_screw, axes, root=Vector.zero())
+
+
+def _screw(link: Link, omega: Vector, axes: General) -> tuple[Vector, tuple[tuple[Motion, Motion], ...]]:
+    for t in link.transforms:
+        omega = t.rotation.inverse(omega)
+    omega = omega + link.rate.angular
+    out = []
+    for column, own in zip(link.columns, link.column_rates(link.u), strict=True):
+        # a vector given in link axes changes by its components and by the link's turning
+        rate = Motion(omega.cross(column.angular) + own.angular, omega.cross(column.linear) + own.linear)
+        out.append((Motion(axes.apply(column.angular), axes.apply(column.linear)),
+                    Motion(axes.apply(rate.angular), axes.apply(rate.linear))))
+    return omega, tuple(out)
+
+
+def totals(tree: Sweeps) -> tuple[Number, ...]:
+    """Mass; first moment, linear and angular momentum (about the world's origin) in world axes;
+    kinetic and potential energy: 12 numbers. Rotors (armatures) count in the kinetic energy only."""
+    pose = poses(tree)
+    motion = tree.outward(_own_velocity, root=Motion.zero())
+    zero = (0.0, Vector.zero(), Force.zero(), 0.0)
+    _, (mass, first, momentum, twice) = tree.inward(_sum, pose, motion, zero=zero)
+    ground = ground_axes(tree)
+    gravity = ground.apply(tree.world.gravity)
+    return (mass, *first, *momentum.force, *momentum.moment, 0.5 * twice, -gravity.dot(first))
+
+
+def _own_velocity(link: Link, parent: Motion) -> tuple[Motion, Motion]:
+    own = link_velocity(link, parent)
+    return own, own
+
+
+def _sum(link: Link, upper: tuple[Number, Vector, Force, Number], pose: tuple[General, Vector], motion: Motion
+         ) -> tuple[tuple[Number, Vector, Force, Number], tuple[()]]:
+    body = link.inertia
+    momentum = body @ motion
+    here = Transform(*pose)
+    mass, first, total, twice = upper
+    for a, u in zip(link.armature, link.u, strict=True):
+        twice = twice + a * (u * u)
+    return (mass + body.mass, first + here.rotation.apply(body.first) + here.translation * body.mass,
+            total + here.force(momentum), twice + motion.dot(momentum)), ()
+
+
+def inward_composites(link: Link, upper: RigidInertia) -> tuple[RigidInertia, RigidInertia]:
+    """Inertia of a link and everything outboard of it, as one rigid body."""
+    own = upper + link.inertia
+    lower = own
+    for t in reversed(link.transforms):
+        lower = t.rigid(lower)
+    return lower, own
+
+
+def prescribed(tree: Sweeps) -> Field:
+    """Accelerations of prescribed speeds, zero for free ones."""
+    return tree.outward(_given, root=())
+
+
+def _given(link: Link, nothing: tuple[()]) -> tuple[tuple[()], tuple[Number, ...]]:
+    return (), tuple(link.udot)
+
+
+def driven_speeds(tree: Sweeps) -> Field:
+    """All speeds, prescribed ones as their laws say."""
+    return tree.outward(_speeds, root=())
+
+
+def _speeds(link: Link, nothing: tuple[()]) -> tuple[tuple[()], tuple[Number, ...]]:
+    return (), tuple(link.u)
+
+
+def joint_laws(tree: Sweeps) -> Field:
+    """Forces of springs, dampers and other laws on joint coordinates."""
+    return tree.outward(_laws, root=())
+
+
+def _laws(link: Link, nothing: tuple[()]) -> tuple[tuple[()], tuple[Number, ...]]:
+    return (), tuple(link.law_forces)
+
+
+def drives(tree: Sweeps) -> Field:
+    """The joint forces given, within the limits of actuators."""
+    return tree.outward(_drives, root=())
+
+
+def _drives(link: Link, nothing: tuple[()]) -> tuple[tuple[()], tuple[Number, ...]]:
+    return (), tuple(link.drives_at(link.u))
+
+
+def known_motion(link: Link, omega: Vector) -> tuple[Vector, Motion]:
+    """A link's angular velocity, and the part of its acceleration that follows from speeds alone if its parent turns
+    at `omega` (in the parent's axes) and does not accelerate."""
+    bias = Motion.zero()
+    for t in link.transforms:
+        moved = t.acceleration(bias)
+        bias = Motion(moved.angular, moved.linear + t.rotation.inverse(omega.centripetal(t.translation)))
+        omega = t.rotation.inverse(omega)
+    rate = link.rate
+    bias = bias + link.drift + Motion(omega.cross(rate.angular), omega.cross(rate.linear) * 2.0)
+    return omega + rate.angular, bias

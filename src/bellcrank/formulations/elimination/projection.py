@@ -1,0 +1,100 @@
+"""Back onto the loops: how far joints must move, and speeds change, so that conditions hold again.
+
+After a step of integration the conditions hold but for the integration's error. Independent speeds keep their values;
+each group solves its own conditions for its dependent ones, going outwards, so that what groups further in have
+corrected is known:
+
+    J_d delta_d = -c - J_i delta_i
+
+with c the conditions' values (displacements: one Newton step) or rates (changes of speed: exact), the same pivots and
+the same watch over them as in `elimination`. Displacements are speeds times unit time, which suits quaternions.
+
+Cost: O(n + m) for bounded group size.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from bellcrank.formulations.elimination import pivoted
+from bellcrank.formulations.elimination.group_rows import group_conditions
+from bellcrank.lowering.group import GroupView
+from bellcrank.lowering.link import Link
+from bellcrank.scalar.graph import Number
+from bellcrank.schedule.sweeps import Field, Sweeps
+from bellcrank.spatial import Motion
+
+#: corrections divide errors of integration by the pivots: those of a plan may shrink to this part
+_SHRUNK = 0.1
+
+__all__ = ["coordinate_rates", "displaced", "displacements", "sped", "speed_changes"]
+
+
+def displacements(groups: Sweeps) -> Field:
+    """Joint displacements that close the loops to first order, one per speed."""
+    return groups.outward(outward_displacements, root=(0.0,) * groups.world.widths[1])
+
+
+def speed_changes(groups: Sweeps) -> Field:
+    """Changes of the dependent speeds that make the conditions' rates vanish."""
+    return groups.outward(outward_speed_changes, root=(0.0,) * groups.world.widths[1])
+
+
+def outward_displacements(group: GroupView, flat: Sequence[Number]) -> tuple[tuple[Number, ...], tuple[Number, ...]]:
+    conditions = group_conditions(group)
+    return _correct(group, flat, [dict(c.factors) for c in conditions], [-c.value for c in conditions])
+
+
+def outward_speed_changes(group: GroupView, flat: Sequence[Number]) -> tuple[tuple[Number, ...], tuple[Number, ...]]:
+    conditions = group_conditions(group)
+    return _correct(group, flat, [dict(c.factors) for c in conditions], [-c.rate for c in conditions])
+
+
+def _correct(group: GroupView, flat: Sequence[Number], rows: list[dict[int, Number]], right: list[Number]
+             ) -> tuple[tuple[Number, ...], tuple[Number, ...]]:
+    shape = group.shape
+    _, change = group.heard(flat)
+    change |= dict.fromkeys((*shape.independent, *shape.early), 0.0)
+    inverses = pivoted(shape, rows, right, _SHRUNK)
+    for i in reversed(range(len(rows))):
+        total = right[i]
+        for w, x in rows[i].items():
+            if w != shape.dependent[i]:
+                total = total - x * change[w]
+        change[shape.dependent[i]] = total * inverses[i]
+    number = {pair: v for v, pair in enumerate(shape.speeds)}
+    kept = [change[number[k, c]] if (k, c) in number else 0.0
+            for k, link in enumerate(group.links) if shape.own[k] for c in range(link.joint.nu)]
+    still = Motion.zero()
+    return group.answer(still, [still] * len(group.links), change), tuple(kept)
+
+
+# -- joint by joint ------------------------------------------------------------------------------------------------
+def coordinate_rates(tree: Sweeps) -> Field:
+    """Rates of the coordinates q for speeds u."""
+    return tree.outward(_rates, root=())
+
+
+def _rates(link: Link, nothing: tuple[()]) -> tuple[tuple[()], tuple[Number, ...]]:
+    return (), tuple(link.joint.rates(link.q, link.u))
+
+
+def displaced(tree: Sweeps) -> Field:
+    """q moved by small displacements dq, unit quaternions; prescribed coordinates as their laws say."""
+    return tree.outward(_moved, root=())
+
+
+def _moved(link: Link, nothing: tuple[()]) -> tuple[tuple[()], tuple[Number, ...]]:
+    joint = link.joint
+    step = joint.rates(link.q, [0.0 if driven else x for x, driven in zip(link.change("dq"), link.mask, strict=True)])
+    return (), tuple(joint.normalized([a + b for a, b in zip(link.q, step, strict=True)]))
+
+
+def sped(tree: Sweeps) -> Field:
+    """u changed by du; prescribed speeds as their laws say."""
+    return tree.outward(_sped, root=())
+
+
+def _sped(link: Link, nothing: tuple[()]) -> tuple[tuple[()], tuple[Number, ...]]:
+    return (), tuple(u if driven else u + x
+                     for u, x, driven in zip(link.u, link.change("du"), link.mask, strict=True))

@@ -1,0 +1,394 @@
+"""The fully recursive formulation, with the reference point of your choice.
+
+S.-G. Kang and Y.-S. Yoon, "On the Improvement of a Fully Recursive Formulation for the Dynamic Analysis
+of Multibody Systems", KSME International Journal 17(3), 2003. Equation numbers are the paper's.
+
+| paper | here |
+|---|---|
+| A_i C_j R_j, r_ij, B_j1 (9), (13), (25), (33) | ``place.transforms``: rotation and translation factors |
+| B_j2 (25), (33) | ``place.columns``, the columns of the joint's motion subspace |
+| omega_ij, v_ij (17), (18) | ``place.rate`` |
+| D_j (27), (35) | ``velocity.bias`` |
+| M_j, Q_j (3), (8), (36) | ``mass`` (articulated as the sweep proceeds), ``force`` (with the opposite sign) |
+| M_22^-1 M_21, M_22^-1 Q_2 (28) | ``Pivot.gain``, ``Pivot.free`` |
+| Y_j, dY_j/dt (23), (26), (32), (34) | ``acceleration``: angular acceleration, acceleration of the point |
+| Phi_Zj (37), (38), (44), (46), accumulated (40) | ``Unit.load`` at the point, ``jacobian`` as the sweep proceeds |
+| Phi_Zj,2, M_22^-1 (39), (41) | ``Share.rests``, ``Share.inverse`` |
+| Phi_lambda, gammabar (41) | ``Loops.matrix``, ``right`` with `seen_from_ground` |
+| lambda (42) | ``multipliers`` |
+
+The text below is one; `points` supplies the three points (``centroid``: method 1; ``origin``: method 2; ``joint``)
+in the paper's global axes, and the joint point in body axes (``body``), which is the default.
+
+Declared deviations
+- Spatial vectors are [angular; linear]; the paper orders them the other way.
+- The default resolves all vectors in body axes, so that B_j1 holds a rotation.
+- Gravity enters as an upward acceleration of the ground instead of as a force on every body.
+- `force` is the paper's -Q: what must be applied, not what is applied.
+- M_22 is not inverted: its columns are eliminated one after another (see `pivot`); prescribed speeds are not
+  eliminated but enter D_j with their known accelerations.
+- The paper derives the centroid and the global origin; the joint point, which it only reports on, follows
+  from (4)-(8) with s^P = -rho.
+- (41) is gammabar = gamma - sum(...) with the accumulated Phi_Zj, as in the errata. With gravity as an acceleration of
+  the ground, the ground's own Phi_Z times that acceleration is part of the sum.
+- Tables 3 and 4 are not coded a second time: conditions come at the link's origin and are shifted by (45).
+- In body axes (39)-(41) are reduced before they are shifted, like (28): D_j meets the reduced Phi_Zj.
+- Couplers between joints, which the paper does not have, are added to Phi_Zj,2.
+
+Cost: O(n); about 410 additions and multiplications per pin joint in body axes and chosen frames. The command
+``python benchmarks/operations.py`` prints exact counts for every point. With m independent conditions of loops
+O(n + n m^2 + m^3), where only links between the loops and the ground count in n m^2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import NamedTuple
+
+from bellcrank.formulations.common.kinematics import outward_axes
+from bellcrank.formulations.common.multipliers import (
+    Share,
+    Triangle,
+    Unit,
+    added_products,
+    eliminate_loaded,
+    idle,
+    seen_from_ground,
+    triangle,
+    unit_loads,
+)
+from bellcrank.formulations.common.pivot import Pivot, eliminate, solve
+from bellcrank.formulations.common.points import POINTS, Place, Velocity
+from bellcrank.formulations.common.small_systems import solve_conditions
+from bellcrank.lowering.link import Link
+from bellcrank.lowering.looped import Moving, require_direct
+from bellcrank.scalar.graph import Number
+from bellcrank.schedule.sweeps import Field, Sweeps
+from bellcrank.spatial import ArticulatedInertia, Force, General, Motion, Vector
+
+__all__ = ["BIBTEX", "VARIANTS", "constrained_dynamics", "forward_dynamics", "inverse_dynamics", "joint_wrenches"]
+
+BIBTEX = """@article{kang2003recursive,
+  author  = {Kang, Sheen-Gil and Yoon, Yong-San},
+  title   = {On the Improvement of a Fully Recursive Formulation for the Dynamic Analysis of Multibody Systems},
+  journal = {KSME International Journal},
+  volume  = {17},
+  number  = {3},
+  year    = {2003}
+}"""
+
+
+def forward_dynamics(tree: Sweeps) -> Field:
+    """Joint accelerations for given joint forces, at the joint point in body axes."""
+    chosen = POINTS["body"]
+    axes = outward_axes(tree)
+    place = chosen.places(tree)
+    velocity = tree.outward(chosen.outward_velocities, place, root=chosen.still)
+    pivots, _ = tree.inward(inward_reduced, place, velocity, axes, zero=(ArticulatedInertia.zero(), Force.zero()))
+    return tree.outward(outward_reduced, place, velocity, pivots, root=Motion(Vector.zero(), -tree.world.gravity))
+
+
+def forward_dynamics_at(tree: Sweeps, point: str) -> Field:
+    """Joint accelerations for given joint forces, at a point of choice in global axes, as in the paper."""
+    chosen = POINTS[point]
+    axes = outward_axes(tree)
+    place = chosen.places(tree)
+    velocity = tree.outward(chosen.outward_velocities, place, root=chosen.still)
+    rows, _ = tree.inward(inward_inertias, place, velocity, axes, zero=(ArticulatedInertia.zero(), Force.zero()))
+    return tree.outward(outward_accelerations, place, velocity, rows,
+                        root=Motion(Vector.zero(), -tree.world.gravity))
+
+
+def constrained_dynamics(tree: Sweeps) -> Field:
+    """Joint accelerations of a machine with loops, at the joint point in body axes."""
+    return _constrained(tree, "body", inward_reduced_loops, outward_reduced)
+
+
+def constrained_dynamics_at(tree: Sweeps, point: str) -> Field:
+    """Joint accelerations of a machine with loops, at a point of choice in global axes, as in the paper."""
+    return _constrained(tree, point, inward_loops, outward_accelerations)
+
+
+def _constrained(tree: Sweeps, point: str, inward: Callable[..., tuple[Loops, Kept]],
+                 outward: Callable[..., tuple[Motion, tuple[Number, ...]]]) -> Field:
+    whole, chosen = require_direct(tree), POINTS[point]
+    rows = whole.loop_rows()  # (37), tables 1 and 2
+    axes = outward_axes(tree)
+    place = chosen.places(tree)
+    velocity = tree.outward(chosen.outward_velocities, place, root=chosen.still)
+    units = tree.outward(outward_units if point != "origin" else outward_units_at_origin, unit_loads(whole, rows),
+                         place, whole.moving, root=())  # (38), (46)
+    kept, total = tree.inward(inward, place, velocity, axes, units, zero=Loops.zero(len(rows)))
+    ground = Motion(Vector.zero(), -tree.world.gravity)
+    right = [seen_from_ground(whole, row) - met - ground.dot(phi)
+             for row, met, phi in zip(rows, total.met, total.jacobian, strict=True)]  # (41): gammabar
+    multipliers = solve_conditions(total.matrix, right, whole.floors)  # (42)
+    return tree.outward(outward, place, velocity, tree.outward(outward_multipliers, kept, root=tuple(multipliers)),
+                        root=ground)
+
+
+#: one text, three points
+VARIANTS = {point: {"forward_dynamics": partial(forward_dynamics_at, point=point),
+                    "constrained_dynamics": partial(constrained_dynamics_at, point=point)}
+            for point in ("centroid", "joint", "origin")}
+
+
+def inverse_dynamics(tree: Sweeps) -> Field:
+    """Joint forces for given joint accelerations."""
+    return tree.inward(inward_forces, *_newton_euler(tree), zero=Force.zero())[0]
+
+
+def joint_wrenches(tree: Sweeps) -> Field:
+    """Wrench on each body through its inboard joint, link axes, for given joint accelerations."""
+    return tree.inward(inward_wrenches, *_newton_euler(tree), zero=Force.zero())[0]
+
+
+def _newton_euler(tree: Sweeps) -> tuple[Field, Field]:
+    axes = outward_axes(tree)
+    root = (Vector.zero(), Motion(Vector.zero(), -tree.world.gravity))
+    return tree.outward(outward_motions, root=root), axes
+
+
+class Row(NamedTuple):
+    """One row of (30): udot_k = free - gain . dY_i - couplings . udot_l, for the columns l that follow k."""
+
+    gain: Force  #: M_21 / M_22, in the lower body's frame
+    free: Number  #: Q_2 / M_22
+    couplings: tuple[Number, ...]
+    inverse: Number  #: 1 / M_22
+
+
+def inward_inertias(link: Link, upper: tuple[ArticulatedInertia, Force], place: Place, velocity: Velocity,
+                    axes: General | None) -> tuple[tuple[ArticulatedInertia, Force], tuple[Row, ...]]:
+    mass = upper[0] + place.inertia.articulated()  # (3), (36), (29)
+    force = upper[1] + velocity.force  # (3), (36), (29)
+    if axes is not None:
+        force = force - place.own.force(link.external(axes))
+    force = force + mass @ velocity.bias  # (28): -(Q - M D)
+    solved = _solve_rows(mass, force, place, link)
+    for t in reversed(place.transforms):
+        mass, force = t.articulated(mass), t.force(force)  # (28): M_11, Q_1
+    rows = []
+    for m21, inverse, rest, couplings in solved:
+        for t in reversed(place.transforms):
+            m21 = t.force(m21)  # (28): M_21 = B2^T M B1
+        gain = m21 * inverse
+        mass, force = mass.minus(m21, gain), force + gain * rest  # (29)
+        rows.append(Row(gain, inverse * rest, couplings, inverse))
+    return (mass, force), tuple(rows)
+
+
+def _solve_rows(mass: ArticulatedInertia, force: Force, place: Place, link: Link
+                ) -> list[tuple[Force, Number, Number, tuple[Number, ...]]]:
+    """(28) column by column: M_21 before the shift, 1 / M_22, Q_2, and how later columns enter the row."""
+    free = [(column, tau, armature) for column, tau, armature, prescribed in
+            zip(place.columns, link.tau, link.armature, link.mask, strict=True) if not prescribed]
+    done: list[tuple[Force, Number, Number, tuple[Number, ...]]] = []
+    for k, (column, tau, armature) in enumerate(free):
+        m21, rest = mass @ column, tau - column.dot(force)
+        for before, inverse, earlier, _ in done:
+            share = column.dot(before) * inverse
+            m21, rest = m21 - before * share, rest - share * earlier
+        inverse = 1.0 / (column.dot(m21) + armature)
+        done.append((m21, inverse, rest, tuple(later.dot(m21) * inverse for later, _, _ in free[k + 1:])))
+    return done
+
+
+def outward_accelerations(link: Link, lower: Motion, place: Place, velocity: Velocity, rows: tuple[Row, ...]
+                          ) -> tuple[Motion, tuple[Number, ...]]:
+    udot = link.prescribed_udot
+    free = [i for i, prescribed in enumerate(link.mask) if not prescribed]
+    for k in reversed(range(len(free))):
+        value = rows[k].free - lower.dot(rows[k].gain)  # (30)
+        for coupling, later in zip(rows[k].couplings, free[k + 1:], strict=True):
+            value = value - coupling * udot[later]
+        udot[free[k]] = value
+    acceleration = lower
+    for t in place.transforms:
+        acceleration = t.acceleration(acceleration)
+    acceleration = acceleration + velocity.bias  # (30); D holds what prescribed accelerations contribute
+    for i in free:
+        acceleration = acceleration + place.columns[i] * udot[i]  # (30)
+    return acceleration, tuple(udot)
+
+
+# -- the same in body axes: reduced before it is shifted, so that rows of zeros need not be turned --------------------
+def inward_reduced(link: Link, upper: tuple[ArticulatedInertia, Force], place: Place, velocity: Velocity,
+                   axes: General | None) -> tuple[tuple[ArticulatedInertia, Force], tuple[Pivot, ...]]:
+    mass = upper[0] + place.inertia.articulated()  # (3), (29)
+    force = upper[1] + velocity.force  # (3), (29)
+    if axes is not None:
+        force = force - place.own.force(link.external(axes))
+    pivots = []
+    for column, tau, armature, prescribed in zip(place.columns, link.tau, link.armature, link.mask, strict=True):
+        if not prescribed:
+            mass, force, pivot = eliminate(mass, force, column, tau, armature)  # (28), (29)
+            pivots.append(pivot)
+    force = force + mass @ velocity.bias  # (28): Q - M D
+    for t in reversed(place.transforms):
+        mass, force = t.articulated(mass), t.force(force)  # (28): B1^T M B1, B1^T Q
+    return (mass, force), tuple(pivots)
+
+
+def outward_reduced(link: Link, acceleration: Motion, place: Place, velocity: Velocity, pivots: tuple[Pivot, ...]
+                    ) -> tuple[Motion, tuple[Number, ...]]:
+    for t in place.transforms:
+        acceleration = t.acceleration(acceleration)  # (26): B1 dY
+    acceleration = acceleration + velocity.bias  # (26)
+    acceleration, udot = solve(acceleration, place.columns, link.mask, pivots, link.prescribed_udot)  # (30)
+    return acceleration, tuple(udot)
+
+
+# -- loops: their Jacobian inward beside the inertias, multipliers, then outward as before -----------------------------
+class Loops(NamedTuple):
+    """What the inward sweep carries of a machine with loops."""
+
+    mass: ArticulatedInertia
+    force: Force
+    jacobian: tuple[Force, ...]  #: Phi_Z, one covector for each condition
+    matrix: Triangle  #: Phi_lambda so far
+    met: tuple[Number, ...]  #: gamma - gammabar so far
+
+    @staticmethod
+    def zero(m: int) -> Loops:
+        return Loops(ArticulatedInertia.zero(), Force.zero(), (Force.zero(),) * m, triangle(m), (0.0,) * m)
+
+
+Kept = tuple[tuple[Pivot | Row, ...], tuple[Share, ...]]
+
+
+def outward_units(link: Link, nothing: tuple[()], units: tuple[Unit, ...], place: Place, moving: Moving
+                  ) -> tuple[tuple[()], tuple[Unit, ...]]:
+    """Conditions at points fixed in their bodies."""
+    return (), _shifted(units, place, moving.omega.centripetal(place.own.translation))  # (6): dT/dt Y
+
+
+def outward_units_at_origin(link: Link, nothing: tuple[()], units: tuple[Unit, ...], place: Place, moving: Moving
+                            ) -> tuple[tuple[()], tuple[Unit, ...]]:
+    """Conditions at the instant global origin, which other points of the body pass."""
+    return (), _shifted(units, place, moving.omega.cross(moving.velocity))  # (6): dT/dt Y
+
+
+def _shifted(units: tuple[Unit, ...], place: Place, convective: Vector) -> tuple[Unit, ...]:
+    return tuple(unit if idle(unit.load) else unit.at(place.own.force(unit.load), convective)  # (45)
+                 for unit in units)
+
+
+def inward_loops(link: Link, upper: Loops, place: Place, velocity: Velocity, axes: General | None,
+                 units: tuple[Unit, ...]) -> tuple[Loops, Kept]:
+    (mass, force), rows = inward_inertias(link, (upper.mass, upper.force), place, velocity, axes)
+    phi = [a + unit.load for a, unit in zip(upper.jacobian, units, strict=True)]  # (38), (46), (40)
+    shares = _share_rows(phi, rows, place, link, units)  # (39): Phi B2
+    lower = phi
+    for t in reversed(place.transforms):
+        lower = [p if idle(p) else t.force(p) for p in lower]  # (39): Phi B1
+    for row, share in zip(rows, shares, strict=True):
+        lower = [p if idle(rest) else p - row.gain * rest for p, rest in zip(lower, share.rests, strict=True)]  # (40)
+    matrix, met = _summed(upper, rows, shares, units, phi, velocity.bias)
+    return Loops(mass, force, tuple(lower), matrix, met), (rows, shares)
+
+
+def _share_rows(phi: list[Force], rows: tuple[Row, ...], place: Place, link: Link, units: tuple[Unit, ...]
+                ) -> tuple[Share, ...]:
+    """(39): Phi_2 column by column, each less what earlier columns of the joint take."""
+    free = [i for i, prescribed in enumerate(link.mask) if not prescribed]
+    done: list[Share] = []
+    for k, i in enumerate(free):
+        rests = [unit.joint[i] if idle(p) else place.columns[i].dot(p) + unit.joint[i]
+                 for p, unit in zip(phi, units, strict=True)]
+        for b, before in enumerate(done):
+            coupling = rows[b].couplings[k - b - 1]
+            rests = [rest if idle(r) else rest - coupling * r for rest, r in zip(rests, before.rests, strict=True)]
+        done.append(Share(rows[k].inverse, tuple(rests)))
+    return tuple(done)
+
+
+def _summed(upper: Loops, rows: tuple[Pivot | Row, ...], shares: tuple[Share, ...],
+            units: tuple[Unit, ...], phi: list[Force], bias: Motion) -> tuple[Triangle, tuple[Number, ...]]:
+    """A body's part of Phi_lambda and of gamma - gammabar."""
+    matrix = upper.matrix
+    met = [x + unit.bias + (0.0 if idle(p) else bias.dot(p))
+           for x, unit, p in zip(upper.met, units, phi, strict=True)]  # (45); (41): Phi D
+    for row, share in zip(rows, shares, strict=True):
+        matrix = added_products(matrix, share)  # (41): Phi_2 M_22^-1 Phi_2^T
+        met = [x if idle(rest) else x + rest * row.free
+               for x, rest in zip(met, share.rests, strict=True)]  # (41): Phi_2 M_22^-1 Q_2
+    return matrix, tuple(met)
+
+
+def inward_reduced_loops(link: Link, upper: Loops, place: Place, velocity: Velocity, axes: General | None,
+                         units: tuple[Unit, ...]) -> tuple[Loops, Kept]:
+    mass = upper.mass + place.inertia.articulated()  # (3), (29)
+    force = upper.force + velocity.force  # (3), (29)
+    if axes is not None:
+        force = force - place.own.force(link.external(axes))
+    phi = tuple(a + unit.load for a, unit in zip(upper.jacobian, units, strict=True))  # (38), (40)
+    rows, shares = [], []
+    for i, (column, tau, prescribed) in enumerate(zip(place.columns, link.tau, link.mask, strict=True)):
+        if not prescribed:
+            mass, force, phi, pivot, share = eliminate_loaded(
+                mass, force, phi, column, tau, [u.joint[i] for u in units], link.armature[i])  # (28), (29), (39), (40)
+            rows.append(pivot)
+            shares.append(share)
+    matrix, met = _summed(upper, tuple(rows), tuple(shares), units, list(phi), velocity.bias)
+    force = force + mass @ velocity.bias  # (28): Q - M D
+    for t in reversed(place.transforms):
+        mass, force = t.articulated(mass), t.force(force)  # (28): B1^T M B1, B1^T Q
+        phi = tuple(p if idle(p) else t.force(p) for p in phi)  # (39): Phi B1
+    return Loops(mass, force, phi, matrix, met), (tuple(rows), tuple(shares))
+
+
+def outward_multipliers(link: Link, multipliers: tuple[Number, ...], kept: Kept
+                        ) -> tuple[tuple[Number, ...], tuple[Pivot | Row, ...]]:
+    return multipliers, tuple(row._replace(free=row.free + share.under(multipliers))
+                              for row, share in zip(*kept, strict=True))  # (43)
+
+
+# -- inverse dynamics: (26) outward, (7) inward ---------------------------------------------------------------------
+def outward_motions(link: Link, parent: tuple[Vector, Motion]
+                    ) -> tuple[tuple[Vector, Motion], tuple[Vector, Motion]]:
+    omega, a = parent
+    alpha, linear = a
+    for t in link.transforms:
+        linear = t.rotation.inverse(linear + arm_acceleration(alpha, omega, t.translation))  # (26), (20)
+        alpha, omega = t.rotation.inverse(alpha), t.rotation.inverse(omega)
+    rate = link.rate
+    drift = link.joint.drift(link.q, link.u, link.numbers.joint)
+    for column, udot in zip(link.columns, link.udot, strict=True):
+        drift = drift + column * udot
+    alpha = alpha + omega.cross(rate.angular) + drift.angular  # (26), (27)
+    linear = linear + omega.cross(rate.linear) * 2.0 + drift.linear
+    own = omega + rate.angular, Motion(alpha, linear)
+    return own, own
+
+
+def arm_acceleration(alpha: Vector, omega: Vector, arm: Vector) -> Vector:
+    """alpha x arm + omega x (omega x arm), as one matrix shared by all arms of a body."""
+    w, a, r = omega, alpha, arm
+    xy, xz, yz = w.x * w.y, w.x * w.z, w.y * w.z
+    xx, yy, zz = w.x * w.x, w.y * w.y, w.z * w.z
+    return Vector((xy - a.z) * r.y + (xz + a.y) * r.z - (yy + zz) * r.x,
+                  (xy + a.z) * r.x + (yz - a.x) * r.z - (xx + zz) * r.y,
+                  (xz - a.y) * r.x + (yz + a.x) * r.y - (xx + yy) * r.z)
+
+
+def inward_wrenches(link: Link, upper: Force, motion: tuple[Vector, Motion], axes: General | None
+                    ) -> tuple[Force, Force]:
+    omega, (alpha, linear) = motion
+    body = link.inertia
+    moment = body.second @ alpha + omega.cross(body.second @ omega) + body.first.cross(linear)  # (8)
+    force = linear * body.mass + arm_acceleration(alpha, omega, body.first)  # (8)
+    total = upper + Force(moment, force)
+    if axes is not None:
+        total = total - link.external(axes)
+    lower = total
+    for t in reversed(link.transforms):
+        lower = t.force(lower)
+    return lower, total
+
+
+def inward_forces(link: Link, upper: Force, motion: tuple[Vector, Motion], axes: General | None
+                  ) -> tuple[Force, tuple[Number, ...]]:
+    lower, total = inward_wrenches(link, upper, motion, axes)
+    return lower, link.with_rotors(column.dot(total) for column in link.columns)  # (28): B2^T (M dY - Q)

@@ -1,0 +1,1 @@
+"""Methods of integration as programs: coefficients, fixed steps, error control, implicit stages."""

@@ -1,0 +1,206 @@
+"""Time stepping in compiled code, for any program of kernels: no Python runs between steps.
+
+A driver knows nothing of mechanics. It has a state y of `size` numbers per lane and lists of calls (function, frame)
+that compiled code makes:
+
+- *rates*: from `stage` and `clock`, the first `split` entries of `rate`; *forces*: the others;
+- *holds*: what is computed once every `hold` steps and then held, such as a sampled controller;
+- *corrections*: put `stage` back onto its constraints in place; `shift` tells how far it moved (repeated while that is
+  not small).
+
+A lane whose new state is not finite stays at its last good one and its count in `all_done` stops: the caller finds out
+why, and goes on from there. Every `every` steps the state is written to `out`. All blocks of lanes of a batch are run
+one after another: states, and the inputs that go with them, are copied in and out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from bellcrank.target.llvm.flow import Flow, Int, Layout, Memory, Real
+
+__all__ = ["STEPPING", "explicit_ir", "semi_implicit_ir", "stepping"]
+
+#: arguments of the fixed-step drivers
+STEPPING = Layout(
+    ("size", "split", "stages", "steps", "first", "every", "hold", "n_rates", "n_forces", "n_holds", "n_corrections",
+     "n_shift", "rounds", "blocks", "samples", "n_inputs"),
+    ("start", "step", "near", "far"),
+    ("y", "stage", "rate", "slopes", "clock", "shift", "inputs", "all_y", "all_inputs", "all_done", "out", "a", "b",
+     "c", "rates", "forces", "holds", "corrections"))
+
+
+class Stepping:
+    """What all fixed-step drivers do around their step."""
+
+    def __init__(self, f: Flow) -> None:
+        self.f = f
+        self.size, self.split = f.count("size"), f.count("split")
+        self.y, self.stage, self.rate, self.clock = (f.memory(n) for n in ("y", "stage", "rate", "clock"))
+        self.step, self.begin = f.real("step"), f.real("start")
+        self.every = f.count("every")
+
+    def evaluate(self) -> None:
+        """`rate` of what is in `stage` at `clock`."""
+        self.f.call_all("rates", self.f.count("n_rates"))
+        self.f.call_all("forces", self.f.count("n_forces"))
+
+    def at(self, number: Int, part: Real | float = 0.0) -> None:
+        """Set the clock to a step's beginning plus a part of it."""
+        self.clock[0] = self.begin + (number.real() + part) * self.step
+
+    def held(self, number: Int) -> None:
+        """Sampled quantities, at the beginning of every `hold`-th step."""
+        f = self.f
+        n = f.count("n_holds")
+        due = (number % f.count("hold")).compare("eq", 0)
+        with f.when(f.both(n.compare("sgt", 0), due)):
+            with f.loop(self.size) as j:
+                self.stage[j] = self.y[j]
+            self.at(number)
+            f.call_all("holds", n)
+
+    def correct(self) -> None:
+        """Bring `stage` back onto its constraints; NaN if that does not succeed."""
+        correct(self.f, self.size)
+
+    def accept(self, leave: Callable[[str], None]) -> None:
+        """Take over `stage` in the lanes in which all has gone well so far."""
+        f = self.f
+        check = f.variable(0.0)
+        with f.loop(self.size) as j:
+            check.set(check.value + self.stage[j] * 0.0)
+        good = check.value.compare("oeq", 0.0)
+        self.active.set(good.pick(self.active.value, 0.0))
+        alive = self.active.value.compare("ogt", 0.5)
+        with f.loop(self.size) as j:
+            self.y[j] = alive.pick(self.stage[j], self.y[j])
+        self.done.set(self.done.value + self.active.value)
+        leave(f.no(alive.any()))
+
+    def sample(self, number: Int) -> None:
+        """Write the state if it is time to."""
+        f = self.f
+        with f.when(((number + 1) % self.every).compare("eq", 0)):
+            row = f.memory("out").at(self.row.value * self.size)
+            with f.loop(self.size) as j:
+                row[j] = self.y[j]
+            self.row.set(self.row.value + 1)
+
+    def run(self, one_step: Callable[[Int], None], begin: Callable[[], None] = lambda: None) -> str:
+        """The whole driver; `one_step` leaves the new state in `stage`, `begin` prepares for a block."""
+        f = self.f
+        self.active, self.done, self.row = f.variable(1.0), f.variable(0.0), f.counter(0)
+        number, last = f.counter(0), f.count("first") + f.count("steps")
+        inputs, given, n = f.memory("inputs"), f.memory("all_inputs"), f.count("n_inputs")
+        with f.loop(f.count("blocks")) as block:
+            states = f.memory("all_y").at(block * self.size)
+            copy(f, given.at(block * n), inputs, n)
+            copy(f, states, self.y, self.size)
+            self.active.set(1.0)
+            self.done.set(0.0)
+            self.row.set(block * f.count("samples"))
+            number.set(f.count("first"))
+            begin()
+            with f.forever() as leave:
+                now = number.value
+                leave(now.compare("sge", last))
+                self.held(now)
+                one_step(now)
+                self.at(now + 1)
+                self.correct()
+                self.accept(leave)
+                self.sample(now)
+                number.set(now + 1)
+            copy(f, self.y, states, self.size)
+            copy(f, inputs, given.at(block * n), n)
+            f.memory("all_done")[block] = self.done.value
+        return f.finish()
+
+
+def copy(f: Flow, source: Memory, target: Memory, count: Int) -> None:
+    with f.loop(count) as j:
+        target[j] = source[j]
+
+
+def correct(f: Flow, size: Int) -> None:
+    """Call the corrections until the shift is below `near`; NaN in the lanes in which it stays above `far`.
+
+    Lanes that are there already keep what they have while others go on: no state's numbers depend on its neighbours.
+    """
+    n, entries = f.count("n_corrections"), f.count("n_shift")
+    with f.when(n.compare("sgt", 0)):
+        shift, stage, kept = f.memory("shift"), f.memory("stage"), f.memory("slopes")  # slopes have served by now
+        largest, moved, round_ = f.variable(1e300), f.variable(0.0), f.counter(0)
+        with f.forever() as leave:
+            going = largest.value.compare("ogt", f.real("near"))
+            settled = f.no(going.all())
+            if f.width > 1:
+                with f.when(settled):
+                    copy(f, stage, kept, size)
+            f.call_all("corrections", n)
+            moved.set(0.0)
+            with f.loop(entries) as j:
+                moved.set(moved.value.max(shift[j].abs()))
+            if f.width > 1:
+                with f.when(settled), f.loop(size) as j:
+                    stage[j] = going.pick(stage[j], kept[j])
+            largest.set(going.pick(moved.value, largest.value))
+            round_.set(round_.value + 1)
+            leave(round_.value.compare("sge", f.count("rounds")))
+            leave(f.no(largest.value.compare("ogt", f.real("near")).any()))
+        spoilt = largest.value.compare("ogt", f.real("far"))
+        with f.when(spoilt.any()), f.loop(size) as j:
+            stage[j] = spoilt.pick(float("nan"), stage[j])
+
+
+def stepping(width: int, known: Mapping[str, int] | None = None) -> Stepping:
+    """A driver to be filled with a step."""
+    return Stepping(Flow(width, STEPPING, known))
+
+
+def explicit_ir(width: int, known: Mapping[str, int] | None = None) -> str:
+    """Explicit Runge-Kutta methods; tableau a (stages x stages), b, c."""
+    s = stepping(width, known)
+    f, size, y, stage, rate = s.f, s.size, s.y, s.stage, s.rate
+    stages = f.count("stages")
+    a, b, c, slopes = f.table("a"), f.table("b"), f.table("c"), f.memory("slopes")
+
+    def combine(weights: Int | None, count: Int) -> None:
+        """stage = y + step * the weighted sum of the first slopes."""
+        with f.loop(size) as j:
+            total = f.variable(0.0)
+            with f.loop(count) as r:
+                weight = b[r] if weights is None else a[weights + r]
+                total.set(total.value + slopes[r * size + j] * weight)
+            stage[j] = y[j] + s.step * total.value
+
+    def one_step(number: Int) -> None:
+        with f.loop(stages) as i:
+            combine(i * stages, i)
+            s.at(number, c[i])
+            s.evaluate()
+            with f.loop(size) as j:
+                slopes[i * size + j] = rate[j]
+        combine(None, stages)
+
+    return s.run(one_step)
+
+
+def semi_implicit_ir(width: int, known: Mapping[str, int] | None = None) -> str:
+    """Semi-implicit (symplectic) Euler: speeds first, then coordinates with the new speeds."""
+    s = stepping(width, known)
+    f, y, stage, rate = s.f, s.y, s.stage, s.rate
+
+    def one_step(number: Int) -> None:
+        with f.loop(s.size) as j:
+            stage[j] = y[j]
+        s.at(number)
+        f.call_all("forces", f.count("n_forces"))
+        with f.loop(s.size, s.split) as j:
+            stage[j] = y[j] + s.step * rate[j]
+        f.call_all("rates", f.count("n_rates"))
+        with f.loop(s.split) as j:
+            stage[j] = y[j] + s.step * rate[j]
+
+    return s.run(one_step)

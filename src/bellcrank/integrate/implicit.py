@@ -1,0 +1,214 @@
+"""Implicit Runge-Kutta methods (collocation) in compiled code, one state at a time.
+
+The stages z_i = h sum_j a_ij f(y + z_j) are found by a simplified Newton iteration: the Jacobian of f by differences
+and the factors of I - h A (x) J are kept over many steps and made anew when the iteration becomes slow. Without
+factors (`newton` 0, for large problems that are not stiff) the iteration is by substitution.
+"""
+
+from __future__ import annotations
+
+from bellcrank.integrate.fixed_step import STEPPING, Stepping
+from bellcrank.target.llvm.flow import Flow, Int, Integers, Layout, Memory, Real
+
+__all__ = ["IMPLICIT", "implicit_ir"]
+
+IMPLICIT = Layout((*STEPPING.integers, "newton", "anew", "iterations", "factored"), (*STEPPING.reals, "tolerance"),
+                  (*STEPPING.pointers, "d", "ahead", "z", "change", "jacobian", "matrix", "pivots"))
+
+#: an iteration is given up after this many rounds; above SLOW the Jacobian is made anew for the next step
+LIMIT, SLOW = 30, 6
+
+
+class _Implicit:
+    def __init__(self, f: Flow) -> None:
+        self.f, self.s = f, Stepping(f)
+        self.size, self.stages = self.s.size, f.count("stages")
+        self.order = self.size * self.stages
+        self.a, self.c, self.d = f.table("a"), f.table("c"), f.table("d")
+        self.z, self.slopes, self.change = f.memory("z"), f.memory("slopes"), f.memory("change")
+        self.jacobian, self.matrix, self.pivots = f.memory("jacobian"), f.memory("matrix"), f.integers_at("pivots")
+        self.newton = f.count("newton")
+        self.stale, self.rounds, self.good = f.counter(0), f.counter(0), f.counter(0)
+
+    def differentiate(self, number: Int) -> None:
+        """The Jacobian at the step's beginning by forward differences."""
+        f, s, size = self.f, self.s, self.size
+        with f.loop(size) as j:
+            s.stage[j] = s.y[j]
+        s.at(number)
+        s.evaluate()
+        with f.loop(size) as j:
+            self.change[j] = s.rate[j]
+        with f.loop(size) as k:
+            held = s.y[k]
+            step = (held.abs() + 1.0) * 1.5e-8
+            s.stage[k] = held + step
+            s.evaluate()
+            with f.loop(size) as j:
+                self.jacobian[j * size + k] = (s.rate[j] - self.change[j]) / step
+            s.stage[k] = held
+
+    def assemble(self) -> None:
+        """I - h A (x) J."""
+        f, size, m = self.f, self.size, self.order
+        with f.loop(self.stages) as i, f.loop(self.stages) as j:
+            weight = self.s.step * self.a[i * self.stages + j]
+            with f.loop(size) as r, f.loop(size) as c:
+                self.matrix[(i * size + r) * m + j * size + c] = -(self.jacobian[r * size + c] * weight)
+        with f.loop(m) as r:
+            self.matrix[r * m + r] = self.matrix[r * m + r] + 1.0
+
+    def solve(self) -> None:
+        """change = matrix^-1 change, from the factors."""
+        f, m, x = self.f, self.order, self.change
+        with f.loop(m) as k:
+            p = self.pivots[k]
+            upper, lower = x[k], x[p]
+            x[k] = lower
+            x[p] = upper
+        with f.loop(m) as i:
+            total = f.variable(x[i])
+            with f.loop(i) as j:
+                total.set(total.value - self.matrix[i * m + j] * x[j])
+            x[i] = total.value
+        with f.loop(m) as back:
+            i = m - 1 - back
+            total = f.variable(x[i])
+            with f.loop(m, i + 1) as j:
+                total.set(total.value - self.matrix[i * m + j] * x[j])
+            x[i] = total.value / self.matrix[i * m + i]
+
+    def residual(self, number: Int) -> None:
+        """change = h sum_j a_ij f(y + z_j) - z_i."""
+        f, s, size = self.f, self.s, self.size
+        with f.loop(self.stages) as i:
+            with f.loop(size) as j:
+                s.stage[j] = s.y[j] + self.z[i * size + j]
+            s.at(number, self.c[i])
+            s.evaluate()
+            with f.loop(size) as j:
+                self.slopes[i * size + j] = s.rate[j]
+        with f.loop(self.stages) as i, f.loop(size) as j:
+            total = f.variable(0.0)
+            with f.loop(self.stages) as r:
+                total.set(total.value + self.a[i * self.stages + r] * self.slopes[r * size + j])
+            self.change[i * size + j] = s.step * total.value - self.z[i * size + j]
+
+    def advance(self) -> Real:
+        """z += change; returns how large the change was."""
+        f, size = self.f, self.size
+        largest = f.variable(0.0)
+        with f.loop(self.stages) as i, f.loop(size) as j:
+            change = self.change[i * size + j]
+            self.z[i * size + j] = self.z[i * size + j] + change
+            relative = change.abs() / (self.s.y[j].abs() + 1.0)
+            bad = relative.compare("uno", 0.0)
+            largest.set(bad.pick(1e300, largest.value.max(relative)))
+        return largest.value
+
+    def forget(self) -> None:
+        """Begin with no guess."""
+        with self.f.loop(self.order) as j:
+            self.z[j] = 0.0
+
+    def begin(self) -> None:
+        """Forget what belongs to another state."""
+        with self.f.when(self.f.count("anew").compare("eq", 1)):
+            self.stale.set(1)
+            self.forget()
+
+    def iterate(self, number: Int) -> None:
+        """Until the change is at rounding; sets `good` to 1 if it gets there."""
+        f, before = self.f, self.f.variable(1e300)
+        self.rounds.set(0)
+        with f.forever() as leave:
+            self.residual(number)
+            with f.when(self.newton.compare("eq", 1)):
+                self.solve()
+            change = self.advance()
+            self.rounds.set(self.rounds.value + 1)
+            f.set_count("iterations", f.count("iterations") + 1)
+            slow = change.compare("ogt", before.value * 0.3)
+            floor = f.both(slow.name, change.compare("olt", 1e-9).name)
+            done = f.either(change.compare("ole", f.real("tolerance")).name, floor)
+            with f.when(done):
+                self.good.set(1)
+            leave(done)
+            leave(self.rounds.value.compare("sge", LIMIT))
+            leave(f.both(self.rounds.value.compare("sgt", 3), change.compare("ogt", before.value * 2.0).name))
+            before.set(change)
+
+    def one_step(self, number: Int) -> None:
+        """Stages by iteration, with a new Jacobian where the old one does not serve, and the step's result."""
+        f = self.f
+        fresh = f.counter(0)
+        self.good.set(0)
+        with f.when(self.newton.compare("eq", 0)):
+            fresh.set(1)
+        with f.forever() as leave:
+            with f.when(f.both(self.stale.value.compare("eq", 1), self.newton.compare("eq", 1))):
+                self.differentiate(number)
+                self.assemble()
+                factorise(f, self.matrix, self.pivots, self.order)
+                f.set_count("factored", f.count("factored") + 1)
+                self.stale.set(0)
+                fresh.set(1)
+            self.iterate(number)
+            leave(self.good.value.compare("eq", 1))
+            leave(fresh.value.compare("eq", 1))
+            self.stale.set(1)
+            self.forget()
+        with f.when(self.rounds.value.compare("sgt", SLOW)):
+            self.stale.set(1)
+        self.combine()
+
+    def combine(self) -> None:
+        """stage = y + sum_i d_i z_i, and the next step's first guess; NaN if the iteration failed."""
+        f, s, size = self.f, self.s, self.size
+        ahead = f.table("ahead")
+        with f.loop(size) as j:
+            total = f.variable(s.y[j])
+            with f.loop(self.stages) as i:
+                total.set(total.value + self.d[i] * self.z[i * size + j])
+            s.stage[j] = total.value
+            with f.loop(self.stages) as i:
+                guess = f.variable(0.0)
+                with f.loop(self.stages) as r:
+                    guess.set(guess.value + ahead[i * self.stages + r] * self.z[r * size + j])
+                self.change[i * size + j] = guess.value
+        with f.loop(self.order) as j:
+            self.z[j] = self.change[j]
+        with f.when(self.good.value.compare("eq", 0)):
+            self.stale.set(1)
+            self.forget()
+            with f.loop(size) as j:
+                s.stage[j] = float("nan")
+
+
+def factorise(f: Flow, matrix: Memory, pivots: Integers, m: Int) -> None:
+    """LU factors with row exchanges, in place."""
+    with f.loop(m) as k:
+        best, row = f.variable(-1.0), f.counter(k)
+        with f.loop(m, k) as i:
+            size = matrix[i * m + k].abs()
+            with f.when(size.compare("ogt", best.value).name):
+                best.set(size)
+                row.set(i)
+        p = row.value
+        pivots[k] = p
+        with f.loop(m) as j:
+            upper, lower = matrix[k * m + j], matrix[p * m + j]
+            matrix[k * m + j] = lower
+            matrix[p * m + j] = upper
+        inverse = 1.0 / matrix[k * m + k]
+        with f.loop(m, k + 1) as i:
+            factor = matrix[i * m + k] * inverse
+            matrix[i * m + k] = factor
+            with f.loop(m, k + 1) as j:
+                matrix[i * m + j] = matrix[i * m + j] - factor * matrix[k * m + j]
+
+
+def implicit_ir(width: int) -> str:
+    """A collocation method; `width` must be 1."""
+    x = _Implicit(Flow(width, IMPLICIT))
+    return x.s.run(x.one_step, x.begin)

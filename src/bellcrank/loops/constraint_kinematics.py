@@ -1,0 +1,350 @@
+"""Loop closures on arrays: errors, rates, Jacobians and right hand sides, from compiled kinematics.
+
+The conditions are the texts of `mechanism.constraint_rows`, evaluated on NumPy arrays with one entry per state and closure,
+so that ten thousand loops cost as much Python as one. Jacobians are kept by their non-zero entries: a closure's rows
+reach only the joints around its own loop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from bellcrank.arrays import Floats
+from bellcrank.mechanism.constraint_rows import Row, Side
+from bellcrank.mechanism.coupling import share
+from bellcrank.scalar.graph import Number
+from bellcrank.spatial import Vector
+from bellcrank.topology.tree import Closure, Tree
+
+__all__ = ["ClosureArrays", "LoopKinematics", "loop_joints"]
+
+Ints = npt.NDArray[np.int64]
+#: evaluates a function of the tree: name, inputs, time
+Run = Callable[[str, Mapping[str, npt.ArrayLike], npt.ArrayLike], Floats]
+
+
+class ClosureArrays(NamedTuple):
+    """All rows of all closures, (..., m) and (..., m, 6): on the links' motions at their origins, world axes; and the
+    slopes of couplers by each of their coordinates, (..., terms of all couplers)."""
+
+    value: Floats
+    first: Floats
+    second: Floats
+    gamma: Floats
+    slopes: Floats
+
+
+class _Family(NamedTuple):
+    """Closures of one kind, evaluated together."""
+
+    kind: Any
+    members: Ints
+    first: Ints
+    second: Ints
+    rows: Ints  #: (members, rows): their places among all rows
+
+
+def paths_between(tree: Tree, a: int, b: int) -> tuple[list[int], list[int]]:
+    """The links from a and from b up to their nearest common ancestor, which is left out."""
+    left, right = [], []
+    parent = tree.parent
+    while a != b:
+        if a > b:  # parents have smaller numbers
+            left.append(a)
+            a = int(parent[a])
+        else:
+            right.append(b)
+            b = int(parent[b])
+    return left, right
+
+
+def loop_joints(tree: Tree, closure: int) -> list[str]:
+    """Names of the joints around one loop, the closing one last."""
+    c = tree.closures[closure]
+    left, right = paths_between(tree, c.first, c.second)
+    return [tree.joint_names[k] for k in (*left[::-1], *right)] + [c.name]
+
+
+class LoopKinematics:
+    """Errors and derivatives of all loops of a tree."""
+
+    def __init__(self, tree: Tree, run: Run, values: Callable[[Sequence[Number]], Floats]) -> None:
+        self.tree, self.run, self.values = tree, run, values
+        self._frames: dict[tuple[int, int], Any] = {}
+        counts = [c.rows for c in tree.closures]
+        self.starts = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+        self.m_closures = int(self.starts[-1])
+        self.m = self.m_closures + len(tree.relations)
+        self.families = self._families(tree.closures)
+        self.closure_of_row = [k for k, c in enumerate(tree.closures) for _ in range(c.rows)]
+        self._pattern()
+
+    @cached_property
+    def row_names(self) -> list[str]:
+        """What every condition is called."""
+        return [f"{c.name}: {label}" for c in self.tree.closures for label in _labels(c)] \
+            + [r.name for r in self.tree.relations]
+
+    def _families(self, closures: Sequence[Closure]) -> list[_Family]:
+        groups: dict[Any, list[int]] = {}
+        for i, c in enumerate(closures):
+            key = (*c.kind.kind(),) if c.is_joint else (type(c.kind).__name__,)
+            groups.setdefault(key, []).append(i)
+        out = []
+        for members in groups.values():
+            some = np.array(members, dtype=np.int64)
+            rows = self.starts[some][:, None] + np.arange(closures[members[0]].rows)
+            out.append(_Family(closures[members[0]].kind, some, np.array([closures[i].first for i in members]),
+                               np.array([closures[i].second for i in members]), rows))
+        return out
+
+    def _pattern(self) -> None:
+        """Where the Jacobian's entries are: row, speed, the link the row acts on, the link the speed moves."""
+        tree = self.tree
+        row: list[int] = []
+        var: list[int] = []
+        side: list[int] = []
+        end: list[int] = []
+        mover: list[int] = []
+        driven = _driven(tree)
+        for i, c in enumerate(tree.closures):
+            for which, path in enumerate(paths_between(tree, c.first, c.second)):
+                for link in path:
+                    joint = tree.joints[link]
+                    assert joint is not None
+                    start = int(tree.u_start[link])
+                    for v in range(start, start + joint.nu):
+                        n = c.rows
+                        row += range(int(self.starts[i]), int(self.starts[i]) + n)
+                        var += [v] * n
+                        side += [which] * n
+                        end += [c.second if which else c.first] * n
+                        mover += [link] * n
+        self.entry_row, self.entry_var, self.entry_side, self.entry_end, self.entry_mover = (
+            np.array(x, dtype=np.int64) for x in (row, var, side, end, mover))
+        self.relation_row = np.array([self.m_closures + k for k, relation in enumerate(tree.relations)
+                                      for _ in relation.terms], dtype=np.int64)
+        self.relation_var = np.array([int(tree.u_start[link]) + coordinate for relation in tree.relations
+                                      for link, coordinate, _ in relation.terms], dtype=np.int64)
+        rows = np.concatenate([self.entry_row, self.relation_row])
+        speeds = np.concatenate([self.entry_var, self.relation_var])
+        prescribed = np.isin(speeds, sorted(driven))
+        self._free_entries, self._driven_entries = np.flatnonzero(~prescribed), np.flatnonzero(prescribed)
+        self.all_rows, self.all_vars = rows[self._free_entries], speeds[self._free_entries]
+        self.driven_rows, self.driven_vars = rows[self._driven_entries], speeds[self._driven_entries]
+
+    # -- evaluation -----------------------------------------------------------------------------
+    def poses(self, q: npt.ArrayLike, t: npt.ArrayLike) -> tuple[Floats, Floats]:
+        """Rotations (..., n+1, 3, 3) and origins (..., n+1, 3) of all links, ground first."""
+        raw = self.run("poses", {"q": q}, t)
+        lead = raw.shape[:-1]
+        raw = raw.reshape(*lead, self.tree.n, 12)
+        turn = np.concatenate([np.broadcast_to(self.tree.ground_turn, (*lead, 1, 3, 3)),
+                               raw[..., :9].reshape(*lead, self.tree.n, 3, 3)], axis=-3)
+        origin = np.concatenate([np.broadcast_to(self.tree.ground_shift, (*lead, 1, 3)), raw[..., 9:]], axis=-2)
+        return turn, origin
+
+    def _motions(self, name: str, given: Mapping[str, npt.ArrayLike], t: npt.ArrayLike) -> Floats:
+        raw = self.run(name, given, t)
+        lead = raw.shape[:-1]
+        return np.concatenate([np.zeros((*lead, 1, 6)), raw.reshape(*lead, self.tree.n, 6)], axis=-2)
+
+    def frames(self, family: _Family, turn: Floats, origin: Floats, which: int) -> tuple[Floats, Floats, Floats]:
+        """Points, arms and axes of one side of a family of closures."""
+        links = family.second if which else family.first
+        local, shift = self._placed(family, which)
+        axes = turn[..., links, :, :]
+        arm = (axes @ shift[..., None])[..., 0]
+        return origin[..., links, :] + arm, arm, axes @ local
+
+    def _placed(self, family: _Family, which: int) -> tuple[Floats, Floats]:
+        """Axes and origins of a family's joint frames on one side, in link frames; kept, as they do not change."""
+        key = (int(family.members[0]), which)
+        if key not in self._frames:
+            closures = [self.tree.closures[i] for i in family.members]
+            shifts = [c.second_shift if which else c.first_shift for c in closures]
+            plain = all(type(x) is float for s in shifts for x in s)
+            self._frames[key] = (np.stack([c.second_turn if which else c.first_turn for c in closures]),
+                                 np.array(shifts) if plain else
+                                 np.stack(np.broadcast_arrays(*(self.values(s) for s in shifts)), axis=-2))
+        turn, shift = self._frames[key]
+        return turn, shift
+
+    def _constants(self, family: _Family) -> list[Floats]:
+        key = (int(family.members[0]), 2)
+        if key not in self._frames:
+            rows = [[float(np.mean(self.values([x])[..., 0])) if type(x) is not float else x
+                     for x in self.tree.closures[i].kind.constants()] for i in family.members]
+            self._frames[key] = ([np.array(k) for k in zip(*rows, strict=True)], None)
+        constants: list[Floats] = self._frames[key][0]
+        return constants
+
+    def _sides(self, family: _Family, turn: Floats, origin: Floats, velocity: Floats | None) -> list[Side]:
+        sides = []
+        for which, links in enumerate((family.first, family.second)):
+            point, arm, axes = self.frames(family, turn, origin, which)
+            if velocity is None:
+                omega = rate = Vector.zero()
+            else:
+                w, v = velocity[..., links, :3], velocity[..., links, 3:]
+                omega, rate = _vector(w), _vector(v + np.cross(w, arm))
+            x, y, z = (_vector(axes[..., i]) for i in range(3))
+            sides.append(Side(_vector(point), _vector(arm), x, y, z, omega, rate))
+        return sides
+
+    def rows(self, q: npt.ArrayLike, u: npt.ArrayLike | None = None, t: npt.ArrayLike = 0.0) -> ClosureArrays:
+        """All rows; without u those that need no velocities."""
+        turn, origin = self.poses(q, t)
+        velocity = None if u is None else self._motions("velocities", {"q": q, "u": u}, t)
+        lead = origin.shape[:-2] if velocity is None else np.broadcast_shapes(origin.shape[:-2], velocity.shape[:-2])
+        value, gamma = np.zeros((*lead, self.m)), np.zeros((*lead, self.m))
+        first, second = np.zeros((*lead, self.m, 6)), np.zeros((*lead, self.m, 6))
+        for family in self.families:
+            made = family.kind.closure_rows(*self._sides(family, turn, origin, velocity), self._constants(family))
+            for j, row in enumerate(made):
+                assert isinstance(row, Row)
+                at = family.rows[:, j]
+                value[..., at], gamma[..., at] = row.value, row.gamma
+                for target, force in ((first, row.first), (second, row.second)):
+                    for i, entry in enumerate((*force.moment, *force.force)):
+                        target[..., at, i] = entry
+        return ClosureArrays(value, first, second, gamma, self._add_relations(value, gamma, q, u, t))
+
+    def _add_relations(self, value: Floats, gamma: Floats, q: npt.ArrayLike, u: npt.ArrayLike | None, t: npt.ArrayLike
+                       ) -> Floats:
+        """Couplers: their values, what is known of their second rates, and, returned, their slopes."""
+        slopes = np.zeros((*value.shape[:-1], len(self.relation_row)))
+        at = 0
+        for k, relation in enumerate(self.tree.relations, self.m_closures):
+            value[..., k] = -relation.offset
+            for link, coordinate, part in relation.terms:
+                now, rate = self.coordinate(link, coordinate, q, u, t)
+                mine = share(part, now)
+                value[..., k] += mine.value
+                gamma[..., k] -= mine.curvature * (rate * rate)
+                slopes[..., at] = mine.slope
+                at += 1
+        return slopes
+
+    def coordinate(self, link: int, coordinate: int, q: npt.ArrayLike, u: npt.ArrayLike | None, t: npt.ArrayLike
+                   ) -> tuple[Floats, Floats]:
+        """A joint coordinate and its rate (0 without u), as its law has it where it has one."""
+        joint, law = self.tree.joints[link], self.tree.prescribed[link]
+        assert joint is not None
+        first, begin = int(self.tree.q_start[link]), int(self.tree.u_start[link])
+        places = [np.asarray(q, dtype=float)[..., first + k] for k in range(joint.nq)]
+        rates = [np.zeros(()) if u is None else np.asarray(u, dtype=float)[..., begin + k] for k in range(joint.nu)]
+        if law is not None:
+            places, rates, _ = law.values(np.asarray(t, dtype=float), places, rates, [0.0] * joint.nu)
+        return np.asarray(places[coordinate], dtype=float), np.asarray(rates[coordinate], dtype=float)
+
+    def rate(self, q: npt.ArrayLike, u: npt.ArrayLike, t: npt.ArrayLike = 0.0, rows: ClosureArrays | None = None
+             ) -> Floats:
+        """d/dt of the values; the rows may be those without velocities."""
+        rows = self.rows(q, None, t) if rows is None else rows
+        velocity = self._motions("velocities", {"q": q, "u": u}, t)
+        out = self._through(rows, velocity)
+        return self.add_couplers(out, rows, self.run("driven_speeds", {"q": q, "u": u}, t))
+
+    def _through(self, rows: ClosureArrays, motion: Floats) -> Floats:
+        """What the rows make of the motions of all links."""
+        firsts = np.array([c.first for c in self.tree.closures], dtype=np.int64)
+        seconds = np.array([c.second for c in self.tree.closures], dtype=np.int64)
+        which = np.array(self.closure_of_row, dtype=np.int64)
+        out = np.zeros((*np.broadcast_shapes(rows.value.shape[:-1], motion.shape[:-2]), self.m))
+        if self.m_closures:
+            n = self.m_closures
+            out[..., :n] = (rows.first[..., :n, :] * motion[..., firsts[which], :]).sum(-1) \
+                + (rows.second[..., :n, :] * motion[..., seconds[which], :]).sum(-1)
+        return out
+
+    def add_couplers(self, out: Floats, rows: ClosureArrays, speeds: Floats) -> Floats:
+        """Add what couplers make of joint speeds (or accelerations) to `out`, in place."""
+        for k, (r, v) in enumerate(zip(self.relation_row, self.relation_var, strict=True)):
+            out[..., r] += rows.slopes[..., k] * speeds[..., v]
+        return out
+
+    def gamma(self, q: npt.ArrayLike, u: npt.ArrayLike, t: npt.ArrayLike = 0.0, rows: ClosureArrays | None = None
+              ) -> Floats:
+        """Right hand side of ``J udot = gamma`` for the free accelerations."""
+        rows = self.rows(q, u, t) if rows is None else rows
+        still = np.zeros(self.tree.nu)
+        drift = self._motions("accelerations", {"q": q, "u": u, "udot": still}, t)
+        out = rows.gamma - self._through(rows, drift)
+        if self.tree.relations:
+            out = out - self.add_couplers(np.zeros_like(out), rows, self.run("prescribed", {"q": q, "u": u}, t))
+        return out
+
+    def entries(self, q: npt.ArrayLike, rows: ClosureArrays, t: npt.ArrayLike = 0.0) -> Floats:
+        """The Jacobian's non-zero entries for free speeds, at ``all_rows`` and ``all_vars``."""
+        return self._entries(q, rows, t)[..., self._free_entries]
+
+    def driven_loads(self, q: npt.ArrayLike, loads: Floats, t: npt.ArrayLike = 0.0) -> Floats:
+        """J^T lambda for the prescribed speeds, zero elsewhere, shape (..., nu)."""
+        values = self._entries(q, self.rows(q, None, t), t)[..., self._driven_entries] * loads[..., self.driven_rows]
+        out = np.zeros((*values.shape[:-1], self.tree.nu))
+        for k, v in enumerate(self.driven_vars.tolist()):
+            out[..., v] += values[..., k]
+        return out
+
+    def _entries(self, q: npt.ArrayLike, rows: ClosureArrays, t: npt.ArrayLike) -> Floats:
+        """Entries for all speeds, those of closures and then those of couplers."""
+        _, origin = self.poses(q, t)
+        screws = self.run("screws", {"q": q, "u": np.zeros(self.tree.nu)}, t)
+        lead = np.broadcast_shapes(screws.shape[:-1], rows.value.shape[:-1])
+        screws = screws.reshape(*screws.shape[:-1], self.tree.nu, 12)
+        s = screws[..., self.entry_var, :]
+        arm = origin[..., self.entry_end, :] - origin[..., self.entry_mover, :]
+        w = np.where(self.entry_side[:, None] == 0, rows.first[..., self.entry_row, :],
+                     rows.second[..., self.entry_row, :])
+        linear = s[..., 3:6] + np.cross(s[..., :3], arm)
+        values = (w[..., :3] * s[..., :3]).sum(-1) + (w[..., 3:] * linear).sum(-1)
+        slopes = np.broadcast_to(rows.slopes, (*lead, rows.slopes.shape[-1]))
+        return np.concatenate([np.broadcast_to(values, (*lead, values.shape[-1])), slopes], axis=-1)
+
+    def jacobian(self, q: npt.ArrayLike, rows: ClosureArrays, t: npt.ArrayLike = 0.0) -> Floats:
+        """The Jacobian with respect to the free speeds, shape (..., m, nu). Cost: O(m nu)."""
+        values = self.entries(q, rows, t)
+        out = np.zeros((*values.shape[:-1], self.m, self.tree.nu))
+        if not out.size:
+            return out
+        flat = out.reshape(-1, self.m * self.tree.nu)
+        places = self.all_rows * self.tree.nu + self.all_vars
+        for row, entries in zip(flat, values.reshape(len(flat), -1), strict=True):
+            np.add.at(row, places, entries)
+        return out
+
+
+def _labels(c: Closure) -> tuple[str, ...]:
+    """What each condition forbids, in the axes of the joint's frame."""
+    names: tuple[str, ...] = getattr(c.kind, "condition_names", ())
+    if not names:
+        return tuple(str(i) for i in range(c.rows))
+    align = c.kind.alignment()
+    axes = {axis: _direction(align[:, i]) for i, axis in enumerate("xyz")}
+    out = []
+    for name in names:
+        what, _, axis = name.partition(" ")
+        out.append(f"{what} {axes[axis]}" if what in ("along", "about") and axis in axes else name)
+    return tuple(out)
+
+
+def _direction(axis: Floats) -> str:
+    """An axis by its letter, or by its entries; a condition has no sign."""
+    along = int(np.argmax(np.abs(axis)))
+    if abs(axis[along]) > 1.0 - 1e-9:
+        return "xyz"[along]
+    return f"({', '.join(f'{round(float(x), 3) + 0.0:g}' for x in axis)})"
+
+
+def _vector(a: Floats) -> Vector:
+    return Vector(a[..., 0], a[..., 1], a[..., 2])
+
+
+def _driven(tree: Tree) -> set[int]:
+    return set(range(tree.nu)) - set(tree.free_speeds())

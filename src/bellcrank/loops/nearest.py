@@ -1,0 +1,347 @@
+"""Closed positions near a guess: the nearest one, and those on the same branch.
+
+The measure of nearness is the norm of the changes of all coordinates that may move [rad and m], each times its weight,
+angles without whole turns. A guess that is open is closed by damped Gauss-Newton from itself and, unless that was only
+a small step, from places around it; each position found then moves along its own branch as long as it comes nearer,
+and the nearest is taken. What is held is walked from there to its values (`walking.Walker`), so that the branch is kept
+wherever it exists. If it ends, the nearest closed position with these values is taken, and said so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from bellcrank.arrays import Floats, half_turn
+from bellcrank.loops.closer import DENSE, Assembler, Extra
+from bellcrank.loops.null_space import RANK
+from bellcrank.loops.walking import DeadPointError, Walker, small_moves
+from bellcrank.mechanism.joints import Joint
+
+__all__ = ["CLOSED", "End", "Held", "Nearest"]
+
+Mask = npt.NDArray[np.bool_]
+#: closures are tight when no residual is larger
+CLOSED = 1e-9
+#: a step to the closed position that is shorter than this needs no comparison with others [rad, m]
+_SHORT = 0.3
+#: the smallest step to a closed position that is shorter than this is the nearest one but for its square [rad, m]
+_TINY = 1e-4
+#: starts that are compared, and those of a guess from which nothing closes
+_COMPARED, _TRIED, _TRIED_LARGE = 8, 24, 12
+#: part of the way by which a walk leaves a dead point, and how far the machine may be from it then [rad, m]
+_LEAVE, _BESIDE = 1e-3, 0.3
+#: angles that shall go farther are not walked through every turn [rad]
+_FAR = 20.0 * np.pi
+
+
+@dataclass(frozen=True)
+class Held:
+    """What does not move freely: speeds (mask, prescribed ones included), coordinates of q with the values they shall
+    have, and coordinates of joints that close loops."""
+
+    mask: Mask
+    places: tuple[int, ...]
+    values: Floats
+    extra: tuple[Extra, ...]
+
+    def put(self, q: Floats) -> Floats:
+        """q with the coordinates held as they shall be."""
+        q = q.copy()
+        q[list(self.places)] = self.values
+        return q
+
+    @property
+    def any(self) -> bool:
+        """Whether anything is held beyond prescribed joints."""
+        return bool(self.places) or bool(self.extra)
+
+
+@dataclass(frozen=True)
+class End:
+    """Where the branch of a guess ended: part of the way, the joint that is no longer determined, the position."""
+
+    reached: float
+    joint: str
+    q: Floats
+
+
+@dataclass(frozen=True)
+class Nearest:
+    """Closes loops near guesses. `turning` are the speeds of angles that whole turns do not change."""
+
+    assembler: Assembler
+    weights: Floats
+    t: float
+    turning: Mask
+    speed_names: Sequence[str]
+
+    def wrapped(self, change: Floats) -> Floats:
+        """Changes (..., nu) without whole turns of angles."""
+        return np.where(self.turning, half_turn(change), change)
+
+    def distance(self, guess: Floats, q: Floats, mask: Mask) -> float:
+        """The measure of nearness, over what may move."""
+        change = self.wrapped(self.assembler.difference(guess, q))
+        return float(np.linalg.norm(np.where(mask, 0.0, self.weights * change)))
+
+    # -- one position ---------------------------------------------------------------------------
+    def free(self, guess: Floats, mask: Mask) -> Floats | None:
+        """The nearest closed position to a guess, None if none was found."""
+        start = self.assembler.normalize(guess)
+        first, size, left = self._straight(start, mask)
+        if size < _TINY and left < 1e-13:
+            return first
+        if first is not None and size <= _SHORT:
+            return self._tight(self.settled(first, start, mask, ()), mask, ())[0]
+        best = self._best(start, [start], mask, ())
+        return None if best is None else self._tight(best, mask, ())[0]
+
+    def held(self, guess: Floats, starts: Sequence[Floats], held: Held) -> Floats | None:
+        """The closed position nearest to a guess with everything held at its value, None if none was found."""
+        puts = [self.assembler.normalize(held.put(s)) for s in starts]
+        best = self._best(self.assembler.normalize(guess), puts, held.mask, held.extra)
+        return None if best is None else held.put(self._tight(best, held.mask, held.extra)[0])
+
+    def _straight(self, q: Floats, mask: Mask) -> tuple[Floats | None, float, float]:
+        """Closed from q itself in a few steps, how far that was, and what is left; nothing moves if it is closed."""
+        found, size = self.assembler.close(q, mask, self.weights, self.t, iterations=12)
+        if size > CLOSED or self.assembler.flipped(found, self.t):
+            return None, np.inf, size
+        return found, float(np.abs(self.assembler.difference(q, found)).max(initial=0.0)), size
+
+    def _best(self, guess: Floats, starts: Sequence[Floats], mask: Mask, extra: tuple[Extra, ...]) -> Floats | None:
+        """The nearest of the positions that close from several starts and from around them."""
+        found: list[tuple[float, Floats]] = []
+        rng = np.random.default_rng(1)
+        large = len(guess) > 300
+        for attempt in range(_TRIED_LARGE if large else _TRIED):  # small steps away first, then any
+            if found and (attempt >= _COMPARED or large):
+                break
+            size = min(0.05 * 2.0 ** attempt, 2.5) if attempt >= len(starts) else 0.0
+            shake = np.where(mask, 0.0, rng.normal(size=len(mask)) * size)
+            q, left = self.assembler.close(self.assembler.integrate(starts[attempt % len(starts)], shake), mask,
+                                           self.weights, self.t, extra=extra, iterations=60)
+            if left < CLOSED and not self.assembler.flipped(q, self.t):
+                q = self._unwound(guess, q, mask)
+                found.append((self.distance(guess, q, mask), q))
+        if not found:
+            return None
+        found.sort(key=lambda pair: pair[0])
+        nearest = [self.settled(q, guess, mask, extra) for _, q in found[:3]]
+        far = [self.distance(guess, q, mask) for q in nearest]
+        equal = [q for q, d in zip(nearest, far, strict=True) if d <= min(far) * (1.0 + 1e-6)]
+        return max(equal, key=lambda q: (q - guess).round(3).tolist())  # of mirror images always the same one
+
+    def _unwound(self, guess: Floats, q: Floats, mask: Mask) -> Floats:
+        """The same position with angles that may move within half a turn of the guess."""
+        change = self.assembler.difference(guess, q)
+        turns = np.where(self.turning & ~mask, np.round(change / (2.0 * np.pi)), 0.0)
+        return self.assembler.integrate(q, -2.0 * np.pi * turns) if turns.any() else q
+
+    def settled(self, q: Floats, guess: Floats, mask: Mask, extra: tuple[Extra, ...]) -> Floats:
+        """The position on the branch of q that is nearest to the guess: down the distance, by tangential steps."""
+        part, far = 1.0, np.inf
+        for _ in range(60):
+            change = np.where(mask, 0.0, -self.assembler.difference(q, guess))
+            now = float(np.linalg.norm(self.weights * change))
+            if now < 1e-9 or now > far * (1.0 - 1e-9):
+                break
+            step = self.assembler.tangential(q, change, mask, self.weights, self.t, extra)
+            if not np.isfinite(step).all() or np.linalg.norm(self.weights * step) < 1e-4 * now:
+                break
+            step = step * min(1.0, 0.2 / max(float(np.abs(step).max()), 1e-300))
+            moved = None
+            while moved is None and part > 1e-3:
+                moved = self._nearer(q, part * step, guess, now, mask, extra)
+                part = part * 0.3 if moved is None else part
+            if moved is None:
+                break
+            q, far, part = moved, now, min(1.0, 2.0 * part)
+        return q
+
+    def _nearer(self, q: Floats, step: Floats, guess: Floats, now: float, mask: Mask, extra: tuple[Extra, ...]
+                ) -> Floats | None:
+        """Closed again after a step, if that came nearer to the guess."""
+        close = self.assembler
+        q, before = close.integrate(q, step), np.inf
+        for _ in range(10):
+            _, step, _ = close.newton(q, mask, self.weights, self.t, extra)
+            length = float(np.abs(step).max(initial=0.0))
+            if not np.isfinite(length) or length > 0.5 * before:
+                break
+            q, before = close.integrate(q, step), length
+            if length < 1e-9:
+                break
+        far = np.linalg.norm(np.where(mask, 0.0, self.weights * close.difference(guess, q)))
+        return q if before < 1e-6 and far < now else None
+
+    def _tight(self, q: Floats, mask: Mask, extra: tuple[Extra, ...]) -> tuple[Floats, float]:
+        """Closed to rounding, and what is left open. Where a weak direction, at a dead point that decimals lock, keeps
+        a gap open, the way out leads along that direction."""
+        close = self.assembler
+        q, left = close.close(q, mask, self.weights, self.t, extra=extra, iterations=20)
+        rounding = 1e-13 * max(1.0, float(np.abs(close.loops.poses(q, self.t)[1]).max(initial=0.0)))
+        if left <= rounding:
+            return q, left
+        for along, weak in self._weak(q, mask, extra):
+            for part in (1, -1, 3, -3, 10, -10, 30, -30, 100, -100):
+                start = close.integrate(q, (part * left / weak) * along)
+                other, rest = close.close(start, mask, self.weights, self.t, extra=extra, iterations=40)
+                if rest < 0.1 * left:
+                    q, left = other, rest
+                    break
+            if left <= rounding:
+                break
+        return q, left
+
+    def _weak(self, q: Floats, mask: Mask, extra: tuple[Extra, ...]) -> list[tuple[Floats, float]]:
+        """Directions of all speeds in which the loops hardly open, with how much they do; the weakest first."""
+        close, free = self.assembler, np.flatnonzero(~mask)
+        if close.loops.m * len(free) > DENSE:
+            return []
+        factors = close.factors(q, close.loops.rows(q, None, self.t), free, 1.0 / self.weights[free], self.t, extra)
+        if factors is None:
+            return []
+        _, sizes, directions = factors
+        out = []
+        for i in np.flatnonzero((sizes > RANK * sizes.max(initial=0.0)) & (sizes < 1e-3 * sizes.max(initial=0.0))):
+            along = np.zeros(len(mask))
+            along[free] = directions[i] / self.weights[free]
+            out.append((along, float(sizes[i])))
+        return out[::-1]
+
+    # -- on the branch of a closed position -----------------------------------------------------
+    def walked(self, q: Floats, guess: Floats, held: Held) -> Floats | End:
+        """From a closed position to where everything held has its value, on its branch, and what that leaves free as
+        near to the guess as it gets; or where the branch ended."""
+        q = self._turned(q, held)
+        walk = HeldWalker(self, q, held)
+        try:
+            found = held.put(walk.to(q, 0.0, 1.0))
+        except DeadPointError as stop:
+            return End(stop.reached, stop.joint, stop.q)
+        if not walk.determined:
+            found = self.settled(found, guess, held.mask, held.extra)
+        found, left = self._tight(found, held.mask, held.extra)
+        return held.put(found) if left < CLOSED else End(1.0, walk.loosest(found, 1.0), found)
+
+    def _turned(self, q: Floats, held: Held) -> Floats:
+        """q with angles that shall go many turns as many whole turns on."""
+        way = np.where(held.mask, self.assembler.difference(q, held.put(q)), 0.0)
+        turns = np.where(self.turning & (np.abs(way) > _FAR), np.round(way / (2.0 * np.pi)), 0.0)
+        return self.assembler.integrate(q, 2.0 * np.pi * turns) if turns.any() else q
+
+    def place(self, q: Floats, held: Held, end: End, names: Sequence[str]) -> tuple[str, float, float]:
+        """The coordinate that a walk from q moved farthest of those held: its name, value at the end, and aim."""
+        walk = HeldWalker(self, q, held)
+        tree = self.assembler.loops.tree
+        extra = [f"{tree.closures[e.closure].name}.{tree.closures[e.closure].kind.coordinate_names()[e.coordinate]}"
+                 for e in held.extra]
+        labels = [names[i] for i in held.places] + extra
+        there = [*walk.put(q, end.reached)[list(held.places)], *(e.value for e in walk.extra(end.reached))]
+        aims = [*held.values, *(e.value for e in held.extra)]
+        before = [*q[list(held.places)], *(e.value for e in walk.extra(0.0))]
+        which = int(np.argmax(np.abs(np.array(aims) - np.array(before))))
+        return labels[which], float(there[which]), float(aims[which])
+
+
+class HeldWalker(Walker):
+    """Walks what is held from a closed position (parameter 0) to its values (1): angles and lengths straight, joints
+    with quaternions by one turn."""
+
+    def __init__(self, near: Nearest, q: Floats, held: Held) -> None:
+        close = near.assembler
+        super().__init__(close.integrate, close.normalize, close.difference, resolution=1e-12,
+                         lengths=small_moves(near.speed_names, close.loops.poses(q, near.t)[1]))
+        self.near, self.start, self.held = near, q, held
+        self.determined = False  #: whether what is held and the loops determine everything, as last seen
+        self._places = list(held.places)
+        self._way = np.where(held.mask, close.difference(q, close.normalize(held.put(q))), 0.0)
+        self._ways = _Ways(close, q, near.t, held.extra)
+
+    def put(self, q: Floats, at: float) -> Floats:
+        """q with the tree's coordinates on their way."""
+        if at == 1.0:
+            return self.held.put(q)
+        q = q.copy()
+        q[self._places] = self.integrate(self.start, at * self._way)[self._places]
+        return q
+
+    def extra(self, at: float) -> tuple[Extra, ...]:
+        """Coordinates of closing joints on their way."""
+        return tuple(replace(e, value=float(v)) for e, v in zip(self.held.extra, self._ways.at(at), strict=True))
+
+    def newton(self, q: Floats, at: float) -> tuple[float, Floats]:
+        """What is left open, and the plain Newton step of all speeds that would close it."""
+        near = self.near
+        size, step, self.determined = near.assembler.newton(q, self.held.mask, near.weights, near.t, self.extra(at))
+        return size, step
+
+    def loosest(self, q: Floats, at: float) -> str:
+        """The joint that moves most along the direction that is lost."""
+        free, motion = self._kernel(q, at)
+        if not len(free) or motion is None:
+            return "none"
+        return self.near.speed_names[int(free[int(np.argmax(np.abs(motion[-1])))])].rpartition(".")[0]
+
+    def _kernel(self, q: Floats, at: float) -> tuple[npt.NDArray[np.int64], Floats | None]:
+        """The free speeds, and their directions by how well they are determined, the worst last."""
+        near, free = self.near, np.flatnonzero(~self.held.mask)
+        if near.assembler.loops.m * len(free) > DENSE:
+            return free, None
+        factors = near.assembler.factors(q, near.assembler.loops.rows(q, None, near.t), free, np.ones(len(free)),
+                                         near.t, self.extra(at))
+        return free, None if factors is None or not len(factors[2]) else factors[2]
+
+    def leave(self, q: Floats, here: float, end: float) -> tuple[Floats, float] | None:
+        """A walk that begins at a dead point leaves it to the nearer side: all branches that meet there are those of
+        the guess."""
+        there = here + _LEAVE * (end - here)
+        free, directions = self._kernel(q, here)
+        if directions is None:
+            return None
+        reach = _LEAVE * float(np.abs(np.append(self._way, self._ways.slope)).max(initial=0.0))
+        near, found = self.near, []
+        for size in (0.0, reach, -reach, np.sqrt(reach), -np.sqrt(reach)):
+            shake = np.zeros(len(self.held.mask))
+            shake[free] = size * directions[-1]
+            place, left = near.assembler.close(self.put(self.integrate(q, shake), there), self.held.mask, near.weights,
+                                               near.t, extra=self.extra(there))
+            if left < 1e-12 and np.abs(self.difference(q, place)).max() < _BESIDE:
+                found.append((near.distance(q, place, self.held.mask), place))
+        found.sort(key=lambda pair: pair[0])
+        return (found[0][1], there) if found else None
+
+
+class _Ways:
+    """Ways of coordinates of closing joints from where they are to where they shall be: angles the shorter way round,
+    as they are measured within a turn."""
+
+    def __init__(self, close: Assembler, q: Floats, t: float, extra: tuple[Extra, ...]) -> None:
+        self.end = np.array([e.value for e in extra])
+        self.start, self.slope = np.zeros(len(extra)), np.zeros(len(extra))
+        self.whole: list[tuple[list[int], Joint, Floats, Floats]] = []
+        for closure in dict.fromkeys(e.closure for e in extra):
+            kind, now = close.loops.tree.closures[closure].kind, close.coordinates(q, closure, t)
+            mine = [i for i, e in enumerate(extra) if e.closure == closure]
+            for i in mine:
+                gap = extra[i].value - now[extra[i].coordinate]
+                self.start[i] = now[extra[i].coordinate]
+                self.slope[i] = half_turn(gap) if close.turns(extra[i]) else gap
+            if kind.nq != kind.nu and len({extra[i].coordinate for i in mine}) == kind.nq:
+                mine.sort(key=lambda i: extra[i].coordinate)
+                end = kind.normalize(self.end[mine])
+                self.whole.append((mine, kind, now, kind.difference(now, end)))
+
+    def at(self, part: float) -> Floats:
+        """The values at part of the way."""
+        if part == 1.0:
+            return self.end
+        out = self.start + part * self.slope
+        for mine, kind, now, turn in self.whole:
+            out[mine] = kind.integrate(now, part * turn)
+        return out

@@ -1,0 +1,217 @@
+"""Taking a machine with loops apart: which conditions count, which speeds they determine, in which groups.
+
+Groups start as the ears found by the topology. Going from the last ear placed to the first, the conditions of a
+group are eliminated by complete pivoting over its own speeds. A condition that is left over and reaches no other
+speed is redundant; one that reaches speeds of groups placed before sends its group to join theirs. What comes out is
+a tree of groups, each of which can solve its own conditions once the speeds it carries are known. Cost: linear in
+the number of groups for bounded size and coupling.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from bellcrank.arrays import Floats
+from bellcrank.loops.constraint_kinematics import LoopKinematics
+from bellcrank.loops.groups import Group, LoopPlan
+from bellcrank.loops.pivoting import Pivoting, Place
+
+__all__ = ["make_plan"]
+
+
+@dataclass
+class _Draft:
+    links: list[int]
+    rows: list[int]
+    pivots: list[tuple[int, int]] = field(default_factory=list)
+    sizes: list[float] = field(default_factory=list)
+    carried: set[int] = field(default_factory=set)
+    children: list[int] = field(default_factory=list)
+    reference: int = 0
+
+
+class _Planner:
+    def __init__(self, loops: LoopKinematics, entries: Floats, prefer: npt.NDArray[np.bool_]) -> None:
+        self.loops, self.tree, self.prefer = loops, loops.tree, prefer
+        tree = self.tree
+        self.parent = tree.parent.tolist()
+        self.u_start = tree.u_start.tolist()
+        self.drafts = [_Draft(list(s.links), [r for c in s.closures for r in
+                                              range(int(loops.starts[c]), int(loops.starts[c + 1]))])
+                       for s in tree.steps]
+        self.owner = [-1] * (tree.n + 1)  # group of each link
+        for g, draft in enumerate(self.drafts):
+            for link in draft.links:
+                self.owner[link] = g
+        self.link_of_speed = [0] * tree.nu
+        self.free: list[list[int]] = [[] for _ in range(tree.n + 1)]
+        for link in range(1, tree.n + 1):
+            joint, law = tree.joints[link], tree.prescribed[link]
+            assert joint is not None
+            mask = law.mask(joint.nu) if law is not None else (False,) * joint.nu
+            for i in range(joint.nu):
+                self.link_of_speed[self.u_start[link] + i] = link
+                if not mask[i]:
+                    self.free[link].append(self.u_start[link] + i)
+        self.rows: dict[int, dict[int, float]] = defaultdict(dict)
+        for r, v, x in zip(loops.all_rows.tolist(), loops.all_vars.tolist(), entries.tolist(), strict=True):
+            self.rows[r][v] = self.rows[r].get(v, 0.0) + x
+        for k in range(len(tree.relations)):
+            r = loops.m_closures + k
+            last = max((self.group_of(v) for v in self.rows[r]), default=0)
+            self.drafts[last].rows.append(r)
+        self.redundant: list[int] = []
+        self.habits: dict[Any, tuple[Place, ...]] = {}
+        self.smallest = 1.0
+
+    def group_of(self, speed: int) -> int:
+        return self.owner[self.link_of_speed[speed]]
+
+    def plan(self) -> LoopPlan:
+        for g in range(len(self.drafts) - 1, -1, -1):
+            if self.drafts[g].links or self.drafts[g].rows:
+                self._eliminate(g)
+        self._connect()
+        return self._finish()
+
+    # -- conditions -----------------------------------------------------------------------------
+    def _eliminate(self, g: int) -> None:
+        draft = self.drafts[g]
+        if not draft.rows:
+            return
+        own = sorted(v for link in draft.links for v in self.free[link])
+        others = sorted({v for r in draft.rows for v in self.rows[r]} - set(own))
+        place = {v: i for i, v in enumerate((*own, *others))}
+        a = np.zeros((len(draft.rows), len(place)))
+        for i, r in enumerate(draft.rows):
+            for v, x in self.rows[r].items():
+                a[i, place[v]] = x
+        pattern = (len(own), tuple(tuple(sorted(place[v] for v in self.rows[r])) for r in draft.rows))
+        work = Pivoting(a, len(own), *self._sizes(draft.rows, a), self._favour(own), self.habits.get(pattern, ()))
+        if not work.run():  # all speeds count here, also those whose entries vanish in this position
+            self._join(g, max(self.group_of(v) for v in others))
+            return
+        draft.pivots = [(draft.rows[i], own[j]) for i, j in work.chosen]
+        draft.sizes = work.sizes
+        used = {r for r, _ in draft.pivots}
+        self.redundant += [r for r in draft.rows if r not in used]
+        self.habits[pattern] = tuple(work.chosen)
+        draft.carried |= {v for r in used for v in self.rows[r]} - set(own)
+        self.smallest = min(self.smallest, work.smallest)
+
+    def _favour(self, own: list[int]) -> Floats:
+        """Speeds that shall stay independent are the last choice; joints on the ground, which usually have the drives,
+        are if there are other pivots of their size."""
+        near = np.array([0.3 if self.parent[self.link_of_speed[v]] == 0 else 1.0 for v in own])
+        return near * np.where(self.prefer[own], 1e-3, 1.0) if own else np.ones(0)
+
+    def _sizes(self, rows: list[int], a: Floats) -> tuple[Floats, Floats]:
+        """Size of every row, and the largest among the rows of its closure. A row that nearly vanishes is measured by
+        the others."""
+        own = np.abs(a).max(axis=1, initial=0.0)
+        of = [self.loops.closure_of_row[r] if r < self.loops.m_closures else -1 - r for r in rows]
+        largest: dict[int, float] = {}
+        for c, x in zip(of, own.tolist(), strict=True):
+            largest[c] = max(x, largest.get(c, 0.0))
+        whole = np.array([largest[c] for c in of])
+        return np.where(own > 0.0, np.maximum(own, 1e-4 * whole), 0.0), whole
+
+    def _join(self, g: int, other: int) -> None:
+        """Make one group of two: the one further out joins the other, which is solved when its turn comes, or again."""
+        if other < g:
+            self._merge(g, other)
+        else:
+            self._merge(other, g)
+            self._eliminate(g)
+
+    def _merge(self, g: int, into: int) -> None:
+        """Let a group join an earlier one, with all groups its links hang from that lie between."""
+        gone = [g]
+        while gone:
+            k = gone.pop()
+            draft, target = self.drafts[k], self.drafts[into]
+            target.links += draft.links
+            target.rows += draft.rows
+            for link in draft.links:
+                self.owner[link] = into
+            self.drafts[k] = _Draft([], [])
+            between = {self.owner[self.parent[link]] for link in target.links if self.parent[link]}
+            gone += [h for h in between if h > into]
+
+    # -- the tree of groups ---------------------------------------------------------------------
+    def _lowest_common(self, a: int, b: int) -> int:
+        while a != b:
+            if a > b:
+                a = self.parent[a]
+            else:
+                b = self.parent[b]
+        return a
+
+    def _connect(self) -> None:
+        self.up = [-1] * len(self.drafts)
+        for g in range(len(self.drafts) - 1, -1, -1):
+            draft = self.drafts[g]
+            if not draft.links:
+                continue
+            mine = set(draft.links)
+            own = {v for link in mine for v in self.free[link]}
+            ends = {self.parent[link] for link in mine if self.parent[link] not in mine}
+            for r, _ in draft.pivots:
+                if r < self.loops.m_closures:
+                    closure = self.tree.closures[self.loops.closure_of_row[r]]
+                    top = self._lowest_common(closure.first, closure.second)
+                    if top not in mine:
+                        ends.add(top)
+            for c in draft.children:
+                child = self.drafts[c]
+                draft.carried |= child.carried - own
+                if child.reference not in mine:
+                    ends.add(child.reference)
+            reference = min(ends)
+            for end in ends:
+                reference = self._lowest_common(reference, end)
+            draft.reference = reference
+            for end in ends:  # what lies on the way there moves what the group acts on
+                while end != reference:
+                    if end not in mine:
+                        draft.carried |= set(self.free[end])
+                    end = self.parent[end]
+            up = max((self.group_of(v) for v in draft.carried), default=-1)
+            if reference:  # whoever holds the reference passes on what is carried further
+                up = max(up, self.owner[reference])
+            self.up[g] = up
+            if up >= 0:
+                self.drafts[up].children.append(g)
+
+    def _finish(self) -> LoopPlan:
+        index = {g: i for i, g in enumerate(k for k, d in enumerate(self.drafts) if d.links)}
+        index[-1] = -1
+        groups = []
+        for g, draft in enumerate(self.drafts):
+            if not draft.links:
+                continue
+            rows, dependent = [r for r, _ in draft.pivots], [v for _, v in draft.pivots]
+            taken = set(dependent)
+            independent = [v for link in sorted(draft.links) for v in self.free[link] if v not in taken]
+            closures = sorted({self.loops.closure_of_row[r] for r in rows if r < self.loops.m_closures})
+            sizes = tuple(4.0 ** math.floor(math.log(x, 4.0)) for x in draft.sizes)  # coarse: plans can be shared
+            groups.append(Group(tuple(sorted(draft.links)), index[self.up[g]], draft.reference, tuple(rows),
+                                tuple(dependent), sizes, tuple(independent), tuple(sorted(draft.carried)),
+                                tuple(closures)))
+        kept = sorted(r for d in self.drafts for r, _ in d.pivots)
+        return LoopPlan(tuple(groups), tuple(kept), tuple(sorted(self.redundant)),
+                        tuple(sorted(v for g in groups for v in g.independent)), self.smallest)
+
+
+def make_plan(loops: LoopKinematics, q: Floats, t: float = 0.0, prefer: npt.ArrayLike | None = None) -> LoopPlan:
+    """A plan whose pivots are good at q. `prefer` marks speeds that shall stay independent where possible."""
+    rows = loops.rows(q, None, t)
+    entries = loops.entries(q, rows, t)
+    wanted = np.zeros(loops.tree.nu, dtype=bool) if prefer is None else np.asarray(prefer, dtype=bool)
+    return _Planner(loops, entries, wanted).plan()

@@ -1,0 +1,147 @@
+"""Functions of a tree: which text computes them, what they read, how their results lie in an array."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from bellcrank.lowering.link import Link, World, bind_parameters
+from bellcrank.lowering.looped import LoopedDirect
+from bellcrank.mechanism.forces.element import Element
+from bellcrank.scalar.graph import Number
+from bellcrank.schedule.sweeps import Direct, Field, Sweeps, flatten
+from bellcrank.spatial import General, Identity, Matrix3, Transform, Vector
+from bellcrank.topology.tree import Applied, LinkNumbers, Tree
+
+__all__ = ["Function", "direct", "input_sizes", "place", "view", "world_of"]
+
+#: reads entry `index` of input array `name`
+Read = Callable[[str, int], Number]
+
+
+@dataclass(frozen=True)
+class Function:
+    """Something computed for a tree."""
+
+    name: str
+    #: the text: sweeps in, field (or tuple, for "totals") out
+    text: Callable[[Sweeps], Field]
+    #: names of the inputs it reads, besides time and parameters
+    inputs: tuple[str, ...]
+    #: layout of the result: "speeds", "coordinates", "links", "screws", "matrix" (symmetric), "columns", "totals" or
+    #: "conditions" (value and rate of all) or "wrenches" (of all bodies)
+    layout: str
+    #: numbers per link ("links"), per speed ("screws") or in all ("totals")
+    width: int = 1
+    #: whether the text looks at the joint-space matrix as a whole, which only small trees can be traced with
+    whole: bool = False
+    #: whether the text sweeps over groups of links instead of links
+    groups: bool = False
+
+    def size(self, tree: Tree) -> int:
+        """Number of entries of the result."""
+        return {"speeds": tree.nu, "coordinates": tree.nq, "links": self.width * tree.n, "screws": self.width * tree.nu,
+                "conditions": 2 * (sum(c.rows for c in tree.closures) + len(tree.relations)),
+                "wrenches": 6 * (len(tree.body_names) - 1), "matrix": tree.nu * tree.nu,
+                "columns": tree.nu * tree.nu, "totals": self.width}[self.layout]
+
+
+def input_sizes(tree: Tree) -> dict[str, int]:
+    """Lengths of all input arrays."""
+    return {"q": tree.nq, "u": tree.nu, "tau": tree.nu, "udot": tree.nu, "p": tree.nu, "dq": tree.nu, "du": tree.nu,
+            "t": 1,
+            "wrench": 6 * (len(tree.body_names) - 1), "parameters": len(tree.parameters)}
+
+
+def wrench_starts(tree: Tree) -> list[int]:
+    """Where each link's wrenches begin in the input, which lists bodies link by link."""
+    starts, at = [], 0
+    for link, members in enumerate(tree.members):
+        starts.append(at)
+        at += 6 * len(members) if link else 0
+    return starts
+
+
+def world_of(tree: Tree, read: Read, wrenches: bool, bind: Callable[[Any], Any]) -> World:
+    """What all links share, read from the inputs."""
+    turn = tree.ground_turn
+    plain = bool((turn == [[1, 0, 0], [0, 1, 0], [0, 0, 1]]).all())
+    rows = General(Matrix3(*(Vector(*row) for row in turn.tolist())))
+    gravity = Vector(*(bind(g) for g in tree.gravity))
+    return World(read("t", 0), gravity if plain else rows.inverse(gravity),
+                 Transform(Identity() if plain else rows, Vector(*tree.ground_shift.tolist())),
+                 wrenches or bool(tree.applied or tree.pairs), bool(tree.armatures))
+
+
+def view(tree: Tree, link: int, numbers: LinkNumbers, read: Callable[[str, int], Number], world: World,
+         wrenches: bool, bind: Callable[[Any], Any]) -> Link:
+    """A link's view; `read` takes entries relative to the link's own part of each input."""
+    joint = tree.joints[link]
+    assert joint is not None
+    applied = tuple(Applied(bind(w.moment), bind(w.force), bind(w.at), bind(w.axes))
+                    for w in tree.applied.get(link, ()))
+    return Link(joint, numbers, read, world, tree.prescribed[link], applied, wrenches,
+                bind(tree.joint_forces.get(link, ())), bind(tree.actuators.get(link, ())),
+                bind(tree.armatures.get(link, ())))
+
+
+def binder(tree: Tree, read: Read) -> Callable[[Any], Any]:
+    """Replaces parameters in a nested tuple by their run-time values."""
+    index = {name: i for i, name in enumerate(tree.parameters)}
+
+    def bind(value: Any) -> Any:
+        if isinstance(value, Element):
+            return value.bound(bind)
+        if isinstance(value, tuple) and hasattr(value, "_fields"):
+            return type(value)(*(bind(part) for part in value))
+        if isinstance(value, tuple):
+            return tuple(bind(part) for part in value)
+        return bind_parameters(value, lambda name: read("parameters", index[name]))
+
+    return bind
+
+
+def direct(tree: Tree, inputs: tuple[str, ...], read: Read, wrenches: bool) -> Direct:
+    """Sweeps that execute at once; inputs outside `inputs` read as zero."""
+    bind = binder(tree, read)
+    world = world_of(tree, read, wrenches, bind)
+    wrench = wrench_starts(tree)
+    known = {*inputs, "wrench"} if wrenches else set(inputs)
+
+    def make(link: int) -> Link:
+        start = {"q": int(tree.q_start[link]), "wrench": wrench[link]}
+        u = int(tree.u_start[link])
+
+        def local(name: str, j: int) -> Number:
+            return read(name, start.get(name, u) + j) if name in known else 0.0
+
+        numbers = tree.numbers(link)
+        if link in tree.symbolic:
+            numbers = bind(numbers)
+        return view(tree, link, numbers, local, world, wrenches, bind)
+
+    widths = [0 if j is None else j.nu for j in tree.joints]
+    sweeps = LoopedDirect(tree.parent.tolist(), make, world, tree.u_start.tolist(), widths)
+    sweeps.attach(tree, bind)
+    return sweeps
+
+
+def place(function: Function, tree: Tree, sweeps: Direct, field: Field) -> list[Number]:
+    """The entries of the result array, in order."""
+    if function.layout in ("totals", "conditions", "wrenches"):
+        return list(field)
+    if function.layout in ("matrix", "columns"):
+        return [x for row in sweeps.joint_matrix(field, function.layout == "matrix") for x in row]
+    if function.layout == "speeds":
+        return sweeps.joint_vector(field)
+    if function.layout == "coordinates":
+        return [x for link in np.argsort(tree.q_start[1:], kind="stable").tolist() for x in field[link + 1]]
+    out: list[Number] = [0.0] * function.size(tree)
+    for link in range(1, tree.n + 1):
+        start = link - 1 if function.layout == "links" else int(tree.u_start[link])
+        for j, value in enumerate(flatten(field[link])):
+            out[start * function.width + j] = value
+    return out

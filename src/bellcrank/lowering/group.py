@@ -1,0 +1,367 @@
+"""What a step of the elimination sees of one group: its links, conditions and neighbours, all by local numbers.
+
+A *member* is a link the group works with: its own, or one further in whose joint its conditions involve (*foreign*).
+All members hang from the group's *reference* link, which has the local number -1. A *port* is what children of a
+group talk about: bodies (members or the reference) and speeds.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import Any, NamedTuple
+
+from bellcrank.loops.groups import Group, LoopPlan
+from bellcrank.lowering.function import binder, direct
+from bellcrank.lowering.link import Link, World
+from bellcrank.mechanism.coupling import Part
+from bellcrank.scalar.graph import Number
+from bellcrank.schedule.sweeps import Direct, Field, flatten, rebuild
+from bellcrank.spatial import ArticulatedInertia, Force, Matrix3, Motion, Symmetric3, Vector
+from bellcrank.topology.tree import Tree
+
+#: the member of speeds that only pass through a group
+PASSING = -2
+
+__all__ = ["ClosureShape", "GroupShape", "GroupView", "Message", "Ports", "direct_groups", "place_groups", "shapes_of"]
+
+
+class Ports(NamedTuple):
+    """What the children of a group talk about."""
+
+    bodies: tuple[int, ...]  #: members, -1 for the reference
+    speeds: tuple[int, ...]  #: local numbers of speeds
+
+    @property
+    def inward(self) -> int:
+        """Numbers in a message."""
+        n, s = len(self.bodies), len(self.speeds)
+        return n * (27 + 6 * s) + s * (s + 1) // 2 + s
+
+    @property
+    def outward(self) -> int:
+        """Numbers in an answer."""
+        return 6 * len(self.bodies) + len(self.speeds)
+
+
+class ClosureShape(NamedTuple):
+    """One closure of a group."""
+
+    kind: tuple[object, ...]
+    first: int  #: members, -1 for the reference
+    second: int
+    first_path: tuple[int, ...]  #: members from the end up to, not including, the nearest common ancestor
+    second_path: tuple[int, ...]
+    axes: tuple[bool, bool]  #: whether the joint's axes coincide with the link's, on both sides
+
+
+class RelationShape(NamedTuple):
+    """One coupler: all coordinates (witness, component, factor or function), and which of them are free speeds."""
+
+    terms: tuple[tuple[int, int], ...]  #: local speed, place in `every`
+    every: tuple[tuple[int, int, Part], ...]
+    offset: float
+
+
+@dataclass(frozen=True)
+class GroupShape:
+    """Everything about a group but numbers."""
+
+    parents: tuple[int, ...]
+    own: tuple[bool, ...]
+    speeds: tuple[tuple[int, int], ...]  #: member and component of every local speed
+    rows: tuple[tuple[int, int], ...]  #: (closure, row) or (-1, relation) of every condition, in pivot order
+    dependent: tuple[int, ...]
+    sizes: tuple[float, ...]
+    independent: tuple[int, ...]  #: solved together, after the conditions
+    early: tuple[int, ...]  #: own speeds that no condition involves: eliminated at their link
+    carried: tuple[int, ...]
+    closures: tuple[ClosureShape, ...]
+    relations: tuple[RelationShape, ...]
+    grounded: bool  #: the reference is the ground
+    ports: Ports
+    #: the parent's ports, the place of the reference there (-1: none), the places of the carried speeds
+    above: Ports
+    body_slot: int
+    speed_slots: tuple[int, ...]
+
+
+class Message(NamedTuple):
+    """A quadratic form in the acceleration of the reference and the carried speeds' accelerations."""
+
+    mass: ArticulatedInertia
+    force: Force
+    columns: tuple[Force, ...]
+    matrix: tuple[tuple[Number, ...], ...]  #: lower triangle
+    right: tuple[Number, ...]
+
+
+class Incoming(NamedTuple):
+    """The sum of what the children of a group say, by ports."""
+
+    bodies: tuple[tuple[ArticulatedInertia, Force, tuple[Force, ...]], ...]
+    matrix: tuple[tuple[Number, ...], ...]
+    right: tuple[Number, ...]
+
+
+_FORCE = Force.zero()
+_MASS = ArticulatedInertia(Symmetric3.zero(), Matrix3.zero(), Symmetric3.zero())
+
+
+class ClosureNumbers(NamedTuple):
+    """The joint's frame on both sides of a closure, and its constants."""
+
+    first_turn: tuple[Vector, Vector, Vector]  #: axes in the link's frame
+    first_shift: Vector
+    second_turn: tuple[Vector, Vector, Vector]
+    second_shift: Vector
+    constants: tuple[Number, ...]
+
+
+class GroupView:
+    """A group with its state."""
+
+    def __init__(self, shape: GroupShape, links: Sequence[Link], closures: Sequence[ClosureNumbers],
+                 kinds: Sequence[Any], world: World, baumgarte: tuple[float, float], widths: tuple[int, int],
+                 witnesses: Sequence[Link] = ()) -> None:
+        self.shape, self.links, self.closures, self.kinds = shape, list(links), list(closures), list(kinds)
+        self.witnesses = list(witnesses)  #: links whose coordinates couplers refer to
+        self.world, self.baumgarte = world, baumgarte
+        self.widths = widths  #: of messages and of answers, for all groups alike
+
+    def incoming(self, flat: Sequence[Number]) -> Incoming:
+        """What the children sent, unpacked."""
+        bodies, speeds = self.shape.ports
+        feed = iter(flat)
+        like = (_MASS, _FORCE, (_FORCE,) * len(speeds))
+        per_body = tuple(rebuild(like, feed) for _ in bodies)
+        matrix = tuple(tuple(next(feed) for _ in range(i + 1)) for i in range(len(speeds)))
+        return Incoming(per_body, matrix, tuple(next(feed) for _ in speeds))
+
+    def packed(self, message: Message) -> tuple[Number, ...]:
+        """A message to the parent, in the order of its ports."""
+        shape = self.shape
+        n, s = len(shape.above.bodies), len(shape.above.speeds)
+        if not n and not s:
+            return (0.0,) * self.widths[0]
+        place = {slot: i for i, slot in enumerate(shape.speed_slots)}
+        out: list[Number] = []
+        for body in range(n):
+            mine = body == shape.body_slot
+            out += flatten((message.mass, message.force) if mine else (_MASS, _FORCE))
+            for k in range(s):
+                out += flatten(message.columns[place[k]] if mine and k in place else _FORCE)
+        for i in range(s):
+            for j in range(i + 1):
+                both = i in place and j in place
+                a, b = (max(place[i], place[j]), min(place[i], place[j])) if both else (0, 0)
+                out.append(message.matrix[a][b] if both else 0.0)
+        out += [message.right[place[i]] if i in place else 0.0 for i in range(s)]
+        return (*out, *(0.0,) * (self.widths[0] - len(out)))
+
+    def heard(self, flat: Sequence[Number]) -> tuple[Motion, dict[int, Number]]:
+        """From the parent's answer: the reference's motion, and the accelerations of the carried speeds."""
+        shape = self.shape
+        reference = Motion(Vector.zero(), -self.world.gravity)
+        if shape.body_slot >= 0:
+            a = [flat[6 * shape.body_slot + i] for i in range(6)]
+            reference = Motion(Vector(*a[:3]), Vector(*a[3:]))
+        start = 6 * len(shape.above.bodies)
+        return reference, {v: flat[start + slot] for v, slot in zip(shape.carried, shape.speed_slots, strict=True)}
+
+    def answer(self, reference: Motion, motions: Sequence[Motion | None], speeds: dict[int, Number]
+               ) -> tuple[Number, ...]:
+        """What the children want to know, in the order of the ports."""
+        out: list[Number] = []
+        for body in self.shape.ports.bodies:
+            motion = reference if body < 0 else motions[body]
+            out += flatten(motion)
+        out += [speeds[v] for v in self.shape.ports.speeds]
+        return (*out, *(0.0,) * (self.widths[1] - len(out)))
+
+
+# -- shapes from a plan --------------------------------------------------------------------------------------------
+class Local(NamedTuple):
+    """A group's shape with the global numbers of its parts."""
+
+    shape: GroupShape
+    links: tuple[int, ...]
+    closures: tuple[int, ...]
+    witnesses: tuple[int, ...]
+
+
+def shapes_of(tree: Tree) -> list[Local]:
+    """Shapes of all groups of the tree's plan. Cost: linear."""
+    plan: LoopPlan = tree.plan
+    children: list[list[int]] = [[] for _ in plan.groups]
+    for g, group in enumerate(plan.groups):
+        if group.parent >= 0:
+            children[group.parent].append(g)
+    starts = [0, *accumulate(c.rows for c in tree.closures)]
+    drafts = [_draft(tree, group, [plan.groups[c] for c in children[g]], starts) for g, group in enumerate(plan.groups)]
+    out = []
+    for g, group in enumerate(plan.groups):
+        shape, links, closures, index = drafts[g]
+        above, body_slot = Ports((), ()), -1
+        slots: tuple[int, ...] = ()
+        if group.parent >= 0:
+            up_shape, _, _, up = drafts[group.parent]
+            above = up_shape.ports
+            if group.reference:
+                body_slot = above.bodies.index(up.bodies[group.reference])
+            place = {v: i for i, v in enumerate(above.speeds)}
+            slots = tuple(place[up.speeds[v]] for v in group.carried)
+        full = GroupShape(**{**shape.__dict__, "above": above, "body_slot": body_slot, "speed_slots": slots})
+        out.append(Local(full, links, closures, index.witnesses))
+    return out
+
+
+class _Index(NamedTuple):
+    """Local numbers of global links and speeds."""
+
+    bodies: dict[int, int]
+    speeds: dict[int, int]
+    witnesses: tuple[int, ...]
+
+
+def _free(tree: Tree, link: int) -> list[int]:
+    joint, law = tree.joints[link], tree.prescribed[link]
+    assert joint is not None
+    mask = law.mask(joint.nu) if law is not None else (False,) * joint.nu
+    return [i for i in range(joint.nu) if not mask[i]]
+
+
+def _draft(tree: Tree, group: Group, children: list[Group], row_starts: list[int]
+           ) -> tuple[GroupShape, tuple[int, ...], tuple[int, ...], _Index]:
+    wanted = set(group.links)
+    starts = [*group.links, *(c.reference for c in children)]
+    for k in group.closures:
+        starts += [tree.closures[k].first, tree.closures[k].second]
+    reference = group.reference
+    for link in starts:
+        while link != reference:
+            wanted.add(link)
+            link = int(tree.parent[link])
+    links = tuple(sorted(wanted))
+    bodies = {link: i for i, link in enumerate(links)}
+    bodies[reference] = -1
+    pairs = [(i, c) for i, link in enumerate(links) for c in _free(tree, link)]
+    speeds = {int(tree.u_start[links[i]]) + c: n for n, (i, c) in enumerate(pairs)}
+    for v in sorted({v for c in children for v in c.carried} | set(group.carried)):
+        if v not in speeds:  # passes through: no member moves by it
+            speeds[v] = len(pairs)
+            pairs.append((PASSING, len(pairs)))
+    closures = tuple(_closure_shape(tree, k, bodies) for k in group.closures)
+    row_place, relations, witnesses = _rows(tree, row_starts, group, speeds)
+    ports = Ports(tuple(sorted({bodies[c.reference] for c in children if c.reference})),
+                  tuple(sorted({speeds[v] for c in children for v in c.carried})))
+    bound = {speeds[int(tree.u_start[links[m]]) + c] for s in closures for m in (*s.first_path, *s.second_path)
+             for c in _free(tree, links[m])} | {v for r in relations for v, _ in r.terms} | set(ports.speeds)
+    own = [speeds[v] for v in group.independent]
+    shape = GroupShape(
+        parents=tuple(bodies[int(tree.parent[link])] for link in links),
+        own=tuple(link in group.links for link in links),
+        speeds=tuple(pairs), rows=row_place, dependent=tuple(speeds[v] for v in group.dependent), sizes=group.sizes,
+        independent=tuple(v for v in own if v in bound), early=tuple(v for v in own if v not in bound),
+        carried=tuple(speeds[v] for v in group.carried), closures=closures, relations=relations,
+        grounded=reference == 0, ports=ports, above=Ports((), ()), body_slot=-1, speed_slots=())
+    return shape, links, group.closures, _Index(bodies, speeds, witnesses)
+
+
+def _closure_shape(tree: Tree, k: int, bodies: dict[int, int]) -> ClosureShape:
+    c = tree.closures[k]
+    a, b = c.first, c.second
+    left, right = [], []
+    while a != b:
+        if a > b:
+            left.append(bodies[a])
+            a = int(tree.parent[a])
+        else:
+            right.append(bodies[b])
+            b = int(tree.parent[b])
+    kind = c.kind.kind() if c.is_joint else (type(c.kind).__name__,)
+    plain = tuple(bool((t == [[1, 0, 0], [0, 1, 0], [0, 0, 1]]).all()) for t in (c.first_turn, c.second_turn))
+    return ClosureShape(kind, bodies[c.first], bodies[c.second], tuple(left), tuple(right), (plain[0], plain[1]))
+
+
+def _rows(tree: Tree, starts: list[int], group: Group, speeds: dict[int, int]
+          ) -> tuple[tuple[tuple[int, int], ...], tuple[RelationShape, ...], tuple[int, ...]]:
+    order = {k: i for i, k in enumerate(group.closures)}
+    out: list[tuple[int, int]] = []
+    relations: list[RelationShape] = []
+    witnesses: list[int] = []
+    for r in group.rows:
+        if r < starts[-1]:
+            k = bisect_right(starts, r) - 1
+            out.append((order[k], r - starts[k]))
+            continue
+        terms: list[tuple[int, int]] = []
+        every: list[tuple[int, int, Part]] = []
+        relation = tree.relations[r - starts[-1]]
+        for link, i, part in relation.terms:
+            v = speeds.get(int(tree.u_start[link]) + i)
+            if v is not None:
+                terms.append((v, len(every)))
+            every.append((len(witnesses), i, part))
+            witnesses.append(link)
+        out.append((-1, len(relations)))
+        relations.append(RelationShape(tuple(terms), tuple(every), relation.offset))
+    return tuple(out), tuple(relations), tuple(witnesses)
+
+
+# -- direct execution ----------------------------------------------------------------------------------------------
+def message_widths(shapes: Sequence[Local]) -> tuple[int, int]:
+    """The widest message and answer of all groups."""
+    return (max((s.shape.ports.inward for s in shapes), default=0),
+            max((s.shape.ports.outward for s in shapes), default=0))
+
+
+def closure_numbers(tree: Tree, k: int, bind: Callable[[Any], Any]) -> ClosureNumbers:
+    """The numbers of one closure."""
+    c = tree.closures[k]
+    turns = [tuple(Vector(*column) for column in t.T.tolist()) for t in (c.first_turn, c.second_turn)]
+    return ClosureNumbers(turns[0], Vector(*bind(tuple(c.first_shift))),  # type: ignore[arg-type]
+                          turns[1], Vector(*bind(tuple(c.second_shift))),  # type: ignore[arg-type]
+                          bind(tuple(c.kind.constants())))
+
+
+def direct_groups(tree: Tree, inputs: tuple[str, ...], read: Callable[[str, int], Number], wrenches: bool) -> Direct:
+    """Sweeps over groups that execute at once."""
+    flat = direct(tree, inputs, read, wrenches)  # its views carry the springs between links
+    bind = binder(tree, read)
+    shapes = shapes_of(tree)
+    widths = message_widths(shapes)
+
+    def make(item: int) -> GroupView:
+        local = shapes[item - 1]
+        return GroupView(local.shape, [flat.views[link] for link in local.links],
+                         [closure_numbers(tree, k, bind) for k in local.closures],
+                         [tree.closures[k].kind for k in local.closures], flat.world, tree.plan.baumgarte, widths,
+                         [flat.views[link] for link in local.witnesses])
+
+    parent = [0, *(group.parent + 1 for group in tree.plan.groups)]
+    return Direct(parent, make, GroupWorld(flat.world, widths), [0] * len(parent), [0] * len(parent))
+
+
+class GroupWorld(NamedTuple):
+    """What all groups share."""
+
+    world: World
+    widths: tuple[int, int]
+
+
+def place_groups(tree: Tree, field: Field) -> list[Number]:
+    """The entries of a result with one number per speed: groups keep those of their own links, in order."""
+    out: list[Number] = [0.0] * tree.nu
+    for group, kept in zip(tree.plan.groups, field[1:], strict=True):
+        values = iter(kept)
+        for link in group.links:
+            joint = tree.joints[link]
+            assert joint is not None
+            for i in range(joint.nu):
+                out[int(tree.u_start[link]) + i] = next(values)
+    return out
+
+

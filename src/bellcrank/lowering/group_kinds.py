@@ -1,0 +1,223 @@
+"""Groups by kind, for the rolled schedule: the elimination's steps are traced once per kind of group."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from bellcrank.lowering.function import Function, binder, view, world_of, wrench_starts
+from bellcrank.lowering.group import (
+    ClosureNumbers,
+    GroupView,
+    GroupWorld,
+    Local,
+    closure_numbers,
+    message_widths,
+    shapes_of,
+)
+from bellcrank.lowering.link import World
+from bellcrank.lowering.link_kinds import (
+    LITERAL,
+    MAX_KINDS,
+    RolledProgram,
+    edge_buffers,
+    link_codes,
+    link_values,
+    number_pattern,
+    used_numbers,
+)
+from bellcrank.scalar.graph import Graph, Number, Scalar, evaluate
+from bellcrank.schedule.rolled import Kind, KindCode, Rolled, plan
+from bellcrank.schedule.sweeps import flatten, rebuild
+from bellcrank.spatial import Vector
+from bellcrank.topology.tree import Closure, Tree, unpack_link
+
+__all__ = ["roll_groups"]
+
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+
+_GENERIC = 3
+
+
+def roll_groups(tree: Tree, function: Function, wrenches: bool) -> RolledProgram:
+    """Trace a function once per kind of group."""
+    shapes = shapes_of(tree)
+    rolling = _Rolling(tree, shapes, wrenches)
+    root_graph = Graph()
+
+    def shared(name: str, index: int) -> Number:
+        return root_graph.leaf(("global", name, index))
+
+    world = world_of(tree, shared, wrenches, binder(tree, shared))
+    local = [*function.inputs, "wrench"] if wrenches else list(function.inputs)
+    kinds = [rolling.kind(i, g, world, local) for i, g in enumerate(rolling.representatives)]
+    sweeps = Rolled(kinds, GroupWorld(world, rolling.widths), root_graph)
+    made = plan(sweeps, function.text(sweeps), [])
+    numbers, starts = rolling.numbers(made.codes)
+    parent = np.array([0, *(group.parent + 1 for group in tree.plan.groups)], dtype=np.int64)
+    buffers, n_buffers = edge_buffers(parent)
+    columns, table = rolling.table(parent, starts, buffers, local)
+    of = rolling.of_group
+    n = len(shapes)
+    cuts = np.flatnonzero(np.diff(of[1:])) + 1
+    first, end = np.concatenate([[0], cuts]) + 1, np.concatenate([cuts, [n]]) + 1
+    runs = np.stack([of[first], first, end], axis=-1).astype(np.int64)
+    work = made.record * (n + 1) + made.buffer * n_buffers
+    return RolledProgram(made, columns, numbers, table, runs, work, np.bincount(of[1:], minlength=len(kinds)).tolist())
+
+
+def _symbolic(c: Closure) -> bool:
+    return any(type(x) is Scalar for x in (*c.first_shift, *c.second_shift, *c.kind.constants()))
+
+
+class _Rolling:
+    def __init__(self, tree: Tree, shapes: list[Local], wrenches: bool) -> None:
+        self.tree, self.shapes, self.wrenches = tree, shapes, wrenches
+        self.widths = message_widths(shapes)
+        self.members = max(len(s.links) + len(s.witnesses) for s in shapes)
+        parents = [group.parent for group in tree.plan.groups]
+        self.last = {p: g for g, p in enumerate(parents)}  # the child that sends first
+        self.has_child = set(parents)
+        self.joint, self.special = link_codes(tree)
+        for exploit in (True, False):
+            self.pattern = number_pattern(tree, exploit)
+            self.exploit = exploit
+            keys = [self._key(g) for g in range(len(shapes))]
+            if len(set(keys)) <= 4 * MAX_KINDS:
+                break
+        index: dict[Any, int] = {}
+        self.representatives: list[int] = []
+        of = [0]
+        for g, key in enumerate(keys):
+            if key not in index:
+                index[key] = len(index)
+                self.representatives.append(g)
+            of.append(index[key])
+        self.of_group = np.array(of, dtype=np.int64)
+        #: pivots are watched against the smallest of their kind
+        self.sizes = [tuple(min(column) for column in zip(*(shapes[g].shape.sizes for g in np.flatnonzero(
+            self.of_group[1:] == k).tolist()), strict=True)) for k in range(len(index))]
+
+    def _key(self, g: int) -> Any:
+        """Groups with the same key follow the same code."""
+        tree, s = self.tree, self.shapes[g]
+        links = list(s.links)
+        per_link = (self.joint[links].tobytes(), tree.placement_kind[links].tobytes(), self.special[links].tobytes(),
+                    self.pattern[links].tobytes(), tuple(len(tree.members[k]) for k in links) if self.wrenches else ())
+        closures = tuple((k if _symbolic(tree.closures[k]) else -1, *self._codes(tree.closures[k])) for k in s.closures)
+        parent = tree.plan.groups[g].parent
+        return (replace(s.shape, sizes=()), per_link, closures, s.witnesses,
+                parent < 0, g in self.has_child, self.last[parent] == g)
+
+    def _closure_values(self, c: Closure) -> list[float]:
+        """A closure's numbers; zero where they depend on parameters, which are read at run time."""
+        numbers = [*c.first_turn.T.ravel().tolist(), *c.first_shift, *c.second_turn.T.ravel().tolist(), *c.second_shift,
+                   *c.kind.constants()]
+        return [0.0 if type(x) is Scalar else float(x) for x in numbers]
+
+    def _codes(self, c: Closure) -> list[int]:
+        if not self.exploit:
+            return [_GENERIC] * (24 + len(c.kind.constants()))
+        return [0 if x == 0.0 else 1 if x == 1.0 else 2 if x == -1.0 else _GENERIC for x in self._closure_values(c)]
+
+    # -- kinds ----------------------------------------------------------------------------------
+    def kind(self, index: int, g: int, world: World, local: list[str]) -> Kind:
+        tree, s = self.tree, self.shapes[g]
+        graph = Graph()
+        own_world = rebuild(world, iter(evaluate(list(flatten(world)), graph.leaf)))
+        bind = binder(tree, lambda name, j: graph.leaf(("global", name, j)))
+        at = 0
+        links = []
+        for m, link in enumerate(s.links):
+            numbers, width = self._link_numbers(graph, link, at, bind)
+            at += width
+            links.append(view(tree, link, numbers, self._reader(graph, m, local), own_world, self.wrenches, bind))
+        closures = []
+        for k in s.closures:
+            closures.append(closure_numbers(tree, k, bind) if _symbolic(tree.closures[k]) else
+                            self._closure_numbers(graph, tree.closures[k], at))
+            at += 24 + len(tree.closures[k].kind.constants())
+        witnesses = [view(tree, link, tree.numbers(link), self._reader(graph, len(s.links) + m, local), own_world,
+                          False, bind) for m, link in enumerate(s.witnesses)]
+        group = GroupView(replace(s.shape, sizes=self.sizes[index]), links, closures,
+                          [tree.closures[k].kind for k in s.closures], own_world, tree.plan.baumgarte, self.widths,
+                          witnesses)
+        parent = tree.plan.groups[g].parent
+        places = [(f"result@{m}", i) for m, link in enumerate(s.links) if s.shape.own[m]
+                  for i in range(tree.joints[link].nu)]  # type: ignore[union-attr]
+        return Kind(index, graph, group, is_base=parent < 0, is_tip=g not in self.has_child,
+                    is_first=self.last[parent] == g, places=places)
+
+    def _reader(self, graph: Graph, member: int, local: list[str]) -> Callable[[str, int], Number]:
+        def read(name: str, j: int) -> Number:
+            return graph.leaf(("in", f"{name}@{member}", j)) if name in local else 0.0
+
+        return read
+
+    def _link_numbers(self, graph: Graph, link: int, at: int, bind: Callable[[Any], Any]) -> tuple[Any, int]:
+        tree = self.tree
+        joint = tree.joints[link]
+        assert joint is not None
+        kind, constants = int(tree.placement_kind[link]), len(joint.constants())
+        bodies = len(tree.members[link]) if self.wrenches else 0
+        used = used_numbers(self.pattern[link].tolist(), kind, constants, bodies)
+        if link in tree.symbolic:
+            return bind(tree.symbolic[link]), len(used)
+        values = [LITERAL[c] if c in LITERAL else graph.leaf(("const", at + i)) for i, c in enumerate(used)]
+        return unpack_link(kind, constants, bodies, values), len(used)
+
+    def _closure_numbers(self, graph: Graph, c: Closure, at: int) -> ClosureNumbers:
+        v = [LITERAL[code] if code in LITERAL else graph.leaf(("const", at + i))
+             for i, code in enumerate(self._codes(c))]
+        turns = [(Vector(*v[i:i + 3]), Vector(*v[i + 3:i + 6]), Vector(*v[i + 6:i + 9])) for i in (0, 12)]
+        return ClosureNumbers(turns[0], Vector(*v[9:12]), turns[1], Vector(*v[21:24]), tuple(v[24:]))
+
+    # -- data -----------------------------------------------------------------------------------
+    def numbers(self, codes: list[KindCode]) -> tuple[Floats, Ints]:
+        """The hoisted expressions of every group's numbers, kind by kind, and where each group's start."""
+        starts = np.zeros(len(self.of_group), dtype=np.int64)
+        blocks: list[Floats] = []
+        at = 0
+        for index, code in enumerate(codes):
+            some = np.flatnonzero(self.of_group[1:] == index)
+            width = len(code.statics)
+            if not width:
+                continue
+            values = self._values(some)
+            columns: list[Any] = evaluate(code.statics, {("const", i): values[:, i] for i in range(values.shape[1])})
+            block = np.stack([np.broadcast_to(c, len(some)) for c in columns], axis=-1)
+            blocks.append(np.ascontiguousarray(block).ravel())
+            starts[some + 1] = at + width * np.arange(len(some))
+            at += width * len(some)
+        return np.concatenate(blocks) if blocks else np.zeros(1), starts
+
+    def _values(self, some: Ints) -> Floats:
+        """The numbers of groups of one kind: of their links, then of their closures."""
+        tree = self.tree
+        parts: list[Floats] = []
+        for m in range(len(self.shapes[int(some[0])].links)):
+            parts.append(link_values(tree, np.array([self.shapes[g].links[m] for g in some.tolist()]), self.wrenches))
+        for k in range(len(self.shapes[int(some[0])].closures)):
+            parts.append(np.array([self._closure_values(tree.closures[self.shapes[g].closures[k]])
+                                   for g in some.tolist()]))
+        return np.concatenate(parts, axis=1)
+
+    def table(self, parent: Ints, numbers: Ints, buffers: Ints, local: list[str]) -> tuple[list[str], Ints]:
+        """Names of the columns for members' parts of inputs and result, and the whole table."""
+        tree, n = self.tree, len(self.shapes)
+        link = np.zeros((n + 1, self.members), dtype=np.int64)
+        for g, s in enumerate(self.shapes):
+            link[g + 1, :len(s.links) + len(s.witnesses)] = [*s.links, *s.witnesses]
+        wrench = np.array(wrench_starts(tree))
+        names, columns = [], [parent, self.of_group, numbers, np.zeros(n + 1, dtype=np.int64), *buffers.T]
+        for m in range(self.members):
+            for name in (*local, "result"):
+                names.append(f"{name}@{m}")
+                start = tree.q_start if name == "q" else wrench if name == "wrench" else tree.u_start
+                columns.append(start[link[:, m]])
+        return names, np.ascontiguousarray(np.stack(columns, axis=-1).astype(np.int64))

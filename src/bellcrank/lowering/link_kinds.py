@@ -1,0 +1,262 @@
+"""Links by kind, for the rolled schedule. Cost: O(links), vectorised but for structure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from bellcrank.lowering.function import Function, binder, view, world_of, wrench_starts
+from bellcrank.lowering.link import World
+from bellcrank.scalar.graph import Graph, Number, evaluate
+from bellcrank.schedule.rolled import Kind, KindCode, Plan, Rolled, plan
+from bellcrank.schedule.sweeps import flatten, rebuild
+from bellcrank.topology.tree import TURN_ENTRIES, Tree, unpack_link
+
+__all__ = ["RolledProgram", "edge_buffers", "link_codes", "link_values", "number_pattern", "roll", "used_numbers"]
+
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+
+#: more kinds than this and zeros among the numbers are no longer exploited
+MAX_KINDS = 10
+_GENERIC = 3
+
+
+@dataclass(frozen=True)
+class RolledProgram:
+    """A planned kernel with the data it runs on."""
+
+    plan: Plan
+    local: list[str]
+    numbers: Floats
+    table: Ints
+    runs: Ints
+    work: int  #: scalars of workspace, records and buffers
+    counts: list[int]  #: links of each kind
+
+
+def roll(tree: Tree, function: Function, wrenches: bool) -> RolledProgram:
+    """Trace a function once per kind of link."""
+    of_link, representatives, codes = _kinds(tree, wrenches)
+    root_graph = Graph()
+
+    def shared(name: str, index: int) -> Number:
+        return root_graph.leaf(("global", name, index))
+
+    world = world_of(tree, shared, wrenches, binder(tree, shared))
+    local = [*function.inputs, "wrench"] if wrenches else list(function.inputs)
+    kinds = [_kind(tree, i, link, codes[link], world, local, wrenches) for i, link in enumerate(representatives)]
+    sweeps = Rolled(kinds, world, root_graph)
+    result = function.text(sweeps)
+    if function.layout == "totals":
+        made = plan(sweeps, None, list(result))
+    else:
+        made = plan(sweeps, result, [])
+    numbers, starts = _numbers(tree, of_link, codes, made.codes)
+    buffers, n_buffers = edge_buffers(tree.parent)
+    table = _table(tree, function, of_link, starts, buffers, local)
+    cuts = np.flatnonzero(np.diff(of_link[1:])) + 1
+    first = np.concatenate([[0], cuts]) + 1
+    end = np.concatenate([cuts, [tree.n]]) + 1
+    runs = np.stack([of_link[first], first, end], axis=-1).astype(np.int64)
+    counts = np.bincount(of_link[1:], minlength=len(kinds)).tolist()
+    work = made.record * (tree.n + 1) + made.buffer * n_buffers
+    return RolledProgram(made, local, numbers, table, runs, work, counts)
+
+
+def link_values(tree: Tree, links: Ints, wrenches: bool) -> Floats:
+    """The flat numbers of many links of one structure, as `unpack_link` takes them."""
+    link = int(links[0])
+    joint = tree.joints[link]
+    assert joint is not None
+    parts = [tree.placement_turn[links, :TURN_ENTRIES[int(tree.placement_kind[link])]], tree.placement_shift[links],
+             tree.joint_constants[links, :len(joint.constants())], tree.inertia[links]]
+    if wrenches:
+        bodies = np.array([tree.members[i] for i in links.tolist()], dtype=np.int64)
+        parts.append(tree.body_shift[bodies].reshape(len(links), -1))
+    return np.concatenate(parts, axis=1)
+
+
+def _kinds(tree: Tree, wrenches: bool) -> tuple[Ints, list[int], dict[int, tuple[int, ...]]]:
+    """Kind of every link, one link of each kind, and for that link which numbers are 0, 1, -1 or generic."""
+    n = tree.n
+    structure = _structure(tree, wrenches)
+    for exploit in (True, False):
+        pattern = number_pattern(tree, exploit)
+        keys = np.concatenate([structure, pattern], axis=1)[1:]
+        packed = np.ascontiguousarray(keys.astype(np.int32)).view(f"V{4 * keys.shape[1]}").ravel()
+        _, index, inverse = np.unique(packed, return_index=True, return_inverse=True)
+        if len(index) <= MAX_KINDS:
+            break
+    order = np.argsort(index)  # number kinds by first appearance
+    rank = np.empty(len(order), dtype=np.int64)
+    rank[order] = np.arange(len(order))
+    of_link = np.zeros(n + 1, dtype=np.int64)
+    of_link[1:] = rank[inverse.ravel()]
+    representatives = [int(i) + 1 for i in index[order]]
+    used = {link: tuple(pattern[link].tolist()) for link in representatives}
+    return of_link, representatives, used
+
+
+def _structure(tree: Tree, wrenches: bool) -> Ints:
+    """Everything but the numbers that makes links differ."""
+    n = tree.n
+    joint, special = link_codes(tree)
+    has_child = np.zeros(n + 1, dtype=np.int64)
+    has_child[tree.parent[1:]] = 1
+    first = np.zeros(n + 1, dtype=np.int64)
+    first[1:] = 1
+    last_child = np.zeros(n + 1, dtype=np.int64)
+    last_child[tree.parent[1:]] = np.arange(1, n + 1)  # later assignments win: the highest child
+    first[1:] = last_child[tree.parent[1:]] == np.arange(1, n + 1)
+    members = np.array([len(m) for m in tree.members]) if wrenches else np.zeros(n + 1, dtype=np.int64)
+    return np.stack([joint, tree.placement_kind, special, tree.parent == 0, has_child, first, members],
+                    axis=-1).astype(np.int64)
+
+
+def link_codes(tree: Tree) -> tuple[Ints, Ints]:
+    """For every link a code of its joint type, and its own number if anything about it is unlike all others."""
+    names: dict[tuple[object, ...], int] = {}
+    known: dict[type, int] = {}
+    codes = [0]
+    for j in tree.joints[1:]:
+        assert j is not None
+        code = known.get(type(j))
+        if code is None:
+            code = names.setdefault(j.kind(), len(names))
+            if len(j.kind()) == 1:  # reversed joints differ by what they reverse
+                known[type(j)] = code
+        codes.append(code)
+    special = np.zeros(tree.n + 1, dtype=np.int64)  # laws, wrenches and parameters make a kind of its own
+    driven = [link for link, law in enumerate(tree.prescribed) if law is not None]
+    for link in (*driven, *tree.applied, *tree.symbolic, *tree.joint_forces, *tree.actuators,
+                 *tree.armatures):
+        special[link] = link
+    return np.array(codes), special
+
+
+def number_pattern(tree: Tree, exploit: bool) -> Ints:
+    """Codes 0, 1, 2 for the numbers 0, 1, -1, and 3 for others; columns as in `unpack_link`, padded."""
+    turn = tree.placement_turn.copy()
+    sizes = np.array(TURN_ENTRIES)[tree.placement_kind]
+    columns = np.arange(9)
+    turn[columns[None, :] >= sizes[:, None]] = 0.0
+    values = np.concatenate([turn, tree.placement_shift, tree.joint_constants, tree.inertia], axis=1)
+    codes = np.full(values.shape, _GENERIC, dtype=np.int64)
+    if exploit:
+        for code, number in enumerate((0.0, 1.0, -1.0)):
+            codes[values == number] = code
+    massless = values[:, 15] == 0.0  # no centre of mass to divide by: never generic
+    codes[massless, 15] = 0
+    return codes
+
+
+#: numbers that a pattern's codes stand for
+LITERAL: dict[int, float] = {0: 0.0, 1: 1.0, 2: -1.0}
+
+
+def used_numbers(codes: Sequence[int], kind: int, constants: int, members: int) -> list[int]:
+    """The codes of a link's numbers in the order `unpack_link` takes them."""
+    return [*codes[:TURN_ENTRIES[kind]], *codes[9:12], *codes[12:12 + constants], *codes[15:25],
+            *[_GENERIC] * 3 * members]
+
+
+def _kind(tree: Tree, index: int, link: int, codes: tuple[int, ...], world: World, local: list[str],
+          wrenches: bool) -> Kind:
+    graph = Graph()
+    joint = tree.joints[link]
+    assert joint is not None
+    own_world = rebuild(world, iter(evaluate(list(flatten(world)), graph.leaf)))
+
+    def shared(name: str, j: int) -> Number:
+        return graph.leaf(("global", name, j))
+
+    def read(name: str, j: int) -> Number:
+        return graph.leaf(("in", name, j)) if name in local else 0.0
+
+    bind = binder(tree, shared)
+    if link in tree.symbolic:
+        numbers = bind(tree.symbolic[link])
+    else:
+        kind, constants = int(tree.placement_kind[link]), len(joint.constants())
+        members = len(tree.members[link]) if wrenches else 0
+        used = used_numbers(codes, kind, constants, members)
+        numbers = unpack_link(kind, constants, members,
+                              [LITERAL[c] if c in LITERAL else graph.leaf(("const", i)) for i, c in enumerate(used)])
+    children = tree.parent[1:] == link
+    siblings = np.flatnonzero(tree.parent == tree.parent[link])
+    return Kind(index, graph, view(tree, link, numbers, read, own_world, wrenches, bind),
+                is_base=bool(tree.parent[link] == 0), is_tip=not bool(children.any()),
+                is_first=bool(siblings.max() == link))
+
+
+def _numbers(tree: Tree, of_link: Ints, codes: dict[int, tuple[int, ...]], kinds: list[KindCode]
+             ) -> tuple[Floats, Ints]:
+    """The hoisted expressions of every link's numbers, kind by kind, and where each link's start."""
+    starts = np.zeros(tree.n + 1, dtype=np.int64)
+    blocks: list[Floats] = []
+    at = 0
+    for index, code in enumerate(kinds):
+        links = np.flatnonzero(of_link[1:] == index) + 1
+        width = len(code.statics)
+        if width:
+            wrenches = bool(code.kind.view.with_wrenches)
+            values = link_values(tree, links, wrenches)
+            columns: list[Any] = evaluate(code.statics, {("const", i): values[:, i] for i in range(values.shape[1])})
+            block = np.stack([np.broadcast_to(c, len(links)) for c in columns], axis=-1)
+            blocks.append(np.ascontiguousarray(block).ravel())
+            starts[links] = at + width * np.arange(len(links))
+            at += width * len(links)
+    return np.concatenate(blocks) if blocks else np.zeros(1), starts
+
+
+def edge_buffers(parent: Ints) -> tuple[Ints, int]:
+    """Columns own_out, parent_out, own_sum, parent_sum of the table, and how many buffers there are.
+
+    A buffer is taken when the first value is put into it and free again when the last one has been taken out.
+    In a chain two are enough; in a tree, as many as there are branches open at a time.
+    """
+    n = len(parent) - 1
+    if bool((parent[1:] == np.arange(n)).all()):  # a chain
+        mine = np.arange(n + 1) % 2
+        other = np.concatenate([[0], mine[:-1]])
+        return np.stack([mine, other, mine, other], axis=-1), 2
+    parents = parent.tolist()
+    last = [0] * (n + 1)
+    for link in range(1, n + 1):
+        last[parents[link]] = link
+    out, total = [0] * (n + 1), [0] * (n + 1)
+    free: list[int] = []
+    top = 1  # buffer 0 is a dummy: nothing travels in buffers to the root's children
+    for link in range(1, n + 1):
+        if last[link]:
+            out[link] = free.pop() if free else (top := top + 1) - 1
+        if link == last[parents[link]] and parents[link]:
+            free.append(out[parents[link]])
+    free_in: list[int] = []
+    top_in = 1
+    taken = [False] * (n + 1)
+    for link in range(n, 0, -1):
+        p = parents[link]
+        if not taken[p]:
+            taken[p] = True
+            total[p] = free_in.pop() if free_in else (top_in := top_in + 1) - 1
+        if taken[link]:
+            free_in.append(total[link])
+    own_out, own_sum = np.array(out), np.array(total)
+    return np.stack([own_out, own_out[parent], own_sum, own_sum[parent]], axis=-1), max(top, top_in)
+
+
+def _table(tree: Tree, function: Function, of_link: Ints, numbers: Ints, buffers: Ints, local: list[str]) -> Ints:
+    n = tree.n
+    result = {"screws": function.width * tree.u_start, "links": function.width * np.arange(-1, n),
+              "coordinates": tree.q_start, "totals": np.zeros(n + 1, dtype=np.int64)}.get(function.layout, tree.u_start)
+    columns = [tree.parent, of_link, numbers, result, *buffers.T]
+    for name in local:
+        columns.append(tree.q_start if name == "q" else np.array(wrench_starts(tree)) if name == "wrench"
+                       else tree.u_start)
+    return np.ascontiguousarray(np.stack(columns, axis=-1).astype(np.int64))

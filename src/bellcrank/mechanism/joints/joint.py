@@ -1,0 +1,198 @@
+"""What every joint type offers. A joint type is one small file next to this one.
+
+The kinematic methods work on any scalar and in *canonical axes*: a joint type tells by `alignment`
+how its own axes lie in the joint frame the user gave, and the library turns the frames once, when a
+mechanism is compiled. Canonical axes make most entries of transforms and subspaces exact zeros and ones.
+
+The configuration maps work on NumPy arrays whose last axis is the joint's own q or u.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from bellcrank.errors import ModelError
+from bellcrank.mechanism.constraint_rows import Row, Side
+from bellcrank.scalar.graph import Number
+from bellcrank.spatial import Force, Motion, Transform, Vector
+
+__all__ = ["AXES", "Array", "AxisJoint", "Joint", "unit_vector"]
+
+Array = npt.NDArray[np.float64]
+#: squares of vectors divided by their length are this close to 1
+_ROUNDING = 2e-15
+AXES = {"x": (1.0, 0.0, 0.0), "y": (0.0, 1.0, 0.0), "z": (0.0, 0.0, 1.0),
+        "-x": (-1.0, 0.0, 0.0), "-y": (0.0, -1.0, 0.0), "-z": (0.0, 0.0, -1.0)}
+
+
+class Joint(ABC):
+    """A joint type with its axes: what `Mechanism.add_joint` takes."""
+
+    #: numbers of coordinates and of speeds
+    nq: int
+    nu: int
+    #: names of the speeds, for coordinate names such as ``hip.angle``
+    speed_names: tuple[str, ...] = ()
+    #: what each of its conditions forbids where it closes a loop: "along x", "about z" (in canonical axes; users are
+    #: told the axes of the joint's frame) or a text that names no axis
+    condition_names: tuple[str, ...] = ()
+    #: whether turning and sliding the body frame along the joint's z axis only shifts its coordinates
+    has_free_frame = False
+    #: whether `measure` finds angles with their whole turns, not within one turn
+    counts_turns = False
+
+    # -- kinematics, any scalar, canonical axes --------------------------------------------------
+    def alignment(self) -> Array:
+        """Rotation matrix of the canonical axes in the joint frame, shape (3, 3)."""
+        return np.eye(3)
+
+    def constants(self) -> tuple[Number, ...]:
+        """The joint's own numbers, handed back to the methods below as `k`."""
+        return ()
+
+    @abstractmethod
+    def transforms(self, q: Sequence[Number], k: Sequence[Number]) -> tuple[Transform, ...]:
+        """Pose of the child side in the parent side, as a product of simple factors."""
+
+    @abstractmethod
+    def subspace(self, q: Sequence[Number], k: Sequence[Number]) -> tuple[Motion, ...]:
+        """The columns of the relative velocity per unit speed, in child axes at the child's origin."""
+
+    def drift(self, q: Sequence[Number], u: Sequence[Number], k: Sequence[Number]) -> Motion:
+        """Relative acceleration at constant speeds u, as seen from the parent side, in child axes."""
+        return Motion.zero()
+
+    def rates(self, q: Sequence[Number], u: Sequence[Number]) -> list[Number]:
+        """Rates of the coordinates for speeds u."""
+        return list(u)
+
+    def normalized(self, q: Sequence[Number]) -> list[Number]:
+        """The nearest valid coordinates, over any scalar."""
+        return list(q)
+
+    @abstractmethod
+    def closure_rows(self, first: Side, second: Side, k: Sequence[Number]) -> tuple[Row, ...]:
+        """The 6 - nu conditions it imposes where it closes a loop, between its parent and its child side."""
+
+    def loop_columns(self, first: Side, second: Side, k: Sequence[Number]) -> tuple[Force, ...]:
+        """Where it closes a loop: the wrench at the child's point that a unit force along each coordinate is."""
+        raise ModelError(f"a {type(self).__name__} that closes a loop has no single coordinates to act on")
+
+    def loop_coordinates(self, first: Side, second: Side, k: Sequence[Number]) -> tuple[Number, ...]:
+        """Its coordinates where it closes a loop, on any scalar."""
+        raise ModelError(f"a {type(self).__name__} that closes a loop has no single coordinates to act on")
+
+    # -- configuration space, NumPy -------------------------------------------------------------
+    @abstractmethod
+    def measure(self, turn: Array, shift: Array) -> Array:
+        """The coordinates of a pose of the child side in the parent side, (..., 3, 3) and (..., 3), that the joint
+        allows; of another pose, those of one nearby."""
+
+    def neutral(self) -> Array:
+        """The configuration in which both sides coincide."""
+        return np.zeros(self.nq)
+
+    def coordinate_names(self) -> tuple[str, ...]:
+        """Names of the coordinates."""
+        return self.speed_names
+
+    def qdot(self, q: Array, u: Array) -> Array:
+        """Rates of the coordinates."""
+        if self.nq == self.nu:
+            return np.asarray(u, dtype=float)
+        rates = self.rates([q[..., i] for i in range(self.nq)], [u[..., i] for i in range(self.nu)])
+        return np.stack(np.broadcast_arrays(*rates), axis=-1)
+
+    def integrate(self, q: Array, du: Array) -> Array:
+        """The configuration reached from q by the constant speeds `du` in unit time."""
+        return np.asarray(q + du, dtype=float)
+
+    def difference(self, q0: Array, q1: Array) -> Array:
+        """The constant speeds that lead from q0 to q1 in unit time."""
+        return np.asarray(q1 - q0, dtype=float)
+
+    def normalize(self, q: Array) -> Array:
+        """The nearest valid configuration."""
+        return np.asarray(q, dtype=float)
+
+    def reversed(self) -> Joint:
+        """The same joint seen from its child: same q and u, inverse motion."""
+        from bellcrank.mechanism.joints.reversed import Reversed
+
+        return Reversed(self)
+
+    def kind(self) -> tuple[object, ...]:
+        """What makes two joints of this library follow the same code."""
+        return (type(self).__name__,)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}()"
+
+
+class AxisJoint(Joint):
+    """A joint that moves about or along one axis, which is the canonical z axis.
+
+    Constants: the turn and the slide between the two sides at q = 0.
+    """
+
+    has_free_frame = True
+
+    def __init__(self, axis: str | Sequence[float] = "z") -> None:
+        self.axis = unit_vector(axis, f"{type(self).__name__} axis")
+
+    def alignment(self) -> Array:
+        return frame_with_z(np.array(self.axis))
+
+    def constants(self) -> tuple[Number, ...]:
+        return (0.0, 0.0)
+
+    def reversed(self) -> Joint:
+        return type(self)(tuple(-a for a in self.axis))
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.axis})"
+
+
+def unit_vector(value: str | Sequence[float], what: str) -> tuple[float, float, float]:
+    """`value` (a name such as "z" or three numbers) as a unit vector of floats."""
+    if isinstance(value, str):
+        if value not in AXES:
+            raise ModelError(f"{what}: {value!r} is not an axis name; use one of {', '.join(AXES)} or three numbers")
+        return AXES[value]
+    try:
+        vector = np.asarray(value, dtype=float)
+    except (TypeError, ValueError):
+        raise ModelError(f"{what}: {value!r} is not three numbers") from None
+    if vector.shape != (3,):
+        raise ModelError(f"{what}: needs three numbers, got shape {vector.shape}")
+    if not np.isfinite(vector).all():
+        raise ModelError(f"{what}: {tuple(vector.tolist())} is not finite")
+    largest = float(np.abs(vector).max())
+    if 0.5 < largest < 2.0 and abs(float(vector @ vector) - 1.0) <= _ROUNDING:
+        x, y, z = (float(v) + 0.0 for v in vector)  # as it is, so that axes from files are those that were written
+        return x, y, z
+    vector = vector / (largest or 1.0)  # squares must not overflow
+    length = float(np.sqrt(vector @ vector))
+    if largest < 1e-9:
+        raise ModelError(f"{what}: {tuple(vector.tolist())} has no direction; give a vector of non-zero length")
+    vector = vector / length
+    x, y, z = (float(v) + 0.0 for v in vector)
+    return x, y, z
+
+
+def frame_with_z(z: Array) -> Array:
+    """Rotation matrices whose third column is `z`, shape (..., 3) -> (..., 3, 3); identity for z itself."""
+    z = np.asarray(z, dtype=float)
+    pick = np.abs(z[..., 0:1]) > 0.9  # a direction that is not nearly parallel to z
+    helper = np.where(pick, np.array([0.0, 1.0, 0.0]), np.array([1.0, 0.0, 0.0]))
+    x = helper - z * (helper * z).sum(-1, keepdims=True)
+    x = x / np.sqrt((x * x).sum(-1, keepdims=True))
+    return np.stack([x, np.cross(z, x), z], axis=-1)
+
+
+Z_TURN = Motion(Vector(0.0, 0.0, 1.0), Vector.zero())
+Z_SLIDE = Motion(Vector.zero(), Vector(0.0, 0.0, 1.0))

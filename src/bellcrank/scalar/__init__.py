@@ -1,0 +1,1 @@
+"""Scalars of every kind: traced expression graphs, elementary functions, jets, operation counts."""

@@ -1,0 +1,283 @@
+"""Traced scalars: numbers that record what is done to them.
+
+A `Graph` holds every distinct operation once (hash-consing): equal subexpressions meet, constants
+fold, zeros and ones vanish while the expression is being built. Plain floats stay plain floats, so
+an algorithm run on numbers never touches a graph.
+
+Subtraction and negation are kept in a normal form (signs move outwards through products), so that
+``a * -b`` and ``-(a * b)`` are one node.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from typing import Any, TypeAlias
+
+__all__ = ["ADD", "ATAN2", "COS", "DIV", "EXP", "LEAF", "LESS", "LOG", "MUL", "NEG", "SIN", "SQRT", "SUB", "TANH",
+           "Graph", "Number", "Scalar", "digest", "evaluate", "reachable"]
+
+LEAF, ADD, SUB, MUL, DIV, NEG = "leaf", "add", "sub", "mul", "div", "neg"
+SQRT, SIN, COS, EXP, LOG, TANH, LESS, ATAN2 = "sqrt", "sin", "cos", "exp", "log", "tanh", "less", "atan2"
+
+#: the one object of each name
+_OPERATIONS = {op: op for op in (LEAF, ADD, SUB, MUL, DIV, NEG, SQRT, SIN, COS, EXP, LOG, TANH, LESS, ATAN2)}
+
+#: A float, a traced scalar, or anything that behaves like one (a NumPy array, a `Jet`).
+Number: TypeAlias = Any
+
+
+class Scalar:
+    """One node of a `Graph`. Supports arithmetic with floats and with scalars of the same graph."""
+
+    __slots__ = ("args", "graph", "index", "op")
+    __array_ufunc__ = None  # let np.float64 * Scalar reach __rmul__
+
+    def __init__(self, graph: Graph, op: str, args: tuple[Any, ...], index: int) -> None:
+        self.graph = graph
+        self.op = op
+        self.args = args
+        self.index = index
+
+    def __add__(self, other: Number) -> Number:
+        if type(other) is not Scalar:
+            other = _as_float(other)
+            if other is NotImplemented:
+                return NotImplemented
+            return self if other == 0.0 else self.graph.node(ADD, self, other)
+        if other.op is NEG:
+            return self - other.args[0]
+        if self.op is NEG:
+            return other - self.args[0]
+        if self.index > other.index:
+            self, other = other, self
+        return self.graph.node(ADD, self, other)
+
+    __radd__ = __add__
+
+    def __sub__(self, other: Number) -> Number:
+        if type(other) is not Scalar:
+            other = _as_float(other)
+            return NotImplemented if other is NotImplemented else self + (-other)
+        if other is self:
+            return 0.0
+        if other.op is NEG:
+            return self + other.args[0]
+        if self.op is NEG:
+            return -(self.args[0] + other)
+        return self.graph.node(SUB, self, other)
+
+    def __rsub__(self, other: Number) -> Number:
+        other = _as_float(other)
+        if other is NotImplemented:
+            return NotImplemented
+        if other == 0.0:
+            return -self
+        if self.op is NEG:
+            return self.args[0] + other
+        return self.graph.node(SUB, other, self)
+
+    def __neg__(self) -> Scalar:
+        op = self.op
+        if op is NEG:
+            return self.args[0]  # type: ignore[no-any-return]
+        if op is SUB:
+            first, second = self.args
+            if type(first) is float:  # a number is always added, so that equal expressions are equal graphs
+                return self.graph.node(ADD, second, -first)
+            return self.graph.node(SUB, second, first)
+        if op is MUL and type(self.args[0]) is float:
+            return self.graph.node(MUL, -self.args[0], self.args[1])
+        return self.graph.node(NEG, self)
+
+    def __abs__(self) -> Scalar:
+        return self.graph.node(LESS, self, 0.0, -self, self)
+
+    def __mul__(self, other: Number) -> Number:
+        if type(other) is not Scalar:
+            other = _as_float(other)
+            if other is NotImplemented:
+                return NotImplemented
+            return self._scaled(other)
+        if other.op is NEG:
+            return -(self * other.args[0])
+        if self.op is NEG:
+            return -(self.args[0] * other)
+        if self.index > other.index:
+            self, other = other, self
+        return self.graph.node(MUL, self, other)
+
+    __rmul__ = __mul__
+
+    def _scaled(self, factor: float) -> Number:
+        if factor == 0.0:
+            return 0.0
+        if factor == 1.0:
+            return self
+        if factor == -1.0:
+            return -self
+        if self.op is NEG:
+            return self.args[0]._scaled(-factor)
+        if self.op is MUL and type(self.args[0]) is float and 1e-150 < abs(factor * self.args[0]) < 1e150:
+            return self.args[1]._scaled(factor * self.args[0])
+        return self.graph.node(MUL, factor, self)
+
+    def __truediv__(self, other: Number) -> Number:
+        if type(other) is not Scalar:
+            other = _as_float(other)
+            if other is NotImplemented:
+                return NotImplemented
+            if 0.0 < abs(other) < 1e-150:  # its inverse may overflow
+                return self.graph.node(DIV, self, other)
+            return self._scaled(1.0 / other)
+        if other is self:
+            return 1.0
+        if other.op is NEG:
+            return -(self / other.args[0])
+        if self.op is NEG:
+            return -(self.args[0] / other)
+        return self.graph.node(DIV, self, other)
+
+    def __rtruediv__(self, other: Number) -> Number:
+        other = _as_float(other)
+        if other is NotImplemented:
+            return NotImplemented
+        if other == 0.0:
+            return 0.0
+        if self.op is NEG:
+            return -(other / self.args[0])
+        return self.graph.node(DIV, other, self)
+
+    def __pow__(self, power: object) -> Number:
+        if power == 0.5:
+            return self.graph.node(SQRT, self)
+        if not isinstance(power, int):
+            raise TypeError("a traced scalar can be raised to whole powers and to 0.5 only; "
+                            "write exp(p * log(x)) for other powers")
+        if power < 0:
+            return 1.0 / self**-power
+        if power == 0:
+            return 1.0
+        half = self ** (power // 2) if power > 1 else 1.0
+        return half * half * self if power % 2 else half * half
+
+    def __bool__(self) -> bool:
+        raise TypeError("a traced scalar has no truth value: use bellcrank.math.select_less(a, b, x, y), not `if`")
+
+    def __float__(self) -> float:
+        raise TypeError("a traced scalar has no value while it is being traced; use the functions "
+                        "of bellcrank.math instead of the standard library's")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _node_of, (self.graph, self.index)
+
+    def __repr__(self) -> str:
+        return f"<{self.op} {self.args[0]!r}>" if self.op is LEAF else f"<{self.op} #{self.index}>"
+
+
+def _as_float(value: Any) -> Any:
+    if type(value) is float:
+        return value
+    if isinstance(value, (int, float)) or getattr(value, "shape", None) == ():
+        return float(value)
+    return NotImplemented
+
+
+class Graph:
+    """A table of distinct operations in the order of their first use (a topological order)."""
+
+    def __init__(self) -> None:
+        self.nodes: list[Scalar] = []
+        self._table: dict[tuple[Any, ...], Scalar] = {}
+
+    def leaf(self, key: Hashable) -> Scalar:
+        """The input called `key`; the same object every time."""
+        return self.node(LEAF, key)
+
+    def node(self, op: str, *args: Any) -> Scalar:
+        key = (op, args)
+        found = self._table.get(key)
+        if found is None:
+            found = Scalar(self, op, args, len(self.nodes))
+            self._table[key] = found
+            self.nodes.append(found)
+        return found
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickled and copied as a table: operations are told apart by identity, and a chain of them may be long."""
+        rows = tuple((n.op, n.args if n.op is LEAF else tuple(a.index if type(a) is Scalar else a for a in n.args))
+                     for n in self.nodes)
+        return _graph_of, (rows,)
+
+
+def _graph_of(rows: Sequence[tuple[str, tuple[Any, ...]]]) -> Graph:
+    """The graph with these nodes; arguments are floats, and places of earlier nodes."""
+    graph = Graph()
+    for op, args in rows:
+        known = _OPERATIONS[op]
+        graph.node(known, *(args if known is LEAF else (graph.nodes[a] if type(a) is int else a for a in args)))
+    return graph
+
+
+def _node_of(graph: Graph, index: int) -> Scalar:
+    return graph.nodes[index]
+
+
+def reachable(roots: Iterable[Any]) -> list[Scalar]:
+    """The scalars that `roots` depend on (themselves included), arguments before users."""
+    seen: set[Scalar] = set()
+    stack = [r for r in roots if type(r) is Scalar]
+    while stack:
+        node = stack.pop()
+        if node in seen:
+            continue
+        seen.add(node)
+        if node.op is not LEAF:
+            stack.extend(a for a in node.args if type(a) is Scalar and a not in seen)
+    return sorted(seen, key=lambda n: n.index)
+
+
+def digest(roots: Sequence[Any]) -> str:
+    """A fingerprint of the computation behind `roots`: equal for graphs traced in the same way."""
+    place: dict[Any, int] = {}
+    lines: list[str] = []
+    for node in reachable(roots):
+        place[node] = len(lines)
+        if node.op is LEAF:
+            lines.append(f"{node.args[0]!r}")
+        else:
+            lines.append(node.op + " ".join([f" {place[a]}" if type(a) is Scalar else a.hex() for a in node.args]))
+    ends = [str(place[r]) if type(r) is Scalar else float(r).hex() for r in roots]
+    return hashlib.sha256("\n".join([*lines, *ends]).encode()).hexdigest()
+
+
+def evaluate(roots: Sequence[Any], leaf: Callable[[Any], Number] | Mapping[Any, Number],
+             functions: Mapping[str, Callable[..., Number]] | None = None) -> list[Number]:
+    """The values of `roots` when every leaf `key` stands for ``leaf(key)``.
+
+    The values may be floats, arrays or scalars of another graph; floats among the roots pass through.
+    """
+    from bellcrank.scalar import functions as fn
+
+    table = functions or {SQRT: fn.sqrt, SIN: fn.sin, COS: fn.cos, EXP: fn.exp, LOG: fn.log, TANH: fn.tanh,
+                          LESS: fn.select_less, ATAN2: fn.atan2}
+    look = leaf.__getitem__ if isinstance(leaf, Mapping) else leaf
+    value: dict[Scalar, Number] = {}
+    for node in reachable(roots):
+        if node.op is LEAF:
+            value[node] = look(node.args[0])
+            continue
+        args = [value[a] if type(a) is Scalar else a for a in node.args]
+        if node.op is ADD:
+            value[node] = args[0] + args[1]
+        elif node.op is MUL:
+            value[node] = args[0] * args[1]
+        elif node.op is SUB:
+            value[node] = args[0] - args[1]
+        elif node.op is NEG:
+            value[node] = -args[0]
+        elif node.op is DIV:
+            value[node] = args[0] / args[1]
+        else:
+            value[node] = table[node.op](*args)
+    return [value[r] if type(r) is Scalar else r for r in roots]

@@ -1,0 +1,312 @@
+"""The rolled schedule: every step is traced once per *kind* of item, and items loop over records.
+
+Compile time depends on the number of kinds, not of items; memory is linear in the items. All sweeps of a
+kind share one graph, so a value that several sweeps need is one node: what must cross from one sweep to the
+next (and so be stored in the item's record) is found by looking, not by declaration.
+
+Leaves of a kind's graph:
+  ("const", i)       number i of the item (evaluated expressions of these are hoisted out of the kernel)
+  ("in", name, j)    entry j of the item's own part of input `name`
+  ("global", name, j) entry j of a shared input
+  ("parent", k, i)   entry i of what sweep k brought from the parent
+  ("sum", k, i)      entry i of what the children sent in sweep k
+  ("carry", k, i)    entry i of what travels along a path in sweep k
+  ("root", k, i)     (epilogue only) entry i of the sum that reached the root
+
+What travels along edges lives only until the receiver has taken it: it goes through a few buffers that all
+items share (they stay in the fastest cache), not through the records.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from bellcrank.scalar.graph import ADD, LEAF, MUL, NEG, SUB, Graph, Number, Scalar, evaluate, reachable
+from bellcrank.schedule.sweeps import Field, Step, flatten, rebuild
+
+__all__ = ["Kind", "KindCode", "Plan", "Rolled", "SweepCode", "plan"]
+
+OUTWARD, INWARD, PATHS = "outward", "inward", "paths"
+
+
+@dataclass
+class Kind:
+    """Items that follow the same code."""
+
+    index: int
+    graph: Graph
+    view: Any
+    is_base: bool  #: its parent is the root
+    is_tip: bool  #: it has no children
+    is_first: bool  #: of its siblings it is the first to send inwards
+    #: for every entry of its result the column of the table and the offset where it goes; None: all in a row
+    places: list[tuple[str, int]] | None = None
+
+
+@dataclass
+class _Sweep:
+    direction: str
+    width: int  #: scalars that travel along an edge
+    sent: list[list[Number]] = field(default_factory=list)  #: per kind
+    starts: list[list[list[Number]]] = field(default_factory=list)  #: paths: per kind and column
+    to_root: bool = False  #: inward: whether anybody looks at the root's sum
+
+
+class RolledField(list[Any]):
+    """Kept values per kind, and the sweep that made them."""
+
+    def __init__(self, values: Iterable[Any], sweep: int) -> None:
+        super().__init__(values)
+        self.sweep = sweep
+
+
+class Rolled:
+    """Sweeps that record one trace per kind."""
+
+    def __init__(self, kinds: Sequence[Kind], world: Any, root_graph: Graph) -> None:
+        self.kinds, self.world, self.root_graph = kinds, world, root_graph
+        self.sweeps: list[_Sweep] = []
+
+    def constant(self, value: Any) -> Field:
+        return RolledField([value] * len(self.kinds), 0)
+
+    def _transplant(self, kind: Kind, value: Any) -> Any:
+        """A value of the root's graph in a kind's graph."""
+        leaves = evaluate(list(flatten(value)), kind.graph.leaf)
+        return rebuild(value, iter(leaves))
+
+    def outward(self, step: Step, *fields: Field, root: Any) -> Field:
+        k, width = len(self.sweeps), len(list(flatten(root)))
+        sweep = _Sweep(OUTWARD, width)
+        self.sweeps.append(sweep)
+        kept = []
+        for kind in self.kinds:
+            carried = (self._transplant(kind, root) if kind.is_base else
+                       rebuild(root, (kind.graph.leaf(("parent", k, i)) for i in range(width))))
+            sent, keep = step(kind.view, carried, *(f[kind.index] for f in fields))
+            sweep.sent.append(list(flatten(sent)))
+            kept.append(keep)
+        return RolledField(kept, k)
+
+    def inward(self, step: Step, *fields: Field, zero: Any) -> tuple[Field, Any]:
+        k, width = len(self.sweeps), len(list(flatten(zero)))
+        sweep = _Sweep(INWARD, width)
+        self.sweeps.append(sweep)
+        kept = []
+        for kind in self.kinds:
+            total = zero if kind.is_tip else rebuild(zero, (kind.graph.leaf(("sum", k, i)) for i in range(width)))
+            sent, keep = step(kind.view, total, *(f[kind.index] for f in fields))
+            sweep.sent.append(list(flatten(sent)))
+            kept.append(keep)
+        root = rebuild(zero, (self.root_graph.leaf(("root", k, i)) for i in range(width)))
+        return RolledField(kept, k), root
+
+    def paths(self, start: Callable[..., Sequence[Any]], step: Step, *fields: Field) -> Field:
+        k = len(self.sweeps)
+        sweep = _Sweep(PATHS, 0)
+        self.sweeps.append(sweep)
+        kept = []
+        for kind in self.kinds:
+            own = [f[kind.index] for f in fields]
+            begun = start(kind.view, *own)
+            sweep.starts.append([list(flatten(value)) for value in begun])
+            if begun:
+                shape, sweep.width = begun[0], len(sweep.starts[-1][0])
+        for kind in self.kinds:
+            own = [f[kind.index] for f in fields]
+            carried = rebuild(shape, (kind.graph.leaf(("carry", k, i)) for i in range(sweep.width)))
+            sent, keep = step(kind.view, carried, *own)
+            sweep.sent.append(list(flatten(sent)))
+            kept.append(keep)
+        return RolledField(kept, k)
+
+    def joint_vector(self, field: Field) -> list[Number]:
+        raise NotImplementedError("a rolled schedule has no whole vectors")
+
+    def joint_field(self, vector: Sequence[Number]) -> Field:
+        raise NotImplementedError("a rolled schedule has no whole vectors")
+
+    def joint_matrix(self, paths: Field, mirrored: bool = True) -> list[list[Number]]:
+        raise NotImplementedError("a rolled schedule has no whole matrices")
+
+
+@dataclass
+class SweepCode:
+    """What one kind does in one sweep."""
+
+    body: list[Scalar] = field(default_factory=list)  #: nodes to compute, arguments first
+    loads: list[Scalar] = field(default_factory=list)  #: nodes an earlier sweep left in the record
+    saves: list[Scalar] = field(default_factory=list)  #: nodes to leave in the record
+    sent: list[Number] = field(default_factory=list)
+    outputs: list[tuple[int, Number]] = field(default_factory=list)  #: (entry of the item's own result, value)
+    starts: list[list[Number]] = field(default_factory=list)
+    adds_to_parent: bool = False  #: inward: whether `sent` is added to what siblings sent
+
+
+@dataclass
+class KindCode:
+    """What one kind does, and the numbers it needs."""
+
+    kind: Kind
+    sweeps: list[SweepCode]
+    walks: dict[int, SweepCode]  #: paths: what is done when a path passes
+    statics: list[Scalar]  #: expressions of the item's numbers, evaluated when the kernel is made
+    slot: dict[Scalar, int]  #: place of saved nodes in the record
+
+
+@dataclass
+class Plan:
+    """A rolled kernel before code generation."""
+
+    codes: list[KindCode]
+    directions: list[str]
+    widths: list[int]
+    persistent: list[bool]  #: sweeps whose travelling values are looked at again: they live in the records
+    edge_slot: list[int]  #: for these, where they start in a record
+    record: int  #: scalars per record
+    buffer: int  #: scalars per shared buffer
+    epilogue: list[Number]
+    root_graph: Graph
+
+
+def plan(rolled: Rolled, result: Field, epilogue: Sequence[Number]) -> Plan:
+    """Decide what each kind computes in which sweep and what it must remember in between.
+
+    `result` is the field to be written out (None if the result is the `epilogue`, computed at the root).
+    """
+    looked_at = {node.args[0][1] for node in reachable(epilogue) if node.op is LEAF and node.args[0][0] == "root"}
+    for k in looked_at:
+        rolled.sweeps[k].to_root = True
+    edge_slot, at = [], 0
+    for sweep in rolled.sweeps:
+        edge_slot.append(at)
+        at += sweep.width if sweep.to_root else 0
+    codes, record = [], max([1, at, *(s.width for s in rolled.sweeps if s.direction == PATHS)])  # paths use the root's
+    for kind in rolled.kinds:
+        code = _plan_kind(rolled, kind, result, at)
+        record = max(record, at + len(code.slot))
+        codes.append(code)
+    return Plan(codes, [s.direction for s in rolled.sweeps], [s.width for s in rolled.sweeps],
+                [s.to_root for s in rolled.sweeps], edge_slot, record, max([0, *(s.width for s in rolled.sweeps)]),
+                list(epilogue), rolled.root_graph)
+
+
+def _plan_kind(rolled: Rolled, kind: Kind, result: Field, first_slot: int) -> KindCode:
+    """Plan until nothing is left to be done in a sweep that comes too late for what travelled in another."""
+    stage = _stages(kind.graph)
+    due: dict[int, dict[Scalar, None]] = {k: {} for k in range(len(rolled.sweeps))}
+    while True:
+        late: dict[Scalar, None] = {}
+        code = _try_plan(rolled, kind, result, first_slot, stage, due, late)
+        if not late:
+            return code
+        for node in late:
+            due[stage[node]][node] = None
+
+
+def _stages(graph: Graph) -> dict[Scalar, int]:
+    """The last sweep whose travelling values each node depends on, -1 if none."""
+    stage: dict[Scalar, int] = {}
+    for node in graph.nodes:
+        if node.op is LEAF:
+            key = node.args[0]
+            stage[node] = key[1] if key[0] in ("parent", "sum", "carry") else -1
+        else:
+            stage[node] = max((stage[a] for a in node.args if type(a) is Scalar), default=-1)
+    return stage
+
+
+def _try_plan(rolled: Rolled, kind: Kind, result: Field, first_slot: int, stage: dict[Scalar, int],
+              due: dict[int, dict[Scalar, None]], late: dict[Scalar, None]) -> KindCode:
+    static = _static_nodes(kind.graph)
+    sweeps: list[SweepCode] = []
+    walks: dict[int, SweepCode] = {}
+    computed: set[Scalar] = set()
+    saves: dict[Scalar, int] = {}  # node -> sweep that computes it
+    origin: dict[Scalar, int] = {}
+    statics: dict[Scalar, None] = {}
+    for k, sweep in enumerate(rolled.sweeps):
+        code = SweepCode()
+        if sweep.direction == OUTWARD and not kind.is_tip:
+            code.sent = sweep.sent[kind.index]
+        elif sweep.direction == INWARD and (not kind.is_base or sweep.to_root):
+            code.sent = sweep.sent[kind.index]
+            code.adds_to_parent = not kind.is_first
+        elif sweep.direction == PATHS:
+            code.starts = sweep.starts[kind.index]
+        if result is not None and result.sweep == k and sweep.direction != PATHS:
+            code.outputs = list(enumerate(flatten(result[kind.index])))
+        roots = [*code.sent, *(v for _, v in code.outputs), *(v for s in code.starts for v in s), *due[k]]
+        gone = {node for node, when in stage.items() if node.op is LEAF and -1 < when < k}
+        _schedule(code, roots, computed, static, statics, gone)
+        late.update((node, None) for node in code.body if -1 < stage[node] < k and node not in computed)
+        for node in code.loads:
+            saves[node] = origin[node]
+        for node in code.body:
+            if node not in computed:
+                computed.add(node)
+                origin[node] = k
+        sweeps.append(code)
+        if sweep.direction == PATHS:
+            walk = SweepCode(sent=sweep.sent[kind.index])
+            walk.outputs = list(enumerate(flatten(result[kind.index])))
+            _schedule(walk, [*walk.sent, *(v for _, v in walk.outputs)], computed, static, statics, gone)
+            late.update((node, None) for node in walk.body if -1 < stage[node] < k and node not in computed)
+            for node in walk.loads:
+                saves[node] = origin[node]
+            walks[k] = walk
+    slot: dict[Scalar, int] = {}
+    for node, k in saves.items():
+        slot[node] = first_slot + len(slot)
+        sweeps[k].saves.append(node)
+    return KindCode(kind, sweeps, walks, list(statics), slot)
+
+
+def _static_nodes(graph: Graph) -> set[Scalar]:
+    """Nodes that depend on nothing but the item's numbers."""
+    static: set[Scalar] = set()
+    for node in graph.nodes:
+        if node.op is LEAF:
+            if node.args[0][0] == "const":
+                static.add(node)
+        elif all(type(a) is not Scalar or a in static for a in node.args):
+            static.add(node)
+    return static
+
+
+_CHEAP = (ADD, SUB, MUL, NEG)
+
+
+def _schedule(code: SweepCode, roots: Sequence[Number], computed: set[Scalar], static: set[Scalar],
+              statics: dict[Scalar, None], gone: set[Scalar]) -> None:
+    """Fill in body and loads: compute what is new, fetch what an earlier sweep computed, or compute it
+    again where that takes one cheap operation on values that are at hand anyway. `gone` are the values that
+    travelled in earlier sweeps: they can no longer be read."""
+    body: set[Scalar] = set()
+    leaves: set[Scalar] = set()
+    wanted: set[Scalar] = set()
+    stack = [r for r in roots if type(r) is Scalar]
+    while stack:
+        node = stack.pop()
+        if node in body or node in wanted or node in leaves:
+            continue
+        if node in static:
+            statics[node] = None
+            leaves.add(node)
+        elif node.op is LEAF and node not in gone:
+            leaves.add(node)
+        elif node in computed:
+            wanted.add(node)
+        elif node.op is LEAF:  # travelled by before anybody looked: the plan is tried again
+            leaves.add(node)
+        else:
+            body.add(node)
+            stack.extend(a for a in node.args if type(a) is Scalar)
+    at_hand = body | leaves
+    for node in sorted(wanted, key=lambda n: n.index):
+        cheap = node.op in _CHEAP and all(type(a) is not Scalar or a in at_hand for a in node.args)
+        (body.add if cheap else code.loads.append)(node)
+        at_hand.add(node)
+    code.body = sorted(body | leaves, key=lambda n: n.index)

@@ -1,0 +1,81 @@
+"""A compiled kernel with everything it runs on."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from bellcrank.target.llvm.jit import Library
+
+__all__ = ["Kernel", "RolledData"]
+
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class RolledData:
+    """What a rolled kernel loops over."""
+
+    numbers: Floats
+    table: Ints
+    runs: Ints
+    work_size: int  #: doubles of workspace per lane
+
+
+class Kernel:
+    """``run(addresses of inputs, strides, out, begin, end)`` on the states of a batch."""
+
+    def __init__(self, library: Library, inputs: Mapping[str, int], out_size: int, width: int,
+                 rolled: RolledData | None = None, side: int = 0) -> None:
+        self.library, self.address = library, library.address
+        self.inputs, self.out_size, self.width = dict(inputs), out_size, width
+        self.rolled = rolled
+        self._sizes = [*inputs.values(), out_size, side]
+        #: what kernels get as `strides`: the stride of each input, then the length of each, of the output, and of
+        #: a side of the output if that is a matrix
+        self.packed_strides: Ints = self.strides(list(inputs.values()))
+        pointer, integer = ctypes.c_void_p, ctypes.c_int64
+        self._call = ctypes.CFUNCTYPE(ctypes.c_int32, *[pointer] * (len(inputs) + 2), integer, integer,
+                                      *[pointer] * 4, integer)(library.address)
+        #: scratch memory of the native doors, which run under the interpreter's lock
+        self.work = self.workspace()
+
+    def strides(self, of_inputs: Sequence[int]) -> Ints:
+        """The kernel's `strides` for given distances between the states of each input."""
+        return np.array([*of_inputs, *self._sizes], dtype=np.int64)
+
+    @cached_property
+    def batch_work(self) -> Floats:
+        """Scratch memory of `run`, which does not hold the interpreter's lock: callers take turns."""
+        return self.workspace()
+
+    def workspace(self) -> Floats:
+        """Scratch memory for one thread, aligned for the widest registers."""
+        size = self.rolled.work_size * self.width if self.rolled else 0
+        raw = np.zeros(size + 8)
+        skip = (-raw.ctypes.data % 64) // 8
+        return raw[skip:skip + max(size, 1)]
+
+    def data_addresses(self) -> list[int]:
+        """Workspace and tables, in the order of the kernel's arguments."""
+        return self._addresses(self.work)
+
+    def _addresses(self, work: Floats) -> list[int]:
+        if self.rolled is None:
+            return [0, 0, 0, 0, 0]
+        r = self.rolled
+        return [work.ctypes.data, r.numbers.ctypes.data, r.table.ctypes.data, r.runs.ctypes.data, len(r.runs)]
+
+    def run(self, inputs: Sequence[Any], strides: Ints, out: Any, begin: int, end: int,
+            work: Floats | None = None) -> bool:
+        """Compute states `begin` to `end`; False if something was not finite. Releases the interpreter lock."""
+        rest = self._addresses(self.batch_work if work is None else work)
+        status = self._call(*(a.ctypes.data for a in inputs), out.ctypes.data, strides.ctypes.data, begin, end, *rest)
+        return bool(status == 0)

@@ -1,0 +1,154 @@
+"""What makes a tree of links a machine with loops: closures, couplers, and forces between distant links."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+
+from bellcrank.errors import ModelError
+from bellcrank.mechanism.constraint_rows import Side
+from bellcrank.mechanism.forces import Actuator
+from bellcrank.mechanism.forces.armature import EVERY
+from bellcrank.mechanism.forces.element import Along
+from bellcrank.mechanism.mechanism import Connection, Mechanism
+from bellcrank.mechanism.placed_elements import Constraint
+from bellcrank.mechanism.pose import Pose
+from bellcrank.scalar.graph import Number, Scalar
+from bellcrank.spatial import Vector
+from bellcrank.topology.check_closing import check_closing
+from bellcrank.topology.pairs import BushingPair, DragPair, LoopForce, Pair, PointPair, SumForce
+from bellcrank.topology.spanning_tree import Topology
+from bellcrank.topology.tree import Closure, LinkStep, Relation, Tree
+
+if TYPE_CHECKING:
+    from bellcrank.topology.builder import _Builder
+
+__all__ = ["add_loops"]
+
+
+def add_loops(tree: Tree, *, mechanism: Mechanism, topology: Topology, builder: _Builder) -> Tree:
+    """The tree with everything that is not part of a tree. Cost: O(joints)."""
+    records = mechanism.joints
+    parts: list[Connection | Constraint] = [records[i] for i in topology.closing]
+    index = {r.name: i for i, r in enumerate(parts)}
+    parts += mechanism.constraints
+    turns: dict[str, Any] = {}
+    checked: set[object] = set()
+    closures = tuple(_closure(part, builder, turns, checked) for part in parts)
+    link_of = {name: link for link, name in enumerate(tree.joint_names) if link}
+    relations = _relations(link_of, mechanism, index)
+    forces, pairs = _forces(link_of, mechanism, index, builder)
+    steps = _steps(tree, mechanism, topology, builder, len(topology.closing), len(closures)) \
+        if closures or relations else ()
+    return replace(tree, cut_names=tuple(records[i].name for i in topology.closing), cut_reasons=topology.reasons,
+                   closures=closures,
+                   relations=relations, steps=steps, joint_forces=forces, pairs=pairs,
+                   actuators=_actuators(link_of, mechanism, index),
+                   armatures=_armatures(link_of, mechanism, index))
+
+
+def _closure(part: Connection | Constraint, builder: _Builder, turns: dict[str, Any], checked: set[object]
+             ) -> Closure:
+    kind: Any = part.joint if isinstance(part, Connection) else part.kind
+    if any(type(x) is Scalar for x in kind.constants()):
+        raise ModelError(f"joint {part.name!r} closes a loop, where its own numbers (such as a pitch) cannot be "
+                         "parameters; cut another joint of the loop with cut=")
+    if isinstance(part, Connection):
+        check_closing(part.name, kind, checked)
+    same = repr(kind)  # says everything about its axes
+    align = turns[same] if same in turns else turns.setdefault(same, kind.alignment())
+    first, first_turn, first_shift = builder.frame_on_link(part.parent, part.parent_pose, align)
+    second, second_turn, second_shift = builder.frame_on_link(part.child, part.child_pose, align)
+    is_joint = isinstance(part, Connection)
+    rows = 6 - kind.nu if is_joint else _count_rows(kind)
+    return Closure(part.name, kind, first, second, first_turn, first_shift, second_turn, second_shift, rows, is_joint)
+
+
+def _count_rows(kind: Any) -> int:
+    zero, x, y, z = Vector.zero(), Vector(1.0, 0.0, 0.0), Vector(0.0, 1.0, 0.0), Vector(0.0, 0.0, 1.0)
+    side = Side(zero, zero, x, y, z, zero, zero)
+    return len(kind.closure_rows(side, side, kind.constants()))
+
+
+def _relations(link_of: dict[str, int], mechanism: Mechanism, cut: dict[str, int]) -> tuple[Relation, ...]:
+    out = []
+    for c in mechanism.couplers:
+        for joint, _, _ in c.terms:
+            if joint in cut:
+                raise ModelError(f"coupler {c.name!r}: joint {joint!r} was cut to close a loop; cut another joint of "
+                                 "that loop with cut=")
+        out.append(Relation(c.name, tuple((link_of[j], i, f) for j, i, f in c.terms), c.offset))
+    return tuple(out)
+
+
+def _forces(link_of: dict[str, int], mechanism: Mechanism, cut: dict[str, int], builder: _Builder
+            ) -> tuple[dict[int, tuple[tuple[int, Along], ...]], tuple[Pair | LoopForce | SumForce, ...]]:
+    """Forces on coordinates of tree joints by link, and elements between links."""
+    forces: dict[int, tuple[tuple[int, Along], ...]] = {}
+    pairs: list[Pair | LoopForce | SumForce] = []
+    for f in mechanism.joint_forces:
+        if f.joint in cut:
+            pairs.append(LoopForce(f.name, cut[f.joint], f.coordinate, f.along))
+            continue
+        link = link_of[f.joint]
+        forces[link] = (*forces.get(link, ()), (f.coordinate, f.along))
+    for many in mechanism.joint_sums:
+        for joint in (j for j, _, _ in many.terms if j in cut):
+            raise ModelError(f"joint force {many.name!r}: joint {joint!r} was cut to close a loop; cut another joint "
+                             "of that loop with cut=")
+        pairs.append(SumForce(many.name, tuple((link_of[j], i, f) for j, i, f in many.terms), many.along))
+    plain = np.eye(3)
+    for s in mechanism.springs:
+        first, _, a = builder.frame_on_link(s.first, Pose(s.first_point), plain)
+        second, _, b = builder.frame_on_link(s.second, Pose(s.second_point), plain)
+        pairs.append(PointPair(s.name, first, second, a, b, s.along))
+    for c in mechanism.bushings:
+        ends = (*builder.frame_on_link(c.first, c.first_pose, plain),
+                *builder.frame_on_link(c.second, c.second_pose, plain))
+        pairs.append(BushingPair(c.name, ends[0], ends[3], *ends[1:3], *ends[4:], c.bushing))
+    for d in mechanism.drags:
+        link, _, at = builder.frame_on_link(d.body, Pose(d.at), plain)
+        if link:
+            pairs.append(DragPair(d.name, link, at, d.drag))
+    return forces, tuple(pairs)
+
+
+def _actuators(link_of: dict[str, int], mechanism: Mechanism, cut: dict[str, int]
+               ) -> dict[int, tuple[tuple[int, Actuator], ...]]:
+    found: dict[int, tuple[tuple[int, Actuator], ...]] = {}
+    for d in mechanism.drives:
+        if d.joint in cut:
+            raise ModelError(f"actuator {d.name!r}: joint {d.joint!r} was cut to close a loop; cut another joint of "
+                             "that loop with cut=")
+        link = link_of[d.joint]
+        found[link] = (*found.get(link, ()), (d.coordinate, d.actuator))
+    return found
+
+
+def _armatures(link_of: dict[str, int], mechanism: Mechanism, cut: dict[str, int]
+               ) -> dict[int, tuple[tuple[int, Number], ...]]:
+    found: dict[int, tuple[tuple[int, Number], ...]] = {}
+    for a in mechanism.armatures:
+        if a.joint in cut:
+            raise ModelError(f"armature {a.name!r}: joint {a.joint!r} was cut to close a loop; cut a joint of that "
+                             "loop that has no armature with cut=")
+        link = link_of[a.joint]
+        which = range(3) if a.coordinate == EVERY else (a.coordinate,)
+        found[link] = (*found.get(link, ()), *((i, a.inertia) for i in which))
+    return found
+
+
+def _steps(tree: Tree, mechanism: Mechanism, topology: Topology, builder: _Builder, joints: int, closures: int
+           ) -> tuple[LinkStep, ...]:
+    """Placement of links, from the placement of bodies."""
+    place = {joint: i for i, joint in enumerate(topology.closing)}
+    heads = cast(Any, builder.heads)
+    link_of = builder.link_of.tolist()
+    steps = [LinkStep(tuple(link_of[b] for b in s.bodies if heads[link_of[b]] == b), tuple(place[c] for c in s.closing))
+             for s in topology.steps]
+    if not steps:
+        steps = [LinkStep((link,), ()) for link in range(1, tree.n + 1)]
+    steps += [LinkStep((), (i,)) for i in range(joints, closures)]
+    return tuple(s for s in steps if s.links or s.closures)

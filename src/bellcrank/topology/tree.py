@@ -1,0 +1,201 @@
+"""The immutable, numeric tree that the formulations sweep over.
+
+A *link* is one body with everything welded to it; links are numbered 1..n with parents first, 0 is the
+ground. All numbers are expressed in *link frames*, chosen here to save operations (see `frames`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from bellcrank.mechanism.coupling import Part
+from bellcrank.mechanism.forces import Actuator
+from bellcrank.mechanism.forces.element import Along
+from bellcrank.mechanism.joints import Joint
+from bellcrank.mechanism.motion import Prescribed
+from bellcrank.scalar.graph import Number
+from bellcrank.spatial import RigidInertia, Transform, Vector
+from bellcrank.topology.pairs import LoopForce, Pair, SumForce
+
+__all__ = ["ABOUT_X", "GENERAL", "IDENTITY", "Applied", "Closure", "LinkNumbers", "LinkStep", "LoopForce", "Relation",
+           "Tree"]
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+#: structure of a placement's rotation
+IDENTITY, ABOUT_X, GENERAL = 0, 1, 2
+
+
+class LinkNumbers(NamedTuple):
+    """The constants of one link. Entries are floats or expressions of parameters."""
+
+    placement: Transform  #: pose of the inboard joint in the parent link's frame
+    joint: tuple[Number, ...]  #: the joint's own constants
+    inertia: RigidInertia  #: about the link frame's origin
+    origins: tuple[Vector, ...]  #: origins of the link's bodies in the link frame
+
+
+class Applied(NamedTuple):
+    """A wrench that always acts on a link, at `at` in link coordinates; entries may be functions of time."""
+
+    moment: tuple[Number, ...]
+    force: tuple[Number, ...]
+    at: Vector
+    #: None for world axes, else the body's axes in the link frame
+    axes: Transform | None
+
+
+class Closure(NamedTuple):
+    """A joint or constraint that closes a loop between two links."""
+
+    name: str
+    kind: Joint | Any  #: what knows its ``closure_rows`` and ``constants``
+    first: int  #: link of its parent side
+    second: int
+    #: the joint's canonical frame on each link
+    first_turn: Floats
+    first_shift: tuple[Number, ...]
+    second_turn: Floats
+    second_shift: tuple[Number, ...]
+    rows: int
+    is_joint: bool
+
+
+class Relation(NamedTuple):
+    """A coupler: the sum of what the coordinates add, (link, coordinate, factor or function), equals the offset."""
+
+    name: str
+    terms: tuple[tuple[int, int, Part], ...]
+    offset: float
+
+
+class LinkStep(NamedTuple):
+    """Links that were placed together, and the closures closed when they were."""
+
+    links: tuple[int, ...]
+    closures: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Tree:
+    """Structure and numbers of a tree of links. Arrays have one row per link, ground first (row 0)."""
+
+    name: str
+    link_names: tuple[str, ...]
+    parent: Ints
+    joints: tuple[Joint | None, ...]
+    joint_names: tuple[str, ...]
+    prescribed: tuple[Prescribed | None, ...]
+    q_start: Ints
+    u_start: Ints
+    nq: int
+    nu: int
+    #: numbers; see `LinkNumbers`
+    placement_kind: Ints
+    placement_turn: Floats  #: (n, 9): cos, sin for ABOUT_X, rows for GENERAL
+    placement_shift: Floats  #: (n, 3)
+    joint_constants: Floats  #: (n, 3)
+    inertia: Floats  #: (n, 10): mass, first moments, second moments
+    #: links whose numbers depend on parameters
+    symbolic: dict[int, LinkNumbers]
+    #: bodies: link, and pose of the body frame in the link frame; index 0 is the ground
+    body_names: tuple[str, ...]
+    body_link: Ints
+    body_turn: Floats  #: (nb, 3, 3)
+    body_shift: Floats  #: (nb, 3)
+    body_shift_symbolic: dict[int, tuple[Number, ...]]
+    #: the bodies of each link, as indices; wrench inputs come in this order
+    members: tuple[tuple[int, ...], ...]
+    #: pose of the ground link's frame in the world
+    ground_turn: Floats
+    ground_shift: Floats
+    gravity: tuple[Number, ...]  #: in world axes
+    applied: dict[int, tuple[Applied, ...]]
+    parameters: dict[str, float]
+    #: what makes it more than a tree: loops, couplers, forces between links that no joint connects
+    cut_names: tuple[str, ...] = ()
+    cut_reasons: tuple[str, ...] = ()
+    closures: tuple[Closure, ...] = ()
+    relations: tuple[Relation, ...] = ()
+    steps: tuple[LinkStep, ...] = ()
+    #: forces along coordinates of tree joints, by link: (coordinate, force)
+    joint_forces: dict[int, tuple[tuple[int, Along], ...]] = field(default_factory=dict)
+    #: what limits the joint forces tau, by link: (coordinate, actuator)
+    actuators: dict[int, tuple[tuple[int, Actuator], ...]] = field(default_factory=dict)
+    #: rotor inertias felt at joints, by link: (coordinate, inertia)
+    armatures: dict[int, tuple[tuple[int, Number], ...]] = field(default_factory=dict)
+    pairs: tuple[Pair | LoopForce | SumForce, ...] = ()
+    plan: Any = None  #: how loops are taken apart; see `loops.groups`
+
+    @property
+    def looped(self) -> bool:
+        """Whether speeds are bound by anything but the tree's joints."""
+        return bool(self.closures or self.relations)
+
+    @property
+    def timed(self) -> bool:
+        """Whether anything is given as a function of time."""
+        return any(p is not None for p in self.prescribed) or any(
+            callable(x) for several in self.applied.values() for w in several for x in (*w.moment, *w.force)) or any(
+            pair.timed for pair in self.pairs) or any(
+            along.timed for several in self.joint_forces.values() for _, along in several)
+
+    @property
+    def n(self) -> int:
+        """Number of moving links."""
+        return len(self.parent) - 1
+
+    def free_speeds(self) -> list[int]:
+        """Indices of the speeds that are not prescribed."""
+        driven = set()
+        for law, joint, start in zip(self.prescribed, self.joints, self.u_start.tolist(), strict=True):
+            if law is not None and joint is not None:
+                driven |= {start + i for i, yes in enumerate(law.mask(joint.nu)) if yes}
+        return [i for i in range(self.nu) if i not in driven]
+
+    def children(self) -> list[list[int]]:
+        """The links carried by each link."""
+        found: list[list[int]] = [[] for _ in range(self.n + 1)]
+        for link in range(1, self.n + 1):
+            found[self.parent[link]].append(link)
+        return found
+
+    def numbers(self, link: int) -> LinkNumbers:
+        """The constants of one link as spatial objects."""
+        if link in self.symbolic:
+            return self.symbolic[link]
+        joint = self.joints[link]
+        assert joint is not None
+        row = self.inertia[link].tolist()
+        turn = self.placement_turn[link].tolist()
+        return unpack_link(int(self.placement_kind[link]), len(joint.constants()), len(self.members[link]),
+                           [*turn[:TURN_ENTRIES[int(self.placement_kind[link])]], *self.placement_shift[link].tolist(),
+                            *self.joint_constants[link].tolist()[:len(joint.constants())], *row,
+                            *(x for b in self.members[link] for x in self.body_shift[b].tolist())])
+
+
+#: numbers that describe a placement's rotation, by its structure
+TURN_ENTRIES = (0, 2, 9)
+
+
+def unpack_link(kind: int, constants: int, bodies: int, values: list[Number]) -> LinkNumbers:
+    """`LinkNumbers` from a flat list: rotation entries, shift, joint constants, inertia, body origins."""
+    from bellcrank.spatial import AboutX, General, Identity, Matrix3, Rotation, Symmetric3
+
+    feed = iter(values)
+
+    def take(n: int) -> list[Number]:
+        return [next(feed) for _ in range(n)]
+
+    turn = take(TURN_ENTRIES[kind])
+    rotation: Rotation = (Identity() if kind == IDENTITY else AboutX(*turn) if kind == ABOUT_X else
+                          General(Matrix3(Vector(*turn[0:3]), Vector(*turn[3:6]), Vector(*turn[6:9]))))
+    placement = Transform(rotation, Vector(*take(3)))
+    joint = tuple(take(constants))
+    inertia = RigidInertia(take(1)[0], Vector(*take(3)), Symmetric3(*take(6)))
+    return LinkNumbers(placement, joint, inertia, tuple(Vector(*take(3)) for _ in range(bodies)))
