@@ -1,8 +1,8 @@
 """Loop closures on arrays: errors, rates, Jacobians and right hand sides, from compiled kinematics.
 
-The conditions are the texts of `mechanism.constraint_rows`, evaluated on NumPy arrays with one entry per state and closure,
-so that ten thousand loops cost as much Python as one. Jacobians are kept by their non-zero entries: a closure's rows
-reach only the joints around its own loop.
+The conditions are the texts of `mechanism.constraint_rows`, evaluated on NumPy arrays with one entry per state and
+closure, so that ten thousand loops cost as much Python as one. Jacobians are kept by their non-zero entries: a
+closure's rows reach only the joints around its own loop.
 """
 
 from __future__ import annotations

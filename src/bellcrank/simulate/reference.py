@@ -123,8 +123,8 @@ class Rhs:
         return q, u
 
     def _onto_loops(self, q: Floats, u: Floats, t: float) -> tuple[Floats, Floats] | None:
-        """The corrections of the compiled steps (see `formulations.elimination.projection`); None, and another plan for the next
-        step, if the plan's pivots have shrunk too much."""
+        """The corrections of the compiled steps (see `formulations.elimination.projection`); None, and another plan for
+        the next step, if the plan's pivots have shrunk too much."""
         system = self.system
         plan = self._plan or system._first_plan(q, t)
         run = system._planned_evaluator(plan)

@@ -166,13 +166,14 @@ class LlvmEvaluator:
     def _compile(self, function: Function, wrenches: bool, width: int) -> Kernel:
         from bellcrank.target.llvm import jit
         from bellcrank.target.llvm.rolled_code import rolled_ir
-        from bellcrank.target.llvm.unrolled import unrolled_ir
+        from bellcrank.target.llvm.unrolled import scratch, unrolled_ir
 
         traced, inputs = self.trace(function, wrenches), self.inputs(function, wrenches)
         size = function.size(self.tree)
         if isinstance(traced, list):
             key = f"{digest(traced)} {inputs} {width}"
-            return Kernel(jit.load(key, lambda: unrolled_ir(traced, inputs, width)), inputs, size, width)
+            return Kernel(jit.load(key, lambda: unrolled_ir(traced, inputs, width)), inputs, size, width,
+                          scratch=scratch(size, width))
         ir = rolled_ir(traced.plan, list(inputs), traced.local, width, function.layout == "matrix")
         data = RolledData(traced.numbers, traced.table, traced.runs, traced.work)
         return Kernel(jit.load(ir), inputs, size, width, data, self.tree.nu)
@@ -226,7 +227,7 @@ class LlvmEvaluator:
         strides = kernel.strides([0 if len(a) == 1 else a.shape[1] for a in arrays])
         parts = self._parts(n, kernel)
         if len(parts) == 1:
-            with self._lock if kernel.rolled else nullcontext():
+            with self._lock if kernel.scratch else nullcontext():
                 return out, kernel.run(arrays, strides, out, 0, n)
         with ThreadPoolExecutor(len(parts)) as pool:
             jobs = [pool.submit(kernel.run, arrays, strides, out, begin, end, kernel.workspace())

@@ -33,10 +33,12 @@ class Kernel:
     """``run(addresses of inputs, strides, out, begin, end)`` on the states of a batch."""
 
     def __init__(self, library: Library, inputs: Mapping[str, int], out_size: int, width: int,
-                 rolled: RolledData | None = None, side: int = 0) -> None:
+                 rolled: RolledData | None = None, side: int = 0, scratch: int = 0) -> None:
         self.library, self.address = library, library.address
         self.inputs, self.out_size, self.width = dict(inputs), out_size, width
         self.rolled = rolled
+        #: doubles of scratch memory per lane
+        self.scratch = rolled.work_size if rolled else scratch
         self._sizes = [*inputs.values(), out_size, side]
         #: what kernels get as `strides`: the stride of each input, then the length of each, of the output, and of
         #: a side of the output if that is a matrix
@@ -58,7 +60,7 @@ class Kernel:
 
     def workspace(self) -> Floats:
         """Scratch memory for one thread, aligned for the widest registers."""
-        size = self.rolled.work_size * self.width if self.rolled else 0
+        size = self.scratch * self.width
         raw = np.zeros(size + 8)
         skip = (-raw.ctypes.data % 64) // 8
         return raw[skip:skip + max(size, 1)]
@@ -69,7 +71,7 @@ class Kernel:
 
     def _addresses(self, work: Floats) -> list[int]:
         if self.rolled is None:
-            return [0, 0, 0, 0, 0]
+            return [work.ctypes.data, 0, 0, 0, 0]
         r = self.rolled
         return [work.ctypes.data, r.numbers.ctypes.data, r.table.ctypes.data, r.runs.ctypes.data, len(r.runs)]
 
