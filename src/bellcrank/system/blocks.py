@@ -71,7 +71,8 @@ def compile_blocks(run: LlvmEvaluator, functions: Sequence[Function], wrenches: 
             continue
         text = rolled_ir(t.plan, list(inputs), t.local, width, f.layout == "matrix", packed=True)
         data = RolledData(t.numbers, t.table, t.runs, t.work)
-        blocks.append(Block(jit.load(text), tuple(inputs), (f.name,), width, data, _strides(inputs, size, run.tree.nu)))
+        strides = _strides(inputs, size, run.tree.nu)
+        blocks.append(Block(jit.begin(text), tuple(inputs), (f.name,), width, data, strides))
     return blocks
 
 
@@ -82,7 +83,7 @@ def graph_block(outputs: Sequence[Number], inputs: Mapping[str, int], names: tup
 
     entries = [x if type(x) is Scalar else float(x) for x in outputs]
     key = f"block {digest(entries)} {dict(inputs)} {width}"
-    library = jit.load(key, lambda: unrolled_ir(entries, inputs, width, packed=True))
+    library = jit.begin(key, lambda: unrolled_ir(entries, inputs, width, packed=True))
     return Block(library, tuple(inputs), names, width, None, _strides(inputs, len(entries), 0))
 
 
@@ -91,7 +92,7 @@ def copying_block(count: int, stride: int, offset: int, width: int) -> Block:
     from bellcrank.target.llvm import jit
     from bellcrank.target.llvm.copying import copying_ir
 
-    return Block(jit.load(copying_ir(width)), ("from",), ("copy",), width, None,
+    return Block(jit.begin(copying_ir(width)), ("from",), ("copy",), width, None,
                  np.array([count, stride, offset], dtype=np.int64))
 
 

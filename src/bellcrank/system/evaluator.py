@@ -156,7 +156,8 @@ class LlvmEvaluator:
         return total
 
     def kernel(self, function: Function, wrenches: bool, width: int) -> Kernel:
-        """The compiled function for one state (`width` 1) or for SIMD lanes."""
+        """The compiled function for one state (`width` 1) or for SIMD lanes. Returns while it is still being compiled,
+        by another thread: the first call waits."""
         key = (function.name, wrenches, width)
         with self._lock:
             if key not in self._kernels:
@@ -172,11 +173,11 @@ class LlvmEvaluator:
         size = function.size(self.tree)
         if isinstance(traced, list):
             key = f"{digest(traced)} {inputs} {width}"
-            return Kernel(jit.load(key, lambda: unrolled_ir(traced, inputs, width)), inputs, size, width,
+            return Kernel(jit.begin(key, lambda: unrolled_ir(traced, inputs, width)), inputs, size, width,
                           scratch=scratch(size, width))
         ir = rolled_ir(traced.plan, list(inputs), traced.local, width, function.layout == "matrix")
         data = RolledData(traced.numbers, traced.table, traced.runs, traced.work)
-        return Kernel(jit.load(ir), inputs, size, width, data, self.tree.nu)
+        return Kernel(jit.begin(ir), inputs, size, width, data, self.tree.nu)
 
     # -- running --------------------------------------------------------------------------------
     def too_large(self, function: Function) -> bool:

@@ -19,6 +19,7 @@ from bellcrank.loops.null_space import null_space
 from bellcrank.loops.plan import make_plan
 from bellcrank.lowering.function import Function
 from bellcrank.system.assembled import CLOSED, Assembled
+from bellcrank.system.evaluator import NumpyEvaluator
 
 __all__ = ["Looped", "Reference"]
 
@@ -121,7 +122,9 @@ class Looped(Assembled):
         floors = np.zeros(self._loops.m)
         if self.nu <= _FEW:
             free = np.flatnonzero(~self._prescribed_mask())
-            matrix = self._run("mass_matrix", {"q": general}, None, t).reshape(self.nu, self.nu)[np.ix_(free, free)]
+            once = NumpyEvaluator(self._evaluator.tree)  # not worth compiling for one state
+            matrix = self._run("mass_matrix", {"q": general}, None, t, once).reshape(self.nu, self.nu)
+            matrix = matrix[np.ix_(free, free)]
             jacobian = self.loop_jacobian(general, t=t)[:, free]
             self._check_resistance(matrix, jacobian, free)
             floors = _floors(matrix, jacobian)

@@ -34,7 +34,7 @@ class Kernel:
 
     def __init__(self, library: Library, inputs: Mapping[str, int], out_size: int, width: int,
                  rolled: RolledData | None = None, side: int = 0, scratch: int = 0) -> None:
-        self.library, self.address = library, library.address
+        self.library = library
         self.inputs, self.out_size, self.width = dict(inputs), out_size, width
         self.rolled = rolled
         #: doubles of scratch memory per lane
@@ -43,11 +43,19 @@ class Kernel:
         #: what kernels get as `strides`: the stride of each input, then the length of each, of the output, and of
         #: a side of the output if that is a matrix
         self.packed_strides: Ints = self.strides(list(inputs.values()))
-        pointer, integer = ctypes.c_void_p, ctypes.c_int64
-        self._call = ctypes.CFUNCTYPE(ctypes.c_int32, *[pointer] * (len(inputs) + 2), integer, integer,
-                                      *[pointer] * 4, integer)(library.address)
         #: scratch memory of the native doors, which run under the interpreter's lock
         self.work = self.workspace()
+
+    @property
+    def address(self) -> int:
+        """Where its code begins; waits until that is made."""
+        return self.library.address
+
+    @cached_property
+    def _call(self) -> Any:
+        pointer, integer = ctypes.c_void_p, ctypes.c_int64
+        return ctypes.CFUNCTYPE(ctypes.c_int32, *[pointer] * (len(self.inputs) + 2), integer, integer,
+                                *[pointer] * 4, integer)(self.address)
 
     def strides(self, of_inputs: Sequence[int]) -> Ints:
         """The kernel's `strides` for given distances between the states of each input."""
