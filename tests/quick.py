@@ -13,6 +13,7 @@ _COUNTED = "test_operation_counts.py::test_loops_are_counted_or_refused"
 QUICK: dict[str, tuple[str, ...]] = {
     "": ("test_math.py::test_derivatives", "test_math.py"),
     "scalar": ("test_scalar.py::test_digest_is_the_same_in_every_process", "test_scalar.py"),
+    "target": ("test_sincos.py::test_zero_keeps_its_sign",),
     "target/llvm": ("test_sincos.py::test_zero_keeps_its_sign", "test_lanes.py", "test_cache.py"),
     "schedule": ("test_operators.py::test_lemma_5_for_a_chain",),
     "integrate": ("test_simulate_impulses.py::test_attaching_where_it_is_open_is_refused",),

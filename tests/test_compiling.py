@@ -12,7 +12,7 @@ import pytest
 
 from bellcrank.scalar.graph import Graph, Scalar
 from bellcrank.target.llvm import compiling, jit
-from bellcrank.target.llvm.unrolled import unrolled_ir
+from bellcrank.target.llvm.runtime import unrolled_text
 
 
 def long_text(seed: float, operations: int = 2000) -> str:
@@ -22,7 +22,7 @@ def long_text(seed: float, operations: int = 2000) -> str:
     y = x
     for i in range(operations):
         y = y * x + (seed + i) if i % 3 else y - x * y
-    return unrolled_ir([y], {"x": 1}, 1)
+    return unrolled_text([y], {"x": 1}, 1)
 
 
 def run(library: jit.Library, x: float) -> float:

@@ -20,7 +20,7 @@ from bellcrank.scalar.graph import Graph, evaluate
 from bellcrank.system import evaluator
 from bellcrank.target.llvm import jit
 from bellcrank.target.llvm.kernel import Kernel
-from bellcrank.target.llvm.unrolled import unrolled_ir
+from bellcrank.target.llvm.runtime import unrolled_text
 
 EPS = float(np.finfo(float).eps)
 Floats = npt.NDArray[np.float64]
@@ -40,7 +40,7 @@ def outputs() -> tuple[Any, ...]:
 
 @functools.cache
 def small(width: int) -> Kernel:
-    return Kernel(jit.load(unrolled_ir(outputs(), INPUTS, width)), INPUTS, len(outputs()), width)
+    return Kernel(jit.load(unrolled_text(outputs(), INPUTS, width)), INPUTS, len(outputs()), width)
 
 
 def expected(a: Floats, b: Floats) -> Floats:
@@ -144,7 +144,7 @@ def test_every_input_is_checked(bad: float, width: int, rng: np.random.Generator
 def test_inputs_that_nothing_uses_are_checked_too(width: int) -> None:
     graph = Graph()
     x = graph.leaf(("x", 0))
-    kernel = Kernel(jit.load(unrolled_ir([x], {"x": 2}, width)), {"x": 2}, 1, width)
+    kernel = Kernel(jit.load(unrolled_text([x], {"x": 2}, width)), {"x": 2}, 1, width)
     given, out = np.ones((3, 2)), np.empty((3, 1))
     assert kernel.run([given], kernel.packed_strides, out, 0, 3)
     given[2, 1] = math.nan
@@ -155,7 +155,7 @@ def test_every_output_is_checked(width: int) -> None:
     graph = Graph()
     x = graph.leaf(("x", 0))
     results = [1.0 / x, fn.log(x), x * 1e300 * x, fn.sqrt(x), fn.exp(x), x]
-    kernel = Kernel(jit.load(unrolled_ir(results, {"x": 1}, width)), {"x": 1}, len(results), width)
+    kernel = Kernel(jit.load(unrolled_text(results, {"x": 1}, width)), {"x": 1}, len(results), width)
     n = 2 * width + 1
     for value, fine in ((1.0, True), (0.0, False), (-1.0, False), (1e20, False), (1e3, False), (5e-324, False),
                         (600.0, True)):
@@ -169,7 +169,7 @@ def test_every_output_is_checked(width: int) -> None:
 def test_large_finite_numbers_raise_no_alarm(width: int) -> None:
     graph = Graph()
     x = [graph.leaf(("x", i)) for i in range(6)]
-    kernel = Kernel(jit.load(unrolled_ir([-v for v in x], {"x": 6}, width)), {"x": 6}, 6, width)
+    kernel = Kernel(jit.load(unrolled_text([-v for v in x], {"x": 6}, width)), {"x": 6}, 6, width)
     given, out = np.full((5, 6), 1.7e308), np.empty((5, 6))
     assert kernel.run([given], kernel.packed_strides, out, 0, 5)
     np.testing.assert_array_equal(out, -given)

@@ -15,7 +15,7 @@ from bellcrank.formulations import method_names
 from bellcrank.mechanism.mechanism import Mechanism
 from bellcrank.scalar.count import OperationCount
 from bellcrank.system.compile import compile
-from bellcrank.system.evaluator import LlvmEvaluator
+from bellcrank.system.evaluator import CompiledEvaluator
 from bellcrank.system.system import System
 
 __all__ = ["Comparison", "Row", "compare"]
@@ -128,7 +128,7 @@ def _free(system: System) -> list[int]:
 
 def _row(system: System, what: str, function: str, arrays: tuple[Any, ...], error: float) -> Row:
     run = system._evaluator_for(system._functions[function])
-    one_kernel = not system._by_kkt and isinstance(run, LlvmEvaluator) \
+    one_kernel = not system._by_kkt and isinstance(run, CompiledEvaluator) \
         and run.compiles_whole(system._functions[function])
     batch = _best(lambda: getattr(system, function)(*arrays)) / len(arrays[0])
     single = None

@@ -19,7 +19,6 @@ from bellcrank.scalar.graph import Graph, Number, Scalar, evaluate
 from bellcrank.simulate.closing import cut_joint, numbers, unknown_joint
 
 if TYPE_CHECKING:
-    from bellcrank.system.blocks import Block
     from bellcrank.system.system import System
 
 __all__ = ["Drive", "Named", "Sampled", "Traced", "drive_of", "force_places", "named"]
@@ -212,14 +211,12 @@ class Drive:
         replace(self, given=Traced(function), cuts=cuts).graph(system)
         return tuple(found)
 
-    def block(self, system: System, width: int) -> Block:
-        """The traced function, compiled."""
-        from bellcrank.system.blocks import graph_block
-
+    def inputs(self, system: System) -> dict[str, int]:
+        """What the traced function reads, with lengths."""
         inputs = {"q": system.nq, "u": system.nu, "t": 1, "parameters": len(system._values)}
         if not system._values:
             del inputs["parameters"]
-        return graph_block(self.graph(system), inputs, (self.target,), width)
+        return inputs
 
     def call(self, system: System, t: float, q: Floats, u: Floats) -> Floats:
         """The Python function's answer for one state (nq,) or a batch (count, nq); shape (count or 1, entries)."""

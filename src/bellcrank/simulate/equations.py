@@ -12,13 +12,15 @@ import numpy.typing as npt
 from bellcrank.arrays import by_name, flat, wrench_array
 from bellcrank.errors import StateError
 from bellcrank.loops.closer import project
+from bellcrank.lowering.choose import read_inputs, trace
 from bellcrank.scalar.graph import Graph, Number, Scalar
 from bellcrank.simulate.closing import spread
 from bellcrank.simulate.control import force_places
 from bellcrank.simulate.machine import Code, make_code
-from bellcrank.system.blocks import Block, graph_block
-from bellcrank.system.evaluator import LlvmEvaluator, read_inputs
+from bellcrank.system.evaluator import CompiledEvaluator
 from bellcrank.system.system import wrench_order
+from bellcrank.target.backend import Backend, Block
+from bellcrank.target.kernel_source import GraphKernel
 
 if TYPE_CHECKING:
     from bellcrank.loops.groups import LoopPlan
@@ -94,15 +96,27 @@ class Equations:
         key = (plan.key if plan is not None else None, width, self.external, self.separate, self.plain, self.cuts)
         if key not in self._codes:
             run = self.system._evaluator if plan is None else self.system._planned_evaluator(plan)
-            assert isinstance(run, LlvmEvaluator)
+            assert isinstance(run, CompiledEvaluator)
             if width not in self._blocks:
-                self._blocks[width] = [(d.block(self.system, width), d.target) for d in self.drives]
+                self._blocks[width] = [(self._block(d.graph(self.system), d.inputs(self.system), d.target, width),
+                                        d.target) for d in self.drives]
             springs = self._springs(width) if self.system._sprung else None
             self._codes[key] = make_code(run, self.system._functions, width, wrenches=self.external,
                                          momenta=self.momenta, drives=self._blocks[width], held=self.held,
                                          separate=self.separate, plain=self.plain, springs=springs,
                                          spread=self._spread(width) if self.cuts else None)
         return self._codes[key]
+
+    @property
+    def backend(self) -> Backend:
+        """What compiles the programs."""
+        run = self.system._evaluator
+        assert isinstance(run, CompiledEvaluator)
+        return run.backend
+
+    def _block(self, entries: Sequence[Number], inputs: Mapping[str, int], name: str, width: int) -> Block:
+        outputs = [x if type(x) is Scalar else float(x) for x in entries]
+        return self.backend.block(GraphKernel(outputs, inputs), (name,), width)
 
     def _springs(self, width: int) -> Block:
         """The wrenches of elements between distant links, with those given from outside added."""
@@ -112,7 +126,7 @@ class Equations:
             graph = next((x.graph for x in entries if type(x) is Scalar), None) or Graph()
             entries = [x + graph.leaf(("outside", i)) for i, x in enumerate(entries)]
             inputs["outside"] = len(entries)
-        return graph_block(entries, inputs, ("springs",), width)
+        return self._block(entries, inputs, "springs", width)
 
     def _spread(self, width: int) -> tuple[Block, int]:
         """Joint forces of the tree that do the same as those of closing joints, with those given added; and how many
@@ -121,13 +135,13 @@ class Equations:
         inputs = {"tau": size, "q": self.system.nq, "u": self.system.nu, "t": 1}
         if self.system.tree.parameters:
             inputs["parameters"] = len(self.system.tree.parameters)
-        return graph_block(spread(self.system, self.cuts), inputs, ("spread",), width), size
+        return self._block(spread(self.system, self.cuts), inputs, "spread", width), size
 
     @staticmethod
     def compiled(system: System, q: Floats, t: float) -> bool:
         """Whether the whole program of a system that is at q can be compiled."""
         run = system._evaluator
-        if not isinstance(run, LlvmEvaluator) or system._by_kkt:
+        if not isinstance(run, CompiledEvaluator) or system._by_kkt:
             return False
         if system._sprung and (system.method == "momenta" or next(
                 (len(x.graph.nodes) for x in _spring_graph(system) if type(x) is Scalar), 0) > SPRING_NODES):
@@ -138,7 +152,7 @@ class Equations:
         if not system.tree.looped:
             return run.compiles_whole(system._functions[name])
         planned = system._planned_evaluator(system._first_plan(q, t))
-        assert isinstance(planned, LlvmEvaluator)
+        assert isinstance(planned, CompiledEvaluator)
         return planned.compiles_whole(system._functions[name])
 
     def idle(self, kind: str) -> dict[tuple[Any, int], SimpleQueue[Any]]:
@@ -182,7 +196,7 @@ class Equations:
 def _spring_graph(system: System) -> list[Number]:
     """The traced wrenches of elements between distant links; kept, because tracing a large machine takes a while."""
     if "springs" not in system._programs:
-        traced = LlvmEvaluator(system.tree, "unrolled").trace(system._functions["pair_wrenches"])
+        traced = trace(system.tree, system._functions["pair_wrenches"], False, "unrolled")
         assert isinstance(traced, list)
         system._programs["springs"] = traced
     entries: list[Number] = system._programs["springs"]

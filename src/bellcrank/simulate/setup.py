@@ -253,7 +253,7 @@ class Setup:
 
     def _warn_if_slow(self, rhs: Rhs, y: Floats, t: float, calls: int) -> None:
         """Say so if compiled steps were asked for, cannot be had, and will be missed."""
-        if rhs.system.backend != "llvm":
+        if rhs.system.backend == "numpy":
             return
         with suppress(BellcrankError, ArithmeticError):
             rhs(t, y)  # compiles what can be

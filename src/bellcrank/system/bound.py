@@ -10,7 +10,7 @@ import numpy as np
 from bellcrank.arrays import Floats, check_unmasked
 from bellcrank.errors import ModelError, StateError, hint
 from bellcrank.lowering.function import Function
-from bellcrank.system.evaluator import LlvmEvaluator, read_inputs
+from bellcrank.system.evaluator import CompiledEvaluator, read_inputs
 from bellcrank.system.planned import Planned
 
 __all__ = ["FORCED", "Bound", "known_function"]
@@ -51,12 +51,11 @@ class Bound(Planned):
     def _make_door(self, name: str) -> Callable[..., Any]:
         function = self._functions[name]
         run = self._evaluator_for(function)
-        if isinstance(run, LlvmEvaluator) and run.compiles_whole(function) \
+        if isinstance(run, CompiledEvaluator) and run.compiles_whole(function) \
                 and list(run.inputs(function, False)) == list(function.inputs):
-            from bellcrank.target.llvm import door
-
-            if door.available():
-                return door.make_door(run.kernel(function, False, 1), _OTHER, _NOT_FINITE)
+            door = run.backend.door(run.kernel(function, False, 1), _OTHER, _NOT_FINITE)
+            if door is not None:
+                return door
         return _no_door
 
     def bind(self, name: str, *arrays: Floats, out: Floats | None = None) -> Callable[[], Floats]:
@@ -124,20 +123,9 @@ class Bound(Planned):
 
     def _kernel_call(self, name: str, function: Function, arrays: list[Floats], out: Floats) -> Callable[[], Floats]:
         run = self._evaluator_for(function)
-        if isinstance(run, LlvmEvaluator) and run.compiles_whole(function):
-            from bellcrank.target.llvm import door
-
-            kernel = run.kernel(function, False, 1)
-            if door.available():
-                return door.make_bound(kernel, arrays, out, StateError,
-                                       f"{name}: an input or the result is not finite")
-
-            def call() -> Floats:
-                if not kernel.run(arrays, kernel.packed_strides, out, 0, 1):
-                    raise StateError(f"{name}: an input or the result is not finite")
-                return out
-
-            return call
+        if isinstance(run, CompiledEvaluator) and run.compiles_whole(function):
+            return run.backend.bound(run.kernel(function, False, 1), arrays, out, StateError,
+                                     f"{name}: an input or the result is not finite")
 
         def reference() -> Floats:
             result, finite = run.run(function, False, [a.reshape(1, -1) for a in arrays], 1)

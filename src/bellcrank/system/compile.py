@@ -18,6 +18,7 @@ from bellcrank.mechanism.mechanism import Mechanism
 from bellcrank.spatial import ArticulatedInertia, Force, RigidInertia
 from bellcrank.system.evaluator import Maker
 from bellcrank.system.system import System
+from bellcrank.target.backend import BACKENDS
 from bellcrank.topology.builder import build_tree, collector_paused
 from bellcrank.topology.release import lock as lock_joints
 from bellcrank.topology.tree import Tree
@@ -52,8 +53,8 @@ def compile(mechanism: Mechanism, method: str = "auto", backend: str = "llvm", *
     """
     if not isinstance(mechanism, Mechanism):
         raise ModelError(f"compile needs a bellcrank.Mechanism, got {type(mechanism).__name__}")
-    if backend not in ("llvm", "numpy"):
-        raise ModelError(f"no backend {backend!r}; this version has 'llvm' and 'numpy'")
+    if backend not in (*BACKENDS, "numpy"):
+        raise ModelError(f"no backend {backend!r}; this version has {', '.join(map(repr, BACKENDS))} and 'numpy'")
     if schedule not in ("auto", "unrolled", "rolled"):
         raise ModelError(f"schedule {schedule!r} must be 'auto', 'unrolled' or 'rolled'")
     actuated, independent, cut = (_names(x, what) for x, what in (

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from bellcrank.errors import ModelError
 from bellcrank.scalar.count import OperationCount
 from bellcrank.system.bound import FORCED, known_function
-from bellcrank.system.evaluator import LlvmEvaluator
+from bellcrank.system.evaluator import CompiledEvaluator, counting_evaluator
 
 if TYPE_CHECKING:
     from bellcrank.system.system import System
@@ -33,7 +33,7 @@ def count_operations(system: System, name: str) -> OperationCount:
         run = system._planned_evaluator(system._reference_plan())
     else:
         run = system._evaluator_for(function)
-    run = run if isinstance(run, LlvmEvaluator) else LlvmEvaluator(run.tree)
+    run = run if isinstance(run, CompiledEvaluator) else counting_evaluator(run.tree)
     if not run.compiles_whole(function) and run.schedule != "unrolled":
         raise ModelError(f"operation_count: {system.method!r} is too large for one kernel here and {name!r} is not "
                          "computed by one; compile with schedule='unrolled' to count it all the same"

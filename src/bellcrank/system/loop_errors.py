@@ -13,7 +13,7 @@ from bellcrank.arrays import Floats, Forces, by_name, check_time, check_unmasked
 from bellcrank.errors import ModelError, StateError, hint
 from bellcrank.loops.closer import Assembler
 from bellcrank.loops.constraint_kinematics import LoopKinematics, paths_between
-from bellcrank.system.evaluator import Evaluator, LlvmEvaluator
+from bellcrank.system.evaluator import CompiledEvaluator, Evaluator
 from bellcrank.system.kinematics import Kinematics
 
 __all__ = ["LoopErrors"]
@@ -60,7 +60,7 @@ class LoopErrors(Kinematics):
         """Values and rates of all conditions by compiled code, which small machines have."""
         function = self._functions["loop_state"]
         run = self._evaluator
-        if not isinstance(run, LlvmEvaluator) or not run.compiles_whole(function):
+        if not isinstance(run, CompiledEvaluator) or not run.compiles_whole(function):
             return None
         return self._run("loop_state", {"q": q, "u": u}, None, t)
 

@@ -17,8 +17,8 @@ from bellcrank.loops.null_space import null_space, solve_kkt
 from bellcrank.lowering.function import Function
 from bellcrank.system.evaluator import (
     UNROLL_LINKS,
+    CompiledEvaluator,
     Evaluator,
-    LlvmEvaluator,
     warn_of_interpretation,
 )
 from bellcrank.system.kinematics import Wrenches
@@ -76,7 +76,7 @@ class Planned(LoopForces):
     @property
     def _interpreted(self) -> str:
         """What of the machine is not compiled although that was asked for, or nothing."""
-        if not isinstance(self._evaluator, LlvmEvaluator):
+        if not isinstance(self._evaluator, CompiledEvaluator):
             return ""
         if self._by_kkt:
             return "loops solved by LAPACK"

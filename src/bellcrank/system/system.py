@@ -19,8 +19,8 @@ from bellcrank.scalar.count import OperationCount
 from bellcrank.system.bound import FORCED
 from bellcrank.system.evaluator import (
     UNROLL_LINKS,
+    CompiledEvaluator,
     Evaluator,
-    LlvmEvaluator,
 )
 from bellcrank.system.kinematics import BodyPose, Wrenches
 from bellcrank.system.variants import Variants
@@ -60,7 +60,7 @@ class System(Variants):
         #: springs between links of large machines act as external wrenches, computed outside the compiled code
         self._sprung = False
         self._evaluator = make(tree)
-        if tree.pairs and isinstance(self._evaluator, LlvmEvaluator) and (
+        if tree.pairs and isinstance(self._evaluator, CompiledEvaluator) and (
                 tree.n > UNROLL_LINKS or self._evaluator.schedule == "rolled"):
             self._sprung = True
             self._evaluator = make(replace(tree, pairs=()))

@@ -95,9 +95,9 @@ def vector_width() -> int:
 
 @functools.cache
 def _generator_key() -> str:
-    """A digest of the code generator itself: other generators make other code of the same graph."""
-    digest = hashlib.sha256()
-    for path in sorted(Path(__file__).parent.glob("*.py")):
+    """A digest of the programs and their printer: others make other code of the same graph."""
+    digest, own = hashlib.sha256(), Path(__file__).parent
+    for path in (*sorted(own.parent.glob("*.py")), *sorted(own.glob("*.py"))):
         digest.update(path.read_bytes())
     return digest.hexdigest()
 

@@ -4,29 +4,26 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from bellcrank.target.kernel_source import RolledData
 from bellcrank.target.llvm.jit import Library
 
-__all__ = ["Kernel", "RolledData"]
+__all__ = ["Kernel", "aligned"]
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 
 
-@dataclass(frozen=True)
-class RolledData:
-    """What a rolled kernel loops over."""
-
-    numbers: Floats
-    table: Ints
-    runs: Ints
-    work_size: int  #: doubles of workspace per lane
+def aligned(size: int) -> Floats:
+    """Zeros whose address suits the widest registers."""
+    raw = np.zeros(size + 8)
+    skip = (-raw.ctypes.data % 64) // 8
+    return raw[skip:skip + max(size, 1)]
 
 
 class Kernel:
@@ -68,10 +65,7 @@ class Kernel:
 
     def workspace(self) -> Floats:
         """Scratch memory for one thread, aligned for the widest registers."""
-        size = self.scratch * self.width
-        raw = np.zeros(size + 8)
-        skip = (-raw.ctypes.data % 64) // 8
-        return raw[skip:skip + max(size, 1)]
+        return aligned(self.scratch * self.width)
 
     def data_addresses(self) -> list[int]:
         """Workspace and tables, in the order of the kernel's arguments."""
