@@ -8,9 +8,12 @@ import os
 import sys
 import time
 
+import numpy as np
 import pytest
 
+import bellcrank as bc
 from bellcrank.scalar.graph import Graph, Scalar
+from bellcrank.target import rolled_code
 from bellcrank.target.llvm import compiling, jit
 from bellcrank.target.llvm.runtime import unrolled_text
 
@@ -78,3 +81,24 @@ def test_a_process_forked_off_meanwhile_compiles_by_itself() -> None:
     assert queue.get(timeout=60.0) == run(library, 0.5)
     process.join(60.0)
     assert process.exitcode == 0
+
+
+@pytest.mark.parametrize("name", ("ladder", "quadruped", "stewart"))
+def test_large_code_in_pieces_and_with_little_effort(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Kinds as functions of their own, and LLVM's quick way: what very large machines get, here for small ones."""
+    def answers() -> list[np.ndarray]:
+        system = bc.compile(bc.load(name), schedule="rolled")
+        state = system.assemble()
+        q, u = np.repeat(state.q[None], 11, axis=0), np.repeat(state.u[None], 11, axis=0)
+        tau = np.linspace(-1.0, 1.0, system.nu)
+        return [system.forward_dynamics(state.q, state.u, tau), system.forward_dynamics(q, u, tau),
+                system.mass_matrix(q), system.bias(q, u), system.center_of_mass(q)]
+
+    expected, made = answers(), []
+    monkeypatch.setattr(rolled_code, "_LARGE", 0)
+    monkeypatch.setattr(compiling, "_LARGE", 0)
+    original = compiling.compiled
+    monkeypatch.setattr(compiling, "compiled", lambda text, more: made.append("@piece" in text) or original(text, more))
+    for found, usual in zip(answers(), expected, strict=True):
+        assert np.abs(found - usual).max() <= 1e-9 * max(1.0, float(np.abs(usual).max()))
+    assert any(made)

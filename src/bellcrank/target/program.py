@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, NamedTuple, TypeVar
 
 from bellcrank.target.values import (
@@ -270,6 +270,10 @@ class Builder(Operands):
     @abstractmethod
     def switch(self, value: Int, cases: Sequence[tuple[int, Callable[[], None]]]) -> None:
         """Do what belongs to the case that `value` is, if any."""
+
+    def piece(self, *known: Int | Memory | Table | Integers) -> AbstractContextManager[None]:
+        """Code that hands no values on and uses those that are `known` alone: a printer may make a function of it."""
+        return nullcontext()
 
     @abstractmethod
     def rarely(self, condition: Bool, usual: Sequence[str], make: Callable[[], Sequence[str]]) -> tuple[str, ...]:

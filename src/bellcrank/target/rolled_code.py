@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +19,8 @@ __all__ = ["COLUMNS", "rolled"]
 #: the buffers through which values travel to its children (own_out), from its parent, from its children
 #: (own_sum) and to its parent; then the starts of its parts of the inputs
 COLUMNS = ("parent", "kind", "numbers", "result", "own_out", "parent_out", "own_sum", "parent_sum")
+#: operations of all kinds from which on each kind becomes a function of its own
+_LARGE = 20_000
 
 
 @dataclass
@@ -36,6 +39,14 @@ class _Context:
     row: int  #: integers per table row
     side: Int  #: side of the result matrix (paths)
     mirrored: bool  #: whether it is symmetric
+    large: bool  #: whether the code of kinds is better compiled one by one
+
+    def piece(self, item: Int) -> AbstractContextManager[None]:
+        """The code of one kind for an item."""
+        if not self.large:
+            return nullcontext()
+        return self.b.piece(*self.inputs.values(), self.target, self.work, self.buffers, self.numbers, self.table,
+                            self.side, item)
 
 
 def rolled(b: Builder, plan: Plan, inputs: Sequence[str], local: list[str], mirrored: bool = True) -> Body:
@@ -56,7 +67,7 @@ def rolled(b: Builder, plan: Plan, inputs: Sequence[str], local: list[str], mirr
     def body(states: States) -> Real | None:
         target = states.target(out_size)
         c = _Context(b, plan, local, states.inputs, target, work, buffers, numbers, table, runs, n_runs,
-                     len(COLUMNS) + len(local), side, mirrored)
+                     len(COLUMNS) + len(local), side, mirrored, _operations(plan) > _LARGE)
         check = b.constant(0.0)
         for name, size in sizes.items() if states.checked else ():
             check = finite_array(b, states.inputs[name], size, check)
@@ -72,6 +83,10 @@ def rolled(b: Builder, plan: Plan, inputs: Sequence[str], local: list[str], mirr
     return body
 
 
+def _operations(plan: Plan) -> int:
+    return sum(len(sweep.body) for code in plan.codes for sweep in (*code.sweeps, *code.walks.values()))
+
+
 def _has_work(code: SweepCode) -> bool:
     return bool(code.sent or code.outputs or code.saves or code.starts)
 
@@ -85,7 +100,7 @@ def _sweep(c: _Context, k: int, direction: str) -> None:
 
         def items(code: KindCode) -> Callable[[], None]:
             def emit() -> None:
-                with b.loop(end, first, back=back) as item:
+                with b.loop(end, first, back=back) as item, c.piece(item):
                     _item(c, code, k, item)
 
             return emit

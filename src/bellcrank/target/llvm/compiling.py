@@ -16,13 +16,20 @@ from bellcrank.target.llvm import cache
 __all__ = ["Job", "machine"]
 
 
-def machine() -> Any:
-    """A description of this machine's processor, one for each thread: LLVM changes it while it works."""
+#: lines of code from which on compiling takes LLVM too long (some 50 us a line) with its better half
+_LARGE = 40_000
+
+
+def machine(effort: int = 2) -> Any:
+    """A description of this machine's processor, one for each thread: LLVM changes it while it works.
+
+    With `effort` 0 code is made ten times as fast and runs at two thirds of the speed.
+    """
     import llvmlite.binding as llvm
 
     _prepare()
     return llvm.Target.from_default_triple().create_target_machine(
-        cpu=llvm.get_host_cpu_name(), features=llvm.get_host_cpu_features().flatten(), opt=2, jit=True)
+        cpu=llvm.get_host_cpu_name(), features=llvm.get_host_cpu_features().flatten(), opt=effort, jit=True)
 
 
 @functools.cache
@@ -77,7 +84,7 @@ def compiled(text: str, optimise: bool = False) -> bytes:
     """Object code of a module. Nothing is shared with other threads, so that several can be at it."""
     import llvmlite.binding as llvm
 
-    processor = machine()
+    processor = machine(2 if optimise or text.count("\n") < _LARGE else 0)
     module = llvm.parse_assembly(text, llvm.create_context())
     module.triple = processor.triple
     module.data_layout = str(processor.target_data)

@@ -51,6 +51,7 @@ class LlvmPrinter(Builder):
         self._divide = f" = fdiv contract {self.type} "
         self._constants: dict[float, str] = {}
         self._slots: list[str] = []
+        self._pieces: list[str] = []
         self._names = 0
         self._since = 0
         self._stored = 0
@@ -96,8 +97,11 @@ class LlvmPrinter(Builder):
 
     def module(self, head: str, result: str) -> str:
         """The text of a module with this function."""
-        return "\n".join([f"define {head} nounwind {{", "entry:", *self._slots, *self.lines, f"  ret {result}", "}", "",
-                          *sorted(self.declared), _UNLIKELY, ""])
+        return "\n".join([self._function(head, result), *self._pieces, *sorted(self.declared), _UNLIKELY, ""])
+
+    def _function(self, head: str, result: str) -> str:
+        lines = [*self._slots, *self.lines, f"  ret {result}"]
+        return "\n".join([f"define {head} nounwind {{", "entry:", *lines, "}", ""])
 
     @property
     @abstractmethod
@@ -433,6 +437,24 @@ class LlvmPrinter(Builder):
             emit()
             self.goto(done)
         self.start(done)
+
+    @contextlib.contextmanager
+    def piece(self, *known: Int | Memory | Table | Integers) -> Iterator[None]:
+        """A function whose arguments have the names of what is known."""
+        names: dict[str, str] = {}
+        for value in known:
+            if isinstance(value, Int):
+                names |= {} if value.operand.lstrip("-").isdigit() else {value.operand: "i64"}
+            else:
+                names |= dict.fromkeys(value.place if isinstance(value, Memory) else [value.place], "ptr")
+        arguments = ", ".join(f"{kind} {name}" for name, kind in names.items())
+        outside = self.lines, self._slots, self.block
+        self.lines, self._slots, self.block = [], [], "entry"
+        yield
+        head = f"@piece{len(self._pieces)}({arguments})"
+        self._pieces.append(self._function(f"internal void {head} noinline", "void"))
+        self.lines, self._slots, self.block = outside
+        self.put(f"call void {head}")
 
     def rarely(self, condition: Bool, usual: Sequence[str], make: Callable[[], Sequence[str]]) -> tuple[str, ...]:
         here, rare, done = self.label(), self.label(), self.label()
