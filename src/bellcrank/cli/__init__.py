@@ -7,9 +7,9 @@ from typing import Annotated, Any
 
 import typer
 
+from bellcrank.cli.application import Application
+from bellcrank.cli.application import examples as lines
 from bellcrank.cli.output import Output
-from bellcrank.cli.program import Program
-from bellcrank.cli.program import examples as lines
 
 __all__ = ["app", "main"]
 
@@ -26,7 +26,7 @@ Exit codes:
   130  interrupted; what was computed until then is written
 """
 
-app = typer.Typer(name="bellcrank", cls=Program, help=_HELP, add_completion=False, rich_markup_mode=None,
+app = typer.Typer(name="bellcrank", cls=Application, help=_HELP, add_completion=False, rich_markup_mode=None,
                   pretty_exceptions_enable=False, epilog=lines(
                       "bellcrank simulate four_bar --set A=0.5 --duration 5 --plot run.png",
                       "bellcrank COMMAND --help"))

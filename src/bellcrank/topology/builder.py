@@ -16,7 +16,7 @@ from bellcrank.mechanism.pose import IDENTITY_ROWS, Pose
 from bellcrank.scalar.graph import Number, Scalar
 from bellcrank.spatial import General, Matrix3, RigidInertia, Transform, Vector
 from bellcrank.topology import link_frames as frames
-from bellcrank.topology.closing import add_loops
+from bellcrank.topology.loop_closures import add_loops
 from bellcrank.topology.spanning_tree import Topology, spanning_tree
 from bellcrank.topology.tree import Applied, Floats, Ints, LinkNumbers, Tree
 
