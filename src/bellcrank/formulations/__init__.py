@@ -10,7 +10,7 @@ from types import ModuleType
 
 from bellcrank.errors import ModelError
 from bellcrank.formulations import complement, dense, elimination, kane, momenta, operator, recursive, reduction
-from bellcrank.formulations.common import kinematics
+from bellcrank.formulations.common import link_kinematics as kinematics
 from bellcrank.formulations.elimination import projection
 from bellcrank.lowering import looped
 from bellcrank.lowering.function import Function

@@ -15,8 +15,8 @@ from bellcrank.scalar.graph import Number
 from bellcrank.schedule.sweeps import Field, flatten
 from bellcrank.spatial import ArticulatedInertia, Force, Motion, Vector, unit_index
 
-__all__ = ["Share", "Triangle", "Unit", "added_products", "eliminate_loaded", "idle", "seen_from_ground", "triangle",
-           "unit_loads"]
+__all__ = ["LoadShare", "Triangle", "Unit", "added_products", "eliminate_loaded", "idle", "seen_from_ground",
+           "triangle", "unit_loads"]
 
 #: the lower half of a symmetric matrix, row by row
 Triangle = tuple[tuple[Number, ...], ...]
@@ -34,7 +34,7 @@ class Unit(NamedTuple):
         return Unit(load, self.joint, self.bias + convective.dot(load.force))
 
 
-class Share(NamedTuple):
+class LoadShare(NamedTuple):
     """What the unit loads contribute to one eliminated unknown: inverse * rest for each condition."""
 
     inverse: Number
@@ -83,7 +83,7 @@ def triangle(n: int) -> Triangle:
     return tuple((0.0,) * (i + 1) for i in range(n))
 
 
-def added_products(matrix: Triangle, share: Share) -> Triangle:
+def added_products(matrix: Triangle, share: LoadShare) -> Triangle:
     """The matrix plus rests * inverse * rests^T, lower half."""
     scaled = [0.0 if idle(rest) else rest * share.inverse for rest in share.rests]
     return tuple(row if idle(rest) else tuple(entry if idle(x) else entry + rest * x
@@ -93,7 +93,7 @@ def added_products(matrix: Triangle, share: Share) -> Triangle:
 
 def eliminate_loaded(mass: ArticulatedInertia, force: Force, loads: Sequence[Force], column: Motion, given: Number,
                      joint_loads: Sequence[Number], armature: Number
-                     ) -> tuple[ArticulatedInertia, Force, tuple[Force, ...], Pivot, Share]:
+                     ) -> tuple[ArticulatedInertia, Force, tuple[Force, ...], Pivot, LoadShare]:
     """`eliminate` with unit loads (of the sign of applied forces) beside the force.
 
     The unknown is ``pivot.free + share.under(multipliers) - pivot.gain . motion``.
@@ -109,4 +109,4 @@ def eliminate_loaded(mass: ArticulatedInertia, force: Force, loads: Sequence[For
             if k is not None:  # exactly: what passes the joint is what acts on it
                 load = load.with_entry(k, -own)
         passed.append(load)
-    return mass, force, tuple(passed), pivot, Share(inverse, rests)
+    return mass, force, tuple(passed), pivot, LoadShare(inverse, rests)

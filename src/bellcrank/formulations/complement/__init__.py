@@ -30,7 +30,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from bellcrank.formulations.common.kinematics import outward_axes
+from bellcrank.formulations.common.link_kinematics import outward_axes
 from bellcrank.formulations.common.pivot import Pivot, eliminate, solve
 from bellcrank.formulations.complement.platforms import check_coverage, constrained_dynamics, constrained_inverse
 from bellcrank.formulations.dense import WithRotors, mass_matrix, past_rotors

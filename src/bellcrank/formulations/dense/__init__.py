@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from bellcrank.formulations.common.kinematics import inward_composites
+from bellcrank.formulations.common.link_kinematics import inward_composites
 from bellcrank.formulations.common.small_systems import solve_positive
 from bellcrank.formulations.recursive import inverse_dynamics
 from bellcrank.lowering.link import Link

@@ -22,7 +22,7 @@ body recursion itself. Going outwards, the order is reversed.
 | F_v | ``form.columns[v]`` |
 | H_vw, h_v | ``form.matrix``, ``form.right``: of 1/2 udot^T H udot + h^T udot |
 | J, gamma | ``condition`` rows, right hand sides |
-| T, t: udot_d = T udot + t | ``Solved.factors``, ``Solved.offset`` |
+| T, t: udot_d = T udot + t | ``DependentSpeed.factors``, ``DependentSpeed.offset`` |
 
 No regularisation, no penalty, no iteration: accelerations are exact to rounding, conditions hold to rounding.
 If a pivot falls below a hundredth of its size when the plan was made, the result is not a number and the library
@@ -37,7 +37,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from bellcrank import __version__
-from bellcrank.formulations.common.kinematics import ground_axes, known_motion
+from bellcrank.formulations.common.link_kinematics import ground_axes, known_motion
 from bellcrank.formulations.common.pivot import absent
 from bellcrank.formulations.common.small_systems import guarded_inverse
 from bellcrank.formulations.elimination.group_rows import Condition, group_conditions
@@ -80,7 +80,7 @@ class Form:
         self.columns: dict[int, Force] = {}
 
 
-class Pivot(NamedTuple):
+class EliminatedSpeed(NamedTuple):
     """An eliminated speed: udot = -(free + body . a + sum of factors * udot_w)."""
 
     speed: int
@@ -90,7 +90,7 @@ class Pivot(NamedTuple):
     free: Number
 
 
-class Solved(NamedTuple):
+class DependentSpeed(NamedTuple):
     """A dependent speed: udot = offset + sum of factors * udot_w."""
 
     speed: int
@@ -155,7 +155,7 @@ class Work:
         self.top = Form()
         self.matrix: dict[tuple[int, int], Number] = {}
         self.right: dict[int, Number] = {}
-        self.pivots: list[Pivot] = []
+        self.pivots: list[EliminatedSpeed] = []
         incoming = group.incoming(received)
         for body, (mass, force, columns) in zip(shape.ports.bodies, incoming.bodies, strict=True):
             form = self.top if body < 0 else self.forms[body]
@@ -258,17 +258,17 @@ def eliminate(work: Work, form: Form, v: int, member: int) -> None:
         for x in others:
             if x <= w:
                 work.add(w, x, -(row[w] * factors[x]))
-    work.pivots.append(Pivot(v, member, gain, tuple(factors.items()), right * inverse))
+    work.pivots.append(EliminatedSpeed(v, member, gain, tuple(factors.items()), right * inverse))
 
 
 # -- conditions ----------------------------------------------------------------------------------------------------
-def close(work: Work, conditions: Sequence[Condition]) -> list[Solved]:
+def close(work: Work, conditions: Sequence[Condition]) -> list[DependentSpeed]:
     """Solve the conditions for the dependent speeds and substitute these into the form."""
     shape = work.group.shape
     rows = [dict(c.factors) for c in conditions]
     right = [c.gamma for c in conditions]
     inverses = pivoted(shape, rows, right)
-    solved: dict[int, Solved] = {}
+    solved: dict[int, DependentSpeed] = {}
     for i in reversed(range(len(rows))):  # back substitution: each in terms of speeds that stay
         v = shape.dependent[i]
         offset: Number = right[i]
@@ -282,7 +282,7 @@ def close(work: Work, conditions: Sequence[Condition]) -> list[Solved]:
                     factors[y] = factors.get(y, 0.0) - x * z
             else:
                 factors[w] = factors.get(w, 0.0) - x
-        solved[v] = Solved(v, tuple((w, x * inverses[i]) for w, x in factors.items()), offset * inverses[i])
+        solved[v] = DependentSpeed(v, tuple((w, x * inverses[i]) for w, x in factors.items()), offset * inverses[i])
     for v in shape.dependent:
         substitute(work, solved[v])
     return list(solved.values())
@@ -305,7 +305,7 @@ def pivoted(shape: GroupShape, rows: list[dict[int, Number]], right: list[Number
     return inverses
 
 
-def substitute(work: Work, solved: Solved) -> None:
+def substitute(work: Work, solved: DependentSpeed) -> None:
     """Replace a dependent speed by what it depends on."""
     v, factors, offset = solved
     form = work.top
@@ -340,7 +340,7 @@ def message(work: Work) -> Message:
 
 # -- outward: accelerations ----------------------------------------------------------------------------------------
 def outward_accelerations(group: GroupView, flat: Sequence[Number], turning: tuple[Turning, ...],
-                          solution: tuple[tuple[Pivot, ...], tuple[Solved, ...]]
+                          solution: tuple[tuple[EliminatedSpeed, ...], tuple[DependentSpeed, ...]]
                           ) -> tuple[tuple[Number, ...], tuple[Number, ...]]:
     pivots, solved = solution
     shape = group.shape
@@ -366,15 +366,15 @@ def outward_accelerations(group: GroupView, flat: Sequence[Number], turning: tup
     return group.answer(reference, motions, speeds), tuple(kept)
 
 
-def _solve(p: Pivot, motion: Motion, speeds: dict[int, Number]) -> Number:
+def _solve(p: EliminatedSpeed, motion: Motion, speeds: dict[int, Number]) -> Number:
     total = p.free + motion.dot(p.body)
     for w, x in p.factors:
         total = total + x * speeds[w]
     return -total
 
 
-def _accelerate(group: GroupView, k: int, link: Link, motion: Motion, turning: Turning, pivots: Sequence[Pivot],
-                speeds: dict[int, Number]) -> Motion:
+def _accelerate(group: GroupView, k: int, link: Link, motion: Motion, turning: Turning,
+                pivots: Sequence[EliminatedSpeed], speeds: dict[int, Number]) -> Motion:
     """A member's acceleration, and the speeds that were eliminated at it."""
     for t in link.transforms:
         motion = t.acceleration(motion)

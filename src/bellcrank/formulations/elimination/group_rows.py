@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from bellcrank.formulations.common.kinematics import known_motion
+from bellcrank.formulations.common.link_kinematics import known_motion
 from bellcrank.lowering.group import ClosureShape, GroupView
 from bellcrank.lowering.looped import Moving, outward_moving
 from bellcrank.mechanism.constraint_rows import Row, Side

@@ -14,8 +14,8 @@ Multi-Rigid-Body Dynamic Systems", Multibody System Dynamics 9, 2003, section 2.
 | Ihat^k, Fhat^k, M_k (14), (15), (19) | ``mass``, ``force`` as the sweep proceeds, inside `eliminate` |
 | eta_k, etabar^k (22)-(27) | ``udot``, ``explicit``: the part of the acceleration linear in udot |
 | E_i, That_i^k E_i (16), (17), (20) | ``Unit.load`` at the mass centre, ``loads`` as they pass inward |
-| M_k^-1, P_k^T That_i^k E_i (25), (29) | ``Share.inverse``, ``Share.rests`` |
-| zeta_k, zetabar^k (23), (25), (28), (29) | ``Response.zeta``, ``Response.zetabar``, one for each condition |
+| M_k^-1, P_k^T That_i^k E_i (25), (29) | ``LoadShare.inverse``, ``LoadShare.rests`` |
+| zeta_k, zetabar^k (23), (25), (28), (29) | ``UnitResponse.zeta``, ``UnitResponse.zetabar``, one for each condition |
 | Phi,q, psi (31) | ``Unit`` (the transpose of the loads), `seen_from_ground` less ``Unit.bias`` |
 | lambda (13), (32) | ``multipliers`` |
 
@@ -37,9 +37,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from bellcrank.formulations.common.kinematics import outward_axes
+from bellcrank.formulations.common.link_kinematics import outward_axes
 from bellcrank.formulations.common.multipliers import (
-    Share,
+    LoadShare,
     Triangle,
     Unit,
     eliminate_loaded,
@@ -49,7 +49,7 @@ from bellcrank.formulations.common.multipliers import (
     unit_loads,
 )
 from bellcrank.formulations.common.pivot import Pivot, eliminate, solve
-from bellcrank.formulations.common.points import Place, body_centroid
+from bellcrank.formulations.common.points import LinkAtPoint, body_centroid
 from bellcrank.formulations.common.small_systems import solve_conditions
 from bellcrank.lowering.link import Link
 from bellcrank.lowering.looped import require_direct
@@ -117,11 +117,11 @@ def _base(tree: Sweeps) -> Known:
     return Known(Vector.zero(), Motion(Vector.zero(), -tree.world.gravity))
 
 
-def outward_remainders(link: Link, parent: Known, place: Place) -> tuple[Known, Known]:
+def outward_remainders(link: Link, parent: Known, place: LinkAtPoint) -> tuple[Known, Known]:
     return _propagated(parent, place, place.drift)
 
 
-def outward_accelerations(link: Link, parent: Known, place: Place) -> tuple[Known, Known]:
+def outward_accelerations(link: Link, parent: Known, place: LinkAtPoint) -> tuple[Known, Known]:
     drift = place.drift
     for column, udot, prescribed in zip(place.columns, link.udot, link.mask, strict=True):
         if not prescribed:  # what is prescribed is in the drift already
@@ -129,7 +129,7 @@ def outward_accelerations(link: Link, parent: Known, place: Place) -> tuple[Know
     return _propagated(parent, place, drift)
 
 
-def _propagated(parent: Known, place: Place, drift: Motion) -> tuple[Known, Known]:
+def _propagated(parent: Known, place: LinkAtPoint, drift: Motion) -> tuple[Known, Known]:
     omega, remainder = parent
     for t in place.transforms:
         moved = t.acceleration(remainder)  # (9): (S^k)^T
@@ -141,14 +141,14 @@ def _propagated(parent: Known, place: Place, drift: Motion) -> tuple[Known, Know
     return own, own
 
 
-def _needed(link: Link, place: Place, known: Known, axes: General | None) -> Force:
+def _needed(link: Link, place: LinkAtPoint, known: Known, axes: General | None) -> Force:
     """-F^k, (12)."""
     omega, (alpha, a) = known
     force = Force(place.central @ alpha + omega.cross(place.central @ omega), a * place.inertia.mass)
     return force if axes is None else force - place.own.force(link.external(axes))
 
 
-def inward_triangularization(link: Link, upper: tuple[ArticulatedInertia, Force], place: Place, known: Known,
+def inward_triangularization(link: Link, upper: tuple[ArticulatedInertia, Force], place: LinkAtPoint, known: Known,
                              axes: General | None) -> tuple[tuple[ArticulatedInertia, Force], tuple[Pivot, ...]]:
     mass = upper[0] + place.inertia.articulated()  # (14)
     force = upper[1] + _needed(link, place, known, axes)  # (15)
@@ -162,7 +162,7 @@ def inward_triangularization(link: Link, upper: tuple[ArticulatedInertia, Force]
     return (mass, force), tuple(pivots)
 
 
-def outward_substitution(link: Link, explicit: Motion, place: Place, pivots: tuple[Pivot, ...]
+def outward_substitution(link: Link, explicit: Motion, place: LinkAtPoint, pivots: tuple[Pivot, ...]
                          ) -> tuple[Motion, tuple[Number, ...]]:
     for t in place.transforms:
         explicit = t.acceleration(explicit)  # (26)
@@ -170,7 +170,7 @@ def outward_substitution(link: Link, explicit: Motion, place: Place, pivots: tup
     return explicit, tuple(udot)
 
 
-def inward_forces(link: Link, upper: Force, place: Place, known: Known, axes: General | None
+def inward_forces(link: Link, upper: Force, place: LinkAtPoint, known: Known, axes: General | None
                   ) -> tuple[Force, tuple[Number, ...]]:
     total = upper + _needed(link, place, known, axes)  # (12), (15) without triangularisation
     lower = total
@@ -180,7 +180,7 @@ def inward_forces(link: Link, upper: Force, place: Place, known: Known, axes: Ge
 
 
 # -- loops: unit loads inward, responses to them outward, multipliers, superposition -----------------------------------
-class Response(NamedTuple):
+class UnitResponse(NamedTuple):
     """Accelerations without multipliers and per unit of each: of the joint, and of the body."""
 
     eta: tuple[Number, ...]
@@ -189,17 +189,17 @@ class Response(NamedTuple):
     zetabar: tuple[Motion, ...]
 
 
-Loaded = tuple[tuple[Pivot, ...], tuple[Share, ...]]
+Loaded = tuple[tuple[Pivot, ...], tuple[LoadShare, ...]]
 
 
-def outward_units(link: Link, nothing: tuple[()], units: tuple[Unit, ...], place: Place, known: Known
+def outward_units(link: Link, nothing: tuple[()], units: tuple[Unit, ...], place: LinkAtPoint, known: Known
                   ) -> tuple[tuple[()], tuple[Unit, ...]]:
     swing = known.omega.centripetal(place.own.translation)  # a of the link's origin less that of the mass centre
     return (), tuple(unit if idle(unit.load) else unit.at(place.own.force(unit.load), swing) for unit in units)  # (20)
 
 
-def inward_loaded(link: Link, upper: tuple[ArticulatedInertia, Force, tuple[Force, ...]], place: Place, known: Known,
-                  axes: General | None, units: tuple[Unit, ...]
+def inward_loaded(link: Link, upper: tuple[ArticulatedInertia, Force, tuple[Force, ...]], place: LinkAtPoint,
+                  known: Known, axes: General | None, units: tuple[Unit, ...]
                   ) -> tuple[tuple[ArticulatedInertia, Force, tuple[Force, ...]], Loaded]:
     mass = upper[0] + place.inertia.articulated()  # (14)
     force = upper[1] + _needed(link, place, known, axes)  # (15)
@@ -217,8 +217,8 @@ def inward_loaded(link: Link, upper: tuple[ArticulatedInertia, Force, tuple[Forc
     return (mass, force, loads), (tuple(pivots), tuple(shares))
 
 
-def outward_responses(link: Link, lower: tuple[Motion, tuple[Motion, ...]], place: Place, loaded: Loaded
-                      ) -> tuple[tuple[Motion, tuple[Motion, ...]], Response]:
+def outward_responses(link: Link, lower: tuple[Motion, tuple[Motion, ...]], place: LinkAtPoint, loaded: Loaded
+                      ) -> tuple[tuple[Motion, tuple[Motion, ...]], UnitResponse]:
     pivots, shares = loaded
     explicit, bars = lower
     for t in place.transforms:
@@ -234,11 +234,11 @@ def outward_responses(link: Link, lower: tuple[Motion, tuple[Motion, ...]], plac
             bar, zeta = solve(bar, place.columns, link.mask, unit, zeta)  # (25), (28), (29)
         zetas.append(tuple(zeta))
         zetabars.append(bar)
-    return (explicit, tuple(zetabars)), Response(tuple(eta), explicit, tuple(zetas), tuple(zetabars))
+    return (explicit, tuple(zetabars)), UnitResponse(tuple(eta), explicit, tuple(zetas), tuple(zetabars))
 
 
 def inward_conditions(link: Link, upper: tuple[Triangle, tuple[Number, ...]], known: Known, units: tuple[Unit, ...],
-                      response: Response) -> tuple[tuple[Triangle, tuple[Number, ...]], tuple[()]]:
+                      response: UnitResponse) -> tuple[tuple[Triangle, tuple[Number, ...]], tuple[()]]:
     eta, etabar, zeta, zetabar = response
     matrix, met = [list(row) for row in upper[0]], list(upper[1])
     for i, unit in enumerate(units):
@@ -254,7 +254,7 @@ def inward_conditions(link: Link, upper: tuple[Triangle, tuple[Number, ...]], kn
     return (tuple(tuple(row) for row in matrix), tuple(met)), ()
 
 
-def outward_superposed(link: Link, multipliers: tuple[Number, ...], response: Response
+def outward_superposed(link: Link, multipliers: tuple[Number, ...], response: UnitResponse
                        ) -> tuple[tuple[Number, ...], tuple[Number, ...]]:
     udot = list(response.eta)
     for multiplier, zeta in zip(multipliers, response.zeta, strict=True):

@@ -35,7 +35,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from bellcrank.formulations.common.kinematics import outward_axes
+from bellcrank.formulations.common.link_kinematics import outward_axes
 from bellcrank.formulations.common.pivot import Pivot, eliminate, solve
 from bellcrank.lowering.link import Link
 from bellcrank.lowering.looped import LoopedDirect

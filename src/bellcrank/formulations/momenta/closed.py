@@ -31,7 +31,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from bellcrank.formulations.common.kinematics import outward_axes
+from bellcrank.formulations.common.link_kinematics import outward_axes
 from bellcrank.formulations.common.pivot import Pivot, absent, solve
 from bellcrank.formulations.common.row_loads import Load, classical, row_loads, row_values
 from bellcrank.formulations.common.small_systems import solve_conditions

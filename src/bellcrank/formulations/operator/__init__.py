@@ -28,7 +28,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from bellcrank.formulations.common.kinematics import outward_axes
+from bellcrank.formulations.common.link_kinematics import outward_axes
 from bellcrank.formulations.common.pivot import absent
 from bellcrank.formulations.dense import solve_positive
 from bellcrank.lowering.link import Link
@@ -50,7 +50,7 @@ BIBTEX = """@article{rodriguez1992spatial,
 }"""
 
 
-class State(NamedTuple):
+class LinkState(NamedTuple):
     """Spatial velocity and acceleration of a link."""
 
     velocity: Motion
@@ -75,7 +75,7 @@ class Innovation(NamedTuple):
 def inverse_dynamics(tree: Sweeps) -> Field:
     """T = H f, (2.1)."""
     axes = outward_axes(tree)
-    still = State(Motion.zero(), Motion(Vector.zero(), -tree.world.gravity))
+    still = LinkState(Motion.zero(), Motion(Vector.zero(), -tree.world.gravity))
     return tree.inward(inward_bias, tree.outward(outward_states, root=still), axes, zero=Force.zero())[0]
 
 
@@ -93,18 +93,19 @@ def constrained_dynamics(tree: Sweeps) -> Field:
     return operator_loops.constrained_dynamics(tree)
 
 
-def outward_states(link: Link, parent: State) -> tuple[State, State]:
+def outward_states(link: Link, parent: LinkState) -> tuple[LinkState, LinkState]:
     velocity, acceleration = parent
     for t in link.transforms:
         velocity, acceleration = t.velocity(velocity), t.velocity(acceleration)  # (2.1): phi*
     coriolis = velocity.cross(link.rate)  # a(k)
     for column, change, u, udot in zip(link.columns, link.column_rates(link.u), link.u, link.udot, strict=True):
         coriolis = coriolis + change * u + column * udot  # (2.1): H* betadot
-    own = State(velocity + link.rate, acceleration + coriolis)  # (2.1)
+    own = LinkState(velocity + link.rate, acceleration + coriolis)  # (2.1)
     return own, own
 
 
-def inward_bias(link: Link, outboard: Force, state: State, axes: General | None) -> tuple[Force, tuple[Number, ...]]:
+def inward_bias(link: Link, outboard: Force, state: LinkState, axes: General | None
+                ) -> tuple[Force, tuple[Number, ...]]:
     gyroscopic = state.velocity.cross_force(link.inertia @ state.velocity)  # b(k)
     f = outboard + link.inertia @ state.acceleration + gyroscopic  # (2.1)
     if axes is not None:

@@ -13,7 +13,7 @@ of Multibody Systems", KSME International Journal 17(3), 2003. Equation numbers 
 | M_22^-1 M_21, M_22^-1 Q_2 (28) | ``Pivot.gain``, ``Pivot.free`` |
 | Y_j, dY_j/dt (23), (26), (32), (34) | ``acceleration``: angular acceleration, acceleration of the point |
 | Phi_Zj (37), (38), (44), (46), accumulated (40) | ``Unit.load`` at the point, ``jacobian`` as the sweep proceeds |
-| Phi_Zj,2, M_22^-1 (39), (41) | ``Share.rests``, ``Share.inverse`` |
+| Phi_Zj,2, M_22^-1 (39), (41) | ``LoadShare.rests``, ``LoadShare.inverse`` |
 | Phi_lambda, gammabar (41) | ``Loops.matrix``, ``right`` with `seen_from_ground` |
 | lambda (42) | ``multipliers`` |
 
@@ -46,9 +46,9 @@ from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple
 
-from bellcrank.formulations.common.kinematics import outward_axes
+from bellcrank.formulations.common.link_kinematics import outward_axes
 from bellcrank.formulations.common.multipliers import (
-    Share,
+    LoadShare,
     Triangle,
     Unit,
     added_products,
@@ -59,7 +59,7 @@ from bellcrank.formulations.common.multipliers import (
     unit_loads,
 )
 from bellcrank.formulations.common.pivot import Pivot, eliminate, solve
-from bellcrank.formulations.common.points import POINTS, Place, Velocity
+from bellcrank.formulations.common.points import POINTS, LinkAtPoint, Velocity
 from bellcrank.formulations.common.small_systems import solve_conditions
 from bellcrank.lowering.link import Link
 from bellcrank.lowering.looped import Moving, require_direct
@@ -150,7 +150,7 @@ def _newton_euler(tree: Sweeps) -> tuple[Field, Field]:
     return tree.outward(outward_motions, root=root), axes
 
 
-class Row(NamedTuple):
+class EliminatedRow(NamedTuple):
     """One row of (30): udot_k = free - gain . dY_i - couplings . udot_l, for the columns l that follow k."""
 
     gain: Force  #: M_21 / M_22, in the lower body's frame
@@ -159,8 +159,8 @@ class Row(NamedTuple):
     inverse: Number  #: 1 / M_22
 
 
-def inward_inertias(link: Link, upper: tuple[ArticulatedInertia, Force], place: Place, velocity: Velocity,
-                    axes: General | None) -> tuple[tuple[ArticulatedInertia, Force], tuple[Row, ...]]:
+def inward_inertias(link: Link, upper: tuple[ArticulatedInertia, Force], place: LinkAtPoint, velocity: Velocity,
+                    axes: General | None) -> tuple[tuple[ArticulatedInertia, Force], tuple[EliminatedRow, ...]]:
     mass = upper[0] + place.inertia.articulated()  # (3), (36), (29)
     force = upper[1] + velocity.force  # (3), (36), (29)
     if axes is not None:
@@ -175,11 +175,11 @@ def inward_inertias(link: Link, upper: tuple[ArticulatedInertia, Force], place: 
             m21 = t.force(m21)  # (28): M_21 = B2^T M B1
         gain = m21 * inverse
         mass, force = mass.minus(m21, gain), force + gain * rest  # (29)
-        rows.append(Row(gain, inverse * rest, couplings, inverse))
+        rows.append(EliminatedRow(gain, inverse * rest, couplings, inverse))
     return (mass, force), tuple(rows)
 
 
-def _solve_rows(mass: ArticulatedInertia, force: Force, place: Place, link: Link
+def _solve_rows(mass: ArticulatedInertia, force: Force, place: LinkAtPoint, link: Link
                 ) -> list[tuple[Force, Number, Number, tuple[Number, ...]]]:
     """(28) column by column: M_21 before the shift, 1 / M_22, Q_2, and how later columns enter the row."""
     free = [(column, tau, armature) for column, tau, armature, prescribed in
@@ -195,8 +195,8 @@ def _solve_rows(mass: ArticulatedInertia, force: Force, place: Place, link: Link
     return done
 
 
-def outward_accelerations(link: Link, lower: Motion, place: Place, velocity: Velocity, rows: tuple[Row, ...]
-                          ) -> tuple[Motion, tuple[Number, ...]]:
+def outward_accelerations(link: Link, lower: Motion, place: LinkAtPoint, velocity: Velocity,
+                          rows: tuple[EliminatedRow, ...]) -> tuple[Motion, tuple[Number, ...]]:
     udot = link.prescribed_udot
     free = [i for i, prescribed in enumerate(link.mask) if not prescribed]
     for k in reversed(range(len(free))):
@@ -214,7 +214,7 @@ def outward_accelerations(link: Link, lower: Motion, place: Place, velocity: Vel
 
 
 # -- the same in body axes: reduced before it is shifted, so that rows of zeros need not be turned --------------------
-def inward_reduced(link: Link, upper: tuple[ArticulatedInertia, Force], place: Place, velocity: Velocity,
+def inward_reduced(link: Link, upper: tuple[ArticulatedInertia, Force], place: LinkAtPoint, velocity: Velocity,
                    axes: General | None) -> tuple[tuple[ArticulatedInertia, Force], tuple[Pivot, ...]]:
     mass = upper[0] + place.inertia.articulated()  # (3), (29)
     force = upper[1] + velocity.force  # (3), (29)
@@ -231,7 +231,7 @@ def inward_reduced(link: Link, upper: tuple[ArticulatedInertia, Force], place: P
     return (mass, force), tuple(pivots)
 
 
-def outward_reduced(link: Link, acceleration: Motion, place: Place, velocity: Velocity, pivots: tuple[Pivot, ...]
+def outward_reduced(link: Link, acceleration: Motion, place: LinkAtPoint, velocity: Velocity, pivots: tuple[Pivot, ...]
                     ) -> tuple[Motion, tuple[Number, ...]]:
     for t in place.transforms:
         acceleration = t.acceleration(acceleration)  # (26): B1 dY
@@ -255,27 +255,27 @@ class Loops(NamedTuple):
         return Loops(ArticulatedInertia.zero(), Force.zero(), (Force.zero(),) * m, triangle(m), (0.0,) * m)
 
 
-Kept = tuple[tuple[Pivot | Row, ...], tuple[Share, ...]]
+Kept = tuple[tuple[Pivot | EliminatedRow, ...], tuple[LoadShare, ...]]
 
 
-def outward_units(link: Link, nothing: tuple[()], units: tuple[Unit, ...], place: Place, moving: Moving
+def outward_units(link: Link, nothing: tuple[()], units: tuple[Unit, ...], place: LinkAtPoint, moving: Moving
                   ) -> tuple[tuple[()], tuple[Unit, ...]]:
     """Conditions at points fixed in their bodies."""
     return (), _shifted(units, place, moving.omega.centripetal(place.own.translation))  # (6): dT/dt Y
 
 
-def outward_units_at_origin(link: Link, nothing: tuple[()], units: tuple[Unit, ...], place: Place, moving: Moving
+def outward_units_at_origin(link: Link, nothing: tuple[()], units: tuple[Unit, ...], place: LinkAtPoint, moving: Moving
                             ) -> tuple[tuple[()], tuple[Unit, ...]]:
     """Conditions at the instant global origin, which other points of the body pass."""
     return (), _shifted(units, place, moving.omega.cross(moving.velocity))  # (6): dT/dt Y
 
 
-def _shifted(units: tuple[Unit, ...], place: Place, convective: Vector) -> tuple[Unit, ...]:
+def _shifted(units: tuple[Unit, ...], place: LinkAtPoint, convective: Vector) -> tuple[Unit, ...]:
     return tuple(unit if idle(unit.load) else unit.at(place.own.force(unit.load), convective)  # (45)
                  for unit in units)
 
 
-def inward_loops(link: Link, upper: Loops, place: Place, velocity: Velocity, axes: General | None,
+def inward_loops(link: Link, upper: Loops, place: LinkAtPoint, velocity: Velocity, axes: General | None,
                  units: tuple[Unit, ...]) -> tuple[Loops, Kept]:
     (mass, force), rows = inward_inertias(link, (upper.mass, upper.force), place, velocity, axes)
     phi = [a + unit.load for a, unit in zip(upper.jacobian, units, strict=True)]  # (38), (46), (40)
@@ -289,22 +289,22 @@ def inward_loops(link: Link, upper: Loops, place: Place, velocity: Velocity, axe
     return Loops(mass, force, tuple(lower), matrix, met), (rows, shares)
 
 
-def _share_rows(phi: list[Force], rows: tuple[Row, ...], place: Place, link: Link, units: tuple[Unit, ...]
-                ) -> tuple[Share, ...]:
+def _share_rows(phi: list[Force], rows: tuple[EliminatedRow, ...], place: LinkAtPoint, link: Link,
+                units: tuple[Unit, ...]) -> tuple[LoadShare, ...]:
     """(39): Phi_2 column by column, each less what earlier columns of the joint take."""
     free = [i for i, prescribed in enumerate(link.mask) if not prescribed]
-    done: list[Share] = []
+    done: list[LoadShare] = []
     for k, i in enumerate(free):
         rests = [unit.joint[i] if idle(p) else place.columns[i].dot(p) + unit.joint[i]
                  for p, unit in zip(phi, units, strict=True)]
         for b, before in enumerate(done):
             coupling = rows[b].couplings[k - b - 1]
             rests = [rest if idle(r) else rest - coupling * r for rest, r in zip(rests, before.rests, strict=True)]
-        done.append(Share(rows[k].inverse, tuple(rests)))
+        done.append(LoadShare(rows[k].inverse, tuple(rests)))
     return tuple(done)
 
 
-def _summed(upper: Loops, rows: tuple[Pivot | Row, ...], shares: tuple[Share, ...],
+def _summed(upper: Loops, rows: tuple[Pivot | EliminatedRow, ...], shares: tuple[LoadShare, ...],
             units: tuple[Unit, ...], phi: list[Force], bias: Motion) -> tuple[Triangle, tuple[Number, ...]]:
     """A body's part of Phi_lambda and of gamma - gammabar."""
     matrix = upper.matrix
@@ -317,7 +317,7 @@ def _summed(upper: Loops, rows: tuple[Pivot | Row, ...], shares: tuple[Share, ..
     return matrix, tuple(met)
 
 
-def inward_reduced_loops(link: Link, upper: Loops, place: Place, velocity: Velocity, axes: General | None,
+def inward_reduced_loops(link: Link, upper: Loops, place: LinkAtPoint, velocity: Velocity, axes: General | None,
                          units: tuple[Unit, ...]) -> tuple[Loops, Kept]:
     mass = upper.mass + place.inertia.articulated()  # (3), (29)
     force = upper.force + velocity.force  # (3), (29)
@@ -340,7 +340,7 @@ def inward_reduced_loops(link: Link, upper: Loops, place: Place, velocity: Veloc
 
 
 def outward_multipliers(link: Link, multipliers: tuple[Number, ...], kept: Kept
-                        ) -> tuple[tuple[Number, ...], tuple[Pivot | Row, ...]]:
+                        ) -> tuple[tuple[Number, ...], tuple[Pivot | EliminatedRow, ...]]:
     return multipliers, tuple(row._replace(free=row.free + share.under(multipliers))
                               for row, share in zip(*kept, strict=True))  # (43)
 

@@ -48,12 +48,12 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
-from bellcrank.formulations.common.kinematics import ground_axes
+from bellcrank.formulations.common.link_kinematics import ground_axes
 from bellcrank.formulations.common.pivot import Pivot, solve
-from bellcrank.formulations.kane import BIBTEX, forward_dynamics, inverse_dynamics
+from bellcrank.formulations.kane import BIBTEX, Known, forward_dynamics, inverse_dynamics
 from bellcrank.formulations.reduction.local_kinetics import (
     Mass,
-    Row,
+    ReducedRow,
     Terms,
     add_masses,
     compose,
@@ -70,7 +70,6 @@ from bellcrank.formulations.reduction.messages import (
     KNOWN,
     MOTION,
     Burden,
-    Known,
     Relative,
     Role,
     check_coverage,
@@ -132,14 +131,14 @@ def _outward(group: GroupView, role: Role, base: Any, step: Callable[[Link, Any]
 
 
 # -- outward: what is known from the state, and the loops' dependent speeds -----------------------------------------
-class State(NamedTuple):
+class GroupState(NamedTuple):
     """What is known of the own members, and the reduced loop."""
 
     known: dict[int, Known]
     dependent: tuple[Dependent, ...]
 
 
-def outward_remainders(width: int, group: GroupView, flat: Sequence[Number]) -> tuple[tuple[Number, ...], State]:
+def outward_remainders(width: int, group: GroupView, flat: Sequence[Number]) -> tuple[tuple[Number, ...], GroupState]:
     shape = group.shape
     role = role_of(shape)
     gravity = Motion(Vector.zero(), -group.world.gravity)
@@ -155,7 +154,7 @@ def outward_remainders(width: int, group: GroupView, flat: Sequence[Number]) -> 
     if shape.closures:
         virtual = unpacked(KNOWN, shape, len(shape.above.bodies), flat, slot=role.slot) if role.foreign else None
         dependent = reduce_loop(group, role, rest, relative, virtual)
-    return to_children(KNOWN, group, role, width, base, known, from_base(group, relative)), State(known, dependent)
+    return to_children(KNOWN, group, role, width, base, known, from_base(group, relative)), GroupState(known, dependent)
 
 
 def _remainder(link: Link, parent: Known) -> Known:
@@ -173,12 +172,12 @@ def _remainder(link: Link, parent: Known) -> Known:
 class Solution(NamedTuple):
     """What is needed to go outwards again."""
 
-    rows: tuple[Row, ...]
+    rows: tuple[ReducedRow, ...]
     dependent: tuple[Dependent, ...]
     early: dict[int, tuple[Pivot, ...]]
 
 
-def inward_reduction(width: int, group: GroupView, received: Sequence[Number], state: State,
+def inward_reduction(width: int, group: GroupView, received: Sequence[Number], state: GroupState,
                      axes: dict[int, General] | None) -> tuple[tuple[Number, ...], Solution]:
     shape = group.shape
     role = role_of(shape)
@@ -210,7 +209,7 @@ def _message(width: int, group: GroupView, role: Role, terms: Terms) -> tuple[Nu
                   {role.slot: terms.virtual} if role.foreign else {})
 
 
-def _own(group: GroupView, role: Role, state: State, axes: dict[int, General] | None
+def _own(group: GroupView, role: Role, state: GroupState, axes: dict[int, General] | None
          ) -> tuple[dict[int, Mass], dict[int, Force]]:
     """I^k and -F^k, (11), (12)."""
     masses: dict[int, Mass] = {}

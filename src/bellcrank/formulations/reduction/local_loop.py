@@ -35,7 +35,7 @@ class Dependent(NamedTuple):
     offset: Number
 
 
-class End(NamedTuple):
+class LoopEnd(NamedTuple):
     """One side of the closing joint: its frame, and the remainder acceleration of its point, in the loop's axes."""
 
     side: Side
@@ -112,7 +112,7 @@ def reduce_loop(group: GroupView, role: Role, base: Relative, members: dict[int,
 
 
 def _end(body: Relative, offset: Vector, virtual: Relative | None, common: General, turn: Sequence[Vector],
-         shift: Vector) -> End:
+         shift: Vector) -> LoopEnd:
     axes, origin, omega, velocity, remainder = body
     if body is virtual:
         offset = Vector.zero()  # it was told with its origin counted from the base's
@@ -126,10 +126,10 @@ def _end(body: Relative, offset: Vector, virtual: Relative | None, common: Gener
     x, y, z = (resolved(v) for v in turn)
     side = Side(common.inverse(offset + point), Vector.zero(), x, y, z, resolved(omega),
                 resolved(velocity + omega.cross(shift)))
-    return End(side, Motion(resolved(remainder.angular), resolved(swing)), point)
+    return LoopEnd(side, Motion(resolved(remainder.angular), resolved(swing)), point)
 
 
-def _residual(group: GroupView, row: Row, ends: Sequence[End]) -> Number:
+def _residual(group: GroupView, row: Row, ends: Sequence[LoopEnd]) -> Number:
     """tau A_t of the phantom, (33) at the acceleration level: what the condition lacks if all udot vanish."""
     alpha, beta = group.baumgarte
     total = ends[0].remainder.dot(row.first) + ends[1].remainder.dot(row.second) - row.gamma
