@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from bellcrank.formulations.common.pivot import Pivot, absent, eliminate
 from bellcrank.lowering.looped import LoopedDirect, LoopRow
-from bellcrank.scalar.graph import Number
+from bellcrank.scalar.graph import Number, is_zero
 from bellcrank.schedule.sweeps import Field, flatten
 from bellcrank.spatial import ArticulatedInertia, Force, Motion, Vector, unit_index
 
@@ -50,7 +50,7 @@ class LoadShare(NamedTuple):
 
 def idle(value: object) -> bool:
     """Whether all numbers of a nested tuple are exact zeros, known before any state is."""
-    return all(type(x) is float and x == 0.0 for x in flatten(value))
+    return all(is_zero(x) for x in flatten(value))
 
 
 def unit_loads(tree: LoopedDirect, rows: Sequence[LoopRow]) -> Field:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from bellcrank.scalar.graph import Number
+from bellcrank.scalar.graph import Number, is_zero
 from bellcrank.spatial import ArticulatedInertia, Force, Motion, unit_index
 
 __all__ = ["Pivot", "absent", "eliminate", "solve"]
@@ -25,7 +25,7 @@ class Pivot(NamedTuple):
 
 def absent(armature: Number) -> bool:
     """Whether a joint speed has no rotor, known before any state is."""
-    return type(armature) is float and armature == 0.0
+    return is_zero(armature)
 
 
 def eliminate(mass: ArticulatedInertia, force: Force, column: Motion, given: Number, armature: Number

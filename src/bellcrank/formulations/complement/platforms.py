@@ -1,14 +1,14 @@
 """Parallel platforms: recursive solution of the unactuated rates, and the complements of closed loops.
 
-S. K. Saha and W. O. Schiehlen, "Recursive Kinematics and Dynamics for Parallel Structured Closed-Loop Multibody
-Systems", Mechanics of Structures and Machines 29(2), 2001, sections III-V. Equation numbers are theirs; (16c), (22)
-and (30)-(32) are used in the corrected form: the rows i != k of N_c carry the factor (1/delta_i) p_i ptilde_i^T.
+S. K. Saha and W. O. Schiehlen, "Recursive Kinematics and Dynamics for Closed Loop Multibody Systems" (see `complement`
+for where it was published), sections III-V. Equation numbers are those of that text; (16c), (22) and (30)-(32) are
+used in the corrected form: the rows i != k of N_c carry the factor (1/delta_i) p_i ptilde_i^T.
 
 | paper | here |
 |---|---|
 | legs l, end effector e (Fig. 3) | `legs.platform_of`; ``Platform.point`` is E |
-| A_ei p_i (7b) | ``LegSpeed.screw`` |
-| ptilde_i / delta_i (9b), (11c), (12c) | ``LegSpeed.gain``, None for independent speeds |
+| A_ei p_i (7b) | ``LegScrew.screw`` |
+| ptilde_i / delta_i (9b), (11c), (12c) | ``LegScrew.gain``, None for independent speeds |
 | Phi_2 of a leg (11d), (12d), (13) | ``LegMotion.phi`` |
 | Phi, J (14a), (14b) | ``Platform.total``, ``Platform.jacobian`` |
 | Psi_i = 1 - (1/delta_i) p_i ptilde_i^T (15f) | applied: x - screw (gain . x), transposed x - gain (screw . x) |
@@ -48,7 +48,7 @@ from collections.abc import Sequence
 
 from bellcrank.formulations.common.pivot import absent
 from bellcrank.formulations.complement.leg_motion import (
-    LegSpeed,
+    LegScrew,
     Matrix,
     Platform,
     Six,
@@ -138,7 +138,7 @@ def generalised_forces(p: Platform, wrenches: Sequence[Six], joints: Sequence[Nu
     return out
 
 
-def leg_inertia(p: Platform, axes: Sequence[LegSpeed]) -> Matrix:
+def leg_inertia(p: Platform, axes: Sequence[LegScrew]) -> Matrix:
     """p_i^T Mtilde_ij p_j of a leg, (27), (28)."""
     mass: Matrix = [[0.0] * 6 for _ in range(6)]
     out: Matrix = [[] for _ in axes]
@@ -164,7 +164,7 @@ def leg_inertia(p: Platform, axes: Sequence[LegSpeed]) -> Matrix:
     return symmetric(out)
 
 
-def leg_coefficients(p: Platform, axes: Sequence[LegSpeed]) -> Matrix:
+def leg_coefficients(p: Platform, axes: Sequence[LegScrew]) -> Matrix:
     """Rows of N_c N_d without p_i (16c, corrected), one for every speed of a leg."""
     out: Matrix = []
     ends = [list(column) for column in p.jacobian]

@@ -23,6 +23,9 @@ Declared deviations
 - `force` is the paper's -F: what must be applied, not what is applied; hinge torques enter as the given row sums.
 - Gravity enters as an upward acceleration of the ground.
 - M_k is factored column by column (see `pivot`); prescribed speeds are part of the remainder terms, as in (5).
+- The paper defines the remainder A_t by (7) and refers to others for its recursion: here it is the time derivative of
+  (8) at du/dt = 0, marked d/dt (8): the parent's remainder carried by S^k, the centripetal acceleration of the arm,
+  the change of the columns and the Coriolis terms.
 - Only the angular velocity is propagated: (12) needs no more of (8).
 - Constraint loads (17), (20), (23), (28), (29) belong to closed loops and are not used in trees.
 - Phi,q is not formed: its product with zeta or eta is the conditions' covectors times zetabar or etabar, and E_i is
@@ -132,11 +135,11 @@ def outward_accelerations(link: Link, parent: Known, place: LinkAtPoint) -> tupl
 def _propagated(parent: Known, place: LinkAtPoint, drift: Motion) -> tuple[Known, Known]:
     omega, remainder = parent
     for t in place.transforms:
-        moved = t.acceleration(remainder)  # (9): (S^k)^T
+        moved = t.acceleration(remainder)  # d/dt (8): (S^k)^T A_t
         remainder = Motion(moved.angular, moved.linear + t.rotation.inverse(omega.centripetal(t.translation)))
         omega = t.rotation.inverse(omega)
     rate = place.rate
-    remainder = remainder + drift + Motion(omega.cross(rate.angular), omega.cross(rate.linear) * 2.0)  # (7)
+    remainder = remainder + drift + Motion(omega.cross(rate.angular), omega.cross(rate.linear) * 2.0)  # d/dt (8)
     own = Known(omega + rate.angular, remainder)  # (2)
     return own, own
 

@@ -47,7 +47,7 @@ from bellcrank.lowering.link import Link
 from bellcrank.lowering.looped import LoopedDirect, LoopRow, Moving, require_direct
 from bellcrank.mechanism.constraint_rows import Side
 from bellcrank.mechanism.coupling import share
-from bellcrank.scalar.graph import Number
+from bellcrank.scalar.graph import Number, is_zero
 from bellcrank.scalar.jet import Jet, as_jet
 from bellcrank.schedule.sweeps import Field, Sweeps
 from bellcrank.spatial import ArticulatedInertia, Force, General, Motion, Vector, unit_index
@@ -100,7 +100,7 @@ def condition_matrix(eliminated: Field, m: int) -> list[list[Number]]:
     matrix: list[list[Number]] = [[0.0] * m for _ in range(m)]
     for joint in eliminated[1:]:
         for e in joint:
-            reached = [r for r in range(m) if type(e.rests[r + 1]) is not float or e.rests[r + 1] != 0.0]
+            reached = [r for r in range(m) if not is_zero(e.rests[r + 1])]
             for r in reached:
                 scaled = e.rests[r + 1] * e.inverse
                 for s in reached[:reached.index(r) + 1]:

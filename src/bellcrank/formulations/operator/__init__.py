@@ -1,8 +1,9 @@
 """The spatial operator algebra: factorisation and inversion of the mass operator.
 
-G. Rodriguez, A. Jain and K. Kreutz-Delgado, "Spatial Operator Algebra for Multibody System Dynamics", Journal of the
-Astronautical Sciences 40(1), 1992, sections 2-3 and appendix A. Equation numbers are the paper's. This module is
-the recursion for forward and inverse dynamics; `operators` has the operators themselves as objects.
+G. Rodriguez, A. Jain and K. Kreutz, "Spatial Operator Algebra Framework for Multibody System Dynamics", Jet Propulsion
+Laboratory, conference text of 1989, sections 2-3 and appendix A. Equation numbers are those of that text; the journal
+version by the same authors (Journal of the Astronautical Sciences 40(1), 1992) was not compared. This module is the
+recursion for forward and inverse dynamics; `operators` has the operators themselves as objects.
 
 | paper | here |
 |---|---|
@@ -39,14 +40,13 @@ from bellcrank.spatial import ArticulatedInertia, Force, General, Motion, Vector
 __all__ = ["BIBTEX", "Articulation", "constrained_dynamics", "forward_dynamics", "inverse_dynamics",
            "inward_articulation"]
 
-BIBTEX = """@article{rodriguez1992spatial,
-  author  = {Rodriguez, G. and Jain, A. and Kreutz-Delgado, K.},
-  title   = {Spatial Operator Algebra for Multibody System Dynamics},
-  journal = {Journal of the Astronautical Sciences},
-  volume  = {40},
-  number  = {1},
-  pages   = {27--50},
-  year    = {1992}
+BIBTEX = """@misc{rodriguez1989spatial,
+  author       = {Rodriguez, G. and Jain, A. and Kreutz, K.},
+  title        = {Spatial Operator Algebra Framework for Multibody System Dynamics},
+  howpublished = {Jet Propulsion Laboratory, California Institute of Technology, Pasadena},
+  year         = {1989},
+  note         = {Conference text, to which all equation numbers refer. Journal version: Spatial Operator Algebra for
+                  Multibody System Dynamics, Journal of the Astronautical Sciences 40(1), 1992, 27--50}
 }"""
 
 

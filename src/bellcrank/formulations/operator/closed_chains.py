@@ -1,6 +1,6 @@
 """Closed chains by the spatial operator algebra: steps (A)-(F), without forming any mass matrix.
 
-G. Rodriguez, A. Jain and K. Kreutz-Delgado (see `operator` for the citation), sections 2.3 and 3 and appendix A.
+G. Rodriguez, A. Jain and K. Kreutz (see `operator` for the citation), sections 2.3 and 3 and appendix A.
 Equation numbers are the paper's. `partition` has the primary and secondary systems of the paper as objects.
 
 | paper | here |

@@ -1,9 +1,9 @@
 """Primary and secondary systems: the steps of a closed chain one by one, for machines whose loops come and go.
 
-G. Rodriguez, A. Jain and K. Kreutz-Delgado (see `operator` for the citation), sections 2.3 and 3. Equation numbers are
+G. Rodriguez, A. Jain and K. Kreutz (see `operator` for the citation), sections 2.3 and 3. Equation numbers are
 the paper's. The primary system (arms) does not change, the secondary one (what they hold) is small, and the closures
 between and within them (grasps) change often. A change of closures touches step (D) and what follows it only.
-`operator_loops` is the same method as traced text, for speed; this is for looking at its parts, on numbers.
+`closed_chains` is the same method as traced text, for speed; this is for looking at its parts, on numbers.
 
 | paper | here |
 |---|---|

@@ -351,7 +351,7 @@ def outward_motions(link: Link, parent: tuple[Vector, Motion]
     omega, a = parent
     alpha, linear = a
     for t in link.transforms:
-        linear = t.rotation.inverse(linear + arm_acceleration(alpha, omega, t.translation))  # (26), (20)
+        linear = t.rotation.inverse(linear + arm_acceleration(alpha, omega, t.translation))  # (26), d/dt (20)
         alpha, omega = t.rotation.inverse(alpha), t.rotation.inverse(omega)
     rate = link.rate
     drift = link.joint.drift(link.q, link.u, link.numbers.joint)
@@ -391,4 +391,4 @@ def inward_wrenches(link: Link, upper: Force, motion: tuple[Vector, Motion], axe
 def inward_forces(link: Link, upper: Force, motion: tuple[Vector, Motion], axes: General | None
                   ) -> tuple[Force, tuple[Number, ...]]:
     lower, total = inward_wrenches(link, upper, motion, axes)
-    return lower, link.with_rotors(column.dot(total) for column in link.columns)  # (28): B2^T (M dY - Q)
+    return lower, link.with_rotors(column.dot(total) for column in link.columns)  # (7), (24): B2^T (M dY - Q)

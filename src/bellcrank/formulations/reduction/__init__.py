@@ -10,11 +10,11 @@ speeds of the loop itself, which are then eliminated into the loop's base. What 
 
 | paper | here |
 |---|---|
-| 0_i, p_i | a group's reference, its virtual body (see `reduction_view`) |
+| 0_i, p_i | a group's reference, its virtual body (see `messages`) |
 | n_i | the far side of the closing joint, as the own links carry it |
 | S^k, P_k, u_k | ``link.transforms``, ``link.columns``, ``link.u``; origins of links are the points of reference |
 | A_t^k (7) | ``Known.remainder``; around a loop ``Relative.remainder`` |
-| tau^k, Delta^k (37)-(45) | ``left``, ``inverse`` in `reduction_loop` |
+| tau^k, Delta^k (37)-(45) | ``left``, ``inverse`` in `local_loop` |
 | Gamma^k, Xi^k (51)-(55) | ``Dependent.factors`` and ``body``, ``offset``: their rows, joint by joint |
 | P~_r^k (58) | rows of independent speeds after `substitute` |
 | Ihat^{p;0}, Ihat^p, Fhat^p (60) | ``Virtual.cross``, ``Virtual.own`` |
@@ -25,18 +25,20 @@ Declared deviations
 - A loop is walked in the direction of the tree: from its base through the group's own links and the closing joint to
   the phantom, here a copy of the virtual body and not of the base (for a ring, of the base, as in the paper). With
   this Gamma = -Xi (S^n)^T around an ear, and one set of rows serves both.
-- tau^n of the closing joint is the projection on its conditions, less those that the plan found to say nothing new;
+- tau^n of the closing joint is the projection on its conditions, less those that the plan found to be redundant;
   all that follows stays in their few dimensions.
 - Gamma^k and Xi^k, 6 x 6, are kept as the rows of (55), one for each dependent speed; (60) is then evaluated with the
   composite inertias of the own links, which is the same sum.
 - The dependent speeds of a ring are those that the plan chose, not always the last ones around it, and so the paper's
   virtual body p_i within a ring is represented by its nonholonomic partial velocities (57), (58).
+- The recursion of the remainder A_t, which the paper does not give, is the time derivative of (8) at du/dt = 0, as in
+  `kane`; marked d/dt (8).
 - Theta (79), (80) is implicit: an ear refers to its virtual body's whole acceleration, whose known part is A_t.
 - The last step into a moving base is the corrected one: all bodies of the loop act on it by ^0S^k, not by Gamma^k.
 - Forces have the opposite sign (what must be applied), gravity is an upward acceleration of the ground.
 
 If a Delta shrinks below what the plan expects, the result is not a number and the library chooses other dependent
-speeds. What the paper does not cover (4.4) `check_coverage` refuses: see `reduction_view.role_of`.
+speeds. What the paper does not cover (4.4) `check_coverage` refuses: see `messages.role_of`.
 
 Cost: O(n + m): a message of 27 numbers (90 where the base moves) from every loop; some 600 operations per cell of the
 ladder, see `System.operation_count`.
@@ -160,11 +162,11 @@ def outward_remainders(width: int, group: GroupView, flat: Sequence[Number]) -> 
 def _remainder(link: Link, parent: Known) -> Known:
     omega, remainder = parent
     for t in link.transforms:
-        moved = t.acceleration(remainder)  # (9): (S^k)^T
+        moved = t.acceleration(remainder)  # d/dt (8): (S^k)^T A_t
         remainder = Motion(moved.angular, moved.linear + t.rotation.inverse(omega.centripetal(t.translation)))
         omega = t.rotation.inverse(omega)
     rate = link.rate
-    remainder = remainder + link.drift + Motion(omega.cross(rate.angular), omega.cross(rate.linear) * 2.0)  # (7)
+    remainder = remainder + link.drift + Motion(omega.cross(rate.angular), omega.cross(rate.linear) * 2.0)  # d/dt (8)
     return Known(omega + rate.angular, remainder)  # (2)
 
 

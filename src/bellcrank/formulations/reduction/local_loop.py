@@ -49,17 +49,17 @@ def at_rest(remainder: Motion) -> Relative:
 
 
 def relative_to_base(link: Link, parent: Relative, first: bool) -> Relative:
-    """Place and motion relative to the base: (8), (9) with u and without udot; `first`: the parent is the base."""
+    """Place and motion relative to the base: (8) and its rate at du/dt = 0; `first`: the parent is the base."""
     axes, origin, omega, velocity, remainder = parent
     for i, t in enumerate(link.transforms):
         if i or not first:
             origin = origin + axes.apply(t.translation)
-        moved = t.acceleration(remainder)
-        remainder = Motion(moved.angular, moved.linear + t.rotation.inverse(omega.centripetal(t.translation)))  # (9)
+        moved = t.acceleration(remainder)  # d/dt (8): (S^k)^T A_t
+        remainder = Motion(moved.angular, moved.linear + t.rotation.inverse(omega.centripetal(t.translation)))
         omega, velocity = t.velocity(Motion(omega, velocity))  # (8)
         axes = t.turned(axes)
     rate = link.rate
-    remainder = remainder + link.drift + Motion(omega.cross(rate.angular), omega.cross(rate.linear) * 2.0)  # (7)
+    remainder = remainder + link.drift + Motion(omega.cross(rate.angular), omega.cross(rate.linear) * 2.0)  # d/dt (8)
     return Relative(axes, origin, omega + rate.angular, velocity + rate.linear, remainder)
 
 
