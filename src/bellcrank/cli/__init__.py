@@ -108,7 +108,7 @@ def simulate(model: Model,
 def inspect(model: Model, option: Options = None, floating_base: Floating = False,
             cut: Annotated[list[str] | None, typer.Option(help="a joint to cut; may be repeated")] = None,
             quiet: Quiet = False, json: Json = False, progress: Bar = True) -> None:
-    """Print bodies, joints, loops, mobility, redundant conditions, cuts and independent speeds."""
+    """Print bodies, joints, loops, mobility, redundant constraints, cuts and independent speeds."""
     from bellcrank.cli.machines import inspect as run
 
     raise typer.Exit(run(model, option or (), floating_base, cut or (), Output(json, quiet, progress)))

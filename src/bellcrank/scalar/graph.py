@@ -30,8 +30,8 @@ Number: TypeAlias = Any
 def is_zero(x: Number) -> bool:
     """Whether a number is zero in every state: the plain float 0.0.
 
-    Arrays and traced scalars are never that, whatever their values: those belong to one state. A text that leaves out
-    terms which vanish asks this, so that it says the same on floats, arrays and traced scalars.
+    Arrays and traced scalars are never that, whatever their values: those belong to one state. An algorithm that leaves
+    out terms which vanish asks this, so that it does the same on floats, arrays and traced scalars.
 
     >>> is_zero(0.0), is_zero(-0.0), is_zero(1.0), is_zero(Graph().leaf("q"))
     (True, True, False, False)

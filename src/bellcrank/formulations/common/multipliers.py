@@ -1,7 +1,7 @@
-"""What the multiplier methods share: conditions as unit loads on links, and unit loads beside an elimination.
+"""What the multiplier methods share: constraints as unit loads on links, and unit loads beside an elimination.
 
-A condition's covector on accelerations is also the wrench that a unit of its multiplier exerts: M udot = tau - h +
-J^T lambda. A sweep carries one load per condition; loads that do not reach a link are exact zeros there.
+A constraint's covector on accelerations is also the wrench that a unit of its multiplier exerts: M udot = tau - h +
+J^T lambda. A sweep carries one load per constraint; loads that do not reach a link are exact zeros there.
 """
 
 from __future__ import annotations
@@ -15,15 +15,24 @@ from bellcrank.scalar.graph import Number, is_zero
 from bellcrank.schedule.sweeps import Field, flatten
 from bellcrank.spatial import ArticulatedInertia, Force, Motion, Vector, unit_index
 
-__all__ = ["LoadShare", "Triangle", "Unit", "added_products", "eliminate_loaded", "idle", "seen_from_ground",
-           "triangle", "unit_loads"]
+__all__ = [
+    "LoadShare",
+    "Triangle",
+    "Unit",
+    "added_products",
+    "eliminate_loaded",
+    "gamma_with_gravity",
+    "idle",
+    "triangle",
+    "unit_loads",
+]
 
 #: the lower half of a symmetric matrix, row by row
 Triangle = tuple[tuple[Number, ...], ...]
 
 
 class Unit(NamedTuple):
-    """One condition at one link: what a unit of its multiplier exerts there, and what velocities add to its sum."""
+    """One constraint at one link: what a unit of its multiplier exerts there, and what velocities add to its sum."""
 
     load: Force
     joint: tuple[Number, ...]
@@ -35,7 +44,7 @@ class Unit(NamedTuple):
 
 
 class LoadShare(NamedTuple):
-    """What the unit loads contribute to one eliminated unknown: inverse * rest for each condition."""
+    """What the unit loads contribute to one eliminated unknown: inverse * rest for each constraint."""
 
     inverse: Number
     rests: tuple[Number, ...]
@@ -54,7 +63,7 @@ def idle(value: object) -> bool:
 
 
 def unit_loads(tree: LoopedDirect, rows: Sequence[LoopRow]) -> Field:
-    """For every link one unit load per condition, in link axes about the link's origin."""
+    """For every link one unit load per constraint, in link axes about the link's origin."""
     loads = [[Force.zero() for _ in rows] for _ in tree.parent]
     joints: list[list[list[Number]]] = [[[0.0] * width for _ in rows] for width in tree.widths]
     for c, row in enumerate(rows):
@@ -66,10 +75,10 @@ def unit_loads(tree: LoopedDirect, rows: Sequence[LoopRow]) -> Field:
             for own in zip(loads, joints, strict=True)]
 
 
-def seen_from_ground(tree: LoopedDirect, row: LoopRow) -> Number:
-    """A condition's right hand side when the ground accelerates upward in place of gravity.
+def gamma_with_gravity(tree: LoopedDirect, row: LoopRow) -> Number:
+    """A constraint's right hand side when the ground accelerates upward in place of gravity.
 
-    All links then gain the same acceleration. A condition between two links does not notice; one between a link
+    All links then gain the same acceleration. A constraint between two links stays as it is; one between a link
     and the ground, whose row lacks the ground's end, does.
     """
     if len(row.ends) != 1:

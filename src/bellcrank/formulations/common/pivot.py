@@ -2,7 +2,7 @@
 
 In all sources a joint's row reads ``column . (mass motion + force) = given``, with the motion made of what the
 parent imposes plus the column times the unknown; a rotor on the joint (its armature) adds its inertia times the
-unknown. Solving it for the unknown and substituting back leaves an inertia and a force that no longer know the joint.
+unknown. Solving it for the unknown and substituting back leaves an inertia and a force without the joint.
 Columns of one joint are eliminated one after another, which is an L D L^T factorisation of its joint-space block.
 """
 

@@ -149,7 +149,7 @@ class LegMotion(NamedTuple):
 
     axes: list[LegScrew]
     phi: Matrix
-    offset: Six  #: acceleration across the cut at zero free accelerations, as far as its conditions determine it
+    offset: Six  #: acceleration across the cut at zero free accelerations, as far as its constraints determine it
 
 
 class Platform:

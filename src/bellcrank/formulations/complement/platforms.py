@@ -20,14 +20,14 @@ used in the corrected form: the rows i != k of N_c carry the factor (1/delta_i) 
 Declared deviations
 - All twists and wrenches are about the one point E and in the ground's axes: every A_ij is the identity.
   Lengths are measured in a unit typical of the machine: what the projections add must be of one size.
-- The joint at which a leg is cut is taken out first, as the projection on its closure conditions, which span what its
+- The joint at which a leg is cut is taken out first, as the projection on its closure constraints, which span what its
   columns leave: Phi_{m+1} of the leg. That needs no coordinates of the cut joint, brings in the right hand sides of
-  the conditions (with Baumgarte's terms), and allows constraints that are no joints. Both sides of the cut count as
+  the constraints (with Baumgarte's terms), and allows constraints that are no joints. Both sides of the cut count as
   coinciding: while a loop is open by some length, accelerations are off in proportion to it.
 - Any number of independent speeds per leg, none included, chosen by the plan; in (12a) t_e' then lacks all of those
   further out. Phi is regular whenever they determine the motion: t with Phi t = 0 is a motion of the platform
-  without them. Redundant conditions (planar loops in space, Bennett's linkage) need no treatment: (14a) is a sum of
-  projections, whose solution satisfies all conditions if any does. Its price is that of normal equations: rounding
+  without them. Redundant constraints (planar loops in space, Bennett's linkage) need no treatment: (14a) is a sum of
+  projections, whose solution satisfies all constraints if any does. Its price is that of normal equations: rounding
   errors grow with the square of the condition number.
 - A ring with one independent speed is one leg with t_e = 0 (erratum): then there is no Phi to invert.
 - Bodies beyond the cut of a leg, the platform, and bodies in no loop enter by (26) directly, with the columns of N;

@@ -344,7 +344,7 @@ def outward_accelerations(group: GroupView, flat: Sequence[Number], known: tuple
                           ) -> tuple[tuple[Number, ...], tuple[Number, ...]]:
     pivots, solved = solution
     shape = group.shape
-    reference, speeds = group.heard(flat)
+    reference, speeds = group.from_parent(flat)
     for p in reversed([p for p in pivots if p.member < 0]):
         speeds[p.speed] = _solve(p, reference, speeds)  # (24): E by (15)
     for s in solved:
@@ -381,7 +381,7 @@ def _accelerate(group: GroupView, k: int, link: Link, motion: Motion, known: Mem
         motion = t.acceleration(motion)  # (1): X a_p
     here = [(v, c) for v, (member, c) in enumerate(group.shape.speeds) if member == k]
     by_speed = {p.speed: p for p in pivots}
-    for v, c in reversed(here):  # a row knows the motion without the columns that entered before it
+    for v, c in reversed(here):  # a row refers to the motion without the columns introduced before it
         if v in group.shape.early:
             speeds[v] = _solve(by_speed[v], motion, speeds)  # (15)
         motion = motion + link.columns[c] * speeds[v]  # (1): S udot

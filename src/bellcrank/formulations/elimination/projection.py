@@ -56,7 +56,7 @@ def outward_speed_changes(group: GroupView, flat: Sequence[Number]) -> tuple[tup
 def _correct(group: GroupView, flat: Sequence[Number], rows: list[dict[int, Number]], right: list[Number]
              ) -> tuple[tuple[Number, ...], tuple[Number, ...]]:
     shape = group.shape
-    _, change = group.heard(flat)
+    _, change = group.from_parent(flat)
     change |= dict.fromkeys((*shape.independent, *shape.early), 0.0)  # (25), (26): E keeps its values
     inverses = pivoted(shape, rows, right, _SHRUNK)  # (19), (20)
     for i in reversed(range(len(rows))):

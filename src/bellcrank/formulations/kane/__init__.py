@@ -15,8 +15,8 @@ Multi-Rigid-Body Dynamic Systems", Multibody System Dynamics 9, 2003, section 2.
 | eta_k, etabar^k (22)-(27) | ``udot``, ``explicit``: the part of the acceleration linear in udot |
 | E_i, That_i^k E_i (16), (17), (20) | ``Unit.load`` at the mass centre, ``loads`` as they pass inward |
 | M_k^-1, P_k^T That_i^k E_i (25), (29) | ``LoadShare.inverse``, ``LoadShare.rests`` |
-| zeta_k, zetabar^k (23), (25), (28), (29) | ``UnitResponse.zeta``, ``UnitResponse.zetabar``, one for each condition |
-| Phi,q, psi (31) | ``Unit`` (the transpose of the loads), `seen_from_ground` less ``Unit.bias`` |
+| zeta_k, zetabar^k (23), (25), (28), (29) | ``UnitResponse.zeta``, ``UnitResponse.zetabar``, one for each constraint |
+| Phi,q, psi (31) | ``Unit`` (the transpose of the loads), `gamma_with_gravity` less ``Unit.bias`` |
 | lambda (13), (32) | ``multipliers`` |
 
 Declared deviations
@@ -28,11 +28,11 @@ Declared deviations
   the change of the columns and the Coriolis terms.
 - Only the angular velocity is propagated: (12) needs no more of (8).
 - Constraint loads (17), (20), (23), (28), (29) belong to closed loops and are not used in trees.
-- Phi,q is not formed: its product with zeta or eta is the conditions' covectors times zetabar or etabar, and E_i is
+- Phi,q is not formed: its product with zeta or eta is the constraints' covectors times zetabar or etabar, and E_i is
   its transpose, body by body. Of (32), which is symmetric, the lower half is computed.
 - A load on a joint (a coupler's) is added to P_k^T That_i^k E_i in (25) and (29) and subtracted in (17).
 
-Cost: O(n) for trees, see ``python benchmarks/operations.py``; O(n + n m + m^2 + m^3) with m independent conditions of
+Cost: O(n) for trees, see ``python benchmarks/operations.py``; O(n + n m + m^2 + m^3) with m independent constraints of
 loops, where only links between the loops and the ground count in n m.
 """
 
@@ -46,14 +46,14 @@ from bellcrank.formulations.common.multipliers import (
     Triangle,
     Unit,
     eliminate_loaded,
+    gamma_with_gravity,
     idle,
-    seen_from_ground,
     triangle,
     unit_loads,
 )
 from bellcrank.formulations.common.pivot import Pivot, eliminate, solve
 from bellcrank.formulations.common.points import LinkAtPoint, body_centroid
-from bellcrank.formulations.common.small_systems import solve_conditions
+from bellcrank.formulations.common.small_systems import solve_multipliers
 from bellcrank.lowering.link import Link
 from bellcrank.lowering.looped import require_direct
 from bellcrank.scalar.graph import Number
@@ -102,9 +102,9 @@ def constrained_dynamics(tree: Sweeps) -> Field:
     loaded, _ = tree.inward(inward_loaded, place, known, axes, units,
                             zero=(ArticulatedInertia.zero(), Force.zero(), (Force.zero(),) * m))
     responses = tree.outward(outward_responses, place, loaded, root=(Motion.zero(), (Motion.zero(),) * m))
-    _, (matrix, met) = tree.inward(inward_conditions, known, units, responses, zero=(triangle(m), (0.0,) * m))
-    right = [seen_from_ground(whole, row) - done for row, done in zip(rows, met, strict=True)]  # (32)
-    multipliers = solve_conditions(matrix, right, whole.floors)  # (32)
+    _, (matrix, unloaded) = tree.inward(inward_constraints, known, units, responses, zero=(triangle(m), (0.0,) * m))
+    right = [gamma_with_gravity(whole, row) - done for row, done in zip(rows, unloaded, strict=True)]  # (32)
+    multipliers = solve_multipliers(matrix, right, whole.floors)  # (32)
     return tree.outward(outward_superposed, responses, root=tuple(multipliers))
 
 
@@ -240,21 +240,21 @@ def outward_responses(link: Link, lower: tuple[Motion, tuple[Motion, ...]], plac
     return (explicit, tuple(zetabars)), UnitResponse(tuple(eta), explicit, tuple(zetas), tuple(zetabars))
 
 
-def inward_conditions(link: Link, upper: tuple[Triangle, tuple[Number, ...]], known: Known, units: tuple[Unit, ...],
+def inward_constraints(link: Link, upper: tuple[Triangle, tuple[Number, ...]], known: Known, units: tuple[Unit, ...],
                       response: UnitResponse) -> tuple[tuple[Triangle, tuple[Number, ...]], tuple[()]]:
     eta, etabar, zeta, zetabar = response
-    matrix, met = [list(row) for row in upper[0]], list(upper[1])
+    matrix, unloaded = [list(row) for row in upper[0]], list(upper[1])
     for i, unit in enumerate(units):
         if idle(unit):
             continue
-        met[i] = met[i] + unit.bias + (known.remainder + etabar).dot(unit.load)  # (32): Phi,q eta - psi
+        unloaded[i] = unloaded[i] + unit.bias + (known.remainder + etabar).dot(unit.load)  # (32): Phi,q eta - psi
         for factor, value in zip(unit.joint, eta, strict=True):
-            met[i] = met[i] + factor * value  # (32)
+            unloaded[i] = unloaded[i] + factor * value  # (32)
         for j in range(i + 1):
             matrix[i][j] = matrix[i][j] + zetabar[j].dot(unit.load)  # (32): Phi,q zeta
             for factor, value in zip(unit.joint, zeta[j], strict=True):
                 matrix[i][j] = matrix[i][j] + factor * value  # (32)
-    return (tuple(tuple(row) for row in matrix), tuple(met)), ()
+    return (tuple(tuple(row) for row in matrix), tuple(unloaded)), ()
 
 
 def outward_superposed(link: Link, multipliers: tuple[Number, ...], response: UnitResponse

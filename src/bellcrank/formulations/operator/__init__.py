@@ -87,7 +87,7 @@ def forward_dynamics(tree: Sweeps) -> Field:
 
 
 def constrained_dynamics(tree: Sweeps) -> Field:
-    """Machines with loops: steps (A)-(F) of section 3, see `operator_loops`."""
+    """Machines with loops: steps (A)-(F) of section 3, see `closed_chains`."""
     from bellcrank.formulations.operator import closed_chains as operator_loops  # which builds on this module
 
     return operator_loops.constrained_dynamics(tree)

@@ -24,7 +24,7 @@ Declared deviations
 - Omega is not stored: the rows' covectors are carried to where they meet. Upsilon is computed for those links only.
 - Couplers act along joints, which the paper has no points for: their reach begins at a joint, with z = 0 and eps = T.
 
-Cost: O(n) for (A), (B), (E), (F); O(m depth + m^2) for (C); O(m^3) for (D), with m the number of conditions.
+Cost: O(n) for (A), (B), (E), (F); O(m depth + m^2) for (C); O(m^3) for (D), with m the number of constraints.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from bellcrank.formulations.common.row_loads import Load, classical, row_loads, row_values
-from bellcrank.formulations.common.small_systems import solve_conditions
+from bellcrank.formulations.common.small_systems import solve_multipliers
 from bellcrank.formulations.dense import solve_positive
 from bellcrank.formulations.operator import (
     Articulation,
@@ -79,9 +79,9 @@ def constrained_dynamics(tree: Sweeps) -> Field:
     given = tree.outward(_bias_free_forces, inverse_dynamics(tree), root=())  # (2.12)
     free = respond(tree, own, given)  # (A): (3.7), (A.2)
     accelerations, speeds = (_part(free, name) for name in LinkResponse._fields)
-    seen = row_values(rows, accelerations, speeds)  # (B): A alphatilde^f, (3.8)
+    measured = row_values(rows, accelerations, speeds)  # (B): A alphatilde^f, (3.8)
     matrix = row_admittance(machine, own, rows)  # (C): A Lambda A*, (3.10)
-    f = solve_conditions(matrix, [a - u for a, u in zip(seen, bias_free(tree, rows), strict=True)],
+    f = solve_multipliers(matrix, [a - u for a, u in zip(measured, bias_free(tree, rows), strict=True)],
                          machine.floors)  # (D): (3.11)
     extra = respond(tree, own, row_loads(machine, rows, [-x for x in f]))  # (E): (3.12), (A.6)
     return tree.outward(_sum, free, extra, root=())  # (F)
@@ -103,7 +103,7 @@ def _sum(link: Link, nothing: tuple[()], free: LinkResponse, extra: LinkResponse
 
 
 def bias_free(tree: Sweeps, rows: Sequence[LoopRow]) -> list[Number]:
-    """U of (2.17). The base is at rest here: conditions are about true accelerations."""
+    """U of (2.17). The base is at rest here: constraints are about true accelerations."""
     states = tree.outward(outward_states, root=LinkState(Motion.zero(), Motion.zero()))
     drift = [None, *(classical(*s) for s in states[1:])]  # Jdot beta, with prescribed accelerations
     still = [(0.0,) * 6] * len(drift)  # rows on joints have theirs in gamma already

@@ -25,7 +25,7 @@ Declared deviations
 - A loop is walked in the direction of the tree: from its base through the group's own links and the closing joint to
   the phantom, here a copy of the virtual body and not of the base (for a ring, of the base, as in the paper). With
   this Gamma = -Xi (S^n)^T around an ear, and one set of rows serves both.
-- tau^n of the closing joint is the projection on its conditions, less those that the plan found to be redundant;
+- tau^n of the closing joint is the projection on its constraints, less those that the plan found to be redundant;
   all that follows stays in their few dimensions.
 - Gamma^k and Xi^k, 6 x 6, are kept as the rows of (55), one for each dependent speed; (60) is then evaluated with the
   composite inertias of the own links, which is the same sum.
@@ -90,7 +90,7 @@ from bellcrank.spatial import Force, General, Motion, Vector
 
 __all__ = ["BIBTEX", "OVER", "check_coverage", "constrained_dynamics", "forward_dynamics", "inverse_dynamics"]
 
-#: the loop text sweeps over groups
+#: the function for machines with loops sweeps over groups of links
 OVER = ("groups",)
 
 def constrained_dynamics(groups: Sweeps) -> Field:

@@ -115,7 +115,7 @@ def _end(body: Relative, offset: Vector, virtual: Relative | None, common: Gener
          shift: Vector) -> LoopEnd:
     axes, origin, omega, velocity, remainder = body
     if body is virtual:
-        offset = Vector.zero()  # it was told with its origin counted from the base's
+        offset = Vector.zero()  # in the message its origin is counted from the base's
 
     def resolved(v: Vector) -> Vector:
         return v if body is virtual else common.inverse(axes.apply(v))
@@ -130,7 +130,7 @@ def _end(body: Relative, offset: Vector, virtual: Relative | None, common: Gener
 
 
 def _residual(group: GroupView, row: Row, ends: Sequence[LoopEnd]) -> Number:
-    """tau A_t of the phantom, (33) at the acceleration level: what the condition lacks if all udot vanish."""
+    """tau A_t of the phantom, (33) at the acceleration level: what the constraint lacks if all udot vanish."""
     alpha, beta = group.baumgarte
     total = ends[0].remainder.dot(row.first) + ends[1].remainder.dot(row.second) - row.gamma
     if alpha:

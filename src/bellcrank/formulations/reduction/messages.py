@@ -1,4 +1,4 @@
-"""What the coordinate reduction sees of a group of links: which loop it closes, and what it tells its neighbours.
+"""A group of links in the coordinate reduction: which loop it closes, and its messages to parent and children.
 
 A group is a *link* of a tree, a *ring* (the first loop on a base: all its links are its own), or an *ear* (a further
 loop on the same base: its own links and, beyond the joint that closes it, a body that was placed before, the *virtual
@@ -197,14 +197,14 @@ def unpacked(layout: EdgeLayout, shape: GroupShape, bodies: int, flat: Sequence[
 
 
 def from_parent(layout: EdgeLayout, group: GroupView, flat: Sequence[Number]) -> Any:
-    """What the parent says about the group's reference."""
+    """The part of the parent's message that is about the group's reference."""
     shape = group.shape
     return unpacked(layout, shape, len(shape.above.bodies), flat, body=shape.body_slot)
 
 
 def to_children(layout: EdgeLayout, group: GroupView, role: Role, width: int, reference: Any, members: dict[int, Any],
                 at_slots: dict[int, Any]) -> tuple[Number, ...]:
-    """What children want to know, of members and of the reference, and of members that ears close on."""
+    """The message to the children: about members, the reference, and members that ears close on."""
     ports = group.shape.ports.bodies
     return packed(layout, group.shape, len(ports), width,
                   {i: reference if b < 0 else members[b] for i, b in enumerate(ports)},
