@@ -50,7 +50,7 @@ def from_file(machine: Machine, seconds: float = 0.5) -> Softness:
     """MuJoCo reads the file; limits, actuators, contacts and dry friction are switched off on both sides."""
     import mujoco
 
-    from bellcrank.io.mjcf.read import Reader
+    from bellcrank.io.mjcf.read import MjcfReader
     from bellcrank.io.mjcf.source import compiled
     from mjcf_peer import Peer
 
@@ -64,7 +64,7 @@ def from_file(machine: Machine, seconds: float = 0.5) -> Softness:
     flag = mujoco.mjtDisableBit
     model.opt.disableflags |= int(flag.mjDSBL_ACTUATION | flag.mjDSBL_LIMIT | flag.mjDSBL_CONTACT)
     model.opt.tolerance, model.opt.iterations, model.opt.solver = 1e-16, 1000, mujoco.mjtSolver.mjSOL_NEWTON
-    reader = Reader(source, False, False)
+    reader = MjcfReader(source, False, False)
     mechanism = reader.mechanism()
     system = bc.compile(mechanism, cut=closing_joints(mechanism), backend="numpy")
     peer = Peer(mujoco, model, reader.joints, system)

@@ -44,6 +44,21 @@ def test_all_methods_compiled(method: str, schedule: str) -> None:
 
 @pytest.mark.reaches(0.9)
 @examples(25)
+@given(trees())
+def test_the_inertia_matrix_of_saha_and_schiehlen(tree: Tree) -> None:
+    """(34), a text of its own, against composite rigid bodies."""
+    assert METHODS["complement"].mass_matrix is not dense.mass_matrix
+    compare(tree, lambda m: {"complement": bc.compile(m, "complement", "numpy")}, (), False, ["mass"])
+
+
+@pytest.mark.parametrize("schedule", ["unrolled", "rolled"])
+def test_the_inertia_matrix_compiled(schedule: str) -> None:
+    compare(Tree(MIXED, 3), lambda m: {"complement": bc.compile(m, "complement", schedule=schedule)}, (5,), False,
+            ["mass"])
+
+
+@pytest.mark.reaches(0.9)
+@examples(25)
 @given(trees(), st.booleans())
 def test_reactions_from_momenta(tree: Tree, given_wrenches: bool) -> None:
     """The reactions T_r of Naudet et al. are those of Newton and Euler."""

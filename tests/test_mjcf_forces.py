@@ -14,7 +14,7 @@ from bellcrank.io.mjcf import read_mjcf, write_mjcf
 from mjcf_peer import Peer
 
 mujoco = pytest.importorskip("mujoco")
-from bellcrank.io.mjcf.read import Reader  # noqa: E402
+from bellcrank.io.mjcf.read import MjcfReader  # noqa: E402
 from bellcrank.io.mjcf.source import compiled  # noqa: E402
 
 MACHINE = """
@@ -58,16 +58,16 @@ def text(inside: str = "", count: int = 0, **attributes: str) -> str:
     return MACHINE.format(inside=inside, home=home, **parts)
 
 
-def read(tmp_path: Path, content: str, **options: bool) -> tuple[Reader, Peer]:
+def read(tmp_path: Path, content: str, **options: bool) -> tuple[MjcfReader, Peer]:
     path = tmp_path / "machine.xml"
     path.write_text(content)
     source = compiled(path, None, "error")
-    reader = Reader(source, options.get("limits", False), options.get("actuators", True))
+    reader = MjcfReader(source, options.get("limits", False), options.get("actuators", True))
     machine = reader.mechanism()
     return reader, Peer(mujoco, source.model, reader.joints, bc.compile(machine, backend="numpy"))
 
 
-def compare(reader: Reader, peer: Peer, seed: int = 0) -> None:
+def compare(reader: MjcfReader, peer: Peer, seed: int = 0) -> None:
     rng = np.random.default_rng(seed)
     for _ in range(4):
         qpos, qvel = peer.random_state(rng)

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
+from bellcrank.cli.application import FINE
 from bellcrank.cli.convert import report_data
 from bellcrank.cli.models import check_method, read_model, warn_of
 from bellcrank.cli.output import Output
-from bellcrank.cli.program import FINE
 
 if TYPE_CHECKING:
     from bellcrank.analyze.comparison import Comparison

@@ -33,7 +33,7 @@ def write_csv(result: Result, path: Path) -> None:
 
     Numbers are written to the last bit. The file is put in place when it is complete.
     """
-    from bellcrank.io.atomic import write_text
+    from bellcrank.io.common.atomic import write_text
     from bellcrank.simulate.fields import DERIVED, STATE
 
     head, columns = ["time [s]"], [result["time"].values]

@@ -1,6 +1,6 @@
 """Spatial operators as objects: products are evaluated by recursion in O(n), never as matrices.
 
-The operators of Rodriguez, Jain & Kreutz-Delgado (see `operator` for the citation), for one configuration. A stacked
+The operators of Rodriguez, Jain & Kreutz (see `operator` for the citation), for one configuration. A stacked
 vector of the paper is an array of shape (links, 6), [angular; linear] in link axes, or (speeds,). ``A @ B`` composes,
 ``A @ x`` applies, ``A.T`` is the adjoint (the paper's star), sums and differences work as they read:
 

@@ -1,9 +1,9 @@
 """Primary and secondary systems: the steps of a closed chain one by one, for machines whose loops come and go.
 
-G. Rodriguez, A. Jain and K. Kreutz-Delgado (see `operator` for the citation), sections 2.3 and 3. Equation numbers are
+G. Rodriguez, A. Jain and K. Kreutz (see `operator` for the citation), sections 2.3 and 3. Equation numbers are
 the paper's. The primary system (arms) does not change, the secondary one (what they hold) is small, and the closures
 between and within them (grasps) change often. A change of closures touches step (D) and what follows it only.
-`operator_loops` is the same method as traced text, for speed; this is for looking at its parts, on numbers.
+`closed_chains` is the same method in a form that can be compiled; this is for looking at its parts, on numbers.
 
 | paper | here |
 |---|---|
@@ -67,7 +67,7 @@ __all__ = ["FreeHalves", "Half", "Pair", "Partition", "Rows"]
 
 Floats = npt.NDArray[np.float64]
 
-#: a pivot of A Lambda A* this small, relative to what rounding is relative to, means that the row says nothing new
+#: a pivot of A Lambda A* this small, relative to what rounding is relative to, means that the row is redundant
 _DEPENDENT = 1e-12
 
 
@@ -118,7 +118,7 @@ class Half(NamedTuple):
 
 
 class FreeHalves:
-    """Steps (A)-(C), which know nothing of the closures but where they act; computed once."""
+    """Steps (A)-(C), which depend on the closures only by where they act; computed once."""
 
     def __init__(self, operators: SpatialOperators, force: Floats, halves: tuple[Half, Half]) -> None:
         self.operators, self.force, self.halves = operators, force, halves

@@ -11,11 +11,11 @@ import os
 from collections.abc import Sequence
 from typing import Literal
 
+from bellcrank.io.common.xml import read_xml
 from bellcrank.io.report import ReadReport, warn_of_surprises
-from bellcrank.io.urdf_reader import Reader, check_kind
-from bellcrank.io.urdf_sidecar import Closures, find_sidecar
-from bellcrank.io.urdf_write import write_urdf
-from bellcrank.io.xml import read_xml
+from bellcrank.io.urdf.robot import RobotReader, check_kind
+from bellcrank.io.urdf.sidecar import Closures, find_sidecar
+from bellcrank.io.urdf.write_tree import write_urdf
 from bellcrank.mechanism.mechanism import Mechanism
 
 __all__ = ["load_urdf", "read_urdf", "write_urdf"]
@@ -59,6 +59,6 @@ def read_urdf(path: str | os.PathLike[str], *, floating_base: bool = False, exac
         raise ValueError(f"mimic must be 'coupler' or 'free', got {mimic!r}")
     root = read_xml(path)
     check_kind(root)
-    reader = Reader(root, exact_angles, coupled=mimic == "coupler", dynamics=dynamics)
+    reader = RobotReader(root, exact_angles, coupled=mimic == "coupler", dynamics=dynamics)
     sidecar = find_sidecar(root.source, closures, reader)
     return reader.mechanism(floating_base, gravity, sidecar), reader.report()

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from bellcrank.io.xml import Element, clipped
+from bellcrank.io.common.names import near
+from bellcrank.io.common.xml import XmlElement, clipped
 
-__all__ = ["Edge", "Names", "by_name", "edge_of", "near", "spanned", "unused"]
+__all__ = ["Edge", "by_name", "edge_of", "spanned"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,14 +16,14 @@ class Edge:
     """A <joint> with the links it connects."""
 
     name: str
-    element: Element
+    element: XmlElement
     parent: str
     child: str
 
 
-def by_name(root: Element, tag: str) -> dict[str, Element]:
+def by_name(root: XmlElement, tag: str) -> dict[str, XmlElement]:
     """The elements with a tag, by name; names are unique."""
-    found: dict[str, Element] = {}
+    found: dict[str, XmlElement] = {}
     for element in root.all(tag):
         first = found.setdefault(element.attribute("name"), element)
         if first is not element:
@@ -31,7 +31,7 @@ def by_name(root: Element, tag: str) -> dict[str, Element]:
     return found
 
 
-def edge_of(name: str, element: Element, links: Mapping[str, Element]) -> Edge:
+def edge_of(name: str, element: XmlElement, links: Mapping[str, XmlElement]) -> Edge:
     """A <joint> whose links are known to exist."""
     ends = []
     for tag in ("parent", "child"):
@@ -45,7 +45,7 @@ def edge_of(name: str, element: Element, links: Mapping[str, Element]) -> Edge:
     return Edge(name, element, ends[0], ends[1])
 
 
-def spanned(links: Mapping[str, Element], edges: Sequence[Edge]) -> tuple[str, list[Edge]]:
+def spanned(links: Mapping[str, XmlElement], edges: Sequence[Edge]) -> tuple[str, list[Edge]]:
     """The root link, and the joints depth first from it with siblings in file order."""
     above: dict[str, Edge] = {}
     below: dict[str, list[Edge]] = {}
@@ -74,42 +74,6 @@ def spanned(links: Mapping[str, Element], edges: Sequence[Edge]) -> tuple[str, l
     return roots[0], order
 
 
-def unused(name: str, taken: Mapping[str, object]) -> str:
-    """`name`, with a number behind it if it is taken."""
-    candidate, count = name, 1
-    while candidate in taken:
-        count += 1
-        candidate = f"{name}_{count}"
-    return candidate
-
-
-class Names:
-    """Names that are taken, and new ones; counting goes on where it stopped, so that many cost little."""
-
-    def __init__(self, taken: Iterable[str] = ()) -> None:
-        self._taken = set(taken)
-        self._counts: dict[str, int] = {}
-
-    def add(self, name: str) -> None:
-        """Take a name."""
-        self._taken.add(name)
-
-    def fresh(self, prefix: str) -> str:
-        """Take `prefix`, with a number behind it if it is taken."""
-        while True:
-            self._counts[prefix] = count = self._counts.get(prefix, 0) + 1
-            name = prefix if count == 1 else f"{prefix}_{count}"
-            if name not in self._taken:
-                self._taken.add(name)
-                return name
-
-
 def _listed(names: Sequence[str]) -> str:
     shown = ", ".join(repr(clipped(name)) for name in names[:5])
     return shown if len(names) <= 5 else f"{shown} and {len(names) - 5} more"
-
-
-def near(name: str, names: Mapping[str, object]) -> str:
-    """A hint at the name that was perhaps meant."""
-    close = difflib.get_close_matches(clipped(name), list(names)[:1000], n=1)
-    return f"; did you mean {close[0]!r}?" if close else ""

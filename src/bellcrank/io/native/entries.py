@@ -9,7 +9,7 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, Field, PlainValidator, StringConstraints, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
-from bellcrank.io.names import control_character
+from bellcrank.io.common.names import control_character
 from bellcrank.io.native.formula import NO_UNITS
 from bellcrank.mechanism.checks import HUGE
 

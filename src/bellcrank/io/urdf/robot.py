@@ -1,4 +1,4 @@
-"""Reads one URDF file: the tree, its links, and notes and data on the way. Joints: urdf_joints, loops: urdf_loops."""
+"""Reads one URDF file: the tree, its links, notes and data on the way. Joints: tree_joints, loops: loop_dialects."""
 
 from __future__ import annotations
 
@@ -6,27 +6,28 @@ import os
 from collections.abc import Sequence
 
 from bellcrank.errors import FileError
-from bellcrank.io.angles import Turns, unit
-from bellcrank.io.masses import MOMENTS, given_inertia
+from bellcrank.io.common.angles import Turns, unit
+from bellcrank.io.common.masses import MOMENTS, given_inertia
+from bellcrank.io.common.names import Names, near, unused
+from bellcrank.io.common.xml import XmlElement, blame, clipped
 from bellcrank.io.report import Dynamics, Kind, Limits, Material, Mimic, Note, ReadReport, Shape
-from bellcrank.io.shapes import read_material, read_shape
-from bellcrank.io.tree import Edge, Names, by_name, edge_of, near, spanned, unused
-from bellcrank.io.urdf_common import ASIDE, KNOWN, REPEATABLE, ZERO, Sidecar
-from bellcrank.io.urdf_joints import JointReader
-from bellcrank.io.urdf_loops import HANDLERS
-from bellcrank.io.xml import Element, blame, clipped
+from bellcrank.io.urdf.geometry import read_material, read_shape
+from bellcrank.io.urdf.link_tree import Edge, by_name, edge_of, spanned
+from bellcrank.io.urdf.loop_dialects import HANDLERS
+from bellcrank.io.urdf.tree_joints import JointReader
+from bellcrank.io.urdf.vocabulary import ASIDE, KNOWN, REPEATABLE, ZERO, Sidecar
 from bellcrank.mechanism.inertia import Inertia
 from bellcrank.mechanism.joints import Free, Joint, Weld
 from bellcrank.mechanism.mechanism import Mechanism
 from bellcrank.mechanism.pose import Pose
 
-__all__ = ["Reader", "check_kind"]
+__all__ = ["RobotReader", "check_kind"]
 
 
-class Reader:
+class RobotReader:
     """Reads one file: collects notes and data on the way."""
 
-    def __init__(self, root: Element, exact_angles: bool, *, coupled: bool = True, dynamics: bool = False) -> None:
+    def __init__(self, root: XmlElement, exact_angles: bool, *, coupled: bool = True, dynamics: bool = False) -> None:
         self.root = root
         self.turns = Turns(exact_angles)
         self.coupled = coupled
@@ -39,15 +40,15 @@ class Reader:
         self.shapes: list[Shape] = []
         self.materials: dict[str, Material] = {}
         self.renamed: dict[str, str] = {}
-        self.links: dict[str, Element] = {}
-        self.joints: dict[str, Element] = {}
+        self.links: dict[str, XmlElement] = {}
+        self.joints: dict[str, XmlElement] = {}
         self.frames: dict[str, tuple[str, Pose]] = {}
         self.order: list[Edge] = []
         self.origins: dict[str, Pose] = {}
         self.names = Names()  # of joints
         self._places: dict[str, Pose] | None = None
 
-    def note(self, kind: Kind, element: Element, text: str) -> None:
+    def note(self, kind: Kind, element: XmlElement, text: str) -> None:
         self.notes.append(Note(kind, element.tag, element.owner, element.line, text))
 
     def report(self) -> ReadReport:
@@ -83,9 +84,9 @@ class Reader:
             sidecar.close(self, machine)
         return machine
 
-    def _joint_elements(self) -> dict[str, Element]:
+    def _joint_elements(self) -> dict[str, XmlElement]:
         """The joints of the tree by name, plain ones and Drake's, in file order."""
-        found: dict[str, Element] = {}
+        found: dict[str, XmlElement] = {}
         for element in self.root.children:
             if element.tag in ("joint", "drake:joint"):
                 first = found.setdefault(element.attribute("name"), element)
@@ -109,7 +110,7 @@ class Reader:
         """The body that a link became."""
         return self.renamed.get(link, link)
 
-    def link(self, name: str, element: Element, *, world: bool = False) -> str:
+    def link(self, name: str, element: XmlElement, *, world: bool = False) -> str:
         """The body of a link named in `element`; `world` lets the name world stand for the ground."""
         if name in self.links:
             return self.body(name)
@@ -147,7 +148,7 @@ class Reader:
                     if rotor.tag == "drake:rotor_inertia" and rotor.number("value", 0.0):
                         self.note("warned", rotor, "the inertia of the motor is not read; add_armature adds it")
 
-    def strays(self, element: Element) -> None:
+    def strays(self, element: XmlElement) -> None:
         """Notes about what URDF does not define: mostly typing errors and private extensions."""
         attributes, children = KNOWN[element.tag]
         strange = [name for name in element.attributes if name not in attributes and not name.startswith("xmlns")]
@@ -173,7 +174,7 @@ class Reader:
             if element.tag == "visual" or element.tag == "collision":
                 self._shape(element, self.body(name))
 
-    def _inertia(self, link: Element) -> Inertia:
+    def _inertia(self, link: XmlElement) -> Inertia:
         element = link.first("inertial")
         if element is None:
             return Inertia.zero()
@@ -182,7 +183,7 @@ class Reader:
         numbers = [moments.number(name) for name in MOMENTS]
         return given_inertia(element, mass, numbers, self.pose(element.first("origin")), self.note)
 
-    def _shape(self, element: Element, body: str) -> None:
+    def _shape(self, element: XmlElement, body: str) -> None:
         # a mistake in what does not move the machine is worth a note, not an error
         try:
             shape = read_shape(element, body, self.pose)
@@ -197,7 +198,7 @@ class Reader:
         for material in element.all("material"):
             self._material(material)
 
-    def _material(self, element: Element) -> None:
+    def _material(self, element: XmlElement) -> None:
         try:
             material = read_material(element)
         except FileError as error:
@@ -211,7 +212,7 @@ class Reader:
             self.note("kept", element, "another material has this name; this one is kept with its shape only")
 
     # -- places -------------------------------------------------------------------------------
-    def pose(self, origin: Element | None) -> Pose:
+    def pose(self, origin: XmlElement | None) -> Pose:
         """The pose of an <origin>, or of another element with the attributes xyz and rpy."""
         if origin is None:
             return Pose()
@@ -227,7 +228,7 @@ class Reader:
         return self.turns.pose(at, angles)
 
 
-def check_kind(root: Element) -> None:
+def check_kind(root: XmlElement) -> None:
     """Refuse what is no URDF, or URDF with macros."""
     if root.tag != "robot":
         raise root.error("is not a URDF file: its outermost element is not <robot>")
@@ -239,7 +240,7 @@ def check_kind(root: Element) -> None:
             raise element.error("is a xacro macro file; expand it to plain URDF first: xacro FILE > robot.urdf")
 
 
-def _quaternion(origin: Element) -> tuple[float, ...]:
+def _quaternion(origin: XmlElement) -> tuple[float, ...]:
     x, y, z, w = origin.numbers("quat_xyzw", 4)
     if x == y == z == w == 0.0:
         raise origin.error("quat_xyzw is zero and gives no direction")

@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bellcrank.errors import ModelError
+from bellcrank.io.common.names import unused
 from bellcrank.io.mjcf.actuators import sum_at_rest
 from bellcrank.io.mjcf.extras import tendon_sites
 from bellcrank.io.mjcf.loops import tendon_joints
 from bellcrank.io.report import Dynamics, Limits
-from bellcrank.io.tree import unused
 from bellcrank.mechanism.forces.element import positive_part
 from bellcrank.mechanism.inertia import Inertia
 from bellcrank.mechanism.joints import Weld
 
 if TYPE_CHECKING:
-    from bellcrank.io.mjcf.read import Reader
+    from bellcrank.io.mjcf.read import MjcfReader
     from bellcrank.mechanism.mechanism import Mechanism
     from bellcrank.scalar.graph import Number
 
@@ -29,7 +29,7 @@ _NONE = (0.0, 0.0, 0.0)
 
 
 # -- joints -----------------------------------------------------------------------------------------
-def read_joint_forces(reader: Reader, machine: Mechanism, joint: int) -> None:
+def read_joint_forces(reader: MjcfReader, machine: Mechanism, joint: int) -> None:
     """What acts in one joint."""
     model, name, kind = reader.model, reader.joints[joint], int(reader.model.jnt_type[joint])
     dof = int(model.jnt_dofadr[joint])
@@ -60,7 +60,7 @@ def read_joint_forces(reader: Reader, machine: Mechanism, joint: int) -> None:
     _range(reader, machine, joint)
 
 
-def _ball_forces(reader: Reader, machine: Mechanism, joint: int, stiffness: float, damping: float) -> None:
+def _ball_forces(reader: MjcfReader, machine: Mechanism, joint: int, stiffness: float, damping: float) -> None:
     """Springs and dampers alike in all directions, at rest in the layout drawn."""
     if not (stiffness or damping):
         return
@@ -73,7 +73,7 @@ def _ball_forces(reader: Reader, machine: Mechanism, joint: int, stiffness: floa
                         damping=[damping * x for x in shares], turn_damping=(damping,) * 3)
 
 
-def _armature(reader: Reader, machine: Mechanism, joint: int, armature: float) -> None:
+def _armature(reader: MjcfReader, machine: Mechanism, joint: int, armature: float) -> None:
     if not armature:
         return
     name = reader.joints[joint]
@@ -92,7 +92,7 @@ def _armature(reader: Reader, machine: Mechanism, joint: int, armature: float) -
                                          "weight")
 
 
-def _range(reader: Reader, machine: Mechanism, joint: int) -> None:
+def _range(reader: MjcfReader, machine: Mechanism, joint: int) -> None:
     model, name, kind = reader.model, reader.joints[joint], int(reader.model.jnt_type[joint])
     effort = np.inf
     if model.jnt_actfrclimited[joint]:
@@ -147,7 +147,7 @@ class DeadBand:
         return (short * short + long * long) * (0.5 * self.stiffness)
 
 
-def read_tendons(reader: Reader, machine: Mechanism) -> None:
+def read_tendons(reader: MjcfReader, machine: Mechanism) -> None:
     """What acts along tendons that are straight or sums of joints; the rest is noted."""
     model = reader.model
     for tendon in range(model.ntendon):
@@ -163,7 +163,7 @@ def read_tendons(reader: Reader, machine: Mechanism) -> None:
             _fixed(reader, machine, tendon, name, {joint: f for joint, f in factors.items() if f})
 
 
-def _strength(reader: Reader, tendon: int) -> tuple[float, float, float]:
+def _strength(reader: MjcfReader, tendon: int) -> tuple[float, float, float]:
     """Stiffness, damping and dry friction, as far as they are switched on."""
     model = reader.model
     return (float(model.tendon_stiffness[tendon]) * ("spring" not in reader.off),
@@ -171,7 +171,7 @@ def _strength(reader: Reader, tendon: int) -> tuple[float, float, float]:
             float(model.tendon_frictionloss[tendon]) * (not reader.off & {"frictionloss", "constraint"}))
 
 
-def _spatial(reader: Reader, machine: Mechanism, tendon: int, name: str) -> None:
+def _spatial(reader: MjcfReader, machine: Mechanism, tendon: int, name: str) -> None:
     model, element = reader.model, reader.place
     stiffness, damping, dry = _strength(reader, tendon)
     low, high = (float(x) for x in model.tendon_lengthspring[tendon])
@@ -194,7 +194,7 @@ def _spatial(reader: Reader, machine: Mechanism, tendon: int, name: str) -> None
                        **law)
 
 
-def _fixed(reader: Reader, machine: Mechanism, tendon: int, name: str, factors: dict[str, float]) -> None:
+def _fixed(reader: MjcfReader, machine: Mechanism, tendon: int, name: str, factors: dict[str, float]) -> None:
     """A sum of joint coordinates."""
     model, element = reader.model, reader.place
     if not factors:
@@ -224,7 +224,7 @@ def _fixed(reader: Reader, machine: Mechanism, tendon: int, name: str, factors: 
     machine.add_limit(f"{name}_range", factors, lower, upper, stiffness=soft[0], damping=soft[1])
 
 
-def _tendon_armature(reader: Reader, machine: Mechanism, tendon: int, name: str, factors: dict[str, float]) -> None:
+def _tendon_armature(reader: MjcfReader, machine: Mechanism, tendon: int, name: str, factors: dict[str, float]) -> None:
     armature = float(reader.model.tendon_armature[tendon])
     if armature and len(factors) == 1:
         (joint, factor), = factors.items()

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 
-from bellcrank.io.angles import Turns, unit
-from bellcrank.io.xml import Element, clipped
+from bellcrank.io.common.angles import Turns, unit
+from bellcrank.io.common.xml import XmlElement, clipped
 from bellcrank.mechanism.pose import Pose
 
 __all__ = ["Poses", "boolean", "number_in", "text_in"]
@@ -15,7 +15,7 @@ _UNLIMITED = 1e16
 _TRUE, _FALSE = ("true", "1"), ("false", "0")
 
 
-def number_in(element: Element | None, tag: str, default: float, *, infinite: bool = False) -> float:
+def number_in(element: XmlElement | None, tag: str, default: float, *, infinite: bool = False) -> float:
     """The number in the child called `tag`; `infinite` lets inf pass, and 1e16 and more stand for it."""
     child = None if element is None else element.first(tag)
     if child is None or not child.text:
@@ -24,7 +24,7 @@ def number_in(element: Element | None, tag: str, default: float, *, infinite: bo
     return math.copysign(math.inf, value) if infinite and abs(value) >= _UNLIMITED else value
 
 
-def boolean(element: Element, text: str) -> bool:
+def boolean(element: XmlElement, text: str) -> bool:
     """A truth value as SDF writes it."""
     word = text.strip().lower()
     if word in _TRUE:
@@ -34,7 +34,7 @@ def boolean(element: Element, text: str) -> bool:
     raise element.error(f"{clipped(text)!r} is neither true nor false")
 
 
-def text_in(element: Element, tag: str) -> str:
+def text_in(element: XmlElement, tag: str) -> str:
     """The text of the child called `tag`, which has to be there and must not be blank."""
     child = element.only(tag)
     if not child.text:
@@ -48,7 +48,7 @@ class Poses:
     def __init__(self, turns: Turns) -> None:
         self.turns = turns
 
-    def __call__(self, element: Element | None) -> Pose:
+    def __call__(self, element: XmlElement | None) -> Pose:
         if element is None or not element.text:
             return Pose()
         kind = element.attributes.get("rotation_format", "euler_rpy").strip()

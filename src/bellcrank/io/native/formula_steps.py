@@ -1,7 +1,7 @@
 """Formulas as data: short programs of arithmetic and elementary functions, made by tracing or from text.
 
-A `Program` is all that a model file can say about a law or about an expression of parameters. It holds no code of
-Python: running it can do arithmetic and nothing else, and takes as long as the program is.
+A `FormulaProgram` is all that a model file can say about a law or about an expression of parameters. It holds no code
+of Python: running it can do arithmetic and nothing else, and takes as long as the program is.
 """
 
 from __future__ import annotations
@@ -14,8 +14,19 @@ from typing import Any, NamedTuple, TypeAlias
 from bellcrank.scalar import functions as fn
 from bellcrank.scalar.graph import ADD, DIV, LEAF, LESS, MUL, NEG, SUB, Number, Scalar, reachable
 
-__all__ = ["DERIVED", "FUNCTIONS", "MAX_POWER", "MAX_STEPS", "Builder", "Operand", "Program", "Step", "TooLongError",
-           "from_scalar", "run"]
+__all__ = [
+    "DERIVED",
+    "FUNCTIONS",
+    "MAX_POWER",
+    "MAX_STEPS",
+    "Builder",
+    "FormulaProgram",
+    "FormulaStep",
+    "Operand",
+    "TooLongError",
+    "from_scalar",
+    "run",
+]
 
 #: a number, or the place of a value: first those of the inputs, then those of the steps
 Operand: TypeAlias = float | int
@@ -43,18 +54,18 @@ class TooLongError(ValueError):
     """A formula has more operations than files hold."""
 
 
-class Step(NamedTuple):
+class FormulaStep(NamedTuple):
     """One operation on constants and earlier values."""
 
     op: str
     args: tuple[Operand, ...]
 
 
-class Program(NamedTuple):
+class FormulaProgram(NamedTuple):
     """Steps in the order in which the result needs them. Equal programs compute the same, bit for bit."""
 
     inputs: tuple[str, ...]
-    steps: tuple[Step, ...]
+    steps: tuple[FormulaStep, ...]
     result: Operand
 
     def uses(self, name: str) -> bool:
@@ -65,7 +76,7 @@ class Program(NamedTuple):
         return any(type(a) is int and a == place for a in (self.result, *(a for s in self.steps for a in s.args)))
 
 
-def run(program: Program, values: Sequence[Number]) -> Number:
+def run(program: FormulaProgram, values: Sequence[Number]) -> Number:
     """The result for values of the inputs: floats, arrays, traced scalars or jets."""
     made = list(values)
     for op, args in program.steps:
@@ -83,7 +94,7 @@ class Builder:
 
     def __init__(self, inputs: Sequence[str]) -> None:
         self.inputs = tuple(inputs)
-        self._steps: list[Step] = []
+        self._steps: list[FormulaStep] = []
         self._places: dict[tuple[Any, ...], int] = {}
 
     def step(self, op: str, *args: Operand) -> int:
@@ -95,16 +106,16 @@ class Builder:
                 raise TooLongError(f"more than {MAX_STEPS} operations")
             place = len(self.inputs) + len(self._steps)
             self._places[key] = place
-            self._steps.append(Step(op, tuple(a if type(a) is int else float(a) for a in args)))
+            self._steps.append(FormulaStep(op, tuple(a if type(a) is int else float(a) for a in args)))
         return place
 
-    def finish(self, result: Operand) -> Program:
+    def finish(self, result: Operand) -> FormulaProgram:
         """The program of what the result needs, numbered in the order of need."""
         first = len(self.inputs)
         if type(result) is not int or result < first:
-            return Program(self.inputs, (), result)
+            return FormulaProgram(self.inputs, (), result)
         new: dict[int, int] = {i: i for i in range(first)}
-        steps: list[Step] = []
+        steps: list[FormulaStep] = []
         stack = [result]
         while stack:
             place = stack[-1]
@@ -117,12 +128,12 @@ class Builder:
                 stack.extend(reversed(waiting))
                 continue
             new[place] = first + len(steps)
-            steps.append(Step(op, tuple(new[a] if type(a) is int else a for a in args)))
+            steps.append(FormulaStep(op, tuple(new[a] if type(a) is int else a for a in args)))
             stack.pop()
-        return Program(self.inputs, tuple(steps), new[result])
+        return FormulaProgram(self.inputs, tuple(steps), new[result])
 
 
-def from_scalar(value: Scalar, inputs: Sequence[str]) -> Program:
+def from_scalar(value: Scalar, inputs: Sequence[str]) -> FormulaProgram:
     """The program of an expression of parameters.
 
     Sums and products of two terms are put in an order that depends on the terms only, not on when they were made.

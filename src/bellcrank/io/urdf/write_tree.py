@@ -16,10 +16,10 @@ from xml.sax.saxutils import quoteattr
 import numpy as np
 
 from bellcrank.errors import ModelError
-from bellcrank.io.atomic import write_text
-from bellcrank.io.tree import unused
-from bellcrank.io.urdf_write_loops import Dialect, Ends, closing_text, origin
-from bellcrank.io.urdf_write_rest import dynamics_of, mimics_of, refuse_rest
+from bellcrank.io.common.atomic import write_text
+from bellcrank.io.common.names import unused
+from bellcrank.io.urdf.write_dynamics import dynamics_of, mimics_of, refuse_rest
+from bellcrank.io.urdf.write_loops import Dialect, Ends, closing_text, origin
 from bellcrank.mechanism.inertia import Inertia
 from bellcrank.mechanism.joints import (
     Cylindrical,
@@ -66,7 +66,7 @@ def write_urdf(mechanism: Mechanism, path: str | os.PathLike[str], *, loops: Dia
     ...     load_urdf(folder + "/four_bar.urdf", gravity=bc.load("four_bar").gravity)
     <Mechanism 'four-bar': 4 bodies, 5 joints>
     """
-    write_text(path, _Writer(mechanism, loops, split, drop_gravity).text())
+    write_text(path, _UrdfWriter(mechanism, loops, split, drop_gravity).text())
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +79,7 @@ class _Step:
     backwards: bool
 
 
-class _Writer:
+class _UrdfWriter:
     """Writes one file."""
 
     def __init__(self, mechanism: Mechanism, loops: Dialect | None, split: bool, drop_gravity: bool) -> None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from bellcrank.io.common.xml import XmlElement, blame
 from bellcrank.io.report import Kind
-from bellcrank.io.xml import Element, blame
 from bellcrank.mechanism.inertia import Inertia
 from bellcrank.mechanism.pose import Pose
 
@@ -15,8 +15,8 @@ __all__ = ["MOMENTS", "given_inertia"]
 MOMENTS = ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")
 
 
-def given_inertia(element: Element, mass: float, moments: Sequence[float], pose: Pose,
-                  note: Callable[[Kind, Element, str], None]) -> Inertia:
+def given_inertia(element: XmlElement, mass: float, moments: Sequence[float], pose: Pose,
+                  note: Callable[[Kind, XmlElement, str], None]) -> Inertia:
     """The inertia of a link: the mass [kg] lies at the origin of `pose`, the `MOMENTS` [kg m^2] are along its axes."""
     xx, xy, xz, yy, yz, zz = moments
     if not any((mass, *moments)):

@@ -16,10 +16,11 @@ from typing import NoReturn
 from xml.parsers import expat
 
 from bellcrank.errors import FileError, ModelError
-from bellcrank.io.contents import contents
+from bellcrank.io.common.contents import contents
 from bellcrank.mechanism.checks import HUGE
 
-__all__ = ["HUGE", "MAX_BYTES", "MAX_DEPTH", "MAX_ELEMENTS", "Element", "blame", "clipped", "plain_number", "read_xml"]
+__all__ = ["HUGE", "MAX_BYTES", "MAX_DEPTH", "MAX_ELEMENTS", "XmlElement", "blame", "clipped", "plain_number",
+           "read_xml"]
 
 MAX_BYTES = 64 * 2**20
 MAX_DEPTH = 100
@@ -30,7 +31,7 @@ _NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 _INFINITE = re.compile(r"[+-]?inf(?:inity)?", re.IGNORECASE)
 
 
-class Element:
+class XmlElement:
     """One XML element: tag, attributes, children, text and the line it starts on.
 
     Tags and attribute names are as written, prefix included (``xacro:macro``).
@@ -38,13 +39,13 @@ class Element:
 
     __slots__ = ("attributes", "children", "line", "parent", "source", "tag", "text")
 
-    def __init__(self, tag: str, attributes: dict[str, str], line: int, source: str, parent: Element | None) -> None:
+    def __init__(self, tag: str, attributes: dict[str, str], line: int, source: str, parent: XmlElement | None) -> None:
         self.tag = tag
         self.attributes = attributes
         self.line = line
         self.source = source
         self.parent = parent
-        self.children: list[Element] = []
+        self.children: list[XmlElement] = []
         self.text = ""
 
     # -- who it is ----------------------------------------------------------------------------
@@ -60,7 +61,7 @@ class Element:
     @property
     def owner(self) -> str:
         """The name of the element (or what it refers to), or of the nearest element around it that has one."""
-        here: Element | None = self
+        here: XmlElement | None = self
         while here is not None:
             name = here.attributes.get("name") or here.attributes.get("reference")
             if name:
@@ -73,22 +74,22 @@ class Element:
         return FileError(f"{self.source}:{self.line}: {self.label}: {message}")
 
     # -- what is in it ------------------------------------------------------------------------
-    def all(self, tag: str) -> list[Element]:
+    def all(self, tag: str) -> list[XmlElement]:
         """The children with this tag."""
         return [child for child in self.children if child.tag == tag]
 
-    def first(self, tag: str) -> Element | None:
+    def first(self, tag: str) -> XmlElement | None:
         """The first child with this tag."""
         return next((child for child in self.children if child.tag == tag), None)
 
-    def only(self, tag: str) -> Element:
+    def only(self, tag: str) -> XmlElement:
         """The child with this tag, which has to be there."""
         found = self.first(tag)
         if found is None:
             raise self.error(f"needs a <{tag}> element")
         return found
 
-    def walk(self) -> Iterator[Element]:
+    def walk(self) -> Iterator[XmlElement]:
         """The element and all below it, in file order."""
         stack = [self]
         while stack:
@@ -166,7 +167,7 @@ def _unbounded(text: str) -> float | None:
 
 
 @contextmanager
-def blame(element: Element) -> Iterator[None]:
+def blame(element: XmlElement) -> Iterator[None]:
     """Complaints of the model, told with the place in the file."""
     try:
         yield
@@ -175,7 +176,7 @@ def blame(element: Element) -> Iterator[None]:
 
 
 def read_xml(path: str | os.PathLike[str], *, max_bytes: int = MAX_BYTES, max_depth: int = MAX_DEPTH,
-             max_elements: int = MAX_ELEMENTS) -> Element:
+             max_elements: int = MAX_ELEMENTS) -> XmlElement:
     """The root element of an XML file.
 
     The file has to be UTF-8 (or plain ASCII) without a document type declaration. Cost: linear in its size.
@@ -190,7 +191,7 @@ def read_xml(path: str | os.PathLike[str], *, max_bytes: int = MAX_BYTES, max_de
                         "save the file as UTF-8") from None
     if not data.strip():
         raise FileError(f"{source}:1: the file is empty")
-    return _Builder(source, max_depth, max_elements).build(data)
+    return _XmlBuilder(source, max_depth, max_elements).build(data)
 
 
 def _contents(source: str, max_bytes: int) -> bytes:
@@ -199,7 +200,7 @@ def _contents(source: str, max_bytes: int) -> bytes:
     return contents(source, max_bytes, "; are meshes embedded in it?")
 
 
-class _Builder:
+class _XmlBuilder:
     """Builds the elements while the parser calls back, and stops it at the first thing refused."""
 
     def __init__(self, source: str, max_depth: int, max_elements: int) -> None:
@@ -207,8 +208,8 @@ class _Builder:
         self.max_depth = max_depth
         self.max_elements = max_elements
         self.count = 0
-        self.root: Element | None = None
-        self.open: list[Element] = []
+        self.root: XmlElement | None = None
+        self.open: list[XmlElement] = []
         self.words: list[list[str]] = []
         # the encoding is fixed so that a declaration in the file cannot choose another one
         self.parser = expat.ParserCreate("UTF-8")
@@ -220,7 +221,7 @@ class _Builder:
         self.parser.EntityDeclHandler = self._refuse_doctype
         self.parser.ExternalEntityRefHandler = self._refuse_doctype
 
-    def build(self, data: bytes) -> Element:
+    def build(self, data: bytes) -> XmlElement:
         try:
             self.parser.Parse(data, True)
         except expat.ExpatError as error:
@@ -240,7 +241,7 @@ class _Builder:
 
     def _start(self, tag: str, attributes: dict[str, str]) -> None:
         parent = self.open[-1] if self.open else None
-        element = Element(tag, attributes, self.parser.CurrentLineNumber, self.source, parent)
+        element = XmlElement(tag, attributes, self.parser.CurrentLineNumber, self.source, parent)
         self.count += 1
         if len(self.open) >= self.max_depth:
             raise FileError(f"{self.source}:{element.line}: <{clipped(tag)}>: elements are nested more than "

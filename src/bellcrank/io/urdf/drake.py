@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from bellcrank.io.tree import near
-from bellcrank.io.xml import Element, blame, clipped
+from bellcrank.io.common.names import near
+from bellcrank.io.common.xml import XmlElement, blame, clipped
 from bellcrank.mechanism.joints import Joint, Spherical, Weld
 from bellcrank.mechanism.mechanism import Mechanism
 from bellcrank.mechanism.pose import Pose
 
 if TYPE_CHECKING:
-    from bellcrank.io.urdf_reader import Reader
+    from bellcrank.io.urdf.robot import RobotReader
 
 __all__ = ["DRAKE"]
 
@@ -20,11 +20,11 @@ _TURNS = ("torque_stiffness", "torque_damping")
 _SLIDES = ("force_stiffness", "force_damping")
 
 
-def _name(reader: Reader, element: Element, prefix: str) -> str:
+def _name(reader: RobotReader, element: XmlElement, prefix: str) -> str:
     return element.attributes.get("name", "").strip() or reader.names.fresh(prefix)
 
 
-def _close(reader: Reader, machine: Mechanism, element: Element, joint: Joint, ends: tuple[str, str],
+def _close(reader: RobotReader, machine: Mechanism, element: XmlElement, joint: Joint, ends: tuple[str, str],
            poses: tuple[Pose, Pose], prefix: str) -> None:
     name = _name(reader, element, prefix)
     reader.names.add(name)
@@ -32,7 +32,7 @@ def _close(reader: Reader, machine: Mechanism, element: Element, joint: Joint, e
         machine.add_joint(name, joint, *ends, *poses)
 
 
-def _frame(reader: Reader, machine: Mechanism, element: Element) -> None:
+def _frame(reader: RobotReader, machine: Mechanism, element: XmlElement) -> None:
     """<frame name link xyz rpy/>, or Isaac Sim's <fixed_frame> with <parent> and <origin>."""
     name = element.attribute("name")
     if element.tag == "frame":
@@ -48,7 +48,7 @@ def _frame(reader: Reader, machine: Mechanism, element: Element) -> None:
     reader.frames[name] = link, pose
 
 
-def _end(reader: Reader, element: Element, tag: str) -> tuple[str, Pose]:
+def _end(reader: RobotReader, element: XmlElement, tag: str) -> tuple[str, Pose]:
     """The body and pose that <tag name=.../> stands for: a frame or a link."""
     side = element.only(tag)
     name = side.attributes.get("name") or side.text
@@ -64,12 +64,12 @@ def _end(reader: Reader, element: Element, tag: str) -> tuple[str, Pose]:
     raise side.error(f"there is no frame or link {clipped(name)!r}{near(name, known)}")
 
 
-def _point(element: Element, tag: str) -> Pose:
+def _point(element: XmlElement, tag: str) -> Pose:
     side = element.first(tag)
     return Pose() if side is None else Pose(side.numbers("value", 3))
 
 
-def _ball(reader: Reader, machine: Mechanism, element: Element) -> None:
+def _ball(reader: RobotReader, machine: Mechanism, element: XmlElement) -> None:
     ends = [_end(reader, element, f"drake:ball_constraint_body_{side}") for side in "AB"]
     points = _point(element, "drake:ball_constraint_p_AP"), _point(element, "drake:ball_constraint_p_BQ")
     with blame(element):
@@ -77,12 +77,12 @@ def _ball(reader: Reader, machine: Mechanism, element: Element) -> None:
     _close(reader, machine, element, Spherical(), (ends[0][0], ends[1][0]), poses, "ball_constraint")
 
 
-def _weld(reader: Reader, machine: Mechanism, element: Element) -> None:
+def _weld(reader: RobotReader, machine: Mechanism, element: XmlElement) -> None:
     one, two = _end(reader, element, "parent"), _end(reader, element, "child")
     _close(reader, machine, element, Weld(), (one[0], two[0]), (one[1], two[1]), "weld_constraint")
 
 
-def _bushing(reader: Reader, machine: Mechanism, element: Element) -> None:
+def _bushing(reader: RobotReader, machine: Mechanism, element: XmlElement) -> None:
     one, two = (_end(reader, element, f"drake:bushing_frame{side}") for side in "AC")
     turn, turn_damping, slide, slide_damping = (element.only(f"drake:bushing_{what}").numbers("value", 3)
                                                 for what in _TURNS + _SLIDES)
@@ -94,7 +94,7 @@ def _bushing(reader: Reader, machine: Mechanism, element: Element) -> None:
                                    "first frame's axes and measures large turns differently")
 
 
-def _spring(reader: Reader, machine: Mechanism, element: Element) -> None:
+def _spring(reader: RobotReader, machine: Mechanism, element: XmlElement) -> None:
     """<drake:linear_spring_damper>: a spring between two points, exactly."""
     what = "drake:linear_spring_damper_"
     one, two = _end(reader, element, f"{what}body_A"), _end(reader, element, f"{what}body_B")
@@ -108,6 +108,6 @@ def _spring(reader: Reader, machine: Mechanism, element: Element) -> None:
                            damping=damping, length=length)
 
 
-DRAKE: dict[str, Callable[[Reader, Mechanism, Element], None]] = {
+DRAKE: dict[str, Callable[[RobotReader, Mechanism, XmlElement], None]] = {
     "frame": _frame, "fixed_frame": _frame, "drake:ball_constraint": _ball, "drake:weld_constraint": _weld,
     "drake:linear_bushing_rpy": _bushing, "drake:linear_spring_damper": _spring}

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bellcrank.errors import ModelError
+from bellcrank.io.common.names import unused
+from bellcrank.io.mjcf.attributes import given, line, where
 from bellcrank.io.mjcf.drives import actuators, dry_friction, joint_sum, servo
-from bellcrank.io.mjcf.forces import DeadBand
-from bellcrank.io.mjcf.layout import Layout, floats
+from bellcrank.io.mjcf.joint_forces import DeadBand
+from bellcrank.io.mjcf.layout import BodyLayout, floats
 from bellcrank.io.mjcf.polynomial import coefficients_of
-from bellcrank.io.mjcf.text import given, line, where
-from bellcrank.io.tree import unused
 from bellcrank.mechanism.constraints import Distance
 from bellcrank.mechanism.forces import Friction, LinearSpring, PotentialSpring, Servo, Wrench
 from bellcrank.mechanism.joints import Free, Revolute, Screw, Weld
@@ -45,7 +45,7 @@ class Parts:
         return name
 
 
-def add_parts(mechanism: Mechanism, layout: Layout) -> Parts:
+def add_parts(mechanism: Mechanism, layout: BodyLayout) -> Parts:
     """Everything but the tree; joint settings go into the layout."""
     parts = Parts()
     for frame in mechanism.frames:
@@ -98,7 +98,7 @@ def _closure(parts: Parts, record: Connection) -> None:
         parts.equality.append(line("connect", name=f"{record.name}_axis", site1=one, site2=two))
 
 
-def _springs(mechanism: Mechanism, layout: Layout, parts: Parts) -> None:
+def _springs(mechanism: Mechanism, layout: BodyLayout, parts: Parts) -> None:
     """Springs between points and rods without mass, as tendons between two sites."""
     for spring in mechanism.springs:
         what = f"spring {spring.name!r}"
@@ -135,7 +135,7 @@ def _tendon(parts: Parts, name: str, points: list[tuple[int, Pose]], **settings:
                      "</spatial>"]
 
 
-def _joint_force(layout: Layout, force: JointForce) -> None:
+def _joint_force(layout: BodyLayout, force: JointForce) -> None:
     what = f"joint force {force.name!r}"
     axis = layout.axis(what, force.joint, force.coordinate)
     match force.along:
@@ -157,7 +157,7 @@ def _joint_force(layout: Layout, force: JointForce) -> None:
         axis.settings["damping"] = axis.settings.get("damping", 0.0) + d
 
 
-def _wrench(mechanism: Mechanism, layout: Layout, wrench: Wrench) -> None:
+def _wrench(mechanism: Mechanism, layout: BodyLayout, wrench: Wrench) -> None:
     """Forces that lift a body against gravity are gravcomp; others have no place."""
     what = f"wrench {wrench.name!r}"
     body = mechanism.bodies[wrench.body - 1]
@@ -173,7 +173,7 @@ def _wrench(mechanism: Mechanism, layout: Layout, wrench: Wrench) -> None:
     settings["gravcomp"] = settings.get("gravcomp", 0.0) + share
 
 
-def _bushing(mechanism: Mechanism, layout: Layout, made: FrameBushing) -> None:
+def _bushing(mechanism: Mechanism, layout: BodyLayout, made: FrameBushing) -> None:
     """What is the same in all directions belongs to a ball or free joint between the same frames."""
     what, b = f"bushing {made.name!r}", made.bushing
     stiffness, turn_stiffness, damping, turn_damping = (floats(what, x) for x in (
@@ -194,7 +194,7 @@ def _bushing(mechanism: Mechanism, layout: Layout, made: FrameBushing) -> None:
                      "ball or free joint")
 
 
-def _couplers(mechanism: Mechanism, layout: Layout, parts: Parts) -> None:
+def _couplers(mechanism: Mechanism, layout: BodyLayout, parts: Parts) -> None:
     for coupler in mechanism.couplers:
         what = f"coupler {coupler.name!r}"
         axes = [(layout.axis(what, joint, i).name, f) for joint, i, f in coupler.terms if isinstance(f, float)]
@@ -216,7 +216,7 @@ def _couplers(mechanism: Mechanism, layout: Layout, parts: Parts) -> None:
                                     polycoef=(coupler.offset, 0.0, 0.0, 0.0, 0.0)))
 
 
-def _bent(layout: Layout, coupler: Coupler) -> str:
+def _bent(layout: BodyLayout, coupler: Coupler) -> str:
     """A coordinate that is a polynomial of another."""
     what = f"coupler {coupler.name!r}"
     for own, other in ((0, 1), (1, 0)):

@@ -11,22 +11,22 @@ import os
 from typing import Any
 
 from bellcrank.errors import FileError
-from bellcrank.io.contents import contents
-from bellcrank.io.xml import clipped, plain_number
+from bellcrank.io.common.contents import contents
+from bellcrank.io.common.xml import clipped, plain_number
 
-__all__ = ["MAX_BYTES", "Node", "read_yaml"]
+__all__ = ["MAX_BYTES", "YamlNode", "read_yaml"]
 
 MAX_BYTES = 2**20
 MAX_DEPTH = 20
 MAX_NODES = 10_000
 
 
-class Node:
+class YamlNode:
     """A piece of a YAML file and the line it starts on: text, list or mapping."""
 
     __slots__ = ("line", "source", "value")
 
-    def __init__(self, value: str | list[Node] | dict[str, Node], line: int, source: str) -> None:
+    def __init__(self, value: str | list[YamlNode] | dict[str, YamlNode], line: int, source: str) -> None:
         self.value = value
         self.line = line
         self.source = source
@@ -35,20 +35,20 @@ class Node:
         """The exception for something wrong here."""
         return FileError(f"{self.source}:{self.line}: {message}")
 
-    def entries(self) -> dict[str, Node]:
+    def entries(self) -> dict[str, YamlNode]:
         """The entries of a mapping."""
         if not isinstance(self.value, dict):
             raise self.error("a mapping (key: value) is expected here")
         return self.value
 
-    def entry(self, key: str) -> Node:
+    def entry(self, key: str) -> YamlNode:
         """An entry that has to be there."""
         entries = self.entries()
         if key not in entries:
             raise self.error(f"needs the entry {key!r}")
         return entries[key]
 
-    def items(self, count: int | None = None) -> list[Node]:
+    def items(self, count: int | None = None) -> list[YamlNode]:
         """The items of a list, `count` of them if given."""
         if not isinstance(self.value, list):
             raise self.error("a list is expected here")
@@ -73,7 +73,7 @@ class Node:
         return tuple(found)
 
 
-def read_yaml(path: str | os.PathLike[str]) -> Node:
+def read_yaml(path: str | os.PathLike[str]) -> YamlNode:
     """The outermost node of a YAML file."""
     source = os.fsdecode(path)
     data = contents(source, MAX_BYTES)
@@ -95,12 +95,12 @@ def read_yaml(path: str | os.PathLike[str]) -> Node:
                         ) from None
 
 
-def _built(yaml: Any, text: str, source: str) -> Node:
+def _built(yaml: Any, text: str, source: str) -> YamlNode:
     """The nodes of the first document, from the stream of events, without recursion."""
-    root: Node | None = None
-    open_nodes: list[tuple[Node, str | None]] = []  # containers with the key that waits for its value
+    root: YamlNode | None = None
+    open_nodes: list[tuple[YamlNode, str | None]] = []  # containers with the key that waits for its value
 
-    def place(node: Node) -> None:
+    def place(node: YamlNode) -> None:
         nonlocal root
         if not open_nodes:
             if root is not None:
@@ -131,11 +131,11 @@ def _built(yaml: Any, text: str, source: str) -> Node:
         if getattr(event, "tag", None) not in (None, "!"):
             raise FileError(f"{source}:{line}: tags are refused; write plain text")
         if isinstance(event, yaml.ScalarEvent):
-            place(Node(event.value, line, source))
+            place(YamlNode(event.value, line, source))
         elif isinstance(event, yaml.SequenceStartEvent | yaml.MappingStartEvent):
-            node = Node([] if isinstance(event, yaml.SequenceStartEvent) else {}, line, source)
+            node = YamlNode([] if isinstance(event, yaml.SequenceStartEvent) else {}, line, source)
             place(node)
             open_nodes.append((node, None))
         elif isinstance(event, yaml.SequenceEndEvent | yaml.MappingEndEvent):
             open_nodes.pop()
-    return root or Node({}, 1, source)
+    return root or YamlNode({}, 1, source)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Literal
 
+from bellcrank.io.common.xml import XmlElement
 from bellcrank.io.report import Material, Shape
-from bellcrank.io.xml import Element
 from bellcrank.mechanism.pose import Pose
 
 __all__ = ["read_material", "read_shape"]
@@ -14,7 +14,7 @@ __all__ = ["read_material", "read_shape"]
 _ONE = (1.0, 1.0, 1.0)
 
 
-def read_shape(element: Element, body: str, pose: Callable[[Element | None], Pose]) -> Shape | None:
+def read_shape(element: XmlElement, body: str, pose: Callable[[XmlElement | None], Pose]) -> Shape | None:
     """The shape in a <visual> or <collision>, or None when it is empty. `pose` reads an <origin>."""
     geometry = element.first("geometry")
     if geometry is None or not geometry.children:
@@ -38,7 +38,7 @@ def read_shape(element: Element, body: str, pose: Callable[[Element | None], Pos
                  None if material is None else read_material(material), element.line)
 
 
-def read_material(element: Element) -> Material:
+def read_material(element: XmlElement) -> Material:
     """A material; one that only refers to another by its name has neither colour nor texture."""
     colour, texture = element.first("color"), element.first("texture")
     return Material(element.attributes.get("name", ""), None if colour is None else colour.numbers("rgba", 4),

@@ -7,11 +7,12 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from bellcrank.errors import ModelError
-from bellcrank.io.angles import unit
+from bellcrank.io.common.angles import unit
+from bellcrank.io.common.names import near
+from bellcrank.io.common.xml import XmlElement, blame, clipped
 from bellcrank.io.report import Dynamics, Limits, Mimic
-from bellcrank.io.tree import Edge, near
-from bellcrank.io.urdf_common import ASIDE, ONE_AXIS
-from bellcrank.io.xml import Element, blame, clipped
+from bellcrank.io.urdf.link_tree import Edge
+from bellcrank.io.urdf.vocabulary import ASIDE, ONE_AXIS
 from bellcrank.mechanism.joints import (
     Cylindrical,
     Free,
@@ -27,7 +28,7 @@ from bellcrank.mechanism.joints import (
 from bellcrank.mechanism.mechanism import Mechanism
 
 if TYPE_CHECKING:
-    from bellcrank.io.urdf_reader import Reader
+    from bellcrank.io.urdf.robot import RobotReader
 
 __all__ = ["DEFAULT_AXIS", "JointReader", "axis_of", "joint_of", "made_unit"]
 
@@ -59,14 +60,15 @@ def joint_of(kind: str, axis: Sequence[float] = DEFAULT_AXIS, second: Sequence[f
     return None
 
 
-def axis_of(reader: Reader, element: Element | None, default: Sequence[float] = DEFAULT_AXIS) -> tuple[float, ...]:
+def axis_of(reader: RobotReader, element: XmlElement | None, default: Sequence[float] = DEFAULT_AXIS
+            ) -> tuple[float, ...]:
     """The unit vector in the attribute xyz of an element."""
     if element is None:
         return tuple(default)
     return made_unit(reader, element, element.numbers("xyz", 3))
 
 
-def made_unit(reader: Reader, element: Element, axis: tuple[float, ...]) -> tuple[float, ...]:
+def made_unit(reader: RobotReader, element: XmlElement, axis: tuple[float, ...]) -> tuple[float, ...]:
     """A direction read from `element` at length 1."""
     length = math.hypot(*axis)
     if length == 0.0:
@@ -80,10 +82,10 @@ def made_unit(reader: Reader, element: Element, axis: tuple[float, ...]) -> tupl
 class JointReader:
     """Adds the joints of the tree to a mechanism."""
 
-    def __init__(self, reader: Reader, machine: Mechanism) -> None:
+    def __init__(self, reader: RobotReader, machine: Mechanism) -> None:
         self.reader = reader
         self.machine = machine
-        self.followers: dict[str, Element] = {}
+        self.followers: dict[str, XmlElement] = {}
         self.sound: set[str] = set()  # joints that end at one that mimics nothing
 
     def add(self, edge: Edge, retyped: Joint | None = None) -> None:
@@ -138,7 +140,7 @@ class JointReader:
                 self.reader.note("ignored", element, ASIDE[element.tag])
             seen.add(element.tag)
 
-    def _limit(self, joint: str, kind: str, element: Element) -> None:
+    def _limit(self, joint: str, kind: str, element: XmlElement) -> None:
         def number(name: str, default: float) -> float:
             return element.number(name, default, infinite=True)
 
@@ -153,7 +155,7 @@ class JointReader:
         if limits.lower > limits.upper:
             reader.note("warned", element, f"the lower limit {limits.lower:g} is above the upper one {limits.upper:g}")
 
-    def friction(self, joint: str, element: Element, damping: float, friction: float) -> None:
+    def friction(self, joint: str, element: XmlElement, damping: float, friction: float) -> None:
         """Damping and dry friction: kept, and acting if asked for."""
         reader, found = self.reader, Dynamics(damping, friction)
         reader.dynamics[joint] = found
@@ -170,7 +172,7 @@ class JointReader:
                                                 "or m/s")
 
     # -- joints that follow others ------------------------------------------------------------
-    def _mimic(self, joint: str, element: Element) -> None:
+    def _mimic(self, joint: str, element: XmlElement) -> None:
         reader = self.reader
         mimic = Mimic(element.attribute("joint"), element.number("multiplier", 1.0), element.number("offset", 0.0))
         if joint in self.followers:
@@ -193,7 +195,7 @@ class JointReader:
             with blame(element):
                 self._couple(joint, element)
 
-    def _couple(self, joint: str, element: Element) -> None:
+    def _couple(self, joint: str, element: XmlElement) -> None:
         mimic, machine = self.reader.mimics[joint], self.machine
         leader = machine.joint(mimic.joint).joint
         if leader.nu > 1:

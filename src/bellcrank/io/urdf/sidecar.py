@@ -12,17 +12,17 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from bellcrank.errors import FileError, ModelError
-from bellcrank.io.angles import unit
+from bellcrank.io.common.angles import unit
+from bellcrank.io.common.names import near
+from bellcrank.io.common.xml import clipped
 from bellcrank.io.report import Note
-from bellcrank.io.tree import near
-from bellcrank.io.urdf_yaml import Node, read_yaml
-from bellcrank.io.xml import clipped
+from bellcrank.io.urdf.yaml_nodes import YamlNode, read_yaml
 from bellcrank.mechanism.joints import Joint, Revolute, Spherical, Universal, Weld
 from bellcrank.mechanism.mechanism import Mechanism
 from bellcrank.mechanism.pose import Pose
 
 if TYPE_CHECKING:
-    from bellcrank.io.urdf_reader import Reader
+    from bellcrank.io.urdf.robot import RobotReader
 
 __all__ = ["Closures", "YamlSidecar", "find_sidecar"]
 
@@ -35,7 +35,7 @@ _GEPETTO = ("closed_loop", "type", "name_mot", "joint_name", "joint_type")
 _SCIKIT = ("closures", "dependent", "independent")
 
 
-def find_sidecar(urdf: str, closures: Closures, reader: Reader) -> YamlSidecar | None:
+def find_sidecar(urdf: str, closures: Closures, reader: RobotReader) -> YamlSidecar | None:
     """The list of closures asked for, or the one that lies beside the URDF file."""
     folder, file = os.path.split(urdf)
     if closures is False:
@@ -59,7 +59,7 @@ def find_sidecar(urdf: str, closures: Closures, reader: Reader) -> YamlSidecar |
     return None
 
 
-def _perhaps(path: str, reader: Reader) -> YamlSidecar | None:
+def _perhaps(path: str, reader: RobotReader) -> YamlSidecar | None:
     """A file of the same name may be about anything; only one that lists closures counts."""
     try:
         node = read_yaml(path)
@@ -73,7 +73,7 @@ def _perhaps(path: str, reader: Reader) -> YamlSidecar | None:
 class YamlSidecar:
     """The closures listed in a YAML file."""
 
-    def __init__(self, node: Node) -> None:
+    def __init__(self, node: YamlNode) -> None:
         self.node = node
         self.entries = node.entries()
         self.scikit = "closures" in self.entries
@@ -81,7 +81,7 @@ class YamlSidecar:
             raise node.error("lists no closures: there is neither 'closed_loop' (Gepetto) nor 'closures' "
                              "(scikit-robot)")
 
-    def joint_types(self, reader: Reader) -> Mapping[str, Joint]:
+    def joint_types(self, reader: RobotReader) -> Mapping[str, Joint]:
         """Gepetto: joints that are written as revolute in URDF but are spherical, universal or fixed."""
         names, kinds = (self.entries.get(key) for key in ("joint_name", "joint_type"))
         if self.scikit or names is None:
@@ -98,7 +98,7 @@ class YamlSidecar:
             found[joint] = _RETYPED[word.upper()][0]
         return found
 
-    def close(self, reader: Reader, machine: Mechanism) -> None:
+    def close(self, reader: RobotReader, machine: Mechanism) -> None:
         """Add the joints that close loops."""
         before = len(machine.joints)
         if self.scikit:
@@ -112,18 +112,18 @@ class YamlSidecar:
         if strange:
             self._note(reader, f"{os.path.basename(self.node.source)}: {', '.join(strange[:5])} not read")
 
-    def _note(self, reader: Reader, text: str) -> None:
+    def _note(self, reader: RobotReader, text: str) -> None:
         reader.notes.append(Note("kept" if "closed" in text else "ignored", reader.root.tag, reader.root.owner,
                                  reader.root.line, text))
 
-    def _add(self, reader: Reader, machine: Mechanism, node: Node, joint: Joint, ends: tuple[str, str],
+    def _add(self, reader: RobotReader, machine: Mechanism, node: YamlNode, joint: Joint, ends: tuple[str, str],
              poses: tuple[Pose, Pose], prefix: str) -> None:
         try:
             machine.add_joint(reader.names.fresh(prefix), joint, *ends, *poses)
         except ModelError as error:
             raise node.error(str(error)) from None
 
-    def _gepetto(self, reader: Reader, machine: Mechanism) -> None:
+    def _gepetto(self, reader: RobotReader, machine: Mechanism) -> None:
         """Pairs of frames that coincide: whole ("6d") or in their origins only ("3d")."""
         pairs = self.entries["closed_loop"].items()
         kinds = self.entries.get("type")
@@ -138,7 +138,7 @@ class YamlSidecar:
             self._add(reader, machine, pair, joint, (ends[0], ends[1]), (Pose(), Pose()),
                       f"{one.text()}_{two.text()}")
 
-    def _frame(self, reader: Reader, node: Node, joints_to: Mapping[str, str]) -> str:
+    def _frame(self, reader: RobotReader, node: YamlNode, joints_to: Mapping[str, str]) -> str:
         """The body whose frame a name stands for: a link, or the link that a joint leads to."""
         name = node.text()
         if name in reader.links:
@@ -147,7 +147,7 @@ class YamlSidecar:
             return reader.body(joints_to[name])
         raise node.error(f"there is no link or joint {clipped(name)!r}{near(name, reader.links)}")
 
-    def _scikit(self, reader: Reader, machine: Mechanism) -> None:
+    def _scikit(self, reader: RobotReader, machine: Mechanism) -> None:
         """Hinges given by point and axis in the root link's frame while all joints are at zero."""
         for node in self.entries["closures"].items():
             entries = node.entries()

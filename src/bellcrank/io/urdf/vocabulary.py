@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Protocol
 
-from bellcrank.io.masses import MOMENTS
+from bellcrank.io.common.masses import MOMENTS
 from bellcrank.mechanism.joints import Joint
 
 if TYPE_CHECKING:
-    from bellcrank.io.urdf_reader import Reader
+    from bellcrank.io.urdf.robot import RobotReader
     from bellcrank.mechanism.mechanism import Mechanism
 
 __all__ = ["ASIDE", "KNOWN", "ONE_AXIS", "REPEATABLE", "ZERO", "Sidecar"]
@@ -44,8 +44,8 @@ ASIDE = {"gazebo": "settings of a simulator", "transmission": "wiring of actuato
 class Sidecar(Protocol):
     """A file beside the URDF file that says what URDF cannot."""
 
-    def joint_types(self, reader: Reader) -> Mapping[str, Joint]:
+    def joint_types(self, reader: RobotReader) -> Mapping[str, Joint]:
         """Joints of the tree that have another type than the URDF file says."""
 
-    def close(self, reader: Reader, machine: Mechanism) -> None:
+    def close(self, reader: RobotReader, machine: Mechanism) -> None:
         """Add the joints that close loops."""

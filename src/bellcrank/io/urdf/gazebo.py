@@ -6,19 +6,19 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from bellcrank.io.common.xml import XmlElement, blame, clipped, plain_number
 from bellcrank.io.report import Dynamics
-from bellcrank.io.sdf.joints import Along, read_along, screw_pitch
-from bellcrank.io.sdf.values import Poses, boolean
-from bellcrank.io.urdf_closing import add_closing, unknown
-from bellcrank.io.urdf_common import ASIDE
-from bellcrank.io.urdf_joints import JointReader, joint_of, made_unit
-from bellcrank.io.xml import Element, blame, clipped, plain_number
+from bellcrank.io.sdf.joints import AlongAxis, read_along, screw_pitch
+from bellcrank.io.sdf.text_values import Poses, boolean
+from bellcrank.io.urdf.loop_joint import add_closing, unknown
+from bellcrank.io.urdf.tree_joints import JointReader, joint_of, made_unit
+from bellcrank.io.urdf.vocabulary import ASIDE
 from bellcrank.mechanism.joints import Joint
 from bellcrank.mechanism.mechanism import Mechanism
 from bellcrank.mechanism.pose import Pose
 
 if TYPE_CHECKING:
-    from bellcrank.io.urdf_reader import Reader
+    from bellcrank.io.urdf.robot import RobotReader
 
 __all__ = ["gazebo"]
 
@@ -26,7 +26,7 @@ _TWO_AXES = ("universal", "revolute2")
 _ENDS, _OLD_ENDS = {"parent", "child"}, {"body1", "body2"}
 
 
-def gazebo(reader: Reader, machine: Mechanism, element: Element) -> None:
+def gazebo(reader: RobotReader, machine: Mechanism, element: XmlElement) -> None:
     """One <gazebo> element of a file."""
     found = _spring(reader, machine, element)
     for inner in element.walk():
@@ -45,7 +45,7 @@ def gazebo(reader: Reader, machine: Mechanism, element: Element) -> None:
         reader.note("ignored", element, ASIDE["gazebo"])
 
 
-def _acts(element: Element) -> bool:
+def _acts(element: XmlElement) -> bool:
     """Whether a setting changes the motion: no gravity, or damping of a whole link."""
     word = element.text.lower()
     match element.tag:
@@ -59,7 +59,7 @@ def _acts(element: Element) -> bool:
 
 
 # -- springs --------------------------------------------------------------------------------------
-def _spring(reader: Reader, machine: Mechanism, element: Element) -> bool:
+def _spring(reader: RobotReader, machine: Mechanism, element: XmlElement) -> bool:
     """<springStiffness> and <springReference> of the joint that a <gazebo reference> names."""
     stiffness, rest = element.first("springStiffness"), element.first("springReference")
     if stiffness is None:
@@ -73,7 +73,7 @@ def _spring(reader: Reader, machine: Mechanism, element: Element) -> bool:
     return True
 
 
-def _add_spring(reader: Reader, machine: Mechanism, element: Element, joint: str, stiffness: float,
+def _add_spring(reader: RobotReader, machine: Mechanism, element: XmlElement, joint: str, stiffness: float,
                 rest: float) -> None:
     if not stiffness:
         return
@@ -85,7 +85,7 @@ def _add_spring(reader: Reader, machine: Mechanism, element: Element, joint: str
 
 
 # -- joints ---------------------------------------------------------------------------------------
-def _joint(reader: Reader, machine: Mechanism, element: Element) -> None:
+def _joint(reader: RobotReader, machine: Mechanism, element: XmlElement) -> None:
     """An SDF joint between two links."""
     kind = element.attribute("type")
     if kind == "gearbox":
@@ -109,14 +109,14 @@ def _joint(reader: Reader, machine: Mechanism, element: Element) -> None:
     _data(reader, machine, element, name, joint)
 
 
-def _word(element: Element) -> str:
+def _word(element: XmlElement) -> str:
     name = element.attributes.get("link", element.text).strip()
     if not name:
         raise element.error("names no link")
     return name
 
 
-def _pose(reader: Reader, element: Element, child: str) -> Pose:
+def _pose(reader: RobotReader, element: XmlElement, child: str) -> Pose:
     """The joint frame in the child link."""
     pose = element.first("pose")
     if pose is None:
@@ -129,7 +129,7 @@ def _pose(reader: Reader, element: Element, child: str) -> Pose:
         return reader.place(child).inverse() @ (_frame(reader, pose, base) @ own)
 
 
-def _frame(reader: Reader, element: Element, name: str) -> Pose:
+def _frame(reader: RobotReader, element: XmlElement, name: str) -> Pose:
     """Where a link, or the frame of a tree joint, or the model lies in the root link."""
     if name in reader.links:
         return reader.place(name)
@@ -140,7 +140,7 @@ def _frame(reader: Reader, element: Element, name: str) -> Pose:
     return Pose()
 
 
-def _axis(reader: Reader, joint: Element, tag: str, world: Pose) -> tuple[float, ...]:
+def _axis(reader: RobotReader, joint: XmlElement, tag: str, world: Pose) -> tuple[float, ...]:
     """An axis in the joint frame, which lies at `world` in the root link."""
     element = joint.first(tag)
     if element is None and tag == "axis2":
@@ -159,12 +159,12 @@ def _axis(reader: Reader, joint: Element, tag: str, world: Pose) -> tuple[float,
     return tuple((world.matrix.T @ turn @ np.asarray(axis)).tolist())
 
 
-def _data(reader: Reader, machine: Mechanism, element: Element, name: str, joint: Joint) -> None:
+def _data(reader: RobotReader, machine: Mechanism, element: XmlElement, name: str, joint: Joint) -> None:
     """Limits, damping, friction and springs."""
     for axis in (child for child in element.children if child.tag in ("axis", "axis2")):
         along = read_along(axis, element.attribute("type"), reader.note)
         if joint.nu != 1 or axis.tag == "axis2":
-            if along != Along(along.limits, Dynamics()):
+            if along != AlongAxis(along.limits, Dynamics()):
                 reader.note("warned", axis, "damping, friction and springs of such a joint are not read")
             continue
         limit, dynamics = axis.first("limit"), axis.first("dynamics")

@@ -13,7 +13,7 @@ from typer.core import TyperGroup
 from bellcrank.cli.output import UsageError, as_json, complain
 from bellcrank.errors import BellcrankError, FileError
 
-__all__ = ["FAILED", "FILE", "FINE", "INTERRUPTED", "USAGE", "Program", "examples"]
+__all__ = ["FAILED", "FILE", "FINE", "INTERRUPTED", "USAGE", "Application", "examples"]
 
 FINE, FAILED, USAGE, FILE, INTERRUPTED = 0, 1, 2, 3, 130
 
@@ -23,7 +23,7 @@ def examples(*lines: str) -> str:
     return "\b\n" + "\n".join(["Examples:", *(f"  {line}" for line in lines)])
 
 
-class Program(TyperGroup):
+class Application(TyperGroup):
     """Runs a command and turns whatever happens into an exit code."""
 
     def invoke(self, ctx: Any) -> Any:

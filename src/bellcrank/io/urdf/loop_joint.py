@@ -8,20 +8,20 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from bellcrank.errors import FileError
-from bellcrank.io.xml import Element, blame, clipped
+from bellcrank.io.common.xml import XmlElement, blame, clipped
 from bellcrank.mechanism.joints import Joint
 from bellcrank.mechanism.mechanism import Mechanism
 from bellcrank.mechanism.pose import Pose
 
 if TYPE_CHECKING:
-    from bellcrank.io.urdf_reader import Reader
+    from bellcrank.io.urdf.robot import RobotReader
 
 __all__ = ["across", "add_closing", "unknown"]
 
 _KINDS = "revolute, continuous, prismatic, spherical, ball, fixed, universal, cylindrical, planar, screw"
 
 
-def add_closing(reader: Reader, machine: Mechanism, element: Element, joint: Joint, ends: tuple[str, str],
+def add_closing(reader: RobotReader, machine: Mechanism, element: XmlElement, joint: Joint, ends: tuple[str, str],
                 poses: tuple[Pose, Pose], prefix: str = "loop") -> str:
     """Add a joint between two bodies that are connected already; returns its name."""
     name = element.attribute("name") if "name" in element.attributes else reader.names.fresh(prefix)
@@ -31,7 +31,7 @@ def add_closing(reader: Reader, machine: Mechanism, element: Element, joint: Joi
     return name
 
 
-def unknown(element: Element, kind: str) -> FileError:
+def unknown(element: XmlElement, kind: str) -> FileError:
     """The exception for a joint type that is not known."""
     return element.error(f"the joint type {clipped(kind)!r} closes no loop; known are {_KINDS}")
 

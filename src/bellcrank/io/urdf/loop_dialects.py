@@ -12,18 +12,18 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bellcrank.io.urdf_closing import across, add_closing, unknown
-from bellcrank.io.urdf_common import ZERO
-from bellcrank.io.urdf_drake import DRAKE
-from bellcrank.io.urdf_gazebo import gazebo
-from bellcrank.io.urdf_joints import axis_of, joint_of
-from bellcrank.io.xml import Element, blame
+from bellcrank.io.common.xml import XmlElement, blame
+from bellcrank.io.urdf.drake import DRAKE
+from bellcrank.io.urdf.gazebo import gazebo
+from bellcrank.io.urdf.loop_joint import across, add_closing, unknown
+from bellcrank.io.urdf.tree_joints import axis_of, joint_of
+from bellcrank.io.urdf.vocabulary import ZERO
 from bellcrank.mechanism.joints import Spherical, Weld
 from bellcrank.mechanism.mechanism import Mechanism
 from bellcrank.mechanism.pose import Pose
 
 if TYPE_CHECKING:
-    from bellcrank.io.urdf_reader import Reader
+    from bellcrank.io.urdf.robot import RobotReader
 
 __all__ = ["HANDLERS", "carried"]
 
@@ -43,7 +43,7 @@ def carried(first: Sequence[float], second: Sequence[float]) -> np.ndarray[tuple
 
 
 # -- <loop_joint>: old Drake, RigidBodyDynamics.jl, Isaac Sim ------------------------------------
-def _loop_joint(reader: Reader, machine: Mechanism, element: Element) -> None:
+def _loop_joint(reader: RobotReader, machine: Mechanism, element: XmlElement) -> None:
     if element.first("parent") is not None:
         _two_origins(reader, machine, element)
         return
@@ -62,14 +62,14 @@ def _loop_joint(reader: Reader, machine: Mechanism, element: Element) -> None:
 
 
 # -- <constraint>: the proposal of 2026 for URDF, and exporters that write it as <loop_joint> ------
-def _constraint(reader: Reader, machine: Mechanism, element: Element) -> None:
+def _constraint(reader: RobotReader, machine: Mechanism, element: XmlElement) -> None:
     if element.first("parent") is None and element.first("child") is None:
         reader.note("warned", element, "a connection of a kind unknown here, not read: it has no <parent> and <child>")
         return
     _two_origins(reader, machine, element)
 
 
-def _two_origins(reader: Reader, machine: Mechanism, element: Element) -> None:
+def _two_origins(reader: RobotReader, machine: Mechanism, element: XmlElement) -> None:
     parent, child = element.only("parent"), element.only("child")
     ends = reader.link(parent.attribute("link"), parent), reader.link(child.attribute("link"), child)
     outer, inner = reader.pose(element.first("parent_origin")), reader.pose(element.first("child_origin"))
@@ -99,7 +99,7 @@ def _two_origins(reader: Reader, machine: Mechanism, element: Element) -> None:
     add_closing(reader, machine, element, joint, ends, (outer, inner))
 
 
-def _aligned(reader: Reader, element: Element, links: tuple[str, str], outer: Pose, inner: Pose,
+def _aligned(reader: RobotReader, element: XmlElement, links: tuple[str, str], outer: Pose, inner: Pose,
              axis: Sequence[float], frame: str) -> tuple[Pose, tuple[float, ...]]:
     """The child's frame turned so that both sides agree at zero, and the axis in their common coordinates."""
     place = reader.place(links[0] if frame == "parent" else links[1]).matrix
@@ -109,7 +109,7 @@ def _aligned(reader: Reader, element: Element, links: tuple[str, str], outer: Po
     return turned, tuple((world_outer.T @ place @ np.asarray(axis)).tolist())
 
 
-def _pitch(element: Element) -> float:
+def _pitch(element: XmlElement) -> float:
     """The advance of a screw [m/rad]; files give it per turn."""
     if element.attributes.get("type") != "screw":
         return 0.0
@@ -120,5 +120,5 @@ def _pitch(element: Element) -> float:
     raise element.error("a screw needs <thread_pitch value=\"metres per turn\"/>")
 
 
-HANDLERS: dict[str, Callable[[Reader, Mechanism, Element], None]] = {
+HANDLERS: dict[str, Callable[[RobotReader, Mechanism, XmlElement], None]] = {
     "loop_joint": _loop_joint, "constraint": _constraint, "gazebo": gazebo, **DRAKE}
