@@ -17,9 +17,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from bellcrank.target.program import Bool, Builder, Int, Layout, Memory, Real
+from bellcrank.target.program import Bool, Builder, Int, Layout, Memory, Program, Real
 
-__all__ = ["STEPPING", "Stepping", "correct", "explicit", "semi_implicit"]
+__all__ = ["STEPPING", "OneStep", "Stepping", "copy", "correct", "explicit", "explicit_step", "semi_implicit",
+           "semi_implicit_step", "single_step"]
+
+#: what a method does in step `number`: the new state is left in `stage`
+OneStep = Callable[[Int], None]
 
 #: arguments of the fixed-step drivers
 STEPPING = Layout(
@@ -38,7 +42,6 @@ class Stepping:
         self.size, self.split = f.count("size"), f.count("split")
         self.y, self.stage, self.rate, self.clock = (f.memory(n) for n in ("y", "stage", "rate", "clock"))
         self.step, self.begin = f.real("step"), f.real("start")
-        self.every = f.count("every")
 
     def evaluate(self) -> None:
         """`rate` of what is in `stage` at `clock`."""
@@ -78,10 +81,10 @@ class Stepping:
         self.done.set(self.done.value + self.active.value)
         leave(~alive.any())
 
-    def sample(self, number: Int) -> None:
+    def sample(self, number: Int, every: Int) -> None:
         """Write the state if it is time to."""
         f = self.f
-        with f.when(((number + 1) % self.every) == 0):
+        with f.when(((number + 1) % every) == 0):
             row = f.memory("out").at(self.row.value * self.size)
             with f.loop(self.size) as j:
                 row[j] = self.y[j]
@@ -93,6 +96,7 @@ class Stepping:
         self.active, self.done, self.row = f.variable(1.0), f.variable(0.0), f.counter(0)
         number, last = f.counter(0), f.count("first") + f.count("steps")
         inputs, given, n = f.memory("inputs"), f.memory("all_inputs"), f.count("n_inputs")
+        every = f.count("every")
         with f.loop(f.count("blocks")) as block:
             states = f.memory("all_y").at(block * self.size)
             copy(f, given.at(block * n), inputs, n)
@@ -110,7 +114,7 @@ class Stepping:
                 self.at(now + 1)
                 self.correct()
                 self.accept(leave)
-                self.sample(now)
+                self.sample(now, every)
                 number.set(now + 1)
             copy(f, self.y, states, self.size)
             copy(f, inputs, given.at(block * n), n)
@@ -154,10 +158,9 @@ def correct(f: Builder, size: Int) -> None:
             stage[j] = spoilt.pick(float("nan"), stage[j])
 
 
-def explicit(f: Builder) -> None:
+def explicit_step(s: Stepping) -> OneStep:
     """Explicit Runge-Kutta methods; tableau a (stages x stages), b, c."""
-    s = Stepping(f)
-    size, y, stage, rate = s.size, s.y, s.stage, s.rate
+    f, size, y, stage, rate = s.f, s.size, s.y, s.stage, s.rate
     stages = f.count("stages")
     a, b, c, slopes = f.table("a"), f.table("b"), f.table("c"), f.memory("slopes")
 
@@ -179,13 +182,12 @@ def explicit(f: Builder) -> None:
                 slopes[i * size + j] = rate[j]
         combine(None, stages)
 
-    s.run(one_step)
+    return one_step
 
 
-def semi_implicit(f: Builder) -> None:
+def semi_implicit_step(s: Stepping) -> OneStep:
     """Semi-implicit (symplectic) Euler: speeds first, then coordinates with the new speeds."""
-    s = Stepping(f)
-    y, stage, rate = s.y, s.stage, s.rate
+    f, y, stage, rate = s.f, s.y, s.stage, s.rate
 
     def one_step(number: Int) -> None:
         with f.loop(s.size) as j:
@@ -198,4 +200,29 @@ def semi_implicit(f: Builder) -> None:
         with f.loop(s.split) as j:
             stage[j] = y[j] + s.step * rate[j]
 
-    s.run(one_step)
+    return one_step
+
+
+def explicit(f: Builder) -> None:
+    """A driver of explicit Runge-Kutta methods."""
+    s = Stepping(f)
+    s.run(explicit_step(s))
+
+
+def semi_implicit(f: Builder) -> None:
+    """A driver of semi-implicit Euler."""
+    s = Stepping(f)
+    s.run(semi_implicit_step(s))
+
+
+def single_step(method: Callable[[Stepping], OneStep]) -> Program:
+    """One step from y at `start`: the new state, put back onto its constraints, is left in `stage`."""
+
+    def program(f: Builder) -> None:
+        s, first = Stepping(f), Int(f, "0")
+        method(s)(first)
+        s.at(first + 1)
+        s.correct()
+        f.finish()
+
+    return program

@@ -70,6 +70,10 @@ class CPrinter(Builder):
         self._lines.append((self._depth, name, f"const {kind} {name} = {text};"))
         return name
 
+    def alias(self, name: str, text: str) -> None:
+        """A pointer with a name, if it is used."""
+        self._lines.append((self._depth, name, f"{self.real_type} *const {name} = {text};"))
+
     def real_do(self, text: str) -> str:
         return self.do(self.real_type, text)
 
@@ -292,12 +296,15 @@ class CPrinter(Builder):
     @contextlib.contextmanager
     def loop(self, end: Int | int, start: Int | int = 0, back: bool = False) -> Iterator[Int]:
         i, first, last = self._name("i"), int_operand(start), int_operand(end)
+        place = len(self._lines)
         if back:
             self._open(f"for (int32_t {i} = {self.int_op('-', last, '1')}; {i} >= {first}; --{i})")
         else:
             self._open(f"for (int32_t {i} = {first}; {i} < {last}; ++{i})")
         yield Int(self, i)
         self._close()
+        if _known(first) and _known(last) and int(first) >= int(last):
+            del self._lines[place:]
 
     def fold(self, end: Int | int, first: Carried, body: Callable[[Int, Carried], Carried], start: Int | int = 0,
              step: int = 1) -> Carried:

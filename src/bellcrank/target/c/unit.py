@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import count
 from typing import Any
 
 import numpy as np
@@ -11,11 +12,11 @@ import numpy as np
 from bellcrank.target.c.c_printer import Arguments, CPrinter, Pointer, literal
 from bellcrank.target.calling import one_block
 from bellcrank.target.copying import copying
-from bellcrank.target.kernel_source import KernelSource
+from bellcrank.target.kernel_source import KernelSource, RolledData
 from bellcrank.target.program import Program, Real
 from bellcrank.target.sincos import sincos
 
-__all__ = ["CBackend", "CBlock", "Unit", "wrapped"]
+__all__ = ["CBackend", "CBlock", "Unit", "filled", "wrapped"]
 
 _LINE = 110
 
@@ -44,7 +45,9 @@ class Unit:
     functions: list[str] = field(default_factory=list)
     tables: list[str] = field(default_factory=list)
     needs: set[str] = field(default_factory=set)
+    plan: str = ""  #: what tells the functions of several plans apart
     _made: dict[Any, CBlock] = field(default_factory=dict)
+    _keep: list[Any] = field(default_factory=list)
 
     @property
     def prefix(self) -> str:
@@ -69,28 +72,46 @@ class Unit:
 
     def block(self, source: KernelSource, names: tuple[str, ...], title: str) -> CBlock:
         """A kernel as a static function."""
-        key = source.key
-        if key is not None and (key, names) in self._made:
+        key = source.key if source.data is None else id(source.data.table)
+        if (key, names) in self._made:
             return self._made[key, names]
-        pointers = {n: Pointer(n) for n in source.inputs} | {n: Pointer(n, False) for n in ("out", "work")}
+        title = self._title(f"{title}_core{self.plan}")
+        pointers = {n: Pointer(n) for n in source.inputs}
+        pointers |= {"out": Pointer("out", False), "work": Pointer("work", False)}
         integers: dict[str, int] = {}
         if source.data is not None:
-            integers = self._data(source, title, pointers)
+            self._keep.append(source.data)  # its id must remain its own
+            integers = self._sizes(source, title, pointers)
         printer = self.printer(Arguments(pointers, integers))
         one_block(printer, list(source.inputs), source.body(printer))
+        if source.data is not None:
+            self._tables(source.data, pointers, printer.used())
         made = self._static(title, [*source.inputs, "out", "work"], pointers, printer, names,
                             source.data.work_size if source.data else 0)
-        if key is not None:
-            self._made[key, names] = made
+        self._made[key, names] = made
         return made
 
-    def _data(self, source: KernelSource, title: str, pointers: dict[str, Pointer]) -> dict[str, int]:
-        """The tables of a rolled kernel, and the integers it reads from what is known here."""
-        data = source.data
-        assert data is not None
+    def _title(self, wanted: str) -> str:
+        """A name that no other function has."""
+        names, title = {b.name for b in self._made.values()}, wanted
+        for i in count(2):
+            if self.prefix + title not in names:
+                break
+            title = f"{wanted}_{i}"
+        return title
+
+    def _tables(self, data: RolledData, pointers: Mapping[str, Pointer], used: set[str]) -> None:
+        """The tables of a rolled kernel."""
         for what, kind, values in (("numbers", self.real, data.numbers), ("table", "int32_t", data.table),
                                    ("runs", "int32_t", data.runs)):
-            self.table(f"{self.prefix}{title}_{what}", kind, np.ravel(values).tolist())
+            if pointers[what].text in used:
+                self.table(pointers[what].text, kind, np.ravel(values).tolist())
+
+    def _sizes(self, source: KernelSource, title: str, pointers: dict[str, Pointer]) -> dict[str, int]:
+        """The integers of a rolled kernel that are known here, where it looks for them."""
+        data = source.data
+        assert data is not None
+        for what in ("numbers", "table", "runs"):
             pointers[what] = Pointer(f"{self.prefix}{title}_{what}")
         pointers["strides"] = Pointer("strides")
         sizes = list(source.inputs.values())
@@ -99,14 +120,14 @@ class Unit:
         return {f"strides[{i}]": v for i, v in enumerate(known)} | {
             "n_runs": len(data.runs), last: int(np.ravel(data.runs)[-1])}
 
-    def copying(self, count: int, stride: int, offset: int, title: str) -> CBlock:
-        key = ("copy", count, stride, offset)
+    def copying(self, entries: int, stride: int, offset: int, title: str) -> CBlock:
+        key = ("copy", entries, stride, offset)
         if key not in self._made:
             pointers = {"from": Pointer("from"), "out": Pointer("out", False), "strides": Pointer("strides")}
-            printer = self.printer(Arguments(pointers, {"strides[0]": count, "strides[1]": stride,
+            printer = self.printer(Arguments(pointers, {"strides[0]": entries, "strides[1]": stride,
                                                         "strides[2]": offset}))
             copying(printer)
-            self._made[key] = self._static(title, ["from", "out"], pointers, printer, ("copy",), 0)
+            self._made[key] = self._static(self._title(title), ["from", "out"], pointers, printer, ("copy",), 0)
         return self._made[key]
 
     def _static(self, title: str, arguments: Sequence[str], pointers: Mapping[str, Pointer], printer: CPrinter,
@@ -160,17 +181,13 @@ class CBackend:
 
     def __init__(self, unit: Unit) -> None:
         self.unit = unit
-        self.title = ""  #: of the machine's plan
 
     def block(self, source: KernelSource, names: tuple[str, ...], width: int) -> CBlock:
         assert width == 1
-        return self.unit.block(source, names, self._title("_and_".join(names)))
+        return self.unit.block(source, names, "_and_".join(names))
 
     def copying(self, count: int, stride: int, offset: int, width: int) -> CBlock:
-        return self.unit.copying(count, stride, offset, self._title(f"copy_{stride}_{offset}"))
-
-    def _title(self, name: str) -> str:
-        return f"{name}{self.title}"
+        return self.unit.copying(count, stride, offset, f"copy_{stride}_{offset}")
 
 
 def _parameter(text: str) -> str:
