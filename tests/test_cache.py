@@ -124,7 +124,7 @@ def rods(mass: float) -> bc.Mechanism:
 def test_systems_are_kept(schedule: str) -> None:
     def made(mass: float) -> tuple[bool, np.ndarray]:
         system = bc.compile(rods(mass), schedule=schedule)
-        kernel = system._evaluator.kernel(system._functions["inverse_dynamics"], False, 1)
+        kernel = system.kernels.evaluator.kernel(system.kernels.functions["inverse_dynamics"], False, 1)
         q = np.array([0.1, 0.2])
         return kernel.library.from_cache, system.inverse_dynamics(q, -q, q)
 
@@ -507,7 +507,7 @@ def test_equal_code_is_loaded_once_and_unloaded_with_the_last_user(monkeypatch: 
 
     def library(mass: float) -> tuple[bc.System, jit.Library]:
         system = bc.compile(rods(mass))
-        return system, system._evaluator.kernel(system._functions["inverse_dynamics"], False, 1).library
+        return system, system.kernels.evaluator.kernel(system.kernels.functions["inverse_dynamics"], False, 1).library
 
     first, second, other = library(1.5), library(1.5), library(3.0)
     assert first[1] is second[1] and first[1] is not other[1]

@@ -67,7 +67,7 @@ def test_reactions_from_momenta(tree: Tree, given_wrenches: bool) -> None:
 
 def test_the_point_is_an_argument() -> None:
     system = bc.compile(bc.load("arm"), "recursive", "numpy", point="origin")
-    assert system.method == "recursive/origin"
+    assert system.model.method == "recursive/origin"
     with pytest.raises(bc.ModelError, match="no method 'recursive/elbow'"):
         bc.compile(bc.load("arm"), "recursive", point="elbow")
 
@@ -200,7 +200,7 @@ def test_every_method_is_cited() -> None:
     with pytest.raises(bc.ModelError, match="no method 'nosuch'"):
         bc.cite("nosuch")
     said, *entries = bc.cite("auto").split("\n\n")
-    chosen = [bc.compile(bc.load(name)).method for name in ("pendulum", "four_bar")]
+    chosen = [bc.compile(bc.load(name)).model.method for name in ("pendulum", "four_bar")]
     assert entries == [bc.cite(name) for name in chosen]
     assert said.startswith("% 'auto' is") and all(repr(name) in said for name in chosen)
 

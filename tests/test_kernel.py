@@ -189,7 +189,7 @@ def system(name: str, schedule: str) -> bc.System:
 
 
 def is_rolled(machine: bc.System, name: str) -> bool:
-    return machine._evaluator.kernel(machine._functions[name], False, 1).rolled is not None
+    return machine.kernels.evaluator.kernel(machine.kernels.functions[name], False, 1).rolled is not None
 
 
 Call = Callable[[bc.System, Floats, Floats, Floats], Floats]
@@ -243,8 +243,8 @@ def test_wrenches_by_all_schedules(schedule: str) -> None:
 def test_kernels_of_machines_stay_within_their_arrays(name: str, schedule: str, width: int,
                                                       rng: np.random.Generator) -> None:
     made = system("crane", schedule)
-    function = made._functions[name]
-    kernel = made._evaluator.kernel(function, False, width)
+    function = made.kernels.functions[name]
+    kernel = made.kernels.evaluator.kernel(function, False, width)
     assert (kernel.rolled is not None) == (schedule == "rolled")
     given = [rng.normal(size=(9, size)) for size in kernel.inputs.values()]
     results = []
@@ -260,7 +260,7 @@ def test_kernels_of_machines_stay_within_their_arrays(name: str, schedule: str, 
 @pytest.mark.parametrize("schedule", ["unrolled", "rolled"])
 def test_an_empty_range_does_nothing(schedule: str, width: int, rng: np.random.Generator) -> None:
     made = system("crane", schedule)
-    kernel = made._evaluator.kernel(made._functions["inverse_dynamics"], False, width)
+    kernel = made.kernels.evaluator.kernel(made.kernels.functions["inverse_dynamics"], False, width)
     arrays = [guarded(rng.normal(size=(9, size)), math.nan)[0] for size in kernel.inputs.values()]
     for begin, end in ((0, 0), (4, 4), (9, 9)):
         out, around = guarded(np.full((9, kernel.out_size), GUARD), GUARD)
@@ -271,7 +271,7 @@ def test_an_empty_range_does_nothing(schedule: str, width: int, rng: np.random.G
 @pytest.mark.parametrize("schedule", ["unrolled", "rolled"])
 def test_kernels_of_machines_check_every_input(schedule: str, width: int, rng: np.random.Generator) -> None:
     made = system("crane", schedule)
-    kernel = made._evaluator.kernel(made._functions["forward_dynamics"], False, width)
+    kernel = made.kernels.evaluator.kernel(made.kernels.functions["forward_dynamics"], False, width)
     n = width + 1
     arrays = [rng.normal(size=(n, size)) for size in kernel.inputs.values()]
     out = np.empty((n, kernel.out_size))
@@ -333,8 +333,8 @@ def test_threads_change_nothing(schedule: str, rng: np.random.Generator) -> None
     for threads in (2, 3):
         several = bc.compile(bc.load("arm"), schedule=schedule, threads=threads)
         np.testing.assert_array_equal(several.forward_dynamics(q, u, tau), wanted)
-        run = several._evaluator
-        kernel = run.kernel(several._functions["forward_dynamics"], False, jit.vector_width())
+        run = several.kernels.evaluator
+        kernel = run.kernel(several.kernels.functions["forward_dynamics"], False, jit.vector_width())
         assert len(run._parts(n, kernel)) == threads
         tau[n - 1, 2] = math.nan
         with pytest.raises(bc.StateError, match=rf"tau\[2\] \(j3.angle\) is nan, batch index \({n - 1},\)"):
@@ -353,8 +353,8 @@ def test_threads_on_small_batches(threads: int, monkeypatch: pytest.MonkeyPatch,
         np.testing.assert_allclose(many.forward_dynamics(q, u), wanted, rtol=0.0,
                                    atol=64 * EPS * np.abs(wanted).max())
         for w in WIDTHS:
-            kernel = many._evaluator.kernel(many._functions["forward_dynamics"], False, w)
-            parts = many._evaluator._parts(n, kernel)
+            kernel = many.kernels.evaluator.kernel(many.kernels.functions["forward_dynamics"], False, w)
+            parts = many.kernels.evaluator._parts(n, kernel)
             assert [i for a, b in parts for i in range(a, b)] == list(range(n))
             assert all(a % w == 0 for a, _ in parts) and len(parts) <= threads
 

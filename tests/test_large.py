@@ -133,7 +133,7 @@ def test_the_second_length_comes_from_the_cache(monkeypatch: pytest.MonkeyPatch,
 def test_memory_is_linear() -> None:
     def work(n: int) -> int:
         system = bc.compile(chain(n), schedule="rolled")
-        kernel = system._evaluator.kernel(system._functions["forward_dynamics"], False, 1)
+        kernel = system.kernels.evaluator.kernel(system.kernels.functions["forward_dynamics"], False, 1)
         assert kernel.rolled is not None
         return int(kernel.rolled.work_size)
 
@@ -147,9 +147,9 @@ def test_memory_is_linear() -> None:
 
 def test_a_large_machine_chooses_the_rolled_schedule() -> None:
     system = bc.compile(chain(1000))
-    assert system._evaluator.kernel(system._functions["forward_dynamics"], False, 1).rolled is not None
+    assert system.kernels.evaluator.kernel(system.kernels.functions["forward_dynamics"], False, 1).rolled is not None
     small = bc.compile(chain(2))
-    assert small._evaluator.kernel(small._functions["forward_dynamics"], False, 1).rolled is None
+    assert small.kernels.evaluator.kernel(small.kernels.functions["forward_dynamics"], False, 1).rolled is None
 
 
 #: bodies, and who carries whom

@@ -120,7 +120,7 @@ def test_loops_are_exact_and_energy_is_kept(name: str) -> None:
 def energy_balance(system: bc.System, t: Any, q: Any, u: Any) -> Any:
     """Energy and what dampers took, less what the forces against gravity gave, since the start."""
     energy = system.energy(q, u) + lifted(system, q)
-    power = system.dissipated_power(q, u)
+    power = bc.analyze.dissipated_power(system, q, u)
     lost = np.concatenate([[0.0], np.cumsum(_panels(power, t[1] - t[0]))])
     return (energy + lost) - (energy + lost)[0]
 

@@ -32,7 +32,7 @@ def inspect(model: str, options: Sequence[str], floating_base: bool, cut: Sequen
     joints = [dict(zip(("name", "type", "parent", "child"), j, strict=True)) for j in found.joints]
     output.data({"command": "inspect", "status": "finished", "model": found.name, **asdict(found), "joints": joints,
                  "coordinates": system.coordinate_names, "speeds": system.speed_names,
-                 "parameters": system.parameters, "mass": system.mass, "report": report_data(report)})
+                 "parameters": system.parameters, "mass": system.model.mass, "report": report_data(report)})
     return FINE
 
 

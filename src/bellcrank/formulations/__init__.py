@@ -99,6 +99,6 @@ def cite(method: str) -> str:
     '@article{kang2003recursive,'
     """
     if method == "auto":
-        chosen = f"% 'auto' is {AUTO[False]!r} for trees and {AUTO[True]!r} for machines with loops (system.method)"
+        chosen = f"% 'auto' is {AUTO[False]!r} for trees and {AUTO[True]!r} for machines with loops (model.method)"
         return "\n\n".join([chosen, *(cite(name) for name in AUTO.values())])
     return str(method_module(method).BIBTEX)

@@ -6,9 +6,9 @@ from bellcrank.errors import ModelError, hint
 from bellcrank.io.c_header import Declared, Draft
 from bellcrank.lowering.choose import kernel_source, trace_together
 from bellcrank.lowering.function import Function
-from bellcrank.system.bound import FORCED
 from bellcrank.system.evaluator import CompiledEvaluator
 from bellcrank.system.system import System
+from bellcrank.system.tree_dynamics import FORCED
 from bellcrank.target.c.c_printer import Arguments, Pointer
 from bellcrank.target.kernel_source import GraphKernel, KernelSource
 from bellcrank.target.program import Builder, Real
@@ -28,38 +28,38 @@ FUNCTIONS = {
 
 def check_function(system: System, name: str) -> Function:
     """The function behind a name; an error says why it cannot be exported."""
-    if name not in FUNCTIONS or name not in system._functions:
+    if name not in FUNCTIONS or name not in system.kernels.functions:
         raise ModelError(f"export_c: no function {name!r}; there are {', '.join(map(repr, FUNCTIONS))}"
                          f"{hint(name, FUNCTIONS)}")
-    looped = system.tree.looped
+    looped = system.model.tree.looped
     if looped and name == "inverse_dynamics":
         raise ModelError("export_c: with loops 'inverse_dynamics' is computed in parts, which LAPACK puts together: it "
                          "has no C code. Of the spanning tree alone it has: export release(*loops)")
-    if system._by_kkt and name == "forward_dynamics":
+    if system.model.dense_loops and name == "forward_dynamics":
         raise ModelError("export_c: with loops the method 'dense' is solved by LAPACK and has no C code; compile with "
                          "method='elimination'")
-    if system._sprung and name in FORCED:
-        raise ModelError(f"export_c: the springs between distant bodies of {system.name!r} act from outside of the "
-                         f"compiled code, which has too many bodies for them: {name!r} has no C code")
-    return system._functions["constrained_hamilton" if looped and name == "hamilton" else name]
+    if system.kernels.springs_outside and name in FORCED:
+        raise ModelError(f"export_c: the springs between distant bodies of {system.model.name!r} act from outside of "
+                         f"the compiled code, which has too many bodies for them: {name!r} has no C code")
+    return system.kernels.functions["constrained_hamilton" if looped and name == "hamilton" else name]
 
 
 def is_planned(system: System, function: Function) -> bool:
     """Whether a function follows a plan of the loops."""
-    return system.tree.looped and function.name in ("forward_dynamics", "constrained_hamilton")
+    return system.model.tree.looped and function.name in ("forward_dynamics", "constrained_hamilton")
 
 
 def _source(system: System, run: CompiledEvaluator, name: str, function: Function) -> KernelSource:
     if not run.compiles_whole(function):
-        raise ModelError(f"export_c: {name!r} of {system.name!r} by the method {system.method!r} is too large for one "
-                         "piece of code; compile with method='auto'")
+        raise ModelError(f"export_c: {name!r} of {system.model.name!r} by the method {system.model.method!r} is too "
+                         "large for one piece of code; compile with method='auto'")
     traced, inputs = run.trace(function), run.inputs(function, False)
-    if not (system.tree.joint_forces and name in ("inverse_dynamics", "bias")):
+    if not (system.model.tree.joint_forces and name in ("inverse_dynamics", "bias")):
         return kernel_source(run.tree, function, inputs, traced)
     if not isinstance(traced, list):  # what springs on the joints contribute is taken off
-        raise ModelError(f"export_c: {system.name!r} has springs or dampers on its joints, and too many bodies for "
-                         f"{name!r} to be one piece of code; export 'forward_dynamics'")
-    both = trace_together(run.tree, [function, system._functions["joint_laws"]], False)
+        raise ModelError(f"export_c: {system.model.name!r} has springs or dampers on its joints, and too many bodies "
+                         f"for {name!r} to be one piece of code; export 'forward_dynamics'")
+    both = trace_together(run.tree, [function, system.kernels.functions["joint_laws"]], False)
     nu = system.nu
     return GraphKernel([a - b for a, b in zip(both[:nu], both[nu:], strict=True)], inputs)
 
@@ -78,7 +78,7 @@ def add_function(draft: Draft, name: str) -> None:
     work = max(b.work for b in blocks)
     result, about = FUNCTIONS[name]
     inputs = draft.runs[0].inputs(function, False)
-    entries = function.size(system.tree)
+    entries = function.size(system.model.tree)
     size = draft.macro("NU") if entries == system.nu else f"{draft.macro('NU')} * {entries // system.nu}"
     if entries == system.nu * system.nu and name == "mass_matrix":
         size = f"{draft.macro('NU')} * {draft.macro('NU')}"

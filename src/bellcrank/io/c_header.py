@@ -61,8 +61,8 @@ def header_text(draft: Draft) -> str:
     system, macro = draft.system, draft.macro
     guard = macro("h")
     sizes = {"NQ": system.nq, "NU": system.nu, "NY": system.nq + system.nu, "PLANS": len(draft.plans)}
-    if system.tree.parameters:
-        sizes["PARAMETERS"] = len(system.tree.parameters)
+    if system.model.tree.parameters:
+        sizes["PARAMETERS"] = len(system.model.tree.parameters)
     if draft.work:
         sizes["WORK"] = draft.work
     status = {"GOOD": GOOD, "BAD_INPUT": BAD_INPUT, "NO_RESULT": NO_RESULT}
@@ -71,7 +71,7 @@ def header_text(draft: Draft) -> str:
         _comment(_about(draft)),
         "\n".join(f"#define {macro(k)} {v}" for k, v in sizes.items()),
         _comment(["What functions answer: all is well, an input is not finite, or the result is not finite"
-                  + (" with any of the plans" if system.tree.looped else "") + "."]) + "\n"
+                  + (" with any of the plans" if system.model.tree.looped else "") + "."]) + "\n"
         + "\n".join(f"#define {macro(k)} {v}" for k, v in status.items()),
         _comment(_names(draft)),
         '#ifdef __cplusplus\nextern "C" {\n#endif',
@@ -82,12 +82,12 @@ def header_text(draft: Draft) -> str:
 
 def _about(draft: Draft) -> list[str]:
     system = draft.system
-    lines = [f"{system.name}: functions made by Bellcrank, method {system.method}, for one state.",
+    lines = [f"{system.model.name}: functions made by Bellcrank, method {system.model.method}, for one state.",
              "SI units, radians; quaternions (w, x, y, z). No function allocates memory or keeps anything between "
              "calls; arrays must not overlap."]
     if draft.work:
         lines.append("work is memory for intermediate results; what is in it before and after means nothing.")
-    if system.tree.looped:
+    if system.model.tree.looped:
         lines.append("Loops: q and u are the coordinates and speeds of all joints of the spanning tree, and must close "
                      "the loops. A plan says which speeds depend on which; where one divides by zero, another has to "
                      "serve. plan[0] is the plan to try first (0 to begin with); the others follow in a circle, and "
@@ -107,7 +107,7 @@ def _names(draft: Draft) -> list[str]:
 
 
 def _values(system: System) -> Mapping[str, float]:
-    return dict(system.tree.parameters)
+    return dict(system.model.tree.parameters)
 
 
 def _independent(system: System, plan: LoopPlan) -> list[str]:

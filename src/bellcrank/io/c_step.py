@@ -48,20 +48,20 @@ def add_step(draft: Draft, stepper: str) -> None:
     codes = []
     for i, run in enumerate(draft.runs):
         unit.plan = str(i) if len(draft.runs) > 1 else ""
-        codes.append(make_code(run, system._functions, 1, momenta=system.method == "momenta",
+        codes.append(make_code(run, system.kernels.functions, 1, momenta=system.model.method == "momenta",
                                separate=stepper == "semi_implicit"))
     layout, work = _layout(codes, stages)
     given = [draft.array("tau", draft.macro("NU")), f"{unit.real} t", f"{unit.real} h"]
-    if system.tree.parameters:
+    if system.model.tree.parameters:
         given.append(draft.array("parameters", draft.macro("PARAMETERS")))
     given.append(draft.array("work", draft.macro("WORK"), False))
-    names = ", ".join(["y", "tau", "t", "h", *["parameters"] * bool(system.tree.parameters), "work"])
+    names = ", ".join(["y", "tau", "t", "h", *["parameters"] * bool(system.model.tree.parameters), "work"])
     calls = {}
     for i, code in enumerate(codes):
         core = f"{unit.prefix}{stepper}_core{i if len(codes) > 1 else ''}"
         _add_core(draft, core, code, method, stages, layout, tables, [draft.array("y", draft.macro("NY")), *given])
         calls[f"plan{i}"] = [f"{core}({names});"]
-    parameters = [draft.array("y", draft.macro("NY"), False), *given, *["int plan[1]"] * system.tree.looped]
+    parameters = [draft.array("y", draft.macro("NY"), False), *given, *["int plan[1]"] * system.model.tree.looped]
     _add_switch(draft, stepper, parameters, calls, layout["stage"], codes[0].size)
     draft.work = max(draft.work, work)
 
@@ -116,7 +116,7 @@ def _add_core(draft: Draft, core: str, code: Code, method: Callable[[Stepping], 
     printer = unit.printer(Arguments(pointers, integers, reals, lists))
     for name, start in layout.items():
         printer.alias(name, _at("work", start))
-    for name, size in (("tau", draft.system.nu), ("parameters", len(draft.system.tree.parameters))):
+    for name, size in (("tau", draft.system.nu), ("parameters", len(draft.system.model.tree.parameters))):
         copy(printer, printer.memory(name), printer.memory("inputs").at(code.inputs[name]), Int(printer, str(size)))
     single_step(method)(printer)
     unit.function(f"static void {core}", parameters, printer, False)
@@ -131,11 +131,11 @@ def _add_switch(draft: Draft, stepper: str, parameters: list[str], calls: dict[s
 
     def program(b: Builder) -> None:
         arrays = [(b.memory("y"), size), (b.memory("tau"), system.nu)]
-        if system.tree.parameters:
-            arrays.append((b.memory("parameters"), len(system.tree.parameters)))
+        if system.model.tree.parameters:
+            arrays.append((b.memory("parameters"), len(system.model.tree.parameters)))
         new = b.memory("stage")
         switching(b, arrays, [Real(b, "t"), Real(b, "h")], list(calls), (new, size),
-                  b.integers_at("plan") if system.tree.looped else None,
+                  b.integers_at("plan") if system.model.tree.looped else None,
                   lambda: copy(b, new, b.memory("y"), Int(b, str(size))))
 
     head = f"int {unit.prefix}step"
@@ -143,7 +143,7 @@ def _add_switch(draft: Draft, stepper: str, parameters: list[str], calls: dict[s
     printer.alias("stage", _at("work", stage))
     program(printer)
     unit.function(head, parameters, printer, True)
-    second = "p (momenta)" if system.method == "momenta" else "u"
+    second = "p (momenta)" if system.model.method == "momenta" else "u"
     draft.declared.append(Declared(head, parameters, (
         f"step: one step of {stepper} of length h from time t. y holds q, then {second}; it is the new state, loops "
         "closed and quaternions unit, or what it was if the answer is not zero.")))

@@ -64,7 +64,7 @@ def export_c(system: System, functions: Sequence[str], folder: str | os.PathLike
         check_function(system, function)
     if stepper is not None:
         check_stepper(stepper)
-        check_function(system, "hamilton" if system.method == "momenta" else "forward_dynamics")
+        check_function(system, "hamilton" if system.model.method == "momenta" else "forward_dynamics")
     if not functions and stepper is None:
         raise ModelError("export_c: name at least one function, or a stepper")
     title = _title(system, name)
@@ -89,7 +89,7 @@ def _title(system: System, name: str | None) -> str:
             raise ModelError(f"export_c: name {name!r} is no name in C: letters, digits and underscores, beginning "
                              "with a letter")
         return name
-    made = re.sub(r"\W+", "_", system.name, flags=re.ASCII).strip("_").lower()
+    made = re.sub(r"\W+", "_", system.model.name, flags=re.ASCII).strip("_").lower()
     return made if _IDENTIFIER.fullmatch(made) else f"machine_{made}".rstrip("_")
 
 
@@ -107,11 +107,11 @@ def _folder(folder: str | os.PathLike[str]) -> Path:
 
 def _plans(system: System, plans: Sequence[Any]) -> list[LoopPlan | None]:
     """The plans to export, each once."""
-    if not system.tree.looped:
+    if not system.model.tree.looped:
         if len(plans):
-            raise ModelError(f"export_c: {system.name!r} is a tree: it has no loops, and no plans for them")
+            raise ModelError(f"export_c: {system.model.name!r} is a tree: it has no loops, and no plans for them")
         return [None]
-    made = [_plan(system, given, i) for i, given in enumerate(plans)] or [system._reference_plan()]
+    made = [_plan(system, given, i) for i, given in enumerate(plans)] or [system.plans.general()]
     return list({plan.key: plan for plan in made}.values())
 
 
@@ -125,9 +125,9 @@ def _plan(system: System, given: Any, index: int) -> LoopPlan:
     if q.shape != (system.nq,) or not np.isfinite(q).all():
         raise ModelError(f"export_c: plans[{index}] is neither a plan, nor a state, nor a finite array q of shape "
                          f"({system.nq},)")
-    return system._plan_at(q, float(getattr(given, "t", 0.0)))
+    return system.plans.at(q, float(getattr(given, "t", 0.0)))
 
 
 def _run(system: System, plan: LoopPlan | None, backend: CBackend) -> CompiledEvaluator:
-    tree = system.tree if plan is None else replace(system.tree, plan=plan)
-    return CompiledEvaluator(tree, cast(Backend, backend), getattr(system._make, "schedule", "auto"))
+    tree = system.model.tree if plan is None else replace(system.model.tree, plan=plan)
+    return CompiledEvaluator(tree, cast(Backend, backend), system.kernels.maker.schedule)

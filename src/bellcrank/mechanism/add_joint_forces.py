@@ -184,8 +184,8 @@ class JointForceElements:
         """Limit the joint force tau of a coordinate to ±`limit` or (lower, upper) [N or N m], or to the speed-torque
         line of a motor with the `no_load_speed` [m/s or rad/s].
 
-        `forward_dynamics` and what follows from it see the limited force; `System.actuator_forces` returns it. Inverse
-        dynamics says what is needed, without limits. The joint is not cut to close loops.
+        `forward_dynamics` and what follows from it see the limited force; `bellcrank.analyze.actuator_forces` returns
+        it. Inverse dynamics says what is needed, without limits. The joint is not cut to close loops.
         """
         new_name(self._drives, name, "actuator")
         what = f"actuator {name!r}"

@@ -1,13 +1,15 @@
-"""Configuration space: names, integration of speeds, differences, normalization, joint by joint."""
+"""Configuration space: names and places of coordinates, integration of speeds, differences, normalization."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 
-from bellcrank.arrays import Floats, flat, leading
+from bellcrank.arrays import Floats, Forces, by_name, flat, leading
+from bellcrank.errors import ModelError, StateError, hint
 from bellcrank.mechanism.joints import Joint
 from bellcrank.mechanism.mechanism import Mechanism
 
@@ -19,28 +21,86 @@ class Configuration:
 
     def __init__(self, mechanism: Mechanism, cut: Sequence[str] = ()) -> None:
         gone = set(cut)
-        self._records = tuple(r for r in mechanism.joints if r.name not in gone)
-        self.joint_names: tuple[str, ...] = tuple(r.name for r in self._records)
-        self.nq: int = sum(r.joint.nq for r in self._records)
-        self.nu: int = sum(r.joint.nu for r in self._records)
+        self._mechanism, self._cut = mechanism, gone
+        #: the joints that have coordinates
+        self.records = tuple(r for r in mechanism.joints if r.name not in gone)
+        self.joint_names: tuple[str, ...] = tuple(r.name for r in self.records)
+        self.nq: int = sum(r.joint.nq for r in self.records)
+        self.nu: int = sum(r.joint.nu for r in self.records)
 
-    @property
+    @cached_property
     def coordinate_names(self) -> tuple[str, ...]:
         """Names of the entries of q, such as ``hip.angle``."""
-        return tuple(f"{r.name}.{c}" for r in self._records for c in r.joint.coordinate_names())
+        return tuple(f"{r.name}.{c}" for r in self.records for c in r.joint.coordinate_names())
 
-    @property
+    @cached_property
     def speed_names(self) -> tuple[str, ...]:
         """Names of the entries of u, udot and tau."""
-        return tuple(f"{r.name}.{c}" for r in self._records for c in r.joint.speed_names)
+        return tuple(f"{r.name}.{c}" for r in self.records for c in r.joint.speed_names)
 
     @property
     def _simple(self) -> bool:
         return self.nq == self.nu
 
+    # -- places by name -------------------------------------------------------------------------
+    @cached_property
+    def starts(self) -> dict[str, tuple[int, int]]:
+        """The first places of every joint in q and in u."""
+        out, q, u = {}, 0, 0
+        for r in self.records:
+            out[r.name] = (q, u)
+            q, u = q + r.joint.nq, u + r.joint.nu
+        return out
+
+    def split(self, key: str) -> tuple[str, str | None]:
+        """A joint and perhaps one of its coordinates or speeds."""
+        mechanism = self._mechanism
+        names = {r.name for r in mechanism.joints}
+        if key in names:
+            return key, None
+        joint, _, coordinate = str(key).rpartition(".")
+        if joint in names:
+            kind = mechanism.joint(joint).joint
+            if coordinate in (*kind.coordinate_names(), *kind.speed_names):
+                return joint, coordinate
+        every = [f"{r.name}.{c}" for r in mechanism.joints
+                 for c in dict.fromkeys((*r.joint.coordinate_names(), *r.joint.speed_names))]
+        near = hint(key, every if "." in str(key) else names) or hint(joint or key, names)
+        raise ModelError(f"no joint called {key!r} in mechanism {mechanism.name!r}{near}")
+
+    def speed_entries(self, key: str) -> list[int]:
+        """The places in u of a joint, or of one of its speeds."""
+        joint, coordinate = self.split(key)
+        if joint in self._cut:
+            raise StateError(f"joint {joint!r} was cut to close a loop and has no place in u and tau: name joints of "
+                             "the spanning tree (forces on it: loop_tau), or compile with cut= another joint")
+        kind = self._mechanism.joint(joint).joint
+        start = self.starts[joint][1]
+        if coordinate is None:
+            return list(range(start, start + kind.nu))
+        if coordinate not in kind.speed_names:
+            raise StateError(f"{key!r} is a coordinate without a speed of its own; there are "
+                             f"{', '.join(kind.speed_names)}")
+        return [start + kind.speed_names.index(coordinate)]
+
+    def coordinate_entries(self, key: str) -> list[int]:
+        """The places in q of a joint, or of one of its coordinates."""
+        self.speed_entries(key)  # says so if it has none
+        joint, coordinate = self.split(key)
+        kind = self._mechanism.joint(joint).joint
+        start = self.starts[joint][0]
+        if coordinate is None:
+            return list(range(start, start + kind.nq))
+        return [start + kind.coordinate_names().index(coordinate)]
+
+    def forces(self, tau: Forces) -> npt.ArrayLike:
+        """Joint forces as an array, also where they are given by name."""
+        return by_name("tau", tau, self.speed_entries, self.nu) if isinstance(tau, Mapping) else tau
+
+    # -- operations -----------------------------------------------------------------------------
     def neutral(self) -> Floats:
         """q with every joint at its zero position."""
-        return np.concatenate([np.zeros(0), *(r.joint.neutral() for r in self._records)])
+        return np.concatenate([np.zeros(0), *(r.joint.neutral() for r in self.records)])
 
     def random_state(self, rng: np.random.Generator | None = None, size: tuple[int, ...] | int = ()
                      ) -> tuple[Floats, Floats]:
@@ -70,7 +130,7 @@ class Configuration:
         if self._simple:
             return array
         at = 0
-        for r in self._records:
+        for r in self.records:
             if r.joint.nq != r.joint.nu:
                 array[..., at:at + r.joint.nq] = r.joint.normalize(array[..., at:at + r.joint.nq])
             at += r.joint.nq
@@ -84,7 +144,7 @@ class Configuration:
         a, b = np.broadcast_to(a, (*lead, a.shape[-1])), np.broadcast_to(b, (*lead, b.shape[-1]))
         parts = [np.zeros((*lead, 0))]
         i = j = 0
-        for r in self._records:
+        for r in self.records:
             width = r.joint.nu if gives_q else r.joint.nq
             parts.append(apply(r.joint, a[..., i:i + r.joint.nq], b[..., j:j + width]))
             i, j = i + r.joint.nq, j + width

@@ -101,8 +101,8 @@ class BlockDiagonal(Operator):
 
 
 class SpatialOperators:
-    """All operators of a tree in one configuration; made by `System.operators`. Prescribed speeds have no column
-    in H, so their entries of speed vectors are ignored and zero."""
+    """All operators of a tree in one configuration; made by `bellcrank.analyze.operators`. Prescribed speeds have no
+    column in H, so their entries of speed vectors are ignored and zero."""
 
     def __init__(self, sweeps: Direct, origin: Callable[[str, Sequence[float]], tuple[int, Floats]]) -> None:
         self._sweeps, self._origin = sweeps, origin
