@@ -199,13 +199,8 @@ def loop_rates(machine: LoopedDirect, rows: Sequence[LoopRow], drive: Field, u: 
 def at_speeds(machine: LoopedDirect, u: Field) -> LoopedDirect:
     """The same machine, its speeds no longer unknown: what depends on them can be evaluated."""
     def make(k: int) -> Link:
-        old: Link = machine.views[k]
-
-        def read(name: str, j: int) -> Number:
-            return u[k][j] if name == "u" else old._read(name, j)
-
-        return Link(old.joint, old.numbers, read, old.world, old.prescribed, old.applied, old.with_wrenches, old.laws,
-                    old.actuators, old.armatures)
+        link: Link = machine.views[k]
+        return link.with_speeds(u[k])
 
     other = LoopedDirect(machine.parent, make, machine.world, machine.slots, machine.widths)
     other.attach(machine.tree, machine.bind)
