@@ -79,7 +79,7 @@ def bent_arm() -> tuple[bc.Mechanism, Any]:
     q = np.random.default_rng(3).normal(size=8) * 1.5
     pose = bc.compile(arm(), backend="numpy").pose(q, "b7")
     m = arm()
-    m.add_joint("close", bc.Weld(), m.ground, "b7", bc.Pose(tuple(pose.position), pose.rotation))
+    m.add_joint("close", bc.Weld(), m.ground, "b7", pose)
     return m, q
 
 

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from bellcrank.arrays import START, Floats, Forces, check_time
 from bellcrank.loops.closer import State
+from bellcrank.mechanism.pose import Pose
 from bellcrank.scalar.count import OperationCount
 from bellcrank.system import (
     assembly,
@@ -26,7 +27,6 @@ from bellcrank.system import (
     variants,
 )
 from bellcrank.system.at_state import of_motion, of_position, u_twice
-from bellcrank.system.body_kinematics import BodyPose
 from bellcrank.system.held_values import Values
 from bellcrank.system.kernels import Door, Kernels, Wrenches
 from bellcrank.system.loop_plans import LoopPlans
@@ -285,8 +285,8 @@ class System:
 
     # -- kinematics -----------------------------------------------------------------------------
     @of_position
-    def pose(self, q: npt.ArrayLike, body: str, *, t: npt.ArrayLike = START) -> BodyPose:
-        """Pose of a body or frame in the world. Cost: O(n)."""
+    def pose(self, q: npt.ArrayLike, body: str, *, t: npt.ArrayLike = START) -> Pose:
+        """Pose of a body or frame in the world: `position` (..., 3) [m] and `rotation` (..., 3, 3). Cost: O(n)."""
         return body_kinematics.pose(self.kernels, q, body, t=t)
 
     @of_motion
