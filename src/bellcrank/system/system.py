@@ -177,7 +177,7 @@ class System:
     def forward_dynamics(self, q: npt.ArrayLike, u: npt.ArrayLike, tau: Forces | None = None, *,
                          wrenches: Wrenches = None, t: npt.ArrayLike = START,
                          loop_tau: Mapping[str, npt.ArrayLike] | None = None) -> Floats: ...
-    def forward_dynamics(self, q: Any, u: Any = None, tau: Forces | None = None, *, wrenches: Wrenches = None,
+    def forward_dynamics(self, q: Any, u: Any = ..., tau: Forces | None = None, *, wrenches: Wrenches = None,
                          t: npt.ArrayLike = START, loop_tau: Mapping[str, npt.ArrayLike] | None = None) -> Floats:
         """Accelerations udot of the joints for joint forces tau (zero if not given). Cost: O(n) ("recursive").
 
@@ -189,9 +189,9 @@ class System:
         array([-4.703165])
         """
         if q.__class__ is State:
-            if u is not None and tau is not None:
+            if u is not ... and tau is not None:
                 raise u_twice("forward_dynamics")
-            q, u, tau, t = q.q, q.u, u if tau is None else tau, q.t if t is START else t
+            q, u, tau, t = q.q, q.u, tau if u is ... else u, q.t if t is START else t
         if t is not START:
             check_time(t)
         if wrenches is None and not loop_tau:
@@ -200,7 +200,7 @@ class System:
                 out = np.empty(self.nu)
                 if door(q, u, self._zeros if tau is None else tau, out) is out:
                     return out
-        if u is None:
+        if u is ...:
             raise TypeError("forward_dynamics: needs q and u, or a State")
         return forward_dynamics.forward_dynamics(self.plans, q, u, tau, wrenches=wrenches, t=t, loop_tau=loop_tau)
 
@@ -212,7 +212,7 @@ class System:
     def inverse_dynamics(self, q: npt.ArrayLike, u: npt.ArrayLike, udot: npt.ArrayLike, *,
                          wrenches: Wrenches = None, t: npt.ArrayLike = START, actuated: Sequence[str] | None = None,
                          weights: Mapping[str, float] | None = None) -> Floats: ...
-    def inverse_dynamics(self, q: Any, u: Any = None, udot: Any = None, *, wrenches: Wrenches = None,
+    def inverse_dynamics(self, q: Any, u: Any = ..., udot: Any = ..., *, wrenches: Wrenches = None,
                          t: npt.ArrayLike = START, actuated: Sequence[str] | None = None,
                          weights: Mapping[str, float] | None = None) -> Floats:
         """Joint forces tau for accelerations udot. Cost: O(n). Also ``inverse_dynamics(state, udot)``.
@@ -222,9 +222,9 @@ class System:
         (the sum of w tau^2 is least); too few: an error. Cost with loops: O(n m^2).
         """
         if q.__class__ is State:
-            if u is not None and udot is not None:
+            if u is not ... and udot is not ...:
                 raise u_twice("inverse_dynamics")
-            q, u, udot, t = q.q, q.u, u if udot is None else udot, q.t if t is START else t
+            q, u, udot, t = q.q, q.u, udot if u is ... else u, q.t if t is START else t
         if t is not START:
             check_time(t)
         if wrenches is None and actuated is None:
@@ -233,7 +233,7 @@ class System:
                 out = np.empty(self.nu)
                 if door(q, u, udot, out) is out:
                     return out
-        if u is None or udot is None:
+        if u is ... or udot is ...:
             raise TypeError("inverse_dynamics: needs q, u and udot, or a State and udot")
         return inverse_dynamics.inverse_dynamics(self.plans, q, u, udot, wrenches=wrenches, t=t, actuated=actuated,
                                                  weights=weights)
