@@ -121,6 +121,10 @@ class Kernels:
     def run(self, name: str, given: Mapping[str, npt.ArrayLike], wrenches: Wrenches = None, t: npt.ArrayLike = 0.0,
             evaluator: Evaluator | None = None) -> Floats:
         """Evaluate a function on a batch; shape (*batch axes, size)."""
+        if wrenches is None and evaluator is None:
+            one = self.single(name, given, t)
+            if one is not None:
+                return one
         found = self._evaluate(name, given, wrenches, t, evaluator)
         _, _, _, lead, out, finite = found
         if not finite:
@@ -207,16 +211,25 @@ class Kernels:
             return None
         return run.backend.door(run.kernel(function, False, 1), _OTHER, _NOT_FINITE)
 
-    def single(self, name: str, make: Callable[[], Door | None], *arrays: Any) -> Floats | None:
-        """One state through the door of a function, made when it is first needed; None if it does not fit."""
+    def single(self, name: str, given: Mapping[str, npt.ArrayLike], t: npt.ArrayLike = 0.0,
+               make: Callable[[], Door | None] | None = None) -> Floats | None:
+        """One state through the door of a function, by `make` if it is not the usual one, made when it is first needed;
+        None if the arrays do not fit."""
         try:
             door = self._doors[name]
         except KeyError:
-            door = self._doors[name] = make()
+            door = self._doors[name] = self._usual_door(name) if make is None else make()
         if door is None:
             return None
-        out = np.empty(self.tree.nu)
-        return out if door(*arrays, out) is out else None
+        check_time(t)
+        function = self.functions[name]
+        out = np.empty(function.size(self.tree))
+        return out if door(*[given[n] for n in function.inputs], out) is out else None
+
+    def _usual_door(self, name: str) -> Door | None:
+        """The door of a function of a small machine. Those of large ones take longer than the general way costs, and
+        would hold the interpreter's lock meanwhile."""
+        return self.door(name) if self.tree.n <= UNROLL_LINKS else None
 
     def bound(self, name: str, arrays: list[Floats], out: Floats, evaluator: Evaluator | None = None
               ) -> Callable[[], Floats]:
