@@ -141,15 +141,15 @@ class Kernels:
                   ) -> tuple[str, list[str], list[Floats], tuple[int, ...], Floats, bool]:
         function, run = self.functions[name], evaluator or self.evaluator
         check_time(t)
-        names = self._inputs(function, wrenches is not None) if run is self.evaluator \
-            else run.inputs(function, wrenches is not None)
+        own = run is self.evaluator or run.tree.plan is not None  # plans change nothing about what is read
+        names = (self._inputs if own else run.inputs)(function, wrenches is not None)
         arrays = [self._input(n, size, given, wrenches, t, run.tree) for n, size in names.items()]
         ready, lead, n = batch(arrays)
         out, finite = run.run(function, wrenches is not None, ready, n)
         return name, list(names), ready, lead, out, finite
 
     def _inputs(self, function: Function, wrenches: bool) -> dict[str, int]:
-        """What a function of the main evaluator reads; looked at once, since that takes a walk through the tree."""
+        """What a function of this machine reads; looked at once, since that takes a walk through the tree."""
         key = ("inputs", function.name, wrenches)
         found: dict[str, int] | None = self._kept.get(key)
         return self.kept(key, lambda: self.evaluator.inputs(function, wrenches)) if found is None else found
