@@ -30,6 +30,7 @@ class World(NamedTuple):
     ground: Transform  #: pose of the ground link's frame in the world
     external: bool  #: whether external wrenches act anywhere
     rotors: bool = False  #: whether any joint has an armature
+    point: Vector = Vector.zero()  #: of a body, in its own frame, that a function asks about
 
 
 class Link:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TypeVar
 
 import numpy as np
@@ -13,6 +14,7 @@ import numpy.typing as npt
 from bellcrank.arrays import Floats, batch, check_time, flat, wrench_array
 from bellcrank.errors import SingularError, StateError
 from bellcrank.formulations import functions_of
+from bellcrank.system.body_places import body_function
 from bellcrank.system.evaluator import UNROLL_LINKS, CompiledEvaluator, Evaluator, Maker, NumpyEvaluator
 
 if TYPE_CHECKING:
@@ -53,6 +55,22 @@ class Evaluation(NamedTuple):
         return given, f" at batch index {_index(state, self.lead)}" if self.lead else ""
 
 
+class Doors(dict[Any, tuple[Door, int]]):
+    """Doors by key, with the length of their results; made when first asked for."""
+
+    def __init__(self, make: Callable[[Any], tuple[Door, int]]) -> None:
+        super().__init__()
+        self._make = make
+
+    def __missing__(self, key: Any) -> tuple[Door, int]:
+        self[key] = made = self._make(key)
+        return made
+
+
+def _no_door(*arrays: Any) -> object:
+    return _OTHER
+
+
 class Kernels:
     """Runs the functions of a model: owns the code, which is made when it is first needed, and what else is kept.
 
@@ -62,13 +80,16 @@ class Kernels:
     def __init__(self, model: Model, maker: Maker, like: Kernels | None = None) -> None:
         self.model, self.maker, self.tree = model, maker, model.tree
         #: the functions there are, by name
-        self.functions: Mapping[str, Function] = functions_of(model.method, model.tree.looped)
+        self.functions: dict[str, Function] = dict(functions_of(model.method, model.tree.looped))
         #: whether springs between links, of machines too large for them, act as external wrenches
         self.springs_outside = bool(self.tree.pairs) and maker.backend != "numpy" and (
             self.tree.n > UNROLL_LINKS or maker.schedule == "rolled")
         self._lock: Any = like._lock if like else threading.RLock()
         self._kept: dict[Any, Any] = like._kept if like else {}
-        self._doors: dict[str, Door | None] = {}
+        self._doors: dict[str, Door] = {}  # those that others make
+        #: functions that are the whole answer of a method, for one state, and the length of their results: by name, or
+        #: (what, body) for those of one body; made when first asked for
+        self.doors = Doors(self._door_and_size)
         #: runs functions that need no plan
         self.evaluator: Evaluator = like.evaluator if like else maker(self._without_springs(self.tree))
 
@@ -211,25 +232,49 @@ class Kernels:
             return None
         return run.backend.door(run.kernel(function, False, 1), _OTHER, _NOT_FINITE)
 
+    def _door_and_size(self, key: Any) -> tuple[Door, int]:
+        function = self.functions[key] if isinstance(key, str) else self.at_body(*key)
+        door = self.door(function.name) if function is not None else None
+        return (_no_door, 0) if door is None or function is None else (door, function.size(self.tree))
+
+    def at_body(self, what: str, body: str) -> Function | None:
+        """The function of one body or frame (see `formulations.common.body_kinetics`), None where there is none: for
+        what stands still, for places that depend on parameters, and for large machines."""
+        name = f"{what} of {body!r}"
+        with self._lock:
+            if name not in self.functions:
+                made = body_function(self.model, what, body, name) if self._direct() else None
+                if made is None:
+                    return None
+                self.functions[name] = made
+            return self.functions[name]
+
+    @cached_property
+    def free_of_laws(self) -> bool:
+        """Whether no force element acts, along joints or between bodies."""
+        return not (self.tree.joint_forces or self.tree.pairs)
+
+    def _direct(self) -> bool:
+        return self.tree.n <= UNROLL_LINKS and self.maker.schedule != "rolled"
+
     def single(self, name: str, given: Mapping[str, npt.ArrayLike], t: npt.ArrayLike = 0.0,
                make: Callable[[], Door | None] | None = None) -> Floats | None:
-        """One state through the door of a function, by `make` if it is not the usual one, made when it is first needed;
-        None if the arrays do not fit."""
-        try:
-            door = self._doors[name]
-        except KeyError:
-            door = self._doors[name] = self._usual_door(name) if make is None else make()
-        if door is None:
+        """One state through the door of a function, or through one that `make` makes when it is first needed; None if
+        the arrays do not fit. Functions of large machines take longer than the general way costs, and would hold the
+        interpreter's lock meanwhile."""
+        if make is None:
+            if self.tree.n > UNROLL_LINKS:
+                return None
+            door, size = self.doors[name]
+        else:
+            if name not in self._doors:
+                self._doors[name] = make() or _no_door
+            door, size = self._doors[name], self.tree.nu
+        if door is _no_door:
             return None
         check_time(t)
-        function = self.functions[name]
-        out = np.empty(function.size(self.tree))
-        return out if door(*[given[n] for n in function.inputs], out) is out else None
-
-    def _usual_door(self, name: str) -> Door | None:
-        """The door of a function of a small machine. Those of large ones take longer than the general way costs, and
-        would hold the interpreter's lock meanwhile."""
-        return self.door(name) if self.tree.n <= UNROLL_LINKS else None
+        out = np.empty(size)
+        return out if door(*[given[n] for n in self.functions[name].inputs], out) is out else None
 
     def bound(self, name: str, arrays: list[Floats], out: Floats, evaluator: Evaluator | None = None
               ) -> Callable[[], Floats]:
