@@ -45,7 +45,7 @@ def machines() -> list[tuple[str, bc.System]]:
 
 
 def state_of(system: bc.System) -> tuple[np.ndarray, np.ndarray]:
-    if system.tree.looped:
+    if system.loops:
         state = system.assemble()
         return state.q, state.u
     rng = np.random.default_rng(0)
@@ -88,8 +88,9 @@ def c_time(code: ctypes.CDLL, header: str, name: str, given: dict[str, Any]) -> 
 
 def llvm_time(system: bc.System, given: dict[str, Any]) -> float:
     """The kernel of one state, in its own loop over states that are all the same."""
-    function = system._functions["forward_dynamics"]
-    kernel = system._evaluator_for(function).kernel(function, False, 1)  # type: ignore[attr-defined]
+    kernels = system.kernels
+    run = kernels.planned(system.plans.general()) if system.loops else kernels.evaluator
+    kernel = run.kernel(kernels.functions["forward_dynamics"], False, 1)  # type: ignore[attr-defined]
     arrays, out = [given[n] for n in kernel.inputs], np.empty((MANY, system.nu))
     strides = kernel.strides([0] * len(arrays))
     return best(lambda: kernel.run(arrays, strides, out, 0, MANY)) / MANY

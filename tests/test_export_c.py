@@ -48,7 +48,7 @@ def machine(name: str) -> bc.System:
 
 
 def some_state(system: bc.System, seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    if system.tree.looped:
+    if system.loops:
         q, u, tau = states(system, seed, 1)
         return q[0], u[0], tau[0]
     rng = np.random.default_rng(seed)
@@ -136,7 +136,7 @@ def test_steps_agree(name: str, stepper: str, tmp_path: Path) -> None:
         return final(system.simulate((q, u), h * steps, step=h, stepper=stepper, tau=tau, output=h * steps))
 
     assert np.abs(y - run(q, u)).max() <= 4.0 * rounding(run, [q, u])
-    if system.tree.looped:
+    if system.loops:
         assert np.abs(system.loop_error(y[:system.nq])).max() < 1e-12
 
 
