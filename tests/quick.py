@@ -33,6 +33,7 @@ QUICK: dict[str, tuple[str, ...]] = {
     "io": ("test_convert.py::test_an_xml_file_is_what_its_outermost_element_says", "test_urdf.py"),
     "io/common": ("test_urdf_hostile.py::test_damaged_files",),
     "io/urdf": ("test_urdf_hostile.py::test_damaged_files", "test_urdf.py"),
+    "io/export": ("test_export_c.py::test_names_cannot_end_comments",),
     "io/native": ("test_native_formula.py::test_what_formulas_mean", "test_native_formula.py", "test_native_errors.py"),
     "io/sdf": ("test_sdf.py::test_every_joint_type", "test_sdf.py"),
     "io/mjcf": ("test_mjcf.py::test_plugins_and_buffers_are_left_out", "test_mjcf.py"),

@@ -8,7 +8,7 @@ from bellcrank.errors import ModelError, hint
 from bellcrank.integrate import tableaux
 from bellcrank.integrate.fixed_step import OneStep, Stepping, copy, explicit_step, semi_implicit_step, single_step
 from bellcrank.integrate.tableaux import Explicit
-from bellcrank.io.c_header import Declared, Draft
+from bellcrank.io.export.c_header import Declared, Draft
 from bellcrank.simulate.machine import Code, make_code
 from bellcrank.simulate.steppers import FAR, NEAR, ROUNDS
 from bellcrank.target.backend import Call
