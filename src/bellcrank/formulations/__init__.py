@@ -12,6 +12,7 @@ from bellcrank.errors import ModelError
 from bellcrank.formulations import complement, dense, elimination, kane, momenta, operator, recursive, reduction
 from bellcrank.formulations.common import body_kinetics
 from bellcrank.formulations.common import link_kinematics as kinematics
+from bellcrank.formulations.common.link_accelerations import accelerations
 from bellcrank.formulations.elimination import projection
 from bellcrank.lowering import looped
 from bellcrank.lowering.function import Function
@@ -33,7 +34,7 @@ _VERBS = {"forward_dynamics": (("q", "u", "tau"), "speeds", 1), "inverse_dynamic
 SHARED: dict[str, Function] = {f.name: f for f in (
     Function("poses", kinematics.poses, ("q",), "links", 12),
     Function("velocities", kinematics.velocities, ("q", "u"), "links", 6),
-    Function("accelerations", kinematics.accelerations, ("q", "u", "udot"), "links", 6),
+    Function("accelerations", accelerations, ("q", "u", "udot"), "links", 6),
     Function("screws", kinematics.screws, ("q", "u"), "screws", 12),
     Function("totals", kinematics.totals, ("q", "u"), "totals", 12),
     Function("center_of_mass", body_kinetics.center_of_mass, ("q",), "totals", 3),

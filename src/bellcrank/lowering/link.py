@@ -52,6 +52,14 @@ class Link:
         """Rigid inertia about the link frame's origin, constant in link axes."""
         return self.numbers.inertia
 
+    def with_speeds(self, u: Sequence[Number]) -> Link:
+        """The same link at other speeds; elements between distant links do not act on it."""
+        def read(name: str, j: int) -> Number:
+            return u[j] if name == "u" else self._read(name, j)
+
+        return Link(self.joint, self.numbers, read, self.world, self.prescribed, self.applied, self.with_wrenches,
+                    self.laws, self.actuators, self.armatures)
+
     @cached_property
     def com(self) -> Vector:
         """Centre of mass in link axes; the origin for a link without mass."""

@@ -21,9 +21,9 @@ _ORIGIN = np.zeros(3)
 def vector(name: str) -> Once:
     """A function whose result is an array of numbers."""
     def once(system: Any, args: tuple[Any, ...]) -> Any:
-        door, size = system.kernels.doors[name]
+        door, size, batch = system.kernels.doors[name]
         out = np.empty(size)
-        return out if door(*args, out) is out else None
+        return out if door(*args, out) is out else batch(*args)
 
     return once
 
@@ -31,9 +31,12 @@ def vector(name: str) -> Once:
 def number(name: str) -> Once:
     """A function with one number as result."""
     def once(system: Any, args: tuple[Any, ...]) -> Any:
-        door, size = system.kernels.doors[name]
+        door, size, batch = system.kernels.doors[name]
         out = np.empty(size)
-        return out[0] if door(*args, out) is out else None
+        if door(*args, out) is out:
+            return out[0]
+        many = batch(*args)
+        return None if many is None else many[:, 0]
 
     return once
 
@@ -41,9 +44,12 @@ def number(name: str) -> Once:
 def matrix(name: str) -> Once:
     """A function whose result is a square matrix over the speeds."""
     def once(system: Any, args: tuple[Any, ...]) -> Any:
-        door, size = system.kernels.doors[name]
+        door, size, batch = system.kernels.doors[name]
         out = np.empty(size)
-        return out.reshape(system.nu, -1) if door(*args, out) is out else None
+        if door(*args, out) is out:
+            return out.reshape(system.nu, -1)
+        many = batch(*args)
+        return None if many is None else many.reshape(-1, system.nu, system.nu)
 
     return once
 
@@ -63,11 +69,14 @@ def pose_once(system: Any, args: tuple[Any, ...]) -> Any:
     if len(args) != 2:
         return None
     try:
-        door, size = system.kernels.doors["pose", args[1]]
+        door, size, batch = system.kernels.doors["pose", args[1]]
     except TypeError:  # no name
         return None
     out = np.empty(size)
-    return Pose.of_arrays(out[9:], out[:9].reshape(3, 3)) if door(args[0], out) is out else None
+    if door(args[0], out) is out:
+        return Pose.of_arrays(out[9:], out[:9].reshape(3, 3))
+    many = batch(args[0])
+    return None if many is None else Pose.of_arrays(many[:, 9:], many[:, :9].reshape(-1, 3, 3))
 
 
 def at_body(what: str, count: int, matrix: bool = False) -> Once:
@@ -86,13 +95,14 @@ def at_body(what: str, count: int, matrix: bool = False) -> Once:
         else:
             return None
         try:
-            door, size = system.kernels.doors[what, body]
+            door, size, batch = system.kernels.doors[what, body]
         except TypeError:  # no name
             return None
         out = np.empty(size)
-        if door(*arrays, point, out) is not out:
-            return None
-        return out.reshape(6, -1) if matrix else out
+        if door(*arrays, point, out) is out:
+            return out.reshape(6, -1) if matrix else out
+        many = batch(*arrays, point)
+        return many if many is None or not matrix else many.reshape(len(many), 6, -1)
 
     return once
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from bellcrank.system.model import Model
     from bellcrank.topology.tree import Tree
 
-__all__ = ["Door", "Evaluation", "Kernels", "Wrenches", "wrench_order"]
+__all__ = ["BatchDoor", "Door", "Evaluation", "Kernels", "LateDoor", "Wrenches", "wrench_order"]
 
 Wrenches = Mapping[str, npt.ArrayLike] | npt.ArrayLike | None
 #: a function of one state: takes its arrays and that of the result; anything but the latter as answer: it does not fit
@@ -55,16 +55,49 @@ class Evaluation(NamedTuple):
         return given, f" at batch index {_index(state, self.lead)}" if self.lead else ""
 
 
-class Doors(dict[Any, tuple[Door, int]]):
-    """Doors by key, with the length of their results; made when first asked for."""
+class BatchDoor(NamedTuple):
+    """A function of a batch of `least` to `most` states."""
 
-    def __init__(self, make: Callable[[Any], tuple[Door, int]]) -> None:
+    door: Door | None = None
+    size: int = 0
+    least: int = 1
+    most: int = 0
+
+    def __call__(self, *arrays: Any) -> Floats | None:
+        """Results (states, size); None if the arrays are not rows of states as compiled code takes them."""
+        first = arrays[0]
+        if type(first) is not np.ndarray or first.ndim != 2 or not self.least <= len(first) <= self.most:
+            return None
+        out = np.empty((len(first), self.size))
+        return out if self.door is not None and self.door(*arrays, out) is out else None
+
+
+class Doors(dict[Any, tuple[Door, int, "LateDoor"]]):
+    """Doors by key, with the length of their results, and those of batches; made when first asked for."""
+
+    def __init__(self, make: Callable[[Any], tuple[Door, int, LateDoor]]) -> None:
         super().__init__()
         self._make = make
 
-    def __missing__(self, key: Any) -> tuple[Door, int]:
+    def __missing__(self, key: Any) -> tuple[Door, int, LateDoor]:
         self[key] = made = self._make(key)
         return made
+
+
+class LateDoor:
+    """A `BatchDoor` that is made with the first batch."""
+
+    def __init__(self, make: Callable[[], BatchDoor]) -> None:
+        self._make = make
+
+    def __call__(self, *arrays: Any) -> Floats | None:
+        if not arrays or type(arrays[0]) is not np.ndarray or arrays[0].ndim != 2:
+            return None
+        return self._door(*arrays)
+
+    @cached_property
+    def _door(self) -> BatchDoor:
+        return self._make()
 
 
 def _no_door(*arrays: Any) -> object:
@@ -87,9 +120,9 @@ class Kernels:
         self._lock: Any = like._lock if like else threading.RLock()
         self._kept: dict[Any, Any] = like._kept if like else {}
         self._doors: dict[str, Door] = {}  # those that others make
-        #: functions that are the whole answer of a method, for one state, and the length of their results: by name, or
-        #: (what, body) for those of one body; made when first asked for
-        self.doors = Doors(self._door_and_size)
+        #: functions that are the whole answer of a method: for one state, the length of their results, and for batches;
+        #: by name, or (what, body) for those of one body
+        self.doors = Doors(self._make_doors)
         #: runs functions that need no plan
         self.evaluator: Evaluator = like.evaluator if like else maker(self._without_springs(self.tree))
 
@@ -232,10 +265,13 @@ class Kernels:
             return None
         return run.backend.door(run.kernel(function, False, 1), _OTHER, _NOT_FINITE)
 
-    def _door_and_size(self, key: Any) -> tuple[Door, int]:
+    def _make_doors(self, key: Any) -> tuple[Door, int, LateDoor]:
         function = self.functions[key] if isinstance(key, str) else self.at_body(*key)
-        door = self.door(function.name) if function is not None else None
-        return (_no_door, 0) if door is None or function is None else (door, function.size(self.tree))
+        if function is None:
+            return _no_door, 0, LateDoor(BatchDoor)
+        door = self.door(function.name)
+        return (_no_door if door is None else door, function.size(self.tree),
+                LateDoor(lambda: self.batch_door(function.name)))
 
     def at_body(self, what: str, body: str) -> Function | None:
         """The function of one body or frame (see `formulations.common.body_kinetics`), None where there is none: for
@@ -257,6 +293,15 @@ class Kernels:
     def _direct(self) -> bool:
         return self.tree.n <= UNROLL_LINKS and self.maker.schedule != "rolled"
 
+    def batch_door(self, name: str, evaluator: Evaluator | None = None) -> BatchDoor:
+        """The cheapest call of a batch that is worth lanes, but not threads."""
+        function, run = self.functions[name], self.compiled(name, evaluator)
+        if run is None or list(run.inputs(function, False)) != list(function.inputs):
+            return BatchDoor()
+        lanes, size = run.backend.lanes(), function.size(self.tree)
+        door = run.backend.batch_door(run.kernel(function, False, lanes), _OTHER, _NOT_FINITE)
+        return BatchDoor() if door is None else BatchDoor(door, size, lanes // 2 + 1, run.most_for_one_thread(size))
+
     def single(self, name: str, given: Mapping[str, npt.ArrayLike], t: npt.ArrayLike = 0.0,
                make: Callable[[], Door | None] | None = None) -> Floats | None:
         """One state through the door of a function, or through one that `make` makes when it is first needed; None if
@@ -265,7 +310,7 @@ class Kernels:
         if make is None:
             if self.tree.n > UNROLL_LINKS:
                 return None
-            door, size = self.doors[name]
+            door, size, _ = self.doors[name]
         else:
             if name not in self._doors:
                 self._doors[name] = make() or _no_door

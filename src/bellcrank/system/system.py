@@ -29,7 +29,7 @@ from bellcrank.system import (
 from bellcrank.system.at_once import at_body, energy_once, matrix, number, pose_once, tree_bias, vector
 from bellcrank.system.at_state import of_motion, of_position, u_twice
 from bellcrank.system.held_values import Values
-from bellcrank.system.kernels import Door, Kernels, Wrenches
+from bellcrank.system.kernels import Door, Kernels, LateDoor, Wrenches
 from bellcrank.system.loop_plans import LoopPlans
 from bellcrank.system.model import Model
 
@@ -168,6 +168,14 @@ class System:
         return forward_dynamics.forward_door(self.plans)
 
     @cached_property
+    def _forward_batch(self) -> LateDoor:
+        return LateDoor(lambda: forward_dynamics.forward_batch_door(self.plans))
+
+    @cached_property
+    def _inverse_batch(self) -> LateDoor:
+        return LateDoor(lambda: self.kernels.batch_door("inverse_dynamics"))
+
+    @cached_property
     def _inverse_door(self) -> Door | None:
         return tree_dynamics.inverse_door(self.plans)
 
@@ -199,8 +207,12 @@ class System:
             door = self._forward_door
             if door is not None:
                 out = np.empty(self.nu)
-                if door(q, u, self._zeros if tau is None else tau, out) is out:
+                force = self._zeros if tau is None else tau
+                if door(q, u, force, out) is out:
                     return out
+                many = self._forward_batch(q, u, force)
+                if many is not None:
+                    return many
         if u is ...:
             raise TypeError("forward_dynamics: needs q and u, or a State")
         return forward_dynamics.forward_dynamics(self.plans, q, u, tau, wrenches=wrenches, t=t, loop_tau=loop_tau)
@@ -234,6 +246,9 @@ class System:
                 out = np.empty(self.nu)
                 if door(q, u, udot, out) is out:
                     return out
+                many = self._inverse_batch(q, u, udot)
+                if many is not None:
+                    return many
         if u is ... or udot is ...:
             raise TypeError("inverse_dynamics: needs q, u and udot, or a State and udot")
         return inverse_dynamics.inverse_dynamics(self.plans, q, u, udot, wrenches=wrenches, t=t, actuated=actuated,

@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from bellcrank.formulations.common.link_kinematics import accelerations, poses, screws, totals, velocities
+from bellcrank.formulations.common.link_accelerations import accelerations
+from bellcrank.formulations.common.link_kinematics import poses, screws, totals, velocities
 from bellcrank.scalar.graph import Number
 from bellcrank.schedule.sweeps import Direct, Sweeps
 from bellcrank.spatial import General, Motion, Vector
