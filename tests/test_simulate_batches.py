@@ -178,7 +178,7 @@ def test_parameters_of_a_linkage(stepper: str) -> None:
 
 def test_parameters_in_plain_numpy() -> None:
     machine = pendulum()
-    m = bc.compile(machine.mechanism, backend="numpy").with_parameters(length=[0.5, 1.0, 2.0])
+    m = bc.compile(machine.model.mechanism, backend="numpy").with_parameters(length=[0.5, 1.0, 2.0])
     result = m.simulate(([0.5], [0.0]), 0.1, step=1e-2)
     compiled = machine.with_parameters(length=[0.5, 1.0, 2.0]).simulate(([0.5], [0.0]), 0.1, step=1e-2)
     assert np.abs(result.q - compiled.q).max() < 1e-13

@@ -154,7 +154,7 @@ def test_actions_get_the_state_and_may_change_it(stepper: str) -> None:
     result = ball().simulate(([1.0], [0.0]), 2.0, step=1e-3, stepper=stepper, output=0.5,
                              events=[bc.Event(height(), "lift", -1, action)])
     assert len(seen) == 4 and np.abs(times(result) - FALL * np.arange(1, 5)).max() < 1e-9
-    assert all(abs(s[1]) < 1e-10 and abs(s[2] + G * FALL) < 1e-9 and s[3].name == "drop" for s in seen)
+    assert all(abs(s[1]) < 1e-10 and abs(s[2] + G * FALL) < 1e-9 and s[3].model.name == "drop" for s in seen)
     t = 2.0 - 4 * FALL
     assert np.abs(final(result) - [1.0 - G * t * t / 2, -G * t]).max() < 1e-8
     # both the state before and the one after are samples

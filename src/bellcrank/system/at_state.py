@@ -74,11 +74,9 @@ def of_position(once: Once = _no_way) -> Callable[[Callable[Concatenate[Any, npt
     def decorate(method: Callable[Concatenate[Any, npt.ArrayLike, P], R]) -> _PositionMethod[P, R]:
         @wraps(method)
         def called(self: Any, *args: Any, **kwargs: Any) -> Any:
-            if not kwargs:
-                found = once(self, args)
-                if found is not None:
-                    return found
             state = _state(args, kwargs)
+            if state is None and not kwargs and (found := once(self, args)) is not None:
+                return found
             if state is not None:
                 args = (state.q, *args[1:])
                 if not kwargs and (found := once(self, args)) is not None:
@@ -102,11 +100,9 @@ def of_motion(once: Once = _no_way) -> Callable[[Callable[Concatenate[Any, npt.A
 
         @wraps(method)
         def called(self: Any, *args: Any, **kwargs: Any) -> Any:
-            if not kwargs:
-                found = once(self, args)
-                if found is not None:
-                    return found
             state = _state(args, kwargs)
+            if state is None and not kwargs and (found := once(self, args)) is not None:
+                return found
             if state is not None:
                 if len(args) - 1 > room or "u" in kwargs:
                     raise u_twice(method.__name__)
