@@ -309,4 +309,4 @@ def test_one_machine_at_a_time() -> None:
     found = bc.analyze.modes(longer, bc.analyze.equilibrium(longer))
     assert found.angular[0] == pytest.approx(np.sqrt(9.81 / 4.0), rel=1e-12)
     with pytest.raises(bc.ModelError, match="one machine at a time"):
-        system.with_parameters(length=[1.0, 2.0]).equilibrium()
+        bc.analyze.equilibrium(system.with_parameters(length=[1.0, 2.0]))

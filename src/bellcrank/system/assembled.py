@@ -18,15 +18,17 @@ from bellcrank.arrays import (
     check_unmasked,
     flat,
     half_turn,
+    leading,
     one_time,
 )
 from bellcrank.errors import AssemblyError, BranchWarning, ModelError, StateError
-from bellcrank.loops.closer import Extra, State, project
-from bellcrank.loops.nearest import CLOSED, End, Held, Nearest
+from bellcrank.loops.closer import Extra, State, Target, project
+from bellcrank.loops.nearest import End, Held, Nearest
+from bellcrank.loops.tolerances import CLOSED, DRIFTED, SAME
 from bellcrank.mechanism.checks import HUGE
 from bellcrank.system.loop_errors import LoopErrors
 
-__all__ = ["CLOSED", "Assembled", "Values"]
+__all__ = ["Assembled", "Values"]
 
 Values = Mapping[str, float | Sequence[float]] | npt.ArrayLike | None
 
@@ -66,6 +68,8 @@ class Assembled(LoopErrors):
         True
         """
         check_time(t)
+        if any(_many(values) for values in (q, u, guess)):
+            return self._assemble_many(q, u, guess, weights, _time("assemble", t))
         start, held = self._begin(q, guess)
         scale = self._weights(weights)
         t = _time("assemble", t)
@@ -73,6 +77,35 @@ class Assembled(LoopErrors):
         self._plan_state.setdefault("closed", (position, t))
         made = State(*self._with_laws(position, self._consistent(position, u, scale, t), t), t)
         return made if end is None else made.on_other_branch()
+
+    def _assemble_many(self, q: State | Values, u: Values, guess: State | Values, weights: Mapping[str, float] | None,
+                       t: float) -> State:
+        """States of a batch of guesses and speeds: those near closed ones together, the others one by one."""
+        if isinstance(q, Mapping) or isinstance(u, Mapping) or (q is not None and guess is not None):
+            raise StateError("assemble: a batch is an array of guesses q (..., nq) and one of speeds u (..., nu); hold "
+                             "coordinates and speeds by name for one state at a time")
+        begin = self._near("q", guess if q is None else q, many=True)
+        speeds = np.zeros(self.nu) if u is None else flat("u", u, self.nu, "one for every speed")
+        check_finite("assemble", "u", speeds, self.speed_names)
+        _check_size("assemble", "u", speeds, self.speed_names)
+        lead = leading([begin, speeds])
+        start = np.broadcast_to(begin, (*lead, self.nq)).reshape(-1, self.nq)
+        wanted = np.broadcast_to(speeds, (*lead, self.nu)).reshape(-1, self.nu)
+        scale = self._weights(weights)
+        position, rates = self.normalize(start), wanted.copy()
+        if self.tree.looped:
+            self._one_machine("assemble")
+            near, mask, good = self._assembler.near, self._prescribed_mask(), np.zeros(len(start), dtype=bool)
+            if near is not None and len(start):
+                position, good = near.nearest(start, mask, scale, t)
+                open_ = np.flatnonzero(~good)
+                if len(open_):
+                    position[open_], good[open_] = near.compared(start[open_], mask, scale, t, self._turning)
+            for i in np.flatnonzero(~good):
+                position[i] = self.assemble(start[i], weights=weights, t=t).q
+            rates = self._nearest_speeds(position, wanted, scale, t)
+        position, rates = self._with_laws(position, rates, t)
+        return State(position.reshape(*lead, self.nq), rates.reshape(*lead, self.nu), t)
 
     def _on_branch(self, start: Floats, held: Held, scale: Floats, t: float, what: str) -> tuple[Floats, End | None]:
         """The closed position on the branch of a guess with everything held at its value; on another branch, with a
@@ -115,7 +148,7 @@ class Assembled(LoopErrors):
         return None if found is None else found.copy()
 
     def _unclosed(self, near: Nearest, start: Floats, held: Held, what: str) -> AssemblyError:
-        q, _ = self._assembler.close(held.put(start), held.mask, near.weights, near.t, extra=held.extra)
+        q, _ = self._assembler.close(held.put(start), near.target(held.mask, held.extra), near.t)
         return self._assembler.failure(q, near.t, f"{what} {self.tree.name!r}", held.extra)
 
     def _said(self, near: Nearest, first: Floats, held: Held, end: End) -> str:
@@ -155,13 +188,14 @@ class Assembled(LoopErrors):
         target = self.normalize(target)
         return start, Held(mask, tuple(places), target[places], tuple(extra))
 
-    def _near(self, name: str, values: State | Values, what: str = "assemble") -> Floats:
-        """Coordinates to start from, all of them: those of a state, of an array, or by name."""
+    def _near(self, name: str, values: State | Values, what: str = "assemble", many: bool = False) -> Floats:
+        """Coordinates to start from, all of them: those of a state, of an array (of several if `many`), or by name."""
         if values is None:
             return self.neutral()
         if not isinstance(values, Mapping):
             given = values.q if isinstance(values, State) else values
-            start = _one(what, name, flat(name, given, self.nq, "the coordinates"))
+            start = flat(name, given, self.nq, "the coordinates")
+            start = start.copy() if many else _one(what, name, start)
             check_finite(what, name, start, self.coordinate_names)
             _check_size(what, name, start, self.coordinate_names)
             return start
@@ -205,13 +239,13 @@ class Assembled(LoopErrors):
         """Some closed position near a start, the first that is found: plans are made there."""
         if not self.tree.looped:
             return self.normalize(start)
-        held, scale = self._prescribed_mask(), np.ones(self.nu)
-        first = None
+        held, first = self._prescribed_mask(), None
+        target = Target(held, np.ones(self.nu))
         rng = np.random.default_rng(1)
         for attempt in range(12 if self.nu > 300 else 24):  # small steps away from the guess first, then any
             shake = np.zeros(self.nu) if attempt == 0 else rng.normal(size=self.nu) * min(0.05 * 2.0**attempt, 2.5)
             shake[held] = 0.0
-            found, size = self._assembler.close(self.integrate(start, shake), held, scale, t)
+            found, size = self._assembler.close(self.integrate(start, shake), target, t)
             if first is None:
                 first = found
             if size < CLOSED and not self._assembler.flipped(found, t):
@@ -234,8 +268,8 @@ class Assembled(LoopErrors):
         found: list[Floats] = []
         for attempt in range(tries):
             shake = np.where(held.mask, 0.0, rng.normal(size=self.nu) * (0.0 if attempt == 0 else 1.5))
-            position, size = self._assembler.close(self.integrate(start, shake), held.mask, np.ones(self.nu), t,
-                                                   extra=held.extra)
+            position, size = self._assembler.close(self.integrate(start, shake),
+                                                   Target(held.mask, np.ones(self.nu), held.extra), t)
             if size < CLOSED and not self._assembler.flipped(position, t) \
                     and not any(self._same(position, other) for other in found):
                 found.append(position)
@@ -243,7 +277,7 @@ class Assembled(LoopErrors):
         return [State(*self._with_laws(x, np.zeros(self.nu), t), float(t)) for x in found]
 
     def _same(self, a: Floats, b: Floats) -> bool:
-        return bool(np.abs(self._wrapped(self.difference(a, b))).max(initial=0.0) < 1e-6)
+        return bool(np.abs(self._wrapped(self.difference(a, b))).max(initial=0.0) < SAME)
 
     def _wrapped(self, change: Floats) -> Floats:
         """Changes of all coordinates without whole turns of angles."""
@@ -270,15 +304,31 @@ class Assembled(LoopErrors):
         _check_size("assemble", "u", wanted, self.speed_names)
         if not self.tree.looped or not (wanted.any() or self._prescribed_mask().any()):
             return wanted
-        speeds, left = project(self._loops, q, wanted, held, scale, t)
+        if not isinstance(u, Mapping):
+            return np.asarray(self._nearest_speeds(q[None], wanted[None], scale, t)[0])
+        speeds, left = project(self._loops, q, wanted, Target(held, scale), t)
         size = 1.0 + float(np.abs(wanted).max(initial=0.0))
-        if left > 1e-8 * size:
+        if left > DRIFTED * size:
             rate = np.abs(self.loop_rate_error(q, speeds, t=t))
             worst = int(np.argmax(rate))
             raise AssemblyError(f"assemble {self.tree.name!r}: the speeds held contradict each other; the condition "
                                 f"{self._loops.row_names[worst]} changes at {rate[worst]:.3g}. Hold fewer of "
                                 "them, or take the nearest that agree: project()")
         return speeds
+
+    def _nearest_speeds(self, q: Floats, u: Floats, scale: Floats, t: float) -> Floats:
+        """The speeds nearest to u (n, nu) that keep the loops closed at q (n, nq)."""
+        target = Target(self._prescribed_mask(), scale)
+        if not (u.any() or target.held.any()):
+            return u.copy()
+        near, good, out = self._assembler.near, np.zeros(len(q), dtype=bool), u.copy()
+        if near is not None and (scale == 1.0).all():
+            _, out, good = near.consistent(q, u, t)
+        some = np.flatnonzero(~good)
+        if len(some):
+            out = out.copy()
+            out[some] = project(self._loops, q[some], u[some], target, t)[0]
+        return out
 
     def _weights(self, weights: Mapping[str, float] | None) -> Floats:
         out = np.ones(self.nu)
@@ -353,10 +403,16 @@ def _time(what: str, t: float) -> float:
     return time
 
 
+def _many(values: State | Values) -> bool:
+    """Whether these are the numbers of several states."""
+    return getattr(values.q if isinstance(values, State) else values, "ndim", 1) > 1
+
+
 def _check_size(what: str, label: str, array: Floats, names: Sequence[str]) -> None:
     """Refuse numbers whose squares and products overflow."""
-    for entry in np.flatnonzero(np.abs(array) > HUGE).tolist():
-        raise StateError(f"{what}: {label} of {names[entry]} is {array[entry]:g}, above {HUGE:g}: that cannot be "
+    if np.abs(array).max(initial=0.0) > HUGE:
+        place = tuple(int(i) for i in np.argwhere(np.abs(array) > HUGE)[0])
+        raise StateError(f"{what}: {label} of {names[place[-1]]} is {array[place]:g}, above {HUGE:g}: that cannot be "
                          "computed with")
 
 

@@ -11,9 +11,9 @@ import numpy.typing as npt
 
 from bellcrank.arrays import Floats, Forces, check_time, flat
 from bellcrank.errors import SingularError, StateError
-from bellcrank.lowering.link import bind_parameters
-from bellcrank.mechanism.constraint_rows import Side
-from bellcrank.mechanism.forces.element import Element, Moving
+from bellcrank.lowering.element_loads import closing_load, closing_motion, element_loads
+from bellcrank.lowering.link import bound
+from bellcrank.mechanism.forces.element import Moving
 from bellcrank.scalar.graph import Number
 from bellcrank.spatial import Force, General, Matrix3, Vector
 from bellcrank.system.evaluator import NumpyEvaluator
@@ -48,8 +48,8 @@ class Elements(Looped):
             for pair in pairs:
                 own = self._with_values(pair)
                 if isinstance(pair, LoopForce):
-                    name = self.tree.closures[pair.closure].name
-                    total = total + own.along.energy(self.loop_coordinates(place, name, t=t)[..., pair.coordinate])
+                    across = closing_motion(self.tree.closures[pair.closure], moving, self._with_values)
+                    total = total + own.along.energy(across.coordinates[pair.coordinate])
                 else:
                     total = total + own.energy(moving(pair.first), moving(pair.second))
         return self._sized(total, place.shape[:-1])
@@ -85,9 +85,9 @@ class Elements(Looped):
             for pair in pairs:
                 own = self._with_values(pair)
                 if isinstance(pair, LoopForce):
-                    name, i = self.tree.closures[pair.closure].name, pair.coordinate
-                    total = total + own.along.at(_times(t)).loss(self.loop_coordinates(place, name, t=t)[..., i],
-                                                                 self.loop_speeds(place, speeds, name, t=t)[..., i])
+                    across = closing_motion(self.tree.closures[pair.closure], moving, self._with_values)
+                    total = total + own.along.at(_times(t)).loss(across.coordinates[pair.coordinate],
+                                                                 across.speeds[pair.coordinate])
                 else:
                     with np.errstate(all="ignore"):
                         total = total + own.loss(moving(pair.first), moving(pair.second), around)
@@ -111,22 +111,11 @@ class Elements(Looped):
         turn, origin = self._loops.poses(q, t)
         moving, around = self._moving(q, u, t), Surroundings(_times(t))
         found: list[tuple[int, Floats]] = []  # about the links' origins
-        for pair in tree.pairs:
-            if isinstance(pair, SumForce):
-                continue
-            if isinstance(pair, LoopForce):
-                c = tree.closures[pair.closure]
-                wrench = self._law_wrench(pair.closure, q, u, t, only=pair.name)
-                point = origin[..., c.second, :] + (
-                    turn[..., c.second, :, :] @ self._values_of(c.second_shift)[..., None])[..., 0]
-                for link, sign in ((c.second, 1.0), (c.first, -1.0)):
-                    moment = wrench[..., :3] + np.cross(point - origin[..., link, :], wrench[..., 3:])
-                    found.append((link, sign * np.concatenate([moment, wrench[..., 3:]], axis=-1)))
-                continue
-            own = self._with_values(pair)
-            with np.errstate(all="ignore"):
-                both = own.wrenches(moving(pair.first), moving(pair.second), around)
-            found += [(link, _stacked(w)) for link, w in zip((pair.first, pair.second), both, strict=True)]
+        with np.errstate(all="ignore"):
+            for pair in tree.pairs:
+                if not isinstance(pair, SumForce):
+                    found += [(link, _stacked(wrench)) for link, wrench in element_loads(
+                        tree, pair, moving, self._with_values, around)]
         total = self._on_bodies(found, turn, np.broadcast_shapes(origin.shape[:-2], np.shape(u)[:-1]))
         self._refuse_meeting(total, q, t)
         return total + self._sum_wrenches(q, u, t)
@@ -180,30 +169,13 @@ class Elements(Looped):
                 out[..., body - 1, 3:] += wrench[..., 3:]
         return out
 
-    def _law_wrench(self, closure: int, q: npt.ArrayLike, u: npt.ArrayLike, t: npt.ArrayLike,
-                    only: str | None = None) -> Floats:
+    def _law_wrench(self, closure: int, q: npt.ArrayLike, u: npt.ArrayLike, t: npt.ArrayLike) -> Floats:
         """What forces on a closing joint's coordinates exert on its child, about the joint's point there."""
-        forces = [p for p in self.tree.pairs
-                  if isinstance(p, LoopForce) and p.closure == closure and only in (None, p.name)]
         total = np.zeros(6)
-        if not forces:
-            return total
-        loops = self._loops
-        family = next(f for f in loops.families if closure in f.members)
-        at = int(np.flatnonzero(family.members == closure)[0])
-        turn, origin = loops.poses(q, t)
-        velocity = loops._motions("velocities", {"q": q, "u": u}, t)
-        sides = [Side(*(Vector(*(np.asarray(x)[..., at] for x in part)) for part in side))
-                 for side in loops._sides(family, turn, origin, velocity)]
-        kind = self.tree.closures[closure].kind
-        constants = [k[at] for k in loops._constants(family)]
-        columns = kind.loop_columns(sides[0], sides[1], constants)
-        coordinates = kind.loop_coordinates(sides[0], sides[1], constants)
-        speeds = self.loop_speeds(q, u, self.tree.closures[closure].name, t=t)
-        for f in forces:
-            along = self._with_values(f).along.at(_times(t))
-            amount = along.force(coordinates[f.coordinate], speeds[..., f.coordinate])
-            total = total + _stacked(columns[f.coordinate] * amount)
+        for force in self.tree.pairs:
+            if isinstance(force, LoopForce) and force.closure == closure:
+                load, _ = closing_load(self.tree, force, self._moving(q, u, t), self._with_values, _times(t))
+                total = total + _stacked(load)
         return total
 
     # -- what elements look at ------------------------------------------------------------------
@@ -216,15 +188,7 @@ class Elements(Looped):
 
     def _with_values(self, value: Any) -> Any:
         """An element with the current values of its parameters."""
-        def bind(part: Any) -> Any:
-            if isinstance(part, Element):
-                return part.bound(bind)
-            if isinstance(part, tuple):
-                parts = [bind(x) for x in part]
-                return type(part)(*parts) if hasattr(part, "_fields") else tuple(parts)
-            return bind_parameters(part, lambda name: np.asarray(self._values[name], dtype=float))
-
-        return bind(value)
+        return bound(value, lambda name: np.asarray(self._values[name], dtype=float))
 
     def _along_joints(self, q: Floats, u: Floats, t: npt.ArrayLike) -> list[tuple[Number, Number, Any]]:
         """Coordinate, rate and element for every force on a tree joint or a sum of some, as it is at the time."""

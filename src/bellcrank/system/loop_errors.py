@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from bellcrank.arrays import Floats, Forces, by_name, check_time, check_unmasked, flat
+from bellcrank.arrays import Floats, Forces, batch, by_name, check_time, check_unmasked, flat
 from bellcrank.errors import ModelError, StateError, hint
-from bellcrank.loops.closer import Assembler
+from bellcrank.loops.closer import Closer
 from bellcrank.loops.constraint_kinematics import LoopKinematics, paths_between
+from bellcrank.loops.near_closer import NearCloser
+from bellcrank.lowering.function import Function
 from bellcrank.system.evaluator import Evaluator, LlvmEvaluator
-from bellcrank.system.kinematics import Kinematics
+from bellcrank.system.kinematics import Kinematics, Wrenches
+from bellcrank.topology.tree import Tree
 
 __all__ = ["LoopErrors"]
 
@@ -23,6 +27,17 @@ class LoopErrors(Kinematics):
     """Loops of a `System`. Everything here is empty or trivial for a tree."""
 
     _evaluator: Evaluator
+    _functions: Mapping[str, Function]
+    _doors: dict[str, Any]
+
+    @abstractmethod
+    def _make_door(self, name: str) -> Callable[..., Any]:
+        """A native function of one state."""
+
+    @abstractmethod
+    def _input(self, name: str, size: int, given: Mapping[str, npt.ArrayLike], wrenches: Wrenches,
+               t: npt.ArrayLike, tree: Tree) -> Floats:
+        """One input of a function as an array."""
 
     @property
     @abstractmethod
@@ -36,11 +51,53 @@ class LoopErrors(Kinematics):
 
     @cached_property
     def _loops(self) -> LoopKinematics:
-        return LoopKinematics(self.tree, lambda name, given, t: self._run(name, given, None, t), self._values_of)
+        return LoopKinematics(self.tree, lambda name, given, t: self._run(name, given, None, t), self._values_of,
+                              self._one_kernel)
+
+    def _one_kernel(self, name: str) -> bool:
+        """Whether a function that looks at all loops at once is compiled, which it is for small machines."""
+        run = self._evaluator
+        return isinstance(run, LlvmEvaluator) and run.compiles_whole(self._functions[name])
 
     @cached_property
-    def _assembler(self) -> Assembler:
-        return Assembler(self._loops, self.integrate, self.normalize, self.difference)
+    def _assembler(self) -> Closer:
+        near = NearCloser(self._attempt, lambda q, du: self._moved(q, du, q.shape[:-1]), self.normalize,
+                          self.difference, self.nu) if self._closes_compiled() else None
+        return Closer(self._loops, self.integrate, self.normalize, self.difference, near)
+
+    def _closes_compiled(self) -> bool:
+        """Whether steps to closed positions are compiled: not if some closing joint has no coordinates to look at."""
+        try:
+            return self.tree.looped and self._one_kernel("nearest_step")
+        except ModelError:
+            return False
+
+    @cached_property
+    def _state_alone(self) -> bool:
+        """Whether functions depend on the state alone, not on time or parameters."""
+        return not (self.tree.timed or self.tree.parameters)
+
+    def _single_row(self, name: str, *arrays: Floats) -> Floats | None:
+        """A function of one state, arrays of doubles, through its native door; None if that did not work."""
+        try:
+            door, size = self._doors[name]
+        except KeyError:
+            door, size = self._doors[name] = self._make_door(name), self._functions[name].size(self.tree)
+        out = np.empty(size)
+        return out if door(*arrays, out) is out else None
+
+    def _attempt(self, name: str, given: Mapping[str, Floats], t: npt.ArrayLike) -> Floats:
+        """A function at states (n, ...), results not finite where there are none."""
+        function, run = self._functions[name], self._evaluator
+        n = len(given["q"])
+        if n == 1 and self._state_alone:
+            row = self._single_row(name, *(a if a.ndim == 1 else a[0] for a in given.values()))
+            if row is not None:
+                return row[None]
+        names = run.inputs(function, False)
+        ready = [self._input(each, size, given, None, t, run.tree) for each, size in names.items()]
+        arrays, _, _ = batch(ready)
+        return run.run(function, False, arrays, n)[0]
 
     def _need_loops(self, what: str) -> None:
         if not self.tree.looped:
@@ -53,24 +110,18 @@ class LoopErrors(Kinematics):
         check_time(t)
         if not self.tree.looped:
             return np.zeros((*flat("q", q, self.nq, "the coordinates").shape[:-1], 0))
-        both = self._loop_state(q, np.zeros(self.nu), t)
-        return self._loops.rows(q, None, t).value if both is None else both[..., :both.shape[-1] // 2]
+        return self._loops.error(q, t)
 
     def _loop_state(self, q: npt.ArrayLike, u: npt.ArrayLike, t: npt.ArrayLike) -> Floats | None:
         """Values and rates of all conditions by compiled code, which small machines have."""
-        function = self._functions["loop_state"]
-        run = self._evaluator
-        if not isinstance(run, LlvmEvaluator) or not run.compiles_whole(function):
-            return None
-        return self._run("loop_state", {"q": q, "u": u}, None, t)
+        return self._run("loop_state", {"q": q, "u": u}, None, t) if self._one_kernel("loop_state") else None
 
     def loop_rate_error(self, q: npt.ArrayLike, u: npt.ArrayLike, *, t: npt.ArrayLike = 0.0) -> Floats:
         """Rates of `loop_error`, shape (..., conditions). Cost: O(n)."""
         check_time(t)
         if not self.tree.looped:
             return np.zeros((*flat("q", q, self.nq, "the coordinates").shape[:-1], 0))
-        both = self._loop_state(q, u, t)
-        return self._loops.rate(q, u, t) if both is None else both[..., both.shape[-1] // 2:]
+        return self._loops.rate(q, u, t)
 
     def loop_acceleration_error(self, q: npt.ArrayLike, u: npt.ArrayLike, udot: npt.ArrayLike, *,
                                 t: npt.ArrayLike = 0.0) -> Floats:
@@ -89,7 +140,7 @@ class LoopErrors(Kinematics):
 
     def loop_jacobian(self, q: npt.ArrayLike, *, t: npt.ArrayLike = 0.0) -> Floats:
         """d(loop_rate_error)/du for the free speeds, shape (..., conditions, nu)."""
-        return self._loops.jacobian(q, self._loops.rows(q, None, t), t)
+        return self._loops.dense(self._loops.linearized(q, t)[1])
 
     def loop_coordinates(self, q: npt.ArrayLike, joint: str, *, t: npt.ArrayLike = 0.0) -> Floats:
         """Coordinates of a joint that closes a loop, shape (..., nq of the joint)."""
@@ -156,9 +207,11 @@ class LoopErrors(Kinematics):
                          f"{', '.join(map(repr, known)) or 'none'}{hint(joint, known)}")
 
     def _prescribed_mask(self) -> npt.NDArray[np.bool_]:
-        mask = np.ones(self.nu, dtype=bool)
-        mask[self.tree.free_speeds()] = False
-        return mask
+        return self._prescribed.copy()
+
+    @cached_property
+    def _prescribed(self) -> npt.NDArray[np.bool_]:
+        return self.tree.prescribed_speeds()
 
     # -- names ---------------------------------------------------------------------------------
     def _split(self, key: str) -> tuple[str, str | None]:

@@ -5,17 +5,19 @@ from __future__ import annotations
 import contextlib
 from abc import abstractmethod
 from collections.abc import Collection, Mapping, Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from bellcrank.arrays import Floats, Forces, check_unmasked, flat, one_time
+from bellcrank.arrays import Floats, Forces, by_name, flat, one_time
 from bellcrank.errors import ModelError, SingularError, StateError
 from bellcrank.formulations.operator.partition import Partition
-from bellcrank.loops.closer import State, sparse_least
+from bellcrank.loops.closer import State, factors, sparse_least, times
 from bellcrank.loops.groups import LoopPlan
-from bellcrank.loops.null_space import RANK, null_space
+from bellcrank.loops.null_space import null_space
+from bellcrank.loops.tolerances import RANK
 from bellcrank.system.assembled import Values
 from bellcrank.system.elements import Elements
 from bellcrank.system.evaluator import Evaluator
@@ -184,7 +186,7 @@ class LoopForces(Elements):
         where = np.broadcast_to(np.asarray(q, dtype=float), (*lead, self.nq))
         times = np.broadcast_to(np.asarray(t, dtype=float), lead)
         for index in np.ndindex(*lead):
-            entries = loops.entries(where[index], loops.rows(where[index], None, times[index]), times[index])
+            entries = loops.linearized(where[index], times[index])[1]
             rows = np.concatenate([loops.all_vars, drives])
             columns = np.concatenate([loops.all_rows, loops.m + np.arange(len(drives))])
             values = np.concatenate([entries, scale])
@@ -217,58 +219,67 @@ class LoopForces(Elements):
                                  f"(by {worst:.3g}); use assemble() and consistent_acceleration()")
 
     def consistent_acceleration(self, q: npt.ArrayLike, u: npt.ArrayLike, udot: Mapping[str, Any] | npt.ArrayLike, *,
-                                t: float = 0.0) -> Floats:
-        """Accelerations that keep the loops closed, one state: those in the mapping {joint: value} are held, or the
-        nearest ones to an array."""
-        for name, array, size in (("q", q, self.nq), ("u", u, self.nu)):
-            shape = flat(name, array, size, "one for every coordinate or speed").shape
-            if shape != (size,):
-                raise StateError(f"consistent_acceleration: one state at a time; {name} needs {size} numbers, got "
-                                 f"shape {shape}")
-        held = self._prescribed_mask()
-        wanted = self._run("prescribed", {"q": q, "u": u}, None, t)
+                                t: npt.ArrayLike = 0.0) -> Floats:
+        """Accelerations that keep the loops closed, shape (..., nu): those in the mapping {joint: (..., values)} are
+        held, or the nearest ones to an array (..., nu). Cost: O(nu dof^2) a state, by compiled kinematics.
+
+        >>> import bellcrank as bc
+        >>> linkage = bc.compile(bc.load("four_bar"))
+        >>> state = linkage.assemble(q={"A": 0.5}, u={"A": 1.0})
+        >>> udot = linkage.consistent_acceleration(state.q, state.u, {"A": [1.0, 2.0]})
+        >>> udot.shape, bool(abs(linkage.loop_acceleration_error(state.q, state.u, udot)).max() < 1e-12)
+        ((2, 3), True)
+        """
+        place, speeds = flat("q", q, self.nq, "the coordinates"), flat("u", u, self.nu, "one for every speed")
+        driven = self._prescribed_mask()
+        held, wanted = driven.copy(), self._run("prescribed", {"q": place, "u": speeds}, None, t)
         if isinstance(udot, Mapping):
-            for key, value in udot.items():
-                entries = self._speed_entries(key)
-                check_unmasked(f"udot of {key!r}", value)
-                wanted[entries] = np.asarray(value, dtype=float)
-                held[entries] = True
+            given = by_name("udot", udot, self._speed_entries, self.nu)
+            for key in udot:
+                held[self._speed_entries(key)] = True
         else:
             given = flat("udot", udot, self.nu, "one for every speed")
-            wanted = np.where(held, wanted, given)
+        wanted = np.where(held & ~driven if isinstance(udot, Mapping) else ~driven, given, wanted)
         if not self.tree.looped:
             return wanted
-        motions = self._virtual_motions(q, t)
+        motions = self._virtual_motions(place, t)
         if motions is not None:
-            return self._quick_acceleration(q, u, wanted, held, motions, t)
-        free = np.flatnonzero(~held)
-        for _ in range(2):
+            return self._quick_acceleration(place, speeds, wanted, held & ~driven, motions, t)
+        return self._careful_acceleration(place, speeds, wanted, np.flatnonzero(~held), t)
+
+    def _careful_acceleration(self, q: Floats, u: Floats, wanted: Floats, free: npt.NDArray[np.int64],
+                              t: npt.ArrayLike) -> Floats:
+        """By singular values of the loop Jacobian."""
+        solved = factors(self.loop_jacobian(q, t=t)[..., free])
+        for _ in range(2):  # the second removes rounding
             error = self.loop_acceleration_error(q, u, wanted, t=t)
-            jacobian = self.loop_jacobian(q, t=t)[:, free]
-            wanted[free] -= np.linalg.lstsq(jacobian, error, rcond=RANK)[0]
-        left = float(np.abs(self.loop_acceleration_error(q, u, wanted, t=t)).max(initial=0.0))
-        if left > 1e-7 * (1.0 + float(np.abs(wanted).max(initial=0.0))):
-            raise StateError(f"consistent_acceleration: the accelerations held contradict the loops (by {left:.3g})")
+            wanted = np.array(np.broadcast_to(wanted, (*error.shape[:-1], self.nu)))
+            wanted[..., free] -= solved.solve(error, 0.0, RANK)[0]
+        self._refuse_contradiction(np.abs(self.loop_acceleration_error(q, u, wanted, t=t)), wanted)
         return wanted
 
-    def _quick_acceleration(self, q: npt.ArrayLike, u: npt.ArrayLike, wanted: Floats, held: npt.NDArray[np.bool_],
-                            motions: Floats, t: float) -> Floats:
+    def _quick_acceleration(self, q: Floats, u: Floats, wanted: Floats, held: npt.NDArray[np.bool_], motions: Floats,
+                            t: npt.ArrayLike) -> Floats:
         """A possible acceleration plus the combination of virtual motions that brings it to what is held, and nearest
         to what is wanted otherwise."""
         some = self.forward_dynamics(q, u, t=t)
-        basis, lack = motions.T, wanted - some
+        basis, lack = np.swapaxes(motions, -1, -2), wanted - some
         free = ~(held | self._prescribed_mask())
-        held = held & ~self._prescribed_mask()
-        weights = np.linalg.lstsq(basis[held], lack[held], rcond=RANK)[0] if held.any() else np.zeros(len(motions))
-        left = float(np.abs(basis[held] @ weights - lack[held]).max(initial=0.0))
-        if left > 1e-7 * (1.0 + float(np.abs(wanted).max(initial=0.0))):
-            raise StateError(f"consistent_acceleration: the accelerations held contradict the loops (by {left:.3g})")
-        _, s, vt = np.linalg.svd(basis[held]) if held.any() else (None, np.zeros(0), np.eye(len(motions)))
-        loose = vt[int((s > RANK * s.max(initial=0.0)).sum()):].T  # combinations that leave alone what is held
-        if loose.size:
-            rest = lack[free] - basis[free] @ weights
-            weights = weights + loose @ np.linalg.lstsq(basis[free] @ loose, rest, rcond=None)[0]
-        return np.asarray(some + basis @ weights)
+        pinned = factors(np.broadcast_to(basis[..., held, :], (*lack.shape[:-1], int(held.sum()), motions.shape[-2])))
+        weights = pinned.solve(lack[..., held], 0.0, RANK)[0]
+        self._refuse_contradiction(np.abs(times(basis[..., held, :], weights) - lack[..., held]), wanted)
+        kept = pinned.s > RANK * np.maximum(pinned.s.max(axis=-1, keepdims=True, initial=0.0), 1e-300)
+        rows = pinned.vt * kept[..., None]
+        loose = np.eye(motions.shape[-2]) - np.swapaxes(rows, -1, -2) @ rows  # combinations that leave what is held
+        rest = lack[..., free] - times(basis[..., free, :], weights)
+        more = factors(basis[..., free, :] @ loose).solve(rest, 0.0, RANK)[0]
+        return np.asarray(some + times(basis, weights + times(loose, more)))
+
+    def _refuse_contradiction(self, left: Floats, wanted: Floats) -> None:
+        size = left.max(axis=-1, initial=0.0)
+        if (size > 1e-7 * (1.0 + np.abs(wanted).max(axis=-1, initial=0.0))).any():
+            raise StateError(f"consistent_acceleration: the accelerations held contradict the loops (by "
+                             f"{float(size.max()):.3g})")
 
     def partition(self, q: npt.ArrayLike, u: npt.ArrayLike, tau: Forces | None = None, *,
                   secondary: Collection[str] = (), t: float = 0.0) -> Partition:
@@ -300,11 +311,33 @@ class LoopForces(Elements):
         >>> bool(abs(linkage.loop_rate_error(state.q, state.u)).max() < 1e-12)
         True
         """
+        if q.__class__ is np.ndarray and u.__class__ is np.ndarray and t is None and self._projects_quickly:
+            quick = self._projected(q, u)
+            if quick is not None:
+                return quick
         if isinstance(q, State):
             u, t = q.u if u is None else u, q.t if t is None else t
         t = 0.0 if t is None else one_time(t)
         speeds = self._speeds_near(u) if isinstance(u, Mapping) else u
         return self.assemble(q=self._near("q", q, "project"), u=speeds, t=t)
+
+    def _projected(self, q: Floats, u: Floats) -> State | None:
+        """A state that is nearly closed by compiled code; None if it is not, or that did not suffice."""
+        for _ in range(3):
+            out = self._single_row("projected", q, u)
+            if out is None or out[-1] > 1.0:
+                return None
+            q, u = out[:self.nq], out[self.nq:-2]
+            if out[-2] <= 1.0:
+                if "closed" not in self._plan_state:
+                    self._plan_state["closed"] = (q.copy(), 0.0)
+                return State(q, u, 0.0)
+        return None
+
+    @cached_property
+    def _projects_quickly(self) -> bool:
+        """Whether states that are nearly closed may go straight to compiled code."""
+        return self.tree.looped and self._assembler.near is not None and self._state_alone
 
     # -- multipliers and reactions --------------------------------------------------------------
     def loop_loads(self, q: npt.ArrayLike, u: npt.ArrayLike, tau: Forces, udot: npt.ArrayLike,
@@ -327,7 +360,7 @@ class LoopForces(Elements):
         every = np.arange(loops.m)
         times = np.broadcast_to(np.asarray(t, dtype=float), lead)
         for index in np.ndindex(*lead):
-            entries = loops.entries(where[index], loops.rows(where[index], None, times[index]), times[index])
+            entries = loops.linearized(where[index], times[index])[1]
             rest = lack[index].copy()
             for _ in range(4):
                 out[index] += sparse_least(loops.all_vars, loops.all_rows, entries, self.nu, every, np.ones(loops.m),

@@ -12,13 +12,14 @@ import numpy.typing as npt
 
 from bellcrank.arrays import Floats
 from bellcrank.errors import AssemblyError, ModelError, SingularError
-from bellcrank.loops.closer import project
+from bellcrank.loops.closer import Target, project
 from bellcrank.loops.constraint_kinematics import loop_joints
 from bellcrank.loops.groups import LoopPlan
 from bellcrank.loops.null_space import null_space
 from bellcrank.loops.plan import make_plan
+from bellcrank.loops.tolerances import CLOSED, OPEN
 from bellcrank.lowering.function import Function
-from bellcrank.system.assembled import CLOSED, Assembled
+from bellcrank.system.assembled import Assembled
 
 __all__ = ["Looped", "Reference"]
 
@@ -65,7 +66,7 @@ class Looped(Assembled):
         try:
             return self._reference()
         except AssemblyError:
-            if float(np.abs(self.loop_error(q, t=t)).max(initial=0.0)) > 1e-6:
+            if float(np.abs(self.loop_error(q, t=t)).max(initial=0.0)) > OPEN:
                 raise
         if self._batched_parameters():
             return self._plain()._reference_near(q, t)
@@ -107,13 +108,13 @@ class Looped(Assembled):
         """Plan near a closed position, away from what is special about it."""
         held = self._prescribed_mask()
         rng = np.random.default_rng(0)
-        general = q
-        wish, _ = project(self._loops, q, np.where(held, 0.0, rng.normal(size=self.nu)), held, np.ones(self.nu), t)
+        general, target = q, Target(held, np.ones(self.nu))
+        wish, _ = project(self._loops, q, np.where(held, 0.0, rng.normal(size=self.nu)), target, t)
         if held.any():  # what the prescribed joints cause is no freedom
-            wish = wish - project(self._loops, q, np.zeros(self.nu), held, np.ones(self.nu), t)[0]
+            wish = wish - project(self._loops, q, np.zeros(self.nu), target, t)[0]
         largest = float(np.abs(wish).max(initial=0.0))
         for step in (0.3, 0.1) if largest > 1e-9 else ():
-            found, size = self._assembler.close(self.integrate(q, wish * (step / largest)), held, np.ones(self.nu), t)
+            found, size = self._assembler.close(self.integrate(q, wish * (step / largest)), target, t)
             if size < CLOSED:
                 general = found
                 break

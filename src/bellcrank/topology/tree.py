@@ -152,11 +152,15 @@ class Tree:
 
     def free_speeds(self) -> list[int]:
         """Indices of the speeds that are not prescribed."""
-        driven = set()
+        return [int(i) for i in np.flatnonzero(~self.prescribed_speeds())]
+
+    def prescribed_speeds(self) -> npt.NDArray[np.bool_]:
+        """For every speed, whether it is prescribed; a new array."""
+        out = np.zeros(self.nu, dtype=bool)
         for law, joint, start in zip(self.prescribed, self.joints, self.u_start.tolist(), strict=True):
             if law is not None and joint is not None:
-                driven |= {start + i for i, yes in enumerate(law.mask(joint.nu)) if yes}
-        return [i for i in range(self.nu) if i not in driven]
+                out[start:start + joint.nu] = law.mask(joint.nu)
+        return out
 
     def children(self) -> list[list[int]]:
         """The links carried by each link."""

@@ -208,7 +208,7 @@ def at_speeds(machine: LoopedDirect, u: Field) -> LoopedDirect:
                     old.actuators, old.armatures)
 
     other = LoopedDirect(machine.parent, make, machine.world, machine.slots, machine.widths)
-    other.attach(machine.tree, machine.bind)
+    other.attach(machine.tree, machine.bind, machine.again)
     return other
 
 
