@@ -46,8 +46,9 @@ def main() -> None:
     tau = np.zeros(system.nu)
     truth = bc.compile(machine, method="dense", cut=balls).forward_dynamics(state.q, state.u)
     scale = float(np.abs(truth).max())
-    laws = system._run("joint_laws", {"q": state.q, "u": state.u})
-    forces = {joint: laws[j:j + machine.joint(joint).joint.nu] for joint, (_, j) in system._starts.items()}
+    laws = system.kernels.run("joint_laws", {"q": state.q, "u": state.u})
+    starts = system.model.configuration.starts
+    forces = {joint: laws[j:j + machine.joint(joint).joint.nu] for joint, (_, j) in starts.items()}
     bound = system.bind("forward_dynamics", state.q.copy(), state.u.copy(), tau)
     error = float(np.abs(bound() - truth).max()) / scale
     one = best(bound)

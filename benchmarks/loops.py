@@ -21,6 +21,7 @@ import numpy as np
 from timing import best, time_text
 
 import bellcrank as bc
+from bellcrank.system.tree_dynamics import tree_forces
 
 MEMORY = 10e9
 SIZES = {"ladder": "cells", "rope_ladder": "rungs", "four_bar_chain": "cells"}
@@ -71,18 +72,19 @@ def case_of(name: str, size: int) -> Case:
     drift = system.assemble(q=start.q, u=rng.normal(size=system.nu)).u
     state = system.assemble(q=system.integrate(start.q, 0.1 * drift), u=rng.normal(size=system.nu))
     q, u = by_joint(system, state)
-    cuts = [f"ball{i + 1}" for i in range(size)] if name == "rope_ladder" else list(system.tree.cut_names)
+    cuts = [f"ball{i + 1}" for i in range(size)] if name == "rope_ladder" else list(system.model.tree.cut_names)
     return Case(machine, q, u, None, cuts)
 
 
 def by_joint(system: bc.System, state: Any) -> tuple[dict[str, Any], dict[str, Any]]:
     """Coordinates and speeds of all joints, those that close loops among them."""
     q, u = {}, {}
-    for joint, (i, j) in system._starts.items():
-        kind = system.mechanism.joint(joint).joint
+    for joint, (i, j) in system.model.configuration.starts.items():
+        kind = system.model.mechanism.joint(joint).joint
         q[joint], u[joint] = state.q[i:i + kind.nq], state.u[j:j + kind.nu]
-    for joint in system.tree.cut_names:
-        q[joint], u[joint] = system.loop_coordinates(state.q, joint), system.loop_speeds(state.q, state.u, joint)
+    for joint in system.model.tree.cut_names:
+        q[joint] = bc.analyze.loop_coordinates(system, state, joint)
+        u[joint] = bc.analyze.loop_speeds(system, state, joint)
     return q, u
 
 
@@ -109,13 +111,14 @@ def _error(case: Case, system: bc.System, q: np.ndarray, u: np.ndarray, udot: np
     elif system.nu <= 400:
         expected = bc.compile(case.machine, "dense").forward_dynamics(q, u)
     else:
-        needed = system._tree_forces(q, u, udot, None, 0.0)
-        loads = system.loop_loads(q, u, np.zeros(system.nu), udot)
-        loops = system._loops
+        needed = tree_forces(system.plans, q, u, udot, None, 0.0)
+        loads = bc.analyze.loop_loads(system, q, u, np.zeros(system.nu), udot)
+        loops = system.plans.loops
         entries = loops.entries(q, loops.rows(q))
         held = np.bincount(loops.all_vars, entries * loads[loops.all_rows], minlength=system.nu)
+        opening = bc.analyze.loop_acceleration_error(system, q, u, udot)
         return max(float(np.abs(needed - held).max() / np.abs(held).max()),
-                   float(np.abs(system.loop_acceleration_error(q, u, udot)).max() / np.abs(udot).max())), True
+                   float(np.abs(opening).max() / np.abs(udot).max())), True
     return float(np.abs(udot - expected).max() / np.abs(expected).max()), False
 
 
@@ -133,7 +136,8 @@ def peer(name: str, size: int, which: str) -> Line | str:
     if case.truth is None:
         system = bc.compile(case.machine)  # its own cuts: compare the joints that neither side cut
         udot = system.forward_dynamics(flat(system, case.q), flat(system, case.u))
-        truth = {joint: udot[j:j + len(np.atleast_1d(case.u[joint]))] for joint, (_, j) in system._starts.items()}
+        truth = {joint: udot[j:j + len(np.atleast_1d(case.u[joint]))]
+                 for joint, (_, j) in system.model.configuration.starts.items()}
     else:
         truth = case.truth
     scale = max(float(np.abs(x).max()) for x in truth.values())
@@ -194,7 +198,7 @@ def operations() -> None:
                 system = bc.compile(machine, method, schedule="unrolled")
                 if method == "dense":
                     raise bc.ModelError("solved by LAPACK")
-                cells.append(f"{system.operation_count().muls / system.tree.n:.0f}")
+                cells.append(f"{system.operation_count().muls / system.model.tree.n:.0f}")
             except bc.BellcrankError:
                 cells.append("-")
         print(f"| {method} | {' | '.join(cells)} |")

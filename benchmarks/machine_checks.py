@@ -136,7 +136,7 @@ def simulated(machine: Machine, mechanism: bc.Mechanism, seconds: float) -> Run:
     wall = time.perf_counter() - begun
     t, q, u = result.time.values, result.q.values, result.u.values
     energy = judge.energy(q, u) + lifted(judge, q)
-    power = np.broadcast_to(judge.dissipated_power(q, u), t.shape)
+    power = np.broadcast_to(bc.analyze.dissipated_power(judge, q, u), t.shape)
     whole = len(t) == len(panels.times)
     lost = panels.integral(power) if whole else np.full(1, np.nan)
     at_edges = energy[::POINTS + 1] if whole else np.full(1, np.nan)
@@ -150,7 +150,8 @@ def loop_errors(system: bc.System, judge: bc.System, q: Floats, u: Floats) -> tu
     """Largest errors of the loops along a motion, by `judge`: positions, rates, accelerations (those of `system`)."""
     udot = system.forward_dynamics(q, u)
     scale = max(1.0, float(np.abs(udot).max(initial=0.0)))
-    values = judge.loop_error(q), judge.loop_rate_error(q, u), judge.loop_acceleration_error(q, u, udot) / scale
+    values = (judge.loop_error(q), judge.loop_rate_error(q, u),
+              bc.analyze.loop_acceleration_error(judge, q, u, udot) / scale)
     return tuple(float(np.abs(x).max(initial=0.0)) for x in values)  # type: ignore[return-value]
 
 

@@ -50,7 +50,7 @@ def from_file(machine: Machine, seconds: float = 0.5) -> Softness:
     """MuJoCo reads the file; limits, actuators, contacts and dry friction are switched off on both sides."""
     import mujoco
 
-    from bellcrank.io.mjcf.read import Reader
+    from bellcrank.io.mjcf.read import MjcfReader
     from bellcrank.io.mjcf.source import compiled
     from mjcf_peer import Peer
 
@@ -64,7 +64,7 @@ def from_file(machine: Machine, seconds: float = 0.5) -> Softness:
     flag = mujoco.mjtDisableBit
     model.opt.disableflags |= int(flag.mjDSBL_ACTUATION | flag.mjDSBL_LIMIT | flag.mjDSBL_CONTACT)
     model.opt.tolerance, model.opt.iterations, model.opt.solver = 1e-16, 1000, mujoco.mjtSolver.mjSOL_NEWTON
-    reader = Reader(source, False, False)
+    reader = MjcfReader(source, False, False)
     mechanism = reader.mechanism()
     system = bc.compile(mechanism, cut=closing_joints(mechanism), backend="numpy")
     peer = Peer(mujoco, model, reader.joints, system)
@@ -188,7 +188,7 @@ def weakest(system: bc.System, q: Floats) -> float:
     """The smallest eigenvalue that is not zero of A = J M^-1 J^T, each point closure's three rows scaled by their mean
     diagonal. MuJoCo's softness is about 1 - d of that mean, in all three directions alike: the motion that this
     eigenvalue stands for is held if it is far above 1 - d, and all but free if it is far below."""
-    rows = system.loop_jacobian(q)
+    rows = bc.analyze.loop_jacobian(system, q)
     inner = rows @ np.linalg.solve(system.mass_matrix(q), rows.T)
     size = np.sqrt(np.repeat(np.diag(inner).reshape(-1, 3).mean(-1), 3))
     values = np.linalg.eigvalsh(inner / np.outer(size, size))
@@ -197,8 +197,9 @@ def weakest(system: bc.System, q: Floats) -> float:
 
 def _accelerations(peer: Any, system: bc.System, q: Floats, u: Floats) -> Floats:
     """The peer's accelerations in our order."""
-    joints = {name: (i, j, system.mechanism.joint(name).joint) for name, (i, j) in system._starts.items()}
-    laws = system._run("joint_laws", {"q": q, "u": u})
+    model = system.model
+    joints = {name: (i, j, model.mechanism.joint(name).joint) for name, (i, j) in model.configuration.starts.items()}
+    laws = system.kernels.run("joint_laws", {"q": q, "u": u})
     forces = {name: laws[j:j + joint.nu] for name, (_, j, joint) in joints.items()}
     peer.set({name: q[i:i + joint.nq] for name, (i, _, joint) in joints.items()},
              {name: u[j:j + joint.nu] for name, (_, j, joint) in joints.items()}, forces)

@@ -107,7 +107,8 @@ def prepared(name: str, machine: bc.Mechanism, cuts: Sequence[str] | None = None
     """Closed at the joint coordinates and speeds given; cut where we cut, or as told."""
     system = bc.compile(machine, threads=1)
     state = system.assemble(q=q, u=u)
-    task = Task(machine, list(system.tree.cut_names) if cuts is None else cuts, *by_joint(system, state), duration)
+    cut = list(system.model.tree.cut_names) if cuts is None else cuts
+    task = Task(machine, cut, *by_joint(system, state), duration)
     return Machine(name, task, system, state, urdf)
 
 

@@ -278,7 +278,7 @@ class ExudynFourBar:
 def judge(system: bc.System, q: Array, u: Array) -> Check:
     """Samples in Bellcrank's coordinates (n, ..., nq) and (n, ..., nu); of loops also the cosines count."""
     kinetic, potential = system.kinetic_energy(q, u), system.potential_energy(q)
-    return Check.of(system.loop_error(q), kinetic, potential + system.spring_energy(q))
+    return Check.of(system.loop_error(q), kinetic, potential + bc.analyze.stored_energy(system, q))
 
 
 class SciPy:
@@ -297,7 +297,7 @@ class SciPy:
         nq = self.system.nq
         self.q[:], self.u[:] = y[:nq], y[nq:]
         simple = nq == self.system.nu  # no quaternions
-        return np.concatenate([self.u if simple else self.system.qdot(self.q, self.u), self.call()])
+        return np.concatenate([self.u if simple else self.system.model.configuration.qdot(self.q, self.u), self.call()])
 
     def run(self) -> None:
         from scipy.integrate import solve_ivp

@@ -128,7 +128,7 @@ class Case:
 def pin_order(model: Any, system: bc.System) -> list[int]:
     """For each of Pinocchio's speeds, the index of ours (their free joints list the linear part first)."""
     starts, at = {}, 0
-    for record in system.mechanism.joints:
+    for record in system.model.mechanism.joints:
         starts[record.name] = at
         at += record.joint.nu
     order = []
@@ -143,7 +143,7 @@ def pin_state(model: Any, system: bc.System, q: Any, u: Any, tau: Any) -> tuple[
     """A state in Pinocchio's coordinates."""
     order = pin_order(model, system)
     starts, at = {}, 0
-    for record in system.mechanism.joints:
+    for record in system.model.mechanism.joints:
         starts[record.name] = at
         at += record.joint.nq
     parts = []
@@ -193,8 +193,8 @@ def measure(case: Case) -> dict[str, Any]:
 
 def scalar_batch(system: bc.System, name: str, q: Any, u: Any, tau: Any) -> float:
     """The batch without SIMD lanes: one state after another in compiled code."""
-    run = system._evaluator
-    kernel = run.kernel(system._functions[name], False, 1)
+    run = system.kernels.evaluator
+    kernel = run.kernel(system.kernels.functions[name], False, 1)
     out = np.empty((len(q), kernel.out_size))
     return best(lambda: kernel.run([q, u, tau], kernel.packed_strides, out, 0, len(q)))
 

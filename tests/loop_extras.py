@@ -99,7 +99,7 @@ def compiled(name: str, method: str, backend: str = "numpy") -> bc.System:
     machine = EXTRA[name]() if name in EXTRA else bc.load(name)
     cut = [j.name for j in machine.joints if j.name == "close"]
     system = bc.compile(machine, method, backend, cut=cut)
-    assert not cut or system.tree.cut_names == ("close",)
+    assert not cut or system.model.tree.cut_names == ("close",)
     return system
 
 

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 import bellcrank as bc
-from bellcrank.simulate.fingerprint import fingerprint
+from bellcrank.mechanism.fingerprint import fingerprint
+from bellcrank.system.forward_dynamics import run_by_plan
 
 EPS = float(np.finfo(float).eps)
 
@@ -34,7 +35,7 @@ def states(system: bc.System, seed: int = 0, count: int = 3) -> tuple[np.ndarray
 
 def conditioning(system: bc.System, q: np.ndarray) -> float:
     """How much larger than rounding the relative errors of accelerations at q may be: of masses and of conditions."""
-    rows = system.loop_jacobian(q)
+    rows = bc.analyze.loop_jacobian(system, q)
     sizes = np.linalg.svd(rows, compute_uv=False) if len(rows) else np.ones(1)
     counting = sizes[sizes > 1e-9 * sizes.max()]
     return float(counting.max() / counting.min() * np.linalg.cond(system.mass_matrix(q)))
@@ -63,4 +64,4 @@ def disagreement(machine: bc.Mechanism, method: str, backend: str = "llvm", seed
 def plan_used(system: bc.System, q: Any, u: Any) -> Any:
     """The plan by which forward dynamics is computed at a state: the reference, or one made there."""
     given = {"q": q, "u": u, "tau": np.zeros(system.nu)}
-    return system._run_by_plan("forward_dynamics", given, None, 0.0, system._reference().plan)[1]
+    return run_by_plan(system.plans, "forward_dynamics", given, None, 0.0, system.plans.reference().plan)[1]

@@ -31,8 +31,8 @@ def four_bar(rest: str) -> str:
 def lifted(system: bc.System, q: Floats) -> Floats:
     """The energy [J] of constant forces in world axes (weights taken away by a file): minus force times place."""
     total = np.zeros(len(q))
-    for wrench in system.mechanism.wrenches:
-        pose = system.pose(q, system.mechanism.bodies[wrench.body - 1].name)
+    for wrench in system.model.mechanism.wrenches:
+        pose = system.pose(q, system.model.mechanism.bodies[wrench.body - 1].name)
         place = pose.position + pose.rotation @ np.array(wrench.at, dtype=float)
         total -= place @ np.array(wrench.force, dtype=float)
     return total

@@ -13,6 +13,7 @@ _COUNTED = "test_operation_counts.py::test_loops_are_counted_or_refused"
 QUICK: dict[str, tuple[str, ...]] = {
     "": ("test_math.py::test_derivatives", "test_math.py"),
     "scalar": ("test_scalar.py::test_digest_is_the_same_in_every_process", "test_scalar.py"),
+    "target": ("test_sincos.py::test_zero_keeps_its_sign",),
     "target/llvm": ("test_sincos.py::test_zero_keeps_its_sign", "test_lanes.py", "test_cache.py"),
     "schedule": ("test_operators.py::test_lemma_5_for_a_chain",),
     "integrate": ("test_simulate_impulses.py::test_attaching_where_it_is_open_is_refused",),
@@ -28,7 +29,9 @@ QUICK: dict[str, tuple[str, ...]] = {
     "simulate": ("test_simulate_impulses.py::test_attaching_where_it_is_open_is_refused", "test_simulate_impulses.py"),
     "analyze": ("test_check_joint.py::test_a_joint_of_ones_own_passes", "test_check_joint.py"),
     "examples": ("test_cli_options.py::test_examples_from_python_check_their_options",),
-    "io": ("test_urdf_hostile.py::test_damaged_files", "test_urdf.py"),
+    "io": ("test_convert.py::test_an_xml_file_is_what_its_outermost_element_says", "test_urdf.py"),
+    "io/common": ("test_urdf_hostile.py::test_damaged_files",),
+    "io/urdf": ("test_urdf_hostile.py::test_damaged_files", "test_urdf.py"),
     "io/native": ("test_native_formula.py::test_what_formulas_mean", "test_native_formula.py", "test_native_errors.py"),
     "io/sdf": ("test_sdf.py::test_every_joint_type", "test_sdf.py"),
     "io/mjcf": ("test_mjcf.py::test_plugins_and_buffers_are_left_out", "test_mjcf.py"),

@@ -68,14 +68,14 @@ class Scales:
         turning = 1.0 + max(np.abs(system.velocity(q, u, b, t=t)[..., :3]).max() for b in names)
         udot = system.forward_dynamics(q, u, s.tau, wrenches=wrenches, t=t)
         rates = length * (turning + speed) ** 2 + 50.0  # centripetal and gravity
-        self.forces = system.mass * length * (rates + np.abs(s.udot).max() * length) + (
+        self.forces = system.model.mass * length * (rates + np.abs(s.udot).max() * length) + (
             0.0 if wrenches is None else np.abs(wrenches).max() * length) + 20.0 * length
         self.condition = condition(system, s)
         matrix = np.abs(system.mass_matrix(q, t=t)).max()
         self.sizes = {
             "forward": self.condition * (np.abs(udot).max() + self.forces / matrix),
             "inverse": self.forces, "bias": self.forces, "reactions": self.forces,
-            "mass": system.mass * length**2, "totals": system.mass * (length + speed) ** 2 * 10.0,
+            "mass": system.model.mass * length**2, "totals": system.model.mass * (length + speed) ** 2 * 10.0,
             "pose": length, "velocity": speed * length, "acceleration": rates + np.abs(s.udot).max() * length,
             "jacobian": length, "jacobian rate": length * (speed + turning),
         }

@@ -190,7 +190,7 @@ def test_stewart_platform() -> None:
     found = bc.analyze.modes(system, state, tau=tau)
     assert np.abs(found.mass @ model.B[6:] - np.eye(6)).max() < 1e-11
     assert np.abs(found.stiffness - found.stiffness.T).max() < 1e-8 * np.abs(found.stiffness).max()
-    entries = [system._speed_entries(d)[0] for d in drives]
+    entries = [system.model.configuration.speed_entries(d)[0] for d in drives]
     rates = np.linalg.lstsq(model.shapes, np.eye(system.nu)[entries].T, rcond=None)  # N is a basis
     assert rates[2] == 6
     # the platform's own Jacobian maps slides to its motion
@@ -247,7 +247,7 @@ def test_outputs_and_inputs_by_name() -> None:
     assert np.abs(model.D[:2]).max() == 0.0 and np.abs(model.D[2]).min() > 0.0
     ratio = model.shapes[:, 0]
     assert model.C[0, 0] == pytest.approx(ratio[1], rel=1e-11)
-    spin = system.loop_speeds(rest.q, ratio, "D")[0]
+    spin = bc.analyze.loop_speeds(system, rest.q, ratio, "D")[0]
     assert model.B[1, 1] / model.B[1, 0] == pytest.approx(spin, rel=1e-11)  # equal power
     assert model.B[1, 2] / model.B[1, 0] == pytest.approx(ratio[1], rel=1e-11)
     one = bc.analyze.linearize(system, rest, outputs=lambda s: system.pose(s.q, "coupler").position[0])

@@ -40,9 +40,9 @@ def fitted(m: bc.Mechanism, seed: int, sizes: dict[str, Floats] | None = None, s
 def diagonal(system: bc.System) -> Floats:
     """The rotors' inertias, straight from the description."""
     out = np.zeros(system.nu)
-    for a in system.mechanism.armatures:
+    for a in system.model.mechanism.armatures:
         assert isinstance(a.inertia, float)
-        kind = system.mechanism.joint(a.joint).joint
+        kind = system.model.mechanism.joint(a.joint).joint
         out[system.speed_names.index(f"{a.joint}.{kind.speed_names[a.coordinate]}")] += a.inertia
     return out
 
@@ -100,7 +100,7 @@ class Bare:
         self.rotors = diagonal(system)
         self.bodies = bare.mass_matrix(s.q, t=s.t)
         self.mass = self.bodies + np.diag(self.rotors)
-        laws = bare._run("prescribed", {"q": s.q, "u": s.u}, None, s.t)
+        laws = bare.kernels.run("prescribed", {"q": s.q, "u": s.u}, None, s.t)
         udot = np.where(s.free, 0.0, laws)
         bias = bare.bias(s.q, s.u, wrenches=wrenches, t=s.t)
         f = s.free
@@ -124,7 +124,7 @@ def check(m: bc.Mechanism, compiled: Callable[[bc.Mechanism], bc.System], s: Sta
         return
     size = np.abs(bare.mass).max()
     slack = 2e3 * parts * EPS
-    label = system.method
+    label = system.model.method
     udot = system.forward_dynamics(s.q, s.u, s.tau, t=s.t)
     allowed = slack * cond * (np.abs(bare.udot).max(initial=0.0) + bare.forces / size)
     assert np.abs(udot - bare.udot).max(initial=0.0) <= allowed, label
@@ -193,7 +193,7 @@ def test_factors_of_the_mass_matrix(schedule: str) -> None:
     machine = fitted(build(Tree(EVERY, 2)), 1)
     system = bc.compile(machine, schedule=schedule)
     q = state(machine, 3, (4,)).q
-    upper, d = system.mass_factors(q)
+    upper, d = bc.analyze.mass_factors(system, q)
     matrix = system.mass_matrix(q)
     np.testing.assert_allclose(np.einsum("...ij,...j,...kj->...ik", upper, d, upper), matrix, rtol=0,
                                atol=1e-13 * np.abs(matrix).max())
@@ -208,7 +208,7 @@ def test_operators() -> None:
     system = bc.compile(machine, "operator", "numpy")
     q = state(machine, 3).q
     matrix = bc.compile(m, backend="numpy").mass_matrix(q) + np.diag(diagonal(system))
-    o = system.operators(q)
+    o = bc.analyze.operators(system, q)
     np.testing.assert_allclose(o.mass.matrix(), matrix, rtol=0, atol=1e-13 * np.abs(matrix).max())
     np.testing.assert_allclose((o.mass_inverse @ o.mass).matrix(), np.eye(system.nu), rtol=0,
                                atol=1e-13 * np.linalg.cond(matrix))
@@ -324,25 +324,25 @@ class Loops:
     def __init__(self, name: str, **options: Any) -> None:
         self.bare_machine = bc.load(name, **options)
         bare = self.bare = bc.compile(self.bare_machine, "dense")
-        self.cut = bare.tree.cut_names
+        self.cut = bare.model.tree.cut_names
         self.q, self.u, self.tau = looped.states(bare, count=2)
         inertias = np.diagonal(bare.mass_matrix(self.q[0]))
-        self.machine = fitted(self.bare_machine, 4, {name: inertias[bare._speed_entries(name)]
-                                                     for name in bare.tree.joint_names[1:]})
+        self.machine = fitted(self.bare_machine, 4, {name: inertias[bare.model.configuration.speed_entries(name)]
+                                                     for name in bare.model.tree.joint_names[1:]})
         self.system = self.compile("dense")
         self.rotors = diagonal(self.system)
         assert self.rotors.any()
-        rows = bare._loops.rows(self.q, self.u, 0.0)
+        rows = bare.plans.loops.rows(self.q, self.u, 0.0)
         self.mass = bare.mass_matrix(self.q) + np.diag(self.rotors)
-        self.jacobian = bare._loops.jacobian(self.q, rows, 0.0)
-        driven = bare._run("prescribed", {"q": self.q, "u": self.u}, None, 0.0)
-        self.free = np.flatnonzero(~bare._prescribed_mask())
-        self.udot = solve_kkt(self.mass, self.jacobian, bare._loops.gamma(self.q, self.u, 0.0, rows),
+        self.jacobian = bare.plans.loops.jacobian(self.q, rows, 0.0)
+        driven = bare.kernels.run("prescribed", {"q": self.q, "u": self.u}, None, 0.0)
+        self.free = np.flatnonzero(~bare.model.prescribed_mask())
+        self.udot = solve_kkt(self.mass, self.jacobian, bare.plans.loops.gamma(self.q, self.u, 0.0, rows),
                               self.tau - bare.bias(self.q, self.u), driven, self.free.tolist())[0]
 
     def compile(self, method: str, *args: str, **options: Any) -> bc.System:
         made = bc.compile(self.machine, method, *args, **options)
-        if made.tree.cut_names == self.cut:
+        if made.model.tree.cut_names == self.cut:
             return made
         return bc.compile(self.machine, method, *args, cut=self.cut, **options)
 
@@ -419,7 +419,7 @@ def test_energy_and_partitions_of_loops(name: str) -> None:
     system = case.compile("elimination")
     energy = 0.5 * np.einsum("bi,bij,bj->b", case.u, case.mass, case.u)
     np.testing.assert_allclose(system.kinetic_energy(case.q, case.u), energy, rtol=1e-12)
-    parts = system.partition(case.q[0], case.u[0], case.tau[0])
+    parts = bc.analyze.partition(system, case.q[0], case.u[0], case.tau[0])
     np.testing.assert_allclose(parts.step_f(), case.udot[0], rtol=0, atol=1e-8 * np.abs(case.udot).max())
     np.testing.assert_allclose(parts.closed_form(), case.udot[0], rtol=0, atol=1e-8 * np.abs(case.udot).max())
 
@@ -459,10 +459,10 @@ def _matrix(six: Any) -> Floats:
 
 def _outboard(system: bc.System, record: Any) -> int:
     """The body a reaction acts on: the child, or what the tree carries with the joint."""
-    if record.name in system.tree.cut_names:
+    if record.name in system.model.tree.cut_names:
         return int(record.child)
-    link = system.tree.joint_names.index(record.name)
-    return int(system.tree.members[link][0])
+    link = system.model.tree.joint_names.index(record.name)
+    return int(system.model.tree.members[link][0])
 
 
 @pytest.mark.parametrize("method", ["elimination", "momenta", "complement"])
@@ -559,7 +559,7 @@ def test_several_on_one_coordinate_add_up_and_records() -> None:
     assert m.armatures == (Armature("motor", "hinge", 0, 0.5), Armature("gear", "hinge", 0, 0.25)) == tuple(made)
     assert made[0].energy(2.0) == 1.0
     np.testing.assert_allclose(bc.compile(m).mass_matrix([0.0]) - before, [[0.75]], rtol=1e-14)
-    assert bc.compile(m).tree.armatures == {1: ((0, 0.5), (0, 0.25))}
+    assert bc.compile(m).model.tree.armatures == {1: ((0, 0.5), (0, 0.25))}
 
 
 @pytest.mark.parametrize("method", ALL)
@@ -578,7 +578,7 @@ def test_the_joint_stays_in_the_tree() -> None:
     for joint in ("A", "B", "C", "D"):
         m = bc.load("four_bar")
         m.add_armature("rotor", joint, 0.1)
-        assert joint not in bc.compile(m).tree.cut_names
+        assert joint not in bc.compile(m).model.tree.cut_names
         with pytest.raises(bc.ModelError, match=f"armature 'rotor': joint '{joint}' was cut to close a loop"):
             bc.compile(m, cut=[joint])
 

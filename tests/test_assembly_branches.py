@@ -92,7 +92,7 @@ def test_joints_that_close_loops_are_walked_too() -> None:
     there = bc.analyze.drive(system, {"A": lambda t: t}, np.linspace(2.0, 3.0, 11), guess=start).q.values
     assert system.loops == ("D",)
     for q in there:
-        held = float(system.loop_coordinates(q, "D")[0])
+        held = float(bc.analyze.loop_coordinates(system, q, "D")[0])
         assert np.abs(system.assemble(q={"D": held}, guess=start).q - q).max() < 1e-9
 
 
@@ -197,7 +197,7 @@ def test_another_branch_is_taken_with_a_warning_that_says_so() -> None:
     assert np.abs(system.loop_error(found.q)).max() < 1e-14
     # no other branch with these values is nearer
     far = [np.linalg.norm((b.q - start.q + np.pi) % (2 * np.pi) - np.pi)
-           for b in system.branches(q={**hold, "leg2.1": angle}, guess=start)]
+           for b in bc.analyze.branches(system, q={**hold, "leg2.1": angle}, guess=start)]
     assert np.linalg.norm((found.q - start.q + np.pi) % (2 * np.pi) - np.pi) <= min(far) + 1e-9
 
 
@@ -240,7 +240,7 @@ def test_assembly_agrees_with_drive(name: str, drive: str) -> None:
     """Half a turn (or a metre) each way from the reference position, all other drives still."""
     system = bc.compile(bc.load(name))
     start = system.assemble(guess={k: v for k, v in ANGLES.get(name, {}).items() if k in system.joint_names})
-    places = {k: system._coordinate_entries(k) for k in KEYS[name]}
+    places = {k: system.model.configuration.coordinate_entries(k) for k in KEYS[name]}
     held = {k: start.q[p] for k, p in places.items() if k != drive}
     laws: dict[str, Any] = {k: still(v.tolist()) for k, v in held.items()}
     laws[drive] = lambda t: t

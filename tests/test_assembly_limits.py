@@ -13,6 +13,7 @@ import pytest
 
 import bellcrank as bc
 from bellcrank.io.native import write_native
+from bellcrank.system.assembly import same_position
 
 PIN = bc.Revolute("z")
 
@@ -79,7 +80,8 @@ def test_huge_numbers_are_refused_with_the_part(what: str) -> None:
 @pytest.mark.parametrize("size", (1e308, 1e160, float("inf"), float("nan")))
 def test_huge_parameters_are_refused_by_name(size: float) -> None:
     system = bc.compile(linkage(parameter=True), backend="numpy").with_parameters(a=size)
-    for call in (system.assemble, system.branches, lambda: bc.analyze.drive(system, {"A": lambda t: t}, [0.0, 1.0])):
+    for call in (system.assemble, lambda: bc.analyze.branches(system),
+                 lambda: bc.analyze.drive(system, {"A": lambda t: t}, [0.0, 1.0])):
         with pytest.raises(bc.ModelError, match="'a'"):
             call()  # type: ignore[operator]
 
@@ -110,15 +112,15 @@ def test_matrices_that_are_not_finite_are_never_decomposed(monkeypatch: pytest.M
         return whole(matrix, *args, **options)
 
     monkeypatch.setattr(np.linalg, "svd", watched)
-    entries = system._loops.entries
-    monkeypatch.setattr(system._loops, "entries", lambda *a: np.full_like(entries(*a), np.inf))
+    entries = system.plans.loops.entries
+    monkeypatch.setattr(system.plans.loops, "entries", lambda *a: np.full_like(entries(*a), np.inf))
     with pytest.raises(bc.AssemblyError):
         system.assemble()
 
 
 def test_arrays_of_parameters_are_refused_by_name() -> None:
     many = bc.compile(linkage(parameter=True)).with_parameters(a=np.array([0.25, 0.3]))
-    for call in (lambda: many.assemble(q={"A": 1.2}), lambda: many.branches(q={"A": 1.2}),
+    for call in (lambda: many.assemble(q={"A": 1.2}), lambda: bc.analyze.branches(many, q={"A": 1.2}),
                  lambda: many.project([1.0, 0.0, 0.0])):
         with pytest.raises(bc.ModelError, match="arrays of the parameters a: put one machine together at a time"):
             call()
@@ -163,17 +165,18 @@ def test_lengths_are_not_taken_modulo_a_turn() -> None:
     m.add_body("slider", bc.Inertia(1.0, (0, 0, 0), 1.0))
     m.add_joint("rail", bc.Prismatic("x"), m.ground, "slider")
     m.add_constraint("rod", bc.Distance(float(np.hypot(1.0, np.pi))), m.ground, "slider", bc.Pose((0, 1, 0)))
-    found = [s.q[0] for s in bc.compile(m).branches(guess={"rail": 1.0}, tries=60)]
+    found = [s.q[0] for s in bc.analyze.branches(bc.compile(m), guess={"rail": 1.0}, tries=60)]
     assert np.abs(np.array(found) - [np.pi, -np.pi]).max() < 1e-12
 
 
 def test_angles_are_taken_modulo_a_turn_but_not_those_of_gears() -> None:
     system = bc.compile(bc.load("four_bar"))
-    assert len(system.branches(q={"A": 0.5}, tries=80)) == 2
+    assert len(bc.analyze.branches(system, q={"A": 0.5}, tries=80)) == 2
     m = bc.Mechanism("gears")
     for n in ("a", "b"):
         m.add_body(n, bc.Inertia(1.0, (0, 0, 0), 1.0))
         m.add_joint(n, PIN, m.ground, n)
     m.add_coupler("mesh", {"a": 1.0, "b": 3.0})
     gears = bc.compile(m)
-    assert not gears._same(np.zeros(2), np.array([2.0 * np.pi, 0.0])) and gears._same(np.zeros(2), np.zeros(2))
+    assert not same_position(gears.plans, np.zeros(2), np.array([2.0 * np.pi, 0.0]))
+    assert same_position(gears.plans, np.zeros(2), np.zeros(2))

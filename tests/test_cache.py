@@ -24,7 +24,7 @@ import children
 from bellcrank.scalar.graph import Graph
 from bellcrank.target.llvm import cache, jit
 from bellcrank.target.llvm.kernel import Kernel
-from bellcrank.target.llvm.unrolled import unrolled_ir
+from bellcrank.target.llvm.runtime import unrolled_text
 
 posix = pytest.mark.skipif(os.name != "posix", reason="file modes and owners are those of POSIX")
 
@@ -46,7 +46,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def source(factor: float = 3.0) -> str:
-    return unrolled_ir([Graph().leaf(("x", 0)) * factor + 1.0], {"x": 1}, 1)
+    return unrolled_text([Graph().leaf(("x", 0)) * factor + 1.0], {"x": 1}, 1)
 
 
 def works(library: jit.Library, factor: float = 3.0) -> bool:
@@ -124,7 +124,7 @@ def rods(mass: float) -> bc.Mechanism:
 def test_systems_are_kept(schedule: str) -> None:
     def made(mass: float) -> tuple[bool, np.ndarray]:
         system = bc.compile(rods(mass), schedule=schedule)
-        kernel = system._evaluator.kernel(system._functions["inverse_dynamics"], False, 1)
+        kernel = system.kernels.evaluator.kernel(system.kernels.functions["inverse_dynamics"], False, 1)
         q = np.array([0.1, 0.2])
         return kernel.library.from_cache, system.inverse_dynamics(q, -q, q)
 
@@ -507,7 +507,7 @@ def test_equal_code_is_loaded_once_and_unloaded_with_the_last_user(monkeypatch: 
 
     def library(mass: float) -> tuple[bc.System, jit.Library]:
         system = bc.compile(rods(mass))
-        return system, system._evaluator.kernel(system._functions["inverse_dynamics"], False, 1).library
+        return system, system.kernels.evaluator.kernel(system.kernels.functions["inverse_dynamics"], False, 1).library
 
     first, second, other = library(1.5), library(1.5), library(3.0)
     assert first[1] is second[1] and first[1] is not other[1]
@@ -539,10 +539,10 @@ def test_memory_does_not_grow_with_the_number_of_loads() -> None:
     text = """if True:
         import gc
         from bellcrank.target.llvm import jit
-        from bellcrank.target.llvm.unrolled import unrolled_ir
+        from bellcrank.target.llvm.runtime import unrolled_text
         from bellcrank.scalar.graph import Graph
 
-        sources = [unrolled_ir([Graph().leaf(("x", 0)) * factor], {"x": 1}, 1) for factor in (3.0, 4.0, 5.0)]
+        sources = [unrolled_text([Graph().leaf(("x", 0)) * factor], {"x": 1}, 1) for factor in (3.0, 4.0, 5.0)]
 
         def resident(loads):
             for i in range(loads):

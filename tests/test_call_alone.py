@@ -12,6 +12,7 @@ import pytest
 import bellcrank as bc
 from bellcrank.loops.groups import LoopPlan
 from bellcrank.simulate import courses
+from bellcrank.system.loop_plans import LoopPlans
 
 LOOPED = ("four_bar", "jansen", "stewart")
 
@@ -32,7 +33,7 @@ def states(system: bc.System, count: int, seed: int = 3) -> tuple[Any, Any]:
 def bad_state() -> tuple[Any, Any]:
     """A state of jansen at which the plan that elimination made first is no good: another one takes over there."""
     system = bc.compile(bc.load("jansen"))
-    function, run = system._functions["forward_dynamics"], system._planned_evaluator(system._reference_plan())
+    function, run = system.kernels.functions["forward_dynamics"], system.kernels.planned(system.plans.general())
     crank = system.joint_names[0]
     motion = bc.analyze.drive(system, {crank: lambda t: t}, np.linspace(0.0, 6.28, 2000))
     for row in motion.q.values:
@@ -87,18 +88,19 @@ def test_first_states_do_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:
     def nowhere(self: Any, start: Any, t: float) -> Any:
         raise bc.AssemblyError("nothing closes there")
 
-    monkeypatch.setattr(bc.System, "_closed", nowhere)
+    monkeypatch.setattr(LoopPlans, "closed_near", nowhere)
     machine, q = bent_arm()
     one, two, three = (bc.compile(machine, cut=["close"], backend="numpy") for _ in range(3))
     with pytest.raises(bc.AssemblyError):
-        one._reference()
+        one.plans.reference()
     drift = three.assemble(q, np.ones(8)).u
     other = three.assemble(three.integrate(q, 0.1 * drift / np.abs(drift).max())).q
     assert np.abs(three.loop_error(other)).max() < 1e-9 < np.abs(other - q).max()
     a = [one.forward_dynamics(x, np.zeros(8)).tobytes() for x in (q, other)]
     b = [two.forward_dynamics(x, np.zeros(8)).tobytes() for x in (other, q)]
     assert a == b[::-1]
-    assert np.array_equal(one._reference_near(q, 0.0).q, two._reference_near(q, 0.0).q)  # also where plans are alike
+    a, b = (x.plans.reference_near(q, 0.0).q for x in (one, two))
+    assert np.array_equal(a, b)  # also where plans are alike
 
 
 @pytest.mark.parametrize("name", LOOPED)
@@ -134,7 +136,7 @@ def test_runs_depend_on_neither_clock_nor_threads(stepper: str, count: int, monk
 
 def test_plans_are_told_apart_by_what_they_say() -> None:
     """Not by a hash, which may be the same for two."""
-    plan = bc.compile(bc.load("four_bar"))._reference_plan()
+    plan = bc.compile(bc.load("four_bar")).plans.general()
     other = dataclasses.replace(plan, kept=(-1, -2))
     twin = LoopPlan(plan.groups, plan.kept, plan.redundant, plan.independent, plan.smallest, plan.baumgarte,
                     plan.floors)
@@ -146,10 +148,10 @@ def test_plans_are_told_apart_by_what_they_say() -> None:
     assert len({clash[0].key: 0, clash[1].key: 1}) == 2
 
 
-@pytest.mark.parametrize("name", ["method", "backend", "tree", "mechanism", "actuated", "name", "anything"])
+@pytest.mark.parametrize("name", ["model", "kernels", "plans", "nu", "joint_names", "anything", "_zeros"])
 def test_systems_cannot_be_changed(name: str) -> None:
     system = bc.compile(bc.load("four_bar"))
     with pytest.raises(AttributeError, match=r"immutable|no setter"):
         setattr(system, name, "kane")
     with pytest.raises(AttributeError):
-        del system.method
+        del system.model

@@ -67,18 +67,18 @@ def at_the_ground(self: Any, a: Side, b: Side, k: Any) -> tuple[Row, ...]:
 
 WRONG: dict[str, tuple[bc.Joint, str]] = {
     "few": (made(closure_rows=lambda self, a, b, k: parallel_axes(a, b), condition_names=("about y", "about x")),
-            r"closure_rows gives 2 conditions where 5 are needed \(6 - nu\)"),
-    "none": (made(closure_rows=lambda self, a, b, k: ()), "gives 0 conditions where 5"),
+            r"closure_rows gives 2 constraints where 5 are needed \(6 - nu\)"),
+    "none": (made(closure_rows=lambda self, a, b, k: ()), "gives 0 constraints where 5"),
     "many": (made(closure_rows=lambda self, a, b, k: (*Pin.closure_rows(self, a, b, k), perpendicular(a, b, a.x, b.y))),
-             "gives 6 conditions where 5"),
+             "gives 6 constraints where 5"),
     "names": (made(condition_names=("about y", "about x")), "condition_names has 2 entries for 5"),
     "dependent": (made(closure_rows=lambda self, a, b, k: (*coincident(a, b), parallel_axes(a, b)[0],
                                                            parallel_axes(a, b)[0])), "depend on each other"),
     "some of the time": (made(closure_rows=lambda self, a, b, k: Pin.closure_rows(self, a, b, k)[:5 - (a.z.z < 0.0)]),
                          "closure_rows"),
-    "its own motion": (made(closure_rows=leaning), "condition number 4 (is off by|forbids)"),
-    "a pose": (made(closure_rows=apart), "condition number 0 is off by -0.1 in a pose"),
-    "whole motions": (made(closure_rows=at_the_ground), "condition number 0 forbids motions of both bodies together"),
+    "its own motion": (made(closure_rows=leaning), "constraint number 4 (is off by|forbids)"),
+    "a pose": (made(closure_rows=apart), "constraint number 0 is off by -0.1 in a pose"),
+    "whole motions": (made(closure_rows=at_the_ground), "constraint number 0 forbids motions of both bodies together"),
     "subspace": (made(subspace=lambda self, q, k: (Motion(Vector(0.0, 1.0, 0.0), Vector.zero()),)),
                  "forbids motions of `subspace`"),
     "no rows": (made(closure_rows=lambda self, a, b, k: tuple(r.value for r in Pin.closure_rows(self, a, b, k))),
@@ -99,7 +99,7 @@ def test_what_cannot_hold_a_loop_is_refused(name: str, backwards: bool) -> None:
 
 
 def test_it_may_carry_a_body_all_the_same() -> None:
-    """Where it closes no loop nobody asks for conditions."""
+    """Where it closes no loop nobody asks for constraints."""
     joint, _ = WRONG["few"]
     assert bc.compile(four_bar(joint), cut=["A"]).dof == 1
 
@@ -142,5 +142,5 @@ def test_a_joint_need_not_go_everywhere() -> None:
         def measure(self, turn: Any, shift: Any) -> Any:
             return shift[..., :1]
 
-    with pytest.raises(bc.ModelError, match="gives 0 conditions where 5"):  # from where it can be
+    with pytest.raises(bc.ModelError, match="gives 0 constraints where 5"):  # from where it can be
         bc.compile(four_bar(Short()), cut=["D"])

@@ -17,7 +17,7 @@ def around(system: bc.System, n: int, size: float, seed: int = 0) -> np.ndarray:
 
 def careful(system: bc.System) -> bc.System:
     """The same machine without compiled steps."""
-    system._assembler.near = None
+    system.plans.closer.near = None
     return system
 
 
@@ -40,7 +40,7 @@ def test_states_of_a_batch_do_not_know_each_other(name: str, size: float) -> Non
 @pytest.mark.parametrize("name", MACHINES)
 def test_as_near_as_the_careful_way(name: str) -> None:
     quick, slow = bc.compile(bc.load(name)), careful(bc.compile(bc.load(name)))
-    assert quick._assembler.near is not None
+    assert quick.plans.closer.near is not None
     for guess in around(quick, 4, 0.02, seed=1):
         there, other = quick.assemble(q=guess).q, slow.assemble(q=guess).q
         far, least = (float(np.linalg.norm(quick.difference(guess, q))) for q in (there, other))
@@ -80,20 +80,20 @@ def test_axes_that_point_the_wrong_way_are_not_taken() -> None:
     m.add_joint("D", bc.Revolute("z"), rods[2], m.ground, bc.Pose((0.6, 0, 0)), bc.Pose((1.0, 0, 0)))
     system = bc.compile(m, cut=["D"])
     state = system.assemble()
-    assert not system._assembler.flipped(state.q)
-    near = system._assembler.near
+    assert not system.plans.closer.flipped(state.q)
+    near = system.plans.closer.near
     assert near is not None
     # upside down: the coupler turned by half a turn about its own length, its hinges with it
     q = state.q.copy()
-    first = system._coordinate_entries("B")[0]
+    first = system.model.configuration.coordinate_entries("B")[0]
     w, x, y, z = q[first:first + 4]
     q[first:first + 4] = -x, w, z, -y
-    c = system._coordinate_entries("C")[0]
+    c = system.model.configuration.coordinate_entries("C")[0]
     q[c] = -q[c]
     assert np.abs(system.loop_error(q)).max() < 1e-12
-    assert bool(system._assembler.flipped(q))
-    assert not near.nearest(q[None], system._prescribed_mask(), np.ones(system.nu), 0.0)[1][0]
-    assert not system._assembler.flipped(system.project(q, np.zeros(system.nu)).q)
+    assert bool(system.plans.closer.flipped(q))
+    assert not near.nearest(q[None], system.model.prescribed_mask(), np.ones(system.nu), 0.0)[1][0]
+    assert not system.plans.closer.flipped(system.project(q, np.zeros(system.nu)).q)
 
 
 def test_prescribed_joints_follow_their_laws() -> None:

@@ -46,8 +46,9 @@ def test_compiled_conditions_are_those_of_numpy(name: str, seen: str, backwards:
     limit = 200 * EPS * SIZE**2
     for found, expected in ((fast.loop_error(q), plain.loop_error(q)),
                             (fast.loop_rate_error(q, u), plain.loop_rate_error(q, u)),
-                            (fast.loop_acceleration_error(q, u, udot), plain.loop_acceleration_error(q, u, udot)),
-                            (fast.loop_error(q), fast._loops.rows(q).value),
-                            (fast.loop_rate_error(q, u), fast._loops.rate(q, u))):
+                            (bc.analyze.loop_acceleration_error(fast, q, u, udot),
+                             bc.analyze.loop_acceleration_error(plain, q, u, udot)),
+                            (fast.loop_error(q), fast.plans.loops.rows(q).value),
+                            (fast.loop_rate_error(q, u), fast.plans.loops.rate(q, u))):
         assert found.shape == expected.shape == (7, 6 - joint.nu)
         assert np.abs(found - expected).max(initial=0.0) < limit

@@ -21,7 +21,7 @@ import pytest
 
 import bellcrank as bc
 import children
-from bellcrank.system import bound
+from bellcrank.system import kernels
 from bellcrank.target.llvm import door
 from bellcrank.target.llvm.kernel import Kernel
 
@@ -51,13 +51,13 @@ def generally(system: bc.System, name: str, arrays: list[Any]) -> Floats:
 def general_calls(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The names of the functions that took the general way."""
     calls: list[str] = []
-    run = bc.System._run
+    evaluate = kernels.Kernels._evaluate
 
-    def watched(self: bc.System, name: str, *args: Any, **more: Any) -> Floats:
+    def watched(self: kernels.Kernels, name: str, *args: Any, **more: Any) -> Any:
         calls.append(name)
-        return run(self, name, *args, **more)
+        return evaluate(self, name, *args, **more)
 
-    monkeypatch.setattr(bc.System, "_run", watched)
+    monkeypatch.setattr(kernels.Kernels, "_evaluate", watched)
     return calls
 
 
@@ -277,7 +277,7 @@ class Sentinel:
 @pytest.fixture
 def kernel() -> Kernel:
     system = machine()
-    return system._evaluator.kernel(system._functions["forward_dynamics"], False, 1)
+    return system.kernels.evaluator.kernel(system.kernels.functions["forward_dynamics"], False, 1)
 
 
 @needs_door
@@ -375,7 +375,7 @@ def test_reference_counts_stay() -> None:
     arrays = state(system)
     wrong = arrays[0].tolist()
     nan = np.full(6, math.nan)
-    watched = [*arrays, wrong, nan, bound._OTHER, bound._NOT_FINITE, np.ndarray,
+    watched = [*arrays, wrong, nan, kernels._OTHER, kernels._NOT_FINITE, np.ndarray,
                bc.StateError, system]
     system.forward_dynamics(*arrays)
 
@@ -510,9 +510,9 @@ def test_bound_calls_read_what_is_in_their_arrays_now(name: str, schedule: str, 
 def test_bound_calls_of_other_functions(name: str) -> None:
     system = machine("crane")
     q, u, x = state(system)
-    given = [q, u, x][:len(system._functions[name].inputs)]
+    given = [q, u, x][:len(system.kernels.functions[name].inputs)]
     got = system.bind(name, *given)()
-    wanted = system._run(name, dict(zip(system._functions[name].inputs, given, strict=True)))
+    wanted = system.kernels.run(name, dict(zip(system.kernels.functions[name].inputs, given, strict=True)))
     np.testing.assert_array_equal(got.ravel(), wanted)
 
 

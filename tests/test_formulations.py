@@ -44,6 +44,21 @@ def test_all_methods_compiled(method: str, schedule: str) -> None:
 
 @pytest.mark.reaches(0.9)
 @examples(25)
+@given(trees())
+def test_the_inertia_matrix_of_saha_and_schiehlen(tree: Tree) -> None:
+    """(34), a text of its own, against composite rigid bodies."""
+    assert METHODS["complement"].mass_matrix is not dense.mass_matrix
+    compare(tree, lambda m: {"complement": bc.compile(m, "complement", "numpy")}, (), False, ["mass"])
+
+
+@pytest.mark.parametrize("schedule", ["unrolled", "rolled"])
+def test_the_inertia_matrix_compiled(schedule: str) -> None:
+    compare(Tree(MIXED, 3), lambda m: {"complement": bc.compile(m, "complement", schedule=schedule)}, (5,), False,
+            ["mass"])
+
+
+@pytest.mark.reaches(0.9)
+@examples(25)
 @given(trees(), st.booleans())
 def test_reactions_from_momenta(tree: Tree, given_wrenches: bool) -> None:
     """The reactions T_r of Naudet et al. are those of Newton and Euler."""
@@ -52,7 +67,7 @@ def test_reactions_from_momenta(tree: Tree, given_wrenches: bool) -> None:
 
 def test_the_point_is_an_argument() -> None:
     system = bc.compile(bc.load("arm"), "recursive", "numpy", point="origin")
-    assert system.method == "recursive/origin"
+    assert system.model.method == "recursive/origin"
     with pytest.raises(bc.ModelError, match="no method 'recursive/elbow'"):
         bc.compile(bc.load("arm"), "recursive", point="elbow")
 
@@ -185,7 +200,7 @@ def test_every_method_is_cited() -> None:
     with pytest.raises(bc.ModelError, match="no method 'nosuch'"):
         bc.cite("nosuch")
     said, *entries = bc.cite("auto").split("\n\n")
-    chosen = [bc.compile(bc.load(name)).method for name in ("pendulum", "four_bar")]
+    chosen = [bc.compile(bc.load(name)).model.method for name in ("pendulum", "four_bar")]
     assert entries == [bc.cite(name) for name in chosen]
     assert said.startswith("% 'auto' is") and all(repr(name) in said for name in chosen)
 

@@ -20,7 +20,7 @@ from bellcrank.scalar.graph import Graph, evaluate
 from bellcrank.system import evaluator
 from bellcrank.target.llvm import jit
 from bellcrank.target.llvm.kernel import Kernel
-from bellcrank.target.llvm.unrolled import unrolled_ir
+from bellcrank.target.llvm.runtime import unrolled_text
 
 EPS = float(np.finfo(float).eps)
 Floats = npt.NDArray[np.float64]
@@ -40,7 +40,7 @@ def outputs() -> tuple[Any, ...]:
 
 @functools.cache
 def small(width: int) -> Kernel:
-    return Kernel(jit.load(unrolled_ir(outputs(), INPUTS, width)), INPUTS, len(outputs()), width)
+    return Kernel(jit.load(unrolled_text(outputs(), INPUTS, width)), INPUTS, len(outputs()), width)
 
 
 def expected(a: Floats, b: Floats) -> Floats:
@@ -144,7 +144,7 @@ def test_every_input_is_checked(bad: float, width: int, rng: np.random.Generator
 def test_inputs_that_nothing_uses_are_checked_too(width: int) -> None:
     graph = Graph()
     x = graph.leaf(("x", 0))
-    kernel = Kernel(jit.load(unrolled_ir([x], {"x": 2}, width)), {"x": 2}, 1, width)
+    kernel = Kernel(jit.load(unrolled_text([x], {"x": 2}, width)), {"x": 2}, 1, width)
     given, out = np.ones((3, 2)), np.empty((3, 1))
     assert kernel.run([given], kernel.packed_strides, out, 0, 3)
     given[2, 1] = math.nan
@@ -155,7 +155,7 @@ def test_every_output_is_checked(width: int) -> None:
     graph = Graph()
     x = graph.leaf(("x", 0))
     results = [1.0 / x, fn.log(x), x * 1e300 * x, fn.sqrt(x), fn.exp(x), x]
-    kernel = Kernel(jit.load(unrolled_ir(results, {"x": 1}, width)), {"x": 1}, len(results), width)
+    kernel = Kernel(jit.load(unrolled_text(results, {"x": 1}, width)), {"x": 1}, len(results), width)
     n = 2 * width + 1
     for value, fine in ((1.0, True), (0.0, False), (-1.0, False), (1e20, False), (1e3, False), (5e-324, False),
                         (600.0, True)):
@@ -169,7 +169,7 @@ def test_every_output_is_checked(width: int) -> None:
 def test_large_finite_numbers_raise_no_alarm(width: int) -> None:
     graph = Graph()
     x = [graph.leaf(("x", i)) for i in range(6)]
-    kernel = Kernel(jit.load(unrolled_ir([-v for v in x], {"x": 6}, width)), {"x": 6}, 6, width)
+    kernel = Kernel(jit.load(unrolled_text([-v for v in x], {"x": 6}, width)), {"x": 6}, 6, width)
     given, out = np.full((5, 6), 1.7e308), np.empty((5, 6))
     assert kernel.run([given], kernel.packed_strides, out, 0, 5)
     np.testing.assert_array_equal(out, -given)
@@ -189,7 +189,7 @@ def system(name: str, schedule: str) -> bc.System:
 
 
 def is_rolled(machine: bc.System, name: str) -> bool:
-    return machine._evaluator.kernel(machine._functions[name], False, 1).rolled is not None
+    return machine.kernels.evaluator.kernel(machine.kernels.functions[name], False, 1).rolled is not None
 
 
 Call = Callable[[bc.System, Floats, Floats, Floats], Floats]
@@ -243,8 +243,8 @@ def test_wrenches_by_all_schedules(schedule: str) -> None:
 def test_kernels_of_machines_stay_within_their_arrays(name: str, schedule: str, width: int,
                                                       rng: np.random.Generator) -> None:
     made = system("crane", schedule)
-    function = made._functions[name]
-    kernel = made._evaluator.kernel(function, False, width)
+    function = made.kernels.functions[name]
+    kernel = made.kernels.evaluator.kernel(function, False, width)
     assert (kernel.rolled is not None) == (schedule == "rolled")
     given = [rng.normal(size=(9, size)) for size in kernel.inputs.values()]
     results = []
@@ -260,7 +260,7 @@ def test_kernels_of_machines_stay_within_their_arrays(name: str, schedule: str, 
 @pytest.mark.parametrize("schedule", ["unrolled", "rolled"])
 def test_an_empty_range_does_nothing(schedule: str, width: int, rng: np.random.Generator) -> None:
     made = system("crane", schedule)
-    kernel = made._evaluator.kernel(made._functions["inverse_dynamics"], False, width)
+    kernel = made.kernels.evaluator.kernel(made.kernels.functions["inverse_dynamics"], False, width)
     arrays = [guarded(rng.normal(size=(9, size)), math.nan)[0] for size in kernel.inputs.values()]
     for begin, end in ((0, 0), (4, 4), (9, 9)):
         out, around = guarded(np.full((9, kernel.out_size), GUARD), GUARD)
@@ -271,7 +271,7 @@ def test_an_empty_range_does_nothing(schedule: str, width: int, rng: np.random.G
 @pytest.mark.parametrize("schedule", ["unrolled", "rolled"])
 def test_kernels_of_machines_check_every_input(schedule: str, width: int, rng: np.random.Generator) -> None:
     made = system("crane", schedule)
-    kernel = made._evaluator.kernel(made._functions["forward_dynamics"], False, width)
+    kernel = made.kernels.evaluator.kernel(made.kernels.functions["forward_dynamics"], False, width)
     n = width + 1
     arrays = [rng.normal(size=(n, size)) for size in kernel.inputs.values()]
     out = np.empty((n, kernel.out_size))
@@ -333,8 +333,8 @@ def test_threads_change_nothing(schedule: str, rng: np.random.Generator) -> None
     for threads in (2, 3):
         several = bc.compile(bc.load("arm"), schedule=schedule, threads=threads)
         np.testing.assert_array_equal(several.forward_dynamics(q, u, tau), wanted)
-        run = several._evaluator
-        kernel = run.kernel(several._functions["forward_dynamics"], False, jit.vector_width())
+        run = several.kernels.evaluator
+        kernel = run.kernel(several.kernels.functions["forward_dynamics"], False, jit.vector_width())
         assert len(run._parts(n, kernel)) == threads
         tau[n - 1, 2] = math.nan
         with pytest.raises(bc.StateError, match=rf"tau\[2\] \(j3.angle\) is nan, batch index \({n - 1},\)"):
@@ -353,8 +353,8 @@ def test_threads_on_small_batches(threads: int, monkeypatch: pytest.MonkeyPatch,
         np.testing.assert_allclose(many.forward_dynamics(q, u), wanted, rtol=0.0,
                                    atol=64 * EPS * np.abs(wanted).max())
         for w in WIDTHS:
-            kernel = many._evaluator.kernel(many._functions["forward_dynamics"], False, w)
-            parts = many._evaluator._parts(n, kernel)
+            kernel = many.kernels.evaluator.kernel(many.kernels.functions["forward_dynamics"], False, w)
+            parts = many.kernels.evaluator._parts(n, kernel)
             assert [i for a, b in parts for i in range(a, b)] == list(range(n))
             assert all(a % w == 0 for a, _ in parts) and len(parts) <= threads
 

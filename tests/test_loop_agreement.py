@@ -25,7 +25,7 @@ def state_of(system: bc.System, seed: int) -> tuple[np.ndarray, np.ndarray, np.n
         start = system.assemble()
         wish = system.assemble(q=start.q, u=rng.normal(size=system.nu)).u
         near = system.assemble(q=system.integrate(start.q, 0.1 * wish), u=rng.normal(size=system.nu))
-        plan = system._plan_at(near.q, 0.0)
+        plan = system.plans.at(near.q, 0.0)
     except (bc.AssemblyError, bc.SingularError):
         return None
     return (near.q, near.u, rng.normal(size=system.nu)) if plan.smallest > 1e-4 else None
@@ -33,7 +33,7 @@ def state_of(system: bc.System, seed: int) -> tuple[np.ndarray, np.ndarray, np.n
 
 def tolerance(system: bc.System, q: np.ndarray) -> float:
     """Rounding times how ill-conditioned conditions and masses are there."""
-    s = np.linalg.svd(system.loop_jacobian(q), compute_uv=False)
+    s = np.linalg.svd(bc.analyze.loop_jacobian(system, q), compute_uv=False)
     s = s[s > 1e-9 * s.max(initial=1e-300)] if len(s) else s
     spread = float(s.max() / s.min()) if len(s) else 1.0
     w = np.linalg.eigvalsh(system.mass_matrix(q))
@@ -79,7 +79,7 @@ def test_methods_agree_on_random_graphs(graph: Graph) -> None:
         leave()
     assert np.abs(oracle.loop_error(q)).max(initial=0.0) < 1e-11
     assert np.abs(oracle.loop_rate_error(q, u)).max(initial=0.0) < 1e-9 * (1.0 + np.abs(u).max())
-    assert np.abs(oracle.loop_acceleration_error(q, u, expected)).max(initial=0.0) < allowed * size + 1e-9
+    assert np.abs(bc.analyze.loop_acceleration_error(oracle, q, u, expected)).max(initial=0.0) < allowed * size + 1e-9
     for method in GENERAL:
         found = bc.compile(machine, method, "numpy").forward_dynamics(q, u, tau)
         assert np.abs(found - expected).max() < allowed * size, method
@@ -130,7 +130,7 @@ def test_power_balance(name: str) -> None:
 
     power = (energy(h) - energy(-h)) / (2 * h)
     scale = 1.0 + float(np.abs(tau * u).sum()) + float(np.abs(udot).max()) ** 2 * 1e-2
-    assert abs(power + float(system.dissipated_power(q, u)) - float(tau @ u)) < 1e-4 * scale
+    assert abs(power + float(bc.analyze.dissipated_power(system, q, u)) - float(tau @ u)) < 1e-4 * scale
 
 
 @pytest.mark.parametrize("name", tuple(loop_extras.EXTRA))

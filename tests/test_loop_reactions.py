@@ -11,9 +11,10 @@ import looped
 
 def balance(system: bc.System, q: np.ndarray, u: np.ndarray, tau: np.ndarray, udot: np.ndarray) -> float:
     """Largest lack of force or moment at any body, given the reactions at all joints, springs included by hand."""
-    m = system.mechanism
+    m = system.model.mechanism
     reactions = system.reactions(q, u, tau, udot=udot)
-    tree_child = {system.tree.joint_names[k]: system.tree.link_names[k] for k in range(1, system.tree.n + 1)}
+    tree = system.model.tree
+    tree_child = {tree.joint_names[k]: tree.link_names[k] for k in range(1, tree.n + 1)}
     total = {b.name: np.zeros(6) for b in m.bodies} | {"ground": np.zeros(6)}  # about the world's origin
     for record in m.joints:
         names = [b.name for b in (m.ground, *m.bodies)]
@@ -101,7 +102,7 @@ def test_motions_that_open_loops_are_refused() -> None:
         system.inverse_dynamics([0.5, 0.5, 0.5], state.u, [0.0, 0.0, 0.0])
     good = system.consistent_acceleration(state.q, state.u, {"A": 3.0})
     assert good[0] == 3.0
-    assert np.abs(system.loop_acceleration_error(state.q, state.u, good)).max() < 1e-12
+    assert np.abs(bc.analyze.loop_acceleration_error(system, state.q, state.u, good)).max() < 1e-12
 
 
 def test_redundant_reactions_are_minimum_norm() -> None:
@@ -118,7 +119,7 @@ def test_springs_on_joints_that_close_loops() -> None:
     m.add_joint_spring("spring", "D", stiffness=3.0, damping=0.5, rest=0.2)
     plain = bc.compile(bc.load("four_bar"))
     state = plain.assemble(q={"A": 0.5}, u={"A": 1.0})
-    d, rate = plain.loop_coordinates(state.q, "D"), plain.loop_speeds(state.q, state.u, "D")
+    d, rate = bc.analyze.loop_coordinates(plain, state.q, "D"), bc.analyze.loop_speeds(plain, state.q, state.u, "D")
     closed = bc.compile(m, cut=["D"])
     carried = bc.compile(m, cut=["B"])
     q = {"A": state.q[0], "C": state.q[2], "D": d[0]}
@@ -136,7 +137,7 @@ def test_drives_of_closing_joints() -> None:
     """A torque on the joint that closes the loop does what it does on the same joint in the tree."""
     closed, carried = bc.compile(bc.load("four_bar"), cut=["D"]), bc.compile(bc.load("four_bar"), cut=["B"])
     state = closed.assemble(q={"A": 0.5}, u={"A": 1.0})
-    d, rate = closed.loop_coordinates(state.q, "D")[0], closed.loop_speeds(state.q, state.u, "D")[0]
+    d, rate = bc.analyze.loop_coordinates(closed, state, "D")[0], bc.analyze.loop_speeds(closed, state, "D")[0]
     q = {"A": state.q[0], "C": state.q[2], "D": d}
     u = {"A": state.u[0], "C": state.u[2], "D": rate}
     names = carried.joint_names
@@ -155,7 +156,7 @@ def test_drives_by_the_natural_orthogonal_complement(name: str) -> None:
     general, own = bc.compile(bc.load(name)), bc.compile(bc.load(name), "complement")
     q, u, tau = looped.states(general)
     udot = general.forward_dynamics(q, u, tau)
-    drives = [general.speed_names[i] for i in general._reference_plan().independent]
+    drives = [general.speed_names[i] for i in general.plans.general().independent]
     expected = general.inverse_dynamics(q, u, udot, actuated=drives)
     assert np.abs(own.inverse_dynamics(q, u, udot, actuated=drives) - expected).max() < 1e-9 * np.abs(expected).max()
 
@@ -164,7 +165,7 @@ def test_partition_lets_go() -> None:
     """Detaching a closure leaves the accelerations of the machine without it."""
     system = bc.compile(bc.load("redundant_five_bar"), "operator")
     q, u, tau = (x[0] for x in looped.states(system, count=1))
-    whole = system.partition(q, u, tau, secondary=["link3.1"])
+    whole = bc.analyze.partition(system, q, u, tau, secondary=["link3.1"])
     expected = system.forward_dynamics(q, u, tau)
     assert np.abs(whole.step_f() - expected).max() < 1e-9 * np.abs(expected).max()
     assert np.abs(whole.with_constraints(["tip2"]).step_f() - expected).max() > 1e-3
@@ -176,13 +177,13 @@ def test_virtual_motions_and_the_general_method_agree(name: str, monkeypatch: py
     system = bc.compile(bc.load(name))
     q, u, tau = looped.states(system)
     udot = system.forward_dynamics(q, u, tau)
-    independent = [system.speed_names[v] for v in system._reference_plan().independent]
-    every = [r.name for r in system._records]
+    independent = [system.speed_names[v] for v in system.plans.general().independent]
+    every = [r.name for r in system.model.configuration.records]
     asked = {"own": None, "all": every}
 
     def answers() -> list[np.ndarray]:
         forces = [system.inverse_dynamics(q, u, udot, actuated=names) for names in asked.values()]
-        held = {independent[0].rpartition(".")[0]: 0.7} if system._records[0].joint.nu == 1 else {}
+        held = {independent[0].rpartition(".")[0]: 0.7} if system.model.configuration.records[0].joint.nu == 1 else {}
         return [*forces, system.consistent_acceleration(q[0], u[0], held),
                 system.consistent_acceleration(q[0], u[0], udot[0] + 0.1)]
 

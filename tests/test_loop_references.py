@@ -147,4 +147,4 @@ def test_ladder_mobility_and_redundancy() -> None:
     system = bc.compile(bc.load("ladder", cells=8))
     report = bc.analyze.explain(system)
     assert report.mobility == 2
-    assert len(report.redundant) == sum(c.rows for c in system.tree.closures) - (system.nu - 2)
+    assert len(report.redundant) == sum(c.rows for c in system.model.tree.closures) - (system.nu - 2)

@@ -20,15 +20,15 @@ from bellcrank.topology.spanning_tree import spanning_tree
 def test_loops_stay_short_however_long_the_machine(name: str, option: str, longest: int) -> None:
     for size in (5, 40):
         system = bc.compile(bc.load(name, **{option: size}))
-        assert max(len(loop_joints(system.tree, i)) for i in range(len(system.tree.closures))) <= longest
+        assert max(len(loop_joints(system.model.tree, i)) for i in range(len(system.model.tree.closures))) <= longest
 
 
 def test_one_cut_for_every_independent_loop() -> None:
     for name in looped.ZOO:
         machine = bc.load(name)
         system = bc.compile(machine)
-        assert len(system.tree.cut_names) == len(machine.joints) - len(machine.bodies)
-        assert set(system.joint_names) | set(system.tree.cut_names) == {r.name for r in machine.joints}
+        assert len(system.model.tree.cut_names) == len(machine.joints) - len(machine.bodies)
+        assert set(system.joint_names) | set(system.model.tree.cut_names) == {r.name for r in machine.joints}
         assert system.nq == len(system.coordinate_names)
 
 
@@ -54,10 +54,10 @@ def test_answers_do_not_depend_on_the_cut() -> None:
 
 
 def test_actuated_and_prescribed_joints_are_not_cut() -> None:
-    assert "D" not in bc.compile(bc.load("four_bar"), actuated=["D"]).tree.cut_names
+    assert "D" not in bc.compile(bc.load("four_bar"), actuated=["D"]).model.tree.cut_names
     machine = bc.load("four_bar")
     machine.prescribe("D", lambda t: 0.1 * t)
-    assert "D" not in bc.compile(machine).tree.cut_names
+    assert "D" not in bc.compile(machine).model.tree.cut_names
 
 
 def test_cutting_a_bridge_is_refused() -> None:
@@ -134,7 +134,7 @@ def test_weights_decide_what_moves() -> None:
 
 def test_branches_of_the_four_bar() -> None:
     system = bc.compile(bc.load("four_bar"))
-    found = system.branches(q={"A": 0.5235987755982989}, guess=[0.52, -0.1, -2.2])
+    found = bc.analyze.branches(system, q={"A": 0.5235987755982989}, guess=[0.52, -0.1, -2.2])
     assert len(found) == 2
     assert found[0].q[1] == pytest.approx(-0.08225408972428526, abs=1e-10)  # the reference's open branch
     assert found[1].q[1] == pytest.approx(-1.364828165684146, abs=1e-10)  # its crossed one
@@ -145,9 +145,9 @@ def test_branches_of_the_four_bar() -> None:
 def test_closing_joints_can_be_held_and_measured() -> None:
     system = bc.compile(bc.load("four_bar"))
     state = system.assemble(q={"A": 0.5}, u={"A": 1.0})
-    d = system.loop_coordinates(state.q, "D")
+    d = bc.analyze.loop_coordinates(system, state.q, "D")
     assert d[0] == pytest.approx((-state.q.sum() + np.pi) % (2 * np.pi) - np.pi)
-    assert system.loop_speeds(state.q, state.u, "D")[0] == pytest.approx(-state.u.sum())
+    assert bc.analyze.loop_speeds(system, state.q, state.u, "D")[0] == pytest.approx(-state.u.sum())
     again = system.assemble(q={"D": d[0]}, guess=state.q + 0.05)
     assert np.abs(again.q - state.q).max() < 1e-9
 
@@ -157,10 +157,10 @@ def test_closing_joints_fit_their_coordinates(name: str) -> None:
     """The pose of every closing joint is the one its own coordinates give."""
     system = bc.compile(bc.load(name))
     q, _, _ = looped.states(system, count=1)
-    for i, c in enumerate(system.tree.closures):
-        turn, shift = system._assembler.relative_pose(q[0], i)
+    for i, c in enumerate(system.model.tree.closures):
+        turn, shift = system.plans.closer.relative_pose(q[0], i)
         r, p = np.eye(3), np.zeros(3)
-        for t in c.kind.transforms(list(system.loop_coordinates(q[0], c.name)), c.kind.constants()):
+        for t in c.kind.transforms(list(bc.analyze.loop_coordinates(system, q[0], c.name)), c.kind.constants()):
             p = p + r @ np.array(t.translation, dtype=float)
             r = r @ np.array([[float(x) for x in t.rotation.apply(type(t.translation)(*e))] for e in np.eye(3)]).T
         assert np.abs(turn - r).max() < 1e-12
@@ -309,7 +309,7 @@ def test_prescribed_crank_drives_the_loop() -> None:
     assert np.abs(system.loop_error(state.q, t=0.1)).max() < 1e-13
     udot = system.forward_dynamics(state.q, state.u, t=0.1)
     assert udot[0] == pytest.approx(3.0)
-    assert np.abs(system.loop_acceleration_error(state.q, state.u, udot, t=0.1)).max() < 1e-12
+    assert np.abs(bc.analyze.loop_acceleration_error(system, state.q, state.u, udot, t=0.1)).max() < 1e-12
     plain = bc.compile(bc.load("four_bar"), actuated=["A"])
     q = [0.5 + 0.2 + 0.015, *state.q[1:]]
     u = [2.3, *state.u[1:]]
@@ -327,7 +327,7 @@ def test_baumgarte_pulls_the_loops_closed(method: str) -> None:
     q = state.q + [0.0, 1e-4, 0.0]
     error, rate = plain.loop_error(q), plain.loop_rate_error(q, state.u)
     pulled = system.forward_dynamics(q, state.u)
-    assert system.loop_acceleration_error(q, state.u, pulled)[:2] == pytest.approx(
+    assert bc.analyze.loop_acceleration_error(system, q, state.u, pulled)[:2] == pytest.approx(
         (-20.0 * rate - 100.0 * error)[:2], rel=1e-6, abs=1e-9)
     assert np.abs(system.loop_error(system.project(q, state.u).q)).max() < 1e-13
 
@@ -339,8 +339,8 @@ def test_explain_prints_and_counts() -> None:
         text = str(report)
         assert report.mobility == system.dof
         assert len(report.independent) == system.dof
-        assert all(name in text for name in system.tree.cut_names[:5])
-        assert report.rank == len(system._reference_plan().kept)
+        assert all(name in text for name in system.model.tree.cut_names[:5])
+        assert report.rank == len(system.plans.general().kept)
 
 
 def test_joints_that_allow_everything_close_loops_too() -> None:
@@ -364,17 +364,17 @@ def test_plans_solve_the_condition_that_says_most() -> None:
     """Rows of a closure may say the same with very different loudness: a ladder whose arms hang nearly straight."""
     system = bc.compile(bc.examples.load("ladder", cells=16))
     state = system.assemble(q={"arm0.angle1": 5e-4, "arm0.angle2": 0.6})
-    plan = system._plan_at(state.q, 0.0)
+    plan = system.plans.at(state.q, 0.0)
     assert min(s for g in plan.groups for s in g.sizes) > 0.05
-    assert len(plan.kept) == len(system._reference_plan().kept)
+    assert len(plan.kept) == len(system.plans.general().kept)
 
 
 def test_branches_take_an_array_as_their_guess() -> None:
     system = bc.compile(bc.load("four_bar"))
-    there = system.branches({"A": 0.5})
+    there = bc.analyze.branches(system, {"A": 0.5})
     assert len(there) == 2
     for state in there:
-        nearest = system.branches(state.q, tries=1)[0]
+        nearest = bc.analyze.branches(system, state.q, tries=1)[0]
         assert np.abs(nearest.q - state.q).max() < 1e-9
 
 
@@ -386,7 +386,7 @@ def test_consistent_accelerations_of_a_batch_are_those_of_its_states() -> None:
     joint = system.joint_names[0]
     for udot, single in ((wanted, lambda i: wanted[i]), ({joint: [1.0, 2.0, 3.0]}, lambda i: {joint: 1.0 + i})):
         found = system.consistent_acceleration(state.q, state.u, udot)
-        assert np.abs(system.loop_acceleration_error(state.q, state.u, found)).max() < 1e-11
+        assert np.abs(bc.analyze.loop_acceleration_error(system, state.q, state.u, found)).max() < 1e-11
         for i in range(3):
             assert np.abs(found[i] - system.consistent_acceleration(state.q[i], state.u[i], single(i))).max() < 1e-11
 

@@ -13,6 +13,7 @@ import bellcrank as bc
 import looped
 from bellcrank import math as bm
 from bellcrank.loops.closer import Target
+from bellcrank.system.held_values import _hold
 from test_loop_reactions import balance
 
 PIN = bc.Revolute("z")
@@ -75,7 +76,7 @@ def error(machine: bc.Mechanism, q: object, u: object, tau: object = None, syste
           **options: object) -> float:
     """Disagreement with the oracle."""
     system = system or bc.compile(machine)
-    oracle = bc.compile(machine, "dense", cut=system.tree.cut_names)
+    oracle = bc.compile(machine, "dense", cut=system.model.tree.cut_names)
     x = oracle.forward_dynamics(q, u, tau, **options)  # type: ignore[arg-type]
     y = system.forward_dynamics(q, u, tau, **options)  # type: ignore[arg-type]
     assert np.isfinite(y).all()
@@ -173,9 +174,9 @@ def test_prescribed_joints_in_batches_of_time(name: str, joint: str, law: object
     assert error(m, q, u, tau, system, t=times, wrenches=wrenches) < 1e-11
     udot = system.forward_dynamics(q, u, tau, t=times, wrenches=wrenches)
     drive = system.drive_forces(q, u, tau, t=times, wrenches=wrenches)
-    free = bc.compile(bc.load(name), "dense", cut=system.tree.cut_names)
-    there, speeds = q.copy(), system._run("driven_speeds", {"q": q, "u": u}, None, times)
-    there[:, system._starts[joint][0]] = [float(law(t)) for t in times]  # type: ignore[operator]
+    free = bc.compile(bc.load(name), "dense", cut=system.model.tree.cut_names)
+    there, speeds = q.copy(), system.kernels.run("driven_speeds", {"q": q, "u": u}, None, times)
+    there[:, system.model.configuration.starts[joint][0]] = [float(law(t)) for t in times]  # type: ignore[operator]
     again = free.forward_dynamics(there, speeds, drive, wrenches=wrenches)
     assert np.abs(again - udot).max() < 1e-10 * (1.0 + np.abs(udot).max())
     a = system.reactions(q, u, tau, t=times, wrenches=wrenches)
@@ -204,7 +205,7 @@ def test_prescribed_through_a_dead_point() -> None:
 def test_prescribed_joints_are_not_cut_for_the_sake_of_drives() -> None:
     m = bc.load("four_bar")
     m.prescribe("D", lambda t: 0.1 * t)
-    assert "D" not in bc.compile(m, actuated=["A", "B", "C"]).tree.cut_names
+    assert "D" not in bc.compile(m, actuated=["A", "B", "C"]).model.tree.cut_names
 
 
 def test_loop_of_prescribed_joints_only_is_not_cut_silently() -> None:
@@ -237,7 +238,7 @@ def test_what_udot_says_about_prescribed_joints_is_ignored() -> None:
     state = oracle.assemble(t=1.0)
     udot = oracle.forward_dynamics(state.q, state.u, t=1.0)
     udot[0] = 77.0
-    assert np.abs(oracle.loop_acceleration_error(state.q, state.u, udot, t=1.0)).max() < 1e-12
+    assert np.abs(bc.analyze.loop_acceleration_error(oracle, state.q, state.u, udot, t=1.0)).max() < 1e-12
 
 
 def test_wrenches_that_depend_on_time() -> None:
@@ -262,7 +263,7 @@ def test_a_full_turn_as_one_batch(name: str, joint: str, independent: str, optio
     q, u = turn(system, joint, 72, -np.pi / 3 if name == "slider_crank" else 0.0)
     tau = np.random.default_rng(0).normal(size=u.shape)
     assert error(m, q, u, tau, system) < 1e-12
-    assert np.abs(system.loop_acceleration_error(q, u, system.forward_dynamics(q, u, tau))).max() < 1e-11
+    assert np.abs(bc.analyze.loop_acceleration_error(system, q, u, system.forward_dynamics(q, u, tau))).max() < 1e-11
 
 
 def test_threads_share_a_system_whose_plans_change() -> None:
@@ -517,7 +518,7 @@ def test_nets(n: int, backend: str) -> None:
     rng = np.random.default_rng(0)
     start = system.assemble(u=rng.normal(size=system.nu))
     state = system.assemble(guess=system.integrate(start.q, 0.05 * start.u), u=start.u)
-    s = np.linalg.svd(system.loop_jacobian(state.q), compute_uv=False)
+    s = np.linalg.svd(bc.analyze.loop_jacobian(system, state.q), compute_uv=False)
     assert system.dof == n == system.nu - int((s > 1e-9 * s[0]).sum())
     assert error(m, state.q, state.u, rng.normal(size=system.nu), system) < 1e-10
 
@@ -527,7 +528,7 @@ def test_nets(n: int, backend: str) -> None:
 def test_closing_joints_are_held_modulo_whole_turns(turns: int) -> None:
     system = bc.compile(bc.load("four_bar"))
     state = system.assemble(q={"A": 0.5})
-    angle = float(system.loop_coordinates(state.q, "D")[0]) + 2 * np.pi * turns
+    angle = float(bc.analyze.loop_coordinates(system, state.q, "D")[0]) + 2 * np.pi * turns
     assert np.abs(system.assemble(q={"D": angle}, guess=state.q).q - state.q).max() < 1e-9
 
 
@@ -546,12 +547,12 @@ def spatial() -> bc.Mechanism:
 def test_closing_quaternions_are_held_whatever_their_sign(sign: float) -> None:
     system = bc.compile(spatial(), cut=["T"])
     there = system.assemble(q={"A": 0.2})
-    held = sign * system.loop_coordinates(there.q, "T")
-    found = system._assembler.close(there.q, Target(system._prescribed_mask(), np.ones(system.nu)))
+    held = sign * bc.analyze.loop_coordinates(system, there.q, "T")
+    found = system.plans.closer.close(there.q, Target(system.model.prescribed_mask(), np.ones(system.nu)))
     assert found[1] < 1e-12
     extra: list = []
-    system._hold("T", held, there.q.copy(), system._prescribed_mask(), extra)
-    assert np.abs(system._assembler.residual(there.q, 0.0, tuple(extra))).max() < 1e-9
+    _hold(system.plans, "T", held, there.q.copy(), system.model.prescribed_mask(), extra)
+    assert np.abs(system.plans.closer.residual(there.q, 0.0, tuple(extra))).max() < 1e-9
 
 
 BAD = [({"t": [0.0, 1.0]}, "driven"), ({"u": {"A": [1.0, 2.0]}}, "four_bar"), ({"u": {"A": "x"}}, "four_bar"),
@@ -645,7 +646,7 @@ def test_hamilton_with_loops(name: str) -> None:
         return system.momenta(system.integrate(q, u * t + udot * (t * t / 2)), u + udot * t)
 
     change = (momenta(h) - momenta(-h)) / (2 * h)
-    free = np.linalg.svd(system.loop_jacobian(q))[2][system.nu - system.dof:]
+    free = np.linalg.svd(bc.analyze.loop_jacobian(system, q))[2][system.nu - system.dof:]
     assert np.abs(free @ (change - rate)).max() < 1e-7 * (1.0 + np.abs(change).max())
 
 

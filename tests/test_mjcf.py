@@ -19,7 +19,7 @@ from bellcrank.io.report import ReadWarning
 from mjcf_peer import Peer
 
 mujoco = pytest.importorskip("mujoco")
-from bellcrank.io.mjcf.read import Reader  # noqa: E402
+from bellcrank.io.mjcf.read import MjcfReader  # noqa: E402
 from bellcrank.io.mjcf.source import compiled  # noqa: E402
 
 TREE = """
@@ -71,9 +71,9 @@ def written(folder: Path, text: str, name: str = "model.xml") -> Path:
     return path
 
 
-def both(path: Path, flags: int = 0) -> tuple[Reader, bc.Mechanism, Peer]:
+def both(path: Path, flags: int = 0) -> tuple[MjcfReader, bc.Mechanism, Peer]:
     source = compiled(path, None, "error")
-    reader = Reader(source, False, False)
+    reader = MjcfReader(source, False, False)
     machine = reader.mechanism()
     source.model.opt.disableflags |= flags | int(mujoco.mjtDisableBit.mjDSBL_ACTUATION)
     return reader, machine, Peer(mujoco, source.model, reader.joints, bc.compile(machine, backend="numpy"))

@@ -14,7 +14,7 @@ from bellcrank.io.mjcf import read_mjcf, write_mjcf
 from mjcf_peer import Peer
 
 mujoco = pytest.importorskip("mujoco")
-from bellcrank.io.mjcf.read import Reader  # noqa: E402
+from bellcrank.io.mjcf.read import MjcfReader  # noqa: E402
 from bellcrank.io.mjcf.source import compiled  # noqa: E402
 
 MACHINE = """
@@ -58,16 +58,16 @@ def text(inside: str = "", count: int = 0, **attributes: str) -> str:
     return MACHINE.format(inside=inside, home=home, **parts)
 
 
-def read(tmp_path: Path, content: str, **options: bool) -> tuple[Reader, Peer]:
+def read(tmp_path: Path, content: str, **options: bool) -> tuple[MjcfReader, Peer]:
     path = tmp_path / "machine.xml"
     path.write_text(content)
     source = compiled(path, None, "error")
-    reader = Reader(source, options.get("limits", False), options.get("actuators", True))
+    reader = MjcfReader(source, options.get("limits", False), options.get("actuators", True))
     machine = reader.mechanism()
     return reader, Peer(mujoco, source.model, reader.joints, bc.compile(machine, backend="numpy"))
 
 
-def compare(reader: Reader, peer: Peer, seed: int = 0) -> None:
+def compare(reader: MjcfReader, peer: Peer, seed: int = 0) -> None:
     rng = np.random.default_rng(seed)
     for _ in range(4):
         qpos, qvel = peer.random_state(rng)
@@ -198,7 +198,7 @@ def test_springs_pull_as_in_mujoco(tmp_path: Path, name: str) -> None:
     reader, peer = read(tmp_path, text(**PASSIVE[name]))
     assert not [n for n in reader.notes if n.kind == "warned"]
     compare(reader, peer)
-    write_mjcf(peer.system.mechanism, tmp_path / "out.xml")
+    write_mjcf(peer.system.model.mechanism, tmp_path / "out.xml")
     again, report = read_mjcf(tmp_path / "out.xml")
     assert not report.warned
     one, two = peer.system, bc.compile(again, backend="numpy")
@@ -216,9 +216,9 @@ def test_huge_gains_are_refused(tmp_path: Path, number: str) -> None:
 def test_friction_and_ranges_of_sums(tmp_path: Path) -> None:
     content = text(sum='frictionloss="2" range="-0.2 0.5"')
     _, peer = read(tmp_path, content, limits=True)
-    assert [s.name for s in peer.system.mechanism.joint_sums] == ["sum_friction", "sum_range"]
-    assert [s.name for s in read(tmp_path, content)[1].system.mechanism.joint_sums] == ["sum_friction"]
-    limit = peer.system.mechanism.joint_sums[1].along
+    assert [s.name for s in peer.system.model.mechanism.joint_sums] == ["sum_friction", "sum_range"]
+    assert [s.name for s in read(tmp_path, content)[1].system.model.mechanism.joint_sums] == ["sum_friction"]
+    limit = peer.system.model.mechanism.joint_sums[1].along
     assert (limit.lower, limit.upper) == pytest.approx((-0.2 - 0.35, 0.5 - 0.35))  # less 1.5 * 0.3 - 2 * 0.05
 
 
@@ -281,7 +281,7 @@ def test_a_rotation_spring_is_measured_by_its_angle() -> None:
             q = np.concatenate([[np.cos(angle / 2)], np.sin(angle / 2) * axis])
             needed = system.inverse_dynamics(q, np.zeros(3), np.zeros(3))
             np.testing.assert_allclose(needed, 2.0 * angle * axis, atol=1e-9 if angle > 3.1 else 1e-14)
-            assert float(system.stored_energy(q)) == pytest.approx(angle**2, rel=1e-9, abs=1e-18)
+            assert float(bc.analyze.stored_energy(system, q)) == pytest.approx(angle**2, rel=1e-9, abs=1e-18)
 
 
 def test_a_bushing_by_angle_needs_equal_stiffness() -> None:

@@ -18,7 +18,7 @@ from bellcrank.io.mjcf import read_mjcf
 from mjcf_peer import Peer, lifted
 
 mujoco = pytest.importorskip("mujoco")
-from bellcrank.io.mjcf.read import Reader  # noqa: E402
+from bellcrank.io.mjcf.read import MjcfReader  # noqa: E402
 from bellcrank.io.mjcf.source import compiled  # noqa: E402
 
 HERE = Path(__file__).parent / "data" / "models" / "genesis-world"
@@ -35,13 +35,13 @@ def found(name: str) -> Path:
     return models.need("playground" if "robotiq" in name else "genesis-world", name)
 
 
-def tree(path: Path) -> tuple[Reader, bc.Mechanism, Peer]:
+def tree(path: Path) -> tuple[MjcfReader, bc.Mechanism, Peer]:
     """A model without its equalities and dry friction, here and in MuJoCo."""
     source = compiled(path, None, "massless")
     source.model.eq_active0[:] = 0
     source.model.dof_frictionloss[:] = source.model.tendon_frictionloss[:] = 0.0
     source.model.opt.density = source.model.opt.viscosity = 0.0
-    reader = Reader(source, False, True)
+    reader = MjcfReader(source, False, True)
     machine = reader.mechanism()
     if not source.model.nv:
         pytest.skip("nothing moves")
@@ -120,7 +120,7 @@ def test_loops_are_exact_and_energy_is_kept(name: str) -> None:
 def energy_balance(system: bc.System, t: Any, q: Any, u: Any) -> Any:
     """Energy and what dampers took, less what the forces against gravity gave, since the start."""
     energy = system.energy(q, u) + lifted(system, q)
-    power = system.dissipated_power(q, u)
+    power = bc.analyze.dissipated_power(system, q, u)
     lost = np.concatenate([[0.0], np.cumsum(_panels(power, t[1] - t[0]))])
     return (energy + lost) - (energy + lost)[0]
 
@@ -160,7 +160,7 @@ def test_mujoco_comes_near_as_its_loops_stiffen(name: str, solref: tuple[float, 
     model.opt.disableflags |= int(mujoco.mjtDisableBit.mjDSBL_LIMIT)
     model.opt.tolerance, model.opt.iterations = 1e-16, 1000
     model.opt.solver = mujoco.mjtSolver.mjSOL_NEWTON
-    reader = Reader(source, False, True)
+    reader = MjcfReader(source, False, True)
     machine = reader.mechanism()
     system = bc.compile(machine, cut=[j.name for j in machine.joints if j.name not in reader.joints
                                       and type(j.joint) is bc.Spherical], backend="numpy")

@@ -86,14 +86,14 @@ def test_the_same_machine_comes_back(tmp_path: Path, name: str) -> None:
         j.name for j in m.joints if j.joint.nu == 1 and type(j.joint) is not bc.Screw} & here
     method = "dense" if name == "busy" else "auto"
     ours = bc.compile(m, method, backend="numpy")
-    theirs = bc.compile(back, method, backend="numpy", cut=[c for c in ours.tree.cut_names if c in back._joints])
-    assert (ours.dof, ours.mass) == (theirs.dof, pytest.approx(theirs.mass, rel=1e-14))
-    assert set(theirs.loops) >= set(ours.loops) or set(theirs.tree.cut_names) != set(ours.tree.cut_names)
-    if set(theirs.tree.cut_names) != set(ours.tree.cut_names):
+    theirs = bc.compile(back, method, backend="numpy", cut=[c for c in ours.model.tree.cut_names if c in back._joints])
+    assert (ours.dof, ours.model.mass) == (theirs.dof, pytest.approx(theirs.model.mass, rel=1e-14))
+    assert set(theirs.loops) >= set(ours.loops) or set(theirs.model.tree.cut_names) != set(ours.model.tree.cut_names)
+    if set(theirs.model.tree.cut_names) != set(ours.model.tree.cut_names):
         return  # other coordinates; the mobility has been compared
     rng = np.random.default_rng(5)
     q, u = ours.random_state(rng)
-    if ours.tree.looped:
+    if ours.model.tree.looped:
         q, u, _ = ours.assemble(q=0.3 * q if name == "busy" else None, u=u)
     tau = rng.normal(size=ours.nu)
     at, to = (mapped(a, b) for a, b in ((ours.coordinate_names, theirs.coordinate_names),
@@ -128,7 +128,7 @@ def test_files_come_back(tmp_path: Path, text: str) -> None:
     one, two = bc.compile(m, backend="numpy"), bc.compile(again, backend="numpy")
     assert one.coordinate_names == two.coordinate_names and one.dof == two.dof
     q, u = one.random_state(np.random.default_rng(1))
-    if one.tree.looped:
+    if one.model.tree.looped:
         q, u, _ = one.assemble(u=u)
     wanted = one.forward_dynamics(q, u)
     np.testing.assert_allclose(two.forward_dynamics(q, u), wanted, rtol=0.0, atol=1e-12 * np.abs(wanted).max())

@@ -45,12 +45,12 @@ class Case(NamedTuple):
 
     def rows(self, q: np.ndarray, t: float = 0.0) -> np.ndarray:
         """Phi_q."""
-        kept = list(self.oracle._reference_plan().kept)
-        return np.asarray(self.oracle.loop_jacobian(q, t=t)[..., kept, :])
+        kept = list(self.oracle.plans.general().kept)
+        return np.asarray(bc.analyze.loop_jacobian(self.oracle, q, t=t)[..., kept, :])
 
     @property
     def free(self) -> np.ndarray:
-        return ~self.oracle._prescribed_mask()
+        return ~self.oracle.model.prescribed_mask()
 
 
 def case(name: str, backend: str = "numpy") -> Case:
@@ -59,15 +59,15 @@ def case(name: str, backend: str = "numpy") -> Case:
 
 def case_of(oracle: bc.System, system: bc.System) -> Case:
     q, u, tau = looped.states(oracle)
-    u = oracle._run("driven_speeds", {"q": q, "u": u})
-    run = system._planned_evaluator(oracle._reference_plan())
+    u = oracle.kernels.run("driven_speeds", {"q": q, "u": u})
+    run = system.kernels.planned(oracle.plans.general())
 
     def hamilton(q: np.ndarray, p: np.ndarray, tau: np.ndarray, t: float = 0.0) -> tuple[np.ndarray, np.ndarray]:
-        pairs = system._run("constrained_hamilton", {"q": q, "p": p, "tau": tau}, None, t, run)
+        pairs = system.kernels.run("constrained_hamilton", {"q": q, "p": p, "tau": tau}, None, t, run)
         pairs = pairs.reshape(*pairs.shape[:-1], system.nu, 2)
         return pairs[..., 0], pairs[..., 1]
 
-    made = Case(oracle, q, u, tau, np.random.default_rng(1).normal(size=(len(q), len(oracle._reference_plan().kept))),
+    made = Case(oracle, q, u, tau, np.random.default_rng(1).normal(size=(len(q), len(oracle.plans.general().kept))),
                 q, hamilton)
     return made._replace(p=oracle.momenta(q, u) + np.einsum("bmn,bm->bn", made.rows(q), made.sigma))
 

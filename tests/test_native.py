@@ -122,7 +122,7 @@ def test_laws_from_files_simulate(tmp_path: Path) -> None:
 
 
 def test_laws_from_files_have_a_fingerprint(tmp_path: Path) -> None:
-    from bellcrank.simulate.fingerprint import fingerprint
+    from bellcrank.mechanism.fingerprint import fingerprint
 
     m = everything()
     one, other = again(m, tmp_path), again(m, tmp_path)

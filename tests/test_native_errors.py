@@ -229,7 +229,7 @@ NUMBERS = ["1", "-1.5", "+.5", "1.", "0", "-0", "0.0", "1e5", "-2.5E-3", "1e400"
 
 def test_numbers_are_read_the_same_on_the_short_way(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Numbers in lists and mappings skip what other values go through; nothing may be read otherwise for it."""
-    from bellcrank.io.native import text as reading
+    from bellcrank.io.native import source_lines as reading
 
     def read(content: str) -> str:
         (tmp_path / "a.yaml").write_text(content)

@@ -29,7 +29,8 @@ def test_loops_are_counted_or_refused(method: str) -> None:
 
 def test_hamilton_with_loops_is_that_of_the_closed_machine() -> None:
     closed = bc.compile(bc.load("four_bar"), "momenta")
-    function, tree = closed._functions["constrained_hamilton"], closed._planned_evaluator(closed._reference_plan()).tree
+    function = closed.kernels.functions["constrained_hamilton"]
+    tree = closed.kernels.planned(closed.plans.general()).tree
     graph = Graph()
     sweeps = direct(tree, function.inputs, lambda name, i: graph.leaf((name, i)), False)
     assert closed.operation_count("hamilton") == count(place(function, tree, sweeps, function.text(sweeps)))

@@ -43,10 +43,10 @@ def test_couplers_drives_and_all_closures(name: str) -> None:
 def divided(system: bc.System, secondary: tuple[str, ...], seed: int = 0) -> tuple[Partition, tuple[np.ndarray, ...]]:
     """A partition in a general closed state, and that state."""
     q, u, tau = (x[0] for x in looped.states(system, seed, 1))
-    loops = system._loops
+    loops = system.plans.loops
     rows = loops.rows(q, u)
-    return Partition(system.tree, system.operators(q), tau - system.bias(q, u), rows, loops.poses(q, 0.0)[0],
-                     loops.gamma(q, u, rows=rows), secondary=secondary), (q, u, tau)
+    return Partition(system.model.tree, bc.analyze.operators(system, q), tau - system.bias(q, u), rows,
+                     loops.poses(q, 0.0)[0], loops.gamma(q, u, rows=rows), secondary=secondary), (q, u, tau)
 
 
 def held(grips: tuple[str, ...] = ("left", "right"), grip: bc.Spherical | None = None, arm: str = "zyyxyz"
@@ -71,7 +71,7 @@ def test_steps_of_a_grasp(grip: bc.Spherical | None, arm: str) -> None:
     assert part.free.halves[1].speeds == small
     assert far(sum(part.step_a()), np.linalg.solve(mass, force)) < 1e-12
     assert not part.step_a().primary[small].any() and not part.step_a().secondary[6:].any()
-    jacobian = system.loop_jacobian(q)
+    jacobian = bc.analyze.loop_jacobian(system, q)
     assert far(part._seen(0) + part._seen(1), jacobian @ np.linalg.solve(mass, force)) < 1e-12  # (B)
     inverse = jacobian @ np.linalg.solve(mass, jacobian.T)
     assert far(sum(part._reflected), inverse) < 1e-12  # (C)
@@ -143,19 +143,19 @@ def test_a_change_of_closures_touches_step_d_only(monkeypatch: pytest.MonkeyPatc
 def test_partition_of_every_machine(name: str) -> None:
     """Redundant rows, couplers, loops within the primary system; half of the trees are secondary."""
     system = compiled(name, "dense")
-    roots = [k for k in range(1, system.tree.n + 1) if system.tree.parent[k] == 0]
-    part, state = divided(system, tuple(system.tree.link_names[k] for k in roots[::2]))
+    roots = [k for k in range(1, system.model.tree.n + 1) if system.model.tree.parent[k] == 0]
+    part, state = divided(system, tuple(system.model.tree.link_names[k] for k in roots[::2]))
     expected = system.forward_dynamics(*state)
     assert far(part.step_f(), expected) < 1e-9
     assert far(part.closed_form(), expected) < 1e-9
-    assert len(part.independent) == len(system._reference_plan().kept)
+    assert len(part.independent) == len(system.plans.general().kept)
 
 
 def test_prescribed_speeds_are_left_to_u() -> None:
     system = bc.compile(EXTRA["driven"](), "dense", "numpy")
     part, state = divided(system, ("wheel",))
     expected = system.forward_dynamics(*state)
-    driven = system._prescribed_mask()
+    driven = system.model.prescribed_mask()
     assert far(part.step_f()[~driven], expected[~driven]) < 1e-11
     assert np.abs(expected[driven]).min() > 0.5 and not part.step_f()[driven].any()
 

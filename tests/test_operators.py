@@ -18,7 +18,7 @@ def prepared(tree: Tree) -> tuple[bc.System, SpatialOperators, Floats, float]:
     m = build(tree)
     system = bc.compile(m, backend="numpy")
     s = state(m, tree.seed)
-    operators = system.operators(s.q, t=s.t)
+    operators = bc.analyze.operators(system, s.q, t=s.t)
     blocks = [b for _, b in operators.D.blocks]
     spread = max((float(np.linalg.cond(b)) for b in blocks), default=1.0)
     inertia = np.abs(operators.M.matrix()).max() + np.abs(operators.P.matrix()).max() + 1.0
@@ -79,7 +79,7 @@ def test_points(tree: Tree) -> None:
 def test_lemma_5_for_a_chain() -> None:
     """Omega = Y + psitilde* Y + Y psitilde, (A.4), with psitilde = psi - I."""
     system = bc.compile(bc.load("chain"), backend="numpy")
-    o = system.operators(system.random_state(np.random.default_rng(0))[0])
+    o = bc.analyze.operators(system, system.random_state(np.random.default_rng(0))[0])
     n = o.links[1][0]
     y = np.zeros((6 * n, 6 * n))
     for k in range(n):
@@ -104,7 +104,7 @@ def test_adjoints(tree: Tree) -> None:
 
 
 def test_errors_name_the_operator() -> None:
-    o = bc.compile(bc.load("arm"), backend="numpy").operators(np.zeros(6))
+    o = bc.analyze.operators(bc.compile(bc.load("arm"), backend="numpy"), np.zeros(6))
     with pytest.raises(bc.ModelError, match="phi and H"):
         o.phi @ o.H
     with pytest.raises(bc.ModelError, match="H takes link vectors"):
@@ -112,4 +112,4 @@ def test_errors_name_the_operator() -> None:
     with pytest.raises(bc.ModelError, match="different spaces"):
         o.phi + o.H
     with pytest.raises(bc.StateError, match="one finite configuration"):
-        bc.compile(bc.load("arm"), backend="numpy").operators(np.zeros((2, 6)))
+        bc.analyze.operators(bc.compile(bc.load("arm"), backend="numpy"), np.zeros((2, 6)))

@@ -271,3 +271,18 @@ def test_a_system_does_not_change_with_its_description() -> None:
     with pytest.raises(bc.ModelError, match="no body called 'late'"):
         s.pose(q, "late")
     assert bc.compile(m, backend="numpy").nu == s.nu + 1
+
+
+def test_elements_see_the_parameters_of_their_own_machine() -> None:
+    """Energies were those of the machine that was asked first, whose kinematics the copy had taken over."""
+    m = bc.Mechanism("spring on a tip")
+    length = m.parameter("length", 0.4)
+    first = m.add_body("first", bc.Inertia.rod(1.0, (0, 0, 0), (0.4, 0, 0)))
+    second = m.add_body("second", bc.Inertia.rod(1.0, (0, 0, 0), (0.4, 0, 0)))
+    m.add_joint("A", bc.Revolute("y"), m.ground, first)
+    m.add_joint("B", bc.Revolute("y"), first, second, bc.Pose((length, 0, 0)))
+    m.add_spring("spring", m.ground, second, (0, 0, 1.0), (0.4, 0, 0), stiffness=10.0)
+    used, fresh, q = bc.compile(m), bc.compile(m), [0.3, 0.5]
+    before = bc.analyze.stored_energy(used, q)
+    found = bc.analyze.stored_energy(used.with_parameters(length=1.0), q)
+    assert found == bc.analyze.stored_energy(fresh.with_parameters(length=1.0), q) != before

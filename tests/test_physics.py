@@ -209,13 +209,13 @@ def test_momentum_balance(tree: Tree) -> None:
     acting = [a for i, a in enumerate(acting) if i not in fixed]
     acting += [reaction(m, system, s, part, i, reactions[f"j{i}"]) for i, part in enumerate(tree.parts)
                if i not in fixed and (part.parent < 0 or part.parent in fixed)]
-    weight = system.mass * np.array(m.gravity)
+    weight = system.model.mass * np.array(m.gravity)
     total = np.concatenate([np.cross(system.center_of_mass(s.q), weight), weight])
     for point, moment, force in acting:
         total = total + np.concatenate([moment + np.cross(point, force), force])
     q, u = motion(system, s)
     close(rate(system.momentum(q, u)), total, *(x for a in acting for x in a))
-    close(rate(system.center_of_mass(q)), system.momentum(s.q, s.u)[3:] / system.mass)
+    close(rate(system.center_of_mass(q)), system.momentum(s.q, s.u)[3:] / system.model.mass)
 
 
 # -- kinematics ------------------------------------------------------------------------------------
@@ -340,8 +340,8 @@ def test_what_is_welded_to_the_ground_is_part_of_it(backend: str) -> None:
         systems.append(bc.compile(m, backend=backend))
     q, u = np.array([[0.3], [-1.2]]), np.array([[2.0], [0.5]])
     for system in systems:
-        assert system.mass == pytest.approx(4.0)
-        energy = -system.mass * system.center_of_mass(q) @ gravity
+        assert system.model.mass == pytest.approx(4.0)
+        energy = -system.model.mass * system.center_of_mass(q) @ gravity
         np.testing.assert_allclose(system.potential_energy(q), energy, rtol=1e-13)
         total = energy + system.kinetic_energy(q, u)
         np.testing.assert_allclose(system.energy(q, u), total, rtol=1e-13)

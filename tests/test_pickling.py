@@ -18,8 +18,8 @@ import bellcrank as bc
 import children
 from bellcrank import math as bm
 from bellcrank.io.native.same import difference
+from bellcrank.mechanism.fingerprint import fingerprint
 from bellcrank.scalar.graph import Graph, digest
-from bellcrank.simulate.fingerprint import fingerprint
 from everything import everything
 
 PROTOCOLS = [2, 3, 4, 5]
@@ -246,13 +246,13 @@ def test_systems_compute_the_same(kind: str) -> None:
     system = SYSTEMS[kind]()
 
     def found(s: bc.System) -> list[Any]:
-        looped = s.tree.looped and not s._batched_parameters()
+        looped = s.model.tree.looped and not s.model.batched
         q, u = s.assemble()[:2] if looped else s.random_state(np.random.default_rng(1))
         udot = s.forward_dynamics(q, u, t=0.3)
         more = [*s.reactions(q, u).values()]
         if "locked" not in kind:
             more.append(s.inverse_dynamics(q, u, udot, t=0.3))
-        if not s._batched_parameters():
+        if not s.model.batched:
             result = s.simulate((q, u), 0.01)
             more += [result.q.values, result.u.values]
         return [udot, s.mass_matrix(q, t=0.3), *more]
@@ -261,15 +261,16 @@ def test_systems_compute_the_same(kind: str) -> None:
     for way in ("protocol 2", "protocol 5", "deepcopy"):
         again = WAYS[way](system)
         same(found(again), wanted)
-        assert type(again) is bc.System and repr(again) == repr(system) and again.method == system.method
-        assert (again._released, again._locked, again.actuated) == (system._released, system._locked, system.actuated)
-        assert again._plan_state["baumgarte"] == system._plan_state["baumgarte"]
+        assert type(again) is bc.System and repr(again) == repr(system) and again.model.method == system.model.method
+        assert again.model == system.model and hash(again.model) == hash(system.model)
+        assert (again.model.released, again.model.locked) == (system.model.released, system.model.locked)
+        assert again.model.options == system.model.options
         assert again.coordinate_names == system.coordinate_names and again.dof == system.dof
-        assert again._make == system._make and again.mechanism is not system.mechanism
+        assert again.kernels.maker == system.kernels.maker and again.model.mechanism is not system.model.mechanism
         for name, value in system.parameters.items():
             np.testing.assert_array_equal(again.parameters[name], value)
     shallow = copy.copy(system)
-    assert shallow is not system and shallow.mechanism is system.mechanism
+    assert shallow is not system and shallow.model.mechanism is system.model.mechanism
     same(found(shallow), wanted)
 
 

@@ -28,7 +28,7 @@ TOLERANCE = 500 * EPS
 
 
 def planned(system: bc.System) -> Any:
-    return dataclasses.replace(system.tree, plan=system._reference_plan())
+    return dataclasses.replace(system.model.tree, plan=system.plans.general())
 
 
 def inverse(system: bc.System, q: np.ndarray, u: np.ndarray, udot: np.ndarray) -> np.ndarray:
@@ -74,7 +74,7 @@ def test_legs_may_be_cut_anywhere(name: str, cut: list[str]) -> None:
 def test_any_independent_speeds(pair: tuple[str, str]) -> None:
     """None, one or two of them in a leg."""
     system = bc.compile(bc.load("five_bar"), "complement", "numpy", independent=list(pair))
-    assert {system.speed_names[v] for v in system._reference_plan().independent} == {f"{name}.angle" for name in pair}
+    assert {system.speed_names[v] for v in system.plans.general().independent} == {f"{name}.angle" for name in pair}
     assert disagreement(bc.load("five_bar"), "complement", "numpy", independent=list(pair)) < TOLERANCE
 
 
@@ -121,7 +121,7 @@ def test_baumgarte_pulls_open_loops_together() -> None:
     rng = np.random.default_rng(1)
     q = system.integrate(q, 1e-7 * rng.normal(size=system.nu))
     u = u + 1e-5 * rng.normal(size=system.nu)
-    found = system.loop_acceleration_error(q, u, system.forward_dynamics(q, u, tau))
+    found = bc.analyze.loop_acceleration_error(system, q, u, system.forward_dynamics(q, u, tau))
     wanted = -2.0 * alpha * system.loop_rate_error(q, u) - beta**2 * system.loop_error(q)
     assert np.abs(wanted).max() > 1e-5
     assert np.abs(found - wanted).max() < 1e-2 * np.abs(wanted).max()  # both sides of a cut count as coinciding
@@ -153,7 +153,7 @@ def test_other_speeds_where_the_chosen_ones_fail(off: float) -> None:
     oracle = bc.compile(bc.load("slider_crank"), "dense")
     state = oracle.assemble(q={"crank": off - np.pi / 3}, u={"crank": 2.0})
     system = bc.compile(bc.load("slider_crank"), "complement", "numpy", independent=["slide"])
-    assert [system.speed_names[v] for v in system._reference_plan().independent] == ["slide.slide"]
+    assert [system.speed_names[v] for v in system.plans.general().independent] == ["slide.slide"]
     expected = oracle.forward_dynamics(state.q, state.u)
     assert np.abs(system.forward_dynamics(state.q, state.u) - expected).max() < TOLERANCE * np.abs(expected).max()
     used = looped.plan_used(system, state.q, state.u).independent
@@ -166,7 +166,7 @@ def test_other_speeds_where_the_platform_is_not_determined(off: float) -> None:
     oracle = bc.compile(bc.load("five_bar"), "dense")
     state = oracle.assemble(q={"tip": off}, u=np.ones(oracle.nu))
     system = bc.compile(bc.load("five_bar"), "complement", "numpy", independent=["leg1.1", "leg2.1"])
-    before = system._reference_plan().independent
+    before = system.plans.general().independent
     expected = oracle.forward_dynamics(state.q, state.u)
     found = system.forward_dynamics(state.q, state.u)
     assert np.abs(found - expected).max() < 1e-10 * np.abs(expected).max()
@@ -233,7 +233,7 @@ def test_inverse_dynamics_undoes_forward_dynamics(name: str) -> None:
     system = bc.compile(bc.load(name), "complement", "numpy")
     q, u, tau = states(system)
     udot = system.forward_dynamics(q, u, tau)
-    laws = system._run("joint_laws", {"q": q, "u": u})
+    laws = system.kernels.run("joint_laws", {"q": q, "u": u})
     forces = inverse(system, q, u, udot)
     power = ((tau + laws) * u).sum(-1)
     assert np.abs((forces * u).sum(-1) - power).max() < 1e-10 * (1.0 + np.abs(forces * u).max())

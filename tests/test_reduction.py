@@ -128,7 +128,7 @@ def test_dependent_speeds_are_chosen_anew_where_their_delta_vanishes() -> None:
     """The crank turns all the way round; the joint that was to stay independent only swings, and stops on the way."""
     machine = bc.load("four_bar")
     reduction, oracle = bc.compile(machine, "reduction", independent=("C",)), bc.compile(machine, "dense", "numpy")
-    state, first, used = oracle.assemble(), reduction._reference_plan(), set()
+    state, first, used = oracle.assemble(), reduction.plans.general(), set()
     for angle in np.linspace(0.0, 2.0 * np.pi, 361):
         state = oracle.assemble(q={"A": angle}, u={"A": 1.0}, guess=state.q)
         expected = oracle.forward_dynamics(state.q, state.u, np.zeros(3))

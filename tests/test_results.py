@@ -22,9 +22,9 @@ import xarray
 import bellcrank as bc
 import children
 from bellcrank.errors import FileError, ModelError, StateError
+from bellcrank.mechanism.fingerprint import fingerprint
 from bellcrank.simulate.account import RESOLVED, floor_of
 from bellcrank.simulate.fields import coordinate_units, force_units, speed_units
-from bellcrank.simulate.fingerprint import fingerprint
 from bellcrank.simulate.netcdf import EVENT_ROOM
 from bellcrank.simulate.result import Result
 from bellcrank.simulate.store import Writer, partial_path
@@ -40,7 +40,7 @@ def spherical_pendulum() -> bc.Mechanism:
 def runge_kutta(system: bc.System, q: Any, u: Any, step: float, n: int, tau: Any = None) -> tuple[Any, Any, Any]:
     """t, q and u of n + 1 samples, by the classic rule."""
     def rate(x: Any, v: Any, t: float) -> tuple[Any, Any]:
-        return system.qdot(x, v), system.forward_dynamics(x, v, tau, t=t)
+        return system.model.configuration.qdot(x, v), system.forward_dynamics(x, v, tau, t=t)
 
     times, qs, us = step * np.arange(n + 1), [np.array(q)], [np.array(u)]
     for t in times[:-1]:
@@ -111,10 +111,11 @@ def test_contents(name: str, batch: tuple[int, ...]) -> None:
     assert np.allclose(result["loop_error"], np.abs(system.loop_error(q)).max(-1, initial=0.0), atol=0)
     assert all({"units", "long_name"} <= set(v.attrs) for v in result.data_vars.values())
     attrs = result.attrs
-    assert (attrs["mechanism"], attrs["formulation"], attrs["backend"]) == (system.name, system.method, "llvm")
+    assert (attrs["mechanism"], attrs["formulation"]) == (system.model.name, system.model.method)
+    assert attrs["backend"] == "llvm"
     assert (attrs["status"], attrs["reason"], attrs["steps"], attrs["switches"]) == (
         "finished", "reached the end", 20, 2)
-    assert attrs["mechanism_hash"] == fingerprint(system.mechanism) and len(attrs["mechanism_hash"]) == 64
+    assert attrs["mechanism_hash"] == fingerprint(system.model.mechanism) and len(attrs["mechanism_hash"]) == 64
     assert json.loads(attrs["settings"]) == {"stepper": "rk4", "step": 1e-3, "law": "runge_kutta"}
     assert set(json.loads(attrs["versions"])) == {"bellcrank", "numpy", "llvmlite", "python"}
     assert attrs["largest_loop_error"] == float(result["loop_error"].max())

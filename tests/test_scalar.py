@@ -20,7 +20,7 @@ from bellcrank.scalar.graph import Graph, Scalar, digest, evaluate, reachable
 from bellcrank.scalar.jet import Jet, as_jet
 from bellcrank.target.llvm import jit
 from bellcrank.target.llvm.kernel import Kernel
-from bellcrank.target.llvm.unrolled import unrolled_ir
+from bellcrank.target.llvm.runtime import unrolled_text
 from properties import leave
 
 EPS = float(np.finfo(float).eps)
@@ -35,7 +35,7 @@ def leaves(n: int, graph: Graph | None = None) -> list[Scalar]:
 
 
 def kernel_of(outputs: Sequence[Any], inputs: dict[str, int], width: int) -> Kernel:
-    return Kernel(jit.load(unrolled_ir(outputs, inputs, width)), inputs, len(outputs), width)
+    return Kernel(jit.load(unrolled_text(outputs, inputs, width)), inputs, len(outputs), width)
 
 
 def run_kernel(kernel: Kernel, states: np.ndarray) -> tuple[np.ndarray, bool]:

@@ -30,7 +30,8 @@ def test_both_machines_are_the_same() -> None:
     (a, one), (b, two) = linkage(CUT), linkage(TREE)
     assert a.loops == ("D",) and b.loops == ("B",)
     assert np.abs(crank(a, a.simulate(one, 0.5)) - crank(b, b.simulate(two, 0.5))).max() < 1e-6
-    assert float(a.loop_coordinates(one.q, "D")[0]) == pytest.approx(float(two.q[b.joint_names.index("D")]), abs=1e-12)
+    angle = float(two.q[b.joint_names.index("D")])
+    assert float(bc.analyze.loop_coordinates(a, one.q, "D")[0]) == pytest.approx(angle, abs=1e-12)
 
 
 # -- forces and controllers ---------------------------------------------------------------------------
@@ -85,10 +86,11 @@ def test_batches_with_forces_on_a_closing_joint() -> None:
 def test_a_ball_joint_that_closes_a_loop_is_driven() -> None:
     """Moments along the three speeds of a ball joint, against `loop_drive`."""
     system = bc.compile(bc.load("stewart"))
-    ball = next(name for name in system.tree.cut_names if isinstance(system.mechanism.joint(name).joint, bc.Spherical))
+    ball = next(name for name in system.model.tree.cut_names
+                if isinstance(system.model.mechanism.joint(name).joint, bc.Spherical))
     state = system.assemble()
     moment = [0.3, -0.2, 0.5]
-    tau = system.loop_drive(state.q, {ball: moment})
+    tau = bc.analyze.loop_drive(system, state.q, {ball: moment})
     short = system.simulate(state, 1e-5, step=1e-5, tau={ball: moment})
     plain = system.simulate(state, 1e-5, step=1e-5, tau=tau)
     still = system.simulate(state, 1e-5, step=1e-5)
@@ -153,7 +155,7 @@ def test_a_stop_of_a_closing_joint(stepper: str, restitution: float, method: str
         assert result.attrs["status"] == "finished", result.attrs["reason"]
         runs.append((crank(system, result), result))
         places = result.q.values[:, system.joint_names.index("D")] if "D" in system.joint_names else \
-            system.loop_coordinates(result.q.values, "D")[:, 0]
+            bc.analyze.loop_coordinates(system, result.q.values, "D")[:, 0]
         assert places.min() > bound - 1e-9
     assert runs[0][1].event_name.values.tolist() == runs[1][1].event_name.values.tolist()
     assert np.abs(runs[0][1].event_time.values - runs[1][1].event_time.values).max() < 1e-6
@@ -166,12 +168,12 @@ def test_a_closing_joint_rests_and_leaves() -> None:
     """Pressed against its stop it is held, until a force lifts it off."""
     system = bc.compile(bc.load("four_bar"), cut=CUT)
     state = system.assemble(q={"A": 0.5})
-    where = float(system.loop_coordinates(state.q, "D")[0])
-    towards = float(system.loop_speeds(state.q, system.simulate(state, 0.05).u.values[-1], "D")[0])
+    where = float(bc.analyze.loop_coordinates(system, state.q, "D")[0])
+    towards = float(bc.analyze.loop_speeds(system, state.q, system.simulate(state, 0.05).u.values[-1], "D")[0])
     lower, upper = (where - 0.05, None) if towards < 0.0 else (None, where + 0.05)
     lift = bc.Traced(lambda t, q, u: {"D": bc.math.select_less(t, 1.0, 0.0, -40.0 * float(np.sign(towards)))})
     run = system.simulate(state, 1.2, control=lift, events=bc.joint_limit("D", lower, upper, restitution=0.2))
-    place = np.unwrap(system.loop_coordinates(run.q.values, "D")[:, 0])
+    place = np.unwrap(bc.analyze.loop_coordinates(system, run.q.values, "D")[:, 0])
     rest = (run.time.values > 0.8) & (run.time.values < 1.0)
     assert np.abs(run.u.values[rest]).max() < 1e-12 and np.abs(place[rest] - (lower or upper)).max() < 1e-9
     left = [t for t, name in zip(run.event_time.values, run.event_name.values, strict=True) if name.endswith("left")]
@@ -183,20 +185,20 @@ def test_a_closing_joint_that_goes_round() -> None:
     system = bc.compile(bc.load("four_bar"), cut=["A"])
     state = system.assemble(q={"A": 0.5}, u={"B": -15.0})
     result = system.simulate(state, 2.0, events=bc.joint_limit("A", upper=1e3), step=1e-3)
-    place = np.unwrap(system.loop_coordinates(result.q.values, "A")[:, 0])
+    place = np.unwrap(bc.analyze.loop_coordinates(system, result.q.values, "A")[:, 0])
     assert np.ptp(place) > 2.0 * np.pi and len(result.event_time) == 0
     way = np.sign(place[-1] - place[0])
     bound = place[0] + way * 5.0  # beyond the seam
     assert abs(bound) > np.pi
     ends = {"upper": bound} if way > 0 else {"lower": bound}
     stopped = system.simulate(state, 2.0, events=bc.joint_limit("A", restitution=0.5, **ends), step=1e-3)
-    back = np.unwrap(system.loop_coordinates(stopped.q.values, "A")[:, 0])
+    back = np.unwrap(bc.analyze.loop_coordinates(system, stopped.q.values, "A")[:, 0])
     assert len(stopped.event_time) >= 1 and ((bound - back) * way).min() > -1e-9
 
 
 def test_a_closing_joint_with_several_coordinates() -> None:
     system = bc.compile(bc.load("stewart"))
-    name = system.tree.cut_names[0]
+    name = system.model.tree.cut_names[0]
     with pytest.raises(bc.ModelError, match=f"{name!r} was cut.*cut= another joint"):
         system.simulate(system.assemble(), 0.1, events=bc.joint_limit(name, upper=1.0))
 

@@ -91,7 +91,7 @@ def test_forces_of_elements_between_bodies() -> None:
     known = -0.6 * np.linalg.norm(middle, axis=-1, keepdims=True) * middle
     assert air.dims == ("time", "component") and np.abs(air.values[:, 3:] - known).max() < 1e-12
     assert result.forces("rubber").shape == air.shape
-    whole = system.spring_wrenches(result.q.values, result.u.values)[:, 1]
+    whole = bc.analyze.element_wrenches(system, result.q.values, result.u.values)[:, 1]
     pull = -rope.values[:, None] * (end - np.array([0.5, 0.0, 0.0])) / length[:, None]
     assert np.abs(whole[:, 3:] - air.values[:, 3:] - result.forces("rubber").values[:, 3:] + pull).max() < 1e-12
 
@@ -156,7 +156,7 @@ def test_torques_and_reactions_of_closing_joints() -> None:
     assert np.linalg.norm(one.reactions("D").values[:, :3], axis=-1).max() > 0.5  # its own drive and spring
     moved = [run.kinematics("coupler")["acceleration"].values for run in runs]
     assert np.abs(moved[0] - moved[1]).max() < 1e-5 * np.abs(moved[1]).max()
-    speed = one.system.loop_speeds(one.q.values, one.u.values, "D")[:, 0]
+    speed = bc.analyze.loop_speeds(one.system, one.q.values, one.u.values, "D")[:, 0]
     power = (one.torques() * one.u.values).sum("speed").values + one.torques("D").values[:, 0] * speed
     assert power_balance(one, power) < 1e-6
 

@@ -265,7 +265,7 @@ def test_starts_at_a_stop(off: float) -> None:
 def test_starts_beyond_a_stop_of_a_closing_joint() -> None:
     machine = system("four_bar")
     state = machine.assemble(q={"A": 0.5})
-    place = float(machine.loop_coordinates(state.q, "D")[0])
+    place = float(bc.analyze.loop_coordinates(machine, state.q, "D")[0])
     with pytest.raises(bc.StateError, match="'D' begins at .*upper stop"):
         machine.simulate(state, 0.1, events=bc.joint_limit("D", upper=place - 0.1))
 

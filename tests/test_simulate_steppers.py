@@ -198,7 +198,7 @@ def test_free_bodies_follow_their_momentum() -> None:
         result = s.simulate((q, u), 2.0, step=2e-3, stepper="rk8", output=0.1)
         t = result.time.values
         com, momentum = s.center_of_mass(result.q.values), s.momentum(result.q.values, result.u.values)
-        speed = momentum[0, 3:] / s.mass
+        speed = momentum[0, 3:] / s.model.mass
         fall = com[0] + t[:, None] * speed + 0.5 * t[:, None]**2 * np.array([0.0, 0.0, -9.81])
         assert np.abs(com - fall).max() < 1e-10
         spin = momentum[:, :3] - np.cross(com, momentum[:, 3:])

@@ -86,7 +86,7 @@ def test_a_linkage_rests_against_a_stop(method: str) -> None:
 def test_a_chain_whose_inner_joint_rests() -> None:
     """A double pendulum whose elbow has a stop: it locks and leaves again and again; energy is never gained."""
     system = bc.compile(bc.load("double_pendulum"))
-    names = [r.name for r in system.mechanism.joints]
+    names = [r.name for r in system.model.mechanism.joints]
     result = system.simulate(([1.2, 0.1], [0.0, 0.0]), 6.0, stepper="dop853",
                              events=bc.joint_limit(names[1], lower=0.0, restitution=0.0))
     assert result.attrs["status"] == "finished" and result["q"].values[:, 1].min() > -1e-11
@@ -131,7 +131,7 @@ def test_locked_joints_of_every_kind() -> None:
     q = system.integrate(system.neutral(), rng.normal(size=system.nu))
     for names in (("j1",), ("j0",), ("j2.angle2", "j4"), ("j3.slide", "j1")):
         held = system.lock(*names)
-        entries = [i for name in names for i in system._speed_entries(name)]
+        entries = [i for name in names for i in system.model.configuration.speed_entries(name)]
         u, tau = rng.normal(size=system.nu), rng.normal(size=system.nu)
         u[entries] = 0.0
         free = [i for i in range(system.nu) if i not in entries]

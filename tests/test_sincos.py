@@ -14,7 +14,7 @@ from bellcrank.scalar import functions as fn
 from bellcrank.scalar.graph import Graph
 from bellcrank.target.llvm import jit
 from bellcrank.target.llvm.kernel import Kernel
-from bellcrank.target.llvm.unrolled import unrolled_ir
+from bellcrank.target.llvm.runtime import unrolled_text
 
 Floats = npt.NDArray[np.float64]
 WIDTHS = (1, 2, 4, 8)
@@ -27,7 +27,7 @@ extended = pytest.mark.skipif(np.finfo(np.longdouble).nmant < 63, reason="long d
 def kernel(width: int, which: str = "both") -> Kernel:
     x = Graph().leaf(("x", 0))
     outputs = {"both": [fn.sin(x), fn.cos(x)], "sin": [fn.sin(x)], "cos": [fn.cos(x)]}[which]
-    return Kernel(jit.load(unrolled_ir(outputs, {"x": 1}, width)), {"x": 1}, len(outputs), width)
+    return Kernel(jit.load(unrolled_text(outputs, {"x": 1}, width)), {"x": 1}, len(outputs), width)
 
 
 def compute(x: npt.ArrayLike, width: int, which: str = "both") -> tuple[Floats, bool]:

@@ -15,9 +15,9 @@ import pytest
 
 from bellcrank.errors import FileError
 from bellcrank.io import ReadReport, ReadWarning, load_urdf, read_urdf, report, urdf
-from bellcrank.io.angles import cosine_sine
+from bellcrank.io.common.angles import cosine_sine
+from bellcrank.io.common.xml import read_xml
 from bellcrank.io.report import Dynamics, Limits, Material, Mimic
-from bellcrank.io.xml import read_xml
 from bellcrank.mechanism.inertia import Inertia
 from bellcrank.mechanism.joints import AxisJoint, Free, Planar, Prismatic, Revolute, Spherical, Weld
 from bellcrank.mechanism.mechanism import Mechanism

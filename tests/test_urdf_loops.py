@@ -14,7 +14,7 @@ import pytest
 import bellcrank as bc
 from bellcrank.errors import FileError
 from bellcrank.io.urdf import load_urdf, read_urdf
-from bellcrank.io.urdf_loops import carried
+from bellcrank.io.urdf.loop_dialects import carried
 from bellcrank.mechanism.joints import Spherical, Universal, Weld
 from bellcrank.mechanism.mechanism import Mechanism
 from bellcrank.mechanism.pose import Pose

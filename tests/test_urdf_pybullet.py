@@ -118,7 +118,7 @@ def check(m: Mechanism) -> None:
 
     def speed(sign: float) -> Any:
         q = system.integrate(state.q, sign * step * (state.u + sign * 0.5 * step * udot))
-        return system.momentum(q, state.u + sign * step * udot)[..., 3:] / system.mass
+        return system.momentum(q, state.u + sign * step * udot)[..., 3:] / system.model.mass
 
     np.testing.assert_allclose((speed(1.0) - speed(-1.0)) / (2 * step), [0.0, 0.0, -9.81], atol=1e-4)
 

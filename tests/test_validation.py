@@ -407,7 +407,7 @@ def test_places_and_times(system: bc.System) -> None:
         system.bind("forward_dynamics", q)
     m = arm()
     m.prescribe("hip", lambda t: t)
-    timed = bc.compile(m, backend=system.backend)
+    timed = bc.compile(m, backend=system.kernels.backend)
     for t, message in ((NAN, "t is nan"), ("now", "t: str"), (None, "t")):
         with pytest.raises(bc.StateError, match=message):
             timed.forward_dynamics([0, 0], [0, 0], t=t)

@@ -13,7 +13,8 @@ __version__ = "0.1.0"
 _PLACES = {
     "analyze": "analyze", "check_joint": "analyze", "cite": "formulations", "compare": "analyze",
     "compile": "system.compile", "examples": "examples", "Inertia": "mechanism.inertia",
-    **dict.fromkeys(("load", "read", "save"), "io.load"), "math": "math", "Mechanism": "mechanism.mechanism",
+    "export_c": "io.export_c", **dict.fromkeys(("load", "read", "save"), "io.load"),
+    "math": "math", "Mechanism": "mechanism.mechanism",
     "Pose": "mechanism.pose", "System": "system.system",
     **dict.fromkeys(("Cylindrical", "Free", "Joint", "Planar", "Prismatic", "Revolute", "Screw", "Spherical",
                      "Universal", "Weld"), "mechanism.joints"),
@@ -33,7 +34,7 @@ __all__ = [
     "PointOnLine", "PointOnPlane", "Pose", "Prismatic", "Result", "Revolute", "Sampled", "Screw", "SimulationWarning",
     "SingularError", "SlowWarning", "Spherical", "State", "StateError", "System", "Traced", "Universal", "Weld",
     "__version__", "analyze", "attach", "check_joint", "cite", "compare", "compile", "detach", "examples",
-    "joint_limit",
+    "export_c", "joint_limit",
     "load", "lock", "math", "open_result", "read", "save", "unlock",
 ]
 
@@ -54,6 +55,7 @@ if TYPE_CHECKING:
         StateError,
     )
     from bellcrank.formulations import cite
+    from bellcrank.io.export_c import export_c
     from bellcrank.io.load import load, read, save
     from bellcrank.loops.closer import State
     from bellcrank.mechanism.constraints import Distance, PointOnLine, PointOnPlane

@@ -1,26 +1,45 @@
-"""Questions about a machine that are answered by computing with it in many states (public as ``bellcrank.analyze``).
+"""Questions about a machine (public as ``bellcrank.analyze``), each a function of a `System`.
 
-Each is a function of a `System`; what is computed at one state is a method of the `System` itself.
+Most are answered by computing in many states; a few look closely at one: at its loops, its force elements, its
+operators. What everybody needs at a state is a method of the `System` itself.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-_PLACES = {"check_joint": "joint_checks", "compare": "comparison", "coupler_curve": "curves", "drive": "driven",
-           "equilibrium": "statics", "explain": "explanation", "linearize": "linear_models", "modes": "vibration",
-           "workspace": "curves"}
+_PLACES = {"actuator_forces": "element_forces", "branches": "assembly_branches", "check_joint": "joint_checks",
+           "compare": "comparison", "coupler_curve": "curves", "dissipated_power": "element_forces", "drive":
+           "driven", "element_wrenches": "element_forces", "equilibrium": "statics", "explain": "explanation",
+           "linearize": "linear_models", "loop_acceleration_error": "loop_diagnostics", "loop_coordinates":
+           "loop_diagnostics", "loop_drive": "loop_diagnostics", "loop_jacobian": "loop_diagnostics", "loop_loads":
+           "loop_diagnostics", "loop_speeds": "loop_diagnostics", "mass_factors": "operator_algebra", "modes":
+           "vibration", "operators": "operator_algebra", "partition": "operator_algebra", "stored_energy":
+           "element_forces", "workspace": "curves"}
 
-__all__ = ["check_joint", "compare", "coupler_curve", "drive", "equilibrium", "explain", "linearize", "modes",
-           "workspace"]
+__all__ = ["actuator_forces", "branches", "check_joint", "compare", "coupler_curve", "dissipated_power", "drive",
+           "element_wrenches", "equilibrium", "explain", "linearize", "loop_acceleration_error", "loop_coordinates",
+           "loop_drive", "loop_jacobian", "loop_loads", "loop_speeds", "mass_factors", "modes", "operators",
+           "partition", "stored_energy", "workspace"]
 
 if TYPE_CHECKING:
+    from bellcrank.analyze.assembly_branches import branches
     from bellcrank.analyze.comparison import compare
     from bellcrank.analyze.curves import coupler_curve, workspace
     from bellcrank.analyze.driven import drive
+    from bellcrank.analyze.element_forces import actuator_forces, dissipated_power, element_wrenches, stored_energy
     from bellcrank.analyze.explanation import explain
     from bellcrank.analyze.joint_checks import check_joint
     from bellcrank.analyze.linear_models import linearize
+    from bellcrank.analyze.loop_diagnostics import (
+        loop_acceleration_error,
+        loop_coordinates,
+        loop_drive,
+        loop_jacobian,
+        loop_loads,
+        loop_speeds,
+    )
+    from bellcrank.analyze.operator_algebra import mass_factors, operators, partition
     from bellcrank.analyze.statics import equilibrium
     from bellcrank.analyze.vibration import modes
 

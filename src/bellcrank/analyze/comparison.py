@@ -15,7 +15,7 @@ from bellcrank.formulations import method_names
 from bellcrank.mechanism.mechanism import Mechanism
 from bellcrank.scalar.count import OperationCount
 from bellcrank.system.compile import compile
-from bellcrank.system.evaluator import LlvmEvaluator
+from bellcrank.system.forward_dynamics import evaluator_of
 from bellcrank.system.system import System
 
 __all__ = ["Comparison", "Row", "compare"]
@@ -73,7 +73,7 @@ def compare(mechanism: Mechanism, methods: Sequence[str] | None = None, *, state
     """
     oracle = compile(mechanism, "dense", threads=1)
     rng = np.random.default_rng(seed)
-    q, u = closed_states(oracle, rng, states) if oracle.tree.looped else oracle.random_state(rng, states)
+    q, u = closed_states(oracle, rng, states) if oracle.model.tree.looped else oracle.random_state(rng, states)
     tau = rng.normal(size=u.shape)
     expected = oracle.forward_dynamics(q, u, tau)
     scale = float(np.abs(expected).max()) or 1.0
@@ -97,7 +97,7 @@ def compare(mechanism: Mechanism, methods: Sequence[str] | None = None, *, state
             p = system.momenta(q, u)
             speeds, _ = system.hamilton(q, p, tau)
             error = float(np.abs(speeds - u)[..., _free(system)].max(initial=0.0))
-            if not system.tree.looped:
+            if not system.model.tree.looped:
                 rows.append(_row(system, "(u, dp/dt)", "hamilton", (q, p, tau), error))
     return Comparison(mechanism.name, states, tuple(rows), tuple(skipped))
 
@@ -123,19 +123,18 @@ def closed_states(system: System, rng: np.random.Generator, states: int) -> tupl
 
 
 def _free(system: System) -> list[int]:
-    return system.tree.free_speeds()
+    return system.model.tree.free_speeds()
 
 
 def _row(system: System, what: str, function: str, arrays: tuple[Any, ...], error: float) -> Row:
-    run = system._evaluator_for(system._functions[function])
-    one_kernel = not system._by_kkt and isinstance(run, LlvmEvaluator) \
-        and run.compiles_whole(system._functions[function])
+    run = evaluator_of(system.plans, function)
+    one_kernel = not system.model.dense_loops and system.kernels.compiled(function, run) is not None
     batch = _best(lambda: getattr(system, function)(*arrays)) / len(arrays[0])
     single = None
-    if one_kernel and "t" not in run.inputs(system._functions[function], False):
+    if one_kernel and "t" not in run.inputs(system.kernels.functions[function], False):
         single = _best(system.bind(function, *(np.ascontiguousarray(a[0]) for a in arrays)))
-    count = system.operation_count(function) if one_kernel and not system._sprung else None
-    return Row(system.method, what, count, system.tree.n, single, batch, error)
+    count = system.operation_count(function) if one_kernel and not system.kernels.springs_outside else None
+    return Row(system.model.method, what, count, system.model.tree.n, single, batch, error)
 
 
 def _best(call: Callable[[], Any], budget: float = 0.05) -> float:

@@ -21,7 +21,7 @@ class Follower(Walker):
     def __init__(self, closer: GivenSpeeds, put: Callable[[Floats, float], Floats], clock: Callable[[float], float],
                  q: Floats, *, resolution: float) -> None:
         system = closer.system
-        lengths = small_moves(system.speed_names, system._loops.poses(q, 0.0)[1])
+        lengths = small_moves(system.speed_names, system.plans.loops.poses(q, 0.0)[1])
         super().__init__(system.integrate, system.normalize, system.difference, resolution=resolution, lengths=lengths)
         self.closer, self._put, self.clock = closer, put, clock
 

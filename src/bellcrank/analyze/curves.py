@@ -15,6 +15,7 @@ from bellcrank.arrays import Floats, check_unmasked, flat, one_time
 from bellcrank.errors import ModelError, StateError
 from bellcrank.loops.closer import State
 from bellcrank.loops.tolerances import CLOSED
+from bellcrank.system.assembly import same_position
 
 if TYPE_CHECKING:
     from bellcrank.system.system import System
@@ -82,11 +83,12 @@ def coupler_curve(system: System, joint: str, body: str, point: npt.ArrayLike = 
     """
     t = one_time(t)
     entries = driven_entries(system, [joint], "coupler_curve")
-    name, coordinate = system._split(joint)
-    kind = system.mechanism.joint(name).joint
+    name, coordinate = system.model.configuration.split(joint)
+    kind = system.model.mechanism.joint(name).joint
     if len(entries) != 1 or kind.nq != kind.nu:
         raise ModelError(f"coupler_curve: {joint!r} has {kind.nq} coordinates; name one that is an angle or a length")
-    place = system._starts[name][0] + (0 if coordinate is None else kind.coordinate_names().index(coordinate))
+    offset = 0 if coordinate is None else kind.coordinate_names().index(coordinate)
+    place = system.model.configuration.starts[name][0] + offset
     flat("point", point, 3, "x, y, z in the body's frame")
     check_unmasked("coupler_curve: values", values)
     wanted = None if values is None else np.asarray(values, dtype=float)
@@ -101,7 +103,7 @@ def coupler_curve(system: System, joint: str, body: str, point: npt.ArrayLike = 
     closer = GivenSpeeds(system, [*entries, *driven_entries(system, hold, "coupler_curve")])
     free = len(closer.solved) - closer.determined(start, t)
     if free:
-        raise ModelError(f"coupler_curve: {joint!r} and the loops leave {system.name!r} {free} degree"
+        raise ModelError(f"coupler_curve: {joint!r} and the loops leave {system.model.name!r} {free} degree"
                          f"{'s' * (free != 1)} of freedom (or it starts at a dead point); name joints to hold")
     walk = _Walk(system, closer, place, t, start)
     found = walk.turn(samples) if wanted is None else walk.along(wanted)
@@ -179,7 +181,7 @@ class _Walk:
                       (None if below is None else below.joint, above.joint))
 
     def _same(self, a: Floats, b: Floats) -> bool:
-        return self.system._same(a, b)
+        return same_position(self.system.plans, a, b)
 
 
 def workspace(system: System, body: str, point: npt.ArrayLike = (0.0, 0.0, 0.0), *,
@@ -209,7 +211,7 @@ def workspace(system: System, body: str, point: npt.ArrayLike = (0.0, 0.0, 0.0),
     q[:, places] = values
     closer = GivenSpeeds(system, entries)
     good = np.ones(samples, dtype=bool)
-    if system.tree.looped:
+    if system.model.tree.looped:
         q, good = _close_all(system, closer, q, values, places, t)
     q = q[good]
     at = system.pose(q, body, t=t)
@@ -222,15 +224,16 @@ def _ranges(system: System, ranges: Mapping[str, tuple[float, float]]
     entries = driven_entries(system, ranges, "workspace")
     places, ends = [], []
     for key, limits in ranges.items():
-        joint, coordinate = system._split(key)
-        kind = system.mechanism.joint(joint).joint
+        joint, coordinate = system.model.configuration.split(key)
+        kind = system.model.mechanism.joint(joint).joint
         if kind.nq != kind.nu or (coordinate is None and kind.nq != 1):
             raise ModelError(f"workspace: {key!r} has several coordinates; name one that is an angle or a length")
         pair = np.asarray(limits, dtype=float)
         if pair.shape != (2,) or not np.isfinite(pair).all() or pair[0] > pair[1]:
             raise StateError(f"workspace: the range of {key!r} is (low, high), got {limits!r}")
         names = kind.coordinate_names()
-        places.append(system._starts[joint][0] + (0 if coordinate is None else names.index(coordinate)))
+        offset = 0 if coordinate is None else names.index(coordinate)
+        places.append(system.model.configuration.starts[joint][0] + offset)
         ends.append(pair)
     if not places:
         raise ModelError("workspace: ranges names no joint")
@@ -244,7 +247,7 @@ def _close_all(system: System, closer: GivenSpeeds, q: Floats, values: Floats, p
     q, left = closer.close(q, t)
     good = left < CLOSED
     for i in np.flatnonzero(good):
-        good[i] = not system._assembler.flipped(q[i], t)
+        good[i] = not system.plans.closer.flipped(q[i], t)
     for _ in range(3):
         bad = np.flatnonzero(~good)
         if not len(bad) or not good.any():
@@ -254,7 +257,7 @@ def _close_all(system: System, closer: GivenSpeeds, q: Floats, values: Floats, p
         trial = q[known[np.argmin(apart, axis=1)]].copy()
         trial[:, places] = values[bad]
         trial, left = closer.close(trial, t)
-        fixed = np.array([left[i] < CLOSED and not system._assembler.flipped(trial[i], t) for i in range(len(bad))])
+        fixed = np.array([left[i] < CLOSED and not system.plans.closer.flipped(trial[i], t) for i in range(len(bad))])
         if not fixed.any():
             break
         q[bad[fixed]], good[bad[fixed]] = trial[fixed], True

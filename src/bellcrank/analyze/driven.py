@@ -18,10 +18,12 @@ from bellcrank.loops.nearest import Held
 from bellcrank.mechanism.motion import Prescribed
 from bellcrank.scalar.jet import Jet, as_jet
 from bellcrank.simulate.fields import STATE, layout_of
+from bellcrank.system.assembly import on_branch
+from bellcrank.system.held_values import near
 
 if TYPE_CHECKING:
     from bellcrank.simulate.result import Result
-    from bellcrank.system.kinematics import Wrenches
+    from bellcrank.system.kernels import Wrenches
     from bellcrank.system.system import System
 
 __all__ = ["drive"]
@@ -65,7 +67,7 @@ def drive(system: System, motion: Mapping[str, Motion], times: npt.ArrayLike, *,
         try:
             rows.append(follower.to(rows[-1], float(before), float(now)))
         except DeadPointError as stop:
-            raise AssemblyError(f"drive: {system.name!r} cannot follow beyond t = {stop.reached:.9g} s: there "
+            raise AssemblyError(f"drive: {system.model.name!r} cannot follow beyond t = {stop.reached:.9g} s: there "
                                 f"{', '.join(motion)} and the loops no longer determine joint {stop.joint!r} (a dead "
                                 "point)") from None
     q, _ = closer.close(np.array(rows), samples)
@@ -73,7 +75,7 @@ def drive(system: System, motion: Mapping[str, Motion], times: npt.ArrayLike, *,
     u = closer.speeds(q, u, samples)
     udot = closer.accelerations(q, u, _driven_accelerations(system, q, u, udot, samples), samples)
     q, u = with_laws(system, q, u, samples)
-    which = actuated if actuated is not None else system.actuated or tuple(motion)
+    which = actuated if actuated is not None else system.model.options.actuated or tuple(motion)
     tau = system.inverse_dynamics(q, u, udot, wrenches=wrenches, t=samples, actuated=which)
     wrench = system.reactions(q, u, tau, udot=udot, wrenches=wrenches, t=samples) if reactions else None
     return _dataset(system, samples, q, u, udot, tau, wrench)
@@ -89,12 +91,12 @@ class _Laws:
         self.entries = driven_entries(system, motion, "drive")
         self.parts: list[tuple[str, int, int, Prescribed, int, int]] = []
         for key, law in motion.items():
-            joint, coordinate = system._split(key)
-            kind = system.mechanism.joint(joint).joint
+            joint, coordinate = system.model.configuration.split(key)
+            kind = system.model.mechanism.joint(joint).joint
             if not callable(law) and (coordinate is None and kind.nq != 1):
                 raise ModelError(f"drive: {key!r} needs a function of time that returns {kind.nq} coordinates")
             function = law if callable(law) else _constant(float(law))
-            i, j = system._starts[joint]
+            i, j = system.model.configuration.starts[joint]
             self.parts.append((key, i, j, _prescribed(key, function, kind, coordinate), kind.nq, kind.nu))
 
     def values(self, t: float) -> list[tuple[int, int, list[Any], list[Any], list[Any], Prescribed]]:
@@ -163,25 +165,25 @@ def _constant(value: float) -> Callable[[Any], Any]:
 def _first(system: System, laws: _Laws, t: float,
            guess: State | Mapping[str, float | Sequence[float]] | npt.ArrayLike | None) -> Floats:
     """The closed position at the first time, on the branch of the guess."""
-    start = system._near("guess", guess, "drive")
-    mask = system._prescribed_mask()
+    start = near(system.plans, "guess", guess, "drive")
+    mask = system.model.prescribed_mask()
     mask[laws.entries] = True
     places = laws.places
     held = Held(mask, tuple(places), laws.put(start, t)[places], ())
-    return system._on_branch(start, held, np.ones(system.nu), t, "drive")[0]
+    return on_branch(system.plans, start, held, np.ones(system.nu), t, "drive")[0]
 
 
 def _check_determined(system: System, closer: GivenSpeeds, q: Floats, t: float, motion: Mapping[str, Motion]) -> None:
     free = len(closer.solved) - closer.determined(q, t)
     if free:
-        raise ModelError(f"drive: {', '.join(motion) or 'nothing'} and the loops leave {system.name!r} {free} degree"
-                         f"{'s' * (free != 1)} of freedom (or it starts at a dead point); give the motion of more "
-                         "joints")
+        raise ModelError(f"drive: {', '.join(motion) or 'nothing'} and the loops leave {system.model.name!r} {free} "
+                         f"degree{'s' * (free != 1)} of freedom (or it starts at a dead point); give the motion of "
+                         "more joints")
 
 
 def _driven_accelerations(system: System, q: Floats, u: Floats, udot: Floats, times: Floats) -> Floats:
-    mask = system._prescribed_mask()
-    return np.where(mask, system._run("prescribed", {"q": q, "u": u}, None, times), udot) if mask.any() else udot
+    mask = system.model.prescribed_mask()
+    return np.where(mask, system.kernels.run("prescribed", {"q": q, "u": u}, None, times), udot) if mask.any() else udot
 
 
 def _dataset(system: System, times: Floats, q: Floats, u: Floats, udot: Floats, tau: Floats,
@@ -206,4 +208,4 @@ def _dataset(system: System, times: Floats, q: Floats, u: Floats, udot: Floats, 
                              "units": "see component_units"})
         where |= {"joint": list(wrench), "component": ["mx", "my", "mz", "fx", "fy", "fz"],
                   "component_units": ("component", ["N m"] * 3 + ["N"] * 3)}
-    return Result(data, where, {"mechanism": system.name})._with_system(system)
+    return Result(data, where, {"mechanism": system.model.name})._with_system(system)

@@ -95,22 +95,22 @@ def explain(system: System) -> Explanation:
     >>> print(str(bc.analyze.explain(bc.compile(bc.load("four_bar")))).splitlines()[-1])
     independent speeds: A.angle (largest pivots at a general position near the neutral one)
     """
-    mechanism, tree = system.mechanism, system.tree
+    mechanism, tree = system.model.mechanism, system.model.tree
     names = ["ground", *(b.name for b in mechanism.bodies)]
     plan, problem = None, ""
     if tree.looped:
         try:
-            plan = system._reference_plan()
+            plan = system.plans.general()
         except BellcrankError as error:
             problem = str(error)
     dropped = set() if plan is None else set(plan.redundant)
     loops = [] if not tree.looped else _loops(system, dropped)
     all_speeds = sum(r.joint.nu for r in mechanism.joints)
-    held = system._prescribed_mask()
+    held = system.model.prescribed_mask()
     rows = sum(c.rows for c in tree.closures if not c.is_joint) + len(tree.relations)
     counted = all_speeds - 6 * len(tree.cut_names) - rows - int(held.sum())
     chosen = [i for i in range(system.nu) if not held[i]] if plan is None else list(plan.independent)
-    wanted = system._plan_state["independent"]
+    wanted = system.model.options.independent
     why = "a tree: all speeds are" if not tree.looped else (
         f"asked for: {', '.join(wanted)}" if wanted else "largest pivots at a general position near the neutral one")
     return Explanation(
@@ -118,13 +118,13 @@ def explain(system: System) -> Explanation:
         tuple((r.name, type(r.joint).__name__, names[r.parent], names[r.child]) for r in mechanism.joints),
         tuple(loops), _clusters(system), counted,
         None if tree.looped and plan is None else system.dof,
-        tuple(system._loops.row_names[r] for r in sorted(dropped)) if dropped else (),
+        tuple(system.plans.loops.row_names[r] for r in sorted(dropped)) if dropped else (),
         tuple(system.speed_names[i] for i in chosen) if tree.looped else system.speed_names,
         tuple(n for n, yes in zip(system.speed_names, held, strict=True) if yes), why, problem)
 
 
 def _loops(system: System, dropped: set[int]) -> list[LoopReport]:
-    tree, starts = system.tree, system._loops.starts
+    tree, starts = system.model.tree, system.plans.loops.starts
     reasons = dict(zip(tree.cut_names, tree.cut_reasons, strict=True))
     out = []
     for i, c in enumerate(tree.closures):
@@ -135,15 +135,15 @@ def _loops(system: System, dropped: set[int]) -> list[LoopReport]:
     for k, relation in enumerate(tree.relations):
         joints = tuple(tree.joint_names[link] for link, _, _ in relation.terms)
         out.append(LoopReport(relation.name, "coupler", "a coupler of joint coordinates", (*joints, relation.name), 1,
-                              int(system._loops.m_closures + k in dropped)))
+                              int(system.plans.loops.m_closures + k in dropped)))
     return out
 
 
 def _clusters(system: System) -> tuple[tuple[str, ...], ...]:
     """Loops that share speeds."""
-    if not system.tree.looped:
+    if not system.model.tree.looped:
         return ()
-    loops = system._loops
+    loops = system.plans.loops
     names = list(system.loops)
     owner: dict[int, int] = {}
     root = list(range(len(names)))
@@ -155,7 +155,7 @@ def _clusters(system: System) -> tuple[tuple[str, ...], ...]:
         return i
 
     for r, v in zip(loops.all_rows.tolist(), loops.all_vars.tolist(), strict=True):
-        k = loops.closure_of_row[r] if r < loops.m_closures else len(system.tree.closures) + r - loops.m_closures
+        k = loops.closure_of_row[r] if r < loops.m_closures else len(system.model.tree.closures) + r - loops.m_closures
         if v in owner:
             root[find(k)] = find(owner[v])
         else:

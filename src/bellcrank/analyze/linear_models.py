@@ -30,9 +30,10 @@ from bellcrank.errors import ModelError, SingularError, StateError
 from bellcrank.loops.closer import State
 from bellcrank.loops.tolerances import CLOSED
 from bellcrank.simulate.fields import layout_of
+from bellcrank.system.loop_errors import loop_drive
 
 if TYPE_CHECKING:
-    from bellcrank.system.kinematics import Wrenches
+    from bellcrank.system.kernels import Wrenches
     from bellcrank.system.system import System
 
 __all__ = ["LinearModel", "linearize"]
@@ -168,8 +169,8 @@ def _relative(*parts: tuple[Floats, Floats], groups: Sequence[slice]) -> float:
 def _transport(system: System, u: Floats) -> Floats:
     """What turning axes contribute: zdot = v - T z, shape (nu, nu); zero but for ball and free joints."""
     out = np.zeros((system.nu, system.nu))
-    for r in system._records:
-        j = system._starts[r.name][1]
+    for r in system.model.configuration.records:
+        j = system.model.configuration.starts[r.name][1]
         if r.joint.nq == r.joint.nu:
             continue
         turn = _cross(u[j:j + 3])
@@ -244,7 +245,7 @@ class _Drives:
         names: list[str] = []
         forces: list[Floats] = []
         loads: list[Floats] = []
-        default = [] if inputs is not None else list(system.actuated) or [labels[v] for v in independent]
+        default = [] if inputs is not None else list(system.model.options.actuated) or [labels[v] for v in independent]
         for key in default if inputs is None else inputs:
             for name, force, load in _columns(system, trim, key, labels):
                 names.append(name)
@@ -266,7 +267,7 @@ class _Drives:
 
         base = np.abs(loaded(np.zeros((1, n)))[0, :system.nu]).max(initial=0.0)
         step = np.ones(n)
-        if system.tree.actuators:  # limits bend the response
+        if system.model.tree.actuators:  # limits bend the response
             return derivative(loaded, step, flow.groups, levels=16, names=self.names)[0]
         for _ in range(2):  # affine: any step is exact, and the second is as large as rounding likes it
             out = (loaded(np.diag(step)) - loaded(-np.diag(step))) / (2.0 * step[:, None])
@@ -279,11 +280,11 @@ def _columns(system: System, trim: State, key: str, labels: tuple[str, ...]) -> 
     """Names, forces and wrenches of one name among the inputs."""
     bodies = system.body_names
     none, still = np.zeros(system.nu), np.zeros((len(bodies), 6))
-    joints = {r.name for r in system.mechanism.joints}
-    if key in joints and key in system.tree.cut_names:
-        kind = system.mechanism.joint(key).joint
+    joints = {r.name for r in system.model.mechanism.joints}
+    if key in joints and key in system.model.tree.cut_names:
+        kind = system.model.mechanism.joint(key).joint
         names = (key,) if kind.nu == 1 else tuple(f"{key}.{c}" for c in kind.speed_names)
-        return [(n, system.loop_drive(trim.q, {key: row}, t=trim.t), still)
+        return [(n, loop_drive(system.plans, trim.q, {key: row}, t=trim.t), still)
                 for n, row in zip(names, np.eye(kind.nu), strict=True)]
     if key in joints or key.rpartition(".")[0] in joints:
         return [(labels[v], np.eye(system.nu)[v], still) for v in driven_entries(system, [key], "linearize")]
@@ -320,7 +321,7 @@ class _Observed:
         known: dict[str, tuple[int, int]] = {}
         for i, name in enumerate(speed_labels(system)):
             full = system.speed_names[i]
-            turned = system.mechanism.joint(full.rpartition(".")[0]).joint
+            turned = system.model.mechanism.joint(full.rpartition(".")[0]).joint
             for ending, part in ((".rate", 1), (".acceleration", 2)):
                 known[f"{name}{ending}"] = known[f"{full}{ending}"] = (part, i)
             if turned.nq != turned.nu:
@@ -328,7 +329,7 @@ class _Observed:
         for i, name in enumerate(system.coordinate_names):
             joint = name.rpartition(".")[0]
             known[name] = (0, i)
-            if system.mechanism.joint(joint).joint.nq == 1:
+            if system.model.mechanism.joint(joint).joint.nq == 1:
                 known[joint] = (0, i)
         if outputs is None:
             outputs = (*system.coordinate_names,

@@ -19,6 +19,8 @@ from bellcrank.errors import ModelError, SingularError, StateError
 from bellcrank.loops.closer import State, Target, project, times
 from bellcrank.loops.null_space import null_space
 from bellcrank.loops.tolerances import OPEN, RANK
+from bellcrank.system import assembly
+from bellcrank.system.loop_errors import loop_acceleration_error, loop_jacobian
 
 if TYPE_CHECKING:
     from bellcrank.system.system import System
@@ -34,11 +36,11 @@ class GivenSpeeds:
     """A machine in which the speeds in `given` (and prescribed ones) are what they are; loops determine the others."""
 
     def __init__(self, system: System, given: Iterable[int]) -> None:
-        if system._batched_parameters():
-            raise ModelError(f"{system.name!r} has arrays of parameters: analyze one machine at a time, with one value "
-                             "for each")
+        if system.model.batched:
+            raise ModelError(f"{system.model.name!r} has arrays of parameters: analyze one machine at a time, with one "
+                             "value for each")
         self.system = system
-        mask = system._prescribed_mask()
+        mask = system.model.prescribed_mask()
         mask[list(given)] = True
         self.target = Target(mask, np.ones(system.nu))
         self.solved = self.target.free  #: speeds that the loops must determine
@@ -46,37 +48,37 @@ class GivenSpeeds:
     @property
     def looped(self) -> bool:
         """Whether there is anything to close."""
-        return self.system.tree.looped and len(self.solved) > 0
+        return self.system.model.tree.looped and len(self.solved) > 0
 
     def newton(self, q: Floats, t: float) -> tuple[float, Floats]:
         """What is left open in one position, and the plain Newton step of all speeds that would close it."""
         if not self.looped:
             return 0.0, np.zeros(self.system.nu)
-        size, step, _ = self.system._assembler.newton(q, t, self.target)
+        size, step, _ = self.system.plans.closer.newton(q, t, self.target)
         return float(size), step
 
     def loosest(self, q: Floats, t: float) -> int | None:
         """The speed that moves most along the direction that is determined worst in one position."""
         if not self.looped:
             return None
-        return int(self.solved[int(np.argmax(np.abs(self.system._assembler.factors(q, t, self.target).vt[-1])))])
+        return int(self.solved[int(np.argmax(np.abs(self.system.plans.closer.factors(q, t, self.target).vt[-1])))])
 
     def determined(self, q: Floats, t: float) -> int:
         """How many of the solved speeds the loops determine in one position."""
         if not self.looped:
             return 0
-        s = self.system._assembler.factors(q, t, self.target).s
+        s = self.system.plans.closer.factors(q, t, self.target).s
         return int((s > RANK * max(float(s.max(initial=0.0)), 1e-300)).sum())
 
     def close(self, q: Floats, t: npt.ArrayLike = 0.0, *, iterations: int = 60) -> tuple[Floats, Floats]:
         """The nearest closing positions found from q (n, nq), and what is left open (n,)."""
-        if not self.system.tree.looped:
+        if not self.system.model.tree.looped:
             return self.system.normalize(q), np.zeros(q.shape[:-1])
-        return self.system._assembler.close(q, self.target, t, iterations=iterations)
+        return self.system.plans.closer.close(q, self.target, t, iterations=iterations)
 
     def inverse(self, q: Floats, t: npt.ArrayLike) -> Floats:
         """Pseudo-inverse of the Jacobian of the solved speeds, shape (..., solved, conditions)."""
-        u, s, vt, _ = self.system._assembler.factors(q, t, self.target)
+        u, s, vt, _ = self.system.plans.closer.factors(q, t, self.target)
         kept = s > RANK * np.maximum(s.max(axis=-1, keepdims=True, initial=0.0), 1e-300)
         gain = np.where(kept, 1.0 / np.where(kept, s, 1.0), 0.0)
         return np.asarray((np.swapaxes(vt, -1, -2) * gain[..., None, :]) @ np.swapaxes(u, -1, -2))
@@ -85,7 +87,7 @@ class GivenSpeeds:
         """Speeds that keep the loops closed, those given as in u."""
         if not self.looped:
             return np.array(u)
-        return project(self.system._loops, q, np.where(self.target.held, u, 0.0), self.target, t)[0]
+        return project(self.system.plans.loops, q, np.where(self.target.held, u, 0.0), self.target, t)[0]
 
     def accelerations(self, q: Floats, u: Floats, udot: Floats, t: npt.ArrayLike = 0.0) -> Floats:
         """Accelerations that keep the loops closed, those given as in udot."""
@@ -94,7 +96,7 @@ class GivenSpeeds:
         udot = np.where(self.target.held, udot, 0.0)
         back = self.inverse(q, t)
         for _ in range(2):  # the second removes rounding
-            error = self.system.loop_acceleration_error(q, u, udot, t=t)
+            error = loop_acceleration_error(self.system.plans, q, u, udot, t=t)
             udot = np.array(np.broadcast_to(udot, (*error.shape[:-1], self.system.nu)))
             udot[..., self.solved] -= times(back, error)
         return udot
@@ -105,7 +107,7 @@ class GivenSpeeds:
         out = np.zeros((*lead, self.system.nu, len(columns)))
         out[..., list(columns), np.arange(len(columns))] = 1.0
         if self.looped:
-            rows = self.system.loop_jacobian(q, t=t)[..., list(columns)]
+            rows = loop_jacobian(self.system.plans, q, t=t)[..., list(columns)]
             out[..., self.solved, :] = -self.inverse(q, t) @ rows
         return out
 
@@ -152,20 +154,21 @@ def independent_speeds(system: System, q: Floats, t: float, held: Sequence[int] 
                        wanted: Sequence[int] | None = None) -> list[int]:
     """Speeds that determine all others in one position: those wanted, else the drives or the plan's if they are good
     coordinates there, else the best by pivoting."""
-    mask = system._prescribed_mask()
+    mask = system.model.prescribed_mask()
     mask[list(held)] = True
     free = np.flatnonzero(~mask)
-    if not system.tree.looped:
+    if not system.model.tree.looped:
         if wanted is not None and sorted(wanted) != free.tolist():
-            raise ModelError(f"{system.name!r} has no loops: its coordinates are all {len(free)} speeds that are free")
+            raise ModelError(f"{system.model.name!r} has no loops: its coordinates are all {len(free)} speeds that are "
+                             "free")
         return [int(v) for v in (free if wanted is None else wanted)]
-    _, basis, kept = null_space(system.loop_jacobian(q, t=t)[:, free])
+    _, basis, kept = null_space(loop_jacobian(system.plans, q, t=t)[:, free])
     basis = basis[:, ~kept]
     k = basis.shape[1]
     if not held and k > system.dof:
-        system._plan_at(q, t)  # says which loops are singular
-        raise SingularError(f"{system.name!r} is in a singular position: it may move in {k} ways there instead of "
-                            f"{system.dof}")
+        system.plans.at(q, t)  # says which loops are singular
+        raise SingularError(f"{system.model.name!r} is in a singular position: it may move in {k} ways there instead "
+                            f"of {system.dof}")
     place = {int(v): i for i, v in enumerate(free)}
 
     def quality(entries: Sequence[int]) -> float:
@@ -177,12 +180,12 @@ def independent_speeds(system: System, q: Floats, t: float, held: Sequence[int] 
     if wanted is not None:
         if quality(wanted) < 1e-6:
             names = ", ".join(system.speed_names[v] for v in wanted)
-            raise ModelError(f"{system.name!r} cannot be described by {names} in this position: it needs {k} speeds "
-                             "that determine all others")
+            raise ModelError(f"{system.model.name!r} cannot be described by {names} in this position: it needs {k} "
+                             "speeds that determine all others")
         return [int(v) for v in wanted]
-    drives = sorted({v for name in system.actuated if name not in system.tree.cut_names
-                     for v in system._speed_entries(name)})
-    for candidate in (drives, system._reference_plan().independent):
+    drives = sorted({v for name in system.model.options.actuated if name not in system.model.tree.cut_names
+                     for v in system.model.configuration.speed_entries(name)})
+    for candidate in (drives, system.plans.general().independent):
         if quality(candidate) > _GOOD:
             return [int(v) for v in candidate]
     return _pivoted(basis, free)
@@ -198,19 +201,20 @@ def _pivoted(basis: Floats, free: npt.NDArray[np.int64]) -> list[int]:
 
 def speed_labels(system: System) -> tuple[str, ...]:
     """Names of the speeds, those of joints that have only one by the joint's own name."""
-    return tuple(r.name if r.joint.nu == 1 else f"{r.name}.{c}" for r in system._records for c in r.joint.speed_names)
+    return tuple(r.name if r.joint.nu == 1 else f"{r.name}.{c}" for r in system.model.configuration.records
+                 for c in r.joint.speed_names)
 
 
 def with_laws(system: System, q: Floats, u: Floats, t: npt.ArrayLike) -> tuple[Floats, Floats]:
     """q and u with the entries of prescribed joints as their laws say at time t."""
-    return system._with_laws(q, u, t)
+    return assembly.with_laws(system.plans, q, u, t)
 
 
 def force_array(system: System, tau: Mapping[str, npt.ArrayLike] | npt.ArrayLike | None) -> Floats:
     """Joint forces of one state from an array or from {joint: value}."""
     if tau is None:
         return np.zeros(system.nu)
-    out = flat("tau", system._tau(tau), system.nu, "one for every speed")
+    out = flat("tau", system.model.configuration.forces(tau), system.nu, "one for every speed")
     if out.ndim != 1 or not np.isfinite(out).all():
         raise StateError(f"tau: needs {system.nu} finite numbers, got shape {out.shape}")
     return out.copy()
@@ -229,21 +233,21 @@ def closed_state(system: System, state: State | tuple[npt.ArrayLike, npt.ArrayLi
     check_finite(what, "q", position, system.coordinate_names)
     check_finite(what, "u", speed, system.speed_names)
     when = one_time(t if t is not None else state[2] if len(state) > 2 else 0.0)
-    if system.tree.looped:
+    if system.model.tree.looped:
         gap = float(np.abs(system.loop_error(position, t=when)).max(initial=0.0))
         rate = float(np.abs(system.loop_rate_error(position, speed, t=when)).max(initial=0.0))
         if gap > 0.1 * OPEN or rate > OPEN * (1.0 + float(np.abs(speed).max(initial=0.0))):
-            raise StateError(f"{what}: the loops of {system.name!r} are open by {gap:.3g} (rate {rate:.3g}); "
+            raise StateError(f"{what}: the loops of {system.model.name!r} are open by {gap:.3g} (rate {rate:.3g}); "
                              "use assemble() or project()")
     return State(*with_laws(system, system.normalize(position), speed.copy(), when), when)
 
 
 def driven_entries(system: System, keys: Iterable[str], what: str) -> list[int]:
     """Speeds of joints or coordinates by name; prescribed ones are refused."""
-    mask = system._prescribed_mask()
+    mask = system.model.prescribed_mask()
     out: list[int] = []
     for key in keys:
-        entries = system._speed_entries(key)
+        entries = system.model.configuration.speed_entries(key)
         if mask[entries].any():
             raise ModelError(f"{what}: joint {key!r} follows a prescribed motion already")
         out += entries

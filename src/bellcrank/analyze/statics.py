@@ -21,9 +21,12 @@ from bellcrank.arrays import Floats, check_unmasked, one_time
 from bellcrank.errors import AssemblyError, SingularError, StateError
 from bellcrank.loops.closer import State
 from bellcrank.loops.tolerances import CLOSED
+from bellcrank.system.force_elements import actuator_forces
+from bellcrank.system.held_values import near
+from bellcrank.system.loop_errors import loop_acceleration_error
 
 if TYPE_CHECKING:
-    from bellcrank.system.kinematics import Wrenches
+    from bellcrank.system.kernels import Wrenches
     from bellcrank.system.system import System
 
 __all__ = ["equilibrium"]
@@ -63,7 +66,7 @@ def equilibrium(system: System, guess: State | Mapping[str, float | Sequence[flo
     check_unmasked("equilibrium: guess", guess)
     force = force_array(system, tau)
     q = _start(system, guess, hold, t)
-    held = [v for key in hold for v in system._speed_entries(key)]
+    held = [v for key in hold for v in system.model.configuration.speed_entries(key)]
     balance = _Balance(system, force, wrenches, t, held)
     q = _descend(balance, q, iterations) if stable else _newton(balance, q, iterations)
     return balance.checked(q)
@@ -74,9 +77,9 @@ def _start(system: System, guess: State | Mapping[str, float | Sequence[float]] 
     """A closed position near the guess, with what is held where it shall be, or where the guess has it."""
     if isinstance(hold, Mapping):
         return system.assemble(q=hold, guess=guess, t=t).q
-    near = system._near("guess", guess, "equilibrium")
-    held = {key: near[system._coordinate_entries(key)].tolist() for key in hold}
-    return system.assemble(q=held, guess=near, t=t).q
+    start = near(system.plans, "guess", guess, "equilibrium")
+    held = {key: start[system.model.configuration.coordinate_entries(key)].tolist() for key in hold}
+    return system.assemble(q=held, guess=start, t=t).q
 
 
 @dataclass(frozen=True)
@@ -111,7 +114,7 @@ class _Balance:
 
     def drive(self, q: Floats) -> Floats:
         """Joint forces that act, within the limits of actuators."""
-        return self.system.actuator_forces(q, np.zeros(self.system.nu), self.tau, t=self.t)
+        return actuator_forces(self.system.plans, q, np.zeros(self.system.nu), self.tau, t=self.t)
 
     def stiffness(self, chart: Chart) -> Floats:
         """dg/dz at the chart's origin by central differences."""
@@ -125,11 +128,11 @@ class _Balance:
         """The state, if the drives let it rest."""
         system = self.system
         u = np.zeros(system.nu)
-        if system.tree.looped and system._prescribed_mask().any():
+        if system.model.tree.looped and system.model.prescribed_mask().any():
             moving = max(float(np.abs(system.loop_rate_error(q, u, t=self.t)).max(initial=0.0)),
-                         float(np.abs(system.loop_acceleration_error(q, u, u, t=self.t)).max(initial=0.0)))
+                         float(np.abs(loop_acceleration_error(system.plans, q, u, u, t=self.t)).max(initial=0.0)))
             if moving > 1e-8:
-                names = ", ".join(r.name for r in system._records if r.prescribed is not None)
+                names = ", ".join(r.name for r in system.model.configuration.records if r.prescribed is not None)
                 raise StateError(f"equilibrium: prescribed joints ({names}) move the loops at t = {self.t:g}; choose a "
                                  "time at which they rest")
         return State(*with_laws(system, q, u, self.t), self.t)
@@ -138,8 +141,8 @@ class _Balance:
         labels = speed_labels(self.system)
         worst = sorted(zip(np.abs(g).tolist(), chart.independent, strict=True), reverse=True)[:4]
         shown = ", ".join(f"{labels[v]!r} by {size:.3g}" for size, v in worst)
-        return StateError(f"equilibrium of {self.system.name!r}: {why}; forces are out of balance at {shown} (N or N m)"
-                          ". Start from a better guess, hold more joints, or add what supports the machine")
+        return StateError(f"equilibrium of {self.system.model.name!r}: {why}; forces are out of balance at {shown} "
+                          "(N or N m). Start from a better guess, hold more joints, or add what supports the machine")
 
 
 def _descend(balance: _Balance, q: Floats, iterations: int) -> Floats:
@@ -197,7 +200,7 @@ def _downhill(balance: _Balance, chart: Chart, g: Floats, largest: float) -> tup
 def _moved(chart: Chart, z: Floats) -> Floats:
     q, left = chart.positions(z[None])
     if left[0] > CLOSED:
-        raise AssemblyError(f"equilibrium of {chart.system.name!r}: the loops do not close on the way (open by "
+        raise AssemblyError(f"equilibrium of {chart.system.model.name!r}: the loops do not close on the way (open by "
                             f"{left[0]:.3g}); start from a better guess")
     return np.asarray(q[0])
 

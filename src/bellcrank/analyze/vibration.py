@@ -15,7 +15,7 @@ from bellcrank.errors import StateError
 from bellcrank.loops.closer import State
 
 if TYPE_CHECKING:
-    from bellcrank.system.kinematics import Wrenches
+    from bellcrank.system.kernels import Wrenches
     from bellcrank.system.system import System
 
 __all__ = ["Modes", "modes"]
@@ -121,8 +121,8 @@ def _check(system: System, model: LinearModel, mass: Floats, stiffness: Floats) 
     worst = float(np.abs(force).max(initial=0.0))
     if worst > 1e-6 * size and worst > 1e-12:
         i = int(np.argmax(np.abs(force)))
-        raise StateError(f"modes of {system.name!r}: this is no equilibrium: the force on {model.states[i]!r} is out "
-                         f"of balance by {worst:.3g}; use equilibrium() first")
+        raise StateError(f"modes of {system.model.name!r}: this is no equilibrium: the force on {model.states[i]!r} is "
+                         f"out of balance by {worst:.3g}; use equilibrium() first")
 
 
 def _undamped(system: System, mass: Floats, stiffness: Floats) -> tuple[npt.NDArray[np.complex128], Floats]:
@@ -132,8 +132,8 @@ def _undamped(system: System, mass: Floats, stiffness: Floats) -> tuple[npt.NDAr
         return np.zeros(0, dtype=np.complex128), np.zeros((0, 0))
     lack = float(np.abs(stiffness - stiffness.T).max())
     if lack > 1e-5 * float(np.abs(stiffness).max(initial=1e-300)) and lack > 1e-9:
-        raise StateError(f"modes of {system.name!r}: its forces have no potential (the stiffness is not symmetric by "
-                         f"{lack:.3g}), so that there are no undamped modes; use modes(..., damped=True)")
+        raise StateError(f"modes of {system.model.name!r}: its forces have no potential (the stiffness is not "
+                         f"symmetric by {lack:.3g}), so that there are no undamped modes; use modes(..., damped=True)")
     squares, shapes = eigh(0.5 * (stiffness + stiffness.T), mass)
     squares = np.where(np.abs(squares) < _RIGID * float(np.abs(squares).max()), 0.0, squares)
     values = np.where(squares >= 0.0, 1j * np.sqrt(np.abs(squares)), np.sqrt(np.abs(squares)))

@@ -7,9 +7,9 @@ from typing import Annotated, Any
 
 import typer
 
+from bellcrank.cli.application import Application
+from bellcrank.cli.application import examples as lines
 from bellcrank.cli.output import Output
-from bellcrank.cli.program import Program
-from bellcrank.cli.program import examples as lines
 
 __all__ = ["app", "main"]
 
@@ -26,7 +26,7 @@ Exit codes:
   130  interrupted; what was computed until then is written
 """
 
-app = typer.Typer(name="bellcrank", cls=Program, help=_HELP, add_completion=False, rich_markup_mode=None,
+app = typer.Typer(name="bellcrank", cls=Application, help=_HELP, add_completion=False, rich_markup_mode=None,
                   pretty_exceptions_enable=False, epilog=lines(
                       "bellcrank simulate four_bar --set A=0.5 --duration 5 --plot run.png",
                       "bellcrank COMMAND --help"))
@@ -108,7 +108,7 @@ def simulate(model: Model,
 def inspect(model: Model, option: Options = None, floating_base: Floating = False,
             cut: Annotated[list[str] | None, typer.Option(help="a joint to cut; may be repeated")] = None,
             quiet: Quiet = False, json: Json = False, progress: Bar = True) -> None:
-    """Print bodies, joints, loops, mobility, redundant conditions, cuts and independent speeds."""
+    """Print bodies, joints, loops, mobility, redundant constraints, cuts and independent speeds."""
     from bellcrank.cli.machines import inspect as run
 
     raise typer.Exit(run(model, option or (), floating_base, cut or (), Output(json, quiet, progress)))

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from bellcrank.cli.application import FINE
 from bellcrank.cli.models import read_model
 from bellcrank.cli.options import options_for_writer
 from bellcrank.cli.output import Output, UsageError
-from bellcrank.cli.program import FINE
 from bellcrank.errors import ModelError
 
 if TYPE_CHECKING:

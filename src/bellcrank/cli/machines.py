@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
+from bellcrank.cli.application import FINE
 from bellcrank.cli.convert import report_data
 from bellcrank.cli.models import check_method, read_model, warn_of
 from bellcrank.cli.output import Output
-from bellcrank.cli.program import FINE
 
 if TYPE_CHECKING:
     from bellcrank.analyze.comparison import Comparison
@@ -32,7 +32,7 @@ def inspect(model: str, options: Sequence[str], floating_base: bool, cut: Sequen
     joints = [dict(zip(("name", "type", "parent", "child"), j, strict=True)) for j in found.joints]
     output.data({"command": "inspect", "status": "finished", "model": found.name, **asdict(found), "joints": joints,
                  "coordinates": system.coordinate_names, "speeds": system.speed_names,
-                 "parameters": system.parameters, "mass": system.mass, "report": report_data(report)})
+                 "parameters": system.parameters, "mass": system.model.mass, "report": report_data(report)})
     return FINE
 
 

@@ -120,9 +120,9 @@ def _numbers(text: str, value: str) -> list[float]:
 def _sizes(system: System, speeds: bool) -> dict[str, int]:
     """Joints and their single coordinates or speeds by name, with how many numbers they take."""
     out: dict[str, int] = {}
-    for r in system.mechanism.joints:
+    for r in system.model.mechanism.joints:
         names = r.joint.speed_names if speeds else r.joint.coordinate_names()
-        if not names or (speeds and r.name in system.tree.cut_names):
+        if not names or (speeds and r.name in system.model.tree.cut_names):
             continue
         out[r.name] = len(names)
         out |= {f"{r.name}.{n}": 1 for n in names}

@@ -33,7 +33,7 @@ def write_csv(result: Result, path: Path) -> None:
 
     Numbers are written to the last bit. The file is put in place when it is complete.
     """
-    from bellcrank.io.atomic import write_text
+    from bellcrank.io.common.atomic import write_text
     from bellcrank.simulate.fields import DERIVED, STATE
 
     head, columns = ["time [s]"], [result["time"].values]
@@ -59,6 +59,8 @@ def write_csv(result: Result, path: Path) -> None:
 
 def dissipated(system: System, result: Result) -> float:
     """About how much energy [J] dampers, friction and drag took in a run, from its samples."""
+    from bellcrank.analyze import dissipated_power
+
     samples = int(result.sizes["time"])
     if samples < 2:
         return 0.0
@@ -66,7 +68,7 @@ def dissipated(system: System, result: Result) -> float:
     t, q, u = (some[name].values for name in ("time", "q", "u"))
     good = np.isfinite(q).all(axis=1) & np.isfinite(u).all(axis=1)
     try:
-        power = system.dissipated_power(q[good], u[good], t=t[good])
+        power = dissipated_power(system, q[good], u[good], t=t[good])
     except BellcrankError:  # states of a run that failed may lie outside all laws
         return 0.0
     found = float(0.5 * ((power[1:] + power[:-1]) * np.diff(t[good])).sum())

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from bellcrank.cli.application import FAILED, FILE, FINE, INTERRUPTED
 from bellcrank.cli.models import (
     assemble,
     check_method,
@@ -21,7 +22,6 @@ from bellcrank.cli.models import (
     with_settings,
 )
 from bellcrank.cli.output import Bar, Output, UsageError, complain
-from bellcrank.cli.program import FAILED, FILE, FINE, INTERRUPTED
 from bellcrank.cli.results import check_ending, dissipated, write_csv
 from bellcrank.errors import BellcrankError, FileError, ModelError, StateError
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bellcrank.errors import ModelError
-from bellcrank.examples.parts import bar, truss
+from bellcrank.examples.shapes import bar, truss
 from bellcrank.mechanism.inertia import Inertia
 from bellcrank.mechanism.joints import Revolute, Spherical, Universal
 from bellcrank.mechanism.mechanism import Mechanism

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from bellcrank.examples.parts import bar
+from bellcrank.examples.shapes import bar
 from bellcrank.mechanism.inertia import Inertia
 from bellcrank.mechanism.joints import Free, Revolute
 from bellcrank.mechanism.mechanism import Mechanism

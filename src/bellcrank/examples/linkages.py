@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 
 from bellcrank.errors import ModelError
-from bellcrank.examples.parts import bar, meet, truss
+from bellcrank.examples.shapes import bar, meet, truss
 from bellcrank.mechanism.inertia import Inertia
 from bellcrank.mechanism.joints import Prismatic, Revolute
 from bellcrank.mechanism.mechanism import Mechanism

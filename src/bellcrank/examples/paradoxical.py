@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from bellcrank.examples.parts import bar
+from bellcrank.examples.shapes import bar
 from bellcrank.mechanism.joints import Revolute
 from bellcrank.mechanism.mechanism import Mechanism
 

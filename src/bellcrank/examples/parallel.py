@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from bellcrank.examples.parts import Point, bar, cross, direction
+from bellcrank.examples.shapes import Point, bar, cross, direction
 from bellcrank.mechanism.inertia import Inertia
 from bellcrank.mechanism.joints import Prismatic, Revolute, Spherical, Universal
 from bellcrank.mechanism.mechanism import Mechanism

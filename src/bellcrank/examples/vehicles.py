@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bellcrank.examples.parts import bar, cross, direction, slender, vee
+from bellcrank.examples.shapes import bar, cross, direction, slender, vee
 from bellcrank.mechanism.inertia import Inertia
 from bellcrank.mechanism.joints import Prismatic, Revolute, Spherical, Universal
 from bellcrank.mechanism.mechanism import Mechanism

@@ -10,7 +10,8 @@ from types import ModuleType
 
 from bellcrank.errors import ModelError
 from bellcrank.formulations import complement, dense, elimination, kane, momenta, operator, recursive, reduction
-from bellcrank.formulations.common import closing_steps, kinematics
+from bellcrank.formulations.common import closing_steps
+from bellcrank.formulations.common import link_kinematics as kinematics
 from bellcrank.formulations.elimination import projection
 from bellcrank.lowering import looped
 from bellcrank.lowering.function import Function
@@ -82,15 +83,15 @@ def functions_of(method: str, looped: bool = False) -> dict[str, Function]:
     """All functions, those of the formulation where it has its own; `looped`: for machines with loops."""
     module = method_module(method)
     _, _, variant = method.partition("/")
-    texts = {**vars(module), **(module.VARIANTS[variant] if variant else {})}
-    own = {name: Function(name, texts[name], inputs, layout, width, name in texts.get("WHOLE", ()))
-           for name, (inputs, layout, width) in _VERBS.items() if name in texts}
-    if looped and "constrained_dynamics" in texts:
-        own["forward_dynamics"] = Function("forward_dynamics", texts["constrained_dynamics"], ("q", "u", "tau"),
-                                           "speeds", whole="groups" not in texts.get("OVER", ()),
-                                           groups="groups" in texts.get("OVER", ()))
-    if looped and "constrained_inverse" in texts:
-        own["constrained_inverse"] = Function("constrained_inverse", texts["constrained_inverse"], ("q", "u", "udot"),
+    names = {**vars(module), **(module.VARIANTS[variant] if variant else {})}
+    own = {name: Function(name, names[name], inputs, layout, width, name in names.get("WHOLE", ()))
+           for name, (inputs, layout, width) in _VERBS.items() if name in names}
+    if looped and "constrained_dynamics" in names:
+        own["forward_dynamics"] = Function("forward_dynamics", names["constrained_dynamics"], ("q", "u", "tau"),
+                                           "speeds", whole="groups" not in names.get("OVER", ()),
+                                           groups="groups" in names.get("OVER", ()))
+    if looped and "constrained_inverse" in names:
+        own["constrained_inverse"] = Function("constrained_inverse", names["constrained_inverse"], ("q", "u", "udot"),
                                               "speeds", whole=True)
     return {**SHARED, **own}
 
@@ -102,6 +103,6 @@ def cite(method: str) -> str:
     '@article{kang2003recursive,'
     """
     if method == "auto":
-        chosen = f"% 'auto' is {AUTO[False]!r} for trees and {AUTO[True]!r} for machines with loops (system.method)"
+        chosen = f"% 'auto' is {AUTO[False]!r} for trees and {AUTO[True]!r} for machines with loops (model.method)"
         return "\n\n".join([chosen, *(cite(name) for name in AUTO.values())])
     return str(method_module(method).BIBTEX)

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from bellcrank.integrate.fixed_step import STEPPING, correct
-from bellcrank.target.llvm.flow import Flow, Int, Layout, Real
+from bellcrank.target.program import Builder, Int, Layout, Real
 
-__all__ = ["ADAPTIVE", "adaptive_ir"]
+__all__ = ["ADAPTIVE", "embedded_pair"]
 
 #: a sample whose correction is larger than this, in units of the tolerance, is not to be trusted
 _PROPORTION = 30.0
@@ -27,7 +27,7 @@ ADAPTIVE = Layout(
 
 
 class _Adaptive:
-    def __init__(self, f: Flow) -> None:
+    def __init__(self, f: Builder) -> None:
         self.f = f
         self.size, self.stages, self.more = f.count("size"), f.count("stages"), f.count("more")
         self.y, self.stage, self.rate, self.clock, self.slopes, self.new = (
@@ -134,17 +134,17 @@ class _Adaptive:
         ready = f.counter(0)
         with f.forever() as leave:
             at = f.count("sampled")
-            leave(at.compare("sge", f.count("samples")))
+            leave(at >= f.count("samples"))
             when = times[at]
-            leave(when.compare("ogt", stop).name)
-            with f.when(ready.value.compare("eq", 0)):
+            leave((when > stop).any())
+            with f.when(ready.value == 0):
                 self.further(h)
                 ready.set(1)
             self.interpolate((when - self.time.value) / h, h)
-            last = when.compare("oeq", stop)
+            last = when == stop
             shift = last.pick(0.0, self.shift())
-            most = (self.moved.value * _UNLIKE**2).max(Real(f, f.const(_PROPORTION**2)))
-            good, row = shift.compare("ole", most), at * (self.size + 1)
+            most = (self.moved.value * _UNLIKE**2).max(_PROPORTION**2)
+            good, row = shift <= most, at * (self.size + 1)
             with f.loop(self.size) as j:
                 out[row + j] = last.pick(self.new[j], good.pick(self.stage[j], self.rate[j]))
             out[row + self.size] = good.pick(0.0, 1.0)
@@ -157,7 +157,7 @@ class _Adaptive:
         steps = f.count("steps")
         row = steps * (self.size + 1)
         stop = self.time.value + h
-        stop = (self.end - stop).compare("ole", 0.0).pick(self.end, stop)
+        stop = ((self.end - stop) <= 0.0).pick(self.end, stop)
         self.time.set(stop)
         trace[row] = stop
         last = self.stages * self.size
@@ -168,13 +168,12 @@ class _Adaptive:
         f.set_count("steps", steps + 1)
 
 
-def adaptive_ir(width: int) -> str:
-    """An embedded pair; `width` must be 1."""
-    f = Flow(width, ADAPTIVE)
+def embedded_pair(f: Builder) -> None:
+    """An embedded pair, in one lane."""
     x = _Adaptive(f)
     worse = f.counter(0)  # whether the last attempt was rejected
     f.set_count("status", 0)
-    with f.when(f.count("known").compare("eq", 0)):
+    with f.when(f.count("known") == 0):
         with f.loop(x.size) as j:
             x.stage[j] = x.y[j]
         x.clock[0] = x.time.value
@@ -182,40 +181,40 @@ def adaptive_ir(width: int) -> str:
         f.set_count("known", 1)
     with f.forever() as leave:
         left = x.end - x.time.value
-        leave(left.compare("ole", 0.0).name)
-        leave(f.count("steps").compare("sge", f.count("limit")))
+        leave((left <= 0.0).any())
+        leave(f.count("steps") >= f.count("limit"))
         # a last step that would be a little too short is stretched, one a little too long is cut
-        close = (x.step.value * 1.01).compare("oge", left)
+        close = x.step.value * 1.01 >= left
         h = close.pick(left, x.step.value)
         x.attempt(h)
         error = x.error(h)
-        bad = error.compare("uno", 0.0)
+        bad = error.is_nan()
         factor = _factor(f, error, worse.value.real())
-        with f.when(f.both(bad.name, f.count("shrink").compare("eq", 0))):
+        with f.when(bad.any() & (f.count("shrink") == 0)):
             f.set_count("status", 1)
-        leave(f.both(bad.name, f.count("shrink").compare("eq", 0)))
-        good = error.compare("ole", 1.0)
-        with f.when(good.name):
+        leave(bad.any() & (f.count("shrink") == 0))
+        good = error <= 1.0
+        with f.when(good.any()):
             x.take(h)
             worse.set(0)
             longer = h * factor
             x.step.set(close.pick(x.step.value.max(longer), longer))
-        with f.when(f.no(good.name)):
+        with f.when(~good.any()):
             f.set_count("rejected", f.count("rejected") + 1)
             worse.set(1)
             x.step.set(h * bad.pick(0.2, factor))
-        short = x.step.value.compare("olt", f.real("smallest"))
-        with f.when(short.name):
+        short = x.step.value < f.real("smallest")
+        with f.when(short.any()):
             f.set_count("status", 2)
-        leave(short.name)
+        leave(short.any())
     f.set_real("time", x.time.value)
     f.set_real("step", x.step.value)
-    return f.finish(0)
+    f.finish()
 
 
-def _factor(f: Flow, error: Real, worse: Real) -> Real:
+def _factor(f: Builder, error: Real, worse: Real) -> Real:
     """By how much the step may grow or must shrink; it does not grow right after a rejection."""
     wish = (error + 1e-30).power(f.real("exponent")) * 0.9
-    most = worse.compare("ogt", 0.5).pick(1.0, 10.0)
-    return wish.min(most).max(Real(f, f.const(0.2)))
+    most = (worse > 0.5).pick(1.0, 10.0)
+    return wish.min(most).max(0.2)
 

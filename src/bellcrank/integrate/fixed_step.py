@@ -15,11 +15,15 @@ one after another: states, and the inputs that go with them, are copied in and o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
-from bellcrank.target.llvm.flow import Flow, Int, Layout, Memory, Real
+from bellcrank.target.program import Bool, Builder, Int, Layout, Memory, Program, Real
 
-__all__ = ["STEPPING", "explicit_ir", "semi_implicit_ir", "stepping"]
+__all__ = ["STEPPING", "OneStep", "Stepping", "copy", "correct", "explicit", "explicit_step", "semi_implicit",
+           "semi_implicit_step", "single_step"]
+
+#: what a method does in step `number`: the new state is left in `stage`
+OneStep = Callable[[Int], None]
 
 #: arguments of the fixed-step drivers
 STEPPING = Layout(
@@ -33,12 +37,11 @@ STEPPING = Layout(
 class Stepping:
     """What all fixed-step drivers do around their step."""
 
-    def __init__(self, f: Flow) -> None:
+    def __init__(self, f: Builder) -> None:
         self.f = f
         self.size, self.split = f.count("size"), f.count("split")
         self.y, self.stage, self.rate, self.clock = (f.memory(n) for n in ("y", "stage", "rate", "clock"))
         self.step, self.begin = f.real("step"), f.real("start")
-        self.every = f.count("every")
 
     def evaluate(self) -> None:
         """`rate` of what is in `stage` at `clock`."""
@@ -53,8 +56,8 @@ class Stepping:
         """Sampled quantities, at the beginning of every `hold`-th step."""
         f = self.f
         n = f.count("n_holds")
-        due = (number % f.count("hold")).compare("eq", 0)
-        with f.when(f.both(n.compare("sgt", 0), due)):
+        due = (number % f.count("hold")) == 0
+        with f.when((n > 0) & due):
             with f.loop(self.size) as j:
                 self.stage[j] = self.y[j]
             self.at(number)
@@ -64,35 +67,36 @@ class Stepping:
         """Bring `stage` back onto its constraints; NaN if that does not succeed."""
         correct(self.f, self.size)
 
-    def accept(self, leave: Callable[[str], None]) -> None:
+    def accept(self, leave: Callable[[Bool], None]) -> None:
         """Take over `stage` in the lanes in which all has gone well so far."""
         f = self.f
         check = f.variable(0.0)
         with f.loop(self.size) as j:
             check.set(check.value + self.stage[j] * 0.0)
-        good = check.value.compare("oeq", 0.0)
+        good = check.value == 0.0
         self.active.set(good.pick(self.active.value, 0.0))
-        alive = self.active.value.compare("ogt", 0.5)
+        alive = self.active.value > 0.5
         with f.loop(self.size) as j:
             self.y[j] = alive.pick(self.stage[j], self.y[j])
         self.done.set(self.done.value + self.active.value)
-        leave(f.no(alive.any()))
+        leave(~alive.any())
 
-    def sample(self, number: Int) -> None:
+    def sample(self, number: Int, every: Int) -> None:
         """Write the state if it is time to."""
         f = self.f
-        with f.when(((number + 1) % self.every).compare("eq", 0)):
+        with f.when(((number + 1) % every) == 0):
             row = f.memory("out").at(self.row.value * self.size)
             with f.loop(self.size) as j:
                 row[j] = self.y[j]
             self.row.set(self.row.value + 1)
 
-    def run(self, one_step: Callable[[Int], None], begin: Callable[[], None] = lambda: None) -> str:
+    def run(self, one_step: Callable[[Int], None], begin: Callable[[], None] = lambda: None) -> None:
         """The whole driver; `one_step` leaves the new state in `stage`, `begin` prepares for a block."""
         f = self.f
         self.active, self.done, self.row = f.variable(1.0), f.variable(0.0), f.counter(0)
         number, last = f.counter(0), f.count("first") + f.count("steps")
         inputs, given, n = f.memory("inputs"), f.memory("all_inputs"), f.count("n_inputs")
+        every = f.count("every")
         with f.loop(f.count("blocks")) as block:
             states = f.memory("all_y").at(block * self.size)
             copy(f, given.at(block * n), inputs, n)
@@ -104,37 +108,37 @@ class Stepping:
             begin()
             with f.forever() as leave:
                 now = number.value
-                leave(now.compare("sge", last))
+                leave(now >= last)
                 self.held(now)
                 one_step(now)
                 self.at(now + 1)
                 self.correct()
                 self.accept(leave)
-                self.sample(now)
+                self.sample(now, every)
                 number.set(now + 1)
             copy(f, self.y, states, self.size)
             copy(f, inputs, given.at(block * n), n)
             f.memory("all_done")[block] = self.done.value
-        return f.finish()
+        f.finish()
 
 
-def copy(f: Flow, source: Memory, target: Memory, count: Int) -> None:
+def copy(f: Builder, source: Memory, target: Memory, count: Int) -> None:
     with f.loop(count) as j:
         target[j] = source[j]
 
 
-def correct(f: Flow, size: Int) -> None:
+def correct(f: Builder, size: Int) -> None:
     """Call the corrections until the shift is below `near`; NaN in the lanes in which it stays above `far`.
 
     Lanes that are there already keep what they have while others go on: no state's numbers depend on its neighbours.
     """
     n, entries = f.count("n_corrections"), f.count("n_shift")
-    with f.when(n.compare("sgt", 0)):
+    with f.when(n > 0):
         shift, stage, kept = f.memory("shift"), f.memory("stage"), f.memory("slopes")  # slopes have served by now
         largest, moved, round_ = f.variable(1e300), f.variable(0.0), f.counter(0)
         with f.forever() as leave:
-            going = largest.value.compare("ogt", f.real("near"))
-            settled = f.no(going.all())
+            going = largest.value > f.real("near")
+            settled = ~going.all()
             if f.width > 1:
                 with f.when(settled):
                     copy(f, stage, kept, size)
@@ -147,21 +151,15 @@ def correct(f: Flow, size: Int) -> None:
                     stage[j] = going.pick(stage[j], kept[j])
             largest.set(going.pick(moved.value, largest.value))
             round_.set(round_.value + 1)
-            leave(round_.value.compare("sge", f.count("rounds")))
-            leave(f.no(largest.value.compare("ogt", f.real("near")).any()))
-        spoilt = largest.value.compare("ogt", f.real("far"))
+            leave(round_.value >= f.count("rounds"))
+            leave(~(largest.value > f.real("near")).any())
+        spoilt = largest.value > f.real("far")
         with f.when(spoilt.any()), f.loop(size) as j:
             stage[j] = spoilt.pick(float("nan"), stage[j])
 
 
-def stepping(width: int, known: Mapping[str, int] | None = None) -> Stepping:
-    """A driver to be filled with a step."""
-    return Stepping(Flow(width, STEPPING, known))
-
-
-def explicit_ir(width: int, known: Mapping[str, int] | None = None) -> str:
+def explicit_step(s: Stepping) -> OneStep:
     """Explicit Runge-Kutta methods; tableau a (stages x stages), b, c."""
-    s = stepping(width, known)
     f, size, y, stage, rate = s.f, s.size, s.y, s.stage, s.rate
     stages = f.count("stages")
     a, b, c, slopes = f.table("a"), f.table("b"), f.table("c"), f.memory("slopes")
@@ -184,12 +182,11 @@ def explicit_ir(width: int, known: Mapping[str, int] | None = None) -> str:
                 slopes[i * size + j] = rate[j]
         combine(None, stages)
 
-    return s.run(one_step)
+    return one_step
 
 
-def semi_implicit_ir(width: int, known: Mapping[str, int] | None = None) -> str:
+def semi_implicit_step(s: Stepping) -> OneStep:
     """Semi-implicit (symplectic) Euler: speeds first, then coordinates with the new speeds."""
-    s = stepping(width, known)
     f, y, stage, rate = s.f, s.y, s.stage, s.rate
 
     def one_step(number: Int) -> None:
@@ -203,4 +200,29 @@ def semi_implicit_ir(width: int, known: Mapping[str, int] | None = None) -> str:
         with f.loop(s.split) as j:
             stage[j] = y[j] + s.step * rate[j]
 
-    return s.run(one_step)
+    return one_step
+
+
+def explicit(f: Builder) -> None:
+    """A driver of explicit Runge-Kutta methods."""
+    s = Stepping(f)
+    s.run(explicit_step(s))
+
+
+def semi_implicit(f: Builder) -> None:
+    """A driver of semi-implicit Euler."""
+    s = Stepping(f)
+    s.run(semi_implicit_step(s))
+
+
+def single_step(method: Callable[[Stepping], OneStep]) -> Program:
+    """One step from y at `start`: the new state, put back onto its constraints, is left in `stage`."""
+
+    def program(f: Builder) -> None:
+        s, first = Stepping(f), Int(f, "0")
+        method(s)(first)
+        s.at(first + 1)
+        s.correct()
+        f.finish()
+
+    return program

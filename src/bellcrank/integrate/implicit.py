@@ -8,9 +8,9 @@ factors (`newton` 0, for large problems that are not stiff) the iteration is by 
 from __future__ import annotations
 
 from bellcrank.integrate.fixed_step import STEPPING, Stepping
-from bellcrank.target.llvm.flow import Flow, Int, Integers, Layout, Memory, Real
+from bellcrank.target.program import Builder, Int, Integers, Layout, Memory, Real
 
-__all__ = ["IMPLICIT", "implicit_ir"]
+__all__ = ["IMPLICIT", "collocation"]
 
 IMPLICIT = Layout((*STEPPING.integers, "newton", "anew", "iterations", "factored"), (*STEPPING.reals, "tolerance"),
                   (*STEPPING.pointers, "d", "ahead", "z", "change", "jacobian", "matrix", "pivots"))
@@ -20,7 +20,7 @@ LIMIT, SLOW = 30, 6
 
 
 class _Implicit:
-    def __init__(self, f: Flow) -> None:
+    def __init__(self, f: Builder) -> None:
         self.f, self.s = f, Stepping(f)
         self.size, self.stages = self.s.size, f.count("stages")
         self.order = self.size * self.stages
@@ -102,7 +102,7 @@ class _Implicit:
             change = self.change[i * size + j]
             self.z[i * size + j] = self.z[i * size + j] + change
             relative = change.abs() / (self.s.y[j].abs() + 1.0)
-            bad = relative.compare("uno", 0.0)
+            bad = relative.is_nan()
             largest.set(bad.pick(1e300, largest.value.max(relative)))
         return largest.value
 
@@ -113,7 +113,7 @@ class _Implicit:
 
     def begin(self) -> None:
         """Forget what belongs to another state."""
-        with self.f.when(self.f.count("anew").compare("eq", 1)):
+        with self.f.when(self.f.count("anew") == 1):
             self.stale.set(1)
             self.forget()
 
@@ -123,19 +123,19 @@ class _Implicit:
         self.rounds.set(0)
         with f.forever() as leave:
             self.residual(number)
-            with f.when(self.newton.compare("eq", 1)):
+            with f.when(self.newton == 1):
                 self.solve()
             change = self.advance()
             self.rounds.set(self.rounds.value + 1)
             f.set_count("iterations", f.count("iterations") + 1)
-            slow = change.compare("ogt", before.value * 0.3)
-            floor = f.both(slow.name, change.compare("olt", 1e-9).name)
-            done = f.either(change.compare("ole", f.real("tolerance")).name, floor)
+            slow = change > before.value * 0.3
+            floor = slow.any() & (change < 1e-9).any()
+            done = (change <= f.real("tolerance")).any() | floor
             with f.when(done):
                 self.good.set(1)
             leave(done)
-            leave(self.rounds.value.compare("sge", LIMIT))
-            leave(f.both(self.rounds.value.compare("sgt", 3), change.compare("ogt", before.value * 2.0).name))
+            leave(self.rounds.value >= LIMIT)
+            leave((self.rounds.value > 3) & (change > before.value * 2.0).any())
             before.set(change)
 
     def one_step(self, number: Int) -> None:
@@ -143,10 +143,10 @@ class _Implicit:
         f = self.f
         fresh = f.counter(0)
         self.good.set(0)
-        with f.when(self.newton.compare("eq", 0)):
+        with f.when(self.newton == 0):
             fresh.set(1)
         with f.forever() as leave:
-            with f.when(f.both(self.stale.value.compare("eq", 1), self.newton.compare("eq", 1))):
+            with f.when((self.stale.value == 1) & (self.newton == 1)):
                 self.differentiate(number)
                 self.assemble()
                 factorise(f, self.matrix, self.pivots, self.order)
@@ -154,11 +154,11 @@ class _Implicit:
                 self.stale.set(0)
                 fresh.set(1)
             self.iterate(number)
-            leave(self.good.value.compare("eq", 1))
-            leave(fresh.value.compare("eq", 1))
+            leave(self.good.value == 1)
+            leave(fresh.value == 1)
             self.stale.set(1)
             self.forget()
-        with f.when(self.rounds.value.compare("sgt", SLOW)):
+        with f.when(self.rounds.value > SLOW):
             self.stale.set(1)
         self.combine()
 
@@ -178,20 +178,20 @@ class _Implicit:
                 self.change[i * size + j] = guess.value
         with f.loop(self.order) as j:
             self.z[j] = self.change[j]
-        with f.when(self.good.value.compare("eq", 0)):
+        with f.when(self.good.value == 0):
             self.stale.set(1)
             self.forget()
             with f.loop(size) as j:
                 s.stage[j] = float("nan")
 
 
-def factorise(f: Flow, matrix: Memory, pivots: Integers, m: Int) -> None:
+def factorise(f: Builder, matrix: Memory, pivots: Integers, m: Int) -> None:
     """LU factors with row exchanges, in place."""
     with f.loop(m) as k:
         best, row = f.variable(-1.0), f.counter(k)
         with f.loop(m, k) as i:
             size = matrix[i * m + k].abs()
-            with f.when(size.compare("ogt", best.value).name):
+            with f.when((size > best.value).any()):
                 best.set(size)
                 row.set(i)
         p = row.value
@@ -208,7 +208,7 @@ def factorise(f: Flow, matrix: Memory, pivots: Integers, m: Int) -> None:
                 matrix[i * m + j] = matrix[i * m + j] - factor * matrix[k * m + j]
 
 
-def implicit_ir(width: int) -> str:
-    """A collocation method; `width` must be 1."""
-    x = _Implicit(Flow(width, IMPLICIT))
-    return x.s.run(x.one_step, x.begin)
+def collocation(f: Builder) -> None:
+    """A collocation method, in one lane."""
+    x = _Implicit(f)
+    x.s.run(x.one_step, x.begin)

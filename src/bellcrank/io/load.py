@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, get_type_hints
 
 from bellcrank.errors import FileError
-from bellcrank.io.names import control_character
+from bellcrank.io.common.names import control_character
 from bellcrank.io.report import ReadReport, condensed
 from bellcrank.mechanism.mechanism import Mechanism
 
@@ -219,7 +219,7 @@ def _ending(text: str) -> str:
 
 def _root(text: str) -> str:
     """What an .xml file is, by its outermost element."""
-    from bellcrank.io.xml import read_xml
+    from bellcrank.io.common.xml import read_xml
 
     root = read_xml(text)
     if root.tag not in _ROOTS:

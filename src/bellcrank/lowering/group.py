@@ -1,8 +1,8 @@
-"""What a step of the elimination sees of one group: its links, conditions and neighbours, all by local numbers.
+"""What a step of the elimination sees of one group: its links, constraints and neighbours, all by local numbers.
 
-A *member* is a link the group works with: its own, or one further in whose joint its conditions involve (*foreign*).
-All members hang from the group's *reference* link, which has the local number -1. A *port* is what children of a
-group talk about: bodies (members or the reference) and speeds.
+A *member* is a link the group works with: its own, or one further in whose joint its constraints involve (*foreign*).
+All members hang from the group's *reference* link, which has the local number -1. *Ports* are the bodies (members or
+the reference) and speeds that the messages of a group's children refer to. See docs/elimination.md for the method.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ __all__ = ["ClosureShape", "GroupShape", "GroupView", "Message", "Ports", "direc
 
 
 class Ports(NamedTuple):
-    """What the children of a group talk about."""
+    """The bodies and speeds that the messages of a group's children refer to."""
 
     bodies: tuple[int, ...]  #: members, -1 for the reference
     speeds: tuple[int, ...]  #: local numbers of speeds
@@ -72,11 +72,11 @@ class GroupShape:
     parents: tuple[int, ...]
     own: tuple[bool, ...]
     speeds: tuple[tuple[int, int], ...]  #: member and component of every local speed
-    rows: tuple[tuple[int, int], ...]  #: (closure, row) or (-1, relation) of every condition, in pivot order
+    rows: tuple[tuple[int, int], ...]  #: (closure, row) or (-1, relation) of every constraint, in pivot order
     dependent: tuple[int, ...]
     sizes: tuple[float, ...]
-    independent: tuple[int, ...]  #: solved together, after the conditions
-    early: tuple[int, ...]  #: own speeds that no condition involves: eliminated at their link
+    independent: tuple[int, ...]  #: solved together, after the constraints
+    early: tuple[int, ...]  #: own speeds that no constraint involves: eliminated at their link
     carried: tuple[int, ...]
     closures: tuple[ClosureShape, ...]
     relations: tuple[RelationShape, ...]
@@ -99,7 +99,7 @@ class Message(NamedTuple):
 
 
 class Incoming(NamedTuple):
-    """The sum of what the children of a group say, by ports."""
+    """The sum of the messages of a group's children, by ports."""
 
     bodies: tuple[tuple[ArticulatedInertia, Force, tuple[Force, ...]], ...]
     matrix: tuple[tuple[Number, ...], ...]
@@ -161,7 +161,7 @@ class GroupView:
         out += [message.right[place[i]] if i in place else 0.0 for i in range(s)]
         return (*out, *(0.0,) * (self.widths[0] - len(out)))
 
-    def heard(self, flat: Sequence[Number]) -> tuple[Motion, dict[int, Number]]:
+    def from_parent(self, flat: Sequence[Number]) -> tuple[Motion, dict[int, Number]]:
         """From the parent's answer: the reference's motion, and the accelerations of the carried speeds."""
         shape = self.shape
         reference = Motion(Vector.zero(), -self.world.gravity)
@@ -173,7 +173,7 @@ class GroupView:
 
     def answer(self, reference: Motion, motions: Sequence[Motion | None], speeds: dict[int, Number]
                ) -> tuple[Number, ...]:
-        """What the children want to know, in the order of the ports."""
+        """The answer to the children, in the order of the ports."""
         out: list[Number] = []
         for body in self.shape.ports.bodies:
             motion = reference if body < 0 else motions[body]

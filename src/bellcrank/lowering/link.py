@@ -10,7 +10,7 @@ from bellcrank.mechanism.forces import Actuator
 from bellcrank.mechanism.forces.element import Along, Element
 from bellcrank.mechanism.joints import Joint
 from bellcrank.mechanism.motion import Prescribed
-from bellcrank.scalar.graph import Number, Scalar, evaluate
+from bellcrank.scalar.graph import Number, Scalar, evaluate, is_zero
 from bellcrank.scalar.jet import Jet, as_jet
 from bellcrank.schedule.sweeps import flatten, rebuild
 from bellcrank.spatial import Force, General, Motion, RigidInertia, Symmetric3, Transform, Vector
@@ -55,7 +55,7 @@ class Link:
     def com(self) -> Vector:
         """Centre of mass in link axes; the origin for a link without mass."""
         mass = self.numbers.inertia.mass
-        if type(mass) is float and mass == 0.0:
+        if is_zero(mass):
             return Vector.zero()
         com: Vector = self.numbers.inertia.first * (1.0 / mass)
         return com

@@ -22,7 +22,7 @@ from bellcrank.mechanism.forces.armature import EVERY
 from bellcrank.mechanism.forces.element import Along
 from bellcrank.mechanism.joints.spherical import Spherical
 from bellcrank.mechanism.placed_elements import Drive, JointForce, JointSum, Law2
-from bellcrank.scalar.graph import Number
+from bellcrank.scalar.graph import Number, is_zero
 
 if TYPE_CHECKING:
     from bellcrank.mechanism.mechanism import Connection
@@ -91,12 +91,12 @@ class JointForceElements:
         if law is not None:
             if potential is not None:
                 raise ModelError(f"{what}: give either a law or a potential, not both")
-            if any(type(x) is not float or x != 0.0 for x in (linear.stiffness, linear.damping, linear.rest)):
+            if not all(is_zero(x) for x in (linear.stiffness, linear.damping, linear.rest)):
                 raise ModelError(f"{what}: a law takes the place of stiffness, damping and {label}; give one or the "
                                  "other")
             try_force(law, what)
             return LawForce(law, -1.0)
-        if any(type(x) is not float or x != 0.0 for x in (linear.stiffness, linear.rest)):
+        if not all(is_zero(x) for x in (linear.stiffness, linear.rest)):
             raise ModelError(f"{what}: a potential takes the place of stiffness and {label}; give one or the other")
         assert potential is not None
         try_potential(potential, what)
@@ -184,8 +184,8 @@ class JointForceElements:
         """Limit the joint force tau of a coordinate to ±`limit` or (lower, upper) [N or N m], or to the speed-torque
         line of a motor with the `no_load_speed` [m/s or rad/s].
 
-        `forward_dynamics` and what follows from it see the limited force; `System.actuator_forces` returns it. Inverse
-        dynamics says what is needed, without limits. The joint is not cut to close loops.
+        `forward_dynamics` and what follows from it see the limited force; `bellcrank.analyze.actuator_forces` returns
+        it. Inverse dynamics says what is needed, without limits. The joint is not cut to close loops.
         """
         new_name(self._drives, name, "actuator")
         what = f"actuator {name!r}"

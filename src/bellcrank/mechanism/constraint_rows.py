@@ -1,4 +1,4 @@
-"""Conditions between two bodies: the library from which every loop closure is built.
+"""Constraints between two bodies: the library from which every loop closure is built.
 
 S.-G. Kang and Y.-S. Yoon, "On the Improvement of a Fully Recursive Formulation for the Dynamic Analysis of Multibody
 Systems", KSME International Journal 17(3), 2003, tables 1-4 (with the corrected signs of gamma^s). Everything is
@@ -12,8 +12,8 @@ paper's on [linear; angular].
 | Phi_Z_i, Phi_Z_j | ``Row.first``, ``Row.second`` |
 | gamma | ``Row.gamma``: first . A_i + second . A_j = gamma for accelerations A |
 
-Deviations: the spherical condition is resolved in the axes of body i, so that a condition that is redundant in one
-position is redundant in all; the distance condition is divided by twice the length, so that it is a length itself.
+Deviations: the spherical constraint is resolved in the axes of body i, so that a constraint that is redundant in one
+position is redundant in all; the distance constraint is divided by twice the length, so that it is a length itself.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Side(NamedTuple):
 
 
 class Row(NamedTuple):
-    """One scalar condition: its value, its rows on the two bodies' motions, its right hand side."""
+    """One scalar constraint: its value, its rows on the two bodies' motions, its right hand side."""
 
     value: Number
     first: Force
@@ -94,7 +94,7 @@ def turn_about_z(i: Side, j: Side) -> Number:
 
 
 def parallel_axes(i: Side, j: Side) -> tuple[Row, Row]:
-    """The two z axes stay parallel: two dot-1 conditions."""
+    """The two z axes stay parallel: two dot-1 constraints."""
     return perpendicular(i, j, i.x, j.z), perpendicular(i, j, i.y, j.z)
 
 

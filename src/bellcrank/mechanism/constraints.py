@@ -1,4 +1,4 @@
-"""Conditions between bodies that are no joints: rods without mass, slots, planes. They close loops only."""
+"""Constraints between bodies that are no joints: rods without mass, slots, planes. They close loops only."""
 
 from __future__ import annotations
 

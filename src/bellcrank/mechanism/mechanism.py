@@ -344,7 +344,7 @@ class Mechanism(ForceElements):
 
     def add_constraint(self, name: str, kind: object, parent: str | Body, child: str | Body,
                        parent_pose: Pose = HERE, child_pose: Pose = HERE) -> Constraint:
-        """A condition between two bodies that is no joint, such as ``Distance(0.5)`` between the poses' origins,
+        """A constraint between two bodies that is no joint, such as ``Distance(0.5)`` between the poses' origins,
         or ``PointOnLine("x")``: the child's origin stays on an axis of the parent's pose."""
         new_name(self._constraints, name, "constraint")
         if name in self._joints:

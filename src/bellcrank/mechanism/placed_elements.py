@@ -110,7 +110,7 @@ class Coupler:
 
 @dataclass(frozen=True, slots=True)
 class Constraint:
-    """A condition between points or axes of two bodies that is no joint: it can only close loops."""
+    """A constraint between points or axes of two bodies that is no joint: it can only close loops."""
 
     name: str
     kind: object  #: a closure with ``rows(first, second)``

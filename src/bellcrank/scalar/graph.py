@@ -15,7 +15,7 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 __all__ = ["ADD", "ATAN2", "COS", "DIV", "EXP", "LEAF", "LESS", "LOG", "MUL", "NEG", "SIN", "SQRT", "SUB", "TANH",
-           "Graph", "Number", "Scalar", "digest", "evaluate", "reachable"]
+           "Graph", "Number", "Scalar", "digest", "evaluate", "is_zero", "reachable"]
 
 LEAF, ADD, SUB, MUL, DIV, NEG = "leaf", "add", "sub", "mul", "div", "neg"
 SQRT, SIN, COS, EXP, LOG, TANH, LESS, ATAN2 = "sqrt", "sin", "cos", "exp", "log", "tanh", "less", "atan2"
@@ -25,6 +25,18 @@ _OPERATIONS = {op: op for op in (LEAF, ADD, SUB, MUL, DIV, NEG, SQRT, SIN, COS, 
 
 #: A float, a traced scalar, or anything that behaves like one (a NumPy array, a `Jet`).
 Number: TypeAlias = Any
+
+
+def is_zero(x: Number) -> bool:
+    """Whether a number is zero in every state: the plain float 0.0.
+
+    Arrays and traced scalars are never that, whatever their values: those belong to one state. An algorithm that leaves
+    out terms which vanish asks this, so that it does the same on floats, arrays and traced scalars.
+
+    >>> is_zero(0.0), is_zero(-0.0), is_zero(1.0), is_zero(Graph().leaf("q"))
+    (True, True, False, False)
+    """
+    return type(x) is float and x == 0.0
 
 
 class Scalar:

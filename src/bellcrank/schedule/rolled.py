@@ -195,11 +195,11 @@ def plan(rolled: Rolled, result: Field, epilogue: Sequence[Number]) -> Plan:
 
 def _plan_kind(rolled: Rolled, kind: Kind, result: Field, first_slot: int) -> KindCode:
     """Plan until nothing is left to be done in a sweep that comes too late for what travelled in another."""
-    stage = _stages(kind.graph)
+    stage, static = _stages(kind.graph), _static_nodes(kind.graph)
     due: dict[int, dict[Scalar, None]] = {k: {} for k in range(len(rolled.sweeps))}
     while True:
         late: dict[Scalar, None] = {}
-        code = _try_plan(rolled, kind, result, first_slot, stage, due, late)
+        code = _try_plan(rolled, kind, result, first_slot, stage, static, due, late)
         if not late:
             return code
         for node in late:
@@ -214,13 +214,17 @@ def _stages(graph: Graph) -> dict[Scalar, int]:
             key = node.args[0]
             stage[node] = key[1] if key[0] in ("parent", "sum", "carry") else -1
         else:
-            stage[node] = max((stage[a] for a in node.args if type(a) is Scalar), default=-1)
+            last = -1
+            for a in node.args:
+                if type(a) is Scalar and stage[a] > last:
+                    last = stage[a]
+            stage[node] = last
     return stage
 
 
-def _try_plan(rolled: Rolled, kind: Kind, result: Field, first_slot: int, stage: dict[Scalar, int],
+def _try_plan(rolled: Rolled, kind: Kind, result: Field, first_slot: int, stage: dict[Scalar, int], static: set[Scalar],
               due: dict[int, dict[Scalar, None]], late: dict[Scalar, None]) -> KindCode:
-    static = _static_nodes(kind.graph)
+    travelled = [(node, stage[node]) for node in kind.graph.nodes if node.op is LEAF and stage[node] > -1]
     sweeps: list[SweepCode] = []
     walks: dict[int, SweepCode] = {}
     computed: set[Scalar] = set()
@@ -239,7 +243,7 @@ def _try_plan(rolled: Rolled, kind: Kind, result: Field, first_slot: int, stage:
         if result is not None and result.sweep == k and sweep.direction != PATHS:
             code.outputs = list(enumerate(flatten(result[kind.index])))
         roots = [*code.sent, *(v for _, v in code.outputs), *(v for s in code.starts for v in s), *due[k]]
-        gone = {node for node, when in stage.items() if node.op is LEAF and -1 < when < k}
+        gone = {node for node, when in travelled if when < k}
         _schedule(code, roots, computed, static, statics, gone)
         late.update((node, None) for node in code.body if -1 < stage[node] < k and node not in computed)
         for node in code.loads:
@@ -271,8 +275,12 @@ def _static_nodes(graph: Graph) -> set[Scalar]:
         if node.op is LEAF:
             if node.args[0][0] == "const":
                 static.add(node)
-        elif all(type(a) is not Scalar or a in static for a in node.args):
-            static.add(node)
+        else:
+            for a in node.args:
+                if type(a) is Scalar and a not in static:
+                    break
+            else:
+                static.add(node)
     return static
 
 
@@ -303,7 +311,9 @@ def _schedule(code: SweepCode, roots: Sequence[Number], computed: set[Scalar], s
             leaves.add(node)
         else:
             body.add(node)
-            stack.extend(a for a in node.args if type(a) is Scalar)
+            for a in node.args:
+                if type(a) is Scalar and a not in body:
+                    stack.append(a)
     at_hand = body | leaves
     for node in sorted(wanted, key=lambda n: n.index):
         cheap = node.op in _CHEAP and all(type(a) is not Scalar or a in at_hand for a in node.args)

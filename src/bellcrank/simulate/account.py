@@ -21,6 +21,7 @@ import numpy.typing as npt
 from bellcrank.arrays import Floats
 from bellcrank.mechanism.forces import Bushing, Drag, Friction, Limit, LinearSpring, PotentialSpring
 from bellcrank.mechanism.motion import STILL
+from bellcrank.system.force_elements import with_values
 from bellcrank.topology.pairs import BushingPair, DragPair
 from bellcrank.topology.tree import Tree
 
@@ -45,13 +46,13 @@ RESOLVED = 1e-6
 def exchange(system: System) -> str:
     """What the machine itself does with energy: "none" (keeps it), "losses" (only takes it away), or "work" (may put
     some in: prescribed motions, wrenches, servos, wind, forces whose energy is not known)."""
-    tree = system.tree
+    tree = system.model.tree
     if tree.applied or any(_moves(law) for law in tree.prescribed if law is not None):
         return "work"
     elements: list[Any] = [along for forces in tree.joint_forces.values() for _, along in forces]
     elements += [p.bushing if isinstance(p, BushingPair) else p.drag if isinstance(p, DragPair) else p.along
                  for p in tree.pairs]
-    found = {_exchanges(system._with_values(e)) for e in elements}
+    found = {_exchanges(with_values(system.plans, e)) for e in elements}
     return "work" if "work" in found else "losses" if "losses" in found else "none"
 
 
@@ -83,17 +84,16 @@ def _sign(*dampings: Any) -> str:
 
 def floor_of(system: System) -> float:
     """Energy [J] that is lost in rounding: a share of the weight times the size of the machine."""
-    if "moment" not in system._programs:  # made once, every run needs it
-        system._programs["moment"] = _mass_times_size(system.tree)
-    return RESOLVED * float(system._programs["moment"]) * _gravity(system)
+    moment = system.kernels.kept("moment", lambda: float(_mass_times_size(system.model.tree)))  # every run needs it
+    return RESOLVED * moment * _gravity(system)
 
 
 def _gravity(system: System) -> float:
     """The acceleration of gravity, the largest of a batch."""
-    gravity = system.tree.gravity
+    gravity = system.model.tree.gravity
     if all(type(g) is float for g in gravity):
         return math.hypot(*gravity)
-    return float(np.linalg.norm(np.asarray(system._values_of(gravity), dtype=float), axis=-1).max())
+    return float(np.linalg.norm(np.asarray(system.model.values_of(gravity), dtype=float), axis=-1).max())
 
 
 def _mass_times_size(tree: Tree) -> float:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -11,7 +10,9 @@ import numpy.typing as npt
 from bellcrank.arrays import Floats
 from bellcrank.errors import ModelError, hint
 from bellcrank.mechanism.placed_elements import Drive, JointForce, JointSum
-from bellcrank.system.kinematics import Wrenches
+from bellcrank.system.force_elements import actuator_forces, element_wrenches, link_motions, with_values
+from bellcrank.system.kernels import Wrenches
+from bellcrank.system.loop_errors import loop_coordinates, loop_speeds
 
 if TYPE_CHECKING:
     from bellcrank.system.system import System
@@ -40,22 +41,22 @@ def along_joints(states: States, of: str) -> Floats:
     system, q, u, tau, t = states[:5]
     total = np.zeros(u.shape)
     if of in ("all", "given") and tau is not None:
-        total = total + system.actuator_forces(q, u, tau, t=t)
+        total = total + actuator_forces(system.plans, q, u, tau, t=t)
     if of in ("all", "elements"):
-        if system.tree.joint_forces:
-            total = total + system._run("joint_laws", {"q": q, "u": u}, None, t)
-        for element in system.mechanism.joint_sums:
+        if system.model.tree.joint_forces:
+            total = total + system.kernels.run("joint_laws", {"q": q, "u": u}, None, t)
+        for element in system.model.mechanism.joint_sums:
             total = total + _spread_sum(states, element)
     return total
 
 
 def along_closing_joint(states: States, joint: str, of: str) -> Floats:
     """The same for a joint that closes a loop, (..., nu of the joint)."""
-    kind = states.system.mechanism.joint(joint).joint
+    kind = states.system.model.mechanism.joint(joint).joint
     total = np.zeros((*states.u.shape[:-1], kind.nu))
     if of in ("all", "given") and joint in states.closing:
         total = total + states.closing[joint]
-    for element in states.system.mechanism.joint_forces if of in ("all", "elements") else ():
+    for element in states.system.model.mechanism.joint_forces if of in ("all", "elements") else ():
         if element.joint == joint:
             total[..., element.coordinate] += _along(states, element)
     return total
@@ -65,7 +66,7 @@ def _spread_sum(states: States, element: JointSum) -> Floats:
     """What a force along a sum of coordinates does to each of them, (..., nu)."""
     out, force = np.zeros(states.u.shape), _along(states, element)
     for joint, coordinate, factor in element.terms:
-        out[..., states.system._starts[joint][1] + coordinate] += factor * force
+        out[..., states.system.model.configuration.starts[joint][1] + coordinate] += factor * force
     return out
 
 
@@ -76,7 +77,7 @@ def _along(states: States, element: JointForce | JointSum) -> Floats:
     for joint, k, factor in terms:
         place, speed = _coordinate(states, joint, k)
         x, rate = x + factor * place, rate + factor * speed
-    return _scalar(states, states.system._with_values(element.along).at(states.t).force(x, rate))
+    return _scalar(states, with_values(states.system.plans, element.along).at(states.t).force(x, rate))
 
 
 def _scalar(states: States, value: Any) -> Floats:
@@ -85,23 +86,24 @@ def _scalar(states: States, value: Any) -> Floats:
 
 def _coordinate(states: States, joint: str, k: int) -> tuple[Floats, Floats]:
     system, q, u, _, t = states[:5]
-    if joint in system.tree.cut_names:
-        return system.loop_coordinates(q, joint, t=t)[..., k], system.loop_speeds(q, u, joint, t=t)[..., k]
-    i, j = system._starts[joint]
+    if joint in system.model.tree.cut_names:
+        return (loop_coordinates(system.plans, q, joint, t=t)[..., k],
+                loop_speeds(system.plans, q, u, joint, t=t)[..., k])
+    i, j = system.model.configuration.starts[joint]
     return q[..., i + k], u[..., j + k]
 
 
 def element_force(states: States, name: str) -> tuple[Floats, str, tuple[str, ...]]:
     """The force of one element: a number along its coordinate or line (...), or a wrench (..., 6) on its second body;
     what it is, and its units."""
-    mechanism = states.system.mechanism
+    mechanism = states.system.model.mechanism
     on_joints: tuple[JointForce | JointSum, ...] = (*mechanism.joint_forces, *mechanism.joint_sums)
     for element in on_joints:
         if element.name == name:
             return _along(states, element), f"force of {name} along its coordinate", _units(states.system, element)
     for drive in mechanism.drives:
         if drive.name == name:
-            entry = states.system._starts[drive.joint][1] + drive.coordinate
+            entry = states.system.model.configuration.starts[drive.joint][1] + drive.coordinate
             return (along_joints(states, "given")[..., entry], f"force of {name} within its limits",
                     _units(states.system, drive))
     between = {e.name for e in mechanism.springs} | {e.name for e in mechanism.bushings} | {
@@ -116,24 +118,22 @@ def element_force(states: States, name: str) -> tuple[Floats, str, tuple[str, ..
 def _between(states: States, name: str) -> tuple[Floats, str, tuple[str, ...]]:
     """Springs between points: the force along their line. Bushings and drag: the wrench on their (second) body."""
     system, q, u, _, t = states[:5]
-    pair: Any = next(p for p in system.tree.pairs if p.name == name)
-    if any(e.name == name for e in system.mechanism.springs):
-        moving = system._moving(q, u, t)
-        own = system._with_values(pair)
+    tree, mechanism = system.model.tree, system.model.mechanism
+    pair: Any = next(p for p in tree.pairs if p.name == name)
+    if any(e.name == name for e in mechanism.springs):
+        moving = link_motions(system.plans, q, u, t)
+        own = with_values(system.plans, pair)
         *_, length, rate = own._line(moving(pair.first), moving(pair.second))
         return _scalar(states, own.along.force(length, rate)), f"force of {name} along its line, apart", ("N",)
-    bodies = {e.name: e.second for e in system.mechanism.bushings} | {e.name: e.body for e in system.mechanism.drags}
-    alone = object.__new__(type(system))
-    alone.__dict__.update(system.__dict__, tree=replace(system.tree, pairs=(pair,)))
-    raw = alone.spring_wrenches(q, u, t=t)
-    first = system.tree.members[pair.second][0]  # wrenches are about the first body of a link
+    bodies = {e.name: e.second for e in mechanism.bushings} | {e.name: e.body for e in mechanism.drags}
+    raw = element_wrenches(system.plans, q, u, t=t, pairs=(pair,))
+    first = tree.members[pair.second][0]  # wrenches are about the first body of a link
     body = bodies[name]
-    arm = system.pose(q, system.tree.body_names[first], t=t).position \
-        - system.pose(q, system.tree.body_names[body], t=t).position
+    arm = system.pose(q, tree.body_names[first], t=t).position - system.pose(q, tree.body_names[body], t=t).position
     wrench = raw[..., first - 1, :].copy()
     wrench[..., :3] += np.cross(arm, wrench[..., 3:])
-    return wrench, f"wrench of {name} on {system.tree.body_names[body]}, world axes, about its origin", ("N m",) * 3 + (
-        "N",) * 3
+    units = ("N m",) * 3 + ("N",) * 3
+    return wrench, f"wrench of {name} on {tree.body_names[body]}, world axes, about its origin", units
 
 
 def _units(system: System, element: JointForce | JointSum | Drive) -> tuple[str, ...]:
@@ -141,7 +141,7 @@ def _units(system: System, element: JointForce | JointSum | Drive) -> tuple[str,
 
     joint, coordinate = (element.terms[0][0], element.terms[0][1]) if isinstance(element, JointSum) else (
         element.joint, element.coordinate)
-    return (force_units(system.mechanism.joint(joint).joint)[coordinate],)
+    return (force_units(system.model.mechanism.joint(joint).joint)[coordinate],)
 
 
 def closing_forces(joints: npt.NDArray[Any], values: Floats) -> dict[str, Floats]:

@@ -19,6 +19,9 @@ from bellcrank.simulate.reference import Rhs
 from bellcrank.simulate.setup import Setup
 from bellcrank.simulate.stops import Leaving, Stop
 from bellcrank.simulate.varying import VaryingRun
+from bellcrank.system.kernels import Kernels
+from bellcrank.system.variants import closed_again, with_closures
+from bellcrank.system.variants import released as opened
 
 if TYPE_CHECKING:
     from bellcrank.system.system import System
@@ -34,7 +37,7 @@ class Changing:
     def __init__(self, setup: Setup) -> None:
         self._setup = setup
         self.system: System = setup.system  #: as it is now
-        self.released: tuple[str, ...] = setup.system._released
+        self.released: tuple[str, ...] = setup.system.model.released
         self.locked: tuple[str, ...] = ()
         self.lost = 0.0  #: kinetic energy lost in events [J]
         self._pins: dict[str, float] = {}  #: where stops hold joints that close loops
@@ -54,7 +57,7 @@ class Changing:
             (self.released, change.detach, change.attach), (self.locked, change.lock, change.unlock)))
         # closing joints that are held are conditions like those of loops, and feel their impulse as these do
         fresh = tuple(n for n in locked if n not in self.locked and n not in self._pins)
-        still = {i: 0.0 for n in fresh for i in self.system._speed_entries(n)}
+        still = {i: 0.0 for n in fresh for i in self.system.model.configuration.speed_entries(n)}
         loose = self.variant(open_, tuple(n for n in locked if n not in fresh))  # feels the impulse that stops them
         if (open_, locked) != (self.released, self.locked):
             self.system, self.released, self.locked = self.variant(open_, locked), open_, locked
@@ -62,11 +65,11 @@ class Changing:
         q = np.asarray(wanted.q, dtype=float)
         gap = float(np.abs(self.system.loop_error(q, t=state.t)).max(initial=0.0))
         if gap > 1e-6:
-            raise StateError(f"at t = {state.t:.6g} s the loops of {self.system.name!r} are open by {gap:.3g}: they "
-                             "can only be attached where they are closed")
+            raise StateError(f"at t = {state.t:.6g} s the loops of {self.system.model.name!r} are open by {gap:.3g}: "
+                             "they can only be attached where they are closed")
         if gap > 1e-12:
-            q, _ = self.system._assembler.close(
-                q, Target(self.system._prescribed_mask(), np.ones(self.system.nu)), state.t)
+            target = Target(self.system.model.prescribed_mask(), np.ones(self.system.nu))
+            q, _ = self.system.plans.closer.close(q, target, state.t)
         after = impulse(loose, q, np.asarray(wanted.u, dtype=float), t=state.t, speeds=still)
         self.lost += after.loss
         return State(q, after.u, state.t)
@@ -76,9 +79,13 @@ class Changing:
         pins = {name: self._pins[name] for name in locked if name in self._pins and name not in released}
         key = (released, tuple((name, pins.get(name)) for name in locked))
         if key not in self._variants:
-            made = self._setup.system._closed_again().release(*released)
+            system = self._setup.system
+            model = closed_again(system.model)
+            if released:
+                model = opened(model, released)
             if pins:
-                made = made._with_closures(lambda tree: pinned(tree, pins))
+                model = with_closures(model, lambda tree: pinned(tree, pins))
+            made = system if model is system.model else type(system)(Kernels(model, system.kernels.maker))
             self._variants[key] = made.lock(*(name for name in locked if name not in self._pins))
         return self._variants[key]
 

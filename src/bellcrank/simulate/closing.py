@@ -22,6 +22,7 @@ from bellcrank.mechanism.joints import Joint, Weld
 from bellcrank.scalar.graph import Graph, Number, evaluate
 from bellcrank.scalar.jet import Jet, as_jet
 from bellcrank.spatial import Force, Vector
+from bellcrank.system.loop_errors import loop_drive
 from bellcrank.topology.tree import Closure, LoopForce, Tree
 
 if TYPE_CHECKING:
@@ -59,7 +60,7 @@ class CutJoint:
 
     def acceleration(self, k: int, system: System, t: float, q: Floats, u: Floats, udot: Floats) -> float:
         """Rate of speed k of the joint."""
-        rates = {"q": (q, system.qdot(q, u)), "u": (u, udot), "t": (np.array([t]), np.ones(1))}
+        rates = {"q": (q, system.model.configuration.qdot(q, u)), "u": (u, udot), "t": (np.array([t]), np.ones(1))}
 
         def leaf(key: Any) -> Number:
             name, i = key
@@ -84,13 +85,13 @@ def numbers(system: System, t: Any, q: Floats, u: Floats) -> Callable[[Any], Num
 
 def _parameter(system: System, i: int) -> Number:
     """A parameter; of a batch of states, one value for each."""
-    value = np.asarray(list(system._values.values())[i], dtype=float)
+    value = np.asarray(list(system.model.values.values())[i], dtype=float)
     return value.ravel() if value.ndim else float(value)
 
 
 def closing_joints(system: System) -> tuple[str, ...]:
     """Joints with speeds of their own that close loops of a machine, or would if `release` had not opened them."""
-    tree = system._whole or system.tree
+    tree = system.model.whole or system.model.tree
     return tuple(c.name for c in tree.closures if c.is_joint and c.kind.nu)
 
 
@@ -98,7 +99,7 @@ def unknown_joint(system: System, joint: str, known: Sequence[str]) -> ModelErro
     """A joint that a run cannot look at: it is not there, or it was cut and cannot be measured."""
     from bellcrank.errors import hint
 
-    if joint in system.tree.cut_names:
+    if joint in system.model.tree.cut_names:
         return ModelError(f"joint {joint!r} was cut to close a loop, and its coordinates cannot be measured one by "
                           "one; compile with cut= another joint of that loop")
     return ModelError(f"no joint {joint!r}; there are {', '.join(known)}{hint(joint, known)}")
@@ -106,7 +107,7 @@ def unknown_joint(system: System, joint: str, known: Sequence[str]) -> ModelErro
 
 def cut_joint(system: System, joint: str, graph: Graph | None = None) -> CutJoint | None:
     """A closing joint by expressions of a graph; None if nothing of that name closes a loop."""
-    tree = system._whole or system.tree
+    tree = system.model.whole or system.model.tree
     found = [c for c in tree.closures if c.name == joint and c.is_joint]
     if not found:
         return None
@@ -146,7 +147,7 @@ def spread(system: System, cuts: Sequence[str]) -> list[Number]:
     """
     graph = Graph()
     out: list[Number] = [graph.leaf(("tau", i)) for i in range(system.nu)]
-    closed = {c.name for c in system.tree.closures}
+    closed = {c.name for c in system.model.tree.closures}
     at = system.nu
     for name in cuts:
         joint = cut_joint(system, name, graph)
@@ -163,35 +164,35 @@ def tree_forces(system: System, cuts: Sequence[str], rows: Floats, q: Floats, t:
     """The same on arrays: rows (..., nu and those of cuts) at q (..., nq) -> (..., nu)."""
     if not cuts:
         return rows
-    closed = {c.name for c in system.tree.closures}
+    closed = {c.name for c in system.model.tree.closures}
     at, forces = system.nu, {}
     for name in cuts:
-        n = system.mechanism.joint(name).joint.nu
+        n = system.model.mechanism.joint(name).joint.nu
         if name in closed:
             forces[name] = rows[..., at:at + n]
         at += n
-    return np.asarray(rows[..., :system.nu] + system.loop_drive(q, forces, t=t))
+    return np.asarray(rows[..., :system.nu] + loop_drive(system.plans, q, forces, t=t))
 
 
 def given_wrenches(system: System, joint: str, forces: Floats, q: Floats, t: npt.ArrayLike) -> tuple[Floats, Floats]:
     """What forces (..., nu of the joint) of a closing joint exert at q (..., nq): on all bodies, as external wrenches
     (..., bodies, 6), and on its child about the joint's point there (..., 6), world axes."""
-    cut, record = cut_joint(system, joint), system.mechanism.joint(joint)
+    cut, record = cut_joint(system, joint), system.model.mechanism.joint(joint)
     assert cut is not None
     leaf, lead = numbers(system, t, q, np.zeros(system.nu)), q.shape[:-1]
 
     def world(vectors: Sequence[Vector]) -> Floats:
         entries = evaluate([x for v in vectors for x in v], leaf)
         rows = np.stack([np.broadcast_to(np.asarray(x, dtype=float), lead) for x in entries], axis=-1)
-        return np.asarray(rows.reshape(*lead, len(vectors), 3) @ system.tree.ground_turn.T)
+        return np.asarray(rows.reshape(*lead, len(vectors), 3) @ system.model.tree.ground_turn.T)
 
-    point = world([cut.point])[..., 0, :] + system.tree.ground_shift
+    point = world([cut.point])[..., 0, :] + system.model.tree.ground_shift
     own = np.concatenate([(world([getattr(c, part) for c in cut.columns]) * forces[..., None]).sum(axis=-2)
                           for part in ("moment", "force")], axis=-1)
     bodies = np.zeros((*lead, len(system.body_names), 6))
     for index, sign in ((record.parent, -1.0), (record.child, 1.0)):
         if index:
-            arm = point - system.pose(q, system.tree.body_names[index], t=t).position
+            arm = point - system.pose(q, system.model.tree.body_names[index], t=t).position
             bodies[..., index - 1, :3] += sign * (own[..., :3] + np.cross(arm, own[..., 3:]))
             bodies[..., index - 1, 3:] += sign * own[..., 3:]
     return bodies, own

@@ -19,7 +19,6 @@ from bellcrank.scalar.graph import Graph, Number, Scalar, evaluate
 from bellcrank.simulate.closing import cut_joint, numbers, unknown_joint
 
 if TYPE_CHECKING:
-    from bellcrank.system.blocks import Block
     from bellcrank.system.system import System
 
 __all__ = ["Drive", "Named", "Sampled", "Traced", "drive_of", "force_places", "named"]
@@ -101,7 +100,7 @@ def _check(function: Any, period: float | None) -> None:
 def joint_places(system: System, speeds: bool) -> dict[str, range]:
     """Where each joint's entries are in q or u."""
     out, at = {}, 0
-    for r in system._records:
+    for r in system.model.configuration.records:
         n = r.joint.nu if speeds else r.joint.nq
         out[r.name] = range(at, at + n)
         at += n
@@ -165,19 +164,19 @@ class Drive:
         return [*values, *[0.0] * (size - system.nu)]
 
     def _wrenches(self, system: System, answer: Any) -> list[Any]:
-        from bellcrank.system.system import wrench_order
+        from bellcrank.system.kernels import wrench_order
 
         if not isinstance(answer, Mapping):
             raise ModelError("wrenches: a traced function must return a mapping {body: six numbers}")
         rows: list[list[Any]] = [[0.0] * 6 for _ in system.body_names]
         for body, six in answer.items():
             if body not in system.body_names:
-                raise ModelError(f"wrenches: no body {body!r} in {system.name!r}{hint(body, system.body_names)}")
+                raise ModelError(f"wrenches: no body {body!r} in {system.model.name!r}{hint(body, system.body_names)}")
             values = list(six)
             if len(values) != 6:
                 raise ModelError(f"wrenches: body {body!r} takes six numbers [moment; force], got {len(values)}")
             rows[system.body_names.index(body)] = values
-        return [x for b in wrench_order(system.tree) for x in rows[b]]
+        return [x for b in wrench_order(system.model.tree) for x in rows[b]]
 
     def graph(self, system: System) -> list[Number]:
         """The traced result; leaves are (input, index)."""
@@ -212,14 +211,12 @@ class Drive:
         replace(self, given=Traced(function), cuts=cuts).graph(system)
         return tuple(found)
 
-    def block(self, system: System, width: int) -> Block:
-        """The traced function, compiled."""
-        from bellcrank.system.blocks import graph_block
-
-        inputs = {"q": system.nq, "u": system.nu, "t": 1, "parameters": len(system._values)}
-        if not system._values:
+    def inputs(self, system: System) -> dict[str, int]:
+        """What the traced function reads, with lengths."""
+        inputs = {"q": system.nq, "u": system.nu, "t": 1, "parameters": len(system.model.values)}
+        if not system.model.values:
             del inputs["parameters"]
-        return graph_block(self.graph(system), inputs, (self.target,), width)
+        return inputs
 
     def call(self, system: System, t: float, q: Floats, u: Floats) -> Floats:
         """The Python function's answer for one state (nq,) or a batch (count, nq); shape (count or 1, entries)."""
@@ -251,7 +248,7 @@ def force_places(system: System, cuts: Sequence[str]) -> tuple[dict[str, list[in
     length."""
     out, at = {}, system.nu
     for name in cuts:
-        labels = system.mechanism.joint(name).joint.speed_names
+        labels = system.model.mechanism.joint(name).joint.speed_names
         out[name] = list(range(at, at + len(labels)))
         out |= {f"{name}.{label}": [at + k] for k, label in enumerate(labels)}
         at += len(labels)
@@ -260,11 +257,11 @@ def force_places(system: System, cuts: Sequence[str]) -> tuple[dict[str, list[in
 
 def _entries(system: System, places: Mapping[str, list[int]], key: str) -> list[int]:
     """Where forces of a joint, or of one of its speeds, are."""
-    joint = system._split(key)[0]
-    if key not in places and joint in system.tree.cut_names and system.tree.actuators:
+    joint = system.model.configuration.split(key)[0]
+    if key not in places and joint in system.model.tree.cut_names and system.model.tree.actuators:
         raise NotYetError(f"joint {joint!r} closes a loop: forces on it do not go together with actuators, whose "
                           "limits would act on them; compile with cut= another joint")
-    return places.get(key) or system._speed_entries(key)
+    return places.get(key) or system.model.configuration.speed_entries(key)
 
 
 def drive_of(given: Any, target: str, cuts: tuple[str, ...] = ()) -> Drive | None:

@@ -12,13 +12,15 @@ import numpy.typing as npt
 from bellcrank.arrays import by_name, flat, wrench_array
 from bellcrank.errors import StateError
 from bellcrank.loops.closer import Target, project
+from bellcrank.lowering.choose import read_inputs, trace
 from bellcrank.scalar.graph import Graph, Number, Scalar
 from bellcrank.simulate.closing import spread
 from bellcrank.simulate.control import force_places
 from bellcrank.simulate.machine import Code, make_code
-from bellcrank.system.blocks import Block, graph_block
-from bellcrank.system.evaluator import LlvmEvaluator, read_inputs
-from bellcrank.system.system import wrench_order
+from bellcrank.system.evaluator import CompiledEvaluator
+from bellcrank.system.kernels import wrench_order
+from bellcrank.target.backend import Backend, Block
+from bellcrank.target.kernel_source import GraphKernel
 
 if TYPE_CHECKING:
     from bellcrank.loops.groups import LoopPlan
@@ -42,14 +44,14 @@ class Equations:
                  cuts: tuple[str, ...] = ()) -> None:
         self.system, self.batch, self.separate, self.plain, self.cuts = system, batch, separate, plain, cuts
         self.count = int(np.prod(batch, dtype=np.int64))
-        self.momenta = system.method == "momenta"
+        self.momenta = system.model.method == "momenta"
         self.tau, self.wrenches = tau, wrenches
         self.drives = tuple(d for d in drives if d.traced)
         self.external = wrenches is not None or any(d.target == "wrench" for d in drives)
         self.held = any(d.period is not None for d in self.drives)
         #: programs without drives are the same for every run
         own: dict[Any, Code] = {}
-        self._codes: dict[Any, Code] = own if self.drives else system._programs
+        self._codes: dict[Any, Code] = own if self.drives else system.kernels.kept("programs", dict)
         self._blocks: dict[int, list[tuple[Block, str]]] = {}
 
     # -- states ---------------------------------------------------------------------------------
@@ -69,84 +71,96 @@ class Equations:
     def closed(self, y: Floats, t: float, index: int) -> tuple[Floats, float]:
         """The state nearest to y (size) in which the loops are closed, and what is left of their errors."""
         system = self.system
-        if system._batched_parameters():
+        if system.model.batched:
             system = system.with_parameters(**{name: float(np.broadcast_to(v, self.batch).reshape(-1)[index])
-                                               for name, v in system._values.items()})
-        target, nq = Target(system._prescribed_mask(), np.ones(system.nu)), system.nq
-        q, left = system._assembler.close(y[:nq], target, t)
+                                               for name, v in system.model.values.items()})
+        target, nq = Target(system.model.prescribed_mask(), np.ones(system.nu)), system.nq
+        q, left = system.plans.closer.close(y[:nq], target, t)
         if self.momenta:  # speeds follow from momenta, and heed the loops
             return np.concatenate([q, y[nq:]]), left
-        u, rest = project(system._loops, q, y[nq:], target, t)
+        u, rest = project(system.plans.loops, q, y[nq:], target, t)
         return np.concatenate([q, u]), max(left, float(rest) / (1.0 + float(np.abs(u).max(initial=0.0))))
 
     # -- plans ----------------------------------------------------------------------------------
     def first_plan(self, q: Floats, t: float) -> LoopPlan | None:
         """The plan to start with."""
-        return self.system._first_plan(q, t) if self.system.tree.looped else None
+        return self.system.plans.first(q, t) if self.system.model.tree.looped else None
 
     def plan_at(self, q: Floats, t: float, wishes: bool = True) -> LoopPlan | None:
         """A plan made for one position; raises SingularError where there is none. `wishes`: speeds that the user wants
         independent stay so if they can."""
-        return self.system._plan_at(q, t, wishes) if self.system.tree.looped else None
+        return self.system.plans.at(q, t, wishes) if self.system.model.tree.looped else None
 
     def code(self, plan: LoopPlan | None, width: int) -> Code:
         """The compiled program for a plan."""
         key = (plan.key if plan is not None else None, width, self.external, self.separate, self.plain, self.cuts)
         if key not in self._codes:
-            run = self.system._evaluator if plan is None else self.system._planned_evaluator(plan)
-            assert isinstance(run, LlvmEvaluator)
+            run = self.system.kernels.evaluator if plan is None else self.system.kernels.planned(plan)
+            assert isinstance(run, CompiledEvaluator)
             if width not in self._blocks:
-                self._blocks[width] = [(d.block(self.system, width), d.target) for d in self.drives]
-            springs = self._springs(width) if self.system._sprung else None
-            self._codes[key] = make_code(run, self.system._functions, width, wrenches=self.external,
+                self._blocks[width] = [(self._block(d.graph(self.system), d.inputs(self.system), d.target, width),
+                                        d.target) for d in self.drives]
+            springs = self._springs(width) if self.system.kernels.springs_outside else None
+            self._codes[key] = make_code(run, self.system.kernels.functions, width, wrenches=self.external,
                                          momenta=self.momenta, drives=self._blocks[width], held=self.held,
                                          separate=self.separate, plain=self.plain, springs=springs,
                                          spread=self._spread(width) if self.cuts else None)
         return self._codes[key]
 
+    @property
+    def backend(self) -> Backend:
+        """What compiles the programs."""
+        run = self.system.kernels.evaluator
+        assert isinstance(run, CompiledEvaluator)
+        return run.backend
+
+    def _block(self, entries: Sequence[Number], inputs: Mapping[str, int], name: str, width: int) -> Block:
+        outputs = [x if type(x) is Scalar else float(x) for x in entries]
+        return self.backend.block(GraphKernel(outputs, inputs), (name,), width)
+
     def _springs(self, width: int) -> Block:
         """The wrenches of elements between distant links, with those given from outside added."""
         entries = _spring_graph(self.system)
-        inputs = read_inputs(self.system.tree, self.system._functions["pair_wrenches"], False)
+        inputs = read_inputs(self.system.model.tree, self.system.kernels.functions["pair_wrenches"], False)
         if self.external:
             graph = next((x.graph for x in entries if type(x) is Scalar), None) or Graph()
             entries = [x + graph.leaf(("outside", i)) for i, x in enumerate(entries)]
             inputs["outside"] = len(entries)
-        return graph_block(entries, inputs, ("springs",), width)
+        return self._block(entries, inputs, "springs", width)
 
     def _spread(self, width: int) -> tuple[Block, int]:
         """Joint forces of the tree that do the same as those of closing joints, with those given added; and how many
         are given."""
         size = force_places(self.system, self.cuts)[1]
         inputs = {"tau": size, "q": self.system.nq, "u": self.system.nu, "t": 1}
-        if self.system.tree.parameters:
-            inputs["parameters"] = len(self.system.tree.parameters)
-        return graph_block(spread(self.system, self.cuts), inputs, ("spread",), width), size
+        if self.system.model.tree.parameters:
+            inputs["parameters"] = len(self.system.model.tree.parameters)
+        return self._block(spread(self.system, self.cuts), inputs, "spread", width), size
 
     @staticmethod
     def compiled(system: System, q: Floats, t: float) -> bool:
         """Whether the whole program of a system that is at q can be compiled."""
-        run = system._evaluator
-        if not isinstance(run, LlvmEvaluator) or system._by_kkt:
+        run = system.kernels.evaluator
+        if not isinstance(run, CompiledEvaluator) or system.model.dense_loops:
             return False
-        if system._sprung and (system.method == "momenta" or next(
+        if system.kernels.springs_outside and (system.model.method == "momenta" or next(
                 (len(x.graph.nodes) for x in _spring_graph(system) if type(x) is Scalar), 0) > SPRING_NODES):
             return False
         name = "forward_dynamics"
-        if system.method == "momenta":
-            name = "constrained_hamilton" if system.tree.looped else "hamilton"
-        if not system.tree.looped:
-            return run.compiles_whole(system._functions[name])
-        planned = system._planned_evaluator(system._first_plan(q, t))
-        assert isinstance(planned, LlvmEvaluator)
-        return planned.compiles_whole(system._functions[name])
+        if system.model.method == "momenta":
+            name = "constrained_hamilton" if system.model.tree.looped else "hamilton"
+        if not system.model.tree.looped:
+            return run.compiles_whole(system.kernels.functions[name])
+        planned = system.kernels.planned(system.plans.first(q, t))
+        assert isinstance(planned, CompiledEvaluator)
+        return planned.compiles_whole(system.kernels.functions[name])
 
     def idle(self, kind: str) -> dict[tuple[Any, int], SimpleQueue[Any]]:
         """Steppers that nobody uses, by plan and width; runs without drives share them."""
         if self.drives:
             return {}
         key = ("idle", kind, self.external, self.separate, self.plain, self.cuts)
-        found: dict[tuple[Any, int], SimpleQueue[Any]] = self.system._programs.setdefault(key, {})
+        found: dict[tuple[Any, int], SimpleQueue[Any]] = self.system.kernels.kept(key, dict)
         return found
 
     # -- inputs ---------------------------------------------------------------------------------
@@ -155,7 +169,7 @@ class Equations:
         out = {"tau": self.tau[states] if len(self.tau) > 1 else self.tau}
         if self.wrenches is not None:
             out["wrench"] = self.wrenches[states] if len(self.wrenches) > 1 else self.wrenches
-        if self.system.tree.parameters:
+        if self.system.model.tree.parameters:
             out["parameters"] = self.parameters()[states]
         return out
 
@@ -175,25 +189,25 @@ class Equations:
 
     def parameters(self) -> Floats:
         """Values of the parameters, (count, parameters)."""
-        values = [np.asarray(v, dtype=float) for v in self.system._values.values()]
+        values = [np.asarray(v, dtype=float) for v in self.system.model.values.values()]
         return np.stack([np.broadcast_to(v, self.batch).reshape(self.count) for v in values], axis=-1)
 
 
 def _spring_graph(system: System) -> list[Number]:
     """The traced wrenches of elements between distant links; kept, because tracing a large machine takes a while."""
-    if "springs" not in system._programs:
-        traced = LlvmEvaluator(system.tree, "unrolled").trace(system._functions["pair_wrenches"])
-        assert isinstance(traced, list)
-        system._programs["springs"] = traced
-    entries: list[Number] = system._programs["springs"]
-    return entries
+    def traced() -> list[Number]:
+        found = trace(system.model.tree, system.kernels.functions["pair_wrenches"], False, "unrolled")
+        assert isinstance(found, list)
+        return found
+
+    return system.kernels.kept("springs", traced)
 
 
 def wrench_rows(system: System, wrenches: Any, count: int) -> Floats | None:
     """External wrenches (count or 1, 6 * bodies) in the order of the kernels."""
     if wrenches is None:
         return None
-    ordered = wrench_array(wrenches, system.body_names)[..., wrench_order(system.tree), :]
+    ordered = wrench_array(wrenches, system.body_names)[..., wrench_order(system.model.tree), :]
     rows = ordered.reshape(-1, 6 * len(system.body_names))
     return _rows("wrenches", rows, count)
 
@@ -202,7 +216,7 @@ def force_rows(system: System, tau: Any, count: int, cuts: tuple[str, ...] = ())
     """Joint forces (count or 1, nu), and behind them those of closing joints."""
     places, size = force_places(system, cuts)
     if isinstance(tau, Mapping):
-        given = by_name("tau", tau, lambda key: places.get(key) or system._speed_entries(key), size)
+        given = by_name("tau", tau, lambda key: places.get(key) or system.model.configuration.speed_entries(key), size)
         return _rows("tau", flat("tau", given, size, "one for every speed").reshape(-1, size), count)
     rows = flat("tau", np.zeros(system.nu) if tau is None else tau, system.nu, "one for every speed")
     rows = np.concatenate([rows, np.zeros((*rows.shape[:-1], size - system.nu))], axis=-1)

@@ -52,14 +52,14 @@ class ExternalRun:
         self.failures: list[Failure] = []
         self.switches = self.steps = self.rejected = 0
         self.path: list[tuple[Floats, Floats]] = []
-        if len(y) > 1 and rhs.system._batched_parameters():
+        if len(y) > 1 and rhs.system.model.batched:
             raise ModelError(f"stepper {library}/{name}: batches of parameters need one of our own methods")
         if library == "sundials":
             _sundials()
 
     def prepare(self) -> None:
         """See `FixedRun.prepare`."""
-        if not self.rhs.system._batched_parameters():
+        if not self.rhs.system.model.batched:
             self.rhs.prepare(self.time, self.y)
 
     def advance(self, times: Floats) -> Floats:

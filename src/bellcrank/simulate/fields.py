@@ -12,6 +12,8 @@ from bellcrank.arrays import Floats
 from bellcrank.errors import BellcrankError
 from bellcrank.mechanism.joints import Joint
 from bellcrank.scalar.graph import Number
+from bellcrank.system.body_kinematics import totals as body_totals
+from bellcrank.system.force_elements import stored_energy
 
 if TYPE_CHECKING:
     from bellcrank.system.system import System
@@ -126,10 +128,10 @@ def sample_dims(batch: Sequence[int]) -> tuple[str, ...]:
 
 def layout_of(system: System, batch: tuple[int, ...], cuts: Sequence[str] = ()) -> Layout:
     """How results of `system` for a batch of this shape are laid out; forces act on the closing joints `cuts`."""
-    joints = [system.mechanism.joint(name).joint for name in system.joint_names]
+    joints = [system.model.mechanism.joint(name).joint for name in system.joint_names]
     units = (tuple(unit for joint in joints for unit in of(joint))
              for of in (coordinate_units, speed_units, force_units))
-    closing = [system.mechanism.joint(name) for name in cuts]
+    closing = [system.model.mechanism.joint(name) for name in cuts]
     labels = tuple(f"{r.name}.{label}" for r in closing for label in r.joint.speed_names)
     return replace(Layout(sample_dims(batch), batch, system.coordinate_names, system.speed_names, *units),
                    loop_speeds=labels, loop_force_units=tuple(unit for r in closing for unit in force_units(r.joint)))
@@ -157,10 +159,9 @@ def _derive(system: System, t: Floats, q: Floats, u: Floats) -> dict[str, Floats
     if bad.any():  # calls refuse such states: look at others in their place
         q, u = np.where(bad[..., None], system.neutral(), q), np.where(bad[..., None], 0.0, u)
         clock = np.where(np.isfinite(clock), clock, 0.0)
-    stored = getattr(system, "stored_energy", None) or system.spring_energy
-    totals = system._totals(q, u, clock)
+    totals = body_totals(system.kernels, q, u, clock)
     kinetic, potential = totals[..., 10], totals[..., 11]
-    springs = np.broadcast_to(stored(q, t=clock), kinetic.shape)
+    springs = np.broadcast_to(stored_energy(system.plans, q, t=clock), kinetic.shape)
     out = {"kinetic_energy": kinetic, "potential_energy": potential, "stored_energy": springs,
            "energy": kinetic + potential + springs,
            "loop_error": np.abs(system.loop_error(q, t=clock)).max(axis=-1, initial=0.0),

@@ -14,7 +14,6 @@ import numpy.typing as npt
 from bellcrank.errors import BellcrankError
 from bellcrank.simulate.equations import Equations
 from bellcrank.simulate.steppers import FixedStepper, Kind
-from bellcrank.target.llvm.jit import vector_width
 
 __all__ = ["Failure", "FixedRun"]
 
@@ -48,7 +47,8 @@ class FixedRun:
         self._failed = np.zeros(len(y), dtype=bool)
         #: lanes of all jobs, also of those with few states: rounding may depend on it, and a state's numbers must not
         #: depend on which others share its job
-        self._width = vector_width() if kind.lanes and 2 * len(y) > vector_width() else 1
+        lanes = equations.backend.lanes()
+        self._width = lanes if kind.lanes and 2 * len(y) > lanes else 1
 
     @property
     def time(self) -> float:

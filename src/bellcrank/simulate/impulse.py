@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from bellcrank.errors import SingularError
 from bellcrank.loops.null_space import solve_kkt
+from bellcrank.system.loop_errors import loop_jacobian
 
 if TYPE_CHECKING:
     from bellcrank.system.system import System
@@ -47,11 +48,11 @@ def impulse(system: System, q: Floats, u: Floats, *, t: float = 0.0, speeds: Map
     0.5
     """
     given = dict(speeds or {})
-    free = system.tree.free_speeds()
+    free = system.model.tree.free_speeds()
     matrix = system.mass_matrix(q, t=t)
     # changes of speed: those of prescribed joints are none, the loops' rates must vanish afterwards
-    rows = [system.loop_jacobian(q, t=t)] if system.tree.looped else []
-    wanted = [-system.loop_rate_error(q, u, t=t)] if system.tree.looped else []
+    rows = [loop_jacobian(system.plans, q, t=t)] if system.model.tree.looped else []
+    wanted = [-system.loop_rate_error(q, u, t=t)] if system.model.tree.looped else []
     for index, value in given.items():
         rows.append(np.eye(system.nu)[index:index + 1])
         wanted.append(np.array([value - u[index]]))
@@ -64,11 +65,11 @@ def impulse(system: System, q: Floats, u: Floats, *, t: float = 0.0, speeds: Map
     try:
         jump, _ = solve_kkt(matrix, jacobian, gamma, np.zeros(system.nu), np.zeros(system.nu), free)
     except np.linalg.LinAlgError:
-        raise SingularError(f"{system.name!r}: the impulse at t = {t:.6g} s is not determined") from None
+        raise SingularError(f"{system.model.name!r}: the impulse at t = {t:.6g} s is not determined") from None
     missed = float(np.abs(jacobian[:, free] @ jump[free] - gamma).max(initial=0.0))
     if missed > 1e-6 * (1.0 + float(np.abs(gamma).max(initial=0.0))):
-        raise SingularError(f"{system.name!r}: no speeds satisfy the conditions at t = {t:.6g} s; the closest miss "
-                            f"them by {missed:.3g}")
+        raise SingularError(f"{system.model.name!r}: no speeds satisfy the conditions at t = {t:.6g} s; the closest "
+                            f"miss them by {missed:.3g}")
     after = u + jump
     loss = float(system.kinetic_energy(q, u, t=t) - system.kinetic_energy(q, after, t=t))
     return Impulse(after, matrix @ jump, loss)

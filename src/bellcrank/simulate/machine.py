@@ -6,41 +6,29 @@ The state is y = (q, u), or (q, p) for Hamilton's equations. Blocks read the sta
 
 from __future__ import annotations
 
-import ctypes
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import cache
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from bellcrank.lowering.function import Function
-from bellcrank.system.blocks import Block, aligned, compile_blocks, copying_block
-from bellcrank.system.evaluator import LlvmEvaluator
-from bellcrank.target.llvm import jit
-from bellcrank.target.llvm.flow import Layout
+from bellcrank.system.blocks import block_sources
+from bellcrank.system.evaluator import CompiledEvaluator
+from bellcrank.target.backend import Backend, Block, Call, CallLists, Memory
+from bellcrank.target.program import Layout
 
-__all__ = ["Code", "Memory", "driver", "make_code", "packed", "unpacked"]
+__all__ = ["Code", "fill", "make_code", "packed", "unpacked"]
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
-class Call:
-    """A block, the buffer and entry its result goes to, and inputs that are not where they usually are."""
-
-    block: Block
-    buffer: str
-    start: int
-    inputs: Mapping[str, tuple[str, int]] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
 class Code:
     """Everything compiled for one machine, plan and width."""
 
+    backend: Backend
     nq: int
     nu: int
     width: int
@@ -58,11 +46,18 @@ class Code:
         """Numbers in a state."""
         return self.nq + self.nu
 
+    def memory(self, layout: Layout, extra: Mapping[str, int]) -> Memory:
+        """Buffers, call lists and arguments of a driver."""
+        lists = {"rates": self.rates, "forces": self.forces, "corrections": self.corrections, "holds": self.holds}
+        made = self.backend.memory(CallLists(self.width, self.sizes, self.places, lists), layout, extra)
+        made.set(n_inputs=self.sizes["inputs"])
+        return made
+
 
 class Compiler:
     """Puts the program of one machine together."""
 
-    def __init__(self, run: LlvmEvaluator, functions: Mapping[str, Function], width: int, wrenches: bool) -> None:
+    def __init__(self, run: CompiledEvaluator, functions: Mapping[str, Function], width: int, wrenches: bool) -> None:
         self.run, self.functions, self.width, self.wrenches = run, functions, width, wrenches
         self.nq, self.nu = run.tree.nq, run.tree.nu
 
@@ -70,13 +65,13 @@ class Compiler:
               inputs: Mapping[str, tuple[str, int]] | None = None) -> list[Call]:
         """Calls that compute functions, their results one after another."""
         out = []
-        for block in compile_blocks(self.run, [self.functions[n] for n in names], external, self.width):
-            out.append(Call(block, buffer, start, inputs or {}))
-            start += sum(self.functions[n].size(self.run.tree) for n in block.outputs)
+        for source, made in block_sources(self.run, [self.functions[n] for n in names], external):
+            out.append(Call(self.run.backend.block(source, made, self.width), buffer, start, inputs or {}))
+            start += source.size
         return out
 
     def copy(self, source: str, stride: int, offset: int, buffer: str, start: int) -> Call:
-        block = copying_block(self.nu, stride, offset, self.width)
+        block = self.run.backend.copying(self.nu, stride, offset, self.width)
         return Call(block, buffer, start, {"from": (source, 0)})
 
     def corrections(self, momenta: bool, plain: bool) -> list[Call]:
@@ -99,7 +94,7 @@ class Compiler:
         return [*self.calls([name], "pairs", 0, self.wrenches), self.copy("pairs", 2, 0, "speed", 0)]
 
 
-def make_code(run: LlvmEvaluator, functions: Mapping[str, Function], width: int, *, wrenches: bool = False,
+def make_code(run: CompiledEvaluator, functions: Mapping[str, Function], width: int, *, wrenches: bool = False,
               momenta: bool = False, drives: Sequence[tuple[Block, str]] = (), held: bool = False,
               separate: bool = False, plain: bool = False, springs: Block | None = None,
               spread: tuple[Block, int] | None = None) -> Code:
@@ -140,77 +135,14 @@ def make_code(run: LlvmEvaluator, functions: Mapping[str, Function], width: int,
         act = [] if springs is None else [Call(springs, "springs", 0, {"outside": ("inputs", inputs["wrench"])})]
         forces = [*now, *act, *c.calls(["forward_dynamics"], "rate", nq, wrenches or springs is not None,
                                        {} if springs is None else {"wrench": ("springs", 0)})]
-    return Code(nq, nu, width, sizes, places, tuple(rates), tuple(forces), tuple(c.corrections(momenta, plain)),
-                nu if tree.looped else 0, tuple(tell) if held else (), inputs)
+    return Code(run.backend, nq, nu, width, sizes, places, tuple(rates), tuple(forces),
+                tuple(c.corrections(momenta, plain)), nu if tree.looped else 0, tuple(tell) if held else (), inputs)
 
 
-class Memory:
-    """Buffers, frames and call lists of a program: one thread's copy."""
-
-    def __init__(self, code: Code, layout: Layout, extra: Mapping[str, int]) -> None:
-        self.code, self.layout = code, layout
-        self.buffers: dict[str, Floats] = {name: aligned(size * code.width)
-                                           for name, size in {**code.sizes, **extra}.items()}
-        self._keep: list[Any] = []
-        self.lists = {name: self._list(getattr(code, name)) for name in ("rates", "forces", "corrections", "holds")}
-        self.integers = np.zeros(len(layout.integers), dtype=np.int64)
-        self.reals = np.zeros(len(layout.reals))
-        self.pointers = np.zeros(len(layout.pointers), dtype=np.int64)
-        for name, buffer in self.buffers.items():
-            if name in layout.pointers:
-                self.point(name, buffer)
-        for name, calls in self.lists.items():
-            self.point(name, calls)
-            self.set(**{f"n_{name}": len(getattr(code, name))})
-        self.set(n_inputs=code.sizes["inputs"])
-
-    def _address(self, buffer: str, entry: int) -> int:
-        return int(self.buffers[buffer].ctypes.data) + 8 * entry * self.code.width
-
-    def _list(self, calls: Sequence[Call]) -> Ints:
-        rows = []
-        for call in calls:
-            places = {name: self._address(*place) for name, place in {**self.code.places, **call.inputs}.items()}
-            frame, work = call.block.frame(places, self._address(call.buffer, call.start))
-            self._keep += [frame, work]
-            rows += [call.block.library.address, frame.ctypes.data]
-        return np.array(rows or [0], dtype=np.int64)
-
-    def point(self, name: str, array: npt.NDArray[Any]) -> None:
-        """Let a driver's pointer refer to an array, and keep that alive."""
-        self._keep.append(array)
-        self.address(name, array)
-
-    def point_all(self, **tables: Floats) -> None:
-        for name, table in tables.items():
-            self.point(name, np.ascontiguousarray(table, dtype=float))
-
-    def address(self, name: str, array: npt.NDArray[Any]) -> None:
-        """Let a driver's pointer refer to an array that the caller keeps alive."""
-        self.pointers[self.layout.pointers.index(name)] = array.ctypes.data
-
-    def set(self, **values: int) -> None:
-        for name, value in values.items():
-            self.integers[self.layout.integers.index(name)] = value
-
-    def set_real(self, **values: float) -> None:
-        for name, value in values.items():
-            self.reals[self.layout.reals.index(name)] = value
-
-    def get(self, name: str) -> int:
-        return int(self.integers[self.layout.integers.index(name)])
-
-    def get_real(self, name: str) -> float:
-        return float(self.reals[self.layout.reals.index(name)])
-
-    def fill(self, name: str, values: Floats) -> None:
-        """Put the values of one state, shape (1, entries), into a buffer (width 1)."""
-        buffer, start = (("inputs", self.code.inputs[name]) if name in self.code.inputs else (name, 0))
-        self.buffers[buffer][start:start + values.shape[1]] = values[0]
-
-    def read(self, name: str, entries: int) -> Floats:
-        """The values of a buffer, shape (entries,) (width 1)."""
-        return self.buffers[name][:entries]
+def fill(memory: Memory, code: Code, name: str, values: Floats) -> None:
+    """Put the values of one state, shape (1, entries), into a buffer (width 1)."""
+    buffer, start = (("inputs", code.inputs[name]) if name in code.inputs else (name, 0))
+    memory.buffers[buffer][start:start + values.shape[1]] = values[0]
 
 
 def packed(rows: Floats, width: int) -> Floats:
@@ -225,17 +157,3 @@ def packed(rows: Floats, width: int) -> Floats:
 def unpacked(blocks: Floats, count: int) -> Floats:
     """The inverse of `packed`."""
     return np.ascontiguousarray(blocks.transpose(0, 2, 1)).reshape(-1, blocks.shape[1])[:count]
-
-
-@cache
-def driver(make: Callable[..., str], width: int, known: tuple[tuple[str, int], ...] = ()
-           ) -> Callable[[int, int, int], int]:
-    """A compiled driver: called with the addresses of integers, reals and pointers. Releases the interpreter lock.
-
-    `known` integers become constants of the code.
-    """
-    library = jit.load(make(width, dict(known)) if known else make(width), optimise=True)
-    pointer = ctypes.c_void_p
-    function = ctypes.CFUNCTYPE(ctypes.c_int64, pointer, pointer, pointer)(library.address)
-    function.library = library  # type: ignore[attr-defined]
-    return function

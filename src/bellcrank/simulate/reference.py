@@ -17,6 +17,7 @@ from bellcrank.simulate.closing import numbers, tree_forces
 from bellcrank.simulate.control import Drive, named
 from bellcrank.simulate.fixed import Failure
 from bellcrank.simulate.steppers import NEAR, ROUNDS, Kind
+from bellcrank.system.forward_dynamics import run_by_plan
 
 if TYPE_CHECKING:
     from bellcrank.loops.groups import LoopPlan
@@ -70,24 +71,24 @@ class Rhs:
         for d in self.drives:
             if d.period is None:
                 self._apply(d, t, y)
-        if system._by_kkt:  # redundant conditions are so only where the loops are closed
+        if system.model.dense_loops:  # redundant conditions are so only where the loops are closed
             y = self.correct(y, t)
         q, u = y[..., :self._nq], y[..., self._nq:]
         wrenches = None
         if self.wrenches is not None:
-            from bellcrank.system.system import wrench_order
+            from bellcrank.system.kernels import wrench_order
 
             shaped = self.wrenches.reshape(*self.wrenches.shape[:-1], -1, 6)
             wrenches = np.empty_like(shaped)
-            wrenches[..., wrench_order(system.tree), :] = shaped
+            wrenches[..., wrench_order(system.model.tree), :] = shaped
         rows = np.broadcast_to(self.tau, (*u.shape[:-1], self.tau.shape[-1]))
         tau = tree_forces(system, self.cuts, rows, q, t)
         if self._plan is None:
             udot = system.forward_dynamics(q, u, tau, wrenches=wrenches, t=t)
         else:
-            udot, self._plan = system._run_by_plan("forward_dynamics", {"q": q, "u": u, "tau": tau}, wrenches, t,
-                                                   self._plan)
-        return np.concatenate([system.qdot(q, u), udot], axis=-1)
+            udot, self._plan = run_by_plan(system.plans, "forward_dynamics", {"q": q, "u": u, "tau": tau}, wrenches, t,
+                                           self._plan)
+        return np.concatenate([system.model.configuration.qdot(q, u), udot], axis=-1)
 
     def of_one(self, state: int, t: float, x: Floats) -> Floats:
         """The rate of one state of the batch, x of shape (size,)."""
@@ -103,12 +104,12 @@ class Rhs:
         """Back onto loops, unit quaternions and prescribed motions."""
         system = self.system
         q, u = system.normalize(y[..., :self._nq]), y[..., self._nq:].copy()
-        held = system._prescribed_mask()
+        held = system.model.prescribed_mask()
         if held.any():
-            u = np.where(held, system._run("driven_speeds", {"q": q, "u": u}, None, t), u)
-            q = system._run("displaced", {"q": q, "dq": np.zeros(system.nu)}, None, t)
-        if system.tree.looped:
-            closed = None if system._by_kkt and system.nu <= _FEW else self._onto_loops(q, u, t)
+            u = np.where(held, system.kernels.run("driven_speeds", {"q": q, "u": u}, None, t), u)
+            q = system.kernels.run("displaced", {"q": q, "dq": np.zeros(system.nu)}, None, t)
+        if system.model.tree.looped:
+            closed = None if system.model.dense_loops and system.nu <= _FEW else self._onto_loops(q, u, t)
             q, u = self._nearest(q, u, t) if closed is None else closed
         return np.concatenate([q, u], axis=-1)
 
@@ -116,26 +117,26 @@ class Rhs:
         """The nearest states with closed loops. Methods without plans correct all stages of a step: along the plan of
         another method that does harm near bad pivots. Cost: O(nu^3) per state, so that large machines go without."""
         system = self.system
-        target = Target(system._prescribed_mask(), np.ones(system.nu))
-        q, _ = system._assembler.close(q, target, t)
-        return q, project(system._loops, q, u, target, t)[0]
+        target = Target(system.model.prescribed_mask(), np.ones(system.nu))
+        q, _ = system.plans.closer.close(q, target, t)
+        return q, project(system.plans.loops, q, u, target, t)[0]
 
     def _onto_loops(self, q: Floats, u: Floats, t: float) -> tuple[Floats, Floats] | None:
-        """The corrections of the compiled steps (see `formulations.elimination.projection`); None, and another plan
-        for the next step, if the plan's pivots have shrunk too much."""
+        """The corrections of the compiled steps (see `formulations.elimination.projection`); None, and another plan for
+        the next step, if the plan's pivots have shrunk too much."""
         system = self.system
-        plan = self._plan or system._first_plan(q, t)
-        run = system._planned_evaluator(plan)
+        plan = self._plan or system.plans.first(q, t)
+        run = system.kernels.planned(plan)
         try:
             for _ in range(ROUNDS):
-                shift = system._run("displacements", {"q": q}, None, t, run)
+                shift = system.kernels.run("displacements", {"q": q}, None, t, run)
                 q = system.integrate(q, shift)
                 if np.abs(shift).max(initial=0.0) <= NEAR:
                     break
-            return q, u + system._run("speed_changes", {"q": q, "u": u}, None, t, run)
+            return q, u + system.kernels.run("speed_changes", {"q": q, "u": u}, None, t, run)
         except SingularError:
             with suppress(SingularError):
-                self._plan = system._plan_at(q.reshape(-1, self._nq)[0], t)
+                self._plan = system.plans.at(q.reshape(-1, self._nq)[0], t)
             return None
 
 
@@ -198,7 +199,7 @@ class ReferenceRun:
 
     def partial(self, y: Floats, t: float, step: float, state: int = 0) -> Floats:
         """One step of any length from one state, without changing where the run is."""
-        if self.rhs.system._batched_parameters():  # each state has its own: all of them make the step
+        if self.rhs.system.model.batched:  # each state has its own: all of them make the step
             y = np.repeat(y[None], len(self.y), axis=0)
             return np.asarray(self.rhs.correct(self._one(y, t, step), t + step)[state])
         tau, wrenches = self.rhs.tau, self.rhs.wrenches
@@ -218,7 +219,7 @@ class ReferenceRun:
         nq = self.rhs.system.nq
         new = y.copy()
         new[..., nq:] += h * self.rhs(t, y)[..., nq:]
-        new[..., :nq] += h * self.rhs.system.qdot(y[..., :nq], new[..., nq:])
+        new[..., :nq] += h * self.rhs.system.model.configuration.qdot(y[..., :nq], new[..., nq:])
         return new
 
 

@@ -15,6 +15,7 @@ import xarray
 
 from bellcrank.arrays import Floats, wrench_array
 from bellcrank.errors import FileError, ModelError, StateError
+from bellcrank.mechanism.fingerprint import fingerprint
 from bellcrank.mechanism.pickling import check_picklable
 from bellcrank.simulate.account import energy_drift, floor_of
 from bellcrank.simulate.acting import (
@@ -27,9 +28,8 @@ from bellcrank.simulate.acting import (
 )
 from bellcrank.simulate.closing import given_wrenches
 from bellcrank.simulate.fields import force_units
-from bellcrank.simulate.fingerprint import fingerprint
 from bellcrank.simulate.netcdf import trust
-from bellcrank.system.kinematics import Wrenches
+from bellcrank.system.kernels import Wrenches
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -79,18 +79,18 @@ class Result(xarray.Dataset):  # type: ignore[no-untyped-call]  # of its __init_
         if known is None:
             raise StateError("attach: the attributes of this result were lost, so its mechanism is not known; attach "
                              "before operations that drop attributes")
-        if fingerprint(system.mechanism, fixed=True) != known:
+        if fingerprint(system.model.mechanism, fixed=True) != known:
             raise ModelError(f"attach: this result is of another mechanism (called {name!r}) than system "
-                             f"{system.name!r}: names, numbers or laws of the two differ")
+                             f"{system.model.name!r}: names, numbers or laws of the two differ")
         for label, names in (("coordinate", system.coordinate_names), ("speed", system.speed_names)):
             if label in self.dims and not set(self[label].values.tolist()) <= set(names):
-                raise ModelError(f"attach: system {system.name!r} has other {label}s than this result (other joints "
-                                 "were cut); compile it with the same `cut`")
+                raise ModelError(f"attach: system {system.model.name!r} has other {label}s than this result (other "
+                                 "joints were cut); compile it with the same `cut`")
         for key, value in json.loads(self.attrs.get("parameters", "{}")).items():
             ours = system.parameters.get(key)
             if isinstance(value, (int, float)) and np.ndim(ours) == 0 and ours != value:  # type: ignore[arg-type]
                 raise ModelError(f"attach: parameter {key!r} was {value} in this run and is {ours} in system "
-                                 f"{system.name!r}; attach system.with_parameters({key}={value})")
+                                 f"{system.model.name!r}; attach system.with_parameters({key}={value})")
         return self._with_system(system)
 
     def _machine(self, what: str) -> System:
@@ -130,7 +130,7 @@ class Result(xarray.Dataset):  # type: ignore[no-untyped-call]  # of its __init_
                  if name not in ("_system", "__weakref__", "_cache") and hasattr(self, name)}
         if self.system is not None:
             with suppress(ModelError):
-                check_picklable(self.system.name, vars(self.system.mechanism))
+                check_picklable(self.system.model.name, vars(self.system.model.mechanism))
                 state["_system"] = self.system
         return None, state
 
@@ -234,7 +234,7 @@ class Result(xarray.Dataset):  # type: ignore[no-untyped-call]  # of its __init_
         system, q, u, tau, t = states[:5]
         found = system.reactions(q, u, tau, wrenches=states.wrenches, t=t)
         for name, forces in states.closing.items():  # drives included
-            body = system.tree.body_names[system.mechanism.joint(name).child]
+            body = system.model.tree.body_names[system.model.mechanism.joint(name).child]
             own = given_wrenches(system, name, forces, q, t)[1].reshape(*q.shape[:-1], 2, 3)
             found[name] = found[name] + (own @ system.pose(q, body, t=t).rotation).reshape(*q.shape[:-1], 6)
         if joint is not None and joint not in found:
@@ -262,10 +262,11 @@ class Result(xarray.Dataset):  # type: ignore[no-untyped-call]  # of its __init_
         if of not in PARTS:
             raise ModelError(f"torques: of must be one of {', '.join(PARTS)}, got {of!r}")
         states = self._states(wrenches, "torques", needs_wrenches=drives)
-        if joint is not None and joint in states.system.tree.cut_names:
-            return self._named_forces(along_closing_joint(states, joint, of), states.system.mechanism.joint(joint))
+        if joint is not None and joint in states.system.model.tree.cut_names:
+            record = states.system.model.mechanism.joint(joint)
+            return self._named_forces(along_closing_joint(states, joint, of), record)
         values = along_joints(states, of)
-        held = states.system._prescribed_mask()
+        held = states.system.model.prescribed_mask()
         if drives and held.any():
             enforced = states.system.drive_forces(states.q, states.u, states.tau, wrenches=states.wrenches, t=states.t)
             values = values + np.where(held, enforced - along_joints(states, "given"), 0.0)

@@ -104,7 +104,7 @@ class _Run:
         return result
 
     def warn(self, text: str) -> None:
-        warnings.warn(f"simulate {self.machine.system.name!r}: {text}", SimulationWarning, stacklevel=5)
+        warnings.warn(f"simulate {self.machine.system.model.name!r}: {text}", SimulationWarning, stacklevel=5)
 
     def travel(self, course: Course) -> tuple[str, str]:
         """Piece after piece, to the end or to what prevents it."""
@@ -342,7 +342,7 @@ def _between(course: Course, piece: Piece, n: int, parts: Sequence[float]) -> tu
         return t, y
     nq = course.system.nq
     q, u = course.unpack(y, t)
-    slope = course.system.qdot(q, u)
+    slope = course.system.model.configuration.qdot(q, u)
     x = np.array(parts)[None, :, None]
     h = np.diff(t)[:, None, None]
     a, b = y[:-1, None], y[1:, None]

@@ -181,12 +181,12 @@ class Setup:
         if not np.isfinite(y).all():
             entry = int(np.argwhere(~np.isfinite(y))[0, 1])
             raise StateError(f"simulate: the quaternion at {system.coordinate_names[entry]} is zero")
-        held = system._prescribed_mask()
+        held = system.model.prescribed_mask()
         if held.any():
-            moved = system._run("displaced", {"q": y[:, :nq], "dq": np.zeros(system.nu)}, None, self.start)
-            speeds = system._run("driven_speeds", {"q": y[:, :nq], "u": y[:, nq:]}, None, self.start)
+            moved = system.kernels.run("displaced", {"q": y[:, :nq], "dq": np.zeros(system.nu)}, None, self.start)
+            speeds = system.kernels.run("driven_speeds", {"q": y[:, :nq], "u": y[:, nq:]}, None, self.start)
             y[:, :nq], y[:, nq:] = moved, np.where(held, speeds, y[:, nq:])
-        if not system.tree.looped:
+        if not system.model.tree.looped:
             return y
         gap = np.abs(system.loop_error(y[:, :nq], t=self.start)).max(axis=-1, initial=0.0)
         rate = np.abs(system.loop_rate_error(y[:, :nq], y[:, nq:], t=self.start)).max(axis=-1, initial=0.0)
@@ -194,20 +194,20 @@ class Setup:
         if gap.max() > OPEN or (rate / size).max() > OPEN:
             raise self._open(y, gap, rate)
         some = np.flatnonzero((gap > ROUNDING) | (rate > ROUNDING * size))
-        if len(some) and not system._batched_parameters():
+        if len(some) and not system.model.batched:
             target = Target(held, np.ones(system.nu))
-            y[some, :nq], _ = system._assembler.close(y[some, :nq], target, self.start)
-            y[some, nq:], _ = project(system._loops, y[some, :nq], y[some, nq:], target, self.start)
+            y[some, :nq], _ = system.plans.closer.close(y[some, :nq], target, self.start)
+            y[some, nq:], _ = project(system.plans.loops, y[some, :nq], y[some, nq:], target, self.start)
         return y
 
     def _open(self, y: Floats, gap: Floats, rate: Floats) -> StateError:
         """A state whose loops are open: which ones, and the two things that can be meant."""
         system, nq = self.system, self.system.nq
         errors = np.abs(system.loop_error(y[:, :nq], t=self.start)).max(axis=0)
-        names = dict.fromkeys(system.tree.closures[k].name for row, k in enumerate(system._loops.closure_of_row)
-                              if errors[row] > OPEN)
-        text = (f"simulate: the loops of {system.name!r} are open by {gap.max():.3g} and open at {rate.max():.3g} per "
-                "second in the state given; use the state that assemble() returns")
+        closures, of_row = system.model.tree.closures, system.plans.loops.closure_of_row
+        names = dict.fromkeys(closures[k].name for row, k in enumerate(of_row) if errors[row] > OPEN)
+        text = (f"simulate: the loops of {system.model.name!r} are open by {gap.max():.3g} and open at "
+                f"{rate.max():.3g} per second in the state given; use the state that assemble() returns")
         if names:
             some = ", ".join(map(repr, list(names)[:8]))
             text += (f". To begin with open loops: system.release({some}).simulate(...), where an event with the "
@@ -253,7 +253,7 @@ class Setup:
 
     def _warn_if_slow(self, rhs: Rhs, y: Floats, t: float, calls: int) -> None:
         """Say so if compiled steps were asked for, cannot be had, and will be missed."""
-        if rhs.system.backend != "llvm":
+        if rhs.system.kernels.backend == "numpy":
             return
         with suppress(BellcrankError, ArithmeticError):
             rhs(t, y)  # compiles what can be
@@ -262,9 +262,10 @@ class Setup:
             rhs(t, y)
         seconds = clock.thread_time() - begun
         if seconds * calls > LONG:
-            warnings.warn(f"simulate {rhs.system.name!r}: the steps of method {rhs.system.method!r} are not compiled "
-                          f"here; one evaluation takes {seconds:.2g} s, the run at least {seconds * calls:.2g} s. "
-                          "method='elimination' is compiled for any machine", SlowWarning, stacklevel=6)
+            warnings.warn(f"simulate {rhs.system.model.name!r}: the steps of method {rhs.system.model.method!r} are "
+                          f"not compiled here; one evaluation takes {seconds:.2g} s, the run at least "
+                          f"{seconds * calls:.2g} s. method='elimination' is compiled for any machine", SlowWarning,
+                          stacklevel=6)
 
     def recorded_forces(self, times: Floats, q: Floats, u: Floats) -> Floats | None:
         """Joint forces at samples (samples, count, nu), if there are any to record; sampled ones are held."""
@@ -298,10 +299,10 @@ def _cuts(system: System, drive: Drive | None, tau: Any) -> tuple[str, ...]:
     if not known:
         return ()
     if drive is not None and not drive.traced:
-        return () if system.tree.actuators else tuple(n for n in known if _measurable(system, n))
+        return () if system.model.tree.actuators else tuple(n for n in known if _measurable(system, n))
     keys = drive.keys(system, known) if drive is not None else tau if isinstance(tau, Mapping) else ()
     used = tuple(n for n in known if any(n in (key, str(key).rpartition(".")[0]) for key in keys))
-    if used and system.tree.actuators:
+    if used and system.model.tree.actuators:
         raise NotYetError(f"simulate: forces on {', '.join(map(repr, used))}, which closes a loop, do not go together "
                           "with actuators, whose limits would act on them; compile with cut= another joint")
     return used
@@ -357,7 +358,7 @@ def _states(system: System, state: Any) -> tuple[Floats, Floats, float, tuple[in
     if not np.isfinite(t):
         raise StateError(f"simulate: the time {t} of the state is not finite")
     q, u = flat("q", q, system.nq, "the coordinates"), flat("u", u, system.nu, "one for every speed")
-    params = np.broadcast_shapes((), *(np.shape(v) for v in system._values.values()))
+    params = np.broadcast_shapes((), *(np.shape(v) for v in system.model.values.values()))
     try:
         batch = np.broadcast_shapes(q.shape[:-1], u.shape[:-1], params)
     except ValueError:

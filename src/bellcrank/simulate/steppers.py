@@ -9,10 +9,14 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from bellcrank.integrate import adaptive, implicit, tableaux
-from bellcrank.integrate import fixed_step as drivers
+from bellcrank.integrate import tableaux
+from bellcrank.integrate.adaptive import ADAPTIVE, embedded_pair
+from bellcrank.integrate.fixed_step import STEPPING, explicit, semi_implicit
+from bellcrank.integrate.implicit import IMPLICIT, collocation
 from bellcrank.integrate.tableaux import Collocation, Explicit
-from bellcrank.simulate.machine import Code, Memory, driver, packed, unpacked
+from bellcrank.simulate.machine import Code, fill, packed, unpacked
+from bellcrank.target.backend import Memory
+from bellcrank.target.program import Program
 
 __all__ = ["STEPPERS", "AdaptiveStepper", "FixedStepper", "Kind", "Stretch", "Taken"]
 
@@ -34,7 +38,7 @@ class Kind:
     name: str
     order: int
     about: str
-    make: Callable[..., str]  #: the driver
+    program: Program  #: the driver
     tableau: Callable[[], Explicit | Collocation] | None
     lanes: bool = True  #: whether several states advance side by side
     adaptive: bool = False
@@ -42,19 +46,25 @@ class Kind:
 
 
 STEPPERS: dict[str, Kind] = {k.name: k for k in (
-    Kind("rk4", 4, "classical Runge-Kutta, fixed step", drivers.explicit_ir, tableaux.rk4),
-    Kind("rk8", 8, "Dormand-Prince order 8, fixed step", drivers.explicit_ir, tableaux.rk8),
+    Kind("rk4", 4, "classical Runge-Kutta, fixed step", explicit, tableaux.rk4),
+    Kind("rk8", 8, "Dormand-Prince order 8, fixed step", explicit, tableaux.rk8),
     Kind("semi_implicit", 1, "semi-implicit Euler, fixed step: cheap, keeps energy roughly",
-         drivers.semi_implicit_ir, None),
-    Kind("gauss", 6, "Gauss collocation, fixed step: symmetric, keeps energy over long runs", implicit.implicit_ir,
+         semi_implicit, None),
+    Kind("gauss", 6, "Gauss collocation, fixed step: symmetric, keeps energy over long runs", collocation,
          tableaux.gauss, lanes=False),
-    Kind("radau", 5, "Radau IIA, fixed step: for stiff springs and dampers", implicit.implicit_ir, tableaux.radau,
+    Kind("radau", 5, "Radau IIA, fixed step: for stiff springs and dampers", collocation, tableaux.radau,
          lanes=False, tolerance=1e-13),
-    Kind("dopri5", 5, "Dormand-Prince 5(4), adaptive, dense output", adaptive.adaptive_ir, tableaux.dopri5,
+    Kind("dopri5", 5, "Dormand-Prince 5(4), adaptive, dense output", embedded_pair, tableaux.dopri5,
          lanes=False, adaptive=True),
-    Kind("dop853", 8, "Dormand-Prince 8(5,3), adaptive, dense output", adaptive.adaptive_ir, tableaux.dop853,
+    Kind("dop853", 8, "Dormand-Prince 8(5,3), adaptive, dense output", embedded_pair, tableaux.dop853,
          lanes=False, adaptive=True),
 )}
+
+
+def point_all(memory: Memory, **tables: Floats) -> None:
+    """Let a driver's pointers refer to tables."""
+    for name, table in tables.items():
+        memory.point(name, np.ascontiguousarray(table, dtype=float))
 
 
 class FixedStepper:
@@ -65,20 +75,20 @@ class FixedStepper:
         tableau = kind.tableau() if kind.tableau else None
         stages = tableau.stages if tableau else 1
         extra = {"slopes": stages * code.size}
-        layout = drivers.STEPPING
+        layout = STEPPING
         if isinstance(tableau, Collocation):
-            layout = implicit.IMPLICIT
+            layout = IMPLICIT
             order = stages * code.size
             extra |= {"z": order, "change": order}
             if order <= FACTORED:
                 extra |= {"jacobian": code.size * code.size, "matrix": order * order}
-        self.memory = m = Memory(code, layout, extra)
+        self.memory = m = code.memory(layout, extra)
         m.set(size=code.size, split=code.nq, stages=stages, n_shift=code.shift, rounds=ROUNDS if code.shift else 1)
         m.set_real(near=NEAR, far=FAR)
         if isinstance(tableau, Explicit):
-            m.point_all(a=tableau.a, b=tableau.b, c=tableau.c)
+            point_all(m, a=tableau.a, b=tableau.b, c=tableau.c)
         elif isinstance(tableau, Collocation):
-            m.point_all(a=tableau.a, c=tableau.c, d=tableau.d, ahead=tableau.ahead)
+            point_all(m, a=tableau.a, c=tableau.c, d=tableau.d, ahead=tableau.ahead)
             m.point("pivots", np.zeros(order, dtype=np.int64))
             m.set(newton=int(order <= FACTORED))
             m.set_real(tolerance=kind.tolerance)
@@ -86,7 +96,7 @@ class FixedStepper:
         known: dict[str, int] = {}
         if not self._implicit and code.size <= SMALL:  # loops over a small state unroll
             known = {"size": code.size, "split": code.nq, "stages": stages, "n_shift": code.shift}
-        self._run = driver(kind.make, code.width, tuple(known.items()))
+        self._run = code.backend.driver(kind.program, layout, code.width, tuple(known.items()))
         self._owner: object = None
 
     def run(self, y: Floats, inputs: Mapping[str, Floats], start: float, step: float, first: int, steps: int,
@@ -111,7 +121,7 @@ class FixedStepper:
         if self._implicit:
             m.set(anew=int(owner is None or (owner, step) != self._owner))
         m.set_real(start=start, step=step)
-        self._run(m.integers.ctypes.data, m.reals.ctypes.data, m.pointers.ctypes.data)
+        self._run(m)
         self._owner = (owner, step) if owner is not None else None
         rows = out.transpose(1, 0, 3, 2).reshape(samples, -1, code.size) if samples else np.empty((0, n, code.size))
         return Taken(rows[:, :n], unpacked(states, n), unpacked(done, n)[:, 0].astype(np.int64), unpacked(given, n))
@@ -147,27 +157,27 @@ class AdaptiveStepper:
         self.code = code
         more = 0 if tableau.more is None else len(tableau.more)
         slopes = tableau.stages + 1 + more
-        self.memory = m = Memory(code, adaptive.ADAPTIVE, {"slopes": slopes * code.size, "new": code.size})
+        self.memory = m = code.memory(ADAPTIVE, {"slopes": slopes * code.size, "new": code.size})
         m.set(size=code.size, stages=tableau.stages, more=more, powers=tableau.dense.shape[1], n_shift=code.shift,
               rounds=ROUNDS if code.shift else 1)
         m.set_real(near=NEAR, far=FAR, rtol=rtol, atol=atol, exponent=-1.0 / tableau.order)
         nothing = np.zeros(slopes)
-        m.point_all(a=tableau.a, b=tableau.b, c=tableau.c, e=tableau.e, dense=tableau.dense,
-                    e3=nothing if tableau.e3 is None else tableau.e3,
-                    more_a=nothing if tableau.more is None else tableau.more,
-                    more_c=nothing if tableau.more_c is None else tableau.more_c)
-        self._run = driver(kind.make, 1)
+        point_all(m, a=tableau.a, b=tableau.b, c=tableau.c, e=tableau.e, dense=tableau.dense,
+                  e3=nothing if tableau.e3 is None else tableau.e3,
+                  more_a=nothing if tableau.more is None else tableau.more,
+                  more_c=nothing if tableau.more_c is None else tableau.more_c)
+        self._run = code.backend.driver(kind.program, ADAPTIVE, 1)
 
     def load(self, y: Floats, time: float, step: float) -> None:
         """Start from a state."""
-        self.memory.fill("y", y[None])
+        fill(self.memory, self.code, "y", y[None])
         self.memory.set(known=0)
         self.memory.set_real(time=time, step=step)
 
     def feed(self, inputs: Mapping[str, Floats]) -> None:
         """Set forces and parameters, which may have changed: the first slope is made anew."""
         for name, rows in inputs.items():
-            self.memory.fill(name, rows)
+            fill(self.memory, self.code, name, rows)
         self.memory.set(known=0)
 
     @property
@@ -180,7 +190,7 @@ class AdaptiveStepper:
 
     @property
     def state(self) -> Floats:
-        return self.memory.read("y", self.code.size).copy()
+        return self.memory.buffers["y"][:self.code.size].copy()
 
     def run(self, end: float, times: Floats, limit: int, shrink: bool) -> Stretch:
         """Go on to `end` (at most `limit` steps), sampling at those of the `times` that are passed."""
@@ -192,7 +202,7 @@ class AdaptiveStepper:
         m.address("times", times)
         m.set(limit=limit, steps=0, rejected=0, sampled=0, samples=len(times), shrink=int(shrink))
         m.set_real(end=end, smallest=1e-14 * max(abs(self.time), abs(end), 1e-3))
-        self._run(m.integers.ctypes.data, m.reals.ctypes.data, m.pointers.ctypes.data)
+        self._run(m)
         done, sampled = m.get("steps"), m.get("sampled")
         return Stretch(out[:sampled, :size].copy(), out[:sampled, size] != 0.0, trace[:done, 0].copy(),
                        trace[:done, 1:].copy(), m.get("status"), m.get("rejected"))

@@ -55,7 +55,7 @@ class Stop(Event):
 
     def key(self, system: System) -> str:
         """The coordinate's name, as `System.lock` takes it."""
-        names = system.mechanism.joint(self.joint).joint.coordinate_names()
+        names = system.model.mechanism.joint(self.joint).joint.coordinate_names()
         return self.joint if len(names) == 1 else f"{self.joint}.{names[self.coordinate]}"
 
     def value(self, state: State, system: System) -> float:

@@ -18,9 +18,9 @@ import numpy.typing as npt
 from bellcrank import __version__
 from bellcrank.arrays import Floats
 from bellcrank.errors import BellcrankError, FileError, StateError
+from bellcrank.mechanism.fingerprint import fingerprint
 from bellcrank.simulate.account import DRIFT, Balance, exchange, floor_of
 from bellcrank.simulate.fields import DERIVED, STATE, Layout, derive, layout_of
-from bellcrank.simulate.fingerprint import fingerprint
 from bellcrank.simulate.interrupt import uninterrupted
 from bellcrank.simulate.netcdf import Event, GrowingFile, open_result
 
@@ -338,9 +338,10 @@ def _early_attrs(system: System, settings: dict[str, Any]) -> dict[str, Any]:
     """What is known of a run before it starts."""
     versions = {"bellcrank": __version__, "numpy": np.__version__, "python": platform.python_version()}
     versions["llvmlite"] = _llvmlite()
-    return {"bellcrank_result": 1, "mechanism": system.name,
-            "mechanism_hash": fingerprint(system.mechanism, fixed=True),
-            "parameters": _json(system.parameters), "formulation": system.method, "backend": system.backend,
+    return {"bellcrank_result": 1, "mechanism": system.model.name,
+            "mechanism_hash": fingerprint(system.model.mechanism, fixed=True),
+            "parameters": _json(system.parameters), "formulation": system.model.method,
+            "backend": system.kernels.backend,
             "stepper": str(settings.get("stepper", "")), "settings": _json(settings), "versions": _json(versions)}
 
 

@@ -1,116 +1,30 @@
-"""Compiled functions to be called by compiled code: states in lanes side by side, arguments in a frame."""
+"""Functions of a tree to be called by compiled code: states in lanes side by side."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-import numpy as np
-import numpy.typing as npt
+from bellcrank.lowering.choose import kernel_source, trace_together
+from bellcrank.lowering.function import Function
+from bellcrank.target.kernel_source import GraphKernel
 
-from bellcrank.lowering.function import Function, direct, place
-from bellcrank.scalar.graph import Graph, Number, Scalar, digest
-from bellcrank.system.evaluator import LlvmEvaluator
-from bellcrank.target.llvm.calling import FRAME_TAIL
-from bellcrank.target.llvm.jit import Library
-from bellcrank.target.llvm.kernel import RolledData
+if TYPE_CHECKING:
+    from bellcrank.system.evaluator import CompiledEvaluator
+    from bellcrank.target.kernel_source import KernelSource
 
-__all__ = ["Block", "aligned", "compile_blocks", "copying_block", "graph_block"]
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
+__all__ = ["block_sources"]
 
 
-def aligned(size: int) -> Floats:
-    """Zeros whose address suits the widest registers."""
-    raw = np.zeros(size + 8)
-    skip = (-raw.ctypes.data % 64) // 8
-    return raw[skip:skip + max(size, 1)]
-
-
-@dataclass(frozen=True)
-class Block:
-    """A compiled function of one block of states. Results of several functions follow each other."""
-
-    library: Library
-    inputs: tuple[str, ...]
-    outputs: tuple[str, ...]  #: names of the functions
-    width: int
-    rolled: RolledData | None
-    strides: Ints
-
-    def frame(self, places: Mapping[str, int], out: int) -> tuple[Ints, Floats]:
-        """What its function gets: addresses of inputs and result, and its data. Keep both arrays alive."""
-        work = aligned(self.rolled.work_size * self.width if self.rolled else 0)
-        tail = dict.fromkeys(FRAME_TAIL, 0) | {"out": out, "strides": self.strides.ctypes.data}
-        if self.rolled is not None:
-            r = self.rolled
-            tail |= {"work": work.ctypes.data, "numbers": r.numbers.ctypes.data, "table": r.table.ctypes.data,
-                     "runs": r.runs.ctypes.data, "n_runs": len(r.runs)}
-        return np.array([*(places[n] for n in self.inputs), *tail.values()], dtype=np.int64), work
-
-
-def compile_blocks(run: LlvmEvaluator, functions: Sequence[Function], wrenches: bool, width: int) -> list[Block]:
-    """The functions as one block if they can be one graph, so that they share what is common, else one each."""
-    from bellcrank.target.llvm import jit
-    from bellcrank.target.llvm.rolled_code import rolled_ir
-
+def block_sources(run: CompiledEvaluator, functions: Sequence[Function], wrenches: bool
+                  ) -> list[tuple[KernelSource, tuple[str, ...]]]:
+    """The functions as one kernel if they can be one graph, so that they share what is common, else one each; each
+    with the names of the functions it computes."""
     traced = [run.trace(f, wrenches) for f in functions]
-    if all(isinstance(t, list) for t in traced):
+    if len(functions) > 1 and all(isinstance(t, list) for t in traced):
         inputs: dict[str, int] = {}
         for f in functions:
             inputs |= run.inputs(f, wrenches)
-        outputs = _together(run, functions, wrenches) if len(functions) > 1 else traced[0]
-        assert isinstance(outputs, list)
-        return [graph_block(outputs, inputs, tuple(f.name for f in functions), width)]
-    blocks = []
-    for f, t in zip(functions, traced, strict=True):
-        inputs, size = run.inputs(f, wrenches), f.size(run.tree)
-        if isinstance(t, list):
-            blocks.append(graph_block(t, inputs, (f.name,), width))
-            continue
-        text = rolled_ir(t.plan, list(inputs), t.local, width, f.layout == "matrix", packed=True)
-        data = RolledData(t.numbers, t.table, t.runs, t.work)
-        blocks.append(Block(jit.load(text), tuple(inputs), (f.name,), width, data, _strides(inputs, size, run.tree.nu)))
-    return blocks
-
-
-def graph_block(outputs: Sequence[Number], inputs: Mapping[str, int], names: tuple[str, ...], width: int) -> Block:
-    """A block from the graph of its results; leaves are (input, index)."""
-    from bellcrank.target.llvm import jit
-    from bellcrank.target.llvm.unrolled import unrolled_ir
-
-    entries = [x if type(x) is Scalar else float(x) for x in outputs]
-    key = f"block {digest(entries)} {dict(inputs)} {width}"
-    library = jit.load(key, lambda: unrolled_ir(entries, inputs, width, packed=True))
-    return Block(library, tuple(inputs), names, width, None, _strides(inputs, len(entries), 0))
-
-
-def copying_block(count: int, stride: int, offset: int, width: int) -> Block:
-    """``out[i] = from[i * stride + offset]``."""
-    from bellcrank.target.llvm import jit
-    from bellcrank.target.llvm.copying import copying_ir
-
-    return Block(jit.load(copying_ir(width)), ("from",), ("copy",), width, None,
-                 np.array([count, stride, offset], dtype=np.int64))
-
-
-def _strides(inputs: Mapping[str, int], size: int, side: int) -> Ints:
-    """What rolled kernels read their sizes from; see `Kernel.strides`."""
-    return np.array([*inputs.values(), *inputs.values(), size, side], dtype=np.int64)
-
-
-def _together(run: LlvmEvaluator, functions: Sequence[Function], wrenches: bool) -> list[Number]:
-    """Several functions in one graph."""
-    from bellcrank.lowering.group import direct_groups, place_groups
-
-    graph, out = Graph(), []
-    tree = run.tree
-    for f in functions:
-        if f.groups:
-            groups = direct_groups(tree, f.inputs, lambda name, i: graph.leaf((name, i)), wrenches)
-            out += place_groups(tree, f.text(groups))
-        else:
-            sweeps = direct(tree, f.inputs, lambda name, i: graph.leaf((name, i)), wrenches)
-            out += place(f, tree, sweeps, f.text(sweeps))
-    return out
+        return [(GraphKernel(trace_together(run.tree, functions, wrenches), inputs), tuple(f.name for f in functions))]
+    return [(kernel_source(run.tree, f, run.inputs(f, wrenches), t), (f.name,))
+            for f, t in zip(functions, traced, strict=True)]

@@ -6,21 +6,19 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 
-import numpy as np
-
 from bellcrank.errors import AssemblyError, ModelError
 from bellcrank.formulations import AUTO, functions_of, method_module
-from bellcrank.formulations.common.pivot import eliminate
-from bellcrank.lowering.function import direct
-from bellcrank.lowering.link import Link
-from bellcrank.mechanism.joints import Revolute
 from bellcrank.mechanism.mechanism import Mechanism
-from bellcrank.spatial import ArticulatedInertia, Force, RigidInertia
 from bellcrank.system.evaluator import Maker
+from bellcrank.system.forward_dynamics import warn_if_interpreted
+from bellcrank.system.kernels import Kernels
+from bellcrank.system.loop_plans import LoopPlans
+from bellcrank.system.model import Model, Options
+from bellcrank.system.resistance import check_inertia, without_resistance
 from bellcrank.system.system import System
+from bellcrank.target.backend import BACKENDS
 from bellcrank.topology.builder import build_tree, collector_paused
 from bellcrank.topology.release import lock as lock_joints
-from bellcrank.topology.tree import Tree
 
 __all__ = ["compile"]
 
@@ -52,8 +50,8 @@ def compile(mechanism: Mechanism, method: str = "auto", backend: str = "llvm", *
     """
     if not isinstance(mechanism, Mechanism):
         raise ModelError(f"compile needs a bellcrank.Mechanism, got {type(mechanism).__name__}")
-    if backend not in ("llvm", "numpy"):
-        raise ModelError(f"no backend {backend!r}; this version has 'llvm' and 'numpy'")
+    if backend not in (*BACKENDS, "numpy"):
+        raise ModelError(f"no backend {backend!r}; this version has {', '.join(map(repr, BACKENDS))} and 'numpy'")
     if schedule not in ("auto", "unrolled", "rolled"):
         raise ModelError(f"schedule {schedule!r} must be 'auto', 'unrolled' or 'rolled'")
     actuated, independent, cut = (_names(x, what) for x, what in (
@@ -70,44 +68,31 @@ def compile(mechanism: Mechanism, method: str = "auto", backend: str = "llvm", *
             method = AUTO[tree.looped]
         if point is not None:
             method = f"{method}/{point}"
-        functions = functions_of(method, tree.looped)
+        functions_of(method, tree.looped)  # says what is wrong with the method
         if tree.nu == 0:
             raise ModelError(f"mechanism {mechanism.name!r} has no joint that can move")
-        loose = _without_resistance(tree) if lock == "massless" else []
+        loose = without_resistance(tree) if lock == "massless" else []
         tree = lock_joints(tree, loose)
         wanted = () if lock == "massless" else _names(lock, "lock")
         if not tree.looped and not wanted:
             check_inertia(tree)
-        made = System(mechanism, tree, method, backend, functions, Maker(backend, schedule, threads),
-                      actuated=actuated, independent=independent or actuated, baumgarte=baumgarte)
-        made._locked = tuple(loose)
+        model = Model(mechanism, tree, method, Options(actuated, independent or actuated, baumgarte),
+                      tree.parameters, locked=tuple(loose))
         for key in (*actuated, *independent):
-            made._split(key)  # says what is wrong with a name
-        _check_coverage(made)
-        made._warn_if_interpreted(3)
+            model.configuration.split(key)  # says what is wrong with a name
+        made = System(Kernels(model, Maker(backend, schedule, threads)))
+        _check_coverage(made.plans)
+        warn_if_interpreted(made.plans, 3)
         return made.lock(*wanted)
 
 
-def _check_coverage(system: System) -> None:
+def _check_coverage(plans: LoopPlans) -> None:
     """Refuse machines with loops that a formulation does not cover."""
-    check = getattr(method_module(system.method), "check_coverage", None)
-    if check is None or not system.tree.looped:
+    check = getattr(method_module(plans.model.method), "check_coverage", None)
+    if check is None or not plans.tree.looped:
         return
     with suppress(AssemblyError):  # of positions there is nothing to say yet
-        check(replace(system.tree, plan=system._reference().plan))
-
-
-def _without_resistance(tree: Tree) -> list[tuple[str, int | None]]:
-    """The joints of a tree that nothing resists."""
-    found: list[tuple[str, int | None]] = []
-    while not tree.looped:
-        try:
-            _find_loose(tree)
-            break
-        except _LooseError as error:
-            found.append((error.joint, None))
-            tree = lock_joints(tree, found[-1:])
-    return found
+        check(replace(plans.tree, plan=plans.reference().plan))
 
 
 def _names(value: Sequence[str] | None, what: str) -> tuple[str, ...]:
@@ -131,90 +116,3 @@ def _joint_of(mechanism: Mechanism, key: str) -> str:
     names = {r.name for r in mechanism.joints}
     joint = key if key in names else str(key).rpartition(".")[0]
     return mechanism.joint(joint if joint in names else key).name
-
-
-#: trees up to this size are checked joint by joint at a general position, larger ones at their tips only
-_CHECKED = 400
-#: what counts as no inertia, relative to all that the joint carries
-_NOTHING = 1e-13
-
-
-def check_inertia(tree: Tree) -> None:
-    """Refuse joints that nothing resists: their acceleration would be infinite."""
-    try:
-        _find_loose(tree)
-    except _LooseError as error:
-        raise ModelError(str(error)) from None
-
-
-def _find_loose(tree: Tree) -> None:
-    """Raise for the first joint that nothing resists."""
-    has_child = np.zeros(tree.n + 1, dtype=bool)
-    has_child[tree.parent[1:]] = True
-    still = np.abs(tree.inertia).max(-1) == 0.0
-    second = tree.inertia[:, 4:]
-    along = second[:, 5] <= _NOTHING * (second[:, 0] + second[:, 3] + second[:, 5])  # about the joint's z axis
-    for link in (np.flatnonzero((still | along) & ~has_child)).tolist():
-        joint = tree.joints[link]
-        if joint is None or not joint.nu or link in tree.symbolic or _all_held(tree, link):
-            continue
-        if still[link]:
-            raise _LooseError(tree.joint_names[link], "nothing resists its motion (body "
-                              f"{tree.link_names[link]!r} is massless and carries nothing); give the body an inertia")
-        if isinstance(joint, Revolute):
-            raise _no_inertia(tree, link)
-    if tree.n <= _CHECKED:
-        _check_pivots(tree)
-
-
-class _LooseError(Exception):
-    """A joint that nothing resists; users see a `ModelError`."""
-
-    def __init__(self, joint: str, said: str) -> None:
-        super().__init__(f"joint {joint!r}: {said}, weld it, or compile with lock=[{joint!r}] (lock=\"massless\" "
-                         "locks all such joints)")
-        self.joint = joint
-
-
-def _no_inertia(tree: Tree, link: int) -> _LooseError:
-    return _LooseError(tree.joint_names[link], f"no inertia about its axis (body {tree.link_names[link]!r} and what it "
-                       "carries do not resist this motion); give it a rotational inertia")
-
-
-def _all_held(tree: Tree, link: int) -> bool:
-    """Whether every speed of a joint is prescribed, or has a rotor that resists it."""
-    law, joint = tree.prescribed[link], tree.joints[link]
-    assert joint is not None
-    driven = law.mask(joint.nu) if law is not None else (False,) * joint.nu
-    rotors = {i for i, _ in tree.armatures.get(link, ())}
-    return all(yes or i in rotors for i, yes in enumerate(driven))
-
-
-def _check_pivots(tree: Tree) -> None:
-    """Look at every pivot of the articulated recursion in one general configuration."""
-    q = np.random.default_rng(0).uniform(0.5, 1.0, tree.nq)  # general for quaternions, too
-    values = list(tree.parameters.values())
-
-    def read(name: str, index: int) -> float:
-        return float(q[index]) if name == "q" else values[index] if name == "parameters" else 0.0
-
-    sweeps = direct(tree, ("q",), read, False)
-    number = {id(view): link for link, view in enumerate(sweeps.views)}
-
-    def step(link: Link, upper: tuple[ArticulatedInertia, RigidInertia]
-             ) -> tuple[tuple[ArticulatedInertia, RigidInertia], None]:
-        mass, whole = upper[0] + link.inertia.articulated(), upper[1] + link.inertia
-        for column, armature, prescribed in zip(link.columns, link.armature, link.mask, strict=True):
-            if prescribed:
-                continue
-            pivot = column.dot(mass @ column) + armature
-            size = (whole.second.xx + whole.second.yy + whole.second.zz) * column.angular.dot(column.angular) \
-                + whole.mass * column.linear.dot(column.linear)
-            if not pivot > _NOTHING * size:
-                raise _no_inertia(tree, number[id(link)])
-            mass, _, _ = eliminate(mass, Force.zero(), column, 0.0, armature)
-        for t in reversed(link.transforms):
-            mass, whole = t.articulated(mass), t.rigid(whole)
-        return (mass, whole), None
-
-    sweeps.inward(step, zero=(ArticulatedInertia.zero(), RigidInertia.zero()))

@@ -1,14 +1,15 @@
-"""Configuration space: names, integration of speeds, differences, normalization, joint by joint."""
+"""Configuration space: names and places of coordinates, integration of speeds, differences, normalization."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 
-from bellcrank.arrays import Floats, flat, leading
+from bellcrank.arrays import Floats, Forces, by_name, flat, leading
+from bellcrank.errors import ModelError, StateError, hint
 from bellcrank.mechanism.joints import Joint
 from bellcrank.mechanism.mechanism import Mechanism
 
@@ -20,28 +21,86 @@ class Configuration:
 
     def __init__(self, mechanism: Mechanism, cut: Sequence[str] = ()) -> None:
         gone = set(cut)
-        self._records = tuple(r for r in mechanism.joints if r.name not in gone)
-        self.joint_names: tuple[str, ...] = tuple(r.name for r in self._records)
-        self.nq: int = sum(r.joint.nq for r in self._records)
-        self.nu: int = sum(r.joint.nu for r in self._records)
+        self._mechanism, self._cut = mechanism, gone
+        #: the joints that have coordinates
+        self.records = tuple(r for r in mechanism.joints if r.name not in gone)
+        self.joint_names: tuple[str, ...] = tuple(r.name for r in self.records)
+        self.nq: int = sum(r.joint.nq for r in self.records)
+        self.nu: int = sum(r.joint.nu for r in self.records)
 
-    @property
+    @cached_property
     def coordinate_names(self) -> tuple[str, ...]:
         """Names of the entries of q, such as ``hip.angle``."""
-        return tuple(f"{r.name}.{c}" for r in self._records for c in r.joint.coordinate_names())
+        return tuple(f"{r.name}.{c}" for r in self.records for c in r.joint.coordinate_names())
 
-    @property
+    @cached_property
     def speed_names(self) -> tuple[str, ...]:
         """Names of the entries of u, udot and tau."""
-        return tuple(f"{r.name}.{c}" for r in self._records for c in r.joint.speed_names)
+        return tuple(f"{r.name}.{c}" for r in self.records for c in r.joint.speed_names)
 
     @property
     def _simple(self) -> bool:
         return self.nq == self.nu
 
+    # -- places by name -------------------------------------------------------------------------
+    @cached_property
+    def starts(self) -> dict[str, tuple[int, int]]:
+        """The first places of every joint in q and in u."""
+        out, q, u = {}, 0, 0
+        for r in self.records:
+            out[r.name] = (q, u)
+            q, u = q + r.joint.nq, u + r.joint.nu
+        return out
+
+    def split(self, key: str) -> tuple[str, str | None]:
+        """A joint and perhaps one of its coordinates or speeds."""
+        mechanism = self._mechanism
+        names = {r.name for r in mechanism.joints}
+        if key in names:
+            return key, None
+        joint, _, coordinate = str(key).rpartition(".")
+        if joint in names:
+            kind = mechanism.joint(joint).joint
+            if coordinate in (*kind.coordinate_names(), *kind.speed_names):
+                return joint, coordinate
+        every = [f"{r.name}.{c}" for r in mechanism.joints
+                 for c in dict.fromkeys((*r.joint.coordinate_names(), *r.joint.speed_names))]
+        near = hint(key, every if "." in str(key) else names) or hint(joint or key, names)
+        raise ModelError(f"no joint called {key!r} in mechanism {mechanism.name!r}{near}")
+
+    def speed_entries(self, key: str) -> list[int]:
+        """The places in u of a joint, or of one of its speeds."""
+        joint, coordinate = self.split(key)
+        if joint in self._cut:
+            raise StateError(f"joint {joint!r} was cut to close a loop and has no place in u and tau: name joints of "
+                             "the spanning tree (forces on it: loop_tau), or compile with cut= another joint")
+        kind = self._mechanism.joint(joint).joint
+        start = self.starts[joint][1]
+        if coordinate is None:
+            return list(range(start, start + kind.nu))
+        if coordinate not in kind.speed_names:
+            raise StateError(f"{key!r} is a coordinate without a speed of its own; there are "
+                             f"{', '.join(kind.speed_names)}")
+        return [start + kind.speed_names.index(coordinate)]
+
+    def coordinate_entries(self, key: str) -> list[int]:
+        """The places in q of a joint, or of one of its coordinates."""
+        self.speed_entries(key)  # says so if it has none
+        joint, coordinate = self.split(key)
+        kind = self._mechanism.joint(joint).joint
+        start = self.starts[joint][0]
+        if coordinate is None:
+            return list(range(start, start + kind.nq))
+        return [start + kind.coordinate_names().index(coordinate)]
+
+    def forces(self, tau: Forces) -> npt.ArrayLike:
+        """Joint forces as an array, also where they are given by name."""
+        return by_name("tau", tau, self.speed_entries, self.nu) if isinstance(tau, Mapping) else tau
+
+    # -- operations -----------------------------------------------------------------------------
     def neutral(self) -> Floats:
         """q with every joint at its zero position."""
-        return np.concatenate([np.zeros(0), *(r.joint.neutral() for r in self._records)])
+        return np.concatenate([np.zeros(0), *(r.joint.neutral() for r in self.records)])
 
     def random_state(self, rng: np.random.Generator | None = None, size: tuple[int, ...] | int = ()
                      ) -> tuple[Floats, Floats]:
@@ -59,14 +118,13 @@ class Configuration:
         in_q: list[int] = []
         in_u: list[int] = []
         others: list[tuple[Joint, int, int]] = []
-        i = j = 0
-        for r in self._records:
+        for r in self.records:
+            i, j = self.starts[r.name]
             if r.joint.adds_up:
                 in_q += range(i, i + r.joint.nq)
                 in_u += range(j, j + r.joint.nu)
             else:
                 others.append((r.joint, i, j))
-            i, j = i + r.joint.nq, j + r.joint.nu
         return np.array(in_q, dtype=np.int64), np.array(in_u, dtype=np.int64), others
 
     def qdot(self, q: npt.ArrayLike, u: npt.ArrayLike) -> Floats:
@@ -74,19 +132,18 @@ class Configuration:
         a, b = flat("q", q, self.nq, "the coordinates"), flat("u", u, self.nu, "one for every speed")
         lead = leading([a, b])
         parts = [np.zeros((*lead, 0))]
-        i = j = 0
-        for r in self._records:
+        for r in self.records:
+            i, j = self.starts[r.name]
             parts.append(r.joint.qdot(*_both(lead, a[..., i:i + r.joint.nq], b[..., j:j + r.joint.nu])))
-            i, j = i + r.joint.nq, j + r.joint.nu
         return np.concatenate(parts, axis=-1)
 
     def integrate(self, q: npt.ArrayLike, du: npt.ArrayLike) -> Floats:
         """q after moving with the constant speeds `du` for unit time (``u * dt`` for a step)."""
         a, b = flat("q", q, self.nq, "the coordinates"), flat("du", du, self.nu, "one for every speed")
-        return self._moved(a, b, leading([a, b]))
+        return self.moved(a, b, leading([a, b]))
 
-    def _moved(self, a: Floats, b: Floats, lead: tuple[int, ...]) -> Floats:
-        """The same without looking at what is given."""
+    def moved(self, a: Floats, b: Floats, lead: tuple[int, ...]) -> Floats:
+        """The same for arrays that fit, with these leading axes in common."""
         in_q, in_u, others = self._layout
         if not others:
             return np.asarray(a + b)
@@ -117,7 +174,7 @@ class Configuration:
         if self._simple:
             return array
         at = 0
-        for r in self._records:
+        for r in self.records:
             if r.joint.nq != r.joint.nu:
                 array[..., at:at + r.joint.nq] = r.joint.normalize(array[..., at:at + r.joint.nq])
             at += r.joint.nq

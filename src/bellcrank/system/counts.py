@@ -6,41 +6,42 @@ from typing import TYPE_CHECKING
 
 from bellcrank.errors import ModelError
 from bellcrank.scalar.count import OperationCount
-from bellcrank.system.bound import FORCED, known_function
-from bellcrank.system.evaluator import LlvmEvaluator
+from bellcrank.system.binding import known_function
+from bellcrank.system.evaluator import CompiledEvaluator, counting_evaluator
+from bellcrank.system.forward_dynamics import evaluator_of
+from bellcrank.system.tree_dynamics import FORCED
 
 if TYPE_CHECKING:
-    from bellcrank.system.system import System
+    from bellcrank.system.loop_plans import LoopPlans
 
 __all__ = ["count_operations"]
 
 
-def count_operations(system: System, name: str) -> OperationCount:
+def count_operations(plans: LoopPlans, name: str) -> OperationCount:
     """The operations of one evaluation of the method called `name`."""
-    function = known_function(system._functions, name)
-    looped = system.tree.looped
+    function = known_function(plans.kernels.functions, name)
+    looped, method = plans.tree.looped, plans.model.method
     if name == "inverse_dynamics" and looped:
         raise ModelError("operation_count: with loops 'inverse_dynamics' is compiled in parts, which LAPACK puts "
                          "together: it has no count of its own. Of the spanning tree alone it has: "
                          "release(*loops).operation_count('inverse_dynamics')")
-    if system._by_kkt and name == "forward_dynamics":
+    if plans.model.dense_loops and name == "forward_dynamics":
         raise ModelError("operation_count: with loops 'dense' is solved by LAPACK and has no count of its own")
-    if system._sprung and name in FORCED:
-        raise ModelError(f"operation_count: the springs between distant bodies of {system.name!r} act from outside of "
-                         f"the compiled code, which has too many bodies for them: {name!r} has no count of its own")
+    if plans.kernels.springs_outside and name in FORCED:
+        raise ModelError(f"operation_count: the springs between distant bodies of {plans.model.name!r} act from "
+                         f"outside of the compiled code, which has too many bodies for them: {name!r} has no count "
+                         "of its own")
     if name == "hamilton" and looped:
-        function = system._functions["constrained_hamilton"]
-        run = system._planned_evaluator(system._reference_plan())
-    else:
-        run = system._evaluator_for(function)
-    run = run if isinstance(run, LlvmEvaluator) else LlvmEvaluator(run.tree)
+        function = plans.kernels.functions["constrained_hamilton"]
+    run = evaluator_of(plans, function.name)
+    run = run if isinstance(run, CompiledEvaluator) else counting_evaluator(run.tree)
     if not run.compiles_whole(function) and run.schedule != "unrolled":
-        raise ModelError(f"operation_count: {system.method!r} is too large for one kernel here and {name!r} is not "
+        raise ModelError(f"operation_count: {method!r} is too large for one kernel here and {name!r} is not "
                          "computed by one; compile with schedule='unrolled' to count it all the same"
-                         if looped else f"operation_count: {system.method!r} is solved by LAPACK for this many speeds "
+                         if looped else f"operation_count: {method!r} is solved by LAPACK for this many speeds "
                          "and has no count of its own")
     total = run.operation_count(function)
-    if name in ("inverse_dynamics", "bias") and system.tree.joint_forces:  # what the laws give is subtracted
-        laws = run.operation_count(system._functions["joint_laws"])
-        return total.plus(laws).plus(OperationCount(adds=system.nu))
+    if name in ("inverse_dynamics", "bias") and plans.tree.joint_forces:  # what the laws give is subtracted
+        laws = run.operation_count(plans.kernels.functions["joint_laws"])
+        return total.plus(laws).plus(OperationCount(adds=plans.tree.nu))
     return total

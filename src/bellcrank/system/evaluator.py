@@ -15,23 +15,20 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from bellcrank.errors import SingularError, SlowWarning
-from bellcrank.lowering.function import Function, direct, input_sizes, place
-from bellcrank.lowering.link_kinds import RolledProgram, roll
-from bellcrank.scalar.count import OperationCount, count, count_nodes
-from bellcrank.scalar.graph import Graph, Number, Scalar, digest
-from bellcrank.target.llvm.kernel import Kernel, RolledData
-from bellcrank.topology.builder import collector_paused
+from bellcrank.errors import SlowWarning
+from bellcrank.lowering.choose import UNROLL_LINKS, count_traced, entries_of, kernel_source, read_inputs, trace
+from bellcrank.lowering.function import Function
+from bellcrank.lowering.link_kinds import RolledProgram
+from bellcrank.scalar.count import OperationCount
+from bellcrank.scalar.graph import Number, Scalar
+from bellcrank.target.backend import BACKENDS, Backend, Kernel, backend_named
 from bellcrank.topology.tree import Tree
 
-__all__ = ["Evaluator", "LlvmEvaluator", "Maker", "NumpyEvaluator"]
+__all__ = ["UNROLL_LINKS", "CompiledEvaluator", "Evaluator", "Maker", "NumpyEvaluator", "counting_evaluator",
+           "read_inputs", "warn_of_interpretation"]
 
 Floats = npt.NDArray[np.float64]
 
-#: trees up to this many links are traced whole ...
-UNROLL_LINKS = 48
-#: ... and compiled so if their graph has at most this many operations (about a tenth of a millisecond each)
-UNROLL_NODES = 16_000
 #: joint-space matrices up to this size are factored in compiled code, larger ones by LAPACK
 WHOLE_SPEEDS = 24
 #: looped machines: texts that look at all loops at once are compiled up to this many operations, else interpreted
@@ -52,19 +49,6 @@ class Evaluator(Protocol):
         """Results of shape (n, size) for inputs of shape (n or 1, length), and whether all is finite."""
 
 
-def read_inputs(tree: Tree, function: Function, wrenches: bool) -> dict[str, int]:
-    """The inputs of a function with their lengths: its own, then time, parameters and wrenches if used."""
-    sizes = input_sizes(tree)
-    names = list(function.inputs)
-    if tree.timed:
-        names.append("t")
-    if tree.parameters:
-        names.append("parameters")
-    if wrenches:
-        names.append("wrench")
-    return {name: sizes[name] for name in names}
-
-
 class NumpyEvaluator:
     """The reference: the algorithm's own text on NumPy arrays, one entry per state."""
 
@@ -83,14 +67,7 @@ class NumpyEvaluator:
         out = np.full((n, function.size(self.tree)), np.nan)
         try:
             with np.errstate(all="ignore"):
-                if function.groups:
-                    from bellcrank.lowering.group import direct_groups, place_groups
-
-                    groups = direct_groups(self.tree, function.inputs, read, wrenches)
-                    entries = place_groups(self.tree, function.text(groups))
-                else:
-                    sweeps = direct(self.tree, function.inputs, read, wrenches)
-                    entries = place(function, self.tree, sweeps, function.text(sweeps))
+                entries = entries_of(self.tree, function, read, wrenches)
         except ZeroDivisionError:  # constants alone are singular
             return out, False
         for i, entry in enumerate(entries):
@@ -98,11 +75,11 @@ class NumpyEvaluator:
         return out, all(bool(np.isfinite(a).all()) for a in (*arrays, out))
 
 
-class LlvmEvaluator:
+class CompiledEvaluator:
     """Compiled code; kernels are made when they are first needed and kept."""
 
-    def __init__(self, tree: Tree, schedule: str = "auto", threads: int | None = None) -> None:
-        self.tree, self.schedule = tree, schedule
+    def __init__(self, tree: Tree, backend: Backend, schedule: str = "auto", threads: int | None = None) -> None:
+        self.tree, self.backend, self.schedule = tree, backend, schedule
         self.threads = threads if threads is not None else os.cpu_count() or 1
         self._traces: dict[tuple[str, bool], list[Number] | RolledProgram] = {}
         self._kernels: dict[tuple[str, bool, int], Kernel] = {}
@@ -118,64 +95,22 @@ class LlvmEvaluator:
         key = (function.name, wrenches)
         with self._lock:
             if key not in self._traces:
-                self._traces[key] = self._trace(function, wrenches)
+                self._traces[key] = trace(self.tree, function, wrenches, self.schedule)
             return self._traces[key]
 
-    def _trace(self, function: Function, wrenches: bool) -> list[Number] | RolledProgram:
-        if function.groups:
-            return self._trace_groups(function, wrenches)
-        whole = self.schedule == "unrolled" or bool(self.tree.pairs)  # springs reach across links (see `System`)
-        if (self.schedule != "rolled" and self.tree.n <= UNROLL_LINKS) or whole:
-            graph = Graph()
-            sweeps = direct(self.tree, function.inputs, lambda name, i: graph.leaf((name, i)), wrenches)
-            try:
-                entries = place(function, self.tree, sweeps, function.text(sweeps))
-            except ZeroDivisionError:
-                raise SingularError(f"{function.name} of {self.tree.name!r} divides by zero in every state: a joint "
-                                    "has no inertia to move") from None
-            outputs = [x if type(x) is Scalar else float(x) for x in entries]
-            if len(graph.nodes) <= UNROLL_NODES or whole or function.whole:
-                return outputs
-        with collector_paused():
-            return roll(self.tree, function, wrenches)
-
     def operation_count(self, function: Function) -> OperationCount:
-        traced = self.trace(function)
-        if isinstance(traced, list):
-            return count(traced)
-        total = OperationCount()
-        passing = [0] * len(traced.plan.codes) if function.groups else _passing(self.tree, traced)
-        for index, (code, times) in enumerate(zip(traced.plan.codes, traced.counts, strict=True)):
-            for walk in code.walks.values():
-                total = total.plus(count_nodes(set(walk.body) - set(code.statics)), passing[index])
-            for sweep in code.sweeps:
-                total = total.plus(count_nodes(set(sweep.body) - set(code.statics)), times)
-                # what children send is added up, by all but the first of them
-                if sweep.adds_to_parent:
-                    total = total.plus(OperationCount(adds=len(sweep.sent)), times)
-        return total
+        return count_traced(self.tree, function, self.trace(function))
 
     def kernel(self, function: Function, wrenches: bool, width: int) -> Kernel:
-        """The compiled function for one state (`width` 1) or for SIMD lanes."""
+        """The compiled function for one state (`width` 1) or for SIMD lanes. Returns while it is still being compiled,
+        by another thread: the first call waits."""
         key = (function.name, wrenches, width)
         with self._lock:
             if key not in self._kernels:
-                self._kernels[key] = self._compile(function, wrenches, width)
+                source = kernel_source(self.tree, function, self.inputs(function, wrenches),
+                                       self.trace(function, wrenches))
+                self._kernels[key] = self.backend.kernel(source, width)
             return self._kernels[key]
-
-    def _compile(self, function: Function, wrenches: bool, width: int) -> Kernel:
-        from bellcrank.target.llvm import jit
-        from bellcrank.target.llvm.rolled_code import rolled_ir
-        from bellcrank.target.llvm.unrolled import unrolled_ir
-
-        traced, inputs = self.trace(function, wrenches), self.inputs(function, wrenches)
-        size = function.size(self.tree)
-        if isinstance(traced, list):
-            key = f"{digest(traced)} {inputs} {width}"
-            return Kernel(jit.load(key, lambda: unrolled_ir(traced, inputs, width)), inputs, size, width)
-        ir = rolled_ir(traced.plan, list(inputs), traced.local, width, function.layout == "matrix")
-        data = RolledData(traced.numbers, traced.table, traced.runs, traced.work)
-        return Kernel(jit.load(ir), inputs, size, width, data, self.tree.nu)
 
     # -- running --------------------------------------------------------------------------------
     def too_large(self, function: Function) -> bool:
@@ -196,29 +131,12 @@ class LlvmEvaluator:
         return isinstance(traced, list) and next(
             (len(x.graph.nodes) for x in traced if type(x) is Scalar), 0) <= LOOP_NODES
 
-    def _trace_groups(self, function: Function, wrenches: bool) -> list[Number] | RolledProgram:
-        """Groups of links instead of links."""
-        from bellcrank.lowering.group import direct_groups, place_groups
-        from bellcrank.lowering.group_kinds import roll_groups
-
-        unrolled = self.schedule == "unrolled" or bool(self.tree.pairs)
-        if (self.schedule != "rolled" and self.tree.n <= UNROLL_LINKS) or unrolled:
-            graph = Graph()
-            sweeps = direct_groups(self.tree, function.inputs, lambda name, i: graph.leaf((name, i)), wrenches)
-            entries = place_groups(self.tree, function.text(sweeps))
-            if len(graph.nodes) <= UNROLL_NODES or unrolled:
-                return [x if type(x) is Scalar else float(x) for x in entries]
-        with collector_paused():
-            return roll_groups(self.tree, function, wrenches)
-
     def run(self, function: Function, wrenches: bool, arrays: Sequence[Floats], n: int) -> tuple[Floats, bool]:
-        from bellcrank.target.llvm.jit import vector_width
-
         if not self.compiles_whole(function):
             if self.tree.looped:
                 return self._interpret(function, wrenches, arrays, n)
             return solve_dense(self, wrenches, arrays, n)
-        lanes = vector_width()
+        lanes = self.backend.lanes()
         kernel = self.kernel(function, wrenches, lanes if 2 * n > lanes else 1)
         out = np.empty((n, kernel.out_size))
         if n == 0:
@@ -226,7 +144,7 @@ class LlvmEvaluator:
         strides = kernel.strides([0 if len(a) == 1 else a.shape[1] for a in arrays])
         parts = self._parts(n, kernel)
         if len(parts) == 1:
-            with self._lock if kernel.rolled else nullcontext():
+            with self._lock if kernel.scratch else nullcontext():
                 return out, kernel.run(arrays, strides, out, 0, n)
         with ThreadPoolExecutor(len(parts)) as pool:
             jobs = [pool.submit(kernel.run, arrays, strides, out, begin, end, kernel.workspace())
@@ -270,21 +188,12 @@ class Maker:
     threads: int | None = None
 
     def __call__(self, tree: Tree) -> Evaluator:
-        return NumpyEvaluator(tree) if self.backend == "numpy" else LlvmEvaluator(tree, self.schedule, self.threads)
+        if self.backend == "numpy":
+            return NumpyEvaluator(tree)
+        return CompiledEvaluator(tree, backend_named(self.backend), self.schedule, self.threads)
 
 
-def _passing(tree: Tree, program: RolledProgram) -> list[int]:
-    """How often paths to the root pass links of each kind, one path for every speed."""
-    outboard = [0 if j is None else j.nu for j in tree.joints]
-    for link in range(tree.n, 0, -1):
-        outboard[tree.parent[link]] += outboard[link]
-    passing = [0] * len(program.plan.codes)
-    for link in range(1, tree.n + 1):
-        passing[program.table[link, 1]] += outboard[link]
-    return passing
-
-
-def solve_dense(run: LlvmEvaluator, wrenches: bool, arrays: Sequence[Floats], n: int) -> tuple[Floats, bool]:
+def solve_dense(run: CompiledEvaluator, wrenches: bool, arrays: Sequence[Floats], n: int) -> tuple[Floats, bool]:
     """Forward dynamics from compiled mass matrices and biases, solved by LAPACK. Cost: O(nu^3) a state."""
     from bellcrank.formulations import SHARED, dense
 
@@ -317,3 +226,8 @@ def solve_dense(run: LlvmEvaluator, wrenches: bool, arrays: Sequence[Floats], n:
     except np.linalg.LinAlgError:
         out[:, free] = np.nan
     return out, bool(np.isfinite(out).all())
+
+
+def counting_evaluator(tree: Tree) -> CompiledEvaluator:
+    """One that traces, and compiles only if it is asked to: for counts of operations."""
+    return CompiledEvaluator(tree, backend_named(next(iter(BACKENDS))))

@@ -1,32 +1,36 @@
-"""The compiled machine and its public methods."""
+"""The compiled machine as users see it: a face over `Model`, `Kernels` and `LoopPlans`."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self, overload
 
 import numpy as np
 import numpy.typing as npt
 
-from bellcrank.arrays import START, Floats, Forces, batch, check_time, flat, wrench_array
-from bellcrank.errors import AssemblyError, ModelError, NotYetError, SingularError, StateError
-from bellcrank.formulations import cite
-from bellcrank.lowering.function import Function
-from bellcrank.mechanism.mechanism import Mechanism
+from bellcrank.arrays import START, Floats, Forces, check_time
+from bellcrank.loops.closer import State
 from bellcrank.scalar.count import OperationCount
-from bellcrank.system.bound import FORCED
-from bellcrank.system.evaluator import (
-    UNROLL_LINKS,
-    Evaluator,
-    LlvmEvaluator,
+from bellcrank.system import (
+    assembly,
+    binding,
+    body_kinematics,
+    counts,
+    force_elements,
+    forward_dynamics,
+    inverse_dynamics,
+    loop_errors,
+    reactions,
+    tree_dynamics,
+    variants,
 )
-from bellcrank.system.kinematics import BodyPose, Wrenches
-from bellcrank.system.variants import Variants
-from bellcrank.topology.builder import build_tree
-from bellcrank.topology.release import lock, release
-from bellcrank.topology.tree import Tree
+from bellcrank.system.at_state import of_motion, of_position, u_twice
+from bellcrank.system.body_kinematics import BodyPose
+from bellcrank.system.held_values import Values
+from bellcrank.system.kernels import Door, Kernels, Wrenches
+from bellcrank.system.loop_plans import LoopPlans
+from bellcrank.system.model import Model
 
 if TYPE_CHECKING:
     from os import PathLike
@@ -34,10 +38,12 @@ if TYPE_CHECKING:
     from bellcrank.simulate.events import Event
     from bellcrank.simulate.result import Result
 
-__all__ = ["BodyPose", "System"]
+__all__ = ["System"]
+
+_ORIGIN = (0.0, 0.0, 0.0)
 
 
-class System(Variants):
+class System:
     """An immutable machine to compute with; made by `bellcrank.compile`.
 
     Every method takes arrays whose last axis is the joint coordinates `q` (nq), speeds `u`, forces `tau` or
@@ -45,270 +51,227 @@ class System(Variants):
     batch and broadcast. Results are new arrays. NaN and infinity in the input raise `StateError`. Forces tau may
     also be a mapping {joint or "joint.coordinate": values}, zero where nothing is said.
 
+    A `State` may stand in the place of q, or of q and u, in every method: ``forward_dynamics(state, tau)``,
+    ``pose(state, body)``. Its time is used, unless `t` is given.
+
     `wrenches` are external: an array (..., bodies, 6) in the order of `body_names` or a mapping
     {body: (..., 6)}, each [moment; force] in world axes about the body frame's origin. `t` is the time for
     prescribed motions and time-dependent wrenches.
+
+    It is made of three parts: `model` is what was compiled (mechanism, tree, method, options), `kernels` are its
+    functions as compiled code, `plans` know how its loops are taken apart. What is asked about many states is in
+    `bellcrank.analyze`.
+
+    >>> import bellcrank as bc
+    >>> linkage = bc.compile(bc.load("four_bar"))
+    >>> state = linkage.assemble(q={"A": 0.5})
+    >>> bool((linkage.forward_dynamics(state) == linkage.forward_dynamics(state.q, state.u)).all())
+    True
     """
 
-    def __init__(self, mechanism: Mechanism, tree: Tree, method: str, backend: str,
-                 functions: Mapping[str, Function], make: Callable[[Tree], Evaluator],
-                 parameters: Mapping[str, npt.ArrayLike] | None = None, *, actuated: Sequence[str] = (),
-                 independent: Sequence[str] = (), baumgarte: tuple[float, float] = (0.0, 0.0)) -> None:
-        super().__init__(mechanism, tree.cut_names)
-        self.mechanism, self.tree, self.method, self.backend = mechanism, tree, method, backend
-        self._functions, self._make = functions, make
-        #: springs between links of large machines act as external wrenches, computed outside the compiled code
-        self._sprung = False
-        self._evaluator = make(tree)
-        if tree.pairs and isinstance(self._evaluator, LlvmEvaluator) and (
-                tree.n > UNROLL_LINKS or self._evaluator.schedule == "rolled"):
-            self._sprung = True
-            self._evaluator = make(replace(tree, pairs=()))
-        self._values = {**tree.parameters, **(parameters or {})}
-        self._doors: dict[str, Any] = {}
-        self._zeros = np.zeros(tree.nu)
-        #: what is known of the loops; shared by copies with other parameters only if geometry does not depend on them
-        self.actuated: tuple[str, ...] = tuple(actuated)  #: joints with drives, as given to `compile`
-        self._plan_state = {"independent": tuple(independent), "baumgarte": baumgarte}
-        self._planned: dict[Any, Evaluator] = {}
-        self._programs: dict[Any, Any] = {}  #: compiled equations of motion; see `simulate`
+    model: Model  #: what was compiled
+    kernels: Kernels  #: its functions as callables
+    plans: LoopPlans  #: its loops
+    nq: int  #: number of coordinates
+    nu: int  #: number of speeds
+    _zeros: Floats
+
+    def __init__(self, kernels: Kernels, plans: LoopPlans | None = None) -> None:
+        model = kernels.model
+        self.__dict__.update(model=model, kernels=kernels, plans=plans or LoopPlans(kernels), nq=model.tree.nq,
+                             nu=model.tree.nu, _zeros=np.zeros(model.tree.nu))
 
     def __setattr__(self, name: str, value: Any) -> None:
-        if not name.startswith("_") and "_programs" in self.__dict__:  # what `__init__` sets last
-            raise AttributeError(f"a System is immutable: {name!r} cannot be set; compile another one, or see "
-                                 "with_parameters, release and lock")
-        super().__setattr__(name, value)
+        raise AttributeError(f"a System is immutable: {name!r} cannot be set; compile another one, or see "
+                             "with_parameters, release and lock")
 
     def __delattr__(self, name: str) -> None:
         raise AttributeError(f"a System is immutable: {name!r} cannot be removed")
 
-    # -- names and sizes ------------------------------------------------------------------------
-    @property
-    def name(self) -> str:
-        """The mechanism's name."""
-        return self.tree.name
+    def __copy__(self) -> Self:
+        return self.with_parameters()
 
+    def __reduce__(self) -> Any:
+        """The model and how it was compiled, not the code, which is made again (from the cache on disk) when it is
+        first needed. Results of the copy are the same to the last bit on the same computer."""
+        return type(self), (self.kernels, self.plans)
+
+    def __repr__(self) -> str:
+        interpreted = forward_dynamics.interpreted(self.plans)
+        return (f"<System {self.model.name!r}: {len(self.body_names)} bodies, nq={self.nq}, nu={self.nu}, "
+                f"method={self.model.method!r}, backend={self.kernels.backend!r}"
+                f"{f' ({interpreted})' if interpreted else ''}>")
+
+    # -- names and sizes ------------------------------------------------------------------------
     @property
     def dof(self) -> int:
         """Degrees of freedom: speeds that are not prescribed, less the conditions of the loops that count."""
-        free = len(self.tree.free_speeds())
-        return free - len(self._reference_plan().kept) if self.tree.looped else free
+        free = len(self.model.tree.free_speeds())
+        return free - len(self.plans.general().kept) if self.model.tree.looped else free
+
+    @property
+    def joint_names(self) -> tuple[str, ...]:
+        """The joints that have coordinates, in the order they were added; those that were cut have none."""
+        return self.model.configuration.joint_names
 
     @property
     def body_names(self) -> tuple[str, ...]:
         """All bodies but the ground, in the order they were added."""
-        return self.tree.body_names[1:]
+        return self.model.body_names
+
+    @property
+    def coordinate_names(self) -> tuple[str, ...]:
+        """Names of the entries of q, such as ``hip.angle``."""
+        return self.model.configuration.coordinate_names
+
+    @property
+    def speed_names(self) -> tuple[str, ...]:
+        """Names of the entries of u, udot and tau."""
+        return self.model.configuration.speed_names
+
+    @property
+    def loops(self) -> tuple[str, ...]:
+        """Names of what closes loops: cut joints, then other constraints and couplers."""
+        return loop_errors.loop_names(self.plans)
 
     @property
     def parameters(self) -> dict[str, Any]:
         """Current values of the parameters."""
-        return dict(self._values)
+        return dict(self.model.values)
 
-    @cached_property
-    def _has_door(self) -> bool:
-        """Whether one state may go straight to compiled forward dynamics."""
-        if self._by_kkt or self._sprung:
-            return False
-        if not self.tree.looped:
-            return True
-        try:
-            self._reference()
-        except AssemblyError:  # plans are made where the states are
-            return False
-        return True
+    # -- configuration space --------------------------------------------------------------------
+    def neutral(self) -> Floats:
+        """q with every joint at its zero position."""
+        return self.model.configuration.neutral()
 
-    @cached_property
-    def _has_inverse_door(self) -> bool:
-        """Whether one state may go straight to compiled inverse dynamics."""
-        return not (self.tree.looped or self.tree.joint_forces or self._sprung)
+    def random_state(self, rng: np.random.Generator | None = None, size: tuple[int, ...] | int = ()
+                     ) -> tuple[Floats, Floats]:
+        """Random q (angles within a turn, lengths of order one, uniform orientations) and u of order one."""
+        return self.model.configuration.random_state(rng, size)
 
-    @cached_property
-    def mass(self) -> float:
-        """Mass of all moving bodies [kg], parameters at their defaults. What is welded to the ground is part of the
-        ground: here, in `center_of_mass`, `momentum` and `potential_energy`."""
-        return float(self.tree.inertia[1:, 0].sum())
+    def integrate(self, q: npt.ArrayLike, du: npt.ArrayLike) -> Floats:
+        """q after moving with the constant speeds `du` for unit time (``u * dt`` for a step)."""
+        return self.model.configuration.integrate(q, du)
 
-    def cite(self) -> str:
-        """BibTeX of the formulation in use."""
-        return cite(self.method)
+    def difference(self, q0: npt.ArrayLike, q1: npt.ArrayLike) -> Floats:
+        """The constant speeds that lead from q0 to q1 in unit time, shape (..., nu)."""
+        return self.model.configuration.difference(q0, q1)
 
-    # -- evaluation -----------------------------------------------------------------------------
-    def _run(self, name: str, given: Mapping[str, npt.ArrayLike], wrenches: Wrenches = None, t: npt.ArrayLike = 0.0,
-             evaluator: Evaluator | None = None) -> Floats:
-        """Evaluate a function on a batch; shape (*batch axes, size)."""
-        function = self._functions[name]
-        run = evaluator or self._evaluator
-        check_time(t)
-        if self._sprung and name in FORCED and not run.tree.pairs:
-            wrenches = self._with_springs(given, wrenches, t)
-        names = run.inputs(function, wrenches is not None)
-        arrays = [self._input(n, size, given, wrenches, t, run.tree) for n, size in names.items()]
-        ready, lead, n = batch(arrays)
-        out, finite = run.run(function, wrenches is not None, ready, n)
-        if not finite:
-            self._explain(name, list(names), ready, lead, out)
-        return out.reshape(*lead, out.shape[-1])
-
-    def _input(self, name: str, size: int, given: Mapping[str, npt.ArrayLike], wrenches: Wrenches,
-               t: npt.ArrayLike, tree: Tree) -> Floats:
-        if name == "t":
-            return np.asarray(t, dtype=np.float64)[..., None]
-        if name == "parameters":
-            values = np.broadcast_arrays(*(np.asarray(v, dtype=np.float64) for v in self._values.values()))
-            return np.stack(values, axis=-1)
-        if name == "wrench":
-            assert wrenches is not None
-            ordered = wrench_array(wrenches, self.body_names)[..., wrench_order(tree), :]
-            return ordered.reshape(*ordered.shape[:-2], size)
-        value = given[name]
-        what = "the coordinates" if name == "q" else "one for every speed"
-        return flat(name, value, size, what)
-
-    def _explain(self, name: str, names: list[str], arrays: list[Floats], lead: tuple[int, ...], out: Floats) -> None:
-        """Say which input is not finite, or which joint is singular."""
-        for label, array in zip(names, arrays, strict=True):
-            bad = np.argwhere(~np.isfinite(array))
-            if len(bad):
-                state, entry = (int(x) for x in bad[0])
-                where = f", batch index {tuple(int(i) for i in np.unravel_index(state, lead))}" if lead else ""
-                raise StateError(f"{name}: {label}[{entry}]{self._entry_name(label, entry)} is "
-                                 f"{array[state, entry]}{where}; inputs must be finite")
-        state = int(np.argwhere(~np.isfinite(out))[0, 0])
-        where = f" at batch index {tuple(int(i) for i in np.unravel_index(state, lead))}" if lead else ""
-        self._explain_springs({label: a[min(state, len(a) - 1)] for label, a in zip(names, arrays, strict=True)}, where)
-        raise SingularError(f"{name} of {self.name!r} has no finite result{where}: the state or the machine is "
-                            "singular (an inertia vanishes, a quaternion is zero, or numbers overflow)")
-
-    def _entry_name(self, label: str, entry: int) -> str:
-        if label == "q":
-            return f" ({self.coordinate_names[entry]})"
-        if label == "parameters":
-            return f" ({list(self._values)[entry]})"
-        if label == "wrench":
-            return f" (on body {self.body_names[wrench_order(self.tree)[entry // 6]]!r})"
-        return f" ({self.speed_names[entry]})" if label in ("u", "p", "tau", "udot") else ""
+    def normalize(self, q: npt.ArrayLike) -> Floats:
+        """q with unit quaternions."""
+        return self.model.configuration.normalize(q)
 
     # -- dynamics -------------------------------------------------------------------------------
+    @cached_property
+    def _forward_door(self) -> Door | None:
+        return forward_dynamics.forward_door(self.plans)
+
+    @cached_property
+    def _inverse_door(self) -> Door | None:
+        return tree_dynamics.inverse_door(self.plans)
+
+    @overload
+    def forward_dynamics(self, q: State, u: Forces | None = None, /, *, wrenches: Wrenches = None,
+                         t: npt.ArrayLike = START, loop_tau: Mapping[str, npt.ArrayLike] | None = None) -> Floats: ...
+    @overload
     def forward_dynamics(self, q: npt.ArrayLike, u: npt.ArrayLike, tau: Forces | None = None, *,
                          wrenches: Wrenches = None, t: npt.ArrayLike = START,
-                         loop_tau: Mapping[str, npt.ArrayLike] | None = None) -> Floats:
+                         loop_tau: Mapping[str, npt.ArrayLike] | None = None) -> Floats: ...
+    def forward_dynamics(self, q: Any, u: Any = None, tau: Forces | None = None, *, wrenches: Wrenches = None,
+                         t: npt.ArrayLike = START, loop_tau: Mapping[str, npt.ArrayLike] | None = None) -> Floats:
         """Accelerations udot of the joints for joint forces tau (zero if not given). Cost: O(n) ("recursive").
 
-        `loop_tau` {joint: forces} drives joints that close loops.
+        `loop_tau` {joint: forces} drives joints that close loops. Also ``forward_dynamics(state, tau)``.
 
         >>> import bellcrank as bc
         >>> pendulum = bc.compile(bc.load("pendulum"))
         >>> pendulum.forward_dynamics([0.5], [0.0]).round(6)
         array([-4.703165])
         """
-        if tau is None:
-            tau = self._zeros
+        if q.__class__ is State:
+            if u is not None and tau is not None:
+                raise u_twice("forward_dynamics")
+            q, u, tau, t = q.q, q.u, u if tau is None else tau, q.t if t is START else t
         if t is not START:
             check_time(t)
-        if loop_tau:
-            if self.tree.actuators:
-                raise NotYetError("forward_dynamics: loop_tau does not go together with actuators, whose limits would "
-                                  "act on it; cut other joints with cut= and use tau")
-            tau = np.asarray(self._tau(tau), dtype=float) + self.loop_drive(q, loop_tau, t=t)
-        if wrenches is None and self._has_door:
-            out = self._single("forward_dynamics", q, u, tau)
-            if out is not None:
-                return out
-        tau = self._tau(tau)
-        if self.tree.looped:
-            return self._run_looped({"q": q, "u": u, "tau": tau}, wrenches, t)
-        return self._run("forward_dynamics", {"q": q, "u": u, "tau": tau}, wrenches, t)
+        if wrenches is None and not loop_tau:
+            door = self._forward_door
+            if door is not None:
+                out = np.empty(self.nu)
+                if door(q, u, self._zeros if tau is None else tau, out) is out:
+                    return out
+        if u is None:
+            raise TypeError("forward_dynamics: needs q and u, or a State")
+        return forward_dynamics.forward_dynamics(self.plans, q, u, tau, wrenches=wrenches, t=t, loop_tau=loop_tau)
 
+    @overload
+    def inverse_dynamics(self, q: State, u: npt.ArrayLike, /, *, wrenches: Wrenches = None, t: npt.ArrayLike = START,
+                         actuated: Sequence[str] | None = None, weights: Mapping[str, float] | None = None
+                         ) -> Floats: ...
+    @overload
     def inverse_dynamics(self, q: npt.ArrayLike, u: npt.ArrayLike, udot: npt.ArrayLike, *,
                          wrenches: Wrenches = None, t: npt.ArrayLike = START, actuated: Sequence[str] | None = None,
+                         weights: Mapping[str, float] | None = None) -> Floats: ...
+    def inverse_dynamics(self, q: Any, u: Any = None, udot: Any = None, *, wrenches: Wrenches = None,
+                         t: npt.ArrayLike = START, actuated: Sequence[str] | None = None,
                          weights: Mapping[str, float] | None = None) -> Floats:
-        """Joint forces tau for accelerations udot. Cost: O(n).
+        """Joint forces tau for accelerations udot. Cost: O(n). Also ``inverse_dynamics(state, udot)``.
 
         With loops: the forces of the `actuated` joints (those given to `compile`, else the independent ones), zero at
         the others. More drives than degrees of freedom: the smallest forces, in the measure of `weights` {joint: w}
         (the sum of w tau^2 is least); too few: an error. Cost with loops: O(n m^2).
         """
+        if q.__class__ is State:
+            if u is not None and udot is not None:
+                raise u_twice("inverse_dynamics")
+            q, u, udot, t = q.q, q.u, u if udot is None else udot, q.t if t is START else t
         if t is not START:
             check_time(t)
-        if wrenches is None and actuated is None and self._has_inverse_door:
-            out = self._single("inverse_dynamics", q, u, udot)
-            if out is not None:
-                return out
-        if self.tree.looped:
-            return self._looped_inverse(q, u, udot, actuated, weights, wrenches, t)
-        if actuated is not None:
-            return self._actuated_tree(self.inverse_dynamics(q, u, udot, wrenches=wrenches, t=t), actuated)
-        return self._without_laws(self._run("inverse_dynamics", {"q": q, "u": u, "udot": udot}, wrenches, t), q, u, t)
+        if wrenches is None and actuated is None:
+            door = self._inverse_door
+            if door is not None:
+                out = np.empty(self.nu)
+                if door(q, u, udot, out) is out:
+                    return out
+        if u is None or udot is None:
+            raise TypeError("inverse_dynamics: needs q, u and udot, or a State and udot")
+        return inverse_dynamics.inverse_dynamics(self.plans, q, u, udot, wrenches=wrenches, t=t, actuated=actuated,
+                                                 weights=weights)
 
-    def _actuated_tree(self, forces: Floats, actuated: Sequence[str]) -> Floats:
-        """Forces of a tree, all of which must be those of actuated joints: nothing else can make the motion."""
-        driven = np.array([v for name in actuated for v in self._speed_entries(name)], dtype=np.int64)
-        others = np.setdiff1d(self.tree.free_speeds(), driven)
-        size = float(np.abs(forces).max(initial=0.0))
-        for v in others.tolist():
-            if np.abs(forces[..., v]).max(initial=0.0) > 1e-9 * (1.0 + size):
-                raise ModelError(f"inverse_dynamics: the motion needs a force at {self.speed_names[v]}, which is not "
-                                 f"among the actuated joints ({', '.join(actuated) or 'none'})")
-        forces[..., others] = 0.0
-        return forces
-
-    def _tree_forces(self, q: npt.ArrayLike, u: npt.ArrayLike, udot: npt.ArrayLike, wrenches: Wrenches,
-                     t: npt.ArrayLike) -> Floats:
-        out = self._single("inverse_dynamics", q, u, udot) if wrenches is None and not self._sprung else None
-        if out is None:
-            out = self._run("inverse_dynamics", {"q": q, "u": u, "udot": udot}, wrenches, t)
-        return self._without_laws(out, q, u, t)
-
-    def _without_laws(self, forces: Floats, q: npt.ArrayLike, u: npt.ArrayLike, t: npt.ArrayLike) -> Floats:
-        """Joint forces less what springs and other laws on the joints contribute."""
-        if not self.tree.joint_forces:
-            return forces
-        return forces - self._run("joint_laws", {"q": q, "u": u}, None, t)
-
+    @of_motion
     def drive_forces(self, q: npt.ArrayLike, u: npt.ArrayLike, tau: Forces | None = None, *,
-                     wrenches: Wrenches = None, t: npt.ArrayLike = 0.0) -> Floats:
+                     wrenches: Wrenches = None, t: npt.ArrayLike = START) -> Floats:
         """All joint forces: tau where the motion is free, the enforcing force where it is prescribed. O(n)."""
-        udot = self.forward_dynamics(q, u, tau, wrenches=wrenches, t=t)
-        if self.tree.looped:
-            return self._looped_drives(q, u, tau, udot, wrenches, t)
-        return self.inverse_dynamics(q, u, udot, wrenches=wrenches, t=t)
+        return inverse_dynamics.drive_forces(self.plans, q, u, tau, wrenches=wrenches, t=t)
 
-    def mass_matrix(self, q: npt.ArrayLike, *, t: npt.ArrayLike = 0.0) -> Floats:
+    @of_position
+    def mass_matrix(self, q: npt.ArrayLike, *, t: npt.ArrayLike = START) -> Floats:
         """Joint-space mass matrix, shape (..., nu, nu); with loops that of the spanning tree. Cost: O(n * depth)."""
-        flat_matrix = self._run("mass_matrix", {"q": q}, None, t)
-        return flat_matrix.reshape(*flat_matrix.shape[:-1], self.nu, self.nu)
+        return tree_dynamics.mass_matrix(self.kernels, q, t)
 
-    def mass_factors(self, q: npt.ArrayLike, *, t: npt.ArrayLike = 0.0) -> tuple[Floats, Floats]:
-        """U (..., nu, nu) and D (..., nu) with ``mass_matrix = U diag(D) U^T``, U unit triangular in the order of
-        the tree (columns of outboard joints reach inboard rows). Cost: O(n * depth)."""
-        columns = self._run("factor_columns", {"q": q}, None, t)
-        diagonal = self._run("factor_diagonal", {"q": q}, None, t)
-        return columns.reshape(*columns.shape[:-1], self.nu, self.nu), diagonal
+    @of_motion
+    def bias(self, q: npt.ArrayLike, u: npt.ArrayLike, *, wrenches: Wrenches = None, t: npt.ArrayLike = START
+             ) -> Floats:
+        """Joint forces at zero acceleration: velocity, gravity and external terms. Cost: O(n)."""
+        return tree_dynamics.bias(self.plans, q, u, wrenches=wrenches, t=t)
 
-    def momenta(self, q: npt.ArrayLike, u: npt.ArrayLike, *, t: npt.ArrayLike = 0.0) -> Floats:
+    @of_motion
+    def momenta(self, q: npt.ArrayLike, u: npt.ArrayLike, *, t: npt.ArrayLike = START) -> Floats:
         """Canonical momenta p conjugate to the speeds u, p = M u plus prescribed parts. Cost: O(n)."""
-        return self._run("momenta", {"q": q, "u": u}, None, t)
+        return self.kernels.run("momenta", {"q": q, "u": u}, None, t)
 
     def hamilton(self, q: npt.ArrayLike, p: npt.ArrayLike, tau: Forces | None = None, *,
-                 wrenches: Wrenches = None, t: npt.ArrayLike = 0.0) -> tuple[Floats, Floats]:
+                 wrenches: Wrenches = None, t: npt.ArrayLike = START) -> tuple[Floats, Floats]:
         """Hamilton's equations: speeds u and rates dp/dt of the state (q, p). Cost: O(n).
 
         What p says about prescribed speeds is ignored, and their dp/dt lacks the drive force. With loops, p is M u
         plus the loops' impulses, which need not be known: start with `momenta` of consistent speeds.
         """
-        check_time(t)
-        given = {"q": q, "p": p, "tau": self._zeros if tau is None else self._tau(tau)}
-        pairs = self._run_looped(given, wrenches, t, "constrained_hamilton") if self.tree.looped else \
-            self._run("hamilton", given, wrenches, t)
-        pairs = pairs.reshape(*pairs.shape[:-1], self.nu, 2)
-        return pairs[..., 0], pairs[..., 1]
+        return forward_dynamics.hamilton(self.plans, q, p, tau, wrenches=wrenches, t=t)
 
-    def bias(self, q: npt.ArrayLike, u: npt.ArrayLike, *, wrenches: Wrenches = None, t: npt.ArrayLike = 0.0) -> Floats:
-        """Joint forces at zero acceleration: velocity, gravity and external terms. Cost: O(n)."""
-        return self._without_laws(self._run("bias", {"q": q, "u": u}, wrenches, t), q, u, t)
-
+    @of_motion
     def reactions(self, q: npt.ArrayLike, u: npt.ArrayLike, tau: Forces | None = None, *,
-                  udot: npt.ArrayLike | None = None, wrenches: Wrenches = None, t: npt.ArrayLike = 0.0
+                  udot: npt.ArrayLike | None = None, wrenches: Wrenches = None, t: npt.ArrayLike = START
                   ) -> dict[str, Floats]:
         """Wrench [moment; force] that each joint exerts on its outboard body, drive included, shape (..., 6).
 
@@ -318,30 +281,155 @@ class System(Variants):
         `bellcrank.analyze.explain`), the reactions are not determined by mechanics alone: these are the ones whose
         closing loads are smallest. Cost: O(n), with loops O(n m^2).
         """
-        if tau is None and udot is not None and self.tree.looped:
-            tau = self.inverse_dynamics(q, u, udot, wrenches=wrenches, t=t)
-        elif tau is not None:
-            tau = self.actuator_forces(q, u, tau, t=t)
-        if udot is None:
-            udot = self.forward_dynamics(q, u, tau, wrenches=wrenches, t=t)
-        loops: dict[str, Floats] = {}
-        if self.tree.looped:
-            loops, loads = self._loop_reactions(q, u, self._zeros if tau is None else tau, udot, wrenches, t)
-            wrenches = loads if wrenches is None else wrench_array(wrenches, self.body_names) + loads
-        run, tree = self._reaction_evaluator, self._reaction_evaluator.tree
-        raw = self._run("joint_wrenches", {"q": q, "u": u, "udot": udot}, wrenches, t, run)
-        raw = raw.reshape(*raw.shape[:-1], tree.n, 2, 3)
-        turn = tree.body_turn[[members[0] for members in tree.members[1:]]]  # body axes in link axes
-        local = np.einsum("...nkj,nji->...nki", raw, turn)
-        return {name: local[..., i, :, :].reshape(*local.shape[:-3], 6)
-                for i, name in enumerate(tree.joint_names[1:])} | loops
+        return reactions.reactions(self.plans, q, u, tau, udot=udot, wrenches=wrenches, t=t)
 
-    @cached_property
-    def _reaction_evaluator(self) -> Evaluator:
-        """Every body a link of its own, frames at the joints, so that welds have reactions too."""
-        tree = build_tree(self.mechanism, merge_welds=False, free_frames=False, cut=self.tree.cut_names)
-        tree = lock(release(tree, self._released), self._locked)
-        return self._make(replace(tree, pairs=()) if self._sprung else tree)
+    # -- kinematics -----------------------------------------------------------------------------
+    @of_position
+    def pose(self, q: npt.ArrayLike, body: str, *, t: npt.ArrayLike = START) -> BodyPose:
+        """Pose of a body or frame in the world. Cost: O(n)."""
+        return body_kinematics.pose(self.kernels, q, body, t=t)
+
+    @of_motion
+    def velocity(self, q: npt.ArrayLike, u: npt.ArrayLike, body: str, point: npt.ArrayLike = _ORIGIN, *,
+                 t: npt.ArrayLike = START) -> Floats:
+        """[angular velocity; velocity of a point of the body], world axes, shape (..., 6). Cost: O(n)."""
+        return body_kinematics.velocity(self.kernels, q, u, body, point, t=t)
+
+    @of_motion
+    def acceleration(self, q: npt.ArrayLike, u: npt.ArrayLike, udot: npt.ArrayLike, body: str,
+                     point: npt.ArrayLike = _ORIGIN, *, t: npt.ArrayLike = START) -> Floats:
+        """[angular acceleration; acceleration of a point of the body], world axes, shape (..., 6). O(n)."""
+        return body_kinematics.acceleration(self.kernels, q, u, udot, body, point, t=t)
+
+    @of_position
+    def jacobian(self, q: npt.ArrayLike, body: str, point: npt.ArrayLike = _ORIGIN, *,
+                 t: npt.ArrayLike = START) -> Floats:
+        """J with ``velocity = J u`` (free speeds), shape (..., 6, nu). Cost: O(n)."""
+        return body_kinematics.jacobians(self.kernels, q, self._zeros, body, point, t)[0]
+
+    @of_motion
+    def jacobian_rate(self, q: npt.ArrayLike, u: npt.ArrayLike, body: str, point: npt.ArrayLike = _ORIGIN, *,
+                      t: npt.ArrayLike = START) -> Floats:
+        """dJ/dt with ``acceleration = J udot + dJ/dt u``, shape (..., 6, nu). Cost: O(n)."""
+        return body_kinematics.jacobians(self.kernels, q, u, body, point, t)[1]
+
+    @of_position
+    def center_of_mass(self, q: npt.ArrayLike, *, t: npt.ArrayLike = START) -> Floats:
+        """Centre of mass [m] of all moving bodies (what is welded to the ground is part of it) in the world, shape
+        (..., 3)."""
+        totals = body_kinematics.totals(self.kernels, q, None, t)
+        return totals[..., 1:4] / totals[..., 0:1]
+
+    @of_motion
+    def momentum(self, q: npt.ArrayLike, u: npt.ArrayLike, *, t: npt.ArrayLike = START) -> Floats:
+        """[angular momentum about the world's origin; linear momentum], world axes, shape (..., 6)."""
+        totals = body_kinematics.totals(self.kernels, q, u, t)
+        return np.concatenate([totals[..., 7:10], totals[..., 4:7]], axis=-1)
+
+    # -- energy ---------------------------------------------------------------------------------
+    @of_motion
+    def kinetic_energy(self, q: npt.ArrayLike, u: npt.ArrayLike, *, t: npt.ArrayLike = START) -> Floats:
+        """Kinetic energy [J]. Cost: O(n)."""
+        return body_kinematics.totals(self.kernels, q, u, t)[..., 10]
+
+    @of_position
+    def potential_energy(self, q: npt.ArrayLike, *, t: npt.ArrayLike = START) -> Floats:
+        """Potential energy of gravity [J] of all moving bodies: -mass * gravity . center_of_mass. What is welded to the
+        ground is part of the ground; it would add a constant. Cost: O(n).
+
+        >>> import bellcrank as bc
+        >>> m = bc.load("pendulum")
+        >>> bare = bc.compile(m).potential_energy([0.5])
+        >>> bolts = m.add_joint("bolts", bc.Weld(), m.ground, m.add_body("frame", bc.Inertia(80.0)))
+        >>> bool(bc.compile(m).potential_energy([0.5]) == bare)
+        True
+        """
+        return body_kinematics.totals(self.kernels, q, None, t)[..., 11]
+
+    @of_motion
+    def energy(self, q: npt.ArrayLike, u: npt.ArrayLike, *, t: npt.ArrayLike = START) -> Floats:
+        """Kinetic energy, potential energy of gravity (of moving bodies) and energy stored in force elements [J], shape
+        (...).
+
+        Along a motion it changes by the work of tau (within the limits of actuators), of wrenches and of prescribed
+        motions, less `bellcrank.analyze.dissipated_power`.
+        """
+        totals = body_kinematics.totals(self.kernels, q, u, t)
+        return np.asarray(totals[..., 10] + totals[..., 11] + force_elements.stored_energy(self.plans, q, t=t))
+
+    # -- loops ----------------------------------------------------------------------------------
+    @of_position
+    def loop_error(self, q: npt.ArrayLike, *, t: npt.ArrayLike = START) -> Floats:
+        """How far every condition of every loop is from being met, shape (..., conditions): distances [m] and
+        cosines of angles that should be right. Cost: O(n)."""
+        return loop_errors.loop_error(self.plans, q, t=t)
+
+    @of_motion
+    def loop_rate_error(self, q: npt.ArrayLike, u: npt.ArrayLike, *, t: npt.ArrayLike = START) -> Floats:
+        """Rates of `loop_error`, shape (..., conditions). Cost: O(n)."""
+        return loop_errors.loop_rate_error(self.plans, q, u, t=t)
+
+    def assemble(self, q: State | Values = None, u: Values = None, *, guess: State | Values = None,
+                 weights: Mapping[str, float] | None = None, t: float = START) -> State:
+        """A state in which all loops are closed, at position and velocity level.
+
+        `q` and `u` as mappings {joint or "joint.coordinate": value} are **held**. First the guess is closed, if it is
+        open: to the nearest closed position, measured by the norm of the changes of all coordinates [rad, m], each
+        times its weight in `weights` {joint: weight}. From there the coordinates held are walked to their values, as
+        `drive` does, so that the machine stays on the branch of the guess wherever that exists; what is left free
+        ends as near to the guess as it can. If the branch ends on the way, the nearest closed position with these
+        values is taken, the state says so by `branch_changed`, and a `BranchWarning` names the joint and the value at
+        which it ended. Angles are walked as numbers: from 0 to 3 through 1 and 2.
+
+        As arrays nothing of `q` and `u` is held: `q` is the guess and `u` the speeds to be made consistent. Leading
+        axes are a batch: the state has them, too. Joints that close loops may be held too. Prescribed joints are where
+        their laws have them at time `t`.
+
+        `guess` is an array, a mapping (joints that are not named at zero, those that close loops left aside) or a
+        `State`, of which the coordinates count. Positions and speeds that are both only near a closed state, such as
+        keyframes of files, are made one by `project`. Cost: some closings of O(nu m^2) for m conditions, more the
+        longer the way.
+
+        >>> import bellcrank as bc
+        >>> linkage = bc.compile(bc.load("four_bar"))
+        >>> state = linkage.assemble(q={"A": 0.5}, u={"A": 1.0})
+        >>> bool(abs(linkage.loop_error(state)).max() < 1e-12), state.branch_changed
+        (True, False)
+        >>> other = linkage.assemble(q={"A": 0.5}, guess={"A": 0.5, "B": -1.4, "C": 2.3})  # put together another way
+        >>> bool(state.q[2] < -1.0 and other.q[2] > 1.0)
+        True
+        """
+        return assembly.assemble(self.plans, q, u, guess=guess, weights=weights, t=t)
+
+    def project(self, q: State | Values, u: Values = None, *, t: float | None = None) -> State:
+        """The nearest state whose loops are closed: removes the drift of methods that hold them by accelerations, and
+        makes states from elsewhere consistent.
+
+        `q` and `u` are arrays or mappings {joint or "joint.coordinate": value}, zero where nothing is said; or `q` is a
+        `State`. Nothing is held: `assemble` does that. Keyframes of files go in as they are:
+        ``system.project(key["q"], key["u"])``.
+
+        >>> import bellcrank as bc
+        >>> linkage = bc.compile(bc.load("four_bar"))
+        >>> state = linkage.project({"A": 0.5, "B": 0.4}, {"A": 1.0})
+        >>> bool(abs(linkage.loop_rate_error(state)).max() < 1e-12)
+        True
+        """
+        return assembly.project(self.plans, q, u, t=t)
+
+    @of_motion
+    def consistent_acceleration(self, q: npt.ArrayLike, u: npt.ArrayLike, udot: Mapping[str, Any] | npt.ArrayLike, *,
+                                t: float = START) -> Floats:
+        """Accelerations that keep the loops closed, shape (..., nu): those in the mapping {joint: (..., values)} are
+        held, or the nearest ones to an array (..., nu). Cost: O(nu dof^2) a state, by compiled kinematics.
+
+        >>> import bellcrank as bc
+        >>> linkage = bc.compile(bc.load("four_bar"))
+        >>> state = linkage.assemble(q={"A": 0.5}, u={"A": 1.0})
+        >>> linkage.consistent_acceleration(state.q, state.u, {"A": [1.0, 2.0]}).shape
+        (2, 3)
+        """
+        return inverse_dynamics.consistent_acceleration(self.plans, q, u, udot, t=t)
 
     # -- motion ---------------------------------------------------------------------------------
     def simulate(self, state: Any, duration: float, *, step: float | None = None, stepper: str = "rk4",
@@ -381,39 +469,23 @@ class System(Variants):
                         control=control, events=events, rtol=rtol, atol=atol, file=file, progress=progress,
                         threads=threads)
 
-    # -- energy and momentum --------------------------------------------------------------------
-    def _totals(self, q: npt.ArrayLike, u: npt.ArrayLike | None, t: npt.ArrayLike) -> Floats:
-        return self._run("totals", {"q": q, "u": self._zeros if u is None else u}, None, t)
+    # -- calls and costs ------------------------------------------------------------------------
+    def bind(self, name: str, *arrays: Floats, out: Floats | None = None) -> Callable[[], Floats]:
+        """A call bound to preallocated arrays: ``call()`` reads them, writes and returns `out`.
 
-    def kinetic_energy(self, q: npt.ArrayLike, u: npt.ArrayLike, *, t: npt.ArrayLike = 0.0) -> Floats:
-        """Kinetic energy [J]. Cost: O(n)."""
-        return self._totals(q, u, t)[..., 10]
+        `name` is "forward_dynamics" (q, u, tau), "inverse_dynamics" (q, u, udot), "bias" (q, u), "mass_matrix" (q),
+        "momenta" (q, u) or "hamilton" (q, p, tau), whose speeds and rates of momenta lie side by side, (nu, 2); the
+        arrays are one state each, C-contiguous doubles. `out` is what the method returns, shape (nu,) or (nu, nu), or
+        an array of yours with as many entries. The cheapest way to call.
 
-    def potential_energy(self, q: npt.ArrayLike, *, t: npt.ArrayLike = 0.0) -> Floats:
-        """Potential energy of gravity [J] of all moving bodies: -mass * gravity . center_of_mass. What is welded to the
-        ground is part of the ground; it would add a constant. Cost: O(n).
-
-        >>> import bellcrank as bc
-        >>> m = bc.load("pendulum")
-        >>> bare = bc.compile(m).potential_energy([0.5])
-        >>> bolts = m.add_joint("bolts", bc.Weld(), m.ground, m.add_body("frame", bc.Inertia(80.0)))
-        >>> bool(bc.compile(m).potential_energy([0.5]) == bare)
-        True
+        >>> import bellcrank as bc, numpy as np
+        >>> arm, q = bc.compile(bc.load("double_pendulum")), np.zeros(2)
+        >>> call = arm.bind("mass_matrix", q)
+        >>> call().shape
+        (2, 2)
         """
-        return self._totals(q, None, t)[..., 11]
+        return binding.bind(self.plans, name, arrays, out)
 
-    def momentum(self, q: npt.ArrayLike, u: npt.ArrayLike, *, t: npt.ArrayLike = 0.0) -> Floats:
-        """[angular momentum about the world's origin; linear momentum], world axes, shape (..., 6)."""
-        totals = self._totals(q, u, t)
-        return np.concatenate([totals[..., 7:10], totals[..., 4:7]], axis=-1)
-
-    def center_of_mass(self, q: npt.ArrayLike, *, t: npt.ArrayLike = 0.0) -> Floats:
-        """Centre of mass [m] of all moving bodies (what is welded to the ground is part of it) in the world, shape
-        (..., 3)."""
-        totals = self._totals(q, None, t)
-        return totals[..., 1:4] / totals[..., 0:1]
-
-    # -- cost -----------------------------------------------------------------------------------
     def operation_count(self, function: str = "forward_dynamics") -> OperationCount:
         """Exact number of scalar operations of one evaluation, by kind, as the compiled code executes them.
 
@@ -426,16 +498,33 @@ class System(Variants):
         >>> bc.compile(bc.load("pendulum")).operation_count().divs
         0
         """
-        from bellcrank.system.counts import count_operations
+        return counts.count_operations(self.plans, function)
 
-        return count_operations(self, function)
+    # -- other machines -------------------------------------------------------------------------
+    def with_parameters(self, **values: npt.ArrayLike) -> Self:
+        """The same compiled machine with other parameter values; arrays add batch axes. Nothing is recompiled."""
+        return type(self)(self.kernels.for_model(self.model.with_values(values)))
 
-    def __repr__(self) -> str:
-        how = f" ({self._interpreted})" if self._interpreted else ""
-        return (f"<System {self.name!r}: {len(self.body_names)} bodies, nq={self.nq}, nu={self.nu}, "
-                f"method={self.method!r}, backend={self.backend!r}{how}>")
+    def release(self, *names: str) -> Self:
+        """The same machine with some of its loops open: joints that were cut (see `loops`, `compile(cut=...)`) or
+        constraints, by name. q and u keep their meaning, so that states can be handed over. What was let go is
+        remembered: in a simulation the event action `attach` closes it again.
 
+        >>> import bellcrank as bc
+        >>> linkage = bc.compile(bc.load("four_bar"))
+        >>> linkage.release(*linkage.loops).dof
+        3
+        """
+        return type(self)(Kernels(variants.released(self.model, names), self.kernels.maker)) if names else self
 
-def wrench_order(tree: Tree) -> list[int]:
-    """Bodies link by link, as kernels read their wrenches; those that cannot move last."""
-    return [b - 1 for members in tree.members[1:] for b in members] + [b - 1 for b in tree.members[0] if b]
+    def lock(self, *names: str) -> Self:
+        """The same machine with joints, or single coordinates (``joint.coordinate``), that stay where they are: their
+        speeds are zero, their coordinates what q says. q and u keep their meaning, so that states can be handed over;
+        `drive_forces` are what holds them.
+
+        >>> import bellcrank as bc
+        >>> arm = bc.compile(bc.load("double_pendulum"))
+        >>> float(arm.lock("elbow").forward_dynamics([0.3, 0.5], [0.0, 0.0])[1])
+        0.0
+        """
+        return type(self)(Kernels(variants.locked(self.plans, names), self.kernels.maker)) if names else self

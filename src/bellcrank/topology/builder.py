@@ -16,7 +16,7 @@ from bellcrank.mechanism.pose import IDENTITY_ROWS, Pose
 from bellcrank.scalar.graph import Number, Scalar
 from bellcrank.spatial import General, Matrix3, RigidInertia, Transform, Vector
 from bellcrank.topology import link_frames as frames
-from bellcrank.topology.closing import add_loops
+from bellcrank.topology.loop_closures import add_loops
 from bellcrank.topology.spanning_tree import Topology, spanning_tree
 from bellcrank.topology.tree import Applied, Floats, Ints, LinkNumbers, Tree
 
@@ -41,7 +41,7 @@ def build_tree(mechanism: Mechanism, *, merge_welds: bool = True, free_frames: b
 
 @contextlib.contextmanager
 def collector_paused() -> Iterator[None]:
-    """Lists of 10^5 joints make the cyclic garbage collector look at millions of objects, in vain."""
+    """Without the cyclic garbage collector: it would look at millions of objects for 10^5 joints and free none."""
     was_on = gc.isenabled()
     gc.disable()
     try:

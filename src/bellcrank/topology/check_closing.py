@@ -1,6 +1,6 @@
 """Whether a joint type from outside of the library can close a loop: what `compile` asks before it believes it.
 
-The number of conditions decides how many degrees of freedom a machine has, so too few of them make a machine that falls
+The number of constraints decides how many degrees of freedom a machine has, so too few of them make one that falls
 apart without a word. `bellcrank.check_joint` looks at everything else, too, and takes longer.
 """
 
@@ -60,13 +60,13 @@ def _fault(joint: Joint) -> str:
             return wrong
         independence.append(_independence(rows))
     if max(independence, default=1.0) < _NONE:
-        return "the conditions that closure_rows gives depend on each other"
+        return "the constraints that closure_rows gives depend on each other"
     graph = Graph()
     traced = [Side(*(Vector(*(graph.leaf((side, i, axis)) for axis in "xyz")) for i in range(7))) for side in range(2)]
     wrong = _rows(joint, traced, k)[1]
     names, wanted = joint.condition_names, 6 - joint.nu
     if not wrong and names and len(names) != wanted:
-        return f"condition_names has {len(names)} entries for {wanted} conditions (6 - nu)"
+        return f"condition_names has {len(names)} entries for {wanted} constraints (6 - nu)"
     return wrong
 
 
@@ -87,37 +87,37 @@ def _connected(joint: Joint, spread: float, rng: np.random.Generator, k: Sequenc
 
 
 def _rows(joint: Joint, sides: Sequence[Side], k: Sequence[float]) -> tuple[tuple[Row, ...], str]:
-    """The conditions, and what is wrong with their number."""
+    """The constraints, and what is wrong with their number."""
     try:
         rows = tuple(joint.closure_rows(sides[0], sides[1], k))
     except Exception as error:  # whatever a method from outside may raise
         return (), f"closure_rows raises {type(error).__name__}: {error}"
     wanted = 6 - joint.nu
     if len(rows) != wanted:
-        return (), f"closure_rows gives {len(rows)} conditions where {wanted} are needed (6 - nu)"
+        return (), f"closure_rows gives {len(rows)} constraints where {wanted} are needed (6 - nu)"
     if not all(isinstance(row, Row) for row in rows):
         return (), "closure_rows gives something else than Rows (see bellcrank.mechanism.constraint_rows)"
     return rows, ""
 
 
 def _against(joint: Joint, rows: Sequence[Row], sides: Sequence[Side], q: Floats, k: Sequence[float]) -> str:
-    """Conditions that poses or motions of the joint itself do not meet."""
+    """Constraints that poses or motions of the joint itself do not meet."""
     moves = _motions(joint, sides, q, k)
     for i, row in enumerate(rows):
         label = repr(joint.condition_names[i]) if i < len(joint.condition_names) else f"number {i}"
         first, second = six(row.first), six(row.second)
         size = 1.0 + np.abs(first).max() + np.abs(second).max()
         if not abs(float(row.value)) <= _EXACT * size:
-            return f"its condition {label} is off by {float(row.value):.3g} in a pose that `transforms` allows"
+            return f"its constraint {label} is off by {float(row.value):.3g} in a pose that `transforms` allows"
         for what, motions in moves.items():
             rate = motions[0] @ first + motions[1] @ second
             if not np.abs(rate).max(initial=0.0) <= _EXACT * size:
-                return f"its condition {label} forbids {what}"
+                return f"its constraint {label} forbids {what}"
     return ""
 
 
 def _motions(joint: Joint, sides: Sequence[Side], q: Floats, k: Sequence[float]) -> dict[str, tuple[Floats, Floats]]:
-    """Motions [angular; linear] of the two bodies' origins that no condition may forbid, (how many, 6) each."""
+    """Motions [angular; linear] of the two bodies' origins that no constraint may forbid, (how many, 6) each."""
     points = [np.array(side.point) - np.array(side.arm) for side in sides]
     spin = np.concatenate([np.eye(3), np.zeros((3, 3))])
     slide = np.concatenate([np.zeros((3, 3)), np.eye(3)])
@@ -131,7 +131,7 @@ def _motions(joint: Joint, sides: Sequence[Side], q: Floats, k: Sequence[float])
 
 
 def _independence(rows: Sequence[Any]) -> float:
-    """The smallest singular value of the conditions, beside the largest."""
+    """The smallest singular value of the constraints, beside the largest."""
     if not rows:
         return 1.0
     second = np.array([six(row.second) for row in rows])

@@ -4,7 +4,7 @@ Loops are found ear by ear. An *ear* is a path of bodies not yet placed between 
 one is placed next, and one of its joints is cut. If an ear hangs between two different bodies it is cut at the
 deeper one, so that its bodies hang from the other: the loops of ladders, nets and chains of cells then stay short,
 however long the machine is. A ring that hangs from one body is cut at the joint that leaves most freedom (fewest
-conditions), at the last one added if several do.
+constraints), at the last one added if several do.
 """
 
 from __future__ import annotations
@@ -142,7 +142,7 @@ class _Ears:
         self.first, self.second, self.n = first, second, n
         records = mechanism.joints
         coupled, driven = {joint for c in mechanism.couplers for joint, _, _ in c.terms}, set(keep)
-        #: conditions a joint imposes when it is cut; driven, coupled and prescribed joints are cut last, in this order
+        #: constraints a joint imposes when it is cut; driven, coupled and prescribed joints are cut last, in this order
         self.rows = [_NEVER if r.prescribed is not None else 500 if r.name in coupled else 99 if r.name in driven
                      else 6 - r.joint.nu for r in records]
         self.names = [r.name for r in records]
@@ -280,7 +280,7 @@ class _Ears:
             around = ", ".join(repr(self.names[e]) for e in edges)
             raise ModelError(f"the joints {around} close a loop, but all of them follow prescribed motions; leave one "
                              "free")
-        return best, f"leaves fewest conditions of its loop ({self.rows[edges[best]]})"
+        return best, f"leaves fewest constraints of its loop ({self.rows[edges[best]]})"
 
     def _attach(self, bodies: Sequence[int], edges: Sequence[int], to: int) -> None:
         for body, edge in zip(bodies, edges, strict=True):

@@ -1,7 +1,7 @@
 """The immutable, numeric tree that the formulations sweep over.
 
 A *link* is one body with everything welded to it; links are numbered 1..n with parents first, 0 is the
-ground. All numbers are expressed in *link frames*, chosen here to save operations (see `frames`).
+ground. All numbers are expressed in *link frames*, chosen here to save operations (see `link_frames`).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""What the multiplier methods share: conditions as unit loads on links, and unit loads beside an elimination.
+"""What the multiplier methods share: constraints as unit loads on links, and unit loads beside an elimination.
 
-A condition's covector on accelerations is also the wrench that a unit of its multiplier exerts: M udot = tau - h +
-J^T lambda. A sweep carries one load per condition; loads that do not reach a link are exact zeros there.
+A constraint's covector on accelerations is also the wrench that a unit of its multiplier exerts: M udot = tau - h +
+J^T lambda. A sweep carries one load per constraint; loads that do not reach a link are exact zeros there.
 """
 
 from __future__ import annotations
@@ -11,19 +11,28 @@ from typing import NamedTuple
 
 from bellcrank.formulations.common.pivot import Pivot, absent, eliminate
 from bellcrank.lowering.looped import LoopedDirect, LoopRow
-from bellcrank.scalar.graph import Number
+from bellcrank.scalar.graph import Number, is_zero
 from bellcrank.schedule.sweeps import Field, flatten
 from bellcrank.spatial import ArticulatedInertia, Force, Motion, Vector, unit_index
 
-__all__ = ["Share", "Triangle", "Unit", "added_products", "eliminate_loaded", "idle", "seen_from_ground", "triangle",
-           "unit_loads"]
+__all__ = [
+    "LoadShare",
+    "Triangle",
+    "Unit",
+    "added_products",
+    "eliminate_loaded",
+    "gamma_with_gravity",
+    "idle",
+    "triangle",
+    "unit_loads",
+]
 
 #: the lower half of a symmetric matrix, row by row
 Triangle = tuple[tuple[Number, ...], ...]
 
 
 class Unit(NamedTuple):
-    """One condition at one link: what a unit of its multiplier exerts there, and what velocities add to its sum."""
+    """One constraint at one link: what a unit of its multiplier exerts there, and what velocities add to its sum."""
 
     load: Force
     joint: tuple[Number, ...]
@@ -34,8 +43,8 @@ class Unit(NamedTuple):
         return Unit(load, self.joint, self.bias + convective.dot(load.force))
 
 
-class Share(NamedTuple):
-    """What the unit loads contribute to one eliminated unknown: inverse * rest for each condition."""
+class LoadShare(NamedTuple):
+    """What the unit loads contribute to one eliminated unknown: inverse * rest for each constraint."""
 
     inverse: Number
     rests: tuple[Number, ...]
@@ -50,11 +59,11 @@ class Share(NamedTuple):
 
 def idle(value: object) -> bool:
     """Whether all numbers of a nested tuple are exact zeros, known before any state is."""
-    return all(type(x) is float and x == 0.0 for x in flatten(value))
+    return all(is_zero(x) for x in flatten(value))
 
 
 def unit_loads(tree: LoopedDirect, rows: Sequence[LoopRow]) -> Field:
-    """For every link one unit load per condition, in link axes about the link's origin."""
+    """For every link one unit load per constraint, in link axes about the link's origin."""
     loads = [[Force.zero() for _ in rows] for _ in tree.parent]
     joints: list[list[list[Number]]] = [[[0.0] * width for _ in rows] for width in tree.widths]
     for c, row in enumerate(rows):
@@ -66,10 +75,10 @@ def unit_loads(tree: LoopedDirect, rows: Sequence[LoopRow]) -> Field:
             for own in zip(loads, joints, strict=True)]
 
 
-def seen_from_ground(tree: LoopedDirect, row: LoopRow) -> Number:
-    """A condition's right hand side when the ground accelerates upward in place of gravity.
+def gamma_with_gravity(tree: LoopedDirect, row: LoopRow) -> Number:
+    """A constraint's right hand side when the ground accelerates upward in place of gravity.
 
-    All links then gain the same acceleration. A condition between two links does not notice; one between a link
+    All links then gain the same acceleration. A constraint between two links stays as it is; one between a link
     and the ground, whose row lacks the ground's end, does.
     """
     if len(row.ends) != 1:
@@ -83,7 +92,7 @@ def triangle(n: int) -> Triangle:
     return tuple((0.0,) * (i + 1) for i in range(n))
 
 
-def added_products(matrix: Triangle, share: Share) -> Triangle:
+def added_products(matrix: Triangle, share: LoadShare) -> Triangle:
     """The matrix plus rests * inverse * rests^T, lower half."""
     scaled = [0.0 if idle(rest) else rest * share.inverse for rest in share.rests]
     return tuple(row if idle(rest) else tuple(entry if idle(x) else entry + rest * x
@@ -93,7 +102,7 @@ def added_products(matrix: Triangle, share: Share) -> Triangle:
 
 def eliminate_loaded(mass: ArticulatedInertia, force: Force, loads: Sequence[Force], column: Motion, given: Number,
                      joint_loads: Sequence[Number], armature: Number
-                     ) -> tuple[ArticulatedInertia, Force, tuple[Force, ...], Pivot, Share]:
+                     ) -> tuple[ArticulatedInertia, Force, tuple[Force, ...], Pivot, LoadShare]:
     """`eliminate` with unit loads (of the sign of applied forces) beside the force.
 
     The unknown is ``pivot.free + share.under(multipliers) - pivot.gain . motion``.
@@ -109,4 +118,4 @@ def eliminate_loaded(mass: ArticulatedInertia, force: Force, loads: Sequence[For
             if k is not None:  # exactly: what passes the joint is what acts on it
                 load = load.with_entry(k, -own)
         passed.append(load)
-    return mass, force, tuple(passed), pivot, Share(inverse, rests)
+    return mass, force, tuple(passed), pivot, LoadShare(inverse, rests)

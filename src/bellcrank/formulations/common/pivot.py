@@ -2,7 +2,7 @@
 
 In all sources a joint's row reads ``column . (mass motion + force) = given``, with the motion made of what the
 parent imposes plus the column times the unknown; a rotor on the joint (its armature) adds its inertia times the
-unknown. Solving it for the unknown and substituting back leaves an inertia and a force that no longer know the joint.
+unknown. Solving it for the unknown and substituting back leaves an inertia and a force without the joint.
 Columns of one joint are eliminated one after another, which is an L D L^T factorisation of its joint-space block.
 """
 
@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from bellcrank.scalar.graph import Number
+from bellcrank.scalar.graph import Number, is_zero
 from bellcrank.spatial import ArticulatedInertia, Force, Motion, unit_index
 
 __all__ = ["Pivot", "absent", "eliminate", "solve"]
@@ -25,7 +25,7 @@ class Pivot(NamedTuple):
 
 def absent(armature: Number) -> bool:
     """Whether a joint speed has no rotor, known before any state is."""
-    return type(armature) is float and armature == 0.0
+    return is_zero(armature)
 
 
 def eliminate(mass: ArticulatedInertia, force: Force, column: Motion, given: Number, armature: Number

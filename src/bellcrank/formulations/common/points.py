@@ -16,10 +16,10 @@ from bellcrank.scalar.graph import Number
 from bellcrank.schedule.sweeps import Field, Sweeps
 from bellcrank.spatial import Force, General, Identity, Matrix3, Motion, RigidInertia, Symmetric3, Transform, Vector
 
-__all__ = ["POINTS", "Place", "Point", "Velocity"]
+__all__ = ["POINTS", "LinkAtPoint", "Point", "Velocity"]
 
 
-class Place(NamedTuple):
+class LinkAtPoint(NamedTuple):
     """A link at its reference point."""
 
     transforms: tuple[Transform, ...]  #: from the parent's reference frame to this one's
@@ -48,7 +48,7 @@ class Point(NamedTuple):
 
 
 # -- laws -----------------------------------------------------------------------------------------
-def outward_material(link: Link, omega: Vector, place: Place) -> tuple[Vector, Velocity]:
+def outward_material(link: Link, omega: Vector, place: LinkAtPoint) -> tuple[Vector, Velocity]:
     """Kang & Yoon (19), (27): reference points fixed in their bodies."""
     carried = Vector.zero()
     for t in place.transforms:
@@ -61,7 +61,7 @@ def outward_material(link: Link, omega: Vector, place: Place) -> tuple[Vector, V
     return omega, Velocity(bias, place.inertia.gyroscopic(omega))
 
 
-def outward_spatial(link: Link, velocity: Motion, place: Place) -> tuple[Motion, Velocity]:
+def outward_spatial(link: Link, velocity: Motion, place: LinkAtPoint) -> tuple[Motion, Velocity]:
     """Kang & Yoon (31)-(36): the instant global origin."""
     rate = place.rate
     bias = place.drift + velocity.cross(rate)  # (35)
@@ -88,12 +88,12 @@ def _spatial_drift(link: Link, own: Transform) -> Motion:
 
 
 def _place(link: Link, transforms: tuple[Transform, ...], own: Transform, inertia: RigidInertia, centroid: Vector,
-           central: Symmetric3, drift: Motion) -> Place:
+           central: Symmetric3, drift: Motion) -> LinkAtPoint:
     rate = Motion.zero()
     columns = tuple(own.column_to_parent(column) for column in link.columns)
     for column, speed in zip(columns, link.u, strict=True):
         rate = rate + column * speed
-    return Place(transforms, own, columns, inertia, centroid, central, rate, drift)
+    return LinkAtPoint(transforms, own, columns, inertia, centroid, central, rate, drift)
 
 
 # -- body axes ------------------------------------------------------------------------------------
@@ -102,8 +102,8 @@ def body_joint(tree: Sweeps) -> Field:
     return tree.outward(_at_body_joint, root=())
 
 
-def _at_body_joint(link: Link, nothing: tuple[()]) -> tuple[tuple[()], Place]:
-    return (), Place(link.transforms, Transform.identity(), link.columns, link.inertia, link.com, link.central,
+def _at_body_joint(link: Link, nothing: tuple[()]) -> tuple[tuple[()], LinkAtPoint]:
+    return (), LinkAtPoint(link.transforms, Transform.identity(), link.columns, link.inertia, link.com, link.central,
                      link.rate, link.drift)
 
 
@@ -112,7 +112,7 @@ def body_centroid(tree: Sweeps) -> Field:
     return tree.outward(_at_body_centroid, root=Vector.zero())
 
 
-def _at_body_centroid(link: Link, parent: Vector) -> tuple[Vector, Place]:
+def _at_body_centroid(link: Link, parent: Vector) -> tuple[Vector, LinkAtPoint]:
     """`parent` is the parent's centroid in its link frame."""
     own = Transform(Identity(), -link.com)
     first, *rest = link.transforms
@@ -134,7 +134,7 @@ class _Pose(NamedTuple):
     centroid: Vector
 
 
-def _poses(tree: Sweeps, step: Callable[..., tuple[_Pose, Place]]) -> Field:
+def _poses(tree: Sweeps, step: Callable[..., tuple[_Pose, LinkAtPoint]]) -> Field:
     return tree.outward(step, root=_Pose(_UNTURNED, Vector.zero(), Vector.zero()))
 
 
@@ -151,7 +151,7 @@ def _central(link: Link, axes: General) -> RigidInertia:
     return RigidInertia(link.inertia.mass, Vector.zero(), axes.symmetric(link.central))
 
 
-def _at_joint(link: Link, parent: _Pose) -> tuple[_Pose, Place]:
+def _at_joint(link: Link, parent: _Pose) -> tuple[_Pose, LinkAtPoint]:
     pose = _pose(link, parent)
     own = Transform(pose.axes, Vector.zero())
     shift = (Transform(Identity(), pose.joint - parent.joint),)
@@ -160,7 +160,7 @@ def _at_joint(link: Link, parent: _Pose) -> tuple[_Pose, Place]:
                         _material_drift(link, own))
 
 
-def _at_centroid(link: Link, parent: _Pose) -> tuple[_Pose, Place]:
+def _at_centroid(link: Link, parent: _Pose) -> tuple[_Pose, LinkAtPoint]:
     pose = _pose(link, parent)
     own = Transform(pose.axes, pose.joint - pose.centroid)
     shift = (Transform(Identity(), pose.centroid - parent.centroid),)  # (25)
@@ -168,7 +168,7 @@ def _at_centroid(link: Link, parent: _Pose) -> tuple[_Pose, Place]:
     return pose, _place(link, shift, own, central, Vector.zero(), central.second, _material_drift(link, own))
 
 
-def _at_origin(link: Link, parent: _Pose) -> tuple[_Pose, Place]:
+def _at_origin(link: Link, parent: _Pose) -> tuple[_Pose, LinkAtPoint]:
     pose = _pose(link, parent)
     own = Transform(pose.axes, pose.joint)
     central = _central(link, pose.axes)

@@ -1,4 +1,4 @@
-"""Conditions of loops as loads and as measurements: what a multiplier does to the links, what a row reads off them."""
+"""Constraints of loops as loads and as measurements: what a multiplier does to the links, what a row reads off them."""
 
 from __future__ import annotations
 

@@ -7,9 +7,9 @@ from collections.abc import Callable, Sequence
 from bellcrank.scalar.functions import select_less
 from bellcrank.scalar.graph import Number
 
-__all__ = ["guarded_inverse", "solve_conditions", "solve_positive"]
+__all__ = ["guarded_inverse", "solve_multipliers", "solve_positive"]
 
-#: a pivot this much smaller than its diagonal means that the conditions depend on each other here
+#: a pivot this much smaller than its diagonal means that the constraints depend on each other here
 _DEPENDENT = 1e-10
 _NOT_A_NUMBER = float("nan")
 
@@ -49,11 +49,11 @@ def solve_positive(matrix: Sequence[Sequence[Number]], right: Sequence[Number],
     return x
 
 
-def solve_conditions(matrix: Sequence[Sequence[Number]], right: Sequence[Number], floors: Sequence[float]
+def solve_multipliers(matrix: Sequence[Sequence[Number]], right: Sequence[Number], floors: Sequence[float]
                      ) -> list[Number]:
     """Solve the symmetric positive definite system for the constraint loads by L D L^T, watching its pivots.
 
-    The result is not a number where a condition depends on those before it, or vanishes: its diagonal falls below its
+    The result is not a number where a constraint depends on those before it, or vanishes: its diagonal falls below its
     entry of `floors` (see `LoopPlan`).
     """
     floor = iter(floors)

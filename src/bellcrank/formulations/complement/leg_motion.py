@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 from bellcrank.errors import ModelError
-from bellcrank.formulations.common.kinematics import outward_axes
+from bellcrank.formulations.common.link_kinematics import outward_axes
 from bellcrank.formulations.common.small_systems import guarded_inverse
 from bellcrank.formulations.complement.legs import Leg, Legs, platform_of
 from bellcrank.lowering.looped import LoopedDirect
@@ -18,7 +18,7 @@ from bellcrank.scalar.graph import Number
 from bellcrank.spatial import Force, Motion, RigidInertia, Transform, Vector
 from bellcrank.topology.tree import Tree
 
-__all__ = ["Axis", "LegMotion", "Matrix", "Platform", "Six"]
+__all__ = ["LegMotion", "LegScrew", "Matrix", "Platform", "Six"]
 
 #: a square length this much smaller than before its projection means that nothing is left
 _NOTHING = 1e-10
@@ -135,7 +135,7 @@ def added(values: Iterable[Number]) -> Number:
 
 
 # -- section IV.A: kinematics --------------------------------------------------------------------------------------
-class Axis(NamedTuple):
+class LegScrew(NamedTuple):
     """One speed of a leg."""
 
     screw: Six  #: A_ei p_i
@@ -147,9 +147,9 @@ class Axis(NamedTuple):
 class LegMotion(NamedTuple):
     """A leg at an instant."""
 
-    axes: list[Axis]
+    axes: list[LegScrew]
     phi: Matrix
-    offset: Six  #: acceleration across the cut at zero free accelerations, as far as its conditions determine it
+    offset: Six  #: acceleration across the cut at zero free accelerations, as far as its constraints determine it
 
 
 class Platform:
@@ -188,7 +188,7 @@ class Platform:
 
     def _leg(self, leg: Leg) -> LegMotion:
         phi, offset = self._cut(leg)
-        axes: list[Axis] = []
+        axes: list[LegScrew] = []
         below = 0  # the link of the speed further out
         for s in reversed(leg.speeds):
             view, place = self.direct.views[s.link], int(self.tree.u_start[s.link]) + s.number
@@ -200,7 +200,7 @@ class Platform:
                 gain = scaled(tilde, guarded_inverse(delta, dot(screw, screw) * _NOTHING))
                 phi = with_product(phi, tilde, gain, -1.0)  # (10a), (11d), (12d)
             body = s.link if s.link != below and s.link in leg.links else 0
-            axes.append(Axis(screw, place, gain, body))
+            axes.append(LegScrew(screw, place, gain, body))
             below = s.link
         return LegMotion(axes[::-1], phi, offset)
 

@@ -1,14 +1,14 @@
 """Parallel platforms: recursive solution of the unactuated rates, and the complements of closed loops.
 
-S. K. Saha and W. O. Schiehlen, "Recursive Kinematics and Dynamics for Parallel Structured Closed-Loop Multibody
-Systems", Mechanics of Structures and Machines 29(2), 2001, sections III-V. Equation numbers are theirs; (16c), (22)
-and (30)-(32) are used in the corrected form: the rows i != k of N_c carry the factor (1/delta_i) p_i ptilde_i^T.
+S. K. Saha and W. O. Schiehlen, "Recursive Kinematics and Dynamics for Closed Loop Multibody Systems" (see `complement`
+for where it was published), sections III-V. Equation numbers are those of that text; (16c), (22) and (30)-(32) are
+used in the corrected form: the rows i != k of N_c carry the factor (1/delta_i) p_i ptilde_i^T.
 
 | paper | here |
 |---|---|
 | legs l, end effector e (Fig. 3) | `legs.platform_of`; ``Platform.point`` is E |
-| A_ei p_i (7b) | ``Axis.screw`` |
-| ptilde_i / delta_i (9b), (11c), (12c) | ``Axis.gain``, None for independent speeds |
+| A_ei p_i (7b) | ``LegScrew.screw`` |
+| ptilde_i / delta_i (9b), (11c), (12c) | ``LegScrew.gain``, None for independent speeds |
 | Phi_2 of a leg (11d), (12d), (13) | ``LegMotion.phi`` |
 | Phi, J (14a), (14b) | ``Platform.total``, ``Platform.jacobian`` |
 | Psi_i = 1 - (1/delta_i) p_i ptilde_i^T (15f) | applied: x - screw (gain . x), transposed x - gain (screw . x) |
@@ -20,14 +20,14 @@ and (30)-(32) are used in the corrected form: the rows i != k of N_c carry the f
 Declared deviations
 - All twists and wrenches are about the one point E and in the ground's axes: every A_ij is the identity.
   Lengths are measured in a unit typical of the machine: what the projections add must be of one size.
-- The joint at which a leg is cut is taken out first, as the projection on its closure conditions, which span what its
+- The joint at which a leg is cut is taken out first, as the projection on its closure constraints, which span what its
   columns leave: Phi_{m+1} of the leg. That needs no coordinates of the cut joint, brings in the right hand sides of
-  the conditions (with Baumgarte's terms), and allows constraints that are no joints. Both sides of the cut count as
+  the constraints (with Baumgarte's terms), and allows constraints that are no joints. Both sides of the cut count as
   coinciding: while a loop is open by some length, accelerations are off in proportion to it.
 - Any number of independent speeds per leg, none included, chosen by the plan; in (12a) t_e' then lacks all of those
   further out. Phi is regular whenever they determine the motion: t with Phi t = 0 is a motion of the platform
-  without them. Redundant conditions (planar loops in space, Bennett's linkage) need no treatment: (14a) is a sum of
-  projections, whose solution satisfies all conditions if any does. Its price is that of normal equations: rounding
+  without them. Redundant constraints (planar loops in space, Bennett's linkage) need no treatment: (14a) is a sum of
+  projections, whose solution satisfies all constraints if any does. Its price is that of normal equations: rounding
   errors grow with the square of the condition number.
 - A ring with one independent speed is one leg with t_e = 0 (erratum): then there is no Phi to invert.
 - Bodies beyond the cut of a leg, the platform, and bodies in no loop enter by (26) directly, with the columns of N;
@@ -48,7 +48,7 @@ from collections.abc import Sequence
 
 from bellcrank.formulations.common.pivot import absent
 from bellcrank.formulations.complement.leg_motion import (
-    Axis,
+    LegScrew,
     Matrix,
     Platform,
     Six,
@@ -138,7 +138,7 @@ def generalised_forces(p: Platform, wrenches: Sequence[Six], joints: Sequence[Nu
     return out
 
 
-def leg_inertia(p: Platform, axes: Sequence[Axis]) -> Matrix:
+def leg_inertia(p: Platform, axes: Sequence[LegScrew]) -> Matrix:
     """p_i^T Mtilde_ij p_j of a leg, (27), (28)."""
     mass: Matrix = [[0.0] * 6 for _ in range(6)]
     out: Matrix = [[] for _ in axes]
@@ -164,7 +164,7 @@ def leg_inertia(p: Platform, axes: Sequence[Axis]) -> Matrix:
     return symmetric(out)
 
 
-def leg_coefficients(p: Platform, axes: Sequence[Axis]) -> Matrix:
+def leg_coefficients(p: Platform, axes: Sequence[LegScrew]) -> Matrix:
     """Rows of N_c N_d without p_i (16c, corrected), one for every speed of a leg."""
     out: Matrix = []
     ends = [list(column) for column in p.jacobian]

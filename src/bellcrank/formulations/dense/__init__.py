@@ -17,10 +17,8 @@ Cost: O(n^2) for the matrix, O(n^3) for the solution.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
-
-from bellcrank.formulations.common.kinematics import inward_composites
+from bellcrank.formulations.common.link_kinematics import inward_composites
+from bellcrank.formulations.common.rotor_rows import WithRotors, past_rotors, rotors_on_diagonal
 from bellcrank.formulations.common.small_systems import solve_positive
 from bellcrank.formulations.recursive import inverse_dynamics
 from bellcrank.lowering.link import Link
@@ -28,8 +26,7 @@ from bellcrank.scalar.graph import Number
 from bellcrank.schedule.sweeps import Field, Sweeps
 from bellcrank.spatial import Force, RigidInertia
 
-__all__ = ["BIBTEX", "WHOLE", "WithRotors", "forward_dynamics", "inverse_dynamics", "mass_matrix", "past_rotors",
-           "solve_positive"]
+__all__ = ["BIBTEX", "WHOLE", "forward_dynamics", "inverse_dynamics", "mass_matrix", "solve_positive"]
 
 BIBTEX = """@article{walker1982efficient,
   author  = {Walker, M. W. and Orin, D. E.},
@@ -65,33 +62,9 @@ def inward_column(link: Link, force: Force, composite: RigidInertia) -> tuple[Fo
     return force, row
 
 
-# -- rotors: on the diagonal, known where a path begins ------------------------------------------------------------
-class WithRotors(NamedTuple):
-    """A path's force, and what its row has beyond it at the link where it begins."""
-
-    force: Force
-    extra: tuple[Number, ...]
-
-    @staticmethod
-    def padded(force: Force, extra: Sequence[Number]) -> WithRotors:
-        """With as many entries as any joint has speeds: what travels must be alike for all links."""
-        return WithRotors(force, (*extra, *(0.0,) * (6 - len(extra))))
-
-
 def start_with_rotors(link: Link, composite: RigidInertia) -> tuple[WithRotors, ...]:
     """The forces of `start_column`, and what the rotors take."""
-    return tuple(WithRotors.padded(force, [a if i == j else 0.0 for j, a in enumerate(link.armature)])
-                 for i, force in enumerate(start_column(link, composite)))
-
-
-def past_rotors(step: Callable[..., tuple[Force, tuple[Number, ...]]]
-                ) -> Callable[..., tuple[WithRotors, tuple[Number, ...]]]:
-    """The step of a path whose first row has more."""
-    def passed(link: Link, carried: WithRotors, own: Any) -> tuple[WithRotors, tuple[Number, ...]]:
-        force, row = step(link, carried.force, own)
-        return WithRotors.padded(force, ()), tuple(x + more for x, more in zip(row, carried.extra, strict=False))
-
-    return passed
+    return rotors_on_diagonal(link, start_column(link, composite))
 
 
 def forward_dynamics(tree: Sweeps) -> Field:

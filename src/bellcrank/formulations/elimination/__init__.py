@@ -1,34 +1,32 @@
-"""Loops of any topology by sparse elimination, group by group: exact, linear in bodies and conditions.
+"""Loops of any topology by sparse elimination, group by group: exact, linear in bodies and constraints.
 
-A formulation of our own. The machine is taken apart into groups (see `groups`): single links of its tree, and ears,
-the links a loop adds to what is already there. Going inwards, every group turns what it is made of into a message to
-the next: a quadratic form in the acceleration of one *reference* link and in the accelerations of the joints that its
-conditions share with groups further in (*carried* speeds). Gauss's principle makes the rest simple:
+A formulation of our own. Its derivation, with the numbers that the lines below carry, is docs/elimination.md: Gauss's
+function (3) is minimised group by group (see `loops.groups`), each group's constraints being solved for some of its own
+speeds first.
 
-1. *Lift.* With a_k = X_k a_p + S_k udot_k + c_k the forms 1/2 a^T I a + f^T a of the group's links are carried inwards
-   link by link, as in the articulated-body recursion, except that speeds bound by conditions are not eliminated on the
-   way: each leaves a column F = I S (the wrench its unit acceleration takes), a diagonal entry and a right hand side.
-2. *Close.* The group's conditions J udot = gamma, written around each loop and so with short lever arms, are solved
-   for the *dependent* speeds by Gaussian elimination with pivots chosen beforehand and watched at run time; redundant
-   conditions were dropped with the choice. Dependent speeds are substituted into the form.
-3. *Minimise.* The remaining own speeds are eliminated by their rows, one after another.
-
-Speeds that no condition involves are eliminated as soon as their link is reached: on a tree this is the articulated-
-body recursion itself. Going outwards, the order is reversed.
-
-| symbol | here |
+| docs/elimination.md | here |
 |---|---|
-| I, f | ``form.mass``, ``form.force`` |
-| F_v | ``form.columns[v]`` |
-| H_vw, h_v | ``form.matrix``, ``form.right``: of 1/2 udot^T H udot + h^T udot |
-| J, gamma | ``condition`` rows, right hand sides |
-| T, t: udot_d = T udot + t | ``Solved.factors``, ``Solved.offset`` |
+| omega_k, c_k (4) | ``MemberMotion.omega``, ``MemberMotion.bias`` |
+| X_k, S_k, s (1) | ``link.transforms``, ``link.columns``, ``column`` |
+| I_k, b_k, w_k; r_v, tau_v (3) | ``link.inertia``, ``gyroscopic``, ``external``; ``armature``, ``tau`` |
+| J, gamma (2), (8)-(10) | ``ConstraintEquation.factors``, ``gamma``, from `group_rows` |
+| I, f, F_v (11) | ``BodyForm.mass``, ``force``, ``columns[v]`` |
+| H_vw, h_v (11) | ``GroupForm.matrix``, ``right`` |
+| rho, C | the group's reference (member -1), ``shape.carried`` |
+| D; E, in two parts | ``shape.dependent``; ``shape.independent``, and ``shape.early`` |
+| F_v / H_vv, H_vw / H_vv, h_v / H_vv (15) | ``EliminatedSpeed.body``, ``factors``, ``free`` |
+| T, t (21) | ``DependentSpeed.factors``, ``offset`` |
+| pi_i, s_i, sigma (19), (20) | ``rows[i][v]``, ``shape.sizes``, ``_SHRUNK`` |
 
-No regularisation, no penalty, no iteration: accelerations are exact to rounding, conditions hold to rounding.
-If a pivot falls below a hundredth of its size when the plan was made, the result is not a number and the library
-chooses other pivots for that state.
+Declared deviations from the page
+- The inertia that is left of a link after the elimination of a unit column without a rotor has a row and a column of
+  exact zeros, which (16) gives up to rounding: they are written as zeros (`unresisting`).
+- Terms that are zero in every state are not there: the rows and forms are kept by their entries.
 
-Cost: O(n + m) for bounded group size and coupling.
+No regularization, no penalty, no iteration: accelerations are exact to rounding, constraints hold to rounding. If a
+pivot fails (20) the result is not a number, and the library chooses other pivots for that state.
+
+Cost: O(n + m) for bounded group size and coupling; O(k^3) in the length k of a single loop.
 """
 
 from __future__ import annotations
@@ -37,10 +35,10 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from bellcrank import __version__
-from bellcrank.formulations.common.kinematics import ground_axes, known_motion
+from bellcrank.formulations.common.link_kinematics import ground_axes, known_motion
 from bellcrank.formulations.common.pivot import absent
 from bellcrank.formulations.common.small_systems import guarded_inverse
-from bellcrank.formulations.elimination.group_rows import Condition, group_conditions
+from bellcrank.formulations.elimination.group_rows import ConstraintEquation, group_constraints
 from bellcrank.formulations.recursive import forward_dynamics, inverse_dynamics, joint_wrenches
 from bellcrank.lowering.group import GroupShape, GroupView, Message
 from bellcrank.lowering.link import Link
@@ -54,34 +52,35 @@ BIBTEX = f"""@software{{bellcrank,
   author  = {{{{The Bellcrank team}}}},
   title   = {{Bellcrank: sparse elimination for closed loops of any topology}},
   version = {{{__version__}}},
-  year    = {{2026}}
+  year    = {{2026}},
+  note    = {{Derivation: docs/elimination.md}}
 }}"""
 
-#: the loop text sweeps over groups
+#: the function for machines with loops sweeps over groups of links
 OVER = ("groups",)
 
-#: a pivot that has shrunk to this part of what it was calls for other pivots
+#: sigma of (20): a pivot that has shrunk to this part of what it was calls for other pivots
 _SHRUNK = 0.01
 
 
-class Turning(NamedTuple):
-    """A member's angular velocity, the part of its acceleration known from the state, its axes if forces need them."""
+class MemberMotion(NamedTuple):
+    """A member's angular velocity and the known part of its acceleration, (4); its axes if forces need them."""
 
     omega: Vector
     bias: Motion
     axes: General | None
 
 
-class Form:
-    """A quadratic form in one body's acceleration and in the accelerations of several speeds."""
+class BodyForm:
+    """I, f and F_v of (11) for one body."""
 
     def __init__(self) -> None:
         self.mass, self.force = ArticulatedInertia.zero(), Force.zero()
         self.columns: dict[int, Force] = {}
 
 
-class Pivot(NamedTuple):
-    """An eliminated speed: udot = -(free + body . a + sum of factors * udot_w)."""
+class EliminatedSpeed(NamedTuple):
+    """An eliminated speed, (15): udot = -(free + body . a + sum of factors * udot_w)."""
 
     speed: int
     member: int  #: whose acceleration `body` refers to; -1: the reference's
@@ -90,8 +89,8 @@ class Pivot(NamedTuple):
     free: Number
 
 
-class Solved(NamedTuple):
-    """A dependent speed: udot = offset + sum of factors * udot_w."""
+class DependentSpeed(NamedTuple):
+    """A dependent speed, (21): udot = offset + sum of factors * udot_w."""
 
     speed: int
     factors: tuple[tuple[int, Number], ...]
@@ -101,14 +100,15 @@ class Solved(NamedTuple):
 def constrained_dynamics(groups: Sweeps) -> Field:
     """Joint accelerations for given joint forces."""
     answers = (0.0,) * groups.world.widths[1]
-    turns = (0.0,) * (2 * groups.world.widths[1])  # three numbers a body, and nine if forces need its axes
-    turning = groups.outward(outward_turning, root=turns)
-    solution, _ = groups.inward(inward_elimination, turning, zero=(0.0,) * groups.world.widths[0])
-    return groups.outward(outward_accelerations, turning, solution, root=answers)
+    rates = (0.0,) * (2 * groups.world.widths[1])  # three numbers a body, and nine if forces need its axes
+    known = groups.outward(outward_known_motions, root=rates)
+    solution, _ = groups.inward(inward_elimination, known, zero=(0.0,) * groups.world.widths[0])
+    return groups.outward(outward_accelerations, known, solution, root=answers)
 
 
-# -- outward: angular velocities and what is known of accelerations ------------------------------------------------
-def outward_turning(group: GroupView, flat: Sequence[Number]) -> tuple[tuple[Number, ...], tuple[Turning, ...]]:
+# -- outward: angular velocities and the known parts of accelerations, (4) -----------------------------------------
+def outward_known_motions(group: GroupView, flat: Sequence[Number]
+                          ) -> tuple[tuple[Number, ...], tuple[MemberMotion, ...]]:
     external = group.world.external
     shape = group.shape
     omega, axes = Vector.zero(), ground_axes(group) if external else None
@@ -117,10 +117,10 @@ def outward_turning(group: GroupView, flat: Sequence[Number]) -> tuple[tuple[Num
         if external:
             start = 3 * len(shape.above.bodies) + 9 * shape.body_slot
             axes = _axes(flat[start:start + 9])
-    members: list[Turning] = []
-    reference = Turning(omega, Motion.zero(), axes)
+    members: list[MemberMotion] = []
+    reference = MemberMotion(omega, Motion.zero(), axes)
     for link, parent in zip(group.links, shape.parents, strict=True):
-        members.append(_turn(link, reference if parent < 0 else members[parent]))
+        members.append(_known_motion(link, reference if parent < 0 else members[parent]))
     sent: list[Number] = []
     ports = [reference if b < 0 else members[b] for b in shape.ports.bodies]
     for t in ports:
@@ -136,30 +136,30 @@ def _axes(nine: Sequence[Number]) -> General:
     return General(Matrix3(*(Vector(*nine[3 * i:3 * i + 3]) for i in range(3))))
 
 
-def _turn(link: Link, parent: Turning) -> Turning:
-    omega, bias = known_motion(link, parent.omega)
+def _known_motion(link: Link, parent: MemberMotion) -> MemberMotion:
+    omega, bias = known_motion(link, parent.omega)  # (4)
     axes = parent.axes
     for t in link.transforms:
         axes = None if axes is None else t.turned(axes)
-    return Turning(omega, bias, axes)
+    return MemberMotion(omega, bias, axes)
 
 
-# -- inward --------------------------------------------------------------------------------------------------------
-class Work:
-    """The form of a group as it is put together: forms of bodies, and the common part of all speeds."""
+# -- inward: (11)-(23) ---------------------------------------------------------------------------------------------
+class GroupForm:
+    """The form (11) of a group as it is put together: I, f, F of every member, and the common H and h."""
 
     def __init__(self, group: GroupView, received: Sequence[Number]) -> None:
         shape = group.shape
         self.group = group
-        self.forms = [Form() for _ in shape.parents]
-        self.top = Form()
+        self.forms = [BodyForm() for _ in shape.parents]
+        self.top = BodyForm()
         self.matrix: dict[tuple[int, int], Number] = {}
         self.right: dict[int, Number] = {}
-        self.pivots: list[Pivot] = []
+        self.pivots: list[EliminatedSpeed] = []
         incoming = group.incoming(received)
         for body, (mass, force, columns) in zip(shape.ports.bodies, incoming.bodies, strict=True):
             form = self.top if body < 0 else self.forms[body]
-            form.mass, form.force = mass, force
+            form.mass, form.force = mass, force  # (23) of the children
             form.columns = dict(zip(shape.ports.speeds, columns, strict=True))
         for i, v in enumerate(shape.ports.speeds):
             self.right[v] = incoming.right[i]
@@ -179,97 +179,97 @@ class Work:
         self.right[v] = self.right.get(v, 0.0) + value
 
 
-def inward_elimination(group: GroupView, received: Sequence[Number], turning: tuple[Turning, ...]
+def inward_elimination(group: GroupView, received: Sequence[Number], known: tuple[MemberMotion, ...]
                        ) -> tuple[tuple[Number, ...], Any]:
-    work = Work(group, received)
+    work = GroupForm(group, received)
     for k in reversed(range(len(group.links))):
-        lift(work, k, turning[k])
+        lift(work, k, known[k])
     if group.shape.grounded:  # the ground's acceleration is known: it stands for gravity
-        base = Motion(Vector.zero(), -group.world.gravity)
+        base = Motion(Vector.zero(), -group.world.gravity)  # (1): a_0
         for v, column in work.top.columns.items():
-            work.add_right(v, base.dot(column))
-        work.top = Form()
-    solved = close(work, group_conditions(group))
+            work.add_right(v, base.dot(column))  # (18)
+        work.top = BodyForm()
+    solved = close(work, group_constraints(group))
     for v in group.shape.independent:
-        eliminate(work, work.top, v, -1)
+        eliminate(work, work.top, v, -1)  # (15), (16)
     return group.packed(message(work)), (tuple(work.pivots), tuple(solved))
 
 
-def lift(work: Work, k: int, turning: Turning) -> None:
-    """Carry a link's form to its parent."""
+def lift(work: GroupForm, k: int, known: MemberMotion) -> None:
+    """Carry a link's form to its parent: (12)-(14), (17), and (15), (16) of early speeds."""
     group = work.group
     link, form = group.links[k], work.forms[k]
     mass, force = form.mass, form.force
     if group.shape.own[k]:
-        mass = mass + link.inertia.articulated()
-        force = force + link.inertia.gyroscopic(turning.omega)
-        if turning.axes is not None:
-            force = force - link.external(turning.axes)
-    force = force + mass @ turning.bias
+        mass = mass + link.inertia.articulated()  # (12)
+        force = force + link.inertia.gyroscopic(known.omega)  # (12)
+        if known.axes is not None:
+            force = force - link.external(known.axes)  # (12)
+    force = force + mass @ known.bias  # (13)
     for w, column in form.columns.items():
-        work.add_right(w, turning.bias.dot(column))
+        work.add_right(w, known.bias.dot(column))  # (13)
     form.mass, form.force = mass, force
     mine = [(v, c) for v, (member, c) in enumerate(group.shape.speeds) if member == k]
     for v, c in mine:
         tau, armature = (link.tau[c], link.armature[c]) if group.shape.own[k] else (0.0, 0.0)
         introduce(work, form, v, link.columns[c], tau, armature)
         if v in group.shape.early:
-            eliminate(work, form, v, k)
+            eliminate(work, form, v, k)  # (15), (16)
             form.mass = form.mass.unresisting(link.columns[c]) if absent(armature) else form.mass
     parent = group.shape.parents[k]
     target = work.top if parent < 0 else work.forms[parent]
     mass, force, columns = form.mass, form.force, dict(form.columns)
     for t in reversed(link.transforms):
-        mass, force = t.articulated(mass), t.force(force)
-        columns = {w: t.force(column) for w, column in columns.items()}
-    target.mass, target.force = target.mass + mass, target.force + force
+        mass, force = t.articulated(mass), t.force(force)  # (17)
+        columns = {w: t.force(column) for w, column in columns.items()}  # (17)
+    target.mass, target.force = target.mass + mass, target.force + force  # (17)
     for w, column in columns.items():
-        target.columns[w] = target.columns[w] + column if w in target.columns else column
+        target.columns[w] = target.columns[w] + column if w in target.columns else column  # (17)
 
 
-def introduce(work: Work, form: Form, v: int, column: Motion, tau: Number, armature: Number) -> None:
-    """A joint's speed enters: a = a' + column udot_v; its rotor knows no other speed."""
+def introduce(work: GroupForm, form: BodyForm, v: int, column: Motion, tau: Number, armature: Number) -> None:
+    """A joint's speed enters, a = a' + column udot_v: (14). Its rotor couples it to no other speed."""
     for w, other in form.columns.items():
         value = column.dot(other)
-        work.add(v, w, value + value if w == v else value)
+        work.add(v, w, value + value if w == v else value)  # (14): H_vw
     wrench = form.mass @ column
-    work.add(v, v, column.dot(wrench) + armature)
-    work.add_right(v, column.dot(form.force) - tau)
-    form.columns[v] = form.columns[v] + wrench if v in form.columns else wrench
+    work.add(v, v, column.dot(wrench) + armature)  # (14): H_vv
+    work.add_right(v, column.dot(form.force) - tau)  # (14): h_v
+    form.columns[v] = form.columns[v] + wrench if v in form.columns else wrench  # (14): F_v
 
 
-def eliminate(work: Work, form: Form, v: int, member: int) -> None:
-    """Minimise over one speed: its row is solved for it and substituted."""
+def eliminate(work: GroupForm, form: BodyForm, v: int, member: int) -> None:
+    """Minimise over one speed: its row (15) is solved for it and substituted, (16)."""
     column = form.columns.pop(v, Force.zero())
     right = work.right.pop(v)
     others = sorted({w for pair in work.matrix if v in pair for w in pair if w != v})
     row = {w: work.matrix.pop((v, w) if v >= w else (w, v)) for w in others}
     inverse = 1.0 / work.matrix.pop((v, v))
-    gain = column * inverse
-    factors = {w: x * inverse for w, x in row.items()}
-    form.mass = form.mass.minus(column, gain)
-    form.force = form.force - gain * right
+    gain = column * inverse  # (15)
+    factors = {w: x * inverse for w, x in row.items()}  # (15)
+    form.mass = form.mass.minus(column, gain)  # (16): I
+    form.force = form.force - gain * right  # (16): f
     for w in others:
         if w in form.columns:
-            form.columns[w] = form.columns[w] - column * factors[w]
+            form.columns[w] = form.columns[w] - column * factors[w]  # (16): F_w
         else:
-            form.columns[w] = -(column * factors[w])
-        work.add_right(w, -(factors[w] * right))
+            form.columns[w] = -(column * factors[w])  # (16): F_w
+        work.add_right(w, -(factors[w] * right))  # (16): h_w
         for x in others:
             if x <= w:
-                work.add(w, x, -(row[w] * factors[x]))
-    work.pivots.append(Pivot(v, member, gain, tuple(factors.items()), right * inverse))
+                work.add(w, x, -(row[w] * factors[x]))  # (16): H_wx
+    work.pivots.append(EliminatedSpeed(v, member, gain, tuple(factors.items()), right * inverse))
 
 
-# -- conditions ----------------------------------------------------------------------------------------------------
-def close(work: Work, conditions: Sequence[Condition]) -> list[Solved]:
-    """Solve the conditions for the dependent speeds and substitute these into the form."""
+# -- constraints: (19)-(22) ----------------------------------------------------------------------------------------
+def close(work: GroupForm, constraints: Sequence[ConstraintEquation]) -> list[DependentSpeed]:
+    """Solve the constraints for the dependent speeds, (19)-(21), and substitute these into the form, (22)."""
     shape = work.group.shape
-    rows = [dict(c.factors) for c in conditions]
-    right = [c.gamma for c in conditions]
-    inverses = pivoted(shape, rows, right)
-    solved: dict[int, Solved] = {}
-    for i in reversed(range(len(rows))):  # back substitution: each in terms of speeds that stay
+    rows = [dict(c.factors) for c in constraints]
+    right = [c.gamma for c in constraints]
+    inverses = pivoted(shape, rows, right)  # (19), (20)
+    solved: dict[int, DependentSpeed] = {}
+    for i in reversed(range(len(rows))):  # (21), back substitution: each in terms of E and C
         v = shape.dependent[i]
         offset: Number = right[i]
         factors: dict[int, Number] = {}
@@ -282,81 +282,81 @@ def close(work: Work, conditions: Sequence[Condition]) -> list[Solved]:
                     factors[y] = factors.get(y, 0.0) - x * z
             else:
                 factors[w] = factors.get(w, 0.0) - x
-        solved[v] = Solved(v, tuple((w, x * inverses[i]) for w, x in factors.items()), offset * inverses[i])
+        solved[v] = DependentSpeed(v, tuple((w, x * inverses[i]) for w, x in factors.items()), offset * inverses[i])
     for v in shape.dependent:
-        substitute(work, solved[v])
+        substitute(work, solved[v])  # (22)
     return list(solved.values())
 
 
 def pivoted(shape: GroupShape, rows: list[dict[int, Number]], right: list[Number], shrunk: float = _SHRUNK
             ) -> list[Number]:
-    """Make the rows triangular in the dependent speeds, in place; returns the inverses of the pivots. A pivot that has
-    `shrunk` to so much of its size in the plan makes everything NaN."""
+    """Make the rows triangular in the dependent speeds, in place, (19); returns the inverses of the pivots. A pivot
+    that has `shrunk` to so much of its size in the plan makes everything NaN, (20)."""
     inverses: list[Number] = []
     for i, (v, size) in enumerate(zip(shape.dependent, shape.sizes, strict=True)):
-        inverses.append(guarded_inverse(rows[i][v], shrunk * size))
+        inverses.append(guarded_inverse(rows[i][v], shrunk * size))  # (20)
         for j in range(i + 1, len(rows)):
             if v in rows[j]:
-                factor = rows[j].pop(v) * inverses[i]
-                right[j] = right[j] - factor * right[i]
+                factor = rows[j].pop(v) * inverses[i]  # (19): l
+                right[j] = right[j] - factor * right[i]  # (19): gamma_j
                 for w, x in rows[i].items():
                     if w != v:
-                        rows[j][w] = rows[j].get(w, 0.0) - factor * x
+                        rows[j][w] = rows[j].get(w, 0.0) - factor * x  # (19): J_j
     return inverses
 
 
-def substitute(work: Work, solved: Solved) -> None:
-    """Replace a dependent speed by what it depends on."""
+def substitute(work: GroupForm, solved: DependentSpeed) -> None:
+    """Replace a dependent speed by what it depends on, (22)."""
     v, factors, offset = solved
     form = work.top
     others = sorted({w for pair in work.matrix if v in pair for w in pair if w != v})
     row = {w: work.matrix.pop((v, w) if v >= w else (w, v)) for w in others}
     diagonal = work.matrix.pop((v, v))
-    right = work.right.pop(v) + diagonal * offset
+    right = work.right.pop(v) + diagonal * offset  # (22): h_v
     for w, x in row.items():
-        work.add_right(w, x * offset)
+        work.add_right(w, x * offset)  # (22): h_w
     for i, (a, x) in enumerate(factors):
-        work.add_right(a, x * right)
+        work.add_right(a, x * right)  # (22): h_a
         scaled = diagonal * x
         for b, y in factors[:i + 1]:
-            work.add(a, b, scaled * y)
+            work.add(a, b, scaled * y)  # (22): H_ab
         for w, y in row.items():
             value = y * x
-            work.add(a, w, value + value if a == w else value)
+            work.add(a, w, value + value if a == w else value)  # (22): H_aw
     column = form.columns.pop(v, None)
     if column is not None:
-        form.force = form.force + column * offset
+        form.force = form.force + column * offset  # (22): f
         for a, x in factors:
-            form.columns[a] = form.columns[a] + column * x if a in form.columns else column * x
+            form.columns[a] = form.columns[a] + column * x if a in form.columns else column * x  # (22): F_a
 
 
-def message(work: Work) -> Message:
-    """What is left: a form in the reference's acceleration and the carried speeds."""
+def message(work: GroupForm) -> Message:
+    """What is left, (23): a form in the reference's acceleration and the carried speeds."""
     carried = work.group.shape.carried
     return Message(work.top.mass, work.top.force, tuple(work.top.columns.get(v, Force.zero()) for v in carried),
                    tuple(tuple(work.at(v, w) for w in carried[:i + 1]) for i, v in enumerate(carried)),
                    tuple(work.right.get(v, 0.0) for v in carried))
 
 
-# -- outward: accelerations ----------------------------------------------------------------------------------------
-def outward_accelerations(group: GroupView, flat: Sequence[Number], turning: tuple[Turning, ...],
-                          solution: tuple[tuple[Pivot, ...], tuple[Solved, ...]]
+# -- outward: accelerations, (24) ----------------------------------------------------------------------------------
+def outward_accelerations(group: GroupView, flat: Sequence[Number], known: tuple[MemberMotion, ...],
+                          solution: tuple[tuple[EliminatedSpeed, ...], tuple[DependentSpeed, ...]]
                           ) -> tuple[tuple[Number, ...], tuple[Number, ...]]:
     pivots, solved = solution
     shape = group.shape
-    reference, speeds = group.heard(flat)
+    reference, speeds = group.from_parent(flat)
     for p in reversed([p for p in pivots if p.member < 0]):
-        speeds[p.speed] = _solve(p, reference, speeds)
+        speeds[p.speed] = _solve(p, reference, speeds)  # (24): E by (15)
     for s in solved:
         total = s.offset
         for w, x in s.factors:
             total = total + x * speeds[w]
-        speeds[s.speed] = total
+        speeds[s.speed] = total  # (24): D by (21)
     motions: list[Motion | None] = []
     for k, (link, parent) in enumerate(zip(group.links, shape.parents, strict=True)):
         above = reference if parent < 0 else motions[parent]
         assert above is not None
-        motions.append(_accelerate(group, k, link, above, turning[k], pivots, speeds))
+        motions.append(_accelerate(group, k, link, above, known[k], pivots, speeds))
     number = {pair: v for v, pair in enumerate(shape.speeds)}
     kept = []
     for k, link in enumerate(group.links):
@@ -366,23 +366,24 @@ def outward_accelerations(group: GroupView, flat: Sequence[Number], turning: tup
     return group.answer(reference, motions, speeds), tuple(kept)
 
 
-def _solve(p: Pivot, motion: Motion, speeds: dict[int, Number]) -> Number:
+def _solve(p: EliminatedSpeed, motion: Motion, speeds: dict[int, Number]) -> Number:
+    """(15)."""
     total = p.free + motion.dot(p.body)
     for w, x in p.factors:
         total = total + x * speeds[w]
     return -total
 
 
-def _accelerate(group: GroupView, k: int, link: Link, motion: Motion, turning: Turning, pivots: Sequence[Pivot],
-                speeds: dict[int, Number]) -> Motion:
-    """A member's acceleration, and the speeds that were eliminated at it."""
+def _accelerate(group: GroupView, k: int, link: Link, motion: Motion, known: MemberMotion,
+                pivots: Sequence[EliminatedSpeed], speeds: dict[int, Number]) -> Motion:
+    """A member's acceleration, (24), and the early speeds that were eliminated at it."""
     for t in link.transforms:
-        motion = t.acceleration(motion)
+        motion = t.acceleration(motion)  # (1): X a_p
     here = [(v, c) for v, (member, c) in enumerate(group.shape.speeds) if member == k]
     by_speed = {p.speed: p for p in pivots}
-    for v, c in reversed(here):  # a row knows the motion without the columns that entered before it
+    for v, c in reversed(here):  # a row refers to the motion without the columns introduced before it
         if v in group.shape.early:
-            speeds[v] = _solve(by_speed[v], motion, speeds)
-        motion = motion + link.columns[c] * speeds[v]
-    return motion + turning.bias  # the pivots' right hand sides know it already
+            speeds[v] = _solve(by_speed[v], motion, speeds)  # (15)
+        motion = motion + link.columns[c] * speeds[v]  # (1): S udot
+    return motion + known.bias  # (1): c, which the right hand sides of (15) contain already, by (13)
 

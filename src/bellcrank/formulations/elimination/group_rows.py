@@ -1,10 +1,24 @@
-"""The conditions of one group, written around each loop: relative kinematics, rows, right hand sides."""
+"""The constraints of one group, written around each loop: relative kinematics, rows, right hand sides.
+
+Section 3 of docs/elimination.md: everything is relative to the nearest common ancestor e of the two ends of a cut, as
+if e were at rest.
+
+| docs/elimination.md | here |
+|---|---|
+| A, B, n_A, n_B, gamma' (5), (6) | ``first``, ``second`` ends and covectors of a `Row`, ``gamma`` |
+| v_A, X_Ak (5), (7) | ``Relative.moving``, by products of ``link.transforms`` |
+| c_k (7) | ``Relative.bias`` |
+| X_Ak^T n_A (8) | ``wrench`` as it is carried inwards |
+| J, gamma, phi, phidot (8)-(10) | ``ConstraintEquation`` |
+
+Cost: linear in the number of links around the loop.
+"""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
-from bellcrank.formulations.common.kinematics import known_motion
+from bellcrank.formulations.common.link_kinematics import known_motion
 from bellcrank.lowering.group import ClosureShape, GroupView
 from bellcrank.lowering.looped import Moving, outward_moving
 from bellcrank.mechanism.constraint_rows import Row, Side
@@ -12,11 +26,11 @@ from bellcrank.mechanism.coupling import share
 from bellcrank.scalar.graph import Number
 from bellcrank.spatial import Force, General, Matrix3, Motion, Vector
 
-__all__ = ["Condition", "group_conditions"]
+__all__ = ["ConstraintEquation", "group_constraints"]
 
 
-class Condition(NamedTuple):
-    """factors . udot = gamma for the group's local speeds; also the condition's own value and rate."""
+class ConstraintEquation(NamedTuple):
+    """factors . udot = gamma for the group's local speeds, (8); also the constraint's value and rate, (5)."""
 
     factors: tuple[tuple[int, Number], ...]
     gamma: Number
@@ -24,7 +38,7 @@ class Condition(NamedTuple):
     rate: Number
 
 
-class _Relative(NamedTuple):
+class Relative(NamedTuple):
     """A member's motion relative to the common ancestor of its loop, and its known acceleration there."""
 
     moving: Moving
@@ -35,14 +49,14 @@ _STILL = Moving(General(Matrix3(Vector(1.0, 0.0, 0.0), Vector(0.0, 1.0, 0.0), Ve
                 Vector.zero(), Vector.zero())
 
 
-def group_conditions(group: GroupView) -> list[Condition]:
-    """The conditions of a group in the order of their pivots."""
-    made = {i: closure_conditions(group, i) for i in {c for c, _ in group.shape.rows if c >= 0}}
-    return [made[c][r] if c >= 0 else relation_condition(group, r) for c, r in group.shape.rows]
+def group_constraints(group: GroupView) -> list[ConstraintEquation]:
+    """The independent constraints of a group in the order of their pivots."""
+    made = {i: closure_constraints(group, i) for i in {c for c, _ in group.shape.rows if c >= 0}}
+    return [made[c][r] if c >= 0 else coupler_constraint(group, r) for c, r in group.shape.rows]
 
 
-def relation_condition(group: GroupView, index: int) -> Condition:
-    """A coupler between joint coordinates."""
+def coupler_constraint(group: GroupView, index: int) -> ConstraintEquation:
+    """A coupler between joint coordinates, (10)."""
     relation = group.shape.relations[index]
     gamma: Number = 0.0
     alpha, beta = group.baumgarte
@@ -52,48 +66,48 @@ def relation_condition(group: GroupView, index: int) -> Condition:
     for witness, c, part in relation.every:
         link = group.witnesses[witness]
         mine = share(part, link.q[c])
-        gamma = gamma - mine.curvature * (link.u[c] * link.u[c])
+        gamma = gamma - mine.curvature * (link.u[c] * link.u[c])  # (10)
         if link.mask[c]:
-            gamma = gamma - link.prescribed_udot[c] * mine.slope
+            gamma = gamma - link.prescribed_udot[c] * mine.slope  # (10)
         rate = rate + link.u[c] * mine.slope
         value = value + mine.value
         slopes.append(mine.slope)
-    factors = tuple((v, slopes[place]) for v, place in relation.terms)
-    return Condition(factors, stabilised(gamma, value, rate, alpha, beta), value, rate)
+    factors = tuple((v, slopes[place]) for v, place in relation.terms)  # (10): J_v
+    return ConstraintEquation(factors, stabilized(gamma, value, rate, alpha, beta), value, rate)
 
 
-def stabilised(gamma: Number, value: Number, rate: Number, alpha: float, beta: float) -> Number:
-    """Baumgarte's right hand side."""
+def stabilized(gamma: Number, value: Number, rate: Number, alpha: float, beta: float) -> Number:
+    """Baumgarte's right hand side, (9)."""
     if alpha:
         gamma = gamma - rate * (2.0 * alpha)
     return gamma - value * (beta * beta) if beta else gamma
 
 
-def closure_conditions(group: GroupView, index: int) -> dict[int, Condition]:
-    """The conditions of one closure that count."""
+def closure_constraints(group: GroupView, index: int) -> dict[int, ConstraintEquation]:
+    """The independent constraints of one closure."""
     shape, numbers, kind = group.shape.closures[index], group.closures[index], group.kinds[index]
     paths = {0: _outward(group, shape.first_path), 1: _outward(group, shape.second_path)}
     first = side(paths[0], numbers.first_turn, numbers.first_shift)
     second = side(paths[1], numbers.second_turn, numbers.second_shift)
-    rows = kind.closure_rows(first, second, numbers.constants)
+    rows = kind.closure_rows(first, second, numbers.constants)  # (5), (6)
     wanted = [r for c, r in group.shape.rows if c == index]
-    return {r: _condition(group, shape, paths, rows[r]) for r in wanted}
+    return {r: _constraint(group, shape, paths, rows[r]) for r in wanted}
 
 
-def _outward(group: GroupView, path: tuple[int, ...]) -> list[_Relative]:
-    """Motion of the members of a path relative to where it starts, the innermost first."""
-    out: list[_Relative] = []
+def _outward(group: GroupView, path: tuple[int, ...]) -> list[Relative]:
+    """Motion of the members of a path relative to e, where it starts, the innermost first."""
+    out: list[Relative] = []
     moving = _STILL
     omega = Vector.zero()  # in link axes
     for member in reversed(path):
         link = group.links[member]
-        omega, bias = known_motion(link, omega)
+        omega, bias = known_motion(link, omega)  # (4), relative to e
         moving, _ = outward_moving(link, moving)
-        out.append(_Relative(moving, bias))
-    return out or [_Relative(_STILL, Motion.zero())]
+        out.append(Relative(moving, bias))
+    return out or [Relative(_STILL, Motion.zero())]
 
 
-def side(path: list[_Relative], turn: tuple[Vector, Vector, Vector], shift: Vector) -> Side:
+def side(path: list[Relative], turn: tuple[Vector, Vector, Vector], shift: Vector) -> Side:
     """One side of a closure, in the axes of the loop's common ancestor."""
     axes, origin, omega, velocity = path[-1].moving
     arm = axes.apply(shift)
@@ -101,9 +115,9 @@ def side(path: list[_Relative], turn: tuple[Vector, Vector, Vector], shift: Vect
     return Side(origin + arm, arm, x, y, z, omega, velocity + omega.cross(arm))
 
 
-def _condition(group: GroupView, shape: ClosureShape, paths: dict[int, list[_Relative]], row: Row
-               ) -> Condition:
-    """Carry the row's covectors from both ends to the common ancestor; what each joint does to them is its factor."""
+def _constraint(group: GroupView, shape: ClosureShape, paths: dict[int, list[Relative]], row: Row
+               ) -> ConstraintEquation:
+    """Carry a row's covectors from its ends to the common ancestor; what each joint does to them is its entry: (8)."""
     value, first, second, gamma = row
     factors: dict[int, Number] = {}
     number = {pair: v for v, pair in enumerate(group.shape.speeds)}
@@ -112,16 +126,16 @@ def _condition(group: GroupView, shape: ClosureShape, paths: dict[int, list[_Rel
         if not path:
             continue
         end = relative[-1].moving
-        rate = rate + Motion(end.omega, end.velocity).dot(covector)
+        rate = rate + Motion(end.omega, end.velocity).dot(covector)  # (5)
         wrench = Force(end.axes.inverse(covector.moment), end.axes.inverse(covector.force))
         for member, known in zip(path, reversed(relative), strict=True):
             link = group.links[member]
-            gamma = gamma - known.bias.dot(wrench)
+            gamma = gamma - known.bias.dot(wrench)  # (8)
             for c, column in enumerate(link.columns):
                 if (member, c) in number:
                     v = number[member, c]
-                    factors[v] = factors.get(v, 0.0) + column.dot(wrench)
+                    factors[v] = factors.get(v, 0.0) + column.dot(wrench)  # (8): J_v
             for t in reversed(link.transforms):
-                wrench = t.force(wrench)
-    return Condition(tuple(factors.items()), stabilised(gamma, value, rate, *group.baumgarte), value, rate)
+                wrench = t.force(wrench)  # (8): X^T n
+    return ConstraintEquation(tuple(factors.items()), stabilized(gamma, value, rate, *group.baumgarte), value, rate)
 

@@ -1,15 +1,18 @@
-"""Back onto the loops: how far joints must move, and speeds change, so that conditions hold again.
+"""Back onto the loops: how far joints must move, and speeds change, so that the constraints hold again.
 
-After a step of integration the conditions hold but for the integration's error. Independent speeds keep their values;
-each group solves its own conditions for its dependent ones, going outwards, so that what groups further in have
-corrected is known:
+Section 7 of docs/elimination.md. After a step of integration the constraints hold but for the integration's error.
+Independent speeds keep their values; each group solves its own constraints for its dependent ones, going outwards, so
+that what groups further in have corrected is known: (25) with the constraints' values (displacements, one Newton step),
+(26) with their rates (changes of speed, exact), by the pivots of `elimination` and with the same watch over them.
+Displacements are speeds times unit time, which suits quaternions.
 
-    J_d delta_d = -c - J_i delta_i
+| docs/elimination.md | here |
+|---|---|
+| delta (25), (26) | ``change``; of carried speeds it comes from the parent |
+| phi, phidot | ``ConstraintEquation.value``, ``rate`` |
+| J, sigma (19), (20) | ``rows``, ``_SHRUNK`` |
 
-with c the conditions' values (displacements: one Newton step) or rates (changes of speed: exact), the same pivots and
-the same watch over them as in `elimination`. Displacements are speeds times unit time, which suits quaternions.
-
-Cost: O(n + m) for bounded group size.
+Deviations: none. Cost: O(n + m) for bounded group size.
 """
 
 from __future__ import annotations
@@ -17,14 +20,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from bellcrank.formulations.elimination import pivoted
-from bellcrank.formulations.elimination.group_rows import group_conditions
+from bellcrank.formulations.elimination.group_rows import group_constraints
 from bellcrank.lowering.group import GroupView
 from bellcrank.lowering.link import Link
 from bellcrank.scalar.graph import Number
 from bellcrank.schedule.sweeps import Field, Sweeps
 from bellcrank.spatial import Motion
 
-#: corrections divide errors of integration by the pivots: those of a plan may shrink to this part
+#: sigma of (20): corrections divide errors of integration by the pivots; those of a plan may shrink to this part
 _SHRUNK = 0.1
 
 __all__ = ["coordinate_rates", "displaced", "displacements", "sped", "speed_changes"]
@@ -36,32 +39,32 @@ def displacements(groups: Sweeps) -> Field:
 
 
 def speed_changes(groups: Sweeps) -> Field:
-    """Changes of the dependent speeds that make the conditions' rates vanish."""
+    """Changes of the dependent speeds that make the constraints' rates vanish."""
     return groups.outward(outward_speed_changes, root=(0.0,) * groups.world.widths[1])
 
 
 def outward_displacements(group: GroupView, flat: Sequence[Number]) -> tuple[tuple[Number, ...], tuple[Number, ...]]:
-    conditions = group_conditions(group)
-    return _correct(group, flat, [dict(c.factors) for c in conditions], [-c.value for c in conditions])
+    constraints = group_constraints(group)
+    return _correct(group, flat, [dict(c.factors) for c in constraints], [-c.value for c in constraints])  # (25)
 
 
 def outward_speed_changes(group: GroupView, flat: Sequence[Number]) -> tuple[tuple[Number, ...], tuple[Number, ...]]:
-    conditions = group_conditions(group)
-    return _correct(group, flat, [dict(c.factors) for c in conditions], [-c.rate for c in conditions])
+    constraints = group_constraints(group)
+    return _correct(group, flat, [dict(c.factors) for c in constraints], [-c.rate for c in constraints])  # (26)
 
 
 def _correct(group: GroupView, flat: Sequence[Number], rows: list[dict[int, Number]], right: list[Number]
              ) -> tuple[tuple[Number, ...], tuple[Number, ...]]:
     shape = group.shape
-    _, change = group.heard(flat)
-    change |= dict.fromkeys((*shape.independent, *shape.early), 0.0)
-    inverses = pivoted(shape, rows, right, _SHRUNK)
+    _, change = group.from_parent(flat)
+    change |= dict.fromkeys((*shape.independent, *shape.early), 0.0)  # (25), (26): E keeps its values
+    inverses = pivoted(shape, rows, right, _SHRUNK)  # (19), (20)
     for i in reversed(range(len(rows))):
         total = right[i]
         for w, x in rows[i].items():
             if w != shape.dependent[i]:
-                total = total - x * change[w]
-        change[shape.dependent[i]] = total * inverses[i]
+                total = total - x * change[w]  # (25), (26)
+        change[shape.dependent[i]] = total * inverses[i]  # (25), (26)
     number = {pair: v for v, pair in enumerate(shape.speeds)}
     kept = [change[number[k, c]] if (k, c) in number else 0.0
             for k, link in enumerate(group.links) if shape.own[k] for c in range(link.joint.nu)]

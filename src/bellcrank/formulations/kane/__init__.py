@@ -14,22 +14,25 @@ Multi-Rigid-Body Dynamic Systems", Multibody System Dynamics 9, 2003, section 2.
 | Ihat^k, Fhat^k, M_k (14), (15), (19) | ``mass``, ``force`` as the sweep proceeds, inside `eliminate` |
 | eta_k, etabar^k (22)-(27) | ``udot``, ``explicit``: the part of the acceleration linear in udot |
 | E_i, That_i^k E_i (16), (17), (20) | ``Unit.load`` at the mass centre, ``loads`` as they pass inward |
-| M_k^-1, P_k^T That_i^k E_i (25), (29) | ``Share.inverse``, ``Share.rests`` |
-| zeta_k, zetabar^k (23), (25), (28), (29) | ``Response.zeta``, ``Response.zetabar``, one for each condition |
-| Phi,q, psi (31) | ``Unit`` (the transpose of the loads), `seen_from_ground` less ``Unit.bias`` |
+| M_k^-1, P_k^T That_i^k E_i (25), (29) | ``LoadShare.inverse``, ``LoadShare.rests`` |
+| zeta_k, zetabar^k (23), (25), (28), (29) | ``UnitResponse.zeta``, ``UnitResponse.zetabar``, one for each constraint |
+| Phi,q, psi (31) | ``Unit`` (the transpose of the loads), `gamma_with_gravity` less ``Unit.bias`` |
 | lambda (13), (32) | ``multipliers`` |
 
 Declared deviations
 - `force` is the paper's -F: what must be applied, not what is applied; hinge torques enter as the given row sums.
 - Gravity enters as an upward acceleration of the ground.
 - M_k is factored column by column (see `pivot`); prescribed speeds are part of the remainder terms, as in (5).
+- The paper defines the remainder A_t by (7) and refers to others for its recursion: here it is the time derivative of
+  (8) at du/dt = 0, marked d/dt (8): the parent's remainder carried by S^k, the centripetal acceleration of the arm,
+  the change of the columns and the Coriolis terms.
 - Only the angular velocity is propagated: (12) needs no more of (8).
 - Constraint loads (17), (20), (23), (28), (29) belong to closed loops and are not used in trees.
-- Phi,q is not formed: its product with zeta or eta is the conditions' covectors times zetabar or etabar, and E_i is
+- Phi,q is not formed: its product with zeta or eta is the constraints' covectors times zetabar or etabar, and E_i is
   its transpose, body by body. Of (32), which is symmetric, the lower half is computed.
 - A load on a joint (a coupler's) is added to P_k^T That_i^k E_i in (25) and (29) and subtracted in (17).
 
-Cost: O(n) for trees, see ``python benchmarks/operations.py``; O(n + n m + m^2 + m^3) with m independent conditions of
+Cost: O(n) for trees, see ``python benchmarks/operations.py``; O(n + n m + m^2 + m^3) with m independent constraints of
 loops, where only links between the loops and the ground count in n m.
 """
 
@@ -37,20 +40,20 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from bellcrank.formulations.common.kinematics import outward_axes
+from bellcrank.formulations.common.link_kinematics import outward_axes
 from bellcrank.formulations.common.multipliers import (
-    Share,
+    LoadShare,
     Triangle,
     Unit,
     eliminate_loaded,
+    gamma_with_gravity,
     idle,
-    seen_from_ground,
     triangle,
     unit_loads,
 )
 from bellcrank.formulations.common.pivot import Pivot, eliminate, solve
-from bellcrank.formulations.common.points import Place, body_centroid
-from bellcrank.formulations.common.small_systems import solve_conditions
+from bellcrank.formulations.common.points import LinkAtPoint, body_centroid
+from bellcrank.formulations.common.small_systems import solve_multipliers
 from bellcrank.lowering.link import Link
 from bellcrank.lowering.looped import require_direct
 from bellcrank.scalar.graph import Number
@@ -99,9 +102,9 @@ def constrained_dynamics(tree: Sweeps) -> Field:
     loaded, _ = tree.inward(inward_loaded, place, known, axes, units,
                             zero=(ArticulatedInertia.zero(), Force.zero(), (Force.zero(),) * m))
     responses = tree.outward(outward_responses, place, loaded, root=(Motion.zero(), (Motion.zero(),) * m))
-    _, (matrix, met) = tree.inward(inward_conditions, known, units, responses, zero=(triangle(m), (0.0,) * m))
-    right = [seen_from_ground(whole, row) - done for row, done in zip(rows, met, strict=True)]  # (32)
-    multipliers = solve_conditions(matrix, right, whole.floors)  # (32)
+    _, (matrix, unloaded) = tree.inward(inward_constraints, known, units, responses, zero=(triangle(m), (0.0,) * m))
+    right = [gamma_with_gravity(whole, row) - done for row, done in zip(rows, unloaded, strict=True)]  # (32)
+    multipliers = solve_multipliers(matrix, right, whole.floors)  # (32)
     return tree.outward(outward_superposed, responses, root=tuple(multipliers))
 
 
@@ -117,11 +120,11 @@ def _base(tree: Sweeps) -> Known:
     return Known(Vector.zero(), Motion(Vector.zero(), -tree.world.gravity))
 
 
-def outward_remainders(link: Link, parent: Known, place: Place) -> tuple[Known, Known]:
+def outward_remainders(link: Link, parent: Known, place: LinkAtPoint) -> tuple[Known, Known]:
     return _propagated(parent, place, place.drift)
 
 
-def outward_accelerations(link: Link, parent: Known, place: Place) -> tuple[Known, Known]:
+def outward_accelerations(link: Link, parent: Known, place: LinkAtPoint) -> tuple[Known, Known]:
     drift = place.drift
     for column, udot, prescribed in zip(place.columns, link.udot, link.mask, strict=True):
         if not prescribed:  # what is prescribed is in the drift already
@@ -129,26 +132,26 @@ def outward_accelerations(link: Link, parent: Known, place: Place) -> tuple[Know
     return _propagated(parent, place, drift)
 
 
-def _propagated(parent: Known, place: Place, drift: Motion) -> tuple[Known, Known]:
+def _propagated(parent: Known, place: LinkAtPoint, drift: Motion) -> tuple[Known, Known]:
     omega, remainder = parent
     for t in place.transforms:
-        moved = t.acceleration(remainder)  # (9): (S^k)^T
+        moved = t.acceleration(remainder)  # d/dt (8): (S^k)^T A_t
         remainder = Motion(moved.angular, moved.linear + t.rotation.inverse(omega.centripetal(t.translation)))
         omega = t.rotation.inverse(omega)
     rate = place.rate
-    remainder = remainder + drift + Motion(omega.cross(rate.angular), omega.cross(rate.linear) * 2.0)  # (7)
+    remainder = remainder + drift + Motion(omega.cross(rate.angular), omega.cross(rate.linear) * 2.0)  # d/dt (8)
     own = Known(omega + rate.angular, remainder)  # (2)
     return own, own
 
 
-def _needed(link: Link, place: Place, known: Known, axes: General | None) -> Force:
+def _needed(link: Link, place: LinkAtPoint, known: Known, axes: General | None) -> Force:
     """-F^k, (12)."""
     omega, (alpha, a) = known
     force = Force(place.central @ alpha + omega.cross(place.central @ omega), a * place.inertia.mass)
     return force if axes is None else force - place.own.force(link.external(axes))
 
 
-def inward_triangularization(link: Link, upper: tuple[ArticulatedInertia, Force], place: Place, known: Known,
+def inward_triangularization(link: Link, upper: tuple[ArticulatedInertia, Force], place: LinkAtPoint, known: Known,
                              axes: General | None) -> tuple[tuple[ArticulatedInertia, Force], tuple[Pivot, ...]]:
     mass = upper[0] + place.inertia.articulated()  # (14)
     force = upper[1] + _needed(link, place, known, axes)  # (15)
@@ -162,7 +165,7 @@ def inward_triangularization(link: Link, upper: tuple[ArticulatedInertia, Force]
     return (mass, force), tuple(pivots)
 
 
-def outward_substitution(link: Link, explicit: Motion, place: Place, pivots: tuple[Pivot, ...]
+def outward_substitution(link: Link, explicit: Motion, place: LinkAtPoint, pivots: tuple[Pivot, ...]
                          ) -> tuple[Motion, tuple[Number, ...]]:
     for t in place.transforms:
         explicit = t.acceleration(explicit)  # (26)
@@ -170,7 +173,7 @@ def outward_substitution(link: Link, explicit: Motion, place: Place, pivots: tup
     return explicit, tuple(udot)
 
 
-def inward_forces(link: Link, upper: Force, place: Place, known: Known, axes: General | None
+def inward_forces(link: Link, upper: Force, place: LinkAtPoint, known: Known, axes: General | None
                   ) -> tuple[Force, tuple[Number, ...]]:
     total = upper + _needed(link, place, known, axes)  # (12), (15) without triangularisation
     lower = total
@@ -180,7 +183,7 @@ def inward_forces(link: Link, upper: Force, place: Place, known: Known, axes: Ge
 
 
 # -- loops: unit loads inward, responses to them outward, multipliers, superposition -----------------------------------
-class Response(NamedTuple):
+class UnitResponse(NamedTuple):
     """Accelerations without multipliers and per unit of each: of the joint, and of the body."""
 
     eta: tuple[Number, ...]
@@ -189,17 +192,17 @@ class Response(NamedTuple):
     zetabar: tuple[Motion, ...]
 
 
-Loaded = tuple[tuple[Pivot, ...], tuple[Share, ...]]
+Loaded = tuple[tuple[Pivot, ...], tuple[LoadShare, ...]]
 
 
-def outward_units(link: Link, nothing: tuple[()], units: tuple[Unit, ...], place: Place, known: Known
+def outward_units(link: Link, nothing: tuple[()], units: tuple[Unit, ...], place: LinkAtPoint, known: Known
                   ) -> tuple[tuple[()], tuple[Unit, ...]]:
     swing = known.omega.centripetal(place.own.translation)  # a of the link's origin less that of the mass centre
     return (), tuple(unit if idle(unit.load) else unit.at(place.own.force(unit.load), swing) for unit in units)  # (20)
 
 
-def inward_loaded(link: Link, upper: tuple[ArticulatedInertia, Force, tuple[Force, ...]], place: Place, known: Known,
-                  axes: General | None, units: tuple[Unit, ...]
+def inward_loaded(link: Link, upper: tuple[ArticulatedInertia, Force, tuple[Force, ...]], place: LinkAtPoint,
+                  known: Known, axes: General | None, units: tuple[Unit, ...]
                   ) -> tuple[tuple[ArticulatedInertia, Force, tuple[Force, ...]], Loaded]:
     mass = upper[0] + place.inertia.articulated()  # (14)
     force = upper[1] + _needed(link, place, known, axes)  # (15)
@@ -217,8 +220,8 @@ def inward_loaded(link: Link, upper: tuple[ArticulatedInertia, Force, tuple[Forc
     return (mass, force, loads), (tuple(pivots), tuple(shares))
 
 
-def outward_responses(link: Link, lower: tuple[Motion, tuple[Motion, ...]], place: Place, loaded: Loaded
-                      ) -> tuple[tuple[Motion, tuple[Motion, ...]], Response]:
+def outward_responses(link: Link, lower: tuple[Motion, tuple[Motion, ...]], place: LinkAtPoint, loaded: Loaded
+                      ) -> tuple[tuple[Motion, tuple[Motion, ...]], UnitResponse]:
     pivots, shares = loaded
     explicit, bars = lower
     for t in place.transforms:
@@ -234,27 +237,27 @@ def outward_responses(link: Link, lower: tuple[Motion, tuple[Motion, ...]], plac
             bar, zeta = solve(bar, place.columns, link.mask, unit, zeta)  # (25), (28), (29)
         zetas.append(tuple(zeta))
         zetabars.append(bar)
-    return (explicit, tuple(zetabars)), Response(tuple(eta), explicit, tuple(zetas), tuple(zetabars))
+    return (explicit, tuple(zetabars)), UnitResponse(tuple(eta), explicit, tuple(zetas), tuple(zetabars))
 
 
-def inward_conditions(link: Link, upper: tuple[Triangle, tuple[Number, ...]], known: Known, units: tuple[Unit, ...],
-                      response: Response) -> tuple[tuple[Triangle, tuple[Number, ...]], tuple[()]]:
+def inward_constraints(link: Link, upper: tuple[Triangle, tuple[Number, ...]], known: Known, units: tuple[Unit, ...],
+                      response: UnitResponse) -> tuple[tuple[Triangle, tuple[Number, ...]], tuple[()]]:
     eta, etabar, zeta, zetabar = response
-    matrix, met = [list(row) for row in upper[0]], list(upper[1])
+    matrix, unloaded = [list(row) for row in upper[0]], list(upper[1])
     for i, unit in enumerate(units):
         if idle(unit):
             continue
-        met[i] = met[i] + unit.bias + (known.remainder + etabar).dot(unit.load)  # (32): Phi,q eta - psi
+        unloaded[i] = unloaded[i] + unit.bias + (known.remainder + etabar).dot(unit.load)  # (32): Phi,q eta - psi
         for factor, value in zip(unit.joint, eta, strict=True):
-            met[i] = met[i] + factor * value  # (32)
+            unloaded[i] = unloaded[i] + factor * value  # (32)
         for j in range(i + 1):
             matrix[i][j] = matrix[i][j] + zetabar[j].dot(unit.load)  # (32): Phi,q zeta
             for factor, value in zip(unit.joint, zeta[j], strict=True):
                 matrix[i][j] = matrix[i][j] + factor * value  # (32)
-    return (tuple(tuple(row) for row in matrix), tuple(met)), ()
+    return (tuple(tuple(row) for row in matrix), tuple(unloaded)), ()
 
 
-def outward_superposed(link: Link, multipliers: tuple[Number, ...], response: Response
+def outward_superposed(link: Link, multipliers: tuple[Number, ...], response: UnitResponse
                        ) -> tuple[tuple[Number, ...], tuple[Number, ...]]:
     udot = list(response.eta)
     for multiplier, zeta in zip(multipliers, response.zeta, strict=True):

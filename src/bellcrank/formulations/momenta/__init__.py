@@ -35,7 +35,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from bellcrank.formulations.common.kinematics import outward_axes
+from bellcrank.formulations.common.link_kinematics import outward_axes
 from bellcrank.formulations.common.pivot import Pivot, eliminate, solve
 from bellcrank.lowering.link import Link
 from bellcrank.lowering.looped import LoopedDirect
@@ -153,14 +153,14 @@ def forward_dynamics(tree: Sweeps) -> Field:
 
 
 def constrained_dynamics(tree: Sweeps) -> Field:
-    """Joint accelerations of machines with loops, see `momenta_loops`."""
+    """Joint accelerations of machines with loops, see `momenta.closed`."""
     from bellcrank.formulations.momenta import closed as momenta_loops  # which builds on this module
 
     return momenta_loops.constrained_dynamics(tree)
 
 
 def constrained_hamilton(tree: Sweeps) -> Field:
-    """(7) and (8): u and dp/dt of machines with loops, see `momenta_loops`."""
+    """(7) and (8): u and dp/dt of machines with loops, see `momenta.closed`."""
     from bellcrank.formulations.momenta import closed as momenta_loops
 
     return momenta_loops.constrained_hamilton(tree)

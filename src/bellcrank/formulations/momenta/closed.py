@@ -13,7 +13,7 @@ uses nothing further: it goes on with open chains. Equation numbers are the pape
 | dPhi_q/dt^T sigma (8) | ``push``, from `covector_pushes`, and the covectors' part of ``momentum`` in (35) |
 
 Declared deviations
-- (7) is not solved as one matrix: u = M^-1 p - M^-1 Phi_q^T sigma, and sigma from the m conditions. M^-1 is the O(n)
+- (7) is not solved as one matrix: u = M^-1 p - M^-1 Phi_q^T sigma, and sigma from the m constraints. M^-1 is the O(n)
   recursion of section 6; of the unit loads Phi_q^T e_r only its inward half is needed, since
   Phi_q M^-1 Phi_q^T = sum over joints of (reduced load)_r (1 / M_j) (reduced load)_s.
 - u are joint speeds, not rates of coordinates: Phi_q means d(dPhi/dt)/du, and (8) holds with (35) in place of L_q.
@@ -23,7 +23,7 @@ Declared deviations
 - Accelerations (`constrained_dynamics`) are derived: (3), solved by the recursion of `momenta.forward_dynamics`.
 
 Start with sigma = 0, that is p = M u. Afterwards sigma is found at every instant with u; it need not be integrated.
-Cost: O(n) for the sweeps, O(m depth) for the loads, O(m^2 depth + m^3) for sigma or lambda (m conditions).
+Cost: O(n) for the sweeps, O(m depth) for the loads, O(m^2 depth + m^3) for sigma or lambda (m constraints).
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from bellcrank.formulations.common.kinematics import outward_axes
+from bellcrank.formulations.common.link_kinematics import outward_axes
 from bellcrank.formulations.common.pivot import Pivot, absent, solve
 from bellcrank.formulations.common.row_loads import Load, classical, row_loads, row_values
-from bellcrank.formulations.common.small_systems import solve_conditions
+from bellcrank.formulations.common.small_systems import solve_multipliers
 from bellcrank.formulations.momenta import (
     Rates,
     _needed,
@@ -47,7 +47,7 @@ from bellcrank.lowering.link import Link
 from bellcrank.lowering.looped import LoopedDirect, LoopRow, Moving, require_direct
 from bellcrank.mechanism.constraint_rows import Side
 from bellcrank.mechanism.coupling import share
-from bellcrank.scalar.graph import Number
+from bellcrank.scalar.graph import Number, is_zero
 from bellcrank.scalar.jet import Jet, as_jet
 from bellcrank.schedule.sweeps import Field, Sweeps
 from bellcrank.spatial import ArticulatedInertia, Force, General, Motion, Vector, unit_index
@@ -95,12 +95,12 @@ def eliminate_columns(tree: LoopedDirect, rows: Sequence[LoopRow], first: Field)
     return tree.inward(inward_columns, loads, zero=zero)[0]
 
 
-def condition_matrix(eliminated: Field, m: int) -> list[list[Number]]:
+def constraint_matrix(eliminated: Field, m: int) -> list[list[Number]]:
     """Phi_q M^-1 Phi_q^T from the reduced unit loads."""
     matrix: list[list[Number]] = [[0.0] * m for _ in range(m)]
     for joint in eliminated[1:]:
         for e in joint:
-            reached = [r for r in range(m) if type(e.rests[r + 1]) is not float or e.rests[r + 1] != 0.0]
+            reached = [r for r in range(m) if not is_zero(e.rests[r + 1])]
             for r in reached:
                 scaled = e.rests[r + 1] * e.inverse
                 for s in reached[:reached.index(r) + 1]:
@@ -144,8 +144,8 @@ def constrained_dynamics(tree: Sweeps) -> Field:
     still = [(0.0,) * width for width in machine.widths]  # rows on joints have prescribed accelerations in gamma
     missing = [row.gamma - a - b for row, a, b in zip(
         rows, row_values(rows, share, free), row_values(rows, drift, still), strict=True)]  # (2)
-    matrix = condition_matrix(eliminated, len(rows))
-    load = solve_conditions(matrix, missing, machine.floors)  # (3): minus the paper's lambda
+    matrix = constraint_matrix(eliminated, len(rows))
+    load = solve_multipliers(matrix, missing, machine.floors)  # (3): minus the paper's lambda
     return tree.outward(outward_solution, pivots_of(eliminated, load), root=Motion.zero())
 
 
@@ -162,7 +162,7 @@ def constrained_hamilton(tree: Sweeps) -> Field:
     eliminated = eliminate_columns(machine, rows, tree.outward(_missing_momenta, drive, root=()))
     free = tree.outward(outward_speeds, pivots_of(eliminated), root=Motion.zero())
     rates = loop_rates(machine, rows, drive, free)
-    sigma = solve_conditions(condition_matrix(eliminated, len(rows)), rates, machine.floors)  # (7)
+    sigma = solve_multipliers(constraint_matrix(eliminated, len(rows)), rates, machine.floors)  # (7)
     u = tree.outward(outward_speeds, pivots_of(eliminated, [-s for s in sigma]), root=Motion.zero())  # (7)
     return [None, *(tuple(zip(own, rate, strict=True)) for own, rate in
                     zip(u[1:], momentum_rates(at_speeds(machine, u), rows, sigma)[1:], strict=True))]
@@ -182,7 +182,7 @@ def outward_speeds(link: Link, motion: Motion, pivots: tuple[Pivot, ...]) -> tup
 
 
 def loop_rates(machine: LoopedDirect, rows: Sequence[LoopRow], drive: Field, u: Field) -> list[Number]:
-    """Phi_q u + Phi_t: rates of the conditions; prescribed speeds are in `drive`, and in u for couplers."""
+    """Phi_q u + Phi_t: rates of the constraints; prescribed speeds are in `drive`, and in u for couplers."""
     free = machine.outward(outward_shares, u, root=Motion.zero())
     motion = [None, *(a + b for a, b in zip(drive[1:], free[1:], strict=True))]
     out = row_values(rows, motion, u)

@@ -1,8 +1,9 @@
 """The spatial operator algebra: factorisation and inversion of the mass operator.
 
-G. Rodriguez, A. Jain and K. Kreutz-Delgado, "Spatial Operator Algebra for Multibody System Dynamics", Journal of the
-Astronautical Sciences 40(1), 1992, sections 2-3 and appendix A. Equation numbers are the paper's. This module is
-the recursion for forward and inverse dynamics; `operators` has the operators themselves as objects.
+G. Rodriguez, A. Jain and K. Kreutz, "Spatial Operator Algebra Framework for Multibody System Dynamics", Jet Propulsion
+Laboratory, conference text of 1989, sections 2-3 and appendix A. Equation numbers are those of that text; the journal
+version by the same authors (Journal of the Astronautical Sciences 40(1), 1992) was not compared. This module is the
+recursion for forward and inverse dynamics; `operators` has the operators themselves as objects.
 
 | paper | here |
 |---|---|
@@ -28,7 +29,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from bellcrank.formulations.common.kinematics import outward_axes
+from bellcrank.formulations.common.link_kinematics import outward_axes
 from bellcrank.formulations.common.pivot import absent
 from bellcrank.formulations.dense import solve_positive
 from bellcrank.lowering.link import Link
@@ -39,18 +40,17 @@ from bellcrank.spatial import ArticulatedInertia, Force, General, Motion, Vector
 __all__ = ["BIBTEX", "Articulation", "constrained_dynamics", "forward_dynamics", "inverse_dynamics",
            "inward_articulation"]
 
-BIBTEX = """@article{rodriguez1992spatial,
-  author  = {Rodriguez, G. and Jain, A. and Kreutz-Delgado, K.},
-  title   = {Spatial Operator Algebra for Multibody System Dynamics},
-  journal = {Journal of the Astronautical Sciences},
-  volume  = {40},
-  number  = {1},
-  pages   = {27--50},
-  year    = {1992}
+BIBTEX = """@misc{rodriguez1989spatial,
+  author       = {Rodriguez, G. and Jain, A. and Kreutz, K.},
+  title        = {Spatial Operator Algebra Framework for Multibody System Dynamics},
+  howpublished = {Jet Propulsion Laboratory, California Institute of Technology, Pasadena},
+  year         = {1989},
+  note         = {Conference text, to which all equation numbers refer. Journal version: Spatial Operator Algebra for
+                  Multibody System Dynamics, Journal of the Astronautical Sciences 40(1), 1992, 27--50}
 }"""
 
 
-class State(NamedTuple):
+class LinkState(NamedTuple):
     """Spatial velocity and acceleration of a link."""
 
     velocity: Motion
@@ -75,7 +75,7 @@ class Innovation(NamedTuple):
 def inverse_dynamics(tree: Sweeps) -> Field:
     """T = H f, (2.1)."""
     axes = outward_axes(tree)
-    still = State(Motion.zero(), Motion(Vector.zero(), -tree.world.gravity))
+    still = LinkState(Motion.zero(), Motion(Vector.zero(), -tree.world.gravity))
     return tree.inward(inward_bias, tree.outward(outward_states, root=still), axes, zero=Force.zero())[0]
 
 
@@ -87,24 +87,25 @@ def forward_dynamics(tree: Sweeps) -> Field:
 
 
 def constrained_dynamics(tree: Sweeps) -> Field:
-    """Machines with loops: steps (A)-(F) of section 3, see `operator_loops`."""
+    """Machines with loops: steps (A)-(F) of section 3, see `closed_chains`."""
     from bellcrank.formulations.operator import closed_chains as operator_loops  # which builds on this module
 
     return operator_loops.constrained_dynamics(tree)
 
 
-def outward_states(link: Link, parent: State) -> tuple[State, State]:
+def outward_states(link: Link, parent: LinkState) -> tuple[LinkState, LinkState]:
     velocity, acceleration = parent
     for t in link.transforms:
         velocity, acceleration = t.velocity(velocity), t.velocity(acceleration)  # (2.1): phi*
     coriolis = velocity.cross(link.rate)  # a(k)
     for column, change, u, udot in zip(link.columns, link.column_rates(link.u), link.u, link.udot, strict=True):
         coriolis = coriolis + change * u + column * udot  # (2.1): H* betadot
-    own = State(velocity + link.rate, acceleration + coriolis)  # (2.1)
+    own = LinkState(velocity + link.rate, acceleration + coriolis)  # (2.1)
     return own, own
 
 
-def inward_bias(link: Link, outboard: Force, state: State, axes: General | None) -> tuple[Force, tuple[Number, ...]]:
+def inward_bias(link: Link, outboard: Force, state: LinkState, axes: General | None
+                ) -> tuple[Force, tuple[Number, ...]]:
     gyroscopic = state.velocity.cross_force(link.inertia @ state.velocity)  # b(k)
     f = outboard + link.inertia @ state.acceleration + gyroscopic  # (2.1)
     if axes is not None:

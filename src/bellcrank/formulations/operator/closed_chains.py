@@ -1,6 +1,6 @@
 """Closed chains by the spatial operator algebra: steps (A)-(F), without forming any mass matrix.
 
-G. Rodriguez, A. Jain and K. Kreutz-Delgado (see `operator` for the citation), sections 2.3 and 3 and appendix A.
+G. Rodriguez, A. Jain and K. Kreutz (see `operator` for the citation), sections 2.3 and 3 and appendix A.
 Equation numbers are the paper's. `partition` has the primary and secondary systems of the paper as objects.
 
 | paper | here |
@@ -9,7 +9,7 @@ Equation numbers are the paper's. `partition` has the primary and secondary syst
 | U (2.17) | `bias_free`: the rows' right hand sides less what the state alone accelerates |
 | P, D, G (A.1) | ``own``, from `operator.inward_articulation` |
 | z, epsilon, nu (A.2), (A.6) | ``z``, ``rest``, ``Innovation.nu`` |
-| alphahat^f, betadot^f (A.2); alpha, beta^delta (A.6) | `Response` |
+| alphahat^f, betadot^f (A.2); alpha, beta^delta (A.6) | `LinkResponse` |
 | Upsilon(k) (A.3) | `Admittance` |
 | psi(c, k) B A* e_r | ``Reach.z`` at link c |
 | Omega (3.10), Lambda | `meeting` of two reaches; ``matrix`` |
@@ -24,7 +24,7 @@ Declared deviations
 - Omega is not stored: the rows' covectors are carried to where they meet. Upsilon is computed for those links only.
 - Couplers act along joints, which the paper has no points for: their reach begins at a joint, with z = 0 and eps = T.
 
-Cost: O(n) for (A), (B), (E), (F); O(m depth + m^2) for (C); O(m^3) for (D), with m the number of conditions.
+Cost: O(n) for (A), (B), (E), (F); O(m depth + m^2) for (C); O(m^3) for (D), with m the number of constraints.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from bellcrank.formulations.common.row_loads import Load, classical, row_loads, row_values
-from bellcrank.formulations.common.small_systems import solve_conditions
+from bellcrank.formulations.common.small_systems import solve_multipliers
 from bellcrank.formulations.dense import solve_positive
 from bellcrank.formulations.operator import (
     Articulation,
     Innovation,
-    State,
+    LinkState,
     inverse_dynamics,
     inward_articulation,
     outward_states,
@@ -64,7 +64,7 @@ from bellcrank.spatial import (
 __all__ = ["Admittance", "constrained_dynamics", "row_admittance"]
 
 
-class Response(NamedTuple):
+class LinkResponse(NamedTuple):
     """alphahat(k) and betadot(k): what loads make of a link and its joint."""
 
     alpha: Motion
@@ -78,10 +78,10 @@ def constrained_dynamics(tree: Sweeps) -> Field:
     own, _ = tree.inward(inward_articulation, zero=ArticulatedInertia.zero())  # (A.1)
     given = tree.outward(_bias_free_forces, inverse_dynamics(tree), root=())  # (2.12)
     free = respond(tree, own, given)  # (A): (3.7), (A.2)
-    accelerations, speeds = (_part(free, name) for name in Response._fields)
-    seen = row_values(rows, accelerations, speeds)  # (B): A alphatilde^f, (3.8)
+    accelerations, speeds = (_part(free, name) for name in LinkResponse._fields)
+    measured = row_values(rows, accelerations, speeds)  # (B): A alphatilde^f, (3.8)
     matrix = row_admittance(machine, own, rows)  # (C): A Lambda A*, (3.10)
-    f = solve_conditions(matrix, [a - u for a, u in zip(seen, bias_free(tree, rows), strict=True)],
+    f = solve_multipliers(matrix, [a - u for a, u in zip(measured, bias_free(tree, rows), strict=True)],
                          machine.floors)  # (D): (3.11)
     extra = respond(tree, own, row_loads(machine, rows, [-x for x in f]))  # (E): (3.12), (A.6)
     return tree.outward(_sum, free, extra, root=())  # (F)
@@ -96,14 +96,15 @@ def _bias_free_forces(link: Link, nothing: tuple[()], bias: tuple[Number, ...]) 
     return (), Load(Force.zero(), tuple(t - c for t, c in zip(link.tau, bias, strict=True)))
 
 
-def _sum(link: Link, nothing: tuple[()], free: Response, extra: Response) -> tuple[tuple[()], tuple[Number, ...]]:
+def _sum(link: Link, nothing: tuple[()], free: LinkResponse, extra: LinkResponse
+         ) -> tuple[tuple[()], tuple[Number, ...]]:
     return (), tuple(known + a + b for known, a, b in
                      zip(link.prescribed_udot, free.betadot, extra.betadot, strict=True))
 
 
 def bias_free(tree: Sweeps, rows: Sequence[LoopRow]) -> list[Number]:
-    """U of (2.17). The base is at rest here: conditions are about true accelerations."""
-    states = tree.outward(outward_states, root=State(Motion.zero(), Motion.zero()))
+    """U of (2.17). The base is at rest here: constraints are about true accelerations."""
+    states = tree.outward(outward_states, root=LinkState(Motion.zero(), Motion.zero()))
     drift = [None, *(classical(*s) for s in states[1:])]  # Jdot beta, with prescribed accelerations
     still = [(0.0,) * 6] * len(drift)  # rows on joints have theirs in gamma already
     return [row.gamma - known for row, known in zip(rows, row_values(rows, drift, still), strict=True)]
@@ -122,7 +123,7 @@ def inward_loads(link: Link, outboard: Force, own: Articulation, load: Load) -> 
     return _pass(link, z, own, rest), Innovation(tuple(solve_positive(own.d, rest)), own.gain)  # nu = D^-1 eps
 
 
-def outward_response(link: Link, inboard: Motion, innovation: Innovation) -> tuple[Motion, Response]:
+def outward_response(link: Link, inboard: Motion, innovation: Innovation) -> tuple[Motion, LinkResponse]:
     alpha = inboard
     for t in link.transforms:
         alpha = t.velocity(alpha)  # phi*
@@ -131,7 +132,7 @@ def outward_response(link: Link, inboard: Motion, innovation: Innovation) -> tup
     for i, value in zip(_places(link), solved, strict=True):
         betadot[i] = value
         alpha = alpha + link.columns[i] * value  # psi* alpha + H* nu
-    return alpha, Response(alpha, tuple(betadot))
+    return alpha, LinkResponse(alpha, tuple(betadot))
 
 
 def _places(link: Link) -> list[int]:

@@ -1,6 +1,6 @@
 """Spatial operators as objects: products are evaluated by recursion in O(n), never as matrices.
 
-The operators of Rodriguez, Jain & Kreutz-Delgado (see `operator` for the citation), for one configuration. A stacked
+The operators of Rodriguez, Jain & Kreutz (see `operator` for the citation), for one configuration. A stacked
 vector of the paper is an array of shape (links, 6), [angular; linear] in link axes, or (speeds,). ``A @ B`` composes,
 ``A @ x`` applies, ``A.T`` is the adjoint (the paper's star), sums and differences work as they read:
 
@@ -101,8 +101,8 @@ class BlockDiagonal(Operator):
 
 
 class SpatialOperators:
-    """All operators of a tree in one configuration; made by `System.operators`. Prescribed speeds have no column
-    in H, so their entries of speed vectors are ignored and zero."""
+    """All operators of a tree in one configuration; made by `bellcrank.analyze.operators`. Prescribed speeds have no
+    column in H, so their entries of speed vectors are ignored and zero."""
 
     def __init__(self, sweeps: Direct, origin: Callable[[str, Sequence[float]], tuple[int, Floats]]) -> None:
         self._sweeps, self._origin = sweeps, origin

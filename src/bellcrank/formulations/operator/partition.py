@@ -1,9 +1,9 @@
 """Primary and secondary systems: the steps of a closed chain one by one, for machines whose loops come and go.
 
-G. Rodriguez, A. Jain and K. Kreutz-Delgado (see `operator` for the citation), sections 2.3 and 3. Equation numbers are
+G. Rodriguez, A. Jain and K. Kreutz (see `operator` for the citation), sections 2.3 and 3. Equation numbers are
 the paper's. The primary system (arms) does not change, the secondary one (what they hold) is small, and the closures
 between and within them (grasps) change often. A change of closures touches step (D) and what follows it only.
-`operator_loops` is the same method as traced text, for speed; this is for looking at its parts, on numbers.
+`closed_chains` is the same method in a form that can be compiled; this is for looking at its parts, on numbers.
 
 | paper | here |
 |---|---|
@@ -39,10 +39,7 @@ Two arms hold a crate by ball joints; then one lets go:
 ...     _ = m.add_joint(f"{name} grip", bc.Spherical(), last, crate, at=(0.2 * side, 0.0, 0.0))
 >>> system = bc.compile(m, "operator", cut=["left grip", "right grip"])
 >>> q, u = system.assemble(u=np.linspace(-1.0, 1.0, system.nu))[:2]
->>> loops = system._loops
->>> rows, right = loops.rows(q, u), loops.gamma(q, u)
->>> grasp = Partition(system.tree, system.operators(q), -system.bias(q, u), rows, loops.poses(q, 0.0)[0], right,
-...                   secondary=["crate"])
+>>> grasp = bc.analyze.partition(system, q, u, secondary=["crate"])
 >>> bool(np.allclose(grasp.step_f(), system.forward_dynamics(q, u)))
 True
 >>> dropped = grasp.with_constraints(["left grip"])
@@ -67,7 +64,7 @@ __all__ = ["FreeHalves", "Half", "Pair", "Partition", "Rows"]
 
 Floats = npt.NDArray[np.float64]
 
-#: a pivot of A Lambda A* this small, relative to what rounding is relative to, means that the row says nothing new
+#: a pivot of A Lambda A* this small, relative to what rounding is relative to, means that the row is redundant
 _DEPENDENT = 1e-12
 
 
@@ -118,7 +115,7 @@ class Half(NamedTuple):
 
 
 class FreeHalves:
-    """Steps (A)-(C), which know nothing of the closures but where they act; computed once."""
+    """Steps (A)-(C), which depend on the closures only by where they act; computed once."""
 
     def __init__(self, operators: SpatialOperators, force: Floats, halves: tuple[Half, Half]) -> None:
         self.operators, self.force, self.halves = operators, force, halves

@@ -13,12 +13,12 @@ of Multibody Systems", KSME International Journal 17(3), 2003. Equation numbers 
 | M_22^-1 M_21, M_22^-1 Q_2 (28) | ``Pivot.gain``, ``Pivot.free`` |
 | Y_j, dY_j/dt (23), (26), (32), (34) | ``acceleration``: angular acceleration, acceleration of the point |
 | Phi_Zj (37), (38), (44), (46), accumulated (40) | ``Unit.load`` at the point, ``jacobian`` as the sweep proceeds |
-| Phi_Zj,2, M_22^-1 (39), (41) | ``Share.rests``, ``Share.inverse`` |
-| Phi_lambda, gammabar (41) | ``Loops.matrix``, ``right`` with `seen_from_ground` |
+| Phi_Zj,2, M_22^-1 (39), (41) | ``LoadShare.rests``, ``LoadShare.inverse`` |
+| Phi_lambda, gammabar (41) | ``Loops.matrix``, ``right`` with `gamma_with_gravity` |
 | lambda (42) | ``multipliers`` |
 
-The text below is one; `points` supplies the three points (``centroid``: method 1; ``origin``: method 2; ``joint``)
-in the paper's global axes, and the joint point in body axes (``body``), which is the default.
+The steps below are written once; `points` supplies the three points (``centroid``: method 1; ``origin``: method 2;
+``joint``) in the paper's global axes, and the joint point in body axes (``body``), which is the default.
 
 Declared deviations
 - Spatial vectors are [angular; linear]; the paper orders them the other way.
@@ -31,12 +31,12 @@ Declared deviations
   from (4)-(8) with s^P = -rho.
 - (41) is gammabar = gamma - sum(...) with the accumulated Phi_Zj, as in the errata. With gravity as an acceleration of
   the ground, the ground's own Phi_Z times that acceleration is part of the sum.
-- Tables 3 and 4 are not coded a second time: conditions come at the link's origin and are shifted by (45).
+- Tables 3 and 4 are not coded a second time: constraints come at the link's origin and are shifted by (45).
 - In body axes (39)-(41) are reduced before they are shifted, like (28): D_j meets the reduced Phi_Zj.
 - Couplers between joints, which the paper does not have, are added to Phi_Zj,2.
 
 Cost: O(n); about 410 additions and multiplications per pin joint in body axes and chosen frames. The command
-``python benchmarks/operations.py`` prints exact counts for every point. With m independent conditions of loops
+``python benchmarks/operations.py`` prints exact counts for every point. With m independent constraints of loops
 O(n + n m^2 + m^3), where only links between the loops and the ground count in n m^2.
 """
 
@@ -46,21 +46,21 @@ from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple
 
-from bellcrank.formulations.common.kinematics import outward_axes
+from bellcrank.formulations.common.link_kinematics import outward_axes
 from bellcrank.formulations.common.multipliers import (
-    Share,
+    LoadShare,
     Triangle,
     Unit,
     added_products,
     eliminate_loaded,
+    gamma_with_gravity,
     idle,
-    seen_from_ground,
     triangle,
     unit_loads,
 )
 from bellcrank.formulations.common.pivot import Pivot, eliminate, solve
-from bellcrank.formulations.common.points import POINTS, Place, Velocity
-from bellcrank.formulations.common.small_systems import solve_conditions
+from bellcrank.formulations.common.points import POINTS, LinkAtPoint, Velocity
+from bellcrank.formulations.common.small_systems import solve_multipliers
 from bellcrank.lowering.link import Link
 from bellcrank.lowering.looped import Moving, require_direct
 from bellcrank.scalar.graph import Number
@@ -121,14 +121,14 @@ def _constrained(tree: Sweeps, point: str, inward: Callable[..., tuple[Loops, Ke
                          place, whole.moving, root=())  # (38), (46)
     kept, total = tree.inward(inward, place, velocity, axes, units, zero=Loops.zero(len(rows)))
     ground = Motion(Vector.zero(), -tree.world.gravity)
-    right = [seen_from_ground(whole, row) - met - ground.dot(phi)
-             for row, met, phi in zip(rows, total.met, total.jacobian, strict=True)]  # (41): gammabar
-    multipliers = solve_conditions(total.matrix, right, whole.floors)  # (42)
+    right = [gamma_with_gravity(whole, row) - gamma_shift - ground.dot(phi)
+             for row, gamma_shift, phi in zip(rows, total.gamma_shift, total.jacobian, strict=True)]  # (41): gammabar
+    multipliers = solve_multipliers(total.matrix, right, whole.floors)  # (42)
     return tree.outward(outward, place, velocity, tree.outward(outward_multipliers, kept, root=tuple(multipliers)),
                         root=ground)
 
 
-#: one text, three points
+#: the same steps, three points
 VARIANTS = {point: {"forward_dynamics": partial(forward_dynamics_at, point=point),
                     "constrained_dynamics": partial(constrained_dynamics_at, point=point)}
             for point in ("centroid", "joint", "origin")}
@@ -150,7 +150,7 @@ def _newton_euler(tree: Sweeps) -> tuple[Field, Field]:
     return tree.outward(outward_motions, root=root), axes
 
 
-class Row(NamedTuple):
+class EliminatedRow(NamedTuple):
     """One row of (30): udot_k = free - gain . dY_i - couplings . udot_l, for the columns l that follow k."""
 
     gain: Force  #: M_21 / M_22, in the lower body's frame
@@ -159,8 +159,8 @@ class Row(NamedTuple):
     inverse: Number  #: 1 / M_22
 
 
-def inward_inertias(link: Link, upper: tuple[ArticulatedInertia, Force], place: Place, velocity: Velocity,
-                    axes: General | None) -> tuple[tuple[ArticulatedInertia, Force], tuple[Row, ...]]:
+def inward_inertias(link: Link, upper: tuple[ArticulatedInertia, Force], place: LinkAtPoint, velocity: Velocity,
+                    axes: General | None) -> tuple[tuple[ArticulatedInertia, Force], tuple[EliminatedRow, ...]]:
     mass = upper[0] + place.inertia.articulated()  # (3), (36), (29)
     force = upper[1] + velocity.force  # (3), (36), (29)
     if axes is not None:
@@ -175,11 +175,11 @@ def inward_inertias(link: Link, upper: tuple[ArticulatedInertia, Force], place: 
             m21 = t.force(m21)  # (28): M_21 = B2^T M B1
         gain = m21 * inverse
         mass, force = mass.minus(m21, gain), force + gain * rest  # (29)
-        rows.append(Row(gain, inverse * rest, couplings, inverse))
+        rows.append(EliminatedRow(gain, inverse * rest, couplings, inverse))
     return (mass, force), tuple(rows)
 
 
-def _solve_rows(mass: ArticulatedInertia, force: Force, place: Place, link: Link
+def _solve_rows(mass: ArticulatedInertia, force: Force, place: LinkAtPoint, link: Link
                 ) -> list[tuple[Force, Number, Number, tuple[Number, ...]]]:
     """(28) column by column: M_21 before the shift, 1 / M_22, Q_2, and how later columns enter the row."""
     free = [(column, tau, armature) for column, tau, armature, prescribed in
@@ -195,8 +195,8 @@ def _solve_rows(mass: ArticulatedInertia, force: Force, place: Place, link: Link
     return done
 
 
-def outward_accelerations(link: Link, lower: Motion, place: Place, velocity: Velocity, rows: tuple[Row, ...]
-                          ) -> tuple[Motion, tuple[Number, ...]]:
+def outward_accelerations(link: Link, lower: Motion, place: LinkAtPoint, velocity: Velocity,
+                          rows: tuple[EliminatedRow, ...]) -> tuple[Motion, tuple[Number, ...]]:
     udot = link.prescribed_udot
     free = [i for i, prescribed in enumerate(link.mask) if not prescribed]
     for k in reversed(range(len(free))):
@@ -214,7 +214,7 @@ def outward_accelerations(link: Link, lower: Motion, place: Place, velocity: Vel
 
 
 # -- the same in body axes: reduced before it is shifted, so that rows of zeros need not be turned --------------------
-def inward_reduced(link: Link, upper: tuple[ArticulatedInertia, Force], place: Place, velocity: Velocity,
+def inward_reduced(link: Link, upper: tuple[ArticulatedInertia, Force], place: LinkAtPoint, velocity: Velocity,
                    axes: General | None) -> tuple[tuple[ArticulatedInertia, Force], tuple[Pivot, ...]]:
     mass = upper[0] + place.inertia.articulated()  # (3), (29)
     force = upper[1] + velocity.force  # (3), (29)
@@ -231,7 +231,7 @@ def inward_reduced(link: Link, upper: tuple[ArticulatedInertia, Force], place: P
     return (mass, force), tuple(pivots)
 
 
-def outward_reduced(link: Link, acceleration: Motion, place: Place, velocity: Velocity, pivots: tuple[Pivot, ...]
+def outward_reduced(link: Link, acceleration: Motion, place: LinkAtPoint, velocity: Velocity, pivots: tuple[Pivot, ...]
                     ) -> tuple[Motion, tuple[Number, ...]]:
     for t in place.transforms:
         acceleration = t.acceleration(acceleration)  # (26): B1 dY
@@ -246,36 +246,36 @@ class Loops(NamedTuple):
 
     mass: ArticulatedInertia
     force: Force
-    jacobian: tuple[Force, ...]  #: Phi_Z, one covector for each condition
+    jacobian: tuple[Force, ...]  #: Phi_Z, one covector for each constraint
     matrix: Triangle  #: Phi_lambda so far
-    met: tuple[Number, ...]  #: gamma - gammabar so far
+    gamma_shift: tuple[Number, ...]  #: gamma - gammabar so far
 
     @staticmethod
     def zero(m: int) -> Loops:
         return Loops(ArticulatedInertia.zero(), Force.zero(), (Force.zero(),) * m, triangle(m), (0.0,) * m)
 
 
-Kept = tuple[tuple[Pivot | Row, ...], tuple[Share, ...]]
+Kept = tuple[tuple[Pivot | EliminatedRow, ...], tuple[LoadShare, ...]]
 
 
-def outward_units(link: Link, nothing: tuple[()], units: tuple[Unit, ...], place: Place, moving: Moving
+def outward_units(link: Link, nothing: tuple[()], units: tuple[Unit, ...], place: LinkAtPoint, moving: Moving
                   ) -> tuple[tuple[()], tuple[Unit, ...]]:
-    """Conditions at points fixed in their bodies."""
+    """Constraints at points fixed in their bodies."""
     return (), _shifted(units, place, moving.omega.centripetal(place.own.translation))  # (6): dT/dt Y
 
 
-def outward_units_at_origin(link: Link, nothing: tuple[()], units: tuple[Unit, ...], place: Place, moving: Moving
+def outward_units_at_origin(link: Link, nothing: tuple[()], units: tuple[Unit, ...], place: LinkAtPoint, moving: Moving
                             ) -> tuple[tuple[()], tuple[Unit, ...]]:
-    """Conditions at the instant global origin, which other points of the body pass."""
+    """Constraints at the instant global origin, which other points of the body pass."""
     return (), _shifted(units, place, moving.omega.cross(moving.velocity))  # (6): dT/dt Y
 
 
-def _shifted(units: tuple[Unit, ...], place: Place, convective: Vector) -> tuple[Unit, ...]:
+def _shifted(units: tuple[Unit, ...], place: LinkAtPoint, convective: Vector) -> tuple[Unit, ...]:
     return tuple(unit if idle(unit.load) else unit.at(place.own.force(unit.load), convective)  # (45)
                  for unit in units)
 
 
-def inward_loops(link: Link, upper: Loops, place: Place, velocity: Velocity, axes: General | None,
+def inward_loops(link: Link, upper: Loops, place: LinkAtPoint, velocity: Velocity, axes: General | None,
                  units: tuple[Unit, ...]) -> tuple[Loops, Kept]:
     (mass, force), rows = inward_inertias(link, (upper.mass, upper.force), place, velocity, axes)
     phi = [a + unit.load for a, unit in zip(upper.jacobian, units, strict=True)]  # (38), (46), (40)
@@ -285,39 +285,39 @@ def inward_loops(link: Link, upper: Loops, place: Place, velocity: Velocity, axe
         lower = [p if idle(p) else t.force(p) for p in lower]  # (39): Phi B1
     for row, share in zip(rows, shares, strict=True):
         lower = [p if idle(rest) else p - row.gain * rest for p, rest in zip(lower, share.rests, strict=True)]  # (40)
-    matrix, met = _summed(upper, rows, shares, units, phi, velocity.bias)
-    return Loops(mass, force, tuple(lower), matrix, met), (rows, shares)
+    matrix, gamma_shift = _summed(upper, rows, shares, units, phi, velocity.bias)
+    return Loops(mass, force, tuple(lower), matrix, gamma_shift), (rows, shares)
 
 
-def _share_rows(phi: list[Force], rows: tuple[Row, ...], place: Place, link: Link, units: tuple[Unit, ...]
-                ) -> tuple[Share, ...]:
+def _share_rows(phi: list[Force], rows: tuple[EliminatedRow, ...], place: LinkAtPoint, link: Link,
+                units: tuple[Unit, ...]) -> tuple[LoadShare, ...]:
     """(39): Phi_2 column by column, each less what earlier columns of the joint take."""
     free = [i for i, prescribed in enumerate(link.mask) if not prescribed]
-    done: list[Share] = []
+    done: list[LoadShare] = []
     for k, i in enumerate(free):
         rests = [unit.joint[i] if idle(p) else place.columns[i].dot(p) + unit.joint[i]
                  for p, unit in zip(phi, units, strict=True)]
         for b, before in enumerate(done):
             coupling = rows[b].couplings[k - b - 1]
             rests = [rest if idle(r) else rest - coupling * r for rest, r in zip(rests, before.rests, strict=True)]
-        done.append(Share(rows[k].inverse, tuple(rests)))
+        done.append(LoadShare(rows[k].inverse, tuple(rests)))
     return tuple(done)
 
 
-def _summed(upper: Loops, rows: tuple[Pivot | Row, ...], shares: tuple[Share, ...],
+def _summed(upper: Loops, rows: tuple[Pivot | EliminatedRow, ...], shares: tuple[LoadShare, ...],
             units: tuple[Unit, ...], phi: list[Force], bias: Motion) -> tuple[Triangle, tuple[Number, ...]]:
     """A body's part of Phi_lambda and of gamma - gammabar."""
     matrix = upper.matrix
-    met = [x + unit.bias + (0.0 if idle(p) else bias.dot(p))
-           for x, unit, p in zip(upper.met, units, phi, strict=True)]  # (45); (41): Phi D
+    gamma_shift = [x + unit.bias + (0.0 if idle(p) else bias.dot(p))
+           for x, unit, p in zip(upper.gamma_shift, units, phi, strict=True)]  # (45); (41): Phi D
     for row, share in zip(rows, shares, strict=True):
         matrix = added_products(matrix, share)  # (41): Phi_2 M_22^-1 Phi_2^T
-        met = [x if idle(rest) else x + rest * row.free
-               for x, rest in zip(met, share.rests, strict=True)]  # (41): Phi_2 M_22^-1 Q_2
-    return matrix, tuple(met)
+        gamma_shift = [x if idle(rest) else x + rest * row.free
+               for x, rest in zip(gamma_shift, share.rests, strict=True)]  # (41): Phi_2 M_22^-1 Q_2
+    return matrix, tuple(gamma_shift)
 
 
-def inward_reduced_loops(link: Link, upper: Loops, place: Place, velocity: Velocity, axes: General | None,
+def inward_reduced_loops(link: Link, upper: Loops, place: LinkAtPoint, velocity: Velocity, axes: General | None,
                          units: tuple[Unit, ...]) -> tuple[Loops, Kept]:
     mass = upper.mass + place.inertia.articulated()  # (3), (29)
     force = upper.force + velocity.force  # (3), (29)
@@ -331,16 +331,16 @@ def inward_reduced_loops(link: Link, upper: Loops, place: Place, velocity: Veloc
                 mass, force, phi, column, tau, [u.joint[i] for u in units], link.armature[i])  # (28), (29), (39), (40)
             rows.append(pivot)
             shares.append(share)
-    matrix, met = _summed(upper, tuple(rows), tuple(shares), units, list(phi), velocity.bias)
+    matrix, gamma_shift = _summed(upper, tuple(rows), tuple(shares), units, list(phi), velocity.bias)
     force = force + mass @ velocity.bias  # (28): Q - M D
     for t in reversed(place.transforms):
         mass, force = t.articulated(mass), t.force(force)  # (28): B1^T M B1, B1^T Q
         phi = tuple(p if idle(p) else t.force(p) for p in phi)  # (39): Phi B1
-    return Loops(mass, force, phi, matrix, met), (tuple(rows), tuple(shares))
+    return Loops(mass, force, phi, matrix, gamma_shift), (tuple(rows), tuple(shares))
 
 
 def outward_multipliers(link: Link, multipliers: tuple[Number, ...], kept: Kept
-                        ) -> tuple[tuple[Number, ...], tuple[Pivot | Row, ...]]:
+                        ) -> tuple[tuple[Number, ...], tuple[Pivot | EliminatedRow, ...]]:
     return multipliers, tuple(row._replace(free=row.free + share.under(multipliers))
                               for row, share in zip(*kept, strict=True))  # (43)
 
@@ -351,7 +351,7 @@ def outward_motions(link: Link, parent: tuple[Vector, Motion]
     omega, a = parent
     alpha, linear = a
     for t in link.transforms:
-        linear = t.rotation.inverse(linear + arm_acceleration(alpha, omega, t.translation))  # (26), (20)
+        linear = t.rotation.inverse(linear + arm_acceleration(alpha, omega, t.translation))  # (26), d/dt (20)
         alpha, omega = t.rotation.inverse(alpha), t.rotation.inverse(omega)
     rate = link.rate
     drift = link.joint.drift(link.q, link.u, link.numbers.joint)
@@ -391,4 +391,4 @@ def inward_wrenches(link: Link, upper: Force, motion: tuple[Vector, Motion], axe
 def inward_forces(link: Link, upper: Force, motion: tuple[Vector, Motion], axes: General | None
                   ) -> tuple[Force, tuple[Number, ...]]:
     lower, total = inward_wrenches(link, upper, motion, axes)
-    return lower, link.with_rotors(column.dot(total) for column in link.columns)  # (28): B2^T (M dY - Q)
+    return lower, link.with_rotors(column.dot(total) for column in link.columns)  # (7), (24): B2^T (M dY - Q)

@@ -10,11 +10,11 @@ speeds of the loop itself, which are then eliminated into the loop's base. What 
 
 | paper | here |
 |---|---|
-| 0_i, p_i | a group's reference, its virtual body (see `reduction_view`) |
+| 0_i, p_i | a group's reference, its virtual body (see `messages`) |
 | n_i | the far side of the closing joint, as the own links carry it |
 | S^k, P_k, u_k | ``link.transforms``, ``link.columns``, ``link.u``; origins of links are the points of reference |
 | A_t^k (7) | ``Known.remainder``; around a loop ``Relative.remainder`` |
-| tau^k, Delta^k (37)-(45) | ``left``, ``inverse`` in `reduction_loop` |
+| tau^k, Delta^k (37)-(45) | ``left``, ``inverse`` in `local_loop` |
 | Gamma^k, Xi^k (51)-(55) | ``Dependent.factors`` and ``body``, ``offset``: their rows, joint by joint |
 | P~_r^k (58) | rows of independent speeds after `substitute` |
 | Ihat^{p;0}, Ihat^p, Fhat^p (60) | ``Virtual.cross``, ``Virtual.own`` |
@@ -25,18 +25,20 @@ Declared deviations
 - A loop is walked in the direction of the tree: from its base through the group's own links and the closing joint to
   the phantom, here a copy of the virtual body and not of the base (for a ring, of the base, as in the paper). With
   this Gamma = -Xi (S^n)^T around an ear, and one set of rows serves both.
-- tau^n of the closing joint is the projection on its conditions, less those that the plan found to say nothing new;
+- tau^n of the closing joint is the projection on its constraints, less those that the plan found to be redundant;
   all that follows stays in their few dimensions.
 - Gamma^k and Xi^k, 6 x 6, are kept as the rows of (55), one for each dependent speed; (60) is then evaluated with the
   composite inertias of the own links, which is the same sum.
 - The dependent speeds of a ring are those that the plan chose, not always the last ones around it, and so the paper's
   virtual body p_i within a ring is represented by its nonholonomic partial velocities (57), (58).
+- The recursion of the remainder A_t, which the paper does not give, is the time derivative of (8) at du/dt = 0, as in
+  `kane`; marked d/dt (8).
 - Theta (79), (80) is implicit: an ear refers to its virtual body's whole acceleration, whose known part is A_t.
 - The last step into a moving base is the corrected one: all bodies of the loop act on it by ^0S^k, not by Gamma^k.
 - Forces have the opposite sign (what must be applied), gravity is an upward acceleration of the ground.
 
 If a Delta shrinks below what the plan expects, the result is not a number and the library chooses other dependent
-speeds. What the paper does not cover (4.4) `check_coverage` refuses: see `reduction_view.role_of`.
+speeds. What the paper does not cover (4.4) `check_coverage` refuses: see `messages.role_of`.
 
 Cost: O(n + m): a message of 27 numbers (90 where the base moves) from every loop; some 600 operations per cell of the
 ladder, see `System.operation_count`.
@@ -48,12 +50,12 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
-from bellcrank.formulations.common.kinematics import ground_axes
+from bellcrank.formulations.common.link_kinematics import ground_axes
 from bellcrank.formulations.common.pivot import Pivot, solve
-from bellcrank.formulations.kane import BIBTEX, forward_dynamics, inverse_dynamics
+from bellcrank.formulations.kane import BIBTEX, Known, forward_dynamics, inverse_dynamics
 from bellcrank.formulations.reduction.local_kinetics import (
     Mass,
-    Row,
+    ReducedRow,
     Terms,
     add_masses,
     compose,
@@ -70,7 +72,6 @@ from bellcrank.formulations.reduction.messages import (
     KNOWN,
     MOTION,
     Burden,
-    Known,
     Relative,
     Role,
     check_coverage,
@@ -89,7 +90,7 @@ from bellcrank.spatial import Force, General, Motion, Vector
 
 __all__ = ["BIBTEX", "OVER", "check_coverage", "constrained_dynamics", "forward_dynamics", "inverse_dynamics"]
 
-#: the loop text sweeps over groups
+#: the function for machines with loops sweeps over groups of links
 OVER = ("groups",)
 
 def constrained_dynamics(groups: Sweeps) -> Field:
@@ -132,14 +133,14 @@ def _outward(group: GroupView, role: Role, base: Any, step: Callable[[Link, Any]
 
 
 # -- outward: what is known from the state, and the loops' dependent speeds -----------------------------------------
-class State(NamedTuple):
+class GroupState(NamedTuple):
     """What is known of the own members, and the reduced loop."""
 
     known: dict[int, Known]
     dependent: tuple[Dependent, ...]
 
 
-def outward_remainders(width: int, group: GroupView, flat: Sequence[Number]) -> tuple[tuple[Number, ...], State]:
+def outward_remainders(width: int, group: GroupView, flat: Sequence[Number]) -> tuple[tuple[Number, ...], GroupState]:
     shape = group.shape
     role = role_of(shape)
     gravity = Motion(Vector.zero(), -group.world.gravity)
@@ -155,17 +156,17 @@ def outward_remainders(width: int, group: GroupView, flat: Sequence[Number]) -> 
     if shape.closures:
         virtual = unpacked(KNOWN, shape, len(shape.above.bodies), flat, slot=role.slot) if role.foreign else None
         dependent = reduce_loop(group, role, rest, relative, virtual)
-    return to_children(KNOWN, group, role, width, base, known, from_base(group, relative)), State(known, dependent)
+    return to_children(KNOWN, group, role, width, base, known, from_base(group, relative)), GroupState(known, dependent)
 
 
 def _remainder(link: Link, parent: Known) -> Known:
     omega, remainder = parent
     for t in link.transforms:
-        moved = t.acceleration(remainder)  # (9): (S^k)^T
+        moved = t.acceleration(remainder)  # d/dt (8): (S^k)^T A_t
         remainder = Motion(moved.angular, moved.linear + t.rotation.inverse(omega.centripetal(t.translation)))
         omega = t.rotation.inverse(omega)
     rate = link.rate
-    remainder = remainder + link.drift + Motion(omega.cross(rate.angular), omega.cross(rate.linear) * 2.0)  # (7)
+    remainder = remainder + link.drift + Motion(omega.cross(rate.angular), omega.cross(rate.linear) * 2.0)  # d/dt (8)
     return Known(omega + rate.angular, remainder)  # (2)
 
 
@@ -173,12 +174,12 @@ def _remainder(link: Link, parent: Known) -> Known:
 class Solution(NamedTuple):
     """What is needed to go outwards again."""
 
-    rows: tuple[Row, ...]
+    rows: tuple[ReducedRow, ...]
     dependent: tuple[Dependent, ...]
     early: dict[int, tuple[Pivot, ...]]
 
 
-def inward_reduction(width: int, group: GroupView, received: Sequence[Number], state: State,
+def inward_reduction(width: int, group: GroupView, received: Sequence[Number], state: GroupState,
                      axes: dict[int, General] | None) -> tuple[tuple[Number, ...], Solution]:
     shape = group.shape
     role = role_of(shape)
@@ -210,7 +211,7 @@ def _message(width: int, group: GroupView, role: Role, terms: Terms) -> tuple[Nu
                   {role.slot: terms.virtual} if role.foreign else {})
 
 
-def _own(group: GroupView, role: Role, state: State, axes: dict[int, General] | None
+def _own(group: GroupView, role: Role, state: GroupState, axes: dict[int, General] | None
          ) -> tuple[dict[int, Mass], dict[int, Force]]:
     """I^k and -F^k, (11), (12)."""
     masses: dict[int, Mass] = {}

@@ -16,7 +16,7 @@ from bellcrank.lowering.link import Link
 from bellcrank.scalar.graph import Number
 from bellcrank.spatial import ArticulatedInertia, Force, RigidInertia, Vector
 
-__all__ = ["Mass", "Row", "Terms", "add_masses", "compose", "compose_base", "remove", "speeds_of", "substitute",
+__all__ = ["Mass", "ReducedRow", "Terms", "add_masses", "compose", "compose_base", "remove", "speeds_of", "substitute",
            "total"]
 
 Mass = RigidInertia | ArticulatedInertia
@@ -43,7 +43,7 @@ class Terms:
         self.matrix[(v, w) if v >= w else (w, v)] = self.at(v, w) + value
 
 
-class Row(NamedTuple):
+class ReducedRow(NamedTuple):
     """An eliminated independent speed: udot = free - base . Abar^0 - body . Abar^p - sum of factors udot_w."""
 
     speed: int
@@ -216,7 +216,7 @@ def _substitute_base(role: Role, terms: Terms, dependent: Sequence[Dependent]) -
 
 
 # -- independent speeds ---------------------------------------------------------------------------------------------
-def remove(terms: Terms, v: int) -> Row:
+def remove(terms: Terms, v: int) -> ReducedRow:
     """Eliminate one independent speed, (61)-(66), from the base, the virtual body and the other speeds' rows."""
     right = terms.right.pop(v)
     inverse = 1.0 / terms.matrix.pop((v, v))  # (66)
@@ -238,4 +238,4 @@ def remove(terms: Terms, v: int) -> Row:
         for x in others:
             if x <= w:
                 terms.add(w, x, -(row[w] * factors[x]))
-    return Row(v, to_base, to_body, tuple(factors.items()), -(right * inverse))
+    return ReducedRow(v, to_base, to_body, tuple(factors.items()), -(right * inverse))

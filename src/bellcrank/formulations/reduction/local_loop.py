@@ -35,7 +35,7 @@ class Dependent(NamedTuple):
     offset: Number
 
 
-class End(NamedTuple):
+class LoopEnd(NamedTuple):
     """One side of the closing joint: its frame, and the remainder acceleration of its point, in the loop's axes."""
 
     side: Side
@@ -49,17 +49,17 @@ def at_rest(remainder: Motion) -> Relative:
 
 
 def relative_to_base(link: Link, parent: Relative, first: bool) -> Relative:
-    """Place and motion relative to the base: (8), (9) with u and without udot; `first`: the parent is the base."""
+    """Place and motion relative to the base: (8) and its rate at du/dt = 0; `first`: the parent is the base."""
     axes, origin, omega, velocity, remainder = parent
     for i, t in enumerate(link.transforms):
         if i or not first:
             origin = origin + axes.apply(t.translation)
-        moved = t.acceleration(remainder)
-        remainder = Motion(moved.angular, moved.linear + t.rotation.inverse(omega.centripetal(t.translation)))  # (9)
+        moved = t.acceleration(remainder)  # d/dt (8): (S^k)^T A_t
+        remainder = Motion(moved.angular, moved.linear + t.rotation.inverse(omega.centripetal(t.translation)))
         omega, velocity = t.velocity(Motion(omega, velocity))  # (8)
         axes = t.turned(axes)
     rate = link.rate
-    remainder = remainder + link.drift + Motion(omega.cross(rate.angular), omega.cross(rate.linear) * 2.0)  # (7)
+    remainder = remainder + link.drift + Motion(omega.cross(rate.angular), omega.cross(rate.linear) * 2.0)  # d/dt (8)
     return Relative(axes, origin, omega + rate.angular, velocity + rate.linear, remainder)
 
 
@@ -112,10 +112,10 @@ def reduce_loop(group: GroupView, role: Role, base: Relative, members: dict[int,
 
 
 def _end(body: Relative, offset: Vector, virtual: Relative | None, common: General, turn: Sequence[Vector],
-         shift: Vector) -> End:
+         shift: Vector) -> LoopEnd:
     axes, origin, omega, velocity, remainder = body
     if body is virtual:
-        offset = Vector.zero()  # it was told with its origin counted from the base's
+        offset = Vector.zero()  # in the message its origin is counted from the base's
 
     def resolved(v: Vector) -> Vector:
         return v if body is virtual else common.inverse(axes.apply(v))
@@ -126,11 +126,11 @@ def _end(body: Relative, offset: Vector, virtual: Relative | None, common: Gener
     x, y, z = (resolved(v) for v in turn)
     side = Side(common.inverse(offset + point), Vector.zero(), x, y, z, resolved(omega),
                 resolved(velocity + omega.cross(shift)))
-    return End(side, Motion(resolved(remainder.angular), resolved(swing)), point)
+    return LoopEnd(side, Motion(resolved(remainder.angular), resolved(swing)), point)
 
 
-def _residual(group: GroupView, row: Row, ends: Sequence[End]) -> Number:
-    """tau A_t of the phantom, (33) at the acceleration level: what the condition lacks if all udot vanish."""
+def _residual(group: GroupView, row: Row, ends: Sequence[LoopEnd]) -> Number:
+    """tau A_t of the phantom, (33) at the acceleration level: what the constraint lacks if all udot vanish."""
     alpha, beta = group.baumgarte
     total = ends[0].remainder.dot(row.first) + ends[1].remainder.dot(row.second) - row.gamma
     if alpha:

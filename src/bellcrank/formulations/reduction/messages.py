@@ -1,4 +1,4 @@
-"""What the coordinate reduction sees of a group of links: which loop it closes, and what it tells its neighbours.
+"""A group of links in the coordinate reduction: which loop it closes, and its messages to parent and children.
 
 A group is a *link* of a tree, a *ring* (the first loop on a base: all its links are its own), or an *ear* (a further
 loop on the same base: its own links and, beyond the joint that closes it, a body that was placed before, the *virtual
@@ -12,21 +12,15 @@ from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from bellcrank.errors import ModelError
+from bellcrank.formulations.kane import Known
 from bellcrank.lowering.group import PASSING, GroupShape, GroupView, shapes_of
 from bellcrank.scalar.graph import Number
 from bellcrank.schedule.sweeps import Sweeps, flatten, rebuild
 from bellcrank.spatial import ArticulatedInertia, Force, General, Matrix3, Motion, Symmetric3, Vector
 from bellcrank.topology.tree import Tree
 
-__all__ = ["AXES", "BURDEN", "KNOWN", "MOTION", "Burden", "Known", "Layout", "Relative", "Role", "Virtual",
+__all__ = ["AXES", "BURDEN", "KNOWN", "MOTION", "Burden", "EdgeLayout", "Relative", "Role", "Virtual",
            "check_coverage", "from_parent", "packed", "role_of", "to_children", "unpacked", "width_of"]
-
-
-class Known(NamedTuple):
-    """What is known of a body from the state alone, in its axes."""
-
-    omega: Vector
-    remainder: Motion
 
 
 class Relative(NamedTuple):
@@ -53,7 +47,7 @@ class Virtual(NamedTuple):
     cross: tuple[Force, ...]
 
 
-class Layout(NamedTuple):
+class EdgeLayout(NamedTuple):
     """What travels along an edge: one value for every body that tree-like children hang from, one for every slot."""
 
     body: Any
@@ -67,10 +61,10 @@ _BURDEN = Burden(ArticulatedInertia(Symmetric3.zero(), Matrix3.zero(), Symmetric
 _RELATIVE = Relative(_AXES, Vector.zero(), Vector.zero(), Vector.zero(), Motion.zero())
 
 #: layouts of the sweeps
-AXES = Layout(_AXES, (), ())
-KNOWN = Layout(Known(Vector.zero(), Motion.zero()), _RELATIVE, _RELATIVE)
-BURDEN = Layout(_BURDEN, Virtual(_BURDEN, (_FORCE,) * 6), Virtual(_BURDEN, ()))
-MOTION = Layout(Motion.zero(), Motion.zero(), Motion.zero())
+AXES = EdgeLayout(_AXES, (), ())
+KNOWN = EdgeLayout(Known(Vector.zero(), Motion.zero()), _RELATIVE, _RELATIVE)
+BURDEN = EdgeLayout(_BURDEN, Virtual(_BURDEN, (_FORCE,) * 6), Virtual(_BURDEN, ()))
+MOTION = EdgeLayout(Motion.zero(), Motion.zero(), Motion.zero())
 
 
 class Role(NamedTuple):
@@ -157,7 +151,7 @@ def views(groups: Sweeps) -> Iterable[GroupView]:
     return [v for v in groups.views if v is not None] if kinds is None else [k.view for k in kinds]  # type: ignore
 
 
-def width_of(layout: Layout, groups: Sweeps) -> int:
+def width_of(layout: EdgeLayout, groups: Sweeps) -> int:
     """How many numbers travel along every edge."""
     found = 0
     seen = views(groups)
@@ -170,7 +164,7 @@ def width_of(layout: Layout, groups: Sweeps) -> int:
     return found
 
 
-def _parts(layout: Layout, shape: GroupShape) -> tuple[Any, int, Any, int]:
+def _parts(layout: EdgeLayout, shape: GroupShape) -> tuple[Any, int, Any, int]:
     slot = layout.fixed if shape.grounded else layout.slot
     return layout.body, _count(layout.body), slot, _count(slot)
 
@@ -179,7 +173,7 @@ def _count(like: Any) -> int:
     return len(list(flatten(like)))
 
 
-def packed(layout: Layout, shape: GroupShape, bodies: int, width: int, by_body: dict[int, Any],
+def packed(layout: EdgeLayout, shape: GroupShape, bodies: int, width: int, by_body: dict[int, Any],
            by_slot: dict[int, Any]) -> tuple[Number, ...]:
     """Values by their places as one row of numbers; `bodies`: how many places the bodies have."""
     _, body, _, slot = _parts(layout, shape)
@@ -192,7 +186,7 @@ def packed(layout: Layout, shape: GroupShape, bodies: int, width: int, by_body: 
     return tuple(out)
 
 
-def unpacked(layout: Layout, shape: GroupShape, bodies: int, flat: Sequence[Number], body: int = -1, slot: int = -1
+def unpacked(layout: EdgeLayout, shape: GroupShape, bodies: int, flat: Sequence[Number], body: int = -1, slot: int = -1
              ) -> Any:
     """The value at one of the bodies' places, or at a slot."""
     body_like, n, slot_like, m = _parts(layout, shape)
@@ -202,15 +196,15 @@ def unpacked(layout: Layout, shape: GroupShape, bodies: int, flat: Sequence[Numb
     return rebuild(slot_like, iter(flat[start:start + m]))
 
 
-def from_parent(layout: Layout, group: GroupView, flat: Sequence[Number]) -> Any:
-    """What the parent says about the group's reference."""
+def from_parent(layout: EdgeLayout, group: GroupView, flat: Sequence[Number]) -> Any:
+    """The part of the parent's message that is about the group's reference."""
     shape = group.shape
     return unpacked(layout, shape, len(shape.above.bodies), flat, body=shape.body_slot)
 
 
-def to_children(layout: Layout, group: GroupView, role: Role, width: int, reference: Any, members: dict[int, Any],
+def to_children(layout: EdgeLayout, group: GroupView, role: Role, width: int, reference: Any, members: dict[int, Any],
                 at_slots: dict[int, Any]) -> tuple[Number, ...]:
-    """What children want to know, of members and of the reference, and of members that ears close on."""
+    """The message to the children: about members, the reference, and members that ears close on."""
     ports = group.shape.ports.bodies
     return packed(layout, group.shape, len(ports), width,
                   {i: reference if b < 0 else members[b] for i, b in enumerate(ports)},

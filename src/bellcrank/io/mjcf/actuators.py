@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from bellcrank.io.common.names import unused
 from bellcrank.io.mjcf.loops import tendon_joints
 from bellcrank.io.report import Actuation
-from bellcrank.io.tree import unused
 from bellcrank.mechanism.forces.servo import within
 
 if TYPE_CHECKING:
-    from bellcrank.io.mjcf.read import Reader
-    from bellcrank.io.xml import Element
+    from bellcrank.io.common.xml import XmlElement
+    from bellcrank.io.mjcf.read import MjcfReader
     from bellcrank.mechanism.mechanism import Mechanism
 
 __all__ = ["read_actuators"]
@@ -41,7 +41,7 @@ class _Drive:
 
     name: str
     index: int
-    element: Element
+    element: XmlElement
     factors: dict[str, float]
     start: float
     tendon: int  #: or -1
@@ -54,7 +54,7 @@ class _Drive:
         return self.tendon < 0 and not any(self.data.bias) and not any(self.gain[1:])
 
 
-def read_actuators(reader: Reader, machine: Mechanism) -> None:
+def read_actuators(reader: MjcfReader, machine: Mechanism) -> None:
     """Add every actuator whose force follows from its control and the state of its joints."""
     found = [drive for index in range(len(reader.model.actuator_trntype)) for drive in _drives(reader, index)]
     for drive in found:
@@ -72,7 +72,7 @@ def read_actuators(reader: Reader, machine: Mechanism) -> None:
 
 
 # -- what is there ----------------------------------------------------------------------------------
-def _drives(reader: Reader, index: int) -> list[_Drive]:
+def _drives(reader: MjcfReader, index: int) -> list[_Drive]:
     """The actuator, or nothing if it cannot be modelled."""
     model = reader.model
     element = reader.source.element("actuator", index)
@@ -95,7 +95,7 @@ def _drives(reader: Reader, index: int) -> list[_Drive]:
                    (float(gain[0]), float(gain[1]), float(gain[2])) if bent else (float(gain[0]), 0.0, 0.0))]
 
 
-def _transmission(reader: Reader, index: int) -> tuple[dict[str, float], float, int] | str:
+def _transmission(reader: MjcfReader, index: int) -> tuple[dict[str, float], float, int] | str:
     """Joints with factors, the length at q = 0 and the tendon if it is one; or why not."""
     model, kinds = reader.model, reader.mujoco.mjtTrn
     kind, part = int(model.actuator_trntype[index]), int(model.actuator_trnid[index][0])
@@ -113,13 +113,13 @@ def _transmission(reader: Reader, index: int) -> tuple[dict[str, float], float, 
     return f"it acts on {what}"
 
 
-def sum_at_rest(reader: Reader, factors: dict[str, float]) -> float:
+def sum_at_rest(reader: MjcfReader, factors: dict[str, float]) -> float:
     """The length of a tendon that is a sum of joints, at q = 0."""
     model = reader.model
     return sum(f * float(model.qpos0[int(model.jnt_qposadr[reader.joints.index(j)])]) for j, f in factors.items())
 
 
-def _law_trouble(reader: Reader, index: int) -> str:
+def _law_trouble(reader: MjcfReader, index: int) -> str:
     model, mujoco = reader.model, reader.mujoco
     if int(model.actuator_dyntype[index]) != int(mujoco.mjtDyn.mjDYN_NONE):
         return "its force follows the control with a state of its own (activation)"
@@ -132,7 +132,7 @@ def _law_trouble(reader: Reader, index: int) -> str:
     return ""
 
 
-def _actuation(reader: Reader, index: int, kind: str, joint: str) -> Actuation:
+def _actuation(reader: MjcfReader, index: int, kind: str, joint: str) -> Actuation:
     model = reader.model
     at = _control(reader, index)
     control = force = _ALL
@@ -147,7 +147,7 @@ def _actuation(reader: Reader, index: int, kind: str, joint: str) -> Actuation:
                      (float(bias[0]), float(bias[1]), float(bias[2])) if straight else (0.0, 0.0, 0.0))
 
 
-def _control(reader: Reader, index: int) -> int:
+def _control(reader: MjcfReader, index: int) -> int:
     """The place of an actuator's control among all."""
     model = reader.model
     return int(model.actuator_ctrladr[index]) if hasattr(model, "actuator_ctrladr") else index
@@ -171,7 +171,7 @@ def _both(one: Range, other: Range) -> Range:
 
 
 # -- what acts in any case --------------------------------------------------------------------------
-def _rotor(reader: Reader, machine: Mechanism, drive: _Drive) -> None:
+def _rotor(reader: MjcfReader, machine: Mechanism, drive: _Drive) -> None:
     """Armature and damping of an actuator belong to its joints."""
     model, index, square = reader.model, drive.index, drive.data.gear**2
     armature, damping = (square * float(np.ravel(getattr(model, f"actuator_{what}", np.zeros(index + 1))[index])[0])
@@ -194,7 +194,7 @@ def _name(machine: Mechanism, wish: str) -> str:
 
 
 # -- motors -----------------------------------------------------------------------------------------
-def _motors(reader: Reader, machine: Mechanism, joint: str, motors: list[_Drive]) -> None:
+def _motors(reader: MjcfReader, machine: Mechanism, joint: str, motors: list[_Drive]) -> None:
     """Motors of one joint: together they can make any force tau within the sum of their limits."""
     ranges = [_times(_both(_times(d.data.control, d.data.gain), d.data.force), d.data.gear) for d in motors]
     low, high = _both((sum(r[0] for r in ranges), sum(r[1] for r in ranges)), _joint_limit(reader, joint))
@@ -210,14 +210,14 @@ def _motors(reader: Reader, machine: Mechanism, joint: str, motors: list[_Drive]
         reader.note("warned", motors[0].element, f"its force can be from {low:g} to {high:g}, which does not limit tau")
 
 
-def _joint_limit(reader: Reader, joint: str) -> Range:
+def _joint_limit(reader: MjcfReader, joint: str) -> Range:
     index = reader.joints.index(joint)
     model = reader.model
     return _pair(model.jnt_actfrcrange[index]) if model.jnt_actfrclimited[index] else _ALL
 
 
 # -- servos -----------------------------------------------------------------------------------------
-def _shared(reader: Reader, drive: _Drive, found: list[_Drive]) -> Range:
+def _shared(reader: MjcfReader, drive: _Drive, found: list[_Drive]) -> Range:
     """What the joint or tendon lets through of the force of its actuators, if this one is alone there."""
     model = reader.model
     joints = [j for j in drive.factors if _joint_limit(reader, j) != _ALL]
@@ -238,7 +238,7 @@ def _shared(reader: Reader, drive: _Drive, found: list[_Drive]) -> Range:
     return through
 
 
-def _servo(reader: Reader, machine: Mechanism, drive: _Drive, through: Range) -> None:
+def _servo(reader: MjcfReader, machine: Mechanism, drive: _Drive, through: Range) -> None:
     data, gear = drive.data, drive.data.gear
     if gear == 0.0:
         reader.note("ignored", drive.element, "its gear is zero")
@@ -274,7 +274,7 @@ def _joints(drive: _Drive) -> Any:
     return drive.data.joint if drive.tendon < 0 else drive.factors
 
 
-def _limit(reader: Reader, drive: _Drive, limit: Range) -> Any:
+def _limit(reader: MjcfReader, drive: _Drive, limit: Range) -> Any:
     if limit == _ALL:
         return None
     if limit[0] < limit[1] and math.isfinite(limit[0]) and math.isfinite(limit[1]):

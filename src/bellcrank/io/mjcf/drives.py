@@ -5,15 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from bellcrank.errors import ModelError
-from bellcrank.io.mjcf.layout import Layout, floats
-from bellcrank.io.mjcf.text import given, line
-from bellcrank.io.tree import unused
+from bellcrank.io.common.names import unused
+from bellcrank.io.mjcf.attributes import given, line
+from bellcrank.io.mjcf.layout import BodyLayout, floats
 from bellcrank.mechanism.forces import Friction, Limit, LinearSpring, Servo
 from bellcrank.mechanism.placed_elements import JointForce, JointSum
 from bellcrank.scalar.graph import LEAF, LESS, Scalar, evaluate, reachable
 
 if TYPE_CHECKING:
-    from bellcrank.io.mjcf.parts import Parts
+    from bellcrank.io.mjcf.write_rest import Parts
     from bellcrank.mechanism.mechanism import Mechanism
 
 __all__ = ["actuators", "dry_friction", "joint_sum", "servo"]
@@ -23,7 +23,7 @@ _SPEED = Friction().speed
 _FAR = 1.0
 
 
-def actuators(mechanism: Mechanism, layout: Layout, parts: Parts) -> None:
+def actuators(mechanism: Mechanism, layout: BodyLayout, parts: Parts) -> None:
     """Limits of joint forces as motors."""
     for drive in mechanism.drives:
         what = f"actuator {drive.name!r}"
@@ -46,7 +46,7 @@ def dry_friction(what: str, friction: Friction) -> tuple[float, float]:
 
 
 # -- sums of joints ---------------------------------------------------------------------------------
-def joint_sum(mechanism: Mechanism, layout: Layout, parts: Parts, force: JointSum) -> None:
+def joint_sum(mechanism: Mechanism, layout: BodyLayout, parts: Parts, force: JointSum) -> None:
     """A force along a sum of joint coordinates as a fixed tendon."""
     what, settings = f"joint force {force.name!r}", {}
     match force.along:
@@ -76,7 +76,7 @@ def _lengths(low: float, high: float) -> tuple[float, ...]:
     return low, high
 
 
-def _fixed(layout: Layout, parts: Parts, force: JointSum, **settings: Any) -> str:
+def _fixed(layout: BodyLayout, parts: Parts, force: JointSum, **settings: Any) -> str:
     what = f"joint force {force.name!r}"
     axes = [(layout.axis(what, joint, i).name, factor) for joint, i, factor in force.terms]
     name = unused(f"{force.name}_sum", parts.tendons)
@@ -87,7 +87,7 @@ def _fixed(layout: Layout, parts: Parts, force: JointSum, **settings: Any) -> st
 
 
 # -- servos -----------------------------------------------------------------------------------------
-def servo(mechanism: Mechanism, layout: Layout, parts: Parts, force: JointForce | JointSum) -> None:
+def servo(mechanism: Mechanism, layout: BodyLayout, parts: Parts, force: JointForce | JointSum) -> None:
     """A servo as a general actuator; the parameter it depends on is its control."""
     what, along = f"servo {force.name!r}", force.along
     assert isinstance(along, Servo)

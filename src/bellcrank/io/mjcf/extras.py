@@ -14,8 +14,8 @@ from bellcrank.mechanism.joints import quaternion
 from bellcrank.mechanism.pose import Pose
 
 if TYPE_CHECKING:
-    from bellcrank.io.mjcf.read import Reader
-    from bellcrank.io.xml import Element
+    from bellcrank.io.common.xml import XmlElement
+    from bellcrank.io.mjcf.read import MjcfReader
     from bellcrank.mechanism.mechanism import Mechanism
 
 __all__ = ["read_keyframes", "read_shapes", "read_sites", "tendon_sites"]
@@ -25,7 +25,7 @@ _FREE, _BALL = 0, 1
 
 
 # -- places and shapes ------------------------------------------------------------------------------
-def read_sites(reader: Reader, machine: Mechanism) -> None:
+def read_sites(reader: MjcfReader, machine: Mechanism) -> None:
     """Named sites become frames."""
     for site in range(reader.model.nsite):
         element = reader.place = reader.source.element("site", site)
@@ -39,7 +39,7 @@ def read_sites(reader: Reader, machine: Mechanism) -> None:
             reader.note("ignored", element, "a body has the name of this site")
 
 
-def read_shapes(reader: Reader) -> None:
+def read_shapes(reader: MjcfReader) -> None:
     """Shapes are kept as data."""
     from bellcrank.io.mjcf.read import rotation
 
@@ -61,7 +61,7 @@ def read_shapes(reader: Reader) -> None:
 
 
 # -- ends of tendons -----------------------------------------------------------------------------
-def tendon_sites(reader: Reader, tendon: int) -> tuple[tuple[int, Pose], tuple[int, Pose]] | None:
+def tendon_sites(reader: MjcfReader, tendon: int) -> tuple[tuple[int, Pose], tuple[int, Pose]] | None:
     """Bodies and poses of the ends of a tendon that runs straight between two sites, else None."""
     model = reader.model
     start, count = int(model.tendon_adr[tendon]), int(model.tendon_num[tendon])
@@ -72,7 +72,7 @@ def tendon_sites(reader: Reader, tendon: int) -> tuple[tuple[int, Pose], tuple[i
 
 
 # -- states -----------------------------------------------------------------------------------------
-def read_keyframes(reader: Reader) -> None:
+def read_keyframes(reader: MjcfReader) -> None:
     """Positions and speeds by joint, in the coordinates of the mechanism."""
     model = reader.model
     for index, key in enumerate(reader.source.gate.keys):
@@ -91,13 +91,13 @@ def read_keyframes(reader: Reader) -> None:
         reader.note("kept", key, "kept in report.keyframes" + (f", without {', '.join(left)}" if left else ""))
 
 
-def _row(key: Element, name: str, default: Floats) -> Floats:
+def _row(key: XmlElement, name: str, default: Floats) -> Floats:
     if name not in key.attributes:
         return np.array(default, dtype=float)
     return np.array(key.numbers(name, len(default)) if len(default) else (), dtype=float)
 
 
-def _converted(model: Any, joint: int, qpos: Floats, qvel: Floats, key: Element) -> tuple[Any, Any]:
+def _converted(model: Any, joint: int, qpos: Floats, qvel: Floats, key: XmlElement) -> tuple[Any, Any]:
     at, to, kind = int(model.jnt_qposadr[joint]), int(model.jnt_dofadr[joint]), int(model.jnt_type[joint])
     if kind not in (_FREE, _BALL):
         return float(qpos[at] - model.qpos0[at]), float(qvel[to])

@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from xml.sax.saxutils import quoteattr
 
 from bellcrank.errors import FileError
+from bellcrank.io.common.xml import XmlElement, clipped, read_xml
 from bellcrank.io.report import Kind, Note
-from bellcrank.io.xml import Element, clipped, read_xml
 
 __all__ = ["MAX_REPLICATED", "Gated", "MeshFile", "gated", "mesh_path"]
 
@@ -63,31 +63,31 @@ class MeshFile:
     token: str
     path: str
     folders: tuple[str, ...]  #: where it may lie
-    element: Element
+    element: XmlElement
 
 
 @dataclass(slots=True)
 class Gated:
     """Text for MuJoCo, one element to a line, and what was held back."""
 
-    root: Element
+    root: XmlElement
     lines: list[str] = field(default_factory=list)
-    elements: list[Element] = field(default_factory=list)
+    elements: list[XmlElement] = field(default_factory=list)
     notes: list[Note] = field(default_factory=list)
-    keys: list[Element] = field(default_factory=list)
+    keys: list[XmlElement] = field(default_factory=list)
     meshes: dict[str, MeshFile] = field(default_factory=dict)
 
     @property
     def text(self) -> str:
         return "\n".join(self.lines)
 
-    def element(self, info: str) -> Element:
+    def element(self, info: str) -> XmlElement:
         """The element of the file that MuJoCo speaks of with ``line N``; the whole file if it names none."""
         found = re.search(r"line (\d+)", info)
         index = int(found.group(1)) - 1 if found else -1
         return self.elements[index] if 0 <= index < len(self.elements) else self.root
 
-    def note(self, kind: Kind, element: Element, text: str) -> None:
+    def note(self, kind: Kind, element: XmlElement, text: str) -> None:
         self.notes.append(Note(kind, element.tag, element.owner, element.line, text))
 
 
@@ -102,11 +102,11 @@ def gated(path: str | os.PathLike[str], folder: str | os.PathLike[str] | None = 
     if _expanded(root) - sum(1 for _ in root.walk()) > MAX_REPLICATED:
         raise root.error(f"<replicate> and <composite> would add more than {MAX_REPLICATED} elements")
     gate = Gated(root)
-    _Writer(gate, home, inside).write(root)
+    _ElementWriter(gate, home, inside).write(root)
     return gate
 
 
-def _resolved(element: Element, name: str, folders: tuple[str, ...], inside: str) -> str:
+def _resolved(element: XmlElement, name: str, folders: tuple[str, ...], inside: str) -> str:
     """The real path of a file that an element names, in the first folder that has it, else in the first.
 
     It must lie inside the folder that is open to the model: elsewhere nothing is looked at.
@@ -135,13 +135,13 @@ class _Includes:
         self.home, self.inside = home, inside
         self.count = 0
 
-    def expand(self, root: Element) -> None:
+    def expand(self, root: XmlElement) -> None:
         self._expand(root, (root.source,))
 
-    def _expand(self, element: Element, open_files: tuple[str, ...]) -> None:
+    def _expand(self, element: XmlElement, open_files: tuple[str, ...]) -> None:
         if not any(child.tag == "include" for child in element.walk() if child is not element):
             return
-        children: list[Element] = []
+        children: list[XmlElement] = []
         for child in element.children:
             if child.tag != "include":
                 self._expand(child, open_files)
@@ -152,7 +152,7 @@ class _Includes:
                 children.append(inner)
         element.children = children
 
-    def _included(self, element: Element, open_files: tuple[str, ...]) -> Element:
+    def _included(self, element: XmlElement, open_files: tuple[str, ...]) -> XmlElement:
         here = os.path.dirname(os.path.realpath(element.source))
         path = _resolved(element, element.attribute("file"), (self.home, here), self.inside)
         self.count += 1
@@ -168,7 +168,7 @@ class _Includes:
         return content
 
 
-def _expanded(element: Element, depth: int = 0) -> int:
+def _expanded(element: XmlElement, depth: int = 0) -> int:
     """Elements after replication; also refuses nesting that only includes have made deep."""
     if depth > MAX_DEPTH:
         raise element.error(f"elements are nested more than {MAX_DEPTH} deep")
@@ -187,7 +187,7 @@ def _expanded(element: Element, depth: int = 0) -> int:
     return below * times
 
 
-def _whole(element: Element, name: str, default: int) -> tuple[int, ...]:
+def _whole(element: XmlElement, name: str, default: int) -> tuple[int, ...]:
     words = element.attributes.get(name, str(default)).split()
     try:
         return tuple(int(float(word)) for word in words) or (default,)
@@ -195,7 +195,7 @@ def _whole(element: Element, name: str, default: int) -> tuple[int, ...]:
         raise element.error(f"{name}={clipped(element.attributes[name])!r} is not a whole number") from None
 
 
-class _Writer:
+class _ElementWriter:
     """Writes the elements that matter, one to a line."""
 
     def __init__(self, gate: Gated, home: str, inside: str) -> None:
@@ -207,7 +207,7 @@ class _Writer:
         for compiler in gate.root.all("compiler"):
             self.meshdir = compiler.attributes.get("meshdir", self.meshdir)
 
-    def write(self, element: Element, section: str = "") -> None:
+    def write(self, element: XmlElement, section: str = "") -> None:
         if self._held_back(element, section):
             return
         pieces = [element.tag, *(f"{name}={quoteattr(_plain(value))}"
@@ -220,11 +220,11 @@ class _Writer:
             self.write(child, section or ("" if element.parent is None else element.tag))
         self._line(f"</{element.tag}>", element)
 
-    def _line(self, text: str, element: Element) -> None:
+    def _line(self, text: str, element: XmlElement) -> None:
         self.gate.lines.append(text)
         self.gate.elements.append(element)
 
-    def _held_back(self, element: Element, section: str) -> bool:
+    def _held_back(self, element: XmlElement, section: str) -> bool:
         top = element.parent is not None and element.parent.parent is None
         tag = element.tag
         if top and tag in _SECTIONS:
@@ -250,7 +250,7 @@ class _Writer:
             return True
         return False
 
-    def _attributes(self, element: Element, section: str) -> dict[str, str]:
+    def _attributes(self, element: XmlElement, section: str) -> dict[str, str]:
         kept = {name: value for name, value in element.attributes.items() if name not in _ATTRIBUTES}
         for name, value in kept.items():
             if name not in ("name", "class", "childclass") and _NOT_A_NUMBER.search(value):
@@ -263,7 +263,7 @@ class _Writer:
             del kept["file"]
         return kept
 
-    def _mesh(self, element: Element, kept: dict[str, str]) -> None:
+    def _mesh(self, element: XmlElement, kept: dict[str, str]) -> None:
         for word in kept.get("params", "").split():
             try:
                 fits = abs(float(word)) <= _MAX_BUILTIN
@@ -292,7 +292,7 @@ def mesh_path(mesh: MeshFile, path: str | os.PathLike[str], folder: str | os.Pat
     return _resolved(mesh.element, mesh.path, mesh.folders, inside)
 
 
-def _about(element: Element) -> tuple[Kind, Element, str]:
+def _about(element: XmlElement) -> tuple[Kind, XmlElement, str]:
     kind, text = _DROPPED.get(element.tag, ("ignored", "not read"))
     return kind, element, text
 

@@ -26,14 +26,14 @@ from bellcrank.mechanism.pose import Pose
 from bellcrank.scalar.graph import Scalar
 from bellcrank.topology.spanning_tree import Topology, spanning_tree
 
-__all__ = ["Axis", "Layout", "Place", "floats", "layout_of"]
+__all__ = ["BodyLayout", "MjcfJoint", "PlacedBody", "floats", "layout_of"]
 
 Floats = npt.NDArray[np.float64]
 _CLOSING = (Spherical, Revolute, Weld)
 
 
 @dataclass(slots=True)
-class Axis:
+class MjcfJoint:
     """One <joint> of MJCF."""
 
     name: str
@@ -45,28 +45,28 @@ class Axis:
 
 
 @dataclass(slots=True)
-class Place:
+class PlacedBody:
     """One <body> of MJCF."""
 
     body: Body
     parent: int
     pose: Pose
-    axes: list[Axis]
+    axes: list[MjcfJoint]
     children: list[int] = field(default_factory=list)
     settings: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
-class Layout:
+class BodyLayout:
     """All bodies by index, and the joints that close loops."""
 
-    places: dict[int, Place]
+    places: dict[int, PlacedBody]
     roots: list[int]
     closing: list[Connection]
-    axes: dict[tuple[str, int], Axis]
-    balls: dict[str, Axis]
+    axes: dict[tuple[str, int], MjcfJoint]
+    balls: dict[str, MjcfJoint]
 
-    def axis(self, what: str, joint: str, coordinate: int) -> Axis:
+    def axis(self, what: str, joint: str, coordinate: int) -> MjcfJoint:
         """The MJCF joint of a coordinate."""
         try:
             return self.axes[joint, coordinate]
@@ -93,13 +93,13 @@ def floats(what: str, values: Any) -> list[float]:
     return out
 
 
-def layout_of(mechanism: Mechanism) -> Layout:
+def layout_of(mechanism: Mechanism) -> BodyLayout:
     """Cut the loops where MJCF can close them, and lay out the tree."""
     busy = {f.joint for f in mechanism.joint_forces} | {d.joint for d in mechanism.drives}
     busy |= {a.joint for a in mechanism.armatures} | {joint for s in mechanism.joint_sums for joint, _, _ in s.terms}
     keep = [r.name for r in mechanism.joints if r.name in busy or not isinstance(r.joint, _CLOSING)]
     topology = spanning_tree(mechanism, (), keep)
-    layout = Layout({}, [], [mechanism.joints[j] for j in topology.closing], {}, {})
+    layout = BodyLayout({}, [], [mechanism.joints[j] for j in topology.closing], {}, {})
     for record in layout.closing:
         if not isinstance(record.joint, _CLOSING):
             raise ModelError(f"joint {record.name!r}: MJCF can close loops by Spherical, Revolute and Weld joints, not "
@@ -118,7 +118,7 @@ def layout_of(mechanism: Mechanism) -> Layout:
     return layout
 
 
-def _place(mechanism: Mechanism, topology: Topology, body: int, layout: Layout) -> None:
+def _place(mechanism: Mechanism, topology: Topology, body: int, layout: BodyLayout) -> None:
     record, parent = mechanism.joints[topology.joint[body]], topology.parent[body]
     if record.prescribed is not None:
         raise ModelError(f"joint {record.name!r} follows a prescribed motion, which MJCF cannot hold")
@@ -128,11 +128,12 @@ def _place(mechanism: Mechanism, topology: Topology, body: int, layout: Layout) 
         floats(f"joint {record.name!r}: a pose", pose.position)
     if isinstance(record.joint, Free) and parent:
         raise ModelError(f"joint {record.name!r}: MJCF has Free joints to the ground only")
-    layout.places[body] = Place(mechanism.bodies[body - 1], parent, outer @ inner.inverse(), _axes(record, inner, back))
+    layout.places[body] = PlacedBody(mechanism.bodies[body - 1], parent, outer @ inner.inverse(),
+                                     _axes(record, inner, back))
     (layout.places[parent].children if parent else layout.roots).append(body)
 
 
-def _axes(record: Connection, inner: Pose, back: bool) -> list[Axis]:
+def _axes(record: Connection, inner: Pose, back: bool) -> list[MjcfJoint]:
     """The joint as a chain of MJCF joints in the frame of its outer body."""
     joint, at = record.joint, np.array(inner.position, dtype=float)
     parts: list[tuple[str, Any, int]]  # kind, axis in the joint frame, coordinate
@@ -149,9 +150,9 @@ def _axes(record: Connection, inner: Pose, back: bool) -> list[Axis]:
             x, y, z = joint.alignment().T
             parts = [("slide", x, 0), ("slide", y, 1), ("hinge", z, 2)]
         case Spherical():
-            return [Axis(record.name, "ball", at, np.zeros(3), (record.name, 0))]
+            return [MjcfJoint(record.name, "ball", at, np.zeros(3), (record.name, 0))]
         case Free():
-            return [Axis(record.name, "free", np.zeros(3), np.zeros(3), (record.name, 0))]
+            return [MjcfJoint(record.name, "free", np.zeros(3), np.zeros(3), (record.name, 0))]
         case Weld():
             return []
         case Screw():  # the slide is coupled to the turn by an equality
@@ -160,12 +161,12 @@ def _axes(record: Connection, inner: Pose, back: bool) -> list[Axis]:
             raise ModelError(f"joint {record.name!r}: MJCF cannot hold a {type(joint).__name__}")
     names = (*joint.coordinate_names(), "advance")
     sign = -1.0 if back else 1.0
-    made = [Axis(record.name if len(parts) == 1 else f"{record.name}.{names[i]}", kind, at,
+    made = [MjcfJoint(record.name if len(parts) == 1 else f"{record.name}.{names[i]}", kind, at,
                  sign * (inner.matrix @ np.array(axis, dtype=float)), (record.name, i)) for kind, axis, i in parts]
     return made[::-1] if back else made
 
 
-def _merge_massless(mechanism: Mechanism, layout: Layout) -> None:
+def _merge_massless(mechanism: Mechanism, layout: BodyLayout) -> None:
     """Bodies without mass that only join two joints become several joints of one body, as MJCF wants it."""
     used = {b for r in layout.closing for b in (r.parent, r.child)} | {f.body for f in mechanism.frames}
     used |= {b for c in mechanism.constraints for b in (c.parent, c.child)} | {w.body for w in mechanism.wrenches}
@@ -192,7 +193,7 @@ def _merge_massless(mechanism: Mechanism, layout: Layout) -> None:
         del layout.places[index]
 
 
-def _weighty(layout: Layout, place: Place) -> bool:
+def _weighty(layout: BodyLayout, place: PlacedBody) -> bool:
     """Whether something with mass is rigidly fixed to a body."""
     return any(not layout.places[c].axes and (layout.places[c].body.inertia != Inertia.zero()
                                               or _weighty(layout, layout.places[c])) for c in place.children)

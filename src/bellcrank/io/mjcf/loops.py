@@ -16,8 +16,8 @@ from bellcrank.mechanism.joints import Revolute, Spherical, Weld
 from bellcrank.mechanism.pose import Pose
 
 if TYPE_CHECKING:
-    from bellcrank.io.mjcf.read import Reader
-    from bellcrank.io.xml import Element
+    from bellcrank.io.common.xml import XmlElement
+    from bellcrank.io.mjcf.read import MjcfReader
     from bellcrank.mechanism.mechanism import Mechanism
 
 __all__ = ["read_equalities", "tendon_joints"]
@@ -32,7 +32,7 @@ class _Connect:
     """A point of one body on a point of another; poses hold the axes of sites, or of the layout drawn."""
 
     name: str
-    element: Element
+    element: XmlElement
     first: int
     second: int
     first_pose: Pose
@@ -40,7 +40,7 @@ class _Connect:
     sites: bool
 
 
-def read_equalities(reader: Reader, machine: Mechanism) -> None:
+def read_equalities(reader: MjcfReader, machine: Mechanism) -> None:
     """Add every active equality of the model."""
     model = reader.model
     connects: dict[tuple[int, int], list[_Connect]] = {}
@@ -71,11 +71,11 @@ def read_equalities(reader: Reader, machine: Mechanism) -> None:
 
 
 # -- points and poses -----------------------------------------------------------------------------
-def _sites(reader: Reader, index: int) -> bool:
+def _sites(reader: MjcfReader, index: int) -> bool:
     return int(reader.model.eq_objtype[index]) == int(reader.mujoco.mjtObj.mjOBJ_SITE)
 
 
-def site_pose(reader: Reader, site: int) -> tuple[int, Pose]:
+def site_pose(reader: MjcfReader, site: int) -> tuple[int, Pose]:
     """Body and pose of a site."""
     from bellcrank.io.mjcf.read import rotation
 
@@ -83,7 +83,7 @@ def site_pose(reader: Reader, site: int) -> tuple[int, Pose]:
     return int(model.site_bodyid[site]), Pose(model.site_pos[site], rotation(reader.mujoco, model.site_quat[site]))
 
 
-def _connect(reader: Reader, index: int, name: str, element: Element) -> _Connect:
+def _connect(reader: MjcfReader, index: int, name: str, element: XmlElement) -> _Connect:
     model = reader.model
     one, two = int(model.eq_obj1id[index]), int(model.eq_obj2id[index])
     if _sites(reader, index):
@@ -93,14 +93,14 @@ def _connect(reader: Reader, index: int, name: str, element: Element) -> _Connec
     return _Connect(name, element, one, two, Pose(data[0:3]), Pose(data[3:6], _drawn(reader, one, two)), False)
 
 
-def _swapped(reader: Reader, c: _Connect) -> _Connect:
+def _swapped(reader: MjcfReader, c: _Connect) -> _Connect:
     if c.sites:
         return _Connect(c.name, c.element, c.second, c.first, c.second_pose, c.first_pose, True)
     return _Connect(c.name, c.element, c.second, c.first, Pose(c.second_pose.position),
                     Pose(c.first_pose.position, _drawn(reader, c.second, c.first)), False)
 
 
-def _drawn(reader: Reader, one: int, two: int) -> Floats | None:
+def _drawn(reader: MjcfReader, one: int, two: int) -> Floats | None:
     """Axes of one body in another, in the layout drawn in the file."""
     turn = np.asarray(reader.turns[two].T @ reader.turns[one])
     near = np.round(turn)
@@ -110,7 +110,7 @@ def _drawn(reader: Reader, one: int, two: int) -> Floats | None:
 
 
 # -- kinds ------------------------------------------------------------------------------------------
-def _ball(reader: Reader, machine: Mechanism, c: _Connect) -> None:
+def _ball(reader: MjcfReader, machine: Mechanism, c: _Connect) -> None:
     reader.place = c.element
     # at rest where the file draws the bodies, whatever the axes of sites
     turn = _drawn(reader, c.first, c.second)
@@ -119,7 +119,7 @@ def _ball(reader: Reader, machine: Mechanism, c: _Connect) -> None:
                       c.first_pose, second)
 
 
-def _hinges(reader: Reader, machine: Mechanism, same: list[_Connect]) -> list[_Connect]:
+def _hinges(reader: MjcfReader, machine: Mechanism, same: list[_Connect]) -> list[_Connect]:
     """Make a hinge of the first two connects of two bodies whose points are apart; the connects left over."""
     if len(same) < 2:
         return same
@@ -170,7 +170,7 @@ def _hinge_frames(c: _Connect, axis: Floats, target: Floats) -> tuple[Pose, Pose
     return c.first_pose, Pose(c.second_pose.position, turn @ c.second_pose.matrix), tuple(local.tolist())
 
 
-def _weld(reader: Reader, machine: Mechanism, index: int, name: str) -> None:
+def _weld(reader: MjcfReader, machine: Mechanism, index: int, name: str) -> None:
     from bellcrank.io.mjcf.read import rotation
 
     model = reader.model
@@ -190,14 +190,14 @@ def _weld(reader: Reader, machine: Mechanism, index: int, name: str) -> None:
     machine.add_joint(reader.new_name(name), Weld(), reader.bodies[one], reader.bodies[two], first, second)
 
 
-def _straight(reader: Reader, element: Element, data: Any) -> bool:
+def _straight(reader: MjcfReader, element: XmlElement, data: Any) -> bool:
     if np.any(data[2:5]):
         reader.note("warned", element, "only linear relations are modelled; this polynomial has higher powers")
         return False
     return True
 
 
-def _joints(reader: Reader, machine: Mechanism, index: int, name: str, element: Element) -> None:
+def _joints(reader: MjcfReader, machine: Mechanism, index: int, name: str, element: XmlElement) -> None:
     model = reader.model
     data, one, two = model.eq_data[index], int(model.eq_obj1id[index]), int(model.eq_obj2id[index])
     if two == one:
@@ -221,7 +221,7 @@ def _couple(machine: Mechanism, name: str, factors: Mapping[str, Part], offset: 
         machine.add_coupler(name, factors, offset)
 
 
-def tendon_joints(reader: Reader, tendon: int) -> dict[str, float] | None:
+def tendon_joints(reader: MjcfReader, tendon: int) -> dict[str, float] | None:
     """The factors of a fixed tendon: its length is their sum with the joint coordinates; None for spatial ones."""
     model = reader.model
     start, count = int(model.tendon_adr[tendon]), int(model.tendon_num[tendon])
@@ -234,7 +234,7 @@ def tendon_joints(reader: Reader, tendon: int) -> dict[str, float] | None:
     return factors
 
 
-def _tendons(reader: Reader, machine: Mechanism, index: int, name: str, element: Element) -> None:
+def _tendons(reader: MjcfReader, machine: Mechanism, index: int, name: str, element: XmlElement) -> None:
     from bellcrank.io.mjcf.extras import tendon_sites
 
     model = reader.model

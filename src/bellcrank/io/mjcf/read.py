@@ -10,20 +10,20 @@ import numpy as np
 import numpy.typing as npt
 
 from bellcrank.errors import ModelError
+from bellcrank.io.common.names import unused
+from bellcrank.io.common.xml import XmlElement
 from bellcrank.io.mjcf.actuators import read_actuators
 from bellcrank.io.mjcf.extras import read_keyframes, read_shapes, read_sites
-from bellcrank.io.mjcf.forces import read_joint_forces, read_tendons
+from bellcrank.io.mjcf.joint_forces import read_joint_forces, read_tendons
 from bellcrank.io.mjcf.loops import read_equalities
 from bellcrank.io.mjcf.source import Source, compiled, the_mujoco
 from bellcrank.io.report import Actuation, Dynamics, Kind, Limits, Note, ReadReport, Shape, warn_of_surprises
-from bellcrank.io.tree import unused
-from bellcrank.io.xml import Element
 from bellcrank.mechanism.inertia import Inertia
 from bellcrank.mechanism.joints import Free, Prismatic, Revolute, Spherical, Weld
 from bellcrank.mechanism.mechanism import Mechanism
 from bellcrank.mechanism.pose import Pose
 
-__all__ = ["Reader", "load_mjcf", "read_mjcf"]
+__all__ = ["MjcfReader", "load_mjcf", "read_mjcf"]
 
 Floats = npt.NDArray[np.float64]
 
@@ -58,21 +58,21 @@ def read_mjcf(path: str | os.PathLike[str], *, limits: bool = False, actuators: 
     outside `folder` is opened (that of the file unless given).
     """
     source = compiled(path, folder, missing_meshes)
-    reader = Reader(source, limits, actuators)
+    reader = MjcfReader(source, limits, actuators)
     try:
         return reader.mechanism(), reader.report()
     except ModelError as error:
         raise reader.place.error(str(error)) from None
 
 
-class Reader:
+class MjcfReader:
     """Reads one compiled model; collects notes and data on the way."""
 
     def __init__(self, source: Source, stops: bool, drives: bool) -> None:
         self.source, self.model, self.mujoco = source, source.model, the_mujoco()
         self.stops, self.drives = stops, drives
         self.notes = list(source.gate.notes)
-        self.place: Element = source.gate.root  #: what is being read
+        self.place: XmlElement = source.gate.root  #: what is being read
         self.limits: dict[str, Limits] = {}
         self.dynamics: dict[str, Dynamics] = {}
         self.shapes: list[Shape] = []
@@ -87,7 +87,7 @@ class Reader:
         flags = int(self.model.opt.disableflags)
         self.off = {bit.name[7:].lower() for bit in _bits(self.mujoco) if flags & int(bit)}
 
-    def note(self, kind: Kind, element: Element, text: str) -> None:
+    def note(self, kind: Kind, element: XmlElement, text: str) -> None:
         self.notes.append(Note(kind, element.tag, element.owner, element.line, text))
 
     def report(self) -> ReadReport:

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from bellcrank.errors import FileError
-from bellcrank.io.contents import regular_bytes
+from bellcrank.io.common.contents import regular_bytes
+from bellcrank.io.common.xml import XmlElement, clipped
 from bellcrank.io.mjcf.gate import Gated, MeshFile, gated, mesh_path
-from bellcrank.io.xml import Element, clipped
 
 __all__ = ["Source", "compiled", "the_mujoco"]
 
@@ -34,9 +34,9 @@ class Source:
     model: Any
     gate: Gated
     #: for "body", "joint", "geom", "site", "equality", "tendon", "actuator": the element of each part, by number
-    elements: dict[str, dict[int, Element]] = field(default_factory=dict)
+    elements: dict[str, dict[int, XmlElement]] = field(default_factory=dict)
 
-    def element(self, what: str, index: int) -> Element:
+    def element(self, what: str, index: int) -> XmlElement:
         return self.elements.get(what, {}).get(index, self.gate.root)
 
     def name(self, what: str, index: int) -> str:
@@ -156,7 +156,7 @@ def _weighs(spec: Any, geom: Any) -> bool:
     return given != 0.0 if not np.isnan(given) else float(geom.density) != 0.0
 
 
-def _contents(file: MeshFile, element: Element, path: str | os.PathLike[str],
+def _contents(file: MeshFile, element: XmlElement, path: str | os.PathLike[str],
               folder: str | os.PathLike[str] | None) -> bytes:
     """The bytes of a mesh file, after a look at its kind and size."""
     place = mesh_path(file, path, folder)
@@ -178,9 +178,9 @@ def _contents(file: MeshFile, element: Element, path: str | os.PathLike[str],
     return data
 
 
-def geom_owner(element: Element) -> str:
+def geom_owner(element: XmlElement) -> str:
     """The name of the body around a geom."""
-    here: Element | None = element.parent
+    here: XmlElement | None = element.parent
     while here is not None and here.tag != "body":
         here = here.parent
     return "" if here is None else here.attributes.get("name", "")

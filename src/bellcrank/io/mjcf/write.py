@@ -10,9 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 from bellcrank.errors import FileError, ModelError
-from bellcrank.io.mjcf.layout import Layout, Place, floats, layout_of
-from bellcrank.io.mjcf.parts import Parts, add_parts
-from bellcrank.io.mjcf.text import given, where
+from bellcrank.io.mjcf.attributes import given, where
+from bellcrank.io.mjcf.layout import BodyLayout, PlacedBody, floats, layout_of
+from bellcrank.io.mjcf.write_rest import Parts, add_parts
 from bellcrank.mechanism.inertia import Inertia
 from bellcrank.mechanism.joints import quaternion
 from bellcrank.mechanism.mechanism import Mechanism
@@ -65,7 +65,7 @@ def mjcf_text(mechanism: Mechanism) -> str:
     return "\n".join([*lines, "</mujoco>", ""])
 
 
-def _body(layout: Layout, parts: Parts, index: int, indent: str) -> Iterable[str]:
+def _body(layout: BodyLayout, parts: Parts, index: int, indent: str) -> Iterable[str]:
     """The lines of a body and what it carries, without recursion: chains may be long."""
     stack: list[int | str] = [index]
     depth = 0
@@ -89,13 +89,13 @@ def _body(layout: Layout, parts: Parts, index: int, indent: str) -> Iterable[str
         stack.extend(reversed(place.children))
 
 
-def _body_name(place: Place) -> str:
+def _body_name(place: PlacedBody) -> str:
     if place.body.name == "world":
         raise ModelError("body 'world': that is the name of the ground in MJCF; give the body another one")
     return place.body.name
 
 
-def _inertial(place: Place) -> list[str]:
+def _inertial(place: PlacedBody) -> list[str]:
     """The <inertial> of a body: principal moments and axes."""
     inertia, what = place.body.inertia, f"body {place.body.name!r}: the inertia"
     if inertia == Inertia.zero():

@@ -18,7 +18,7 @@ from bellcrank.mechanism.mechanism import Mechanism
 if TYPE_CHECKING:
     from pydantic import ValidationError
 
-    from bellcrank.io.native.text import Marked
+    from bellcrank.io.native.source_lines import Marked
 
 __all__ = ["SUFFIXES", "difference", "json_schema", "load_native", "read_native", "same_mechanism", "text_of",
            "write_native"]
@@ -37,7 +37,7 @@ def read_native(path: str | os.PathLike[str]) -> tuple[Mechanism, ReadReport]:
 
     from bellcrank.io.native.build import build
     from bellcrank.io.native.schema import Document
-    from bellcrank.io.native.text import read_marked
+    from bellcrank.io.native.source_lines import read_marked
 
     source = os.fsdecode(path)
     marks = read_marked(source)
@@ -60,7 +60,7 @@ def write_native(mechanism: Mechanism, path: str | os.PathLike[str]) -> None:
     Laws written in Python are traced for that; one that cannot be is a `ModelError` that names it, as is a joint type
     of your own.
     """
-    from bellcrank.io.atomic import write_text
+    from bellcrank.io.common.atomic import write_text
 
     suffix = Path(os.fsdecode(path)).suffix.lower()
     if suffix not in SUFFIXES:
@@ -92,7 +92,7 @@ def text_of(mechanism: Mechanism, *, json: bool = False) -> str:
     <BLANKLINE>
     """
     from bellcrank.io.native.dump import dump
-    from bellcrank.io.native.emit import as_json, as_yaml
+    from bellcrank.io.native.layout_text import as_json, as_yaml
 
     return (as_json if json else as_yaml)(dump(mechanism))
 
@@ -137,7 +137,7 @@ def _told(problem: Any, marks: Marked) -> tuple[str, str]:
 
 
 def _phrase(problem: Any, here: Marked) -> str:
-    from bellcrank.io.native.values import shown
+    from bellcrank.io.native.entries import shown
 
     kind, context = problem["type"], problem.get("ctx", {})
     if kind in ("too_short", "too_long"):

@@ -9,8 +9,8 @@ from typing import Any
 from bellcrank.errors import FileError, ModelError
 from bellcrank.io.native import schema
 from bellcrank.io.native.formula import Formula, parse
-from bellcrank.io.native.program import run
-from bellcrank.io.native.text import Marked
+from bellcrank.io.native.formula_steps import run
+from bellcrank.io.native.source_lines import Marked
 from bellcrank.mechanism import constraints, joints
 from bellcrank.mechanism.coupling import Part
 from bellcrank.mechanism.inertia import Inertia

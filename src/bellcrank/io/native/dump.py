@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from bellcrank.errors import ModelError
-from bellcrank.io.names import control_character
+from bellcrank.io.common.names import control_character
 from bellcrank.io.native.formula import written
-from bellcrank.io.native.program import TooLongError, from_scalar
+from bellcrank.io.native.formula_steps import TooLongError, from_scalar
 from bellcrank.io.native.trace import trace, trace_several
 from bellcrank.mechanism import constraints, forces, joints
 from bellcrank.mechanism.inertia import Inertia

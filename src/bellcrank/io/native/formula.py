@@ -18,8 +18,8 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 from bellcrank.errors import ModelError
-from bellcrank.io.native.program import DERIVED, FUNCTIONS, MAX_POWER, Builder, Operand, Program, run
-from bellcrank.io.native.trace import Traced
+from bellcrank.io.native.formula_steps import DERIVED, FUNCTIONS, MAX_POWER, Builder, FormulaProgram, Operand, run
+from bellcrank.io.native.trace import TracedFormula
 from bellcrank.scalar.graph import ADD, DIV, MUL, NEG, SUB, Number
 
 __all__ = ["MAX_DEPTH", "MAX_LENGTH", "NO_UNITS", "RESERVED", "Formula", "parse", "written"]
@@ -67,7 +67,7 @@ def _tokens(text: str) -> list[_Token]:
         place = match.end()
 
 
-def parse(text: str, inputs: Sequence[str], arguments: Sequence[str] = ()) -> Program:
+def parse(text: str, inputs: Sequence[str], arguments: Sequence[str] = ()) -> FormulaProgram:
     """The program of a formula of `arguments` (such as t, as they are) and `inputs` (parameters, any names)."""
     return _Parser(text, inputs, arguments).program()
 
@@ -88,7 +88,7 @@ class _Parser:
     def error(self, message: str) -> ModelError:
         return ModelError(f"formula {_short(self.text)!r}: {message}")
 
-    def program(self) -> Program:
+    def program(self) -> FormulaProgram:
         try:
             while self.tokens[self.at].kind == "name" and self.tokens[self.at + 1].text == "=":
                 name = self.next().text
@@ -205,8 +205,8 @@ class _Parser:
         if len(args) != count:
             raise self.error(f"{name} takes {count} argument{'s' * (count > 1)}, got {len(args)}")
         if name in DERIVED or name == "tan":  # as bellcrank.math does it
-            made = function(*(Traced(self.builder, a) if type(a) is int else a for a in args))
-            return made.place if isinstance(made, Traced) else float(made)
+            made = function(*(TracedFormula(self.builder, a) if type(a) is int else a for a in args))
+            return made.place if isinstance(made, TracedFormula) else float(made)
         return self.builder.step(name, *args)
 
     def deeper(self) -> None:
@@ -238,7 +238,7 @@ class Formula:
     arguments: tuple[str, ...]
 
     @cached_property
-    def program(self) -> Program:
+    def program(self) -> FormulaProgram:
         """What it does."""
         return parse(self.text, (), self.arguments)
 
@@ -260,13 +260,13 @@ class _Piece(NamedTuple):
     depth: int
 
 
-def written(program: Program, arguments: Sequence[str] = ()) -> str:
+def written(program: FormulaProgram, arguments: Sequence[str] = ()) -> str:
     """The text of a program; `parse` gives the same program back."""
-    return _Writer(program, arguments).text()
+    return _FormulaWriter(program, arguments).text()
 
 
-class _Writer:
-    def __init__(self, program: Program, arguments: Sequence[str]) -> None:
+class _FormulaWriter:
+    def __init__(self, program: FormulaProgram, arguments: Sequence[str]) -> None:
         self.program = program
         self.arguments = frozenset(arguments)
         self.uses = [0] * (len(program.inputs) + len(program.steps))

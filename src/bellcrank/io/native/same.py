@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from bellcrank.errors import ModelError
-from bellcrank.io.native.program import from_scalar
+from bellcrank.io.native.formula_steps import from_scalar
 from bellcrank.io.native.trace import trace, trace_several
 from bellcrank.mechanism.forces import LawForce
 from bellcrank.mechanism.mechanism import Mechanism
@@ -48,14 +48,14 @@ def difference(first: Mechanism, second: Mechanism) -> str | None:
 
 def _flat(mechanism: Mechanism) -> list[tuple[str, Any]]:
     """All of a mechanism as one list of places and simple values."""
-    walk = _Walk(tuple(mechanism.parameters))
+    walk = _Comparison(tuple(mechanism.parameters))
     for name, value in sorted(vars(mechanism).items()):
         if name not in _DERIVED:
             walk.put(name, value, 1)
     return walk.found
 
 
-class _Walk:
+class _Comparison:
     def __init__(self, parameters: tuple[str, ...]) -> None:
         self.parameters = parameters
         self.found: list[tuple[str, Any]] = []

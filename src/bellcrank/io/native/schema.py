@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Discriminator, Field, PlainValidator, Tag, WithJsonSchema, model_validator
 from pydantic_core import PydanticCustomError
 
-from bellcrank.io.native.values import (
+from bellcrank.io.native.entries import (
     Axis,
     Fixed,
     Law,

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from bellcrank.errors import ModelError
-from bellcrank.io.native.program import MAX_POWER, Builder, Operand, Program, TooLongError, run
+from bellcrank.io.native.formula_steps import MAX_POWER, Builder, FormulaProgram, Operand, TooLongError, run
 from bellcrank.scalar.graph import ADD, DIV, MUL, NEG, SUB
 
 __all__ = ["trace", "trace_several"]
@@ -20,16 +20,17 @@ __all__ = ["trace", "trace_several"]
 _SAMPLES = ((0.7391, -0.4127), (-1.3172, 2.1339), (0.0313, 0.0171))
 
 
-def trace(law: Callable[..., Any], names: Sequence[str], what: str) -> Program:
+def trace(law: Callable[..., Any], names: Sequence[str], what: str) -> FormulaProgram:
     """The program of a law of `names`; `what` says in errors whose law it is."""
     return trace_several(law, names, what, None)[0]
 
 
-def trace_several(law: Callable[..., Any], names: Sequence[str], what: str, count: int | None) -> tuple[Program, ...]:
+def trace_several(law: Callable[..., Any], names: Sequence[str], what: str, count: int | None
+                  ) -> tuple[FormulaProgram, ...]:
     """The programs of a law that returns `count` values, or one that is not in a sequence (None)."""
     builder = Builder(names)
     try:
-        found = law(*(Traced(builder, i) for i in range(len(names))))
+        found = law(*(TracedFormula(builder, i) for i in range(len(names))))
         values = [found] if count is None else list(found)
         if count is not None and len(values) != count:
             raise ValueError(f"it returns {len(values)} values, not {count}")
@@ -45,7 +46,7 @@ def trace_several(law: Callable[..., Any], names: Sequence[str], what: str, coun
     return programs
 
 
-def _compare(law: Callable[..., Any], programs: Sequence[Program], sample: Sequence[float], what: str,
+def _compare(law: Callable[..., Any], programs: Sequence[FormulaProgram], sample: Sequence[float], what: str,
              single: bool) -> None:
     """A law that depends on anything but its arguments is none that can be written down."""
     try:
@@ -62,11 +63,11 @@ def _compare(law: Callable[..., Any], programs: Sequence[Program], sample: Seque
                          f"its trace {got}; does it depend on anything but its arguments?")
 
 
-class Traced:
+class TracedFormula:
     """A value that records what is done to it."""
 
     __slots__ = ("builder", "place")
-    __array_ufunc__ = None  # let np.float64 * Traced reach __rmul__
+    __array_ufunc__ = None  # let np.float64 * TracedFormula reach __rmul__
 
     def __init__(self, builder: Builder, place: int) -> None:
         self.builder = builder
@@ -76,9 +77,9 @@ class Traced:
         operands = [_operand(a, self.builder) for a in args]
         if any(a is None for a in operands):
             return NotImplemented
-        return Traced(self.builder, self.builder.step(op, *(a for a in operands if a is not None)))
+        return TracedFormula(self.builder, self.builder.step(op, *(a for a in operands if a is not None)))
 
-    def _call(self, op: str, *args: Any) -> Traced:
+    def _call(self, op: str, *args: Any) -> TracedFormula:
         made = self._do(op, *args)
         if made is NotImplemented:
             raise TypeError(f"{op} of something that is no number")
@@ -133,33 +134,33 @@ class Traced:
                         "library's")
 
     # -- called by bellcrank.math -----------------------------------------------------------------
-    def sin(self) -> Traced:
+    def sin(self) -> TracedFormula:
         return self._call("sin", self)
 
-    def cos(self) -> Traced:
+    def cos(self) -> TracedFormula:
         return self._call("cos", self)
 
-    def exp(self) -> Traced:
+    def exp(self) -> TracedFormula:
         return self._call("exp", self)
 
-    def log(self) -> Traced:
+    def log(self) -> TracedFormula:
         return self._call("log", self)
 
-    def sqrt(self) -> Traced:
+    def sqrt(self) -> TracedFormula:
         return self._call("sqrt", self)
 
-    def tanh(self) -> Traced:
+    def tanh(self) -> TracedFormula:
         return self._call("tanh", self)
 
-    def atan2(self, *args: Any) -> Traced:
+    def atan2(self, *args: Any) -> TracedFormula:
         return self._call("atan2", *args)
 
-    def select_less(self, *args: Any) -> Traced:
+    def select_less(self, *args: Any) -> TracedFormula:
         return self._call("select_less", *args)
 
 
 def _operand(value: Any, builder: Builder) -> Operand | None:
-    if isinstance(value, Traced):
+    if isinstance(value, TracedFormula):
         return value.place if value.builder is builder else None
     if isinstance(value, (int, float)) or getattr(value, "shape", None) == ():
         found = float(value)
@@ -170,7 +171,7 @@ def _operand(value: Any, builder: Builder) -> Operand | None:
 
 
 def _result(value: Any) -> Operand:
-    if isinstance(value, Traced):
+    if isinstance(value, TracedFormula):
         return value.place
     found = float(value)
     if not math.isfinite(found):

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from bellcrank.io.common.xml import clipped
 from bellcrank.io.sdf.joints import Hinge, Note
-from bellcrank.io.xml import clipped
 from bellcrank.mechanism.joints import Prismatic, Revolute, Screw
 
 __all__ = ["align"]

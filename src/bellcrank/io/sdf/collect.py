@@ -6,11 +6,11 @@ import os
 from collections.abc import Collection as Members
 from dataclasses import dataclass, field
 
+from bellcrank.io.common.xml import XmlElement, clipped
 from bellcrank.io.report import Kind
-from bellcrank.io.sdf.frames import Node, Scope
-from bellcrank.io.sdf.includes import Library, version_of
-from bellcrank.io.sdf.values import Poses, boolean, text_in
-from bellcrank.io.xml import Element, clipped
+from bellcrank.io.sdf.frames import FrameNode, Scope
+from bellcrank.io.sdf.includes import ModelFiles, version_of
+from bellcrank.io.sdf.text_values import Poses, boolean, text_in
 from bellcrank.mechanism.pose import Pose
 
 __all__ = ["MAX_NESTED", "Collection", "collect"]
@@ -37,30 +37,30 @@ class Collection:
     """Everything in a file that has a name and a place, in file order."""
 
     scopes: list[Scope] = field(default_factory=list)
-    nodes: list[Node] = field(default_factory=list)
-    remarks: list[tuple[Kind, Element, str]] = field(default_factory=list)
+    nodes: list[FrameNode] = field(default_factory=list)
+    remarks: list[tuple[Kind, XmlElement, str]] = field(default_factory=list)
     name: str = ""
-    gravity: Element | None = None
+    gravity: XmlElement | None = None
     in_world: bool = False
 
-    def of_kind(self, kind: str) -> list[Node]:
+    def of_kind(self, kind: str) -> list[FrameNode]:
         return [node for node in self.nodes if node.kind == kind]
 
 
-def collect(root: Element, poses: Poses, model: str | None) -> Collection:
+def collect(root: XmlElement, poses: Poses, model: str | None) -> Collection:
     """All models of a file, or the one called `model`."""
     return _Collector(root, poses).run(model)
 
 
 class _Collector:
-    def __init__(self, root: Element, poses: Poses) -> None:
+    def __init__(self, root: XmlElement, poses: Poses) -> None:
         self.root = root
         self.poses = poses
         self.version = version_of(root)
-        self.library = Library.of(root)
+        self.library = ModelFiles.of(root)
         self.out = Collection()
 
-    def note(self, kind: Kind, element: Element, text: str) -> None:
+    def note(self, kind: Kind, element: XmlElement, text: str) -> None:
         self.out.remarks.append((kind, element, text))
 
     # -- the whole ----------------------------------------------------------------------------
@@ -78,7 +78,7 @@ class _Collector:
         if not found:
             raise where.error("has no <model>" if wanted is None else f"has no model {clipped(wanted)!r}")
         outside = Scope(where, "", self.version, None, source=os.path.realpath(self.root.source))
-        outside.world = outside.model = Node("world", "world", where, outside, Pose(), where)
+        outside.world = outside.model = FrameNode("world", "world", where, outside, Pose(), where)
         self._add(outside.world)
         self.out.scopes.append(outside)
         alone = len(found) == 1
@@ -89,15 +89,15 @@ class _Collector:
                       left_out=set() if wanted is None else _touching(where, outside))
         return self.out
 
-    def _gravity(self, world: Element) -> Element | None:
+    def _gravity(self, world: XmlElement) -> XmlElement | None:
         if self.version >= _WORLD_GRAVITY:
             return world.first("gravity")
         physics = world.first("physics")
         return world.first("gravity") or (None if physics is None else physics.first("gravity"))
 
-    def _models(self, where: Element, wanted: str | None) -> list[tuple[str, Element, Element | None]]:
+    def _models(self, where: XmlElement, wanted: str | None) -> list[tuple[str, XmlElement, XmlElement | None]]:
         """Names and elements of the models to read, with the <include> of those from other files."""
-        found: list[tuple[str, Element, Element | None]] = []
+        found: list[tuple[str, XmlElement, XmlElement | None]] = []
         for element in where.children:
             if element.tag == "model":
                 name = element.attribute("name")
@@ -121,7 +121,7 @@ class _Collector:
             self.note("ignored", element, "another model than the one asked for")
         return found
 
-    def _included(self, include: Element, stack: tuple[str, ...], *, optional: bool) -> Element | None:
+    def _included(self, include: XmlElement, stack: tuple[str, ...], *, optional: bool) -> XmlElement | None:
         """The <model> that an <include> brings."""
         path = self.library.find(include, stack[-1])
         uri = include.only("uri")
@@ -145,7 +145,7 @@ class _Collector:
         return models[0]
 
     # -- models -------------------------------------------------------------------------------
-    def _model(self, name: str, element: Element, outer: Scope, stack: tuple[str, ...], include: Element | None,
+    def _model(self, name: str, element: XmlElement, outer: Scope, stack: tuple[str, ...], include: XmlElement | None,
                prefix: str) -> Scope:
         if len(stack) > MAX_NESTED:
             raise element.error(f"models are nested more than {MAX_NESTED} deep")
@@ -163,7 +163,7 @@ class _Collector:
                 raise (include or element).error(f"the name {clipped(name)!r} is taken; names must be unique")
             outer.nested[name] = scope
         placed = self._placement(scope, element, include)
-        scope.model = Node("model", outer.full(name), element, scope, self.poses(placed), placed or element,
+        scope.model = FrameNode("model", outer.full(name), element, scope, self.poses(placed), placed or element,
                            self._frame_of(placed, outer) or "__model__", element.attributes.get("canonical_link", ""))
         if not merged:
             outer.names.setdefault(name, scope.model)
@@ -174,7 +174,7 @@ class _Collector:
             self._merge(scope, outer, include)
         return scope
 
-    def _static(self, element: Element, include: Element | None) -> bool:
+    def _static(self, element: XmlElement, include: XmlElement | None) -> bool:
         """Whether a model does not move; an <include> has the last word."""
         word = None if include is None else include.first("static")
         word = word or element.first("static")
@@ -183,7 +183,7 @@ class _Collector:
         self.note("changed", word, "a static model: its links are welded to the world")
         return True
 
-    def _placement(self, scope: Scope, element: Element, include: Element | None) -> Element | None:
+    def _placement(self, scope: Scope, element: XmlElement, include: XmlElement | None) -> XmlElement | None:
         """The <pose> that holds for a model; the frame in it that lies there becomes the scope's `placement`."""
         scope.placement = element.attributes.get("placement_frame", "").strip()
         if include is None:
@@ -200,7 +200,7 @@ class _Collector:
                           "would change the included model, not read" if changes else _ASIDE["plugin"])
         return placed or element.first("pose")
 
-    def _merge(self, scope: Scope, outer: Scope, include: Element) -> None:
+    def _merge(self, scope: Scope, outer: Scope, include: XmlElement) -> None:
         """Let the names of an included model stand in the model around it, too."""
         for name, node in scope.names.items():
             if outer.names.setdefault(name, node) is not node:
@@ -209,8 +209,8 @@ class _Collector:
             if outer.nested.setdefault(name, inner) is not inner:
                 raise include.error(f"cannot be merged: the name {clipped(name)!r} is taken")
 
-    def _members(self, scope: Scope, element: Element, stack: tuple[str, ...], *, models: bool,
-                 left_out: Members[Element] = ()) -> None:
+    def _members(self, scope: Scope, element: XmlElement, stack: tuple[str, ...], *, models: bool,
+                 left_out: Members[XmlElement] = ()) -> None:
         seen: set[str] = set()
         for child in element.children:
             if child in left_out:
@@ -237,14 +237,14 @@ class _Collector:
                 self.note("warned", child, f"a second <{child.tag}>; only the first counts")
             seen.add(child.tag)
 
-    def _member(self, scope: Scope, element: Element) -> None:
+    def _member(self, scope: Scope, element: XmlElement) -> None:
         name = element.attribute("name").strip()
         if name == "world" or name == "__model__" or name == "__root__":
             raise element.error(f"the name {name!r} is reserved in SDF")
         if element.tag == "link" and scope.model.kind == "world":
             raise element.error("stands outside of a <model>")
         placed = element.first("pose")
-        node = Node(element.tag, scope.full(name), element, scope, self.poses(placed), placed or element,
+        node = FrameNode(element.tag, scope.full(name), element, scope, self.poses(placed), placed or element,
                     self._frame_of(placed, scope))
         if element.tag == "frame":
             node.holder_name = element.attributes.get("attached_to", "").strip() or "__model__"
@@ -264,7 +264,7 @@ class _Collector:
             scope.names[name] = node
         self._add(node)
 
-    def _frame_of(self, placed: Element | None, scope: Scope) -> str:
+    def _frame_of(self, placed: XmlElement | None, scope: Scope) -> str:
         """The frame that a pose is given in, "" for the usual one."""
         if placed is None:
             return ""
@@ -275,15 +275,15 @@ class _Collector:
             return old
         return placed.attributes.get("relative_to", "").strip()
 
-    def _add(self, node: Node) -> None:
+    def _add(self, node: FrameNode) -> None:
         self.out.nodes.append(node)
 
 
-def _touching(where: Element, outside: Scope) -> set[Element]:
+def _touching(where: XmlElement, outside: Scope) -> set[XmlElement]:
     """Frames and joints of a world that hang on models which were not read, directly or by way of frames."""
     known = {"world", "__model__", "__root__", *outside.nested}
     own = {e.attributes.get("name", "") for e in where.children if e.tag in ("frame", "joint")}
-    users: dict[str, list[Element]] = {}
+    users: dict[str, list[XmlElement]] = {}
     waiting: list[str] = []
     for element in where.children:
         if element.tag not in ("frame", "joint"):
@@ -296,7 +296,7 @@ def _touching(where: Element, outside: Scope) -> set[Element]:
             users.setdefault(name, []).append(element)
             if name not in known and name not in own:
                 waiting.append(name)
-    found: set[Element] = set()
+    found: set[XmlElement] = set()
     while waiting:
         for element in users.pop(waiting.pop(), ()):
             found.add(element)
@@ -304,5 +304,5 @@ def _touching(where: Element, outside: Scope) -> set[Element]:
     return found
 
 
-def _merged(include: Element) -> bool:
+def _merged(include: XmlElement) -> bool:
     return "merge" in include.attributes and boolean(include, include.attributes["merge"])

@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from bellcrank.errors import ModelError
-from bellcrank.io.tree import near
-from bellcrank.io.xml import Element, clipped
+from bellcrank.io.common.names import near
+from bellcrank.io.common.xml import XmlElement, clipped
 from bellcrank.mechanism.pose import IDENTITY_ROWS, Pose
 
-__all__ = ["Node", "Scope", "attach", "place", "relative"]
+__all__ = ["FrameNode", "Scope", "attach", "place", "relative"]
 
 _SHORT = 16
 #: poses between models and their placement frames, all together
@@ -20,19 +20,19 @@ _LONG = 20_000
 
 
 @dataclass(eq=False, slots=True)
-class Node:
+class FrameNode:
     """Something with a place: what it is measured from, and (after `attach`) the link it moves with."""
 
     kind: str  #: world, model, link, joint or frame
     name: str  #: as it is called in the mechanism
-    element: Element
+    element: XmlElement
     scope: Scope
     pose: Pose
-    named_at: Element  #: where the file says what `pose` is given in
+    named_at: XmlElement  #: where the file says what `pose` is given in
     base_name: str = ""  #: the frame that `pose` is given in, by its name
     holder_name: str = ""  #: what it is attached to, by its name
-    base: Node | None = None
-    holder: Node | None = None  #: the link (or world) it moves with
+    base: FrameNode | None = None
+    holder: FrameNode | None = None  #: the link (or world) it moves with
     depth: int = -1
     absolute: Pose = field(default_factory=Pose)
 
@@ -41,22 +41,22 @@ class Node:
 class Scope:
     """The names inside a world or a model."""
 
-    element: Element
+    element: XmlElement
     prefix: str
     version: tuple[int, int]
     outer: Scope | None
     static: bool = False
     source: str = ""
-    names: dict[str, Node] = field(default_factory=dict)
+    names: dict[str, FrameNode] = field(default_factory=dict)
     nested: dict[str, Scope] = field(default_factory=dict)
-    model: Node = None  # type: ignore[assignment]
-    world: Node = None  # type: ignore[assignment]
+    model: FrameNode = None  # type: ignore[assignment]
+    world: FrameNode = None  # type: ignore[assignment]
     placement: str = ""
 
     def full(self, name: str) -> str:
         return f"{self.prefix}::{name}" if self.prefix else name
 
-    def get(self, name: str) -> Node | None:
+    def get(self, name: str) -> FrameNode | None:
         """The node that a name means here, if there is one; ``a::b`` is b inside the model a."""
         scope, rest = self, name
         while True:
@@ -71,7 +71,7 @@ class Scope:
                 return None
             scope, rest = scope.nested[first], behind
 
-    def find(self, name: str, at: Element) -> Node:
+    def find(self, name: str, at: XmlElement) -> FrameNode:
         """The node that a name means here."""
         found = self.get(name)
         if found is None:
@@ -80,7 +80,7 @@ class Scope:
         return found
 
 
-def place(nodes: Iterable[Node], scopes: Iterable[Scope]) -> None:
+def place(nodes: Iterable[FrameNode], scopes: Iterable[Scope]) -> None:
     """Find out what every node is measured from, and where it is at the start. Cost: linear."""
     everything = list(nodes)
     for node in everything:
@@ -98,7 +98,7 @@ def place(nodes: Iterable[Node], scopes: Iterable[Scope]) -> None:
         _settle(node)
 
 
-def _above(node: Node, model: Node, most: int) -> tuple[Pose, int]:
+def _above(node: FrameNode, model: FrameNode, most: int) -> tuple[Pose, int]:
     """The pose of a placement frame in its model, and the number of poses it is made of, `most` of them."""
     pose, here, steps = Pose(), node, 0
     while here is not model:
@@ -109,10 +109,10 @@ def _above(node: Node, model: Node, most: int) -> tuple[Pose, int]:
     return pose, steps
 
 
-def _settle(node: Node) -> None:
-    chain: list[Node] = []
+def _settle(node: FrameNode) -> None:
+    chain: list[FrameNode] = []
     seen: set[int] = set()
-    here: Node | None = node
+    here: FrameNode | None = node
     while here is not None and here.depth < 0:
         if id(here) in seen:
             raise node.element.error("its pose is given relative to itself, by way of "
@@ -131,10 +131,10 @@ def _settle(node: Node) -> None:
                 raise here.element.error(str(error)) from None
 
 
-def attach(nodes: Iterable[Node]) -> None:
+def attach(nodes: Iterable[FrameNode]) -> None:
     """Find out which link (or the world) every node moves with. Cost: linear."""
     for node in nodes:
-        chain: list[Node] = []
+        chain: list[FrameNode] = []
         seen: set[int] = set()
         here = node
         while here.holder is None:
@@ -153,7 +153,7 @@ def attach(nodes: Iterable[Node]) -> None:
             passed.holder = here.holder
 
 
-def _canonical(model: Node) -> Node:
+def _canonical(model: FrameNode) -> FrameNode:
     scope = model.scope
     if scope.static:
         return scope.world
@@ -167,13 +167,13 @@ def _canonical(model: Node) -> Node:
     raise model.element.error("has no <link>")
 
 
-def relative(outer: Node, inner: Node) -> Pose:
+def relative(outer: FrameNode, inner: FrameNode) -> Pose:
     """The pose of a node in another at the start.
 
     Near ones by way of their common base, so that what is written relative to each other stays as written.
     """
-    ups: list[Node] = []
-    downs: list[Node] = []
+    ups: list[FrameNode] = []
+    downs: list[FrameNode] = []
     a, b = outer, inner
     while a is not b and len(ups) + len(downs) <= _SHORT:
         if a.depth >= b.depth and a.base is not None:

@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from bellcrank.io.common.xml import blame, clipped
 from bellcrank.io.report import Dynamics, Mimic
-from bellcrank.io.sdf.frames import Node, relative
+from bellcrank.io.sdf.frames import FrameNode, relative
 from bellcrank.io.sdf.joints import Hinge, Note, read_along, read_axis
-from bellcrank.io.sdf.values import number_in, text_in
-from bellcrank.io.xml import blame, clipped
+from bellcrank.io.sdf.text_values import number_in, text_in
 from bellcrank.mechanism.joints import Revolute
 from bellcrank.mechanism.mechanism import Mechanism
 
@@ -21,12 +21,12 @@ _PARALLEL = 1e-3
 
 
 #: joints by the two nodes they connect
-Between = Mapping[frozenset[Node], Sequence[Hinge]]
+Between = Mapping[frozenset[FrameNode], Sequence[Hinge]]
 
 
 def between(hinges: Sequence[Hinge]) -> Between:
     """The joints by what they connect, in file order."""
-    found: dict[frozenset[Node], list[Hinge]] = {}
+    found: dict[frozenset[FrameNode], list[Hinge]] = {}
     for hinge in hinges:
         found.setdefault(frozenset((hinge.parent, hinge.child)), []).append(hinge)
     return found
@@ -58,7 +58,8 @@ def couple_gearbox(machine: Mechanism, gear: Hinge, hinges: Between, note: Note)
             note("ignored", axis, "limits of a gearbox; those of the joints it couples are kept")
 
 
-def _angle(gear: Hinge, tag: str, link: Node, reference: Node, hinges: Between, note: Note) -> tuple[Hinge, float]:
+def _angle(gear: Hinge, tag: str, link: FrameNode, reference: FrameNode, hinges: Between, note: Note
+           ) -> tuple[Hinge, float]:
     """The joint whose angle a gearbox means, and 1 or -1 if its angle counts the other way."""
     if gear.element.first(tag) is None:
         raise gear.element.error(f"needs an <{tag}> element")
@@ -78,7 +79,7 @@ def _angle(gear: Hinge, tag: str, link: Node, reference: Node, hinges: Between, 
                              f"{clipped(reference.name)!r}, so that there is no angle for the gear to act on")
 
 
-def couple_mimics(machine: Mechanism, hinge: Hinge, hinges: Mapping[Node, Hinge], mimics: dict[str, Mimic],
+def couple_mimics(machine: Mechanism, hinge: Hinge, hinges: Mapping[FrameNode, Hinge], mimics: dict[str, Mimic],
                   note: Note) -> None:
     """Axes that follow others (SDF 1.11): follower = multiplier (leader - reference) + offset."""
     for axis, coordinate in hinge.axes():

@@ -6,17 +6,17 @@ import os
 from dataclasses import dataclass, field
 
 from bellcrank.errors import FileError
-from bellcrank.io.sdf.values import text_in
-from bellcrank.io.xml import MAX_ELEMENTS, Element, clipped, read_xml
+from bellcrank.io.common.xml import MAX_ELEMENTS, XmlElement, clipped, read_xml
+from bellcrank.io.sdf.text_values import text_in
 
-__all__ = ["MAX_INCLUDES", "Library", "version_of"]
+__all__ = ["MAX_INCLUDES", "ModelFiles", "version_of"]
 
 #: includes in one machine, those inside included files counted again each time
 MAX_INCLUDES = 1000
 _OLDEST, _NEWEST = (1, 4), (1, 12)
 
 
-def version_of(root: Element) -> tuple[int, int]:
+def version_of(root: XmlElement) -> tuple[int, int]:
     """The version of an SDF file, which says what its poses and axes mean."""
     if root.tag != "sdf":
         raise root.error("is not an SDF file: its outermost element is not <sdf>")
@@ -33,22 +33,22 @@ def version_of(root: Element) -> tuple[int, int]:
 
 
 @dataclass
-class Library:
+class ModelFiles:
     """The folder of the file that is being read, and what was read from it."""
 
     folder: str
-    opened: dict[str, Element] = field(default_factory=dict)
+    opened: dict[str, XmlElement] = field(default_factory=dict)
     sizes: dict[str, int] = field(default_factory=dict)
     count: int = 0
     elements: int = 0
 
     @staticmethod
-    def of(root: Element) -> Library:
+    def of(root: XmlElement) -> ModelFiles:
         """The library for a file and what it may include."""
         place = os.path.realpath(root.source)
-        return Library(os.path.dirname(place), {place: root})
+        return ModelFiles(os.path.dirname(place), {place: root})
 
-    def find(self, include: Element, source: str) -> str | None:
+    def find(self, include: XmlElement, source: str) -> str | None:
         """The path of the included file, or None if there is none in the folder."""
         uri = text_in(include, "uri")
         at = include.only("uri")
@@ -68,7 +68,7 @@ class Library:
                 return found
         return None
 
-    def _file(self, path: str, at: Element, uri: str) -> str | None:
+    def _file(self, path: str, at: XmlElement, uri: str) -> str | None:
         """A file, or the model file in a folder of that name."""
         try:
             if os.path.isdir(path):
@@ -94,7 +94,7 @@ class Library:
         names = [text for _, text in sorted(named, key=lambda pair: _order(pair[0]))]
         return names[-1] if names else None
 
-    def read(self, path: str, include: Element) -> Element:
+    def read(self, path: str, include: XmlElement) -> XmlElement:
         """The root element of an included file; the bounds hold for all files together."""
         self.count += 1
         if self.count > MAX_INCLUDES:

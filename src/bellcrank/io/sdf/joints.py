@@ -8,17 +8,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bellcrank.io.angles import unit
+from bellcrank.io.common.angles import unit
+from bellcrank.io.common.xml import HUGE, XmlElement, blame, clipped
 from bellcrank.io.report import Dynamics, Kind, Limits
-from bellcrank.io.sdf.frames import Node, relative
-from bellcrank.io.sdf.values import boolean, number_in, text_in
-from bellcrank.io.xml import HUGE, Element, blame, clipped
+from bellcrank.io.sdf.frames import FrameNode, relative
+from bellcrank.io.sdf.text_values import boolean, number_in, text_in
 from bellcrank.mechanism.joints import Joint, Prismatic, Revolute, Screw, Spherical, Universal, Weld
 from bellcrank.mechanism.pose import Pose
 
-__all__ = ["Along", "Hinge", "make_hinge", "read_along", "read_axis", "screw_pitch"]
+__all__ = ["AlongAxis", "Hinge", "make_hinge", "read_along", "read_axis", "screw_pitch"]
 
-Note = Callable[[Kind, Element, str], None]
+Note = Callable[[Kind, XmlElement, str], None]
 
 _TYPES = ("revolute", "continuous", "prismatic", "screw", "revolute2", "universal", "ball", "fixed", "gearbox")
 _TWO = ("revolute2", "universal")
@@ -32,10 +32,10 @@ _KNOWN = ("pose", "parent", "child", "axis", "axis2", "thread_pitch", "screw_thr
 class Hinge:
     """A <joint> with its two links. Gearboxes have no joint: they only relate two others."""
 
-    node: Node
+    node: FrameNode
     kind: str
-    parent: Node
-    child: Node
+    parent: FrameNode
+    child: FrameNode
     joint: Joint | None
     parent_pose: Pose
     child_pose: Pose
@@ -45,10 +45,10 @@ class Hinge:
         return self.node.name
 
     @property
-    def element(self) -> Element:
+    def element(self) -> XmlElement:
         return self.node.element
 
-    def axes(self) -> list[tuple[Element, int | None]]:
+    def axes(self) -> list[tuple[XmlElement, int | None]]:
         """The <axis> elements that mean something, each with its coordinate."""
         tags = ("axis", "axis2") if self.kind in _TWO else ("axis",)
         if self.joint is None or self.joint.nu != len(tags):
@@ -58,7 +58,7 @@ class Hinge:
 
 
 @dataclass(frozen=True, slots=True)
-class Along:
+class AlongAxis:
     """What acts along one coordinate of a joint."""
 
     limits: Limits
@@ -69,7 +69,7 @@ class Along:
     stop_damping: float | None = None
 
 
-def make_hinge(node: Node, note: Note) -> Hinge:
+def make_hinge(node: FrameNode, note: Note) -> Hinge:
     """A joint between two links as the file says."""
     element = node.element
     kind = element.attribute("type")
@@ -89,7 +89,7 @@ def make_hinge(node: Node, note: Note) -> Hinge:
                      relative(child, node))
 
 
-def _remarks(element: Element, kind: str, note: Note) -> None:
+def _remarks(element: XmlElement, kind: str, note: Note) -> None:
     seen: set[str] = set()
     for child in element.children:
         if child.tag in _ASIDE:
@@ -104,7 +104,7 @@ def _remarks(element: Element, kind: str, note: Note) -> None:
         seen.add(child.tag)
 
 
-def _joint(node: Node, kind: str, note: Note) -> Joint | None:
+def _joint(node: FrameNode, kind: str, note: Note) -> Joint | None:
     match kind:
         case "revolute" | "continuous":
             return Revolute(read_axis(node, "axis", note))
@@ -122,7 +122,7 @@ def _joint(node: Node, kind: str, note: Note) -> Joint | None:
             return None
 
 
-def screw_pitch(element: Element, note: Note) -> float:
+def screw_pitch(element: XmlElement, note: Note) -> float:
     """Advance of a screw [m/rad]."""
     new, old = element.first("screw_thread_pitch"), element.first("thread_pitch")
     if new is not None:
@@ -136,7 +136,7 @@ def screw_pitch(element: Element, note: Note) -> float:
     return -1.0 / pitch  # radians per metre, positive for a left-handed thread
 
 
-def read_axis(node: Node, tag: str, note: Note) -> tuple[float, ...]:
+def read_axis(node: FrameNode, tag: str, note: Note) -> tuple[float, ...]:
     """A unit axis in the joint's frame."""
     axis = node.element.first(tag)
     if axis is None:
@@ -161,7 +161,7 @@ def read_axis(node: Node, tag: str, note: Note) -> tuple[float, ...]:
     return tuple(np.where(np.abs(turned - whole) < 1e-15, whole, turned).tolist())
 
 
-def _axis_frame(node: Node, axis: Element, xyz: Element | None, note: Note) -> Node | None:
+def _axis_frame(node: FrameNode, axis: XmlElement, xyz: XmlElement | None, note: Note) -> FrameNode | None:
     """The frame in which an axis is given, None for the joint's own."""
     flag = axis.first("use_parent_model_frame")
     version = node.scope.version
@@ -175,7 +175,7 @@ def _axis_frame(node: Node, axis: Element, xyz: Element | None, note: Note) -> N
     return None
 
 
-def read_along(axis: Element, kind: str, note: Note) -> Along:
+def read_along(axis: XmlElement, kind: str, note: Note) -> AlongAxis:
     """Limits, damping, friction and spring of one axis."""
     limit, dynamics = axis.first("limit"), axis.first("dynamics")
     if axis.first("initial_position") is not None:
@@ -190,5 +190,5 @@ def read_along(axis: Element, kind: str, note: Note) -> Along:
         note("warned", limit, f"the lower limit {lower:g} is above the upper one {upper:g}")
     stops = [None if limit is None or limit.first(tag) is None else number_in(limit, tag, 0.0)
              for tag in ("stiffness", "dissipation")]
-    return Along(limits, Dynamics(number_in(dynamics, "damping", 0.0), number_in(dynamics, "friction", 0.0)),
+    return AlongAxis(limits, Dynamics(number_in(dynamics, "damping", 0.0), number_in(dynamics, "friction", 0.0)),
                  number_in(dynamics, "spring_stiffness", 0.0), number_in(dynamics, "spring_reference", 0.0), *stops)

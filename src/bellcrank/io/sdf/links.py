@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from bellcrank.io.masses import MOMENTS, given_inertia
+from bellcrank.io.common.masses import MOMENTS, given_inertia
+from bellcrank.io.common.xml import XmlElement
 from bellcrank.io.report import Kind, Material, Shape
-from bellcrank.io.sdf.values import boolean, number_in
-from bellcrank.io.xml import Element
+from bellcrank.io.sdf.text_values import boolean, number_in
 from bellcrank.mechanism.inertia import Inertia
 from bellcrank.mechanism.pose import Pose
 
@@ -16,8 +16,8 @@ __all__ = ["read_inertia", "read_material", "read_shape"]
 _DEFAULT = {"ixx": 1.0, "iyy": 1.0, "izz": 1.0}
 
 
-def read_inertia(link: Element, pose: Callable[[Element | None], Pose],
-                 note: Callable[[Kind, Element, str], None]) -> Inertia:
+def read_inertia(link: XmlElement, pose: Callable[[XmlElement | None], Pose],
+                 note: Callable[[Kind, XmlElement, str], None]) -> Inertia:
     """Mass, centre of mass and inertia of a link. SDF gives 1 kg and 1 kg m^2 where nothing is said."""
     element = link.first("inertial")
     if element is None:
@@ -40,7 +40,7 @@ def read_inertia(link: Element, pose: Callable[[Element | None], Pose],
                          [number_in(moments, name, _DEFAULT.get(name, 0.0)) for name in MOMENTS], pose(place), note)
 
 
-def read_shape(element: Element, body: str, pose: Pose) -> Shape | None:
+def read_shape(element: XmlElement, body: str, pose: Pose) -> Shape | None:
     """The shape in a <visual> or <collision>, or None when there is none that a report can hold."""
     geometry = element.first("geometry")
     if geometry is None or not geometry.children:
@@ -66,7 +66,7 @@ def read_shape(element: Element, body: str, pose: Pose) -> Shape | None:
                  None if material is None else read_material(material), element.line)
 
 
-def read_material(element: Element) -> Material:
+def read_material(element: XmlElement) -> Material:
     """The colour of a material (its diffuse one, else its ambient one), which has no name in SDF."""
     colour = element.first("diffuse") or element.first("ambient")
     rgba = None

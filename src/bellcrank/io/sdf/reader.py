@@ -8,17 +8,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from bellcrank.errors import FileError
-from bellcrank.io.angles import Turns
+from bellcrank.io.common.angles import Turns
+from bellcrank.io.common.names import Names, unused
+from bellcrank.io.common.xml import XmlElement, blame, clipped, read_xml
 from bellcrank.io.report import Dynamics, Kind, Limits, Mimic, Note, ReadReport, Shape, warn_of_surprises
 from bellcrank.io.sdf.align import align
 from bellcrank.io.sdf.collect import Collection, collect
-from bellcrank.io.sdf.frames import Node, attach, place, relative
+from bellcrank.io.sdf.frames import FrameNode, attach, place, relative
 from bellcrank.io.sdf.gears import between, couple_gearbox, couple_mimics
 from bellcrank.io.sdf.joints import Hinge, make_hinge, read_along
 from bellcrank.io.sdf.links import read_inertia, read_shape
-from bellcrank.io.sdf.values import Poses, boolean, number_in
-from bellcrank.io.tree import Names, unused
-from bellcrank.io.xml import Element, blame, clipped, read_xml
+from bellcrank.io.sdf.text_values import Poses, boolean, number_in
 from bellcrank.mechanism.joints import Free, Weld
 from bellcrank.mechanism.mechanism import Mechanism
 
@@ -90,7 +90,7 @@ class _Options:
 class _Reader:
     """Reads one file: collects notes and data on the way."""
 
-    def __init__(self, root: Element, turns: Turns, model: str | None, options: _Options) -> None:
+    def __init__(self, root: XmlElement, turns: Turns, model: str | None, options: _Options) -> None:
         self.root, self.turns, self.poses, self.options = root, turns, Poses(turns), options
         self.notes: list[Note] = []
         self.limits: dict[str, Limits] = {}
@@ -100,7 +100,7 @@ class _Reader:
         self.renamed: dict[str, str] = {}
         self.found: Collection = collect(root, self.poses, model)
 
-    def note(self, kind: Kind, element: Element, text: str) -> None:
+    def note(self, kind: Kind, element: XmlElement, text: str) -> None:
         self.notes.append(Note(kind, element.tag, element.owner, element.line, text))
 
     def report(self) -> ReadReport:
@@ -148,7 +148,7 @@ class _Reader:
         self.note("changed", self.root, "the world has no <gravity>: 0 0 -9.8, as SDF says")
         return _WORLD_GRAVITY
 
-    def _names(self, links: list[Node], hinges: list[Hinge]) -> None:
+    def _names(self, links: list[FrameNode], hinges: list[Hinge]) -> None:
         """Names in the mechanism, which differ from the file's only where they have to."""
         taken: dict[str, object] = {node.name: node for node in links}
         if len(taken) < len(links):
@@ -168,7 +168,7 @@ class _Reader:
                 self.note("changed", node.element, f"renamed to {node.name!r}: 'ground' is the world here")
 
     # -- links --------------------------------------------------------------------------------
-    def _link(self, node: Node) -> None:
+    def _link(self, node: FrameNode) -> None:
         inertia = read_inertia(node.element, self.poses, self.note)
         self.machine.add_body(node.name, inertia)
         if not node.scope.static:
@@ -190,7 +190,7 @@ class _Reader:
                 self.note("warned", element, f"a second <{element.tag}>; only the first counts")
             seen.add(element.tag)
 
-    def _weightless(self, node: Node) -> None:
+    def _weightless(self, node: FrameNode) -> None:
         """A link without gravity is one that its weight is taken from by a force."""
         element = node.element.first("gravity")
         if element is None or boolean(element, element.text):
@@ -201,7 +201,7 @@ class _Reader:
             self.machine.add_wrench(f"{node.name}_lift", node.name, force=lift, at=inertia.com)
         self.note("changed", element, "no gravity: a constant force at the centre of mass takes the weight away")
 
-    def _shape(self, element: Element, node: Node) -> None:
+    def _shape(self, element: XmlElement, node: FrameNode) -> None:
         # a mistake in what does not move the machine is worth a note, not an error
         try:
             place = element.first("pose")
@@ -230,11 +230,11 @@ class _Reader:
             self.note("ignored", hinge.element, "both sides are static")
         return all(fixed)
 
-    def _bases(self, links: list[Node], hinges: list[Hinge], names: set[str]) -> None:
+    def _bases(self, links: list[FrameNode], hinges: list[Hinge], names: set[str]) -> None:
         """Hang whatever no joint connects to the world on it."""
-        group: dict[Node, Node] = {}
+        group: dict[FrameNode, FrameNode] = {}
 
-        def top(node: Node) -> Node:
+        def top(node: FrameNode) -> FrameNode:
             path = []
             while group.get(node, node) is not node:
                 path.append(node)
@@ -262,7 +262,7 @@ class _Reader:
             self.machine.add_joint(name, kind, self.machine.ground, node.name, relative(world, node))
             group[top(node)] = top(world)
 
-    def _body(self, node: Node) -> str:
+    def _body(self, node: FrameNode) -> str:
         return "ground" if node.kind == "world" else node.name
 
     def _hinge(self, hinge: Hinge) -> None:
@@ -275,7 +275,7 @@ class _Reader:
             with blame(axis):
                 self._along(hinge, axis, coordinate)
 
-    def _along(self, hinge: Hinge, axis: Element, coordinate: int | None) -> None:
+    def _along(self, hinge: Hinge, axis: XmlElement, coordinate: int | None) -> None:
         """Limits, springs and friction of one axis."""
         along = read_along(axis, hinge.kind, self.note)
         options, joint = self.options, hinge.name

@@ -67,6 +67,7 @@ def placed(machine: Mechanism, q: npt.ArrayLike | None) -> Placed:
 def _assembled(machine: Mechanism, q: npt.ArrayLike | None) -> dict[str, tuple[float, ...]]:
     """Coordinates of all joints, cut ones included, in a position in which the loops close."""
     from bellcrank.system.compile import compile
+    from bellcrank.system.loop_errors import loop_coordinates
 
     system = compile(machine)
     place = system.assemble().q if q is None else system.assemble(q=q).q
@@ -77,7 +78,7 @@ def _assembled(machine: Mechanism, q: npt.ArrayLike | None) -> dict[str, tuple[f
             start[joint.name] = tuple(place[at:at + joint.joint.nq].tolist())
             at += joint.joint.nq
         elif joint.joint.nq:
-            start[joint.name] = tuple(system.loop_coordinates(place, joint.name).tolist())
+            start[joint.name] = tuple(loop_coordinates(system.plans, place, joint.name).tolist())
         else:
             start[joint.name] = ()
     return start

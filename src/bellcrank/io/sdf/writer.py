@@ -11,8 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from bellcrank.errors import ModelError
-from bellcrank.io.atomic import write_text
-from bellcrank.io.sdf.forces import Axes, axis_forces
+from bellcrank.io.common.atomic import write_text
+from bellcrank.io.sdf.joint_dynamics import Axes, axis_forces
 from bellcrank.io.sdf.shift import Placed, placed
 from bellcrank.mechanism.joints import Free, Prismatic, Revolute, Screw, Spherical, Universal, Weld
 from bellcrank.mechanism.mechanism import Connection, Frame, Mechanism
@@ -39,11 +39,11 @@ def write_sdf(mechanism: Mechanism, path: str | os.PathLike[str], *, q: npt.Arra
     constraints, and joints that are cylindrical, planar or free between two bodies. The file is written whole or not at
     all.
     """
-    text = _Writer(mechanism, q).text()
+    text = _SdfWriter(mechanism, q).text()
     write_text(path, text)
 
 
-class _Writer:
+class _SdfWriter:
     def __init__(self, machine: Mechanism, q: npt.ArrayLike | None) -> None:
         self.machine = machine
         self._check()
@@ -244,7 +244,7 @@ def _pose_text(pose: Pose) -> str:
 
 
 def _exact(*angles: float) -> npt.NDArray[np.float64]:
-    from bellcrank.io.angles import cosine_sine, rotation
+    from bellcrank.io.common.angles import cosine_sine, rotation
 
     turn = rotation([cosine_sine(angle)[0] for angle in angles])
     return np.eye(3) if turn is None else turn

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from bellcrank.mechanism.forces.element import Element
 from bellcrank.scalar.functions import sqrt
-from bellcrank.scalar.graph import Number
+from bellcrank.scalar.graph import Number, is_zero
 from bellcrank.spatial import Vector
 
 __all__ = ["Drag"]
@@ -45,7 +45,7 @@ class Drag(Element):
     def force(self, velocity: Vector) -> Vector:
         """The force at a velocity through the air, in the same axes."""
         factor = self.density * self.coefficient * self.area * 0.5
-        if type(factor) is float and factor == 0.0:
+        if is_zero(factor):
             return Vector.zero()
         k = factor * sqrt(velocity.dot(velocity))
         return Vector(*(-(k * v) for v in velocity))
@@ -53,6 +53,6 @@ class Drag(Element):
     def moment(self, omega: Vector) -> Vector:
         """The moment at an angular velocity, in the same axes."""
         k = self.turn_linear
-        if type(self.turn_quadratic) is not float or self.turn_quadratic != 0.0:
+        if not is_zero(self.turn_quadratic):
             k = k + self.turn_quadratic * sqrt(omega.dot(omega))
         return Vector(*(-(k * w) for w in omega))

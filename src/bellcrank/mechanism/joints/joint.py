@@ -37,7 +37,7 @@ class Joint(ABC):
     nu: int
     #: names of the speeds, for coordinate names such as ``hip.angle``
     speed_names: tuple[str, ...] = ()
-    #: what each of its conditions forbids where it closes a loop: "along x", "about z" (in canonical axes; users are
+    #: what each of its constraints forbids where it closes a loop: "along x", "about z" (in canonical axes; users are
     #: told the axes of the joint's frame) or a text that names no axis
     condition_names: tuple[str, ...] = ()
     #: whether turning and sliding the body frame along the joint's z axis only shifts its coordinates
@@ -76,7 +76,7 @@ class Joint(ABC):
 
     @abstractmethod
     def closure_rows(self, first: Side, second: Side, k: Sequence[Number]) -> tuple[Row, ...]:
-        """The 6 - nu conditions it imposes where it closes a loop, between its parent and its child side."""
+        """The 6 - nu constraints it imposes where it closes a loop, between its parent and its child side."""
 
     def loop_columns(self, first: Side, second: Side, k: Sequence[Number]) -> tuple[Force, ...]:
         """Where it closes a loop: the wrench at the child's point that a unit force along each coordinate is."""

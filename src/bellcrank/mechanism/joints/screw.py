@@ -10,7 +10,7 @@ from bellcrank.errors import ModelError
 from bellcrank.mechanism.constraint_rows import Row, Side, advance, parallel_axes, turn_about_z, within
 from bellcrank.mechanism.joints.joint import Array, AxisJoint
 from bellcrank.scalar.functions import cos, sin
-from bellcrank.scalar.graph import Number, Scalar
+from bellcrank.scalar.graph import Number, Scalar, is_zero
 from bellcrank.spatial import AboutZ, Force, Motion, Transform, Vector
 
 __all__ = ["Screw"]
@@ -57,7 +57,7 @@ class Screw(AxisJoint):
         return (Force(first.z, Vector.zero()),)
 
     def loop_coordinates(self, first: Side, second: Side, k: Sequence[Number]) -> tuple[Number, ...]:
-        if type(k[2]) is float and k[2] == 0.0:
+        if is_zero(k[2]):
             return (turn_about_z(first, second),)
         return (first.z.dot(second.point - first.point) / k[2],)  # the advance knows whole turns, too
 

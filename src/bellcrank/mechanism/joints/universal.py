@@ -10,7 +10,7 @@ from bellcrank.errors import ModelError
 from bellcrank.mechanism.constraint_rows import Row, Side, coincident, perpendicular
 from bellcrank.mechanism.joints.joint import Z_TURN, Array, Joint, unit_vector
 from bellcrank.scalar.functions import atan2, cos, sin
-from bellcrank.scalar.graph import Number
+from bellcrank.scalar.graph import Number, is_zero
 from bellcrank.spatial import AboutX, AboutZ, Force, General, Matrix3, Motion, Rotation, Transform, Vector
 
 __all__ = ["Universal"]
@@ -46,7 +46,7 @@ class Universal(Joint):
     def transforms(self, q: Sequence[Number], k: Sequence[Number]) -> tuple[Transform, ...]:
         c1, s1 = cos(q[0]), sin(q[0])
         first: Rotation
-        if type(k[1]) is float and k[1] == 0.0:
+        if is_zero(k[1]):
             first = AboutX(c1, s1)
         else:  # Rodrigues' formula for the axis (a, 0, b)
             a, b = k

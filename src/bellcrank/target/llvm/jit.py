@@ -15,6 +15,7 @@ from typing import Any
 
 from bellcrank.errors import BellcrankError
 from bellcrank.target.llvm import cache
+from bellcrank.target.llvm.compiling import Job, machine
 
 __all__ = ["Library", "load", "target_key", "vector_width"]
 
@@ -23,23 +24,21 @@ _LANES = ("1", "2", "4", "8")
 
 
 class Library:
-    """Loaded machine code; keeps it alive. What nobody holds any more is unloaded."""
+    """Machine code, loaded or still being made; keeps it alive. What nobody holds any more is unloaded."""
 
-    def __init__(self, handle: Any, address: int, from_cache: bool) -> None:
-        self._handle = handle
-        self.address = address
-        self.from_cache = from_cache
+    def __init__(self, key: str, made: Callable[[], bytes], from_cache: bool) -> None:
+        self.key, self.from_cache = key, from_cache
+        self._made: Callable[[], bytes] | None = made
+        self._lock = threading.Lock()
+        self._handle: Any = None
 
-
-@functools.cache
-def _machine() -> Any:
-    import llvmlite.binding as llvm
-
-    llvm.initialize_native_target()
-    llvm.initialize_native_asmprinter()
-    llvm.initialize_native_asmparser()
-    return llvm.Target.from_default_triple().create_target_machine(
-        cpu=llvm.get_host_cpu_name(), features=llvm.get_host_cpu_features().flatten(), opt=2, jit=True)
+    @property
+    def address(self) -> int:
+        """Where the code begins; waits until it is made. `RuntimeError` if LLVM does not take it."""
+        with self._lock:
+            if self._made is not None:
+                self._handle, self._made = _linked_code(self._made()), None
+        return int(self._handle["kernel"])
 
 
 #: LLVM's linker keeps some kilobytes of every library for good: after this many a new one takes over, and the old one
@@ -57,7 +56,7 @@ def _current_linker() -> Any:
     import llvmlite.binding as llvm
 
     if _linker is None or _linked == _LINKED_TOGETHER:
-        _machine()
+        machine()
         _linker, _linked = llvm.create_lljit_compiler(), 0
     _linked += 1
     return _linker
@@ -96,9 +95,9 @@ def vector_width() -> int:
 
 @functools.cache
 def _generator_key() -> str:
-    """A digest of the code generator itself: other generators make other code of the same graph."""
-    digest = hashlib.sha256()
-    for path in sorted(Path(__file__).parent.glob("*.py")):
+    """A digest of the programs and their printer: others make other code of the same graph."""
+    digest, own = hashlib.sha256(), Path(__file__).parent
+    for path in (*sorted(own.parent.glob("*.py")), *sorted(own.glob("*.py"))):
         digest.update(path.read_bytes())
     return digest.hexdigest()
 
@@ -109,6 +108,13 @@ def load(source: str, make: Callable[[], str] | None = None, optimise: bool = Fa
     `source` is the module's text; or, with `make`, a key that determines the text which `make` returns. `optimise`
     runs LLVM's own passes, which kernels made of graphs do not need. Equal code is loaded once.
     """
+    library = begin(source, make, optimise)
+    library.address  # noqa: B018  (waits)
+    return library
+
+
+def begin(source: str, make: Callable[[], str] | None = None, optimise: bool = False) -> Library:
+    """Like `load`, but compiled by another thread while the caller goes on, until it asks for the address."""
     head = target_key() if make is None else f"{target_key()}|{_generator_key()}"
     key = hashlib.sha256(f"{head}\0{source}".encode()).hexdigest()
     loaded = _loaded.get(key)
@@ -116,35 +122,21 @@ def load(source: str, make: Callable[[], str] | None = None, optimise: bool = Fa
         return loaded
     code = cache.fetch(key)
     if code is not None:
+        found = Library(key, functools.partial(bytes, code), True)
         with contextlib.suppress(RuntimeError):  # no machine code after all: made again below
-            return _link(key, code, True)
-    text = source if make is None else make()
-    code = _compile(text, True) if optimise else _compile(text)
-    cache.keep(key, code)
-    return _link(key, code, False)
-
-
-def _compile(text: str, optimise: bool = False) -> bytes:
-    import llvmlite.binding as llvm
-
-    machine = _machine()
-    module = llvm.parse_assembly(text)
-    module.triple = machine.triple
-    module.data_layout = str(machine.target_data)
-    if optimise:
-        builder = llvm.create_pass_builder(machine, llvm.PipelineTuningOptions(speed_level=2))
-        builder.getModulePassManager().run(module, builder)
-    return bytes(machine.emit_object(module))
+            found.address  # noqa: B018
+            return _loaded.setdefault(key, found)
+    job = Job(source if make is None else make(), optimise, key)
+    return _loaded.setdefault(key, Library(key, job.code, False))
 
 
 #: what is in use, by key
 _loaded: weakref.WeakValueDictionary[str, Library] = weakref.WeakValueDictionary()
 
 
-def _link(key: str, code: bytes, from_cache: bool) -> Library:
+def _linked_code(code: bytes) -> Any:
     import llvmlite.binding as llvm
 
     builder = llvm.JITLibraryBuilder().add_object_img(code).add_current_process().export_symbol("kernel")
     with _linking:
-        handle = builder.link(_current_linker(), f"bellcrank-{next(_serial)}")
-    return _loaded.setdefault(key, Library(handle, handle["kernel"], from_cache))
+        return builder.link(_current_linker(), f"bellcrank-{next(_serial)}")

@@ -4,48 +4,55 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from bellcrank.target.kernel_source import RolledData
 from bellcrank.target.llvm.jit import Library
 
-__all__ = ["Kernel", "RolledData"]
+__all__ = ["Kernel", "aligned"]
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 
 
-@dataclass(frozen=True)
-class RolledData:
-    """What a rolled kernel loops over."""
-
-    numbers: Floats
-    table: Ints
-    runs: Ints
-    work_size: int  #: doubles of workspace per lane
+def aligned(size: int) -> Floats:
+    """Zeros whose address suits the widest registers."""
+    raw = np.zeros(size + 8)
+    skip = (-raw.ctypes.data % 64) // 8
+    return raw[skip:skip + max(size, 1)]
 
 
 class Kernel:
     """``run(addresses of inputs, strides, out, begin, end)`` on the states of a batch."""
 
     def __init__(self, library: Library, inputs: Mapping[str, int], out_size: int, width: int,
-                 rolled: RolledData | None = None, side: int = 0) -> None:
-        self.library, self.address = library, library.address
+                 rolled: RolledData | None = None, side: int = 0, scratch: int = 0) -> None:
+        self.library = library
         self.inputs, self.out_size, self.width = dict(inputs), out_size, width
         self.rolled = rolled
+        #: doubles of scratch memory per lane
+        self.scratch = rolled.work_size if rolled else scratch
         self._sizes = [*inputs.values(), out_size, side]
         #: what kernels get as `strides`: the stride of each input, then the length of each, of the output, and of
         #: a side of the output if that is a matrix
         self.packed_strides: Ints = self.strides(list(inputs.values()))
-        pointer, integer = ctypes.c_void_p, ctypes.c_int64
-        self._call = ctypes.CFUNCTYPE(ctypes.c_int32, *[pointer] * (len(inputs) + 2), integer, integer,
-                                      *[pointer] * 4, integer)(library.address)
         #: scratch memory of the native doors, which run under the interpreter's lock
         self.work = self.workspace()
+
+    @property
+    def address(self) -> int:
+        """Where its code begins; waits until that is made."""
+        return self.library.address
+
+    @cached_property
+    def _call(self) -> Any:
+        pointer, integer = ctypes.c_void_p, ctypes.c_int64
+        return ctypes.CFUNCTYPE(ctypes.c_int32, *[pointer] * (len(self.inputs) + 2), integer, integer,
+                                *[pointer] * 4, integer)(self.address)
 
     def strides(self, of_inputs: Sequence[int]) -> Ints:
         """The kernel's `strides` for given distances between the states of each input."""
@@ -58,10 +65,7 @@ class Kernel:
 
     def workspace(self) -> Floats:
         """Scratch memory for one thread, aligned for the widest registers."""
-        size = self.rolled.work_size * self.width if self.rolled else 0
-        raw = np.zeros(size + 8)
-        skip = (-raw.ctypes.data % 64) // 8
-        return raw[skip:skip + max(size, 1)]
+        return aligned(self.scratch * self.width)
 
     def data_addresses(self) -> list[int]:
         """Workspace and tables, in the order of the kernel's arguments."""
@@ -69,7 +73,7 @@ class Kernel:
 
     def _addresses(self, work: Floats) -> list[int]:
         if self.rolled is None:
-            return [0, 0, 0, 0, 0]
+            return [work.ctypes.data, 0, 0, 0, 0]
         r = self.rolled
         return [work.ctypes.data, r.numbers.ctypes.data, r.table.ctypes.data, r.runs.ctypes.data, len(r.runs)]
 

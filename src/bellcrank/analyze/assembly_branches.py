@@ -1,0 +1,49 @@
+"""The different ways in which a machine can be put together."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from bellcrank.arrays import Floats, one_time
+from bellcrank.loops.closer import State, Target
+from bellcrank.loops.tolerances import CLOSED
+from bellcrank.system.assembly import one_machine, same_position, with_laws, without_turns
+from bellcrank.system.held_values import Values, begin, plain_time
+
+if TYPE_CHECKING:
+    from bellcrank.system.system import System
+
+__all__ = ["branches"]
+
+
+def branches(system: System, q: State | Values = None, *, tries: int = 60, guess: State | Values = None,
+             t: float = 0.0, seed: int = 0) -> list[State]:
+    """Different closed positions found from random starts with the coordinates in `q` held (as an array, `q` is
+    the guess), nearest to the guess first. Only meaningful if what is held leaves no freedom: then it lists the
+    assembly branches. Cost: `tries` closings.
+
+    >>> import bellcrank as bc
+    >>> linkage = bc.compile(bc.load("four_bar"))
+    >>> len(bc.analyze.branches(linkage, q={"A": 0.5}))
+    2
+    """
+    plans, nu = system.plans, system.nu
+    t = one_time(t)
+    guessed, held = begin(plans, q, guess)
+    t = plain_time("branches", t)
+    if plans.tree.looped:
+        one_machine(plans, "branches")
+    start = held.put(guessed)
+    rng = np.random.default_rng(seed)
+    found: list[Floats] = []
+    for attempt in range(tries):
+        shake = np.where(held.mask, 0.0, rng.normal(size=nu) * (0.0 if attempt == 0 else 1.5))
+        position, size = plans.closer.close(plans.configuration.integrate(start, shake),
+                                            Target(held.mask, np.ones(nu), held.extra), t)
+        if size < CLOSED and not plans.closer.flipped(position, t) \
+                and not any(same_position(plans, position, other) for other in found):
+            found.append(position)
+    found.sort(key=lambda x: float(np.linalg.norm(without_turns(plans, plans.configuration.difference(start, x)))))
+    return [State(*with_laws(plans, x, np.zeros(nu), t), float(t)) for x in found]

@@ -1,0 +1,72 @@
+"""Force elements of a machine in a state: what they store and lose, and what they exert."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy.typing as npt
+
+from bellcrank.arrays import START, Floats, Forces
+from bellcrank.system import force_elements
+from bellcrank.system.at_state import of_motion, of_position
+
+if TYPE_CHECKING:
+    from bellcrank.system.system import System
+
+__all__ = ["actuator_forces", "dissipated_power", "element_wrenches", "stored_energy"]
+
+
+@of_position
+def stored_energy(system: System, q: npt.ArrayLike, *, t: npt.ArrayLike = START) -> Floats:
+    """Energy stored in springs, bushings and stops [J], shape (...). Laws given as functions count as none: their
+    energy is not known. Cost: O(n + elements).
+
+    >>> import bellcrank as bc
+    >>> m = bc.load("pendulum")
+    >>> _ = m.add_joint_spring("spring", "hinge", stiffness=3.0, rest=0.5)
+    >>> round(float(bc.analyze.stored_energy(bc.compile(m), [1.5])), 12)
+    1.5
+    """
+    return force_elements.stored_energy(system.plans, q, t=t)
+
+
+@of_motion
+def dissipated_power(system: System, q: npt.ArrayLike, u: npt.ArrayLike, *, t: npt.ArrayLike = START) -> Floats:
+    """Power [W] that force elements take from the machine and do not store, shape (...): dampers, friction, drag.
+
+    Laws given as functions count with all their power, since what they store is not known. Drag in wind can be
+    negative: the wind does work. Cost: O(n + elements).
+
+    >>> import bellcrank as bc
+    >>> m = bc.load("pendulum")
+    >>> _ = m.add_joint_spring("spring", "hinge", stiffness=3.0, damping=0.5)
+    >>> float(bc.analyze.dissipated_power(bc.compile(m), [0.0], [2.0]))
+    2.0
+    """
+    return force_elements.dissipated_power(system.plans, q, u, t=t)
+
+
+@of_motion
+def actuator_forces(system: System, q: npt.ArrayLike, u: npt.ArrayLike, tau: Forces, *, t: npt.ArrayLike = START
+                    ) -> Floats:
+    """The joint forces tau within the limits of actuators, shape (..., nu): what acts when tau is asked for. O(n).
+
+    >>> import bellcrank as bc
+    >>> bc.analyze.actuator_forces(bc.compile(bc.load("pendulum")), [0.0], [0.0], {"hinge": 3.0})
+    array([3.])
+    """
+    return force_elements.actuator_forces(system.plans, q, u, tau, t=t)
+
+
+@of_motion
+def element_wrenches(system: System, q: npt.ArrayLike, u: npt.ArrayLike, *, t: npt.ArrayLike = START) -> Floats:
+    """What elements between bodies (springs, bushings, drag), and forces on closing joints, exert on all bodies:
+    (..., bodies, 6), [moment; force] in world axes about each body's origin. Cost: O(n + elements).
+
+    >>> import bellcrank as bc
+    >>> m = bc.load("pendulum")
+    >>> _ = m.add_spring("rope", m.ground, m.bodies[0].name, (0, 0, 1), (0, 0, 0), stiffness=2.0, length=0.5)
+    >>> bc.analyze.element_wrenches(bc.compile(m), [0.0], [0.0]).shape
+    (1, 6)
+    """
+    return force_elements.element_wrenches(system.plans, q, u, t=t)

@@ -1,0 +1,103 @@
+"""The loops of a machine in a state: their Jacobian, the joints that close them, and the forces they transmit."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import numpy.typing as npt
+
+from bellcrank.arrays import START, Floats, Forces
+from bellcrank.system import loop_errors
+from bellcrank.system import loop_loads as loads
+from bellcrank.system.at_state import of_motion, of_position
+from bellcrank.system.kernels import Wrenches
+
+if TYPE_CHECKING:
+    from bellcrank.system.system import System
+
+__all__ = ["loop_acceleration_error", "loop_coordinates", "loop_drive", "loop_jacobian", "loop_loads", "loop_speeds"]
+
+
+@of_motion
+def loop_acceleration_error(system: System, q: npt.ArrayLike, u: npt.ArrayLike, udot: npt.ArrayLike, *,
+                            t: npt.ArrayLike = START) -> Floats:
+    """Second derivatives of `System.loop_error`, shape (..., conditions). Cost: O(n).
+
+    >>> import bellcrank as bc
+    >>> linkage = bc.compile(bc.load("four_bar"))
+    >>> state = linkage.assemble(q={"A": 0.5}, u={"A": 1.0})
+    >>> udot = linkage.forward_dynamics(state)
+    >>> bool(abs(bc.analyze.loop_acceleration_error(linkage, state, udot)).max() < 1e-10)
+    True
+    """
+    return loop_errors.loop_acceleration_error(system.plans, q, u, udot, t=t)
+
+
+@of_position
+def loop_jacobian(system: System, q: npt.ArrayLike, *, t: npt.ArrayLike = START) -> Floats:
+    """d(loop_rate_error)/du for the free speeds, shape (..., conditions, nu). Cost: O(n + entries).
+
+    >>> import bellcrank as bc
+    >>> linkage = bc.compile(bc.load("four_bar"))
+    >>> state = linkage.assemble(q={"A": 0.5}, u={"A": 1.0})
+    >>> bool(abs(bc.analyze.loop_jacobian(linkage, state) @ state.u).max() < 1e-12)
+    True
+    """
+    return loop_errors.loop_jacobian(system.plans, q, t=t)
+
+
+@of_position
+def loop_coordinates(system: System, q: npt.ArrayLike, joint: str, *, t: npt.ArrayLike = START) -> Floats:
+    """Coordinates of a joint that closes a loop, shape (..., nq of the joint). Cost: O(n).
+
+    >>> import bellcrank as bc
+    >>> linkage = bc.compile(bc.load("four_bar"))
+    >>> bc.analyze.loop_coordinates(linkage, linkage.assemble(q={"A": 0.5}), linkage.loops[0]).shape
+    (1,)
+    """
+    return loop_errors.loop_coordinates(system.plans, q, joint, t=t)
+
+
+@of_motion
+def loop_speeds(system: System, q: npt.ArrayLike, u: npt.ArrayLike, joint: str, *, t: npt.ArrayLike = START) -> Floats:
+    """Speeds of a joint that closes a loop, shape (..., nu of the joint). Cost: O(n).
+
+    >>> import bellcrank as bc
+    >>> linkage = bc.compile(bc.load("four_bar"))
+    >>> bc.analyze.loop_speeds(linkage, linkage.assemble(q={"A": 0.5}), linkage.loops[0])
+    array([0.])
+    """
+    return loop_errors.loop_speeds(system.plans, q, u, joint, t=t)
+
+
+@of_position
+def loop_drive(system: System, q: npt.ArrayLike, forces: Mapping[str, npt.ArrayLike], *, t: npt.ArrayLike = START
+               ) -> Floats:
+    """Joint forces tau of the spanning tree that do the same as forces {joint: (..., nu of the joint)} of joints
+    that close loops: equal power for every motion. Shape (..., nu). Cost: O(n) for each joint.
+
+    >>> import bellcrank as bc
+    >>> linkage = bc.compile(bc.load("four_bar"))
+    >>> state, joint = linkage.assemble(q={"A": 0.5}, u={"A": 1.0}), linkage.loops[0]
+    >>> tau, speed = bc.analyze.loop_drive(linkage, state, {joint: 2.0}), bc.analyze.loop_speeds(linkage, state, joint)
+    >>> bool(abs(tau @ state.u - 2.0 * speed[0]) < 1e-12)
+    True
+    """
+    return loop_errors.loop_drive(system.plans, q, forces, t=t)
+
+
+@of_motion
+def loop_loads(system: System, q: npt.ArrayLike, u: npt.ArrayLike, tau: Forces, udot: npt.ArrayLike, *,
+               wrenches: Wrenches = None, t: npt.ArrayLike = START) -> Floats:
+    """Multipliers of all conditions, shape (..., conditions): J^T lambda = what the tree lacks. Where conditions
+    are redundant they are the smallest of all possible (minimum norm). Cost: O(n m^2).
+
+    >>> import bellcrank as bc
+    >>> import numpy as np
+    >>> linkage = bc.compile(bc.load("four_bar"))
+    >>> state = linkage.assemble(q={"A": 0.5}, u={"A": 1.0})
+    >>> bc.analyze.loop_loads(linkage, state, np.zeros(3), linkage.forward_dynamics(state)).shape
+    (5,)
+    """
+    return loads.loop_loads(system.plans, q, u, tau, udot, wrenches, t)

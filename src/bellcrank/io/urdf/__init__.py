@@ -1,0 +1,64 @@
+"""URDF files: a tree of links and joints in XML, as robots are published in, and the ways people close loops in it.
+
+A URDF <origin> is the pose of a child link in its parent link, so it becomes the joint's `parent_pose`
+and link frames are body frames. The root link is a body like the others, joined to the ground.
+Which spellings of loops are read, and how, is written down in docs/urdf.md.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import Literal
+
+from bellcrank.io.common.xml import read_xml
+from bellcrank.io.report import ReadReport, warn_of_surprises
+from bellcrank.io.urdf.robot import RobotReader, check_kind
+from bellcrank.io.urdf.sidecar import Closures, find_sidecar
+from bellcrank.io.urdf.write_tree import write_urdf
+from bellcrank.mechanism.mechanism import Mechanism
+
+__all__ = ["load_urdf", "read_urdf", "write_urdf"]
+
+
+def load_urdf(path: str | os.PathLike[str], *, floating_base: bool = False, exact_angles: bool = True,
+              gravity: Sequence[float] = (0.0, 0.0, -9.81), mimic: Literal["coupler", "free"] = "coupler",
+              dynamics: bool = False, closures: Closures = None) -> Mechanism:
+    """The machine described by a URDF file.
+
+    The root link is welded to the ground, or free to move with ``floating_base=True`` (joint "root_joint").
+    Joints come in depth-first order from the root, siblings in file order; joints that close loops come after them.
+    Angles written as rounded multiples of pi/2 (1.57079632679) become exact unless ``exact_angles=False``.
+
+    Joints that mimic others are coupled to them exactly; ``mimic="free"`` lets them move on their own.
+    ``dynamics=True`` adds the damping and friction of <dynamics> as force elements. `closures` is the path of a YAML
+    file that lists loop closures (also looked for beside the URDF file); without it, ``loop_closures.yaml`` or a YAML
+    file of the same name beside the URDF file is used if it holds some; ``closures=False`` looks for none.
+
+    Whatever in the file would change the motion and is not modelled is told by one `ReadWarning`; `read_urdf` also
+    returns the full report.
+
+    >>> import pathlib, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = pathlib.Path(folder, "box.urdf")
+    ...     _ = file.write_text("<robot name='box'><link name='box'/></robot>")
+    ...     load_urdf(file, floating_base=True)
+    <Mechanism 'box': 1 bodies, 1 joints>
+    """
+    mechanism, report = read_urdf(path, floating_base=floating_base, exact_angles=exact_angles, gravity=gravity,
+                                  mimic=mimic, dynamics=dynamics, closures=closures)
+    warn_of_surprises(report, "read_urdf")
+    return mechanism
+
+
+def read_urdf(path: str | os.PathLike[str], *, floating_base: bool = False, exact_angles: bool = True,
+              gravity: Sequence[float] = (0.0, 0.0, -9.81), mimic: Literal["coupler", "free"] = "coupler",
+              dynamics: bool = False, closures: Closures = None) -> tuple[Mechanism, ReadReport]:
+    """As `load_urdf`, with a report of what was kept, changed and ignored, and without a warning."""
+    if mimic not in ("coupler", "free"):
+        raise ValueError(f"mimic must be 'coupler' or 'free', got {mimic!r}")
+    root = read_xml(path)
+    check_kind(root)
+    reader = RobotReader(root, exact_angles, coupled=mimic == "coupler", dynamics=dynamics)
+    sidecar = find_sidecar(root.source, closures, reader)
+    return reader.mechanism(floating_base, gravity, sidecar), reader.report()

@@ -1,0 +1,288 @@
+"""Writing URDF: the tree as plain URDF, loops in one of the dialects that `read_urdf` knows.
+
+The frame of a URDF link is the frame of the joint above it, so a body whose joint has a `child_pose` is described in
+that frame. Whatever the file cannot hold is an error that names the part; nothing is left out in silence.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal
+from xml.sax.saxutils import quoteattr
+
+import numpy as np
+
+from bellcrank.errors import ModelError
+from bellcrank.io.common.atomic import write_text
+from bellcrank.io.common.names import unused
+from bellcrank.io.urdf.write_dynamics import dynamics_of, mimics_of, refuse_rest
+from bellcrank.io.urdf.write_loops import Dialect, Ends, closing_text, origin
+from bellcrank.mechanism.inertia import Inertia
+from bellcrank.mechanism.joints import (
+    Cylindrical,
+    Free,
+    Joint,
+    Planar,
+    Prismatic,
+    Revolute,
+    Spherical,
+    Universal,
+    Weld,
+)
+from bellcrank.mechanism.mechanism import Connection, Mechanism
+from bellcrank.mechanism.pose import Pose
+from bellcrank.scalar.graph import Scalar
+
+__all__ = ["write_urdf"]
+
+_HELD = (Revolute, Prismatic, Weld, Planar, Free)
+_SPLIT = (Universal, Cylindrical, Spherical)
+_NOT_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff\ud800-\udfff]")
+_ENDLESS = '<limit lower="-1e9" upper="1e9" effort="1e9" velocity="1e9"/>'
+
+
+def write_urdf(mechanism: Mechanism, path: str | os.PathLike[str], *, loops: Dialect | None = None,
+               split: bool = False, drop_gravity: bool = False) -> None:
+    """Write a mechanism as a URDF file, which `read_urdf` reads back with equal dynamics.
+
+    Joints of the tree are revolute (written as continuous), prismatic, fixed, planar or floating; couplers of two
+    joints become <mimic>, friction becomes <dynamics> (read with ``dynamics=True``). `loops` says how joints that
+    close loops are written: "loop_joint", "constraint", "gazebo" (closed while all joints are at zero) or "drake"
+    (ball joints only). ``split=True`` writes universal, cylindrical and spherical joints of the tree as revolute and
+    prismatic ones with massless links between them; a spherical joint then has three angles and is singular where
+    they are.
+
+    URDF holds no gravity: one other than (0, 0, -9.81) needs ``drop_gravity=True`` and ``read_urdf(..., gravity=...)``.
+    A part that the file cannot hold is a `ModelError` naming it, and no file is written.
+
+    >>> import tempfile
+    >>> import bellcrank as bc
+    >>> from bellcrank.io.urdf import load_urdf
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_urdf(bc.load("four_bar"), folder + "/four_bar.urdf", loops="loop_joint", drop_gravity=True)
+    ...     load_urdf(folder + "/four_bar.urdf", gravity=bc.load("four_bar").gravity)
+    <Mechanism 'four-bar': 4 bodies, 5 joints>
+    """
+    write_text(path, _UrdfWriter(mechanism, loops, split, drop_gravity).text())
+
+
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """A joint of the tree seen from the root."""
+
+    record: Connection
+    parent: int
+    child: int
+    backwards: bool
+
+
+class _UrdfWriter:
+    """Writes one file."""
+
+    def __init__(self, mechanism: Mechanism, loops: Dialect | None, split: bool, drop_gravity: bool) -> None:
+        if loops not in (None, "loop_joint", "constraint", "gazebo", "drake"):
+            raise ValueError(f"loops must be 'loop_joint', 'constraint', 'gazebo', 'drake' or None, got {loops!r}")
+        self.mechanism = mechanism
+        self.loops = loops
+        self.split = split
+        refuse_rest(mechanism, drop_gravity)
+        self.steps, self.closing = self._tree()
+        #: the link's frame in the body
+        self.frame: dict[int, Pose] = {0: Pose()}
+        for step in self.steps:
+            self.frame[step.child] = step.record.parent_pose if step.backwards else step.record.child_pose
+        self.names = {body.index: self._name("body", body.name) for body in mechanism.bodies}
+        self.rooted = self._needs_root()
+        if self.rooted:
+            self.names[0] = unused("world", {body.name: body for body in mechanism.bodies})
+        self.place: dict[int, Pose] = {0: Pose()}
+        self.dynamics = dynamics_of(mechanism)
+        self.mimics = mimics_of(mechanism, {step.record.name for step in self.steps
+                                            if isinstance(step.record.joint, Revolute | Prismatic)})
+
+    # -- the tree -----------------------------------------------------------------------------
+    def _tree(self) -> tuple[list[_Step], list[Connection]]:
+        """Joints that carry a body, depth first from the ground, and joints that close loops."""
+        held = _HELD + (_SPLIT if self.split else ())
+        parts = list(range(len(self.mechanism.bodies) + 1))
+
+        def part(body: int) -> int:
+            while parts[body] != body:
+                parts[body] = parts[parts[body]]
+                body = parts[body]
+            return body
+
+        carrying: dict[int, list[Connection]] = {}
+        closing: list[Connection] = []
+        records = self.mechanism.joints
+        # those that a tree holds at once come first, so that the others close the loops
+        for record in sorted(records, key=lambda r: (not isinstance(r.joint, _HELD), not isinstance(r.joint, held))):
+            one, two = part(record.parent), part(record.child)
+            if one == two:
+                if not isinstance(record.joint, Free):  # which holds nothing
+                    closing.append(record)
+                continue
+            if not isinstance(record.joint, held):
+                way = "; split=True writes it as simple joints" if isinstance(record.joint, _SPLIT) else ""
+                raise ModelError(f"joint {record.name!r}: URDF has no {type(record.joint).__name__} joint{way}")
+            parts[one] = two
+            for end in (record.parent, record.child):
+                carrying.setdefault(end, []).append(record)
+        closing.sort(key=records.index)
+        if closing and self.loops is None:
+            raise ModelError(f"joint {closing[0].name!r} closes a loop, which plain URDF cannot hold; say in which "
+                             "dialect: loops=\"loop_joint\", \"constraint\", \"gazebo\" or \"drake\"")
+        return list(self._walk(carrying, records)), closing
+
+    def _walk(self, carrying: dict[int, list[Connection]], records: Sequence[Connection]) -> Iterator[_Step]:
+        index = {record.name: i for i, record in enumerate(records)}
+        seen, stack = {0}, [(0, iter(sorted(carrying.get(0, []), key=lambda r: index[r.name])))]
+        while stack:
+            here, rest = stack[-1]
+            record = next(rest, None)
+            if record is None:
+                stack.pop()
+                continue
+            backwards = record.child == here
+            child = record.parent if backwards else record.child
+            if child in seen:
+                continue
+            if backwards and isinstance(record.joint, Planar | Free | Spherical):
+                raise ModelError(f"joint {record.name!r} points towards the ground and its coordinates cannot be "
+                                 "turned round; add it with parent and child exchanged")
+            seen.add(child)
+            yield _Step(record, here, child, backwards)
+            stack.append((child, iter(sorted(carrying.get(child, []), key=lambda r: index[r.name]))))
+        for body in self.mechanism.bodies:
+            if body.index not in seen:
+                raise ModelError(f"body {body.name!r} is not connected to the ground")
+
+    def _needs_root(self) -> bool:
+        """Whether the world has to be a link of the file, because more than one weld in place hangs on it."""
+        first = [step for step in self.steps if step.parent == 0]
+        used = any(0 in (record.parent, record.child) for record in self.closing) or any(
+            frame.body == 0 for frame in self.mechanism.frames)
+        if used or len(first) != 1:
+            return True
+        record = first[0].record
+        return not (isinstance(record.joint, Weld) and record.parent_pose == record.child_pose == Pose())
+
+    # -- text ---------------------------------------------------------------------------------
+    def _name(self, what: str, name: str) -> str:
+        if not name.strip() or _NOT_XML.search(name):
+            raise ModelError(f"{what} {name!r}: XML cannot hold this name")
+        return name
+
+    def text(self) -> str:
+        name = quoteattr(self._name("mechanism", self.mechanism.name))
+        lines = ["<?xml version=\"1.0\" encoding=\"utf-8\"?>",
+                 f"<robot name={name}" + (" xmlns:drake=\"http://drake.mit.edu\">" if self.loops == "drake" else ">")]
+        if self.rooted:
+            lines.append(f"  <link name={quoteattr(self.names[0])}/>")
+        for body in self.mechanism.bodies:
+            back = self.frame[body.index].inverse()
+            lines.extend(_link(body.name, body.inertia if back == Pose() else body.inertia.transformed(back)))
+        for step in self.steps:
+            if step.parent or self.rooted:
+                lines.extend(self._joint(step))
+            else:
+                self.place[step.child] = Pose()
+        for record in self.closing:
+            lines.extend(self._closing(record))
+        for frame in self.mechanism.frames:
+            pose = self.frame[frame.body].inverse() @ frame.pose
+            lines.append(f"  <frame name={quoteattr(self._name('frame', frame.name))} "
+                         f"link={quoteattr(self.names[frame.body])} {origin(pose, f'frame {frame.name!r}')}/>")
+        return "\n".join([*lines, "</robot>", ""])
+
+    def _joint(self, step: _Step) -> Iterator[str]:
+        record, what = step.record, f"joint {step.record.name!r}"
+        outer = record.child_pose if step.backwards else record.parent_pose
+        pose = self.frame[step.parent].inverse() @ outer
+        self.place[step.child] = self.place[step.parent] @ pose
+        parts = _simple(record.joint)
+        if step.backwards:  # the inverse motion: the other way round, along the opposite axes
+            parts = [(label, kind, None if axis is None else tuple(-x for x in axis))
+                     for label, kind, axis in reversed(parts)]
+        above = self.names[step.parent]
+        taken: dict[str, object] = {r.name: r for r in self.mechanism.joints}
+        for i, (label, kind, axis) in enumerate(parts):
+            last = i + 1 == len(parts)
+            name = self._name("joint", record.name) if len(parts) == 1 else unused(f"{record.name}_{label}", taken)
+            below = self.names[step.child] if last else unused(f"{record.name}_{label}_link", {
+                n: n for n in self.names.values()})
+            if not last:
+                yield f"  <link name={quoteattr(below)}/>"
+            yield f"  <joint name={quoteattr(name)} type=\"{kind}\">"
+            yield f"    <parent link={quoteattr(above)}/>"
+            yield f"    <child link={quoteattr(below)}/>"
+            yield f"    <origin {origin(pose if i == 0 else Pose(), what)}/>"
+            if axis is not None:
+                yield f"    <axis xyz=\"{' '.join(repr(x + 0.0) for x in axis)}\"/>"
+            if kind == "prismatic":
+                yield f"    {_ENDLESS}"
+            yield from self._data(record.name)
+            yield "  </joint>"
+            above = below
+
+    def _data(self, joint: str) -> Iterator[str]:
+        if joint in self.dynamics:
+            damping, friction = self.dynamics[joint]
+            yield f"    <dynamics damping=\"{damping!r}\" friction=\"{friction!r}\"/>"
+        if joint in self.mimics:
+            leader, multiplier, offset = self.mimics[joint]
+            yield f"    <mimic joint={quoteattr(leader)} multiplier=\"{multiplier!r}\" offset=\"{offset!r}\"/>"
+
+    def _closing(self, record: Connection) -> Iterator[str]:
+        assert self.loops is not None
+        if record.name in self.dynamics:
+            raise ModelError(f"joint {record.name!r}: friction of a joint that closes a loop cannot be written")
+        ends = Ends(self._name("joint", record.name), record.joint, self.names[record.parent],
+                    self.names[record.child],
+                    self.frame[record.parent].inverse() @ record.parent_pose,
+                    self.frame[record.child].inverse() @ record.child_pose,
+                    self.place[record.parent], self.place[record.child])
+        yield from closing_text(self.loops, ends)
+
+
+def _simple(joint: Joint) -> list[tuple[str, Literal["continuous", "prismatic", "fixed", "planar", "floating"],
+                                        tuple[float, ...] | None]]:
+    """A joint as a chain of those that URDF has: a label, the type and the axis of each."""
+    match joint:
+        case Revolute():
+            return [("", "continuous", joint.axis)]
+        case Prismatic():
+            return [("", "prismatic", joint.axis)]
+        case Planar():
+            return [("", "planar", joint.normal)]
+        case Free():
+            return [("", "floating", None)]
+        case Universal():
+            return [("angle1", "continuous", joint.axis1), ("angle2", "continuous", joint.axis2)]
+        case Cylindrical():
+            return [("angle", "continuous", joint.axis), ("slide", "prismatic", joint.axis)]
+        case Spherical():
+            axes = np.eye(3).tolist()
+            return [(f"angle{i + 1}", "continuous", tuple(axes[i])) for i in range(3)]
+    return [("", "fixed", None)]
+
+
+def _link(name: str, inertia: Inertia) -> Iterator[str]:
+    numbers = (inertia.mass, *inertia.com, *inertia.inertia)
+    if any(isinstance(x, Scalar) for x in numbers):
+        raise ModelError(f"body {name!r}: its inertia has parameters; URDF holds numbers only")
+    if not any((inertia.mass, *inertia.inertia)):
+        yield f"  <link name={quoteattr(name)}/>"
+        return
+    moments = " ".join(f"{key}=\"{value!r}\"" for key, value in
+                       zip(("ixx", "ixy", "ixz", "iyy", "iyz", "izz"), inertia.inertia, strict=True))
+    yield f"  <link name={quoteattr(name)}>"
+    yield "    <inertial>"
+    yield f"      <origin {origin(Pose(inertia.com), name)}/>"
+    yield f"      <mass value=\"{inertia.mass!r}\"/>"
+    yield f"      <inertia {moments}/>"
+    yield "    </inertial>"
+    yield "  </link>"

@@ -1,0 +1,113 @@
+"""Trace a function of a tree and choose its schedule: one graph, or loops over records. The one place that does."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from bellcrank.errors import SingularError
+from bellcrank.lowering.function import Function, Read, direct, input_sizes, place
+from bellcrank.lowering.group import direct_groups, place_groups
+from bellcrank.lowering.group_kinds import roll_groups
+from bellcrank.lowering.link_kinds import RolledProgram, roll
+from bellcrank.scalar.count import OperationCount, count, count_nodes
+from bellcrank.scalar.graph import Graph, Number, Scalar
+from bellcrank.target.kernel_source import GraphKernel, RolledData, RolledKernel
+from bellcrank.topology.builder import collector_paused
+from bellcrank.topology.tree import Tree
+
+__all__ = ["UNROLL_LINKS", "count_traced", "entries_of", "kernel_source", "read_inputs", "trace", "trace_together"]
+
+#: trees up to this many links are traced whole ...
+UNROLL_LINKS = 48
+#: ... and compiled so if their graph has at most this many operations (about a tenth of a millisecond each)
+UNROLL_NODES = 16_000
+
+
+def read_inputs(tree: Tree, function: Function, wrenches: bool) -> dict[str, int]:
+    """The inputs of a function with their lengths: its own, then time, parameters and wrenches if used."""
+    sizes = input_sizes(tree)
+    names = list(function.inputs)
+    if tree.timed:
+        names.append("t")
+    if tree.parameters:
+        names.append("parameters")
+    if wrenches:
+        names.append("wrench")
+    return {name: sizes[name] for name in names}
+
+
+def entries_of(tree: Tree, function: Function, read: Read, wrenches: bool) -> list[Number]:
+    """The entries of a function's result, computed at once on whatever scalars `read` gives."""
+    if function.groups:
+        groups = direct_groups(tree, function.inputs, read, wrenches)
+        return place_groups(tree, function.text(groups))
+    sweeps = direct(tree, function.inputs, read, wrenches)
+    return place(function, tree, sweeps, function.text(sweeps))
+
+
+def trace(tree: Tree, function: Function, wrenches: bool, schedule: str) -> list[Number] | RolledProgram:
+    """The function as one graph (its result entries), or as a rolled program.
+
+    `schedule` is "unrolled", "rolled" or "auto". Springs reach across links: with them there are no loops over records.
+    """
+    whole = schedule == "unrolled" or bool(tree.pairs)
+    if (schedule != "rolled" and tree.n <= UNROLL_LINKS) or whole:
+        graph = Graph()
+        entries = _traced(graph, tree, function, wrenches)
+        if len(graph.nodes) <= UNROLL_NODES or whole or (function.whole and not function.groups):
+            return entries
+    with collector_paused():
+        return (roll_groups if function.groups else roll)(tree, function, wrenches)
+
+
+def trace_together(tree: Tree, functions: Sequence[Function], wrenches: bool) -> list[Number]:
+    """Several functions in one graph, so that they share what is common; their results follow each other."""
+    graph = Graph()
+    return [x for function in functions for x in _traced(graph, tree, function, wrenches)]
+
+
+def _traced(graph: Graph, tree: Tree, function: Function, wrenches: bool) -> list[Number]:
+    try:
+        entries = entries_of(tree, function, lambda name, i: graph.leaf((name, i)), wrenches)
+    except ZeroDivisionError:
+        raise SingularError(f"{function.name} of {tree.name!r} divides by zero in every state: a joint has no inertia "
+                            "to move") from None
+    return [x if type(x) is Scalar else float(x) for x in entries]
+
+
+def kernel_source(tree: Tree, function: Function, inputs: Mapping[str, int], traced: list[Number] | RolledProgram
+                  ) -> GraphKernel | RolledKernel:
+    """What a backend compiles."""
+    if isinstance(traced, list):
+        return GraphKernel(traced, inputs)
+    data = RolledData(traced.numbers, traced.table, traced.runs, traced.work)
+    return RolledKernel(traced.plan, inputs, traced.local, function.size(tree), data, tree.nu,
+                        function.layout == "matrix")
+
+
+def count_traced(tree: Tree, function: Function, traced: list[Number] | RolledProgram) -> OperationCount:
+    """The operations of one evaluation."""
+    if isinstance(traced, list):
+        return count(traced)
+    total = OperationCount()
+    passing = [0] * len(traced.plan.codes) if function.groups else _passing(tree, traced)
+    for index, (code, times) in enumerate(zip(traced.plan.codes, traced.counts, strict=True)):
+        for walk in code.walks.values():
+            total = total.plus(count_nodes(set(walk.body) - set(code.statics)), passing[index])
+        for sweep in code.sweeps:
+            total = total.plus(count_nodes(set(sweep.body) - set(code.statics)), times)
+            # what children send is added up, by all but the first of them
+            if sweep.adds_to_parent:
+                total = total.plus(OperationCount(adds=len(sweep.sent)), times)
+    return total
+
+
+def _passing(tree: Tree, program: RolledProgram) -> list[int]:
+    """How often paths to the root pass links of each kind, one path for every speed."""
+    outboard = [0 if j is None else j.nu for j in tree.joints]
+    for link in range(tree.n, 0, -1):
+        outboard[tree.parent[link]] += outboard[link]
+    passing = [0] * len(program.plan.codes)
+    for link in range(1, tree.n + 1):
+        passing[program.table[link, 1]] += outboard[link]
+    return passing

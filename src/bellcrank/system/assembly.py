@@ -1,0 +1,261 @@
+"""Putting a machine together: states in which its loops are closed."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from bellcrank.arrays import Floats, check_finite, check_time, check_unmasked, flat, half_turn, leading, one_time
+from bellcrank.errors import AssemblyError, BranchWarning, ModelError, StateError
+from bellcrank.loops.closer import State, Target
+from bellcrank.loops.closer import project as project_speeds
+from bellcrank.loops.nearest import End, Held, Nearest
+from bellcrank.loops.tolerances import DRIFTED, SAME
+from bellcrank.mechanism.checks import HUGE
+from bellcrank.system.held_values import (
+    Values,
+    begin,
+    check_size,
+    many_states,
+    near,
+    one_state,
+    plain_time,
+    speeds_near,
+    weighting,
+)
+from bellcrank.system.loop_errors import loop_rate_error
+
+if TYPE_CHECKING:
+    from bellcrank.system.loop_plans import LoopPlans
+
+__all__ = ["assemble", "on_branch", "one_machine", "project", "same_position", "with_laws", "without_turns"]
+
+
+def assemble(plans: LoopPlans, q: State | Values = None, u: Values = None, *, guess: State | Values = None,
+             weights: Mapping[str, float] | None = None, t: float = 0.0) -> State:
+    """A state in which all loops are closed, at position and velocity level. See `System.assemble`."""
+    check_time(t)
+    if any(many_states(values) for values in (q, u, guess)):
+        return _assemble_many(plans, q, u, guess, weights, plain_time("assemble", t))
+    start, held = begin(plans, q, guess)
+    scale = weighting(plans, weights)
+    t = plain_time("assemble", t)
+    position, end = on_branch(plans, start, held, scale, t, "assemble")
+    plans.remember(position, t)
+    made = State(*with_laws(plans, position, _consistent(plans, position, u, scale, t), t), t)
+    return made if end is None else made.on_other_branch()
+
+
+def _assemble_many(plans: LoopPlans, q: State | Values, u: Values, guess: State | Values,
+                   weights: Mapping[str, float] | None, t: float) -> State:
+    """States of a batch of guesses and speeds: those near closed ones together, the others one by one."""
+    if isinstance(q, Mapping) or isinstance(u, Mapping) or (q is not None and guess is not None):
+        raise StateError("assemble: a batch is an array of guesses q (..., nq) and one of speeds u (..., nu); hold "
+                         "coordinates and speeds by name for one state at a time")
+    names, (nq, nu) = plans.configuration.speed_names, (plans.tree.nq, plans.tree.nu)
+    first = near(plans, "q", guess if q is None else q, many=True)
+    speeds = np.zeros(nu) if u is None else flat("u", u, nu, "one for every speed")
+    check_finite("assemble", "u", speeds, names)
+    check_size("assemble", "u", speeds, names)
+    lead = leading([first, speeds])
+    start = np.broadcast_to(first, (*lead, nq)).reshape(-1, nq)
+    rates = np.broadcast_to(speeds, (*lead, nu)).reshape(-1, nu).copy()
+    position = plans.configuration.normalize(start)
+    if plans.tree.looped:
+        one_machine(plans, "assemble")
+        scale = weighting(plans, weights)
+        position, good = _near_positions(plans, start, scale, t)
+        for i in np.flatnonzero(~good):
+            position[i] = assemble(plans, start[i], weights=weights, t=t).q
+        rates = _nearest_speeds(plans, position, rates, scale, t)
+    position, rates = with_laws(plans, position, rates, t)
+    return State(position.reshape(*lead, nq), rates.reshape(*lead, nu), t)
+
+
+def _near_positions(plans: LoopPlans, start: Floats, scale: Floats, t: float
+                    ) -> tuple[Floats, npt.NDArray[np.bool_]]:
+    """The nearest closed positions to guesses (n, nq) that compiled steps find, and which of them are so."""
+    quick, mask = plans.closer.near, plans.model.prescribed_mask()
+    if quick is None or not len(start):
+        return start.copy(), np.zeros(len(start), dtype=bool)
+    position, good = quick.nearest(start, mask, scale, t)
+    some = np.flatnonzero(~good)
+    if len(some):
+        position[some], good[some] = quick.compared(start[some], mask, scale, t, plans.turning)
+    return position, good
+
+
+def _nearest_speeds(plans: LoopPlans, q: Floats, u: Floats, scale: Floats, t: float) -> Floats:
+    """The speeds nearest to u (n, nu) that keep the loops closed at q (n, nq)."""
+    target = Target(plans.model.prescribed_mask(), scale)
+    if not (u.any() or target.held.any()):
+        return u.copy()
+    quick, good, out = plans.closer.near, np.zeros(len(q), dtype=bool), u.copy()
+    if quick is not None and len(q) and (scale == 1.0).all():
+        _, out, good = quick.consistent(q, u, t)
+    some = np.flatnonzero(~good)
+    if len(some):
+        out = out.copy()
+        out[some] = project_speeds(plans.loops, q[some], u[some], target, t)[0]
+    return out
+
+
+def _projected(plans: LoopPlans, q: Floats, u: Floats) -> State | None:
+    """A state that is nearly closed by compiled code; None if it is not, or that did not suffice."""
+    nq = plans.tree.nq
+    for _ in range(3):
+        out = plans.kernels.row("projected", q, u)
+        if out is None or out[-1] > 1.0:
+            return None
+        q, u = out[:nq], out[nq:-2]
+        if out[-2] <= 1.0:
+            plans.remember(q, 0.0)
+            return State(q, u, 0.0)
+    return None
+
+
+def project(plans: LoopPlans, q: State | Values, u: Values = None, *, t: float | None = None) -> State:
+    """The nearest state whose loops are closed. See `System.project`."""
+    if q.__class__ is np.ndarray and u.__class__ is np.ndarray and t is None and plans.quick:
+        quick = _projected(plans, q, u)
+        if quick is not None:
+            return quick
+    if isinstance(q, State):
+        u, t = q.u if u is None else u, q.t if t is None else t
+    t = 0.0 if t is None else one_time(t)
+    speeds = speeds_near(plans, u) if isinstance(u, Mapping) else u
+    return assemble(plans, q=near(plans, "q", q, "project"), u=speeds, t=t)
+
+
+def on_branch(plans: LoopPlans, start: Floats, held: Held, scale: Floats, t: float, what: str
+              ) -> tuple[Floats, End | None]:
+    """The closed position on the branch of a guess with everything held at its value; on another branch, with a
+    warning, and where the branch ended, if it does."""
+    if not plans.tree.looped:
+        return plans.configuration.normalize(held.put(start)), None
+    one_machine(plans, what)
+    near = Nearest(plans.closer, scale, t, plans.turning, plans.configuration.speed_names)
+    first = _nearest_closed(plans, near, start)
+    if first is None:
+        q = near.held(start, [start], held) if held.any else None
+        if q is None:
+            raise _unclosed(plans, near, start, held, what)
+        return q, None
+    if not held.any:
+        return first, None
+    found = near.walked(first, start, held)
+    if not isinstance(found, End):
+        return found, None
+    where = _said(plans, near, first, held, found)
+    q = near.held(start, [found.q, first], held)
+    if q is None:
+        failed = _unclosed(plans, near, found.q, held, what)
+        raise AssemblyError(f"{failed}. The branch of the guess ends at {where}")
+    warnings.warn(f"{what} {plans.tree.name!r}: the branch of the guess ends at {where}; this is the nearest closed "
+                  "position on another branch. Start from a guess on the branch that is meant", BranchWarning,
+                  stacklevel=4)
+    return q, found
+
+
+def _nearest_closed(plans: LoopPlans, near: Nearest, guess: Floats) -> Floats | None:
+    """The nearest closed position to a guess, remembered for the last few guesses: many calls share one."""
+    known = plans.closer.known
+    key = (guess.tobytes(), near.weights.tobytes(), near.t)
+    if key not in known:
+        found = near.free(guess, plans.model.prescribed_mask())
+        if len(known) >= 8:
+            known.pop(next(iter(known), key), None)
+        known[key] = found
+    found = known[key]
+    return None if found is None else found.copy()
+
+
+def _unclosed(plans: LoopPlans, near: Nearest, start: Floats, held: Held, what: str) -> AssemblyError:
+    q, _ = plans.closer.close(held.put(start), near.target(held.mask, held.extra), near.t)
+    return plans.closer.failure(q, near.t, f"{what} {plans.tree.name!r}", held.extra)
+
+
+def _said(plans: LoopPlans, near: Nearest, first: Floats, held: Held, end: End) -> str:
+    """Where a branch ended: the coordinate that was walked farthest, its value there, and what was lost."""
+    label, value, aim = near.place(first, held, end, plans.configuration.coordinate_names)
+    return f"{label} = {value:.6g} on the way to {aim:.6g}: there joint {end.joint!r} is no longer determined"
+
+
+def one_machine(plans: LoopPlans, what: str) -> None:
+    """Refuse parameters with many values, and such as cannot be computed with."""
+    names = [name for name, value in plans.model.values.items() if np.ndim(value)]
+    if names:
+        raise ModelError(f"{what}: {plans.tree.name!r} has arrays of the parameters {', '.join(names)}: put "
+                         "one machine together at a time, with_parameters() of one value for each")
+    for name, value in plans.model.values.items():
+        if not abs(float(np.asarray(value))) <= HUGE:
+            raise ModelError(f"{what}: the parameter {name!r} of {plans.tree.name!r} is {value}, which cannot be "
+                             "computed with")
+
+
+def with_laws(plans: LoopPlans, q: Floats, u: Floats, t: npt.ArrayLike) -> tuple[Floats, Floats]:
+    """q and u, shapes (..., nq) and (..., nu), with what prescribed joints do at times t."""
+    if not plans.model.prescribed_mask().any():
+        return q, u
+    q, u, clock = np.array(q), np.array(u), np.asarray(t, dtype=float)
+    for link, law in enumerate(plans.tree.prescribed):
+        joint = plans.tree.joints[link]
+        if law is None or joint is None:
+            continue
+        i, j = plans.configuration.starts[plans.tree.joint_names[link]]
+        places, rates = [q[..., i + k] for k in range(joint.nq)], [u[..., j + k] for k in range(joint.nu)]
+        there, speeds, _ = law.values(clock if clock.ndim else float(clock), places, rates, rates)
+        for k, x in enumerate(there):
+            q[..., i + k] = x
+        for k, x in enumerate(speeds):
+            u[..., j + k] = x
+    return q, u
+
+
+def _consistent(plans: LoopPlans, q: Floats, u: Values, scale: Floats, t: float) -> Floats:
+    held = plans.model.prescribed_mask()
+    wanted = np.zeros(plans.tree.nu)
+    if isinstance(u, Mapping):
+        for key, value in u.items():
+            entries = plans.configuration.speed_entries(key)
+            joint = plans.model.mechanism.joint(plans.configuration.split(key)[0])
+            if held[entries].any() and joint.prescribed is not None:
+                raise StateError(f"assemble: joint {key!r} follows a prescribed motion; give the time t instead")
+            check_unmasked(f"u of {key!r}", value)
+            try:
+                wanted[entries] = np.asarray(value, dtype=float)
+            except (TypeError, ValueError):
+                raise StateError(f"assemble: {value!r} for the speeds of {key!r} is not {len(entries)} numbers"
+                                 ) from None
+            held[entries] = True
+    elif u is not None:
+        wanted = one_state("assemble", "u", flat("u", u, plans.tree.nu, "one for every speed"))
+    check_finite("assemble", "u", wanted, plans.configuration.speed_names)
+    check_size("assemble", "u", wanted, plans.configuration.speed_names)
+    if not plans.tree.looped or not (wanted.any() or plans.model.prescribed_mask().any()):
+        return wanted
+    if not isinstance(u, Mapping):
+        return np.asarray(_nearest_speeds(plans, q[None], wanted[None], scale, t)[0])
+    speeds, left = project_speeds(plans.loops, q, wanted, Target(held, scale), t)
+    size = 1.0 + float(np.abs(wanted).max(initial=0.0))
+    if left > DRIFTED * size:
+        rate = np.abs(loop_rate_error(plans, q, speeds, t=t))
+        worst = int(np.argmax(rate))
+        raise AssemblyError(f"assemble {plans.tree.name!r}: the speeds held contradict each other; the condition "
+                            f"{plans.loops.row_names[worst]} changes at {rate[worst]:.3g}. Hold fewer of "
+                            "them, or take the nearest that agree: project()")
+    return speeds
+
+
+def same_position(plans: LoopPlans, a: Floats, b: Floats) -> bool:
+    """Whether two positions differ by nothing but whole turns."""
+    return bool(np.abs(without_turns(plans, plans.configuration.difference(a, b))).max(initial=0.0) < SAME)
+
+
+def without_turns(plans: LoopPlans, change: Floats) -> Floats:
+    """Changes of all coordinates without whole turns of angles."""
+    return np.where(plans.turning, half_turn(change), change)

@@ -1,0 +1,98 @@
+"""Calls of one state that are bound to arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from bellcrank.arrays import Floats, check_unmasked
+from bellcrank.errors import AssemblyError, ModelError, StateError, hint
+from bellcrank.system.evaluator import read_inputs
+from bellcrank.system.forward_dynamics import forward_dynamics, hamilton
+from bellcrank.system.inverse_dynamics import inverse_dynamics
+from bellcrank.system.tree_dynamics import FORCED, bias
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from bellcrank.lowering.function import Function
+    from bellcrank.system.kernels import Kernels
+    from bellcrank.system.loop_plans import LoopPlans
+
+__all__ = ["bind", "known_function"]
+
+#: methods of a `System` that are functions of arrays alone, and what they take
+METHODS = {"forward_dynamics": "q, u, tau", "inverse_dynamics": "q, u, udot", "bias": "q, u", "mass_matrix": "q",
+           "momenta": "q, u", "hamilton": "q, p, tau"}
+
+
+def known_function(functions: Mapping[str, Function], name: str) -> Function:
+    """The function behind a method; an error names those there are."""
+    if name in functions:
+        return functions[name]
+    shown = ", ".join(f"{known!r} ({takes})" for known, takes in METHODS.items())
+    raise ModelError(f"no function {name!r}; there are {shown}{hint(name, METHODS)}")
+
+
+def bind(plans: LoopPlans, name: str, arrays: tuple[Floats, ...], out: Floats | None) -> Callable[[], Floats]:
+    """A call that reads the arrays, writes and returns `out`. See `System.bind`."""
+    kernels, tree = plans.kernels, plans.tree
+    function = known_function(kernels.functions, name)
+    # forces that act as external wrenches may depend on time, too
+    outside = kernels.springs_outside and name in FORCED
+    sizes = read_inputs(tree if outside else kernels.evaluator.tree, function, False)
+    given = [*arrays, *(_parameters(kernels) for n in sizes if n == "parameters")]
+    if "t" in sizes and len(arrays) == len(function.inputs):
+        raise StateError(f"bind({name!r}): this machine depends on time; pass a one-entry array t after the others")
+    if len(given) != len(sizes):
+        raise StateError(f"bind({name!r}): needs the arrays {', '.join(function.inputs)}, got {len(arrays)}")
+    size = function.size(tree)
+    if out is None:
+        out = np.empty({"mass_matrix": (tree.nu, tree.nu), "hamilton": (tree.nu, 2)}.get(name, size))
+    for label, entries, array in (*zip(sizes, sizes.values(), given, strict=True), ("out", size, out)):
+        check_unmasked(label, array)
+        if not (isinstance(array, np.ndarray) and array.dtype == np.float64 and array.flags.c_contiguous
+                and array.flags.aligned and array.size == entries):
+            raise StateError(f"bind({name!r}): {label} must be a C-contiguous array of {entries} doubles")
+    if not out.flags.writeable:
+        raise StateError(f"bind({name!r}): out must be writeable")
+    return _bound(plans, name, len(function.inputs), given, out)
+
+
+def _parameters(kernels: Kernels) -> Floats:
+    return np.asarray(list(kernels.model.values.values()), dtype=float)
+
+
+def _bound(plans: LoopPlans, name: str, count: int, arrays: list[Floats], out: Floats) -> Callable[[], Floats]:
+    """The kernel's own call where the method is one kernel, else the method."""
+    kernels, tree = plans.kernels, plans.tree
+    looped, timed = tree.looped, tree.timed
+    methods: dict[str, Callable[..., Any]] = {
+        "forward_dynamics": forward_dynamics, "inverse_dynamics": inverse_dynamics, "hamilton": hamilton, "bias": bias}
+
+    def call_method() -> Floats:
+        when = {"t": float(arrays[count].ravel()[0])} if timed else {}
+        made = methods[name](plans, *(a.reshape(-1) for a in arrays[:count]), **when)
+        out.reshape(-1)[:] = np.ravel(np.stack(made, axis=-1) if name == "hamilton" else made)
+        return out
+
+    if (kernels.springs_outside and name in FORCED) or (plans.model.dense_loops and name == "forward_dynamics") or (
+            looped and name in ("inverse_dynamics", "hamilton")) or (
+            tree.joint_forces and name in ("inverse_dynamics", "bias")):
+        return call_method  # not one kernel, or not that alone
+    if not looped or name != "forward_dynamics":
+        return kernels.bound(name, arrays, out)
+    try:
+        call = kernels.bound(name, arrays, out, kernels.planned(plans.reference().plan))
+    except AssemblyError:  # plans are made where the states are
+        return call_method
+
+    def watched() -> Floats:
+        try:
+            return call()
+        except StateError:  # a pivot vanished: other speeds take over
+            return call_method()
+
+    return watched

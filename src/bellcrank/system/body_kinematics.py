@@ -1,0 +1,157 @@
+"""Where things are and how they move: poses, velocities, accelerations, Jacobians."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from bellcrank.arrays import Floats, check_time, flat
+from bellcrank.errors import ModelError, hint
+from bellcrank.mechanism.mechanism import Body
+
+if TYPE_CHECKING:
+    from bellcrank.system.kernels import Kernels
+
+__all__ = ["BodyPose", "acceleration", "body_place", "jacobians", "link_rows", "pose", "totals", "velocity"]
+
+
+class BodyPose(NamedTuple):
+    """Where a body or frame is: rotation matrices (..., 3, 3) and positions (..., 3) in the world."""
+
+    rotation: Floats
+    position: Floats
+
+
+def body_place(kernels: Kernels, body: str) -> tuple[int, Floats, Floats]:
+    """Link of a body or frame, and its pose in the link frame."""
+    tree = kernels.tree
+    if not isinstance(body, (str, Body)):
+        raise ModelError(f"bodies and frames are given by their names, got {type(body).__name__}")
+    frame = next((f for f in kernels.model.mechanism.frames if f.name == body), None)
+    try:
+        index = frame.body if frame else kernels.model.mechanism.body(body).index
+    except ModelError:
+        names = [f.name for f in kernels.model.mechanism.frames]
+        if not names or not isinstance(body, str):
+            raise
+        raise ModelError(f"no body called {body!r} in mechanism {tree.name!r}, nor a frame"
+                         f"{hint(body, (*tree.body_names, *names))}") from None
+    turn, shift = tree.body_turn[index], kernels.model.body_shift(index)
+    if frame is None:
+        return int(tree.body_link[index]), turn, shift
+    at = kernels.model.values_of(frame.pose.position)
+    return int(tree.body_link[index]), turn @ frame.pose.matrix, shift + _turned(turn, at)
+
+
+def link_rows(kernels: Kernels, name: str, link: int, given: Mapping[str, npt.ArrayLike], t: npt.ArrayLike) -> Floats:
+    """What a function says of one link."""
+    rows = kernels.run(name, given, None, t)
+    width = kernels.functions[name].width
+    return rows[..., (link - 1) * width:link * width]
+
+
+def pose(kernels: Kernels, q: npt.ArrayLike, body: str, *, t: npt.ArrayLike = 0.0) -> BodyPose:
+    """Pose of a body or frame in the world. Cost: O(n)."""
+    check_time(t)
+    link, turn, shift = body_place(kernels, body)
+    if link == 0:
+        lead = np.broadcast_shapes(flat("q", q, kernels.tree.nq, "the coordinates").shape[:-1], shift.shape[:-1])
+        rotation, origin = kernels.tree.ground_turn, kernels.tree.ground_shift
+        return BodyPose(np.broadcast_to(rotation @ turn, (*lead, 3, 3)).copy(),
+                        np.broadcast_to(origin + _turned(rotation, shift), (*lead, 3)).copy())
+    row = link_rows(kernels, "poses", link, {"q": q}, t)
+    rotation = row[..., :9].reshape(*row.shape[:-1], 3, 3)
+    return BodyPose(rotation @ turn, row[..., 9:] + _turned(rotation, shift))
+
+
+def _arm(kernels: Kernels, q: npt.ArrayLike, body: str, point: npt.ArrayLike, t: npt.ArrayLike) -> tuple[int, Floats]:
+    """World vector from a link's origin to a point given in a body's coordinates."""
+    link, turn, shift = body_place(kernels, body)
+    local = shift + turn @ flat("point", point, 3, "x, y, z in the body's frame")
+    if link == 0:
+        return 0, _turned(kernels.tree.ground_turn, local)
+    row = link_rows(kernels, "poses", link, {"q": q}, t)
+    return link, _turned(row[..., :9].reshape(*row.shape[:-1], 3, 3), local)
+
+
+def velocity(kernels: Kernels, q: npt.ArrayLike, u: npt.ArrayLike, body: str, point: npt.ArrayLike = (0.0, 0.0, 0.0), *,
+             t: npt.ArrayLike = 0.0) -> Floats:
+    """[angular velocity; velocity of a point of the body], world axes, shape (..., 6). Cost: O(n)."""
+    check_time(t)
+    link, arm = _arm(kernels, q, body, point, t)
+    if link == 0:
+        return np.zeros((*np.broadcast_shapes(np.shape(q)[:-1], np.shape(u)[:-1]), 6))
+    row = link_rows(kernels, "velocities", link, {"q": q, "u": u}, t)
+    omega, v = row[..., :3], row[..., 3:]
+    return np.concatenate([omega, v + np.cross(omega, arm)], axis=-1)
+
+
+def acceleration(kernels: Kernels, q: npt.ArrayLike, u: npt.ArrayLike, udot: npt.ArrayLike, body: str,
+                 point: npt.ArrayLike = (0.0, 0.0, 0.0), *, t: npt.ArrayLike = 0.0) -> Floats:
+    """[angular acceleration; acceleration of a point of the body], world axes, shape (..., 6). O(n)."""
+    check_time(t)
+    link, arm = _arm(kernels, q, body, point, t)
+    if link == 0:
+        return np.zeros((*np.broadcast_shapes(*(np.shape(x)[:-1] for x in (q, u, udot))), 6))
+    row = link_rows(kernels, "accelerations", link, {"q": q, "u": u, "udot": udot}, t)
+    omega = link_rows(kernels, "velocities", link, {"q": q, "u": u}, t)[..., :3]
+    alpha, a = row[..., :3], row[..., 3:]
+    return np.concatenate([alpha, a + np.cross(alpha, arm) + np.cross(omega, np.cross(omega, arm))], axis=-1)
+
+
+def jacobians(kernels: Kernels, q: npt.ArrayLike, u: npt.ArrayLike, body: str, point: npt.ArrayLike, t: npt.ArrayLike
+              ) -> tuple[Floats, Floats]:
+    """J and its rate at a point of a body, (..., 6, nu) each. Cost: O(n)."""
+    screws = kernels.run("screws", {"q": q, "u": u}, None, t)
+    screws = screws.reshape(*screws.shape[:-1], kernels.tree.nu, 4, 3)
+    link, arm = _arm(kernels, q, body, point, t)
+    lead = np.broadcast_shapes(screws.shape[:-3], arm.shape[:-1])
+    jacobian, rate = np.zeros((*lead, 6, kernels.tree.nu)), np.zeros((*lead, 6, kernels.tree.nu))
+    if link == 0:
+        return jacobian, rate
+    columns, links = _path(kernels, link)
+    poses = kernels.run("poses", {"q": q}, None, t)
+    poses = poses.reshape(*poses.shape[:-1], kernels.tree.n, 12)
+    speeds = kernels.run("velocities", {"q": q, "u": u}, None, t)
+    speeds = speeds.reshape(*speeds.shape[:-1], kernels.tree.n, 6)
+    tip, tip_speed = poses[..., link - 1, 9:] + arm, speeds[..., link - 1, :]
+    moving = tip_speed[..., 3:] + np.cross(tip_speed[..., :3], arm)
+    chosen = screws[..., columns, :, :]
+    turn, slide, turn_rate, slide_rate = (chosen[..., i, :] for i in range(4))
+    reach = tip[..., None, :] - poses[..., [i - 1 for i in links], 9:]
+    reach_rate = moving[..., None, :] - speeds[..., [i - 1 for i in links], 3:]
+    jacobian[..., :3, columns] = np.swapaxes(turn, -1, -2)
+    jacobian[..., 3:, columns] = np.swapaxes(slide + np.cross(turn, reach), -1, -2)
+    rate[..., :3, columns] = np.swapaxes(turn_rate, -1, -2)
+    rate[..., 3:, columns] = np.swapaxes(
+        slide_rate + np.cross(turn_rate, reach) + np.cross(turn, reach_rate), -1, -2)
+    return jacobian, rate
+
+
+def _path(kernels: Kernels, link: int) -> tuple[list[int], list[int]]:
+    """Speeds between the ground and a link, and the link each belongs to."""
+    columns: list[int] = []
+    links: list[int] = []
+    while link:
+        joint = kernels.tree.joints[link]
+        assert joint is not None
+        columns += range(int(kernels.tree.u_start[link]), int(kernels.tree.u_start[link]) + joint.nu)
+        links += [link] * joint.nu
+        link = int(kernels.tree.parent[link])
+    return columns, links
+
+
+
+
+def _turned(rotation: Floats, vector: Floats) -> Floats:
+    """rotation times vector, leading axes of both broadcast."""
+    return np.asarray((rotation @ vector[..., None])[..., 0])
+
+
+def totals(kernels: Kernels, q: npt.ArrayLike, u: npt.ArrayLike | None, t: npt.ArrayLike) -> Floats:
+    """Sums over all moving bodies, (..., 12): mass, centre of mass times mass, linear and angular momentum, kinetic
+    energy, potential energy of gravity; at rest if no speeds are given."""
+    return kernels.run("totals", {"q": q, "u": np.zeros(kernels.tree.nu) if u is None else u}, None, t)

@@ -1,0 +1,231 @@
+"""Force elements on arrays: what they store, what they lose, what they exert on bodies."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from bellcrank.arrays import Floats, Forces, check_time, flat
+from bellcrank.errors import SingularError, StateError
+from bellcrank.lowering.element_loads import closing_load, closing_motion, element_loads
+from bellcrank.lowering.link import bound
+from bellcrank.mechanism.forces.element import Moving
+from bellcrank.scalar.graph import Number
+from bellcrank.spatial import Force, General, Matrix3, Vector
+from bellcrank.system.kernels import wrench_order
+from bellcrank.topology.pairs import LoopForce, PointPair, SumForce, Surroundings
+
+if TYPE_CHECKING:
+    from bellcrank.system.loop_plans import LoopPlans
+
+__all__ = ["actuator_forces", "dissipated_power", "element_wrenches", "explain_meeting", "law_wrench",
+           "link_motions", "stored_energy", "with_values"]
+
+
+def stored_energy(plans: LoopPlans, q: npt.ArrayLike, *, t: npt.ArrayLike = 0.0) -> Floats:
+    """Energy stored in springs, bushings and stops [J], shape (...). Cost: O(n + elements)."""
+    check_time(t)
+    total: Number = 0.0
+    place = _coordinates(plans, q)
+    for x, _, along in _along_joints(plans, place, np.zeros(plans.tree.nu), t):
+        total = total + along.energy(x)
+    pairs = [pair for pair in plans.tree.pairs if not isinstance(pair, SumForce)]
+    if pairs:
+        moving = link_motions(plans, place, None, t)
+        for pair in pairs:
+            own = with_values(plans, pair)
+            if isinstance(pair, LoopForce):
+                across = closing_motion(plans.tree.closures[pair.closure], moving, binder(plans))
+                total = total + own.along.energy(across.coordinates[pair.coordinate])
+            else:
+                total = total + own.energy(moving(pair.first), moving(pair.second))
+    return _sized(total, place.shape[:-1])
+
+
+def dissipated_power(plans: LoopPlans, q: npt.ArrayLike, u: npt.ArrayLike, *, t: npt.ArrayLike = 0.0) -> Floats:
+    """Power [W] that force elements take from the machine and do not store, shape (...): dampers, friction, drag.
+
+    Laws given as functions count with all their power, since what they store is not known. Drag in wind can be
+    negative: the wind does work.
+    """
+    check_time(t)
+    total: Number = 0.0
+    place, speeds = _coordinates(plans, q), flat("u", u, plans.tree.nu, "one for every speed")
+    for x, rate, along in _along_joints(plans, place, speeds, t):
+        total = total + along.loss(x, rate)
+    pairs = [pair for pair in plans.tree.pairs if not isinstance(pair, SumForce)]
+    if pairs:
+        moving, around = link_motions(plans, place, speeds, t), Surroundings(_times(t))
+        for pair in pairs:
+            own = with_values(plans, pair)
+            if isinstance(pair, LoopForce):
+                across = closing_motion(plans.tree.closures[pair.closure], moving, binder(plans))
+                total = total + own.along.at(_times(t)).loss(across.coordinates[pair.coordinate],
+                                                             across.speeds[pair.coordinate])
+            else:
+                with np.errstate(all="ignore"):
+                    total = total + own.loss(moving(pair.first), moving(pair.second), around)
+        _refuse_meeting(plans, total, place, t)
+    return _sized(total, np.broadcast_shapes(place.shape[:-1], speeds.shape[:-1]))
+
+
+def actuator_forces(plans: LoopPlans, q: npt.ArrayLike, u: npt.ArrayLike, tau: Forces, *, t: npt.ArrayLike = 0.0
+                    ) -> Floats:
+    """The joint forces tau within the limits of actuators, shape (..., nu): what acts when tau is asked for."""
+    check_time(t)
+    given = flat("tau", plans.configuration.forces(tau), plans.tree.nu, "one for every speed")
+    if not plans.tree.actuators:
+        return given.copy()
+    return plans.kernels.run("drives", {"q": q, "u": u, "tau": given}, None, t)
+
+
+def element_wrenches(plans: LoopPlans, q: npt.ArrayLike, u: npt.ArrayLike, *, t: npt.ArrayLike = 0.0,
+                     pairs: tuple[Any, ...] | None = None) -> Floats:
+    """What elements between bodies (springs, bushings, drag), and forces on closing joints, all or some of them, exert
+    on all bodies: (..., bodies, 6), [moment; force] in world axes about each body's origin."""
+    tree = plans.tree
+    pairs = tree.pairs if pairs is None else pairs
+    turn, origin = plans.loops.poses(q, t)
+    moving, around = link_motions(plans, q, u, t), Surroundings(_times(t))
+    found: list[tuple[int, Floats]] = []  # about the links' origins
+    with np.errstate(all="ignore"):
+        for pair in pairs:
+            if not isinstance(pair, SumForce):
+                found += [(link, _stacked(wrench))
+                          for link, wrench in element_loads(tree, pair, moving, binder(plans), around)]
+    total = _on_bodies(plans, found, turn, np.broadcast_shapes(origin.shape[:-2], np.shape(u)[:-1]))
+    _refuse_meeting(plans, total, q, t)
+    return total + _sum_wrenches(plans, tuple(p for p in pairs if isinstance(p, SumForce)), q, u, t)
+
+
+def _refuse_meeting(plans: LoopPlans, result: Number, q: npt.ArrayLike, t: npt.ArrayLike, where: str = "") -> None:
+    """Say which spring has no direction, if that is why a result is not finite."""
+    if np.isfinite(result).all() or not all(np.isfinite(np.asarray(x, dtype=float)).all() for x in (q, t)):
+        return
+    moving = link_motions(plans, q, None, t)
+    for pair in plans.tree.pairs:
+        if not isinstance(pair, PointPair):
+            continue
+        own = with_values(plans, pair)
+        pulls = np.asarray(own.along.pull_at_zero(), dtype=float) != 0.0
+        with np.errstate(all="ignore"):
+            length = np.asarray(own.length(moving(pair.first), moving(pair.second)))
+        if (pulls & (length == 0.0)).any():
+            raise SingularError(f"{pair.meeting()}{where}")
+
+
+def explain_meeting(plans: LoopPlans, given: Mapping[str, Floats], where: str) -> None:
+    """The same of one state that gave no finite result, with the inputs it had."""
+    if "q" not in given or not any(isinstance(pair, PointPair) for pair in plans.tree.pairs):
+        return
+    values = dict(zip(plans.model.values, given.get("parameters", ()), strict=False))
+    if values:
+        plans = type(plans)(plans.kernels.for_model(plans.model.with_values(values)))
+    _refuse_meeting(plans, np.nan, given["q"], float(given["t"][0]) if "t" in given else 0.0, where)
+
+
+def _sum_wrenches(plans: LoopPlans, sums: tuple[SumForce, ...], q: npt.ArrayLike, u: npt.ArrayLike, t: npt.ArrayLike
+                  ) -> Floats:
+    """What forces along sums of joint coordinates exert on bodies, by the formulations' own text."""
+    bodies = len(plans.tree.body_names) - 1
+    if not sums:
+        return np.zeros((bodies, 6))
+    found = plans.kernels.by_formulation("pair_wrenches", {"q": q, "u": u}, t, replace(plans.tree, pairs=sums))
+    out = np.empty((*found.shape[:-1], bodies, 6))
+    out[..., wrench_order(plans.tree), :] = found.reshape(out.shape)
+    return out
+
+
+def _on_bodies(plans: LoopPlans, found: list[tuple[int, Floats]], turn: Floats, lead: tuple[int, ...]) -> Floats:
+    """Wrenches about links' origins as wrenches about their first bodies' origins."""
+    lead = np.broadcast_shapes(lead, *(w.shape[:-1] for _, w in found))
+    out = np.zeros((*lead, len(plans.tree.body_names) - 1, 6))
+    for link, wrench in found:
+        if link:
+            body = plans.tree.members[link][0]
+            # the body's origin from the link's
+            shift = (turn[..., link, :, :] @ plans.model.body_shift(body)[..., None])[..., 0]
+            out[..., body - 1, :3] += wrench[..., :3] - np.cross(shift, wrench[..., 3:])
+            out[..., body - 1, 3:] += wrench[..., 3:]
+    return out
+
+
+def law_wrench(plans: LoopPlans, closure: int, q: npt.ArrayLike, u: npt.ArrayLike, t: npt.ArrayLike) -> Floats:
+    """What forces on a closing joint's coordinates exert on its child, about the joint's point there."""
+    total = np.zeros(6)
+    for force in plans.tree.pairs:
+        if isinstance(force, LoopForce) and force.closure == closure:
+            load, _ = closing_load(plans.tree, force, link_motions(plans, q, u, t), binder(plans), _times(t))
+            total = total + _stacked(load)
+    return total
+
+
+def _coordinates(plans: LoopPlans, q: npt.ArrayLike) -> Floats:
+    place = flat("q", q, plans.tree.nq, "the coordinates")
+    if not np.isfinite(place).all():
+        entry = int(np.argwhere(~np.isfinite(place))[0, -1])
+        raise StateError(f"q[{entry}] is {place[~np.isfinite(place)][0]}; inputs must be finite")
+    return place
+
+
+def with_values(plans: LoopPlans, value: Any) -> Any:
+    """An element with the current values of its parameters."""
+    return bound(value, lambda name: np.asarray(plans.model.values[name], dtype=float))
+
+
+def binder(plans: LoopPlans) -> Callable[[Any], Any]:
+    """The same as a function of elements, or of other things with parameters."""
+    return lambda value: with_values(plans, value)
+
+
+def _along_joints(plans: LoopPlans, q: Floats, u: Floats, t: npt.ArrayLike) -> list[tuple[Number, Number, Any]]:
+    """Coordinate, rate and element for every force on a tree joint or a sum of some, as it is at the time."""
+    out: list[tuple[Number, Number, Any]] = []
+    for link, forces in plans.tree.joint_forces.items():
+        for i, along in forces:
+            out.append((*plans.loops.coordinate(link, i, q, u, t), with_values(plans, along).at(_times(t))))
+    for pair in plans.tree.pairs:
+        if isinstance(pair, SumForce):
+            x: Number = 0.0
+            rate: Number = 0.0
+            for link, i, factor in pair.terms:
+                own = plans.loops.coordinate(link, i, q, u, t)
+                x, rate = x + own[0] * factor, rate + own[1] * factor
+            out.append((x, rate, with_values(plans, pair.along).at(_times(t))))
+    return out
+
+
+def link_motions(plans: LoopPlans, q: npt.ArrayLike, u: npt.ArrayLike | None, t: npt.ArrayLike) -> Any:
+    """Motion of links in the world, by link; at rest without speeds."""
+    turn, origin = plans.loops.poses(q, t)
+    velocity = None if u is None else plans.loops._motions("velocities", {"q": q, "u": u}, t)
+
+    def vector(array: Floats) -> Vector:
+        return Vector(*(array[..., i] for i in range(3)))
+
+    def moving(link: int) -> Moving:
+        axes = General(Matrix3(*(vector(turn[..., link, i, :]) for i in range(3))))
+        rates = (Vector.zero(), Vector.zero()) if velocity is None else (
+            vector(velocity[..., link, :3]), vector(velocity[..., link, 3:]))
+        return Moving(axes, vector(origin[..., link, :]), *rates)
+
+    return moving
+
+
+def _sized(total: Number, lead: tuple[int, ...]) -> Floats:
+    """A result with all batch axes, also where nothing depends on the state."""
+    return np.array(np.broadcast_to(total, np.broadcast_shapes(np.shape(total), lead)), dtype=float)
+
+
+
+
+def _times(t: npt.ArrayLike) -> Floats:
+    return np.asarray(t, dtype=float)
+
+
+def _stacked(wrench: Force) -> Floats:
+    return np.stack(np.broadcast_arrays(*wrench.moment, *wrench.force), axis=-1).astype(float)

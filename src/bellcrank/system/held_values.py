@@ -1,0 +1,171 @@
+"""What `assemble` and others are given by name: values that are held, guesses, weights."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from bellcrank.arrays import Floats, by_name, check_finite, check_unmasked, flat
+from bellcrank.errors import StateError
+from bellcrank.loops.closer import Extra, State
+from bellcrank.loops.nearest import Held
+from bellcrank.mechanism.checks import HUGE
+from bellcrank.system.loop_errors import closure_index
+
+if TYPE_CHECKING:
+    from bellcrank.system.loop_plans import LoopPlans
+
+__all__ = ["Values", "begin", "check_size", "many_states", "near", "one_state", "plain_time", "speeds_near",
+           "weighting"]
+
+Values = Mapping[str, float | Sequence[float]] | npt.ArrayLike | None
+
+
+def begin(plans: LoopPlans, q: State | Values, guess: State | Values) -> tuple[Floats, Held]:
+    """The guess, and what is held."""
+    start, mask = near(plans, "guess", guess), plans.model.prescribed_mask()
+    target = start.copy()
+    places: list[int] = []
+    extra: list[Extra] = []
+    if isinstance(q, Mapping):
+        for key, value in q.items():
+            places += _hold(plans, key, value, target, mask, extra)
+    elif q is not None:
+        start = near(plans, "q", q)
+    target = plans.configuration.normalize(target)
+    return start, Held(mask, tuple(places), target[places], tuple(extra))
+
+
+def near(plans: LoopPlans, name: str, values: State | Values, what: str = "assemble", many: bool = False) -> Floats:
+    """Coordinates to start from, all of them: those of a state, of an array (of several if `many`), or by name."""
+    if values is None:
+        return plans.configuration.neutral()
+    if not isinstance(values, Mapping):
+        given = values.q if isinstance(values, State) else values
+        start = flat(name, given, plans.tree.nq, "the coordinates")
+        start = start.copy() if many else one_state(what, name, start)
+        check_finite(what, name, start, plans.configuration.coordinate_names)
+        check_size(what, name, start, plans.configuration.coordinate_names)
+        return start
+    start = plans.configuration.neutral()
+    for key, value in values.items():
+        numbers, joint, coordinate = _named(plans, key, value, what)
+        kind = plans.model.mechanism.joint(joint).joint
+        names = kind.coordinate_names()
+        if coordinate is not None and coordinate not in names:
+            raise StateError(f"{what}: {key!r} is a speed; there are {', '.join(names)}")
+        _check_count(key, numbers, kind.nq if coordinate is None else 1, what)
+        if joint not in plans.tree.cut_names:
+            first = plans.configuration.starts[joint][0] + (0 if coordinate is None else names.index(coordinate))
+            start[first:first + len(numbers)] = numbers
+    return start
+
+
+def speeds_near(plans: LoopPlans, values: Mapping[str, Any]) -> Floats:
+    """All speeds from those given by name, zero where nothing is said; joints that close loops are left aside."""
+    cut = plans.tree.cut_names
+    named = {key: value for key, value in values.items() if plans.configuration.split(key)[0] not in cut}
+    return by_name("u", named, plans.configuration.speed_entries, plans.tree.nu)
+
+
+def weighting(plans: LoopPlans, weights: Mapping[str, float] | None) -> Floats:
+    """Weights of all speeds from {joint: weight}, one where nothing is said."""
+    out = np.ones(plans.tree.nu)
+    for key, value in (weights or {}).items():
+        try:
+            good = 0.0 < float(value) < float("inf")
+        except (TypeError, ValueError):
+            good = False
+        if not good:
+            raise StateError(f"weights: {key!r} needs a positive number, got {value!r}")
+        out[plans.configuration.speed_entries(key)] = float(value)
+    return out
+
+
+def _hold(plans: LoopPlans, key: str, value: Any, q: Floats, held: npt.NDArray[np.bool_], extra: list[Extra]
+          ) -> list[int]:
+    """Put a value that is held into q, `held` or `extra`; the coordinates of q that are held."""
+    numbers, joint, coordinate = _named(plans, key, value, "assemble")
+    if joint in plans.tree.cut_names:
+        index = closure_index(plans, joint)
+        names = plans.tree.closures[index].kind.coordinate_names()
+        if coordinate is not None and coordinate not in names:
+            raise StateError(f"assemble: {key!r} is a speed; hold one of {', '.join(names)}")
+        which = range(len(names)) if coordinate is None else [names.index(coordinate)]
+        _check_count(key, numbers, len(which))
+        extra += [Extra(index, i, float(x)) for i, x in zip(which, numbers, strict=True)]
+        return []
+    record = plans.model.mechanism.joint(joint)
+    if record.prescribed is not None and (coordinate is None or held[plans.configuration.speed_entries(key)].all()):
+        raise StateError(f"assemble: joint {joint!r} follows a prescribed motion; give the time t instead")
+    names = record.joint.coordinate_names()
+    start_q, start_u = plans.configuration.starts[joint]
+    if coordinate is None:
+        _check_count(key, numbers, record.joint.nq)
+        q[start_q:start_q + record.joint.nq] = numbers
+        held[start_u:start_u + record.joint.nu] = True
+        return list(range(start_q, start_q + record.joint.nq))
+    _check_count(key, numbers, 1)
+    if record.joint.nq != record.joint.nu:
+        raise StateError(f"assemble: joint {joint!r} is held as a whole, by all {record.joint.nq} coordinates")
+    i = names.index(coordinate)
+    q[start_q + i] = numbers[0]
+    held[start_u + i] = True
+    return [start_q + i]
+
+
+def _named(plans: LoopPlans, key: str, value: Any, what: str) -> tuple[Floats, str, str | None]:
+    """The numbers given for a joint or one of its coordinates, and which these are."""
+    joint, coordinate = plans.configuration.split(key)
+    check_unmasked(f"{what}: the value of {key!r}", value)
+    try:
+        numbers = np.atleast_1d(np.asarray(value, dtype=float))
+    except (TypeError, ValueError):
+        raise StateError(f"{what}: {value!r} for {key!r} is not a number") from None
+    if not np.isfinite(numbers).all():
+        raise StateError(f"{what}: {value!r} for {key!r} is not finite")
+    check_size(what, "the value", numbers, [repr(key)] * len(numbers))
+    return numbers, joint, coordinate
+
+
+def _check_count(key: str, numbers: Floats, n: int, what: str = "assemble") -> None:
+    if numbers.shape != (n,):
+        raise StateError(f"{what}: {key!r} needs {n} value{'s' * (n != 1)}, got {numbers.size}")
+
+
+
+
+def plain_time(what: str, t: float) -> float:
+    """One finite time."""
+    if np.ndim(t):
+        raise StateError(f"{what}: one state at a time; t must be a number")
+    try:
+        time = float(t)
+    except (TypeError, ValueError):
+        raise StateError(f"{what}: the time {t!r} is not a number") from None
+    if not abs(time) < float("inf"):
+        raise StateError(f"{what}: the time {time} is not finite")
+    return time
+
+
+def many_states(values: State | Values) -> bool:
+    """Whether these are the numbers of several states."""
+    return getattr(values.q if isinstance(values, State) else values, "ndim", 1) > 1
+
+
+def check_size(what: str, label: str, array: Floats, names: Sequence[str]) -> None:
+    """Refuse numbers whose squares and products overflow."""
+    if np.abs(array).max(initial=0.0) > HUGE:
+        place = tuple(int(i) for i in np.argwhere(np.abs(array) > HUGE)[0])
+        raise StateError(f"{what}: {label} of {names[place[-1]]} is {array[place]:g}, above {HUGE:g}: that cannot be "
+                         "computed with")
+
+
+def one_state(what: str, name: str, array: Floats) -> Floats:
+    """A copy of what must be one state."""
+    if array.ndim != 1:
+        raise StateError(f"{what}: one state at a time; {name} has shape {array.shape}")
+    return array.copy()

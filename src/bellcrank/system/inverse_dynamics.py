@@ -1,0 +1,305 @@
+"""Forces that make a motion: of all joints of a tree, of the actuated joints of a closed machine."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from bellcrank.arrays import START, Floats, Forces, by_name, check_time, flat
+from bellcrank.errors import AssemblyError, ModelError, SingularError, StateError
+from bellcrank.loops.closer import factors, sparse_least, times
+from bellcrank.loops.null_space import null_space
+from bellcrank.loops.tolerances import RANK
+from bellcrank.system.force_elements import actuator_forces
+from bellcrank.system.forward_dynamics import forward_dynamics
+from bellcrank.system.held_values import weighting
+from bellcrank.system.kernels import Wrenches
+from bellcrank.system.loop_errors import (
+    loop_acceleration_error,
+    loop_error,
+    loop_jacobian,
+    loop_rate_error,
+    loop_state,
+)
+from bellcrank.system.loop_loads import loop_loads
+from bellcrank.system.tree_dynamics import run_forced, tree_forces
+
+if TYPE_CHECKING:
+    from bellcrank.system.loop_plans import LoopPlans
+
+__all__ = ["consistent_acceleration", "drive_forces", "inverse_dynamics"]
+
+#: machines with more speeds than this are solved by sparse factors, state by state
+_LARGE = 300
+#: and those with more degrees of freedom not by virtual motions
+_MANY = 60
+
+
+def inverse_dynamics(plans: LoopPlans, q: npt.ArrayLike, u: npt.ArrayLike, udot: npt.ArrayLike, *,
+                     wrenches: Wrenches = None, t: npt.ArrayLike = START, actuated: Sequence[str] | None = None,
+                     weights: Mapping[str, float] | None = None) -> Floats:
+    """Joint forces tau for accelerations udot."""
+    check_time(t)
+    if plans.tree.looped:
+        return _looped_inverse(plans, q, u, udot, actuated, weights, wrenches, t)
+    forces = tree_forces(plans, q, u, udot, wrenches, t)
+    return forces if actuated is None else _actuated_tree(plans, forces, actuated)
+
+
+def drive_forces(plans: LoopPlans, q: npt.ArrayLike, u: npt.ArrayLike, tau: Forces | None = None, *,
+                 wrenches: Wrenches = None, t: npt.ArrayLike = START) -> Floats:
+    """All joint forces: tau where the motion is free, the enforcing force where it is prescribed."""
+    udot = forward_dynamics(plans, q, u, tau, wrenches=wrenches, t=t)
+    if plans.tree.looped:
+        return _looped_drives(plans, q, u, tau, udot, wrenches, t)
+    return tree_forces(plans, q, u, udot, wrenches, t)
+
+
+def _actuated_tree(plans: LoopPlans, forces: Floats, actuated: Sequence[str]) -> Floats:
+    """Forces of a tree, all of which must be those of actuated joints: nothing else can make the motion."""
+    names = plans.configuration
+    driven = np.array([v for name in actuated for v in names.speed_entries(name)], dtype=np.int64)
+    others = np.setdiff1d(plans.tree.free_speeds(), driven)
+    size = float(np.abs(forces).max(initial=0.0))
+    for v in others.tolist():
+        if np.abs(forces[..., v]).max(initial=0.0) > 1e-9 * (1.0 + size):
+            raise ModelError(f"inverse_dynamics: the motion needs a force at {names.speed_names[v]}, which is not "
+                             f"among the actuated joints ({', '.join(actuated) or 'none'})")
+    forces[..., others] = 0.0
+    return forces
+
+
+def _drive_entries(plans: LoopPlans, q: npt.ArrayLike, t: npt.ArrayLike, actuated: Sequence[str] | None) -> list[int]:
+    names = plans.model.options.actuated if actuated is None else tuple(actuated)
+    if not names:
+        return list(plans.first(q, t).independent)
+    entries = [v for name in names for v in plans.configuration.speed_entries(name)]
+    return sorted(dict.fromkeys(entries))
+
+
+def _looped_inverse(plans: LoopPlans, q: npt.ArrayLike, u: npt.ArrayLike, udot: npt.ArrayLike,
+                    actuated: Sequence[str] | None, weights: Mapping[str, float] | None, wrenches: Wrenches,
+                    t: npt.ArrayLike) -> Floats:
+    """Forces of the actuated joints, zero elsewhere: B tau = what the motion needs, modulo the loops."""
+    drives = _drive_entries(plans, q, t, actuated)
+    driven = plans.model.prescribed_mask()
+    drives = [v for v in drives if not driven[v]]
+    needed = tree_forces(plans, q, u, udot, wrenches, t)
+    own = "constrained_inverse" in plans.kernels.functions and tuple(drives) == plans.first(q, t).independent \
+        and not driven.any() and not plans.tree.joint_forces
+    quick = None if own or driven.any() else _quick_drives(plans, q, needed, drives, weights, t)
+    if own:
+        with contextlib.suppress(SingularError):  # of its pivots; the general method has none
+            quick = run_forced(plans, "constrained_inverse", {"q": q, "u": u, "udot": udot}, wrenches, t,
+                               plans.kernels.planned(plans.first(q, t)))  # the method's own recursion
+    if quick is not None and _makes(plans, q, u, udot, quick, wrenches, t):
+        return quick
+    _check_motion(plans, q, u, udot, t)
+    if own and quick is not None:
+        return quick
+    scale = 1.0 / np.sqrt(weighting(plans, weights))[drives]
+    out = np.zeros(needed.shape)
+    free = np.flatnonzero(~driven)
+    if plans.tree.nu > _LARGE:
+        _sparse_drives(plans, q, t, needed, drives, scale, out)
+    else:
+        _dense_drives(plans, q, t, needed, drives, scale, free, out)
+    if driven.any():
+        loads = loop_loads(plans, q, u, out, udot, wrenches, t)
+        out[..., driven] = (needed - plans.loops.driven_loads(q, loads, t))[..., driven]
+    return out
+
+
+def _makes(plans: LoopPlans, q: npt.ArrayLike, u: npt.ArrayLike, udot: npt.ArrayLike, tau: Floats, wrenches: Wrenches,
+           t: npt.ArrayLike) -> bool:
+    """Whether the machine is closed, and moves with these accelerations under these forces: by compiled code,
+    much sooner than to look at what is wrong."""
+    closed = loop_state(plans, q, u, t)
+    if plans.model.dense_loops or closed is None or np.abs(closed).max(initial=0.0) > 1e-9:
+        return False
+    there = forward_dynamics(plans, q, u, tau, wrenches=wrenches, t=t)
+    size = 1.0 + np.abs(there).max(initial=0.0) + np.abs(np.asarray(u, dtype=float)).max(initial=0.0)**2
+    return bool(np.abs(there - np.asarray(udot, dtype=float)).max(initial=0.0) < 1e-9 * size)
+
+
+def _quick_drives(plans: LoopPlans, q: npt.ArrayLike, needed: Floats, drives: list[int],
+                  weights: Mapping[str, float] | None, t: npt.ArrayLike) -> Floats | None:
+    """The forces by virtual motions: all motions N that the loops allow need as much power from the drives as
+    from `needed`."""
+    motions = _virtual_motions(plans, q, t)
+    if motions is None:
+        return None
+    out, rows = np.zeros(needed.shape), motions[..., drives]
+    wanted = (motions @ needed[..., None])[..., 0]
+    if drives == list(plans.first(q, t).independent):
+        out[..., drives] = wanted
+    else:
+        scale = 1.0 / np.sqrt(weighting(plans, weights))[drives]
+        left, s, right = np.linalg.svd(rows * scale, full_matrices=False)
+        if s.shape[-1] < rows.shape[-2] or s.min(initial=1.0) <= RANK * s.max(initial=1.0):
+            return None  # too few: the general method says so
+        solved = (np.swapaxes(left, -1, -2) @ wanted[..., None]) / s[..., None]
+        out[..., drives] = (np.swapaxes(right, -1, -2) @ solved)[..., 0] * scale
+    return out
+
+
+def _virtual_motions(plans: LoopPlans, q: npt.ArrayLike, t: npt.ArrayLike) -> Floats | None:
+    """Speeds that the loops allow, (..., dof, nu): each independent one in turn 1, the others 0. None if it takes
+    another plan, or a method without plans."""
+    if plans.model.dense_loops or plans.model.batched:
+        return None
+    try:
+        plan = plans.first(q, t)
+    except AssemblyError:  # open, and closed nowhere near
+        return None
+    if len(plan.independent) > _MANY:
+        return None
+    if not len(plan.independent):
+        return np.zeros((*np.shape(q)[:-1], 0, plans.tree.nu))
+    units = np.zeros((len(plan.independent) + 1, plans.tree.nu))  # the last: what prescribed motions make of it
+    units[np.arange(len(plan.independent)), list(plan.independent)] = 1.0
+    place, when = np.asarray(q, dtype=float)[..., None, :], np.asarray(t, dtype=float)[..., None]
+    try:
+        change = units + plans.kernels.run("speed_changes", {"q": place, "u": units}, None, when,
+                                           plans.kernels.planned(plan))
+    except SingularError:
+        return None
+    return np.asarray(change[..., :-1, :] - change[..., -1:, :])
+
+
+def _looped_drives(plans: LoopPlans, q: npt.ArrayLike, u: npt.ArrayLike, tau: Forces | None, udot: npt.ArrayLike,
+                   wrenches: Wrenches, t: npt.ArrayLike) -> Floats:
+    """All joint forces: tau where the motion is free, the enforcing force where it is prescribed."""
+    needed = tree_forces(plans, q, u, udot, wrenches, t)
+    driven = plans.model.prescribed_mask()
+    given = np.zeros(plans.tree.nu) if tau is None else actuator_forces(plans, q, u, tau, t=t)
+    out = np.broadcast_to(given, needed.shape).copy()
+    if driven.any():
+        loads = loop_loads(plans, q, u, out, udot, wrenches, t)
+        out[..., driven] = (needed - plans.loops.driven_loads(q, loads, t))[..., driven]
+    return out
+
+
+def _dense_drives(plans: LoopPlans, q: npt.ArrayLike, t: npt.ArrayLike, needed: Floats, drives: list[int],
+                  scale: Floats, free: npt.NDArray[np.int64], out: Floats) -> None:
+    jacobian = loop_jacobian(plans, q, t=t)[..., free]
+    _, basis, kept = null_space(jacobian)
+    place = {v: i for i, v in enumerate(free.tolist())}
+    rows = np.swapaxes(basis, -1, -2)  # N^T, zero rows where it is padded
+    drive = rows[..., [place[v] for v in drives]] * scale
+    u, s, vt = np.linalg.svd(drive, full_matrices=False)
+    good = s > RANK * np.maximum(s.max(axis=-1, keepdims=True, initial=0.0), 1e-300)
+    freedom = (~kept).sum(axis=-1)
+    if np.any(good.sum(axis=-1) < freedom):
+        raise _underactuated(plans, drives, int(np.min(good.sum(axis=-1))), int(np.max(freedom)))
+    wanted = rows @ needed[..., free, None]
+    inverse = np.where(good, 1.0 / np.where(good, s, 1.0), 0.0)
+    solved = np.swapaxes(vt, -1, -2) @ (inverse[..., None] * (np.swapaxes(u, -1, -2) @ wanted))
+    out[..., drives] = solved[..., 0] * scale
+
+
+def _sparse_drives(plans: LoopPlans, q: npt.ArrayLike, t: npt.ArrayLike, needed: Floats, drives: list[int],
+                   scale: Floats, out: Floats) -> None:
+    """J^T lambda + B tau = needed, the smallest solution, by sparse factors."""
+    loops = plans.loops
+    lead = needed.shape[:-1]
+    where = np.broadcast_to(np.asarray(q, dtype=float), (*lead, plans.tree.nq))
+    when = np.broadcast_to(np.asarray(t, dtype=float), lead)
+    for index in np.ndindex(*lead):
+        entries = loops.linearized(where[index], when[index])[1]
+        rows = np.concatenate([loops.all_vars, drives])
+        columns = np.concatenate([loops.all_rows, loops.m + np.arange(len(drives))])
+        values = np.concatenate([entries, scale])
+        every = np.arange(loops.m + len(drives))
+        x = np.zeros(len(every))
+        rest = needed[index].copy()
+        for _ in range(4):  # each pass removes what the damping left over
+            step = sparse_least(rows, columns, values, plans.tree.nu, every, np.ones(len(every)), rest, 1e-10)
+            x += step
+            rest = needed[index] - np.bincount(rows, values * x[columns], minlength=plans.tree.nu)
+        if np.abs(rest).max() > 1e-7 * max(1.0, float(np.abs(needed[index]).max())):
+            raise _underactuated(plans, drives, len(drives),
+                                 len(plans.tree.free_speeds()) - len(plans.general().kept))
+        out[(*index, drives)] = x[loops.m:] * scale
+
+
+def _underactuated(plans: LoopPlans, drives: list[int], rank: int, freedom: int) -> ModelError:
+    names = ", ".join(plans.configuration.speed_names[v] for v in drives[:8]) or "none"
+    return ModelError(f"inverse_dynamics of {plans.tree.name!r}: the machine has {freedom} degrees of freedom, but "
+                      f"the actuated joints ({names}) control only {rank}; name more of them in actuated=")
+
+
+def _check_motion(plans: LoopPlans, q: npt.ArrayLike, u: npt.ArrayLike, udot: npt.ArrayLike, t: npt.ArrayLike) -> None:
+    """A motion that opens the loops has no drives."""
+    size = 1.0 + float(np.abs(np.asarray(udot)).max(initial=0.0)) + float(np.abs(np.asarray(u)).max(initial=0.0))**2
+    for what, error, scale in (
+            ("positions", loop_error(plans, q, t=t), 1.0), ("speeds", loop_rate_error(plans, q, u, t=t), size),
+            ("accelerations", loop_acceleration_error(plans, q, u, udot, t=t), size)):
+        worst = float(np.abs(error).max(initial=0.0))
+        if worst > 1e-6 * scale:
+            row = int(np.unravel_index(int(np.argmax(np.abs(error))), error.shape)[-1])
+            raise StateError(f"inverse_dynamics: these {what} open the loop closed by {plans.loops.row_names[row]} "
+                             f"(by {worst:.3g}); use assemble() and consistent_acceleration()")
+
+
+def consistent_acceleration(plans: LoopPlans, q: npt.ArrayLike, u: npt.ArrayLike,
+                            udot: Mapping[str, Any] | npt.ArrayLike, *, t: npt.ArrayLike = 0.0) -> Floats:
+    """Accelerations that keep the loops closed. See `System.consistent_acceleration`."""
+    place = flat("q", q, plans.tree.nq, "the coordinates")
+    speeds = flat("u", u, plans.tree.nu, "one for every speed")
+    driven, entries = plans.model.prescribed_mask(), plans.configuration.speed_entries
+    held, wanted = driven.copy(), plans.kernels.run("prescribed", {"q": place, "u": speeds}, None, t)
+    if isinstance(udot, Mapping):
+        given = by_name("udot", udot, entries, plans.tree.nu)
+        for key in udot:
+            held[entries(key)] = True
+        wanted = np.where(held & ~driven, given, wanted)
+    else:
+        wanted = np.where(driven, wanted, flat("udot", udot, plans.tree.nu, "one for every speed"))
+    if not plans.tree.looped:
+        return wanted
+    motions = _virtual_motions(plans, place, t)
+    if motions is not None:
+        return _quick_acceleration(plans, place, speeds, wanted, held & ~driven, motions, t)
+    return _careful_acceleration(plans, place, speeds, wanted, np.flatnonzero(~held), t)
+
+
+def _careful_acceleration(plans: LoopPlans, q: Floats, u: Floats, wanted: Floats, free: npt.NDArray[np.int64],
+                          t: npt.ArrayLike) -> Floats:
+    """By singular values of the loop Jacobian."""
+    solved = factors(loop_jacobian(plans, q, t=t)[..., free])
+    for _ in range(2):  # the second removes rounding
+        error = loop_acceleration_error(plans, q, u, wanted, t=t)
+        wanted = np.array(np.broadcast_to(wanted, (*error.shape[:-1], plans.tree.nu)))
+        wanted[..., free] -= solved.solve(error, 0.0, RANK)[0]
+    _refuse_contradiction(np.abs(loop_acceleration_error(plans, q, u, wanted, t=t)), wanted)
+    return wanted
+
+
+def _quick_acceleration(plans: LoopPlans, q: Floats, u: Floats, wanted: Floats, held: npt.NDArray[np.bool_],
+                        motions: Floats, t: npt.ArrayLike) -> Floats:
+    """A possible acceleration plus the combination of virtual motions that brings it to what is held, and nearest
+    to what is wanted otherwise."""
+    some = forward_dynamics(plans, q, u, t=t)
+    basis, lack = np.swapaxes(motions, -1, -2), wanted - some
+    free = ~(held | plans.model.prescribed_mask())
+    pinned = factors(np.broadcast_to(basis[..., held, :], (*lack.shape[:-1], int(held.sum()), motions.shape[-2])))
+    weights = pinned.solve(lack[..., held], 0.0, RANK)[0]
+    _refuse_contradiction(np.abs(times(basis[..., held, :], weights) - lack[..., held]), wanted)
+    kept = pinned.s > RANK * np.maximum(pinned.s.max(axis=-1, keepdims=True, initial=0.0), 1e-300)
+    rows = pinned.vt * kept[..., None]
+    loose = np.eye(motions.shape[-2]) - np.swapaxes(rows, -1, -2) @ rows  # combinations that leave what is held
+    rest = lack[..., free] - times(basis[..., free, :], weights)
+    more = factors(basis[..., free, :] @ loose).solve(rest, 0.0, RANK)[0]
+    return np.asarray(some + times(basis, weights + times(loose, more)))
+
+
+def _refuse_contradiction(left: Floats, wanted: Floats) -> None:
+    size = left.max(axis=-1, initial=0.0)
+    if (size > 1e-7 * (1.0 + np.abs(wanted).max(axis=-1, initial=0.0))).any():
+        raise StateError("consistent_acceleration: the accelerations held contradict the loops (by "
+                         f"{float(size.max()):.3g})")

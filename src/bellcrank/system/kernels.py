@@ -1,0 +1,257 @@
+"""The functions of a model as callables: by name, for batches, for one state at the least cost. No mechanics here."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from bellcrank.arrays import Floats, batch, check_time, flat, wrench_array
+from bellcrank.errors import SingularError, StateError
+from bellcrank.formulations import functions_of
+from bellcrank.system.evaluator import UNROLL_LINKS, CompiledEvaluator, Evaluator, Maker, NumpyEvaluator
+
+if TYPE_CHECKING:
+    from bellcrank.loops.groups import LoopPlan
+    from bellcrank.lowering.function import Function
+    from bellcrank.system.model import Model
+    from bellcrank.topology.tree import Tree
+
+__all__ = ["Door", "Evaluation", "Kernels", "Wrenches", "wrench_order"]
+
+Wrenches = Mapping[str, npt.ArrayLike] | npt.ArrayLike | None
+#: a function of one state: takes its arrays and that of the result; anything but the latter as answer: it does not fit
+Door = Callable[..., object]
+Value = TypeVar("Value")
+
+_OTHER, _NOT_FINITE = object(), object()  # what a native door answers besides a result
+
+
+class Evaluation(NamedTuple):
+    """A function at a batch of states: what it was given, rows (n or 1, size), and what came out, (n, size)."""
+
+    name: str
+    inputs: list[str]
+    arrays: list[Floats]
+    lead: tuple[int, ...]  #: the batch axes
+    out: Floats
+    finite: bool  #: whether everything is, inputs included
+
+    @property
+    def result(self) -> Floats:
+        """What came out, (*batch axes, size)."""
+        return self.out.reshape(*self.lead, self.out.shape[-1])
+
+    def failed(self) -> tuple[dict[str, Floats], str]:
+        """The inputs of the first state without a finite result, and words that say where it is in the batch."""
+        state = int(np.argwhere(~np.isfinite(self.out))[0, 0])
+        given = {label: a[min(state, len(a) - 1)] for label, a in zip(self.inputs, self.arrays, strict=True)}
+        return given, f" at batch index {_index(state, self.lead)}" if self.lead else ""
+
+
+class Kernels:
+    """Runs the functions of a model: owns the code, which is made when it is first needed, and what else is kept.
+
+    `like` are the kernels of the same model with other values of parameters: they share all code.
+    """
+
+    def __init__(self, model: Model, maker: Maker, like: Kernels | None = None) -> None:
+        self.model, self.maker, self.tree = model, maker, model.tree
+        #: the functions there are, by name
+        self.functions: Mapping[str, Function] = functions_of(model.method, model.tree.looped)
+        #: whether springs between links, of machines too large for them, act as external wrenches
+        self.springs_outside = bool(self.tree.pairs) and maker.backend != "numpy" and (
+            self.tree.n > UNROLL_LINKS or maker.schedule == "rolled")
+        self._lock: Any = like._lock if like else threading.RLock()
+        self._kept: dict[Any, Any] = like._kept if like else {}
+        self._doors: dict[str, Door | None] = {}
+        self._rows: dict[str, tuple[Door | None, int]] = {}
+        #: runs functions that need no plan
+        self.evaluator: Evaluator = like.evaluator if like else maker(self._without_springs(self.tree))
+
+    def __reduce__(self) -> Any:
+        return Kernels, (self.model, self.maker)
+
+    @property
+    def backend(self) -> str:
+        """What the code is made for."""
+        return self.maker.backend
+
+    def for_model(self, model: Model) -> Kernels:
+        """The kernels of a model that differs in the values of its parameters alone; the code is shared."""
+        return Kernels(model, self.maker, self)
+
+    # -- what runs a function -------------------------------------------------------------------
+    def kept(self, key: Any, make: Callable[[], Value]) -> Value:
+        """What was made once for this model, whatever its parameters: code, and programs made of it."""
+        try:
+            found: Value = self._kept[key]
+        except KeyError:
+            with self._lock:
+                if key not in self._kept:
+                    self._kept[key] = make()
+                found = self._kept[key]
+        return found
+
+    def planned(self, plan: LoopPlan) -> Evaluator:
+        """What runs functions of the loops by a plan."""
+        return self.kept(("plan", plan.key),
+                         lambda: self.maker(self._without_springs(replace(self.tree, plan=plan))))
+
+    def of_tree(self, key: str, tree: Callable[[], Tree]) -> Evaluator:
+        """What runs functions of another tree of the same machine."""
+        return self.kept(("tree", key), lambda: self.maker(self._without_springs(tree())))
+
+    def _without_springs(self, tree: Tree) -> Tree:
+        return replace(tree, pairs=()) if self.springs_outside else tree
+
+    def compiled(self, name: str, evaluator: Evaluator | None = None) -> CompiledEvaluator | None:
+        """The evaluator, if it has the function as one kernel."""
+        run = evaluator or self.evaluator
+        return run if isinstance(run, CompiledEvaluator) and run.compiles_whole(self.functions[name]) else None
+
+    def interprets(self, name: str) -> bool:
+        """Whether compiled code was asked for, but this function is too large for it."""
+        return isinstance(self.evaluator, CompiledEvaluator) and self.evaluator.too_large(self.functions[name])
+
+    # -- batches --------------------------------------------------------------------------------
+    def run(self, name: str, given: Mapping[str, npt.ArrayLike], wrenches: Wrenches = None, t: npt.ArrayLike = 0.0,
+            evaluator: Evaluator | None = None) -> Floats:
+        """Evaluate a function on a batch; shape (*batch axes, size)."""
+        found = self._evaluate(name, given, wrenches, t, evaluator)
+        _, _, _, lead, out, finite = found
+        if not finite:
+            self.refuse(Evaluation(*found))
+        return out.reshape(*lead, out.shape[-1])
+
+    def evaluate(self, name: str, given: Mapping[str, npt.ArrayLike], wrenches: Wrenches = None,
+                 t: npt.ArrayLike = 0.0, evaluator: Evaluator | None = None) -> Evaluation:
+        """The same, also where the result is not finite."""
+        return Evaluation(*self._evaluate(name, given, wrenches, t, evaluator))
+
+    def _evaluate(self, name: str, given: Mapping[str, npt.ArrayLike], wrenches: Wrenches, t: npt.ArrayLike,
+                  evaluator: Evaluator | None
+                  ) -> tuple[str, list[str], list[Floats], tuple[int, ...], Floats, bool]:
+        function, run = self.functions[name], evaluator or self.evaluator
+        check_time(t)
+        names = self._inputs(function, wrenches is not None) if run is self.evaluator \
+            else run.inputs(function, wrenches is not None)
+        arrays = [self._input(n, size, given, wrenches, t, run.tree) for n, size in names.items()]
+        ready, lead, n = batch(arrays)
+        out, finite = run.run(function, wrenches is not None, ready, n)
+        return name, list(names), ready, lead, out, finite
+
+    def _inputs(self, function: Function, wrenches: bool) -> dict[str, int]:
+        """What a function of the main evaluator reads; looked at once, since that takes a walk through the tree."""
+        key = ("inputs", function.name, wrenches)
+        found: dict[str, int] | None = self._kept.get(key)
+        return self.kept(key, lambda: self.evaluator.inputs(function, wrenches)) if found is None else found
+
+    def by_formulation(self, name: str, given: Mapping[str, npt.ArrayLike], t: npt.ArrayLike, tree: Tree) -> Floats:
+        """A function of another tree of the same machine by the formulations' own text."""
+        return self.run(name, given, None, t, NumpyEvaluator(tree))
+
+    def parameter_array(self) -> Floats:
+        """Values of the parameters, (..., parameters)."""
+        values = np.broadcast_arrays(*(np.asarray(v, dtype=np.float64) for v in self.model.values.values()))
+        return np.stack(values, axis=-1)
+
+    def _input(self, name: str, size: int, given: Mapping[str, npt.ArrayLike], wrenches: Wrenches,
+               t: npt.ArrayLike, tree: Tree) -> Floats:
+        if name == "t":
+            return np.asarray(t, dtype=np.float64)[..., None]
+        if name == "parameters":
+            return self.parameter_array()
+        if name == "wrench":
+            assert wrenches is not None
+            ordered = wrench_array(wrenches, self.model.body_names)[..., wrench_order(tree), :]
+            return ordered.reshape(*ordered.shape[:-2], size)
+        what = "the coordinates" if name == "q" else "one for every speed"
+        return flat(name, given[name], size, what)
+
+    # -- errors ---------------------------------------------------------------------------------
+    def check_inputs(self, found: Evaluation) -> None:
+        """Say which input is not finite, if one is not."""
+        for label, array in zip(found.inputs, found.arrays, strict=True):
+            bad = np.argwhere(~np.isfinite(array))
+            if len(bad):
+                state, entry = (int(x) for x in bad[0])
+                where = f", batch index {_index(state, found.lead)}" if found.lead else ""
+                raise StateError(f"{found.name}: {label}[{entry}]{self._entry_name(label, entry)} is "
+                                 f"{array[state, entry]}{where}; inputs must be finite")
+
+    def refuse(self, found: Evaluation) -> NoReturn:
+        """Say which input is not finite, or that the state is singular."""
+        self.check_inputs(found)
+        raise SingularError(f"{found.name} of {self.tree.name!r} has no finite result{found.failed()[1]}: the state or "
+                            "the machine is singular (an inertia vanishes, a quaternion is zero, or numbers overflow)")
+
+    def _entry_name(self, label: str, entry: int) -> str:
+        names = self.model.configuration
+        if label == "q":
+            return f" ({names.coordinate_names[entry]})"
+        if label == "parameters":
+            return f" ({list(self.model.values)[entry]})"
+        if label == "wrench":
+            return f" (on body {self.model.body_names[wrench_order(self.tree)[entry // 6]]!r})"
+        return f" ({names.speed_names[entry]})" if label in ("u", "p", "tau", "udot") else ""
+
+    # -- one state ------------------------------------------------------------------------------
+    def door(self, name: str, evaluator: Evaluator | None = None) -> Door | None:
+        """The cheapest call of one state, if the function has one: ``door(*arrays, out) is out`` where it fits."""
+        function, run = self.functions[name], self.compiled(name, evaluator)
+        if run is None or list(run.inputs(function, False)) != list(function.inputs):
+            return None
+        return run.backend.door(run.kernel(function, False, 1), _OTHER, _NOT_FINITE)
+
+    def single(self, name: str, make: Callable[[], Door | None], *arrays: Any) -> Floats | None:
+        """One state through the door of a function, made when it is first needed; None if it does not fit."""
+        try:
+            door = self._doors[name]
+        except KeyError:
+            door = self._doors[name] = make()
+        if door is None:
+            return None
+        out = np.empty(self.tree.nu)
+        return out if door(*arrays, out) is out else None
+
+    def row(self, name: str, *arrays: Any) -> Floats | None:
+        """One state of a function that needs no plan, through its door; None if it has none or that does not fit."""
+        try:
+            door, size = self._rows[name]
+        except KeyError:
+            door, size = self._rows[name] = self.door(name), self.functions[name].size(self.tree)
+        if door is None:
+            return None
+        out = np.empty(size)
+        return out if door(*arrays, out) is out else None
+
+    def bound(self, name: str, arrays: list[Floats], out: Floats, evaluator: Evaluator | None = None
+              ) -> Callable[[], Floats]:
+        """A call bound to arrays, which are contiguous and of the right sizes."""
+        function, run = self.functions[name], evaluator or self.evaluator
+        compiled, said = self.compiled(name, run), f"{name}: an input or the result is not finite"
+        if compiled is not None:
+            return compiled.backend.bound(compiled.kernel(function, False, 1), arrays, out, StateError, said)
+
+        def reference() -> Floats:
+            result, finite = run.run(function, False, [a.reshape(1, -1) for a in arrays], 1)
+            out.reshape(-1)[:] = result[0]
+            if not finite:
+                raise StateError(said)
+            return out
+
+        return reference
+
+
+def _index(state: int, lead: tuple[int, ...]) -> tuple[int, ...]:
+    return tuple(int(i) for i in np.unravel_index(state, lead))
+
+
+def wrench_order(tree: Tree) -> list[int]:
+    """Bodies link by link, as kernels read their wrenches; those that cannot move last."""
+    return [b - 1 for members in tree.members[1:] for b in members] + [b - 1 for b in tree.members[0] if b]

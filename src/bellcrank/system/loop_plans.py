@@ -1,0 +1,307 @@
+"""Plans for machines with loops: which conditions count and which speeds depend on which, made where the machine is."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from bellcrank.arrays import Floats, flat
+from bellcrank.errors import AssemblyError, ModelError, SingularError
+from bellcrank.loops.closer import Closer, Target, project
+from bellcrank.loops.constraint_kinematics import LoopKinematics, loop_joints
+from bellcrank.loops.groups import LoopPlan
+from bellcrank.loops.near_closer import NearCloser
+from bellcrank.loops.null_space import null_space
+from bellcrank.loops.plan import make_plan
+from bellcrank.loops.tolerances import CLOSED, OPEN
+from bellcrank.system.loop_errors import loop_error, loop_jacobian
+
+if TYPE_CHECKING:
+    from bellcrank.system.kernels import Kernels
+
+__all__ = ["LoopPlans", "Reference"]
+
+#: machines with more speeds are not looked at as a whole
+_FEW = 300
+#: a compliance that has shrunk to this part of what it is in general, or less, is no condition: rounding of its row is
+#: the root of that
+_VANISHED = 1e-15
+#: compliances are known to this many decades
+_DECADES = 6
+
+
+class Reference(NamedTuple):
+    """What is known of the loops in general."""
+
+    plan: LoopPlan
+    q: Floats  #: the general closed position it comes from
+    floors: Floats  #: for every condition, see `LoopPlan.floors`
+
+
+class LoopPlans:
+    """How the loops of a model are closed and solved: their kinematics, the closer, and the plan for a state.
+
+    A plan depends on the model and on the state it is asked for, never on what was asked before; several threads may
+    ask. Of a tree only the kinematics is of use.
+    """
+
+    def __init__(self, kernels: Kernels) -> None:
+        self.kernels, self.model, self.tree = kernels, kernels.model, kernels.tree
+        self.configuration = kernels.model.configuration
+        self._lock = threading.RLock()
+        self._found: Reference | AssemblyError | None = None  # the reference, or why there is none
+        self._last: tuple[Any, Reference] | None = None  # a reference made elsewhere, and where
+        self._closed: tuple[Floats, float] | None = None  # a position that closes, for questions without a state
+
+    def __reduce__(self) -> Any:
+        return _restored, (self.kernels, self._closed)
+
+    # -- kinematics -----------------------------------------------------------------------------
+    @cached_property
+    def loops(self) -> LoopKinematics:
+        """Positions and motions of links, and the conditions of the loops, on arrays."""
+        return LoopKinematics(self.tree, lambda name, given, t: self.kernels.run(name, given, None, t),
+                              self.model.values_of, lambda name: self.kernels.compiled(name) is not None)
+
+    @cached_property
+    def closer(self) -> Closer:
+        """Finds positions in which the loops are closed."""
+        space = self.configuration
+        return Closer(self.loops, space.integrate, space.normalize, space.difference, self._near_closer())
+
+    @cached_property
+    def quick(self) -> bool:
+        """Whether nearly closed states may go straight to compiled code."""
+        return self.tree.looped and self.closer.near is not None and self.kernels.door("projected") is not None
+
+    def _near_closer(self) -> NearCloser | None:
+        """Closes positions from nearby by compiled steps, where machines are small enough and all closing joints have
+        coordinates to look at."""
+        space = self.configuration
+        try:
+            if not self.tree.looped or self.kernels.compiled("nearest_step") is None:
+                return None
+        except ModelError:
+            return None
+        return NearCloser(self._attempt, lambda q, du: space.moved(q, du, q.shape[:-1]), space.normalize,
+                          space.difference, self.tree.nu)
+
+    def _attempt(self, name: str, given: Mapping[str, Floats], t: npt.ArrayLike) -> Floats:
+        """A function at states (n, ...), results not finite where there are none."""
+        if len(given["q"]) == 1:
+            row = self.kernels.row(name, *(a if a.ndim == 1 else a[0] for a in given.values()))
+            if row is not None:
+                return row[None]
+        return self.kernels.evaluate(name, given, None, t).out
+
+    @cached_property
+    def turning(self) -> npt.NDArray[np.bool_]:
+        """Speeds of angles that whole turns do not change: not of screws, and not of couplers, which count turns."""
+        out = np.array([name.rpartition(".")[2].startswith("angle") and not record.joint.counts_turns
+                        for record in self.configuration.records for name in record.joint.speed_names], dtype=bool)
+        out[self.loops.relation_var] = False
+        return out
+
+    def need_loops(self, what: str) -> None:
+        """Refuse a tree."""
+        if not self.tree.looped:
+            raise ModelError(f"{what}: {self.tree.name!r} is a tree: it has no loops")
+
+    def closed_near(self, start: Floats, t: float) -> Floats:
+        """Some closed position near a start, the first that is found: plans are made there."""
+        space, nu = self.configuration, self.tree.nu
+        if not self.tree.looped:
+            return space.normalize(start)
+        held, first = self.model.prescribed_mask(), None
+        target = Target(held, np.ones(nu))
+        rng = np.random.default_rng(1)
+        for attempt in range(12 if nu > _FEW else 24):  # small steps away from the guess first, then any
+            shake = np.zeros(nu) if attempt == 0 else rng.normal(size=nu) * min(0.05 * 2.0**attempt, 2.5)
+            shake[held] = 0.0
+            found, size = self.closer.close(space.integrate(start, shake), target, t)
+            if first is None:
+                first = found
+            if size < CLOSED and not self.closer.flipped(found, t):
+                return found
+        assert first is not None
+        raise self.closer.failure(first, t, f"assemble {self.tree.name!r}")
+
+    # -- what is known in general ---------------------------------------------------------------
+    def reference(self) -> Reference:
+        """What is known of the loops from a general closed position near the neutral one, made once; AssemblyError if
+        they do not close there. It depends on the model alone."""
+        with self._lock:
+            if self._found is None:
+                try:
+                    self._found = self.plain.reference() if self.model.batched else \
+                        self._make_reference(self._neutral_position(), 0.0)
+                except AssemblyError as error:
+                    self._found = error
+        if isinstance(self._found, AssemblyError):
+            raise AssemblyError(str(self._found))
+        return self._found
+
+    def reference_near(self, q: Floats, t: float) -> Reference:
+        """The reference, or where the machine does not close near its neutral position, one made from the closed
+        position q. Cost: some 30 ms for the latter, unless it is the last one asked for."""
+        try:
+            return self.reference()
+        except AssemblyError:
+            if float(np.abs(loop_error(self, q, t=t)).max(initial=0.0)) > OPEN:
+                raise
+        if self.model.batched:
+            return self.plain.reference_near(q, t)
+        key, last = (q.tobytes(), t), self._last
+        if last is None or last[0] != key:
+            last = key, self._make_reference(q, t)
+            self._last = last  # at once: other threads may be here
+        return last[1]
+
+    def any_reference(self) -> Reference:
+        """The reference. Where there is none, that of a position which is known to close: good for questions about the
+        machine, not for computing at a state (see `reference_near`)."""
+        try:
+            return self.reference()
+        except AssemblyError:
+            if self._closed is None:
+                raise
+            return self.reference_near(*self._closed)
+
+    def general(self) -> LoopPlan:
+        """Which conditions count and which speeds depend on which, in general: for questions without a state."""
+        return self.any_reference().plan
+
+    def remember(self, q: Floats, t: float) -> None:
+        """Keep a closed position: questions about the machine can be answered there, if nowhere else."""
+        if self._closed is None:
+            self._closed = q.copy(), t
+
+    def _neutral_position(self) -> Floats:
+        near = self.model.near
+        return self.closed_near(self.configuration.neutral() if near is None else near, 0.0)
+
+    @cached_property
+    def plain(self) -> LoopPlans:
+        """The same machine with the first value of every batch of parameters: plans are made for that."""
+        values = {k: float(np.ravel(np.asarray(v, dtype=float))[0]) for k, v in self.model.values.items()}
+        return LoopPlans(self.kernels.for_model(self.model.with_values(values)))
+
+    # -- plans ----------------------------------------------------------------------------------
+    def first(self, q: npt.ArrayLike, t: npt.ArrayLike) -> LoopPlan:
+        """The plan to try first: the reference. A machine that does not close near its neutral position may do so in
+        the (first) state given."""
+        if isinstance(self._found, Reference):
+            return self._found.plan
+        nq = self.tree.nq
+        place = flat("q", q, nq, "the coordinates").reshape(-1, nq)[:1]
+        if not len(place) or not np.isfinite(place).all():
+            return self.reference().plan
+        return self.reference_near(place[0], float(np.ravel(np.asarray(t, dtype=float))[0])).plan
+
+    def at(self, q: Floats, t: float, wishes: bool = True) -> LoopPlan:
+        """A plan for one position; raises if the machine is singular there. Without `wishes` the speeds asked to be
+        independent count like all others."""
+        if self.model.batched:
+            return self.plain.at(q, t, wishes)
+        reference = self.reference_near(q, t)
+        plan = make_plan(self.loops, q, t, self._preferred if wishes else None)
+        if len(plan.kept) < len(reference.plan.kept):
+            raise self._singular(reference.plan, plan)
+        return self._finished(plan, reference.floors)
+
+    @cached_property
+    def _preferred(self) -> npt.NDArray[np.bool_]:
+        out = np.zeros(self.tree.nu, dtype=bool)
+        for joint in self.model.options.independent:
+            if self.configuration.split(joint)[0] not in self.tree.cut_names:
+                out[self.configuration.speed_entries(joint)] = True
+        return out
+
+    def _make_reference(self, q: Floats, t: float) -> Reference:
+        """Plan near a closed position, away from what is special about it."""
+        held, nu = self.model.prescribed_mask(), self.tree.nu
+        general = self._general_position(q, held, t)
+        best = make_plan(self.loops, general, t, self._preferred)
+        floors = np.zeros(self.loops.m)
+        if nu <= _FEW:
+            free = np.flatnonzero(~held)
+            # not worth compiling for one state
+            rows = self.kernels.by_formulation("mass_matrix", {"q": general}, t, self.kernels.evaluator.tree)
+            matrix = rows.reshape(nu, nu)[np.ix_(free, free)]
+            jacobian = loop_jacobian(self, general, t=t)[:, free]
+            self._check_resistance(matrix, jacobian, free)
+            floors = _floors(matrix, jacobian)
+        return Reference(self._finished(best, floors), general, floors)
+
+    def _general_position(self, q: Floats, held: npt.NDArray[np.bool_], t: float) -> Floats:
+        """A closed position some way off another."""
+        nu = self.tree.nu
+        rng, target = np.random.default_rng(0), Target(held, np.ones(nu))
+        wish, _ = project(self.loops, q, np.where(held, 0.0, rng.normal(size=nu)), target, t)
+        if held.any():  # what the prescribed joints cause is no freedom
+            wish = wish - project(self.loops, q, np.zeros(nu), target, t)[0]
+        largest = float(np.abs(wish).max(initial=0.0))
+        for step in (0.3, 0.1) if largest > 1e-9 else ():
+            moved = self.configuration.integrate(q, wish * (step / largest))
+            found, size = self.closer.close(moved, target, t)
+            if size < CLOSED:
+                return found
+        return q
+
+    def _finished(self, plan: LoopPlan, floors: Floats) -> LoopPlan:
+        """A plan with what does not depend on where it was made."""
+        return replace(plan, baumgarte=self.model.options.baumgarte, floors=tuple(floors[list(plan.kept)].tolist()))
+
+    # -- errors ---------------------------------------------------------------------------------
+    def _check_resistance(self, matrix: Floats, jacobian: Floats, free: npt.NDArray[np.int64]) -> None:
+        """Refuse motions that nothing resists, by M and J of the free speeds: their acceleration would be infinite."""
+        _, basis, kept = null_space(jacobian)
+        basis = basis[:, ~kept]
+        if not basis.shape[1]:
+            return
+        scale = 1.0 / np.sqrt(np.maximum(np.diag(matrix), 1e-300))  # angles and lengths alike
+        values, vectors = np.linalg.eigh(basis.T @ matrix @ basis)
+        size = (basis / np.maximum(scale[:, None], 1e-300)).T @ (basis / np.maximum(scale[:, None], 1e-300))
+        if values[0] <= 1e-12 * max(float(np.linalg.eigvalsh(size)[-1]), 1e-300):
+            motion = np.abs(basis @ vectors[:, 0])
+            joint = self.configuration.speed_names[int(free[int(np.argmax(motion))])]
+            raise ModelError(f"{self.tree.name!r}: nothing resists a motion of {joint} that its loops allow (a body "
+                             "without inertia about that axis); give the bodies it moves an inertia")
+
+    def _singular(self, general: LoopPlan, plan: LoopPlan) -> SingularError:
+        """An error for a position at which fewer conditions count than in general."""
+        loops = self.loops
+        lost, rank = set(general.kept) - set(plan.kept), len(general.kept)
+        names = sorted({loops.closure_of_row[r] for r in lost if r < loops.m_closures})
+        joints = sorted({j for k in names for j in loop_joints(self.tree, k)})
+        ways = len(self.tree.free_speeds()) - rank
+        return SingularError(
+            f"{self.tree.name!r} is in a singular position: {rank - len(plan.kept)} of its {rank} independent "
+            f"conditions depend on the others there, so that it may move in more than {ways} ways; the loops "
+            f"involved are those of {', '.join(joints[:12])}")
+
+
+def _restored(kernels: Kernels, closed: tuple[Floats, float] | None) -> LoopPlans:
+    """What was pickled: plans are made again, and are the same."""
+    made = LoopPlans(kernels)
+    if closed is not None:
+        made.remember(*closed)
+    return made
+
+
+def _floors(matrix: Floats, jacobian: Floats) -> Floats:
+    """Below which compliances of conditions (the diagonal of J M^-1 J^T) there is nothing left of them but rounding, by
+    their sizes at a general position. Coarse, so that other parameters seldom need other code."""
+    try:
+        sizes = np.einsum("ij,ji->i", jacobian, np.linalg.solve(matrix, jacobian.T))
+    except np.linalg.LinAlgError:  # links without mass, which the multiplier methods refuse
+        return np.zeros(len(jacobian))
+    with np.errstate(divide="ignore"):
+        decades = np.floor(np.log10(np.maximum(sizes, 0.0)) / _DECADES) * _DECADES
+    return np.where(sizes > 0.0, _VANISHED * 10.0**np.maximum(decades, -300.0), 0.0)

@@ -1,0 +1,86 @@
+"""Dynamics of the spanning tree: forces for given accelerations, mass matrix, bias, momenta, as if loops were open."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import numpy.typing as npt
+
+from bellcrank.arrays import START, Floats, wrench_array
+from bellcrank.errors import NotYetError
+from bellcrank.system.evaluator import UNROLL_LINKS
+from bellcrank.system.force_elements import element_wrenches, explain_meeting
+from bellcrank.system.kernels import Door, Wrenches
+
+if TYPE_CHECKING:
+    from bellcrank.system.evaluator import Evaluator
+    from bellcrank.system.kernels import Kernels
+    from bellcrank.system.loop_plans import LoopPlans
+
+__all__ = ["FORCED", "bias", "inverse_door", "mass_matrix", "run_forced", "tree_forces", "with_elements",
+           "without_laws"]
+
+#: functions that springs between links enter as forces
+FORCED = ("forward_dynamics", "inverse_dynamics", "bias", "joint_wrenches", "hamilton", "constrained_hamilton")
+
+
+def run_forced(plans: LoopPlans, name: str, given: Mapping[str, npt.ArrayLike], wrenches: Wrenches, t: npt.ArrayLike,
+               evaluator: Evaluator | None = None) -> Floats:
+    """A function that force elements act in, on a batch; shape (*batch axes, size)."""
+    found = plans.kernels.evaluate(name, given, with_elements(plans, given, wrenches, t), t, evaluator)
+    if not found.finite:
+        plans.kernels.check_inputs(found)
+        explain_meeting(plans, *found.failed())
+        plans.kernels.refuse(found)
+    return found.result
+
+
+def with_elements(plans: LoopPlans, given: Mapping[str, npt.ArrayLike], wrenches: Wrenches, t: npt.ArrayLike
+                  ) -> Wrenches:
+    """External wrenches, with those of springs between links added where these act from outside of the kernels."""
+    if not plans.kernels.springs_outside:
+        return wrenches
+    if "u" not in given:
+        raise NotYetError(f"{plans.tree.name!r} has over {UNROLL_LINKS} links and springs between distant ones, "
+                          "whose dampers need speeds: Hamilton's equations are not supported for it")
+    springs = element_wrenches(plans, given["q"], given["u"], t=t)
+    return springs if wrenches is None else springs + wrench_array(wrenches, plans.model.body_names)
+
+
+def without_laws(plans: LoopPlans, forces: Floats, q: npt.ArrayLike, u: npt.ArrayLike, t: npt.ArrayLike) -> Floats:
+    """Joint forces less what springs and other laws on the joints contribute."""
+    if not plans.tree.joint_forces:
+        return forces
+    return forces - plans.kernels.run("joint_laws", {"q": q, "u": u}, None, t)
+
+
+def inverse_door(plans: LoopPlans) -> Door | None:
+    """Inverse dynamics of one state of a tree at the least cost, (q, u, udot, out), if that is one kernel."""
+    if plans.tree.looped or plans.tree.joint_forces or plans.kernels.springs_outside:
+        return None
+    return plans.kernels.door("inverse_dynamics")
+
+
+def tree_forces(plans: LoopPlans, q: npt.ArrayLike, u: npt.ArrayLike, udot: npt.ArrayLike, wrenches: Wrenches,
+                t: npt.ArrayLike) -> Floats:
+    """Joint forces for given accelerations. Cost: O(n)."""
+    kernels, name = plans.kernels, "inverse_dynamics"
+    out = None
+    if wrenches is None and not kernels.springs_outside:
+        out = kernels.single(name, lambda: kernels.door(name), q, u, udot)
+    if out is None:
+        out = run_forced(plans, name, {"q": q, "u": u, "udot": udot}, wrenches, t)
+    return without_laws(plans, out, q, u, t)
+
+
+def mass_matrix(kernels: Kernels, q: npt.ArrayLike, t: npt.ArrayLike) -> Floats:
+    """Joint-space mass matrix, shape (..., nu, nu). Cost: O(n * depth)."""
+    rows = kernels.run("mass_matrix", {"q": q}, None, t)
+    return rows.reshape(*rows.shape[:-1], kernels.tree.nu, kernels.tree.nu)
+
+
+def bias(plans: LoopPlans, q: npt.ArrayLike, u: npt.ArrayLike, *, wrenches: Wrenches = None,
+         t: npt.ArrayLike = START) -> Floats:
+    """Joint forces at zero acceleration. Cost: O(n)."""
+    return without_laws(plans, run_forced(plans, "bias", {"q": q, "u": u}, wrenches, t), q, u, t)

@@ -1,0 +1,140 @@
+"""What the library asks of a target: print, compile, hold memory, call.
+
+A backend makes three kinds of functions of neutral programs: *kernels* (a function of arrays, for the states of a
+batch), *blocks* (the same for a few states side by side, called by compiled code) and *drivers* (programs that call
+blocks, such as integrators). `backend_named` finds one by its name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib import import_module
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from bellcrank.target.kernel_source import KernelSource
+from bellcrank.target.program import Layout, Program
+
+__all__ = ["BACKENDS", "Backend", "Block", "Call", "CallLists", "Driver", "Kernel", "Memory", "backend_named"]
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+
+class Kernel(Protocol):
+    """A compiled function for the states of a batch."""
+
+    inputs: dict[str, int]
+    out_size: int
+    width: int
+    rolled: Any  #: what it loops over, or None
+    scratch: int  #: reals of scratch memory per lane
+    packed_strides: Ints
+
+    def strides(self, of_inputs: Sequence[int]) -> Ints:
+        """What `run` takes, for given distances between the states of each input."""
+
+    def workspace(self) -> Floats:
+        """Scratch memory for one thread."""
+
+    def run(self, inputs: Sequence[Any], strides: Ints, out: Any, begin: int, end: int,
+            work: Floats | None = None) -> bool:
+        """Compute states `begin` to `end`; False if something was not finite."""
+
+
+class Block(Protocol):
+    """A compiled function of one block of states, for calls from compiled code. Results of several functions follow
+    each other."""
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        """Names of the functions."""
+
+
+@dataclass(frozen=True)
+class Call:
+    """A block, the buffer and entry its result goes to, and inputs that are not where they usually are."""
+
+    block: Block
+    buffer: str
+    start: int
+    inputs: Mapping[str, tuple[str, int]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class CallLists:
+    """What a driver calls and on which buffers."""
+
+    width: int
+    sizes: Mapping[str, int]  #: of the buffers, in values
+    places: Mapping[str, tuple[str, int]]  #: of inputs: buffer and entry
+    lists: Mapping[str, Sequence[Call]]  #: by name; a driver finds their lengths as n_<name>
+
+
+class Memory(Protocol):
+    """Buffers, call lists and arguments of a driver: one thread's copy."""
+
+    buffers: dict[str, Floats]
+
+    def point(self, name: str, array: npt.NDArray[Any]) -> None:
+        """Let a driver's pointer refer to an array, and keep that alive."""
+
+    def address(self, name: str, array: npt.NDArray[Any]) -> None:
+        """Let a driver's pointer refer to an array that the caller keeps alive."""
+
+    def set(self, **values: int) -> None: ...
+
+    def set_real(self, **values: float) -> None: ...
+
+    def get(self, name: str) -> int: ...
+
+    def get_real(self, name: str) -> float: ...
+
+
+#: runs a driver on its memory; releases the interpreter's lock
+Driver = Callable[[Any], None]
+
+
+class Backend(Protocol):
+    """A target with its runtime."""
+
+    name: str
+
+    def lanes(self) -> int:
+        """States that batches advance side by side."""
+
+    def kernel(self, source: KernelSource, width: int) -> Kernel:
+        """A compiled function for one state (`width` 1) or for lanes."""
+
+    def block(self, source: KernelSource, names: tuple[str, ...], width: int) -> Block:
+        """The same for calls from drivers; `names` are those of its results."""
+
+    def copying(self, count: int, stride: int, offset: int, width: int) -> Block:
+        """A block that makes ``out[i] = from[i * stride + offset]``."""
+
+    def driver(self, program: Program, layout: Layout, width: int, known: tuple[tuple[str, int], ...] = ()) -> Driver:
+        """A compiled driver; `known` integers become constants of the code."""
+
+    def memory(self, calls: CallLists, layout: Layout, extra: Mapping[str, int]) -> Memory:
+        """Memory for a driver, with `extra` buffers."""
+
+    def door(self, kernel: Any, other: object, notfinite: object) -> Callable[..., Any] | None:
+        """``door(*inputs, out)`` for one state: `out`, or `other` if the arrays do not fit, or `notfinite`; None where
+        there is nothing cheaper than `Kernel.run`."""
+
+    def bound(self, kernel: Any, arrays: Sequence[Any], out: Any, exception: type[Exception], message: str
+              ) -> Callable[[], Any]:
+        """``bound()``: run the kernel on these arrays, return `out`; raise `exception` if something is not finite."""
+
+
+#: modules with a function ``backend()``, by the name that users give
+BACKENDS = {"llvm": "bellcrank.target.llvm.runtime"}
+
+
+def backend_named(name: str) -> Backend:
+    """The backend of a name in `BACKENDS`."""
+    made: Backend = import_module(BACKENDS[name]).backend()
+    return made

@@ -1,0 +1,1 @@
+"""Plain C99 for controllers: one state, no allocation, no globals."""

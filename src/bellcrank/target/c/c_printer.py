@@ -1,0 +1,379 @@
+"""Prints programs as C99, for one state; every intermediate value is a constant of its own."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from bellcrank.target.program import Bool, Builder, Carried, Int, Integers, Memory, Real, Table
+from bellcrank.target.values import int_operand
+
+__all__ = ["Arguments", "CPrinter", "Pointer", "literal"]
+
+_LARGEST_FLOAT = 3.4028234663852886e38
+_WORD = re.compile(r"[A-Za-z_]\w*")
+
+
+class Pointer(NamedTuple):
+    """An array in C."""
+
+    text: str
+    const: bool = True
+
+
+class Arguments(NamedTuple):
+    """What the names of a program stand for in C."""
+
+    pointers: Mapping[str, Pointer] = {}
+    integers: Mapping[str, int] = {}
+    reals: Mapping[str, str] = {}
+    calls: Mapping[str, Sequence[str]] = {}  #: statements
+
+
+def literal(value: float, real: str) -> str:
+    """A constant of type `real`, exactly (doubles) or rounded once (floats)."""
+    if value != value:
+        return f"({real})NAN"
+    if real == "double":
+        return f"{'-' if value < 0 else ''}HUGE_VAL" if math.isinf(value) else repr(value)
+    if abs(value) > _LARGEST_FLOAT:
+        return f"{'-' if value < 0 else ''}FLT_MAX"
+    if 0.0 < abs(value) < 1e-45:
+        return "0.0f"
+    return f"{value!r}f"
+
+
+class CPrinter(Builder):
+    """The statements of one function; `real` is "double" or "float", `prefix` that of helper functions."""
+
+    width = 1
+
+    def __init__(self, arguments: Arguments, real: str = "double", prefix: str = "") -> None:
+        self.arguments, self.real_type, self.prefix = arguments, real, prefix
+        self.needs: set[str] = set()  #: helper functions that are called
+        self.result = "0"
+        self._lines: list[tuple[int, str | None, str]] = []  # depth, the constant it defines, text
+        self._depth = 1
+        self._names = 0
+        self._f = "f" if real == "float" else ""
+
+    # -- text ---------------------------------------------------------------------------------------
+    def put(self, text: str) -> None:
+        self._lines.append((self._depth, None, text))
+
+    def do(self, kind: str, text: str) -> str:
+        """A constant."""
+        name = self._name()
+        self._lines.append((self._depth, name, f"const {kind} {name} = {text};"))
+        return name
+
+    def alias(self, name: str, text: str) -> None:
+        """A pointer with a name, if it is used."""
+        self._lines.append((self._depth, name, f"{self.real_type} *const {name} = {text};"))
+
+    def real_do(self, text: str) -> str:
+        return self.do(self.real_type, text)
+
+    def _name(self, letter: str = "v") -> str:
+        self._names += 1
+        return f"{letter}{self._names}"
+
+    def _open(self, text: str) -> None:
+        self.put(text + " {")
+        self._depth += 1
+
+    def _close(self) -> None:
+        self._depth -= 1
+        self.put("}")
+
+    @property
+    def lines(self) -> list[str]:
+        """The statements, without constants that nobody uses."""
+        used, kept = set(_WORD.findall(self.result)), []
+        for depth, name, text in reversed(self._lines):
+            if name is None or name in used:
+                used.update(_WORD.findall(text))
+                kept.append("    " * depth + text)
+        return kept[::-1]
+
+    def used(self) -> set[str]:
+        """Names that occur."""
+        return set(_WORD.findall("\n".join([*self.lines, self.result])))
+
+    def pause(self) -> None:
+        """C needs no pauses."""
+
+    # -- integers and truth values: those that are known are computed here ----------------------------
+    def int_op(self, op: str, a: str, b: str) -> str:
+        if _known(a) and _known(b):
+            x, y = int(a), int(b)
+            return str({"+": x + y, "-": x - y, "*": x * y, "|": x | y}.get(op, x % y if y else 0))
+        if (op in "+-|" and b == "0") or (op == "*" and b == "1"):
+            return a
+        if (op in "+|" and a == "0") or (op == "*" and a == "1"):
+            return b
+        return self.do("int32_t", f"{a} {op} {b}")
+
+    def int_compare(self, op: str, a: str, b: str) -> str:
+        if _known(a) and _known(b):
+            x, y = int(a), int(b)
+            return str(int({"==": x == y, "!=": x != y, "<": x < y, "<=": x <= y, ">": x > y, ">=": x >= y}[op]))
+        return self.do("int", f"{a} {op} {b}")
+
+    def int_least(self, a: str, b: str) -> str:
+        return self.do("int32_t", f"{a} < {b} ? {a} : {b}")
+
+    def int_real(self, a: str) -> str:
+        return self.number(float(a)) if _known(a) else self.real_do(f"({self.real_type}){a}")
+
+    def bool_op(self, op: str, a: str, b: str) -> str:
+        for x, y in ((a, b), (b, a)):
+            if x == "0":
+                return y if op == "|" else "0"
+            if x == "1":
+                return "1" if op == "|" else y
+        return self.do("int", f"{a} {op}{op} {b}")
+
+    def bool_not(self, a: str) -> str:
+        return str(1 - int(a)) if _known(a) else self.do("int", f"!{a}")
+
+    def bool_int(self, a: str) -> str:
+        return a if _known(a) else self.do("int32_t", a)
+
+    def mask_any(self, a: str) -> str:
+        return a
+
+    def mask_all(self, a: str) -> str:
+        return a
+
+    # -- reals --------------------------------------------------------------------------------------
+    def number(self, value: float) -> str:
+        text = literal(value, self.real_type)
+        return f"({text})" if text[0] == "-" else text
+
+    def add(self, a: str, b: str, fuse: bool = True) -> str:
+        return self.real_do(f"{a} + {b}")
+
+    def sub(self, a: str, b: str, fuse: bool = True) -> str:
+        return self.real_do(f"{a} - {b}")
+
+    def mul(self, a: str, b: str, fuse: bool = True) -> str:
+        return self.real_do(f"{a} * {b}")
+
+    def div(self, a: str, b: str) -> str:
+        return self.real_do(f"{a} / {b}")
+
+    def neg(self, a: str) -> str:
+        return self.real_do(f"-{a}")
+
+    def absolute(self, a: str) -> str:
+        return self.library("fabs", a)
+
+    def sqrt(self, a: str) -> str:
+        return self.library("sqrt", a)
+
+    def largest(self, a: str, b: str) -> str:
+        return self.library("fmax", a, b)
+
+    def least(self, a: str, b: str) -> str:
+        return self.library("fmin", a, b)
+
+    def library(self, function: str, *operands: str) -> str:
+        return self.real_do(f"{function}{self._f}({', '.join(operands)})")
+
+    def sincos(self, a: str) -> tuple[str, str]:
+        if self._f:
+            return self.library("sin", a), self.library("cos", a)
+        self.needs.add("sincos")
+        s, c = self._name("s"), self._name("c")
+        self.put(f"double {s}, {c};")
+        self.put(f"{self.prefix}sincos({a}, &{s}, &{c});")
+        return s, c
+
+    def real_compare(self, op: str, a: str, b: str) -> str:
+        return self.do("int", f"{a} {op} {b}")
+
+    def is_nan(self, a: str) -> str:
+        return self.do("int", f"{a} != {a}")
+
+    def select(self, mask: str, yes: str, no: str) -> str:
+        return self.real_do(f"{mask} ? {yes} : {no}")
+
+    # -- bits ---------------------------------------------------------------------------------------
+    def bits(self, a: str) -> str:
+        self.needs.add("bits")
+        return self.do("uint64_t", f"{self.prefix}bits({a})")
+
+    def from_bits(self, a: str) -> str:
+        self.needs.add("from_bits")
+        return self.do("double", f"{self.prefix}from_bits({a})")
+
+    def bits_number(self, value: int) -> str:
+        return f"UINT64_C({value % 2**64})"
+
+    def bits_op(self, op: str, a: str, b: str) -> str:
+        return self.do("uint64_t", f"{a} {op} {b}")
+
+    def bits_odd(self, a: str) -> str:
+        return self.do("int", f"({a} & 1u) != 0u")
+
+    # -- memory -------------------------------------------------------------------------------------
+    def load(self, place: Pointer, index: str, aligned: bool) -> str:
+        return self.real_do(f"{place.text}[{index}]")
+
+    def store(self, place: Pointer, index: str, value: str, aligned: bool) -> None:
+        assert not place.const, place
+        self.put(f"{place.text}[{index}] = {value};")
+
+    def move(self, place: Pointer, index: str, times: int) -> Pointer:
+        offset = self.int_op("*", index, str(times))
+        if offset == "0":
+            return place
+        name, const = self._name("p"), "const " if place.const else ""
+        self._lines.append((self._depth, name, f"{const}{self.real_type} *const {name} = {place.text} + {offset};"))
+        return Pointer(name, place.const)
+
+    def table_load(self, place: Pointer, index: str) -> str:
+        return self.load(place, index, False)
+
+    def table_move(self, place: Pointer, index: str) -> Pointer:
+        return self.move(place, index, 1)
+
+    def integer_load(self, place: Pointer, index: str) -> str:
+        known = self.arguments.integers.get(f"{place.text}[{index}]")
+        return str(known) if known is not None else self.do("int32_t", f"{place.text}[{index}]")
+
+    def integer_store(self, place: Pointer, index: str, value: str) -> None:
+        self.put(f"{place.text}[{index}] = {value};")
+
+    def slot(self, kind: str) -> str:
+        name = self._name("x")
+        self.put(f"{self._kind(kind)} {name};")
+        return name
+
+    def _kind(self, kind: str) -> str:
+        return self.real_type if kind == "real" else "int32_t"
+
+    def write(self, kind: str, slot: str, value: str) -> None:
+        self.put(f"{slot} = {value};")
+
+    def read(self, kind: str, slot: str) -> str:
+        return self.do(self._kind(kind), slot)
+
+    # -- arguments ----------------------------------------------------------------------------------
+    def count(self, name: str) -> Int:
+        return Int(self, str(self.arguments.integers[name]))
+
+    def set_count(self, name: str, value: Int | int) -> None:
+        raise NotImplementedError("C functions give no integers back")
+
+    def real(self, name: str) -> Real:
+        return Real(self, self.arguments.reals[name])
+
+    def set_real(self, name: str, value: Real) -> None:
+        raise NotImplementedError("C functions give no numbers back")
+
+    def memory(self, name: str, aligned: bool = False) -> Memory:
+        return Memory(self, self.arguments.pointers[name])
+
+    def rows(self, name: str, starts: Sequence[Int]) -> Memory:
+        return self.memory(name).at(starts[0])
+
+    def unpack(self, source: Memory, target: Memory, size: int) -> None:
+        with self.loop(size) as i:
+            target[i] = source[i]
+
+    def integers_at(self, name: str) -> Integers:
+        return Integers(self, self.arguments.pointers[name])
+
+    def table(self, name: str) -> Table:
+        return Table(self, self.arguments.pointers[name])
+
+    # -- control ------------------------------------------------------------------------------------
+    @contextlib.contextmanager
+    def loop(self, end: Int | int, start: Int | int = 0, back: bool = False) -> Iterator[Int]:
+        i, first, last = self._name("i"), int_operand(start), int_operand(end)
+        place = len(self._lines)
+        if back:
+            self._open(f"for (int32_t {i} = {self.int_op('-', last, '1')}; {i} >= {first}; --{i})")
+        else:
+            self._open(f"for (int32_t {i} = {first}; {i} < {last}; ++{i})")
+        yield Int(self, i)
+        self._close()
+        if _known(first) and _known(last) and int(first) >= int(last):
+            del self._lines[place:]
+
+    def fold(self, end: Int | int, first: Carried, body: Callable[[Int, Carried], Carried], start: Int | int = 0,
+             step: int = 1) -> Carried:
+        carried, i = self._name("x"), self._name("i")
+        self.put(f"{self._kind('real' if isinstance(first, Real) else 'integer')} {carried} = {first.operand};")
+        self._open(f"for (int32_t {i} = {int_operand(start)}; {i} < {int_operand(end)}; {i} += {step})")
+        self.put(f"{carried} = {body(Int(self, i), type(first)(self, carried)).operand};")
+        self._close()
+        return type(first)(self, carried)
+
+    def chase(self, first: Int, body: Callable[[Int], Int]) -> None:
+        i = self._name("i")
+        self._open(f"for (int32_t {i} = {first.operand}; {i} != 0;)")
+        self.put(f"{i} = {body(Int(self, i)).operand};")
+        self._close()
+
+    @contextlib.contextmanager
+    def forever(self) -> Iterator[Callable[[Bool], None]]:
+        self._open("for (;;)")
+        depth = self._depth
+
+        def leave(condition: Bool) -> None:
+            assert self._depth == depth, "only the innermost loop can be left"
+            self.put(f"if ({condition.operand}) break;")
+
+        yield leave
+        self._close()
+
+    @contextlib.contextmanager
+    def when(self, condition: Bool) -> Iterator[None]:
+        place = len(self._lines)
+        if not _known(condition.operand):
+            self._open(f"if ({condition.operand})")
+        else:
+            self._open("")
+        yield
+        self._close()
+        if condition.operand == "0":
+            del self._lines[place:]
+        elif condition.operand == "1":
+            self._lines[place] = (self._depth, None, "{")
+
+    def switch(self, value: Int, cases: Sequence[tuple[int, Callable[[], None]]]) -> None:
+        self._open(f"switch ({value.operand})")
+        for number, emit in cases:
+            self._open(f"case {number}:")
+            emit()
+            self.put("break;")
+            self._close()
+        self.put("default: break;")
+        self._close()
+
+    def rarely(self, condition: Bool, usual: Sequence[str], make: Callable[[], Sequence[str]]) -> tuple[str, ...]:
+        names = [self._name("x") for _ in usual]
+        for name, operand in zip(names, usual, strict=True):
+            self.put(f"{self.real_type} {name} = {operand};")
+        self._open(f"if ({condition.operand})")
+        for name, operand in zip(names, make(), strict=True):
+            self.put(f"{name} = {operand};")
+        self._close()
+        return tuple(names)
+
+    def call_all(self, name: str, count: Int) -> None:
+        for call in self.arguments.calls.get(name, ()):
+            self.put(call)
+
+    def finish(self, result: Int | int = 0) -> None:
+        self.result = int_operand(result)
+
+
+def _known(operand: str) -> bool:
+    return operand.lstrip("-").isdigit()

@@ -1,0 +1,106 @@
+"""What a kernel is made of before any target: a graph, or a plan of loops over records with its data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from bellcrank.scalar.graph import Number, digest
+from bellcrank.schedule.rolled import Plan
+from bellcrank.target.calling import Body
+from bellcrank.target.program import Builder
+from bellcrank.target.rolled_code import rolled
+from bellcrank.target.unrolled import scratch, unrolled
+
+__all__ = ["GraphKernel", "KernelSource", "RolledData", "RolledKernel"]
+
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class RolledData:
+    """What a rolled kernel loops over."""
+
+    numbers: Floats
+    table: Ints
+    runs: Ints
+    work_size: int  #: reals of workspace per lane
+
+
+class KernelSource(Protocol):
+    """A function of arrays of reals."""
+
+    @property
+    def inputs(self) -> Mapping[str, int]:
+        """Names and lengths of the arrays it reads, in order."""
+
+    @property
+    def size(self) -> int:
+        """Entries of the result."""
+
+    @property
+    def data(self) -> RolledData | None:
+        """What it loops over, if it does."""
+
+    @property
+    def side(self) -> int:
+        """The side of the result if a rolled kernel makes a matrix."""
+
+    @property
+    def key(self) -> str | None:
+        """A short text that determines the code, if there is one."""
+
+    def scratch(self, width: int) -> int:
+        """Reals of scratch memory per lane that a kernel of batches needs, besides that of loops over records."""
+
+    def body(self, b: Builder) -> Body:
+        """The program (see `target.calling`)."""
+
+
+@dataclass(frozen=True)
+class GraphKernel:
+    """One expression graph; leaves are (input, index)."""
+
+    outputs: Sequence[Number]
+    inputs: Mapping[str, int]
+    data: None = None
+    side: int = 0
+
+    @property
+    def size(self) -> int:
+        return len(self.outputs)
+
+    @property
+    def key(self) -> str:
+        return f"{digest(self.outputs)} {dict(self.inputs)}"
+
+    def scratch(self, width: int) -> int:
+        return scratch(self.size, width)
+
+    def body(self, b: Builder) -> Body:
+        return unrolled(b, self.outputs, self.inputs)
+
+
+@dataclass(frozen=True)
+class RolledKernel:
+    """Loops over the items of a tree; the code is the same for any number of them."""
+
+    plan: Plan
+    inputs: Mapping[str, int]
+    local: list[str]  #: inputs of which every item has its own part
+    size: int
+    data: RolledData
+    side: int
+    mirrored: bool = True  #: whether a matrix is symmetric
+    key: None = field(default=None)
+
+    def scratch(self, width: int) -> int:
+        return 0
+
+    def body(self, b: Builder) -> Body:
+        return rolled(b, self.plan, list(self.inputs), self.local, self.mirrored)

@@ -1,0 +1,98 @@
+"""Compiled functions to be called by compiled code, and the memory they run on: addresses in frames and lists."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from bellcrank.target.backend import Call, CallLists
+from bellcrank.target.kernel_source import RolledData
+from bellcrank.target.llvm.jit import Library
+from bellcrank.target.llvm.kernel import aligned
+from bellcrank.target.llvm.signatures import FRAME_TAIL
+from bellcrank.target.program import Layout
+
+__all__ = ["CompiledBlock", "DriverMemory"]
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class CompiledBlock:
+    """See `target.backend.Block`."""
+
+    library: Library
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    width: int
+    rolled: RolledData | None
+    strides: Ints
+
+    def frame(self, places: Mapping[str, int], out: int) -> tuple[Ints, Floats]:
+        """What its function gets: addresses of inputs and result, and its data. Keep both arrays alive."""
+        work = aligned(self.rolled.work_size * self.width if self.rolled else 0)
+        tail = dict.fromkeys(FRAME_TAIL, 0) | {"out": out, "strides": self.strides.ctypes.data}
+        if self.rolled is not None:
+            r = self.rolled
+            tail |= {"work": work.ctypes.data, "numbers": r.numbers.ctypes.data, "table": r.table.ctypes.data,
+                     "runs": r.runs.ctypes.data, "n_runs": len(r.runs)}
+        return np.array([*(places[n] for n in self.inputs), *tail.values()], dtype=np.int64), work
+
+
+class DriverMemory:
+    """See `target.backend.Memory`."""
+
+    def __init__(self, calls: CallLists, layout: Layout, extra: Mapping[str, int]) -> None:
+        self.calls, self.layout = calls, layout
+        self.buffers: dict[str, Floats] = {name: aligned(size * calls.width)
+                                           for name, size in {**calls.sizes, **extra}.items()}
+        self._keep: list[Any] = []
+        self.integers = np.zeros(len(layout.integers), dtype=np.int64)
+        self.reals = np.zeros(len(layout.reals))
+        self.pointers = np.zeros(len(layout.pointers), dtype=np.int64)
+        for name, buffer in self.buffers.items():
+            if name in layout.pointers:
+                self.point(name, buffer)
+        for name, listed in calls.lists.items():
+            self.point(name, self._list(listed))
+            self.set(**{f"n_{name}": len(listed)})
+
+    def _address(self, buffer: str, entry: int) -> int:
+        return int(self.buffers[buffer].ctypes.data) + 8 * entry * self.calls.width
+
+    def _list(self, calls: Sequence[Call]) -> Ints:
+        rows = []
+        for call in calls:
+            places = {name: self._address(*place) for name, place in {**self.calls.places, **call.inputs}.items()}
+            block = call.block
+            assert isinstance(block, CompiledBlock)
+            frame, work = block.frame(places, self._address(call.buffer, call.start))
+            self._keep += [frame, work]
+            rows += [block.library.address, frame.ctypes.data]
+        return np.array(rows or [0], dtype=np.int64)
+
+    def point(self, name: str, array: npt.NDArray[Any]) -> None:
+        self._keep.append(array)
+        self.address(name, array)
+
+    def address(self, name: str, array: npt.NDArray[Any]) -> None:
+        self.pointers[self.layout.pointers.index(name)] = array.ctypes.data
+
+    def set(self, **values: int) -> None:
+        for name, value in values.items():
+            self.integers[self.layout.integers.index(name)] = value
+
+    def set_real(self, **values: float) -> None:
+        for name, value in values.items():
+            self.reals[self.layout.reals.index(name)] = value
+
+    def get(self, name: str) -> int:
+        return int(self.integers[self.layout.integers.index(name)])
+
+    def get_real(self, name: str) -> float:
+        return float(self.reals[self.layout.reals.index(name)])

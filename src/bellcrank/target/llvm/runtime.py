@@ -1,0 +1,105 @@
+"""The backend: programs are printed as LLVM assembly, compiled in memory, kept on disk, and run by the CPU."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from bellcrank.target.backend import CallLists, Driver
+from bellcrank.target.calling import one_block, over_states
+from bellcrank.target.copying import copying
+from bellcrank.target.kernel_source import GraphKernel, KernelSource
+from bellcrank.target.llvm import door, jit
+from bellcrank.target.llvm.block import CompiledBlock, DriverMemory
+from bellcrank.target.llvm.kernel import Kernel
+from bellcrank.target.llvm.signatures import BatchPrinter, BlockPrinter, DriverPrinter, print_program
+from bellcrank.target.program import Layout, Program
+
+__all__ = ["LlvmBackend", "backend", "unrolled_text"]
+
+
+class LlvmBackend:
+    """See `target.backend.Backend`."""
+
+    name = "llvm"
+
+    def lanes(self) -> int:
+        return jit.vector_width()
+
+    def kernel(self, source: KernelSource, width: int) -> Kernel:
+        text = _batch_text(source, width)
+        library = jit.begin(text()) if source.key is None else jit.begin(f"{source.key} {width}", text)
+        return Kernel(library, source.inputs, source.size, width, source.data, source.side, source.scratch(width))
+
+    def block(self, source: KernelSource, names: tuple[str, ...], width: int) -> CompiledBlock:
+        text = _block_text(source, width)
+        library = jit.begin(text()) if source.key is None else jit.begin(f"block {source.key} {width}", text)
+        sizes = list(source.inputs.values())  # rolled kernels read their sizes from what others use as strides
+        strides = np.array([*sizes, *sizes, source.size, source.side], dtype=np.int64)
+        return CompiledBlock(library, tuple(source.inputs), names, width, source.data, strides)
+
+    def copying(self, count: int, stride: int, offset: int, width: int) -> CompiledBlock:
+        library = jit.begin(print_program(BlockPrinter(width, ["from"]), copying))
+        return CompiledBlock(library, ("from",), ("copy",), width, None,
+                             np.array([count, stride, offset], dtype=np.int64))
+
+    def driver(self, program: Program, layout: Layout, width: int, known: tuple[tuple[str, int], ...] = ()) -> Driver:
+        return _driver(program, layout, width, known)
+
+    def memory(self, calls: CallLists, layout: Layout, extra: Mapping[str, int]) -> DriverMemory:
+        return DriverMemory(calls, layout, extra)
+
+    def door(self, kernel: Kernel, other: object, notfinite: object) -> Callable[..., Any] | None:
+        return door.make_door(kernel, other, notfinite) if door.available() else None
+
+    def bound(self, kernel: Kernel, arrays: Sequence[Any], out: Any, exception: type[Exception], message: str
+              ) -> Callable[[], Any]:
+        if door.available():
+            return door.make_bound(kernel, arrays, out, exception, message)
+
+        def call() -> Any:
+            if not kernel.run(arrays, kernel.packed_strides, out, 0, 1):
+                raise exception(message)
+            return out
+
+        return call
+
+
+_BACKEND = LlvmBackend()
+
+
+def backend() -> LlvmBackend:
+    """The one there is: it holds nothing."""
+    return _BACKEND
+
+
+def _batch_text(source: KernelSource, width: int) -> Callable[[], str]:
+    names = list(source.inputs)
+    return lambda: print_program(BatchPrinter(width, names), lambda b: over_states(b, names, source.body(b)))
+
+
+def _block_text(source: KernelSource, width: int) -> Callable[[], str]:
+    names = list(source.inputs)
+    return lambda: print_program(BlockPrinter(width, names), lambda b: one_block(b, names, source.body(b)))
+
+
+def unrolled_text(outputs: Sequence[Any], inputs: Mapping[str, int], width: int) -> str:
+    """The assembly of a kernel from the graph of its results."""
+    return _batch_text(GraphKernel(outputs, inputs), width)()
+
+
+@cache
+def _driver(program: Program, layout: Layout, width: int, known: tuple[tuple[str, int], ...]) -> Driver:
+    library = jit.load(print_program(DriverPrinter(width, layout, dict(known)), program), optimise=True)
+    pointer = ctypes.c_void_p
+    function = ctypes.CFUNCTYPE(ctypes.c_int64, pointer, pointer, pointer)(library.address)
+
+    def run(memory: DriverMemory) -> None:
+        function(memory.integers.ctypes.data, memory.reals.ctypes.data, memory.pointers.ctypes.data)
+
+    run.library = library  # type: ignore[attr-defined]
+    return run

@@ -1,0 +1,246 @@
+"""Kernels of the rolled schedule: loops over records, one block of code per kind and sweep."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from typing import Any
+
+from bellcrank.scalar.graph import Scalar, reachable
+from bellcrank.schedule.rolled import INWARD, OUTWARD, PATHS, KindCode, Plan, SweepCode
+from bellcrank.target.calling import Body, States, finite_array
+from bellcrank.target.graph_code import compute, value_of
+from bellcrank.target.program import Builder, Int, Integers, Memory, Real, Table
+
+__all__ = ["COLUMNS", "rolled"]
+
+#: columns of the integer table, one row per item: parent, kind, start of its numbers, start of its results,
+#: the buffers through which values travel to its children (own_out), from its parent, from its children
+#: (own_sum) and to its parent; then the starts of its parts of the inputs
+COLUMNS = ("parent", "kind", "numbers", "result", "own_out", "parent_out", "own_sum", "parent_sum")
+#: operations of all kinds from which on each kind becomes a function of its own
+_LARGE = 20_000
+
+
+@dataclass
+class _Context:
+    b: Builder
+    plan: Plan
+    local: list[str]
+    inputs: Mapping[str, Memory]
+    target: Memory
+    work: Memory
+    buffers: Memory
+    numbers: Table
+    table: Integers
+    runs: Integers
+    n_runs: Int
+    row: int  #: integers per table row
+    side: Int  #: side of the result matrix (paths)
+    mirrored: bool  #: whether it is symmetric
+    large: bool  #: whether the code of kinds is better compiled one by one
+
+    def piece(self, item: Int) -> AbstractContextManager[None]:
+        """The code of one kind for an item."""
+        if not self.large:
+            return nullcontext()
+        return self.b.piece(*self.inputs.values(), self.target, self.work, self.buffers, self.numbers, self.table,
+                            self.side, item)
+
+
+def rolled(b: Builder, plan: Plan, inputs: Sequence[str], local: list[str], mirrored: bool = True) -> Body:
+    """The body of a kernel (see `target.calling`) that loops over records.
+
+    `local` names the inputs of which every item has its own part. `runs` holds (kind, first item, end) for
+    stretches of items of the same kind. All sizes are read from `strides`: the stride of each input, then the length
+    of each, of the result, and of a side of it if it is a matrix; so the code is the same for any number of items.
+    """
+    n = len(inputs)
+    runs, n_runs, work = b.integers_at("runs"), b.count("n_runs"), b.memory("work", aligned=True)
+    rows = runs[(n_runs - 1) * 3 + 2]  # where the last run ends: records before buffers
+    buffers = work.at(rows, plan.record)
+    strides, numbers, table = b.integers_at("strides"), b.table("numbers"), b.integers_at("table")
+    sizes = {name: strides[n + i] for i, name in enumerate(inputs)}
+    out_size, side = strides[2 * n], strides[2 * n + 1]
+
+    def body(states: States) -> Real | None:
+        target = states.target(out_size)
+        c = _Context(b, plan, local, states.inputs, target, work, buffers, numbers, table, runs, n_runs,
+                     len(COLUMNS) + len(local), side, mirrored, _operations(plan) > _LARGE)
+        check = b.constant(0.0)
+        for name, size in sizes.items() if states.checked else ():
+            check = finite_array(b, states.inputs[name], size, check)
+        if PATHS in plan.directions:
+            with b.loop(out_size) as i:
+                target[i] = 0.0
+        for k, direction in enumerate(plan.directions):
+            if any(_has_work(code.sweeps[k]) for code in plan.codes):
+                _sweep(c, k, direction)
+        _epilogue(c)
+        return finite_array(b, target, out_size, check) if states.checked else None
+
+    return body
+
+
+def _operations(plan: Plan) -> int:
+    return sum(len(sweep.body) for code in plan.codes for sweep in (*code.sweeps, *code.walks.values()))
+
+
+def _has_work(code: SweepCode) -> bool:
+    return bool(code.sent or code.outputs or code.saves or code.starts)
+
+
+def _sweep(c: _Context, k: int, direction: str) -> None:
+    """Loop over the runs of items of one kind, outward or inward."""
+    b, back = c.b, direction == INWARD
+    with b.loop(c.n_runs, back=back) as run:
+        base = run * 3
+        kind, first, end = (c.runs[base + i] for i in range(3))
+
+        def items(code: KindCode) -> Callable[[], None]:
+            def emit() -> None:
+                with b.loop(end, first, back=back) as item, c.piece(item):
+                    _item(c, code, k, item)
+
+            return emit
+
+        b.switch(kind, [(code.kind.index, items(code)) for code in c.plan.codes if _has_work(code.sweeps[k])])
+
+
+class _Item:
+    """One item's record, numbers and parts of the arrays."""
+
+    def __init__(self, c: _Context, code: KindCode, item: Int) -> None:
+        self.c, self.code, self.item = c, code, item
+        self.row = item * c.row
+        self.record = self.record_of(item)
+        self._edges: dict[tuple[str, bool], Memory] = {}
+        self._numbers: Table | None = None
+        self._starts: dict[str, Int] = {}
+
+    def record_of(self, item: Int | int) -> Memory:
+        return self.c.work.at(item, self.c.plan.record)
+
+    def edge(self, column: str, k: int) -> tuple[Memory, int]:
+        """Where values travel in sweep k: a memory and the first slot there."""
+        plan = self.c.plan
+        key = (column, plan.persistent[k])
+        if key not in self._edges:
+            if plan.persistent[k]:
+                self._edges[key] = self.record if column.startswith("own") else self.record_of(self.start("parent"))
+            else:
+                self._edges[key] = self.c.buffers.at(self.start(column), plan.buffer)
+        return self._edges[key], plan.edge_slot[k] if plan.persistent[k] else 0
+
+    def start(self, name: str) -> Int:
+        if name not in self._starts:
+            column = COLUMNS.index(name) if name in COLUMNS else len(COLUMNS) + self.c.local.index(name)
+            self._starts[name] = self.c.table[self.row + column]
+        return self._starts[name]
+
+    def number(self, index: int) -> Real:
+        if self._numbers is None:
+            self._numbers = self.c.numbers.at(self.start("numbers"))
+        return self._numbers[index]
+
+    def leaf(self, key: Any) -> str:
+        return self._leaf(key).operand
+
+    def _leaf(self, key: Any) -> Real:
+        match key:
+            case ("in", name, j):  # "q@2": of the item's member 2
+                return self.c.inputs[name.split("@")[0]][self.start(name) + j]
+            case ("global", name, j):
+                return self.c.inputs[name][j]
+            case ("parent", k, i):
+                place, slot = self.edge("parent_out", k)
+                return place[slot + i]
+            case ("sum", k, i):
+                place, slot = self.edge("own_sum", k)
+                return place[slot + i]
+            case ("carry", _, i):
+                return self.record_of(0)[i]
+        raise AssertionError(key)
+
+    def compute(self, code: SweepCode) -> dict[Any, str]:
+        """Values of all nodes of a piece of code."""
+        index = {node: i for i, node in enumerate(self.code.statics)}
+        value: dict[Any, str] = {node: self.record[self.code.slot[node]].operand for node in code.loads}
+        for node in code.body:
+            if node in index:
+                value[node] = self.number(index[node]).operand
+        compute(self.c.b, code.body, value, self.leaf)
+        return value
+
+
+def _item(c: _Context, kind: KindCode, k: int, item: Int) -> None:
+    """What one item does in sweep k."""
+    b, code = c.b, kind.sweeps[k]
+    at = _Item(c, kind, item)
+    value = at.compute(code)
+    for node in code.saves:
+        at.record[kind.slot[node]] = Real(b, value[node])
+    if c.plan.directions[k] == PATHS:
+        for column, start in enumerate(code.starts):
+            for i, entry in enumerate(start):
+                at.record_of(0)[i] = value_of(b, entry, value)
+            _walk(c, k, item, at.start("result") + column)
+        return
+    place, slot = at.edge("own_out" if c.plan.directions[k] == OUTWARD else "parent_sum", k)
+    for i, entry in enumerate(code.sent):
+        total = value_of(b, entry, value)
+        if code.adds_to_parent and type(entry) is float and entry == 0.0:
+            continue
+        if code.adds_to_parent:
+            total = place[slot + i] + total
+        place[slot + i] = total
+    places = kind.kind.places
+    for j, entry in code.outputs:
+        target, offset = ("result", j) if places is None else places[j]
+        c.target[at.start(target) + offset] = value_of(b, entry, value)
+
+
+def _walk(c: _Context, k: int, item: Int, column: Int) -> None:
+    """From an item to the root: entries of one column of a symmetric matrix, and its row."""
+    b = c.b
+
+    def passed(here: Int) -> Int:
+        row = here * c.row
+        kind, parent = c.table[row + COLUMNS.index("kind")], c.table[row]
+
+        def visit(code: KindCode) -> Callable[[], None]:
+            def emit() -> None:
+                at = _Item(c, code, here)
+                value = at.compute(code.walks[k])
+                for i, entry in enumerate(code.walks[k].sent):
+                    at.record_of(0)[i] = value_of(b, entry, value)
+                for j, entry in code.walks[k].outputs:
+                    a = at.start("result") + j
+                    for x, y in ((a, column), (column, a)) if c.mirrored else ((a, column),):
+                        c.target[x * c.side + y] = value_of(b, entry, value)
+
+            return emit
+
+        b.switch(kind, [(code.kind.index, visit(code)) for code in c.plan.codes])
+        return parent
+
+    b.chase(item, passed)
+
+
+def _epilogue(c: _Context) -> None:
+    """Results computed from what reached the root."""
+    b, plan = c.b, c.plan
+
+    def leaf(key: Any) -> str:
+        match key:
+            case ("root", k, i):
+                return c.work[plan.edge_slot[k] + i].operand
+            case ("global", name, j):
+                return c.inputs[name][j].operand
+        raise AssertionError(key)
+
+    value: dict[Any, str] = {}
+    compute(b, reachable(plan.epilogue), value, leaf)
+    for i, entry in enumerate(plan.epilogue):
+        c.target[i] = value_of(b, entry if type(entry) is Scalar else float(entry), value)

@@ -1,0 +1,48 @@
+"""Straight-line kernels: the whole computation as one expression graph, every constant a literal."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from bellcrank.scalar.graph import LEAF, reachable
+from bellcrank.target.calling import Body, States, finite_sum
+from bellcrank.target.graph_code import compute, value_of
+from bellcrank.target.program import Builder, Real
+
+__all__ = ["scratch", "unrolled"]
+
+#: results from which on they pass through scratch memory
+_MANY = 64
+
+
+def scratch(outputs: int, width: int) -> int:
+    """Reals per lane that a kernel of batches needs to work in: results that are many are left with their lanes side by
+    side first, because storing them lane by lane takes as many instructions as there are lanes."""
+    return outputs if width > 1 and outputs >= _MANY else 0
+
+
+def unrolled(b: Builder, outputs: Sequence[Any], inputs: Mapping[str, int]) -> Body:
+    """The body of a kernel (see `target.calling`); leaves of the graph are keys (name, index) of the inputs."""
+
+    def body(states: States) -> Real | None:
+        value: dict[Any, str] = {}
+        nodes = reachable(outputs)
+        pairs = [(name, i) for name, size in inputs.items() for i in range(size)]
+        if not states.checked:
+            used = {node.args[0] for node in nodes if node.op is LEAF}
+            pairs = [pair for pair in pairs if pair in used]
+        loaded = {(name, i): states.inputs[name][i] for name, i in pairs}
+        check = finite_sum(b, loaded.values(), b.constant(0.0)) if states.checked else None
+        compute(b, nodes, value, lambda key: loaded[key].operand)
+        target = states.target(len(outputs))
+        results = [value_of(b, out, value) for out in outputs]
+        through = states.spread and scratch(len(outputs), b.width)
+        place = b.memory("work") if through else target
+        for i, result in enumerate(results):
+            place[i] = result
+        if through:
+            b.unpack(place, target, len(outputs))
+        return None if check is None else finite_sum(b, results, check)
+
+    return body

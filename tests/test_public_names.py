@@ -1,0 +1,46 @@
+"""The public names of `System`, on purpose: what everybody computes at a state; the rest is in `bellcrank.analyze`."""
+
+from __future__ import annotations
+
+import inspect
+
+import bellcrank as bc
+
+PARTS = ("model", "kernels", "plans")
+NAMES = ("nq", "nu", "dof", "joint_names", "body_names", "coordinate_names", "speed_names", "loops", "parameters")
+CONFIGURATIONS = ("neutral", "random_state", "integrate", "difference", "normalize")
+DYNAMICS = ("forward_dynamics", "inverse_dynamics", "drive_forces", "mass_matrix", "bias", "momenta", "hamilton",
+            "reactions")
+KINEMATICS = ("pose", "velocity", "acceleration", "jacobian", "jacobian_rate", "center_of_mass", "momentum")
+ENERGIES = ("kinetic_energy", "potential_energy", "energy")
+LOOPS = ("loop_error", "loop_rate_error", "assemble", "project", "consistent_acceleration")
+REST = ("simulate", "bind", "operation_count", "with_parameters", "release", "lock")
+
+ALL = (*PARTS, *NAMES, *CONFIGURATIONS, *DYNAMICS, *KINEMATICS, *ENERGIES, *LOOPS, *REST)
+
+#: a new name needs a reason; most questions are functions of `bellcrank.analyze`
+MOST = 46
+
+
+def public(thing: object) -> set[str]:
+    return {name for name in dir(thing) if not name.startswith("_")}
+
+
+def test_the_names_of_a_system() -> None:
+    assert public(bc.compile(bc.load("four_bar"))) == set(ALL)
+    assert len(ALL) == len(set(ALL)) == MOST
+
+
+def test_every_name_is_described() -> None:
+    """What has no docstring of its own is a plain attribute with a comment in the class."""
+    attributes = {*PARTS, "nq", "nu"}
+    for name in set(ALL) - attributes:
+        assert inspect.getdoc(getattr(bc.System, name)), name
+    assert attributes <= set(bc.System.__annotations__)
+
+
+def test_analyses_take_a_system_first() -> None:
+    for name in bc.analyze.__all__:
+        first = next(iter(inspect.signature(getattr(bc.analyze, name)).parameters))
+        assert first == {"check_joint": "joint", "compare": "mechanism"}.get(name, "system"), name
+    assert not set(bc.analyze.__all__) & set(ALL), "two ways to ask one thing"
