@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from bellcrank.arrays import Floats
 from bellcrank.mechanism.constraint_rows import Row, Side
-from bellcrank.mechanism.coupling import share
+from bellcrank.mechanism.coupling import coupled
 from bellcrank.scalar.graph import Number
 from bellcrank.spatial import Vector
 from bellcrank.topology.tree import Closure, Tree
@@ -259,13 +259,12 @@ class LoopKinematics:
         slopes = np.zeros((*value.shape[:-1], len(self.relation_row)))
         at = 0
         for k, relation in enumerate(self.tree.relations, self.m_closures):
-            value[..., k] = -relation.offset
-            for link, coordinate, part in relation.terms:
-                now, rate = self.coordinate(link, coordinate, q, u, t)
-                mine = share(part, now)
-                value[..., k] += mine.value
-                gamma[..., k] -= mine.curvature * (rate * rate)
-                slopes[..., at] = mine.slope
+            now = [self.coordinate(link, i, q, u, t) for link, i, _ in relation.terms]
+            made = coupled([part for _, _, part in relation.terms], [x for x, _ in now], [v for _, v in now],
+                           relation.offset)
+            value[..., k], gamma[..., k] = made.value, made.gamma
+            for slope in made.slopes:
+                slopes[..., at] = slope
                 at += 1
         return slopes
 

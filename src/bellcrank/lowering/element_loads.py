@@ -34,18 +34,22 @@ class ClosingMotion(NamedTuple):
     point: Vector
 
 
-def side_of(moving: Moving, turn: Any, shift: Sequence[Number]) -> Side:
-    """One side of a closure from the motion of its link."""
+def side_of(moving: Moving, frame: Sequence[Vector], shift: Vector) -> Side:
+    """One side of a closure from the motion of its link; axes and origin of the joint's frame in those of the link."""
     axes, origin, omega, velocity = moving
-    arm = axes.apply(Vector(*shift))
-    x, y, z = (axes.apply(Vector(*column)) for column in turn.T.tolist())
+    arm = axes.apply(shift)
+    x, y, z = (axes.apply(v) for v in frame)
     return Side(origin + arm, arm, x, y, z, omega, velocity + omega.cross(arm))
 
 
 def sides_of(c: Closure, moving: Motions, bind: Bind) -> tuple[Side, Side]:
     """Both sides of a closure."""
-    return (side_of(moving(c.first), c.first_turn, bind(tuple(c.first_shift))),
-            side_of(moving(c.second), c.second_turn, bind(tuple(c.second_shift))))
+    return (side_of(moving(c.first), _columns(c.first_turn), Vector(*bind(tuple(c.first_shift)))),
+            side_of(moving(c.second), _columns(c.second_turn), Vector(*bind(tuple(c.second_shift)))))
+
+
+def _columns(turn: Any) -> list[Vector]:
+    return [Vector(*column) for column in turn.T.tolist()]
 
 
 def unit_wrench(columns: Sequence[Motion], i: int) -> Force:

@@ -14,8 +14,8 @@ from bellcrank.errors import ModelError, SingularError
 from bellcrank.loops.constraint_kinematics import jacobian_pattern, paths_between
 from bellcrank.lowering.element_loads import element_loads, sides_of, unit_wrench
 from bellcrank.lowering.link import Link
-from bellcrank.mechanism.constraint_rows import Row, Side
-from bellcrank.mechanism.coupling import share
+from bellcrank.mechanism.constraint_rows import Row, Side, stabilized
+from bellcrank.mechanism.coupling import Coupled, coupled
 from bellcrank.mechanism.forces.element import Moving
 from bellcrank.scalar.graph import Number
 from bellcrank.schedule.sweeps import Direct, Field, Sweeps
@@ -217,31 +217,31 @@ class LoopedDirect(Direct):
 
     def _row(self, c: Closure, row: Row, alpha: float, beta: float) -> LoopRow:
         ends = []
-        gamma = row.gamma
+        rate: Number = 0.0
         for link, w in ((c.first, row.first), (c.second, row.second)):
             axes, _, omega, velocity = self.moving[link]
             if alpha:
-                gamma = gamma - (Motion(omega, velocity).dot(w)) * (2.0 * alpha)
+                rate = rate + Motion(omega, velocity).dot(w)
             if link:
                 ends.append((link, Force(axes.inverse(w.moment), axes.inverse(w.force))))
-        if beta:
-            gamma = gamma - row.value * (beta * beta)
-        return LoopRow(tuple(ends), (), gamma)
+        return LoopRow(tuple(ends), (), stabilized(row.gamma, row.value, rate, alpha, beta))
 
     def _relation(self, relation: Any, alpha: float, beta: float) -> LoopRow:
-        gamma: Number = 0.0
-        value: Number = -relation.offset
+        value, rate, slopes, gamma = self.coupler(relation)
         terms = []
-        for link, i, part in relation.terms:
+        for (link, i, _), slope in zip(relation.terms, slopes, strict=True):
             view = self.views[link]
-            mine = share(part, view.q[i])
-            gamma = gamma - view.u[i] * (mine.slope * (2.0 * alpha)) - mine.curvature * (view.u[i] * view.u[i])
-            value = value + mine.value
             if view.mask[i]:
-                gamma = gamma - view.prescribed_udot[i] * mine.slope
+                gamma = gamma - view.prescribed_udot[i] * slope
             else:
-                terms.append((link, i, mine.slope))
-        return LoopRow((), tuple(terms), gamma - value * (beta * beta) if beta else gamma)
+                terms.append((link, i, slope))
+        return LoopRow((), tuple(terms), stabilized(gamma, value, rate, alpha, beta))
+
+    def coupler(self, relation: Any) -> Coupled:
+        """A coupler between joint coordinates."""
+        views = [(self.views[link], i) for link, i, _ in relation.terms]
+        return coupled([part for _, _, part in relation.terms], [view.q[i] for view, i in views],
+                       [view.u[i] for view, i in views], relation.offset)
 
 
 def loop_state(tree: Sweeps) -> tuple[Number, ...]:
@@ -255,10 +255,9 @@ def loop_state(tree: Sweeps) -> tuple[Number, ...]:
             ends = [(machine.moving[link], w) for link, w in ((c.first, row.first), (c.second, row.second))]
             rates.append(sum((Motion(m.omega, m.velocity).dot(w) for m, w in ends), 0.0))
     for relation in machine.tree.relations:
-        views = [(machine.views[link], i, part) for link, i, part in relation.terms]
-        shares = [(share(part, view.q[i]), view.u[i]) for view, i, part in views]
-        values.append(sum((mine.value for mine, _ in shares), -relation.offset))
-        rates.append(sum((u * mine.slope for mine, u in shares), 0.0))
+        made = machine.coupler(relation)
+        values.append(made.value)
+        rates.append(made.rate)
     return (*values, *rates)
 
 
@@ -281,9 +280,9 @@ def loop_matrix(tree: Sweeps) -> tuple[Number, ...]:
                     screw = Motion(turn, axes.apply(column.linear) + turn.cross(arm))
                     entries += [screw.dot(getattr(row, side)) for row in rows]
     for relation in machine.tree.relations:
-        shares = [share(part, machine.views[link].q[i]) for link, i, part in relation.terms]
-        values.append(sum((mine.value for mine in shares), -relation.offset))
-        entries += [mine.slope for mine in shares]
+        made = machine.coupler(relation)
+        values.append(made.value)
+        entries += made.slopes
     return (*values, *entries)
 
 

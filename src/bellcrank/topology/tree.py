@@ -157,10 +157,17 @@ class Tree:
     def prescribed_speeds(self) -> npt.NDArray[np.bool_]:
         """For every speed, whether it is prescribed; a new array."""
         out = np.zeros(self.nu, dtype=bool)
-        for law, joint, start in zip(self.prescribed, self.joints, self.u_start.tolist(), strict=True):
-            if law is not None and joint is not None:
-                out[start:start + joint.nu] = law.mask(joint.nu)
+        for link, law in enumerate(self.prescribed):
+            if law is not None:
+                own, start = self.mask(link), int(self.u_start[link])
+                out[start:start + len(own)] = own
         return out
+
+    def mask(self, link: int) -> tuple[bool, ...]:
+        """For every speed of a link's joint, whether it is prescribed."""
+        joint, law = self.joints[link], self.prescribed[link]
+        n = 0 if joint is None else joint.nu
+        return (False,) * n if law is None else law.mask(n)
 
     def children(self) -> list[list[int]]:
         """The links carried by each link."""
