@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bellcrank.arrays import Floats
-from bellcrank.loops.tolerances import CLOSED, NEAREST, ROUNDING, SHORT, TINY, TURNED, WALKED
+from bellcrank.loops.tolerances import CLOSED, EXACT, NEAREST, ROUNDING, SHORT, TINY, TURNED
 
 __all__ = ["NearCloser"]
 
@@ -146,7 +146,7 @@ class _Search:
         self.scale = np.where(held, 0.0, 1.0 / weights)
         self.q = closer.integrate(guess, way) if way.any() else guess
         self.good, self.going, self.polish = np.zeros(n, dtype=bool), np.ones(n, dtype=bool), np.zeros(n, dtype=bool)
-        self.before = np.zeros(n)  #: lengths of Newton's last steps
+        self.before = np.full(n, np.inf)  #: what was open a round ago
         self.last: tuple[Floats, Floats] | None = None  #: the last slides, and the steps they were parts of
 
     def only(self, some: Mask) -> _Search:
@@ -165,8 +165,8 @@ class _Search:
             newton, along = out[:, :nu], out[:, nu:2 * nu]
             left, step, slide, moved, turned = out[:, 2 * nu:].T
             self.polish |= (slide <= NEAREST * moved) & (step <= TINY)
-            closed = self.going & self.polish & (left <= ROUNDING) & (self.before <= WALKED)  # as good as steps get
-            self.before = step
+            closed = self.going & self.polish & (left <= ROUNDING) & ((left <= EXACT) | (left >= 0.25 * self.before))
+            self.before = left
             self.good |= closed & (turned < TURNED)
             self.going &= ~closed & (moved + step <= self.reach)
             if not self.going.any():

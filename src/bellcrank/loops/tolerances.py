@@ -6,12 +6,14 @@ and metres, ranks and pivots are relative to the largest of their kind.
 
 from __future__ import annotations
 
-__all__ = ["BENT", "CLOSED", "CONTRACTION", "DENSE", "DRIFTED", "FLIPPED", "LONGEST", "NEAREST", "OPEN", "RANK",
-           "RANK_DAMPED", "ROUNDING", "SAME", "SHORT", "STRAIGHT", "STRIDE", "TINY", "TURNED", "WALKED"]
+__all__ = ["BENT", "CLOSED", "CONTRACTION", "DENSE", "DRIFTED", "EXACT", "FLIPPED", "LONGEST", "NEAREST", "OPEN",
+           "RANK", "RANK_DAMPED", "ROUNDING", "SAME", "SHORT", "STRAIGHT", "STRIDE", "TINY", "TURNED", "WALKED"]
 
 # -- closed, or not ----------------------------------------------------------------------------------
 #: no better closing is looked for: what is left is rounding, of a machine of a metre
 ROUNDING = 1e-13
+#: what rounding leaves open at best: no step is made to close it
+EXACT = 2e-15
 #: a search has found a closed position when no condition is left open by more
 CLOSED = 1e-9
 #: a state that is more open is refused where a closed one is needed

@@ -20,7 +20,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from bellcrank.formulations.common.small_systems import solve_positive
-from bellcrank.loops.tolerances import ROUNDING, TINY, TURNED
+from bellcrank.loops.tolerances import EXACT, ROUNDING, TINY, TURNED
 from bellcrank.lowering.looped import LoopedDirect, loop_matrix, require_direct
 from bellcrank.scalar.functions import maximum, select_less
 from bellcrank.scalar.graph import Number
@@ -79,7 +79,7 @@ def projected(tree: Sweeps) -> tuple[Number, ...]:
 def _unless_closed(rows: _Conditions, solve: _Solver) -> list[Number]:
     """Newton's step, none where nothing but rounding is open."""
     size = _largest(rows.values)
-    return [select_less(size, ROUNDING, 0.0, x) for x in solve.smallest([-c for c in rows.values])]
+    return [select_less(size, EXACT, 0.0, x) for x in solve.smallest([-c for c in rows.values])]
 
 
 @dataclass(frozen=True)
