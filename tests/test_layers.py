@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -51,3 +52,18 @@ def test_the_walk_sees_imports_everywhere() -> None:
     """At the top, in functions, for type checkers."""
     text = "import bellcrank.io\ndef f():\n    from bellcrank.cli import main\nif X:\n    from bellcrank import loops"
     assert set(imported(ast.parse(text))) == {"bellcrank.io", "bellcrank.cli.main", "bellcrank.loops"}
+
+
+#: names that are still used twice; nothing may be added
+SHARED_FILES: set[str] = set()
+SHARED_CLASSES = {"Drive", "Event", "Kernel", "Kind", "Layout", "Memory", "Model", "Row", "States"}
+
+
+def test_a_name_means_one_thing() -> None:
+    """No two files have the same name, nor two classes, wherever they are."""
+    paths = list(ROOT.rglob("*.py"))
+    files = Counter(path.name for path in paths if path.name != "__init__.py")
+    classes = Counter(node.name for path in paths for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+                      if isinstance(node, ast.ClassDef))
+    assert {name for name, count in files.items() if count > 1} <= SHARED_FILES
+    assert {name for name, count in classes.items() if count > 1} <= SHARED_CLASSES

@@ -13,7 +13,7 @@ DOCS = Path(__file__).parents[1] / "docs"
 
 
 @pytest.mark.parametrize(("page", "blocks"), [("loops", 2), ("results", 4), ("model_file", 1), ("joints", 5),
-                                              ("elimination", 3)])
+                                              ("elimination", 3), ("architecture", 1)])
 def test_pages_run_as_pasted(page: str, blocks: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     check_prints(DOCS / f"{page}.md", blocks)
@@ -35,6 +35,21 @@ def test_the_code_of_elimination_cites_its_page() -> None:
         cited |= {n for first, last in found for n in range(int(first), int(last or first) + 1)}
     assert cited <= set(there)
     assert set(there) - cited <= {2, 3, 7, 27}  # the problem, a definition, and what System does afterwards
+
+
+def test_the_page_of_the_architecture_names_what_is_there() -> None:
+    """All rooms are on it, and the files that it names exist."""
+    import bellcrank as bc
+
+    root = Path(bc.__file__).parent
+    page = (DOCS / "architecture.md").read_text(encoding="utf-8")
+    picture = page.partition("```text\n")[2].partition("```")[0]
+    shown = {word for line in picture.splitlines() for word in re.split(r"\s{4,}", line.strip())[0].split()}
+    rooms = {p.name for p in root.iterdir() if (p / "__init__.py").exists()}
+    assert rooms <= shown
+    for name in re.findall(r"(?<![\w/.])(\w+(?:/\w+)+(?:\.py)?)\b", page):
+        if name.split("/")[0] in rooms:
+            assert (root / name).exists(), name
 
 
 def test_the_table_of_formulations_has_all_of_them() -> None:

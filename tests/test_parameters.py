@@ -168,8 +168,8 @@ def test_arrays_of_lengths_give_batches_of_poses(place: str) -> None:
 
 def test_changing_values_compiles_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     loaded: list[object] = []
-    original = jit.load
-    monkeypatch.setattr(jit, "load", lambda *args: loaded.append(args) or original(*args))
+    original = jit.begin
+    monkeypatch.setattr(jit, "begin", lambda *args: loaded.append(args) or original(*args))
     s = bc.compile(machine(DEFAULTS, {"mass", "outer"}))
     q, u = s.random_state(np.random.default_rng(0))
     s.forward_dynamics(q, u)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 __all__ = ["actuator_forces", "dissipated_power", "element_wrenches", "stored_energy"]
 
 
-@of_position
+@of_position()
 def stored_energy(system: System, q: npt.ArrayLike, *, t: npt.ArrayLike = START) -> Floats:
     """Energy stored in springs, bushings and stops [J], shape (...). Laws given as functions count as none: their
     energy is not known. Cost: O(n + elements).
@@ -30,7 +30,7 @@ def stored_energy(system: System, q: npt.ArrayLike, *, t: npt.ArrayLike = START)
     return force_elements.stored_energy(system.plans, q, t=t)
 
 
-@of_motion
+@of_motion()
 def dissipated_power(system: System, q: npt.ArrayLike, u: npt.ArrayLike, *, t: npt.ArrayLike = START) -> Floats:
     """Power [W] that force elements take from the machine and do not store, shape (...): dampers, friction, drag.
 
@@ -46,7 +46,7 @@ def dissipated_power(system: System, q: npt.ArrayLike, u: npt.ArrayLike, *, t: n
     return force_elements.dissipated_power(system.plans, q, u, t=t)
 
 
-@of_motion
+@of_motion()
 def actuator_forces(system: System, q: npt.ArrayLike, u: npt.ArrayLike, tau: Forces, *, t: npt.ArrayLike = START
                     ) -> Floats:
     """The joint forces tau within the limits of actuators, shape (..., nu): what acts when tau is asked for. O(n).
@@ -58,7 +58,7 @@ def actuator_forces(system: System, q: npt.ArrayLike, u: npt.ArrayLike, tau: For
     return force_elements.actuator_forces(system.plans, q, u, tau, t=t)
 
 
-@of_motion
+@of_motion()
 def element_wrenches(system: System, q: npt.ArrayLike, u: npt.ArrayLike, *, t: npt.ArrayLike = START) -> Floats:
     """What elements between bodies (springs, bushings, drag), and forces on closing joints, exert on all bodies:
     (..., bodies, 6), [moment; force] in world axes about each body's origin. Cost: O(n + elements).

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["loop_acceleration_error", "loop_coordinates", "loop_drive", "loop_jacobian", "loop_loads", "loop_speeds"]
 
 
-@of_motion
+@of_motion()
 def loop_acceleration_error(system: System, q: npt.ArrayLike, u: npt.ArrayLike, udot: npt.ArrayLike, *,
                             t: npt.ArrayLike = START) -> Floats:
     """Second derivatives of `System.loop_error`, shape (..., conditions). Cost: O(n).
@@ -34,7 +34,7 @@ def loop_acceleration_error(system: System, q: npt.ArrayLike, u: npt.ArrayLike, 
     return loop_errors.loop_acceleration_error(system.plans, q, u, udot, t=t)
 
 
-@of_position
+@of_position()
 def loop_jacobian(system: System, q: npt.ArrayLike, *, t: npt.ArrayLike = START) -> Floats:
     """d(loop_rate_error)/du for the free speeds, shape (..., conditions, nu). Cost: O(n + entries).
 
@@ -47,7 +47,7 @@ def loop_jacobian(system: System, q: npt.ArrayLike, *, t: npt.ArrayLike = START)
     return loop_errors.loop_jacobian(system.plans, q, t=t)
 
 
-@of_position
+@of_position()
 def loop_coordinates(system: System, q: npt.ArrayLike, joint: str, *, t: npt.ArrayLike = START) -> Floats:
     """Coordinates of a joint that closes a loop, shape (..., nq of the joint). Cost: O(n).
 
@@ -59,7 +59,7 @@ def loop_coordinates(system: System, q: npt.ArrayLike, joint: str, *, t: npt.Arr
     return loop_errors.loop_coordinates(system.plans, q, joint, t=t)
 
 
-@of_motion
+@of_motion()
 def loop_speeds(system: System, q: npt.ArrayLike, u: npt.ArrayLike, joint: str, *, t: npt.ArrayLike = START) -> Floats:
     """Speeds of a joint that closes a loop, shape (..., nu of the joint). Cost: O(n).
 
@@ -71,7 +71,7 @@ def loop_speeds(system: System, q: npt.ArrayLike, u: npt.ArrayLike, joint: str, 
     return loop_errors.loop_speeds(system.plans, q, u, joint, t=t)
 
 
-@of_position
+@of_position()
 def loop_drive(system: System, q: npt.ArrayLike, forces: Mapping[str, npt.ArrayLike], *, t: npt.ArrayLike = START
                ) -> Floats:
     """Joint forces tau of the spanning tree that do the same as forces {joint: (..., nu of the joint)} of joints
@@ -87,7 +87,7 @@ def loop_drive(system: System, q: npt.ArrayLike, forces: Mapping[str, npt.ArrayL
     return loop_errors.loop_drive(system.plans, q, forces, t=t)
 
 
-@of_motion
+@of_motion()
 def loop_loads(system: System, q: npt.ArrayLike, u: npt.ArrayLike, tau: Forces, udot: npt.ArrayLike, *,
                wrenches: Wrenches = None, t: npt.ArrayLike = START) -> Floats:
     """Multipliers of all conditions, shape (..., conditions): J^T lambda = what the tree lacks. Where conditions

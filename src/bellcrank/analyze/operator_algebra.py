@@ -14,7 +14,8 @@ from bellcrank.formulations.operator.operators import SpatialOperators
 from bellcrank.formulations.operator.partition import Partition
 from bellcrank.lowering.function import direct
 from bellcrank.system.at_state import of_motion, of_position
-from bellcrank.system.body_kinematics import body_place, link_rows
+from bellcrank.system.body_kinematics import link_rows
+from bellcrank.system.body_places import body_place
 from bellcrank.system.force_elements import actuator_forces
 from bellcrank.system.tree_dynamics import tree_forces
 
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 __all__ = ["mass_factors", "operators", "partition"]
 
 
-@of_position
+@of_position()
 def operators(system: System, q: npt.ArrayLike, *, t: float = START) -> SpatialOperators:
     """The spatial operators of one configuration, as objects with O(n) products.
 
@@ -43,7 +44,7 @@ def operators(system: System, q: npt.ArrayLike, *, t: float = START) -> SpatialO
 
     def origin(body: str, point: Any) -> tuple[int, Floats]:
         """Link of a point, and the map from link velocities to the point's in world axes."""
-        link, turn, shift = body_place(kernels, body)
+        link, turn, shift = body_place(kernels.model, body)
         arm = shift + turn @ flat("point", point, 3, "x, y, z in the body's frame")
         rotation = link_rows(kernels, "poses", link, {"q": q}, t)[:9].reshape(3, 3) if link else np.eye(3)
         cross = np.array([[0, -arm[2], arm[1]], [arm[2], 0, -arm[0]], [-arm[1], arm[0], 0]])
@@ -52,7 +53,7 @@ def operators(system: System, q: npt.ArrayLike, *, t: float = START) -> SpatialO
     return SpatialOperators(sweeps, origin)
 
 
-@of_position
+@of_position()
 def mass_factors(system: System, q: npt.ArrayLike, *, t: npt.ArrayLike = START) -> tuple[Floats, Floats]:
     """U (..., nu, nu) and D (..., nu) with ``mass_matrix = U diag(D) U^T``, U unit triangular in the order of
     the tree (columns of outboard joints reach inboard rows). Cost: O(n * depth).
@@ -68,7 +69,7 @@ def mass_factors(system: System, q: npt.ArrayLike, *, t: npt.ArrayLike = START) 
     return columns.reshape(*columns.shape[:-1], system.nu, system.nu), diagonal
 
 
-@of_motion
+@of_motion()
 def partition(system: System, q: npt.ArrayLike, u: npt.ArrayLike, tau: Forces | None = None, *,
               secondary: Collection[str] = (), t: float = START) -> Partition:
     """The closed chain in one state as a primary and a secondary system with the closures between them, step by

@@ -10,8 +10,9 @@ from types import ModuleType
 
 from bellcrank.errors import ModelError
 from bellcrank.formulations import complement, dense, elimination, kane, momenta, operator, recursive, reduction
-from bellcrank.formulations.common import closing_steps
+from bellcrank.formulations.common import body_kinetics, closing_steps
 from bellcrank.formulations.common import link_kinematics as kinematics
+from bellcrank.formulations.common.link_accelerations import accelerations
 from bellcrank.formulations.elimination import projection
 from bellcrank.lowering import looped
 from bellcrank.lowering.function import Function
@@ -33,9 +34,14 @@ _VERBS = {"forward_dynamics": (("q", "u", "tau"), "speeds", 1), "inverse_dynamic
 SHARED: dict[str, Function] = {f.name: f for f in (
     Function("poses", kinematics.poses, ("q",), "links", 12),
     Function("velocities", kinematics.velocities, ("q", "u"), "links", 6),
-    Function("accelerations", kinematics.accelerations, ("q", "u", "udot"), "links", 6),
+    Function("accelerations", accelerations, ("q", "u", "udot"), "links", 6),
     Function("screws", kinematics.screws, ("q", "u"), "screws", 12),
     Function("totals", kinematics.totals, ("q", "u"), "totals", 12),
+    Function("center_of_mass", body_kinetics.center_of_mass, ("q",), "totals", 3),
+    Function("momentum", body_kinetics.momentum, ("q", "u"), "totals", 6),
+    Function("kinetic_energy", body_kinetics.kinetic_energy, ("q", "u"), "totals"),
+    Function("potential_energy", body_kinetics.potential_energy, ("q",), "totals"),
+    Function("motion_and_gravity", body_kinetics.motion_and_gravity, ("q", "u"), "totals"),
     Function("prescribed", kinematics.prescribed, ("q", "u"), "speeds"),
     Function("driven_speeds", kinematics.driven_speeds, ("q", "u"), "speeds"),
     Function("joint_laws", kinematics.joint_laws, ("q", "u"), "speeds"),

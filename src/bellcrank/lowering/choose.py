@@ -54,7 +54,7 @@ def trace(tree: Tree, function: Function, wrenches: bool, schedule: str) -> list
     if (schedule != "rolled" and tree.n <= UNROLL_LINKS) or whole:
         graph = Graph()
         entries = _traced(graph, tree, function, wrenches)
-        if len(graph.nodes) <= UNROLL_NODES or whole or (function.whole and not function.groups):
+        if len(graph.nodes) <= UNROLL_NODES or whole or function.single or (function.whole and not function.groups):
             return entries
     with collector_paused():
         return (roll_groups if function.groups else roll)(tree, function, wrenches)

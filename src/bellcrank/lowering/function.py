@@ -41,6 +41,8 @@ class Function:
     whole: bool = False
     #: whether the text sweeps over groups of links instead of links
     groups: bool = False
+    #: whether the text asks for a single link, which loops over kinds of links do not know
+    single: bool = False
 
     def size(self, tree: Tree) -> int:
         """Number of entries of the result."""
@@ -65,7 +67,7 @@ def _entries(tree: Tree) -> int:
 def input_sizes(tree: Tree) -> dict[str, int]:
     """Lengths of all input arrays."""
     return {"q": tree.nq, "u": tree.nu, "tau": tree.nu, "udot": tree.nu, "p": tree.nu, "dq": tree.nu, "du": tree.nu,
-            "scale": tree.nu, "t": 1,
+            "scale": tree.nu, "t": 1, "point": 3,
             "wrench": 6 * (len(tree.body_names) - 1), "parameters": len(tree.parameters)}
 
 
@@ -112,6 +114,8 @@ def direct(tree: Tree, inputs: tuple[str, ...], read: Read, wrenches: bool) -> D
     """Sweeps that execute at once; inputs outside `inputs` read as zero."""
     bind = binder(tree, read)
     world = world_of(tree, read, wrenches, bind)
+    if "point" in inputs:
+        world = world._replace(point=Vector(*(read("point", i) for i in range(3))))
     wrench = wrench_starts(tree)
     known = {*inputs, "wrench"} if wrenches else set(inputs)
 

@@ -30,6 +30,7 @@ class World(NamedTuple):
     ground: Transform  #: pose of the ground link's frame in the world
     external: bool  #: whether external wrenches act anywhere
     rotors: bool = False  #: whether any joint has an armature
+    point: Vector = Vector.zero()  #: of a body, in its own frame, that a function asks about
 
 
 class Link:
@@ -50,6 +51,14 @@ class Link:
     def inertia(self) -> RigidInertia:
         """Rigid inertia about the link frame's origin, constant in link axes."""
         return self.numbers.inertia
+
+    def with_speeds(self, u: Sequence[Number]) -> Link:
+        """The same link at other speeds; elements between distant links do not act on it."""
+        def read(name: str, j: int) -> Number:
+            return u[j] if name == "u" else self._read(name, j)
+
+        return Link(self.joint, self.numbers, read, self.world, self.prescribed, self.applied, self.with_wrenches,
+                    self.laws, self.actuators, self.armatures)
 
     @cached_property
     def com(self) -> Vector:

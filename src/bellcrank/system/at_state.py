@@ -52,34 +52,73 @@ class _MotionMethod(Protocol[P, R_co]):
     def __get__(self, instance: Any, owner: Any = None) -> _Motion[P, R_co]: ...
 
 
-def of_position(method: Callable[Concatenate[Any, npt.ArrayLike, P], R]) -> _PositionMethod[P, R]:
-    """A method or function (system, q, ..., t) that may be given a `State` for q; its time is used if t is not."""
-    @wraps(method)
-    def called(self: Any, q: Any, *args: Any, **kwargs: Any) -> Any:
-        if isinstance(q, State):
-            kwargs.setdefault("t", q.t)
-            q = q.q
-        return method(self, q, *args, **kwargs)
-
-    return cast("_PositionMethod[P, R]", called)
+#: the cheapest way for one state: (system, arguments) -> result, or None if that does not fit
+Once = Callable[[Any, tuple[Any, ...]], Any]
 
 
-def of_motion(method: Callable[Concatenate[Any, npt.ArrayLike, npt.ArrayLike, P], R]) -> _MotionMethod[P, R]:
-    """A method or function (system, q, u, ..., t) that may be given a `State` for q and u: what follows them follows
-    the state, whose time is used unless t is given."""
-    kinds = [p.kind for p in signature(method).parameters.values()]
-    room = kinds.count(Parameter.POSITIONAL_OR_KEYWORD) - 3  # after self, q and u
+def _no_way(system: Any, args: tuple[Any, ...]) -> None:
+    return None
 
-    @wraps(method)
-    def called(self: Any, q: Any, *args: Any, **kwargs: Any) -> Any:
-        if isinstance(q, State):
-            if len(args) > room or "u" in kwargs:
-                raise u_twice(method.__name__)
-            kwargs.setdefault("t", q.t)
-            return method(self, q.q, q.u, *args, **kwargs)
-        return method(self, q, *args, **kwargs)
 
-    return cast("_MotionMethod[P, R]", called)
+def _state(args: tuple[Any, ...], kwargs: dict[str, Any]) -> State | None:
+    """The state that stands for q, if one does; as a keyword it is taken out."""
+    if args:
+        return args[0] if args[0].__class__ is State else None
+    return kwargs.pop("q") if kwargs.get("q").__class__ is State else None
+
+
+def of_position(once: Once = _no_way) -> Callable[[Callable[Concatenate[Any, npt.ArrayLike, P], R]],
+                                                  _PositionMethod[P, R]]:
+    """For a method or function (system, q, ..., t) that may be given a `State` for q; its time is used if t is not.
+    Without t, and other arguments by name, `once` is asked first."""
+    def decorate(method: Callable[Concatenate[Any, npt.ArrayLike, P], R]) -> _PositionMethod[P, R]:
+        @wraps(method)
+        def called(self: Any, *args: Any, **kwargs: Any) -> Any:
+            if not kwargs:
+                found = once(self, args)
+                if found is not None:
+                    return found
+            state = _state(args, kwargs)
+            if state is not None:
+                args = (state.q, *args[1:])
+                if not kwargs and (found := once(self, args)) is not None:
+                    return found
+                kwargs.setdefault("t", state.t)
+            return method(self, *args, **kwargs)
+
+        return cast("_PositionMethod[P, R]", called)
+
+    return decorate
+
+
+def of_motion(once: Once = _no_way) -> Callable[[Callable[Concatenate[Any, npt.ArrayLike, npt.ArrayLike, P], R]],
+                                                _MotionMethod[P, R]]:
+    """For a method or function (system, q, u, ..., t) that may be given a `State` for q and u: what follows them
+    follows the state, whose time is used unless t is given. Without t, and other arguments by name, `once` is asked
+    first."""
+    def decorate(method: Callable[Concatenate[Any, npt.ArrayLike, npt.ArrayLike, P], R]) -> _MotionMethod[P, R]:
+        kinds = [p.kind for p in signature(method).parameters.values()]
+        room = kinds.count(Parameter.POSITIONAL_OR_KEYWORD) - 3  # after self, q and u
+
+        @wraps(method)
+        def called(self: Any, *args: Any, **kwargs: Any) -> Any:
+            if not kwargs:
+                found = once(self, args)
+                if found is not None:
+                    return found
+            state = _state(args, kwargs)
+            if state is not None:
+                if len(args) - 1 > room or "u" in kwargs:
+                    raise u_twice(method.__name__)
+                args = (state.q, state.u, *args[1:])
+                if not kwargs and (found := once(self, args)) is not None:
+                    return found
+                kwargs.setdefault("t", state.t)
+            return method(self, *args, **kwargs)
+
+        return cast("_MotionMethod[P, R]", called)
+
+    return decorate
 
 
 def u_twice(name: str) -> StateError:

@@ -9,6 +9,7 @@ import numpy as np
 
 from bellcrank.arrays import Floats, check_unmasked
 from bellcrank.errors import AssemblyError, ModelError, StateError, hint
+from bellcrank.formulations.common.body_kinetics import AT_BODY
 from bellcrank.system.evaluator import read_inputs
 from bellcrank.system.forward_dynamics import forward_dynamics, hamilton
 from bellcrank.system.inverse_dynamics import inverse_dynamics
@@ -25,7 +26,8 @@ __all__ = ["bind", "known_function"]
 
 #: methods of a `System` that are functions of arrays alone, and what they take
 METHODS = {"forward_dynamics": "q, u, tau", "inverse_dynamics": "q, u, udot", "bias": "q, u", "mass_matrix": "q",
-           "momenta": "q, u", "hamilton": "q, p, tau"}
+           "momenta": "q, u", "hamilton": "q, p, tau", "center_of_mass": "q", "momentum": "q, u",
+           "kinetic_energy": "q, u", "potential_energy": "q"}
 
 
 def known_function(functions: Mapping[str, Function], name: str) -> Function:
@@ -36,10 +38,13 @@ def known_function(functions: Mapping[str, Function], name: str) -> Function:
     raise ModelError(f"no function {name!r}; there are {shown}{hint(name, METHODS)}")
 
 
-def bind(plans: LoopPlans, name: str, arrays: tuple[Floats, ...], out: Floats | None) -> Callable[[], Floats]:
+def bind(plans: LoopPlans, name: str, arrays: tuple[Floats, ...], out: Floats | None, body: str | None = None
+         ) -> Callable[[], Floats]:
     """A call that reads the arrays, writes and returns `out`. See `System.bind`."""
     kernels, tree = plans.kernels, plans.tree
-    function = known_function(kernels.functions, name)
+    function = _function(kernels, name, body)
+    if "point" in function.inputs and len(arrays) == len(function.inputs) - 1:
+        arrays = (*arrays, np.zeros(3))
     # forces that act as external wrenches may depend on time, too
     outside = kernels.springs_outside and name in FORCED
     sizes = read_inputs(tree if outside else kernels.evaluator.tree, function, False)
@@ -50,7 +55,8 @@ def bind(plans: LoopPlans, name: str, arrays: tuple[Floats, ...], out: Floats | 
         raise StateError(f"bind({name!r}): needs the arrays {', '.join(function.inputs)}, got {len(arrays)}")
     size = function.size(tree)
     if out is None:
-        out = np.empty({"mass_matrix": (tree.nu, tree.nu), "hamilton": (tree.nu, 2)}.get(name, size))
+        out = np.empty({"mass_matrix": (tree.nu, tree.nu), "hamilton": (tree.nu, 2), "jacobian": (6, tree.nu),
+                        "jacobian_rate": (6, tree.nu)}.get(name, size))
     for label, entries, array in (*zip(sizes, sizes.values(), given, strict=True), ("out", size, out)):
         check_unmasked(label, array)
         if not (isinstance(array, np.ndarray) and array.dtype == np.float64 and array.flags.c_contiguous
@@ -58,7 +64,23 @@ def bind(plans: LoopPlans, name: str, arrays: tuple[Floats, ...], out: Floats | 
             raise StateError(f"bind({name!r}): {label} must be a C-contiguous array of {entries} doubles")
     if not out.flags.writeable:
         raise StateError(f"bind({name!r}): out must be writeable")
+    if body is not None:
+        return kernels.bound(function.name, given, out)
     return _bound(plans, name, len(function.inputs), given, out)
+
+
+def _function(kernels: Kernels, name: str, body: str | None) -> Function:
+    """The function behind a method, or that of one body."""
+    if (body is not None) != (name in AT_BODY):
+        raise ModelError(f"bind({name!r}): " + ("needs body=..., the body or frame that it is asked about"
+                                                if body is None else "is not about one body; leave out body=..."))
+    if body is None:
+        return known_function(kernels.functions, name)
+    found = kernels.at_body(name, body)
+    if found is None:
+        raise ModelError(f"bind({name!r}): {body!r} stands still, its place depends on parameters, or the machine is "
+                         "too large for a function of its own; call the method")
+    return found
 
 
 def _parameters(kernels: Kernels) -> Floats:

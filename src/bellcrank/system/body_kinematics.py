@@ -9,13 +9,13 @@ import numpy as np
 import numpy.typing as npt
 
 from bellcrank.arrays import Floats, check_time, flat
-from bellcrank.errors import ModelError, hint
-from bellcrank.mechanism.mechanism import Body
+from bellcrank.system.body_places import body_place
 
 if TYPE_CHECKING:
     from bellcrank.system.kernels import Kernels
 
-__all__ = ["BodyPose", "acceleration", "body_place", "jacobians", "link_rows", "pose", "totals", "velocity"]
+__all__ = ["BodyPose", "acceleration", "jacobian", "jacobian_rate", "jacobians", "link_rows", "pose", "totals",
+           "velocity"]
 
 
 class BodyPose(NamedTuple):
@@ -23,27 +23,6 @@ class BodyPose(NamedTuple):
 
     rotation: Floats
     position: Floats
-
-
-def body_place(kernels: Kernels, body: str) -> tuple[int, Floats, Floats]:
-    """Link of a body or frame, and its pose in the link frame."""
-    tree = kernels.tree
-    if not isinstance(body, (str, Body)):
-        raise ModelError(f"bodies and frames are given by their names, got {type(body).__name__}")
-    frame = next((f for f in kernels.model.mechanism.frames if f.name == body), None)
-    try:
-        index = frame.body if frame else kernels.model.mechanism.body(body).index
-    except ModelError:
-        names = [f.name for f in kernels.model.mechanism.frames]
-        if not names or not isinstance(body, str):
-            raise
-        raise ModelError(f"no body called {body!r} in mechanism {tree.name!r}, nor a frame"
-                         f"{hint(body, (*tree.body_names, *names))}") from None
-    turn, shift = tree.body_turn[index], kernels.model.body_shift(index)
-    if frame is None:
-        return int(tree.body_link[index]), turn, shift
-    at = kernels.model.values_of(frame.pose.position)
-    return int(tree.body_link[index]), turn @ frame.pose.matrix, shift + _turned(turn, at)
 
 
 def link_rows(kernels: Kernels, name: str, link: int, given: Mapping[str, npt.ArrayLike], t: npt.ArrayLike) -> Floats:
@@ -56,7 +35,11 @@ def link_rows(kernels: Kernels, name: str, link: int, given: Mapping[str, npt.Ar
 def pose(kernels: Kernels, q: npt.ArrayLike, body: str, *, t: npt.ArrayLike = 0.0) -> BodyPose:
     """Pose of a body or frame in the world. Cost: O(n)."""
     check_time(t)
-    link, turn, shift = body_place(kernels, body)
+    function = kernels.at_body("pose", body)
+    if function is not None:
+        row = kernels.run(function.name, {"q": q}, None, t)
+        return BodyPose(row[..., :9].reshape(*row.shape[:-1], 3, 3), row[..., 9:])
+    link, turn, shift = body_place(kernels.model, body)
     if link == 0:
         lead = np.broadcast_shapes(flat("q", q, kernels.tree.nq, "the coordinates").shape[:-1], shift.shape[:-1])
         rotation, origin = kernels.tree.ground_turn, kernels.tree.ground_shift
@@ -69,7 +52,7 @@ def pose(kernels: Kernels, q: npt.ArrayLike, body: str, *, t: npt.ArrayLike = 0.
 
 def _arm(kernels: Kernels, q: npt.ArrayLike, body: str, point: npt.ArrayLike, t: npt.ArrayLike) -> tuple[int, Floats]:
     """World vector from a link's origin to a point given in a body's coordinates."""
-    link, turn, shift = body_place(kernels, body)
+    link, turn, shift = body_place(kernels.model, body)
     local = shift + turn @ flat("point", point, 3, "x, y, z in the body's frame")
     if link == 0:
         return 0, _turned(kernels.tree.ground_turn, local)
@@ -81,6 +64,9 @@ def velocity(kernels: Kernels, q: npt.ArrayLike, u: npt.ArrayLike, body: str, po
              t: npt.ArrayLike = 0.0) -> Floats:
     """[angular velocity; velocity of a point of the body], world axes, shape (..., 6). Cost: O(n)."""
     check_time(t)
+    function = kernels.at_body("velocity", body)
+    if function is not None:
+        return kernels.run(function.name, {"q": q, "u": u, "point": point}, None, t)
     link, arm = _arm(kernels, q, body, point, t)
     if link == 0:
         return np.zeros((*np.broadcast_shapes(np.shape(q)[:-1], np.shape(u)[:-1]), 6))
@@ -93,6 +79,9 @@ def acceleration(kernels: Kernels, q: npt.ArrayLike, u: npt.ArrayLike, udot: npt
                  point: npt.ArrayLike = (0.0, 0.0, 0.0), *, t: npt.ArrayLike = 0.0) -> Floats:
     """[angular acceleration; acceleration of a point of the body], world axes, shape (..., 6). O(n)."""
     check_time(t)
+    function = kernels.at_body("acceleration", body)
+    if function is not None:
+        return kernels.run(function.name, {"q": q, "u": u, "udot": udot, "point": point}, None, t)
     link, arm = _arm(kernels, q, body, point, t)
     if link == 0:
         return np.zeros((*np.broadcast_shapes(*(np.shape(x)[:-1] for x in (q, u, udot))), 6))
@@ -100,6 +89,25 @@ def acceleration(kernels: Kernels, q: npt.ArrayLike, u: npt.ArrayLike, udot: npt
     omega = link_rows(kernels, "velocities", link, {"q": q, "u": u}, t)[..., :3]
     alpha, a = row[..., :3], row[..., 3:]
     return np.concatenate([alpha, a + np.cross(alpha, arm) + np.cross(omega, np.cross(omega, arm))], axis=-1)
+
+
+def jacobian(kernels: Kernels, q: npt.ArrayLike, body: str, point: npt.ArrayLike, t: npt.ArrayLike) -> Floats:
+    """J at a point of a body, (..., 6, nu). Cost: O(n)."""
+    function = kernels.at_body("jacobian", body)
+    if function is None:
+        return jacobians(kernels, q, np.zeros(kernels.tree.nu), body, point, t)[0]
+    rows = kernels.run(function.name, {"q": q, "point": point}, None, t)
+    return rows.reshape(*rows.shape[:-1], 6, kernels.tree.nu)
+
+
+def jacobian_rate(kernels: Kernels, q: npt.ArrayLike, u: npt.ArrayLike, body: str, point: npt.ArrayLike,
+                  t: npt.ArrayLike) -> Floats:
+    """dJ/dt at a point of a body, (..., 6, nu). Cost: O(n)."""
+    function = kernels.at_body("jacobian_rate", body)
+    if function is None:
+        return jacobians(kernels, q, u, body, point, t)[1]
+    rows = kernels.run(function.name, {"q": q, "u": u, "point": point}, None, t)
+    return rows.reshape(*rows.shape[:-1], 6, kernels.tree.nu)
 
 
 def jacobians(kernels: Kernels, q: npt.ArrayLike, u: npt.ArrayLike, body: str, point: npt.ArrayLike, t: npt.ArrayLike

@@ -160,10 +160,16 @@ class CompiledEvaluator:
                                    self.tree, 5)
         return NumpyEvaluator(self.tree).run(function, wrenches, arrays, n)
 
+    def most_for_one_thread(self, size: int) -> int:
+        """States up to which threads are not worth their while, for results of this size: some 100 operations for
+        every speed or result, less for those of matrices, which are many."""
+        if self.threads <= 1:
+            return 1 << 62
+        return THREAD_WORK // max(100 * min(size, self.tree.nu) + 4 * size, 1)
+
     def _parts(self, n: int, kernel: Kernel) -> list[tuple[int, int]]:
         """Stretches of the batch, one per thread, each a whole number of blocks."""
-        work = n * kernel.out_size * 100
-        threads = min(self.threads, n // kernel.width) if work > THREAD_WORK else 1
+        threads = min(self.threads, n // kernel.width) if n > self.most_for_one_thread(kernel.out_size) else 1
         if threads <= 1:
             return [(0, n)]
         blocks = -(-n // kernel.width)

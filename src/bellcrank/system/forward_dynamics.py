@@ -14,15 +14,15 @@ from bellcrank.loops.groups import LoopPlan
 from bellcrank.loops.null_space import null_space, solve_kkt
 from bellcrank.system.evaluator import Evaluator, warn_of_interpretation
 from bellcrank.system.force_elements import actuator_forces, explain_meeting
-from bellcrank.system.kernels import Door, Evaluation, Wrenches
+from bellcrank.system.kernels import BatchDoor, Door, Evaluation, Wrenches
 from bellcrank.system.loop_errors import loop_drive
 from bellcrank.system.tree_dynamics import bias, mass_matrix, run_forced, with_elements
 
 if TYPE_CHECKING:
     from bellcrank.system.loop_plans import LoopPlans
 
-__all__ = ["evaluator_of", "forward_door", "forward_dynamics", "hamilton", "interpreted", "run_by_plan",
-           "warn_if_interpreted"]
+__all__ = ["evaluator_of", "forward_batch_door", "forward_door", "forward_dynamics", "hamilton", "interpreted",
+           "run_by_plan", "warn_if_interpreted"]
 
 #: a condition with this part of its size left is a reason for results that are not finite
 _NEAR = 1e-2
@@ -38,6 +38,18 @@ def forward_door(plans: LoopPlans) -> Door | None:
         return plans.kernels.door("forward_dynamics", plans.kernels.planned(plans.reference().plan))
     except AssemblyError:  # plans are made where the states are
         return None
+
+
+def forward_batch_door(plans: LoopPlans) -> BatchDoor:
+    """Forward dynamics of a batch at the least cost; see `forward_door`."""
+    if plans.model.dense_loops or plans.kernels.springs_outside:
+        return BatchDoor()
+    if not plans.tree.looped:
+        return plans.kernels.batch_door("forward_dynamics")
+    try:
+        return plans.kernels.batch_door("forward_dynamics", plans.kernels.planned(plans.reference().plan))
+    except AssemblyError:  # plans are made where the states are
+        return BatchDoor()
 
 
 def forward_dynamics(plans: LoopPlans, q: npt.ArrayLike, u: npt.ArrayLike, tau: Forces | None = None, *,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TypeVar
 
 import numpy as np
@@ -13,6 +14,7 @@ import numpy.typing as npt
 from bellcrank.arrays import Floats, batch, check_time, flat, wrench_array
 from bellcrank.errors import SingularError, StateError
 from bellcrank.formulations import functions_of
+from bellcrank.system.body_places import body_function
 from bellcrank.system.evaluator import UNROLL_LINKS, CompiledEvaluator, Evaluator, Maker, NumpyEvaluator
 
 if TYPE_CHECKING:
@@ -21,7 +23,7 @@ if TYPE_CHECKING:
     from bellcrank.system.model import Model
     from bellcrank.topology.tree import Tree
 
-__all__ = ["Door", "Evaluation", "Kernels", "Wrenches", "wrench_order"]
+__all__ = ["BatchDoor", "Door", "Evaluation", "Kernels", "LateDoor", "Wrenches", "wrench_order"]
 
 Wrenches = Mapping[str, npt.ArrayLike] | npt.ArrayLike | None
 #: a function of one state: takes its arrays and that of the result; anything but the latter as answer: it does not fit
@@ -53,6 +55,55 @@ class Evaluation(NamedTuple):
         return given, f" at batch index {_index(state, self.lead)}" if self.lead else ""
 
 
+class BatchDoor(NamedTuple):
+    """A function of a batch of `least` to `most` states."""
+
+    door: Door | None = None
+    size: int = 0
+    least: int = 1
+    most: int = 0
+
+    def __call__(self, *arrays: Any) -> Floats | None:
+        """Results (states, size); None if the arrays are not rows of states as compiled code takes them."""
+        first = arrays[0]
+        if type(first) is not np.ndarray or first.ndim != 2 or not self.least <= len(first) <= self.most:
+            return None
+        out = np.empty((len(first), self.size))
+        return out if self.door is not None and self.door(*arrays, out) is out else None
+
+
+class Doors(dict[Any, tuple[Door, int, "LateDoor"]]):
+    """Doors by key, with the length of their results, and those of batches; made when first asked for."""
+
+    def __init__(self, make: Callable[[Any], tuple[Door, int, LateDoor]]) -> None:
+        super().__init__()
+        self._make = make
+
+    def __missing__(self, key: Any) -> tuple[Door, int, LateDoor]:
+        self[key] = made = self._make(key)
+        return made
+
+
+class LateDoor:
+    """A `BatchDoor` that is made with the first batch."""
+
+    def __init__(self, make: Callable[[], BatchDoor]) -> None:
+        self._make = make
+
+    def __call__(self, *arrays: Any) -> Floats | None:
+        if not arrays or type(arrays[0]) is not np.ndarray or arrays[0].ndim != 2:
+            return None
+        return self._door(*arrays)
+
+    @cached_property
+    def _door(self) -> BatchDoor:
+        return self._make()
+
+
+def _no_door(*arrays: Any) -> object:
+    return _OTHER
+
+
 class Kernels:
     """Runs the functions of a model: owns the code, which is made when it is first needed, and what else is kept.
 
@@ -62,14 +113,16 @@ class Kernels:
     def __init__(self, model: Model, maker: Maker, like: Kernels | None = None) -> None:
         self.model, self.maker, self.tree = model, maker, model.tree
         #: the functions there are, by name
-        self.functions: Mapping[str, Function] = functions_of(model.method, model.tree.looped)
+        self.functions: dict[str, Function] = dict(functions_of(model.method, model.tree.looped))
         #: whether springs between links, of machines too large for them, act as external wrenches
         self.springs_outside = bool(self.tree.pairs) and maker.backend != "numpy" and (
             self.tree.n > UNROLL_LINKS or maker.schedule == "rolled")
         self._lock: Any = like._lock if like else threading.RLock()
         self._kept: dict[Any, Any] = like._kept if like else {}
-        self._doors: dict[str, Door | None] = {}
-        self._rows: dict[str, tuple[Door | None, int]] = {}
+        self._doors: dict[Any, Door | None] = {}
+        #: functions that are the whole answer of a method: for one state, the length of their results, and for batches;
+        #: by name, or (what, body) for those of one body
+        self.doors = Doors(self._make_doors)
         #: runs functions that need no plan
         self.evaluator: Evaluator = like.evaluator if like else maker(self._without_springs(self.tree))
 
@@ -208,6 +261,43 @@ class Kernels:
             return None
         return run.backend.door(run.kernel(function, False, 1), _OTHER, _NOT_FINITE)
 
+    def _make_doors(self, key: Any) -> tuple[Door, int, LateDoor]:
+        function = self.functions[key] if isinstance(key, str) else self.at_body(*key)
+        if function is None:
+            return _no_door, 0, LateDoor(BatchDoor)
+        door = self.door(function.name)
+        return (_no_door if door is None else door, function.size(self.tree),
+                LateDoor(lambda: self.batch_door(function.name)))
+
+    def at_body(self, what: str, body: str) -> Function | None:
+        """The function of one body or frame (see `formulations.common.body_kinetics`), None where there is none: for
+        what stands still, for places that depend on parameters, and for large machines."""
+        name = f"{what} of {body!r}"
+        with self._lock:
+            if name not in self.functions:
+                made = body_function(self.model, what, body, name) if self._direct() else None
+                if made is None:
+                    return None
+                self.functions[name] = made
+            return self.functions[name]
+
+    @cached_property
+    def free_of_laws(self) -> bool:
+        """Whether no force element acts, along joints or between bodies."""
+        return not (self.tree.joint_forces or self.tree.pairs)
+
+    def _direct(self) -> bool:
+        return self.tree.n <= UNROLL_LINKS and self.maker.schedule != "rolled"
+
+    def batch_door(self, name: str, evaluator: Evaluator | None = None) -> BatchDoor:
+        """The cheapest call of a batch that is worth lanes, but not threads."""
+        function, run = self.functions[name], self.compiled(name, evaluator)
+        if run is None or list(run.inputs(function, False)) != list(function.inputs):
+            return BatchDoor()
+        lanes, size = run.backend.lanes(), function.size(self.tree)
+        door = run.backend.batch_door(run.kernel(function, False, lanes), _OTHER, _NOT_FINITE)
+        return BatchDoor() if door is None else BatchDoor(door, size, lanes // 2 + 1, run.most_for_one_thread(size))
+
     def single(self, name: str, make: Callable[[], Door | None], *arrays: Any) -> Floats | None:
         """One state through the door of a function, made when it is first needed; None if it does not fit."""
         try:
@@ -221,12 +311,7 @@ class Kernels:
 
     def row(self, name: str, *arrays: Any) -> Floats | None:
         """One state of a function that needs no plan, through its door; None if it has none or that does not fit."""
-        try:
-            door, size = self._rows[name]
-        except KeyError:
-            door, size = self._rows[name] = self.door(name), self.functions[name].size(self.tree)
-        if door is None:
-            return None
+        door, size, _ = self.doors[name]
         out = np.empty(size)
         return out if door(*arrays, out) is out else None
 

@@ -25,10 +25,11 @@ from bellcrank.system import (
     tree_dynamics,
     variants,
 )
+from bellcrank.system.at_once import at_body, energy_once, matrix, number, pose_once, tree_bias, vector
 from bellcrank.system.at_state import of_motion, of_position, u_twice
 from bellcrank.system.body_kinematics import BodyPose
 from bellcrank.system.held_values import Values
-from bellcrank.system.kernels import Door, Kernels, Wrenches
+from bellcrank.system.kernels import Door, Kernels, LateDoor, Wrenches
 from bellcrank.system.loop_plans import LoopPlans
 from bellcrank.system.model import Model
 
@@ -167,6 +168,14 @@ class System:
         return forward_dynamics.forward_door(self.plans)
 
     @cached_property
+    def _forward_batch(self) -> LateDoor:
+        return LateDoor(lambda: forward_dynamics.forward_batch_door(self.plans))
+
+    @cached_property
+    def _inverse_batch(self) -> LateDoor:
+        return LateDoor(lambda: self.kernels.batch_door("inverse_dynamics"))
+
+    @cached_property
     def _inverse_door(self) -> Door | None:
         return tree_dynamics.inverse_door(self.plans)
 
@@ -198,8 +207,12 @@ class System:
             door = self._forward_door
             if door is not None:
                 out = np.empty(self.nu)
-                if door(q, u, self._zeros if tau is None else tau, out) is out:
+                force = self._zeros if tau is None else tau
+                if door(q, u, force, out) is out:
                     return out
+                many = self._forward_batch(q, u, force)
+                if many is not None:
+                    return many
         if u is None:
             raise TypeError("forward_dynamics: needs q and u, or a State")
         return forward_dynamics.forward_dynamics(self.plans, q, u, tau, wrenches=wrenches, t=t, loop_tau=loop_tau)
@@ -233,29 +246,32 @@ class System:
                 out = np.empty(self.nu)
                 if door(q, u, udot, out) is out:
                     return out
+                many = self._inverse_batch(q, u, udot)
+                if many is not None:
+                    return many
         if u is None or udot is None:
             raise TypeError("inverse_dynamics: needs q, u and udot, or a State and udot")
         return inverse_dynamics.inverse_dynamics(self.plans, q, u, udot, wrenches=wrenches, t=t, actuated=actuated,
                                                  weights=weights)
 
-    @of_motion
+    @of_motion()
     def drive_forces(self, q: npt.ArrayLike, u: npt.ArrayLike, tau: Forces | None = None, *,
                      wrenches: Wrenches = None, t: npt.ArrayLike = START) -> Floats:
         """All joint forces: tau where the motion is free, the enforcing force where it is prescribed. O(n)."""
         return inverse_dynamics.drive_forces(self.plans, q, u, tau, wrenches=wrenches, t=t)
 
-    @of_position
+    @of_position(matrix("mass_matrix"))
     def mass_matrix(self, q: npt.ArrayLike, *, t: npt.ArrayLike = START) -> Floats:
         """Joint-space mass matrix, shape (..., nu, nu); with loops that of the spanning tree. Cost: O(n * depth)."""
         return tree_dynamics.mass_matrix(self.kernels, q, t)
 
-    @of_motion
+    @of_motion(tree_bias)
     def bias(self, q: npt.ArrayLike, u: npt.ArrayLike, *, wrenches: Wrenches = None, t: npt.ArrayLike = START
              ) -> Floats:
         """Joint forces at zero acceleration: velocity, gravity and external terms. Cost: O(n)."""
         return tree_dynamics.bias(self.plans, q, u, wrenches=wrenches, t=t)
 
-    @of_motion
+    @of_motion(vector("momenta"))
     def momenta(self, q: npt.ArrayLike, u: npt.ArrayLike, *, t: npt.ArrayLike = START) -> Floats:
         """Canonical momenta p conjugate to the speeds u, p = M u plus prescribed parts. Cost: O(n)."""
         return self.kernels.run("momenta", {"q": q, "u": u}, None, t)
@@ -269,7 +285,7 @@ class System:
         """
         return forward_dynamics.hamilton(self.plans, q, p, tau, wrenches=wrenches, t=t)
 
-    @of_motion
+    @of_motion()
     def reactions(self, q: npt.ArrayLike, u: npt.ArrayLike, tau: Forces | None = None, *,
                   udot: npt.ArrayLike | None = None, wrenches: Wrenches = None, t: npt.ArrayLike = START
                   ) -> dict[str, Floats]:
@@ -284,55 +300,53 @@ class System:
         return reactions.reactions(self.plans, q, u, tau, udot=udot, wrenches=wrenches, t=t)
 
     # -- kinematics -----------------------------------------------------------------------------
-    @of_position
+    @of_position(pose_once)
     def pose(self, q: npt.ArrayLike, body: str, *, t: npt.ArrayLike = START) -> BodyPose:
         """Pose of a body or frame in the world. Cost: O(n)."""
         return body_kinematics.pose(self.kernels, q, body, t=t)
 
-    @of_motion
+    @of_motion(at_body("velocity", 2))
     def velocity(self, q: npt.ArrayLike, u: npt.ArrayLike, body: str, point: npt.ArrayLike = _ORIGIN, *,
                  t: npt.ArrayLike = START) -> Floats:
         """[angular velocity; velocity of a point of the body], world axes, shape (..., 6). Cost: O(n)."""
         return body_kinematics.velocity(self.kernels, q, u, body, point, t=t)
 
-    @of_motion
+    @of_motion(at_body("acceleration", 3))
     def acceleration(self, q: npt.ArrayLike, u: npt.ArrayLike, udot: npt.ArrayLike, body: str,
                      point: npt.ArrayLike = _ORIGIN, *, t: npt.ArrayLike = START) -> Floats:
         """[angular acceleration; acceleration of a point of the body], world axes, shape (..., 6). O(n)."""
         return body_kinematics.acceleration(self.kernels, q, u, udot, body, point, t=t)
 
-    @of_position
+    @of_position(at_body("jacobian", 1, matrix=True))
     def jacobian(self, q: npt.ArrayLike, body: str, point: npt.ArrayLike = _ORIGIN, *,
                  t: npt.ArrayLike = START) -> Floats:
         """J with ``velocity = J u`` (free speeds), shape (..., 6, nu). Cost: O(n)."""
-        return body_kinematics.jacobians(self.kernels, q, self._zeros, body, point, t)[0]
+        return body_kinematics.jacobian(self.kernels, q, body, point, t)
 
-    @of_motion
+    @of_motion(at_body("jacobian_rate", 2, matrix=True))
     def jacobian_rate(self, q: npt.ArrayLike, u: npt.ArrayLike, body: str, point: npt.ArrayLike = _ORIGIN, *,
                       t: npt.ArrayLike = START) -> Floats:
         """dJ/dt with ``acceleration = J udot + dJ/dt u``, shape (..., 6, nu). Cost: O(n)."""
-        return body_kinematics.jacobians(self.kernels, q, u, body, point, t)[1]
+        return body_kinematics.jacobian_rate(self.kernels, q, u, body, point, t)
 
-    @of_position
+    @of_position(vector("center_of_mass"))
     def center_of_mass(self, q: npt.ArrayLike, *, t: npt.ArrayLike = START) -> Floats:
         """Centre of mass [m] of all moving bodies (what is welded to the ground is part of it) in the world, shape
         (..., 3)."""
-        totals = body_kinematics.totals(self.kernels, q, None, t)
-        return totals[..., 1:4] / totals[..., 0:1]
+        return self.kernels.run("center_of_mass", {"q": q}, None, t)
 
-    @of_motion
+    @of_motion(vector("momentum"))
     def momentum(self, q: npt.ArrayLike, u: npt.ArrayLike, *, t: npt.ArrayLike = START) -> Floats:
         """[angular momentum about the world's origin; linear momentum], world axes, shape (..., 6)."""
-        totals = body_kinematics.totals(self.kernels, q, u, t)
-        return np.concatenate([totals[..., 7:10], totals[..., 4:7]], axis=-1)
+        return self.kernels.run("momentum", {"q": q, "u": u}, None, t)
 
     # -- energy ---------------------------------------------------------------------------------
-    @of_motion
+    @of_motion(number("kinetic_energy"))
     def kinetic_energy(self, q: npt.ArrayLike, u: npt.ArrayLike, *, t: npt.ArrayLike = START) -> Floats:
         """Kinetic energy [J]. Cost: O(n)."""
-        return body_kinematics.totals(self.kernels, q, u, t)[..., 10]
+        return self.kernels.run("kinetic_energy", {"q": q, "u": u}, None, t)[..., 0]
 
-    @of_position
+    @of_position(number("potential_energy"))
     def potential_energy(self, q: npt.ArrayLike, *, t: npt.ArrayLike = START) -> Floats:
         """Potential energy of gravity [J] of all moving bodies: -mass * gravity . center_of_mass. What is welded to the
         ground is part of the ground; it would add a constant. Cost: O(n).
@@ -344,9 +358,9 @@ class System:
         >>> bool(bc.compile(m).potential_energy([0.5]) == bare)
         True
         """
-        return body_kinematics.totals(self.kernels, q, None, t)[..., 11]
+        return self.kernels.run("potential_energy", {"q": q}, None, t)[..., 0]
 
-    @of_motion
+    @of_motion(energy_once)
     def energy(self, q: npt.ArrayLike, u: npt.ArrayLike, *, t: npt.ArrayLike = START) -> Floats:
         """Kinetic energy, potential energy of gravity (of moving bodies) and energy stored in force elements [J], shape
         (...).
@@ -358,13 +372,13 @@ class System:
         return np.asarray(totals[..., 10] + totals[..., 11] + force_elements.stored_energy(self.plans, q, t=t))
 
     # -- loops ----------------------------------------------------------------------------------
-    @of_position
+    @of_position()
     def loop_error(self, q: npt.ArrayLike, *, t: npt.ArrayLike = START) -> Floats:
         """How far every condition of every loop is from being met, shape (..., conditions): distances [m] and
         cosines of angles that should be right. Cost: O(n)."""
         return loop_errors.loop_error(self.plans, q, t=t)
 
-    @of_motion
+    @of_motion()
     def loop_rate_error(self, q: npt.ArrayLike, u: npt.ArrayLike, *, t: npt.ArrayLike = START) -> Floats:
         """Rates of `loop_error`, shape (..., conditions). Cost: O(n)."""
         return loop_errors.loop_rate_error(self.plans, q, u, t=t)
@@ -417,7 +431,7 @@ class System:
         """
         return assembly.project(self.plans, q, u, t=t)
 
-    @of_motion
+    @of_motion()
     def consistent_acceleration(self, q: npt.ArrayLike, u: npt.ArrayLike, udot: Mapping[str, Any] | npt.ArrayLike, *,
                                 t: float = START) -> Floats:
         """Accelerations that keep the loops closed, shape (..., nu): those in the mapping {joint: (..., values)} are
@@ -470,21 +484,27 @@ class System:
                         threads=threads)
 
     # -- calls and costs ------------------------------------------------------------------------
-    def bind(self, name: str, *arrays: Floats, out: Floats | None = None) -> Callable[[], Floats]:
+    def bind(self, name: str, *arrays: Floats, out: Floats | None = None, body: str | None = None
+             ) -> Callable[[], Floats]:
         """A call bound to preallocated arrays: ``call()`` reads them, writes and returns `out`.
 
         `name` is "forward_dynamics" (q, u, tau), "inverse_dynamics" (q, u, udot), "bias" (q, u), "mass_matrix" (q),
-        "momenta" (q, u) or "hamilton" (q, p, tau), whose speeds and rates of momenta lie side by side, (nu, 2); the
-        arrays are one state each, C-contiguous doubles. `out` is what the method returns, shape (nu,) or (nu, nu), or
-        an array of yours with as many entries. The cheapest way to call.
+        "momenta" (q, u) or "hamilton" (q, p, tau), whose speeds and rates of momenta lie side by side, (nu, 2);
+        "center_of_mass" (q), "momentum" (q, u), "kinetic_energy" (q, u), "potential_energy" (q); or of a `body` "pose"
+        (q), nine entries of the rotation and three of the position, "velocity" (q, u), "acceleration" (q, u, udot),
+        "jacobian" (q), "jacobian_rate" (q, u), after which may come a point of the body. The arrays are one state
+        each, C-contiguous doubles. `out` is what the method returns, or an array of yours with as many entries. The
+        cheapest way to call.
 
         >>> import bellcrank as bc, numpy as np
         >>> arm, q = bc.compile(bc.load("double_pendulum")), np.zeros(2)
         >>> call = arm.bind("mass_matrix", q)
         >>> call().shape
         (2, 2)
+        >>> arm.bind("jacobian", q, body=arm.body_names[-1])().shape
+        (6, 2)
         """
-        return binding.bind(self.plans, name, arrays, out)
+        return binding.bind(self.plans, name, arrays, out, body)
 
     def operation_count(self, function: str = "forward_dynamics") -> OperationCount:
         """Exact number of scalar operations of one evaluation, by kind, as the compiled code executes them.

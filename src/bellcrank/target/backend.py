@@ -125,6 +125,9 @@ class Backend(Protocol):
         """``door(*inputs, out)`` for one state: `out`, or `other` if the arrays do not fit, or `notfinite`; None where
         there is nothing cheaper than `Kernel.run`."""
 
+    def batch_door(self, kernel: Any, other: object, notfinite: object) -> Callable[..., Any] | None:
+        """The same for a batch: arrays (states, size), or (size,) for what is the same in all; `out` (states, size)."""
+
     def bound(self, kernel: Any, arrays: Sequence[Any], out: Any, exception: type[Exception], message: str
               ) -> Callable[[], Any]:
         """``bound()``: run the kernel on these arrays, return `out`; raise `exception` if something is not finite."""

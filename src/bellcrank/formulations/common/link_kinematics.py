@@ -9,7 +9,7 @@ from bellcrank.scalar.graph import Number
 from bellcrank.schedule.sweeps import Field, Sweeps
 from bellcrank.spatial import Force, General, Matrix3, Motion, RigidInertia, Transform, Vector
 
-__all__ = ["accelerations", "driven_speeds", "drives", "inward_composites", "joint_laws", "known_motion",
+__all__ = ["driven_speeds", "drives", "inward_composites", "joint_laws", "known_motion",
            "outward_axes", "poses", "prescribed", "screws", "totals", "velocities"]
 
 
@@ -24,10 +24,10 @@ def outward_axes(tree: Sweeps) -> Field:
     """Every link's axes in the world where external wrenches need them, else None."""
     if not tree.world.external:
         return tree.constant(None)
-    return tree.outward(_turn, root=ground_axes(tree))
+    return tree.outward(turn_axes, root=ground_axes(tree))
 
 
-def _turn(link: Link, axes: General) -> tuple[General, General]:
+def turn_axes(link: Link, axes: General) -> tuple[General, General]:
     for t in link.transforms:
         axes = t.turned(axes)
     return axes, axes
@@ -48,7 +48,7 @@ def _pose(link: Link, parent: tuple[General, Vector]) -> tuple[tuple[General, Ve
 
 def velocities(tree: Sweeps) -> Field:
     """Angular velocity and velocity of the origin of every link, in world axes: 6 numbers."""
-    axes = tree.outward(_turn, root=ground_axes(tree))
+    axes = tree.outward(turn_axes, root=ground_axes(tree))
     return tree.outward(_velocity, axes, root=Motion.zero())
 
 
@@ -64,24 +64,9 @@ def link_velocity(link: Link, parent: Motion) -> Motion:
     return parent + link.rate
 
 
-def accelerations(tree: Sweeps) -> Field:
-    """Angular acceleration and acceleration of the origin of every link, in world axes: 6 numbers."""
-    from bellcrank.formulations.recursive import outward_motions
-
-    axes = tree.outward(_turn, root=ground_axes(tree))
-    motion = tree.outward(outward_motions, root=(Vector.zero(), Motion.zero()))
-    return tree.outward(_in_world, motion, axes, root=())
-
-
-def _in_world(link: Link, nothing: tuple[()], motion: tuple[Vector, Motion], axes: General
-              ) -> tuple[tuple[()], Motion]:
-    alpha, linear = motion[1]
-    return (), Motion(axes.apply(alpha), axes.apply(linear))
-
-
 def screws(tree: Sweeps) -> Field:
     """Every joint's columns and their rates in world axes, at the link's origin: 12 numbers a speed."""
-    axes = tree.outward(_turn, root=ground_axes(tree))
+    axes = tree.outward(turn_axes, root=ground_axes(tree))
     return tree.outward(_screw, axes, root=Vector.zero())
 
 

@@ -18,7 +18,7 @@ from bellcrank.spatial import ArticulatedInertia, Force, Motion, Vector, unit_in
 __all__ = [
     "LoadShare",
     "Triangle",
-    "Unit",
+    "UnitLoad",
     "added_products",
     "eliminate_loaded",
     "gamma_with_gravity",
@@ -31,16 +31,16 @@ __all__ = [
 Triangle = tuple[tuple[Number, ...], ...]
 
 
-class Unit(NamedTuple):
+class UnitLoad(NamedTuple):
     """One constraint at one link: what a unit of its multiplier exerts there, and what velocities add to its sum."""
 
     load: Force
     joint: tuple[Number, ...]
     bias: Number
 
-    def at(self, load: Force, convective: Vector) -> Unit:
+    def at(self, load: Force, convective: Vector) -> UnitLoad:
         """The same at another point, whose acceleration lacks the part `convective` of the old point's."""
-        return Unit(load, self.joint, self.bias + convective.dot(load.force))
+        return UnitLoad(load, self.joint, self.bias + convective.dot(load.force))
 
 
 class LoadShare(NamedTuple):
@@ -71,7 +71,7 @@ def unit_loads(tree: LoopedDirect, rows: Sequence[LoopRow]) -> Field:
             loads[link][c] = loads[link][c] + covector
         for link, i, factor in row.joints:
             joints[link][c][i] = joints[link][c][i] + factor
-    return [tuple(Unit(load, tuple(joint), 0.0) for load, joint in zip(*own, strict=True))
+    return [tuple(UnitLoad(load, tuple(joint), 0.0) for load, joint in zip(*own, strict=True))
             for own in zip(loads, joints, strict=True)]
 
 

@@ -50,6 +50,7 @@ from bellcrank.formulations.common.link_kinematics import outward_axes
 from bellcrank.formulations.common.pivot import Pivot, eliminate, solve
 from bellcrank.formulations.common.rotor_rows import WithRotors, past_rotors, rotors_on_diagonal
 from bellcrank.formulations.complement.platforms import check_coverage, constrained_dynamics, constrained_inverse
+from bellcrank.formulations.complement.twists import Twist, outward_twists
 from bellcrank.lowering.link import Link
 from bellcrank.scalar.graph import Number
 from bellcrank.schedule.sweeps import Field, Sweeps
@@ -69,13 +70,6 @@ BIBTEX = """@article{saha2001recursive,
   note    = {Equation numbers refer to the preprint: Recursive Kinematics and Dynamics for Closed Loop Multibody
              Systems}
 }"""
-
-
-class Twist(NamedTuple):
-    """Angular velocity and rate of the twist."""
-
-    omega: Vector
-    rate: Motion
 
 
 def inverse_dynamics(tree: Sweeps) -> Field:
@@ -139,21 +133,6 @@ def inward_inertia_row(link: Link, row: Force, composite: ArticulatedInertia) ->
 
 
 # -- inverse and forward dynamics ----------------------------------------------------------------------------------
-def outward_twists(link: Link, parent: Twist) -> tuple[Twist, Twist]:
-    omega, rate = parent
-    for t in link.transforms:
-        moved = t.acceleration(rate)  # d/dt (7a)
-        rate = Motion(moved.angular, moved.linear + t.rotation.inverse(omega.centripetal(t.translation)))
-        omega = t.rotation.inverse(omega)
-    relative = link.rate
-    rate = rate + Motion(omega.cross(relative.angular), omega.cross(relative.linear) * 2.0)
-    rate = rate + link.joint.drift(link.q, link.u, link.numbers.joint)
-    for column, udot in zip(link.columns, link.udot, strict=True):
-        rate = rate + column * udot  # d/dt (7a): p_i thetaddot_i
-    own = Twist(omega + relative.angular, rate)  # (7a)
-    return own, own
-
-
 def inward_wrenches(link: Link, upper: Force, twist: Twist, axes: General | None
                     ) -> tuple[Force, tuple[Number, ...]]:
     wrench = upper + link.inertia @ twist.rate + link.inertia.gyroscopic(twist.omega)  # (18a), (21)

@@ -12,6 +12,7 @@ from bellcrank.errors import ModelError
 from bellcrank.formulations.common.link_kinematics import outward_axes
 from bellcrank.formulations.common.small_systems import guarded_inverse
 from bellcrank.formulations.complement.legs import Leg, Legs, platform_of
+from bellcrank.formulations.complement.twists import Twist, outward_twists
 from bellcrank.lowering.looped import LoopedDirect
 from bellcrank.mechanism.constraint_rows import Row, stabilized
 from bellcrank.scalar.graph import Number
@@ -156,8 +157,6 @@ class Platform:
     """A parallel platform at an instant."""
 
     def __init__(self, direct: LoopedDirect) -> None:
-        from bellcrank.formulations.complement import Twist, outward_twists  # the serial part of the same source
-
         self.direct, self.tree = direct, direct.tree
         self.shape = legs_of(direct.tree)
         self.ground = Motion(Vector.zero(), -direct.world.gravity)

@@ -6,8 +6,8 @@ if e were at rest.
 | docs/elimination.md | here |
 |---|---|
 | A, B, n_A, n_B, gamma' (5), (6) | ``first``, ``second`` ends and covectors of a `Row`, ``gamma`` |
-| v_A, X_Ak (5), (7) | ``Relative.moving``, by products of ``link.transforms`` |
-| c_k (7) | ``Relative.bias`` |
+| v_A, X_Ak (5), (7) | ``RelativeMember.moving``, by products of ``link.transforms`` |
+| c_k (7) | ``RelativeMember.bias`` |
 | X_Ak^T n_A (8) | ``wrench`` as it is carried inwards |
 | J, gamma, phi, phidot (8)-(10) | ``ConstraintEquation`` |
 
@@ -39,7 +39,7 @@ class ConstraintEquation(NamedTuple):
     rate: Number
 
 
-class Relative(NamedTuple):
+class RelativeMember(NamedTuple):
     """A member's motion relative to the common ancestor of its loop, and its known acceleration there."""
 
     moving: Moving
@@ -80,20 +80,20 @@ def closure_constraints(group: GroupView, index: int) -> dict[int, ConstraintEqu
     return {r: _constraint(group, shape, paths, rows[r]) for r in wanted}
 
 
-def _outward(group: GroupView, path: tuple[int, ...]) -> list[Relative]:
+def _outward(group: GroupView, path: tuple[int, ...]) -> list[RelativeMember]:
     """Motion of the members of a path relative to e, where it starts, the innermost first."""
-    out: list[Relative] = []
+    out: list[RelativeMember] = []
     moving = _STILL
     omega = Vector.zero()  # in link axes
     for member in reversed(path):
         link = group.links[member]
         omega, bias = known_motion(link, omega)  # (4), relative to e
         moving, _ = outward_moving(link, moving)
-        out.append(Relative(moving, bias))
-    return out or [Relative(_STILL, Motion.zero())]
+        out.append(RelativeMember(moving, bias))
+    return out or [RelativeMember(_STILL, Motion.zero())]
 
 
-def _constraint(group: GroupView, shape: ClosureShape, paths: dict[int, list[Relative]], row: Row
+def _constraint(group: GroupView, shape: ClosureShape, paths: dict[int, list[RelativeMember]], row: Row
                ) -> ConstraintEquation:
     """Carry a row's covectors from its ends to the common ancestor; what each joint does to them is its entry: (8)."""
     value, first, second, gamma = row

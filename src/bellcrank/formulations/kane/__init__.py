@@ -13,10 +13,10 @@ Multi-Rigid-Body Dynamic Systems", Multibody System Dynamics 9, 2003, section 2.
 | I^k, F^k (11), (12) | ``place.inertia``, ``force`` (with the opposite sign) |
 | Ihat^k, Fhat^k, M_k (14), (15), (19) | ``mass``, ``force`` as the sweep proceeds, inside `eliminate` |
 | eta_k, etabar^k (22)-(27) | ``udot``, ``explicit``: the part of the acceleration linear in udot |
-| E_i, That_i^k E_i (16), (17), (20) | ``Unit.load`` at the mass centre, ``loads`` as they pass inward |
+| E_i, That_i^k E_i (16), (17), (20) | ``UnitLoad.load`` at the mass centre, ``loads`` as they pass inward |
 | M_k^-1, P_k^T That_i^k E_i (25), (29) | ``LoadShare.inverse``, ``LoadShare.rests`` |
 | zeta_k, zetabar^k (23), (25), (28), (29) | ``UnitResponse.zeta``, ``UnitResponse.zetabar``, one for each constraint |
-| Phi,q, psi (31) | ``Unit`` (the transpose of the loads), `gamma_with_gravity` less ``Unit.bias`` |
+| Phi,q, psi (31) | ``UnitLoad`` (the transpose of the loads), `gamma_with_gravity` less ``UnitLoad.bias`` |
 | lambda (13), (32) | ``multipliers`` |
 
 Declared deviations
@@ -44,7 +44,7 @@ from bellcrank.formulations.common.link_kinematics import outward_axes
 from bellcrank.formulations.common.multipliers import (
     LoadShare,
     Triangle,
-    Unit,
+    UnitLoad,
     eliminate_loaded,
     gamma_with_gravity,
     idle,
@@ -195,14 +195,14 @@ class UnitResponse(NamedTuple):
 Loaded = tuple[tuple[Pivot, ...], tuple[LoadShare, ...]]
 
 
-def outward_units(link: Link, nothing: tuple[()], units: tuple[Unit, ...], place: LinkAtPoint, known: Known
-                  ) -> tuple[tuple[()], tuple[Unit, ...]]:
+def outward_units(link: Link, nothing: tuple[()], units: tuple[UnitLoad, ...], place: LinkAtPoint, known: Known
+                  ) -> tuple[tuple[()], tuple[UnitLoad, ...]]:
     swing = known.omega.centripetal(place.own.translation)  # a of the link's origin less that of the mass centre
     return (), tuple(unit if idle(unit.load) else unit.at(place.own.force(unit.load), swing) for unit in units)  # (20)
 
 
 def inward_loaded(link: Link, upper: tuple[ArticulatedInertia, Force, tuple[Force, ...]], place: LinkAtPoint,
-                  known: Known, axes: General | None, units: tuple[Unit, ...]
+                  known: Known, axes: General | None, units: tuple[UnitLoad, ...]
                   ) -> tuple[tuple[ArticulatedInertia, Force, tuple[Force, ...]], Loaded]:
     mass = upper[0] + place.inertia.articulated()  # (14)
     force = upper[1] + _needed(link, place, known, axes)  # (15)
@@ -240,8 +240,9 @@ def outward_responses(link: Link, lower: tuple[Motion, tuple[Motion, ...]], plac
     return (explicit, tuple(zetabars)), UnitResponse(tuple(eta), explicit, tuple(zetas), tuple(zetabars))
 
 
-def inward_constraints(link: Link, upper: tuple[Triangle, tuple[Number, ...]], known: Known, units: tuple[Unit, ...],
-                      response: UnitResponse) -> tuple[tuple[Triangle, tuple[Number, ...]], tuple[()]]:
+def inward_constraints(link: Link, upper: tuple[Triangle, tuple[Number, ...]], known: Known,
+                       units: tuple[UnitLoad, ...], response: UnitResponse
+                       ) -> tuple[tuple[Triangle, tuple[Number, ...]], tuple[()]]:
     eta, etabar, zeta, zetabar = response
     matrix, unloaded = [list(row) for row in upper[0]], list(upper[1])
     for i, unit in enumerate(units):

@@ -35,13 +35,13 @@ from bellcrank.formulations.common.link_kinematics import outward_axes
 from bellcrank.formulations.common.pivot import Pivot, absent, solve
 from bellcrank.formulations.common.row_loads import Load, classical, row_loads, row_values
 from bellcrank.formulations.common.small_systems import solve_multipliers
-from bellcrank.formulations.momenta import (
+from bellcrank.formulations.momenta.tree_momenta import (
     Rates,
-    _needed,
-    _resting,
+    needed_force,
     outward_rates,
     outward_solution,
     outward_velocities,
+    resting_ground,
 )
 from bellcrank.lowering.link import Link
 from bellcrank.lowering.looped import LoopedDirect, LoopRow, Moving, require_direct
@@ -136,7 +136,7 @@ def constrained_dynamics(tree: Sweeps) -> Field:
     """Joint accelerations by (3): free ones, then lambda, then those of all loads together."""
     machine = require_direct(tree)
     rows = machine.loop_rows()
-    rates = tree.outward(outward_rates, root=_resting(tree))
+    rates = tree.outward(outward_rates, root=resting_ground(tree))
     eliminated = eliminate_columns(machine, rows, tree.outward(_missing_forces, rates, outward_axes(tree), root=()))
     free = tree.outward(outward_solution, pivots_of(eliminated), root=Motion.zero())
     share = tree.outward(outward_shares, free, root=Motion.zero())
@@ -150,7 +150,7 @@ def constrained_dynamics(tree: Sweeps) -> Field:
 
 
 def _missing_forces(link: Link, nothing: tuple[()], rates: Rates, axes: General | None) -> tuple[tuple[()], Load]:
-    return (), Load(-_needed(link, rates, axes), tuple(link.tau))  # (17)
+    return (), Load(-needed_force(link, rates, axes), tuple(link.tau))  # (17)
 
 
 # -- Hamilton's equations -------------------------------------------------------------------------------------------
@@ -199,13 +199,8 @@ def loop_rates(machine: LoopedDirect, rows: Sequence[LoopRow], drive: Field, u: 
 def at_speeds(machine: LoopedDirect, u: Field) -> LoopedDirect:
     """The same machine, its speeds no longer unknown: what depends on them can be evaluated."""
     def make(k: int) -> Link:
-        old: Link = machine.views[k]
-
-        def read(name: str, j: int) -> Number:
-            return u[k][j] if name == "u" else old._read(name, j)
-
-        return Link(old.joint, old.numbers, read, old.world, old.prescribed, old.applied, old.with_wrenches, old.laws,
-                    old.actuators, old.armatures)
+        link: Link = machine.views[k]
+        return link.with_speeds(u[k])
 
     other = LoopedDirect(machine.parent, make, machine.world, machine.slots, machine.widths)
     other.attach(machine.tree, machine.bind, machine.again)

@@ -7,7 +7,7 @@ Equation numbers are the paper's. `partition` has the primary and secondary syst
 |---|---|
 | A (2.16), B (2.13) | the rows' covectors ``ends``: A B* at once |
 | U (2.17) | `bias_free`: the rows' right hand sides less what the state alone accelerates |
-| P, D, G (A.1) | ``own``, from `operator.inward_articulation` |
+| P, D, G (A.1) | ``own``, from `tree_recursion.inward_articulation` |
 | z, epsilon, nu (A.2), (A.6) | ``z``, ``rest``, ``Innovation.nu`` |
 | alphahat^f, betadot^f (A.2); alpha, beta^delta (A.6) | `LinkResponse` |
 | Upsilon(k) (A.3) | `Admittance` |
@@ -35,7 +35,7 @@ from typing import NamedTuple
 from bellcrank.formulations.common.row_loads import Load, classical, row_loads, row_values
 from bellcrank.formulations.common.small_systems import solve_multipliers
 from bellcrank.formulations.dense import solve_positive
-from bellcrank.formulations.operator import (
+from bellcrank.formulations.operator.tree_recursion import (
     Articulation,
     Innovation,
     LinkState,

@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bellcrank.errors import ModelError
-from bellcrank.formulations.operator import Articulation, inward_articulation
+from bellcrank.formulations.operator.tree_recursion import Articulation, inward_articulation
 from bellcrank.lowering.link import Link
 from bellcrank.schedule.sweeps import Direct
 from bellcrank.spatial import ArticulatedInertia, Force, Motion, Vector

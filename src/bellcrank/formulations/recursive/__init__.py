@@ -12,7 +12,7 @@ of Multibody Systems", KSME International Journal 17(3), 2003. Equation numbers 
 | M_j, Q_j (3), (8), (36) | ``mass`` (articulated as the sweep proceeds), ``force`` (with the opposite sign) |
 | M_22^-1 M_21, M_22^-1 Q_2 (28) | ``Pivot.gain``, ``Pivot.free`` |
 | Y_j, dY_j/dt (23), (26), (32), (34) | ``acceleration``: angular acceleration, acceleration of the point |
-| Phi_Zj (37), (38), (44), (46), accumulated (40) | ``Unit.load`` at the point, ``jacobian`` as the sweep proceeds |
+| Phi_Zj (37), (38), (44), (46), accumulated (40) | ``UnitLoad.load`` at the point, ``jacobian`` as the sweep proceeds |
 | Phi_Zj,2, M_22^-1 (39), (41) | ``LoadShare.rests``, ``LoadShare.inverse`` |
 | Phi_lambda, gammabar (41) | ``Loops.matrix``, ``right`` with `gamma_with_gravity` |
 | lambda (42) | ``multipliers`` |
@@ -50,7 +50,7 @@ from bellcrank.formulations.common.link_kinematics import outward_axes
 from bellcrank.formulations.common.multipliers import (
     LoadShare,
     Triangle,
-    Unit,
+    UnitLoad,
     added_products,
     eliminate_loaded,
     gamma_with_gravity,
@@ -258,25 +258,25 @@ class Loops(NamedTuple):
 Kept = tuple[tuple[Pivot | EliminatedRow, ...], tuple[LoadShare, ...]]
 
 
-def outward_units(link: Link, nothing: tuple[()], units: tuple[Unit, ...], place: LinkAtPoint, moving: Moving
-                  ) -> tuple[tuple[()], tuple[Unit, ...]]:
+def outward_units(link: Link, nothing: tuple[()], units: tuple[UnitLoad, ...], place: LinkAtPoint, moving: Moving
+                  ) -> tuple[tuple[()], tuple[UnitLoad, ...]]:
     """Constraints at points fixed in their bodies."""
     return (), _shifted(units, place, moving.omega.centripetal(place.own.translation))  # (6): dT/dt Y
 
 
-def outward_units_at_origin(link: Link, nothing: tuple[()], units: tuple[Unit, ...], place: LinkAtPoint, moving: Moving
-                            ) -> tuple[tuple[()], tuple[Unit, ...]]:
+def outward_units_at_origin(link: Link, nothing: tuple[()], units: tuple[UnitLoad, ...], place: LinkAtPoint,
+                            moving: Moving) -> tuple[tuple[()], tuple[UnitLoad, ...]]:
     """Constraints at the instant global origin, which other points of the body pass."""
     return (), _shifted(units, place, moving.omega.cross(moving.velocity))  # (6): dT/dt Y
 
 
-def _shifted(units: tuple[Unit, ...], place: LinkAtPoint, convective: Vector) -> tuple[Unit, ...]:
+def _shifted(units: tuple[UnitLoad, ...], place: LinkAtPoint, convective: Vector) -> tuple[UnitLoad, ...]:
     return tuple(unit if idle(unit.load) else unit.at(place.own.force(unit.load), convective)  # (45)
                  for unit in units)
 
 
 def inward_loops(link: Link, upper: Loops, place: LinkAtPoint, velocity: Velocity, axes: General | None,
-                 units: tuple[Unit, ...]) -> tuple[Loops, Kept]:
+                 units: tuple[UnitLoad, ...]) -> tuple[Loops, Kept]:
     (mass, force), rows = inward_inertias(link, (upper.mass, upper.force), place, velocity, axes)
     phi = [a + unit.load for a, unit in zip(upper.jacobian, units, strict=True)]  # (38), (46), (40)
     shares = _share_rows(phi, rows, place, link, units)  # (39): Phi B2
@@ -290,7 +290,7 @@ def inward_loops(link: Link, upper: Loops, place: LinkAtPoint, velocity: Velocit
 
 
 def _share_rows(phi: list[Force], rows: tuple[EliminatedRow, ...], place: LinkAtPoint, link: Link,
-                units: tuple[Unit, ...]) -> tuple[LoadShare, ...]:
+                units: tuple[UnitLoad, ...]) -> tuple[LoadShare, ...]:
     """(39): Phi_2 column by column, each less what earlier columns of the joint take."""
     free = [i for i, prescribed in enumerate(link.mask) if not prescribed]
     done: list[LoadShare] = []
@@ -305,7 +305,7 @@ def _share_rows(phi: list[Force], rows: tuple[EliminatedRow, ...], place: LinkAt
 
 
 def _summed(upper: Loops, rows: tuple[Pivot | EliminatedRow, ...], shares: tuple[LoadShare, ...],
-            units: tuple[Unit, ...], phi: list[Force], bias: Motion) -> tuple[Triangle, tuple[Number, ...]]:
+            units: tuple[UnitLoad, ...], phi: list[Force], bias: Motion) -> tuple[Triangle, tuple[Number, ...]]:
     """A body's part of Phi_lambda and of gamma - gammabar."""
     matrix = upper.matrix
     gamma_shift = [x + unit.bias + (0.0 if idle(p) else bias.dot(p))
@@ -318,7 +318,7 @@ def _summed(upper: Loops, rows: tuple[Pivot | EliminatedRow, ...], shares: tuple
 
 
 def inward_reduced_loops(link: Link, upper: Loops, place: LinkAtPoint, velocity: Velocity, axes: General | None,
-                         units: tuple[Unit, ...]) -> tuple[Loops, Kept]:
+                         units: tuple[UnitLoad, ...]) -> tuple[Loops, Kept]:
     mass = upper.mass + place.inertia.articulated()  # (3), (29)
     force = upper.force + velocity.force  # (3), (29)
     if axes is not None:

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bellcrank.errors import ModelError
-from bellcrank.io.mjcf.loops import site_pose
+from bellcrank.io.mjcf.sites import rotation, site_pose
 from bellcrank.io.report import Shape
 from bellcrank.mechanism.joints import quaternion
 from bellcrank.mechanism.pose import Pose
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from bellcrank.io.mjcf.read import MjcfReader
     from bellcrank.mechanism.mechanism import Mechanism
 
-__all__ = ["read_keyframes", "read_shapes", "read_sites", "tendon_sites"]
+__all__ = ["read_keyframes", "read_shapes", "read_sites"]
 
 Floats = npt.NDArray[np.float64]
 _FREE, _BALL = 0, 1
@@ -41,8 +41,6 @@ def read_sites(reader: MjcfReader, machine: Mechanism) -> None:
 
 def read_shapes(reader: MjcfReader) -> None:
     """Shapes are kept as data."""
-    from bellcrank.io.mjcf.read import rotation
-
     model = reader.model
     kinds = {int(getattr(reader.mujoco.mjtGeom, f"mjGEOM_{kind.upper()}")): kind
              for kind in ("sphere", "capsule", "cylinder", "box")}
@@ -58,17 +56,6 @@ def read_shapes(reader: MjcfReader) -> None:
         reader.shapes.append(Shape(reader.bodies[int(model.geom_bodyid[geom])], role, kind, size, None,
                                    Pose(model.geom_pos[geom], rotation(reader.mujoco, model.geom_quat[geom])), None,
                                    element.line))
-
-
-# -- ends of tendons -----------------------------------------------------------------------------
-def tendon_sites(reader: MjcfReader, tendon: int) -> tuple[tuple[int, Pose], tuple[int, Pose]] | None:
-    """Bodies and poses of the ends of a tendon that runs straight between two sites, else None."""
-    model = reader.model
-    start, count = int(model.tendon_adr[tendon]), int(model.tendon_num[tendon])
-    site = int(reader.mujoco.mjtWrap.mjWRAP_SITE)
-    if count != 2 or any(int(model.wrap_type[w]) != site for w in (start, start + 1)):
-        return None
-    return site_pose(reader, int(model.wrap_objid[start])), site_pose(reader, int(model.wrap_objid[start + 1]))
 
 
 # -- states -----------------------------------------------------------------------------------------

@@ -10,8 +10,8 @@ import numpy as np
 from bellcrank.errors import ModelError
 from bellcrank.io.common.names import unused
 from bellcrank.io.mjcf.actuators import sum_at_rest
-from bellcrank.io.mjcf.extras import tendon_sites
 from bellcrank.io.mjcf.loops import tendon_joints
+from bellcrank.io.mjcf.sites import tendon_sites
 from bellcrank.io.report import Dynamics, Limits
 from bellcrank.mechanism.forces.element import positive_part
 from bellcrank.mechanism.inertia import Inertia

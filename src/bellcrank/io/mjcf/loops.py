@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bellcrank.io.mjcf.polynomial import Polynomial
+from bellcrank.io.mjcf.sites import rotation, site_pose, tendon_sites
 from bellcrank.mechanism.constraints import Distance
 from bellcrank.mechanism.coupling import Part
 from bellcrank.mechanism.joints import Revolute, Spherical, Weld
@@ -73,14 +74,6 @@ def read_equalities(reader: MjcfReader, machine: Mechanism) -> None:
 # -- points and poses -----------------------------------------------------------------------------
 def _sites(reader: MjcfReader, index: int) -> bool:
     return int(reader.model.eq_objtype[index]) == int(reader.mujoco.mjtObj.mjOBJ_SITE)
-
-
-def site_pose(reader: MjcfReader, site: int) -> tuple[int, Pose]:
-    """Body and pose of a site."""
-    from bellcrank.io.mjcf.read import rotation
-
-    model = reader.model
-    return int(model.site_bodyid[site]), Pose(model.site_pos[site], rotation(reader.mujoco, model.site_quat[site]))
 
 
 def _connect(reader: MjcfReader, index: int, name: str, element: XmlElement) -> _Connect:
@@ -171,8 +164,6 @@ def _hinge_frames(c: _Connect, axis: Floats, target: Floats) -> tuple[Pose, Pose
 
 
 def _weld(reader: MjcfReader, machine: Mechanism, index: int, name: str) -> None:
-    from bellcrank.io.mjcf.read import rotation
-
     model = reader.model
     one, two = int(model.eq_obj1id[index]), int(model.eq_obj2id[index])
     if _sites(reader, index):
@@ -235,8 +226,6 @@ def tendon_joints(reader: MjcfReader, tendon: int) -> dict[str, float] | None:
 
 
 def _tendons(reader: MjcfReader, machine: Mechanism, index: int, name: str, element: XmlElement) -> None:
-    from bellcrank.io.mjcf.extras import tendon_sites
-
     model = reader.model
     data, one, two = model.eq_data[index], int(model.eq_obj1id[index]), int(model.eq_obj2id[index])
     ends = tendon_sites(reader, one)

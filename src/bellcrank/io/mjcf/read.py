@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -16,6 +15,7 @@ from bellcrank.io.mjcf.actuators import read_actuators
 from bellcrank.io.mjcf.extras import read_keyframes, read_shapes, read_sites
 from bellcrank.io.mjcf.joint_forces import read_joint_forces, read_tendons
 from bellcrank.io.mjcf.loops import read_equalities
+from bellcrank.io.mjcf.sites import rotation
 from bellcrank.io.mjcf.source import Source, compiled, the_mujoco
 from bellcrank.io.report import Actuation, Dynamics, Kind, Limits, Note, ReadReport, Shape, warn_of_surprises
 from bellcrank.mechanism.inertia import Inertia
@@ -29,7 +29,6 @@ Floats = npt.NDArray[np.float64]
 
 FREE, BALL, SLIDE, HINGE = range(4)
 _KINDS = ("free", "ball", "slide", "hinge")
-_SNAP = 1e-12
 
 
 def load_mjcf(path: str | os.PathLike[str], **options: Any) -> Mechanism:
@@ -208,16 +207,5 @@ class MjcfReader:
 
 
 # -- helpers ------------------------------------------------------------------------------------
-def rotation(mujoco: Any, quaternion: Sequence[float] | Floats) -> Floats | None:
-    """The rotation matrix of a quaternion, exact if it can only be meant as turning axes into axes; None for none."""
-    out = np.zeros(9)
-    mujoco.mju_quat2Mat(out, np.asarray(quaternion, dtype=float))
-    near = np.round(out)
-    if np.abs(out - near).max() < _SNAP:
-        out = near
-    turn = out.reshape(3, 3) + 0.0
-    return None if (turn == np.eye(3)).all() else turn
-
-
 def _bits(mujoco: Any) -> list[Any]:
     return [bit for name, bit in mujoco.mjtDisableBit.__members__.items() if name.startswith("mjDSBL_")]

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+import bellcrank.io.native.schema as schema
 from bellcrank.errors import FileError, ModelError
-from bellcrank.io.native import schema
 from bellcrank.io.native.formula import Formula, parse
 from bellcrank.io.native.formula_steps import run
 from bellcrank.io.native.source_lines import Marked

@@ -18,7 +18,15 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 from bellcrank.errors import ModelError
-from bellcrank.io.native.formula_steps import DERIVED, FUNCTIONS, MAX_POWER, Builder, FormulaProgram, Operand, run
+from bellcrank.io.native.formula_steps import (
+    DERIVED,
+    FUNCTIONS,
+    MAX_POWER,
+    FormulaBuilder,
+    FormulaProgram,
+    Operand,
+    run,
+)
 from bellcrank.io.native.trace import TracedFormula
 from bellcrank.scalar.graph import ADD, DIV, MUL, NEG, SUB, Number
 
@@ -79,7 +87,7 @@ class _Parser:
         self.at = 0
         self.depth = 0
         names = (*arguments, *inputs)
-        self.builder = Builder(names)
+        self.builder = FormulaBuilder(names)
         self.quoted: Mapping[str, int] = {name: len(arguments) + i for i, name in enumerate(inputs)}
         self.plain: dict[str, Operand] = {name: i for name, i in self.quoted.items() if name not in RESERVED}
         self.plain |= {"pi": math.pi, **{name: i for i, name in enumerate(arguments)}}

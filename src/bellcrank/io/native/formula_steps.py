@@ -19,7 +19,7 @@ __all__ = [
     "FUNCTIONS",
     "MAX_POWER",
     "MAX_STEPS",
-    "Builder",
+    "FormulaBuilder",
     "FormulaProgram",
     "FormulaStep",
     "Operand",
@@ -89,7 +89,7 @@ def run(program: FormulaProgram, values: Sequence[Number]) -> Number:
     return made[program.result] if type(program.result) is int else program.result
 
 
-class Builder:
+class FormulaBuilder:
     """Collects steps, each distinct one once."""
 
     def __init__(self, inputs: Sequence[str]) -> None:
@@ -138,7 +138,7 @@ def from_scalar(value: Scalar, inputs: Sequence[str]) -> FormulaProgram:
 
     Sums and products of two terms are put in an order that depends on the terms only, not on when they were made.
     """
-    builder = Builder(inputs)
+    builder = FormulaBuilder(inputs)
     place: dict[Scalar, Operand] = {}
     keys: dict[Scalar, str] = {}
     known: Mapping[str, int] = {name: i for i, name in enumerate(builder.inputs)}

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from bellcrank.errors import ModelError
-from bellcrank.io.native.formula_steps import MAX_POWER, Builder, FormulaProgram, Operand, TooLongError, run
+from bellcrank.io.native.formula_steps import MAX_POWER, FormulaBuilder, FormulaProgram, Operand, TooLongError, run
 from bellcrank.scalar.graph import ADD, DIV, MUL, NEG, SUB
 
 __all__ = ["trace", "trace_several"]
@@ -28,7 +28,7 @@ def trace(law: Callable[..., Any], names: Sequence[str], what: str) -> FormulaPr
 def trace_several(law: Callable[..., Any], names: Sequence[str], what: str, count: int | None
                   ) -> tuple[FormulaProgram, ...]:
     """The programs of a law that returns `count` values, or one that is not in a sequence (None)."""
-    builder = Builder(names)
+    builder = FormulaBuilder(names)
     try:
         found = law(*(TracedFormula(builder, i) for i in range(len(names))))
         values = [found] if count is None else list(found)
@@ -69,7 +69,7 @@ class TracedFormula:
     __slots__ = ("builder", "place")
     __array_ufunc__ = None  # let np.float64 * TracedFormula reach __rmul__
 
-    def __init__(self, builder: Builder, place: int) -> None:
+    def __init__(self, builder: FormulaBuilder, place: int) -> None:
         self.builder = builder
         self.place = place
 
@@ -159,7 +159,7 @@ class TracedFormula:
         return self._call("select_less", *args)
 
 
-def _operand(value: Any, builder: Builder) -> Operand | None:
+def _operand(value: Any, builder: FormulaBuilder) -> Operand | None:
     if isinstance(value, TracedFormula):
         return value.place if value.builder is builder else None
     if isinstance(value, (int, float)) or getattr(value, "shape", None) == ():

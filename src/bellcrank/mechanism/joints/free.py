@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
+import bellcrank.mechanism.joints.quaternion as quaternion
 from bellcrank.mechanism.constraint_rows import Row, Side
-from bellcrank.mechanism.joints import quaternion
 from bellcrank.mechanism.joints.joint import Array, Joint
 from bellcrank.mechanism.joints.spherical import TURNS, quaternion_rates, unit_quaternion
 from bellcrank.scalar.graph import Number

@@ -56,6 +56,9 @@ class LlvmBackend:
     def door(self, kernel: Kernel, other: object, notfinite: object) -> Callable[..., Any] | None:
         return door.make_door(kernel, other, notfinite) if door.available() else None
 
+    def batch_door(self, kernel: Kernel, other: object, notfinite: object) -> Callable[..., Any] | None:
+        return door.make_batch_door(kernel, other, notfinite) if door.available() else None
+
     def bound(self, kernel: Kernel, arrays: Sequence[Any], out: Any, exception: type[Exception], message: str
               ) -> Callable[[], Any]:
         if door.available():

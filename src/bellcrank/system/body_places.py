@@ -1,0 +1,56 @@
+"""Bodies and frames by name: where they lie on their links, and the functions that ask about one of them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, cast
+
+import numpy as np
+
+from bellcrank.arrays import Floats
+from bellcrank.errors import ModelError, hint
+from bellcrank.formulations.common.body_kinetics import AT_BODY, BodyPlace
+from bellcrank.lowering.function import Function
+from bellcrank.mechanism.mechanism import Body
+from bellcrank.schedule.sweeps import Direct
+
+if TYPE_CHECKING:
+    from bellcrank.system.model import Model
+
+__all__ = ["body_function", "body_place"]
+
+
+def body_place(model: Model, body: str) -> tuple[int, Floats, Floats]:
+    """Link of a body or frame, and its pose in the link frame."""
+    tree = model.tree
+    if not isinstance(body, (str, Body)):
+        raise ModelError(f"bodies and frames are given by their names, got {type(body).__name__}")
+    frame = next((f for f in model.mechanism.frames if f.name == body), None)
+    try:
+        index = frame.body if frame else model.mechanism.body(body).index
+    except ModelError:
+        names = [f.name for f in model.mechanism.frames]
+        if not names or not isinstance(body, str):
+            raise
+        raise ModelError(f"no body called {body!r} in mechanism {tree.name!r}, nor a frame"
+                         f"{hint(body, (*tree.body_names, *names))}") from None
+    turn, shift = tree.body_turn[index], model.body_shift(index)
+    if frame is None:
+        return int(tree.body_link[index]), turn, shift
+    at = model.values_of(frame.pose.position)
+    return int(tree.body_link[index]), turn @ frame.pose.matrix, shift + np.asarray((turn @ at[..., None])[..., 0])
+
+
+def body_function(model: Model, what: str, body: str, name: str) -> Function | None:
+    """The function of one body or frame; None if its place on the link is not constant, or is the ground."""
+    frame = next((f for f in model.mechanism.frames if f.name == body), None)
+    link, turn, shift = body_place(model, body)
+    index = frame.body if frame else model.mechanism.body(body).index
+    constant = index not in model.tree.body_shift_symbolic and (
+        frame is None or all(isinstance(x, (int, float)) for x in frame.pose.position))
+    if link == 0 or not constant:
+        return None
+    rows = tuple(tuple(row) for row in turn.tolist())
+    text, inputs, width = AT_BODY[what]
+    at = BodyPlace(link, rows, tuple(shift.tolist()))
+    size = width if width > 0 else -width * model.tree.nu
+    return Function(name, lambda tree: text(cast(Direct, tree), at), inputs, "totals", size, single=True)
