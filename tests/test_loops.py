@@ -378,11 +378,17 @@ def test_branches_take_an_array_as_their_guess() -> None:
         assert np.abs(nearest.q - state.q).max() < 1e-9
 
 
-def test_consistent_accelerations_are_those_of_one_state() -> None:
-    system = bc.compile(bc.load("four_bar"))
-    state = system.assemble(q={"A": 0.5})
-    with pytest.raises(bc.StateError, match=r"one state at a time; q needs 3 numbers, got shape \(2, 3\)"):
-        system.consistent_acceleration(np.stack([state.q] * 2), np.stack([state.u] * 2), {"A": 1.0})
+def test_consistent_accelerations_of_a_batch_are_those_of_its_states() -> None:
+    system = bc.compile(bc.load("five_bar"))
+    state = system.assemble(q=system.assemble().q + 0.02 * np.random.default_rng(0).normal(size=(3, system.nu)),
+                            u=np.random.default_rng(1).normal(size=(3, system.nu)))
+    wanted = np.random.default_rng(2).normal(size=(3, system.nu))
+    joint = system.joint_names[0]
+    for udot, single in ((wanted, lambda i: wanted[i]), ({joint: [1.0, 2.0, 3.0]}, lambda i: {joint: 1.0 + i})):
+        found = system.consistent_acceleration(state.q, state.u, udot)
+        assert np.abs(bc.analyze.loop_acceleration_error(system, state.q, state.u, found)).max() < 1e-11
+        for i in range(3):
+            assert np.abs(found[i] - system.consistent_acceleration(state.q[i], state.u[i], single(i))).max() < 1e-11
 
 
 def test_actuated_joints_of_a_tree_must_do_all_the_work() -> None:

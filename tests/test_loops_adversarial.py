@@ -12,6 +12,7 @@ import pytest
 import bellcrank as bc
 import looped
 from bellcrank import math as bm
+from bellcrank.loops.closer import Target
 from bellcrank.system.held_values import _hold
 from test_loop_reactions import balance
 
@@ -547,16 +548,17 @@ def test_closing_quaternions_are_held_whatever_their_sign(sign: float) -> None:
     system = bc.compile(spatial(), cut=["T"])
     there = system.assemble(q={"A": 0.2})
     held = sign * bc.analyze.loop_coordinates(system, there.q, "T")
-    found = system.plans.closer.close(there.q, system.model.prescribed_mask(), np.ones(system.nu), extra=())
+    found = system.plans.closer.close(there.q, Target(system.model.prescribed_mask(), np.ones(system.nu)))
     assert found[1] < 1e-12
     extra: list = []
     _hold(system.plans, "T", held, there.q.copy(), system.model.prescribed_mask(), extra)
-    assert np.abs(system.plans.closer._residual(there.q, 0.0, tuple(extra))[0]).max() < 1e-9
+    assert np.abs(system.plans.closer.residual(there.q, 0.0, tuple(extra))).max() < 1e-9
 
 
 BAD = [({"t": [0.0, 1.0]}, "driven"), ({"u": {"A": [1.0, 2.0]}}, "four_bar"), ({"u": {"A": "x"}}, "four_bar"),
-       ({"u": np.zeros((2, 3))}, "four_bar"),
-       ({"q": np.zeros((2, 3))}, "four_bar"), ({"guess": np.zeros((2, 3))}, "four_bar"),
+       ({"u": np.zeros((2, 3)), "q": {"A": 0.1}}, "four_bar"),
+       ({"q": {"A": 0.1}, "guess": np.zeros((2, 3))}, "four_bar"),
+       ({"q": np.zeros((2, 3)), "u": {"A": 1.0}}, "four_bar"),
        ({"weights": {"A": "x"}}, "four_bar"), ({"weights": {"A": None}}, "four_bar"),
        ({"q": {"T.wx": 0.1}}, "spatial"), ({"u": {"S.qw": 0.1}}, "spatial"), ({"weights": {"S.qw": 1.0}}, "spatial")]
 

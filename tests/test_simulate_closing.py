@@ -15,7 +15,7 @@ CUT, TREE = ["D"], ["B"]
 
 def linkage(cut: list[str], method: str = "auto", backend: str = "llvm") -> tuple[bc.System, bc.State]:
     system = bc.compile(bc.load("four_bar"), method, backend, cut=cut)
-    guess = {"A": 0.5, "B": 0.7, "C": 1.0, "D": 1.85}
+    guess = {"A": 0.5, "B": -1.3, "C": 2.3, "D": -1.5}
     guess = {name: x for name, x in guess.items() if name not in cut}
     return system, system.assemble(q={"A": 0.5}, u={"A": 8.0}, guess=guess)
 

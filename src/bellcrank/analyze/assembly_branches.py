@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from bellcrank.arrays import Floats, one_time
-from bellcrank.loops.closer import State
-from bellcrank.loops.nearest import CLOSED
+from bellcrank.loops.closer import State, Target
+from bellcrank.loops.tolerances import CLOSED
 from bellcrank.system.assembly import one_machine, same_position, with_laws, without_turns
 from bellcrank.system.held_values import Values, begin, plain_time
 
@@ -40,8 +40,8 @@ def branches(system: System, q: State | Values = None, *, tries: int = 60, guess
     found: list[Floats] = []
     for attempt in range(tries):
         shake = np.where(held.mask, 0.0, rng.normal(size=nu) * (0.0 if attempt == 0 else 1.5))
-        position, size = plans.closer.close(plans.configuration.integrate(start, shake), held.mask, np.ones(nu), t,
-                                            extra=held.extra)
+        position, size = plans.closer.close(plans.configuration.integrate(start, shake),
+                                            Target(held.mask, np.ones(nu), held.extra), t)
         if size < CLOSED and not plans.closer.flipped(position, t) \
                 and not any(same_position(plans, position, other) for other in found):
             found.append(position)

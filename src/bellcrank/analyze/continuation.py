@@ -1,15 +1,13 @@
-"""Following a closed machine along functions of a parameter: `system.walking` with a `Closer`.
+"""Following a closed machine along functions of a parameter: `loops.walking` with `GivenSpeeds`.
 
-Positions are good to about 1e-8 on the way; `Closer.close` polishes the whole afterwards, in one batch.
+Positions are good to about 1e-8 on the way; `GivenSpeeds.close` polishes the whole afterwards, in one batch.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-import numpy as np
-
-from bellcrank.analyze.minimal import Closer
+from bellcrank.analyze.minimal import GivenSpeeds
 from bellcrank.arrays import Floats
 from bellcrank.loops.walking import DeadPointError, Walker, small_moves
 
@@ -20,7 +18,7 @@ class Follower(Walker):
     """Follows positions; `put` sets the driven coordinates of q for a parameter, `clock` gives the time; q is
     where the way begins."""
 
-    def __init__(self, closer: Closer, put: Callable[[Floats, float], Floats], clock: Callable[[float], float],
+    def __init__(self, closer: GivenSpeeds, put: Callable[[Floats, float], Floats], clock: Callable[[float], float],
                  q: Floats, *, resolution: float) -> None:
         system = closer.system
         lengths = small_moves(system.speed_names, system.plans.loops.poses(q, 0.0)[1])
@@ -33,12 +31,9 @@ class Follower(Walker):
 
     def newton(self, q: Floats, at: float) -> tuple[float, Floats]:
         """What is left open, and the plain Newton step of all speeds that would close it."""
-        return self.closer.newton(q, self.clock(at)) if self.closer.looped else (0.0, np.zeros(self.closer.system.nu))
+        return self.closer.newton(q, self.clock(at))
 
     def loosest(self, q: Floats, at: float) -> str:
         """The joint that moves most along the direction the drives lose."""
-        if not self.closer.looped:
-            return "none"
-        motion = np.abs(self.closer.factors(q, self.clock(at))[2][-1])
-        name = self.closer.system.speed_names[int(self.closer.solved[int(np.argmax(motion))])]
-        return name.rpartition(".")[0]
+        speed = self.closer.loosest(q, self.clock(at))
+        return "none" if speed is None else self.closer.system.speed_names[speed].rpartition(".")[0]

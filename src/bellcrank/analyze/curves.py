@@ -10,10 +10,11 @@ import numpy as np
 import numpy.typing as npt
 
 from bellcrank.analyze.continuation import DeadPointError, Follower
-from bellcrank.analyze.minimal import CLOSED, Closer, driven_entries
+from bellcrank.analyze.minimal import GivenSpeeds, driven_entries
 from bellcrank.arrays import Floats, check_unmasked, flat, one_time
 from bellcrank.errors import ModelError, StateError
 from bellcrank.loops.closer import State
+from bellcrank.loops.tolerances import CLOSED
 from bellcrank.system.assembly import same_position
 
 if TYPE_CHECKING:
@@ -99,7 +100,7 @@ def coupler_curve(system: System, joint: str, body: str, point: npt.ArrayLike = 
     if wanted is None and not (coordinate or names[0]).startswith("angle"):
         raise StateError(f"coupler_curve: {joint!r} is a length without natural range; give values")
     start = _start(system, guess, {} if wanted is None else {joint: float(wanted[0])}, t)
-    closer = Closer(system, [*entries, *driven_entries(system, hold, "coupler_curve")])
+    closer = GivenSpeeds(system, [*entries, *driven_entries(system, hold, "coupler_curve")])
     free = len(closer.solved) - closer.determined(start, t)
     if free:
         raise ModelError(f"coupler_curve: {joint!r} and the loops leave {system.model.name!r} {free} degree"
@@ -124,7 +125,7 @@ class _Found:
 class _Walk:
     """Takes one coordinate through values."""
 
-    def __init__(self, system: System, closer: Closer, place: int, t: float, start: Floats) -> None:
+    def __init__(self, system: System, closer: GivenSpeeds, place: int, t: float, start: Floats) -> None:
         self.system, self.closer, self.place, self.t, self.start = system, closer, place, t, start
 
     def _put(self, q: Floats, value: float) -> Floats:
@@ -208,7 +209,7 @@ def workspace(system: System, body: str, point: npt.ArrayLike = (0.0, 0.0, 0.0),
     start = _start(system, guess, {}, t)
     q = np.tile(start, (samples, 1))
     q[:, places] = values
-    closer = Closer(system, entries)
+    closer = GivenSpeeds(system, entries)
     good = np.ones(samples, dtype=bool)
     if system.model.tree.looped:
         q, good = _close_all(system, closer, q, values, places, t)
@@ -240,7 +241,7 @@ def _ranges(system: System, ranges: Mapping[str, tuple[float, float]]
     return entries, places, low, high
 
 
-def _close_all(system: System, closer: Closer, q: Floats, values: Floats, places: list[int], t: float
+def _close_all(system: System, closer: GivenSpeeds, q: Floats, values: Floats, places: list[int], t: float
                ) -> tuple[Floats, npt.NDArray[np.bool_]]:
     """Close every sample, those that fail again from neighbours that did not."""
     q, left = closer.close(q, t)

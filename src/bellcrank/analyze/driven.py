@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bellcrank.analyze.continuation import DeadPointError, Follower
-from bellcrank.analyze.minimal import Closer, driven_entries, with_laws
+from bellcrank.analyze.minimal import GivenSpeeds, driven_entries, with_laws
 from bellcrank.arrays import Floats, check_unmasked
 from bellcrank.errors import AssemblyError, ModelError, StateError
 from bellcrank.loops.closer import State
@@ -58,7 +58,7 @@ def drive(system: System, motion: Mapping[str, Motion], times: npt.ArrayLike, *,
     if samples.ndim != 1 or not len(samples) or not np.isfinite(samples).all():
         raise StateError(f"drive: times are a row of finite numbers, got shape {samples.shape}")
     laws = _Laws(system, motion)
-    closer = Closer(system, laws.entries)
+    closer = GivenSpeeds(system, laws.entries)
     q0 = _first(system, laws, float(samples[0]), guess)
     _check_determined(system, closer, q0, float(samples[0]), motion)
     follower = Follower(closer, laws.put, float, q0, resolution=1e-12)
@@ -173,7 +173,7 @@ def _first(system: System, laws: _Laws, t: float,
     return on_branch(system.plans, start, held, np.ones(system.nu), t, "drive")[0]
 
 
-def _check_determined(system: System, closer: Closer, q: Floats, t: float, motion: Mapping[str, Motion]) -> None:
+def _check_determined(system: System, closer: GivenSpeeds, q: Floats, t: float, motion: Mapping[str, Motion]) -> None:
     free = len(closer.solved) - closer.determined(q, t)
     if free:
         raise ModelError(f"drive: {', '.join(motion) or 'nothing'} and the loops leave {system.model.name!r} {free} "

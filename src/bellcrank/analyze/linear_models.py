@@ -18,7 +18,6 @@ import numpy.typing as npt
 
 from bellcrank.analyze.differences import derivative
 from bellcrank.analyze.minimal import (
-    CLOSED,
     Chart,
     closed_state,
     driven_entries,
@@ -29,6 +28,7 @@ from bellcrank.analyze.minimal import (
 from bellcrank.arrays import Floats, flat, wrench_array
 from bellcrank.errors import ModelError, SingularError, StateError
 from bellcrank.loops.closer import State
+from bellcrank.loops.tolerances import CLOSED
 from bellcrank.simulate.fields import layout_of
 from bellcrank.system.loop_errors import loop_drive
 

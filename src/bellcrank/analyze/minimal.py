@@ -1,8 +1,8 @@
-"""Closing loops for many states at once, with chosen speeds given; and minimal coordinates made of it.
+"""Machines with chosen speeds given, for many states at once; and minimal coordinates made of it.
 
 The methods of `analyze` move machines about: a few speeds are *given* (driven, held, or chosen as independent) and the
-loops determine the others. `Closer` does that for positions, speeds and accelerations, batches included; `Chart` adds
-local minimal coordinates about one position. Cost per state: O(nu m^2), by singular values of the loop Jacobian.
+loops determine the others. `GivenSpeeds` does that for positions, speeds and accelerations by `loops.closer`; `Chart`
+adds local minimal coordinates about one position. Cost per state: O(nu m^2), by singular values of the loop Jacobian.
 """
 
 from __future__ import annotations
@@ -16,25 +16,24 @@ import numpy.typing as npt
 
 from bellcrank.arrays import Floats, check_finite, flat, one_time
 from bellcrank.errors import ModelError, SingularError, StateError
-from bellcrank.loops.closer import State
-from bellcrank.loops.null_space import RANK, null_space
+from bellcrank.loops.closer import State, Target, project, times
+from bellcrank.loops.null_space import null_space
+from bellcrank.loops.tolerances import OPEN, RANK
 from bellcrank.system import assembly
 from bellcrank.system.loop_errors import loop_acceleration_error, loop_jacobian
 
 if TYPE_CHECKING:
     from bellcrank.system.system import System
 
-__all__ = ["Chart", "Closer", "closed_state", "driven_entries", "force_array", "independent_speeds", "length_scale",
-           "speed_labels", "with_laws"]
+__all__ = ["Chart", "GivenSpeeds", "closed_state", "driven_entries", "force_array", "independent_speeds",
+           "length_scale", "speed_labels", "with_laws"]
 
-#: closures are tight when no residual is larger
-CLOSED = 1e-9
 #: independent speeds whose share of the motion is smaller than this are poor coordinates
 _GOOD = 0.02
 
 
-class Closer:
-    """Closes loops while the speeds in `given` (and prescribed ones) are what they are."""
+class GivenSpeeds:
+    """A machine in which the speeds in `given` (and prescribed ones) are what they are; loops determine the others."""
 
     def __init__(self, system: System, given: Iterable[int]) -> None:
         if system.model.batched:
@@ -43,82 +42,43 @@ class Closer:
         self.system = system
         mask = system.model.prescribed_mask()
         mask[list(given)] = True
-        self.solved = np.flatnonzero(~mask)  #: speeds that the loops must determine
+        self.target = Target(mask, np.ones(system.nu))
+        self.solved = self.target.free  #: speeds that the loops must determine
 
     @property
     def looped(self) -> bool:
         """Whether there is anything to close."""
         return self.system.model.tree.looped and len(self.solved) > 0
 
-    def spread(self, part: Floats) -> Floats:
-        """Entries of the solved speeds as vectors of all speeds."""
-        out = np.zeros((*part.shape[:-1], self.system.nu))
-        out[..., self.solved] = part
-        return out
-
-    def residual(self, q: Floats, t: npt.ArrayLike) -> Floats:
-        """What is left open, shape (..., conditions)."""
-        return self.system.loop_error(q, t=t)
-
-    def factors(self, q: Floats, t: npt.ArrayLike) -> tuple[Floats, Floats, Floats]:
-        """Singular value factors of the Jacobian of the solved speeds."""
-        return _svd(loop_jacobian(self.system.plans, q, t=t)[..., self.solved])
-
     def newton(self, q: Floats, t: float) -> tuple[float, Floats]:
         """What is left open in one position, and the plain Newton step of all speeds that would close it."""
-        loops = self.system.plans.loops
-        rows = loops.rows(q, None, t)
-        u, s, vt = _svd(loops.jacobian(q, rows, t)[:, self.solved])
-        kept = s > RANK * max(float(s.max(initial=0.0)), 1e-300)
-        gain = np.where(kept, 1.0 / np.where(kept, s, 1.0), 0.0)
-        return float(np.abs(rows.value).max(initial=0.0)), self.spread(-(vt.T @ (gain * (u.T @ rows.value))))
+        if not self.looped:
+            return 0.0, np.zeros(self.system.nu)
+        size, step, _ = self.system.plans.closer.newton(q, t, self.target)
+        return float(size), step
+
+    def loosest(self, q: Floats, t: float) -> int | None:
+        """The speed that moves most along the direction that is determined worst in one position."""
+        if not self.looped:
+            return None
+        return int(self.solved[int(np.argmax(np.abs(self.system.plans.closer.factors(q, t, self.target).vt[-1])))])
 
     def determined(self, q: Floats, t: float) -> int:
         """How many of the solved speeds the loops determine in one position."""
         if not self.looped:
             return 0
-        s = self.factors(q, t)[1]
+        s = self.system.plans.closer.factors(q, t, self.target).s
         return int((s > RANK * max(float(s.max(initial=0.0)), 1e-300)).sum())
 
     def close(self, q: Floats, t: npt.ArrayLike = 0.0, *, iterations: int = 60) -> tuple[Floats, Floats]:
-        """The nearest closing positions found from q (n, nq), and what is left open (n,). Damped Gauss-Newton."""
-        q = self.system.normalize(q)
-        if not self.looped:
-            return q, np.abs(self.residual(q, t)).max(axis=-1, initial=0.0)
-        times = np.broadcast_to(np.asarray(t, dtype=float), q.shape[:-1])
-        value = self.residual(q, times)
-        best = _size(value)
-        damping = np.full(len(q), 1e-6)
-        active = np.flatnonzero((best > 0.0) & np.isfinite(best))
-        for _ in range(iterations):
-            if not len(active):
-                break
-            soft = damping[active] * np.minimum(best[active], 1.0)
-            step = self._damped(q[active], times[active], value[active], soft)
-            trial = self.system.integrate(q[active], self.spread(step))
-            left = self.residual(trial, times[active])
-            size = _size(left)
-            better = size < best[active]
-            done = (~better & ((best[active] < 1e-12) | (damping[active] > 1e6))) \
-                | (better & (size > 0.5 * best[active]) & (size < 1e-12)) | (size == 0.0)
-            took = active[better]
-            q[took], value[took], best[took] = trial[better], left[better], size[better]
-            damping[active] = np.where(better, np.maximum(damping[active] * 0.1, 1e-14),
-                                       np.maximum(damping[active], 1e-6) * 10.0)
-            active = active[~done]
-        return self.system.normalize(q), best
-
-    def _damped(self, q: Floats, t: Floats, value: Floats, damping: Floats) -> Floats:
-        u, s, vt = self.factors(q, t)
-        kept = s > 1e-11 * np.maximum(s.max(axis=-1, keepdims=True, initial=0.0), 1e-300)
-        gain = np.where(kept, s / np.where(kept, s * s + damping[:, None], 1.0), 0.0)
-        step = -_times(np.swapaxes(vt, -1, -2), gain * _times(np.swapaxes(u, -1, -2), value))
-        longest = np.abs(step).max(axis=-1, initial=0.0)
-        return np.asarray(step * np.minimum(1.0, 0.8 / np.maximum(longest, 1e-300))[:, None])
+        """The nearest closing positions found from q (n, nq), and what is left open (n,)."""
+        if not self.system.model.tree.looped:
+            return self.system.normalize(q), np.zeros(q.shape[:-1])
+        return self.system.plans.closer.close(q, self.target, t, iterations=iterations)
 
     def inverse(self, q: Floats, t: npt.ArrayLike) -> Floats:
         """Pseudo-inverse of the Jacobian of the solved speeds, shape (..., solved, conditions)."""
-        u, s, vt = self.factors(q, t)
+        u, s, vt, _ = self.system.plans.closer.factors(q, t, self.target)
         kept = s > RANK * np.maximum(s.max(axis=-1, keepdims=True, initial=0.0), 1e-300)
         gain = np.where(kept, 1.0 / np.where(kept, s, 1.0), 0.0)
         return np.asarray((np.swapaxes(vt, -1, -2) * gain[..., None, :]) @ np.swapaxes(u, -1, -2))
@@ -127,20 +87,18 @@ class Closer:
         """Speeds that keep the loops closed, those given as in u."""
         if not self.looped:
             return np.array(u)
-        u = np.where(np.isin(np.arange(self.system.nu), self.solved), 0.0, u)
-        back = self.inverse(q, t)
-        for _ in range(2):  # the second removes rounding
-            u = u - self.spread(_times(back, self.system.loop_rate_error(q, u, t=t)))
-        return u
+        return project(self.system.plans.loops, q, np.where(self.target.held, u, 0.0), self.target, t)[0]
 
     def accelerations(self, q: Floats, u: Floats, udot: Floats, t: npt.ArrayLike = 0.0) -> Floats:
         """Accelerations that keep the loops closed, those given as in udot."""
         if not self.looped:
             return np.array(udot)
-        udot = np.where(np.isin(np.arange(self.system.nu), self.solved), 0.0, udot)
+        udot = np.where(self.target.held, udot, 0.0)
         back = self.inverse(q, t)
-        for _ in range(2):
-            udot = udot - self.spread(_times(back, loop_acceleration_error(self.system.plans, q, u, udot, t=t)))
+        for _ in range(2):  # the second removes rounding
+            error = loop_acceleration_error(self.system.plans, q, u, udot, t=t)
+            udot = np.array(np.broadcast_to(udot, (*error.shape[:-1], self.system.nu)))
+            udot[..., self.solved] -= times(back, error)
         return udot
 
     def basis(self, q: Floats, columns: Sequence[int], t: npt.ArrayLike = 0.0) -> Floats:
@@ -162,14 +120,14 @@ class Chart:
     q: Floats
     t: float
     independent: tuple[int, ...]
-    closer: Closer
+    closer: GivenSpeeds
 
     @classmethod
     def at(cls, system: System, q: Floats, t: float, *, held: Sequence[int] = (), wanted: Sequence[int] | None = None
            ) -> Chart:
         """The chart at one closed position; speeds `held` do not move. Raises where the machine is singular."""
         chosen = independent_speeds(system, q, t, held, wanted)
-        return cls(system, q, t, tuple(chosen), Closer(system, [*chosen, *held]))
+        return cls(system, q, t, tuple(chosen), GivenSpeeds(system, [*chosen, *held]))
 
     def positions(self, z: Floats, *, iterations: int = 25) -> tuple[Floats, Floats]:
         """Closed positions (n, nq) for coordinates (n, k), and what is left open (n,)."""
@@ -278,7 +236,7 @@ def closed_state(system: System, state: State | tuple[npt.ArrayLike, npt.ArrayLi
     if system.model.tree.looped:
         gap = float(np.abs(system.loop_error(position, t=when)).max(initial=0.0))
         rate = float(np.abs(system.loop_rate_error(position, speed, t=when)).max(initial=0.0))
-        if gap > 1e-7 or rate > 1e-6 * (1.0 + float(np.abs(speed).max(initial=0.0))):
+        if gap > 0.1 * OPEN or rate > OPEN * (1.0 + float(np.abs(speed).max(initial=0.0))):
             raise StateError(f"{what}: the loops of {system.model.name!r} are open by {gap:.3g} (rate {rate:.3g}); "
                              "use assemble() or project()")
     return State(*with_laws(system, system.normalize(position), speed.copy(), when), when)
@@ -301,19 +259,3 @@ def length_scale(system: System, q: Floats, t: float) -> float:
     points = np.array([system.pose(q, b, t=t).position for b in system.body_names] + [system.center_of_mass(q, t=t)])
     spread = float(np.abs(points - points.mean(axis=0)).max(initial=0.0))
     return min(1.0, spread) if spread > 1e-9 else 1.0
-
-
-def _svd(matrix: Floats) -> tuple[Floats, Floats, Floats]:
-    """Singular value factors; zero where the matrix is not finite, which LAPACK would never return from."""
-    bad = ~np.isfinite(matrix).all(axis=(-2, -1), keepdims=True)
-    u, s, vt = np.linalg.svd(np.where(bad, 0.0, matrix) if bad.any() else matrix, full_matrices=False)
-    return u, s, vt
-
-
-def _size(value: Floats) -> Floats:
-    size = np.abs(value).max(axis=-1, initial=0.0)
-    return np.where(np.isfinite(size), size, np.inf)
-
-
-def _times(matrix: Floats, vector: Floats) -> Floats:
-    return np.asarray((matrix @ vector[..., None])[..., 0])

@@ -16,10 +16,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from bellcrank.analyze.minimal import CLOSED, Chart, force_array, length_scale, speed_labels, with_laws
+from bellcrank.analyze.minimal import Chart, force_array, length_scale, speed_labels, with_laws
 from bellcrank.arrays import Floats, check_unmasked, one_time
 from bellcrank.errors import AssemblyError, SingularError, StateError
 from bellcrank.loops.closer import State
+from bellcrank.loops.tolerances import CLOSED
 from bellcrank.system.force_elements import actuator_forces
 from bellcrank.system.held_values import near
 from bellcrank.system.loop_errors import loop_acceleration_error

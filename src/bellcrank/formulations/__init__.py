@@ -10,7 +10,7 @@ from types import ModuleType
 
 from bellcrank.errors import ModelError
 from bellcrank.formulations import complement, dense, elimination, kane, momenta, operator, recursive, reduction
-from bellcrank.formulations.common import body_kinetics
+from bellcrank.formulations.common import body_kinetics, closing_steps
 from bellcrank.formulations.common import link_kinematics as kinematics
 from bellcrank.formulations.common.link_accelerations import accelerations
 from bellcrank.formulations.elimination import projection
@@ -50,6 +50,9 @@ SHARED: dict[str, Function] = {f.name: f for f in (
     Function("displacements", projection.displacements, ("q",), "speeds", groups=True),
     Function("speed_changes", projection.speed_changes, ("q", "u"), "speeds", groups=True),
     Function("loop_state", looped.loop_state, ("q", "u"), "conditions", whole=True),
+    Function("loop_matrix", looped.loop_matrix, ("q",), "constraints", whole=True),
+    Function("nearest_step", closing_steps.nearest_step, ("q", "dq", "scale"), "step", whole=True),
+    Function("projected", closing_steps.projected, ("q", "u"), "state", whole=True),
     Function("pair_wrenches", looped.pair_wrenches, ("q", "u"), "wrenches", whole=True),
     Function("displaced", projection.displaced, ("q", "dq"), "coordinates"),
     Function("sped", projection.sped, ("q", "u", "du"), "speeds"),

@@ -1,4 +1,13 @@
-"""Closing the loops: positions by damped Gauss-Newton, velocities by projection, with chosen coordinates held."""
+"""Closing loops: damped Gauss-Newton for any number of positions at once, with chosen coordinates held.
+
+For conditions c(q) = 0 with Jacobian J of the speeds that may move, each scaled by its weight W, a step is
+
+    W d = - (J W^-1)^T ((J W^-1) (J W^-1)^T + mu |c|)^-1 c
+
+by singular values, so that redundant and contradicting conditions do no harm; it is taken if it makes |c| smaller,
+else the damping mu grows. Every position has its own damping and ends by itself: it never knows its neighbours.
+Cost per step and position: O(nu m^2) for m conditions; machines beyond `tolerances.DENSE` by sparse factors.
+"""
 
 from __future__ import annotations
 
@@ -12,12 +21,16 @@ import numpy.typing as npt
 from bellcrank.arrays import Floats, half_turn
 from bellcrank.errors import AssemblyError
 from bellcrank.loops.constraint_kinematics import LoopKinematics, loop_joints, paths_between
-from bellcrank.loops.null_space import RANK
+from bellcrank.loops.near_closer import NearCloser
+from bellcrank.loops.tolerances import DENSE, FLIPPED, RANK, RANK_DAMPED, STRIDE
 
-__all__ = ["DENSE", "Assembler", "Extra", "State", "project", "solve_least"]
+__all__ = ["Closer", "Extra", "Factors", "State", "Target", "factors", "project", "size_of", "sparse_least", "times"]
 
-#: problems with at most this many matrix entries are solved by dense singular values, larger ones by sparse factors
-DENSE = 40_000
+Ints = npt.NDArray[np.int64]
+#: damping of the first step, and its least and largest value
+_DAMPING, _LEAST, _MOST = 1e-3, 1e-12, 1e6
+#: below this a position that stops getting better is left alone
+_STALLED = 1e-12
 
 
 class _Values(NamedTuple):
@@ -63,142 +76,191 @@ class Extra:
     value: float
 
 
-class Assembler:
-    """Finds positions in which all loops close."""
+@dataclass(frozen=True)
+class Target:
+    """What a closing is asked for: which speeds stay (mask, prescribed ones included), how much each change counts,
+    and coordinates of closing joints that have values to take."""
+
+    held: npt.NDArray[np.bool_]
+    weights: Floats
+    extra: tuple[Extra, ...] = ()
+
+    @property
+    def free(self) -> Ints:
+        """The speeds that may move."""
+        return np.flatnonzero(~self.held)
+
+
+class Factors(NamedTuple):
+    """Singular value factors of scaled Jacobians, and whether they exist: LAPACK would never return from what is not
+    finite."""
+
+    u: Floats
+    s: Floats
+    vt: Floats
+    finite: npt.NDArray[np.bool_]
+
+    def solve(self, value: Floats, damping: Floats | float, rank: float) -> tuple[Floats, npt.NDArray[np.int64]]:
+        """x with A x = value in the least-squares sense, damped, of directions above `rank` alone; and how many."""
+        kept = self.s > rank * np.maximum(self.s.max(axis=-1, keepdims=True, initial=0.0), 1e-300)
+        gain = np.where(kept, self.s / np.where(kept, self.s * self.s + damping, 1.0), 0.0)
+        x = times(np.swapaxes(self.vt, -1, -2), gain * times(np.swapaxes(self.u, -1, -2), value))
+        return np.where(self.finite[..., None], x, np.nan), kept.sum(axis=-1)
+
+
+def factors(matrix: Floats) -> Factors:
+    """Singular value factors of matrices (..., m, n)."""
+    finite = np.asarray(np.isfinite(matrix).all(axis=(-2, -1)))
+    if not matrix.size:
+        lead, (m, n) = matrix.shape[:-2], matrix.shape[-2:]
+        return Factors(np.zeros((*lead, m, 0)), np.zeros((*lead, 0)), np.zeros((*lead, 0, n)), finite)
+    u, s, vt = np.linalg.svd(matrix if finite.all() else np.where(finite[..., None, None], matrix, 0.0),
+                             full_matrices=False)
+    return Factors(u, s, vt, finite)
+
+
+def times(matrix: Floats, vector: Floats) -> Floats:
+    """Matrices (..., m, n) times vectors (..., n)."""
+    return np.asarray((matrix @ vector[..., None])[..., 0])
+
+
+class Closer:
+    """Finds positions in which all loops close. Positions have any leading axes; times broadcast against them."""
 
     def __init__(self, loops: LoopKinematics, integrate: Callable[[Any, Any], Floats],
-                 normalize: Callable[[Any], Floats], difference: Callable[[Any, Any], Floats]) -> None:
+                 normalize: Callable[[Any], Floats], difference: Callable[[Any, Any], Floats],
+                 near: NearCloser | None = None) -> None:
         self.loops, self.integrate, self.normalize, self.difference = loops, integrate, normalize, difference
+        #: the quick way from nearby, for machines that are small enough
+        self.near = near
         #: closed positions by guess, weights and time: see `Assembled`
         self.known: dict[tuple[bytes, bytes, float], Floats | None] = {}
 
-    def close(self, q: Floats, held: npt.NDArray[np.bool_], weights: Floats, t: float = 0.0, *,
-              extra: tuple[Extra, ...] = (), iterations: int = 120) -> tuple[Floats, float]:
-        """The nearest closing position found from q, and its largest residual. Never raises."""
-        free = np.flatnonzero(~held)
-        q = self.normalize(q)
-        value, rows = self._residual(q, t, extra)
-        best = _size(value)
-        damping = 1e-3
+    def close(self, q: Floats, target: Target, t: npt.ArrayLike = 0.0, *, iterations: int = 120
+              ) -> tuple[Floats, Any]:
+        """The nearest closing positions found from q (..., nq), and their largest residuals (...). Never raises."""
+        lead = q.shape[:-1]
+        when = np.broadcast_to(np.asarray(t, dtype=float), lead).reshape(-1)
+        flat = self.normalize(q).reshape(-1, q.shape[-1])
+        value = self.residual(flat, when, target.extra)
+        best = size_of(value)
+        damping = np.full(len(flat), _DAMPING)
+        active = np.flatnonzero((best > 0.0) & np.isfinite(best)) if len(target.free) else np.zeros(0, dtype=np.int64)
         for _ in range(iterations):
-            if best == 0.0 or not len(free) or not np.isfinite(best):
+            if not len(active):
                 break
-            step = self._step(q, rows, value, free, weights, damping * min(best, 1.0), t, extra)
-            longest = float(np.abs(step).max(initial=0.0))
-            if not np.isfinite(longest):
-                break
-            if longest > 0.8:  # radians or metres: stay where the linear picture holds
-                step = step * (0.8 / longest)
-            trial = self.integrate(q, step)
-            new_value, new_rows = self._residual(trial, t, extra)
-            size = _size(new_value)
-            if size < best:
-                stalled = size > 0.5 * best and size < 1e-12 and longest < 1e-12  # weak directions need more steps
-                q, value, rows, best = trial, new_value, new_rows, size
-                damping = max(damping * 0.1, 1e-12)
-                if stalled:
-                    break
-            else:
-                if best < 1e-12 or damping > 1e6:
-                    break
-                damping = max(damping, 1e-6) * 10.0
-        return self.normalize(q), best
+            active = self._advance(flat, value, best, damping, active, when, target)
+        found, left = self.normalize(flat).reshape(q.shape), best.reshape(lead)
+        return found, left if lead else float(left)
 
-    def _residual(self, q: Floats, t: float, extra: tuple[Extra, ...]) -> tuple[Floats, Any]:
-        rows = self.loops.rows(q, None, t)
-        value = rows.value
-        for e in extra:
-            now = self.coordinates(q, e.closure, t)
-            if len(now) in (4, 7) and sum(now[f.coordinate] * f.value for f in extra
-                                          if f.closure == e.closure and f.coordinate < 4) < 0.0:
-                now = np.concatenate([-now[:4], now[4:]])  # the same turn
-            gap = now[e.coordinate] - e.value
-            if self.turns(e):
-                gap = half_turn(gap)  # measured within a turn
-            value = np.append(value, gap)
-        return value, rows
+    def _advance(self, q: Floats, value: Floats, best: Floats, damping: Floats, active: Ints, t: Floats, target: Target
+                 ) -> Ints:
+        """One step of the positions that are not done, in place; those that are not done then."""
+        step = self.step(q[active], value[active], t[active], target,
+                         damping[active] * np.minimum(best[active], 1.0))[0]
+        longest = np.abs(step).max(axis=-1, initial=0.0)
+        going = np.isfinite(longest)
+        active, step, longest = active[going], step[going], longest[going]
+        if not len(active):
+            return active
+        step = step * np.minimum(1.0, STRIDE / np.maximum(longest, 1e-300))[:, None]
+        trial = self.integrate(q[active], step)  # within where the linear picture holds
+        left = self.residual(trial, t[active], target.extra)
+        size, before = size_of(left), best[active]
+        better = size < before
+        stalled = better & (size > 0.5 * before) & (size < _STALLED) & (longest < _STALLED)  # weak directions go on
+        lost = ~better & ((before < _STALLED) | (damping[active] > _MOST))
+        took = active[better]
+        q[took], value[took], best[took] = trial[better], left[better], size[better]
+        damping[active] = np.where(better, np.maximum(damping[active] * 0.1, _LEAST),
+                                   np.maximum(damping[active], 1e-6) * 10.0)
+        return np.asarray(active[~(stalled | lost | (size == 0.0))])
+
+    def step(self, q: Floats, value: Floats, t: npt.ArrayLike, target: Target, damping: Floats | float = 0.0
+             ) -> tuple[Floats, npt.NDArray[np.int64]]:
+        """The steps of all speeds (..., nu) that close `value` to first order, plain and of well determined directions
+        only where undamped (not finite where there is none); and how many of these there are, 0 if not known."""
+        loops, free = self.loops, target.free
+        out = np.zeros((*q.shape[:-1], loops.tree.nu))
+        scale = 1.0 / target.weights[free]
+        soft = np.broadcast_to(np.asarray(damping, dtype=float), q.shape[:-1])
+        if target.extra or loops.m * len(free) <= DENSE:
+            part, rank = self.factors(q, t, target).solve(
+                value, soft[..., None], RANK_DAMPED if np.any(soft) else RANK)
+            out[..., free] = -scale * part
+            return np.where(np.isfinite(value).all(axis=-1, keepdims=True), out, np.nan), rank
+        entries = loops.linearized(q, t)[1]
+        for index in np.ndindex(q.shape[:-1]):
+            if np.isfinite(entries[index]).all() and np.isfinite(value[index]).all():
+                out[(*index, free)] = -scale * sparse_least(
+                    loops.all_rows, loops.all_vars, entries[index], loops.m, free, scale, value[index],
+                    max(float(soft[index]), 1e-10))
+            else:
+                out[index] = np.nan
+        return out, np.zeros(q.shape[:-1], dtype=np.int64)
+
+    def newton(self, q: Floats, t: npt.ArrayLike, target: Target) -> tuple[Any, Floats, Any]:
+        """What is left open (...), the plain Newton steps of all speeds that would close it (the smallest ones,
+        measured with weights), and whether the loops determine everything that is free."""
+        value = self.residual(q, t, target.extra)
+        step, rank = self.step(q, value, t, target)
+        return size_of(value), step, rank == len(target.free)
+
+    def tangential(self, q: Floats, change: Floats, t: npt.ArrayLike, target: Target) -> Floats:
+        """The speeds that undo as much of a change (speeds, too) as the loops allow without opening."""
+        loops = self.loops
+        rate = loops.through_entries(loops.linearized(q, t)[1], change)
+        extra = [(self.coordinate_row(q, e, t) * change).sum(-1) for e in target.extra]
+        if extra:
+            rate = np.concatenate([rate, np.stack(extra, axis=-1)], axis=-1)
+        return self.step(q, -rate, t, target)[0] - change
+
+    def factors(self, q: Floats, t: npt.ArrayLike, target: Target) -> Factors:
+        """Singular value factors of the Jacobians by the free speeds, each by its weight."""
+        loops = self.loops
+        jacobian = loops.dense(loops.linearized(q, t)[1])
+        if target.extra:
+            extra = [self.coordinate_row(q, e, t) for e in target.extra]
+            jacobian = np.concatenate([jacobian, np.stack(extra, axis=-2)], axis=-2)
+        return factors(jacobian[..., target.free] / target.weights[target.free])
+
+    def residual(self, q: Floats, t: npt.ArrayLike, extra: tuple[Extra, ...] = ()) -> Floats:
+        """What is left open, (..., conditions and extra ones)."""
+        value = self.loops.error(q, t)
+        gaps = [self._gap(q, t, e, extra) for e in extra]
+        return np.concatenate([value, np.stack(gaps, axis=-1)], axis=-1) if gaps else value
+
+    def _gap(self, q: Floats, t: npt.ArrayLike, e: Extra, every: tuple[Extra, ...]) -> Floats:
+        """How far a coordinate of a closing joint is from its value."""
+        now = self.coordinates(q, e.closure, t)
+        if now.shape[-1] in (4, 7):
+            along = sum(now[..., f.coordinate] * f.value for f in every if f.closure == e.closure and f.coordinate < 4)
+            if e.coordinate < 4:
+                now = np.where(np.asarray(along)[..., None] < 0.0, -now, now)  # the same turn
+        gap = now[..., e.coordinate] - e.value
+        return np.asarray(half_turn(gap) if self.turns(e) else gap)  # measured within a turn
 
     def turns(self, e: Extra) -> bool:
         """Whether a coordinate is an angle that is measured within a turn; those of screws count turns."""
         kind = self.loops.tree.closures[e.closure].kind
         return bool(kind.coordinate_names()[e.coordinate].startswith("angle")) and not kind.counts_turns
 
-    def newton(self, q: Floats, held: npt.NDArray[np.bool_], weights: Floats, t: float,
-               extra: tuple[Extra, ...] = ()) -> tuple[float, Floats, bool]:
-        """What is left open, the plain Newton step of all speeds that would close it (the smallest one, measured with
-        weights; not finite where there is none), and whether the loops determine everything that is free."""
-        free = np.flatnonzero(~held)
-        value, rows = self._residual(q, t, extra)
-        step, rank = self._solved(q, rows, value, free, weights, 0.0, t, extra)
-        return _size(value), step, rank == len(free)
-
-    def tangential(self, q: Floats, change: Floats, held: npt.NDArray[np.bool_], weights: Floats, t: float,
-                   extra: tuple[Extra, ...] = ()) -> Floats:
-        """The speeds that undo as much of a change (speeds, too) as the loops allow without opening."""
-        free = np.flatnonzero(~held)
-        rows = self.loops.rows(q, None, t)
-        rate = np.zeros(self.loops.m)
-        np.add.at(rate, self.loops.all_rows, self.loops.entries(q, rows, t) * change[self.loops.all_vars])
-        rate = np.append(rate, [self.coordinate_row(q, e, t) @ change for e in extra])
-        return self._step(q, rows, -rate, free, weights, 0.0, t, extra) - change
-
-    def factors(self, q: Floats, rows: Any, free: npt.NDArray[np.int64], scale: Floats, t: float,
-                extra: tuple[Extra, ...]) -> tuple[Floats, Floats, Floats] | None:
-        """Singular value factors of the Jacobian by the free speeds, each times its scale; None if it is not finite,
-        which LAPACK would never return from."""
-        loops = self.loops
-        jacobian = np.zeros((loops.m, loops.tree.nu))
-        np.add.at(jacobian, (loops.all_rows, loops.all_vars), loops.entries(q, rows, t))
-        for e in extra:
-            jacobian = np.vstack([jacobian, self.coordinate_row(q, e, t)])
-        matrix = jacobian[:, free] * scale
-        if not np.isfinite(matrix).all():
-            return None
-        u, s, vt = np.linalg.svd(matrix, full_matrices=False)
-        return u, s, vt
-
-    def _step(self, q: Floats, rows: Any, value: Floats, free: npt.NDArray[np.int64], weights: Floats, damping: float,
-              t: float, extra: tuple[Extra, ...]) -> Floats:
-        return self._solved(q, rows, value, free, weights, damping, t, extra)[0]
-
-    def _solved(self, q: Floats, rows: Any, value: Floats, free: npt.NDArray[np.int64], weights: Floats, damping: float,
-                t: float, extra: tuple[Extra, ...]) -> tuple[Floats, int]:
-        """The step that closes `value` to first order, plain and of well determined directions only if undamped; and
-        how many of these there are, 0 where that is not known."""
-        loops = self.loops
-        step = np.zeros(loops.tree.nu)
-        scale = 1.0 / weights[free]
-        if extra or loops.m * len(free) <= DENSE:
-            factors = self.factors(q, rows, free, scale, t, extra)
-            if factors is None or not np.isfinite(value).all():
-                return np.full(loops.tree.nu, np.nan), 0
-            u, s, vt = factors
-            kept = s > (1e-11 if damping else RANK) * max(float(s.max(initial=0.0)), 1e-300)
-            gain = np.where(kept, s / np.where(kept, s * s + damping, 1.0), 0.0)
-            step[free] = -scale * (vt.T @ (gain * (u.T @ value)))
-            return step, int(kept.sum())
-        entries = loops.entries(q, rows, t)
-        if not (np.isfinite(entries).all() and np.isfinite(value).all()):
-            return np.full(loops.tree.nu, np.nan), 0
-        step[free] = -scale * sparse_least(loops.all_rows, loops.all_vars, entries, loops.m, free, scale, value,
-                                           max(damping, 1e-10))
-        return step, 0
-
-    def coordinate_row(self, q: Floats, e: Extra, t: float) -> Floats:
-        """d(coordinate of a cut joint)/du, by central differences of its measurement along the loop."""
+    def coordinate_row(self, q: Floats, e: Extra, t: npt.ArrayLike) -> Floats:
+        """d(coordinate of a cut joint)/du, (..., nu), by central differences of its measurement along the loop."""
         tree = self.loops.tree
         c = tree.closures[e.closure]
         links = [k for path in paths_between(tree, c.first, c.second) for k in path]
         speeds = [int(tree.u_start[k]) + i for k in links for i in range(getattr(tree.joints[k], "nu", 0))]
         moves = np.zeros((len(speeds), tree.nu))
         moves[np.arange(len(speeds)), speeds] = 1e-6
-        plus, minus = (self.coordinates(self.integrate(q, s * moves), e.closure, t)[:, e.coordinate]
+        when = np.asarray(t, dtype=float)[..., None]
+        plus, minus = (self.coordinates(self.integrate(q[..., None, :], s * moves), e.closure, when)[..., e.coordinate]
                        for s in (1.0, -1.0))
         change = plus - minus
         if self.turns(e):
             change = half_turn(change)
-        out = np.zeros(tree.nu)
-        out[speeds] = change / 2e-6
+        out = np.zeros((*change.shape[:-1], tree.nu))
+        out[..., speeds] = change / 2e-6
         return out
 
     def coordinates(self, q: Floats, closure: int, t: npt.ArrayLike = 0.0) -> Floats:
@@ -238,14 +300,14 @@ class Assembler:
                 for factor in kind.transforms(list(kind.measure(r, shift)), [float(k) for k in kind.constants()]):
                     columns = [factor.rotation.apply(Vector(*e)) for e in np.eye(3).tolist()]
                     allowed = allowed @ np.array(columns, dtype=float).T
-                if np.abs(allowed - r).max() > 1e-6:
+                if np.abs(allowed - r).max() > FLIPPED:
                     out.append(loops.tree.closures[int(member)].name)
         return out
 
     def failure(self, q: Floats, t: float, what: str, extra: tuple[Extra, ...] = ()) -> AssemblyError:
         """An error with the residual of every loop that does not close."""
         loops = self.loops
-        value = np.abs(loops.rows(q, None, t).value)
+        value = np.abs(loops.error(q, t))
         per: list[tuple[float, str]] = []
         for i, c in enumerate(loops.tree.closures):
             size = float(value[loops.starts[i]:loops.starts[i + 1]].max(initial=0.0))
@@ -268,8 +330,10 @@ class Assembler:
                              "hold fewer coordinates, or start from a better guess")
 
 
-def _size(value: Floats) -> float:
-    return float(np.abs(value).max(initial=0.0)) if np.isfinite(value).all() else float("inf")
+def size_of(value: Floats) -> Any:
+    """The largest entry of each row (..., n); infinite where one is not finite."""
+    size = np.abs(value).max(axis=-1, initial=0.0)
+    return np.where(np.isfinite(size), size, np.inf)
 
 
 def sparse_least(rows: npt.NDArray[np.int64], columns: npt.NDArray[np.int64], entries: Floats, m: int,
@@ -292,33 +356,19 @@ def sparse_least(rows: npt.NDArray[np.int64], columns: npt.NDArray[np.int64], en
     return np.asarray(solved[m:])
 
 
-def solve_least(a: Floats, b: Floats) -> tuple[Floats, int]:
-    """The smallest x with A x = b in the least-squares sense, and the rank of A. Not finite if A or b is not."""
-    if not a.size:
-        return np.zeros(a.shape[1]), 0
-    if not (np.isfinite(a).all() and np.isfinite(b).all()):
-        return np.full(a.shape[1], np.nan), 0
-    u, s, vt = np.linalg.svd(a, full_matrices=False)
-    kept = s > 1e-9 * max(float(s.max(initial=0.0)), 1e-300)
-    x = vt.T[:, kept] @ ((u.T @ b)[kept] / s[kept])
-    return x, int(kept.sum())
-
-
-def project(loops: LoopKinematics, q: Floats, u: Floats, held: npt.NDArray[np.bool_], weights: Floats, t: float
-            ) -> tuple[Floats, float]:
-    """The speeds nearest to u that keep the loops closed, the held ones untouched, and the rate that is left."""
-    free = np.flatnonzero(~held)
-    rows = loops.rows(q, None, t)
-    entries = loops.entries(q, rows, t)
+def project(loops: LoopKinematics, q: Floats, u: Floats, target: Target, t: npt.ArrayLike) -> tuple[Floats, Any]:
+    """The speeds nearest to u (..., nu) that keep loops closed, the held ones untouched, and the rates left (...)."""
+    free, scale = target.free, 1.0 / target.weights[target.free]
+    entries = loops.linearized(q, t)[1]
+    small = loops.m * len(free) <= DENSE
+    solved = factors(loops.dense(entries)[..., free] * scale) if small else None
     for _ in range(2):  # the second removes rounding
-        rate = loops.rate(q, u, t, rows)
-        if loops.m * len(free) <= DENSE:
-            jacobian = np.zeros((loops.m, loops.tree.nu))
-            np.add.at(jacobian, (loops.all_rows, loops.all_vars), entries)
-            change = solve_least(jacobian[:, free] / weights[free], rate)[0]
-        else:
-            change = sparse_least(loops.all_rows, loops.all_vars, entries, loops.m, free, 1.0 / weights[free], rate,
-                                  1e-12)
-        u = u.copy()
-        u[free] -= change / weights[free]
-    return u, _size(loops.rate(q, u, t, rows))
+        rate = loops.rate(q, u, t)
+        u = np.array(np.broadcast_to(u, (*rate.shape[:-1], loops.tree.nu)))
+        if solved is not None:
+            u[..., free] -= solved.solve(rate, 0.0, RANK)[0] * scale
+            continue
+        for index in np.ndindex(rate.shape[:-1]):
+            u[(*index, free)] -= scale * sparse_least(loops.all_rows, loops.all_vars, entries[index], loops.m, free,
+                                                      scale, rate[index], 1e-12)
+    return u, size_of(loops.rate(q, u, t))

@@ -16,12 +16,12 @@ import numpy.typing as npt
 
 from bellcrank.arrays import Floats
 from bellcrank.mechanism.constraint_rows import Row, Side
-from bellcrank.mechanism.coupling import share
+from bellcrank.mechanism.coupling import coupled
 from bellcrank.scalar.graph import Number
 from bellcrank.spatial import Vector
 from bellcrank.topology.tree import Closure, Tree
 
-__all__ = ["ClosureArrays", "LoopKinematics", "loop_joints"]
+__all__ = ["ClosureArrays", "LoopKinematics", "common_ancestor", "jacobian_pattern", "loop_joints", "paths_between"]
 
 Ints = npt.NDArray[np.int64]
 #: evaluates a function of the tree: name, inputs, time
@@ -49,17 +49,25 @@ class _Family(NamedTuple):
     rows: Ints  #: (members, rows): their places among all rows
 
 
-def paths_between(tree: Tree, a: int, b: int) -> tuple[list[int], list[int]]:
-    """The links from a and from b up to their nearest common ancestor, which is left out."""
-    left, right = [], []
-    parent = tree.parent
+def common_ancestor(parent: Sequence[int], a: int, b: int) -> int:
+    """The nearest link from which both a and b hang, or which is one of them; parents have smaller numbers."""
     while a != b:
-        if a > b:  # parents have smaller numbers
-            left.append(a)
+        if a > b:
             a = int(parent[a])
         else:
-            right.append(b)
             b = int(parent[b])
+    return a
+
+
+def paths_between(tree: Tree, a: int, b: int) -> tuple[list[int], list[int]]:
+    """The links from a and from b up to their nearest common ancestor, which is left out."""
+    top = common_ancestor(tree.parent, a, b)  # type: ignore[arg-type]
+    left: list[int] = []
+    right: list[int] = []
+    for link, path in ((a, left), (b, right)):
+        while link != top:
+            path.append(link)
+            link = int(tree.parent[link])
     return left, right
 
 
@@ -73,8 +81,10 @@ def loop_joints(tree: Tree, closure: int) -> list[str]:
 class LoopKinematics:
     """Errors and derivatives of all loops of a tree."""
 
-    def __init__(self, tree: Tree, run: Run, values: Callable[[Sequence[Number]], Floats]) -> None:
+    def __init__(self, tree: Tree, run: Run, values: Callable[[Sequence[Number]], Floats],
+                 compiled: Callable[[str], bool] = lambda name: False) -> None:
         self.tree, self.run, self.values = tree, run, values
+        self._compiled, self._has = compiled, {}  # type: Callable[[str], bool], dict[str, bool]
         self._frames: dict[tuple[int, int], Any] = {}
         counts = [c.rows for c in tree.closures]
         self.starts = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
@@ -105,38 +115,66 @@ class LoopKinematics:
 
     def _pattern(self) -> None:
         """Where the Jacobian's entries are: row, speed, the link the row acts on, the link the speed moves."""
-        tree = self.tree
-        row: list[int] = []
-        var: list[int] = []
-        side: list[int] = []
-        end: list[int] = []
-        mover: list[int] = []
-        driven = _driven(tree)
-        for i, c in enumerate(tree.closures):
-            for which, path in enumerate(paths_between(tree, c.first, c.second)):
-                for link in path:
-                    joint = tree.joints[link]
-                    assert joint is not None
-                    start = int(tree.u_start[link])
-                    for v in range(start, start + joint.nu):
-                        n = c.rows
-                        row += range(int(self.starts[i]), int(self.starts[i]) + n)
-                        var += [v] * n
-                        side += [which] * n
-                        end += [c.second if which else c.first] * n
-                        mover += [link] * n
-        self.entry_row, self.entry_var, self.entry_side, self.entry_end, self.entry_mover = (
-            np.array(x, dtype=np.int64) for x in (row, var, side, end, mover))
-        self.relation_row = np.array([self.m_closures + k for k, relation in enumerate(tree.relations)
+        found = np.array(jacobian_pattern(self.tree), dtype=np.int64).reshape(-1, 5)
+        self.entry_row, self.entry_var, self.entry_side, self.entry_end, self.entry_mover = found.T
+        self.relation_row = np.array([self.m_closures + k for k, relation in enumerate(self.tree.relations)
                                       for _ in relation.terms], dtype=np.int64)
-        self.relation_var = np.array([int(tree.u_start[link]) + coordinate for relation in tree.relations
+        self.relation_var = np.array([int(self.tree.u_start[link]) + coordinate for relation in self.tree.relations
                                       for link, coordinate, _ in relation.terms], dtype=np.int64)
         rows = np.concatenate([self.entry_row, self.relation_row])
         speeds = np.concatenate([self.entry_var, self.relation_var])
-        prescribed = np.isin(speeds, sorted(driven))
+        prescribed = self.tree.prescribed_speeds()[speeds]
         self._free_entries, self._driven_entries = np.flatnonzero(~prescribed), np.flatnonzero(prescribed)
         self.all_rows, self.all_vars = rows[self._free_entries], speeds[self._free_entries]
         self.driven_rows, self.driven_vars = rows[self._driven_entries], speeds[self._driven_entries]
+        self._places = self.all_rows * self.tree.nu + self.all_vars
+        self._once = len(np.unique(self._places)) == len(self._places)  # couplers may name a coordinate twice
+
+    # -- what closing needs, by compiled code where a machine is small enough for it -------------
+    def _kernel(self, name: str) -> bool:
+        if name not in self._has:
+            self._has[name] = self._compiled(name)
+        return self._has[name]
+
+    def error(self, q: npt.ArrayLike, t: npt.ArrayLike = 0.0) -> Floats:
+        """Values of all conditions, (..., m)."""
+        if self._kernel("loop_state"):
+            return self.run("loop_state", {"q": q, "u": np.zeros(self.tree.nu)}, t)[..., :self.m]
+        return self.rows(q, None, t).value
+
+    def rate(self, q: npt.ArrayLike, u: npt.ArrayLike, t: npt.ArrayLike = 0.0) -> Floats:
+        """d/dt of the values, (..., m)."""
+        if self._kernel("loop_state"):
+            return self.run("loop_state", {"q": q, "u": u}, t)[..., self.m:]
+        rows = self.rows(q, None, t)
+        out = self._through(rows, self._motions("velocities", {"q": q, "u": u}, t))
+        return self.add_couplers(out, rows, self.run("driven_speeds", {"q": q, "u": u}, t))
+
+    def linearized(self, q: npt.ArrayLike, t: npt.ArrayLike = 0.0) -> tuple[Floats, Floats]:
+        """Values of all conditions (..., m) and the Jacobian's entries of free speeds, at `all_rows`, `all_vars`."""
+        if self._kernel("loop_matrix"):
+            both = self.run("loop_matrix", {"q": q}, t)
+            return both[..., :self.m], both[..., self.m:][..., self._free_entries]
+        rows = self.rows(q, None, t)
+        return rows.value, self.entries(q, rows, t)
+
+    def dense(self, entries: Floats) -> Floats:
+        """The Jacobian (..., m, nu) of its entries."""
+        out = np.zeros((*entries.shape[:-1], self.m * self.tree.nu))
+        if self._once:
+            out[..., self._places] = entries
+        else:
+            for k, place in enumerate(self._places.tolist()):
+                out[..., place] += entries[..., k]
+        return out.reshape(*entries.shape[:-1], self.m, self.tree.nu)
+
+    def through_entries(self, entries: Floats, change: Floats) -> Floats:
+        """The Jacobian of these entries times changes of speeds (..., nu)."""
+        terms = entries * change[..., self.all_vars]
+        out = np.zeros((*terms.shape[:-1], self.m))
+        for index in np.ndindex(terms.shape[:-1]):
+            out[index] = np.bincount(self.all_rows, terms[index], minlength=self.m)
+        return out
 
     # -- evaluation -----------------------------------------------------------------------------
     def poses(self, q: npt.ArrayLike, t: npt.ArrayLike) -> tuple[Floats, Floats]:
@@ -221,13 +259,12 @@ class LoopKinematics:
         slopes = np.zeros((*value.shape[:-1], len(self.relation_row)))
         at = 0
         for k, relation in enumerate(self.tree.relations, self.m_closures):
-            value[..., k] = -relation.offset
-            for link, coordinate, part in relation.terms:
-                now, rate = self.coordinate(link, coordinate, q, u, t)
-                mine = share(part, now)
-                value[..., k] += mine.value
-                gamma[..., k] -= mine.curvature * (rate * rate)
-                slopes[..., at] = mine.slope
+            now = [self.coordinate(link, i, q, u, t) for link, i, _ in relation.terms]
+            made = coupled([part for _, _, part in relation.terms], [x for x, _ in now], [v for _, v in now],
+                           relation.offset)
+            value[..., k], gamma[..., k] = made.value, made.gamma
+            for slope in made.slopes:
+                slopes[..., at] = slope
                 at += 1
         return slopes
 
@@ -242,14 +279,6 @@ class LoopKinematics:
         if law is not None:
             places, rates, _ = law.values(np.asarray(t, dtype=float), places, rates, [0.0] * joint.nu)
         return np.asarray(places[coordinate], dtype=float), np.asarray(rates[coordinate], dtype=float)
-
-    def rate(self, q: npt.ArrayLike, u: npt.ArrayLike, t: npt.ArrayLike = 0.0, rows: ClosureArrays | None = None
-             ) -> Floats:
-        """d/dt of the values; the rows may be those without velocities."""
-        rows = self.rows(q, None, t) if rows is None else rows
-        velocity = self._motions("velocities", {"q": q, "u": u}, t)
-        out = self._through(rows, velocity)
-        return self.add_couplers(out, rows, self.run("driven_speeds", {"q": q, "u": u}, t))
 
     def _through(self, rows: ClosureArrays, motion: Floats) -> Floats:
         """What the rows make of the motions of all links."""
@@ -309,15 +338,24 @@ class LoopKinematics:
 
     def jacobian(self, q: npt.ArrayLike, rows: ClosureArrays, t: npt.ArrayLike = 0.0) -> Floats:
         """The Jacobian with respect to the free speeds, shape (..., m, nu). Cost: O(m nu)."""
-        values = self.entries(q, rows, t)
-        out = np.zeros((*values.shape[:-1], self.m, self.tree.nu))
-        if not out.size:
-            return out
-        flat = out.reshape(-1, self.m * self.tree.nu)
-        places = self.all_rows * self.tree.nu + self.all_vars
-        for row, entries in zip(flat, values.reshape(len(flat), -1), strict=True):
-            np.add.at(row, places, entries)
-        return out
+        return self.dense(self.entries(q, rows, t))
+
+
+def jacobian_pattern(tree: Tree) -> list[tuple[int, int, int, int, int]]:
+    """The entries of the closures' rows, in order: row, speed, side (0 first, 1 second), the link the row acts on
+    there, the link the speed moves."""
+    out = []
+    begin = 0
+    for c in tree.closures:
+        for side, path in enumerate(paths_between(tree, c.first, c.second)):
+            for link in path:
+                joint = tree.joints[link]
+                assert joint is not None
+                start = int(tree.u_start[link])
+                out += [(row, speed, side, c.second if side else c.first, link)
+                        for speed in range(start, start + joint.nu) for row in range(begin, begin + c.rows)]
+        begin += c.rows
+    return out
 
 
 def _labels(c: Closure) -> tuple[str, ...]:
@@ -344,7 +382,3 @@ def _direction(axis: Floats) -> str:
 
 def _vector(a: Floats) -> Vector:
     return Vector(a[..., 0], a[..., 1], a[..., 2])
-
-
-def _driven(tree: Tree) -> set[int]:
-    return set(range(tree.nu)) - set(tree.free_speeds())

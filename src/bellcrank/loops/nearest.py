@@ -16,20 +16,14 @@ import numpy as np
 import numpy.typing as npt
 
 from bellcrank.arrays import Floats, half_turn
-from bellcrank.loops.closer import DENSE, Assembler, Extra
-from bellcrank.loops.null_space import RANK
+from bellcrank.loops.closer import Closer, Extra, Target
+from bellcrank.loops.tolerances import CLOSED, DENSE, LONGEST, RANK, ROUNDING, SHORT, TINY
 from bellcrank.loops.walking import DeadPointError, Walker, small_moves
 from bellcrank.mechanism.joints import Joint
 
-__all__ = ["CLOSED", "End", "Held", "Nearest"]
+__all__ = ["End", "Held", "Nearest"]
 
 Mask = npt.NDArray[np.bool_]
-#: closures are tight when no residual is larger
-CLOSED = 1e-9
-#: a step to the closed position that is shorter than this needs no comparison with others [rad, m]
-_SHORT = 0.3
-#: the smallest step to a closed position that is shorter than this is the nearest one but for its square [rad, m]
-_TINY = 1e-4
 #: starts that are compared, and those of a guess from which nothing closes
 _COMPARED, _TRIED, _TRIED_LARGE = 8, 24, 12
 #: part of the way by which a walk leaves a dead point, and how far the machine may be from it then [rad, m]
@@ -73,7 +67,7 @@ class End:
 class Nearest:
     """Closes loops near guesses. `turning` are the speeds of angles that whole turns do not change."""
 
-    assembler: Assembler
+    assembler: Closer
     weights: Floats
     t: float
     turning: Mask
@@ -83,6 +77,10 @@ class Nearest:
         """Changes (..., nu) without whole turns of angles."""
         return np.where(self.turning, half_turn(change), change)
 
+    def target(self, mask: Mask, extra: tuple[Extra, ...] = ()) -> Target:
+        """What a closing is asked for."""
+        return Target(mask, self.weights, extra)
+
     def distance(self, guess: Floats, q: Floats, mask: Mask) -> float:
         """The measure of nearness, over what may move."""
         change = self.wrapped(self.assembler.difference(guess, q))
@@ -91,11 +89,17 @@ class Nearest:
     # -- one position ---------------------------------------------------------------------------
     def free(self, guess: Floats, mask: Mask) -> Floats | None:
         """The nearest closed position to a guess, None if none was found."""
-        start = self.assembler.normalize(guess)
+        start, near = self.assembler.normalize(guess), self.assembler.near
+        if near is not None:
+            found, good = near.nearest(start[None], mask, self.weights, self.t)
+            if not good[0]:
+                found, good = near.compared(start[None], mask, self.weights, self.t, self.turning)
+            if good[0]:
+                return np.asarray(found[0])
         first, size, left = self._straight(start, mask)
-        if size < _TINY and left < 1e-13:
+        if size < TINY and left < ROUNDING:
             return first
-        if first is not None and size <= _SHORT:
+        if first is not None and size <= SHORT:
             return self._tight(self.settled(first, start, mask, ()), mask, ())[0]
         best = self._best(start, [start], mask, ())
         return None if best is None else self._tight(best, mask, ())[0]
@@ -108,7 +112,7 @@ class Nearest:
 
     def _straight(self, q: Floats, mask: Mask) -> tuple[Floats | None, float, float]:
         """Closed from q itself in a few steps, how far that was, and what is left; nothing moves if it is closed."""
-        found, size = self.assembler.close(q, mask, self.weights, self.t, iterations=12)
+        found, size = self.assembler.close(q, self.target(mask), self.t, iterations=12)
         if size > CLOSED or self.assembler.flipped(found, self.t):
             return None, np.inf, size
         return found, float(np.abs(self.assembler.difference(q, found)).max(initial=0.0)), size
@@ -123,8 +127,8 @@ class Nearest:
                 break
             size = min(0.05 * 2.0 ** attempt, 2.5) if attempt >= len(starts) else 0.0
             shake = np.where(mask, 0.0, rng.normal(size=len(mask)) * size)
-            q, left = self.assembler.close(self.assembler.integrate(starts[attempt % len(starts)], shake), mask,
-                                           self.weights, self.t, extra=extra, iterations=60)
+            q, left = self.assembler.close(self.assembler.integrate(starts[attempt % len(starts)], shake),
+                                           self.target(mask, extra), self.t, iterations=60)
             if left < CLOSED and not self.assembler.flipped(q, self.t):
                 q = self._unwound(guess, q, mask)
                 found.append((self.distance(guess, q, mask), q))
@@ -150,7 +154,7 @@ class Nearest:
             now = float(np.linalg.norm(self.weights * change))
             if now < 1e-9 or now > far * (1.0 - 1e-9):
                 break
-            step = self.assembler.tangential(q, change, mask, self.weights, self.t, extra)
+            step = self.assembler.tangential(q, change, self.t, self.target(mask, extra))
             if not np.isfinite(step).all() or np.linalg.norm(self.weights * step) < 1e-4 * now:
                 break
             step = step * min(1.0, 0.2 / max(float(np.abs(step).max()), 1e-300))
@@ -169,7 +173,7 @@ class Nearest:
         close = self.assembler
         q, before = close.integrate(q, step), np.inf
         for _ in range(10):
-            _, step, _ = close.newton(q, mask, self.weights, self.t, extra)
+            _, step, _ = close.newton(q, self.t, self.target(mask, extra))
             length = float(np.abs(step).max(initial=0.0))
             if not np.isfinite(length) or length > 0.5 * before:
                 break
@@ -183,14 +187,14 @@ class Nearest:
         """Closed to rounding, and what is left open. Where a weak direction, at a dead point that decimals lock, keeps
         a gap open, the way out leads along that direction."""
         close = self.assembler
-        q, left = close.close(q, mask, self.weights, self.t, extra=extra, iterations=20)
-        rounding = 1e-13 * max(1.0, float(np.abs(close.loops.poses(q, self.t)[1]).max(initial=0.0)))
+        q, left = close.close(q, self.target(mask, extra), self.t, iterations=20)
+        rounding = ROUNDING * max(1.0, float(np.abs(close.loops.poses(q, self.t)[1]).max(initial=0.0)))
         if left <= rounding:
             return q, left
         for along, weak in self._weak(q, mask, extra):
             for part in (1, -1, 3, -3, 10, -10, 30, -30, 100, -100):
                 start = close.integrate(q, (part * left / weak) * along)
-                other, rest = close.close(start, mask, self.weights, self.t, extra=extra, iterations=40)
+                other, rest = close.close(start, self.target(mask, extra), self.t, iterations=40)
                 if rest < 0.1 * left:
                     q, left = other, rest
                     break
@@ -203,10 +207,9 @@ class Nearest:
         close, free = self.assembler, np.flatnonzero(~mask)
         if close.loops.m * len(free) > DENSE:
             return []
-        factors = close.factors(q, close.loops.rows(q, None, self.t), free, 1.0 / self.weights[free], self.t, extra)
-        if factors is None:
+        _, sizes, directions, finite = close.factors(q, self.t, self.target(mask, extra))
+        if not finite:
             return []
-        _, sizes, directions = factors
         out = []
         for i in np.flatnonzero((sizes > RANK * sizes.max(initial=0.0)) & (sizes < 1e-3 * sizes.max(initial=0.0))):
             along = np.zeros(len(mask))
@@ -218,6 +221,9 @@ class Nearest:
     def walked(self, q: Floats, guess: Floats, held: Held) -> Floats | End:
         """From a closed position to where everything held has its value, on its branch, and what that leaves free as
         near to the guess as it gets; or where the branch ended."""
+        quick = self._quickly(q, guess, held)
+        if quick is not None:
+            return quick
         q = self._turned(q, held)
         walk = HeldWalker(self, q, held)
         try:
@@ -228,6 +234,18 @@ class Nearest:
             found = self.settled(found, guess, held.mask, held.extra)
         found, left = self._tight(found, held.mask, held.extra)
         return held.put(found) if left < CLOSED else End(1.0, walk.loosest(found, 1.0), found)
+
+    def _quickly(self, q: Floats, guess: Floats, held: Held) -> Floats | None:
+        """The same by compiled steps, where what is held is so near that one step of the walk leads there."""
+        near = self.assembler.near
+        if near is None or held.extra or np.abs(held.values - q[list(held.places)]).max(initial=0.0) > LONGEST:
+            return None
+        there = NearWalker(self, q, held).whole(q)
+        if there is None:
+            return None
+        found, good = near.nearest(held.put(self.assembler.normalize(guess))[None], held.mask, self.weights, self.t,
+                                   there[None])
+        return held.put(found[0]) if good[0] else None
 
     def _turned(self, q: Floats, held: Held) -> Floats:
         """q with angles that shall go many turns as many whole turns on."""
@@ -278,8 +296,9 @@ class HeldWalker(Walker):
     def newton(self, q: Floats, at: float) -> tuple[float, Floats]:
         """What is left open, and the plain Newton step of all speeds that would close it."""
         near = self.near
-        size, step, self.determined = near.assembler.newton(q, self.held.mask, near.weights, near.t, self.extra(at))
-        return size, step
+        size, step, determined = near.assembler.newton(q, near.t, near.target(self.held.mask, self.extra(at)))
+        self.determined = bool(determined)
+        return float(size), step
 
     def loosest(self, q: Floats, at: float) -> str:
         """The joint that moves most along the direction that is lost."""
@@ -293,9 +312,9 @@ class HeldWalker(Walker):
         near, free = self.near, np.flatnonzero(~self.held.mask)
         if near.assembler.loops.m * len(free) > DENSE:
             return free, None
-        factors = near.assembler.factors(q, near.assembler.loops.rows(q, None, near.t), free, np.ones(len(free)),
-                                         near.t, self.extra(at))
-        return free, None if factors is None or not len(factors[2]) else factors[2]
+        plain = Target(self.held.mask, np.ones(len(self.held.mask)), self.extra(at))
+        factors = near.assembler.factors(q, near.t, plain)
+        return free, factors.vt if factors.finite and len(factors.vt) else None
 
     def leave(self, q: Floats, here: float, end: float) -> tuple[Floats, float] | None:
         """A walk that begins at a dead point leaves it to the nearer side: all branches that meet there are those of
@@ -309,19 +328,32 @@ class HeldWalker(Walker):
         for size in (0.0, reach, -reach, np.sqrt(reach), -np.sqrt(reach)):
             shake = np.zeros(len(self.held.mask))
             shake[free] = size * directions[-1]
-            place, left = near.assembler.close(self.put(self.integrate(q, shake), there), self.held.mask, near.weights,
-                                               near.t, extra=self.extra(there))
+            place, left = near.assembler.close(self.put(self.integrate(q, shake), there),
+                                               near.target(self.held.mask, self.extra(there)), near.t)
             if left < 1e-12 and np.abs(self.difference(q, place)).max() < _BESIDE:
                 found.append((near.distance(q, place, self.held.mask), place))
         found.sort(key=lambda pair: pair[0])
         return (found[0][1], there) if found else None
 
 
+class NearWalker(HeldWalker):
+    """The same by compiled steps, all the way at once."""
+
+    def newton(self, q: Floats, at: float) -> tuple[float, Floats]:
+        near = self.near.assembler.near
+        assert near is not None
+        return near.newton(q, self.held.mask, self.near.weights, self.near.t)
+
+    def whole(self, q: Floats) -> Floats | None:
+        """The position at the end, None if it takes more than one step."""
+        return self._step(q, 0.0, 1.0)
+
+
 class _Ways:
     """Ways of coordinates of closing joints from where they are to where they shall be: angles the shorter way round,
     as they are measured within a turn."""
 
-    def __init__(self, close: Assembler, q: Floats, t: float, extra: tuple[Extra, ...]) -> None:
+    def __init__(self, close: Closer, q: Floats, t: float, extra: tuple[Extra, ...]) -> None:
         self.end = np.array([e.value for e in extra])
         self.start, self.slope = np.zeros(len(extra)), np.zeros(len(extra))
         self.whole: list[tuple[list[int], Joint, Floats, Floats]] = []

@@ -8,11 +8,9 @@ import numpy as np
 import numpy.typing as npt
 
 from bellcrank.arrays import Floats
+from bellcrank.loops.tolerances import RANK
 
 __all__ = ["null_space", "solve_kkt"]
-
-#: singular values below this, relative to the largest, are zero
-RANK = 1e-9
 
 
 NullSpace = tuple[Floats, Floats, npt.NDArray[np.bool_]]

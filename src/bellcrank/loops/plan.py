@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bellcrank.arrays import Floats
-from bellcrank.loops.constraint_kinematics import LoopKinematics
+from bellcrank.loops.constraint_kinematics import LoopKinematics, common_ancestor
 from bellcrank.loops.groups import Group, LoopPlan
 from bellcrank.loops.pivoting import Pivoting, Place
 
@@ -50,15 +50,15 @@ class _Planner:
             for link in draft.links:
                 self.owner[link] = g
         self.link_of_speed = [0] * tree.nu
+        prescribed = tree.prescribed_speeds()
         self.free: list[list[int]] = [[] for _ in range(tree.n + 1)]
         for link in range(1, tree.n + 1):
-            joint, law = tree.joints[link], tree.prescribed[link]
+            joint = tree.joints[link]
             assert joint is not None
-            mask = law.mask(joint.nu) if law is not None else (False,) * joint.nu
-            for i in range(joint.nu):
-                self.link_of_speed[self.u_start[link] + i] = link
-                if not mask[i]:
-                    self.free[link].append(self.u_start[link] + i)
+            for v in range(self.u_start[link], self.u_start[link] + joint.nu):
+                self.link_of_speed[v] = link
+                if not prescribed[v]:
+                    self.free[link].append(v)
         self.rows: dict[int, dict[int, float]] = defaultdict(dict)
         for r, v, x in zip(loops.all_rows.tolist(), loops.all_vars.tolist(), entries.tolist(), strict=True):
             self.rows[r][v] = self.rows[r].get(v, 0.0) + x
@@ -145,14 +145,6 @@ class _Planner:
             gone += [h for h in between if h > into]
 
     # -- the tree of groups ---------------------------------------------------------------------
-    def _lowest_common(self, a: int, b: int) -> int:
-        while a != b:
-            if a > b:
-                a = self.parent[a]
-            else:
-                b = self.parent[b]
-        return a
-
     def _connect(self) -> None:
         self.up = [-1] * len(self.drafts)
         for g in range(len(self.drafts) - 1, -1, -1):
@@ -165,7 +157,7 @@ class _Planner:
             for r, _ in draft.pivots:
                 if r < self.loops.m_closures:
                     closure = self.tree.closures[self.loops.closure_of_row[r]]
-                    top = self._lowest_common(closure.first, closure.second)
+                    top = common_ancestor(self.parent, closure.first, closure.second)
                     if top not in mine:
                         ends.add(top)
             for c in draft.children:
@@ -175,7 +167,7 @@ class _Planner:
                     ends.add(child.reference)
             reference = min(ends)
             for end in ends:
-                reference = self._lowest_common(reference, end)
+                reference = common_ancestor(self.parent, reference, end)
             draft.reference = reference
             for end in ends:  # what lies on the way there moves what the group acts on
                 while end != reference:
@@ -211,7 +203,6 @@ class _Planner:
 
 def make_plan(loops: LoopKinematics, q: Floats, t: float = 0.0, prefer: npt.ArrayLike | None = None) -> LoopPlan:
     """A plan whose pivots are good at q. `prefer` marks speeds that shall stay independent where possible."""
-    rows = loops.rows(q, None, t)
-    entries = loops.entries(q, rows, t)
+    entries = loops.linearized(q, t)[1]
     wanted = np.zeros(loops.tree.nu, dtype=bool) if prefer is None else np.asarray(prefer, dtype=bool)
     return _Planner(loops, entries, wanted).plan()

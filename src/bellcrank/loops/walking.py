@@ -16,14 +16,10 @@ from typing import Any
 import numpy as np
 
 from bellcrank.arrays import Floats
+from bellcrank.loops.tolerances import BENT, CLOSED, CONTRACTION, LONGEST, STRAIGHT, WALKED
 
 __all__ = ["DeadPointError", "Walker", "small_moves"]
 
-_CONTRACTION = 0.25
-_STRAIGHT = 0.05  # with contractions below this nothing bends enough to be mistaken
-_LONGEST = 0.5  # radians, and parts of a length typical of the machine: what a joint may move in one step
-_BENT = 0.1  # what Newton's first step should be at most, likewise
-_ROUND = 1e-8  # Newton's method ends when the next step would be shorter
 _MOST = 20_000  # steps, also failing ones
 
 
@@ -89,33 +85,33 @@ class Walker(ABC):
     def _step(self, q: Floats, here: float, there: float) -> Floats | None:
         """Close at a new parameter; None if the way was too long."""
         found = self.put(self._ahead(q, here, there), there)
-        if self.length(self.difference(q, found)) > _LONGEST:
+        if self.length(self.difference(q, found)) > LONGEST:
             return None
         before, first, worst = np.inf, 0.0, 0.0
         for iteration in range(12):
             size, step = self.newton(found, there)
             length = self.length(step)
-            if not np.isfinite(length) or (iteration == 0 and length > _LONGEST):
+            if not np.isfinite(length) or (iteration == 0 and length > LONGEST):
                 return None
             first = length if iteration == 0 else first
             if np.isfinite(before) and before > 1e-7:
                 worst = max(worst, length / before)
-                if worst > _CONTRACTION:
+                if worst > CONTRACTION:
                     return None
             left = length * min(1.0, length / before) if np.isfinite(before) else length  # what the next would be
             found = self.normalize(self.integrate(found, step))
-            if left < _ROUND:
-                if size > 1e-9 + 1e4 * length:  # a gap that no step closes
+            if left < WALKED:
+                if size > CLOSED + 1e4 * length:  # a gap that no step closes
                     return None
                 break
             before = length
         else:
             return None
         way = self.length(self.difference(q, found))
-        if (worst > _STRAIGHT or first > 0.2 * way) and not self._leads_back(q, found, here, way):
+        if (worst > STRAIGHT or first > 0.2 * way) and not self._leads_back(q, found, here, way):
             return None
-        self._grow = min(2.0, 0.7 * _CONTRACTION / max(worst, 1e-3), (_BENT / max(first, 1e-9)) ** 0.5,
-                         0.9 * _LONGEST / max(way, 1e-9))
+        self._grow = min(2.0, 0.7 * CONTRACTION / max(worst, 1e-3), (BENT / max(first, 1e-9)) ** 0.5,
+                         0.9 * LONGEST / max(way, 1e-9))
         return found
 
     def _ahead(self, q: Floats, here: float, there: float) -> Floats:
@@ -135,7 +131,7 @@ class Walker(ABC):
         step = self.newton(back, here)[1]
         if not np.isfinite(step).all():
             return False
-        return self.length(self.difference(q, self.integrate(back, step))) <= max(0.5 * way, _ROUND)
+        return self.length(self.difference(q, self.integrate(back, step))) <= max(0.5 * way, WALKED)
 
 
 def small_moves(names: Sequence[str], origins: Floats) -> Floats:

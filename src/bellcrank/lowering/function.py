@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from bellcrank.lowering.link import Link, World, bind_parameters
+from bellcrank.loops.constraint_kinematics import jacobian_pattern
+from bellcrank.lowering.link import Link, World, bound
 from bellcrank.lowering.looped import LoopedDirect
-from bellcrank.mechanism.forces.element import Element
 from bellcrank.scalar.graph import Number
 from bellcrank.schedule.sweeps import Direct, Field, Sweeps, flatten
 from bellcrank.spatial import General, Identity, Matrix3, Transform, Vector
@@ -32,7 +32,8 @@ class Function:
     #: names of the inputs it reads, besides time and parameters
     inputs: tuple[str, ...]
     #: layout of the result: "speeds", "coordinates", "links", "screws", "matrix" (symmetric), "columns", "totals" or
-    #: "conditions" (value and rate of all) or "wrenches" (of all bodies)
+    #: "conditions" (value and rate of all), "constraints" (values and Jacobian), "step" and "state" (see
+    #: `formulations.common.closing_steps`) or "wrenches" (of all bodies)
     layout: str
     #: numbers per link ("links"), per speed ("screws") or in all ("totals")
     width: int = 1
@@ -45,16 +46,28 @@ class Function:
 
     def size(self, tree: Tree) -> int:
         """Number of entries of the result."""
+        if self.layout == "constraints":
+            return _rows(tree) + _entries(tree)
         return {"speeds": tree.nu, "coordinates": tree.nq, "links": self.width * tree.n, "screws": self.width * tree.nu,
-                "conditions": 2 * (sum(c.rows for c in tree.closures) + len(tree.relations)),
+                "conditions": 2 * _rows(tree), "step": 2 * tree.nu + 5, "state": tree.nq + tree.nu + 2,
                 "wrenches": 6 * (len(tree.body_names) - 1), "matrix": tree.nu * tree.nu,
                 "columns": tree.nu * tree.nu, "totals": self.width}[self.layout]
+
+
+def _rows(tree: Tree) -> int:
+    """Number of conditions."""
+    return sum(c.rows for c in tree.closures) + len(tree.relations)
+
+
+def _entries(tree: Tree) -> int:
+    """Number of entries of their Jacobian."""
+    return len(jacobian_pattern(tree)) + sum(len(relation.terms) for relation in tree.relations)
 
 
 def input_sizes(tree: Tree) -> dict[str, int]:
     """Lengths of all input arrays."""
     return {"q": tree.nq, "u": tree.nu, "tau": tree.nu, "udot": tree.nu, "p": tree.nu, "dq": tree.nu, "du": tree.nu,
-            "t": 1, "point": 3,
+            "scale": tree.nu, "t": 1, "point": 3,
             "wrench": 6 * (len(tree.body_names) - 1), "parameters": len(tree.parameters)}
 
 
@@ -94,16 +107,7 @@ def binder(tree: Tree, read: Read) -> Callable[[Any], Any]:
     """Replaces parameters in a nested tuple by their run-time values."""
     index = {name: i for i, name in enumerate(tree.parameters)}
 
-    def bind(value: Any) -> Any:
-        if isinstance(value, Element):
-            return value.bound(bind)
-        if isinstance(value, tuple) and hasattr(value, "_fields"):
-            return type(value)(*(bind(part) for part in value))
-        if isinstance(value, tuple):
-            return tuple(bind(part) for part in value)
-        return bind_parameters(value, lambda name: read("parameters", index[name]))
-
-    return bind
+    return lambda value: bound(value, lambda name: read("parameters", index[name]))
 
 
 def direct(tree: Tree, inputs: tuple[str, ...], read: Read, wrenches: bool) -> Direct:
@@ -129,13 +133,22 @@ def direct(tree: Tree, inputs: tuple[str, ...], read: Read, wrenches: bool) -> D
 
     widths = [0 if j is None else j.nu for j in tree.joints]
     sweeps = LoopedDirect(tree.parent.tolist(), make, world, tree.u_start.tolist(), widths)
-    sweeps.attach(tree, bind)
+
+    def again(values: Mapping[str, Sequence[Number]]) -> LoopedDirect:
+        def other(name: str, i: int) -> Number:
+            return values[name][i] if name in values else read(name, i)
+
+        made = direct(replace(tree, pairs=()) if tree.pairs else tree, (*inputs, *values), other, False)
+        assert isinstance(made, LoopedDirect)
+        return made
+
+    sweeps.attach(tree, bind, again)
     return sweeps
 
 
 def place(function: Function, tree: Tree, sweeps: Direct, field: Field) -> list[Number]:
     """The entries of the result array, in order."""
-    if function.layout in ("totals", "conditions", "wrenches"):
+    if function.layout in ("totals", "conditions", "constraints", "step", "state", "wrenches"):
         return list(field)
     if function.layout in ("matrix", "columns"):
         return [x for row in sweeps.joint_matrix(field, function.layout == "matrix") for x in row]

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any, NamedTuple
 
+from bellcrank.loops.constraint_kinematics import paths_between
 from bellcrank.loops.groups import Group, LoopPlan
 from bellcrank.lowering.function import binder, direct
 from bellcrank.lowering.link import Link, World
@@ -227,10 +228,7 @@ class _Index(NamedTuple):
 
 
 def _free(tree: Tree, link: int) -> list[int]:
-    joint, law = tree.joints[link], tree.prescribed[link]
-    assert joint is not None
-    mask = law.mask(joint.nu) if law is not None else (False,) * joint.nu
-    return [i for i in range(joint.nu) if not mask[i]]
+    return [i for i, driven in enumerate(tree.mask(link)) if not driven]
 
 
 def _draft(tree: Tree, group: Group, children: list[Group], row_starts: list[int]
@@ -272,15 +270,7 @@ def _draft(tree: Tree, group: Group, children: list[Group], row_starts: list[int
 
 def _closure_shape(tree: Tree, k: int, bodies: dict[int, int]) -> ClosureShape:
     c = tree.closures[k]
-    a, b = c.first, c.second
-    left, right = [], []
-    while a != b:
-        if a > b:
-            left.append(bodies[a])
-            a = int(tree.parent[a])
-        else:
-            right.append(bodies[b])
-            b = int(tree.parent[b])
+    left, right = ([bodies[link] for link in path] for path in paths_between(tree, c.first, c.second))
     kind = c.kind.kind() if c.is_joint else (type(c.kind).__name__,)
     plain = tuple(bool((t == [[1, 0, 0], [0, 1, 0], [0, 0, 1]]).all()) for t in (c.first_turn, c.second_turn))
     return ClosureShape(kind, bodies[c.first], bodies[c.second], tuple(left), tuple(right), (plain[0], plain[1]))

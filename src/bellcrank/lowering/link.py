@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from bellcrank.mechanism.forces import Actuator
-from bellcrank.mechanism.forces.element import Along
+from bellcrank.mechanism.forces.element import Along, Element
 from bellcrank.mechanism.joints import Joint
 from bellcrank.mechanism.motion import Prescribed
 from bellcrank.scalar.graph import Number, Scalar, evaluate, is_zero
@@ -226,3 +226,13 @@ def bind_parameters(value: Number, parameter: Callable[[str], Number]) -> Number
     if isinstance(value, Scalar):
         return evaluate([value], lambda key: parameter(key[1]))[0]
     return value
+
+
+def bound(value: Any, parameter: Callable[[str], Number]) -> Any:
+    """Elements and nested tuples with their parameters replaced by run-time scalars."""
+    if isinstance(value, Element):
+        return value.bound(lambda part: bound(part, parameter))
+    if isinstance(value, tuple):
+        parts = [bound(part, parameter) for part in value]
+        return type(value)(*parts) if hasattr(value, "_fields") else tuple(parts)
+    return bind_parameters(value, parameter)

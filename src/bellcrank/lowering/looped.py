@@ -6,14 +6,16 @@ all loops together, and springs between points of links that no joint connects.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import Any, NamedTuple
 
 from bellcrank.errors import ModelError, SingularError
+from bellcrank.loops.constraint_kinematics import jacobian_pattern, paths_between
+from bellcrank.lowering.element_loads import element_loads, sides_of, unit_wrench
 from bellcrank.lowering.link import Link
-from bellcrank.mechanism.constraint_rows import Row, Side
-from bellcrank.mechanism.coupling import share
+from bellcrank.mechanism.constraint_rows import Row, Side, stabilized
+from bellcrank.mechanism.coupling import Coupled, coupled
 from bellcrank.mechanism.forces.element import Moving
 from bellcrank.scalar.graph import Number
 from bellcrank.schedule.sweeps import Direct, Field, Sweeps
@@ -21,7 +23,7 @@ from bellcrank.spatial import Force, General, Matrix3, Motion, Vector
 from bellcrank.topology.pairs import LoopForce, Pair, SumForce, Surroundings
 from bellcrank.topology.tree import Closure, Tree
 
-__all__ = ["LoopRow", "LoopedDirect", "Moving", "side_of"]
+__all__ = ["LoopRow", "LoopedDirect", "Moving"]
 
 _PLAIN = General(Matrix3(Vector(1.0, 0.0, 0.0), Vector(0.0, 1.0, 0.0), Vector(0.0, 0.0, 1.0)))
 
@@ -49,26 +51,24 @@ def outward_moving(link: Link, parent: Moving) -> tuple[Moving, Moving]:
     return own, own
 
 
-def unit_wrench(columns: Sequence[Motion], i: int) -> Force:
-    """A wrench whose power on column i of a joint's motion subspace is one, and none on the others."""
-    others: list[Force] = []
-    wrench = Force.zero()
-    for column in (*columns[:i], *columns[i + 1:], columns[i]):
-        wrench = Force(column.angular, column.linear)
-        for other in others:
-            motion = Motion(other.moment, other.force)
-            wrench = wrench - other * (motion.dot(wrench) / motion.dot(other))
-        others.append(wrench)
-    own: Force = wrench * (1.0 / columns[i].dot(wrench))
-    return own
+class _Motions(Sequence[Moving]):
+    """Motions of links, each evaluated when it is first asked for."""
 
+    def __init__(self, views: Sequence[Link], parent: Sequence[int]) -> None:
+        self._views, self._parent = views, parent
+        self._known: dict[int, Moving] = {0: _STILL}
 
-def side_of(moving: Moving, turn: Any, shift: Sequence[Number]) -> Side:
-    """One side of a closure from the motion of its link."""
-    axes, origin, omega, velocity = moving
-    arm = axes.apply(Vector(*shift))
-    x, y, z = (axes.apply(Vector(*column)) for column in turn.T.tolist())
-    return Side(origin + arm, arm, x, y, z, omega, velocity + omega.cross(arm))
+    def __len__(self) -> int:
+        return len(self._parent)
+
+    def __getitem__(self, link: Any) -> Any:
+        path = []
+        while link not in self._known:
+            path.append(link)
+            link = self._parent[link]
+        for k in reversed(path):
+            self._known[k] = outward_moving(self._views[k], self._known[self._parent[k]])[1]
+        return self._known[path[0] if path else link]
 
 
 class LoopedDirect(Direct):
@@ -76,26 +76,25 @@ class LoopedDirect(Direct):
 
     tree: Tree
     bind: Callable[[Any], Any]
+    #: the same machine with other numbers for some inputs, and without springs
+    again: Callable[[Mapping[str, Sequence[Number]]], LoopedDirect]
 
-    def attach(self, tree: Tree, bind: Callable[[Any], Any]) -> None:
+    def attach(self, tree: Tree, bind: Callable[[Any], Any],
+               again: Callable[[Mapping[str, Sequence[Number]]], LoopedDirect]) -> None:
         """Let the links feel the springs between them."""
-        self.tree, self.bind = tree, bind
+        self.tree, self.bind, self.again = tree, bind, again
         if not tree.pairs:
             return
         for pair in tree.pairs:
-            if isinstance(pair, LoopForce):
-                self._drive(pair)
-            elif isinstance(pair, SumForce):
+            if isinstance(pair, SumForce):
                 self._pull(pair)
             else:
                 self._act(pair)
 
     @cached_property
     def moving(self) -> Field:
-        """Motion of every link, the ground's included."""
-        field = self.outward(outward_moving, root=_STILL)
-        field[0] = _STILL
-        return field
+        """Motion of every link, the ground's included, in the ground link's axes."""
+        return _Motions(self.views, self.parent)
 
     def _feel(self, link: int, moment: Vector, force: Vector) -> None:
         """Add a wrench given in the ground link's axes about the link's origin."""
@@ -109,32 +108,15 @@ class LoopedDirect(Direct):
         view = self.views[link]
         view.pair_wrench = wrench if view.pair_wrench is None else view.pair_wrench + wrench
 
-    def _act(self, pair: Pair) -> None:
+    def _act(self, pair: Pair | LoopForce) -> None:
         """What an element exerts on the two links it lies between."""
-        own = self.bind(pair)
         around = Surroundings(self.world.time, self.world.ground.rotation)
         try:
-            wrenches = own.wrenches(self.moving[pair.first], self.moving[pair.second], around)
+            loads = element_loads(self.tree, pair, self.moving.__getitem__, self.bind, around)
         except SingularError as error:  # on constants
             raise ModelError(f"{error}. They do so in every state") from None
-        for link, wrench in zip((pair.first, pair.second), wrenches, strict=True):
+        for link, wrench in loads:
             self._feel(link, wrench.moment, wrench.force)
-
-    def _drive(self, force: LoopForce) -> None:
-        """A force along the coordinate of a joint that closes a loop: equal and opposite wrenches on both sides."""
-        c = self.tree.closures[force.closure]
-        i, j = self.sides(c)
-        constants = self.bind(tuple(c.kind.constants()))
-        column = c.kind.loop_columns(i, j, constants)[force.coordinate]
-        apart = j.point - i.point
-        relative = Motion(j.omega - i.omega, j.rate - i.rate - i.omega.cross(apart))
-        coordinate = c.kind.loop_coordinates(i, j, constants)[force.coordinate]
-        amount = self.bind(force.along).at(self.world.time).force(coordinate, relative.dot(column))
-        for link, sign in ((c.first, -1.0), (c.second, 1.0)):
-            push = column.force * (amount * sign)
-            # both wrenches act at the child's point: they must cancel as a whole
-            arm = j.point - self.moving[link].origin
-            self._feel(link, column.moment * (amount * sign) + arm.cross(push), push)
 
     def _pull(self, force: SumForce) -> None:
         """A force along a sum of joint coordinates: equal and opposite wrenches on both links of each joint."""
@@ -153,10 +135,58 @@ class LoopedDirect(Direct):
 
     def sides(self, c: Closure) -> tuple[Side, Side]:
         """Both sides of a closure, in the ground link's axes."""
-        return (side_of(self.moving[c.first], c.first_turn, self.bind(tuple(c.first_shift))),
-                side_of(self.moving[c.second], c.second_turn, self.bind(tuple(c.second_shift))))
+        return sides_of(c, self.moving.__getitem__, self.bind)
+
+    # -- coordinates and speeds of the whole machine ---------------------------------------------
+    def given(self, name: str) -> list[Number]:
+        """An input with one number per speed."""
+        return self._by_speed(lambda view: view.change(name))
+
+    def speeds(self) -> list[Number]:
+        """All speeds, as laws say where they are prescribed."""
+        return self._by_speed(lambda view: view.u)
+
+    def movable(self) -> list[Number]:
+        """One for each speed, zero where it is prescribed."""
+        return self._by_speed(lambda view: [0.0 if driven else 1.0 for driven in view.mask])
+
+    def normalized(self) -> list[Number]:
+        """All coordinates, unit quaternions."""
+        return self._by_coordinate(lambda link, view: view.joint.normalized(view.q))
+
+    def displaced(self, change: Sequence[Number]) -> list[Number]:
+        """All coordinates after a small change, one number per speed."""
+        def moved(link: int, view: Link) -> list[Number]:
+            start = int(self.tree.u_start[link])
+            rates = view.joint.rates(view.q, list(change[start:start + view.joint.nu]))
+            return view.joint.normalized([a + b for a, b in zip(view.q, rates, strict=True)])
+
+        return self._by_coordinate(moved)
+
+    def _by_speed(self, part: Callable[[Link], Sequence[Number]]) -> list[Number]:
+        out: list[Number] = [0.0] * self.tree.nu
+        for link in range(1, self.tree.n + 1):
+            own, start = part(self.views[link]), int(self.tree.u_start[link])
+            out[start:start + len(own)] = own
+        return out
+
+    def _by_coordinate(self, part: Callable[[int, Link], Sequence[Number]]) -> list[Number]:
+        out: list[Number] = [0.0] * self.tree.nq
+        for link in range(1, self.tree.n + 1):
+            own, start = part(link, self.views[link]), int(self.tree.q_start[link])
+            out[start:start + len(own)] = own
+        return out
 
     # -- conditions -----------------------------------------------------------------------------
+    @cached_property
+    def places(self) -> list[tuple[int, int]]:
+        """Row and speed of the entries of `loop_matrix`."""
+        tree = self.tree
+        begin = sum(c.rows for c in tree.closures)
+        return [(row, speed) for row, speed, *_ in jacobian_pattern(tree)] + [
+            (begin + k, int(tree.u_start[link]) + i) for k, relation in enumerate(tree.relations)
+            for link, i, _ in relation.terms]
+
     @property
     def floors(self) -> tuple[float, ...]:
         """What the compliance of each of the `loop_rows` must exceed: see `LoopPlan`."""
@@ -187,31 +217,31 @@ class LoopedDirect(Direct):
 
     def _row(self, c: Closure, row: Row, alpha: float, beta: float) -> LoopRow:
         ends = []
-        gamma = row.gamma
+        rate: Number = 0.0
         for link, w in ((c.first, row.first), (c.second, row.second)):
             axes, _, omega, velocity = self.moving[link]
             if alpha:
-                gamma = gamma - (Motion(omega, velocity).dot(w)) * (2.0 * alpha)
+                rate = rate + Motion(omega, velocity).dot(w)
             if link:
                 ends.append((link, Force(axes.inverse(w.moment), axes.inverse(w.force))))
-        if beta:
-            gamma = gamma - row.value * (beta * beta)
-        return LoopRow(tuple(ends), (), gamma)
+        return LoopRow(tuple(ends), (), stabilized(row.gamma, row.value, rate, alpha, beta))
 
     def _relation(self, relation: Any, alpha: float, beta: float) -> LoopRow:
-        gamma: Number = 0.0
-        value: Number = -relation.offset
+        value, rate, slopes, gamma = self.coupler(relation)
         terms = []
-        for link, i, part in relation.terms:
+        for (link, i, _), slope in zip(relation.terms, slopes, strict=True):
             view = self.views[link]
-            mine = share(part, view.q[i])
-            gamma = gamma - view.u[i] * (mine.slope * (2.0 * alpha)) - mine.curvature * (view.u[i] * view.u[i])
-            value = value + mine.value
             if view.mask[i]:
-                gamma = gamma - view.prescribed_udot[i] * mine.slope
+                gamma = gamma - view.prescribed_udot[i] * slope
             else:
-                terms.append((link, i, mine.slope))
-        return LoopRow((), tuple(terms), gamma - value * (beta * beta) if beta else gamma)
+                terms.append((link, i, slope))
+        return LoopRow((), tuple(terms), stabilized(gamma, value, rate, alpha, beta))
+
+    def coupler(self, relation: Any) -> Coupled:
+        """A coupler between joint coordinates."""
+        views = [(self.views[link], i) for link, i, _ in relation.terms]
+        return coupled([part for _, _, part in relation.terms], [view.q[i] for view, i in views],
+                       [view.u[i] for view, i in views], relation.offset)
 
 
 def loop_state(tree: Sweeps) -> tuple[Number, ...]:
@@ -225,11 +255,35 @@ def loop_state(tree: Sweeps) -> tuple[Number, ...]:
             ends = [(machine.moving[link], w) for link, w in ((c.first, row.first), (c.second, row.second))]
             rates.append(sum((Motion(m.omega, m.velocity).dot(w) for m, w in ends), 0.0))
     for relation in machine.tree.relations:
-        views = [(machine.views[link], i, part) for link, i, part in relation.terms]
-        shares = [(share(part, view.q[i]), view.u[i]) for view, i, part in views]
-        values.append(sum((mine.value for mine, _ in shares), -relation.offset))
-        rates.append(sum((u * mine.slope for mine, u in shares), 0.0))
+        made = machine.coupler(relation)
+        values.append(made.value)
+        rates.append(made.rate)
     return (*values, *rates)
+
+
+def loop_matrix(tree: Sweeps) -> tuple[Number, ...]:
+    """Values of all conditions, then the entries of their Jacobian: those of closures in the order of
+    `jacobian_pattern`, then the slopes of couplers."""
+    machine = require_direct(tree)
+    values: list[Number] = []
+    entries: list[Number] = []
+    for c in machine.tree.closures:
+        rows = c.kind.closure_rows(*machine.sides(c), machine.bind(tuple(c.kind.constants())))
+        values += [row.value for row in rows]
+        for path, end, side in zip(paths_between(machine.tree, c.first, c.second), (c.first, c.second),
+                                   ("first", "second"), strict=True):
+            for link in path:
+                axes, origin, _, _ = machine.moving[link]
+                arm = machine.moving[end].origin - origin
+                for column in machine.views[link].columns:  # as the end of the path sees it
+                    turn = axes.apply(column.angular)
+                    screw = Motion(turn, axes.apply(column.linear) + turn.cross(arm))
+                    entries += [screw.dot(getattr(row, side)) for row in rows]
+    for relation in machine.tree.relations:
+        made = machine.coupler(relation)
+        values.append(made.value)
+        entries += made.slopes
+    return (*values, *entries)
 
 
 def pair_wrenches(tree: Sweeps) -> tuple[Number, ...]:

@@ -24,8 +24,8 @@ from bellcrank.scalar.functions import atan2, cos, select_less, sin
 from bellcrank.scalar.graph import Number
 from bellcrank.spatial import Force, Vector
 
-__all__ = ["Row", "Side", "advance", "coincident", "distance", "parallel_axes", "perpendicular", "turn_about_z",
-           "within"]
+__all__ = ["Row", "Side", "advance", "coincident", "distance", "parallel_axes", "perpendicular", "stabilized",
+           "turn_about_z", "within"]
 
 
 class Side(NamedTuple):
@@ -47,6 +47,13 @@ class Row(NamedTuple):
     first: Force
     second: Force
     gamma: Number
+
+
+def stabilized(gamma: Number, value: Number, rate: Number, alpha: float, beta: float) -> Number:
+    """Baumgarte's right hand side: gamma - 2 alpha d(value)/dt - beta^2 value."""
+    if alpha:
+        gamma = gamma - rate * (2.0 * alpha)
+    return gamma - value * (beta * beta) if beta else gamma
 
 
 def perpendicular(i: Side, j: Side, a: Vector, b: Vector, cosine: Number = 0.0) -> Row:

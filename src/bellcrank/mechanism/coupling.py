@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from bellcrank.scalar.graph import Number
 from bellcrank.scalar.jet import Jet, as_jet
 
-__all__ = ["Law1", "Part", "Share", "share"]
+__all__ = ["Coupled", "Law1", "Part", "Share", "coupled", "share"]
 
 #: a function of one coordinate, written with `bellcrank.math`
 Law1 = Callable[[Number], Number]
@@ -33,3 +33,31 @@ def share(part: Part, q: Number) -> Share:
     if isinstance(part, float):
         return Share(q * part, part, 0.0)
     return Share(*as_jet(part(Jet(q, 1.0, 0.0))))
+
+
+class Coupled(NamedTuple):
+    """A coupler at coordinates q with rates u: what its sum lacks, the rate of that, the slopes by the coordinates, and
+    what the slopes times the accelerations must be."""
+
+    value: Number
+    rate: Number
+    slopes: tuple[Number, ...]
+    gamma: Number
+
+
+def coupled(parts: Sequence[Part], q: Sequence[Number], u: Sequence[Number], offset: Number) -> Coupled:
+    """A coupler, over any scalar.
+
+    >>> coupled((2.0, -1.0), (0.5, 0.25), (1.0, 3.0), 0.5)
+    Coupled(value=0.25, rate=-1.0, slopes=(2.0, -1.0), gamma=0.0)
+    """
+    value: Number = -offset
+    rate: Number = 0.0
+    gamma: Number = 0.0
+    slopes = []
+    for part, x, v in zip(parts, q, u, strict=True):
+        mine = share(part, x)
+        value, rate = value + mine.value, rate + v * mine.slope
+        gamma = gamma - mine.curvature * (v * v)
+        slopes.append(mine.slope)
+    return Coupled(value, rate, tuple(slopes), gamma)

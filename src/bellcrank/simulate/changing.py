@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bellcrank.errors import StateError
-from bellcrank.loops.closer import State
+from bellcrank.loops.closer import State, Target
 from bellcrank.simulate.closing import pinned
 from bellcrank.simulate.control import joint_places
 from bellcrank.simulate.courses import Course
@@ -68,8 +68,8 @@ class Changing:
             raise StateError(f"at t = {state.t:.6g} s the loops of {self.system.model.name!r} are open by {gap:.3g}: "
                              "they can only be attached where they are closed")
         if gap > 1e-12:
-            held = self.system.model.prescribed_mask()
-            q, _ = self.system.plans.closer.close(q, held, np.ones(self.system.nu), state.t)
+            target = Target(self.system.model.prescribed_mask(), np.ones(self.system.nu))
+            q, _ = self.system.plans.closer.close(q, target, state.t)
         after = impulse(loose, q, np.asarray(wanted.u, dtype=float), t=state.t, speeds=still)
         self.lost += after.loss
         return State(q, after.u, state.t)

@@ -15,14 +15,13 @@ import numpy.typing as npt
 
 from bellcrank.errors import ModelError
 from bellcrank.loops.constraint_kinematics import paths_between
+from bellcrank.lowering.element_loads import closing_motion
 from bellcrank.lowering.function import direct
-from bellcrank.lowering.looped import outward_moving, side_of, unit_wrench
-from bellcrank.mechanism.constraint_rows import Side
-from bellcrank.mechanism.forces.element import Moving
+from bellcrank.lowering.looped import LoopedDirect
 from bellcrank.mechanism.joints import Joint, Weld
 from bellcrank.scalar.graph import Graph, Number, evaluate
 from bellcrank.scalar.jet import Jet, as_jet
-from bellcrank.spatial import Force, General, Matrix3, Motion, Vector
+from bellcrank.spatial import Force, Vector
 from bellcrank.system.loop_errors import loop_drive
 from bellcrank.topology.tree import Closure, LoopForce, Tree
 
@@ -33,9 +32,6 @@ __all__ = ["CutJoint", "closing_joints", "cut_joint", "given_wrenches", "numbers
            "unknown_joint"]
 
 Floats = npt.NDArray[np.float64]
-
-_GROUND = Moving(General(Matrix3(Vector(1.0, 0.0, 0.0), Vector(0.0, 1.0, 0.0), Vector(0.0, 0.0, 1.0))), Vector.zero(),
-                 Vector.zero(), Vector.zero())
 
 
 @dataclass(frozen=True)
@@ -120,42 +116,11 @@ def cut_joint(system: System, joint: str, graph: Graph | None = None) -> CutJoin
 
 
 def _traced(tree: Tree, c: Closure, read: Callable[[str, int], Number]) -> CutJoint:
-    sweeps: Any = direct(tree, ("q", "u"), read, False)
-    known: dict[int, Moving] = {0: _GROUND}
-
-    def moving(link: int) -> Moving:
-        """Only links between the ground and the joint are looked at."""
-        path = []
-        while link not in known:
-            path.append(link)
-            link = int(tree.parent[link])
-        for k in reversed(path):
-            known[k] = outward_moving(sweeps.views[k], known[int(tree.parent[k])])[1]
-        return known[path[0]] if path else known[link]
-
-    i, j = (side_of(moving(link), turn, sweeps.bind(tuple(shift))) for link, turn, shift in (
-        (c.first, c.first_turn, c.first_shift), (c.second, c.second_turn, c.second_shift)))
-    constants = sweeps.bind(tuple(c.kind.constants()))
-    relative = Motion(j.omega - i.omega, j.rate - i.rate - i.omega.cross(j.point - i.point))
-    coordinates: tuple[Number, ...] = ()
-    if c.kind.nq == c.kind.nu:
-        columns, coordinates = c.kind.loop_columns(i, j, constants), c.kind.loop_coordinates(i, j, constants)
-    else:  # quaternions: the columns are the same in every position
-        columns = _fixed_columns(c.kind, j)
-    speeds = tuple(relative.dot(column) for column in columns)
-    return CutJoint(c.name, c.kind, coordinates, speeds, _powers(tree, c, speeds, read), tuple(columns), j.point)
-
-
-def _fixed_columns(kind: Joint, side: Side) -> tuple[Force, ...]:
-    """Wrenches that are unit forces along each speed of a joint with a constant motion subspace."""
-    own = kind.subspace([float(x) for x in kind.neutral()], kind.constants())
-
-    def turned(v: Vector) -> Vector:
-        out: Vector = side.x * v.x + side.y * v.y + side.z * v.z
-        return out
-
-    wrenches = [unit_wrench(own, k) for k in range(len(own))]
-    return tuple(Force(turned(w.moment), turned(w.force)) for w in wrenches)
+    sweeps = direct(tree, ("q", "u"), read, False)
+    assert isinstance(sweeps, LoopedDirect)
+    motion = closing_motion(c, sweeps.moving.__getitem__, sweeps.bind)
+    return CutJoint(c.name, c.kind, motion.coordinates, motion.speeds, _powers(tree, c, motion.speeds, read),
+                    motion.columns, motion.point)
 
 
 def _powers(tree: Tree, c: Closure, speeds: Sequence[Number], read: Callable[[str, int], Number]

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from bellcrank.arrays import by_name, flat, wrench_array
 from bellcrank.errors import StateError
-from bellcrank.loops.closer import project
+from bellcrank.loops.closer import Target, project
 from bellcrank.lowering.choose import read_inputs, trace
 from bellcrank.scalar.graph import Graph, Number, Scalar
 from bellcrank.simulate.closing import spread
@@ -74,12 +74,12 @@ class Equations:
         if system.model.batched:
             system = system.with_parameters(**{name: float(np.broadcast_to(v, self.batch).reshape(-1)[index])
                                                for name, v in system.model.values.items()})
-        held, equal, nq = system.model.prescribed_mask(), np.ones(system.nu), system.nq
-        q, left = system.plans.closer.close(y[:nq], held, equal, t)
+        target, nq = Target(system.model.prescribed_mask(), np.ones(system.nu)), system.nq
+        q, left = system.plans.closer.close(y[:nq], target, t)
         if self.momenta:  # speeds follow from momenta, and heed the loops
             return np.concatenate([q, y[nq:]]), left
-        u, rest = project(system.plans.loops, q, y[nq:], held, equal, t)
-        return np.concatenate([q, u]), max(left, rest / (1.0 + float(np.abs(u).max(initial=0.0))))
+        u, rest = project(system.plans.loops, q, y[nq:], target, t)
+        return np.concatenate([q, u]), max(left, float(rest) / (1.0 + float(np.abs(u).max(initial=0.0))))
 
     # -- plans ----------------------------------------------------------------------------------
     def first_plan(self, q: Floats, t: float) -> LoopPlan | None:

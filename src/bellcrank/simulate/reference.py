@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from bellcrank.errors import BellcrankError, SingularError, StateError
 from bellcrank.integrate.tableaux import Collocation, Explicit
-from bellcrank.loops.closer import project
+from bellcrank.loops.closer import Target, project
 from bellcrank.simulate.closing import numbers, tree_forces
 from bellcrank.simulate.control import Drive, named
 from bellcrank.simulate.fixed import Failure
@@ -117,11 +117,9 @@ class Rhs:
         """The nearest states with closed loops. Methods without plans correct all stages of a step: along the plan of
         another method that does harm near bad pivots. Cost: O(nu^3) per state, so that large machines go without."""
         system = self.system
-        held, ones = system.model.prescribed_mask(), np.ones(system.nu)
-        for i in np.ndindex(q.shape[:-1]):
-            q[i], _ = system.plans.closer.close(q[i], held, ones, t)
-            u[i], _ = project(system.plans.loops, q[i], u[i], held, ones, t)
-        return q, u
+        target = Target(system.model.prescribed_mask(), np.ones(system.nu))
+        q, _ = system.plans.closer.close(q, target, t)
+        return q, project(system.plans.loops, q, u, target, t)[0]
 
     def _onto_loops(self, q: Floats, u: Floats, t: float) -> tuple[Floats, Floats] | None:
         """The corrections of the compiled steps (see `formulations.elimination.projection`); None, and another plan for

@@ -15,7 +15,8 @@ import numpy.typing as npt
 
 from bellcrank.arrays import check_finite, check_unmasked, flat
 from bellcrank.errors import BellcrankError, ModelError, NotYetError, SlowWarning, StateError
-from bellcrank.loops.closer import State, project
+from bellcrank.loops.closer import State, Target, project
+from bellcrank.loops.tolerances import OPEN, ROUNDING
 from bellcrank.simulate.closing import closing_joints, cut_joint
 from bellcrank.simulate.control import Drive, drive_of
 from bellcrank.simulate.courses import Course, FixedCourse, VaryingCourse
@@ -190,14 +191,13 @@ class Setup:
         gap = np.abs(system.loop_error(y[:, :nq], t=self.start)).max(axis=-1, initial=0.0)
         rate = np.abs(system.loop_rate_error(y[:, :nq], y[:, nq:], t=self.start)).max(axis=-1, initial=0.0)
         size = 1.0 + np.abs(y[:, nq:]).max(axis=-1, initial=0.0)
-        if gap.max() > 1e-6 or (rate / size).max() > 1e-6:
+        if gap.max() > OPEN or (rate / size).max() > OPEN:
             raise self._open(y, gap, rate)
-        ones = np.ones(system.nu)
-        for i in np.flatnonzero((gap > 1e-13) | (rate > 1e-13 * size)):
-            if system.model.batched:
-                break
-            y[i, :nq], _ = system.plans.closer.close(y[i, :nq], held, ones, self.start)
-            y[i, nq:], _ = project(system.plans.loops, y[i, :nq], y[i, nq:], held, ones, self.start)
+        some = np.flatnonzero((gap > ROUNDING) | (rate > ROUNDING * size))
+        if len(some) and not system.model.batched:
+            target = Target(held, np.ones(system.nu))
+            y[some, :nq], _ = system.plans.closer.close(y[some, :nq], target, self.start)
+            y[some, nq:], _ = project(system.plans.loops, y[some, :nq], y[some, nq:], target, self.start)
         return y
 
     def _open(self, y: Floats, gap: Floats, rate: Floats) -> StateError:
@@ -205,7 +205,7 @@ class Setup:
         system, nq = self.system, self.system.nq
         errors = np.abs(system.loop_error(y[:, :nq], t=self.start)).max(axis=0)
         closures, of_row = system.model.tree.closures, system.plans.loops.closure_of_row
-        names = dict.fromkeys(closures[k].name for row, k in enumerate(of_row) if errors[row] > 1e-6)
+        names = dict.fromkeys(closures[k].name for row, k in enumerate(of_row) if errors[row] > OPEN)
         text = (f"simulate: the loops of {system.model.name!r} are open by {gap.max():.3g} and open at "
                 f"{rate.max():.3g} per second in the state given; use the state that assemble() returns")
         if names:

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bellcrank.errors import BellcrankError
-from bellcrank.loops.nearest import CLOSED
+from bellcrank.loops.tolerances import CLOSED
 from bellcrank.simulate.equations import Equations
 from bellcrank.simulate.fixed import Failure
 from bellcrank.simulate.steppers import AdaptiveStepper, FixedStepper, Kind, Stretch

@@ -9,16 +9,18 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from bellcrank.arrays import Floats, check_finite, check_time, check_unmasked, flat, half_turn, one_time
+from bellcrank.arrays import Floats, check_finite, check_time, check_unmasked, flat, half_turn, leading, one_time
 from bellcrank.errors import AssemblyError, BranchWarning, ModelError, StateError
-from bellcrank.loops.closer import State
+from bellcrank.loops.closer import State, Target
 from bellcrank.loops.closer import project as project_speeds
 from bellcrank.loops.nearest import End, Held, Nearest
+from bellcrank.loops.tolerances import DRIFTED, SAME
 from bellcrank.mechanism.checks import HUGE
 from bellcrank.system.held_values import (
     Values,
     begin,
     check_size,
+    many_states,
     near,
     one_state,
     plain_time,
@@ -37,6 +39,8 @@ def assemble(plans: LoopPlans, q: State | Values = None, u: Values = None, *, gu
              weights: Mapping[str, float] | None = None, t: float = 0.0) -> State:
     """A state in which all loops are closed, at position and velocity level. See `System.assemble`."""
     check_time(t)
+    if any(many_states(values) for values in (q, u, guess)):
+        return _assemble_many(plans, q, u, guess, weights, plain_time("assemble", t))
     start, held = begin(plans, q, guess)
     scale = weighting(plans, weights)
     t = plain_time("assemble", t)
@@ -46,8 +50,80 @@ def assemble(plans: LoopPlans, q: State | Values = None, u: Values = None, *, gu
     return made if end is None else made.on_other_branch()
 
 
+def _assemble_many(plans: LoopPlans, q: State | Values, u: Values, guess: State | Values,
+                   weights: Mapping[str, float] | None, t: float) -> State:
+    """States of a batch of guesses and speeds: those near closed ones together, the others one by one."""
+    if isinstance(q, Mapping) or isinstance(u, Mapping) or (q is not None and guess is not None):
+        raise StateError("assemble: a batch is an array of guesses q (..., nq) and one of speeds u (..., nu); hold "
+                         "coordinates and speeds by name for one state at a time")
+    names, (nq, nu) = plans.configuration.speed_names, (plans.tree.nq, plans.tree.nu)
+    first = near(plans, "q", guess if q is None else q, many=True)
+    speeds = np.zeros(nu) if u is None else flat("u", u, nu, "one for every speed")
+    check_finite("assemble", "u", speeds, names)
+    check_size("assemble", "u", speeds, names)
+    lead = leading([first, speeds])
+    start = np.broadcast_to(first, (*lead, nq)).reshape(-1, nq)
+    rates = np.broadcast_to(speeds, (*lead, nu)).reshape(-1, nu).copy()
+    position = plans.configuration.normalize(start)
+    if plans.tree.looped:
+        one_machine(plans, "assemble")
+        scale = weighting(plans, weights)
+        position, good = _near_positions(plans, start, scale, t)
+        for i in np.flatnonzero(~good):
+            position[i] = assemble(plans, start[i], weights=weights, t=t).q
+        rates = _nearest_speeds(plans, position, rates, scale, t)
+    position, rates = with_laws(plans, position, rates, t)
+    return State(position.reshape(*lead, nq), rates.reshape(*lead, nu), t)
+
+
+def _near_positions(plans: LoopPlans, start: Floats, scale: Floats, t: float
+                    ) -> tuple[Floats, npt.NDArray[np.bool_]]:
+    """The nearest closed positions to guesses (n, nq) that compiled steps find, and which of them are so."""
+    quick, mask = plans.closer.near, plans.model.prescribed_mask()
+    if quick is None or not len(start):
+        return start.copy(), np.zeros(len(start), dtype=bool)
+    position, good = quick.nearest(start, mask, scale, t)
+    some = np.flatnonzero(~good)
+    if len(some):
+        position[some], good[some] = quick.compared(start[some], mask, scale, t, plans.turning)
+    return position, good
+
+
+def _nearest_speeds(plans: LoopPlans, q: Floats, u: Floats, scale: Floats, t: float) -> Floats:
+    """The speeds nearest to u (n, nu) that keep the loops closed at q (n, nq)."""
+    target = Target(plans.model.prescribed_mask(), scale)
+    if not (u.any() or target.held.any()):
+        return u.copy()
+    quick, good, out = plans.closer.near, np.zeros(len(q), dtype=bool), u.copy()
+    if quick is not None and len(q) and (scale == 1.0).all():
+        _, out, good = quick.consistent(q, u, t)
+    some = np.flatnonzero(~good)
+    if len(some):
+        out = out.copy()
+        out[some] = project_speeds(plans.loops, q[some], u[some], target, t)[0]
+    return out
+
+
+def _projected(plans: LoopPlans, q: Floats, u: Floats) -> State | None:
+    """A state that is nearly closed by compiled code; None if it is not, or that did not suffice."""
+    nq = plans.tree.nq
+    for _ in range(3):
+        out = plans.kernels.row("projected", q, u)
+        if out is None or out[-1] > 1.0:
+            return None
+        q, u = out[:nq], out[nq:-2]
+        if out[-2] <= 1.0:
+            plans.remember(q, 0.0)
+            return State(q, u, 0.0)
+    return None
+
+
 def project(plans: LoopPlans, q: State | Values, u: Values = None, *, t: float | None = None) -> State:
     """The nearest state whose loops are closed. See `System.project`."""
+    if q.__class__ is np.ndarray and u.__class__ is np.ndarray and t is None and plans.quick:
+        quick = _projected(plans, q, u)
+        if quick is not None:
+            return quick
     if isinstance(q, State):
         u, t = q.u if u is None else u, q.t if t is None else t
     t = 0.0 if t is None else one_time(t)
@@ -99,7 +175,7 @@ def _nearest_closed(plans: LoopPlans, near: Nearest, guess: Floats) -> Floats | 
 
 
 def _unclosed(plans: LoopPlans, near: Nearest, start: Floats, held: Held, what: str) -> AssemblyError:
-    q, _ = plans.closer.close(held.put(start), held.mask, near.weights, near.t, extra=held.extra)
+    q, _ = plans.closer.close(held.put(start), near.target(held.mask, held.extra), near.t)
     return plans.closer.failure(q, near.t, f"{what} {plans.tree.name!r}", held.extra)
 
 
@@ -162,9 +238,11 @@ def _consistent(plans: LoopPlans, q: Floats, u: Values, scale: Floats, t: float)
     check_size("assemble", "u", wanted, plans.configuration.speed_names)
     if not plans.tree.looped or not (wanted.any() or plans.model.prescribed_mask().any()):
         return wanted
-    speeds, left = project_speeds(plans.loops, q, wanted, held, scale, t)
+    if not isinstance(u, Mapping):
+        return np.asarray(_nearest_speeds(plans, q[None], wanted[None], scale, t)[0])
+    speeds, left = project_speeds(plans.loops, q, wanted, Target(held, scale), t)
     size = 1.0 + float(np.abs(wanted).max(initial=0.0))
-    if left > 1e-8 * size:
+    if left > DRIFTED * size:
         rate = np.abs(loop_rate_error(plans, q, speeds, t=t))
         worst = int(np.argmax(rate))
         raise AssemblyError(f"assemble {plans.tree.name!r}: the speeds held contradict each other; the condition "
@@ -175,7 +253,7 @@ def _consistent(plans: LoopPlans, q: Floats, u: Values, scale: Floats, t: float)
 
 def same_position(plans: LoopPlans, a: Floats, b: Floats) -> bool:
     """Whether two positions differ by nothing but whole turns."""
-    return bool(np.abs(without_turns(plans, plans.configuration.difference(a, b))).max(initial=0.0) < 1e-6)
+    return bool(np.abs(without_turns(plans, plans.configuration.difference(a, b))).max(initial=0.0) < SAME)
 
 
 def without_turns(plans: LoopPlans, change: Floats) -> Floats:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 
 import numpy as np
@@ -112,17 +112,61 @@ class Configuration:
             q = rng.normal(size=(*lead, self.nq))
         return self.normalize(q), rng.normal(size=(*lead, self.nu))
 
+    @cached_property
+    def _layout(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], list[tuple[Joint, int, int]]]:
+        """Places in q and u of joints whose coordinates add up, and the other joints with where theirs begin."""
+        in_q: list[int] = []
+        in_u: list[int] = []
+        others: list[tuple[Joint, int, int]] = []
+        for r in self.records:
+            i, j = self.starts[r.name]
+            if r.joint.adds_up:
+                in_q += range(i, i + r.joint.nq)
+                in_u += range(j, j + r.joint.nu)
+            else:
+                others.append((r.joint, i, j))
+        return np.array(in_q, dtype=np.int64), np.array(in_u, dtype=np.int64), others
+
     def qdot(self, q: npt.ArrayLike, u: npt.ArrayLike) -> Floats:
         """Rates of the coordinates, shape (..., nq)."""
-        return self._map(lambda j, x, v: j.qdot(x, v), ("q", q), ("u", u), True)
+        a, b = flat("q", q, self.nq, "the coordinates"), flat("u", u, self.nu, "one for every speed")
+        lead = leading([a, b])
+        parts = [np.zeros((*lead, 0))]
+        for r in self.records:
+            i, j = self.starts[r.name]
+            parts.append(r.joint.qdot(*_both(lead, a[..., i:i + r.joint.nq], b[..., j:j + r.joint.nu])))
+        return np.concatenate(parts, axis=-1)
 
     def integrate(self, q: npt.ArrayLike, du: npt.ArrayLike) -> Floats:
         """q after moving with the constant speeds `du` for unit time (``u * dt`` for a step)."""
-        return self._map(lambda j, x, v: j.integrate(x, v), ("q", q), ("du", du), True)
+        a, b = flat("q", q, self.nq, "the coordinates"), flat("du", du, self.nu, "one for every speed")
+        return self.moved(a, b, leading([a, b]))
+
+    def moved(self, a: Floats, b: Floats, lead: tuple[int, ...]) -> Floats:
+        """The same for arrays that fit, with these leading axes in common."""
+        in_q, in_u, others = self._layout
+        if not others:
+            return np.asarray(a + b)
+        out = np.empty((*lead, self.nq))
+        out[..., in_q] = a[..., in_q] + b[..., in_u]
+        for joint, i, j in others:
+            place, change = a[..., i:i + joint.nq], b[..., j:j + joint.nu]
+            out[..., i:i + joint.nq] = joint.integrate(*_both(lead, place, change)) if change.any() else \
+                joint.normalize(place)
+        return out
 
     def difference(self, q0: npt.ArrayLike, q1: npt.ArrayLike) -> Floats:
         """The constant speeds that lead from q0 to q1 in unit time, shape (..., nu)."""
-        return self._map(lambda j, x, y: j.difference(x, y), ("q0", q0), ("q1", q1), False)
+        a, b = flat("q0", q0, self.nq, "the coordinates"), flat("q1", q1, self.nq, "the coordinates")
+        lead = leading([a, b])
+        in_q, in_u, others = self._layout
+        if not others:
+            return np.asarray(b - a)
+        out = np.empty((*lead, self.nu))
+        out[..., in_u] = b[..., in_q] - a[..., in_q]
+        for joint, i, j in others:
+            out[..., j:j + joint.nu] = joint.difference(*_both(lead, a[..., i:i + joint.nq], b[..., i:i + joint.nq]))
+        return out
 
     def normalize(self, q: npt.ArrayLike) -> Floats:
         """q with unit quaternions."""
@@ -136,16 +180,6 @@ class Configuration:
             at += r.joint.nq
         return array
 
-    def _map(self, apply: Callable[[Joint, Floats, Floats], Floats], first: tuple[str, npt.ArrayLike],
-             second: tuple[str, npt.ArrayLike], gives_q: bool) -> Floats:
-        a = flat(*first, self.nq, "the coordinates")
-        b = flat(*second, self.nu if gives_q else self.nq, "one for every speed" if gives_q else "the coordinates")
-        lead = leading([a, b])
-        a, b = np.broadcast_to(a, (*lead, a.shape[-1])), np.broadcast_to(b, (*lead, b.shape[-1]))
-        parts = [np.zeros((*lead, 0))]
-        i = j = 0
-        for r in self.records:
-            width = r.joint.nu if gives_q else r.joint.nq
-            parts.append(apply(r.joint, a[..., i:i + r.joint.nq], b[..., j:j + width]))
-            i, j = i + r.joint.nq, j + width
-        return np.concatenate(parts, axis=-1)
+
+def _both(lead: tuple[int, ...], a: Floats, b: Floats) -> tuple[Floats, Floats]:
+    return np.broadcast_to(a, (*lead, a.shape[-1])), np.broadcast_to(b, (*lead, b.shape[-1]))

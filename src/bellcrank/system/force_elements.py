@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -11,13 +11,12 @@ import numpy.typing as npt
 
 from bellcrank.arrays import Floats, Forces, check_time, flat
 from bellcrank.errors import SingularError, StateError
-from bellcrank.lowering.link import bind_parameters
-from bellcrank.mechanism.constraint_rows import Side
-from bellcrank.mechanism.forces.element import Element, Moving
+from bellcrank.lowering.element_loads import closing_load, closing_motion, element_loads
+from bellcrank.lowering.link import bound
+from bellcrank.mechanism.forces.element import Moving
 from bellcrank.scalar.graph import Number
 from bellcrank.spatial import Force, General, Matrix3, Vector
 from bellcrank.system.kernels import wrench_order
-from bellcrank.system.loop_errors import loop_coordinates, loop_speeds
 from bellcrank.topology.pairs import LoopForce, PointPair, SumForce, Surroundings
 
 if TYPE_CHECKING:
@@ -40,8 +39,8 @@ def stored_energy(plans: LoopPlans, q: npt.ArrayLike, *, t: npt.ArrayLike = 0.0)
         for pair in pairs:
             own = with_values(plans, pair)
             if isinstance(pair, LoopForce):
-                name = plans.tree.closures[pair.closure].name
-                total = total + own.along.energy(loop_coordinates(plans, place, name, t=t)[..., pair.coordinate])
+                across = closing_motion(plans.tree.closures[pair.closure], moving, binder(plans))
+                total = total + own.along.energy(across.coordinates[pair.coordinate])
             else:
                 total = total + own.energy(moving(pair.first), moving(pair.second))
     return _sized(total, place.shape[:-1])
@@ -64,9 +63,9 @@ def dissipated_power(plans: LoopPlans, q: npt.ArrayLike, u: npt.ArrayLike, *, t:
         for pair in pairs:
             own = with_values(plans, pair)
             if isinstance(pair, LoopForce):
-                name, i = plans.tree.closures[pair.closure].name, pair.coordinate
-                total = total + own.along.at(_times(t)).loss(loop_coordinates(plans, place, name, t=t)[..., i],
-                                                             loop_speeds(plans, place, speeds, name, t=t)[..., i])
+                across = closing_motion(plans.tree.closures[pair.closure], moving, binder(plans))
+                total = total + own.along.at(_times(t)).loss(across.coordinates[pair.coordinate],
+                                                             across.speeds[pair.coordinate])
             else:
                 with np.errstate(all="ignore"):
                     total = total + own.loss(moving(pair.first), moving(pair.second), around)
@@ -93,22 +92,11 @@ def element_wrenches(plans: LoopPlans, q: npt.ArrayLike, u: npt.ArrayLike, *, t:
     turn, origin = plans.loops.poses(q, t)
     moving, around = link_motions(plans, q, u, t), Surroundings(_times(t))
     found: list[tuple[int, Floats]] = []  # about the links' origins
-    for pair in pairs:
-        if isinstance(pair, SumForce):
-            continue
-        if isinstance(pair, LoopForce):
-            c = tree.closures[pair.closure]
-            wrench = law_wrench(plans, pair.closure, q, u, t, only=pair.name)
-            point = origin[..., c.second, :] + (
-                turn[..., c.second, :, :] @ plans.model.values_of(c.second_shift)[..., None])[..., 0]
-            for link, sign in ((c.second, 1.0), (c.first, -1.0)):
-                moment = wrench[..., :3] + np.cross(point - origin[..., link, :], wrench[..., 3:])
-                found.append((link, sign * np.concatenate([moment, wrench[..., 3:]], axis=-1)))
-            continue
-        own = with_values(plans, pair)
-        with np.errstate(all="ignore"):
-            both = own.wrenches(moving(pair.first), moving(pair.second), around)
-        found += [(link, _stacked(w)) for link, w in zip((pair.first, pair.second), both, strict=True)]
+    with np.errstate(all="ignore"):
+        for pair in pairs:
+            if not isinstance(pair, SumForce):
+                found += [(link, _stacked(wrench))
+                          for link, wrench in element_loads(tree, pair, moving, binder(plans), around)]
     total = _on_bodies(plans, found, turn, np.broadcast_shapes(origin.shape[:-2], np.shape(u)[:-1]))
     _refuse_meeting(plans, total, q, t)
     return total + _sum_wrenches(plans, tuple(p for p in pairs if isinstance(p, SumForce)), q, u, t)
@@ -166,30 +154,13 @@ def _on_bodies(plans: LoopPlans, found: list[tuple[int, Floats]], turn: Floats, 
     return out
 
 
-def law_wrench(plans: LoopPlans, closure: int, q: npt.ArrayLike, u: npt.ArrayLike, t: npt.ArrayLike,
-                only: str | None = None) -> Floats:
+def law_wrench(plans: LoopPlans, closure: int, q: npt.ArrayLike, u: npt.ArrayLike, t: npt.ArrayLike) -> Floats:
     """What forces on a closing joint's coordinates exert on its child, about the joint's point there."""
-    forces = [p for p in plans.tree.pairs
-              if isinstance(p, LoopForce) and p.closure == closure and only in (None, p.name)]
     total = np.zeros(6)
-    if not forces:
-        return total
-    loops = plans.loops
-    family = next(f for f in loops.families if closure in f.members)
-    at = int(np.flatnonzero(family.members == closure)[0])
-    turn, origin = loops.poses(q, t)
-    velocity = loops._motions("velocities", {"q": q, "u": u}, t)
-    sides = [Side(*(Vector(*(np.asarray(x)[..., at] for x in part)) for part in side))
-             for side in loops._sides(family, turn, origin, velocity)]
-    kind = plans.tree.closures[closure].kind
-    constants = [k[at] for k in loops._constants(family)]
-    columns = kind.loop_columns(sides[0], sides[1], constants)
-    coordinates = kind.loop_coordinates(sides[0], sides[1], constants)
-    speeds = loop_speeds(plans, q, u, plans.tree.closures[closure].name, t=t)
-    for f in forces:
-        along = with_values(plans, f).along.at(_times(t))
-        amount = along.force(coordinates[f.coordinate], speeds[..., f.coordinate])
-        total = total + _stacked(columns[f.coordinate] * amount)
+    for force in plans.tree.pairs:
+        if isinstance(force, LoopForce) and force.closure == closure:
+            load, _ = closing_load(plans.tree, force, link_motions(plans, q, u, t), binder(plans), _times(t))
+            total = total + _stacked(load)
     return total
 
 
@@ -203,15 +174,12 @@ def _coordinates(plans: LoopPlans, q: npt.ArrayLike) -> Floats:
 
 def with_values(plans: LoopPlans, value: Any) -> Any:
     """An element with the current values of its parameters."""
-    def bind(part: Any) -> Any:
-        if isinstance(part, Element):
-            return part.bound(bind)
-        if isinstance(part, tuple):
-            parts = [bind(x) for x in part]
-            return type(part)(*parts) if hasattr(part, "_fields") else tuple(parts)
-        return bind_parameters(part, lambda name: np.asarray(plans.model.values[name], dtype=float))
+    return bound(value, lambda name: np.asarray(plans.model.values[name], dtype=float))
 
-    return bind(value)
+
+def binder(plans: LoopPlans) -> Callable[[Any], Any]:
+    """The same as a function of elements, or of other things with parameters."""
+    return lambda value: with_values(plans, value)
 
 
 def _along_joints(plans: LoopPlans, q: Floats, u: Floats, t: npt.ArrayLike) -> list[tuple[Number, Number, Any]]:

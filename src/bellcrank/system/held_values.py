@@ -18,7 +18,8 @@ from bellcrank.system.loop_errors import closure_index
 if TYPE_CHECKING:
     from bellcrank.system.loop_plans import LoopPlans
 
-__all__ = ["Values", "begin", "check_size", "near", "one_state", "plain_time", "speeds_near", "weighting"]
+__all__ = ["Values", "begin", "check_size", "many_states", "near", "one_state", "plain_time", "speeds_near",
+           "weighting"]
 
 Values = Mapping[str, float | Sequence[float]] | npt.ArrayLike | None
 
@@ -38,13 +39,14 @@ def begin(plans: LoopPlans, q: State | Values, guess: State | Values) -> tuple[F
     return start, Held(mask, tuple(places), target[places], tuple(extra))
 
 
-def near(plans: LoopPlans, name: str, values: State | Values, what: str = "assemble") -> Floats:
-    """Coordinates to start from, all of them: those of a state, of an array, or by name."""
+def near(plans: LoopPlans, name: str, values: State | Values, what: str = "assemble", many: bool = False) -> Floats:
+    """Coordinates to start from, all of them: those of a state, of an array (of several if `many`), or by name."""
     if values is None:
         return plans.configuration.neutral()
     if not isinstance(values, Mapping):
         given = values.q if isinstance(values, State) else values
-        start = one_state(what, name, flat(name, given, plans.tree.nq, "the coordinates"))
+        start = flat(name, given, plans.tree.nq, "the coordinates")
+        start = start.copy() if many else one_state(what, name, start)
         check_finite(what, name, start, plans.configuration.coordinate_names)
         check_size(what, name, start, plans.configuration.coordinate_names)
         return start
@@ -149,10 +151,16 @@ def plain_time(what: str, t: float) -> float:
     return time
 
 
+def many_states(values: State | Values) -> bool:
+    """Whether these are the numbers of several states."""
+    return getattr(values.q if isinstance(values, State) else values, "ndim", 1) > 1
+
+
 def check_size(what: str, label: str, array: Floats, names: Sequence[str]) -> None:
     """Refuse numbers whose squares and products overflow."""
-    for entry in np.flatnonzero(np.abs(array) > HUGE).tolist():
-        raise StateError(f"{what}: {label} of {names[entry]} is {array[entry]:g}, above {HUGE:g}: that cannot be "
+    if np.abs(array).max(initial=0.0) > HUGE:
+        place = tuple(int(i) for i in np.argwhere(np.abs(array) > HUGE)[0])
+        raise StateError(f"{what}: {label} of {names[place[-1]]} is {array[place]:g}, above {HUGE:g}: that cannot be "
                          "computed with")
 
 

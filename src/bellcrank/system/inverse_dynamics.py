@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from bellcrank.arrays import START, Floats, Forces, check_time, check_unmasked, flat
+from bellcrank.arrays import START, Floats, Forces, by_name, check_time, flat
 from bellcrank.errors import AssemblyError, ModelError, SingularError, StateError
-from bellcrank.loops.closer import sparse_least
-from bellcrank.loops.null_space import RANK, null_space
+from bellcrank.loops.closer import factors, sparse_least, times
+from bellcrank.loops.null_space import null_space
+from bellcrank.loops.tolerances import RANK
 from bellcrank.system.force_elements import actuator_forces
 from bellcrank.system.forward_dynamics import forward_dynamics
 from bellcrank.system.held_values import weighting
@@ -207,9 +208,9 @@ def _sparse_drives(plans: LoopPlans, q: npt.ArrayLike, t: npt.ArrayLike, needed:
     loops = plans.loops
     lead = needed.shape[:-1]
     where = np.broadcast_to(np.asarray(q, dtype=float), (*lead, plans.tree.nq))
-    times = np.broadcast_to(np.asarray(t, dtype=float), lead)
+    when = np.broadcast_to(np.asarray(t, dtype=float), lead)
     for index in np.ndindex(*lead):
-        entries = loops.entries(where[index], loops.rows(where[index], None, times[index]), times[index])
+        entries = loops.linearized(where[index], when[index])[1]
         rows = np.concatenate([loops.all_vars, drives])
         columns = np.concatenate([loops.all_rows, loops.m + np.arange(len(drives))])
         values = np.concatenate([entries, scale])
@@ -246,56 +247,59 @@ def _check_motion(plans: LoopPlans, q: npt.ArrayLike, u: npt.ArrayLike, udot: np
 
 
 def consistent_acceleration(plans: LoopPlans, q: npt.ArrayLike, u: npt.ArrayLike,
-                            udot: Mapping[str, Any] | npt.ArrayLike, *, t: float = 0.0) -> Floats:
-    """Accelerations that keep the loops closed, one state: those in the mapping {joint: value} are held, or the
-    nearest ones to an array."""
-    for name, array, size in (("q", q, plans.tree.nq), ("u", u, plans.tree.nu)):
-        shape = flat(name, array, size, "one for every coordinate or speed").shape
-        if shape != (size,):
-            raise StateError(f"consistent_acceleration: one state at a time; {name} needs {size} numbers, got "
-                             f"shape {shape}")
-    held = plans.model.prescribed_mask()
-    wanted = plans.kernels.run("prescribed", {"q": q, "u": u}, None, t)
+                            udot: Mapping[str, Any] | npt.ArrayLike, *, t: npt.ArrayLike = 0.0) -> Floats:
+    """Accelerations that keep the loops closed. See `System.consistent_acceleration`."""
+    place = flat("q", q, plans.tree.nq, "the coordinates")
+    speeds = flat("u", u, plans.tree.nu, "one for every speed")
+    driven, entries = plans.model.prescribed_mask(), plans.configuration.speed_entries
+    held, wanted = driven.copy(), plans.kernels.run("prescribed", {"q": place, "u": speeds}, None, t)
     if isinstance(udot, Mapping):
-        for key, value in udot.items():
-            entries = plans.configuration.speed_entries(key)
-            check_unmasked(f"udot of {key!r}", value)
-            wanted[entries] = np.asarray(value, dtype=float)
-            held[entries] = True
+        given = by_name("udot", udot, entries, plans.tree.nu)
+        for key in udot:
+            held[entries(key)] = True
+        wanted = np.where(held & ~driven, given, wanted)
     else:
-        given = flat("udot", udot, plans.tree.nu, "one for every speed")
-        wanted = np.where(held, wanted, given)
+        wanted = np.where(driven, wanted, flat("udot", udot, plans.tree.nu, "one for every speed"))
     if not plans.tree.looped:
         return wanted
-    motions = _virtual_motions(plans, q, t)
+    motions = _virtual_motions(plans, place, t)
     if motions is not None:
-        return _quick_acceleration(plans, q, u, wanted, held, motions, t)
-    free = np.flatnonzero(~held)
-    for _ in range(2):
+        return _quick_acceleration(plans, place, speeds, wanted, held & ~driven, motions, t)
+    return _careful_acceleration(plans, place, speeds, wanted, np.flatnonzero(~held), t)
+
+
+def _careful_acceleration(plans: LoopPlans, q: Floats, u: Floats, wanted: Floats, free: npt.NDArray[np.int64],
+                          t: npt.ArrayLike) -> Floats:
+    """By singular values of the loop Jacobian."""
+    solved = factors(loop_jacobian(plans, q, t=t)[..., free])
+    for _ in range(2):  # the second removes rounding
         error = loop_acceleration_error(plans, q, u, wanted, t=t)
-        jacobian = loop_jacobian(plans, q, t=t)[:, free]
-        wanted[free] -= np.linalg.lstsq(jacobian, error, rcond=RANK)[0]
-    left = float(np.abs(loop_acceleration_error(plans, q, u, wanted, t=t)).max(initial=0.0))
-    if left > 1e-7 * (1.0 + float(np.abs(wanted).max(initial=0.0))):
-        raise StateError(f"consistent_acceleration: the accelerations held contradict the loops (by {left:.3g})")
+        wanted = np.array(np.broadcast_to(wanted, (*error.shape[:-1], plans.tree.nu)))
+        wanted[..., free] -= solved.solve(error, 0.0, RANK)[0]
+    _refuse_contradiction(np.abs(loop_acceleration_error(plans, q, u, wanted, t=t)), wanted)
     return wanted
 
 
-def _quick_acceleration(plans: LoopPlans, q: npt.ArrayLike, u: npt.ArrayLike, wanted: Floats,
-                        held: npt.NDArray[np.bool_], motions: Floats, t: float) -> Floats:
+def _quick_acceleration(plans: LoopPlans, q: Floats, u: Floats, wanted: Floats, held: npt.NDArray[np.bool_],
+                        motions: Floats, t: npt.ArrayLike) -> Floats:
     """A possible acceleration plus the combination of virtual motions that brings it to what is held, and nearest
     to what is wanted otherwise."""
     some = forward_dynamics(plans, q, u, t=t)
-    basis, lack = motions.T, wanted - some
+    basis, lack = np.swapaxes(motions, -1, -2), wanted - some
     free = ~(held | plans.model.prescribed_mask())
-    held = held & ~plans.model.prescribed_mask()
-    weights = np.linalg.lstsq(basis[held], lack[held], rcond=RANK)[0] if held.any() else np.zeros(len(motions))
-    left = float(np.abs(basis[held] @ weights - lack[held]).max(initial=0.0))
-    if left > 1e-7 * (1.0 + float(np.abs(wanted).max(initial=0.0))):
-        raise StateError(f"consistent_acceleration: the accelerations held contradict the loops (by {left:.3g})")
-    _, s, vt = np.linalg.svd(basis[held]) if held.any() else (None, np.zeros(0), np.eye(len(motions)))
-    loose = vt[int((s > RANK * s.max(initial=0.0)).sum()):].T  # combinations that leave alone what is held
-    if loose.size:
-        rest = lack[free] - basis[free] @ weights
-        weights = weights + loose @ np.linalg.lstsq(basis[free] @ loose, rest, rcond=None)[0]
-    return np.asarray(some + basis @ weights)
+    pinned = factors(np.broadcast_to(basis[..., held, :], (*lack.shape[:-1], int(held.sum()), motions.shape[-2])))
+    weights = pinned.solve(lack[..., held], 0.0, RANK)[0]
+    _refuse_contradiction(np.abs(times(basis[..., held, :], weights) - lack[..., held]), wanted)
+    kept = pinned.s > RANK * np.maximum(pinned.s.max(axis=-1, keepdims=True, initial=0.0), 1e-300)
+    rows = pinned.vt * kept[..., None]
+    loose = np.eye(motions.shape[-2]) - np.swapaxes(rows, -1, -2) @ rows  # combinations that leave what is held
+    rest = lack[..., free] - times(basis[..., free, :], weights)
+    more = factors(basis[..., free, :] @ loose).solve(rest, 0.0, RANK)[0]
+    return np.asarray(some + times(basis, weights + times(loose, more)))
+
+
+def _refuse_contradiction(left: Floats, wanted: Floats) -> None:
+    size = left.max(axis=-1, initial=0.0)
+    if (size > 1e-7 * (1.0 + np.abs(wanted).max(axis=-1, initial=0.0))).any():
+        raise StateError("consistent_acceleration: the accelerations held contradict the loops (by "
+                         f"{float(size.max()):.3g})")

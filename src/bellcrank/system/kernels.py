@@ -321,6 +321,12 @@ class Kernels:
         out = np.empty(size)
         return out if door(*[given[n] for n in self.functions[name].inputs], out) is out else None
 
+    def row(self, name: str, *arrays: Any) -> Floats | None:
+        """One state of a function that needs no plan, through its door; None if it has none or that does not fit."""
+        door, size, _ = self.doors[name]
+        out = np.empty(size)
+        return out if door(*arrays, out) is out else None
+
     def bound(self, name: str, arrays: list[Floats], out: Floats, evaluator: Evaluator | None = None
               ) -> Callable[[], Floats]:
         """A call bound to arrays, which are contiguous and of the right sizes."""

@@ -30,8 +30,7 @@ def loop_error(plans: LoopPlans, q: npt.ArrayLike, *, t: npt.ArrayLike = 0.0) ->
     check_time(t)
     if not plans.tree.looped:
         return np.zeros((*flat("q", q, plans.tree.nq, "the coordinates").shape[:-1], 0))
-    both = loop_state(plans, q, np.zeros(plans.tree.nu), t)
-    return plans.loops.rows(q, None, t).value if both is None else both[..., :both.shape[-1] // 2]
+    return plans.loops.error(q, t)
 
 
 def loop_state(plans: LoopPlans, q: npt.ArrayLike, u: npt.ArrayLike, t: npt.ArrayLike) -> Floats | None:
@@ -46,8 +45,7 @@ def loop_rate_error(plans: LoopPlans, q: npt.ArrayLike, u: npt.ArrayLike, *, t: 
     check_time(t)
     if not plans.tree.looped:
         return np.zeros((*flat("q", q, plans.tree.nq, "the coordinates").shape[:-1], 0))
-    both = loop_state(plans, q, u, t)
-    return plans.loops.rate(q, u, t) if both is None else both[..., both.shape[-1] // 2:]
+    return plans.loops.rate(q, u, t)
 
 
 def loop_acceleration_error(plans: LoopPlans, q: npt.ArrayLike, u: npt.ArrayLike, udot: npt.ArrayLike, *,
@@ -68,7 +66,7 @@ def loop_acceleration_error(plans: LoopPlans, q: npt.ArrayLike, u: npt.ArrayLike
 
 def loop_jacobian(plans: LoopPlans, q: npt.ArrayLike, *, t: npt.ArrayLike = 0.0) -> Floats:
     """d(loop_rate_error)/du for the free speeds, shape (..., conditions, nu)."""
-    return plans.loops.jacobian(q, plans.loops.rows(q, None, t), t)
+    return plans.loops.dense(plans.loops.linearized(q, t)[1])
 
 
 def loop_coordinates(plans: LoopPlans, q: npt.ArrayLike, joint: str, *, t: npt.ArrayLike = 0.0) -> Floats:

@@ -45,7 +45,7 @@ def _sparse_loads(plans: LoopPlans, q: npt.ArrayLike, t: npt.ArrayLike, lack: Fl
     every = np.arange(loops.m)
     times = np.broadcast_to(np.asarray(t, dtype=float), lead)
     for index in np.ndindex(*lead):
-        entries = loops.entries(where[index], loops.rows(where[index], None, times[index]), times[index])
+        entries = loops.linearized(where[index], times[index])[1]
         rest = lack[index].copy()
         for _ in range(4):
             out[index] += sparse_least(loops.all_vars, loops.all_rows, entries, plans.tree.nu, every, np.ones(loops.m),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -12,12 +13,13 @@ import numpy.typing as npt
 
 from bellcrank.arrays import Floats, flat
 from bellcrank.errors import AssemblyError, ModelError, SingularError
-from bellcrank.loops.closer import Assembler, project
+from bellcrank.loops.closer import Closer, Target, project
 from bellcrank.loops.constraint_kinematics import LoopKinematics, loop_joints
 from bellcrank.loops.groups import LoopPlan
-from bellcrank.loops.nearest import CLOSED
+from bellcrank.loops.near_closer import NearCloser
 from bellcrank.loops.null_space import null_space
 from bellcrank.loops.plan import make_plan
+from bellcrank.loops.tolerances import CLOSED, OPEN
 from bellcrank.system.loop_errors import loop_error, loop_jacobian
 
 if TYPE_CHECKING:
@@ -65,13 +67,38 @@ class LoopPlans:
     def loops(self) -> LoopKinematics:
         """Positions and motions of links, and the conditions of the loops, on arrays."""
         return LoopKinematics(self.tree, lambda name, given, t: self.kernels.run(name, given, None, t),
-                              self.model.values_of)
+                              self.model.values_of, lambda name: self.kernels.compiled(name) is not None)
 
     @cached_property
-    def closer(self) -> Assembler:
+    def closer(self) -> Closer:
         """Finds positions in which the loops are closed."""
         space = self.configuration
-        return Assembler(self.loops, space.integrate, space.normalize, space.difference)
+        return Closer(self.loops, space.integrate, space.normalize, space.difference, self._near_closer())
+
+    @cached_property
+    def quick(self) -> bool:
+        """Whether nearly closed states may go straight to compiled code."""
+        return self.tree.looped and self.closer.near is not None and self.kernels.door("projected") is not None
+
+    def _near_closer(self) -> NearCloser | None:
+        """Closes positions from nearby by compiled steps, where machines are small enough and all closing joints have
+        coordinates to look at."""
+        space = self.configuration
+        try:
+            if not self.tree.looped or self.kernels.compiled("nearest_step") is None:
+                return None
+        except ModelError:
+            return None
+        return NearCloser(self._attempt, lambda q, du: space.moved(q, du, q.shape[:-1]), space.normalize,
+                          space.difference, self.tree.nu)
+
+    def _attempt(self, name: str, given: Mapping[str, Floats], t: npt.ArrayLike) -> Floats:
+        """A function at states (n, ...), results not finite where there are none."""
+        if len(given["q"]) == 1:
+            row = self.kernels.row(name, *(a if a.ndim == 1 else a[0] for a in given.values()))
+            if row is not None:
+                return row[None]
+        return self.kernels.evaluate(name, given, None, t).out
 
     @cached_property
     def turning(self) -> npt.NDArray[np.bool_]:
@@ -91,13 +118,13 @@ class LoopPlans:
         space, nu = self.configuration, self.tree.nu
         if not self.tree.looped:
             return space.normalize(start)
-        held, scale = self.model.prescribed_mask(), np.ones(nu)
-        first = None
+        held, first = self.model.prescribed_mask(), None
+        target = Target(held, np.ones(nu))
         rng = np.random.default_rng(1)
         for attempt in range(12 if nu > _FEW else 24):  # small steps away from the guess first, then any
             shake = np.zeros(nu) if attempt == 0 else rng.normal(size=nu) * min(0.05 * 2.0**attempt, 2.5)
             shake[held] = 0.0
-            found, size = self.closer.close(space.integrate(start, shake), held, scale, t)
+            found, size = self.closer.close(space.integrate(start, shake), target, t)
             if first is None:
                 first = found
             if size < CLOSED and not self.closer.flipped(found, t):
@@ -126,7 +153,7 @@ class LoopPlans:
         try:
             return self.reference()
         except AssemblyError:
-            if float(np.abs(loop_error(self, q, t=t)).max(initial=0.0)) > 1e-6:
+            if float(np.abs(loop_error(self, q, t=t)).max(initial=0.0)) > OPEN:
                 raise
         if self.model.batched:
             return self.plain.reference_near(q, t)
@@ -153,7 +180,7 @@ class LoopPlans:
     def remember(self, q: Floats, t: float) -> None:
         """Keep a closed position: questions about the machine can be answered there, if nowhere else."""
         if self._closed is None:
-            self._closed = q, t
+            self._closed = q.copy(), t
 
     def _neutral_position(self) -> Floats:
         near = self.model.near
@@ -215,14 +242,14 @@ class LoopPlans:
     def _general_position(self, q: Floats, held: npt.NDArray[np.bool_], t: float) -> Floats:
         """A closed position some way off another."""
         nu = self.tree.nu
-        rng = np.random.default_rng(0)
-        wish, _ = project(self.loops, q, np.where(held, 0.0, rng.normal(size=nu)), held, np.ones(nu), t)
+        rng, target = np.random.default_rng(0), Target(held, np.ones(nu))
+        wish, _ = project(self.loops, q, np.where(held, 0.0, rng.normal(size=nu)), target, t)
         if held.any():  # what the prescribed joints cause is no freedom
-            wish = wish - project(self.loops, q, np.zeros(nu), held, np.ones(nu), t)[0]
+            wish = wish - project(self.loops, q, np.zeros(nu), target, t)[0]
         largest = float(np.abs(wish).max(initial=0.0))
         for step in (0.3, 0.1) if largest > 1e-9 else ():
             moved = self.configuration.integrate(q, wish * (step / largest))
-            found, size = self.closer.close(moved, held, np.ones(nu), t)
+            found, size = self.closer.close(moved, target, t)
             if size < CLOSED:
                 return found
         return q

@@ -90,9 +90,7 @@ class Model:
 
     def prescribed_mask(self) -> npt.NDArray[np.bool_]:
         """Which speeds follow prescribed motions, shape (nu,)."""
-        mask = np.ones(self.tree.nu, dtype=bool)
-        mask[self.tree.free_speeds()] = False
-        return mask
+        return self.tree.prescribed_speeds()
 
     # -- parameters -----------------------------------------------------------------------------
     def values_of(self, entries: Sequence[Any]) -> Floats:

@@ -78,11 +78,8 @@ def _no_inertia(tree: Tree, link: int) -> _LooseError:
 
 def _all_held(tree: Tree, link: int) -> bool:
     """Whether every speed of a joint is prescribed, or has a rotor that resists it."""
-    law, joint = tree.prescribed[link], tree.joints[link]
-    assert joint is not None
-    driven = law.mask(joint.nu) if law is not None else (False,) * joint.nu
     rotors = {i for i, _ in tree.armatures.get(link, ())}
-    return all(yes or i in rotors for i, yes in enumerate(driven))
+    return all(yes or i in rotors for i, yes in enumerate(tree.mask(link)))
 
 
 def _check_pivots(tree: Tree) -> None:

@@ -152,11 +152,22 @@ class Tree:
 
     def free_speeds(self) -> list[int]:
         """Indices of the speeds that are not prescribed."""
-        driven = set()
-        for law, joint, start in zip(self.prescribed, self.joints, self.u_start.tolist(), strict=True):
-            if law is not None and joint is not None:
-                driven |= {start + i for i, yes in enumerate(law.mask(joint.nu)) if yes}
-        return [i for i in range(self.nu) if i not in driven]
+        return [int(i) for i in np.flatnonzero(~self.prescribed_speeds())]
+
+    def prescribed_speeds(self) -> npt.NDArray[np.bool_]:
+        """For every speed, whether it is prescribed; a new array."""
+        out = np.zeros(self.nu, dtype=bool)
+        for link, law in enumerate(self.prescribed):
+            if law is not None:
+                own, start = self.mask(link), int(self.u_start[link])
+                out[start:start + len(own)] = own
+        return out
+
+    def mask(self, link: int) -> tuple[bool, ...]:
+        """For every speed of a link's joint, whether it is prescribed."""
+        joint, law = self.joints[link], self.prescribed[link]
+        n = 0 if joint is None else joint.nu
+        return (False,) * n if law is None else law.mask(n)
 
     def children(self) -> list[list[int]]:
         """The links carried by each link."""

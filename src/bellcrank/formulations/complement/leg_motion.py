@@ -14,7 +14,7 @@ from bellcrank.formulations.common.small_systems import guarded_inverse
 from bellcrank.formulations.complement.legs import Leg, Legs, platform_of
 from bellcrank.formulations.complement.twists import Twist, outward_twists
 from bellcrank.lowering.looped import LoopedDirect
-from bellcrank.mechanism.constraint_rows import Row
+from bellcrank.mechanism.constraint_rows import Row, stabilized
 from bellcrank.scalar.graph import Number
 from bellcrank.spatial import Force, Motion, RigidInertia, Transform, Vector
 from bellcrank.topology.tree import Tree
@@ -228,14 +228,15 @@ class Platform:
     def _right_side(self, row: Row, first: int, second: int) -> Number:
         """What the relative acceleration of a cut must be beyond that at zero free accelerations."""
         alpha, beta = self.tree.plan.baumgarte
-        gamma = row.gamma - row.value * (beta * beta) if beta else row.gamma
+        known: Number = 0.0
+        speed: Number = 0.0
         for link, w in ((first, row.first), (second, row.second)):
             axes, _, omega, velocity = self.direct.moving[link]
             rate = self.twists[link].rate if link else self.ground
-            gamma = gamma - Motion(axes.apply(rate.angular), axes.apply(rate.linear)).dot(w)
+            known = known + Motion(axes.apply(rate.angular), axes.apply(rate.linear)).dot(w)
             if alpha:
-                gamma = gamma - Motion(omega, velocity).dot(w) * (2.0 * alpha)
-        return gamma
+                speed = speed + Motion(omega, velocity).dot(w)
+        return stabilized(row.gamma, row.value, speed, alpha, beta) - known
 
     @cached_property
     def total(self) -> Matrix:

@@ -174,8 +174,4 @@ def _speed(tree: Tree, speed: LegSpeed) -> int:
 
 def _given(tree: Tree) -> set[int]:
     """Speeds that are independent or prescribed."""
-    found = set(tree.plan.independent)
-    for law, joint, start in zip(tree.prescribed, tree.joints, tree.u_start.tolist(), strict=True):
-        if law is not None and joint is not None:
-            found |= {start + i for i, yes in enumerate(law.mask(joint.nu)) if yes}
-    return found
+    return {*tree.plan.independent, *(i for i, driven in enumerate(tree.prescribed_speeds()) if driven)}

@@ -19,10 +19,11 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from bellcrank.formulations.common.link_kinematics import known_motion
+from bellcrank.lowering.element_loads import side_of
 from bellcrank.lowering.group import ClosureShape, GroupView
 from bellcrank.lowering.looped import Moving, outward_moving
-from bellcrank.mechanism.constraint_rows import Row, Side
-from bellcrank.mechanism.coupling import share
+from bellcrank.mechanism.constraint_rows import Row, stabilized
+from bellcrank.mechanism.coupling import coupled
 from bellcrank.scalar.graph import Number
 from bellcrank.spatial import Force, General, Matrix3, Motion, Vector
 
@@ -58,37 +59,22 @@ def group_constraints(group: GroupView) -> list[ConstraintEquation]:
 def coupler_constraint(group: GroupView, index: int) -> ConstraintEquation:
     """A coupler between joint coordinates, (10)."""
     relation = group.shape.relations[index]
-    gamma: Number = 0.0
-    alpha, beta = group.baumgarte
-    value: Number = -relation.offset
-    rate: Number = 0.0
-    slopes = []
-    for witness, c, part in relation.every:
-        link = group.witnesses[witness]
-        mine = share(part, link.q[c])
-        gamma = gamma - mine.curvature * (link.u[c] * link.u[c])  # (10)
+    views = [(group.witnesses[witness], c) for witness, c, _ in relation.every]
+    value, rate, slopes, gamma = coupled([part for _, _, part in relation.every], [link.q[c] for link, c in views],
+                                         [link.u[c] for link, c in views], relation.offset)
+    for (link, c), slope in zip(views, slopes, strict=True):
         if link.mask[c]:
-            gamma = gamma - link.prescribed_udot[c] * mine.slope  # (10)
-        rate = rate + link.u[c] * mine.slope
-        value = value + mine.value
-        slopes.append(mine.slope)
+            gamma = gamma - link.prescribed_udot[c] * slope  # (10)
     factors = tuple((v, slopes[place]) for v, place in relation.terms)  # (10): J_v
-    return ConstraintEquation(factors, stabilized(gamma, value, rate, alpha, beta), value, rate)
-
-
-def stabilized(gamma: Number, value: Number, rate: Number, alpha: float, beta: float) -> Number:
-    """Baumgarte's right hand side, (9)."""
-    if alpha:
-        gamma = gamma - rate * (2.0 * alpha)
-    return gamma - value * (beta * beta) if beta else gamma
+    return ConstraintEquation(factors, stabilized(gamma, value, rate, *group.baumgarte), value, rate)  # (9)
 
 
 def closure_constraints(group: GroupView, index: int) -> dict[int, ConstraintEquation]:
     """The independent constraints of one closure."""
     shape, numbers, kind = group.shape.closures[index], group.closures[index], group.kinds[index]
     paths = {0: _outward(group, shape.first_path), 1: _outward(group, shape.second_path)}
-    first = side(paths[0], numbers.first_turn, numbers.first_shift)
-    second = side(paths[1], numbers.second_turn, numbers.second_shift)
+    first = side_of(paths[0][-1].moving, numbers.first_turn, numbers.first_shift)
+    second = side_of(paths[1][-1].moving, numbers.second_turn, numbers.second_shift)
     rows = kind.closure_rows(first, second, numbers.constants)  # (5), (6)
     wanted = [r for c, r in group.shape.rows if c == index]
     return {r: _constraint(group, shape, paths, rows[r]) for r in wanted}
@@ -105,14 +91,6 @@ def _outward(group: GroupView, path: tuple[int, ...]) -> list[RelativeMember]:
         moving, _ = outward_moving(link, moving)
         out.append(RelativeMember(moving, bias))
     return out or [RelativeMember(_STILL, Motion.zero())]
-
-
-def side(path: list[RelativeMember], turn: tuple[Vector, Vector, Vector], shift: Vector) -> Side:
-    """One side of a closure, in the axes of the loop's common ancestor."""
-    axes, origin, omega, velocity = path[-1].moving
-    arm = axes.apply(shift)
-    x, y, z = (axes.apply(v) for v in turn)
-    return Side(origin + arm, arm, x, y, z, omega, velocity + omega.cross(arm))
 
 
 def _constraint(group: GroupView, shape: ClosureShape, paths: dict[int, list[RelativeMember]], row: Row

@@ -203,7 +203,7 @@ def at_speeds(machine: LoopedDirect, u: Field) -> LoopedDirect:
         return link.with_speeds(u[k])
 
     other = LoopedDirect(machine.parent, make, machine.world, machine.slots, machine.widths)
-    other.attach(machine.tree, machine.bind)
+    other.attach(machine.tree, machine.bind, machine.again)
     return other
 
 

@@ -12,7 +12,7 @@ from bellcrank.formulations.common.small_systems import guarded_inverse
 from bellcrank.formulations.reduction.messages import Relative, Role
 from bellcrank.lowering.group import GroupView
 from bellcrank.lowering.link import Link
-from bellcrank.mechanism.constraint_rows import Row, Side
+from bellcrank.mechanism.constraint_rows import Row, Side, stabilized
 from bellcrank.scalar.graph import Number
 from bellcrank.spatial import Force, General, Matrix3, Motion, Vector
 
@@ -132,11 +132,12 @@ def _end(body: Relative, offset: Vector, virtual: Relative | None, common: Gener
 def _residual(group: GroupView, row: Row, ends: Sequence[LoopEnd]) -> Number:
     """tau A_t of the phantom, (33) at the acceleration level: what the constraint lacks if all udot vanish."""
     alpha, beta = group.baumgarte
-    total = ends[0].remainder.dot(row.first) + ends[1].remainder.dot(row.second) - row.gamma
+    known = ends[0].remainder.dot(row.first) + ends[1].remainder.dot(row.second)
+    rate: Number = 0.0
     if alpha:
-        for end, covector in zip(ends, (row.first, row.second), strict=True):
-            total = total + Motion(end.side.omega, end.side.rate).dot(covector) * (2.0 * alpha)
-    return total + row.value * (beta * beta) if beta else total
+        rate = sum((Motion(end.side.omega, end.side.rate).dot(covector)
+                    for end, covector in zip(ends, (row.first, row.second), strict=True)), 0.0)
+    return known - stabilized(row.gamma, row.value, rate, alpha, beta)
 
 
 def _columns(link: Link, body: Relative, common: General, point: Vector) -> list[Motion]:

@@ -119,6 +119,12 @@ class Joint(ABC):
         """The nearest valid configuration."""
         return np.asarray(q, dtype=float)
 
+    @property
+    def adds_up(self) -> bool:
+        """Whether coordinates are moved by adding speeds, each to its own: `integrate` and `difference` as above."""
+        own = type(self)
+        return self.nq == self.nu and own.integrate is Joint.integrate and own.difference is Joint.difference
+
     def reversed(self) -> Joint:
         """The same joint seen from its child: same q and u, inverse motion."""
         from bellcrank.mechanism.joints.reversed import Reversed

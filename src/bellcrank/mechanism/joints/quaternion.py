@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["conjugate", "exponential", "from_matrix", "left_jacobian", "left_jacobian_inverse", "logarithm",
+__all__ = ["conjugate", "cross", "exponential", "from_matrix", "left_jacobian", "left_jacobian_inverse", "logarithm",
            "normalize", "product", "turn"]
 
 Array = npt.NDArray[np.float64]
@@ -16,7 +16,14 @@ def product(a: Array, b: Array) -> Array:
     a, b = np.broadcast_arrays(a, b)
     w, v = a[..., :1], a[..., 1:]
     s, r = b[..., :1], b[..., 1:]
-    return np.concatenate([w * s - (v * r).sum(-1, keepdims=True), w * r + s * v + np.cross(v, r)], axis=-1)
+    return np.concatenate([w * s - (v * r).sum(-1, keepdims=True), w * r + s * v + cross(v, r)], axis=-1)
+
+
+def cross(a: Array, b: Array) -> Array:
+    """The vector product; without the general axes of `numpy.cross`, which cost four times as much."""
+    x, y, z = a[..., 0], a[..., 1], a[..., 2]
+    u, v, w = b[..., 0], b[..., 1], b[..., 2]
+    return np.stack([y * w - z * v, z * u - x * w, x * v - y * u], axis=-1)
 
 
 def conjugate(a: Array) -> Array:
@@ -30,8 +37,8 @@ def normalize(a: Array) -> Array:
 def turn(a: Array, v: Array) -> Array:
     """R(a) v for a unit quaternion."""
     w, r = a[..., :1], a[..., 1:]
-    t = 2.0 * np.cross(r, v)
-    return np.asarray(v + w * t + np.cross(r, t))
+    t = 2.0 * cross(r, v)
+    return np.asarray(v + w * t + cross(r, t))
 
 
 def _sinc(x: Array) -> Array:
@@ -59,8 +66,8 @@ def left_jacobian(phi: Array, v: Array) -> Array:
     x = np.sqrt((phi * phi).sum(-1, keepdims=True))
     b = 0.5 * _sinc(0.5 * x) ** 2  # (1 - cos x) / x^2
     c = np.where(x > 1e-2, (1.0 - _sinc(x)) / np.where(x > 0, x * x, 1.0), 1 / 6 - x**2 / 120 + x**4 / 5040)
-    cross = np.cross(phi, v)
-    return np.asarray(v + b * cross + c * np.cross(phi, cross))
+    turned = cross(phi, v)
+    return np.asarray(v + b * turned + c * cross(phi, turned))
 
 
 def left_jacobian_inverse(phi: Array, d: Array) -> Array:
@@ -69,8 +76,8 @@ def left_jacobian_inverse(phi: Array, d: Array) -> Array:
     half = 0.5 * x
     c = np.where(x > 1e-2, (1.0 - half * np.cos(half) / np.where(x > 0, np.sin(half), 1.0))
                  / np.where(x > 0, x * x, 1.0), 1 / 12 + x**2 / 720 + x**4 / 30240)
-    cross = np.cross(phi, d)
-    return np.asarray(d - 0.5 * cross + c * np.cross(phi, cross))
+    turned = cross(phi, d)
+    return np.asarray(d - 0.5 * turned + c * cross(phi, turned))
 
 
 def from_matrix(turn: Array) -> Array:

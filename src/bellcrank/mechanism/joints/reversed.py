@@ -88,6 +88,10 @@ class Reversed(Joint):
     def difference(self, q0: Array, q1: Array) -> Array:
         return self.joint.difference(q0, q1)
 
+    @property
+    def adds_up(self) -> bool:
+        return self.joint.adds_up
+
     def normalize(self, q: Array) -> Array:
         return self.joint.normalize(q)
 

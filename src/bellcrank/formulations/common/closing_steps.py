@@ -1,0 +1,173 @@
+"""Steps to closed positions and speeds as compiled code: what `assemble` and `project` do near a closed state.
+
+Conditions c(q) with Jacobian J, changes d of all coordinates in radians and metres, S = diag(scale), zero where a
+coordinate is held. The step to the closed position nearest to where the machine has moved from by p solves
+min |S^-1 (p + d)| with J d = -c:
+
+    d = n + s,   n = -S^2 J^T (J S^2 J^T)^-1 c,   s = -p + S^2 J^T (J S^2 J^T)^-1 J p                     (1)
+
+n is Newton's smallest step, s leads back to the guess along the loops. All conditions take part, redundant ones, too:
+pivots of J S^2 J^T get a small part of their diagonal added, which leaves the step of what is not redundant unchanged
+to that part, and repeating the step does away with it. Whoever calls looks at what is left open: near singular
+positions it is not small.
+
+Cost: O(n + m w^2 + m^3) for m conditions of w speeds each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from bellcrank.formulations.common.small_systems import solve_positive
+from bellcrank.loops.tolerances import EXACT, ROUNDING, TINY, TURNED
+from bellcrank.lowering.looped import LoopedDirect, loop_matrix, require_direct
+from bellcrank.scalar.functions import maximum, select_less
+from bellcrank.scalar.graph import Number
+from bellcrank.schedule.sweeps import Sweeps
+from bellcrank.spatial import Vector
+from bellcrank.topology.tree import Closure
+
+__all__ = ["nearest_step", "projected"]
+
+#: parts of its diagonal, and of all diagonals together, that are added to a pivot
+_SOFT, _SOFT_ALL = 1e-11, 1e-13
+#: keeps the pivots of conditions on nothing but held coordinates from being zero
+_NONE = 1e-200
+
+
+def nearest_step(tree: Sweeps) -> tuple[Number, ...]:
+    """Equation (1) for the inputs q, dq (p) and scale: n (nu), s (nu), the largest of what is open, of n, s and p, and
+    how far axes of closing joints are from where they belong."""
+    machine = require_direct(tree)
+    rows = _conditions(machine)
+    moved, scale = machine.given("dq"), machine.given("scale")
+    solve = _Solver(rows.factors, scale)
+    newton = solve.smallest([-c for c in rows.values])
+    along = [d - p for d, p in zip(solve.smallest(rows.times(moved)), moved, strict=True)]
+    return (*newton, *along, *(_largest(x) for x in (rows.values, newton, along, moved)), _misaligned(machine))
+
+
+def projected(tree: Sweeps) -> tuple[Number, ...]:
+    """q and u made consistent, and two numbers that are at most one if that succeeded.
+
+    Two Newton steps in position and two in speed, all with the Jacobian of the first position as the inverse, the
+    speeds with the rows of the second. The first number: what is open by `ROUNDING`, or may be, since the second step
+    in position was so long; calling again mends that. The other: how far a joint moved, by `TINY`, and axes that point
+    the wrong way.
+    """
+    machine = require_direct(tree)
+    first = machine.again({"q": machine.normalized()})
+    rows = _conditions(first)
+    solve = _Solver(rows.factors, first.movable())
+    step = _unless_closed(rows, solve)
+    second = first.again({"q": first.displaced(step)})
+    rows = _conditions(second)
+    last = _unless_closed(rows, solve)
+    q, u = second.displaced(last), second.speeds()
+    open_ = [c + x for c, x in zip(rows.values, rows.times(last), strict=True)]
+    rates = rows.rates(u)
+    for _ in range(2):
+        change = solve.smallest([-r for r in rates])
+        u = [a + b for a, b in zip(u, change, strict=True)]
+        rates = [r + x for r, x in zip(rates, rows.times(change), strict=True)]
+    left = maximum(maximum(_largest(open_), _largest(last)), _largest(rates) / (1.0 + _largest(u)))
+    far = maximum(_largest(step) * (1.0 / TINY), _misaligned(second) * (1.0 / TURNED))
+    return (*q, *u, left * (1.0 / ROUNDING), far)
+
+
+def _unless_closed(rows: _Conditions, solve: _Solver) -> list[Number]:
+    """Newton's step, none where nothing but rounding is open."""
+    size = _largest(rows.values)
+    return [select_less(size, EXACT, 0.0, x) for x in solve.smallest([-c for c in rows.values])]
+
+
+@dataclass(frozen=True)
+class _Conditions:
+    """All conditions: values, and rows of the Jacobian as {speed: entry}, free speeds and prescribed ones."""
+
+    values: Sequence[Number]
+    factors: list[dict[int, Number]]
+    driven: list[dict[int, Number]]
+
+    def times(self, change: Sequence[Number]) -> list[Number]:
+        """J times changes of the free speeds."""
+        return [sum((x * change[v] for v, x in row.items()), 0.0) for row in self.factors]
+
+    def rates(self, u: Sequence[Number]) -> list[Number]:
+        """Rates of the values at all speeds."""
+        return [sum((x * u[v] for v, x in {**row, **more}.items()), 0.0)
+                for row, more in zip(self.factors, self.driven, strict=True)]
+
+
+def _conditions(machine: LoopedDirect) -> _Conditions:
+    both, places = loop_matrix(machine), machine.places
+    m = len(both) - len(places)
+    free: list[dict[int, Number]] = [{} for _ in range(m)]
+    driven: list[dict[int, Number]] = [{} for _ in range(m)]
+    fixed = machine.tree.prescribed_speeds()
+    for (row, speed), x in zip(places, both[m:], strict=True):
+        part = driven[row] if fixed[speed] else free[row]
+        part[speed] = part.get(speed, 0.0) + x
+    return _Conditions(both[:m], free, driven)
+
+
+class _Solver:
+    """Smallest changes that J makes given numbers of: S^2 J^T (J S^2 J^T)^-1 b."""
+
+    def __init__(self, factors: list[dict[int, Number]], scale: Sequence[Number]) -> None:
+        self.factors, self.squares = factors, [s * s for s in scale]
+        self.matrix = [[self._product(a, b) for b in factors[:i + 1]] for i, a in enumerate(factors)]
+        self.floor = sum((row[-1] for row in self.matrix), 0.0) * _SOFT_ALL + _NONE
+
+    def _product(self, a: dict[int, Number], b: dict[int, Number]) -> Number:
+        return sum((a[v] * self.squares[v] * b[v] for v in a if v in b), 0.0)
+
+    def smallest(self, right: Sequence[Number]) -> list[Number]:
+        x = solve_positive(self.matrix, right, lambda pivot, diagonal: 1.0 / (pivot + (diagonal * _SOFT + self.floor)))
+        out: list[Number] = [0.0] * len(self.squares)
+        for row, load in zip(self.factors, x, strict=True):
+            for v, entry in row.items():
+                out[v] = out[v] + entry * load
+        return [s * y for s, y in zip(self.squares, out, strict=True)]
+
+
+def _misaligned(machine: LoopedDirect) -> Number:
+    """Sum of squares of what separates the axes of closing joints from where their coordinates put them: conditions on
+    angles between axes cannot tell an axis from its opposite."""
+    total: Number = 0.0
+    for c in machine.tree.closures:
+        if c.is_joint and _constrains_turns(c):
+            total = total + _off(machine, c)
+    return total
+
+
+def _constrains_turns(c: Closure) -> bool:
+    """Whether a closing joint leaves fewer than three turns free."""
+    columns = c.kind.subspace([float(x) for x in c.kind.neutral()], c.kind.constants())
+    return sum(1 for column in columns if not _zero(column.angular)) < 3
+
+
+def _zero(v: Vector) -> bool:
+    return all(type(x) is float and x == 0.0 for x in v)
+
+
+def _off(machine: LoopedDirect, c: Closure) -> Number:
+    first, second = machine.sides(c)
+    constants = machine.bind(tuple(c.kind.constants()))
+    coordinates = c.kind.loop_coordinates(first, second, constants) if c.kind.nq else ()
+    axes = [Vector(1.0, 0.0, 0.0), Vector(0.0, 1.0, 0.0), Vector(0.0, 0.0, 1.0)]
+    for t in reversed(c.kind.transforms(list(coordinates), constants)):
+        axes = [t.rotation.apply(v) for v in axes]
+    total: Number = 0.0
+    for v, own in zip(axes, (second.x, second.y, second.z), strict=True):
+        gap = first.x * v.x + first.y * v.y + first.z * v.z - own
+        total = total + gap.dot(gap)
+    return total
+
+
+def _largest(values: Sequence[Number]) -> Number:
+    out: Number = 0.0
+    for x in values:
+        out = maximum(out, abs(x))
+    return out
