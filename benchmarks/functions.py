@@ -100,8 +100,7 @@ class Pair:
             "mass_matrix": (lambda: p.crba(m, d, q), lambda a, b: s.mass_matrix(a), s.bind("mass_matrix", x)),
             "bias": (lambda: p.nonLinearEffects(m, d, q, u), lambda a, b: s.bias(a, b), s.bind("bias", x, v)),
             "pose of a body": (pose, lambda a, b: s.pose(a, body), s.bind("pose", x, body=body)),
-            "poses of all": (all_poses, lambda a, b: s.kernels.run("poses", {"q": a}), s.kernels.bound(
-                "poses", [x], np.empty(12 * s.kernels.tree.n))),
+            "poses of all": (all_poses, lambda a, b: s.pose(a), s.bind("pose", x, body=None)),
             "velocity": (velocity, lambda a, b: s.velocity(a, b, body), s.bind("velocity", x, v, body=body)),
             "center_of_mass": (lambda: p.centerOfMass(m, d, q), lambda a, b: s.center_of_mass(a),
                                s.bind("center_of_mass", x)),

@@ -83,6 +83,19 @@ def test_bound_calls_of_bodies() -> None:
         system.bind("pose", q, body="tail")
 
 
+@pytest.mark.parametrize("name", MACHINES)
+def test_poses_of_all_bodies(name: str) -> None:
+    system, q, _ = system_of(name)
+    found, many = system.pose(q), system.pose(np.repeat(q[None], 9, axis=0))
+    slow = system.pose(q.tolist())
+    for i, body in enumerate(system.body_names):
+        one = system.pose(q, body)
+        assert np.abs(found.position[i] - one.position).max() < 1e-14
+        assert np.abs(many.rotation[8, i] - one.rotation).max() < 1e-14
+    assert np.array_equal(found.position, slow.position) and np.array_equal(found.rotation, slow.rotation)
+    assert np.array_equal(system.bind("pose", q)().reshape(-1, 12)[:, 9:], found.position)
+
+
 def test_states_take_the_place_of_q_and_u() -> None:
     system, q, u = system_of("quadruped")
     state, body = bc.State(q, u), system.body_names[-1]

@@ -65,7 +65,9 @@ def energy_once(system: Any, args: tuple[Any, ...]) -> Any:
 
 
 def pose_once(system: Any, args: tuple[Any, ...]) -> Any:
-    """The pose of a body."""
+    """The pose of a body, or those of all."""
+    if len(args) == 1:
+        return _all_poses(system, args[0])
     if len(args) != 2:
         return None
     try:
@@ -77,6 +79,19 @@ def pose_once(system: Any, args: tuple[Any, ...]) -> Any:
         return Pose.of_arrays(out[9:], out[:9].reshape(3, 3))
     many = batch(args[0])
     return None if many is None else Pose.of_arrays(many[:, 9:], many[:, :9].reshape(-1, 3, 3))
+
+
+def _all_poses(system: Any, q: Any) -> Any:
+    door, size, batch = system.kernels.doors["pose", None]
+    out = np.empty(size)
+    if door(q, out) is out:
+        rows = out.reshape(-1, 12)
+        return Pose.of_arrays(rows[:, 9:], rows[:, :9].reshape(-1, 3, 3))
+    many = batch(q)
+    if many is None:
+        return None
+    rows = many.reshape(len(many), -1, 12)
+    return Pose.of_arrays(rows[:, :, 9:], rows[:, :, :9].reshape(len(many), -1, 3, 3))
 
 
 def at_body(what: str, count: int, matrix: bool = False) -> Once:

@@ -64,13 +64,17 @@ def bind(plans: LoopPlans, name: str, arrays: tuple[Floats, ...], out: Floats | 
             raise StateError(f"bind({name!r}): {label} must be a C-contiguous array of {entries} doubles")
     if not out.flags.writeable:
         raise StateError(f"bind({name!r}): out must be writeable")
-    if body is not None:
+    if name in AT_BODY:
         return kernels.bound(function.name, given, out)
     return _bound(plans, name, len(function.inputs), given, out)
 
 
 def _function(kernels: Kernels, name: str, body: str | None) -> Function:
     """The function behind a method, or that of one body."""
+    if name == "pose" and body is None:
+        found = kernels.at_body(name, None)
+        if found is not None:
+            return found
     if (body is not None) != (name in AT_BODY):
         raise ModelError(f"bind({name!r}): " + ("needs body=..., the body or frame that it is asked about"
                                                 if body is None else "is not about one body; leave out body=..."))

@@ -15,7 +15,7 @@ from bellcrank.system.body_places import body_place
 if TYPE_CHECKING:
     from bellcrank.system.kernels import Kernels
 
-__all__ = ["acceleration", "jacobian", "jacobian_rate", "jacobians", "link_rows", "pose", "totals", "velocity"]
+__all__ = ["acceleration", "jacobian", "jacobian_rate", "jacobians", "link_rows", "pose", "poses", "totals", "velocity"]
 
 
 def link_rows(kernels: Kernels, name: str, link: int, given: Mapping[str, npt.ArrayLike], t: npt.ArrayLike) -> Floats:
@@ -23,6 +23,19 @@ def link_rows(kernels: Kernels, name: str, link: int, given: Mapping[str, npt.Ar
     rows = kernels.run(name, given, None, t)
     width = kernels.functions[name].width
     return rows[..., (link - 1) * width:link * width]
+
+
+def poses(kernels: Kernels, q: npt.ArrayLike, *, t: npt.ArrayLike = 0.0) -> Pose:
+    """Poses of all bodies in the world, in the order of their names. Cost: O(n)."""
+    check_time(t)
+    function = kernels.at_body("pose", None)
+    if function is None:
+        found = [pose(kernels, q, body, t=t) for body in kernels.model.body_names]
+        return Pose.of_arrays(np.stack([p.position for p in found], axis=-2),
+                              np.stack([p.rotation for p in found], axis=-3))
+    rows = kernels.run(function.name, {"q": q}, None, t)
+    rows = rows.reshape(*rows.shape[:-1], -1, 12)
+    return Pose.of_arrays(rows[..., 9:], rows[..., :9].reshape(*rows.shape[:-1], 3, 3))
 
 
 def pose(kernels: Kernels, q: npt.ArrayLike, body: str, *, t: npt.ArrayLike = 0.0) -> Pose:

@@ -8,7 +8,7 @@ import numpy as np
 
 from bellcrank.arrays import Floats
 from bellcrank.errors import ModelError, hint
-from bellcrank.formulations.common.body_kinetics import AT_BODY, BodyPlace
+from bellcrank.formulations.common.body_kinetics import AT_BODY, BodyPlace, all_poses
 from bellcrank.lowering.function import Function
 from bellcrank.mechanism.mechanism import Body
 from bellcrank.schedule.sweeps import Direct
@@ -16,7 +16,7 @@ from bellcrank.schedule.sweeps import Direct
 if TYPE_CHECKING:
     from bellcrank.system.model import Model
 
-__all__ = ["body_function", "body_place"]
+__all__ = ["body_function", "body_place", "poses_function"]
 
 
 def body_place(model: Model, body: str) -> tuple[int, Floats, Floats]:
@@ -40,6 +40,19 @@ def body_place(model: Model, body: str) -> tuple[int, Floats, Floats]:
     return int(tree.body_link[index]), turn @ frame.pose.rotation, shift + np.asarray((turn @ at[..., None])[..., 0])
 
 
+def poses_function(model: Model, name: str) -> Function | None:
+    """The poses of all bodies, in the order of their names; None if a place on a link is not constant."""
+    if model.tree.body_shift_symbolic:
+        return None
+    bodies = [_constant_place(*body_place(model, body)) for body in model.body_names]
+    return Function(name, lambda tree: all_poses(cast(Direct, tree), bodies), ("q",), "totals", 12 * len(bodies),
+                    single=True)
+
+
+def _constant_place(link: int, turn: Floats, shift: Floats) -> BodyPlace:
+    return BodyPlace(link, tuple(tuple(row) for row in turn.tolist()), tuple(shift.tolist()))
+
+
 def body_function(model: Model, what: str, body: str, name: str) -> Function | None:
     """The function of one body or frame; None if its place on the link is not constant, or is the ground."""
     frame = next((f for f in model.mechanism.frames if f.name == body), None)
@@ -49,8 +62,7 @@ def body_function(model: Model, what: str, body: str, name: str) -> Function | N
         frame is None or all(isinstance(x, (int, float)) for x in frame.pose.position))
     if link == 0 or not constant:
         return None
-    rows = tuple(tuple(row) for row in turn.tolist())
     text, inputs, width = AT_BODY[what]
-    at = BodyPlace(link, rows, tuple(shift.tolist()))
+    at = _constant_place(link, turn, shift)
     size = width if width > 0 else -width * model.tree.nu
     return Function(name, lambda tree: text(cast(Direct, tree), at), inputs, "totals", size, single=True)

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from bellcrank.arrays import Floats, batch, check_time, flat, wrench_array
 from bellcrank.errors import SingularError, StateError
 from bellcrank.formulations import functions_of
-from bellcrank.system.body_places import body_function
+from bellcrank.system.body_places import body_function, poses_function
 from bellcrank.system.evaluator import UNROLL_LINKS, CompiledEvaluator, Evaluator, Maker, NumpyEvaluator
 
 if TYPE_CHECKING:
@@ -273,13 +273,14 @@ class Kernels:
         return (_no_door if door is None else door, function.size(self.tree),
                 LateDoor(lambda: self.batch_door(function.name)))
 
-    def at_body(self, what: str, body: str) -> Function | None:
-        """The function of one body or frame (see `formulations.common.body_kinetics`), None where there is none: for
-        what stands still, for places that depend on parameters, and for large machines."""
-        name = f"{what} of {body!r}"
+    def at_body(self, what: str, body: str | None) -> Function | None:
+        """The function of one body or frame (see `formulations.common.body_kinetics`), or of all bodies ("pose", None);
+        None where there is none: for what stands still, for places that depend on parameters, for large machines."""
+        name = f"{what} of {body!r}" if body is not None else "poses of all bodies"
         with self._lock:
             if name not in self.functions:
-                made = body_function(self.model, what, body, name) if self._direct() else None
+                made = None if not self._direct() else poses_function(self.model, name) if body is None else \
+                    body_function(self.model, what, body, name)
                 if made is None:
                     return None
                 self.functions[name] = made

@@ -301,8 +301,13 @@ class System:
 
     # -- kinematics -----------------------------------------------------------------------------
     @of_position(pose_once)
-    def pose(self, q: npt.ArrayLike, body: str, *, t: npt.ArrayLike = START) -> Pose:
-        """Pose of a body or frame in the world: `position` (..., 3) [m] and `rotation` (..., 3, 3). Cost: O(n)."""
+    def pose(self, q: npt.ArrayLike, body: str | None = None, *, t: npt.ArrayLike = START) -> Pose:
+        """Pose of a body or frame in the world: `position` (..., 3) [m] and `rotation` (..., 3, 3). Cost: O(n).
+
+        Without a body those of all of them, in the order of `body_names`: (..., bodies, 3) and (..., bodies, 3, 3).
+        """
+        if body is None:
+            return body_kinematics.poses(self.kernels, q, t=t)
         return body_kinematics.pose(self.kernels, q, body, t=t)
 
     @of_motion(at_body("velocity", 2))
@@ -491,10 +496,10 @@ class System:
         `name` is "forward_dynamics" (q, u, tau), "inverse_dynamics" (q, u, udot), "bias" (q, u), "mass_matrix" (q),
         "momenta" (q, u) or "hamilton" (q, p, tau), whose speeds and rates of momenta lie side by side, (nu, 2);
         "center_of_mass" (q), "momentum" (q, u), "kinetic_energy" (q, u), "potential_energy" (q); or of a `body` "pose"
-        (q), nine entries of the rotation and three of the position, "velocity" (q, u), "acceleration" (q, u, udot),
-        "jacobian" (q), "jacobian_rate" (q, u), after which may come a point of the body. The arrays are one state
-        each, C-contiguous doubles. `out` is what the method returns, or an array of yours with as many entries. The
-        cheapest way to call.
+        (q), nine entries of the rotation and three of the position (without a body of all), "velocity" (q, u),
+        "acceleration" (q, u, udot), "jacobian" (q), "jacobian_rate" (q, u), after which may come a point of the body.
+        The arrays are one state each, C-contiguous doubles. `out` is what the method returns, or an array of yours
+        with as many entries. The cheapest way to call.
 
         >>> import bellcrank as bc, numpy as np
         >>> arm, q = bc.compile(bc.load("double_pendulum")), np.zeros(2)

@@ -7,22 +7,22 @@ kinds of links know no single one. The results are lists of numbers.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from bellcrank.formulations.common.link_accelerations import accelerations
-from bellcrank.formulations.common.link_kinematics import poses, screws, totals, velocities
+from bellcrank.formulations.common.link_kinematics import ground_axes, poses, screws, totals, velocities
 from bellcrank.scalar.graph import Number
 from bellcrank.schedule.sweeps import Direct, Sweeps
 from bellcrank.spatial import General, Motion, Vector
 
-__all__ = ["AT_BODY", "BodyPlace", "center_of_mass", "kinetic_energy", "momentum", "motion_and_gravity",
+__all__ = ["AT_BODY", "BodyPlace", "all_poses", "center_of_mass", "kinetic_energy", "momentum", "motion_and_gravity",
            "potential_energy"]
 
 
 @dataclass(frozen=True)
 class BodyPlace:
-    """Where a body's frame lies: its link (not the ground), and its pose in the link's frame."""
+    """Where a body's frame lies: its link, and its pose in the link's frame."""
 
     link: int
     turn: tuple[tuple[float, float, float], ...]  #: rows of the rotation matrix
@@ -41,8 +41,18 @@ def _arm(tree: Direct, at: BodyPlace, axes: General) -> Vector:
 def body_pose(tree: Direct, at: BodyPlace) -> list[Number]:
     """Rows of the rotation matrix, and the origin: 12 numbers."""
     axes, origin = poses(tree)[at.link]
+    return _pose_of(axes, origin, at)
+
+
+def _pose_of(axes: General, origin: Vector, at: BodyPlace) -> list[Number]:
     columns = [axes.apply(Vector(*column)) for column in zip(*at.turn, strict=True)]
     return [*(column[i] for i in range(3) for column in columns), *(origin + axes.apply(Vector(*at.shift)))]
+
+
+def all_poses(tree: Direct, bodies: Sequence[BodyPlace]) -> list[Number]:
+    """The poses of many bodies, also such that belong to the ground: 12 numbers each."""
+    at: list[tuple[General, Vector]] = [(ground_axes(tree), tree.world.ground.translation), *poses(tree)[1:]]
+    return [x for body in bodies for x in _pose_of(*at[body.link], body)]
 
 
 def body_velocity(tree: Direct, at: BodyPlace) -> list[Number]:
