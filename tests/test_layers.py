@@ -67,3 +67,18 @@ def test_a_name_means_one_thing() -> None:
                       if isinstance(node, ast.ClassDef))
     assert {name for name, count in files.items() if count > 1} <= SHARED_FILES
     assert {name for name, count in classes.items() if count > 1} <= SHARED_CLASSES
+
+
+#: who may name the library behind the usual backend: its own folder, the list of backends, and `compile`, whose default
+#: it is
+NAMES_LLVM = {"target/backend.py", "system/compile.py"}
+
+
+def test_one_folder_names_its_target() -> None:
+    """Programs, schedules, evaluators and steppers know no target."""
+    found = {str(path.relative_to(ROOT)) for path in ROOT.rglob("*.py") if "llvm" in path.read_text("utf-8").lower()}
+    assert {name for name in found if not name.startswith("target/llvm/")} == NAMES_LLVM
+    reached = {str(p.relative_to(ROOT)) for p in ROOT.rglob("*.py")
+               if any(m.startswith(("bellcrank.target.llvm", "bellcrank.target.c."))
+                      for m in imported(ast.parse(p.read_text(encoding="utf-8"))))}
+    assert {name.split("/")[0] for name in reached} == {"target", "io"}

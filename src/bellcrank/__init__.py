@@ -13,7 +13,7 @@ __version__ = "0.1.0"
 _PLACES = {
     "analyze": "analyze", "check_joint": "analyze", "cite": "formulations", "compare": "analyze",
     "compile": "system.compile", "examples": "examples", "Inertia": "mechanism.inertia",
-    "export_c": "io.export_c", **dict.fromkeys(("load", "read", "save"), "io.load"),
+    "export_c": "io.export.export_c", **dict.fromkeys(("load", "read", "save"), "io.load"),
     "math": "math", "Mechanism": "mechanism.mechanism",
     "Pose": "mechanism.pose", "System": "system.system",
     **dict.fromkeys(("Cylindrical", "Free", "Joint", "Planar", "Prismatic", "Revolute", "Screw", "Spherical",
@@ -55,7 +55,7 @@ if TYPE_CHECKING:
         StateError,
     )
     from bellcrank.formulations import cite
-    from bellcrank.io.export_c import export_c
+    from bellcrank.io.export.export_c import export_c
     from bellcrank.io.load import load, read, save
     from bellcrank.loops.closer import State
     from bellcrank.mechanism.constraints import Distance, PointOnLine, PointOnPlane

@@ -136,6 +136,33 @@ def convert(source: Annotated[str, typer.Argument(metavar="IN", help="a model fi
                          Output(json, quiet, progress)))
 
 
+@app.command("export-c", short_help="Functions of a machine as C", epilog=lines(
+    "bellcrank export-c arm --to generated", "bellcrank export-c four_bar --stepper rk4 --to generated",
+    "bellcrank export-c robot.urdf --functions forward_dynamics,bias --scalar float --name robot --to generated"))
+def export_c(model: Model, to: Annotated[Path, typer.Option(help="the folder for the header and the source")],
+             functions: Annotated[str, typer.Option(
+                 help="with commas between them: forward_dynamics, inverse_dynamics (trees), bias, mass_matrix, "
+                      "momenta, hamilton")] = "forward_dynamics",
+             stepper: Annotated[str | None, typer.Option(
+                 help="also a step in time: rk4, rk8 or semi_implicit")] = None,
+             scalar: Annotated[str, typer.Option(help="double or float")] = "double",
+             name: Annotated[str | None, typer.Option(
+                 help="begins all names in C, and those of the files; the machine's otherwise")] = None,
+             method: Annotated[str, typer.Option(help="formulation of the equations of motion")] = "auto",
+             option: Options = None, floating_base: Floating = False,
+             quiet: Quiet = False, json: Json = False, progress: Bar = True) -> None:
+    """Write functions of a machine as plain C99 for controllers: one header and one source.
+
+    The code is for one state, allocates nothing and keeps nothing between calls; the header says what functions take.
+    With loops it follows one plan, made for a general position (several: `bellcrank.export_c` in Python).
+    """
+    from bellcrank.cli.convert import export_c as run
+
+    wanted = [f.strip() for f in functions.split(",") if f.strip()]
+    raise typer.Exit(run(model, wanted, to, stepper, scalar, name, method, option or (), floating_base,
+                         Output(json, quiet, progress)))
+
+
 @app.command(short_help="All formulations beside each other", epilog=lines(
     "bellcrank compare arm", "bellcrank compare four_bar --states 64",
     "bellcrank compare arm --method recursive --method kane --json"))

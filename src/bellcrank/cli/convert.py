@@ -1,4 +1,4 @@
-"""The command ``convert``, and what was made of a file, for machines."""
+"""The commands ``convert`` and ``export-c``, and what was made of a file, for machines."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from bellcrank.errors import ModelError
 if TYPE_CHECKING:
     from bellcrank.io.report import ReadReport
 
-__all__ = ["convert", "report_data"]
+__all__ = ["convert", "export_c", "report_data"]
 
 
 def report_data(report: ReadReport) -> dict[str, Any]:
@@ -45,6 +45,22 @@ def convert(source: str, target: Path, options: Sequence[str], write_options: Se
     output.text(f"{describe(report, machine, str(target))}\nwritten: {target}")
     output.data({"command": "convert", "status": "finished", "model": machine.name, "target": str(target),
                  "bodies": len(machine.bodies), "joints": len(machine.joints), "report": report_data(report)})
+    return FINE
+
+
+def export_c(model: str, functions: Sequence[str], folder: Path, stepper: str | None, scalar: str, name: str | None,
+             method: str, options: Sequence[str], floating_base: bool, output: Output) -> int:
+    """Functions of a machine as C."""
+    from bellcrank.io.export.export_c import export_c as export
+    from bellcrank.system.compile import compile
+
+    with output.bar("exporting"):
+        machine, _ = read_model(model, options, floating_base)
+        files = export(compile(machine, method), functions, folder, scalar=scalar, name=name, stepper=stepper)
+    output.text(f"{machine.name}: {', '.join([*functions, *[f'a step of {stepper}'] * bool(stepper)])}\n"
+                f"written: {files.header}, {files.source}")
+    output.data({"command": "export-c", "status": "finished", "model": machine.name, "functions": list(functions),
+                 "stepper": stepper, "scalar": scalar, "header": str(files.header), "source": str(files.source)})
     return FINE
 
 

@@ -23,6 +23,7 @@ from bellcrank.simulate.account import DRIFT, Balance, exchange, floor_of
 from bellcrank.simulate.fields import DERIVED, STATE, Layout, derive, layout_of
 from bellcrank.simulate.interrupt import uninterrupted
 from bellcrank.simulate.netcdf import Event, GrowingFile, open_result
+from bellcrank.target.backend import LIBRARIES
 
 if TYPE_CHECKING:
     from bellcrank.simulate.result import Result
@@ -337,7 +338,7 @@ def _event_variables(events: Sequence[Event], batched: bool) -> dict[str, Any]:
 def _early_attrs(system: System, settings: dict[str, Any]) -> dict[str, Any]:
     """What is known of a run before it starts."""
     versions = {"bellcrank": __version__, "numpy": np.__version__, "python": platform.python_version()}
-    versions["llvmlite"] = _llvmlite()
+    versions |= {name: _version(name) for name in LIBRARIES}
     return {"bellcrank_result": 1, "mechanism": system.model.name,
             "mechanism_hash": fingerprint(system.model.mechanism, fixed=True),
             "parameters": _json(system.parameters), "formulation": system.model.method,
@@ -346,9 +347,9 @@ def _early_attrs(system: System, settings: dict[str, Any]) -> dict[str, Any]:
 
 
 @cache
-def _llvmlite() -> str:
+def _version(library: str) -> str:
     try:
-        return version("llvmlite")
+        return version(library)
     except PackageNotFoundError:  # another backend
         return ""
 

@@ -18,7 +18,8 @@ import numpy.typing as npt
 from bellcrank.target.kernel_source import KernelSource
 from bellcrank.target.program import Layout, Program
 
-__all__ = ["BACKENDS", "Backend", "Block", "Call", "CallLists", "Driver", "Kernel", "Memory", "backend_named"]
+__all__ = ["BACKENDS", "LIBRARIES", "Backend", "Block", "Call", "CallLists", "Driver", "Kernel", "Memory",
+           "backend_named"]
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -135,6 +136,8 @@ class Backend(Protocol):
 
 #: modules with a function ``backend()``, by the name that users give
 BACKENDS = {"llvm": "bellcrank.target.llvm.runtime"}
+#: libraries that compile, whose versions results tell
+LIBRARIES = ("llvmlite",)
 
 
 def backend_named(name: str) -> Backend:

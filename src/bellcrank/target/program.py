@@ -2,7 +2,7 @@
 
 A program is a Python function that receives a `Builder`, as a formulation receives scalars: it computes with the
 values of `target.values` by ordinary operators and opens loops and conditions with ``with``. What the builder makes of
-it is the printer's affair: text for LLVM (`target.llvm`) or C (`target.c`). No program names a target.
+it is the printer's affair: each target has one. No program names a target.
 
     with b.loop(n) as i:
         with b.when((i % 2) == 0):

@@ -37,8 +37,10 @@ def literal(value: float, real: str) -> str:
     """A constant of type `real`, exactly (doubles) or rounded once (floats)."""
     if value != value:
         return f"({real})NAN"
+    if math.isinf(value):
+        return f"{'-' if value < 0 else ''}({real})INFINITY"
     if real == "double":
-        return f"{'-' if value < 0 else ''}HUGE_VAL" if math.isinf(value) else repr(value)
+        return repr(value)
     if abs(value) > _LARGEST_FLOAT:
         return f"{'-' if value < 0 else ''}FLT_MAX"
     if 0.0 < abs(value) < 1e-45:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from bellcrank.target.backend import CallLists, Driver
+from bellcrank.target.backend import Backend, CallLists, Driver
 from bellcrank.target.calling import one_block, over_states
 from bellcrank.target.copying import copying
 from bellcrank.target.kernel_source import GraphKernel, KernelSource
@@ -72,10 +72,10 @@ class LlvmBackend:
         return call
 
 
-_BACKEND = LlvmBackend()
+_BACKEND: Backend = LlvmBackend()
 
 
-def backend() -> LlvmBackend:
+def backend() -> Backend:
     """The one there is: it holds nothing."""
     return _BACKEND
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bellcrank.errors import ModelError, hint
-from bellcrank.io.c_header import Declared, Draft
+from bellcrank.io.export.c_header import Declared, Draft
 from bellcrank.lowering.choose import kernel_source, trace_together
 from bellcrank.lowering.function import Function
 from bellcrank.system.evaluator import CompiledEvaluator

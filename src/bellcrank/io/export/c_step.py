@@ -8,7 +8,7 @@ from bellcrank.errors import ModelError, hint
 from bellcrank.integrate import tableaux
 from bellcrank.integrate.fixed_step import OneStep, Stepping, copy, explicit_step, semi_implicit_step, single_step
 from bellcrank.integrate.tableaux import Explicit
-from bellcrank.io.c_header import Declared, Draft
+from bellcrank.io.export.c_header import Declared, Draft
 from bellcrank.simulate.machine import Code, make_code
 from bellcrank.simulate.steppers import FAR, NEAR, ROUNDS
 from bellcrank.target.backend import Call
@@ -23,6 +23,8 @@ __all__ = ["STEPS", "add_step", "check_stepper"]
 STEPS: dict[str, tuple[Callable[[Stepping], OneStep], Callable[[], Explicit] | None]] = {
     "rk4": (explicit_step, tableaux.rk4), "rk8": (explicit_step, tableaux.rk8),
     "semi_implicit": (semi_implicit_step, None)}
+#: buffers that the program itself uses
+_OWN = ("stage", "rate", "clock", "slopes", "inputs")
 #: in floats corrections end, and have failed, earlier [rad or m]
 NEAR_FLOAT, FAR_FLOAT = 2e-6, 1e-3
 
@@ -70,10 +72,7 @@ def _layout(codes: list[Code], stages: int) -> tuple[dict[str, int], int]:
     """Where the buffers that are used begin in the workspace, that of the blocks at the end; and its length."""
     calls = [c for code in codes for c in _calls(code)]
     sizes = {**codes[0].sizes, "slopes": stages * codes[0].size}
-    used = {"stage", "rate", "clock", "slopes", "inputs", *(c.buffer for c in calls)}
-    for code in codes:
-        for call in _calls(code):
-            used |= {{**code.places, **call.inputs}[n][0] for n in _block(call).inputs}
+    used = {*_OWN, *(c.buffer for c in calls), *(b for code in codes for b in _read(code))}
     start, at = {}, 0
     for name, size in sizes.items():
         if name in used:
@@ -85,6 +84,11 @@ def _layout(codes: list[Code], stages: int) -> tuple[dict[str, int], int]:
 
 def _calls(code: Code) -> Iterable[Call]:
     return (*code.rates, *code.forces, *code.corrections)
+
+
+def _read(code: Code) -> set[str]:
+    """The buffers that blocks read."""
+    return {{**code.places, **call.inputs}[n][0] for call in _calls(code) for n in _block(call).inputs}
 
 
 def _block(call: Call) -> CBlock:
@@ -118,6 +122,10 @@ def _add_core(draft: Draft, core: str, code: Code, method: Callable[[Stepping], 
         printer.alias(name, _at("work", start))
     for name, size in (("tau", draft.system.nu), ("parameters", len(draft.system.model.tree.parameters))):
         copy(printer, printer.memory(name), printer.memory("inputs").at(code.inputs[name]), Int(printer, str(size)))
+    for name in sorted(_read(code) - {*_OWN, *(c.buffer for c in _calls(code))}):  # nobody computes it: it stays zero
+        zeros = printer.memory(name)
+        with printer.loop(code.sizes[name]) as i:
+            zeros[i] = 0.0
     single_step(method)(printer)
     unit.function(f"static void {core}", parameters, printer, False)
 

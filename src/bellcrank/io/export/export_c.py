@@ -12,10 +12,10 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 
 from bellcrank.errors import FileError, ModelError
-from bellcrank.io.c_functions import add_function, check_function
-from bellcrank.io.c_header import Draft, header_text
-from bellcrank.io.c_step import add_step, check_stepper
 from bellcrank.io.common.atomic import write_text
+from bellcrank.io.export.c_functions import add_function, check_function
+from bellcrank.io.export.c_header import Draft, header_text
+from bellcrank.io.export.c_step import add_step, check_stepper
 from bellcrank.loops.groups import LoopPlan
 from bellcrank.system.evaluator import CompiledEvaluator
 from bellcrank.system.system import System

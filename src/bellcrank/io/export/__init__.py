@@ -1,0 +1,1 @@
+"""Machines as code for other programs: C."""
