@@ -106,8 +106,9 @@ def test_contents(name: str, batch: tuple[int, ...]) -> None:
     assert tuple(result["coordinate"].values) == system.coordinate_names
     assert tuple(result["speed"].values) == system.speed_names
     clock = t.reshape(-1, *(1,) * len(batch))
-    assert np.array_equal(result["kinetic_energy"], system.kinetic_energy(q, u, t=clock))
-    assert np.array_equal(result["potential_energy"], system.potential_energy(q, t=clock))
+    for what, asked in (("kinetic_energy", system.kinetic_energy(q, u, t=clock)),
+                        ("potential_energy", system.potential_energy(q, t=clock))):  # of another kernel: rounding
+        assert np.abs(result[what].values - asked).max() <= 8 * np.finfo(float).eps * np.abs(asked).max(), what
     assert np.allclose(result["loop_error"], np.abs(system.loop_error(q)).max(-1, initial=0.0), atol=0)
     assert all({"units", "long_name"} <= set(v.attrs) for v in result.data_vars.values())
     attrs = result.attrs
