@@ -57,7 +57,7 @@ class Link:
 
 def frame(mechanism: bc.Mechanism, pose: bc.Pose) -> Array:
     """A pose as a 4x4 matrix."""
-    return np.block([[pose.matrix, np.array([[mechanism.default(x)] for x in pose.position])], [0.0, 0.0, 0.0, 1.0]])
+    return np.block([[pose.rotation, np.array([[mechanism.default(x)] for x in pose.position])], [0.0, 0.0, 0.0, 1.0]])
 
 
 def spanning_tree(mechanism: bc.Mechanism, cuts: Iterable[str]) -> list[Link]:
@@ -148,7 +148,7 @@ class Peer:
         if isinstance(link.record.joint, bc.Free):
             return self._free(link, q, u)
         if isinstance(link.record.joint, bc.Spherical):
-            turn = -bc.Pose((0, 0, 0), q).matrix if link.backwards else np.eye(3)
+            turn = -bc.Pose((0, 0, 0), q).rotation if link.backwards else np.eye(3)
             q = q * [1, -1, -1, -1] if link.backwards else q
             return q if self.scalar_first else np.roll(q, -1), turn, np.zeros(3)
         order = np.eye(len(u))[::-1 if link.backwards else 1]
@@ -283,7 +283,7 @@ class MuJoCo(Peer):
 
     def _free(self, link: Link, q: Array, u: Array) -> tuple[Array, Array, Array]:
         at = link.base  # positions and linear speeds are in world axes here
-        turn = at[:3, :3] @ bc.Pose((0, 0, 0), q[:4]).matrix
+        turn = at[:3, :3] @ bc.Pose((0, 0, 0), q[:4]).rotation
         change = np.block([[np.zeros((3, 3)), turn], [np.eye(3), np.zeros((3, 3))]])
         place = np.concatenate([at[:3, :3] @ q[4:] + at[:3, 3], quaternion(turn)])
         return place, change, np.concatenate([turn @ np.cross(u[:3], u[3:]), np.zeros(3)])

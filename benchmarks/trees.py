@@ -52,7 +52,7 @@ def pin_chain(n: int) -> Any:
     for record, body in zip(mechanism.joints, mechanism.bodies, strict=True):
         joint = pin.JointModelRevoluteUnaligned(np.array(record.joint.axis))
         pose = record.parent_pose
-        parent = model.addJoint(parent, joint, pin.SE3(pose.matrix, np.array(pose.position)), record.name)
+        parent = model.addJoint(parent, joint, pin.SE3(pose.rotation, np.array(pose.position)), record.name)
         i = body.inertia
         xx, xy, xz, yy, yz, zz = i.inertia
         about = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
@@ -71,7 +71,7 @@ def mujoco_chain(n: int) -> Any:
     for record, body in zip(mechanism.joints, mechanism.bodies, strict=True):
         i, pose = body.inertia, record.parent_pose
         turn = np.zeros(4)
-        mujoco.mju_mat2Quat(turn, pose.matrix.ravel())
+        mujoco.mju_mat2Quat(turn, pose.rotation.ravel())
         xx, xy, xz, yy, yz, zz = i.inertia
         parent = parent.add_body(pos=pose.position, quat=turn, mass=i.mass, ipos=i.com, explicitinertial=True,
                                  fullinertia=[xx, yy, zz, xy, xz, yz])

@@ -319,7 +319,7 @@ def naive_poses(m: bc.Mechanism, q: Floats, t: float) -> dict[str, tuple[Floats,
         elif record.prescribed is not None:
             for i, law in enumerate(record.prescribed.laws):
                 values[i] = law(t) if law is not None else values[i]
-        step = _product((record.parent_pose.matrix, np.array(record.parent_pose.position)),
+        step = _product((record.parent_pose.rotation, np.array(record.parent_pose.position)),
                         _product(_joint_pose(record.joint, values), _inverse(record.child_pose)))
         if record.parent in known:
             known[record.child] = _product(known[record.parent], step)
@@ -333,4 +333,4 @@ def _product(a: tuple[Floats, Floats], b: tuple[Floats, Floats]) -> tuple[Floats
 
 
 def _inverse(pose: bc.Pose) -> tuple[Floats, Floats]:
-    return pose.matrix.T, -pose.matrix.T @ np.array(pose.position)
+    return pose.rotation.T, -pose.rotation.T @ np.array(pose.position)

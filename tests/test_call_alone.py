@@ -79,7 +79,7 @@ def bent_arm() -> tuple[bc.Mechanism, Any]:
     q = np.random.default_rng(3).normal(size=8) * 1.5
     pose = bc.compile(arm(), backend="numpy").pose(q, "b7")
     m = arm()
-    m.add_joint("close", bc.Weld(), m.ground, "b7", bc.Pose(tuple(pose.position), pose.rotation))
+    m.add_joint("close", bc.Weld(), m.ground, "b7", pose)
     return m, q
 
 
@@ -101,6 +101,10 @@ def test_first_states_do_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:
     assert a == b[::-1]
     a, b = (x.plans.reference_near(q, 0.0).q for x in (one, two))
     assert np.array_equal(a, b)  # also where plans are alike
+    # forces too, whether or not some other state was put together before
+    udot, used = one.forward_dynamics(q, np.zeros(8)), bc.compile(machine, cut=["close"], backend="numpy")
+    used.assemble(other)
+    assert one.inverse_dynamics(q, np.zeros(8), udot).tobytes() == used.inverse_dynamics(q, np.zeros(8), udot).tobytes()
 
 
 @pytest.mark.parametrize("name", LOOPED)

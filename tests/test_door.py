@@ -667,3 +667,29 @@ def test_the_layout_of_arrays_is_as_the_door_thinks() -> None:
         assert not door.available()
         return
     assert door.available()
+
+
+# -- every function has a door --------------------------------------------------------------------------
+@needs_door
+@pytest.mark.parametrize("name", ["arm", "quadruped", "four_bar"])
+def test_other_functions_go_through_a_door_too(name: str, general_calls: list[str]) -> None:
+    """One state never takes the general way where time and parameters play no part; the bits are the same there."""
+    system = machine(name)
+    q, u = system.assemble()[:2] if system.loops else system.random_state(np.random.default_rng(0))
+    body = system.body_names[-1]
+    asked = {"mass_matrix": (q,), "bias": (q, u), "momenta": (q, u), "kinetic_energy": (q, u), "jacobian": (q, body),
+             "velocity": (q, u, body), "center_of_mass": (q,)}
+    general_calls.clear()
+    found = {what: getattr(system, what)(*given) for what, given in asked.items()}
+    assert general_calls == []
+    for what, given in asked.items():
+        batch = [np.asarray(a)[None] if isinstance(a, np.ndarray) else a for a in given]
+        np.testing.assert_array_equal(getattr(system, what)(*batch)[0], found[what])
+    assert general_calls
+    bad = q.copy()
+    bad[0] = np.nan
+    with pytest.raises(bc.StateError, match=r"q\[0\]"):
+        system.mass_matrix(bad)
+    for wrong in ("x", np.nan):
+        with pytest.raises(bc.StateError, match=r"\bt\b"):
+            system.mass_matrix(q, t=wrong)

@@ -196,8 +196,8 @@ def test_bushings_by_quaternions() -> None:
     q, _ = system.random_state(np.random.default_rng(0), 20)
     for state in q:
         pose = system.pose(state, "body")
-        turn = first.matrix.T @ pose.rotation @ second.matrix
-        at = first.matrix.T @ (pose.position + pose.rotation @ np.array(second.position) - np.array(first.position))
+        turn = first.rotation.T @ pose.rotation @ second.rotation
+        at = first.rotation.T @ (pose.position + pose.rotation @ np.array(second.position) - np.array(first.position))
         squares = np.array([1 + 2 * turn[i, i] - np.trace(turn) for i in range(3)])  # 4 (vector part)^2
         angle = np.arccos((np.trace(turn) - 1) / 2)
         assert squares.sum() == pytest.approx((2 * np.sin(angle / 2)) ** 2)

@@ -33,7 +33,7 @@ def mjcf(m: bc.Mechanism) -> str:
         record = next(r for r in m.joints if r.child == index)
         this = m.bodies[index - 1]
         place = record.parent_pose @ record.child_pose.inverse()
-        turn, at = record.child_pose.matrix, f'pos="{_text(record.child_pose.position)}"'
+        turn, at = record.child_pose.rotation, f'pos="{_text(record.child_pose.position)}"'
         kinds: list[tuple[str, Any]] = []
         match type(record.joint).__name__:
             case "Revolute":
@@ -61,7 +61,7 @@ def mjcf(m: bc.Mechanism) -> str:
         inertial = (f'<inertial pos="{_text(this.inertia.com)}" mass="{this.inertia.mass!r}" '
                     f'fullinertia="{_text((xx, yy, zz, xy, xz, yz))}"/>')
         children = "".join(body(r.child) for r in m.joints if r.parent == index)
-        return (f'<body name="{this.name}" pos="{_text(place.position)}" quat="{_text(_quaternion(place.matrix))}">'
+        return (f'<body name="{this.name}" pos="{_text(place.position)}" quat="{_text(_quaternion(place.rotation))}">'
                 f"{joints}{inertial}{children}</body>")
 
     return (f'<mujoco><option gravity="{_text(m.gravity)}"><flag contact="disable" constraint="disable"/></option>'
@@ -130,8 +130,8 @@ class Peer:
             if type(record.joint) is bc.Free:
                 turn, place = q[at:at + 4], q[at + 4:at + 7]
                 frame = record.parent_pose
-                world = frame.matrix @ _matrix(turn)
-                position[at:at + 7] = [*(np.array(frame.position) + frame.matrix @ place), *_quaternion(world)]
+                world = frame.rotation @ _matrix(turn)
+                position[at:at + 7] = [*(np.array(frame.position) + frame.rotation @ place), *_quaternion(world)]
                 self.T[to:to + 6, to:to + 6] = np.block([[np.zeros((3, 3)), np.eye(3)], [world.T, np.zeros((3, 3))]])
                 self.drift[to + 3:to + 6] = -np.cross(u[to:to + 3], u[to + 3:to + 6])
             at, to = at + record.joint.nq, to + record.joint.nu

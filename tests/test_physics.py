@@ -101,7 +101,8 @@ def external(m: bc.Mechanism, system: bc.System, s: State, wrenches: Floats) -> 
     """For every body: its position, and the moment about it and force of everything but gravity and joints."""
     found = []
     for i, body in enumerate(m.bodies):
-        rotation, position = system.pose(s.q, body.name, t=s.t)
+        there = system.pose(s.q, body.name, t=s.t)
+        rotation, position = there.rotation, there.position
         moment, force = wrenches[i, :3].copy(), wrenches[i, 3:].copy()
         for w in m.wrenches:
             if w.body == body.index:
@@ -140,7 +141,8 @@ def reaction(m: bc.Mechanism, system: bc.System, s: State, part: Part, i: int, w
     about the joint's origin on the outboard body, in that body's axes."""
     record = m.joint(f"j{i}")
     pose = record.parent_pose if part.backwards else record.child_pose
-    rotation, position = system.pose(s.q, f"b{i}", t=s.t)
+    there = system.pose(s.q, f"b{i}", t=s.t)
+    rotation, position = there.rotation, there.position
     return position + rotation @ np.array(pose.position), rotation @ wrench[:3], rotation @ wrench[3:]
 
 
@@ -155,7 +157,8 @@ def test_newton_and_euler_for_every_body(tree: Tree, free_frames: bool) -> None:
     acting = [reaction(m, system, s, part, i, reactions[f"j{i}"]) for i, part in enumerate(tree.parts)]
     for i, (body, (origin, moment, force)) in enumerate(
             zip(m.bodies, external(m, system, s, wrenches), strict=True)):
-        rotation, position = system.pose(s.q, body.name, t=s.t)
+        there = system.pose(s.q, body.name, t=s.t)
+        rotation, position = there.rotation, there.position
         com = position + rotation @ np.array(body.inertia.com)
         moment = moment + np.cross(origin - com, force)
         joints = [(1.0, acting[i])] + [(-1.0, acting[j]) for j, p in enumerate(tree.parts) if p.parent == i]
@@ -187,7 +190,7 @@ def test_reactions_contain_the_joint_forces(tree: Tree) -> None:
         if type(record.joint).__name__ in ("Revolute", "Prismatic"):
             back = tree.parts[i].backwards
             pose = record.parent_pose if back else record.child_pose
-            axis = (pose.matrix @ record.joint.axis) * (-1.0 if back else 1.0)
+            axis = (pose.rotation @ record.joint.axis) * (-1.0 if back else 1.0)
             part = slice(0, 3) if type(record.joint).__name__ == "Revolute" else slice(3, 6)
             wrench = given_udot[record.name]
             close(axis @ wrench[part], forces[at], wrench, tolerance=1e-11 * max(1.0, condition(system, s) * 1e-4))
@@ -226,7 +229,8 @@ def test_velocities_are_rates_of_poses(tree: Tree, which: int) -> None:
     _, system, s = setup(tree)
     place, point = f"b{which % len(tree.parts)}" if which else "tool", np.array([0.2, -0.1, 0.4])
     q, u = motion(system, s)
-    rotation, position = system.pose(q, place)
+    there = system.pose(q, place)
+    rotation, position = there.rotation, there.position
     here = system.pose(s.q, place)
     velocity = system.velocity(s.q, s.u, place, point)
     spin = rate(rotation) @ here.rotation.T

@@ -70,7 +70,7 @@ def test_laws_and_their_derivatives(name: str, way: tuple[str, str, str]) -> Non
     np.testing.assert_allclose(omega, np.broadcast_to(first(t), t.shape)[:, None] * axis, atol=1e-12)
     values = np.broadcast_to(np.asarray(law(t) if name != "half power" else np.sqrt(1.0 + t)), t.shape)
     for value, rotation in zip(values, system.pose(q, "crank", t=t).rotation, strict=True):
-        np.testing.assert_allclose(rotation, bc.Pose.about(axis, float(value)).matrix, atol=1e-12)
+        np.testing.assert_allclose(rotation, bc.Pose.about(axis, float(value)).rotation, atol=1e-12)
 
 
 
@@ -161,7 +161,7 @@ def test_a_spherical_joint_about_an_axis(way: tuple[str, str, str], size: float)
     q, u, t = system.neutral(), np.ones(4), 0.6
     np.testing.assert_allclose(system.forward_dynamics(q, u, t=t), [0.0, *(6.0 * t * AXIS)], atol=1e-12)
     np.testing.assert_allclose(system.velocity(q, u, "rod", t=t)[:3], (1.0 + 3.0 * t * t) * AXIS, atol=1e-12)
-    wanted = bc.Pose.about(AXIS, 0.5 + t + t**3).matrix
+    wanted = bc.Pose.about(AXIS, 0.5 + t + t**3).rotation
     np.testing.assert_allclose(system.pose(q, "rod", t=t).rotation, wanted, atol=1e-12)
 
 

@@ -63,7 +63,7 @@ def test_an_axis_lies_in_the_frame_that_its_version_says(sdf, version, extra, fr
     place, hinge = bc.Pose.rpy((1, 2, 3), 0.3, 0.2, 0.1), bc.Pose.rpy((0, 0, 0.5), 0.4, 0, -0.7)
     direction = np.array([0.6, 0, 0.8])
     if frame == "model":
-        direction = (place @ hinge).matrix.T @ direction
+        direction = (place @ hinge).rotation.T @ direction
     m = bc.Mechanism("m")
     m.add_body("a", BOB)
     m.add_joint("j", bc.Revolute(direction), m.ground, "a", place @ hinge, hinge)
@@ -76,7 +76,7 @@ def test_model_pose_moves_everything_but_turns_no_axis_in_the_model_frame(sdf):
     m = load_sdf(sdf(body, "1.6"))
     (hinge,) = m.joints
     np.testing.assert_allclose(hinge.parent_pose.position, (0, 1, 1), atol=1e-15)
-    np.testing.assert_allclose(hinge.parent_pose.matrix @ hinge.joint.axis, (0, 1, 0), atol=1e-15)
+    np.testing.assert_allclose(hinge.parent_pose.rotation @ hinge.joint.axis, (0, 1, 0), atol=1e-15)
 
 
 def test_expressed_in_and_relative_to_and_attached_to(sdf):
@@ -93,7 +93,7 @@ def test_expressed_in_and_relative_to_and_attached_to(sdf):
     by_hand.add_body("a", BOB)
     by_hand.add_body("b", BOB)
     by_hand.add_joint("root_joint", bc.Free(), by_hand.ground, "a")
-    by_hand.add_joint("j", bc.Revolute(here.matrix.T @ (f @ g).matrix @ (0, 1, 0)), "a", "b", here,
+    by_hand.add_joint("j", bc.Revolute(here.rotation.T @ (f @ g).rotation @ (0, 1, 0)), "a", "b", here,
                       b.inverse() @ here)
     same_dynamics(m, by_hand, 1e-12)
     frames = {frame.name: frame for frame in m.frames}
@@ -108,7 +108,7 @@ def test_expressed_in_and_relative_to_and_attached_to(sdf):
 def test_rotations_are_read_in_every_form(sdf, text):
     m = load_sdf(sdf(f"<link name='a'>{text}{INERTIAL}</link>", "1.9"), floating_base=False)
     pose = m.joints[0].parent_pose
-    np.testing.assert_allclose(pose.matrix, bc.Pose.about("x", math.pi / 2).matrix, atol=1e-15)
+    np.testing.assert_allclose(pose.rotation, bc.Pose.about("x", math.pi / 2).rotation, atol=1e-15)
     assert pose.position == (1.0, 0.0, 0.0)
 
 

@@ -155,7 +155,7 @@ def test_an_axis_that_follows_zero_times_is_held(place: Place) -> None:
     m, report = read_sdf(place(text, "1.11"))
     system = bc.compile(m, backend="numpy")
     turned = system.pose(system.neutral(), "b").rotation
-    assert turned == pytest.approx(bc.Pose.about("z", 0.3).matrix, abs=1e-15)
+    assert turned == pytest.approx(bc.Pose.about("z", 0.3).rotation, abs=1e-15)
     assert "held at 0.3" in report.warned[0].text
 
 

@@ -86,7 +86,7 @@ def test_inertia_is_about_the_center_of_mass_in_link_axes(write: Writer) -> None
     origin = "<origin xyz='1 2 3' rpy='0.3 -0.4 0.5'/>"
     m = load_urdf(write(f"<link name='a'>{inertial(2.5, (1, 0.1, 0.2, 2, 0.3, 2.5), origin)}</link>"))
     body = m.body("a").inertia
-    turn = Pose.rpy((0, 0, 0), 0.3, -0.4, 0.5).matrix
+    turn = Pose.rpy((0, 0, 0), 0.3, -0.4, 0.5).rotation
     expected = turn @ np.array([[1, 0.1, 0.2], [0.1, 2, 0.3], [0.2, 0.3, 2.5]]) @ turn.T
     assert (body.mass, body.com) == (2.5, (1.0, 2.0, 3.0))
     np.testing.assert_allclose(body.inertia, expected[np.triu_indices(3)], rtol=0, atol=1e-15)
@@ -125,7 +125,7 @@ def test_joint_types(write: Writer, kind: str, expected: type) -> None:
     assert (found.parent, found.child) == (m.body("a").index, m.body("b").index)
     expected_pose = Pose.rpy((1, 2, 3), 0.1, 0.2, 0.3)
     assert found.parent_pose.position == expected_pose.position
-    np.testing.assert_allclose(found.parent_pose.matrix, expected_pose.matrix, rtol=0, atol=1e-15)
+    np.testing.assert_allclose(found.parent_pose.rotation, expected_pose.rotation, rtol=0, atol=1e-15)
     assert found.child_pose == Pose()
 
 
@@ -164,7 +164,8 @@ def test_numbers_with_any_white_space(write: Writer) -> None:
 def test_quaternions_of_version_1_1(write: Writer) -> None:
     text = LINKS + joint("<origin xyz='1 0 0' quat_xyzw='0 0 3 4'/>")
     m = load_urdf(write(text, attributes="name='r' version='1.1'"))
-    np.testing.assert_allclose(m.joint("j").parent_pose.matrix, Pose((0, 0, 0), (0.8, 0, 0, 0.6)).matrix, atol=1e-15)
+    wanted = Pose((0, 0, 0), (0.8, 0, 0, 0.6)).rotation
+    np.testing.assert_allclose(m.joint("j").parent_pose.rotation, wanted, atol=1e-15)
     m, r = read_urdf(write(text))
     assert m.joint("j").parent_pose == Pose((1, 0, 0))
     assert "quat_xyzw is not used" in texts(r.warned)
@@ -201,7 +202,7 @@ def test_quarter_turns(quarters: int) -> None:
 def test_all_rotations_agree_with_pose_rpy(write: Writer) -> None:
     for angles in np.random.default_rng(1).uniform(-4, 4, (20, 3)).tolist() + [[math.pi / 2, 0.3, -math.pi]]:
         m = load_urdf(write(LINKS + joint(f"<origin rpy='{' '.join(map(repr, angles))}'/>")))
-        np.testing.assert_allclose(m.joint("j").parent_pose.matrix, Pose.rpy((0, 0, 0), *angles).matrix, atol=1e-15)
+        np.testing.assert_allclose(m.joint("j").parent_pose.rotation, Pose.rpy((0, 0, 0), *angles).rotation, atol=1e-15)
 
 
 # -- what is kept, changed, ignored -------------------------------------------------------------

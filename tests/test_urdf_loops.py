@@ -29,7 +29,7 @@ COUPLER_AT, COUPLER_TURN = (0.0, 0.0, 0.3), (0.5, 0.2, 0.7)
 PIN = (0.9, 0.0, 0.5)
 TREE = ("crank_joint", "coupler_joint", "rocker_joint")
 COUPLER, ROCKER = Pose.rpy(COUPLER_AT, *COUPLER_TURN), Pose.rpy(ROCKER_AT, *ROCKER_TURN)
-COUPLER_AXIS = COUPLER.matrix.T @ [0.0, 1.0, 0.0]
+COUPLER_AXIS = COUPLER.rotation.T @ [0.0, 1.0, 0.0]
 
 
 def words(numbers: object) -> str:
@@ -56,7 +56,7 @@ OPEN = ("<link name='base'/>" + body("crank", 0.5, (0.0, 0.0, 0.15)) + body("cou
 def inside(link: Pose) -> tuple[Floats, Floats]:
     """The pin in a link: where it is, and the world's axes there."""
     pose = link.inverse() @ Pose(PIN)
-    return np.array(pose.position, dtype=float), pose.matrix
+    return np.array(pose.position, dtype=float), pose.rotation
 
 
 def rpy(matrix: Floats) -> tuple[float, float, float]:
@@ -303,7 +303,7 @@ def test_a_universal_constraint_has_crossed_axes(place: Place) -> None:
     assert isinstance(hook, Universal)
     np.testing.assert_allclose(hook.axis1, np.array([1, 1, 0]) / math.sqrt(2), atol=1e-15)
     np.testing.assert_allclose(np.dot(hook.axis1, hook.axis2), 0.0, atol=1e-15)
-    np.testing.assert_allclose(pin.child_pose.matrix @ hook.axis2, np.array([1, 1, 0]) / math.sqrt(2), atol=1e-15)
+    np.testing.assert_allclose(pin.child_pose.rotation @ hook.axis2, np.array([1, 1, 0]) / math.sqrt(2), atol=1e-15)
 
 
 BAD: dict[str, tuple[str, str]] = {

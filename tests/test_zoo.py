@@ -97,7 +97,7 @@ def exponential(turn: Floats, slide: Floats, q: float) -> Floats:
 
 def matrix(pose: bc.Pose) -> Floats:
     result = np.eye(4)
-    result[:3, :3], result[:3, 3] = pose.matrix, np.array(pose.position, dtype=float)
+    result[:3, :3], result[:3, 3] = pose.rotation, np.array(pose.position, dtype=float)
     return result
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -131,11 +132,12 @@ def leading(arrays: Sequence[Floats]) -> tuple[int, ...]:
 
 def batch(arrays: Sequence[Floats]) -> tuple[list[Floats], tuple[int, ...], int]:
     """Broadcast leading axes: contiguous arrays of shape (n, size) or (1, size), the axes, and n."""
-    lead = leading(arrays)
-    n = int(np.prod(lead, dtype=np.int64))
+    shapes = {a.shape[:-1] for a in arrays if a.ndim > 1}
+    lead = leading(arrays) if len(shapes) > 1 else next(iter(shapes), ())  # most often there is nothing to broadcast
+    n = prod(lead)
     ready = []
     for a in arrays:
-        if a.ndim == 1 or all(k == 1 for k in a.shape[:-1]):
+        if a.ndim == 1 or prod(a.shape[:-1]) == 1:
             ready.append(np.ascontiguousarray(a.reshape(1, a.shape[-1])))
         else:
             full = a if a.shape[:-1] == lead else np.broadcast_to(a, (*lead, a.shape[-1]))

@@ -19,27 +19,27 @@ if TYPE_CHECKING:
     from bellcrank.mechanism.mechanism import Mechanism
     from bellcrank.system.system import System
 
-__all__ = ["Model", "Settings", "assemble", "check_method", "keyframe_of", "read_model", "settings_of", "warn_of",
+__all__ = ["ReadModel", "Settings", "assemble", "check_method", "keyframe_of", "read_model", "settings_of", "warn_of",
            "with_settings"]
 
 #: names that an error lists
 _LISTED = 24
 
 
-class Model(NamedTuple):
+class ReadModel(NamedTuple):
     """A machine, and what was made of its file."""
 
     machine: Mechanism
     report: ReadReport
 
 
-def read_model(model: str, options: Sequence[str], floating_base: bool) -> Model:
+def read_model(model: str, options: Sequence[str], floating_base: bool) -> ReadModel:
     """The machine of a file or an example; what is wrong with it because of options is wrong usage."""
     from bellcrank.io.load import read
 
     given = options_for_reader(model, options, floating_base)
     try:
-        return Model(*read(model, **given))
+        return ReadModel(*read(model, **given))
     except FileError:
         raise
     except (TypeError, ValueError, BellcrankError) as error:

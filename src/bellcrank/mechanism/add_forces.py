@@ -144,6 +144,7 @@ class ForceElements(JointForceElements):
         for pose in (first_pose, second_pose):
             if not isinstance(pose, Pose):
                 raise ModelError(f"{what}: poses must be bellcrank.Pose, got {type(pose).__name__}")
+        first_pose, second_pose = (pose.fixed(what) for pose in (first_pose, second_pose))
         parts = []
         for label, values in (("stiffness", stiffness), ("turn_stiffness", turn_stiffness), ("damping", damping),
                               ("turn_damping", turn_damping)):

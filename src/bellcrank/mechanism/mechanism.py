@@ -234,6 +234,7 @@ class Mechanism(ForceElements):
         for pose in (parent_pose, child_pose):
             if not isinstance(pose, Pose):
                 raise ModelError(f"joint {name!r}: poses must be bellcrank.Pose, got {type(pose).__name__}")
+        parent_pose, child_pose = (pose.fixed(f"joint {name!r}") for pose in (parent_pose, child_pose))
         for body in (first, second):
             if body.index and self._design.setdefault(body.index, at is not None) != (at is not None):
                 raise ModelError(f"joint {name!r}: body {body.name!r} mixes joints given `at` global points with "
@@ -312,6 +313,7 @@ class Mechanism(ForceElements):
             raise ModelError(f"frame {name!r}: a body has that name already")
         if not isinstance(pose, Pose):
             raise ModelError(f"frame {name!r}: the pose must be a bellcrank.Pose, got {type(pose).__name__}")
+        pose = pose.fixed(f"frame {name!r}")
         self._check_own(f"frame {name!r}", *pose.position)
         frame = Frame(name, self.body(body).index, pose)
         self._frames[name] = frame
@@ -355,6 +357,7 @@ class Mechanism(ForceElements):
         for pose in (parent_pose, child_pose):
             if not isinstance(pose, Pose):
                 raise ModelError(f"constraint {name!r}: poses must be bellcrank.Pose, got {type(pose).__name__}")
+        parent_pose, child_pose = (pose.fixed(f"constraint {name!r}") for pose in (parent_pose, child_pose))
         self._check_own(f"constraint {name!r}", *parent_pose.position, *child_pose.position,
                         *getattr(kind, "constants", tuple)())
         first, second = self._end(name, parent), self._end(name, child)

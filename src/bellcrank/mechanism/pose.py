@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -12,6 +13,8 @@ from bellcrank.scalar.graph import Number, Scalar
 
 __all__ = ["IDENTITY_ROWS", "Pose"]
 
+Floats = npt.NDArray[np.float64]
+
 IDENTITY_ROWS = (1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0)
 
 
@@ -19,9 +22,10 @@ class Pose:
     """Position [m] and orientation of a frame in another: x_outer = R x_inner + position.
 
     `rotation` is a unit quaternion (w, x, y, z), a 3x3 rotation matrix, or nothing. Entries of
-    `position` may be parameters.
+    `position` may be parameters. What `System.pose` returns is one too, with arrays that may have batch axes; that of
+    one state can be given to a description as it is.
 
-    >>> Pose((0.3, 0, 0), (0, 0, 0, 1)).matrix
+    >>> Pose((0.3, 0, 0), (0, 0, 0, 1)).rotation
     array([[-1.,  0.,  0.],
            [ 0., -1.,  0.],
            [ 0.,  0.,  1.]])
@@ -31,10 +35,25 @@ class Pose:
 
     def __init__(self, position: Sequence[Number] = (0.0, 0.0, 0.0),
                  rotation: Sequence[float] | npt.ArrayLike | None = None) -> None:
-        #: three numbers or parameters
-        self.position: tuple[Number, Number, Number] = _position(position)
-        #: the rotation matrix by rows, nine floats
-        self.rows: tuple[float, ...] = IDENTITY_ROWS if rotation is None else _rows(rotation)
+        #: three numbers or parameters; computed ones are an array (..., 3)
+        self.position: Any = _position(position)
+        #: the rotation matrix by rows, nine floats; computed ones are matrices (..., 3, 3)
+        self.rows: Any = IDENTITY_ROWS if rotation is None else _rows(rotation)
+
+    @classmethod
+    def of_arrays(cls, position: Floats, rotation: Floats) -> Pose:
+        """Computed poses: positions (..., 3) and rotation matrices (..., 3, 3), which are not checked."""
+        made = object.__new__(cls)
+        made.position, made.rows = position, rotation
+        return made
+
+    def fixed(self, what: str) -> Pose:
+        """One pose as a description keeps it."""
+        if isinstance(self.rows, tuple):
+            return self
+        if np.ndim(self.position) != 1 or np.ndim(self.rows) != 2:
+            raise ModelError(f"{what}: needs one pose, got those of {np.shape(self.position)[:-1]} states")
+        return Pose(self.position, self.rows)
 
     @staticmethod
     def rpy(position: Sequence[Number], roll: float, pitch: float, yaw: float) -> Pose:
@@ -56,30 +75,41 @@ class Pose:
         return Pose(position, np.eye(3) + np.sin(angle) * cross + (1.0 - np.cos(angle)) * cross @ cross)
 
     @property
-    def matrix(self) -> npt.NDArray[np.float64]:
-        """The rotation matrix, shape (3, 3)."""
-        return np.array(self.rows).reshape(3, 3)
+    def rotation(self) -> Floats:
+        """The rotation matrix, shape (3, 3), or (..., 3, 3) of computed poses."""
+        return np.array(self.rows).reshape(3, 3) if isinstance(self.rows, tuple) else self.rows
 
     def __matmul__(self, inner: Pose) -> Pose:
         """The pose of a frame that lies at `inner` in this one."""
-        r = self.matrix
+        r = self.rotation
+        if not (isinstance(self.rows, tuple) and isinstance(inner.rows, tuple)):
+            arm = np.asarray(inner.position, dtype=float)[..., None]
+            return Pose.of_arrays(np.asarray(self.position, dtype=float) + (r @ arm)[..., 0], r @ inner.rotation)
         at = [sum((float(r[i, j]) * inner.position[j] for j in range(3)), self.position[i]) for i in range(3)]
-        return Pose(at, r @ inner.matrix)
+        return Pose(at, r @ inner.rotation)
 
     def inverse(self) -> Pose:
         """The pose of the outer frame in the inner one."""
-        r = self.matrix.T
+        r = np.swapaxes(self.rotation, -1, -2)
+        if not isinstance(self.rows, tuple):
+            return Pose.of_arrays(-(r @ self.position[..., None])[..., 0], r)
         return Pose([-sum(float(r[i, j]) * self.position[j] for j in range(3)) for i in range(3)], r)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Pose) and self.position == other.position and self.rows == other.rows
+        if not isinstance(other, Pose):
+            return False
+        if isinstance(self.rows, tuple) and isinstance(other.rows, tuple):
+            return bool(self.position == other.position and self.rows == other.rows)
+        return np.array_equal(self.position, other.position) and np.array_equal(self.rotation, other.rotation)
 
     def __hash__(self) -> int:
-        return hash((self.position, self.rows))
+        if isinstance(self.rows, tuple):
+            return hash((self.position, self.rows))
+        return hash((tuple(self.position.ravel().tolist()), tuple(self.rows.ravel().tolist())))
 
     def __repr__(self) -> str:
-        turn = "" if self.rows == IDENTITY_ROWS else f", {self.matrix.tolist()}"
-        return f"Pose({self.position}{turn})"
+        turn = "" if isinstance(self.rows, tuple) and self.rows == IDENTITY_ROWS else f", {self.rotation.tolist()}"
+        return f"Pose({self.position if isinstance(self.rows, tuple) else self.position.tolist()}{turn})"
 
 
 def _finite_angles(*angles: float) -> None:

@@ -123,7 +123,7 @@ def _between(states: States, name: str) -> tuple[Floats, str, tuple[str, ...]]:
     if any(e.name == name for e in mechanism.springs):
         moving = link_motions(system.plans, q, u, t)
         own = with_values(system.plans, pair)
-        *_, length, rate = own._line(moving(pair.first), moving(pair.second))
+        *_, length, rate = own.line(moving(pair.first), moving(pair.second))
         return _scalar(states, own.along.force(length, rate)), f"force of {name} along its line, apart", ("N",)
     bodies = {e.name: e.second for e in mechanism.bushings} | {e.name: e.body for e in mechanism.drags}
     raw = element_wrenches(system.plans, q, u, t=t, pairs=(pair,))

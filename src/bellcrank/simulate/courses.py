@@ -196,7 +196,7 @@ class FixedCourse(Course):
         if self._steady:
             self.pace = float(np.clip(_STEADY / (system.nq * setup.count), 10.0, 1000.0))
         self.pending: tuple[float, Floats] | None = None
-        self._hold = setup._holds()
+        self._hold = setup.holds()
         #: a traced controller that is held by the steps themselves
         self._held = next((d for d in setup.drives if d.traced and d.period is not None and d.target == "tau"), None)
         self._sampled = any(not d.traced for d in setup.drives) or (

@@ -110,7 +110,7 @@ class Setup:
         made = Setup(system, stepper, t, length, batch, np.concatenate([q, u], axis=-1), h, steps, every, times,
                      force_rows(system, tau, len(q), cuts), wrench_rows(system, wrenches, len(q)),
                      tuple(d for d in drives if d is not None), tuple(events), rtol, atol, threads, cuts)
-        made._holds()
+        made.holds()
         made = replace(made, y0=made._closed())
         made._check_stops()
         return made
@@ -144,7 +144,7 @@ class Setup:
         other = others.get(self.stepper, "stepper='gauss' or 'dop853'; stiff springs: 'radau'")
         return f"take smaller steps (step={self.step:g} s now){', ' * bool(other)}{other}"
 
-    def _holds(self) -> int:
+    def holds(self) -> int:
         """Steps between updates of sampled controllers."""
         periods = {float(d.period) for d in self.drives if d.period is not None}
         if any(not d.traced and d.period is None for d in self.drives):
@@ -229,11 +229,11 @@ class Setup:
             equations = Equations(system, self.batch, tau, wrenches, self.drives, separate=kind.tableau is None,
                                   cuts=self.cuts)
             nq = system.nq
-            return FixedRun(equations, kind, equations.pack(y[:, :nq], y[:, nq:], t), t, self.step, self._holds(),
+            return FixedRun(equations, kind, equations.pack(y[:, :nq], y[:, nq:], t), t, self.step, self.holds(),
                             self.threads)
         rhs = Rhs(system, tau, wrenches, self.drives, self.cuts)
         self._warn_if_slow(rhs, y, t, getattr(kind.tableau() if kind.tableau else None, "stages", 1) * self.steps)
-        return ReferenceRun(rhs, kind, y, t, self.step, self._holds())
+        return ReferenceRun(rhs, kind, y, t, self.step, self.holds())
 
     def varying_run(self, system: System, y: Floats, t: float, tau: Floats, wrenches: Floats | None
                     ) -> VaryingRun | ExternalRun:

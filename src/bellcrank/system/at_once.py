@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from bellcrank.mechanism.pose import Pose
 from bellcrank.system.at_state import Once
-from bellcrank.system.body_kinematics import BodyPose
 
 __all__ = ["at_body", "energy_once", "matrix", "number", "pose_once", "tree_bias", "vector"]
 
@@ -74,9 +74,9 @@ def pose_once(system: Any, args: tuple[Any, ...]) -> Any:
         return None
     out = np.empty(size)
     if door(args[0], out) is out:
-        return BodyPose(out[:9].reshape(3, 3), out[9:])
+        return Pose.of_arrays(out[9:], out[:9].reshape(3, 3))
     many = batch(args[0])
-    return None if many is None else BodyPose(many[:, :9].reshape(-1, 3, 3), many[:, 9:])
+    return None if many is None else Pose.of_arrays(many[:, 9:], many[:, :9].reshape(-1, 3, 3))
 
 
 def at_body(what: str, count: int, matrix: bool = False) -> Once:

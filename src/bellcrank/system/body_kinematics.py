@@ -3,26 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from bellcrank.arrays import Floats, check_time, flat
+from bellcrank.mechanism.pose import Pose
 from bellcrank.system.body_places import body_place
 
 if TYPE_CHECKING:
     from bellcrank.system.kernels import Kernels
 
-__all__ = ["BodyPose", "acceleration", "jacobian", "jacobian_rate", "jacobians", "link_rows", "pose", "totals",
-           "velocity"]
-
-
-class BodyPose(NamedTuple):
-    """Where a body or frame is: rotation matrices (..., 3, 3) and positions (..., 3) in the world."""
-
-    rotation: Floats
-    position: Floats
+__all__ = ["acceleration", "jacobian", "jacobian_rate", "jacobians", "link_rows", "pose", "totals", "velocity"]
 
 
 def link_rows(kernels: Kernels, name: str, link: int, given: Mapping[str, npt.ArrayLike], t: npt.ArrayLike) -> Floats:
@@ -32,22 +25,22 @@ def link_rows(kernels: Kernels, name: str, link: int, given: Mapping[str, npt.Ar
     return rows[..., (link - 1) * width:link * width]
 
 
-def pose(kernels: Kernels, q: npt.ArrayLike, body: str, *, t: npt.ArrayLike = 0.0) -> BodyPose:
+def pose(kernels: Kernels, q: npt.ArrayLike, body: str, *, t: npt.ArrayLike = 0.0) -> Pose:
     """Pose of a body or frame in the world. Cost: O(n)."""
     check_time(t)
     function = kernels.at_body("pose", body)
     if function is not None:
         row = kernels.run(function.name, {"q": q}, None, t)
-        return BodyPose(row[..., :9].reshape(*row.shape[:-1], 3, 3), row[..., 9:])
+        return Pose.of_arrays(row[..., 9:], row[..., :9].reshape(*row.shape[:-1], 3, 3))
     link, turn, shift = body_place(kernels.model, body)
     if link == 0:
         lead = np.broadcast_shapes(flat("q", q, kernels.tree.nq, "the coordinates").shape[:-1], shift.shape[:-1])
         rotation, origin = kernels.tree.ground_turn, kernels.tree.ground_shift
-        return BodyPose(np.broadcast_to(rotation @ turn, (*lead, 3, 3)).copy(),
-                        np.broadcast_to(origin + _turned(rotation, shift), (*lead, 3)).copy())
+        return Pose.of_arrays(np.broadcast_to(origin + _turned(rotation, shift), (*lead, 3)).copy(),
+                              np.broadcast_to(rotation @ turn, (*lead, 3, 3)).copy())
     row = link_rows(kernels, "poses", link, {"q": q}, t)
     rotation = row[..., :9].reshape(*row.shape[:-1], 3, 3)
-    return BodyPose(rotation @ turn, row[..., 9:] + _turned(rotation, shift))
+    return Pose.of_arrays(row[..., 9:] + _turned(rotation, shift), rotation @ turn)
 
 
 def _arm(kernels: Kernels, q: npt.ArrayLike, body: str, point: npt.ArrayLike, t: npt.ArrayLike) -> tuple[int, Floats]:

@@ -37,7 +37,7 @@ def body_place(model: Model, body: str) -> tuple[int, Floats, Floats]:
     if frame is None:
         return int(tree.body_link[index]), turn, shift
     at = model.values_of(frame.pose.position)
-    return int(tree.body_link[index]), turn @ frame.pose.matrix, shift + np.asarray((turn @ at[..., None])[..., 0])
+    return int(tree.body_link[index]), turn @ frame.pose.rotation, shift + np.asarray((turn @ at[..., None])[..., 0])
 
 
 def body_function(model: Model, what: str, body: str, name: str) -> Function | None:

@@ -63,12 +63,12 @@ def forward_dynamics(plans: LoopPlans, q: npt.ArrayLike, u: npt.ArrayLike, tau: 
             raise NotYetError("forward_dynamics: loop_tau does not go together with actuators, whose limits would "
                               "act on it; cut other joints with cut= and use tau")
         force = np.asarray(force, dtype=float) + loop_drive(plans, q, loop_tau, t=t)
-    if wrenches is None:
-        out = plans.kernels.single("forward_dynamics", lambda: forward_door(plans), q, u, force)
-        if out is not None:
-            return out
     given = {"q": q, "u": u, "tau": force}
     if plans.tree.looped:
+        if wrenches is None:
+            out = plans.kernels.single("forward_dynamics", given, t, lambda: forward_door(plans))
+            if out is not None:
+                return out
         return _run_looped(plans, given, wrenches, t)
     return run_forced(plans, "forward_dynamics", given, wrenches, t)
 

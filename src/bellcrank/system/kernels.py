@@ -119,7 +119,7 @@ class Kernels:
             self.tree.n > UNROLL_LINKS or maker.schedule == "rolled")
         self._lock: Any = like._lock if like else threading.RLock()
         self._kept: dict[Any, Any] = like._kept if like else {}
-        self._doors: dict[Any, Door | None] = {}
+        self._doors: dict[str, Door] = {}  # those that others make
         #: functions that are the whole answer of a method: for one state, the length of their results, and for batches;
         #: by name, or (what, body) for those of one body
         self.doors = Doors(self._make_doors)
@@ -175,6 +175,10 @@ class Kernels:
     def run(self, name: str, given: Mapping[str, npt.ArrayLike], wrenches: Wrenches = None, t: npt.ArrayLike = 0.0,
             evaluator: Evaluator | None = None) -> Floats:
         """Evaluate a function on a batch; shape (*batch axes, size)."""
+        if wrenches is None and evaluator is None:
+            one = self.single(name, given, t)
+            if one is not None:
+                return one
         found = self._evaluate(name, given, wrenches, t, evaluator)
         _, _, _, lead, out, finite = found
         if not finite:
@@ -191,15 +195,15 @@ class Kernels:
                   ) -> tuple[str, list[str], list[Floats], tuple[int, ...], Floats, bool]:
         function, run = self.functions[name], evaluator or self.evaluator
         check_time(t)
-        names = self._inputs(function, wrenches is not None) if run is self.evaluator \
-            else run.inputs(function, wrenches is not None)
+        own = run is self.evaluator or run.tree.plan is not None  # plans change nothing about what is read
+        names = (self._inputs if own else run.inputs)(function, wrenches is not None)
         arrays = [self._input(n, size, given, wrenches, t, run.tree) for n, size in names.items()]
         ready, lead, n = batch(arrays)
         out, finite = run.run(function, wrenches is not None, ready, n)
         return name, list(names), ready, lead, out, finite
 
     def _inputs(self, function: Function, wrenches: bool) -> dict[str, int]:
-        """What a function of the main evaluator reads; looked at once, since that takes a walk through the tree."""
+        """What a function of this machine reads; looked at once, since that takes a walk through the tree."""
         key = ("inputs", function.name, wrenches)
         found: dict[str, int] | None = self._kept.get(key)
         return self.kept(key, lambda: self.evaluator.inputs(function, wrenches)) if found is None else found
@@ -298,16 +302,24 @@ class Kernels:
         door = run.backend.batch_door(run.kernel(function, False, lanes), _OTHER, _NOT_FINITE)
         return BatchDoor() if door is None else BatchDoor(door, size, lanes // 2 + 1, run.most_for_one_thread(size))
 
-    def single(self, name: str, make: Callable[[], Door | None], *arrays: Any) -> Floats | None:
-        """One state through the door of a function, made when it is first needed; None if it does not fit."""
-        try:
-            door = self._doors[name]
-        except KeyError:
-            door = self._doors[name] = make()
-        if door is None:
+    def single(self, name: str, given: Mapping[str, npt.ArrayLike], t: npt.ArrayLike = 0.0,
+               make: Callable[[], Door | None] | None = None) -> Floats | None:
+        """One state through the door of a function, or through one that `make` makes when it is first needed; None if
+        the arrays do not fit. Functions of large machines take longer than the general way costs, and would hold the
+        interpreter's lock meanwhile."""
+        if make is None:
+            if self.tree.n > UNROLL_LINKS:
+                return None
+            door, size, _ = self.doors[name]
+        else:
+            if name not in self._doors:
+                self._doors[name] = make() or _no_door
+            door, size = self._doors[name], self.tree.nu
+        if door is _no_door:
             return None
-        out = np.empty(self.tree.nu)
-        return out if door(*arrays, out) is out else None
+        check_time(t)
+        out = np.empty(size)
+        return out if door(*[given[n] for n in self.functions[name].inputs], out) is out else None
 
     def row(self, name: str, *arrays: Any) -> Floats | None:
         """One state of a function that needs no plan, through its door; None if it has none or that does not fit."""

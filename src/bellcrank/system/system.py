@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from bellcrank.arrays import START, Floats, Forces, check_time
 from bellcrank.loops.closer import State
+from bellcrank.mechanism.pose import Pose
 from bellcrank.scalar.count import OperationCount
 from bellcrank.system import (
     assembly,
@@ -27,7 +28,6 @@ from bellcrank.system import (
 )
 from bellcrank.system.at_once import at_body, energy_once, matrix, number, pose_once, tree_bias, vector
 from bellcrank.system.at_state import of_motion, of_position, u_twice
-from bellcrank.system.body_kinematics import BodyPose
 from bellcrank.system.held_values import Values
 from bellcrank.system.kernels import Door, Kernels, LateDoor, Wrenches
 from bellcrank.system.loop_plans import LoopPlans
@@ -186,7 +186,7 @@ class System:
     def forward_dynamics(self, q: npt.ArrayLike, u: npt.ArrayLike, tau: Forces | None = None, *,
                          wrenches: Wrenches = None, t: npt.ArrayLike = START,
                          loop_tau: Mapping[str, npt.ArrayLike] | None = None) -> Floats: ...
-    def forward_dynamics(self, q: Any, u: Any = None, tau: Forces | None = None, *, wrenches: Wrenches = None,
+    def forward_dynamics(self, q: Any, u: Any = ..., tau: Forces | None = None, *, wrenches: Wrenches = None,
                          t: npt.ArrayLike = START, loop_tau: Mapping[str, npt.ArrayLike] | None = None) -> Floats:
         """Accelerations udot of the joints for joint forces tau (zero if not given). Cost: O(n) ("recursive").
 
@@ -198,9 +198,9 @@ class System:
         array([-4.703165])
         """
         if q.__class__ is State:
-            if u is not None and tau is not None:
+            if u is not ... and tau is not None:
                 raise u_twice("forward_dynamics")
-            q, u, tau, t = q.q, q.u, u if tau is None else tau, q.t if t is START else t
+            q, u, tau, t = q.q, q.u, tau if u is ... else u, q.t if t is START else t
         if t is not START:
             check_time(t)
         if wrenches is None and not loop_tau:
@@ -213,7 +213,7 @@ class System:
                 many = self._forward_batch(q, u, force)
                 if many is not None:
                     return many
-        if u is None:
+        if u is ...:
             raise TypeError("forward_dynamics: needs q and u, or a State")
         return forward_dynamics.forward_dynamics(self.plans, q, u, tau, wrenches=wrenches, t=t, loop_tau=loop_tau)
 
@@ -225,7 +225,7 @@ class System:
     def inverse_dynamics(self, q: npt.ArrayLike, u: npt.ArrayLike, udot: npt.ArrayLike, *,
                          wrenches: Wrenches = None, t: npt.ArrayLike = START, actuated: Sequence[str] | None = None,
                          weights: Mapping[str, float] | None = None) -> Floats: ...
-    def inverse_dynamics(self, q: Any, u: Any = None, udot: Any = None, *, wrenches: Wrenches = None,
+    def inverse_dynamics(self, q: Any, u: Any = ..., udot: Any = ..., *, wrenches: Wrenches = None,
                          t: npt.ArrayLike = START, actuated: Sequence[str] | None = None,
                          weights: Mapping[str, float] | None = None) -> Floats:
         """Joint forces tau for accelerations udot. Cost: O(n). Also ``inverse_dynamics(state, udot)``.
@@ -235,9 +235,9 @@ class System:
         (the sum of w tau^2 is least); too few: an error. Cost with loops: O(n m^2).
         """
         if q.__class__ is State:
-            if u is not None and udot is not None:
+            if u is not ... and udot is not ...:
                 raise u_twice("inverse_dynamics")
-            q, u, udot, t = q.q, q.u, u if udot is None else udot, q.t if t is START else t
+            q, u, udot, t = q.q, q.u, udot if u is ... else u, q.t if t is START else t
         if t is not START:
             check_time(t)
         if wrenches is None and actuated is None:
@@ -249,7 +249,7 @@ class System:
                 many = self._inverse_batch(q, u, udot)
                 if many is not None:
                     return many
-        if u is None or udot is None:
+        if u is ... or udot is ...:
             raise TypeError("inverse_dynamics: needs q, u and udot, or a State and udot")
         return inverse_dynamics.inverse_dynamics(self.plans, q, u, udot, wrenches=wrenches, t=t, actuated=actuated,
                                                  weights=weights)
@@ -301,8 +301,8 @@ class System:
 
     # -- kinematics -----------------------------------------------------------------------------
     @of_position(pose_once)
-    def pose(self, q: npt.ArrayLike, body: str, *, t: npt.ArrayLike = START) -> BodyPose:
-        """Pose of a body or frame in the world. Cost: O(n)."""
+    def pose(self, q: npt.ArrayLike, body: str, *, t: npt.ArrayLike = START) -> Pose:
+        """Pose of a body or frame in the world: `position` (..., 3) [m] and `rotation` (..., 3, 3). Cost: O(n)."""
         return body_kinematics.pose(self.kernels, q, body, t=t)
 
     @of_motion(at_body("velocity", 2))

@@ -28,6 +28,10 @@ FORCED = ("forward_dynamics", "inverse_dynamics", "bias", "joint_wrenches", "ham
 def run_forced(plans: LoopPlans, name: str, given: Mapping[str, npt.ArrayLike], wrenches: Wrenches, t: npt.ArrayLike,
                evaluator: Evaluator | None = None) -> Floats:
     """A function that force elements act in, on a batch; shape (*batch axes, size)."""
+    if wrenches is None and evaluator is None and not plans.kernels.springs_outside:
+        out = plans.kernels.single(name, given, t)
+        if out is not None:
+            return out
     found = plans.kernels.evaluate(name, given, with_elements(plans, given, wrenches, t), t, evaluator)
     if not found.finite:
         plans.kernels.check_inputs(found)
@@ -65,13 +69,8 @@ def inverse_door(plans: LoopPlans) -> Door | None:
 def tree_forces(plans: LoopPlans, q: npt.ArrayLike, u: npt.ArrayLike, udot: npt.ArrayLike, wrenches: Wrenches,
                 t: npt.ArrayLike) -> Floats:
     """Joint forces for given accelerations. Cost: O(n)."""
-    kernels, name = plans.kernels, "inverse_dynamics"
-    out = None
-    if wrenches is None and not kernels.springs_outside:
-        out = kernels.single(name, lambda: kernels.door(name), q, u, udot)
-    if out is None:
-        out = run_forced(plans, name, {"q": q, "u": u, "udot": udot}, wrenches, t)
-    return without_laws(plans, out, q, u, t)
+    return without_laws(plans, run_forced(plans, "inverse_dynamics", {"q": q, "u": u, "udot": udot}, wrenches, t),
+                        q, u, t)
 
 
 def mass_matrix(kernels: Kernels, q: npt.ArrayLike, t: npt.ArrayLike) -> Floats:

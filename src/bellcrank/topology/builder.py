@@ -282,7 +282,7 @@ class _Builder:
         shift = _add(at, base)
         if not _has_parameter(shift):
             shift = tuple(frames.snap(np.array(shift, dtype=float)).tolist())
-        return int(self.link_of[body]), frames.snap(turn @ pose.matrix @ align), shift
+        return int(self.link_of[body]), frames.snap(turn @ pose.rotation @ align), shift
 
     def _body_transform(self, b: int) -> Transform:
         turn, shift = self.body_link_turn[b].tolist(), self.body_link_shift[b].tolist()

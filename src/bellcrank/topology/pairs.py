@@ -82,7 +82,7 @@ class PointPair(Element):
         apart = self._apart(first, second)[2]
         return sqrt(apart.dot(apart))
 
-    def _line(self, first: Moving, second: Moving) -> tuple[Vector, Vector, Vector, Number, Number]:
+    def line(self, first: Moving, second: Moving) -> tuple[Vector, Vector, Vector, Number, Number]:
         """Arms of both ends, direction, length and its rate."""
         first_arm, second_arm, apart = self._apart(first, second)
         length = sqrt(apart.dot(apart))
@@ -115,7 +115,7 @@ class PointPair(Element):
 
     def wrenches(self, first: Moving, second: Moving, around: Surroundings) -> tuple[Force, Force]:
         """What it exerts on the first and on the second link."""
-        first_arm, second_arm, along, length, rate = self._line(first, second)
+        first_arm, second_arm, along, length, rate = self.line(first, second)
         push = along * self.along.force(length, rate)
         return Force(-first_arm.cross(push), -push), Force(second_arm.cross(push), push)
 
@@ -125,7 +125,7 @@ class PointPair(Element):
 
     def loss(self, first: Moving, second: Moving, around: Surroundings) -> Number:
         """Power taken out of the machine and not stored [W]."""
-        return self.along.loss(*self._line(first, second)[3:])
+        return self.along.loss(*self.line(first, second)[3:])
 
 
 @dataclass(frozen=True)

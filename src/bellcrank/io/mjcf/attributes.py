@@ -21,8 +21,8 @@ def where(pose: Pose) -> dict[str, Any]:
     out: dict[str, Any] = {}
     if at.any():
         out["pos"] = at
-    if not (pose.matrix == np.eye(3)).all():
-        out["quat"] = quaternion.from_matrix(pose.matrix)
+    if not (pose.rotation == np.eye(3)).all():
+        out["quat"] = quaternion.from_matrix(pose.rotation)
     return out
 
 

@@ -162,7 +162,7 @@ def _axes(record: Connection, inner: Pose, back: bool) -> list[MjcfJoint]:
     names = (*joint.coordinate_names(), "advance")
     sign = -1.0 if back else 1.0
     made = [MjcfJoint(record.name if len(parts) == 1 else f"{record.name}.{names[i]}", kind, at,
-                 sign * (inner.matrix @ np.array(axis, dtype=float)), (record.name, i)) for kind, axis, i in parts]
+                 sign * (inner.rotation @ np.array(axis, dtype=float)), (record.name, i)) for kind, axis, i in parts]
     return made[::-1] if back else made
 
 
@@ -183,8 +183,8 @@ def _merge_massless(mechanism: Mechanism, layout: BodyLayout) -> None:
         child = layout.places[joined]
         back = child.pose.inverse()
         for axis in place.axes:
-            axis.at = back.matrix @ axis.at + np.array(back.position, dtype=float)
-            axis.axis = back.matrix @ axis.axis
+            axis.at = back.rotation @ axis.at + np.array(back.position, dtype=float)
+            axis.axis = back.rotation @ axis.axis
         child.axes[:0] = place.axes
         child.pose = place.pose @ child.pose
         child.parent = place.parent

@@ -107,7 +107,7 @@ def _ball(reader: MjcfReader, machine: Mechanism, c: _Connect) -> None:
     reader.place = c.element
     # at rest where the file draws the bodies, whatever the axes of sites
     turn = _drawn(reader, c.first, c.second)
-    second = Pose(c.second_pose.position, c.first_pose.matrix if turn is None else turn @ c.first_pose.matrix)
+    second = Pose(c.second_pose.position, c.first_pose.rotation if turn is None else turn @ c.first_pose.rotation)
     machine.add_joint(reader.new_name(c.name), Spherical(), reader.bodies[c.first], reader.bodies[c.second],
                       c.first_pose, second)
 
@@ -147,10 +147,10 @@ def _on_line(c: _Connect, here: _Connect, axis: Floats, target: Floats) -> bool:
 
 def _hinge_frames(c: _Connect, axis: Floats, target: Floats) -> tuple[Pose, Pose, tuple[float, ...]]:
     """Poses of a hinge on both bodies, and its axis in them."""
-    local = c.first_pose.matrix.T @ axis
-    if c.sites and np.abs(c.second_pose.matrix.T @ target - local).max() < _NEAR:
+    local = c.first_pose.rotation.T @ axis
+    if c.sites and np.abs(c.second_pose.rotation.T @ target - local).max() < _NEAR:
         return c.first_pose, c.second_pose, tuple(local.tolist())
-    moved = c.second_pose.matrix @ local
+    moved = c.second_pose.rotation @ local
     cross, dot = np.cross(moved, target), float(moved @ target)
     if dot < -1.0 + 1e-9:  # any half turn across the axis
         helper = np.eye(3)[int(np.argmin(np.abs(moved)))]
@@ -160,7 +160,7 @@ def _hinge_frames(c: _Connect, axis: Floats, target: Floats) -> tuple[Pose, Pose
     else:
         k = np.array([[0.0, -cross[2], cross[1]], [cross[2], 0.0, -cross[0]], [-cross[1], cross[0], 0.0]])
         turn = np.eye(3) + k + k @ k / (1.0 + dot)
-    return c.first_pose, Pose(c.second_pose.position, turn @ c.second_pose.matrix), tuple(local.tolist())
+    return c.first_pose, Pose(c.second_pose.position, turn @ c.second_pose.rotation), tuple(local.tolist())
 
 
 def _weld(reader: MjcfReader, machine: Mechanism, index: int, name: str) -> None:

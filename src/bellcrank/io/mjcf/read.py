@@ -154,7 +154,7 @@ class MjcfReader:
         model, name = self.model, self.bodies[body]
         parent = int(model.body_parentid[body])
         pose = Pose(model.body_pos[body], rotation(self.mujoco, model.body_quat[body]))
-        self.turns.append(self.turns[parent] @ pose.matrix)
+        self.turns.append(self.turns[parent] @ pose.rotation)
         first, count = int(model.body_jntadr[body]), int(model.body_jntnum[body])
         if model.body_mocapid[body] >= 0:
             self.note("changed", self.place, "a mocap body: stands still where the file draws it")

@@ -32,7 +32,7 @@ def align(hinges: Sequence[Hinge], links: int, tolerance: float, note: Note) -> 
     for hinge in axes:
         joint = hinge.joint
         assert isinstance(joint, (Revolute, Prismatic, Screw))
-        turn = hinge.node.absolute.matrix
+        turn = hinge.node.absolute.rotation
         own = turn @ np.array(joint.axis)
         tilts = np.linalg.norm(np.cross(directions, own), axis=1)
         best = int(tilts.argmin()) if len(leaders) else -1

@@ -68,7 +68,7 @@ def _angle(gear: Hinge, tag: str, link: FrameNode, reference: FrameNode, hinges:
     for hinge in hinges.get(frozenset((link, reference)), ()):
         if not isinstance(hinge.joint, Revolute):
             continue
-        other = relative(gear.node, hinge.node).matrix @ np.array(hinge.joint.axis)
+        other = relative(gear.node, hinge.node).rotation @ np.array(hinge.joint.axis)
         crooked = hinge
         if float(np.abs(np.cross(axis, other)).max()) > _PARALLEL:
             continue

@@ -156,7 +156,7 @@ def read_axis(node: FrameNode, tag: str, note: Note) -> tuple[float, ...]:
     frame = _axis_frame(node, axis, xyz, note)
     if frame is None or frame is node:
         return tuple(direction.tolist())
-    turned = relative(node, frame).matrix @ direction
+    turned = relative(node, frame).rotation @ direction
     whole = np.round(turned)
     return tuple(np.where(np.abs(turned - whole) < 1e-15, whole, turned).tolist())
 

@@ -230,7 +230,7 @@ def _pose_text(pose: Pose) -> str:
     at = _numbers(pose.position)
     if pose.rows == IDENTITY_ROWS:
         return "" if at == "0 0 0" else f">{at} 0 0 0</pose>"
-    r = pose.matrix
+    r = pose.rotation
     yaw = math.atan2(r[1, 0], r[0, 0])
     c, s = math.cos(yaw), math.sin(yaw)
     pitch = math.atan2(-r[2, 0], math.hypot(r[0, 0], r[1, 0]))

@@ -155,8 +155,8 @@ def _axis(reader: RobotReader, joint: XmlElement, tag: str, world: Pose) -> tupl
         base = "__model__"
     if not base or base == joint.attributes.get("name"):
         return axis
-    turn = _frame(reader, xyz, base).matrix
-    return tuple((world.matrix.T @ turn @ np.asarray(axis)).tolist())
+    turn = _frame(reader, xyz, base).rotation
+    return tuple((world.rotation.T @ turn @ np.asarray(axis)).tolist())
 
 
 def _data(reader: RobotReader, machine: Mechanism, element: XmlElement, name: str, joint: Joint) -> None:

@@ -102,10 +102,10 @@ def _two_origins(reader: RobotReader, machine: Mechanism, element: XmlElement) -
 def _aligned(reader: RobotReader, element: XmlElement, links: tuple[str, str], outer: Pose, inner: Pose,
              axis: Sequence[float], frame: str) -> tuple[Pose, tuple[float, ...]]:
     """The child's frame turned so that both sides agree at zero, and the axis in their common coordinates."""
-    place = reader.place(links[0] if frame == "parent" else links[1]).matrix
-    world_outer = reader.place(links[0]).matrix @ outer.matrix
+    place = reader.place(links[0] if frame == "parent" else links[1]).rotation
+    world_outer = reader.place(links[0]).rotation @ outer.rotation
     with blame(element):
-        turned = Pose(inner.position, reader.place(links[1]).matrix.T @ world_outer)
+        turned = Pose(inner.position, reader.place(links[1]).rotation.T @ world_outer)
     return turned, tuple((world_outer.T @ place @ np.asarray(axis)).tolist())
 
 

@@ -69,7 +69,7 @@ def origin(pose: Pose, what: str) -> str:
 
 def angles(pose: Pose) -> tuple[float, float, float]:
     """Fixed-axis angles of a rotation, accurate near pitch = +-pi/2, too."""
-    r = pose.matrix
+    r = pose.rotation
     yaw = math.atan2(r[1, 0], r[0, 0])
     c, s = math.cos(yaw), math.sin(yaw)
     # what is left after turning the yaw back is a turn about y times one about x, whatever the yaw was
@@ -171,12 +171,12 @@ def _check_closed(ends: Ends, what: str) -> None:
     one, two = ends.parent_place @ ends.parent_pose, ends.child_place @ ends.child_pose
     gap = np.array(two.position, dtype=float) - np.array(one.position, dtype=float)
     size = max(1.0, float(np.abs(np.array(one.position, dtype=float)).max()))
-    turn = np.abs(one.matrix - two.matrix).max()
+    turn = np.abs(one.rotation - two.rotation).max()
     if isinstance(ends.joint, Spherical):
         turn = 0.0
     elif isinstance(ends.joint, Revolute):  # where the angle is zero does not matter
         axis = np.array(ends.joint.axis)
-        turn = np.abs(one.matrix @ axis - two.matrix @ axis).max()
+        turn = np.abs(one.rotation @ axis - two.rotation @ axis).max()
     if np.abs(gap).max() > _CLOSED * size or turn > _CLOSED:
         raise ModelError(f"{what}: loops=\"gazebo\" holds loops that are closed while all joints are at zero; this one "
                          f"is {np.abs(gap).max():.3g} m and {turn:.3g} (sine) open; use loops=\"loop_joint\"")
