@@ -13,14 +13,14 @@ import pytest
 import children
 from bellcrank.target.backend import CallLists, backend_named
 from bellcrank.target.c.c_printer import Arguments, Pointer
-from bellcrank.target.c.unit import Unit
+from bellcrank.target.c.unit import CUnit
 from bellcrank.target.calling import finite_array
-from bellcrank.target.program import Builder, Int, Layout, Program, Real
+from bellcrank.target.program import Builder, DriverLayout, Int, Program, Real
 from bellcrank.target.sincos import sincos
 from bellcrank.target.switching import switching
 from c_library import COMPILER, FLAGS
 
-LAYOUT = Layout(("n",), ("a",), ("x", "out", "whole"))
+LAYOUT = DriverLayout(("n",), ("a",), ("x", "out", "whole"))
 N, A, WHOLE = 5, 0.75, [3, 0, 2, 1, 4, 9]
 X = np.array([0.5, -1.25, 3.0, 0.0, 2.0**-40, 7.5, -0.3, 1e6])
 
@@ -153,7 +153,7 @@ def test_in_lanes(name: str, width: int) -> None:
 
 
 def by_c(program: Program, x: np.ndarray, entries: int, folder: Path, real: str) -> np.ndarray:
-    unit = Unit("program", real)
+    unit = CUnit("program", real)
     pointers = {"x": Pointer("x"), "out": Pointer("out", False), "whole": Pointer("whole")}
     unit.program("int run", [f"const {real} x[]", f"{real} out[]", "const int whole[]", f"{real} a"],
                  Arguments(pointers, {"n": N}, {"a": "a"}), program)
@@ -193,7 +193,7 @@ def test_the_same_sine_to_the_last_bit(tmp_path: Path) -> None:
 
 def test_what_is_known_is_not_printed() -> None:
     """Integers that are known are computed while C is printed, and code that nothing needs is left out."""
-    unit = Unit("program", "double")
+    unit = CUnit("program", "double")
     arguments = Arguments({"x": Pointer("x"), "out": Pointer("out", False)}, {"n": N})
 
     def program(b: Builder) -> None:
@@ -214,7 +214,7 @@ def test_what_is_known_is_not_printed() -> None:
 
 def test_switching_refuses_nothing_but_bad_numbers() -> None:
     """Which variant served is for the caller to remember: the program writes it back, and keeps nothing."""
-    unit = Unit("program", "double")
+    unit = CUnit("program", "double")
     pointers = {"x": Pointer("x"), "out": Pointer("out", False), "plan": Pointer("plan", False)}
     arguments = Arguments(pointers, {"n_one": 1, "n_two": 1}, {}, {"one": ["one(x, out);"], "two": ["two(x, out);"]})
     unit.program("int run", ["const double *x", "double *out", "int *plan"], arguments, lambda b: switching(

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from bellcrank.integrate.fixed_step import STEPPING, correct
-from bellcrank.target.program import Builder, Int, Layout, Real
+from bellcrank.target.program import Builder, DriverLayout, Int, Real
 
 __all__ = ["ADAPTIVE", "embedded_pair"]
 
@@ -19,7 +19,7 @@ _PROPORTION = 30.0
 #: unless that of the step itself was nearly as large: so many times
 _UNLIKE = 10.0
 
-ADAPTIVE = Layout(
+ADAPTIVE = DriverLayout(
     ("size", "stages", "more", "powers", "limit", "steps", "rejected", "status", "sampled", "samples", "known",
      "shrink", "n_rates", "n_forces", "n_holds", "n_corrections", "n_shift", "rounds", "n_inputs"),
     ("time", "step", "end", "rtol", "atol", "near", "far", "smallest", "exponent"),

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from bellcrank.target.program import Bool, Builder, Int, Layout, Memory, Program, Real
+from bellcrank.target.program import Bool, Builder, DriverLayout, Int, Memory, Program, Real
 
 __all__ = ["STEPPING", "OneStep", "Stepping", "copy", "correct", "explicit", "explicit_step", "semi_implicit",
            "semi_implicit_step", "single_step"]
@@ -26,7 +26,7 @@ __all__ = ["STEPPING", "OneStep", "Stepping", "copy", "correct", "explicit", "ex
 OneStep = Callable[[Int], None]
 
 #: arguments of the fixed-step drivers
-STEPPING = Layout(
+STEPPING = DriverLayout(
     ("size", "split", "stages", "steps", "first", "every", "hold", "n_rates", "n_forces", "n_holds", "n_corrections",
      "n_shift", "rounds", "blocks", "samples", "n_inputs"),
     ("start", "step", "near", "far"),

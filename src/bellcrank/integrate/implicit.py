@@ -8,12 +8,13 @@ factors (`newton` 0, for large problems that are not stiff) the iteration is by 
 from __future__ import annotations
 
 from bellcrank.integrate.fixed_step import STEPPING, Stepping
-from bellcrank.target.program import Builder, Int, Integers, Layout, Memory, Real
+from bellcrank.target.program import Builder, DriverLayout, Int, Integers, Memory, Real
 
 __all__ = ["IMPLICIT", "collocation"]
 
-IMPLICIT = Layout((*STEPPING.integers, "newton", "anew", "iterations", "factored"), (*STEPPING.reals, "tolerance"),
-                  (*STEPPING.pointers, "d", "ahead", "z", "change", "jacobian", "matrix", "pivots"))
+IMPLICIT = DriverLayout((*STEPPING.integers, "newton", "anew", "iterations", "factored"),
+                        (*STEPPING.reals, "tolerance"),
+                        (*STEPPING.pointers, "d", "ahead", "z", "change", "jacobian", "matrix", "pivots"))
 
 #: an iteration is given up after this many rounds; above SLOW the Jacobian is made anew for the next step
 LIMIT, SLOW = 30, 6

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from bellcrank.errors import BellcrankError
 from bellcrank.simulate.equations import Equations
-from bellcrank.simulate.steppers import FixedStepper, Kind
+from bellcrank.simulate.steppers import FixedStepper, Integrator
 
 __all__ = ["Failure", "FixedRun"]
 
@@ -33,7 +33,7 @@ class Failure(NamedTuple):
 class FixedRun:
     """A batch of states on a common grid of time."""
 
-    def __init__(self, equations: Equations, kind: Kind, y: Floats, start: float, step: float, hold: int = 1,
+    def __init__(self, equations: Equations, kind: Integrator, y: Floats, start: float, step: float, hold: int = 1,
                  threads: int | None = None) -> None:
         self.equations, self.kind, self.step, self.hold = equations, kind, step, hold
         self.y, self.start, self.done = y.copy(), start, 0

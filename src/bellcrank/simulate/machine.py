@@ -15,8 +15,8 @@ import numpy.typing as npt
 from bellcrank.lowering.function import Function
 from bellcrank.system.blocks import block_sources
 from bellcrank.system.evaluator import CompiledEvaluator
-from bellcrank.target.backend import Backend, Block, Call, CallLists, Memory
-from bellcrank.target.program import Layout
+from bellcrank.target.backend import Backend, Block, Call, CallLists, DriverBuffers
+from bellcrank.target.program import DriverLayout
 
 __all__ = ["Code", "fill", "make_code", "packed", "unpacked"]
 
@@ -46,7 +46,7 @@ class Code:
         """Numbers in a state."""
         return self.nq + self.nu
 
-    def memory(self, layout: Layout, extra: Mapping[str, int]) -> Memory:
+    def memory(self, layout: DriverLayout, extra: Mapping[str, int]) -> DriverBuffers:
         """Buffers, call lists and arguments of a driver."""
         lists = {"rates": self.rates, "forces": self.forces, "corrections": self.corrections, "holds": self.holds}
         made = self.backend.memory(CallLists(self.width, self.sizes, self.places, lists), layout, extra)
@@ -139,7 +139,7 @@ def make_code(run: CompiledEvaluator, functions: Mapping[str, Function], width: 
                 tuple(c.corrections(momenta, plain)), nu if tree.looped else 0, tuple(tell) if held else (), inputs)
 
 
-def fill(memory: Memory, code: Code, name: str, values: Floats) -> None:
+def fill(memory: DriverBuffers, code: Code, name: str, values: Floats) -> None:
     """Put the values of one state, shape (1, entries), into a buffer (width 1)."""
     buffer, start = (("inputs", code.inputs[name]) if name in code.inputs else (name, 0))
     memory.buffers[buffer][start:start + values.shape[1]] = values[0]

@@ -16,7 +16,7 @@ from bellcrank.loops.closer import Target, project
 from bellcrank.simulate.closing import numbers, tree_forces
 from bellcrank.simulate.control import Drive, named
 from bellcrank.simulate.fixed import Failure
-from bellcrank.simulate.steppers import NEAR, ROUNDS, Kind
+from bellcrank.simulate.steppers import NEAR, ROUNDS, Integrator
 from bellcrank.system.forward_dynamics import run_by_plan
 
 if TYPE_CHECKING:
@@ -143,7 +143,7 @@ class Rhs:
 class ReferenceRun:
     """Fixed steps of a batch of states; see `FixedRun`, whose interface it has."""
 
-    def __init__(self, rhs: Rhs, kind: Kind, y: Floats, start: float, step: float, hold: int = 1) -> None:
+    def __init__(self, rhs: Rhs, kind: Integrator, y: Floats, start: float, step: float, hold: int = 1) -> None:
         self.rhs, self.kind, self.step, self.hold = rhs, kind, step, hold
         self.y, self.start, self.done = y.copy(), start, 0
         self.failures: list[Failure] = []

@@ -26,7 +26,7 @@ from bellcrank.simulate.external import SCIPY, SUNDIALS, ExternalRun
 from bellcrank.simulate.fixed import FixedRun
 from bellcrank.simulate.reference import ReferenceRun, Rhs
 from bellcrank.simulate.sizes import check_count, check_room
-from bellcrank.simulate.steppers import STEPPERS, Kind
+from bellcrank.simulate.steppers import STEPPERS, Integrator
 from bellcrank.simulate.stops import Stop
 from bellcrank.simulate.varying import VaryingRun
 
@@ -280,7 +280,7 @@ def _prepared(system: System, y: Floats, t: float) -> bool:
     return Equations.compiled(system, y[0, :system.nq], t)
 
 
-def _stepper(name: str) -> Kind | None:
+def _stepper(name: str) -> Integrator | None:
     if name in STEPPERS:
         return STEPPERS[name]
     library, _, method = name.partition("/") if isinstance(name, str) else ("", "", "")

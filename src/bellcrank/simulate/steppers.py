@@ -15,10 +15,10 @@ from bellcrank.integrate.fixed_step import STEPPING, explicit, semi_implicit
 from bellcrank.integrate.implicit import IMPLICIT, collocation
 from bellcrank.integrate.tableaux import Collocation, Explicit
 from bellcrank.simulate.machine import Code, fill, packed, unpacked
-from bellcrank.target.backend import Memory
+from bellcrank.target.backend import DriverBuffers
 from bellcrank.target.program import Program
 
-__all__ = ["STEPPERS", "AdaptiveStepper", "FixedStepper", "Kind", "Stretch", "Taken"]
+__all__ = ["STEPPERS", "AdaptiveStepper", "FixedStepper", "Integrator", "Stretch", "Taken"]
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -32,7 +32,7 @@ FACTORED = 600
 
 
 @dataclass(frozen=True)
-class Kind:
+class Integrator:
     """A method of integration."""
 
     name: str
@@ -45,23 +45,23 @@ class Kind:
     tolerance: float = 1e-14  #: of the iteration of implicit methods
 
 
-STEPPERS: dict[str, Kind] = {k.name: k for k in (
-    Kind("rk4", 4, "classical Runge-Kutta, fixed step", explicit, tableaux.rk4),
-    Kind("rk8", 8, "Dormand-Prince order 8, fixed step", explicit, tableaux.rk8),
-    Kind("semi_implicit", 1, "semi-implicit Euler, fixed step: cheap, keeps energy roughly",
+STEPPERS: dict[str, Integrator] = {k.name: k for k in (
+    Integrator("rk4", 4, "classical Runge-Kutta, fixed step", explicit, tableaux.rk4),
+    Integrator("rk8", 8, "Dormand-Prince order 8, fixed step", explicit, tableaux.rk8),
+    Integrator("semi_implicit", 1, "semi-implicit Euler, fixed step: cheap, keeps energy roughly",
          semi_implicit, None),
-    Kind("gauss", 6, "Gauss collocation, fixed step: symmetric, keeps energy over long runs", collocation,
+    Integrator("gauss", 6, "Gauss collocation, fixed step: symmetric, keeps energy over long runs", collocation,
          tableaux.gauss, lanes=False),
-    Kind("radau", 5, "Radau IIA, fixed step: for stiff springs and dampers", collocation, tableaux.radau,
+    Integrator("radau", 5, "Radau IIA, fixed step: for stiff springs and dampers", collocation, tableaux.radau,
          lanes=False, tolerance=1e-13),
-    Kind("dopri5", 5, "Dormand-Prince 5(4), adaptive, dense output", embedded_pair, tableaux.dopri5,
+    Integrator("dopri5", 5, "Dormand-Prince 5(4), adaptive, dense output", embedded_pair, tableaux.dopri5,
          lanes=False, adaptive=True),
-    Kind("dop853", 8, "Dormand-Prince 8(5,3), adaptive, dense output", embedded_pair, tableaux.dop853,
+    Integrator("dop853", 8, "Dormand-Prince 8(5,3), adaptive, dense output", embedded_pair, tableaux.dop853,
          lanes=False, adaptive=True),
 )}
 
 
-def point_all(memory: Memory, **tables: Floats) -> None:
+def point_all(memory: DriverBuffers, **tables: Floats) -> None:
     """Let a driver's pointers refer to tables."""
     for name, table in tables.items():
         memory.point(name, np.ascontiguousarray(table, dtype=float))
@@ -70,7 +70,7 @@ def point_all(memory: Memory, **tables: Floats) -> None:
 class FixedStepper:
     """Runs a fixed-step driver on one block of states."""
 
-    def __init__(self, code: Code, kind: Kind) -> None:
+    def __init__(self, code: Code, kind: Integrator) -> None:
         self.code, self.kind = code, kind
         tableau = kind.tableau() if kind.tableau else None
         stages = tableau.stages if tableau else 1
@@ -150,7 +150,7 @@ class Stretch(NamedTuple):
 class AdaptiveStepper:
     """Runs an embedded pair on one state."""
 
-    def __init__(self, code: Code, kind: Kind, rtol: float, atol: float) -> None:
+    def __init__(self, code: Code, kind: Integrator, rtol: float, atol: float) -> None:
         assert kind.tableau is not None
         tableau = kind.tableau()
         assert isinstance(tableau, Explicit) and tableau.e is not None and tableau.dense is not None

@@ -14,7 +14,7 @@ from bellcrank.errors import BellcrankError
 from bellcrank.loops.tolerances import CLOSED
 from bellcrank.simulate.equations import Equations
 from bellcrank.simulate.fixed import Failure
-from bellcrank.simulate.steppers import AdaptiveStepper, FixedStepper, Kind, Stretch
+from bellcrank.simulate.steppers import AdaptiveStepper, FixedStepper, Integrator, Stretch
 
 __all__ = ["VaryingRun"]
 
@@ -29,7 +29,7 @@ GATHERED = 500
 class VaryingRun:
     """A batch of states with step-size control."""
 
-    def __init__(self, equations: Equations, kind: Kind, y: Floats, start: float, step: float | None, rtol: float,
+    def __init__(self, equations: Equations, kind: Integrator, y: Floats, start: float, step: float | None, rtol: float,
                  atol: float, threads: int | None = None) -> None:
         self.equations, self.kind, self.rtol, self.atol = equations, kind, rtol, atol
         self.time = start

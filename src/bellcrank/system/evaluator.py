@@ -21,7 +21,7 @@ from bellcrank.lowering.function import Function
 from bellcrank.lowering.link_kinds import RolledProgram
 from bellcrank.scalar.count import OperationCount
 from bellcrank.scalar.graph import Number, Scalar
-from bellcrank.target.backend import BACKENDS, Backend, Kernel, backend_named
+from bellcrank.target.backend import BACKENDS, Backend, BatchKernel, backend_named
 from bellcrank.topology.tree import Tree
 
 __all__ = ["UNROLL_LINKS", "CompiledEvaluator", "Evaluator", "Maker", "NumpyEvaluator", "counting_evaluator",
@@ -82,7 +82,7 @@ class CompiledEvaluator:
         self.tree, self.backend, self.schedule = tree, backend, schedule
         self.threads = threads if threads is not None else os.cpu_count() or 1
         self._traces: dict[tuple[str, bool], list[Number] | RolledProgram] = {}
-        self._kernels: dict[tuple[str, bool, int], Kernel] = {}
+        self._kernels: dict[tuple[str, bool, int], BatchKernel] = {}
         self._lock = threading.RLock()
         self._warned = False
 
@@ -101,7 +101,7 @@ class CompiledEvaluator:
     def operation_count(self, function: Function) -> OperationCount:
         return count_traced(self.tree, function, self.trace(function))
 
-    def kernel(self, function: Function, wrenches: bool, width: int) -> Kernel:
+    def kernel(self, function: Function, wrenches: bool, width: int) -> BatchKernel:
         """The compiled function for one state (`width` 1) or for SIMD lanes. Returns while it is still being compiled,
         by another thread: the first call waits."""
         key = (function.name, wrenches, width)
@@ -167,7 +167,7 @@ class CompiledEvaluator:
             return 1 << 62
         return THREAD_WORK // max(100 * min(size, self.tree.nu) + 4 * size, 1)
 
-    def _parts(self, n: int, kernel: Kernel) -> list[tuple[int, int]]:
+    def _parts(self, n: int, kernel: BatchKernel) -> list[tuple[int, int]]:
         """Stretches of the batch, one per thread, each a whole number of blocks."""
         threads = min(self.threads, n // kernel.width) if n > self.most_for_one_thread(kernel.out_size) else 1
         if threads <= 1:

@@ -16,16 +16,26 @@ import numpy as np
 import numpy.typing as npt
 
 from bellcrank.target.kernel_source import KernelSource
-from bellcrank.target.program import Layout, Program
+from bellcrank.target.program import DriverLayout, Program
 
-__all__ = ["BACKENDS", "LIBRARIES", "Backend", "Block", "Call", "CallLists", "Driver", "Kernel", "Memory",
-           "backend_named"]
+__all__ = [
+    "BACKENDS",
+    "LIBRARIES",
+    "Backend",
+    "BatchKernel",
+    "Block",
+    "Call",
+    "CallLists",
+    "Driver",
+    "DriverBuffers",
+    "backend_named",
+]
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
 
-class Kernel(Protocol):
+class BatchKernel(Protocol):
     """A compiled function for the states of a batch."""
 
     inputs: dict[str, int]
@@ -75,7 +85,7 @@ class CallLists:
     lists: Mapping[str, Sequence[Call]]  #: by name; a driver finds their lengths as n_<name>
 
 
-class Memory(Protocol):
+class DriverBuffers(Protocol):
     """Buffers, call lists and arguments of a driver: one thread's copy."""
 
     buffers: dict[str, Floats]
@@ -105,9 +115,9 @@ class Backend(Protocol):
     name: str
 
     def lanes(self) -> int:
-        """States that batches advance side by side."""
+        """LaneStates that batches advance side by side."""
 
-    def kernel(self, source: KernelSource, width: int) -> Kernel:
+    def kernel(self, source: KernelSource, width: int) -> BatchKernel:
         """A compiled function for one state (`width` 1) or for lanes."""
 
     def block(self, source: KernelSource, names: tuple[str, ...], width: int) -> Block:
@@ -116,15 +126,16 @@ class Backend(Protocol):
     def copying(self, count: int, stride: int, offset: int, width: int) -> Block:
         """A block that makes ``out[i] = from[i * stride + offset]``."""
 
-    def driver(self, program: Program, layout: Layout, width: int, known: tuple[tuple[str, int], ...] = ()) -> Driver:
+    def driver(self, program: Program, layout: DriverLayout, width: int, known: tuple[tuple[str, int], ...] = ()
+               ) -> Driver:
         """A compiled driver; `known` integers become constants of the code."""
 
-    def memory(self, calls: CallLists, layout: Layout, extra: Mapping[str, int]) -> Memory:
+    def memory(self, calls: CallLists, layout: DriverLayout, extra: Mapping[str, int]) -> DriverBuffers:
         """Memory for a driver, with `extra` buffers."""
 
     def door(self, kernel: Any, other: object, notfinite: object) -> Callable[..., Any] | None:
         """``door(*inputs, out)`` for one state: `out`, or `other` if the arrays do not fit, or `notfinite`; None where
-        there is nothing cheaper than `Kernel.run`."""
+        there is nothing cheaper than `BatchKernel.run`."""
 
     def batch_door(self, kernel: Any, other: object, notfinite: object) -> Callable[..., Any] | None:
         """The same for a batch: arrays (states, size), or (size,) for what is the same in all; `out` (states, size)."""

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 
 from bellcrank.target.program import Builder, Int, Memory, Real
 
-__all__ = ["Body", "States", "finite_array", "finite_sum", "one_block", "over_states"]
+__all__ = ["Body", "LaneStates", "finite_array", "finite_sum", "one_block", "over_states"]
 
 
 @dataclass(frozen=True)
-class States:
+class LaneStates:
     """The states that a body computes, one in every lane."""
 
     inputs: Mapping[str, Memory]
@@ -24,11 +24,11 @@ class States:
     spread: bool  #: whether each lane's results go to a place of their own
 
 
-Body = Callable[[States], Real | None]
+Body = Callable[[LaneStates], Real | None]
 
 
 def over_states(b: Builder, names: Sequence[str], body: Body) -> None:
-    """States `begin` to `end` of a batch, `width` at a time; returns non-zero if something was not finite.
+    """LaneStates `begin` to `end` of a batch, `width` at a time; returns non-zero if something was not finite.
 
     State i of input k starts at ``i * strides[k]``, results are packed. Lanes beyond the end repeat the last state.
     """
@@ -41,7 +41,7 @@ def over_states(b: Builder, names: Sequence[str], body: Body) -> None:
         ahead = [state + lane for lane in range(1, b.width)]
         lanes = [state, *(i.min(last) for i in ahead)]
         inputs = {name: b.rows(name, [lane * step for lane in lanes]) for name, step in zip(names, steps, strict=True)}
-        check = body(States(inputs, lambda size: b.rows("out", [lane * size for lane in lanes]), True, b.width > 1))
+        check = body(LaneStates(inputs, lambda size: b.rows("out", [lane * size for lane in lanes]), True, b.width > 1))
         assert check is not None
         return bad | check.is_nan().any().integer()
 
@@ -51,7 +51,7 @@ def over_states(b: Builder, names: Sequence[str], body: Body) -> None:
 def one_block(b: Builder, names: Sequence[str], body: Body, checked: bool = False) -> None:
     """One block of states, whose lanes lie side by side; `checked`: returns 1 if something was not finite, else 0."""
     inputs, out = {name: b.memory(name) for name in names}, b.memory("out")
-    check = body(States(inputs, lambda size: out, checked, False))
+    check = body(LaneStates(inputs, lambda size: out, checked, False))
     b.finish(check.is_nan().any().integer() if checked and check is not None else 0)
 
 

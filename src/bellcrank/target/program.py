@@ -37,13 +37,26 @@ from bellcrank.target.values import (
     reals,
 )
 
-__all__ = ["Bits", "Bool", "Builder", "Int", "IntVariable", "Integers", "Layout", "Mask", "Memory", "Program", "Real",
-           "RealVariable", "Table"]
+__all__ = [
+    "Bits",
+    "Bool",
+    "Builder",
+    "DriverLayout",
+    "Int",
+    "IntVariable",
+    "Integers",
+    "Mask",
+    "Memory",
+    "Program",
+    "Real",
+    "RealVariable",
+    "Table",
+]
 
 Carried = TypeVar("Carried", Int, Real)
 
 
-class Layout(NamedTuple):
+class DriverLayout(NamedTuple):
     """Names of the arguments of a driver: a program that runs on arrays of integers, reals and pointers."""
 
     integers: tuple[str, ...]

@@ -9,7 +9,7 @@ from typing import Any
 
 from bellcrank.scalar.graph import Scalar, reachable
 from bellcrank.schedule.rolled import INWARD, OUTWARD, PATHS, KindCode, Plan, SweepCode
-from bellcrank.target.calling import Body, States, finite_array
+from bellcrank.target.calling import Body, LaneStates, finite_array
 from bellcrank.target.graph_code import compute, value_of
 from bellcrank.target.program import Builder, Int, Integers, Memory, Real, Table
 
@@ -64,7 +64,7 @@ def rolled(b: Builder, plan: Plan, inputs: Sequence[str], local: list[str], mirr
     sizes = {name: strides[n + i] for i, name in enumerate(inputs)}
     out_size, side = strides[2 * n], strides[2 * n + 1]
 
-    def body(states: States) -> Real | None:
+    def body(states: LaneStates) -> Real | None:
         target = states.target(out_size)
         c = _Context(b, plan, local, states.inputs, target, work, buffers, numbers, table, runs, n_runs,
                      len(COLUMNS) + len(local), side, mirrored, _operations(plan) > _LARGE)

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from bellcrank.scalar.graph import LEAF, reachable
-from bellcrank.target.calling import Body, States, finite_sum
+from bellcrank.target.calling import Body, LaneStates, finite_sum
 from bellcrank.target.graph_code import compute, value_of
 from bellcrank.target.program import Builder, Real
 
@@ -25,7 +25,7 @@ def scratch(outputs: int, width: int) -> int:
 def unrolled(b: Builder, outputs: Sequence[Any], inputs: Mapping[str, int]) -> Body:
     """The body of a kernel (see `target.calling`); leaves of the graph are keys (name, index) of the inputs."""
 
-    def body(states: States) -> Real | None:
+    def body(states: LaneStates) -> Real | None:
         value: dict[Any, str] = {}
         nodes = reachable(outputs)
         pairs = [(name, i) for name, size in inputs.items() for i in range(size)]

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from bellcrank.target.c.unit import Unit, filled, wrapped
+from bellcrank.target.c.unit import CUnit, filled, wrapped
 from bellcrank.target.switching import BAD_INPUT, GOOD, NO_RESULT
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ class Draft:
     """What is exported so far."""
 
     system: System
-    unit: Unit
+    unit: CUnit
     plans: Sequence[LoopPlan | None]
     runs: Sequence[CompiledEvaluator]  #: one for each plan
     declared: list[Declared] = field(default_factory=list)

@@ -20,7 +20,7 @@ from bellcrank.loops.groups import LoopPlan
 from bellcrank.system.evaluator import CompiledEvaluator
 from bellcrank.system.system import System
 from bellcrank.target.backend import Backend
-from bellcrank.target.c.unit import CBackend, Unit
+from bellcrank.target.c.unit import CBackend, CUnit
 
 __all__ = ["Exported", "export_c"]
 
@@ -68,7 +68,7 @@ def export_c(system: System, functions: Sequence[str], folder: str | os.PathLike
     if not functions and stepper is None:
         raise ModelError("export_c: name at least one function, or a stepper")
     title = _title(system, name)
-    unit = Unit(title, scalar)
+    unit = CUnit(title, scalar)
     backend = CBackend(unit)
     chosen = _plans(system, plans)
     draft = Draft(system, unit, chosen, [_run(system, plan, backend) for plan in chosen])

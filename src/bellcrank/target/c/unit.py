@@ -16,7 +16,7 @@ from bellcrank.target.kernel_source import KernelSource, RolledData
 from bellcrank.target.program import Program, Real
 from bellcrank.target.sincos import sincos
 
-__all__ = ["CBackend", "CBlock", "Unit", "filled", "wrapped"]
+__all__ = ["CBackend", "CBlock", "CUnit", "filled", "wrapped"]
 
 _LINE = 110
 
@@ -37,7 +37,7 @@ class CBlock:
 
 
 @dataclass
-class Unit:
+class CUnit:
     """What a source holds so far."""
 
     name: str  #: prefix of all names
@@ -179,7 +179,7 @@ class CBackend:
 
     name = "c"
 
-    def __init__(self, unit: Unit) -> None:
+    def __init__(self, unit: CUnit) -> None:
         self.unit = unit
 
     def block(self, source: KernelSource, names: tuple[str, ...], width: int) -> CBlock:

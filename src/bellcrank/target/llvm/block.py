@@ -14,7 +14,7 @@ from bellcrank.target.kernel_source import RolledData
 from bellcrank.target.llvm.jit import Library
 from bellcrank.target.llvm.kernel import aligned
 from bellcrank.target.llvm.signatures import FRAME_TAIL
-from bellcrank.target.program import Layout
+from bellcrank.target.program import DriverLayout
 
 __all__ = ["CompiledBlock", "DriverMemory"]
 
@@ -45,9 +45,9 @@ class CompiledBlock:
 
 
 class DriverMemory:
-    """See `target.backend.Memory`."""
+    """See `target.backend.DriverBuffers`."""
 
-    def __init__(self, calls: CallLists, layout: Layout, extra: Mapping[str, int]) -> None:
+    def __init__(self, calls: CallLists, layout: DriverLayout, extra: Mapping[str, int]) -> None:
         self.calls, self.layout = calls, layout
         self.buffers: dict[str, Floats] = {name: aligned(size * calls.width)
                                            for name, size in {**calls.sizes, **extra}.items()}

@@ -74,7 +74,7 @@ def target_key() -> str:
 
 @functools.cache
 def vector_width() -> int:
-    """States that batches advance side by side: doubles per SIMD register of this machine.
+    """LaneStates that batches advance side by side: doubles per SIMD register of this machine.
 
     ``BELLCRANK_LANES`` (1, 2, 4 or 8) forces another number, with which any machine works: LLVM takes wide values
     apart. It is read once, at the first batch of a process.

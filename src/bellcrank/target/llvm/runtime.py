@@ -17,7 +17,7 @@ from bellcrank.target.llvm import door, jit
 from bellcrank.target.llvm.block import CompiledBlock, DriverMemory
 from bellcrank.target.llvm.kernel import Kernel
 from bellcrank.target.llvm.signatures import BatchPrinter, BlockPrinter, DriverPrinter, print_program
-from bellcrank.target.program import Layout, Program
+from bellcrank.target.program import DriverLayout, Program
 
 __all__ = ["LlvmBackend", "backend", "unrolled_text"]
 
@@ -47,10 +47,11 @@ class LlvmBackend:
         return CompiledBlock(library, ("from",), ("copy",), width, None,
                              np.array([count, stride, offset], dtype=np.int64))
 
-    def driver(self, program: Program, layout: Layout, width: int, known: tuple[tuple[str, int], ...] = ()) -> Driver:
+    def driver(self, program: Program, layout: DriverLayout, width: int, known: tuple[tuple[str, int], ...] = ()
+               ) -> Driver:
         return _driver(program, layout, width, known)
 
-    def memory(self, calls: CallLists, layout: Layout, extra: Mapping[str, int]) -> DriverMemory:
+    def memory(self, calls: CallLists, layout: DriverLayout, extra: Mapping[str, int]) -> DriverMemory:
         return DriverMemory(calls, layout, extra)
 
     def door(self, kernel: Kernel, other: object, notfinite: object) -> Callable[..., Any] | None:
@@ -96,7 +97,7 @@ def unrolled_text(outputs: Sequence[Any], inputs: Mapping[str, int], width: int)
 
 
 @cache
-def _driver(program: Program, layout: Layout, width: int, known: tuple[tuple[str, int], ...]) -> Driver:
+def _driver(program: Program, layout: DriverLayout, width: int, known: tuple[tuple[str, int], ...]) -> Driver:
     library = jit.load(print_program(DriverPrinter(width, layout, dict(known)), program), optimise=True)
     pointer = ctypes.c_void_p
     function = ctypes.CFUNCTYPE(ctypes.c_int64, pointer, pointer, pointer)(library.address)

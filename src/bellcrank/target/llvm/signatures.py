@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from bellcrank.target.llvm.llvm_printer import LlvmPrinter
-from bellcrank.target.program import Int, Layout, Program, Real, Table
+from bellcrank.target.program import DriverLayout, Int, Program, Real, Table
 from bellcrank.target.values import int_operand
 
 __all__ = ["FRAME_TAIL", "BatchPrinter", "BlockPrinter", "DriverPrinter", "print_program"]
@@ -66,9 +66,9 @@ class BlockPrinter(LlvmPrinter):
 
 
 class DriverPrinter(LlvmPrinter):
-    """``i64 kernel(integers, reals, pointers)``, whose arguments are arrays (see `Layout`)."""
+    """``i64 kernel(integers, reals, pointers)``, whose arguments are arrays (see `DriverLayout`)."""
 
-    def __init__(self, width: int, layout: Layout, known: Mapping[str, int] | None = None) -> None:
+    def __init__(self, width: int, layout: DriverLayout, known: Mapping[str, int] | None = None) -> None:
         """`known`: integers of the caller that are constants here, so that loops over them unroll."""
         super().__init__(width)
         self.layout, self.known = layout, dict(known or {})
