@@ -52,9 +52,8 @@ def calls(s: State, wrenches: Floats | None, places: list[str]) -> Calls:
     return found
 
 
-def _flat(pose: tuple[Floats, Floats]) -> Floats:
-    rotation, position = pose
-    return np.concatenate([rotation.reshape(*rotation.shape[:-2], 9), position], axis=-1)
+def _flat(pose: bc.Pose) -> Floats:
+    return np.concatenate([pose.rotation.reshape(*pose.rotation.shape[:-2], 9), pose.position], axis=-1)
 
 
 class Scales:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from functools import cache
 from itertools import pairwise
 
@@ -10,7 +11,7 @@ import pytest
 
 import bellcrank as bc
 from bellcrank.examples.chains import random_chain
-from bellcrank.target.llvm import compiling
+from bellcrank.target.llvm import compiling, jit
 
 SIZES = (1, 2, 50, 1000, 20000)
 
@@ -123,6 +124,7 @@ def test_the_second_length_comes_from_the_cache(monkeypatch: pytest.MonkeyPatch,
     compiled: list[int] = []
     original = compiling.compiled
     monkeypatch.setenv("BELLCRANK_CACHE", str(tmp_path))
+    monkeypatch.setattr(jit, "_loaded", weakref.WeakValueDictionary())  # what other tests still hold is not found
     monkeypatch.setattr(compiling, "compiled", lambda text, more: compiled.append(len(text)) or original(text, more))
     for n, wanted in ((1000, True), (20000, False), (300, False)):
         compiled.clear()

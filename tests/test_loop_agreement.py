@@ -59,6 +59,16 @@ def test_couplers_across_groups(graph: Graph) -> None:
     assert np.abs(bc.compile(machine, "elimination", "numpy").forward_dynamics(q, u, tau) - expected).max() < 1e-11
 
 
+def test_prescribed_speeds_that_open_the_loops_are_refused() -> None:
+    """Found by hypothesis: the position is closed, but the driven joint's speed has no partner that keeps it so."""
+    graph = Graph((("Revolute", -1), ("Revolute", 0)), (("Distance", 1, 0), ("PointOnPlane", 1, -1)), backwards=2,
+                  driven=0, planar=False, seed=27)
+    system = bc.compile(build(graph), "dense", "numpy")
+    for call in (system.assemble, lambda: system.assemble(q=np.zeros(2), u=np.ones(2))):
+        with pytest.raises(bc.AssemblyError, match="contradict"):
+            call()
+
+
 @pytest.mark.reaches(0.5)
 @settings(examples(60), phases=(Phase.explicit, Phase.generate))  # shrinking these takes very long
 @given(graphs())

@@ -100,8 +100,22 @@ def _nearest_speeds(plans: LoopPlans, q: Floats, u: Floats, scale: Floats, t: fl
     some = np.flatnonzero(~good)
     if len(some):
         out = out.copy()
-        out[some] = project_speeds(plans.loops, q[some], u[some], target, t)[0]
+        out[some], left = project_speeds(plans.loops, q[some], u[some], target, t)
+        _check_speeds(plans, q[some], out[some], u[some], np.atleast_1d(left), t)
     return out
+
+
+def _check_speeds(plans: LoopPlans, q: Floats, speeds: Floats, wanted: Floats, left: Floats, t: float) -> None:
+    """Refuse speeds (n, nu) that open the loops: what is held contradicts itself."""
+    size = 1.0 + np.abs(wanted).max(axis=-1, initial=0.0)
+    if not (left > DRIFTED * size).any():
+        return
+    state = int(np.argmax(left / size))
+    rate = np.abs(loop_rate_error(plans, q[state], speeds[state], t=t))
+    worst = int(np.argmax(rate))
+    raise AssemblyError(f"assemble {plans.tree.name!r}: the speeds held contradict each other; the condition "
+                        f"{plans.loops.row_names[worst]} changes at {rate[worst]:.3g}. Hold fewer of them, or take the "
+                        "nearest that agree: project()")
 
 
 def _projected(plans: LoopPlans, q: Floats, u: Floats) -> State | None:
@@ -241,13 +255,7 @@ def _consistent(plans: LoopPlans, q: Floats, u: Values, scale: Floats, t: float)
     if not isinstance(u, Mapping):
         return np.asarray(_nearest_speeds(plans, q[None], wanted[None], scale, t)[0])
     speeds, left = project_speeds(plans.loops, q, wanted, Target(held, scale), t)
-    size = 1.0 + float(np.abs(wanted).max(initial=0.0))
-    if left > DRIFTED * size:
-        rate = np.abs(loop_rate_error(plans, q, speeds, t=t))
-        worst = int(np.argmax(rate))
-        raise AssemblyError(f"assemble {plans.tree.name!r}: the speeds held contradict each other; the condition "
-                            f"{plans.loops.row_names[worst]} changes at {rate[worst]:.3g}. Hold fewer of "
-                            "them, or take the nearest that agree: project()")
+    _check_speeds(plans, q[None], speeds[None], wanted[None], np.atleast_1d(left), t)
     return speeds
 
 
