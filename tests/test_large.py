@@ -111,6 +111,7 @@ def test_code_is_compiled_once_for_all_lengths(monkeypatch: pytest.MonkeyPatch) 
 
     def code_of(n: int) -> list[str]:
         texts.clear()
+        monkeypatch.setattr(jit, "_loaded", weakref.WeakValueDictionary())  # what others still hold is not found
         system = bc.compile(alike(n), schedule="rolled")
         q, u = system.random_state(np.random.default_rng(0), 1)
         system.forward_dynamics(q, u)
