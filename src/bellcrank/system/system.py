@@ -23,6 +23,7 @@ from bellcrank.system import (
     inverse_dynamics,
     loop_errors,
     reactions,
+    reduced,
     tree_dynamics,
     variants,
 )
@@ -32,6 +33,7 @@ from bellcrank.system.held_values import Values
 from bellcrank.system.kernels import Door, Kernels, LateDoor, Wrenches
 from bellcrank.system.loop_plans import LoopPlans
 from bellcrank.system.model import Model
+from bellcrank.system.reduced import Reduced
 
 if TYPE_CHECKING:
     from os import PathLike
@@ -298,6 +300,26 @@ class System:
         closing loads are smallest. Cost: O(n), with loops O(n m^2).
         """
         return reactions.reactions(self.plans, q, u, tau, udot=udot, wrenches=wrenches, t=t)
+
+    @of_motion()
+    def reduced(self, q: npt.ArrayLike, u: npt.ArrayLike, *, wrenches: Wrenches = None, t: npt.ArrayLike = START
+                ) -> Reduced:
+        """Mass matrix, bias and motions in independent speeds, with Jacobians of bodies and operational-space inertias;
+        see `Reduced`. For controllers and optimizers of machines with loops. Cost: O(nu m^2) for m constraints.
+
+        The states must close the loops. `speeds` names the independent ones, all of a batch the same.
+
+        >>> import bellcrank as bc
+        >>> linkage = bc.compile(bc.load("four_bar"))
+        >>> state = linkage.assemble(q={"A": 0.5}, u={"A": 1.0})
+        >>> model = linkage.reduced(state)
+        >>> model.speeds, model.mass_matrix.shape
+        (('A.angle',), (1, 1))
+        >>> udot = linkage.forward_dynamics(state)
+        >>> bool(abs(model.mass_matrix @ udot[:1] + model.bias)[0] < 1e-12)
+        True
+        """
+        return reduced.reduced(self.plans, q, u, wrenches=wrenches, t=t)
 
     # -- kinematics -----------------------------------------------------------------------------
     @of_position(pose_once)
