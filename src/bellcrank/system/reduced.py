@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from bellcrank.system.kernels import Wrenches
     from bellcrank.system.loop_plans import LoopPlans
 
-__all__ = ["Reduced", "reduced"]
+__all__ = ["ReducedModel", "reduced"]
 
 #: motions of the loops that leave this share of a constraint open are none
 _OPEN = 1e-8
@@ -36,7 +36,7 @@ _FAST = 1e7
 
 
 @dataclass(frozen=True)
-class Reduced:
+class ReducedModel:
     """A machine at states (...) in its d independent speeds v: ``mass_matrix @ vdot + bias = motions.T @ tau``.
 
     `motions` N (..., nu, d) and `drift` (..., nu) give all accelerations, ``udot = N vdot + drift``; `offset` (..., nu)
@@ -73,7 +73,7 @@ class Reduced:
 
 
 def reduced(plans: LoopPlans, q: npt.ArrayLike, u: npt.ArrayLike, *, wrenches: Wrenches = None, t: npt.ArrayLike = 0.0
-            ) -> Reduced:
+            ) -> ReducedModel:
     """Mass matrix, bias and motions in independent speeds. See `System.reduced`."""
     tree, names = plans.tree, plans.configuration.speed_names
     q = flat("q", q, tree.nq, "the coordinates")
@@ -93,8 +93,8 @@ def reduced(plans: LoopPlans, q: npt.ArrayLike, u: npt.ArrayLike, *, wrenches: W
     turned = np.swapaxes(motions, -1, -2)
     own = np.where(plans.model.prescribed_mask(), plans.kernels.run("driven_speeds", {"q": q, "u": u}, None, t), u)
     offset = own - (motions @ own[..., list(entries), None])[..., 0]
-    return Reduced(tuple(names[i] for i in entries), entries, motions, offset, drift, turned @ whole @ motions,
-                   (turned @ (force + (whole @ free[..., None])[..., 0])[..., None])[..., 0], plans, q, t)
+    return ReducedModel(tuple(names[i] for i in entries), entries, motions, offset, drift, turned @ whole @ motions,
+                        (turned @ (force + (whole @ free[..., None])[..., 0])[..., None])[..., 0], plans, q, t)
 
 
 def _motions(plans: LoopPlans, q: Floats, u: Floats, entries: tuple[int, ...], t: npt.ArrayLike

@@ -33,7 +33,7 @@ from bellcrank.system.held_values import Values
 from bellcrank.system.kernels import Door, Kernels, LateDoor, Wrenches
 from bellcrank.system.loop_plans import LoopPlans
 from bellcrank.system.model import Model
-from bellcrank.system.reduced import Reduced
+from bellcrank.system.reduced import ReducedModel
 
 if TYPE_CHECKING:
     from os import PathLike
@@ -303,9 +303,9 @@ class System:
 
     @of_motion()
     def reduced(self, q: npt.ArrayLike, u: npt.ArrayLike, *, wrenches: Wrenches = None, t: npt.ArrayLike = START
-                ) -> Reduced:
+                ) -> ReducedModel:
         """Mass matrix, bias and motions in independent speeds, with Jacobians of bodies and operational-space inertias;
-        see `Reduced`. For controllers and optimizers of machines with loops. Cost: O(nu m^2) for m constraints.
+        see `ReducedModel`. For controllers and optimizers of machines with loops. Cost: O(nu m^2) for m constraints.
 
         The states must close the loops. `speeds` names the independent ones, all of a batch the same.
 
