@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from bellcrank.arrays import Floats, flat
+from bellcrank.arrays import Floats, check_time, flat
 from bellcrank.errors import SingularError
 from bellcrank.system import body_kinematics
 from bellcrank.system.loop_errors import loop_jacobian
@@ -75,6 +75,7 @@ class ReducedModel:
 def reduced(plans: LoopPlans, q: npt.ArrayLike, u: npt.ArrayLike, *, wrenches: Wrenches = None, t: npt.ArrayLike = 0.0
             ) -> ReducedModel:
     """Mass matrix, bias and motions in independent speeds. See `System.reduced`."""
+    check_time(t)
     tree, names = plans.tree, plans.configuration.speed_names
     q = flat("q", q, tree.nq, "the coordinates")
     u = flat("u", u, tree.nu, "one for every speed")
