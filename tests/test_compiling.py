@@ -100,5 +100,5 @@ def test_large_code_in_pieces_and_with_little_effort(name: str, monkeypatch: pyt
     original = compiling.compiled
     monkeypatch.setattr(compiling, "compiled", lambda text, more: made.append("@piece" in text) or original(text, more))
     for found, usual in zip(answers(), expected, strict=True):
-        assert np.abs(found - usual).max() <= 1e-9 * max(1.0, float(np.abs(usual).max()))
+        assert np.abs(found - usual).max() <= 1e-12 * max(1.0, float(np.abs(usual).max()))
     assert any(made)

@@ -163,8 +163,6 @@ class CompiledEvaluator:
     def most_for_one_thread(self, size: int) -> int:
         """States up to which threads are not worth their while, for results of this size: some 100 operations for
         every speed or result, less for those of matrices, which are many."""
-        if self.threads <= 1:
-            return 1 << 62
         return THREAD_WORK // max(100 * min(size, self.tree.nu) + 4 * size, 1)
 
     def _parts(self, n: int, kernel: BatchKernel) -> list[tuple[int, int]]:

@@ -56,7 +56,8 @@ class Evaluation(NamedTuple):
 
 
 class BatchDoor(NamedTuple):
-    """A function of a batch of `least` to `most` states."""
+    """A function of a batch of `least` to `most` states: enough for lanes, too few for threads and for letting others
+    have the interpreter's lock meanwhile."""
 
     door: Door | None = None
     size: int = 0
@@ -64,12 +65,12 @@ class BatchDoor(NamedTuple):
     most: int = 0
 
     def __call__(self, *arrays: Any) -> Floats | None:
-        """Results (states, size); None if the arrays are not rows of states as compiled code takes them."""
-        first = arrays[0]
-        if type(first) is not np.ndarray or first.ndim != 2 or not self.least <= len(first) <= self.most:
+        """Results (states, size) for arrays of which the first has two axes; None if they do not fit."""
+        states = len(arrays[0])
+        if self.door is None or not self.least <= states <= self.most:
             return None
-        out = np.empty((len(first), self.size))
-        return out if self.door is not None and self.door(*arrays, out) is out else None
+        out = np.empty((states, self.size))
+        return out if self.door(*arrays, out) is out else None
 
 
 class Doors(dict[Any, tuple[Door, int, "LateDoor"]]):

@@ -26,8 +26,8 @@ _LANES = ("1", "2", "4", "8")
 class Library:
     """Machine code, loaded or still being made; keeps it alive. What nobody holds any more is unloaded."""
 
-    def __init__(self, key: str, made: Callable[[], bytes], from_cache: bool) -> None:
-        self.key, self.from_cache = key, from_cache
+    def __init__(self, made: Callable[[], bytes], from_cache: bool) -> None:
+        self.from_cache = from_cache
         self._made: Callable[[], bytes] | None = made
         self._lock = threading.Lock()
         self._handle: Any = None
@@ -122,12 +122,12 @@ def begin(source: str, make: Callable[[], str] | None = None, optimise: bool = F
         return loaded
     code = cache.fetch(key)
     if code is not None:
-        found = Library(key, functools.partial(bytes, code), True)
+        found = Library(functools.partial(bytes, code), True)
         with contextlib.suppress(RuntimeError):  # no machine code after all: made again below
             found.address  # noqa: B018
             return _loaded.setdefault(key, found)
     job = Job(source if make is None else make(), optimise, key)
-    return _loaded.setdefault(key, Library(key, job.code, False))
+    return _loaded.setdefault(key, Library(job.code, False))
 
 
 #: what is in use, by key
