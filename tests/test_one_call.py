@@ -40,15 +40,28 @@ def methods(s: bc.System, body: str, point: Any) -> dict[str, Callable[[Any, Any
 def test_all_ways_agree(name: str) -> None:
     """Lists cannot take the cheap way; a batch of lists takes the general one, too."""
     system, q, u = system_of(name)
-    point = np.array([0.1, -0.2, 0.3])
-    many = np.repeat(q[None], 11, axis=0), np.repeat(u[None], 11, axis=0)
+    point, rng = np.array([0.1, -0.2, 0.3]), np.random.default_rng(7)
+    many = system.integrate(q, 0.01 * rng.normal(size=(11, system.nu))), u + 0.01 * rng.normal(size=(11, system.nu))
     for what, call in methods(system, system.body_names[-1], point).items():
         one, slow = call(q, u), call(q.tolist(), u)
         assert np.array_equal(one, slow), what
         fast, general = call(*many), call(np.asfortranarray(many[0]), np.asfortranarray(many[1]))
         assert fast.shape == (11, *np.shape(one)) and np.array_equal(fast, general), what
-        size = max(1.0, float(np.abs(one).max()))
-        assert np.abs(fast - one).max() <= 1e-12 * size, what
+        for i in (0, 10):
+            alone = call(many[0][i].copy(), many[1][i].copy())
+            assert np.abs(fast[i] - alone).max() <= 1e-10 * max(1.0, float(np.abs(alone).max())), what
+
+
+@pytest.mark.parametrize("name", MACHINES)
+def test_jacobians_lead_to_velocities_and_accelerations(name: str) -> None:
+    """v = J u and a = J udot + dJ/dt u, of which the left sides are other functions."""
+    system, q, _ = system_of(name)
+    rng, point = np.random.default_rng(5), np.array([0.1, -0.2, 0.3])
+    u, udot = rng.normal(size=system.nu), rng.normal(size=system.nu)
+    for body in system.body_names:
+        jacobian, rate = system.jacobian(q, body, point), system.jacobian_rate(q, u, body, point)
+        assert np.abs(jacobian @ u - system.velocity(q, u, body, point)).max() < 1e-12, body
+        assert np.abs(jacobian @ udot + rate @ u - system.acceleration(q, u, udot, body, point)).max() < 1e-11, body
 
 
 @pytest.mark.parametrize("name", ("quadruped", "four_bar"))
