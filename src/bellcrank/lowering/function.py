@@ -37,8 +37,10 @@ class Function:
     layout: str
     #: numbers per link ("links"), per speed ("screws") or in all ("totals")
     width: int = 1
-    #: whether the text looks at the joint-space matrix as a whole, which only small trees can be traced with
+    #: whether the text looks at the machine as a whole, which only small trees can be traced with
     whole: bool = False
+    #: whether it solves for the joint-space matrix of a tree, which LAPACK does where there are many speeds
+    by_matrix: bool = False
     #: whether the text sweeps over groups of links instead of links
     groups: bool = False
     #: whether the text asks for a single link, which loops over kinds of links do not know

@@ -29,10 +29,10 @@ def compile(mechanism: Mechanism, method: str = "auto", backend: str = "llvm", *
             lock: Sequence[str] = ()) -> System:
     """Make an immutable `System` of a mechanism.
 
-    `method` is a formulation ("recursive", "kane", "operator", "complement", "momenta", "dense", for loops also
-    "elimination" and "reduction") or "auto", usually the fastest; `point` is the reference point of "recursive"
-    ("centroid", "joint", "origin"; also written "recursive/origin"). `backend` is "llvm" (compiled) or "numpy" (the
-    reference). `schedule` ("unrolled", "rolled") and `threads` are chosen by the library unless given;
+    `method` is a formulation ("recursive", "kane", "operator", "complement", "momenta", "divide", "dense",
+    for loops also "elimination" and "reduction") or "auto", usually the fastest; `point` is the reference point of
+    "recursive" ("centroid", "joint", "origin"; also written "recursive/origin"). `backend` is "llvm" (compiled) or
+    "numpy" (the reference). `schedule` ("unrolled", "rolled") and `threads` are chosen by the library unless given;
     `free_frames=False` keeps link frames at the joints. Native code is made when a function is first called, and kept
     on disk. Cost: O(bodies).
 

@@ -114,15 +114,20 @@ class CompiledEvaluator:
 
     # -- running --------------------------------------------------------------------------------
     def too_large(self, function: Function) -> bool:
-        """Whether the function looks at all loops at once, of a machine that is too large for that: it is interpreted.
-        Known before anything is traced."""
-        return function.whole and self.tree.looped and (self.tree.n > UNROLL_LINKS or self.schedule == "rolled")
+        """Whether the function looks at all links or loops at once, of a machine that is too large for that: it is
+        interpreted. Known before anything is traced."""
+        return function.whole and not self._by_lapack(function) and (
+            self.tree.n > UNROLL_LINKS or self.schedule == "rolled")
+
+    def _by_lapack(self, function: Function) -> bool:
+        """Whether LAPACK computes the function where it is not compiled."""
+        return function.by_matrix and not self.tree.looped
 
     def compiles_whole(self, function: Function) -> bool:
         """Whether the function can be one kernel."""
         if not function.whole:
             return True
-        if not self.tree.looped:
+        if self._by_lapack(function):
             return self.tree.nu <= WHOLE_SPEEDS and self.schedule != "rolled"
         return not self.too_large(function) and self._small(function)
 
@@ -133,9 +138,9 @@ class CompiledEvaluator:
 
     def run(self, function: Function, wrenches: bool, arrays: Sequence[Floats], n: int) -> tuple[Floats, bool]:
         if not self.compiles_whole(function):
-            if self.tree.looped:
-                return self._interpret(function, wrenches, arrays, n)
-            return solve_dense(self, wrenches, arrays, n)
+            if self._by_lapack(function):
+                return solve_dense(self, wrenches, arrays, n)
+            return self._interpret(function, wrenches, arrays, n)
         lanes = self.backend.lanes()
         kernel = self.kernel(function, wrenches, lanes if 2 * n > lanes else 1)
         out = np.empty((n, kernel.out_size))
@@ -178,9 +183,10 @@ class CompiledEvaluator:
 def warn_of_interpretation(why: str, tree: Tree, stacklevel: int) -> None:
     """Say that compiled code is not to be had, and what it costs."""
     rows = min(tree.nu, sum(c.rows for c in tree.closures) + len(tree.relations))
-    warnings.warn(f"{why}: it is interpreted by NumPy, some {1.2e-6 * tree.n * rows * rows:.1g} s a call; "
-                  "method='elimination' is compiled for any size, backend='numpy' asks for no compiled code",
-                  SlowWarning, stacklevel=stacklevel)
+    seconds = 1.2e-6 * tree.n * rows * rows if rows else 2e-3 * tree.n
+    warnings.warn(f"{why}: it is interpreted by NumPy, some {seconds:.1g} s a call; method="
+                  f"{'elimination' if rows else 'recursive'!r} is compiled for any size, backend='numpy' asks for no "
+                  "compiled code", SlowWarning, stacklevel=stacklevel)
 
 
 @dataclass(frozen=True)

@@ -95,8 +95,9 @@ def interpreted(plans: LoopPlans) -> str:
 def warn_if_interpreted(plans: LoopPlans, stacklevel: int) -> None:
     """Who chooses 'dense' wants LAPACK; others are told."""
     if interpreted(plans) and not plans.model.dense_loops:
+        parts = "loops" if plans.tree.looped else "of them"
         warn_of_interpretation(f"compile: {plans.tree.name!r} has {plans.tree.n} links, method {plans.model.method!r} "
-                               "looks at all loops at once", plans.tree, stacklevel + 1)
+                               f"looks at all {parts} at once", plans.tree, stacklevel + 1)
 
 
 def evaluator_of(plans: LoopPlans, name: str) -> Evaluator:
