@@ -11,7 +11,7 @@ import pytest
 
 import bellcrank as bc
 from bellcrank.mechanism.joints import Joint
-from bellcrank.mechanism.joints.reversed import Reversed
+from bellcrank.mechanism.joints.joint import Reversed
 
 EPS = float(np.finfo(float).eps)
 PITCH, M, SPIN, G, K = 0.002, 2.0, 1e-3, 9.81, 500.0

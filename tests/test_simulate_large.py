@@ -47,7 +47,7 @@ def test_compiled_spring_wrenches_are_those_of_the_system() -> None:
     q, u = rng.normal(size=system.nq), rng.normal(size=system.nu)
     from bellcrank.scalar.graph import evaluate
     from bellcrank.simulate.equations import _spring_graph
-    from bellcrank.system.kernels import wrench_order
+    from bellcrank.topology.tree import wrench_order
 
     arrays = {"q": q, "u": u}
     got = np.array(evaluate(_spring_graph(system), lambda key: arrays[key[0]][key[1]]), dtype=float).reshape(-1, 6)

@@ -147,7 +147,7 @@ class LoopKinematics:
         if self._kernel("loop_state"):
             return self.run("loop_state", {"q": q, "u": u}, t)[..., self.m:]
         rows = self.rows(q, None, t)
-        out = self._through(rows, self._motions("velocities", {"q": q, "u": u}, t))
+        out = self.through(rows, self.motions("velocities", {"q": q, "u": u}, t))
         return self.add_couplers(out, rows, self.run("driven_speeds", {"q": q, "u": u}, t))
 
     def linearized(self, q: npt.ArrayLike, t: npt.ArrayLike = 0.0) -> tuple[Floats, Floats]:
@@ -187,7 +187,8 @@ class LoopKinematics:
         origin = np.concatenate([np.broadcast_to(self.tree.ground_shift, (*lead, 1, 3)), raw[..., 9:]], axis=-2)
         return turn, origin
 
-    def _motions(self, name: str, given: Mapping[str, npt.ArrayLike], t: npt.ArrayLike) -> Floats:
+    def motions(self, name: str, given: Mapping[str, npt.ArrayLike], t: npt.ArrayLike) -> Floats:
+        """The "velocities" or "accelerations" of all links, ground first, (..., n+1, 6)."""
         raw = self.run(name, given, t)
         lead = raw.shape[:-1]
         return np.concatenate([np.zeros((*lead, 1, 6)), raw.reshape(*lead, self.tree.n, 6)], axis=-2)
@@ -238,7 +239,7 @@ class LoopKinematics:
     def rows(self, q: npt.ArrayLike, u: npt.ArrayLike | None = None, t: npt.ArrayLike = 0.0) -> ClosureArrays:
         """All rows; without u those that need no velocities."""
         turn, origin = self.poses(q, t)
-        velocity = None if u is None else self._motions("velocities", {"q": q, "u": u}, t)
+        velocity = None if u is None else self.motions("velocities", {"q": q, "u": u}, t)
         lead = origin.shape[:-2] if velocity is None else np.broadcast_shapes(origin.shape[:-2], velocity.shape[:-2])
         value, gamma = np.zeros((*lead, self.m)), np.zeros((*lead, self.m))
         first, second = np.zeros((*lead, self.m, 6)), np.zeros((*lead, self.m, 6))
@@ -280,7 +281,7 @@ class LoopKinematics:
             places, rates, _ = law.values(np.asarray(t, dtype=float), places, rates, [0.0] * joint.nu)
         return np.asarray(places[coordinate], dtype=float), np.asarray(rates[coordinate], dtype=float)
 
-    def _through(self, rows: ClosureArrays, motion: Floats) -> Floats:
+    def through(self, rows: ClosureArrays, motion: Floats) -> Floats:
         """What the rows make of the motions of all links."""
         firsts = np.array([c.first for c in self.tree.closures], dtype=np.int64)
         seconds = np.array([c.second for c in self.tree.closures], dtype=np.int64)
@@ -303,8 +304,8 @@ class LoopKinematics:
         """Right hand side of ``J udot = gamma`` for the free accelerations."""
         rows = self.rows(q, u, t) if rows is None else rows
         still = np.zeros(self.tree.nu)
-        drift = self._motions("accelerations", {"q": q, "u": u, "udot": still}, t)
-        out = rows.gamma - self._through(rows, drift)
+        drift = self.motions("accelerations", {"q": q, "u": u, "udot": still}, t)
+        out = rows.gamma - self.through(rows, drift)
         if self.tree.relations:
             out = out - self.add_couplers(np.zeros_like(out), rows, self.run("prescribed", {"q": q, "u": u}, t))
         return out

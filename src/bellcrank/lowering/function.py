@@ -82,15 +82,16 @@ def wrench_starts(tree: Tree) -> list[int]:
     return starts
 
 
-def world_of(tree: Tree, read: Read, wrenches: bool, bind: Callable[[Any], Any]) -> World:
-    """What all links share, read from the inputs."""
+def world_of(tree: Tree, read: Read, wrenches: bool, bind: Callable[[Any], Any], point: bool = False) -> World:
+    """What all links share, read from the inputs; `point`: one of a body is among them."""
     turn = tree.ground_turn
     plain = bool((turn == [[1, 0, 0], [0, 1, 0], [0, 0, 1]]).all())
     rows = General(Matrix3(*(Vector(*row) for row in turn.tolist())))
     gravity = Vector(*(bind(g) for g in tree.gravity))
     return World(read("t", 0), gravity if plain else rows.inverse(gravity),
                  Transform(Identity() if plain else rows, Vector(*tree.ground_shift.tolist())),
-                 wrenches or bool(tree.applied or tree.pairs), bool(tree.armatures))
+                 wrenches or bool(tree.applied or tree.pairs), bool(tree.armatures),
+                 Vector(*(read("point", i) for i in range(3))) if point else Vector.zero())
 
 
 def view(tree: Tree, link: int, numbers: LinkNumbers, read: Callable[[str, int], Number], world: World,
@@ -115,9 +116,7 @@ def binder(tree: Tree, read: Read) -> Callable[[Any], Any]:
 def direct(tree: Tree, inputs: tuple[str, ...], read: Read, wrenches: bool) -> Direct:
     """Sweeps that execute at once; inputs outside `inputs` read as zero."""
     bind = binder(tree, read)
-    world = world_of(tree, read, wrenches, bind)
-    if "point" in inputs:
-        world = world._replace(point=Vector(*(read("point", i) for i in range(3))))
+    world = world_of(tree, read, wrenches, bind, "point" in inputs)
     wrench = wrench_starts(tree)
     known = {*inputs, "wrench"} if wrenches else set(inputs)
 

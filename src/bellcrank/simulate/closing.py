@@ -18,7 +18,7 @@ from bellcrank.loops.constraint_kinematics import paths_between
 from bellcrank.lowering.element_loads import closing_motion
 from bellcrank.lowering.function import direct
 from bellcrank.lowering.looped import LoopedDirect
-from bellcrank.mechanism.joints import Joint, Weld
+from bellcrank.mechanism.joints import Joint
 from bellcrank.scalar.graph import Graph, Number, evaluate
 from bellcrank.scalar.jet import Jet, as_jet
 from bellcrank.spatial import Force, Vector
@@ -209,7 +209,7 @@ def pinned(tree: Tree, places: Mapping[str, float]) -> Tree:
                 axes = [t.rotation.apply(Vector(*row)) for row in np.eye(3).tolist()]
                 shift = shift + turn @ np.array([*t.translation])
                 turn = turn @ np.array([[*a] for a in axes]).T
-            c = c._replace(kind=Weld(), first_turn=turn, first_shift=tuple(shift.tolist()), rows=6)
+            c = c.welded(turn, tuple(shift.tolist()))
         closures.append(c)
     pairs = tuple(p for p in tree.pairs if not isinstance(p, LoopForce) or tree.closures[p.closure].name not in places)
     return replace(tree, closures=tuple(closures), pairs=pairs, plan=None)

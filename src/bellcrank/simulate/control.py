@@ -13,15 +13,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from bellcrank.arrays import by_name
+from bellcrank.arrays import by_name, flat, wrench_array
 from bellcrank.errors import BellcrankError, ModelError, NotYetError, StateError, hint
 from bellcrank.scalar.graph import Graph, Number, Scalar, evaluate
 from bellcrank.simulate.closing import cut_joint, numbers, unknown_joint
+from bellcrank.topology.tree import wrench_order
 
 if TYPE_CHECKING:
     from bellcrank.system.system import System
 
-__all__ = ["Drive", "Named", "Sampled", "Traced", "drive_of", "force_places", "named"]
+__all__ = ["Drive", "Named", "Sampled", "Traced", "drive_of", "force_places", "force_rows", "named", "wrench_rows"]
 
 Floats = npt.NDArray[np.float64]
 
@@ -164,8 +165,6 @@ class Drive:
         return [*values, *[0.0] * (size - system.nu)]
 
     def _wrenches(self, system: System, answer: Any) -> list[Any]:
-        from bellcrank.system.kernels import wrench_order
-
         if not isinstance(answer, Mapping):
             raise ModelError("wrenches: a traced function must return a mapping {body: six numbers}")
         rows: list[list[Any]] = [[0.0] * 6 for _ in system.body_names]
@@ -222,8 +221,6 @@ class Drive:
         """The Python function's answer for one state (nq,) or a batch (count, nq); shape (count or 1, entries)."""
         answer = self.given.function(t, q, u)  # type: ignore[arg-type]
         if self.target == "wrench":
-            from bellcrank.simulate.equations import wrench_rows
-
             rows = wrench_rows(system, answer, len(np.atleast_2d(q)))
             assert rows is not None
             return rows
@@ -241,6 +238,34 @@ class Drive:
         if len(rows) not in (1, count):
             raise StateError(f"control at t = {t:.6g}: it returned forces of {len(rows)} states, but there are {count}")
         return rows
+
+
+def wrench_rows(system: System, wrenches: Any, count: int) -> Floats | None:
+    """External wrenches (count or 1, 6 * bodies) in the order of the kernels."""
+    if wrenches is None:
+        return None
+    ordered = wrench_array(wrenches, system.body_names)[..., wrench_order(system.model.tree), :]
+    rows = ordered.reshape(-1, 6 * len(system.body_names))
+    return _rows("wrenches", rows, count)
+
+
+def force_rows(system: System, tau: Any, count: int, cuts: tuple[str, ...] = ()) -> Floats:
+    """Joint forces (count or 1, nu), and behind them those of closing joints."""
+    places, size = force_places(system, cuts)
+    if isinstance(tau, Mapping):
+        given = by_name("tau", tau, lambda key: places.get(key) or system.model.configuration.speed_entries(key), size)
+        return _rows("tau", flat("tau", given, size, "one for every speed").reshape(-1, size), count)
+    rows = flat("tau", np.zeros(system.nu) if tau is None else tau, system.nu, "one for every speed")
+    rows = np.concatenate([rows, np.zeros((*rows.shape[:-1], size - system.nu))], axis=-1)
+    return _rows("tau", rows.reshape(-1, size), count)
+
+
+def _rows(name: str, rows: Floats, count: int) -> Floats:
+    if len(rows) not in (1, count):
+        raise StateError(f"simulate: {name} is given for {len(rows)} states, but there are {count}")
+    if not np.isfinite(rows).all():
+        raise StateError(f"simulate: {name} must be finite")
+    return np.ascontiguousarray(rows)
 
 
 def force_places(system: System, cuts: Sequence[str]) -> tuple[dict[str, list[int]], int]:

@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from bellcrank.arrays import by_name, flat, wrench_array
-from bellcrank.errors import StateError
 from bellcrank.loops.closer import Target, project
 from bellcrank.lowering.choose import read_inputs, trace
 from bellcrank.scalar.graph import Graph, Number, Scalar
@@ -18,7 +16,6 @@ from bellcrank.simulate.closing import spread
 from bellcrank.simulate.control import force_places
 from bellcrank.simulate.machine import Code, make_code
 from bellcrank.system.evaluator import CompiledEvaluator
-from bellcrank.system.kernels import wrench_order
 from bellcrank.target.backend import Backend, Block
 from bellcrank.target.kernel_source import GraphKernel
 
@@ -201,31 +198,3 @@ def _spring_graph(system: System) -> list[Number]:
         return found
 
     return system.kernels.kept("springs", traced)
-
-
-def wrench_rows(system: System, wrenches: Any, count: int) -> Floats | None:
-    """External wrenches (count or 1, 6 * bodies) in the order of the kernels."""
-    if wrenches is None:
-        return None
-    ordered = wrench_array(wrenches, system.body_names)[..., wrench_order(system.model.tree), :]
-    rows = ordered.reshape(-1, 6 * len(system.body_names))
-    return _rows("wrenches", rows, count)
-
-
-def force_rows(system: System, tau: Any, count: int, cuts: tuple[str, ...] = ()) -> Floats:
-    """Joint forces (count or 1, nu), and behind them those of closing joints."""
-    places, size = force_places(system, cuts)
-    if isinstance(tau, Mapping):
-        given = by_name("tau", tau, lambda key: places.get(key) or system.model.configuration.speed_entries(key), size)
-        return _rows("tau", flat("tau", given, size, "one for every speed").reshape(-1, size), count)
-    rows = flat("tau", np.zeros(system.nu) if tau is None else tau, system.nu, "one for every speed")
-    rows = np.concatenate([rows, np.zeros((*rows.shape[:-1], size - system.nu))], axis=-1)
-    return _rows("tau", rows.reshape(-1, size), count)
-
-
-def _rows(name: str, rows: Floats, count: int) -> Floats:
-    if len(rows) not in (1, count):
-        raise StateError(f"simulate: {name} is given for {len(rows)} states, but there are {count}")
-    if not np.isfinite(rows).all():
-        raise StateError(f"simulate: {name} must be finite")
-    return np.ascontiguousarray(rows)

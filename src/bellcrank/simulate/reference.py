@@ -18,6 +18,7 @@ from bellcrank.simulate.control import Drive, named
 from bellcrank.simulate.fixed import Failure
 from bellcrank.simulate.steppers import NEAR, ROUNDS, Integrator
 from bellcrank.system.forward_dynamics import run_by_plan
+from bellcrank.topology.tree import wrench_order
 
 if TYPE_CHECKING:
     from bellcrank.loops.groups import LoopPlan
@@ -76,8 +77,6 @@ class Rhs:
         q, u = y[..., :self._nq], y[..., self._nq:]
         wrenches = None
         if self.wrenches is not None:
-            from bellcrank.system.kernels import wrench_order
-
             shaped = self.wrenches.reshape(*self.wrenches.shape[:-1], -1, 6)
             wrenches = np.empty_like(shaped)
             wrenches[..., wrench_order(system.model.tree), :] = shaped

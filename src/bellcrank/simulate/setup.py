@@ -18,9 +18,9 @@ from bellcrank.errors import BellcrankError, ModelError, NotYetError, SlowWarnin
 from bellcrank.loops.closer import State, Target, project
 from bellcrank.loops.tolerances import OPEN, ROUNDING
 from bellcrank.simulate.closing import closing_joints, cut_joint
-from bellcrank.simulate.control import Drive, drive_of
+from bellcrank.simulate.control import Drive, drive_of, force_rows, wrench_rows
 from bellcrank.simulate.courses import Course, FixedCourse, VaryingCourse
-from bellcrank.simulate.equations import Equations, force_rows, wrench_rows
+from bellcrank.simulate.equations import Equations
 from bellcrank.simulate.events import Event, Watch
 from bellcrank.simulate.external import SCIPY, SUNDIALS, ExternalRun
 from bellcrank.simulate.fixed import FixedRun
@@ -111,11 +111,11 @@ class Setup:
                      force_rows(system, tau, len(q), cuts), wrench_rows(system, wrenches, len(q)),
                      tuple(d for d in drives if d is not None), tuple(events), rtol, atol, threads, cuts)
         made.holds()
-        made = replace(made, y0=made._closed())
-        made._check_stops()
+        made = replace(made, y0=made.closed())
+        made.check_stops()
         return made
 
-    def _check_stops(self) -> None:
+    def check_stops(self) -> None:
         """Refuse states beyond a rigid stop: they would pass it from the wrong side."""
         for stop in self.events:
             if isinstance(stop, Stop):
@@ -173,7 +173,7 @@ class Setup:
             periods.append(self.step or 0.0)
         return periods[0] if periods else None
 
-    def _closed(self) -> Floats:
+    def closed(self) -> Floats:
         """The states with what rounding and prescribed motions need put right; refuses states that are far off."""
         system, nq, y = self.system, self.system.nq, self.y0.copy()
         with np.errstate(all="ignore"):

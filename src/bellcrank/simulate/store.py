@@ -22,7 +22,7 @@ from bellcrank.mechanism.fingerprint import fingerprint
 from bellcrank.simulate.account import DRIFT, Balance, exchange, floor_of
 from bellcrank.simulate.fields import DERIVED, STATE, Layout, derive, layout_of
 from bellcrank.simulate.interrupt import uninterrupted
-from bellcrank.simulate.netcdf import Event, GrowingFile, open_result
+from bellcrank.simulate.netcdf import EventRecord, GrowingFile, open_result
 from bellcrank.target.backend import LIBRARIES
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ class Writer:
         self._layout = layout_of(system, tuple(int(n) for n in batch), cuts)
         self._early = _early_attrs(system, dict(settings or {}))
         self._notes: dict[str, Any] = {}
-        self._events: list[Event] = []
+        self._events: list[EventRecord] = []
         self._settings, self._advice, self._share = dict(settings or {}), advice, share
         self._balance = Balance(floor_of(system))
         self._waiting: list[dict[str, Floats]] = []  # samples as they came
@@ -228,7 +228,7 @@ class Writer:
             if place != self._growing.path:
                 _put_in_place(self._growing.path, place)
             result = open_result(place)
-        return result._with_system(self._first)
+        return result.with_system(self._first)
 
     def _hidden(self) -> Floats:
         """Kinetic energy that the first accelerations can make between two samples: much if these are far apart."""
@@ -317,12 +317,12 @@ def _put_in_place(partial: Path, target: Path) -> None:
             os.close(folder)
 
 
-def _event(value: Sequence[Any]) -> Event:
+def _event(value: Sequence[Any]) -> EventRecord:
     when, name, *sample = value
-    return Event(float(when), str(name), *(int(i) for i in sample[:1]))
+    return EventRecord(float(when), str(name), *(int(i) for i in sample[:1]))
 
 
-def _event_variables(events: Sequence[Event], batched: bool) -> dict[str, Any]:
+def _event_variables(events: Sequence[EventRecord], batched: bool) -> dict[str, Any]:
     if not events:
         return {}
     out: dict[str, Any] = {

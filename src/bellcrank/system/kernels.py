@@ -16,6 +16,7 @@ from bellcrank.errors import SingularError, StateError
 from bellcrank.formulations import functions_of
 from bellcrank.system.body_places import body_function, poses_function
 from bellcrank.system.evaluator import UNROLL_LINKS, CompiledEvaluator, Evaluator, Maker, NumpyEvaluator
+from bellcrank.topology.tree import wrench_order
 
 if TYPE_CHECKING:
     from bellcrank.loops.groups import LoopPlan
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from bellcrank.system.model import Model
     from bellcrank.topology.tree import Tree
 
-__all__ = ["BatchDoor", "Door", "Evaluation", "Kernels", "LateDoor", "Wrenches", "wrench_order"]
+__all__ = ["BatchDoor", "Door", "Evaluation", "Kernels", "LateDoor", "Wrenches"]
 
 Wrenches = Mapping[str, npt.ArrayLike] | npt.ArrayLike | None
 #: a function of one state: takes its arrays and that of the result; anything but the latter as answer: it does not fit
@@ -349,8 +350,3 @@ class Kernels:
 
 def _index(state: int, lead: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(int(i) for i in np.unravel_index(state, lead))
-
-
-def wrench_order(tree: Tree) -> list[int]:
-    """Bodies link by link, as kernels read their wrenches; those that cannot move last."""
-    return [b - 1 for members in tree.members[1:] for b in members] + [b - 1 for b in tree.members[0] if b]

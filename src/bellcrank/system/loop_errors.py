@@ -56,8 +56,8 @@ def loop_acceleration_error(plans: LoopPlans, q: npt.ArrayLike, u: npt.ArrayLike
         return np.zeros((*flat("q", q, plans.tree.nq, "the coordinates").shape[:-1], 0))
     loops = plans.loops
     rows = loops.rows(q, u, t)
-    motion = loops._motions("accelerations", {"q": q, "u": u, "udot": udot}, t)
-    out = loops._through(rows, motion) - rows.gamma
+    motion = loops.motions("accelerations", {"q": q, "u": u, "udot": udot}, t)
+    out = loops.through(rows, motion) - rows.gamma
     if not plans.tree.relations:
         return out
     laws = plans.kernels.run("prescribed", {"q": q, "u": u}, None, t)
@@ -119,7 +119,7 @@ def _relative_velocity(plans: LoopPlans, q: npt.ArrayLike, u: npt.ArrayLike, ind
     """Velocity of a closing joint's child side relative to its parent side, in child axes."""
     c, loops = plans.tree.closures[index], plans.loops
     turn, origin = loops.poses(q, t)
-    velocity = loops._motions("velocities", {"q": q, "u": u}, t)
+    velocity = loops.motions("velocities", {"q": q, "u": u}, t)
     arm = (turn[..., c.second, :, :] @ plans.model.values_of(c.second_shift)[..., None])[..., 0]
     point = origin[..., c.second, :] + arm
     w = [velocity[..., k, :3] for k in (c.first, c.second)]
