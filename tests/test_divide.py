@@ -11,7 +11,8 @@ import bellcrank as bc
 import looped
 from bellcrank.formulations.common.small_systems import solve_general
 from bellcrank.formulations.divide import order
-from bellcrank.scalar.graph import Graph, evaluate
+from bellcrank.scalar.evaluation import evaluate
+from bellcrank.scalar.graph import Graph
 from loop_extras import geared
 from looped import EPS
 

@@ -16,7 +16,8 @@ import pytest
 import bellcrank as bc
 from bellcrank.examples import chains
 from bellcrank.scalar import functions as fn
-from bellcrank.scalar.graph import Graph, evaluate
+from bellcrank.scalar.evaluation import evaluate
+from bellcrank.scalar.graph import Graph
 from bellcrank.system import evaluator
 from bellcrank.target.llvm import jit
 from bellcrank.target.llvm.kernel import Kernel

@@ -16,7 +16,8 @@ import bellcrank.math
 import children
 from bellcrank.scalar import functions as fn
 from bellcrank.scalar.count import OperationCount, count, count_nodes
-from bellcrank.scalar.graph import Graph, Scalar, digest, evaluate, reachable
+from bellcrank.scalar.evaluation import evaluate
+from bellcrank.scalar.graph import Graph, Scalar, digest, reachable
 from bellcrank.scalar.jet import Jet, as_jet
 from bellcrank.target.llvm import jit
 from bellcrank.target.llvm.kernel import Kernel

@@ -45,7 +45,7 @@ def test_compiled_spring_wrenches_are_those_of_the_system() -> None:
     system = bc.compile(sprung_chain())
     rng = np.random.default_rng(3)
     q, u = rng.normal(size=system.nq), rng.normal(size=system.nu)
-    from bellcrank.scalar.graph import evaluate
+    from bellcrank.scalar.evaluation import evaluate
     from bellcrank.simulate.equations import _spring_graph
     from bellcrank.topology.tree import wrench_order
 

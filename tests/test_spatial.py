@@ -13,7 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bellcrank.scalar.count import count
-from bellcrank.scalar.graph import Graph, evaluate
+from bellcrank.scalar.evaluation import evaluate
+from bellcrank.scalar.graph import Graph
 from bellcrank.schedule.sweeps import flatten, rebuild
 from bellcrank.spatial import (
     AboutX,

@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 
 from bellcrank.arrays import Floats
+from bellcrank.compiled.compile import compile
+from bellcrank.compiled.system import System
 from bellcrank.errors import AssemblyError, ModelError
 from bellcrank.formulations import method_names
 from bellcrank.mechanism.mechanism import Mechanism
 from bellcrank.scalar.count import OperationCount
-from bellcrank.system.compile import compile
 from bellcrank.system.forward_dynamics import evaluator_of
-from bellcrank.system.system import System
 
 __all__ = ["Comparison", "ComparisonRow", "compare"]
 

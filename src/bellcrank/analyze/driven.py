@@ -22,9 +22,9 @@ from bellcrank.system.assembly import on_branch
 from bellcrank.system.held_values import near
 
 if TYPE_CHECKING:
+    from bellcrank.compiled.system import System
     from bellcrank.simulate.result import Result
     from bellcrank.system.kernels import Wrenches
-    from bellcrank.system.system import System
 
 __all__ = ["drive"]
 

@@ -30,7 +30,8 @@ from bellcrank.lowering.link_kinds import (
     number_pattern,
     used_numbers,
 )
-from bellcrank.scalar.graph import Graph, Number, Scalar, evaluate
+from bellcrank.scalar.evaluation import evaluate
+from bellcrank.scalar.graph import Graph, Number, Scalar
 from bellcrank.schedule.rolled import Kind, KindCode, Rolled, plan
 from bellcrank.schedule.sweeps import flatten, rebuild
 from bellcrank.spatial import Vector

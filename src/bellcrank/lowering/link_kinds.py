@@ -11,7 +11,8 @@ import numpy.typing as npt
 
 from bellcrank.lowering.function import Function, binder, view, world_of, wrench_starts
 from bellcrank.lowering.link import World
-from bellcrank.scalar.graph import Graph, Number, evaluate
+from bellcrank.scalar.evaluation import evaluate
+from bellcrank.scalar.graph import Graph, Number
 from bellcrank.schedule.rolled import Kind, KindCode, Plan, Rolled, plan
 from bellcrank.schedule.sweeps import flatten, rebuild
 from bellcrank.topology.tree import TURN_ENTRIES, Tree, unpack_link

@@ -19,7 +19,8 @@ from bellcrank.mechanism.motion import Entry, Fixed, Law, Prescribed
 from bellcrank.mechanism.pickling import check_picklable
 from bellcrank.mechanism.placed_elements import Constraint, Coupler
 from bellcrank.mechanism.pose import Pose
-from bellcrank.scalar.graph import Graph, Number, Scalar, evaluate
+from bellcrank.scalar.evaluation import evaluate
+from bellcrank.scalar.graph import Graph, Number, Scalar
 
 __all__ = ["HERE", "Body", "Connection", "Frame", "Mechanism", "Wrench"]
 

@@ -23,7 +23,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from bellcrank.scalar.graph import ADD, LEAF, MUL, NEG, SUB, Graph, Number, Scalar, evaluate, reachable
+from bellcrank.scalar.evaluation import evaluate
+from bellcrank.scalar.graph import ADD, LEAF, MUL, NEG, SUB, Graph, Number, Scalar, reachable
 from bellcrank.schedule.sweeps import Field, Step, flatten, rebuild
 
 __all__ = ["Kind", "KindCode", "Plan", "Rolled", "SweepCode", "plan"]

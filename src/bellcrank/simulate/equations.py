@@ -22,7 +22,7 @@ from bellcrank.target.kernel_source import GraphKernel
 if TYPE_CHECKING:
     from bellcrank.loops.groups import LoopPlan
     from bellcrank.simulate.control import Drive
-    from bellcrank.system.system import System
+    from bellcrank.system.machine_functions import Machine
 
 __all__ = ["Equations"]
 
@@ -36,7 +36,7 @@ SPRING_NODES = 400_000
 class Equations:
     """What is integrated: y = (q, u), or (q, p) if the method is Hamilton's, for a batch of states."""
 
-    def __init__(self, system: System, batch: tuple[int, ...], tau: Floats, wrenches: Floats | None,
+    def __init__(self, system: Machine, batch: tuple[int, ...], tau: Floats, wrenches: Floats | None,
                  drives: Sequence[Drive] = (), separate: bool = False, plain: bool = False,
                  cuts: tuple[str, ...] = ()) -> None:
         self.system, self.batch, self.separate, self.plain, self.cuts = system, batch, separate, plain, cuts
@@ -135,7 +135,7 @@ class Equations:
         return self._block(spread(self.system, self.cuts), inputs, "spread", width), size
 
     @staticmethod
-    def compiled(system: System, q: Floats, t: float) -> bool:
+    def compiled(system: Machine, q: Floats, t: float) -> bool:
         """Whether the whole program of a system that is at q can be compiled."""
         run = system.kernels.evaluator
         if not isinstance(run, CompiledEvaluator) or system.model.dense_loops:
@@ -190,7 +190,7 @@ class Equations:
         return np.stack([np.broadcast_to(v, self.batch).reshape(self.count) for v in values], axis=-1)
 
 
-def _spring_graph(system: System) -> list[Number]:
+def _spring_graph(system: Machine) -> list[Number]:
     """The traced wrenches of elements between distant links; kept, because tracing a large machine takes a while."""
     def traced() -> list[Number]:
         found = trace(system.model.tree, system.kernels.functions["pair_wrenches"], False, "unrolled")

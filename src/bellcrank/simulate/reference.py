@@ -22,7 +22,7 @@ from bellcrank.topology.tree import wrench_order
 
 if TYPE_CHECKING:
     from bellcrank.loops.groups import LoopPlan
-    from bellcrank.system.system import System
+    from bellcrank.system.machine_functions import Machine
 
 __all__ = ["ReferenceRun", "Rhs"]
 
@@ -35,7 +35,7 @@ _FEW = 20
 class Rhs:
     """The equations of motion of a batch: y = (q, u), shape (states, nq + nu)."""
 
-    def __init__(self, system: System, tau: Floats, wrenches: Floats | None, drives: Sequence[Drive] = (),
+    def __init__(self, system: Machine, tau: Floats, wrenches: Floats | None, drives: Sequence[Drive] = (),
                  cuts: tuple[str, ...] = ()) -> None:
         self.system, self.tau, self.wrenches, self.cuts = system, tau, wrenches, cuts
         self.drives = tuple(d for d in drives if d.traced)

@@ -34,7 +34,7 @@ from bellcrank.system.kernels import Wrenches
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from bellcrank.system.system import System
+    from bellcrank.system.machine_functions import Machine
 
 __all__ = ["Result"]
 
@@ -61,20 +61,20 @@ class Result(xarray.Dataset):  # type: ignore[no-untyped-call]  # of its __init_
 
     # -- the machine ----------------------------------------------------------------------------------
     @property
-    def system(self) -> System | None:
+    def system(self) -> Machine | None:
         """The machine this result came from, if it is known."""
         try:
-            found: System | None = self._system
+            found: Machine | None = self._system
         except AttributeError:  # xarray makes objects without calling __init__
             return None
         return found
 
-    def with_system(self, system: System | None) -> Result:
+    def with_system(self, system: Machine | None) -> Result:
         """Note the machine, unchecked (`attach` checks). Returns this result."""
         self._system = system
         return self
 
-    def attach(self, system: System) -> Result:
+    def attach(self, system: Machine) -> Result:
         """Say which machine this came from; it must be described by the same mechanism. Returns this result."""
         name, known = self.attrs.get("mechanism", "?"), self.attrs.get("mechanism_hash")
         if known is None:
@@ -94,7 +94,7 @@ class Result(xarray.Dataset):  # type: ignore[no-untyped-call]  # of its __init_
                                  f"{system.model.name!r}; attach system.with_parameters({key}={value})")
         return self.with_system(system)
 
-    def _machine(self, what: str) -> System:
+    def _machine(self, what: str) -> Machine:
         if self.system is None:
             raise StateError(f"{what}: the machine is not known (the result was read from a file, or made by an "
                              "operation that forgot it); call attach(system) first")

@@ -23,11 +23,11 @@ from bellcrank.simulate.account import DRIFT, Balance, exchange, floor_of
 from bellcrank.simulate.fields import DERIVED, STATE, Layout, derive, layout_of
 from bellcrank.simulate.interrupt import uninterrupted
 from bellcrank.simulate.netcdf import EventRecord, GrowingFile, open_result
-from bellcrank.target.backend import LIBRARIES
+from bellcrank.target.backend import libraries
 
 if TYPE_CHECKING:
     from bellcrank.simulate.result import Result
-    from bellcrank.system.system import System
+    from bellcrank.system.machine_functions import Machine
 
 __all__ = ["STATUSES", "Writer", "open_result", "partial_path"]
 
@@ -60,7 +60,7 @@ class Writer:
     0.47
     """
 
-    def __init__(self, system: System, *, batch: tuple[int, ...] = (), settings: Mapping[str, Any] | None = None,
+    def __init__(self, system: Machine, *, batch: tuple[int, ...] = (), settings: Mapping[str, Any] | None = None,
                  file: str | os.PathLike[str] | None = None, flush_seconds: float = 0.1, cuts: Sequence[str] = (),
                  advice: str = "take smaller steps", share: float = DRIFT) -> None:
         self._system, self._first, self._start = system, system, time.perf_counter()
@@ -132,7 +132,7 @@ class Writer:
         elif self._with_forces != given:
             raise StateError("tau must come with all samples of a run or with none")
 
-    def change_system(self, system: System) -> None:
+    def change_system(self, system: Machine) -> None:
         """Samples from now on belong to another machine with the same coordinates, such as one with a loop open."""
         with uninterrupted():
             self._work()
@@ -335,10 +335,10 @@ def _event_variables(events: Sequence[EventRecord], batched: bool) -> dict[str, 
 
 
 # -- metadata -----------------------------------------------------------------------------------------
-def _early_attrs(system: System, settings: dict[str, Any]) -> dict[str, Any]:
+def _early_attrs(system: Machine, settings: dict[str, Any]) -> dict[str, Any]:
     """What is known of a run before it starts."""
     versions = {"bellcrank": __version__, "numpy": np.__version__, "python": platform.python_version()}
-    versions |= {name: _version(name) for name in LIBRARIES}
+    versions |= {name: _version(name) for name in libraries()}
     return {"bellcrank_result": 1, "mechanism": system.model.name,
             "mechanism_hash": fingerprint(system.model.mechanism, fixed=True),
             "parameters": _json(system.parameters), "formulation": system.model.method,

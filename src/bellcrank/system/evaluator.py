@@ -240,4 +240,4 @@ def solve_dense(run: CompiledEvaluator, wrenches: bool, arrays: Sequence[Floats]
 
 def counting_evaluator(tree: Tree) -> CompiledEvaluator:
     """One that traces, and compiles only if it is asked to: for counts of operations."""
-    return CompiledEvaluator(tree, backend_named(next(iter(BACKENDS))))
+    return CompiledEvaluator(tree, backend_named(BACKENDS[0]))

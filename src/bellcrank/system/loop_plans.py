@@ -20,6 +20,7 @@ from bellcrank.loops.near_closer import NearCloser
 from bellcrank.loops.null_space import null_space
 from bellcrank.loops.plan import make_plan
 from bellcrank.loops.tolerances import CLOSED, OPEN
+from bellcrank.system.kernels import NO_DOORS
 from bellcrank.system.loop_errors import loop_error, loop_jacobian
 
 if TYPE_CHECKING:
@@ -78,7 +79,7 @@ class LoopPlans:
     @cached_property
     def quick(self) -> bool:
         """Whether nearly closed states may go straight to compiled code."""
-        return self.tree.looped and self.closer.near is not None and self.kernels.door("projected") is not None
+        return self.tree.looped and self.closer.near is not None and self.kernels.doors["projected"] is not NO_DOORS
 
     def _near_closer(self) -> NearCloser | None:
         """Closes positions from nearby by compiled steps, where machines are small enough and all closing joints have
@@ -95,7 +96,7 @@ class LoopPlans:
     def _attempt(self, name: str, given: Mapping[str, Floats], t: npt.ArrayLike) -> Floats:
         """A function at states (n, ...), results not finite where there are none."""
         if len(given["q"]) == 1:
-            row = self.kernels.row(name, *(a if a.ndim == 1 else a[0] for a in given.values()))
+            row: Floats | None = self.kernels.doors[name].one(*(a if a.ndim == 1 else a[0] for a in given.values()))
             if row is not None:
                 return row[None]
         return self.kernels.evaluate(name, given, None, t).out

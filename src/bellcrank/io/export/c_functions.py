@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from bellcrank.compiled.system import System
 from bellcrank.errors import ModelError, hint
 from bellcrank.io.export.c_header import Declared, Draft
 from bellcrank.lowering.choose import kernel_source, trace_together
 from bellcrank.lowering.function import Function
 from bellcrank.system.evaluator import CompiledEvaluator
-from bellcrank.system.system import System
 from bellcrank.system.tree_dynamics import FORCED
 from bellcrank.target.c.c_printer import Arguments, Pointer
 from bellcrank.target.kernel_source import GraphKernel, KernelSource

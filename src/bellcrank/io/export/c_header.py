@@ -10,9 +10,9 @@ from bellcrank.target.c.unit import CUnit, filled, wrapped
 from bellcrank.target.switching import BAD_INPUT, GOOD, NO_RESULT
 
 if TYPE_CHECKING:
+    from bellcrank.compiled.system import System
     from bellcrank.loops.groups import LoopPlan
     from bellcrank.system.evaluator import CompiledEvaluator
-    from bellcrank.system.system import System
 
 __all__ = ["Declared", "Draft", "header_text"]
 

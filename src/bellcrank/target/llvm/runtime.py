@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from bellcrank.target.backend import Backend, CallLists, Driver
+from bellcrank.target.backend import Backend, CallLists, Door, DoorForm, Driver
 from bellcrank.target.calling import one_block, over_states
 from bellcrank.target.copying import copying
 from bellcrank.target.kernel_source import GraphKernel, KernelSource
@@ -54,11 +54,11 @@ class LlvmBackend:
     def memory(self, calls: CallLists, layout: DriverLayout, extra: Mapping[str, int]) -> DriverMemory:
         return DriverMemory(calls, layout, extra)
 
-    def door(self, kernel: Kernel, other: object, notfinite: object) -> Callable[..., Any] | None:
-        return door.make_door(kernel, other, notfinite) if door.available() else None
+    def door(self, kernel: Kernel, form: DoorForm) -> Door | None:
+        return door.make_door(kernel, form) if door.available() else None
 
-    def batch_door(self, kernel: Kernel, other: object, notfinite: object) -> Callable[..., Any] | None:
-        return door.make_batch_door(kernel, other, notfinite) if door.available() else None
+    def batch_door(self, kernel: Kernel, form: DoorForm, least: int, most: int) -> Door | None:
+        return door.make_batch_door(kernel, form, least, most) if door.available() else None
 
     def bound(self, kernel: Kernel, arrays: Sequence[Any], out: Any, exception: type[Exception], message: str
               ) -> Callable[[], Any]:
