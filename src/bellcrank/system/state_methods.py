@@ -20,6 +20,7 @@ from bellcrank.arrays import START, check_time
 from bellcrank.errors import StateError
 from bellcrank.formulations.common.body_kinetics import AT_BODY
 from bellcrank.loops.closer import State
+from bellcrank.mechanism.mechanism import Body
 from bellcrank.mechanism.pose import Pose
 from bellcrank.system.forward_dynamics import forward_doors
 from bellcrank.system.kernels import NO_DOORS, DoorPair, DoorTable
@@ -189,6 +190,8 @@ def method_doors(plans: LoopPlans) -> DoorTable:
         form = DoorForm(shape, len(inputs) - len(defaults), defaults, _ONE_POSE if what == "pose" else ())
 
         def make(body: str | None) -> DoorPair:
+            if not isinstance(body, (str, Body)) and (body is not None or what != "pose"):
+                raise TypeError  # where a body is expected stands something else, such as a point behind a state
             function = kernels.at_body(what, body)
             if function is None:
                 return NO_DOORS
