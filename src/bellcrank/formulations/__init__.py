@@ -13,7 +13,7 @@ from bellcrank.formulations import complement, dense, divide, elimination, kane,
 from bellcrank.formulations.common import body_kinetics, closing_steps
 from bellcrank.formulations.common import link_kinematics as kinematics
 from bellcrank.formulations.common.link_accelerations import accelerations
-from bellcrank.formulations.elimination import projection
+from bellcrank.formulations.elimination import group_rows, projection
 from bellcrank.lowering import looped
 from bellcrank.lowering.function import Function
 
@@ -49,6 +49,8 @@ SHARED: dict[str, Function] = {f.name: f for f in (
     Function("coordinate_rates", projection.coordinate_rates, ("q", "u"), "coordinates"),
     Function("displacements", projection.displacements, ("q",), "speeds", groups=True),
     Function("speed_changes", projection.speed_changes, ("q", "u"), "speeds", groups=True),
+    Function("corrections", projection.corrections, ("q", "u"), "twice", groups=True),
+    Function("largest_errors", group_rows.largest_errors, ("q", "u"), "groups", 3, groups=True),
     Function("loop_state", looped.loop_state, ("q", "u"), "conditions", whole=True),
     Function("loop_matrix", looped.loop_matrix, ("q",), "constraints", whole=True),
     Function("nearest_step", closing_steps.nearest_step, ("q", "dq", "scale"), "step", whole=True),

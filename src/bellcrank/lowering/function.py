@@ -31,11 +31,12 @@ class Function:
     text: Callable[[Sweeps], Field]
     #: names of the inputs it reads, besides time and parameters
     inputs: tuple[str, ...]
-    #: layout of the result: "speeds", "coordinates", "links", "screws", "matrix" (symmetric), "columns", "totals" or
-    #: "conditions" (value and rate of all), "constraints" (values and Jacobian), "step" and "state" (see
+    #: layout of the result: "speeds", "twice" (two a speed: all first ones, then all others), "coordinates", "links",
+    #: "screws", "groups" (over groups of links), "matrix" (symmetric), "columns", "totals" or "conditions" (value and
+    #: rate of all), "constraints" (values and Jacobian), "step" and "state" (see
     #: `formulations.common.closing_steps`) or "wrenches" (of all bodies)
     layout: str
-    #: numbers per link ("links"), per speed ("screws") or in all ("totals")
+    #: numbers per link ("links"), per speed ("screws"), per group of links ("groups") or in all ("totals")
     width: int = 1
     #: whether the text looks at the machine as a whole, which only small trees can be traced with
     whole: bool = False
@@ -50,10 +51,12 @@ class Function:
         """Number of entries of the result."""
         if self.layout == "constraints":
             return _rows(tree) + _entries(tree)
-        return {"speeds": tree.nu, "coordinates": tree.nq, "links": self.width * tree.n, "screws": self.width * tree.nu,
-                "conditions": 2 * _rows(tree), "step": 2 * tree.nu + 5, "state": tree.nq + tree.nu + 2,
-                "wrenches": 6 * (len(tree.body_names) - 1), "matrix": tree.nu * tree.nu,
-                "columns": tree.nu * tree.nu, "totals": self.width}[self.layout]
+        if self.layout == "groups":
+            return self.width * len(tree.plan.groups)
+        return {"speeds": tree.nu, "twice": 2 * tree.nu, "coordinates": tree.nq, "links": self.width * tree.n,
+                "screws": self.width * tree.nu, "conditions": 2 * _rows(tree), "step": 2 * tree.nu + 5,
+                "state": tree.nq + tree.nu + 2, "wrenches": 6 * (len(tree.body_names) - 1),
+                "matrix": tree.nu * tree.nu, "columns": tree.nu * tree.nu, "totals": self.width}[self.layout]
 
 
 def _rows(tree: Tree) -> int:

@@ -14,6 +14,7 @@ from bellcrank.mechanism.joints import Joint
 from bellcrank.scalar.graph import Number
 from bellcrank.system.body_kinematics import totals as body_totals
 from bellcrank.system.force_elements import stored_energy
+from bellcrank.system.loop_errors import largest_errors
 
 if TYPE_CHECKING:
     from bellcrank.system.machine_functions import Machine
@@ -162,8 +163,7 @@ def _derive(system: Machine, t: Floats, q: Floats, u: Floats) -> dict[str, Float
     totals = body_totals(system.kernels, q, u, clock)
     kinetic, potential = totals[..., 10], totals[..., 11]
     springs = np.broadcast_to(stored_energy(system.plans, q, t=clock), kinetic.shape)
+    error, rate = largest_errors(system.plans, q, u, clock)
     out = {"kinetic_energy": kinetic, "potential_energy": potential, "stored_energy": springs,
-           "energy": kinetic + potential + springs,
-           "loop_error": np.abs(system.loop_error(q, t=clock)).max(axis=-1, initial=0.0),
-           "loop_rate_error": np.abs(system.loop_rate_error(q, u, t=clock)).max(axis=-1, initial=0.0)}
+           "energy": kinetic + potential + springs, "loop_error": error, "loop_rate_error": rate}
     return {name: np.where(bad, np.nan, np.broadcast_to(value, bad.shape)) for name, value in out.items()}

@@ -156,9 +156,10 @@ class Writer:
         Called where no interrupt can come: a block is accounted for, and passed on, once."""
         if not self._waiting:
             return
-        joined = {name: np.concatenate([b[name] for b in self._waiting]) for name in self._waiting[0]}
+        joined = self._waiting[0] if len(self._waiting) == 1 else \
+            {name: np.concatenate([b[name] for b in self._waiting]) for name in self._waiting[0]}
         self._waiting = [joined]  # an error must lose nothing
-        n = len(joined["time"])
+        n, kept = len(joined["time"]), self._blocks
         size = max(1, n * (_BLOCK if self._growing is None else _STREAMED) // max(1, self._bytes))
         for start in range(0, n, size):
             block = {name: x[start:start + size] for name, x in joined.items()}
@@ -171,6 +172,10 @@ class Writer:
             done = self._done + len(block["time"])
             self._done, self._blocks, self._waiting = done, blocks, rest
             self._sync()
+        made = self._blocks[len(kept):]
+        if len(made) > 1:  # what came in one piece stays in one
+            self._blocks = [*kept, {name: joined[name] if name in joined else np.concatenate([b[name] for b in made])
+                                    for name in made[0]}]
         self._waiting, self._bytes = [], 0
 
     def note(self, name: str, value: Any) -> None:

@@ -31,11 +31,13 @@ class LlvmBackend:
         return jit.vector_width()
 
     def kernel(self, source: KernelSource, width: int) -> Kernel:
+        source = source.side_by_side(jit.vector_width()) if width == 1 else source
         text = _batch_text(source, width)
         library = jit.begin(text()) if source.key is None else jit.begin(f"{source.key} {width}", text)
         return Kernel(library, source.inputs, source.size, width, source.data, source.side, source.scratch(width))
 
     def block(self, source: KernelSource, names: tuple[str, ...], width: int) -> CompiledBlock:
+        source = source.side_by_side(jit.vector_width()) if width == 1 else source
         text = _block_text(source, width)
         library = jit.begin(text()) if source.key is None else jit.begin(f"block {source.key} {width}", text)
         sizes = list(source.inputs.values())  # rolled kernels read their sizes from what others use as strides
