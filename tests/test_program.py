@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 
 import children
+from bellcrank.target.array_loops import copy, each, largest_of, sum_of
 from bellcrank.target.backend import CallLists, backend_named
 from bellcrank.target.c.c_printer import Arguments, Pointer
 from bellcrank.target.c.unit import CUnit
 from bellcrank.target.calling import finite_array
-from bellcrank.target.entries import copy, each, largest_of, sum_of
 from bellcrank.target.program import Builder, DriverLayout, Int, Program, Real
 from bellcrank.target.sincos import sincos
 from bellcrank.target.switching import switching

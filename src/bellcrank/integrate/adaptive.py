@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 
 from bellcrank.integrate.fixed_step import STEPPING, correct, weighted
 from bellcrank.integrate.tableaux import Explicit
-from bellcrank.target.entries import copy, each, sum_of
+from bellcrank.target.array_loops import copy, each, sum_of
 from bellcrank.target.program import Builder, DriverLayout, Int, Program, Real
 
 __all__ = ["ADAPTIVE", "embedded_pair"]

@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from bellcrank.integrate.tableaux import Explicit
-from bellcrank.target.entries import copy, each, largest_of, sum_of
+from bellcrank.target.array_loops import copy, each, largest_of, sum_of
 from bellcrank.target.program import Bool, Builder, DriverLayout, Int, Memory, Program, Real
 
 __all__ = ["STEPPING", "OneStep", "Stepping", "correct", "explicit", "explicit_step", "semi_implicit",

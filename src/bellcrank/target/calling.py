@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from bellcrank.target.entries import sum_of
+from bellcrank.target.array_loops import sum_of
 from bellcrank.target.program import Builder, Int, Memory, Real
 
 __all__ = ["Body", "LaneStates", "finite_array", "finite_sum", "one_block", "over_states"]

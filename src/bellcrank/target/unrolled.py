@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from bellcrank.scalar.graph import LEAF, reachable
+from bellcrank.target.array_loops import each
 from bellcrank.target.calling import Body, LaneStates, finite_array, finite_sum
-from bellcrank.target.entries import each
 from bellcrank.target.graph_code import compute, value_of
 from bellcrank.target.program import Builder, Int, Real
 

@@ -11,10 +11,10 @@ from bellcrank.integrate.tableaux import Explicit
 from bellcrank.io.export.c_header import Declared, Draft
 from bellcrank.simulate.machine import Code, make_code
 from bellcrank.simulate.steppers import FAR, NEAR, ROUNDS
+from bellcrank.target.array_loops import copy
 from bellcrank.target.backend import Call
 from bellcrank.target.c.c_printer import Arguments, Pointer, literal
 from bellcrank.target.c.unit import CBlock
-from bellcrank.target.entries import copy
 from bellcrank.target.program import Builder, Int, Real
 from bellcrank.target.switching import switching
 
