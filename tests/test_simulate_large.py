@@ -24,7 +24,7 @@ def sprung_chain(links: int = 60) -> bc.Mechanism:
 
 
 def reference(system: bc.System, state: bc.State, steps: int, wrenches: object = None) -> np.ndarray:
-    from bellcrank.simulate.equations import wrench_rows
+    from bellcrank.simulate.control import wrench_rows
 
     rhs = Rhs(system, np.zeros((1, system.nu)), wrench_rows(system, wrenches, 1))
     run = ReferenceRun(rhs, STEPPERS["rk4"], np.concatenate([state.q, state.u])[None], 0.0, 1e-3)
