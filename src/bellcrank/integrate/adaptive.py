@@ -78,14 +78,14 @@ class _Adaptive:
         return atol + rtol * self.y[j].abs().max(self.new[j].abs())
 
     def error(self, h: Real) -> Real:
-        """The step's error in units of the tolerance."""
-        f = self.f
+        """The step's error in units of the tolerance; NaN if something in it is not finite."""
+        f, last = self.f, self.slopes.at(self.size * self.stages)
 
         def square(table: Sequence[float]) -> Real:
             def term(j: Int, atol: Real, rtol: Real) -> Real:
                 total = weighted(self.slopes, self.size, table, j)
                 assert isinstance(total, Real)
-                part = total / self.scale(j, atol, rtol)
+                part = (total + last[j] * 0.0) / self.scale(j, atol, rtol)
                 return part * part
 
             return sum_of(f, self.size, term, f.real("atol"), f.real("rtol"))
