@@ -6,7 +6,9 @@ spatial vectors are [angular; linear]; quaternions are scalar first; inertia is 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from bellcrank.lazy_names import on_first_use
 
 __version__ = "0.1.0"
 
@@ -84,16 +86,7 @@ if TYPE_CHECKING:
     from bellcrank.simulate.stops import joint_limit
 
 
-def __getattr__(name: str) -> Any:
-    """Public names are imported when they are first used, so that ``import bellcrank`` is quick."""
-    if name not in _PLACES:
-        raise AttributeError(f"module 'bellcrank' has no attribute {name!r}")
-    from importlib import import_module
-
-    module = import_module(f"bellcrank.{_PLACES[name]}")
-    value = module if _PLACES[name] == name else getattr(module, name)
-    globals()[name] = value
-    return value
+__getattr__ = on_first_use(__name__, _PLACES, globals())
 
 
 def __dir__() -> list[str]:

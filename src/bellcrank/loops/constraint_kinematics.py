@@ -82,10 +82,11 @@ class LoopKinematics:
     """Errors and derivatives of all loops of a tree."""
 
     def __init__(self, tree: Tree, run: Run, values: Callable[[Sequence[Number]], Floats],
-                 compiled: Callable[[str], bool] = lambda name: False) -> None:
-        self.tree, self.run, self.values = tree, run, values
+                 compiled: Callable[[str], bool], doors: Mapping[str, Callable[..., Floats | None]]) -> None:
+        self.tree, self.run, self.values, self._doors = tree, run, values, doors
         self._compiled, self._has = compiled, {}  # type: Callable[[str], bool], dict[str, bool]
         self._frames: dict[tuple[int, int], Any] = {}
+        self._still = np.zeros(tree.nu)
         counts = [c.rows for c in tree.closures]
         self.starts = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
         self.m_closures = int(self.starts[-1])
@@ -136,16 +137,21 @@ class LoopKinematics:
             self._has[name] = self._compiled(name)
         return self._has[name]
 
+    def _computed(self, name: str, given: Mapping[str, npt.ArrayLike], t: npt.ArrayLike) -> Floats:
+        """A function by the least costly call that there is."""
+        found = self._doors[name](*given.values())
+        return self.run(name, given, t) if found is None else found
+
     def error(self, q: npt.ArrayLike, t: npt.ArrayLike = 0.0) -> Floats:
         """Values of all conditions, (..., m)."""
         if self._kernel("loop_state"):
-            return self.run("loop_state", {"q": q, "u": np.zeros(self.tree.nu)}, t)[..., :self.m]
+            return self._computed("loop_state", {"q": q, "u": self._still}, t)[..., :self.m]
         return self.rows(q, None, t).value
 
     def rate(self, q: npt.ArrayLike, u: npt.ArrayLike, t: npt.ArrayLike = 0.0) -> Floats:
         """d/dt of the values, (..., m)."""
         if self._kernel("loop_state"):
-            return self.run("loop_state", {"q": q, "u": u}, t)[..., self.m:]
+            return self._computed("loop_state", {"q": q, "u": u}, t)[..., self.m:]
         rows = self.rows(q, None, t)
         out = self.through(rows, self.motions("velocities", {"q": q, "u": u}, t))
         return self.add_couplers(out, rows, self.run("driven_speeds", {"q": q, "u": u}, t))
@@ -153,7 +159,7 @@ class LoopKinematics:
     def linearized(self, q: npt.ArrayLike, t: npt.ArrayLike = 0.0) -> tuple[Floats, Floats]:
         """Values of all conditions (..., m) and the Jacobian's entries of free speeds, at `all_rows`, `all_vars`."""
         if self._kernel("loop_matrix"):
-            both = self.run("loop_matrix", {"q": q}, t)
+            both = self._computed("loop_matrix", {"q": q}, t)
             return both[..., :self.m], both[..., self.m:][..., self._free_entries]
         rows = self.rows(q, None, t)
         return rows.value, self.entries(q, rows, t)

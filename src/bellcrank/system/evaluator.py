@@ -84,6 +84,7 @@ class CompiledEvaluator:
         self._traces: dict[tuple[str, bool], list[Number] | RolledProgram] = {}
         self._kernels: dict[tuple[str, bool, int], BatchKernel] = {}
         self._lock = threading.RLock()
+        self._whole: dict[str, bool] = {}
         self._warned = False
 
     def inputs(self, function: Function, wrenches: bool) -> dict[str, int]:
@@ -105,6 +106,9 @@ class CompiledEvaluator:
         """The compiled function for one state (`width` 1) or for SIMD lanes. Returns while it is still being compiled,
         by another thread: the first call waits."""
         key = (function.name, wrenches, width)
+        ready = self._kernels.get(key)
+        if ready is not None:
+            return ready
         with self._lock:
             if key not in self._kernels:
                 source = kernel_source(self.tree, function, self.inputs(function, wrenches),
@@ -127,9 +131,12 @@ class CompiledEvaluator:
         """Whether the function can be one kernel."""
         if not function.whole:
             return True
-        if self._by_lapack(function):
-            return self.tree.nu <= WHOLE_SPEEDS and self.schedule != "rolled"
-        return not self.too_large(function) and self._small(function)
+        found = self._whole.get(function.name)
+        if found is None:
+            found = self.tree.nu <= WHOLE_SPEEDS and self.schedule != "rolled" if self._by_lapack(function) else \
+                not self.too_large(function) and self._small(function)
+            self._whole[function.name] = found
+        return found
 
     def _small(self, function: Function) -> bool:
         traced = self.trace(function)

@@ -61,6 +61,16 @@ class DoorPair:
     one: Door
     many: Door
 
+    def __call__(self, *arrays: Any) -> Any:
+        """Whichever fits: one state, a batch, or a batch of one, which is computed as one state."""
+        found = self.one(*arrays)
+        if found is not None or not arrays or type(arrays[0]) is not np.ndarray or arrays[0].ndim != 2:
+            return found
+        if len(arrays[0]) != 1:
+            return self.many(*arrays)
+        row = self.one(*(a[0] if np.ndim(a) == 2 and len(a) == 1 else a for a in arrays))
+        return None if row is None else row[None]
+
 
 class DoorTable(dict[Any, Any]):
     """Doors by key, made when they are first asked for."""
@@ -131,6 +141,7 @@ class Kernels:
         self.springs_outside = bool(self.tree.pairs) and maker.backend != "numpy" and (
             self.tree.n > UNROLL_LINKS or maker.schedule == "rolled")
         self.shared = shared or Shared(maker(self._without_springs(self.tree)))
+        self.large = self.tree.n > UNROLL_LINKS
         #: the doors of functions that need no plan, by name; results are arrays of one axis
         self.doors = DoorTable(lambda name: self.door_pair(name, DoorForm()))
         #: runs functions that need no plan
@@ -179,9 +190,9 @@ class Kernels:
             evaluator: Evaluator | None = None) -> Floats:
         """Evaluate a function on a batch; shape (*batch axes, size)."""
         if wrenches is None and evaluator is None:
-            one = self.of_one(name, given, t)
-            if one is not None:
-                return one
+            quick = self.quickly(name, given, t)
+            if quick is not None:
+                return quick
         found = self._evaluate(name, given, wrenches, t, evaluator)
         _, _, _, lead, out, finite = found
         if not finite:
@@ -274,16 +285,16 @@ class Kernels:
 
         return DoorPair(one, LateDoor(many))
 
-    def of_one(self, name: str, given: Mapping[str, npt.ArrayLike], t: npt.ArrayLike = 0.0) -> Floats | None:
-        """One state through the door of a function; None if the arrays do not fit. Functions of large machines take
-        longer than the general way costs, and would hold the interpreter's lock meanwhile."""
-        if self.tree.n > UNROLL_LINKS:
+    def quickly(self, name: str, given: Mapping[str, npt.ArrayLike], t: npt.ArrayLike = 0.0) -> Floats | None:
+        """Through the doors of a function; None if the arrays do not fit. Functions of large machines take longer than
+        the general way costs, and would hold the interpreter's lock meanwhile."""
+        if self.large:
             return None
-        door = self.doors[name].one
-        if door is no_door:
+        doors = self.doors[name]
+        if doors is NO_DOORS:
             return None
         check_time(t)
-        found: Floats | None = door(*[given[n] for n in self.functions[name].inputs])
+        found: Floats | None = doors(*[given[n] for n in self.functions[name].inputs])
         return found
 
     def at_body(self, what: str, body: str | None) -> Function | None:
@@ -300,7 +311,7 @@ class Kernels:
             return self.functions[name]
 
     def _direct(self) -> bool:
-        return self.tree.n <= UNROLL_LINKS and self.maker.schedule != "rolled"
+        return not self.large and self.maker.schedule != "rolled"
 
     def bound(self, name: str, arrays: list[Floats], out: Floats, evaluator: Evaluator | None = None
               ) -> Callable[[], Floats]:

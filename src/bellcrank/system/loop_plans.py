@@ -68,13 +68,14 @@ class LoopPlans:
     def loops(self) -> LoopKinematics:
         """Positions and motions of links, and the conditions of the loops, on arrays."""
         return LoopKinematics(self.tree, lambda name, given, t: self.kernels.run(name, given, None, t),
-                              self.model.values_of, lambda name: self.kernels.compiled(name) is not None)
+                              self.model.values_of, lambda name: self.kernels.compiled(name) is not None,
+                              self.kernels.doors)
 
     @cached_property
     def closer(self) -> Closer:
         """Finds positions in which the loops are closed."""
         space = self.configuration
-        return Closer(self.loops, space.integrate, space.normalize, space.difference, self._near_closer())
+        return Closer(self.loops, space.moved, space.normalize, space.difference, self._near_closer())
 
     @cached_property
     def quick(self) -> bool:
@@ -90,16 +91,12 @@ class LoopPlans:
                 return None
         except ModelError:
             return None
-        return NearCloser(self._attempt, lambda q, du: space.moved(q, du, q.shape[:-1]), space.normalize,
-                          space.difference, self.tree.nu)
+        return NearCloser(self._attempt, space.moved, space.normalize, space.difference, self.tree.nu)
 
     def _attempt(self, name: str, given: Mapping[str, Floats], t: npt.ArrayLike) -> Floats:
         """A function at states (n, ...), results not finite where there are none."""
-        if len(given["q"]) == 1:
-            row: Floats | None = self.kernels.doors[name].one(*(a if a.ndim == 1 else a[0] for a in given.values()))
-            if row is not None:
-                return row[None]
-        return self.kernels.evaluate(name, given, None, t).out
+        found: Floats | None = self.kernels.doors[name](*given.values())
+        return self.kernels.evaluate(name, given, None, t).out if found is None else found
 
     @cached_property
     def turning(self) -> npt.NDArray[np.bool_]:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from bellcrank.arrays import START, check_time
+from bellcrank.arrays import check_time
 from bellcrank.errors import StateError
 from bellcrank.formulations.common.body_kinetics import AT_BODY
 from bellcrank.loops.closer import State
@@ -111,7 +111,8 @@ def _called(method: Callable[..., Any], count: int, door: str, body: bool) -> Ca
                 raise _u_twice(method.__name__)
             args = (*(state.q, state.u)[:count], *args[1:])
         if kwargs.keys() <= _TIME and (kwargs or state is not None or named < len(args)):
-            check_time(kwargs.get("t", START))  # what has a door does not depend on it
+            if kwargs:
+                check_time(kwargs["t"])  # what has a door does not depend on it
             if (found := ask(self, args)) is not None:
                 return found
         if state is not None:

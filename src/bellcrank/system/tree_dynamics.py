@@ -29,7 +29,7 @@ def run_forced(plans: LoopPlans, name: str, given: Mapping[str, npt.ArrayLike], 
                evaluator: Evaluator | None = None) -> Floats:
     """A function that force elements act in, on a batch; shape (*batch axes, size)."""
     if wrenches is None and evaluator is None and not plans.kernels.springs_outside:
-        out = plans.kernels.of_one(name, given, t)
+        out = plans.kernels.quickly(name, given, t)
         if out is not None:
             return out
     found = plans.kernels.evaluate(name, given, with_elements(plans, given, wrenches, t), t, evaluator)

@@ -223,10 +223,6 @@ class Operands(ABC):
     @abstractmethod
     def read(self, kind: str, slot: str) -> str: ...
 
-    @abstractmethod
-    def pause(self) -> None:
-        """Called after every node of a graph: a printer may end a stretch of code here."""
-
 
 class Builder(Operands):
     """What programs are written with."""

@@ -105,9 +105,6 @@ class CPrinter(Builder):
         """Names that occur."""
         return set(_WORD.findall("\n".join([*self.lines, self.result])))
 
-    def pause(self) -> None:
-        """C needs no pauses."""
-
     # -- integers and truth values: those that are known are computed here ----------------------------
     def int_op(self, op: str, a: str, b: str) -> str:
         if _known(a) and _known(b):

@@ -19,8 +19,6 @@ _INTEGER = {"+": "add", "-": "sub", "*": "mul", "%": "srem", "|": "or"}
 _INTEGER_TEST = {"==": "eq", "!=": "ne", "<": "slt", "<=": "sle", ">": "sgt", ">=": "sge"}
 _REAL_TEST = {"==": "oeq", "<": "olt", "<=": "ole", ">": "ogt", ">=": "oge"}
 _BITS = {"+": "add", "<<": "shl", "&": "and", "^": "xor"}
-#: instructions per basic block: code generation slows down on larger ones
-_BLOCK = 500
 #: stores between two barriers: the scheduler compares each store with all others since the last one, in time that
 #: grows with their square (a mass matrix of 38 speeds: 16 s without barriers, 1 s with them)
 _STORES = 64
@@ -44,7 +42,6 @@ class Instructions(Builder):
         self._slots: list[str] = []
         self._pieces: list[str] = []
         self._names = 0
-        self._since = 0
         self._stored = 0
 
     def _set_width(self, width: int) -> None:
@@ -69,7 +66,6 @@ class Instructions(Builder):
         self._names += 1
         result = f"%v{self._names}"
         self.lines.append(f"  {result} = {text}")
-        self._since += 1
         return result
 
     def put(self, text: str) -> None:
@@ -84,19 +80,12 @@ class Instructions(Builder):
         """Begin a basic block."""
         self.lines.append(f"{label}:")
         self.block = label
-        self._since = 0
 
     def goto(self, label: str) -> None:
         self.put(f"br label %{label}")
 
     def declare(self, text: str) -> None:
         self.declared.add(text)
-
-    def pause(self) -> None:
-        if self._since > _BLOCK:
-            following = self.label()
-            self.goto(following)
-            self.start(following)
 
     def module(self, head: str, result: str) -> str:
         """The text of a module with this function."""
@@ -167,7 +156,6 @@ class Instructions(Builder):
 
     def _arith(self, text: str, a: str, b: str) -> str:
         self._names += 1
-        self._since += 1
         result = f"%v{self._names}"
         self.lines.append(f"  {result}{text}{a}, {b}")
         return result

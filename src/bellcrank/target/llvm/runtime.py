@@ -12,14 +12,14 @@ import numpy as np
 from bellcrank.target.backend import Backend, CallLists, Door, DoorForm, Driver
 from bellcrank.target.calling import one_block, over_states
 from bellcrank.target.copying import copying
-from bellcrank.target.kernel_source import GraphKernel, KernelSource
+from bellcrank.target.kernel_source import KernelSource
 from bellcrank.target.llvm import door, jit
 from bellcrank.target.llvm.block import CompiledBlock, DriverMemory
 from bellcrank.target.llvm.kernel import Kernel
 from bellcrank.target.llvm.signatures import BatchPrinter, BlockPrinter, DriverPrinter, print_program
 from bellcrank.target.program import DriverLayout, Program
 
-__all__ = ["LlvmBackend", "backend", "unrolled_text"]
+__all__ = ["LlvmBackend", "backend", "batch_text"]
 
 
 class LlvmBackend:
@@ -32,7 +32,7 @@ class LlvmBackend:
 
     def kernel(self, source: KernelSource, width: int) -> Kernel:
         source = source.side_by_side(jit.vector_width()) if width == 1 else source
-        text = _batch_text(source, width)
+        text = batch_text(source, width)
         library = jit.begin(text()) if source.key is None else jit.begin(f"{source.key} {width}", text)
         return Kernel(library, source.inputs, source.size, width, source.data, source.side, source.scratch(width))
 
@@ -83,7 +83,8 @@ def backend() -> Backend:
     return _BACKEND
 
 
-def _batch_text(source: KernelSource, width: int) -> Callable[[], str]:
+def batch_text(source: KernelSource, width: int) -> Callable[[], str]:
+    """The assembly of a kernel, when it is asked for."""
     names = list(source.inputs)
     return lambda: print_program(BatchPrinter(width, names), lambda b: over_states(b, names, source.body(b)))
 
@@ -91,11 +92,6 @@ def _batch_text(source: KernelSource, width: int) -> Callable[[], str]:
 def _block_text(source: KernelSource, width: int) -> Callable[[], str]:
     names = list(source.inputs)
     return lambda: print_program(BlockPrinter(width, names), lambda b: one_block(b, names, source.body(b)))
-
-
-def unrolled_text(outputs: Sequence[Any], inputs: Mapping[str, int], width: int) -> str:
-    """The assembly of a kernel from the graph of its results."""
-    return _batch_text(GraphKernel(outputs, inputs), width)()
 
 
 @cache
