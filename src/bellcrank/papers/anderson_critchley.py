@@ -25,11 +25,11 @@ __all__ = ["ITEMS", "SOURCE"]
 SOURCE = Source(
     "anderson-critchley", "Anderson & Critchley",
     "Improved 'Order-N' Performance Algorithm for the Simulation of Constrained Multi-Rigid-Body Dynamic Systems",
-    "Multibody System Dynamics 10, 2003", "reduction",
-    "The traditional method is `kane`, with multipliers; the recursive coordinate reduction (RCR) is `reduction`. The paper "
-    "gives no geometry, masses or initial states, so its curves cannot be met point by point: trends, orders and independent "
-    "solutions of the machines chosen here stand in. `simulate` closes loops in position and velocity after every step; the "
-    "drift of figure 6 appears only where nothing is corrected, and is integrated here by hand.")
+    "Multibody System Dynamics 9, 2003, 185-212", "reduction",
+    "The traditional method is `kane`, with multipliers; the recursive coordinate reduction (RCR) is `reduction`. The "
+    "paper gives no geometry, masses or initial states, so its curves cannot be met point by point: trends, orders and "
+    "independent solutions of the machines chosen here stand in. `simulate` closes loops in position and velocity "
+    "after every step; the drift of figure 6 appears only where nothing is corrected, and is integrated here by hand.")
 
 STEP = 0.01  #: of the paper's Runge-Kutta formula [s]
 DECIMALS = 9  #: of its initial conditions
@@ -63,8 +63,8 @@ def fig_5(short: bool) -> ItemResult:
                   for t, allowed in ((0.5, 1e-5), (1.0, 1e-4)) for name, run in (("traditional", traditional),
                                                                                 ("RCR", embedded))]
     agreements.append(Agreement(f"largest difference of the two until {duration:g} s [rad]", float(apart.max()), 0.0,
-                                "printed", 1e-4 if short else 0.2, "\"overlapping\": as far as a picture shows; the motion "
-                                "comes to rest at every turning point, where small errors grow"))
+                                "printed", 1e-4 if short else 0.2, "\"overlapping\": as far as a picture shows; the "
+                                "motion comes to rest at every turning point, where small errors grow"))
     plot = PaperPlot("time [s]", "crank angle [rad]", (
         PlotLine("traditional (kane)", traditional.time, traditional.q[:, 0]),
         PlotLine("RCR (reduction)", embedded.time, embedded.q[:, 0], "--"),
@@ -88,26 +88,29 @@ def fig_6(short: bool) -> ItemResult:
     agreements = [
         Agreement("AC: exponent of growth in time", growth, 2.0, "printed", 0.75 if short else 0.3,
                   "\"quadratic\": the error also swings with the motion"),
-        Agreement("VC: largest error of the second half over that of the first", float(vc[half:].max() / vc[:half].max()),
-                  1.0, "printed", 1.0, "a drift at constant rate would give 2 at most"),
-        Agreement("AC: methods differ by [m]", float(np.abs(ac - runs["AC, reduction"].loop_error).max()), 0.0, "ours", 1e-9,
-                  "`reduction` embeds accelerations: without its velocity level it drifts like multipliers do"),
+        Agreement("VC: largest error of the second half over that of the first",
+                  float(vc[half:].max() / vc[:half].max()), 1.0, "printed", 1.0,
+                  "a drift at constant rate would give 2 at most"),
+        Agreement("AC: methods differ by [m]", float(np.abs(ac - runs["AC, reduction"].loop_error).max()), 0.0,
+                  "ours", 1e-9, "`reduction` embeds accelerations: without its velocity level it drifts like "
+                  "multipliers do"),
         Agreement("VC: largest error [m]", float(vc.max()), 1e-9, "printed", float("inf"),
-                  "the paper's drift stays at the ninth decimal; with its step of 0.01 s the truncation of the Runge-Kutta "
-                  "formula is larger here, the motion being ours"),
+                  "the paper's drift stays at the ninth decimal; with its step of 0.01 s the truncation of the "
+                  "Runge-Kutta formula is larger here, the motion being ours"),
         Agreement("corrected after every step: largest error [m]", float(corrected.max()), 0.0, "ours", 1e-14)]
     if not short:
         fine = _drift("reduction", "velocity", STEP / 4, 2.0).loop_error.max()
         coarse = float(vc[:round(2.0 / STEP) + 1].max())
-        agreements.append(Agreement("VC: order of the error in the step", float(np.log(coarse / fine) / np.log(4.0)), 4.0,
-                                    "formula", 0.6, "so it is truncation: the fourth order of the integrator"))
+        order = float(np.log(coarse / fine) / np.log(4.0))
+        agreements.append(Agreement("VC: order of the error in the step", order, 4.0, "formula", 0.6,
+                                    "so it is truncation: the fourth order of the integrator"))
     plot = PaperPlot("time [s]", "largest loop error [m]", tuple(
         PlotLine(name, time[1:], np.maximum(values[1:], 1e-17), style) for name, values, style in (
-            ("AC, traditional (kane)", ac, "-"), ("VC, RCR (reduction)", vc, "-"), ("corrected (simulate)", corrected, ":"))),
-        log_y=True)
+            ("AC, traditional (kane)", ac, "-"), ("VC, RCR (reduction)", vc, "-"),
+            ("corrected (simulate)", corrected, ":"))), log_y=True)
     return ItemResult(table, plot, tuple(agreements), (
-        "AC: state (q, u), only accelerations satisfy the loop. VC: state (q, independent u), dependent speeds follow from "
-        "them in every stage (eqs. 50, 51), here by `System.reduced`. Corrected: `System.simulate`.",))
+        "AC: state (q, u), only accelerations satisfy the loop. VC: state (q, independent u), dependent speeds follow "
+        "from them in every stage (eqs. 50, 51), here by `System.reduced`. Corrected: `System.simulate`.",))
 
 
 def _projected(duration: float) -> Floats:
@@ -125,36 +128,38 @@ def fig_8(short: bool) -> ItemResult:
     system = compile(load("redundant_five_bar"), "reduction")
     run = system.simulate((start, np.zeros(6)), duration, stepper="dop853", rtol=1e-11, atol=1e-13, output=0.01)
     time, q = run["time"].values, run["q"].values
-    legs = PlanarLegs(np.array([[0.0, 0.0], [1.0, 0.05], [0.55, 0.95]]), np.array([[0.5, 0.6], [0.45, 0.65], [0.4, 0.55]]),
+    legs = PlanarLegs(np.array([[0.0, 0.0], [1.0, 0.05], [0.55, 0.95]]),
+                      np.array([[0.5, 0.6], [0.45, 0.65], [0.4, 0.55]]),
                       np.array([[1.2, 0.9], [1.0, 1.1], [0.8, 0.7]]), 60.0,
                       np.array([-0.40843914185623786, 3.820338233310322, -0.46730354344408376]))
     absolute = legs.motion(start + np.array([0, start[0], 0, start[2], 0, start[4]]), time)
     other = np.stack([absolute[:, 0], absolute[:, 1] - absolute[:, 0]], axis=1)
-    table = table_of(["time [s]", "q1 [rad]", "q2 [rad]", "q1, independent [rad]", "q2, independent [rad]"], time, q[:, 0],
-                     q[:, 1], other[:, 0], other[:, 1])
+    table = table_of(["time [s]", "q1 [rad]", "q2 [rad]", "q1, independent [rad]", "q2, independent [rad]"], time,
+                     q[:, 0], q[:, 1], other[:, 0], other[:, 1])
     expected = reference("redundant_five_bar")["acceleration"]
     found = system.forward_dynamics(start, np.zeros(6))
-    agreements = [Agreement(f"acceleration of q{k + 1} at the start [rad/s^2]", float(found[k]), expected[k], "reference",
-                            1e-10) for k in (0, 1)]
-    agreements.append(Agreement(f"largest difference until {duration:g} s [rad]", float(np.abs(q[:, :2] - other).max()), 0.0,
-                                "reference", 1e-7))
+    agreements = [Agreement(f"acceleration of q{k + 1} at the start [rad/s^2]", float(found[k]), expected[k],
+                            "reference", 1e-10) for k in (0, 1)]
+    agreements.append(Agreement(f"largest difference until {duration:g} s [rad]",
+                                float(np.abs(q[:, :2] - other).max()), 0.0, "reference", 1e-7))
     plot = PaperPlot("time [s]", "angle [rad]", tuple(
         PlotLine(f"q{k + 1}, {name}", x, y, style) for k in (0, 1) for name, x, y, style in (
             ("RCR (reduction)", time, q[:, k], "-"), ("independent", time[::10], other[::10, k], "o"))))
     return ItemResult(table, plot, tuple(agreements), (
-        "The machine and its torsion springs are chosen here. The independent solution writes every rod in coordinates of "
-        "its own with dense constraint equations, in place of the paper's AUTOLEV.",))
+        "The machine and its torsion springs are chosen here. The independent solution writes every rod in coordinates "
+        "of its own with dense constraint equations, in place of the paper's AUTOLEV.",))
 
 
 ITEMS = (
-    PaperItem("anderson-critchley-fig-5", "Fig 5", "Four-bar: overlapping trajectories of the traditional method and of RCR, "
-              "Runge-Kutta at 0.01 s", fig_5),
-    PaperItem("anderson-critchley-fig-6", "Fig 6", "Four-bar: drift of the loop with constraints at acceleration level and at "
-              "velocity level", fig_6),
+    PaperItem("anderson-critchley-fig-5", "Fig 5", "Four-bar: overlapping trajectories of the traditional method and "
+              "of RCR, Runge-Kutta at 0.01 s", fig_5),
+    PaperItem("anderson-critchley-fig-6", "Fig 6", "Four-bar: drift of the loop with constraints at acceleration level "
+              "and at velocity level", fig_6),
     PaperItem("anderson-critchley-fig-8", "Fig 8", "Redundant five-bar manipulator: independent coordinates beside an "
               "independent solution", fig_8),
-    PaperItem("anderson-critchley-fig-10", "Fig 10", "Ladders of several lengths and the equivalent pendulum: one trajectory",
+    PaperItem("anderson-critchley-fig-10", "Fig 10", "Ladders of several lengths and the equivalent pendulum: one "
+              "trajectory",
               fig_10),
-    PaperItem("anderson-critchley-fig-11", "Fig 11", "Ladder: cost over the number of cells, constraints not considered, "
-              "traditional, RCR", fig_11),
+    PaperItem("anderson-critchley-fig-11", "Fig 11", "Ladder: cost over the number of cells, constraints not "
+              "considered, traditional, RCR", fig_11),
 )

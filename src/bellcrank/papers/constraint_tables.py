@@ -182,8 +182,8 @@ def _moving(system: System, state: State, body: str, point: Floats, direction: F
 
 def library_violation(name: str, rng: np.random.Generator) -> tuple[float, float]:
     """What the accelerations that the library computes leave of (37), with Tables 1, 2 and 3, 4."""
-    system = compile(_machine(name), cut=["end"] if name in ("d1", "s") else None)
-    q, u = system.random_state(rng)
+    system = compile(_machine(name), cut=["end"] if name in ("d1", "s") else ())
+    q, _ = system.random_state(rng)
     state = system.assemble(u=rng.normal(size=system.nu), guess=q)
     i = _moving(system, state, "i", np.array([0.2, 0.1, -0.3]), np.array([1.0, 0.0, 0.0]))
     j = _moving(system, state, "j", np.array([-0.1, 0.4, 0.2]), np.array([0.0, 1.0, 0.0]))
@@ -205,8 +205,9 @@ def tables_1_to_4(short: bool) -> ItemResult:
             agreements.append(Agreement(f"{name}: {label}, residual", found, 0.0, "formula", 1e-11))
     table = table_of(["constraint", "Tables 1, 2", "Tables 3, 4", "Table 2 as printed", "library, Tables 1, 2",
                       "library, Tables 3, 4"], *zip(*rows, strict=True))
-    agreements.append(Agreement("s: Table 2 as printed, residual", table.column("Table 2 as printed")[2], 0.0, "printed",
-                                float("inf"), "the term of body i is printed with a minus; it needs a plus (an erratum)"))
+    agreements.append(Agreement("s: Table 2 as printed, residual", table.column("Table 2 as printed")[2], 0.0,
+                                "printed", float("inf"), "the term of body i is printed with a minus; it needs a plus "
+                                "(an erratum)"))
     x = np.arange(4.0)
     floor = 1e-17
     plot = PaperPlot("constraint (0 d1, 1 d2, 2 s, 3 ss)", "residual of (37)", tuple(
@@ -214,6 +215,6 @@ def tables_1_to_4(short: bool) -> ItemResult:
             ("Tables 1, 2", "o"), ("Tables 3, 4", "s"), ("Table 2 as printed", "x"), ("library, Tables 3, 4", "^"))),
         log_y=True)
     return ItemResult(table, plot, tuple(agreements), (
-        "Largest residual of (37) over random motions of two bodies. In the library these rows are: ss a `Distance`, d2 a "
-        "`PointOnPlane`, s a `Spherical` joint that closes a loop, d1 a row of `Universal` and `Revolute` joints. Its "
-        "accelerations are put into the tables: they satisfy them.",))
+        "Largest residual of (37) over random motions of two bodies. In the library these rows are: ss a `Distance`, "
+        "d2 a `PointOnPlane`, s a `Spherical` joint that closes a loop, d1 a row of `Universal` and `Revolute` joints. "
+        "Its accelerations are put into the tables: they satisfy them.",))

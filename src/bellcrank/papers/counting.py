@@ -51,7 +51,7 @@ def per_body(kind: str, method: str, constraints: int = 0, function: str = "forw
              ) -> OperationCount:
     """Operations that one more body in the middle of a chain of general bodies costs."""
     fewer, more = (compile(closed_chain(k, kind, constraints), method, schedule="unrolled",
-                           cut=["end"] if constraints else None).operation_count(function) for k in (n, n + 1))
+                           cut=["end"] if constraints else ()).operation_count(function) for k in (n, n + 1))
     return more.plus(fewer, -1)
 
 

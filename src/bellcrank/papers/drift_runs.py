@@ -1,10 +1,10 @@
 """Runs without any correction: how far loops open while the equations of motion alone are integrated.
 
-Constraints enter an integration at one of three levels. At the level of accelerations (AC) the state is (q, u) and only
-udot satisfies the loops. At the level of velocities (VC) the state is (q, v) with the independent speeds v, and u = N(q) v
-satisfies them in every stage. In (q, p) the momenta carry sigma, the integral of the multipliers (Naudet, Lefeber & Terze,
-eqs. 5-8), or are reset to p = M u after every step. All use the classical Runge-Kutta formula with a fixed step, as in
-Anderson & Critchley, section 4.1.
+Constraints enter an integration at one of three levels. At the level of accelerations (AC) the state is (q, u) and
+only udot satisfies the loops. At the level of velocities (VC) the state is (q, v) with the independent speeds v, and
+u = N(q) v satisfies them in every stage. In (q, p) the momenta carry sigma, the integral of the multipliers (Naudet,
+Lefeber & Terze, eqs. 5-8), or are reset to p = M u after every step. All use the classical Runge-Kutta formula with a
+fixed step, as in Anderson & Critchley, section 4.1.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def drift_run(system: System, q: Floats, u: Floats, level: str, step: float, dur
         y = after(runge_kutta(slope, y, step))
         rows.append(y[:n])
     path = np.array(rows)
-    return DriftRun(step * np.arange(steps + 1), path, np.abs(system.loop_error(path)).max(axis=-1))
+    return DriftRun(np.linspace(0.0, step * steps, steps + 1), path, np.abs(system.loop_error(path)).max(axis=-1))
 
 
 Level = tuple[Slope, Floats, Callable[[Floats], Floats]]

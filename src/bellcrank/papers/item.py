@@ -115,9 +115,9 @@ class PaperPlot:
 class Agreement:
     """One value found here beside the one expected.
 
-    `origin` says where that comes from: "printed" in the paper, an independent "reference", a "formula" of the paper, or
-    "ours" (what this library did before: a guard, no confirmation). `allowed` is the largest difference that counts as
-    agreement; infinity only shows the two, and then `reason` says why they differ.
+    `origin` says where that comes from: "printed" in the paper, an independent "reference", a "formula" of the paper,
+    or "ours" (what this library promises: a guard, no confirmation). `allowed` is the largest difference that counts
+    as agreement; infinity only shows the two, and then `reason` says why they differ.
     """
 
     what: str

@@ -1,9 +1,9 @@
 """S.-G. Kang and Y.-S. Yoon: the fully recursive formulation at three reference points, by items.
 
 The paper compares the centroid (method 1), the instant global origin (method 2) and the joint point by counting
-multiplications, and two of them by timing a quarter car. Its counts are those of a program that does the same for every
-body. Here both are shown: that count, as what one more body in the middle of a chain costs, and the count of the code that
-is compiled for the machine at hand, where zeros and results that nobody needs are gone.
+multiplications, and two of them by timing a quarter car. Its counts are those of a program that does the same for
+every body. Here both are shown: that count, as what one more body in the middle of a chain costs, and the count of the
+code that is compiled for the machine at hand, where zeros and results that nobody needs are gone.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ __all__ = ["ITEMS", "SOURCE"]
 SOURCE = Source(
     "kang-yoon", "Kang & Yoon", "On the Improvement of a Fully Recursive Formulation for the Dynamic Analysis of "
     "Multibody Systems", "KSME International Journal 17(3), 2003", "recursive",
-    "The method is `recursive/centroid` (method 1), `recursive/origin` (method 2) and `recursive/joint`, in global axes and "
-    "with the paper's order of operations; `recursive` alone is the joint point in body axes. The paper's savings, 36 + 6n + "
-    "6m multiplications a body, are met to the digit for bodies in the middle of chains. On its own example, the quarter "
-    "car, compiled code turns the ranking round: see `kang-yoon-table-5`. The paper gives neither hardpoints nor masses of "
-    "the quarter car; ours has its topology and counts.")
+    "The method is `recursive/centroid` (method 1), `recursive/origin` (method 2) and `recursive/joint`, in global "
+    "axes and with the paper's order of operations; `recursive` alone is the joint point in body axes. The paper's "
+    "savings, 36 + 6n + 6m multiplications a body, are met to the digit for bodies in the middle of chains. On its own "
+    "example, the quarter car, compiled code turns the ranking round: see `kang-yoon-table-5`. The paper gives neither "
+    "hardpoints nor masses of the quarter car; ours has its topology and counts.")
 
 POINTS = ("centroid", "joint", "origin")
 #: joints of the quarter car: speeds n, and constraints m whose Jacobian passes the body
@@ -72,15 +72,15 @@ def saving_of_trees(short: bool) -> ItemResult:
         agreements.append(Agreement(f"{kind}: centroid - origin", saved, 36 + 6 * n, "formula", 0.0 if not reason
                                     else float("inf"), reason))
     table = table_of(["joint", "n", *POINTS, "centroid - origin", "36 + 6n"], *zip(*rows, strict=True))
-    n = np.array(table.column("n"), dtype=float)
+    x = np.array(table.column("n"), dtype=float)
     plot = PaperPlot("n, speeds of the joint", "multiplications saved per body", (
-        PlotLine("centroid - origin", n, np.array(table.column("centroid - origin"), dtype=float), "o"),
-        PlotLine("36 + 6n", np.sort(n), 36.0 + 6.0 * np.sort(n))))
+        PlotLine("centroid - origin", x, np.array(table.column("centroid - origin"), dtype=float), "o"),
+        PlotLine("36 + 6n", np.sort(x), 36.0 + 6.0 * np.sort(x))))
     return ItemResult(table, plot, tuple(agreements), (
-        "Exact counts of one more body in the middle of a chain of general bodies, global axes. The paper places the joint "
-        "point between the two others: true for one and two speeds along an axis; where a joint is a pure rotation about "
-        "two or three axes its columns have no linear part at the joint point, which then needs fewer multiplications than "
-        "the origin.",))
+        "Exact counts of one more body in the middle of a chain of general bodies, global axes. The paper places the "
+        "joint point between the two others: true for one and two speeds along an axis; where a joint is a pure "
+        "rotation about two or three axes its columns have no linear part at the joint point, which then needs fewer "
+        "multiplications than the origin.",))
 
 
 _TREE_REASONS = {
@@ -110,26 +110,28 @@ def saving_of_loops(short: bool) -> ItemResult:
     table = table_of(["joint", "n", "m", *POINTS, "centroid - origin", "36 + 6n + 6m"], *zip(*rows, strict=True))
     lines = []
     for kind in dict.fromkeys(k for k, _ in cases):
-        own = [(r[2], r[6], r[7]) for r in rows if r[0] == kind]
-        m, saved, formula = (np.array(x, dtype=float) for x in zip(*own, strict=True))
-        lines += [PlotLine(f"{kind}: centroid - origin", m, saved, "o"), PlotLine(f"{kind}: 36 + 6n + 6m", m, formula)]
+        own = np.array([(r[2], r[6], r[7]) for r in rows if r[0] == kind], dtype=float)
+        lines += [PlotLine(f"{kind}: centroid - origin", own[:, 0], own[:, 1], "o"),
+                  PlotLine(f"{kind}: 36 + 6n + 6m", own[:, 0], own[:, 2])]
     return ItemResult(table, PaperPlot("m, constraints that pass the body", "multiplications saved per body",
                                        tuple(lines)), tuple(agreements),
-                      ("A chain closed to the ground by a ball joint (m = 3), a universal joint (4), a pin (5) or a weld "
-                       "(6): every constraint passes every body, and one more body in the middle costs what is shown.",))
+                      ("A chain closed to the ground by a ball joint (m = 3), a universal joint (4), a pin (5) or a "
+                       "weld (6): every constraint passes every body, and one more body in the middle costs what is "
+                       "shown.",))
 
 
-_UNIVERSAL_LOOPS = ("one multiplication short: right-hand sides of loops need angular velocities by (19), which (27) has at "
-                    "hand and (35) has not; for universal joints that is 8 multiplications, against the 7 that trees save "
-                    "beyond the formula")
+_UNIVERSAL_LOOPS = ("one multiplication short: right-hand sides of loops need angular velocities by (19), which (27) "
+                    "has at hand and (35) has not; for universal joints that is 8 multiplications, against the 7 that "
+                    "trees save beyond the formula")
 
 
 # -- Table 5 ----------------------------------------------------------------------------------------------------------
 def table_5(short: bool) -> ItemResult:
     """The quarter car: the paper's count, ours, and times."""
-    general = {p: sum(multiplications(kind, p, m) for kind, m in CAR.values()) for p in POINTS}
+    points = ("centroid", "origin") if short else POINTS
+    general = {p: sum(multiplications(kind, p, m) for kind, m in CAR.values()) for p in points}
     car = load("quarter_car")
-    systems = {p: compile(car, f"recursive/{p}", threads=1) for p in POINTS}
+    systems = {p: compile(car, f"recursive/{p}", threads=1) for p in points}
     special = {p: s.operation_count().muls for p, s in systems.items()}
     states = 256 if short else 1024
     q, u = closed_states(systems["centroid"], np.random.default_rng(0), states)
@@ -137,17 +139,18 @@ def table_5(short: bool) -> ItemResult:
     def call(point: str) -> Callable[[], object]:
         return lambda: systems[point].forward_dynamics(q, u)
 
-    times = best_times({p: call(p) for p in POINTS}, 0.1 if short else 3.0)
+    times = best_times({p: call(p) for p in points}, 0.1 if short else 3.0)
     rows = [(p, general[p], general[p] / general["centroid"], special[p], special[p] / special["centroid"],
-             times[p] / states * 1e6, times[p] / times["centroid"]) for p in POINTS]
+             times[p] / states * 1e6, times[p] / times["centroid"]) for p in points]
     table = table_of(["point", "mult., every body alike", "ratio", "mult., compiled", "ratio ", "time [µs]", "ratio  "],
                      *zip(*rows, strict=True))
-    x = np.arange(3.0)
-    plot = PaperPlot("reference point (0 centroid, 1 joint, 2 origin)", "relative to the centroid", (
+    x = np.arange(float(len(points)))
+    plot = PaperPlot(f"reference point ({', '.join(f'{i} {p}' for i, p in enumerate(points))})", "relative to the "
+                     "centroid", (
         PlotLine("multiplications, every body alike", x, np.array(table.column("ratio")), "o-"),
         PlotLine("multiplications, compiled", x, np.array(table.column("ratio ")), "s-"),
         PlotLine("time, compiled", x, np.array(table.column("ratio  ")), "^-"),
-        PlotLine("time, printed", x[[0, 2]], np.array([1.0, PRINTED_RATIO]), "k*")))
+        PlotLine("time, printed", x[[0, -1]], np.array([1.0, PRINTED_RATIO]), "k*")))
     return ItemResult(table, plot, _table_5_agreements(general, special, times), (_CAR_NOTE,))
 
 
@@ -158,70 +161,64 @@ def _table_5_agreements(general: dict[str, int], special: dict[str, int], times:
     infinite = float("inf")
     return (
         Agreement("saving of the body on a ball joint (n = 3, m = 9)", ball, 108, "printed"),
-        Agreement("saving of all five bodies, every body alike", general["centroid"] - general["origin"], formula, "formula",
-                  3.0, "one multiplication short for each universal joint, see kang-yoon-6m"),
+        Agreement("saving of all five bodies, every body alike", general["centroid"] - general["origin"], formula,
+                  "formula", 3.0, "one multiplication short for each universal joint, see kang-yoon-6m"),
         Agreement("origin / centroid, multiplications, every body alike", general["origin"] / general["centroid"],
-                  PRINTED_RATIO, "printed", 0.05, "the paper's ratio is one of CPU times, additions and memory included; "
-                  "ours of multiplications alone"),
-        Agreement("origin / centroid, multiplications, compiled", special["origin"] / special["centroid"], PRINTED_RATIO,
-                  "printed", infinite, "the ranking is turned round, see the note below"),
+                  PRINTED_RATIO, "printed", 0.05, "the paper's ratio is one of CPU times, additions and memory "
+                  "included; ours of multiplications alone"),
+        Agreement("origin / centroid, multiplications, compiled", special["origin"] / special["centroid"],
+                  PRINTED_RATIO, "printed", infinite, "the ranking is turned round, see the note below"),
         Agreement("origin / centroid, time, compiled", times["origin"] / times["centroid"], PRINTED_RATIO, "printed",
-                  infinite, "as the multiplications; times vary from run to run"),
-        Agreement("joint / centroid, multiplications, compiled", special["joint"] / special["centroid"], 0.93, "printed",
-                  infinite, "the paper only says \"between\": 0.93 stands for the middle; compiled, the joint point is the "
-                  "best of the three"))
+                  infinite, "as the multiplications; times vary from run to run"))
 
 
 _CAR_NOTE = (
-    "Every body alike: what a body with its joint and its constraints costs in the middle of a machine, summed over the five "
-    "bodies (constraints that pass them: 9, 9, 3, 3, 3), as the paper's program computes it, which does the same for every "
-    "body. Compiled: the code for this machine. Four of its five bodies hang on the ground and four have nothing above them. "
-    "What the origin saves is the shift to the lower body, (28) and (39): into the ground nobody needs it, and of a last "
-    "body it is cheap because the centroid's mass matrix is still block diagonal; both are dropped or folded for every "
-    "point. What the origin pays, 24 multiplications a body for (36), stays. So the centroid needs fewer multiplications "
-    "here than the origin, and the joint point fewest. Machines with bodies on bodies keep the paper's ranking: see "
-    "kang-yoon-ranking.")
+    "Every body alike: what a body with its joint and its constraints costs in the middle of a machine, summed over "
+    "the five bodies (constraints that pass them: 9, 9, 3, 3, 3), as the paper's program computes it, which does the "
+    "same for every body. Compiled: the code for this machine. Four of its five bodies hang on the ground and four "
+    "have nothing above them. What the origin saves is the shift to the lower body, (28) and (39): into the ground "
+    "nobody needs it, and of a last body it is cheap because the centroid's mass matrix is still block diagonal; both "
+    "are dropped or folded for every point. What the origin pays, 24 multiplications a body for (36), stays. So the "
+    "centroid needs fewer multiplications here than the origin, and the joint point fewest. Machines with bodies on "
+    "bodies keep the paper's ranking: see kang-yoon-ranking.")
 
 
 # -- ranking ----------------------------------------------------------------------------------------------------------
 def ranking(short: bool) -> ItemResult:
     """Compiled counts of built-in machines at the three points."""
     names = ("four_bar", "jansen", "quarter_car") if short else (
-        "four_bar", "five_bar", "slider_crank", "andrews", "jansen", "bricard", "ladder", "quarter_car", "double_wishbone",
-        "arm", "quadruped")
-    rows = []
-    for name in names:
-        counts = [compile(load(name), f"recursive/{p}", schedule="unrolled").operation_count().muls for p in POINTS]
-        order = " < ".join(p for _, p in sorted(zip(counts, POINTS, strict=True)))
-        rows.append((name, *counts, counts[2] / counts[0], order))
-    table = table_of(["machine", *POINTS, "origin / centroid", "fewest first"], *zip(*rows, strict=True))
-    ratio = dict(zip(table.column("machine"), table.column("origin / centroid"), strict=True))
-    agreements = (Agreement("jansen: origin cheaper than centroid (1: yes)", float(ratio["jansen"] < 1.0), 1.0, "printed"),
-                  Agreement("quarter car: origin cheaper than centroid (1: yes)", float(ratio["quarter_car"] < 1.0), 1.0,
-                            "printed", float("inf"), "the paper says \"always\"; compiled for this machine it is not: see "
-                            "kang-yoon-table-5"))
-    x = np.arange(float(len(rows)))
-    plot = PaperPlot(f"machine ({', '.join(f'{i} {name}' for i, name in enumerate(names))})", "relative to the centroid", (
-        PlotLine("joint", x, np.array([r[2] / r[1] for r in rows]), "s"), PlotLine("origin", x, np.array(ratio_of(rows)),
-                                                                                   "o")))
+        "four_bar", "five_bar", "slider_crank", "andrews", "jansen", "bricard", "ladder", "quarter_car",
+        "double_wishbone", "arm", "quadruped")
+    counts = {name: [compile(load(name), f"recursive/{p}", schedule="unrolled").operation_count().muls for p in POINTS]
+              for name in names}
+    order = [" < ".join(p for _, p in sorted(zip(own, POINTS, strict=True))) for own in counts.values()]
+    ratio = {name: own[2] / own[0] for name, own in counts.items()}
+    table = table_of(["machine", *POINTS, "origin / centroid", "fewest first"], names,
+                     *zip(*counts.values(), strict=True), ratio.values(), order)
+    agreements = (
+        Agreement("jansen: origin cheaper than centroid (1: yes)", float(ratio["jansen"] < 1.0), 1.0, "printed"),
+        Agreement("quarter car: origin cheaper than centroid (1: yes)", float(ratio["quarter_car"] < 1.0), 1.0, "printed",
+                  float("inf"), "the paper says \"always\"; compiled for this machine it is not: see "
+                  "kang-yoon-table-5"))
+    x = np.arange(float(len(names)))
+    plot = PaperPlot("machine, in the order of the table", "multiplications relative to the centroid", (
+        PlotLine("joint", x, np.array([own[1] / own[0] for own in counts.values()]), "s"),
+        PlotLine("origin", x, np.array(list(ratio.values())), "o")))
     return ItemResult(table, plot, agreements, ("Multiplications of one forward dynamics, as compiled.",))
 
 
-def ratio_of(rows: list[tuple[str, int, int, int, float, str]]) -> list[float]:
-    """Origin over centroid."""
-    return [row[4] for row in rows]
-
-
 ITEMS = (
-    PaperItem("kang-yoon-tables-1-4", "Tables 1-4", "Jacobians and right-hand sides of the basic constraints, at the centroid "
-              "and at the instant global origin: the tables against exact derivatives and against the library's motion",
+    PaperItem("kang-yoon-tables-1-4", "Tables 1-4", "Jacobians and right-hand sides of the basic constraints, at the "
+              "centroid and at the instant global origin: the tables against exact derivatives and against the "
+              "library's motion",
               tables_1_to_4),
-    PaperItem("kang-yoon-36-6n", "Section 3", "Multiplications that the instant global origin saves for each body of a tree",
+    PaperItem("kang-yoon-36-6n", "Section 3", "Multiplications that the instant global origin saves for each body of a "
+              "tree",
               saving_of_trees),
     PaperItem("kang-yoon-6m", "Section 3", "What it saves further for each constraint of a loop that passes a body",
               saving_of_loops),
-    PaperItem("kang-yoon-table-5", "Table 5", "The quarter car at the three points: the paper's count beside that of compiled "
-              "code, and times", table_5),
-    PaperItem("kang-yoon-ranking", "Abstract", "\"Always better\": compiled counts of the built-in machines at the three "
-              "points", ranking),
+    PaperItem("kang-yoon-table-5", "Table 5", "The quarter car at the three points: the paper's count beside that of "
+              "compiled code, and times", table_5),
+    PaperItem("kang-yoon-ranking", "Abstract", "\"Always better\": compiled counts of the built-in machines at the "
+              "three points", ranking),
 )

@@ -64,7 +64,8 @@ def fig_10(short: bool) -> ItemResult:
     agreements = []
     for n, path in paths.items():
         expected = np.stack([known["q1"], known["q2"]], axis=1)[:len(at)]
-        agreements.append(Agreement(f"{n} cells: largest difference at {len(at)} times [rad]", float(np.abs(path[at] - expected).max()), 0.0, "reference", 1e-9))
+        agreements.append(Agreement(f"{n} cells: largest difference at {len(at)} times [rad]",
+                                    float(np.abs(path[at] - expected).max()), 0.0, "reference", 1e-9))
         agreements.append(Agreement(f"{n} cells: largest difference to the pendulum [rad]",
                                     float(np.abs(path - single[:, :2]).max()), 0.0, "formula", 1e-9))
     plot = PaperPlot("time [s]", "angle [rad]", (
@@ -98,23 +99,25 @@ def fig_11(short: bool) -> ItemResult:
                 continue
             system = make(n)
             counts[name].append(float(system.operation_count().total))
-            calls[name] = system.bind("forward_dynamics", ladder_state(system, (0.6, 0.4)), ladder_state(system, (-0.5, 1.0)),
-                                      np.zeros(system.nu))
+            q, u = (ladder_state(system, values) for values in ((0.6, 0.4), (-0.5, 1.0)))
+            calls[name] = system.bind("forward_dynamics", q, u, np.zeros(system.nu))
         for name, seconds in best_times(calls, 0.02 if short else 0.3).items():
             times[name].append(seconds * 1e6)
-    rows = [(n, 4 * n + 2, 4 * n, *(_at(counts[name], i) for name in _CURVES), *(_at(times[name], i) for name in _CURVES))
+    rows = [(n, 4 * n + 2, 4 * n, *(_at(kept[name], i) for kept in (counts, times) for name in _CURVES))
             for i, n in enumerate(cells)]
     table = table_of(["cells", "n", "m", *(f"{name}, operations" for name in _CURVES),
                       *(f"{name} [µs]" for name in _CURVES)], *zip(*rows, strict=True))
     grid = np.array(cells, dtype=float)
-    plot = PaperPlot("cells L (n = 4L + 2 coordinates, m = 4L constraints)", "operations of one forward dynamics", tuple(
+    plot = PaperPlot("cells L (n = 4L + 2 coordinates, m = 4L constraints)", "operations of one forward "
+                     "dynamics", tuple(
         PlotLine(label, grid[:len(counts[name])], np.array(counts[name]), style) for name, label, style in (
             ("unconstrained", "(i) constraints not considered", "o-"), ("traditional", "(ii) traditional O(n)", "s-"),
             ("RCR", "(iii) RCR (reduction)", "^-"))), log_x=True, log_y=True)
     return ItemResult(table, plot, _growth(cells, counts), (
-        "Unconstrained: the chain that remains when the Hooke joints to the ground are cut, without closing it. Traditional: "
-        "`kane` with that tree, which is the paper's; with the cuts that the library chooses itself, one arm to a tree, `kane` "
-        "is linear, too. RCR: `reduction`, with the library's tree. Operations are exact; times are of one call on one core.",))
+        "Unconstrained: the chain that remains when the Hooke joints to the ground are cut, without closing it. "
+        "Traditional: `kane` with that tree, which is the paper's; with the cuts that the library chooses itself, one "
+        "arm to a tree, `kane` is linear, too. RCR: `reduction`, with the library's tree. Operations are exact; times "
+        "are of one call on one core.",))
 
 
 def _hooke(n: int) -> list[str]:

@@ -110,9 +110,9 @@ def _head(source: Source, items: Sequence[PaperItem]) -> str:
     cited = f"`bellcrank cite {source.method}` prints the entry for a bibliography."
     rows = "\n".join(f"| [`{i.name}`](#{i.name}) | {i.where} | {i.title} |" for i in items)
     return (f"# {source.authors}: {source.title}\n\n{source.published}. {cited}\n\n{source.about}\n\n"
-            "This page is written by `bellcrank papers --docs docs/papers`; `bellcrank paper NAME --out FOLDER` computes "
-            f"one item and writes all rows and the picture.\n\n| item | in the paper | what it shows |\n|---|---|---|\n"
-            f"{rows}")
+            "This page is written by `bellcrank papers --docs docs/papers`; `bellcrank paper NAME --out FOLDER` "
+            "computes one item and writes all rows and the picture.\n\n| item | in the paper | what it shows "
+            f"|\n|---|---|---|\n{rows}")
 
 
 def _section(item: PaperItem, result: ItemResult, picture: str | None) -> str:
