@@ -11,6 +11,7 @@ from functools import cache
 import numpy as np
 
 from bellcrank.arrays import Floats
+from bellcrank.compiled.compile import compile
 from bellcrank.examples import load
 from bellcrank.papers.counting import exponent
 from bellcrank.papers.drift_runs import DriftRun, drift_run
@@ -18,7 +19,6 @@ from bellcrank.papers.item import Agreement, ItemResult, PaperItem, PaperPlot, P
 from bellcrank.papers.ladder_figures import fig_10, fig_11
 from bellcrank.papers.planar_legs import PlanarLegs
 from bellcrank.papers.reference_data import reference
-from bellcrank.system.compile import compile
 
 __all__ = ["ITEMS", "SOURCE"]
 

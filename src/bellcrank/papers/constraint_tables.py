@@ -18,6 +18,8 @@ from typing import NamedTuple
 import numpy as np
 
 from bellcrank.arrays import Floats
+from bellcrank.compiled.compile import compile
+from bellcrank.compiled.system import System
 from bellcrank.loops.closer import State
 from bellcrank.mechanism.constraints import Distance, PointOnPlane
 from bellcrank.mechanism.inertia import Inertia
@@ -25,8 +27,6 @@ from bellcrank.mechanism.joints import Free, Universal
 from bellcrank.mechanism.mechanism import Mechanism
 from bellcrank.mechanism.pose import Pose
 from bellcrank.papers.item import Agreement, ItemResult, PaperPlot, PlotLine, table_of
-from bellcrank.system.compile import compile
-from bellcrank.system.system import System
 
 __all__ = ["tables_1_to_4"]
 

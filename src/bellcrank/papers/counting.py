@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import Any, NamedTuple
 
+from bellcrank.compiled.compile import compile
 from bellcrank.examples.chains import general_chain
 from bellcrank.mechanism.joints import (
     Cylindrical,
@@ -24,7 +25,6 @@ from bellcrank.mechanism.joints import (
 from bellcrank.mechanism.mechanism import Mechanism
 from bellcrank.mechanism.pose import Pose
 from bellcrank.scalar.count import OperationCount
-from bellcrank.system.compile import compile
 
 __all__ = ["CLOSINGS", "KINDS", "LineFit", "best_times", "closed_chain", "exponent", "fit_line", "per_body"]
 

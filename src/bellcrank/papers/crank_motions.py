@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 
 from bellcrank.arrays import Floats
+from bellcrank.compiled.compile import compile
+from bellcrank.compiled.system import System
 from bellcrank.examples import load
 from bellcrank.papers.reference_data import reference
 from bellcrank.scalar.functions import sin
-from bellcrank.system.compile import compile
-from bellcrank.system.system import System
 
 __all__ = ["DURATION", "MACHINES", "SAMPLE", "TAKEN", "PaperMachine"]
 

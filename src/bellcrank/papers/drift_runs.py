@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bellcrank.arrays import Floats
-from bellcrank.system.system import System
+from bellcrank.compiled.system import System
 
 __all__ = ["DriftRun", "drift_run"]
 

@@ -13,11 +13,11 @@ from collections.abc import Callable
 import numpy as np
 
 from bellcrank.analyze.comparison import closed_states
+from bellcrank.compiled.compile import compile
 from bellcrank.examples import load
 from bellcrank.papers.constraint_tables import tables_1_to_4
 from bellcrank.papers.counting import CLOSINGS, KINDS, best_times, per_body
 from bellcrank.papers.item import Agreement, ItemResult, PaperItem, PaperPlot, PlotLine, Source, table_of
-from bellcrank.system.compile import compile
 
 __all__ = ["ITEMS", "SOURCE"]
 

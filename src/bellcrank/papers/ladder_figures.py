@@ -7,13 +7,13 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from bellcrank.arrays import Floats
+from bellcrank.compiled.compile import compile
+from bellcrank.compiled.system import System
 from bellcrank.examples import load
 from bellcrank.mechanism.mechanism import Mechanism
 from bellcrank.papers.counting import best_times, exponent
 from bellcrank.papers.item import Agreement, ItemResult, PaperPlot, PlotLine, table_of
 from bellcrank.papers.reference_data import reference
-from bellcrank.system.compile import compile
-from bellcrank.system.system import System
 
 __all__ = ["fig_10", "fig_11"]
 

@@ -6,6 +6,7 @@ from functools import cache
 
 import numpy as np
 
+from bellcrank.compiled.compile import compile
 from bellcrank.examples import load
 from bellcrank.formulations import method_names
 from bellcrank.papers.counting import KINDS, LineFit, closed_chain, fit_line
@@ -13,7 +14,6 @@ from bellcrank.papers.drift_runs import DriftRun, drift_run
 from bellcrank.papers.item import Agreement, ItemResult, PaperItem, PaperPlot, PlotLine, Source, table_of
 from bellcrank.papers.reference_data import reference
 from bellcrank.scalar.count import OperationCount
-from bellcrank.system.compile import compile
 
 __all__ = ["ITEMS", "SOURCE"]
 

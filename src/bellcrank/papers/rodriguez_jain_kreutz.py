@@ -11,13 +11,13 @@ import numpy as np
 from bellcrank.analyze.comparison import closed_states
 from bellcrank.analyze.operator_algebra import operators, partition
 from bellcrank.arrays import Floats
+from bellcrank.compiled.compile import compile
 from bellcrank.examples import load
 from bellcrank.examples.chains import general_chain
 from bellcrank.mechanism.inertia import Inertia
 from bellcrank.mechanism.joints import Free, Revolute, Spherical
 from bellcrank.mechanism.mechanism import Mechanism
 from bellcrank.papers.item import Agreement, ItemResult, PaperItem, PaperPlot, PlotLine, Source, table_of
-from bellcrank.system.compile import compile
 
 __all__ = ["ITEMS", "SOURCE"]
 
