@@ -26,7 +26,8 @@ from bellcrank.mechanism.mechanism import Mechanism
 from bellcrank.mechanism.pose import Pose
 from bellcrank.scalar.count import OperationCount
 
-__all__ = ["CLOSINGS", "KINDS", "LineFit", "best_times", "closed_chain", "exponent", "fit_line", "per_body"]
+__all__ = ["CLOSINGS", "KINDS", "LineFit", "best_times", "closed_chain", "exponent", "fit_line",
+           "multiplications_of", "per_body"]
 
 #: joint types by name, as chains of them are made
 KINDS: dict[str, Callable[..., Joint]] = {
@@ -46,12 +47,17 @@ def closed_chain(n: int, kind: str, constraints: int = 0) -> Mechanism:
     return chain
 
 
+def multiplications_of(machine: Mechanism, method: str) -> int:
+    """Those of one forward dynamics, counted without making the code."""
+    return compile(machine, method, "numpy").operation_count().muls
+
+
 @cache
 def per_body(kind: str, method: str, constraints: int = 0, function: str = "forward_dynamics", n: int = 6
              ) -> OperationCount:
     """Operations that one more body in the middle of a chain of general bodies costs."""
-    fewer, more = (compile(closed_chain(k, kind, constraints), method, schedule="unrolled",
-                           cut=["end"] if constraints else ()).operation_count(function) for k in (n, n + 1))
+    fewer, more = (compile(closed_chain(k, kind, constraints), method, "numpy", cut=["end"] if constraints else ()
+                           ).operation_count(function) for k in (n, n + 1))
     return more.plus(fewer, -1)
 
 

@@ -106,7 +106,7 @@ def _tracked(machine: PaperMachine, branch: str, duration: float, offset: float 
 
 def feedback(short: bool) -> ItemResult:
     """Four-bar and five-bar under (37) with λ = 1, on the desired motion and off it."""
-    duration = 2.0 if short else DURATION
+    duration = 1.0 if short else DURATION
     names, columns, lines, agreements = ["time [s]"], [], [], []
     for name, machine in MACHINES.items():
         for branch in machine.branches[:1] if short else machine.branches:

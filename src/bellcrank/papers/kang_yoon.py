@@ -16,7 +16,7 @@ from bellcrank.analyze.comparison import closed_states
 from bellcrank.compiled.compile import compile
 from bellcrank.examples import load
 from bellcrank.papers.constraint_tables import tables_1_to_4
-from bellcrank.papers.counting import CLOSINGS, KINDS, best_times, per_body
+from bellcrank.papers.counting import CLOSINGS, KINDS, best_times, multiplications_of, per_body
 from bellcrank.papers.item import Agreement, ItemResult, PaperItem, PaperPlot, PlotLine, Source, table_of
 
 __all__ = ["ITEMS", "SOURCE"]
@@ -130,31 +130,35 @@ _UNIVERSAL_LOOPS = ("one multiplication short: right-hand sides of loops need an
 
 # -- Table 5 ----------------------------------------------------------------------------------------------------------
 def table_5(short: bool) -> ItemResult:
-    """The quarter car: the paper's count, ours, and times."""
+    """The quarter car: the paper's count, ours, and times (not in the short form, which compiles nothing)."""
     points = ("centroid", "origin") if short else POINTS
     general = {p: sum(multiplications(kind, p, m) for kind, m in CAR.values()) for p in points}
-    car = load("quarter_car")
-    systems = {p: compile(car, f"recursive/{p}", threads=1) for p in points}
-    special = {p: s.operation_count().muls for p, s in systems.items()}
-    states = 256 if short else 1024
+    special = {p: multiplications_of(load("quarter_car"), f"recursive/{p}") for p in points}
+    times = {} if short else _car_times()
+    rows = [(p, general[p], general[p] / general["centroid"], special[p], special[p] / special["centroid"],
+             *((times[p] * 1e6, times[p] / times["centroid"]) if times else ("-", "-"))) for p in points]
+    table = table_of(["point", "mult., every body alike", "ratio", "mult., compiled", "ratio ", "time [µs]", "ratio  "],
+                     *zip(*rows, strict=True))
+    x = np.arange(float(len(points)))
+    lines = [PlotLine("multiplications, every body alike", x, np.array(table.column("ratio")), "o-"),
+             PlotLine("multiplications, compiled", x, np.array(table.column("ratio ")), "s-"),
+             PlotLine("time, printed", x[[0, -1]], np.array([1.0, PRINTED_RATIO]), "k*")]
+    if times:
+        lines.append(PlotLine("time, compiled", x, np.array(table.column("ratio  ")), "^-"))
+    plot = PaperPlot(f"reference point ({', '.join(f'{i} {p}' for i, p in enumerate(points))})",
+                     "relative to the centroid", tuple(lines))
+    return ItemResult(table, plot, _table_5_agreements(general, special, times), (_CAR_NOTE,))
+
+
+def _car_times(states: int = 1024) -> dict[str, float]:
+    """Seconds per state in a batch, on one thread, of calls that take turns."""
+    systems = {p: compile(load("quarter_car"), f"recursive/{p}", threads=1) for p in POINTS}
     q, u = closed_states(systems["centroid"], np.random.default_rng(0), states)
 
     def call(point: str) -> Callable[[], object]:
         return lambda: systems[point].forward_dynamics(q, u)
 
-    times = best_times({p: call(p) for p in points}, 0.1 if short else 3.0)
-    rows = [(p, general[p], general[p] / general["centroid"], special[p], special[p] / special["centroid"],
-             times[p] / states * 1e6, times[p] / times["centroid"]) for p in points]
-    table = table_of(["point", "mult., every body alike", "ratio", "mult., compiled", "ratio ", "time [µs]", "ratio  "],
-                     *zip(*rows, strict=True))
-    x = np.arange(float(len(points)))
-    plot = PaperPlot(f"reference point ({', '.join(f'{i} {p}' for i, p in enumerate(points))})", "relative to the "
-                     "centroid", (
-        PlotLine("multiplications, every body alike", x, np.array(table.column("ratio")), "o-"),
-        PlotLine("multiplications, compiled", x, np.array(table.column("ratio ")), "s-"),
-        PlotLine("time, compiled", x, np.array(table.column("ratio  ")), "^-"),
-        PlotLine("time, printed", x[[0, -1]], np.array([1.0, PRINTED_RATIO]), "k*")))
-    return ItemResult(table, plot, _table_5_agreements(general, special, times), (_CAR_NOTE,))
+    return {p: t / states for p, t in best_times({p: call(p) for p in POINTS}, 3.0).items()}
 
 
 def _table_5_agreements(general: dict[str, int], special: dict[str, int], times: dict[str, float]
@@ -171,8 +175,8 @@ def _table_5_agreements(general: dict[str, int], special: dict[str, int], times:
                   "included; ours of multiplications alone"),
         Agreement("origin / centroid, multiplications, compiled", special["origin"] / special["centroid"],
                   PRINTED_RATIO, "printed", infinite, "the ranking is turned round, see the note below"),
-        Agreement("origin / centroid, time, compiled", times["origin"] / times["centroid"], PRINTED_RATIO, "printed",
-                  infinite, "as the multiplications; times vary from run to run"))
+        *([Agreement("origin / centroid, time, compiled", times["origin"] / times["centroid"], PRINTED_RATIO, "printed",
+                     infinite, "as the multiplications; times vary from run to run")] if times else []))
 
 
 _CAR_NOTE = (
@@ -192,8 +196,7 @@ def ranking(short: bool) -> ItemResult:
     names = ("four_bar", "jansen", "quarter_car") if short else (
         "four_bar", "five_bar", "slider_crank", "andrews", "jansen", "bricard", "ladder", "quarter_car",
         "double_wishbone", "arm", "quadruped")
-    counts = {name: [compile(load(name), f"recursive/{p}", schedule="unrolled").operation_count().muls for p in POINTS]
-              for name in names}
+    counts = {name: [multiplications_of(load(name), f"recursive/{p}") for p in POINTS] for name in names}
     order = [" < ".join(p for _, p in sorted(zip(own, POINTS, strict=True))) for own in counts.values()]
     ratio = {name: own[2] / own[0] for name, own in counts.items()}
     table = table_of(["machine", *POINTS, "origin / centroid", "fewest first"], names,
