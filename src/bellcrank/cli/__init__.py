@@ -72,6 +72,8 @@ def simulate(model: Model,
                       "scipy/NAME, sundials/NAME")] = "rk4",
              method: Annotated[str, typer.Option(
                  help="formulation of the equations of motion: recursive, elimination, momenta, ...")] = "auto",
+             closing: Annotated[str, typer.Option(
+                 help="what steps close of the loops: position (and velocity), velocity, none")] = "position",
              interval: Annotated[float | None, typer.Option(
                  "--output", help="time between samples [s]; about 1000 samples otherwise")] = None,
              settings: Annotated[list[str] | None, typer.Option(
@@ -98,7 +100,7 @@ def simulate(model: Model,
     from bellcrank.cli.simulation import simulate as run
 
     request = Request(model, duration, step, stepper, method, interval, settings or (), keyframe, option or (),
-                      floating_base, out, picture, rtol, atol)
+                      floating_base, out, picture, rtol, atol, closing)
     raise typer.Exit(run(request, Output(json, quiet, progress)))
 
 

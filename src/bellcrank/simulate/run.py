@@ -52,10 +52,10 @@ def simulate(system: Machine, state: Any, duration: float, *, step: float | None
              output: Any = None, tau: Any = None, wrenches: Any = None, control: Any = None,
              events: Sequence[Event] = (), rtol: float = 1e-9, atol: float = 1e-12,
              file: str | os.PathLike[str] | None = None, progress: Progress | None = None,
-             threads: int | None = None) -> Result:
+             threads: int | None = None, closing: str = "position") -> Result:
     """See `System.simulate`."""
     setup = Setup.of(system, state, duration, step, stepper, output, tau, wrenches, control, events, rtol, atol,
-                     threads, file)
+                     threads, file, closing)
     if progress is not None and not callable(progress):
         raise ModelError(f"simulate: progress must be a function of (seconds done, duration), got {progress!r}")
     check_target(file, setup.batch)

@@ -135,7 +135,8 @@ class _Traveller:
     def _start_over(self) -> None:
         """Momenta of machines with loops gather impulses that mean nothing: they are left behind now and then."""
         equations = self.run.equations
-        if equations.momenta and equations.system.model.tree.looped and self.steps - self._gathered >= GATHERED:
+        gathering = equations.momenta and equations.system.model.tree.looped and equations.closing != "none"
+        if gathering and self.steps - self._gathered >= GATHERED:
             self._gathered = self.steps
             q, u = equations.unpack(self.y, self.t)
             self.y = equations.pack(q, u, self.t)
