@@ -45,8 +45,9 @@ class Machine:
 
     def __init__(self, kernels: Kernels, plans: LoopPlans | None = None) -> None:
         model, plans = kernels.model, plans or LoopPlans(kernels)
-        self.__dict__.update(model=model, kernels=kernels, plans=plans, nq=model.tree.nq, nu=model.tree.nu,
-                             _doors=method_doors(plans))
+        for name, value in (("model", model), ("kernels", kernels), ("plans", plans), ("nq", model.tree.nq),
+                            ("nu", model.tree.nu), ("_doors", method_doors(plans)), ("_poses", {})):
+            object.__setattr__(self, name, value)  # not into `__dict__`, from where methods are found less quickly
 
     def __setattr__(self, name: str, value: Any) -> None:
         raise AttributeError(f"a System is immutable: {name!r} cannot be set; compile another one, or see "
