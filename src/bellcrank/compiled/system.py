@@ -77,7 +77,7 @@ class System(Machine):
 
         `guess` is an array, a mapping (joints that are not named at zero, those that close loops left aside) or a
         `State`, of which the coordinates count. Positions and speeds that are both only near a closed state, such as
-        keyframes of files, are made one by `project`. Cost: some closings of O(nu m^2) for m conditions, more the
+        keyframes of files, are made one by `project`. Cost: some closings of O(nu m^2) for m constraints, more the
         longer the way.
 
         >>> import bellcrank as bc

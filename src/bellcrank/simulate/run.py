@@ -83,7 +83,7 @@ class _Run:
         course = self.course
         try:
             self.write(course, course.begin())
-            status, reason = self.travel(course)
+            status, reason = self.run_pieces(course)
         except KeyboardInterrupt:
             status, reason = "interrupted", "interrupted from the keyboard"
         except BellcrankError as error:
@@ -106,7 +106,7 @@ class _Run:
     def warn(self, text: str) -> None:
         warnings.warn(f"simulate {self.machine.system.model.name!r}: {text}", SimulationWarning, stacklevel=5)
 
-    def travel(self, course: Course) -> tuple[str, str]:
+    def run_pieces(self, course: Course) -> tuple[str, str]:
         """Piece after piece, to the end or to what prevents it."""
         stops = [e for e in self.setup.events if isinstance(e, Stop)]
         watch = Watch(self.machine.system, [*self.setup.events, *(self.machine.leaving(course, s) for s in stops)])
@@ -122,7 +122,7 @@ class _Run:
             if stop:
                 return "stopped", stop
             self.patience.check()
-            course.speak()
+            course.control_if_due()
             self.release_sample(course)
             if course.failures and len(course.failures) >= self.setup.count:
                 return _ended(course.failures), _told(course.failures[0])
