@@ -33,7 +33,7 @@ class Function:
     inputs: tuple[str, ...]
     #: layout of the result: "speeds", "coordinates", "links", "screws", "matrix" (symmetric), "columns", "totals" or
     #: "conditions" (value and rate of all), "constraints" (values and Jacobian), "step" and "state" (see
-    #: `formulations.common.closing_steps`) or "wrenches" (of all bodies)
+    #: `formulations.common.closing_steps`), "wrenches" (of all bodies) or "reactions" (of all joints and closures)
     layout: str
     #: numbers per link ("links"), per speed ("screws") or in all ("totals")
     width: int = 1
@@ -50,8 +50,8 @@ class Function:
             return _rows(tree) + _entries(tree)
         return {"speeds": tree.nu, "coordinates": tree.nq, "links": self.width * tree.n, "screws": self.width * tree.nu,
                 "conditions": 2 * _rows(tree), "step": 2 * tree.nu + 5, "state": tree.nq + tree.nu + 2,
-                "wrenches": 6 * (len(tree.body_names) - 1), "matrix": tree.nu * tree.nu,
-                "columns": tree.nu * tree.nu, "totals": self.width}[self.layout]
+                "wrenches": 6 * (len(tree.body_names) - 1), "reactions": 6 * (tree.n + len(tree.closures)),
+                "matrix": tree.nu * tree.nu, "columns": tree.nu * tree.nu, "totals": self.width}[self.layout]
 
 
 def _rows(tree: Tree) -> int:
@@ -148,7 +148,7 @@ def direct(tree: Tree, inputs: tuple[str, ...], read: Read, wrenches: bool) -> D
 
 def place(function: Function, tree: Tree, sweeps: Direct, field: Field) -> list[Number]:
     """The entries of the result array, in order."""
-    if function.layout in ("totals", "conditions", "constraints", "step", "state", "wrenches"):
+    if function.layout in ("totals", "conditions", "constraints", "step", "state", "wrenches", "reactions"):
         return list(field)
     if function.layout in ("matrix", "columns"):
         return [x for row in sweeps.joint_matrix(field, function.layout == "matrix") for x in row]

@@ -12,8 +12,9 @@ import numpy as np
 
 from bellcrank.mechanism.pose import Pose
 from bellcrank.system.at_state import Once
+from bellcrank.system.reactions import named_reactions
 
-__all__ = ["at_body", "energy_once", "matrix", "number", "pose_once", "tree_bias", "vector"]
+__all__ = ["at_body", "energy_once", "matrix", "number", "pose_once", "reactions_once", "tree_bias", "vector"]
 
 _ORIGIN = np.zeros(3)
 
@@ -120,6 +121,22 @@ def at_body(what: str, count: int, matrix: bool = False) -> Once:
         return many if many is None or not matrix else many.reshape(len(many), 6, -1)
 
     return once
+
+
+def reactions_once(system: Any, args: tuple[Any, ...]) -> Any:
+    """Reactions at the accelerations of forward dynamics, which have a door of their own."""
+    forward, doors = system._forward_door, system._reaction_doors
+    if forward is None or doors.one is None or not 2 <= len(args) <= 3:
+        return None
+    q, u = args[0], args[1]
+    tau = system._zeros if len(args) == 2 or args[2] is None else args[2]
+    udot = np.empty(system.nu)
+    if forward(q, u, tau, udot) is udot:
+        out = np.empty(6 * len(doors.names))
+        return named_reactions(doors.names, out) if doors.one(q, u, tau, udot, out) is out else None
+    udot = system._forward_batch(q, u, tau)
+    many = None if udot is None else doors.many(q, u, tau, udot)
+    return None if many is None else named_reactions(doors.names, many)
 
 
 _BIAS, _ENERGY = vector("bias"), number("motion_and_gravity")

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from bellcrank.arrays import START, Floats, Forces, wrench_array
+from bellcrank.errors import AssemblyError
+from bellcrank.lowering.choose import UNROLL_LINKS
 from bellcrank.system.body_kinematics import pose
+from bellcrank.system.evaluator import Evaluator
 from bellcrank.system.force_elements import actuator_forces, law_wrench
 from bellcrank.system.forward_dynamics import forward_dynamics
 from bellcrank.system.inverse_dynamics import inverse_dynamics
-from bellcrank.system.kernels import Wrenches
+from bellcrank.system.kernels import BatchDoor, Door, Wrenches
 from bellcrank.system.loop_loads import loop_loads
 from bellcrank.system.tree_dynamics import run_forced
 from bellcrank.topology.builder import build_tree
@@ -23,7 +28,7 @@ if TYPE_CHECKING:
     from bellcrank.system.model import Model
     from bellcrank.topology.tree import Tree
 
-__all__ = ["reactions"]
+__all__ = ["ReactionDoors", "named_reactions", "reaction_doors", "reactions"]
 
 
 def reactions(plans: LoopPlans, q: npt.ArrayLike, u: npt.ArrayLike, tau: Forces | None = None, *,
@@ -36,6 +41,56 @@ def reactions(plans: LoopPlans, q: npt.ArrayLike, u: npt.ArrayLike, tau: Forces 
         tau = actuator_forces(plans, q, u, tau, t=t)
     if udot is None:
         udot = forward_dynamics(plans, q, u, tau, wrenches=wrenches, t=t)
+    program = reaction_program(plans, q, t)
+    if program is not None:
+        found = _by_program(plans, program, {"q": q, "u": u, "tau": tau, "udot": udot}, wrenches, t)
+        if found is not None:
+            return found
+    return _careful_reactions(plans, q, u, tau, udot, wrenches, t)
+
+
+class ReactionProgram(NamedTuple):
+    """What runs the function of all reactions, and the names of what exerts them."""
+
+    run: Evaluator
+    names: tuple[str, ...]
+
+
+def reaction_program(plans: LoopPlans, q: npt.ArrayLike, t: npt.ArrayLike) -> ReactionProgram | None:
+    """The program of all reactions; None where there is none: for large machines, and methods without plans."""
+    kernels = plans.kernels
+    if kernels.springs_outside or plans.model.dense_loops:
+        return None
+    try:
+        plan = plans.first(q, t) if plans.tree.looped else None
+    except AssemblyError:  # open, and closed nowhere near
+        return None
+    run = kernels.of_tree(("reactions", None if plan is None else plan.key),
+                          lambda: replace(_unmerged(plans.model), plan=plan))
+    if [c.name for c in run.tree.closures] != [c.name for c in plans.tree.closures]:
+        return None
+    fits = run.tree.n <= UNROLL_LINKS and kernels.maker.schedule != "rolled"
+    names = (*run.tree.joint_names[1:], *(c.name for c in run.tree.closures))
+    return ReactionProgram(run, names) if fits else None
+
+
+def _by_program(plans: LoopPlans, program: ReactionProgram, given: Mapping[str, npt.ArrayLike | None],
+                wrenches: Wrenches, t: npt.ArrayLike) -> dict[str, Floats] | None:
+    """Reactions by the program; None if some are not finite."""
+    arrays = {name: np.zeros(plans.tree.nu) if a is None else a for name, a in given.items()}
+    found = plans.kernels.evaluate("joint_reactions", arrays, wrenches, t, program.run)
+    return named_reactions(program.names, found.result) if found.finite else None
+
+
+def named_reactions(names: Sequence[str], rows: Floats) -> dict[str, Floats]:
+    """{joint: (..., 6)} of results (..., 6 joints)."""
+    each = rows.reshape(*rows.shape[:-1], len(names), 6)
+    return dict(zip(names, each if each.ndim == 2 else np.moveaxis(each, -2, 0), strict=True))
+
+
+def _careful_reactions(plans: LoopPlans, q: npt.ArrayLike, u: npt.ArrayLike, tau: Forces | None, udot: npt.ArrayLike,
+                       wrenches: Wrenches, t: npt.ArrayLike) -> dict[str, Floats]:
+    """Closing loads by singular values or sparse factors, the rest from the tree."""
     loops: dict[str, Floats] = {}
     if plans.tree.looped:
         force = np.zeros(plans.tree.nu) if tau is None else tau
@@ -49,6 +104,27 @@ def reactions(plans: LoopPlans, q: npt.ArrayLike, u: npt.ArrayLike, tau: Forces 
     local = np.einsum("...nkj,nji->...nki", raw, turn)
     return {name: local[..., i, :, :].reshape(*local.shape[:-3], 6)
             for i, name in enumerate(tree.joint_names[1:])} | loops
+
+
+class ReactionDoors(NamedTuple):
+    """Reactions at the least cost, for one state and for batches, (q, u, tau, udot, out), and their names."""
+
+    one: Door | None
+    many: BatchDoor
+    names: tuple[str, ...]
+
+
+def reaction_doors(plans: LoopPlans) -> ReactionDoors:
+    """Doors for calls without wrenches, times and given accelerations, if there are any."""
+    try:
+        program = None if plans.tree.actuators else reaction_program(
+            plans, plans.reference().q if plans.tree.looped else plans.configuration.neutral(), 0.0)
+    except AssemblyError:  # plans are made where the states are
+        program = None
+    if program is None:
+        return ReactionDoors(None, BatchDoor(), ())
+    return ReactionDoors(plans.kernels.door("joint_reactions", program.run),
+                         plans.kernels.batch_door("joint_reactions", program.run), program.names)
 
 
 def _unmerged(model: Model) -> Tree:

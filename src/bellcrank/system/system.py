@@ -27,7 +27,7 @@ from bellcrank.system import (
     tree_dynamics,
     variants,
 )
-from bellcrank.system.at_once import at_body, energy_once, matrix, number, pose_once, tree_bias, vector
+from bellcrank.system.at_once import at_body, energy_once, matrix, number, pose_once, reactions_once, tree_bias, vector
 from bellcrank.system.at_state import of_motion, of_position, u_twice
 from bellcrank.system.held_values import Values
 from bellcrank.system.kernels import Door, Kernels, LateDoor, Wrenches
@@ -175,11 +175,15 @@ class System:
 
     @cached_property
     def _inverse_batch(self) -> LateDoor:
-        return LateDoor(lambda: self.kernels.batch_door("inverse_dynamics"))
+        return LateDoor(lambda: inverse_dynamics.inverse_batch_door(self.plans))
+
+    @cached_property
+    def _reaction_doors(self) -> reactions.ReactionDoors:
+        return reactions.reaction_doors(self.plans)
 
     @cached_property
     def _inverse_door(self) -> Door | None:
-        return tree_dynamics.inverse_door(self.plans)
+        return inverse_dynamics.inverse_door(self.plans)
 
     @overload
     def forward_dynamics(self, q: State, u: Forces | None = None, /, *, wrenches: Wrenches = None,
@@ -234,7 +238,8 @@ class System:
 
         With loops: the forces of the `actuated` joints (those given to `compile`, else the independent ones), zero at
         the others. More drives than degrees of freedom: the smallest forces, in the measure of `weights` {joint: w}
-        (the sum of w tau^2 is least); too few: an error. Cost with loops: O(n m^2).
+        (the sum of w tau^2 is least); too few: an error. Cost with loops: O(n + m), by compiled code for machines of
+        up to 48 links.
         """
         if q.__class__ is State:
             if u is not ... and udot is not ...:
@@ -242,7 +247,7 @@ class System:
             q, u, udot, t = q.q, q.u, udot if u is ... else u, q.t if t is START else t
         if t is not START:
             check_time(t)
-        if wrenches is None and actuated is None:
+        if wrenches is None and actuated is None and weights is None:
             door = self._inverse_door
             if door is not None:
                 out = np.empty(self.nu)
@@ -287,7 +292,7 @@ class System:
         """
         return forward_dynamics.hamilton(self.plans, q, p, tau, wrenches=wrenches, t=t)
 
-    @of_motion()
+    @of_motion(reactions_once)
     def reactions(self, q: npt.ArrayLike, u: npt.ArrayLike, tau: Forces | None = None, *,
                   udot: npt.ArrayLike | None = None, wrenches: Wrenches = None, t: npt.ArrayLike = START
                   ) -> dict[str, Floats]:
@@ -297,7 +302,7 @@ class System:
         It is what moves the body: along a coordinate with an armature, the drive less what the rotor takes.
         Accelerations are those of `forward_dynamics` unless given. If conditions are redundant (see
         `bellcrank.analyze.explain`), the reactions are not determined by mechanics alone: these are the ones whose
-        closing loads are smallest. Cost: O(n), with loops O(n m^2).
+        closing loads are smallest. Cost: O(n), with loops O(n + m) and O(r m) for r redundant conditions.
         """
         return reactions.reactions(self.plans, q, u, tau, udot=udot, wrenches=wrenches, t=t)
 
@@ -537,9 +542,9 @@ class System:
         """Exact number of scalar operations of one evaluation, by kind, as the compiled code executes them.
 
         `function` is one of the methods "forward_dynamics", "inverse_dynamics", "bias", "mass_matrix", "momenta" and
-        "hamilton", without external wrenches. With loops, `forward_dynamics` and `hamilton` are those of the closed
-        machine; `bias`, `mass_matrix` and `momenta` are those of its spanning tree, as the methods are. What LAPACK
-        or NumPy has a part in, such as `inverse_dynamics` with loops, is refused with the reason.
+        "hamilton", without external wrenches. With loops, `forward_dynamics`, `inverse_dynamics` and `hamilton` are
+        those of the closed machine; `bias`, `mass_matrix` and `momenta` are those of its spanning tree, as the methods
+        are. What LAPACK or NumPy has a part in, such as method "dense" with loops, is refused with the reason.
 
         >>> import bellcrank as bc
         >>> bc.compile(bc.load("pendulum")).operation_count().divs

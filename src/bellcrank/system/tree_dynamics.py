@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from bellcrank.system.kernels import Kernels
     from bellcrank.system.loop_plans import LoopPlans
 
-__all__ = ["FORCED", "bias", "inverse_door", "mass_matrix", "run_forced", "tree_forces", "with_elements",
+__all__ = ["FORCED", "bias", "mass_matrix", "run_forced", "tree_door", "tree_forces", "with_elements",
            "without_laws"]
 
 #: functions that springs between links enter as forces
@@ -59,7 +59,7 @@ def without_laws(plans: LoopPlans, forces: Floats, q: npt.ArrayLike, u: npt.Arra
     return forces - plans.kernels.run("joint_laws", {"q": q, "u": u}, None, t)
 
 
-def inverse_door(plans: LoopPlans) -> Door | None:
+def tree_door(plans: LoopPlans) -> Door | None:
     """Inverse dynamics of one state of a tree at the least cost, (q, u, udot, out), if that is one kernel."""
     if plans.tree.looped or plans.tree.joint_forces or plans.kernels.springs_outside:
         return None

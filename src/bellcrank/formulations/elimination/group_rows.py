@@ -31,12 +31,14 @@ __all__ = ["ConstraintEquation", "group_constraints"]
 
 
 class ConstraintEquation(NamedTuple):
-    """factors . udot = gamma for the group's local speeds, (8); also the constraint's value and rate, (5)."""
+    """factors . udot = gamma for the group's local speeds, (8); also the constraint's value and rate, (5), and what a
+    unit of its multiplier exerts on members at both ends, in their own axes about their origins (none for couplers)."""
 
     factors: tuple[tuple[int, Number], ...]
     gamma: Number
     value: Number
     rate: Number
+    ends: tuple[tuple[int, Force], ...] = ()
 
 
 class RelativeMember(NamedTuple):
@@ -100,12 +102,16 @@ def _constraint(group: GroupView, shape: ClosureShape, paths: dict[int, list[Rel
     factors: dict[int, Number] = {}
     number = {pair: v for v, pair in enumerate(group.shape.speeds)}
     rate: Number = 0.0
-    for path, relative, covector in ((shape.first_path, paths[0], first), (shape.second_path, paths[1], second)):
+    ends: list[tuple[int, Force]] = []
+    for at, path, relative, covector in ((shape.first, shape.first_path, paths[0], first),
+                                         (shape.second, shape.second_path, paths[1], second)):
         if not path:
+            ends.append((at, covector))  # the ancestor itself
             continue
         end = relative[-1].moving
         rate = rate + Motion(end.omega, end.velocity).dot(covector)  # (5)
         wrench = Force(end.axes.inverse(covector.moment), end.axes.inverse(covector.force))
+        ends.append((at, wrench))
         for member, known in zip(path, reversed(relative), strict=True):
             link = group.links[member]
             gamma = gamma - known.bias.dot(wrench)  # (8)
@@ -115,5 +121,6 @@ def _constraint(group: GroupView, shape: ClosureShape, paths: dict[int, list[Rel
                     factors[v] = factors.get(v, 0.0) + column.dot(wrench)  # (8): J_v
             for t in reversed(link.transforms):
                 wrench = t.force(wrench)  # (8): X^T n
-    return ConstraintEquation(tuple(factors.items()), stabilized(gamma, value, rate, *group.baumgarte), value, rate)
+    return ConstraintEquation(tuple(factors.items()), stabilized(gamma, value, rate, *group.baumgarte), value, rate,
+                              tuple(ends))
 

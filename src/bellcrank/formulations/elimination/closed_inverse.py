@@ -1,0 +1,115 @@
+"""Inverse dynamics of a closed machine: the forces of its drives for a motion that its loops allow.
+
+Section 8 of docs/elimination.md: the forces that the spanning tree would need, (27), are carried to the drives by
+virtual power, which constraints have no part in.
+
+| docs/elimination.md | here |
+|---|---|
+| f (27) | ``needed``, from the recursion for trees |
+| f_E (29) | ``Projected.force`` |
+| X, tau_x, tau_E (32) | ``columns``, ``more``, ``tau`` |
+
+Deviations: none. Cost: that of the tree, and O(m w) for m constraints of w speeds each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from bellcrank.formulations.common.link_kinematics import joint_laws
+from bellcrank.formulations.common.small_systems import solve_positive
+from bellcrank.formulations.elimination.constraint_loads import (
+    LoadSolver,
+    Projected,
+    Statement,
+    every_constraint,
+    smallest_loads,
+)
+from bellcrank.formulations.recursive import inverse_dynamics
+from bellcrank.loops.tolerances import OPEN
+from bellcrank.lowering.looped import LoopedDirect, require_direct
+from bellcrank.scalar.functions import maximum, select_less
+from bellcrank.scalar.graph import Number
+from bellcrank.schedule.sweeps import Field, Sweeps
+
+__all__ = ["closed_inverse", "needed_forces", "where_loops_hold", "with_more_drives"]
+
+_NOT_A_NUMBER = float("nan")
+
+
+def closed_inverse(tree: Sweeps) -> Field:
+    """Forces at the independent speeds, zero at dependent ones, and what enforces prescribed motions. Not a number
+    where the motion opens the loops."""
+    return with_more_drives(tree, ())
+
+
+def with_more_drives(tree: Sweeps, extra: Sequence[int]) -> Field:
+    """The same with more drives than degrees of freedom, at dependent speeds: the smallest forces of all, (32)."""
+    machine = require_direct(tree)
+    constraints = every_constraint(machine)
+    solver, needed = LoadSolver(machine, constraints), needed_forces(machine)
+    found, more = solver.projected(needed), {}
+    if extra:
+        more = _shared(solver, found, extra)
+        found = solver.projected({v: x - more.get(v, 0.0) for v, x in needed.items()})
+    tau: list[Number] = [0.0] * machine.tree.nu
+    for v, x in (*found.force.items(), *more.items()):
+        tau[v] = x
+    _enforced(machine, solver, found, needed, tau)
+    return _only_closed(machine, constraints, tau)
+
+
+def needed_forces(machine: LoopedDirect) -> dict[int, Number]:
+    """(27): the forces at all speeds that the spanning tree needs, less those of laws on joints."""
+    forces = machine.joint_vector(inverse_dynamics(machine))
+    laws = machine.joint_vector(joint_laws(machine))
+    return {v: x - law for v, (x, law) in enumerate(zip(forces, laws, strict=True))}
+
+
+def _shared(solver: LoadSolver, found: Projected, extra: Sequence[int]) -> dict[int, Number]:
+    """(32): the forces of additional drives."""
+    columns = [solver.projected({v: 1.0}).force for v in extra]  # X
+    every = solver.independent
+    matrix = [[sum((a[v] * b[v] for v in every), 1.0 if i == j else 0.0) for j, b in enumerate(columns[:i + 1])]
+              for i, a in enumerate(columns)]
+    right = [sum((a[v] * found.force[v] for v in every), 0.0) for a in columns]
+    return dict(zip(extra, solve_positive(matrix, right), strict=True))
+
+
+def _enforced(machine: LoopedDirect, solver: LoadSolver, found: Projected, needed: dict[int, Number],
+              tau: list[Number]) -> None:
+    """Forces of prescribed motions, into `tau`: what the tree needs there, less what the loops supply."""
+    driven = [v for v, fixed in enumerate(machine.tree.prescribed_speeds()) if fixed]
+    if not driven:
+        return
+    for v in driven:
+        tau[v] = needed[v]
+    for statement, load in zip(solver.constraints, smallest_loads(machine, solver, found.loads), strict=True):
+        for v, x in statement.driven.items():
+            tau[v] = tau[v] - x * load
+
+
+def where_loops_hold(tree: Sweeps, forces: Field) -> Field:
+    """Joint forces by whatever method, not a number where the motion opens the loops."""
+    machine = require_direct(tree)
+    return _only_closed(machine, every_constraint(machine), tree.joint_vector(forces))
+
+
+def _only_closed(machine: LoopedDirect, constraints: Sequence[Statement], tau: Sequence[Number]) -> Field:
+    """Forces of a motion that keeps the loops closed to `OPEN`: in position, in speed, in acceleration."""
+    udot = machine.joint_vector([None, *(view.udot for view in machine.views[1:])])
+    position: Number = 0.0
+    motion: Number = 0.0
+    for free, _, (_, gamma, value, rate, _) in constraints:
+        position, motion = maximum(position, abs(value)), maximum(motion, abs(rate))
+        motion = maximum(motion, abs(sum((x * udot[v] for v, x in free.items()), 0.0) - gamma))
+    fastest: Number = 0.0
+    for x in machine.speeds():
+        fastest = maximum(fastest, abs(x))
+    size = fastest * fastest + 1.0
+    largest: Number = 0.0
+    for x in udot:
+        largest = maximum(largest, abs(x))
+    size = size + largest
+    closed = select_less(maximum(position * size, motion), size * OPEN, 1.0, _NOT_A_NUMBER)
+    return machine.joint_field([x * closed for x in tau])

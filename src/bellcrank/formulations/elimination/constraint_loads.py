@@ -1,0 +1,156 @@
+"""Loads of constraints, by the pivots of a plan: forces at independent speeds that do the same, and the multipliers.
+
+Section 8 of docs/elimination.md. The whole machine is looked at as one group that states every constraint.
+
+| docs/elimination.md | here |
+|---|---|
+| J, gamma, phi, phidot (8)-(10) | ``Statement.free``, ``driven`` (columns of prescribed speeds), ``gamma``, ... |
+| K, R | ``plan.kept`` by groups, ``plan.redundant`` |
+| L, U of J_KD, by groups (28) | ``_Block.lower``, ``rows``, ``inverses`` |
+| f, mu (28), f_E (29) | ``force``, ``Projected.loads``, ``Projected.force`` |
+| C, nu (30), (31) | ``shares``, ``extra`` |
+
+Deviations: none. Cost: O(m w) for m constraints of w speeds in small groups, and O(r m w) for r redundant ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from bellcrank.formulations.common.small_systems import guarded_inverse, solve_positive
+from bellcrank.formulations.elimination.group_rows import ConstraintEquation, group_constraints
+from bellcrank.loops.groups import Group
+from bellcrank.lowering.group import whole_machine
+from bellcrank.lowering.looped import LoopedDirect
+from bellcrank.scalar.graph import Number, is_zero
+
+__all__ = ["LoadSolver", "Projected", "Statement", "every_constraint", "smallest_loads"]
+
+#: sigma of (20)
+_SHRUNK = 0.01
+
+
+class Statement(NamedTuple):
+    """One constraint: free . udot = gamma, its value and rate, and what a unit of its multiplier does."""
+
+    free: dict[int, Number]  #: by free speed
+    driven: dict[int, Number]  #: by prescribed speed
+    equation: ConstraintEquation
+
+
+class Projected(NamedTuple):
+    """Forces at the independent speeds that do the work of others, (29), and the loads of constraints, (28)."""
+
+    force: dict[int, Number]
+    loads: dict[int, Number]
+
+
+class _Block(NamedTuple):
+    """The constraints of one group, triangular in its dependent speeds."""
+
+    group: Group
+    rows: list[dict[int, Number]]  #: U, by dependent speed
+    lower: dict[tuple[int, int], Number]  #: L below its ones
+    inverses: list[Number]  #: of the pivots
+
+
+def every_constraint(machine: LoopedDirect) -> list[Statement]:
+    """All constraints, redundant ones too, in order."""
+    fixed = machine.tree.prescribed_speeds()
+    out = []
+    for equation in group_constraints(whole_machine(machine)):
+        free: dict[int, Number] = {}
+        driven: dict[int, Number] = {}
+        for v, x in equation.factors:
+            if not is_zero(x):
+                part = driven if fixed[v] else free
+                part[v] = part[v] + x if v in part else x
+        out.append(Statement(free, driven, equation))
+    return out
+
+
+class LoadSolver:
+    """Solves for loads of the constraints that count, with the pivots of a plan and the same watch over them."""
+
+    def __init__(self, machine: LoopedDirect, constraints: Sequence[Statement]) -> None:
+        plan = machine.tree.plan
+        self.constraints, self.independent = constraints, plan.independent
+        self.blocks = [_factored(group, constraints) for group in plan.groups if group.rows]
+
+    def projected(self, force: Mapping[int, Number]) -> Projected:
+        """(28), (29) for forces by speed: what they amount to at the independent speeds."""
+        left = dict(force)
+        loads: dict[int, Number] = {}
+        for block in reversed(self.blocks):  # outer groups load the speeds they carry
+            rows = block.group.rows
+            for row, load in zip(rows, _transposed(block, left), strict=True):
+                loads[row] = load
+                for v, x in self.constraints[row].free.items():
+                    if not is_zero(load) and v not in block.group.dependent:
+                        _less(left, v, x * load)  # (29)
+        return Projected({v: left.get(v, 0.0) for v in self.independent}, loads)
+
+
+def _factored(group: Group, constraints: Sequence[Statement]) -> _Block:
+    """(19), (20) of one group, kept as J_KD = L U."""
+    rows = [{v: constraints[r].free[v] for v in group.dependent if v in constraints[r].free} for r in group.rows]
+    lower: dict[tuple[int, int], Number] = {}
+    inverses: list[Number] = []
+    for i, (v, size) in enumerate(zip(group.dependent, group.sizes, strict=True)):
+        inverses.append(guarded_inverse(rows[i][v], _SHRUNK * size))  # (20)
+        for j in range(i + 1, len(rows)):
+            if v in rows[j]:
+                lower[j, i] = rows[j].pop(v) * inverses[i]  # (19): l
+                for w, x in rows[i].items():
+                    if w != v:
+                        _less(rows[j], w, lower[j, i] * x)  # (19): J_j
+    return _Block(group, rows, lower, inverses)
+
+
+def _transposed(block: _Block, force: Mapping[int, Number]) -> list[Number]:
+    """(28) of one group: U^T y = f_D, then L^T mu = y."""
+    dependent, n = block.group.dependent, len(block.rows)
+    y: list[Number] = []
+    for i, v in enumerate(dependent):
+        total = force.get(v, 0.0)
+        for k in range(i):
+            if v in block.rows[k] and not is_zero(y[k]):
+                total = total - block.rows[k][v] * y[k]
+        y.append(total if is_zero(total) else total * block.inverses[i])
+    for i in reversed(range(n)):
+        for j in range(i + 1, n):
+            if (j, i) in block.lower and not is_zero(y[j]):
+                y[i] = y[i] - block.lower[j, i] * y[j]
+    return y
+
+
+def smallest_loads(machine: LoopedDirect, solver: LoadSolver, loads: Mapping[int, Number]) -> list[Number]:
+    """The multipliers of all constraints, the smallest that do the same as `loads` of those that count: (30), (31)."""
+    plan, constraints = machine.tree.plan, solver.constraints
+    out: list[Number] = [0.0] * len(constraints)
+    for row, load in loads.items():
+        out[row] = load
+    shares = {r: solver.projected(constraints[r].free).loads for r in plan.redundant}  # (30): C
+    shares = {r: {k: x for k, x in c.items() if not is_zero(x)} for r, c in shares.items()}
+    some = [r for r in plan.redundant if shares[r]]
+    matrix = [[_product(shares[a], shares[b]) + (1.0 if a == b else 0.0) for b in some[:i + 1]]
+              for i, a in enumerate(some)]
+    extra = solve_positive(matrix, [_product(shares[r], loads) for r in some])  # (31): nu
+    for r, nu in zip(some, extra, strict=True):
+        out[r] = nu
+        for k, x in shares[r].items():
+            out[k] = out[k] - x * nu  # (31): lambda_K
+    return out
+
+
+def _product(a: Mapping[int, Number], b: Mapping[int, Number]) -> Number:
+    total: Number = 0.0
+    for k, x in a.items():
+        if k in b:
+            total = total + x * b[k]
+    return total
+
+
+def _less(into: dict[int, Number], key: int, value: Number) -> None:
+    into[key] = into[key] - value if key in into else -value
