@@ -173,6 +173,22 @@ def test_partition_lets_go() -> None:
     assert np.abs(whole.with_constraints(["tip2"]).step_f() - expected).max() > 1e-3
 
 
+def test_partitions_of_a_batch() -> None:
+    """One partition for every state; what they answer is stacked."""
+    system = bc.compile(bc.load("redundant_five_bar"), "operator")
+    q, u, tau = looped.states(system)
+    many = bc.analyze.partition(system, q, u, tau[0], secondary=["link3.1"])
+    alone = [bc.analyze.partition(system, q[i], u[i], tau[0], secondary=["link3.1"]) for i in range(3)]
+    for found, each in ((many.step_f(), [x.step_f() for x in alone]), (many.step_d(), [x.step_d() for x in alone]),
+                        (many.step_c().primary, [x.step_c().primary for x in alone]),
+                        (many.with_constraints(["tip2"]).step_f(),
+                         [x.with_constraints(["tip2"]).step_f() for x in alone])):
+        assert np.array_equal(found, np.array(each))
+    operators = bc.analyze.operators(system, q)
+    assert np.allclose(operators.mass_inverse @ (operators.mass @ u), u, rtol=1e-10)
+    assert (operators.H @ operators.phi)[1].matrix().shape == (operators.H @ operators.phi).matrix().shape[1:]
+
+
 @pytest.mark.parametrize("name", ["four_bar", "five_bar", "stewart", "delta", "jansen"])
 def test_virtual_motions_and_the_general_method_agree(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Drives of the independent joints, of others, of too many; and accelerations with some of them held."""

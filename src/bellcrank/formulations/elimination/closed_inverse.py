@@ -43,8 +43,9 @@ def closed_inverse(tree: Sweeps) -> Field:
     return with_more_drives(tree, ())
 
 
-def with_more_drives(tree: Sweeps, extra: Sequence[int]) -> Field:
-    """The same with more drives than degrees of freedom, at dependent speeds: the smallest forces of all, (32)."""
+def with_more_drives(tree: Sweeps, extra: Sequence[int], watched: bool = True) -> Field:
+    """The same with more drives than degrees of freedom, at dependent speeds: the smallest forces of all, (32). If it
+    is not `watched`, motions that open the loops have forces, too: those of what the independent speeds do."""
     machine = require_direct(tree)
     constraints = every_constraint(machine)
     solver, needed = LoadSolver(machine, constraints), needed_forces(machine)
@@ -56,7 +57,7 @@ def with_more_drives(tree: Sweeps, extra: Sequence[int]) -> Field:
     for v, x in (*found.force.items(), *more.items()):
         tau[v] = x
     _enforced(machine, solver, found, needed, tau)
-    return _only_closed(machine, constraints, tau)
+    return _only_closed(machine, constraints, tau) if watched else machine.joint_field(tau)
 
 
 def needed_forces(machine: LoopedDirect) -> dict[int, Number]:
