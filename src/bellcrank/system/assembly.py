@@ -68,7 +68,7 @@ def _assemble_many(plans: LoopPlans, q: State | Values, u: Values, guess: State 
             one_machine(plans, "assemble")
             position, good = _near_positions(plans, start, scale, t)
             for i in np.flatnonzero(~good):
-                position[i] = assemble(plans, start[i], weights=weights, t=t).q
+                position[i] = _careful_position(plans, start[i], scale, t)
     rates = _consistent(plans, position, u, scale, t, lead)
     position, rates = with_laws(plans, position, rates, t)
     made = State(position.reshape(*lead, nq), rates.reshape(*lead, nu), t)
@@ -82,6 +82,15 @@ def _held_positions(plans: LoopPlans, q: Mapping[str, Any], guess: State | Value
                        "assemble") for i in np.ndindex(*lead)]
     return (np.array([position for position, _ in found]).reshape(-1, plans.tree.nq),
             any(end is not None for _, end in found))
+
+
+def _careful_position(plans: LoopPlans, start: Floats, scale: Floats, t: float) -> Floats:
+    """The nearest closed position to a guess from which compiled steps have not closed."""
+    near = Nearest(plans.closer, scale, t, plans.turning, plans.configuration.speed_names)
+    found = near.careful(plans.configuration.normalize(start), plans.model.prescribed_mask())
+    if found is None:
+        raise _unclosed(plans, near, start, Held(plans.model.prescribed_mask(), (), np.zeros(0), ()), "assemble")
+    return found
 
 
 def _near_positions(plans: LoopPlans, start: Floats, scale: Floats, t: float

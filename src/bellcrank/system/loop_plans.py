@@ -90,8 +90,9 @@ class LoopPlans:
                 return None
         except ModelError:
             return None
+        bound = np.isin(np.arange(self.tree.nu), self.loops.all_vars)
         return NearCloser(self._attempt, lambda q, du: space.moved(q, du, q.shape[:-1]), space.normalize,
-                          space.difference, self.tree.nu)
+                          space.difference, bound)
 
     def _attempt(self, name: str, given: Mapping[str, Floats], t: npt.ArrayLike) -> Floats:
         """A function at states (n, ...), results not finite where there are none."""
