@@ -231,19 +231,19 @@ def careful(system: bc.System, monkeypatch: pytest.MonkeyPatch) -> None:
         system.__dict__[name] = reactions.ReactionDoors(None, BatchDoor(), ()) if name == "_reaction_doors" else None
 
 
-@pytest.mark.parametrize("name", looped.ZOO)
-def test_programs_agree_with_singular_values(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Drives and reactions, one state and a batch, with wrenches and with accelerations given."""
-    system = bc.compile(bc.load(name))
+@pytest.mark.parametrize(("name", "backend"), [*((name, "numpy") for name in looped.ZOO), ("four_bar", "llvm"),
+                                               ("bennett", "llvm"), ("quarter_car", "llvm")])
+def test_programs_agree_with_singular_values(name: str, backend: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Drives and reactions, one state and a batch, with accelerations given and with wrenches."""
+    system = bc.compile(bc.load(name), backend=backend)
     q, u, tau = looped.states(system)
     udot = system.forward_dynamics(q, u, tau)
     wrenches = np.random.default_rng(2).normal(size=(len(system.body_names), 6))
 
     def answers() -> list[np.ndarray]:
-        wrench = [system.reactions(q[0], u[0], tau[0]), system.reactions(q, u, tau),
-                  system.reactions(q, u, tau, wrenches=wrenches), system.reactions(q, u, udot=udot)]
-        return [system.inverse_dynamics(q[0], u[0], udot[0]), system.inverse_dynamics(q, u, udot),
-                system.inverse_dynamics(q, u, udot, wrenches=wrenches),
+        wrench = [system.reactions(q[0], u[0], tau[0]), system.reactions(q, u, tau, wrenches=wrenches),
+                  system.reactions(q, u, udot=udot)]
+        return [system.inverse_dynamics(q[0], u[0], udot[0]), system.inverse_dynamics(q, u, udot, wrenches=wrenches),
                 *(np.stack([found[joint] for joint in sorted(found)]) for found in wrench)]
 
     assert drive_programs.usual_drives(system.plans) is not None

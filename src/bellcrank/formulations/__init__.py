@@ -54,6 +54,7 @@ SHARED: dict[str, Function] = {f.name: f for f in (
     Function("nearest_step", closing_steps.nearest_step, ("q", "dq", "scale"), "step", whole=True),
     Function("projected", closing_steps.projected, ("q", "u"), "state", whole=True),
     Function("closed_inverse", closed_inverse.closed_inverse, ("q", "u", "udot"), "speeds", whole=True),
+    Function("independent_forces", closed_inverse.independent_forces, ("q", "u", "udot", "tau"), "speeds", groups=True),
     Function("joint_reactions", joint_reactions.joint_reactions, ("q", "u", "tau", "udot"), "reactions",
              single=True),
     Function("pair_wrenches", looped.pair_wrenches, ("q", "u"), "wrenches", whole=True),

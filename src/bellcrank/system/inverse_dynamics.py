@@ -90,7 +90,10 @@ def _looped_inverse(plans: LoopPlans, q: npt.ArrayLike, u: npt.ArrayLike, udot: 
     drives = drive_entries(plans, q, t, actuated)
     program = drive_program(plans, q, t, drives)
     scale = 1.0 / np.sqrt(weighting(plans, weights))[list(drives)]
-    if program is None or (program.shared and weights is not None):
+    if program is None:
+        quick = _by_groups(plans, q, u, udot, drives, wrenches, t)
+        return _careful_inverse(plans, q, u, udot, drives, scale, wrenches, t) if quick is None else quick
+    if program.shared and weights is not None:
         return _careful_inverse(plans, q, u, udot, drives, scale, wrenches, t)
     found = plans.kernels.evaluate(program.name, {"q": q, "u": u, "udot": udot}, wrenches, t, program.run)
     if found.finite:
@@ -106,6 +109,32 @@ def _looped_inverse(plans: LoopPlans, q: npt.ArrayLike, u: npt.ArrayLike, udot: 
     found.out[bad] = _careful_inverse(plans, rows["q"], rows["u"], rows["udot"], drives, scale, wrenches,
                                       rows["t"][:, 0] if "t" in rows else 0.0)
     return found.result
+
+
+def _by_groups(plans: LoopPlans, q: npt.ArrayLike, u: npt.ArrayLike, udot: npt.ArrayLike, drives: tuple[int, ...],
+               wrenches: Wrenches, t: npt.ArrayLike) -> Floats | None:
+    """Forces of the independent joints of large machines, in two parts: what the tree needs, and what that amounts to
+    group by group. None where it takes other drives or another plan."""
+    if plans.model.dense_loops or plans.model.prescribed_mask().any():
+        return None
+    try:
+        plan = plans.first(q, t)
+    except AssemblyError:  # open, and closed nowhere near
+        return None
+    if drives != plan.independent or not drives:
+        return None
+    kernels, given = plans.kernels, {"q": q, "u": u, "udot": udot}
+    needed = None
+    if wrenches is None and not kernels.springs_outside and not plans.tree.joint_forces:
+        needed = kernels.single("inverse_dynamics", given, t, lambda: kernels.door("inverse_dynamics"))
+    given["tau"] = tree_forces(plans, q, u, udot, wrenches, t) if needed is None else needed
+    run = kernels.planned(plan)
+    if needed is not None and plan is plans.general():
+        one = kernels.single("independent_forces", given, t, lambda: kernels.door("independent_forces", run))
+        if one is not None:
+            return one
+    found = kernels.evaluate("independent_forces", given, None, t, run)
+    return found.result if found.finite else None
 
 
 def _careful_inverse(plans: LoopPlans, q: npt.ArrayLike, u: npt.ArrayLike, udot: npt.ArrayLike,

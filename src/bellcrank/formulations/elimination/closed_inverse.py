@@ -14,7 +14,7 @@ Deviations: none. Cost: that of the tree, and O(m w) for m constraints of w spee
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from bellcrank.formulations.common.link_kinematics import joint_laws
 from bellcrank.formulations.common.small_systems import solve_positive
@@ -23,16 +23,20 @@ from bellcrank.formulations.elimination.constraint_loads import (
     Projected,
     Statement,
     every_constraint,
+    factored,
     smallest_loads,
+    unload,
 )
+from bellcrank.formulations.elimination.group_rows import ConstraintEquation, group_constraints, redundant_constraints
 from bellcrank.formulations.recursive import inverse_dynamics
 from bellcrank.loops.tolerances import OPEN
+from bellcrank.lowering.group import GroupView
 from bellcrank.lowering.looped import LoopedDirect, require_direct
 from bellcrank.scalar.functions import maximum, select_less
 from bellcrank.scalar.graph import Number
 from bellcrank.schedule.sweeps import Field, Sweeps
 
-__all__ = ["closed_inverse", "needed_forces", "where_loops_hold", "with_more_drives"]
+__all__ = ["closed_inverse", "independent_forces", "needed_forces", "where_loops_hold", "with_more_drives"]
 
 _NOT_A_NUMBER = float("nan")
 
@@ -97,20 +101,61 @@ def where_loops_hold(tree: Sweeps, forces: Field) -> Field:
 
 
 def _only_closed(machine: LoopedDirect, constraints: Sequence[Statement], tau: Sequence[Number]) -> Field:
-    """Forces of a motion that keeps the loops closed to `OPEN`: in position, in speed, in acceleration."""
+    """Forces of a motion that keeps the loops closed."""
     udot = machine.joint_vector([None, *(view.udot for view in machine.views[1:])])
+    closed = one_if_closed([(c.free, c.equation) for c in constraints], machine.speeds(), udot)
+    return machine.joint_field([x * closed for x in tau])
+
+
+def one_if_closed(constraints: Iterable[tuple[Mapping[int, Number], ConstraintEquation]], u: Sequence[Number],
+                  udot: Sequence[Number]) -> Number:
+    """1 if a motion keeps the loops closed to `OPEN`, in position, in speed and in acceleration; else not a number."""
     position: Number = 0.0
     motion: Number = 0.0
-    for free, _, (_, gamma, value, rate, _) in constraints:
-        position, motion = maximum(position, abs(value)), maximum(motion, abs(rate))
-        motion = maximum(motion, abs(sum((x * udot[v] for v, x in free.items()), 0.0) - gamma))
-    fastest: Number = 0.0
-    for x in machine.speeds():
-        fastest = maximum(fastest, abs(x))
-    size = fastest * fastest + 1.0
-    largest: Number = 0.0
-    for x in udot:
-        largest = maximum(largest, abs(x))
-    size = size + largest
-    closed = select_less(maximum(position * size, motion), size * OPEN, 1.0, _NOT_A_NUMBER)
-    return machine.joint_field([x * closed for x in tau])
+    for free, equation in constraints:
+        position, motion = maximum(position, abs(equation.value)), maximum(motion, abs(equation.rate))
+        motion = maximum(motion, abs(sum((x * udot[v] for v, x in free.items()), 0.0) - equation.gamma))
+    fastest, largest = _largest(u), _largest(udot)
+    size = fastest * fastest + largest + 1.0
+    return select_less(maximum(position * size, motion), size * OPEN, 1.0, _NOT_A_NUMBER)
+
+
+def _largest(values: Iterable[Number]) -> Number:
+    out: Number = 0.0
+    for x in values:
+        out = maximum(out, abs(x))
+    return out
+
+
+# -- group by group, for machines that are too large to be looked at as a whole -------------------------------------
+def independent_forces(groups: Sweeps) -> Field:
+    """Forces at the independent speeds that do the same as forces ``tau`` at all, (28), (29); zero at dependent ones.
+    Not a number where a motion (q, u, udot) opens loops. Nothing may be prescribed."""
+    return groups.inward(inward_forces, zero=(0.0,) * groups.world.widths[1])[0]
+
+
+def inward_forces(group: GroupView, received: Sequence[Number]) -> tuple[tuple[Number, ...], tuple[Number, ...]]:
+    shape = group.shape
+    force: dict[int, Number] = {}
+    udot: list[Number] = [0.0] * len(shape.speeds)
+    speeds: list[Number] = []
+    for v, (k, c) in enumerate(shape.speeds):
+        if k >= 0:
+            link = group.links[k]
+            force[v] = link.change("tau")[c] if shape.own[k] else 0.0
+            udot[v] = link.udot[c]
+            speeds.append(link.u[c])
+    for v, load in zip(shape.ports.speeds, received, strict=False):
+        force[v] = force.get(v, 0.0) + load  # (29) of the children
+    constraints = group_constraints(group)
+    rows = [dict(c.factors) for c in constraints]
+    unload(factored(shape.dependent, shape.sizes, rows), rows, force)  # (28), (29)
+    every = [*constraints, *redundant_constraints(group)]
+    closed = one_if_closed([(dict(c.factors), c) for c in every], speeds, udot) if every else 1.0
+    number = {pair: v for v, pair in enumerate(shape.speeds)}
+    kept = [closed - 1.0 if number[k, c] in shape.dependent else force[number[k, c]] * closed
+            for k, link in enumerate(group.links) if shape.own[k] for c in range(link.joint.nu)]
+    sent: list[Number] = [0.0] * len(received)
+    for v, slot in zip(shape.carried, shape.speed_slots, strict=True):
+        sent[slot] = force.get(v, 0.0) * closed
+    return tuple(sent), tuple(kept)

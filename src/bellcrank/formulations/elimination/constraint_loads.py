@@ -6,7 +6,7 @@ Section 8 of docs/elimination.md. The whole machine is looked at as one group th
 |---|---|
 | J, gamma, phi, phidot (8)-(10) | ``Statement.free``, ``driven`` (columns of prescribed speeds), ``gamma``, ... |
 | K, R | ``plan.kept`` by groups, ``plan.redundant`` |
-| L, U of J_KD, by groups (28) | ``_Block.lower``, ``rows``, ``inverses`` |
+| L, U of J_KD, by groups (28) | ``TriangularRows.lower``, ``rows``, ``inverses`` |
 | f, mu (28), f_E (29) | ``force``, ``Projected.loads``, ``Projected.force`` |
 | C, nu (30), (31) | ``shares``, ``extra`` |
 
@@ -20,12 +20,12 @@ from typing import NamedTuple
 
 from bellcrank.formulations.common.small_systems import guarded_inverse, solve_positive
 from bellcrank.formulations.elimination.group_rows import ConstraintEquation, group_constraints
-from bellcrank.loops.groups import Group
 from bellcrank.lowering.group import whole_machine
 from bellcrank.lowering.looped import LoopedDirect
 from bellcrank.scalar.graph import Number, is_zero
 
-__all__ = ["LoadSolver", "Projected", "Statement", "every_constraint", "smallest_loads"]
+__all__ = ["LoadSolver", "Projected", "Statement", "TriangularRows", "every_constraint", "factored", "smallest_loads",
+           "unload"]
 
 #: sigma of (20)
 _SHRUNK = 0.01
@@ -46,10 +46,10 @@ class Projected(NamedTuple):
     loads: dict[int, Number]
 
 
-class _Block(NamedTuple):
-    """The constraints of one group, triangular in its dependent speeds."""
+class TriangularRows(NamedTuple):
+    """The constraints of one group, J_KD = L U."""
 
-    group: Group
+    dependent: tuple[int, ...]
     rows: list[dict[int, Number]]  #: U, by dependent speed
     lower: dict[tuple[int, int], Number]  #: L below its ones
     inverses: list[Number]  #: of the pivots
@@ -76,43 +76,52 @@ class LoadSolver:
     def __init__(self, machine: LoopedDirect, constraints: Sequence[Statement]) -> None:
         plan = machine.tree.plan
         self.constraints, self.independent = constraints, plan.independent
-        self.blocks = [_factored(group, constraints) for group in plan.groups if group.rows]
+        self.blocks = [(group.rows, factored(group.dependent, group.sizes, [constraints[r].free for r in group.rows]))
+                       for group in plan.groups if group.rows]
 
     def projected(self, force: Mapping[int, Number]) -> Projected:
         """(28), (29) for forces by speed: what they amount to at the independent speeds."""
         left = dict(force)
         loads: dict[int, Number] = {}
-        for block in reversed(self.blocks):  # outer groups load the speeds they carry
-            rows = block.group.rows
-            for row, load in zip(rows, _transposed(block, left), strict=True):
-                loads[row] = load
-                for v, x in self.constraints[row].free.items():
-                    if not is_zero(load) and v not in block.group.dependent:
-                        _less(left, v, x * load)  # (29)
+        for rows, block in reversed(self.blocks):  # outer groups load the speeds they carry
+            own = unload(block, [self.constraints[r].free for r in rows], left)
+            loads |= dict(zip(rows, own, strict=True))
         return Projected({v: left.get(v, 0.0) for v in self.independent}, loads)
 
 
-def _factored(group: Group, constraints: Sequence[Statement]) -> _Block:
+def factored(dependent: tuple[int, ...], sizes: Sequence[float], rows: Sequence[Mapping[int, Number]]
+             ) -> TriangularRows:
     """(19), (20) of one group, kept as J_KD = L U."""
-    rows = [{v: constraints[r].free[v] for v in group.dependent if v in constraints[r].free} for r in group.rows]
+    work = [{v: row[v] for v in dependent if v in row} for row in rows]
     lower: dict[tuple[int, int], Number] = {}
     inverses: list[Number] = []
-    for i, (v, size) in enumerate(zip(group.dependent, group.sizes, strict=True)):
-        inverses.append(guarded_inverse(rows[i][v], _SHRUNK * size))  # (20)
-        for j in range(i + 1, len(rows)):
-            if v in rows[j]:
-                lower[j, i] = rows[j].pop(v) * inverses[i]  # (19): l
-                for w, x in rows[i].items():
+    for i, (v, size) in enumerate(zip(dependent, sizes, strict=True)):
+        inverses.append(guarded_inverse(work[i][v], _SHRUNK * size))  # (20)
+        for j in range(i + 1, len(work)):
+            if v in work[j]:
+                lower[j, i] = work[j].pop(v) * inverses[i]  # (19): l
+                for w, x in work[i].items():
                     if w != v:
-                        _less(rows[j], w, lower[j, i] * x)  # (19): J_j
-    return _Block(group, rows, lower, inverses)
+                        _less(work[j], w, lower[j, i] * x)  # (19): J_j
+    return TriangularRows(dependent, work, lower, inverses)
 
 
-def _transposed(block: _Block, force: Mapping[int, Number]) -> list[Number]:
+def unload(block: TriangularRows, rows: Sequence[Mapping[int, Number]], force: dict[int, Number]) -> list[Number]:
+    """Loads mu of one group's constraints that take the forces off its dependent speeds, (28); the others change with
+    them, in place, (29)."""
+    loads = _transposed(block, force)
+    for row, load in zip(rows, loads, strict=True):
+        for v, x in row.items():
+            if not is_zero(load) and v not in block.dependent:
+                _less(force, v, x * load)  # (29)
+    return loads
+
+
+def _transposed(block: TriangularRows, force: Mapping[int, Number]) -> list[Number]:
     """(28) of one group: U^T y = f_D, then L^T mu = y."""
-    dependent, n = block.group.dependent, len(block.rows)
+    n = len(block.rows)
     y: list[Number] = []
-    for i, v in enumerate(dependent):
+    for i, v in enumerate(block.dependent):
         total = force.get(v, 0.0)
         for k in range(i):
             if v in block.rows[k] and not is_zero(y[k]):

@@ -27,7 +27,7 @@ from bellcrank.mechanism.coupling import coupled
 from bellcrank.scalar.graph import Number
 from bellcrank.spatial import Force, General, Matrix3, Motion, Vector
 
-__all__ = ["ConstraintEquation", "group_constraints"]
+__all__ = ["ConstraintEquation", "group_constraints", "redundant_constraints"]
 
 
 class ConstraintEquation(NamedTuple):
@@ -71,14 +71,24 @@ def coupler_constraint(group: GroupView, index: int) -> ConstraintEquation:
     return ConstraintEquation(factors, stabilized(gamma, value, rate, *group.baumgarte), value, rate)  # (9)
 
 
-def closure_constraints(group: GroupView, index: int) -> dict[int, ConstraintEquation]:
-    """The independent constraints of one closure."""
+def redundant_constraints(group: GroupView) -> list[ConstraintEquation]:
+    """What else the closures of a group state."""
+    kept = set(group.shape.rows)
+    out: list[ConstraintEquation] = []
+    for index in range(len(group.shape.closures)):
+        every = closure_constraints(group, index, every=True)
+        out += [equation for r, equation in every.items() if (index, r) not in kept]
+    return out
+
+
+def closure_constraints(group: GroupView, index: int, every: bool = False) -> dict[int, ConstraintEquation]:
+    """The constraints of one closure, those that count or all of them."""
     shape, numbers, kind = group.shape.closures[index], group.closures[index], group.kinds[index]
     paths = {0: _outward(group, shape.first_path), 1: _outward(group, shape.second_path)}
     first = side_of(paths[0][-1].moving, numbers.first_turn, numbers.first_shift)
     second = side_of(paths[1][-1].moving, numbers.second_turn, numbers.second_shift)
     rows = kind.closure_rows(first, second, numbers.constants)  # (5), (6)
-    wanted = [r for c, r in group.shape.rows if c == index]
+    wanted = range(len(rows)) if every else [r for c, r in group.shape.rows if c == index]
     return {r: _constraint(group, shape, paths, rows[r]) for r in wanted}
 
 
