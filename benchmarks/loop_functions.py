@@ -3,8 +3,8 @@
     python benchmarks/loop_functions.py [MACHINE ...]
 
 For the four-bar, the quarter car, the Stewart platform and a floating Cassie. Batches are 256 states, per state. States
-to be projected are off by 1e-8, guesses for `assemble` by 0.01 in every coordinate. Times are the best of several rounds
-in which all take turns; ratios are to `forward_dynamics` in the same column.
+to be projected are off by 1e-8, guesses for `assemble` by 0.01 in every coordinate. Times are the best of several
+rounds in which all take turns; ratios are to `forward_dynamics` in the same column.
 """
 
 from __future__ import annotations

@@ -307,3 +307,20 @@ def test_drives_elsewhere_get_a_plan_of_their_own() -> None:
         assert drive_programs.drive_program(system.plans, q, 0.0, drives) is not None
         assert np.abs(system.forward_dynamics(q, u, forces) - udot).max() < 1e-10 * np.abs(udot).max()
         assert np.count_nonzero(forces[0]) == 1
+
+
+@pytest.mark.parametrize("name", ["four_bar", "ladder"])
+def test_drives_group_by_group(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Machines that are too large for one program: the same forces in two parts, and the same refusals."""
+    system = bc.compile(bc.load(name), schedule="rolled")
+    q, u, tau = looped.states(system)
+    udot = system.forward_dynamics(q, u, tau)
+    assert drive_programs.usual_drives(system.plans) is None
+    quick = system.inverse_dynamics(q, u, udot), system.inverse_dynamics(q[0], u[0], udot[0])
+    dependent = next(g.dependent[0] for g in system.plans.general().groups if g.dependent)
+    with pytest.raises(bc.StateError, match="accelerations open the loop"):
+        system.inverse_dynamics(q, u, udot + np.eye(system.nu)[dependent])
+    monkeypatch.setattr(inverse_dynamics, "_by_groups", lambda *args: None)
+    expected = system.inverse_dynamics(q, u, udot)
+    size = 1e3 * looped.EPS * max(looped.conditioning(system, x) for x in q) * np.abs(expected).max()
+    assert np.abs(quick[0] - expected).max() < size and np.abs(quick[1] - expected[0]).max() < size

@@ -159,7 +159,28 @@ def project(plans: LoopPlans, q: State | Values, u: Values = None, *, t: float |
         u, t = q.u if u is None else u, q.t if t is None else t
     t = 0.0 if t is None else one_time(t)
     speeds = speeds_near(plans, u) if isinstance(u, Mapping) else u
-    return assemble(plans, q=near(plans, "q", q, "project", many=True), u=speeds, t=t)
+    place = near(plans, "q", q, "project", many=True)
+    if place.ndim > 1 and speeds is not None and plans.tree.looped and plans.closer.near is not None:
+        return _project_many(plans, place, flat("u", speeds, plans.tree.nu, "one for every speed"), t)
+    return assemble(plans, q=place, u=speeds, t=t)
+
+
+def _project_many(plans: LoopPlans, q: Floats, u: Floats, t: float) -> State:
+    """States of a batch: those that are nearly closed by compiled code, the others as `assemble` does it."""
+    nq, nu, quick = plans.tree.nq, plans.tree.nu, plans.closer.near
+    assert quick is not None
+    one_machine(plans, "project")
+    check_finite("project", "u", u, plans.configuration.speed_names)
+    lead = leading([q, u])
+    place, rates = (np.broadcast_to(a, (*lead, a.shape[-1])).reshape(-1, a.shape[-1]) for a in (q, u))
+    found, speeds, good = quick.consistent(place, rates, t)
+    some = np.flatnonzero(~good)
+    if len(some):
+        rest = assemble(plans, q=place[some], u=rates[some], t=t)
+        found, speeds = found.copy(), speeds.copy()
+        found[some], speeds[some] = rest.q, rest.u
+    found, speeds = with_laws(plans, found, speeds, t)
+    return State(found.reshape(*lead, nq), speeds.reshape(*lead, nu), t)
 
 
 def on_branch(plans: LoopPlans, start: Floats, held: Held, scale: Floats, t: float, what: str
