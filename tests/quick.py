@@ -24,7 +24,8 @@ QUICK: dict[str, tuple[str, ...]] = {
     "mechanism/forces": ("test_force_elements.py::test_drag_by_hand", "test_force_elements.py"),
     **dict.fromkeys(("topology", "loops", "lowering"), (_COUNTED,)),
     **{f"formulations/{method}": (_COUNTED,) for method in (
-        "common", "complement", "dense", "elimination", "kane", "momenta", "operator", "recursive", "reduction")},
+        "common", "complement", "dense", "divide", "elimination", "kane", "momenta", "operator", "recursive",
+        "reduction")},
     "formulations": ("test_operators.py::test_lemma_5_for_a_chain", "test_operators.py", "test_references.py"),
     "system": ("test_mappings.py::test_states_of_driven_trees", "test_refusals.py", "test_mappings.py"),
     "simulate": ("test_simulate_impulses.py::test_attaching_where_it_is_open_is_refused", "test_simulate_impulses.py"),

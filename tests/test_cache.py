@@ -21,10 +21,10 @@ import pytest
 
 import bellcrank as bc
 import children
+from assembly_text import unrolled_text
 from bellcrank.scalar.graph import Graph
 from bellcrank.target.llvm import cache, jit
 from bellcrank.target.llvm.kernel import Kernel
-from bellcrank.target.llvm.runtime import unrolled_text
 
 posix = pytest.mark.skipif(os.name != "posix", reason="file modes and owners are those of POSIX")
 
@@ -539,10 +539,12 @@ def test_memory_does_not_grow_with_the_number_of_loads() -> None:
     text = """if True:
         import gc
         from bellcrank.target.llvm import jit
-        from bellcrank.target.llvm.runtime import unrolled_text
+        from bellcrank.target.kernel_source import GraphKernel
+        from bellcrank.target.llvm.runtime import batch_text
         from bellcrank.scalar.graph import Graph
 
-        sources = [unrolled_text([Graph().leaf(("x", 0)) * factor], {"x": 1}, 1) for factor in (3.0, 4.0, 5.0)]
+        sources = [batch_text(GraphKernel([Graph().leaf(("x", 0)) * factor], {"x": 1}), 1)()
+                   for factor in (3.0, 4.0, 5.0)]
 
         def resident(loads):
             for i in range(loads):

@@ -9,7 +9,7 @@ import pytest
 
 import bellcrank as bc
 from bellcrank.mechanism.constraint_rows import Row, Side, coincident, parallel_axes, perpendicular
-from bellcrank.mechanism.joints.reversed import Reversed
+from bellcrank.mechanism.joints.joint import Reversed
 from bellcrank.spatial import AboutZ, Motion, Transform, Vector
 from test_check_joint import TurningSlot
 

@@ -7,7 +7,7 @@ import pytest
 
 import bellcrank as bc
 from bellcrank.mechanism.joints import Joint
-from bellcrank.mechanism.joints.reversed import Reversed
+from bellcrank.mechanism.joints.joint import Reversed
 from test_joints import JOINTS
 
 EPS = float(np.finfo(float).eps)

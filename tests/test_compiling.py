@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 
 import bellcrank as bc
+from assembly_text import unrolled_text
 from bellcrank.scalar.graph import Graph, Scalar
 from bellcrank.target import rolled_code
 from bellcrank.target.llvm import compiling, jit
-from bellcrank.target.llvm.runtime import unrolled_text
 
 
 def long_text(seed: float, operations: int = 2000) -> str:

@@ -22,6 +22,7 @@ import pytest
 import bellcrank as bc
 import children
 from bellcrank.system import kernels
+from bellcrank.target.backend import DoorForm
 from bellcrank.target.llvm import door
 from bellcrank.target.llvm.kernel import Kernel
 
@@ -270,10 +271,6 @@ def test_results_that_are_not_finite_are_an_error() -> None:
 
 
 # -- the door itself --------------------------------------------------------------------------
-class Sentinel:
-    """An answer of the door."""
-
-
 @pytest.fixture
 def kernel() -> Kernel:
     system = machine()
@@ -282,47 +279,64 @@ def kernel() -> Kernel:
 
 @needs_door
 def test_answers_of_the_door(kernel: Kernel) -> None:
-    other, notfinite = Sentinel(), Sentinel()
-    through = door.make_door(kernel, other, notfinite)
+    through = door.make_door(kernel, DoorForm())
     q, u, tau = state(machine())
-    out = np.full(6, 777.0)
-    assert through(q, u, tau, out) is out
+    out = through(q, u, tau)
+    assert type(out) is np.ndarray and out.flags.owndata and out.flags.writeable and out is not through(q, u, tau)
     np.testing.assert_array_equal(out, generally(machine(), "forward_dynamics", [q, u, tau]))
-    assert through(q, u, np.full(6, math.nan), out) is notfinite
-    for arguments in ([], [q], [q, u, tau], [q, u, tau, out, out], [q] * 50):
-        assert through(*arguments) is other
+    assert through(q, u, np.full(6, math.nan)) is None
+    for arguments in ([], [q], [q, u], [q, u, tau, out], [q, u, tau, out, out], [q] * 50):
+        assert through(*arguments) is None
     with pytest.raises(TypeError):
-        through(q, u, tau, out=out)
+        through(q, u, tau=tau)
     fitting = ("row of a C array", "part of an array", "read-only", "view of bytes")
     for misfit in (*JUNK.values(), *SHAPES.values(), *(KINDS[k](q) for k in KINDS if k not in fitting)):
         for place in range(3):
-            given: list[Any] = [q, u, tau, np.full(6, 777.0)]
+            given: list[Any] = [q, u, tau]
             given[place] = misfit
-            assert through(*given) is other
-            np.testing.assert_array_equal(given[3], 777.0)
+            assert through(*given) is None
 
 
 @needs_door
-@pytest.mark.parametrize("out", [frozen(np.zeros(6)), np.zeros(5), np.zeros(7), np.zeros((1, 6)), np.zeros(12)[::2],
-                                 np.zeros(6, dtype=np.float32), [0.0] * 6, None, np.zeros(6).view(Subclass)])
-def test_outputs_that_do_not_fit_are_not_written(out: Any, kernel: Kernel) -> None:
-    other = Sentinel()
-    through = door.make_door(kernel, other, Sentinel())
-    assert through(*state(machine()), out) is other
-    if isinstance(out, np.ndarray):
-        np.testing.assert_array_equal(np.asarray(out), 0.0)
+def test_forms_of_the_door(kernel: Kernel) -> None:
+    """Inputs that are left out, arguments that are not looked at, shapes, parts: of one state and of many."""
+    q, u, tau = state(machine())
+    wanted = machine().forward_dynamics(q, u, tau)
+    left_out = door.make_door(kernel, DoorForm((2, 3), skipped=1, defaults=(tau.copy(),)))
+    for arguments in ((q, "name", u), (q, None, u, tau), (q, q, u)):
+        np.testing.assert_array_equal(left_out(*arguments), wanted.reshape(2, 3))
+    for arguments in ((), (q,), (q, "name"), (q, u, "name"), (q, "name", u, tau, tau), (q, "name", u, "name")):
+        assert left_out(*arguments) is None
+    shown = door.make_door(kernel, DoorForm(parts=((1, (2,), (3,)), (0, (2, 2), (2, 1)))))
+    first, second = shown(q, u, tau)
+    np.testing.assert_array_equal(first, wanted[1::3])
+    np.testing.assert_array_equal(second, wanted[:4].reshape(2, 2))
+    assert first.base is second.base and first.flags.writeable and second.flags.c_contiguous
+    system, form = machine(), DoorForm((2, 3), skipped=0, defaults=(tau.copy(),))
+    wide = system.kernels.evaluator.kernel(system.kernels.functions["forward_dynamics"], False, 4)
+    many = door.make_batch_door(wide, form, 2, 5)
+    rows = np.stack([q, 2.0 * q, 3.0 * q])
+    found = many(None, rows, u)
+    assert found.shape == (3, 2, 3)
+    for row, out in zip(rows, found, strict=True):
+        np.testing.assert_allclose(out.ravel(), system.forward_dynamics(row, u, tau), rtol=1e-12, atol=1e-12)
+    assert many(None, rows[:1], u) is None and many(None, np.repeat(rows, 2, axis=0), u) is None  # too few, too many
+    assert many(None, rows, np.stack([u, u])) is None and many(None, q, u) is None
+    views = door.make_batch_door(wide, DoorForm(parts=((1, (2,), (3,)), (0, (2, 2), (2, 1)))), 2, 5)
+    first, second = views(rows, u, tau)
+    np.testing.assert_array_equal(first, found.reshape(3, 6)[:, 1::3])
+    np.testing.assert_array_equal(second, found.reshape(3, 6)[:, :4].reshape(3, 2, 2))
 
 
 @needs_door
 @pytest.mark.parametrize("thing", [None, 1, 2.5, "text", b"bytes", object(), (), [], {}, len, int, 1 << 200, ...])
 def test_things_that_are_no_arrays(thing: Any, kernel: Kernel) -> None:
-    other = Sentinel()
-    through = door.make_door(kernel, other, Sentinel())
+    through = door.make_door(kernel, DoorForm())
     q = np.zeros(6)
-    for place in range(4):
-        given: list[Any] = [q, q, q, q.copy()]
+    for place in range(3):
+        given: list[Any] = [q, q, q]
         given[place] = thing
-        assert through(*given) is other
+        assert through(*given) is None
 
 
 @needs_door
@@ -375,8 +389,7 @@ def test_reference_counts_stay() -> None:
     arrays = state(system)
     wrong = arrays[0].tolist()
     nan = np.full(6, math.nan)
-    watched = [*arrays, wrong, nan, kernels._OTHER, kernels._NOT_FINITE, np.ndarray,
-               bc.StateError, system]
+    watched = [*arrays, wrong, nan, np.ndarray, bc.StateError, system]
     system.forward_dynamics(*arrays)
 
     def counts() -> list[int]:
@@ -397,16 +410,28 @@ def test_reference_counts_stay() -> None:
 
 @needs_door
 def test_reference_counts_of_a_door(kernel: Kernel) -> None:
-    other, notfinite = Sentinel(), Sentinel()
-    through = door.make_door(kernel, other, notfinite)
-    arrays, out, nan = state(machine()), np.zeros(6), np.full(6, math.nan)
-    watched = [*arrays, out, nan, other, notfinite, through, kernel]
+    skipped = "a name that is looked at by nobody"
+    through = door.make_door(kernel, DoorForm(skipped=1))
+    shown = door.make_door(kernel, DoorForm(parts=((0, (3,), (1,)), (3, (3,), (1,)))))
+    arrays, nan = state(machine()), np.full(6, math.nan)
+    watched = [*arrays, nan, through, shown, kernel, skipped, None, np.dtype(np.float64)]
     before = [sys.getrefcount(x) for x in watched]
     for _ in range(10_000):
-        through(*arrays, out)
-        through(nan, nan, nan, out)
-        through(other)
-    assert [sys.getrefcount(x) for x in watched] == before
+        through(arrays[0], skipped, *arrays[1:])
+        through(nan, skipped, nan, nan)
+        through(skipped)
+        shown(*arrays)
+        shown(nan, nan, nan)
+    after = [sys.getrefcount(x) for x in watched]
+    assert all(abs(b - a) < 100 for b, a in zip(before, after, strict=True))  # others hold None meanwhile
+    made, (first, second) = through(arrays[0], skipped, *arrays[1:]), shown(*arrays)
+    plain = np.zeros(6)
+    assert sys.getrefcount(made) == sys.getrefcount(first) == sys.getrefcount(second) == sys.getrefcount(plain)
+    base = weakref.ref(first.base)
+    del first
+    assert base() is not None
+    del second
+    assert base() is None
 
 
 def test_reference_counts_of_bound_calls() -> None:
@@ -431,25 +456,24 @@ def test_thousands_of_doors_leave_nothing_behind(kernel: Kernel) -> None:
     before = len(door._alive)
     arrays = state(machine())
     wanted = machine().forward_dynamics(*arrays)
-    other = Sentinel()
-    held = sys.getrefcount(other), sys.getrefcount(kernel), [sys.getrefcount(a) for a in arrays]
+    held = sys.getrefcount(kernel), [sys.getrefcount(a) for a in arrays]
     many = []
     for i in range(1000):
-        through = door.make_door(kernel, other, other)
+        through = door.make_door(kernel, DoorForm())
         call = machine().bind("forward_dynamics", *arrays)
         if i % 100 == 0:
             many.append((through, call))
-        assert through(*arrays, np.empty(6)) is not other
+        assert through(*arrays) is not None
         call()
     del through, call
     assert len(door._alive) == before + 2 * len(many)
     for through, call in many:
-        np.testing.assert_array_equal(through(*arrays, np.empty(6)), wanted)
+        np.testing.assert_array_equal(through(*arrays), wanted)
         np.testing.assert_array_equal(call(), wanted)
     del many, through, call
     gc.collect()
     assert len(door._alive) == before
-    assert (sys.getrefcount(other), sys.getrefcount(kernel), [sys.getrefcount(a) for a in arrays]) == held
+    assert (sys.getrefcount(kernel), [sys.getrefcount(a) for a in arrays]) == held
 
 
 def resident() -> int:

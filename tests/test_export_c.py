@@ -19,7 +19,7 @@ import bellcrank as bc
 import children
 import models
 from bellcrank.io.sdf import read_sdf
-from bellcrank.system.kernels import wrench_order
+from bellcrank.topology.tree import wrench_order
 from c_library import COMPILER, FLAGS, CLibrary, exported
 from looped import EPS, conditioning, states
 from motions import final

@@ -28,7 +28,8 @@ from bellcrank.mechanism.joints import (
     quaternion,
 )
 from bellcrank.mechanism.joints.joint import frame_with_z, unit_vector
-from bellcrank.scalar.graph import Graph, evaluate
+from bellcrank.scalar.evaluation import evaluate
+from bellcrank.scalar.graph import Graph
 from bellcrank.scalar.jet import Jet, as_jet
 from bellcrank.schedule.sweeps import flatten, rebuild
 from bellcrank.spatial import Motion, Vector

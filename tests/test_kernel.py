@@ -14,13 +14,14 @@ import numpy.typing as npt
 import pytest
 
 import bellcrank as bc
+from assembly_text import unrolled_text
 from bellcrank.examples import chains
 from bellcrank.scalar import functions as fn
-from bellcrank.scalar.graph import Graph, evaluate
+from bellcrank.scalar.evaluation import evaluate
+from bellcrank.scalar.graph import Graph
 from bellcrank.system import evaluator
 from bellcrank.target.llvm import jit
 from bellcrank.target.llvm.kernel import Kernel
-from bellcrank.target.llvm.runtime import unrolled_text
 
 EPS = float(np.finfo(float).eps)
 Floats = npt.NDArray[np.float64]

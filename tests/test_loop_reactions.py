@@ -8,7 +8,7 @@ import pytest
 import bellcrank as bc
 import looped
 from bellcrank.system import drive_programs, inverse_dynamics, reactions
-from bellcrank.system.kernels import BatchDoor
+from bellcrank.system.kernels import NO_DOORS
 
 
 def balance(system: bc.System, q: np.ndarray, u: np.ndarray, tau: np.ndarray, udot: np.ndarray) -> float:
@@ -227,8 +227,7 @@ def careful(system: bc.System, monkeypatch: pytest.MonkeyPatch) -> None:
     """Take the programs away: what is left is singular values."""
     monkeypatch.setattr(inverse_dynamics, "drive_program", lambda plans, q, t, drives: None)
     monkeypatch.setattr(reactions, "reaction_program", lambda plans, q, t: None)
-    for name in ("_inverse_door", "_reaction_doors"):
-        system.__dict__[name] = reactions.ReactionDoors(None, BatchDoor(), ()) if name == "_reaction_doors" else None
+    system._doors.update(inverse_dynamics=NO_DOORS, reactions=NO_DOORS)
 
 
 @pytest.mark.parametrize(("name", "backend"), [*((name, "numpy") for name in looped.ZOO), ("four_bar", "llvm"),

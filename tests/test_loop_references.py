@@ -14,7 +14,7 @@ import bellcrank as bc
 import looped
 
 DATA = Path(__file__).parent / "data" / "loops"
-METHODS = ("elimination", "dense", "kane", "recursive", "operator", "momenta", "complement", "reduction")
+METHODS = ("elimination", "dense", "kane", "recursive", "operator", "momenta", "complement", "reduction", "divide")
 
 
 @cache

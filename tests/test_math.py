@@ -11,7 +11,8 @@ import pytest
 
 import bellcrank as bc
 from bellcrank import math as fn
-from bellcrank.scalar.graph import Graph, evaluate
+from bellcrank.scalar.evaluation import evaluate
+from bellcrank.scalar.graph import Graph
 from bellcrank.scalar.jet import Jet
 
 #: a function of `bellcrank.math`, the standard library's, and where to compare them

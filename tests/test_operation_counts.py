@@ -11,7 +11,7 @@ from bellcrank.lowering.function import direct, place
 from bellcrank.scalar.count import count
 from bellcrank.scalar.graph import Graph
 
-LOOPED = ("elimination", "kane", "recursive", "operator", "momenta", "complement", "reduction")
+LOOPED = ("elimination", "kane", "recursive", "operator", "momenta", "complement", "reduction", "divide")
 
 
 @pytest.mark.parametrize("method", LOOPED)

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import children
+from bellcrank.target.array_loops import copy, each, largest_of, sum_of
 from bellcrank.target.backend import CallLists, backend_named
 from bellcrank.target.c.c_printer import Arguments, Pointer
 from bellcrank.target.c.unit import CUnit
@@ -124,6 +125,28 @@ def places(b: Builder) -> None:
     out[1] = x.at(2, 2)[n - 5]
     good, bad = finite_array(b, x, n, b.constant(0.0)), finite_array(b, x, n, b.constant(math.inf))
     out[2], out[3] = good.is_nan().pick(1.0, 0.0), (bad - bad).is_nan().pick(1.0, 0.0)
+    b.finish()
+
+
+@means(lambda x: [*(2.0 * v + x[0] for v in x), sum(x[:7]), max(map(abs, x)), 7.5, *x, *x[::-1], x[2], *[x[3]] * 8])
+def entries(b: Builder) -> None:
+    """Loops over the entries of arrays, several at a time where there is one state in a register."""
+    x, out, n = b.memory("x"), b.memory("out"), b.count("n")
+    first = x[0]
+
+    def double(j: Int, given: Real) -> None:
+        out[j] = x[j] * 2.0 + given
+
+    each(b, n + 3, double, first)
+    out[8] = sum_of(b, n + 2, lambda j: x[j])
+    out[9] = largest_of(b, n + 3, lambda j: x[j].abs())
+    out[10] = largest_of(b, Int(b, "3"), lambda j, y: y, b.constant(7.5))
+    copy(b, x, out.at(11), n + 3)
+    with b.side_by_side() as lanes:
+        for k in range(0, 8, lanes):
+            out[19 + k] = x.gathered([Int(b, str(7 - k - j)) for j in range(lanes)])[0]
+            out[28 + k] = x.everywhere(3)
+    out[27] = x[2]
     b.finish()
 
 

@@ -14,13 +14,14 @@ from hypothesis import strategies as st
 
 import bellcrank.math
 import children
+from assembly_text import unrolled_text
 from bellcrank.scalar import functions as fn
 from bellcrank.scalar.count import OperationCount, count, count_nodes
-from bellcrank.scalar.graph import Graph, Scalar, digest, evaluate, reachable
+from bellcrank.scalar.evaluation import evaluate
+from bellcrank.scalar.graph import Graph, Scalar, digest, reachable
 from bellcrank.scalar.jet import Jet, as_jet
 from bellcrank.target.llvm import jit
 from bellcrank.target.llvm.kernel import Kernel
-from bellcrank.target.llvm.runtime import unrolled_text
 from properties import leave
 
 EPS = float(np.finfo(float).eps)

@@ -11,7 +11,7 @@ import pytest
 
 import bellcrank as bc
 from bellcrank.mechanism.joints import Joint
-from bellcrank.mechanism.joints.reversed import Reversed
+from bellcrank.mechanism.joints.joint import Reversed
 
 EPS = float(np.finfo(float).eps)
 PITCH, M, SPIN, G, K = 0.002, 2.0, 1e-3, 9.81, 500.0
@@ -68,7 +68,7 @@ def test_closed_in_every_turn(cut: str, backend: str) -> None:
 @pytest.mark.parametrize("thread", THREADS)
 @pytest.mark.parametrize("cut", CUTS)
 @pytest.mark.parametrize("method", ["elimination", "kane", "recursive", "operator", "momenta", "complement",
-                                    "reduction", "dense"])
+                                    "reduction", "dense", "divide"])
 def test_every_method_after_many_turns(method: str, cut: str, thread: str) -> None:
     for backend in ("llvm", "numpy"):
         try:

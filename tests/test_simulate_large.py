@@ -24,7 +24,7 @@ def sprung_chain(links: int = 60) -> bc.Mechanism:
 
 
 def reference(system: bc.System, state: bc.State, steps: int, wrenches: object = None) -> np.ndarray:
-    from bellcrank.simulate.equations import wrench_rows
+    from bellcrank.simulate.control import wrench_rows
 
     rhs = Rhs(system, np.zeros((1, system.nu)), wrench_rows(system, wrenches, 1))
     run = ReferenceRun(rhs, STEPPERS["rk4"], np.concatenate([state.q, state.u])[None], 0.0, 1e-3)
@@ -45,9 +45,9 @@ def test_compiled_spring_wrenches_are_those_of_the_system() -> None:
     system = bc.compile(sprung_chain())
     rng = np.random.default_rng(3)
     q, u = rng.normal(size=system.nq), rng.normal(size=system.nu)
-    from bellcrank.scalar.graph import evaluate
+    from bellcrank.scalar.evaluation import evaluate
     from bellcrank.simulate.equations import _spring_graph
-    from bellcrank.system.kernels import wrench_order
+    from bellcrank.topology.tree import wrench_order
 
     arrays = {"q": q, "u": u}
     got = np.array(evaluate(_spring_graph(system), lambda key: arrays[key[0]][key[1]]), dtype=float).reshape(-1, 6)

@@ -11,7 +11,7 @@ import pytest
 import bellcrank as bc
 from motions import angle_gap, ball_pendulum, drop, final, four_bar_rows, integrated, reference, system
 
-METHODS = ("elimination", "dense", "kane", "recursive", "operator", "momenta", "complement", "reduction")
+METHODS = ("elimination", "dense", "kane", "recursive", "operator", "momenta", "complement", "reduction", "divide")
 
 
 # -- independent solutions ----------------------------------------------------------------------------

@@ -10,11 +10,11 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
+from assembly_text import unrolled_text
 from bellcrank.scalar import functions as fn
 from bellcrank.scalar.graph import Graph
 from bellcrank.target.llvm import jit
 from bellcrank.target.llvm.kernel import Kernel
-from bellcrank.target.llvm.runtime import unrolled_text
 
 Floats = npt.NDArray[np.float64]
 WIDTHS = (1, 2, 4, 8)

@@ -12,7 +12,7 @@ import pytest
 import bellcrank as bc
 
 METHODS = ("elimination", "dense", "kane", "recursive/centroid", "recursive/joint", "recursive/origin", "operator",
-           "momenta", "complement", "reduction")
+           "momenta", "complement", "reduction", "divide")
 
 
 def rod(mass: float, length: float) -> bc.Inertia:

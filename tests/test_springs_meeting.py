@@ -11,7 +11,7 @@ import pytest
 import bellcrank as bc
 
 TREES = ("recursive", "recursive/origin", "kane", "operator", "complement", "momenta", "dense")
-LOOPS = ("elimination", "kane", "recursive", "operator", "momenta", "complement", "reduction", "dense")
+LOOPS = ("elimination", "kane", "recursive", "operator", "momenta", "complement", "reduction", "dense", "divide")
 M, K, C, G = 2.0, 100.0, 6.0, 9.81
 ORIGIN = (0.0, 0.0, 0.0)
 

@@ -6,16 +6,18 @@ spatial vectors are [angular; linear]; quaternions are scalar first; inertia is 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from bellcrank.lazy_names import on_first_use
 
 __version__ = "0.1.0"
 
 _PLACES = {
     "analyze": "analyze", "check_joint": "analyze", "cite": "formulations", "compare": "analyze",
-    "compile": "system.compile", "examples": "examples", "Inertia": "mechanism.inertia",
+    "compile": "compiled.compile", "examples": "examples", "Inertia": "mechanism.inertia",
     "export_c": "io.export.export_c", **dict.fromkeys(("load", "read", "save"), "io.load"),
     "math": "math", "Mechanism": "mechanism.mechanism",
-    "Pose": "mechanism.pose", "System": "system.system",
+    "Pose": "mechanism.pose", "System": "compiled.system",
     **dict.fromkeys(("Cylindrical", "Free", "Joint", "Planar", "Prismatic", "Revolute", "Screw", "Spherical",
                      "Universal", "Weld"), "mechanism.joints"),
     **dict.fromkeys(("AssemblyError", "BellcrankError", "BellcrankWarning", "BranchWarning", "CacheWarning",
@@ -41,6 +43,8 @@ __all__ = [
 if TYPE_CHECKING:
     from bellcrank import analyze, examples, math
     from bellcrank.analyze import check_joint, compare
+    from bellcrank.compiled.compile import compile
+    from bellcrank.compiled.system import System
     from bellcrank.errors import (
         AssemblyError,
         BellcrankError,
@@ -80,20 +84,9 @@ if TYPE_CHECKING:
     from bellcrank.simulate.result import Result
     from bellcrank.simulate.run import SimulationWarning
     from bellcrank.simulate.stops import joint_limit
-    from bellcrank.system.compile import compile
-    from bellcrank.system.system import System
 
 
-def __getattr__(name: str) -> Any:
-    """Public names are imported when they are first used, so that ``import bellcrank`` is quick."""
-    if name not in _PLACES:
-        raise AttributeError(f"module 'bellcrank' has no attribute {name!r}")
-    from importlib import import_module
-
-    module = import_module(f"bellcrank.{_PLACES[name]}")
-    value = module if _PLACES[name] == name else getattr(module, name)
-    globals()[name] = value
-    return value
+__getattr__ = on_first_use(__name__, _PLACES, globals())
 
 
 def __dir__() -> list[str]:

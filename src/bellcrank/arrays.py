@@ -21,6 +21,7 @@ Forces = Mapping[str, npt.ArrayLike] | npt.ArrayLike
 
 #: the time where none is given
 START = 0.0
+_DOUBLE = np.dtype(np.float64)
 
 
 def half_turn(angle: Any) -> Any:
@@ -60,6 +61,8 @@ def check_unmasked(name: str, value: Any) -> None:
 
 def flat(name: str, value: npt.ArrayLike, size: int, what: str) -> Floats:
     """`value` as an array of doubles whose last axis has `size` entries."""
+    if value.__class__ is np.ndarray and value.dtype is _DOUBLE and value.shape[-1:] == (size,):
+        return value
     check_unmasked(name, value)
     try:
         array = np.asarray(value)
@@ -132,6 +135,9 @@ def leading(arrays: Sequence[Floats]) -> tuple[int, ...]:
 
 def batch(arrays: Sequence[Floats]) -> tuple[list[Floats], tuple[int, ...], int]:
     """Broadcast leading axes: contiguous arrays of shape (n, size) or (1, size), the axes, and n."""
+    first = arrays[0].shape[:-1] if arrays else ()
+    if len(first) == 1 and all(a.shape[:-1] == first and a.flags.c_contiguous for a in arrays):
+        return list(arrays), first, first[0]
     shapes = {a.shape[:-1] for a in arrays if a.ndim > 1}
     lead = leading(arrays) if len(shapes) > 1 else next(iter(shapes), ())  # most often there is nothing to broadcast
     n = prod(lead)

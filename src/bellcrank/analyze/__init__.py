@@ -6,7 +6,9 @@ operators. What everybody needs at a state is a method of the `System` itself.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from bellcrank.lazy_names import on_first_use
 
 _PLACES = {"actuator_forces": "element_forces", "branches": "assembly_branches", "check_joint": "joint_checks",
            "compare": "comparison", "coupler_curve": "curves", "dissipated_power": "element_forces", "drive":
@@ -44,15 +46,7 @@ if TYPE_CHECKING:
     from bellcrank.analyze.vibration import modes
 
 
-def __getattr__(name: str) -> Any:
-    """Functions are imported when they are first used."""
-    if name not in _PLACES:
-        raise AttributeError(f"module 'bellcrank.analyze' has no attribute {name!r}")
-    from importlib import import_module
-
-    value = getattr(import_module(f"bellcrank.analyze.{_PLACES[name]}"), name)
-    globals()[name] = value
-    return value
+__getattr__ = on_first_use(__name__, _PLACES, globals())
 
 
 def __dir__() -> list[str]:

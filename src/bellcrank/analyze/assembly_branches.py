@@ -13,7 +13,7 @@ from bellcrank.system.assembly import one_machine, same_position, with_laws, wit
 from bellcrank.system.held_values import Values, begin, plain_time
 
 if TYPE_CHECKING:
-    from bellcrank.system.system import System
+    from bellcrank.compiled.system import System
 
 __all__ = ["branches"]
 

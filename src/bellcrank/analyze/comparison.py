@@ -10,19 +10,19 @@ from typing import Any
 import numpy as np
 
 from bellcrank.arrays import Floats
+from bellcrank.compiled.compile import compile
+from bellcrank.compiled.system import System
 from bellcrank.errors import AssemblyError, ModelError
 from bellcrank.formulations import method_names
 from bellcrank.mechanism.mechanism import Mechanism
 from bellcrank.scalar.count import OperationCount
-from bellcrank.system.compile import compile
 from bellcrank.system.forward_dynamics import evaluator_of
-from bellcrank.system.system import System
 
-__all__ = ["Comparison", "Row", "compare"]
+__all__ = ["Comparison", "ComparisonRow", "compare"]
 
 
 @dataclass(frozen=True)
-class Row:
+class ComparisonRow:
     """One formulation on one machine."""
 
     method: str
@@ -40,7 +40,7 @@ class Comparison:
 
     name: str
     states: int
-    rows: tuple[Row, ...]
+    rows: tuple[ComparisonRow, ...]
     skipped: tuple[tuple[str, str], ...] = ()  #: methods that do not apply, and why
 
     def __str__(self) -> str:
@@ -77,7 +77,7 @@ def compare(mechanism: Mechanism, methods: Sequence[str] | None = None, *, state
     tau = rng.normal(size=u.shape)
     expected = oracle.forward_dynamics(q, u, tau)
     scale = float(np.abs(expected).max()) or 1.0
-    rows: list[Row] = []
+    rows: list[ComparisonRow] = []
     skipped: list[tuple[str, str]] = []
     wanted = list(methods or method_names())
     for done, method in enumerate(wanted):
@@ -126,7 +126,7 @@ def _free(system: System) -> list[int]:
     return system.model.tree.free_speeds()
 
 
-def _row(system: System, what: str, function: str, arrays: tuple[Any, ...], error: float) -> Row:
+def _row(system: System, what: str, function: str, arrays: tuple[Any, ...], error: float) -> ComparisonRow:
     run = evaluator_of(system.plans, function)
     one_kernel = not system.model.dense_loops and system.kernels.compiled(function, run) is not None
     batch = _best(lambda: getattr(system, function)(*arrays)) / len(arrays[0])
@@ -134,7 +134,7 @@ def _row(system: System, what: str, function: str, arrays: tuple[Any, ...], erro
     if one_kernel and "t" not in run.inputs(system.kernels.functions[function], False):
         single = _best(system.bind(function, *(np.ascontiguousarray(a[0]) for a in arrays)))
     count = system.operation_count(function) if one_kernel and not system.kernels.springs_outside else None
-    return Row(system.model.method, what, count, system.model.tree.n, single, batch, error)
+    return ComparisonRow(system.model.method, what, count, system.model.tree.n, single, batch, error)
 
 
 def _best(call: Callable[[], Any], budget: float = 0.05) -> float:

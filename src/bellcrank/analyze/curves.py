@@ -18,7 +18,7 @@ from bellcrank.loops.tolerances import CLOSED
 from bellcrank.system.assembly import same_position
 
 if TYPE_CHECKING:
-    from bellcrank.system.system import System
+    from bellcrank.compiled.system import System
 
 __all__ = ["Curve", "Workspace", "coupler_curve", "workspace"]
 

@@ -22,9 +22,9 @@ from bellcrank.system.assembly import on_branch
 from bellcrank.system.held_values import near
 
 if TYPE_CHECKING:
+    from bellcrank.compiled.system import System
     from bellcrank.simulate.result import Result
     from bellcrank.system.kernels import Wrenches
-    from bellcrank.system.system import System
 
 __all__ = ["drive"]
 
@@ -208,4 +208,4 @@ def _dataset(system: System, times: Floats, q: Floats, u: Floats, udot: Floats, 
                              "units": "see component_units"})
         where |= {"joint": list(wrench), "component": ["mx", "my", "mz", "fx", "fy", "fz"],
                   "component_units": ("component", ["N m"] * 3 + ["N"] * 3)}
-    return Result(data, where, {"mechanism": system.model.name})._with_system(system)
+    return Result(data, where, {"mechanism": system.model.name}).with_system(system)

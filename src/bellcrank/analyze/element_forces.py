@@ -8,10 +8,10 @@ import numpy.typing as npt
 
 from bellcrank.arrays import START, Floats, Forces
 from bellcrank.system import force_elements
-from bellcrank.system.at_state import of_motion, of_position
+from bellcrank.system.state_methods import of_motion, of_position
 
 if TYPE_CHECKING:
-    from bellcrank.system.system import System
+    from bellcrank.compiled.system import System
 
 __all__ = ["actuator_forces", "dissipated_power", "element_wrenches", "stored_energy"]
 

@@ -9,7 +9,7 @@ from bellcrank.errors import BellcrankError
 from bellcrank.loops.constraint_kinematics import loop_joints
 
 if TYPE_CHECKING:
-    from bellcrank.system.system import System
+    from bellcrank.compiled.system import System
 
 __all__ = ["Explanation", "LoopReport", "explain"]
 

@@ -16,7 +16,8 @@ from bellcrank.errors import ModelError
 from bellcrank.mechanism.constraint_rows import Side
 from bellcrank.mechanism.joints.joint import Joint
 from bellcrank.mechanism.joints.placed import Place, place_of, side_at, six, turned
-from bellcrank.scalar.graph import Graph, Scalar, evaluate
+from bellcrank.scalar.evaluation import evaluate
+from bellcrank.scalar.graph import Graph, Scalar
 from bellcrank.spatial import Vector
 
 __all__ = ["check_joint"]

@@ -33,8 +33,8 @@ from bellcrank.simulate.fields import layout_of
 from bellcrank.system.loop_errors import loop_drive
 
 if TYPE_CHECKING:
+    from bellcrank.compiled.system import System
     from bellcrank.system.kernels import Wrenches
-    from bellcrank.system.system import System
 
 __all__ = ["LinearModel", "linearize"]
 

@@ -10,11 +10,11 @@ import numpy.typing as npt
 from bellcrank.arrays import START, Floats, Forces
 from bellcrank.system import loop_errors
 from bellcrank.system import loop_loads as loads
-from bellcrank.system.at_state import of_motion, of_position
 from bellcrank.system.kernels import Wrenches
+from bellcrank.system.state_methods import of_motion, of_position
 
 if TYPE_CHECKING:
-    from bellcrank.system.system import System
+    from bellcrank.compiled.system import System
 
 __all__ = ["loop_acceleration_error", "loop_coordinates", "loop_drive", "loop_jacobian", "loop_loads", "loop_speeds"]
 

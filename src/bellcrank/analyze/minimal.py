@@ -23,7 +23,7 @@ from bellcrank.system import assembly
 from bellcrank.system.loop_errors import loop_acceleration_error, loop_jacobian
 
 if TYPE_CHECKING:
-    from bellcrank.system.system import System
+    from bellcrank.compiled.system import System
 
 __all__ = ["Chart", "GivenSpeeds", "closed_state", "driven_entries", "force_array", "independent_speeds",
            "length_scale", "speed_labels", "with_laws"]

@@ -14,14 +14,14 @@ from bellcrank.formulations.operator.operators import SpatialOperators
 from bellcrank.formulations.operator.partition import Partition
 from bellcrank.loops.constraint_kinematics import ClosureArrays
 from bellcrank.lowering.function import direct
-from bellcrank.system.at_state import of_motion, of_position
 from bellcrank.system.body_kinematics import link_rows
 from bellcrank.system.body_places import body_place
 from bellcrank.system.force_elements import actuator_forces
+from bellcrank.system.state_methods import of_motion, of_position
 from bellcrank.system.tree_dynamics import tree_forces
 
 if TYPE_CHECKING:
-    from bellcrank.system.system import System
+    from bellcrank.compiled.system import System
 
 __all__ = ["mass_factors", "operators", "partition"]
 

@@ -26,8 +26,8 @@ from bellcrank.system.held_values import near
 from bellcrank.system.loop_errors import loop_acceleration_error
 
 if TYPE_CHECKING:
+    from bellcrank.compiled.system import System
     from bellcrank.system.kernels import Wrenches
-    from bellcrank.system.system import System
 
 __all__ = ["equilibrium"]
 

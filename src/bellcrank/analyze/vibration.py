@@ -15,8 +15,8 @@ from bellcrank.errors import StateError
 from bellcrank.loops.closer import State
 
 if TYPE_CHECKING:
+    from bellcrank.compiled.system import System
     from bellcrank.system.kernels import Wrenches
-    from bellcrank.system.system import System
 
 __all__ = ["Modes", "modes"]
 

@@ -51,8 +51,8 @@ def convert(source: str, target: Path, options: Sequence[str], write_options: Se
 def export_c(model: str, functions: Sequence[str], folder: Path, stepper: str | None, scalar: str, name: str | None,
              method: str, options: Sequence[str], floating_base: bool, output: Output) -> int:
     """Functions of a machine as C."""
+    from bellcrank.compiled.compile import compile
     from bellcrank.io.export.export_c import export_c as export
-    from bellcrank.system.compile import compile
 
     with output.bar("exporting"):
         machine, _ = read_model(model, options, floating_base)

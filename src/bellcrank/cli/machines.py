@@ -21,8 +21,8 @@ __all__ = ["cite", "compare", "examples", "inspect"]
 def inspect(model: str, options: Sequence[str], floating_base: bool, cut: Sequence[str], output: Output) -> int:
     """What a machine is made of."""
     from bellcrank.analyze import explain
+    from bellcrank.compiled.compile import compile
     from bellcrank.io.load import describe
-    from bellcrank.system.compile import compile
 
     with output.bar("looking at the machine"):
         machine, report = read_model(model, options, floating_base)

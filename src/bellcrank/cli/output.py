@@ -163,8 +163,8 @@ def _plain(value: Any) -> Any:
         return _plain(value.item())
     if isinstance(value, np.ndarray):
         return _plain(value.tolist())
-    if hasattr(value, "_asdict"):
-        return _plain(value._asdict())
+    if (named := getattr(value, "_asdict", None)) is not None:
+        return _plain(named())
     if isinstance(value, (list, tuple)):
         return [_plain(v) for v in value]
     if isinstance(value, float) and not math.isfinite(value):

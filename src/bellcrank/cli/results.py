@@ -13,8 +13,8 @@ from bellcrank.cli.output import UsageError
 from bellcrank.errors import BellcrankError
 
 if TYPE_CHECKING:
+    from bellcrank.compiled.system import System
     from bellcrank.simulate.result import Result
-    from bellcrank.system.system import System
 
 __all__ = ["check_ending", "dissipated", "write_csv"]
 

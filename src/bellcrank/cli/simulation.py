@@ -26,9 +26,9 @@ from bellcrank.cli.results import check_ending, dissipated, write_csv
 from bellcrank.errors import BellcrankError, FileError, ModelError, StateError
 
 if TYPE_CHECKING:
+    from bellcrank.compiled.system import System
     from bellcrank.loops.closer import State
     from bellcrank.simulate.result import Result
-    from bellcrank.system.system import System
 
 __all__ = ["Request", "plot", "simulate"]
 
@@ -57,7 +57,7 @@ class Request:
 
 def simulate(request: Request, output: Output) -> int:
     """Run, write, report; returns the exit code."""
-    from bellcrank.system.compile import compile
+    from bellcrank.compiled.compile import compile
 
     _check(request)
     with output.bar("reading the machine") as bar:

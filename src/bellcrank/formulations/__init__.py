@@ -9,11 +9,11 @@ from __future__ import annotations
 from types import ModuleType
 
 from bellcrank.errors import ModelError
-from bellcrank.formulations import complement, dense, elimination, kane, momenta, operator, recursive, reduction
+from bellcrank.formulations import complement, dense, divide, elimination, kane, momenta, operator, recursive, reduction
 from bellcrank.formulations.common import body_kinetics, closing_steps
 from bellcrank.formulations.common import link_kinematics as kinematics
 from bellcrank.formulations.common.link_accelerations import accelerations
-from bellcrank.formulations.elimination import closed_inverse, joint_reactions, projection
+from bellcrank.formulations.elimination import closed_inverse, group_rows, joint_reactions, projection
 from bellcrank.lowering import looped
 from bellcrank.lowering.function import Function
 
@@ -21,7 +21,7 @@ __all__ = ["AUTO", "METHODS", "SHARED", "cite", "functions_of", "method_module",
 
 METHODS: dict[str, ModuleType] = {"recursive": recursive, "kane": kane, "operator": operator, "complement": complement,
                                   "momenta": momenta, "dense": dense, "elimination": elimination,
-                                  "reduction": reduction}
+                                  "reduction": reduction, "divide": divide}
 
 #: what "auto" stands for, without loops and with them
 AUTO = {False: "recursive", True: "elimination"}
@@ -49,6 +49,8 @@ SHARED: dict[str, Function] = {f.name: f for f in (
     Function("coordinate_rates", projection.coordinate_rates, ("q", "u"), "coordinates"),
     Function("displacements", projection.displacements, ("q",), "speeds", groups=True),
     Function("speed_changes", projection.speed_changes, ("q", "u"), "speeds", groups=True),
+    Function("corrections", projection.corrections, ("q", "u"), "twice", groups=True),
+    Function("largest_errors", group_rows.largest_errors, ("q", "u"), "groups", 3, groups=True),
     Function("loop_state", looped.loop_state, ("q", "u"), "conditions", whole=True),
     Function("loop_matrix", looped.loop_matrix, ("q",), "constraints", whole=True),
     Function("nearest_step", closing_steps.nearest_step, ("q", "dq", "scale"), "step", whole=True),
@@ -94,7 +96,8 @@ def functions_of(method: str, looped: bool = False) -> dict[str, Function]:
     module = method_module(method)
     _, _, variant = method.partition("/")
     names = {**vars(module), **(module.VARIANTS[variant] if variant else {})}
-    own = {name: Function(name, names[name], inputs, layout, width, name in names.get("WHOLE", ()))
+    own = {name: Function(name, names[name], inputs, layout, width, name in names.get("WHOLE", ()),
+                          name in names.get("BY_MATRIX", ()))
            for name, (inputs, layout, width) in _VERBS.items() if name in names}
     if looped and "constrained_dynamics" in names:
         own["forward_dynamics"] = Function("forward_dynamics", names["constrained_dynamics"], ("q", "u", "tau"),

@@ -7,10 +7,12 @@ numbers that are not finite (`status` 1) or becomes too short (`status` 2).
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
-from bellcrank.integrate.fixed_step import STEPPING, correct
-from bellcrank.target.program import Builder, DriverLayout, Int, Real
+from bellcrank.integrate.fixed_step import STEPPING, correct, weighted
+from bellcrank.integrate.tableaux import Explicit
+from bellcrank.target.array_loops import copy, each, sum_of
+from bellcrank.target.program import Builder, DriverLayout, Int, Program, Real
 
 __all__ = ["ADAPTIVE", "embedded_pair"]
 
@@ -20,116 +22,123 @@ _PROPORTION = 30.0
 _UNLIKE = 10.0
 
 ADAPTIVE = DriverLayout(
-    ("size", "stages", "more", "powers", "limit", "steps", "rejected", "status", "sampled", "samples", "known",
-     "shrink", "n_rates", "n_forces", "n_holds", "n_corrections", "n_shift", "rounds", "n_inputs"),
+    ("size", "limit", "steps", "rejected", "status", "sampled", "samples", "known", "shrink", "n_rates", "n_forces",
+     "n_holds", "n_corrections", "n_shift", "rounds", "n_inputs"),
     ("time", "step", "end", "rtol", "atol", "near", "far", "smallest", "exponent"),
-    (*STEPPING.pointers, "new", "times", "trace", "e", "e3", "dense", "more_a", "more_c"))
+    (*STEPPING.pointers, "new", "times", "open", "trace"))
 
 
 class _Adaptive:
-    def __init__(self, f: Builder) -> None:
-        self.f = f
-        self.size, self.stages, self.more = f.count("size"), f.count("stages"), f.count("more")
+    def __init__(self, f: Builder, tableau: Explicit) -> None:
+        self.f, self.tableau = f, tableau
+        self.size, self.stages = f.count("size"), tableau.stages
         self.y, self.stage, self.rate, self.clock, self.slopes, self.new = (
             f.memory(n) for n in ("y", "stage", "rate", "clock", "slopes", "new"))
         self.time, self.step = f.variable(f.real("time")), f.variable(f.real("step"))
         self.end = f.real("end")
         self.moved = f.variable(0.0)  #: by how much the last step was corrected
 
-    def slope(self, index: Int | int) -> None:
+    def slope(self, index: int) -> None:
         """Evaluate what is in `stage` as slope `index`."""
         f = self.f
         f.call_all("rates", f.count("n_rates"))
         f.call_all("forces", f.count("n_forces"))
-        with f.loop(self.size) as j:
-            row = index * self.size if isinstance(index, Int) else self.size * index
-            self.slopes[row + j] = self.rate[j]
+        copy(f, self.rate, self.slopes.at(self.size * index), self.size)
 
-    def combine(self, weight: Callable[[Int], Real], count: Int, h: Real) -> None:
-        """stage = y + h * the weighted sum of the first `count` slopes."""
-        f = self.f
-        with f.loop(self.size) as j:
-            total = f.variable(0.0)
-            with f.loop(count) as r:
-                total.set(total.value + self.slopes[r * self.size + j] * weight(r))
-            self.stage[j] = self.y[j] + h * total.value
+    def combine(self, weights: Sequence[float | Real], h: Real) -> None:
+        """stage = y + h * the weighted sum of the first slopes."""
+        def one(j: Int, step: Real, *known: Real) -> None:
+            feed = iter(known)
+            total = weighted(self.slopes, self.size, [next(feed) if isinstance(w, Real) else w for w in weights], j)
+            self.stage[j] = self.y[j] + step * total
+
+        each(self.f, self.size, one, h, *(w for w in weights if isinstance(w, Real)))
 
     def attempt(self, h: Real) -> None:
         """All slopes of a step and its result, corrected, in `new`."""
-        f, a, b, c = self.f, self.f.table("a"), self.f.table("b"), self.f.table("c")
-        with f.loop(self.stages, 1) as i:
-            row = i * self.stages
-            self.combine(lambda r: a[row + r], i, h)
-            self.clock[0] = self.time.value + c[i] * h
+        f, t = self.f, self.tableau
+        for i in range(1, self.stages):
+            self.combine(t.a[i].tolist(), h)
+            self.clock[0] = self.time.value + h * float(t.c[i])
             self.slope(i)
-        self.combine(lambda r: b[r], self.stages, h)
+        self.combine(t.b.tolist(), h)
         self.clock[0] = self.time.value + h
         self.corrected()
-        with f.loop(self.size) as j:
-            self.new[j] = self.stage[j]
+        copy(f, self.stage, self.new, self.size)
         self.moved.set(self.shift())
         self.slope(self.stages)
 
     def corrected(self) -> None:
         """Correct `stage`, which is kept in `rate` as it was."""
-        with self.f.loop(self.size) as j:
-            self.rate[j] = self.stage[j]
+        copy(self.f, self.stage, self.rate, self.size)
         correct(self.f, self.size)
 
+    def scale(self, j: Int, atol: Real, rtol: Real) -> Real:
+        """What entry j may be wrong by."""
+        return atol + rtol * self.y[j].abs().max(self.new[j].abs())
+
     def error(self, h: Real) -> Real:
-        """The step's error in units of the tolerance."""
-        f = self.f
-        squares = [f.variable(0.0), f.variable(0.0)]
-        with f.loop(self.size) as j:
-            scale = f.real("atol") + f.real("rtol") * self.y[j].abs().max(self.new[j].abs())
-            for square, table in zip(squares, (f.table("e"), f.table("e3")), strict=True):
-                total = f.variable(0.0)
-                with f.loop(self.stages + 1) as i:
-                    total.set(total.value + table[i] * self.slopes[i * self.size + j])
-                part = total.value / scale
-                square.set(square.value + part * part)
-        five, three = squares[0].value, squares[1].value
+        """The step's error in units of the tolerance; NaN if something in it is not finite."""
+        f, last = self.f, self.slopes.at(self.size * self.stages)
+
+        def square(table: Sequence[float]) -> Real:
+            def term(j: Int, atol: Real, rtol: Real) -> Real:
+                total = weighted(self.slopes, self.size, table, j)
+                assert isinstance(total, Real)
+                part = (total + last[j] * 0.0) / self.scale(j, atol, rtol)
+                return part * part
+
+            return sum_of(f, self.size, term, f.real("atol"), f.real("rtol"))
+
+        assert self.tableau.e is not None
+        five, three = square(self.tableau.e.tolist()), f.constant(0.0)
+        if self.tableau.e3 is not None:
+            three = square(self.tableau.e3.tolist())
         below = ((five + three * 0.01) * self.size.real()).sqrt() + 1e-300
         return h.abs() * five / below
 
     def further(self, h: Real) -> None:
         """The slopes that only the interpolant needs."""
-        f, weights, nodes = self.f, self.f.table("more_a"), self.f.table("more_c")
-        width = self.stages + self.more + 1
-        with f.loop(self.more) as i:
-            known, row = i + self.stages + 1, i * width
-            self.combine(lambda r: weights[row + r], known, h)
-            self.clock[0] = self.time.value + nodes[i] * h
-            self.slope(known)
+        t = self.tableau
+        if t.more is None or t.more_c is None:
+            return
+        for i, (weights, node) in enumerate(zip(t.more.tolist(), t.more_c.tolist(), strict=True)):
+            self.combine(weights, h)
+            self.clock[0] = self.time.value + h * float(node)
+            self.slope(self.stages + 1 + i)
 
     def interpolate(self, x: Real, h: Real) -> None:
         """The interpolant at the part x of the step, corrected, in `stage`, and as it was in `rate`."""
-        f, dense, powers = self.f, self.f.table("dense"), self.f.count("powers")
+        assert self.tableau.dense is not None
 
-        def weight(r: Int) -> Real:
-            total = f.variable(0.0)
-            with f.loop(powers) as p:  # Horner, from the highest power
-                total.set((total.value + dense[r * powers + (powers - 1 - p)]) * x)
-            return total.value
+        def weight(powers: Sequence[float]) -> float | Real:
+            if not any(powers):
+                return 0.0
+            total = x * powers[-1]
+            for p in reversed(powers[:-1]):  # Horner, from the highest power
+                total = (total + p) * x
+            return total
 
-        self.combine(weight, self.stages + self.more + 1, h)
+        self.combine([weight(row) for row in self.tableau.dense.tolist()], h)
         self.clock[0] = self.time.value + x * h
         self.corrected()
 
     def shift(self) -> Real:
         """By how much `stage` was corrected, in units of the tolerance, squared; NaN if that failed."""
-        f = self.f
-        total = f.variable(0.0)
-        with f.loop(self.size) as j:
-            scale = f.real("atol") + f.real("rtol") * self.y[j].abs().max(self.new[j].abs())
-            part = (self.stage[j] - self.rate[j]) / scale
-            total.set(total.value + part * part)
+        f, total = self.f, self.f.variable(0.0)
+
+        def term(j: Int, atol: Real, rtol: Real) -> Real:
+            part = (self.stage[j] - self.rate[j]) / self.scale(j, atol, rtol)
+            return part * part
+
+        with f.when(f.count("n_corrections") > 0):
+            total.set(sum_of(f, self.size, term, f.real("atol"), f.real("rtol")))
         return total.value
 
     def sample(self, h: Real) -> None:
-        """Write the samples that lie within the accepted step, each with its shift. One whose correction is out of
-        proportion (the step has passed over a place where its corrections are bad) is written as interpolated."""
-        f, times, out = self.f, self.f.table("times"), self.f.memory("out")
+        """Write the samples that lie within the accepted step. One whose correction is out of proportion (the step has
+        passed over a place where its corrections are bad) is left open, as interpolated."""
+        f, times, out, left_open = self.f, self.f.table("times"), self.f.memory("out"), self.f.memory("open")
         stop = self.time.value + h
         ready = f.counter(0)
         with f.forever() as leave:
@@ -137,17 +146,22 @@ class _Adaptive:
             leave(at >= f.count("samples"))
             when = times[at]
             leave((when > stop).any())
-            with f.when(ready.value == 0):
-                self.further(h)
-                ready.set(1)
-            self.interpolate((when - self.time.value) / h, h)
-            last = when == stop
-            shift = last.pick(0.0, self.shift())
-            most = (self.moved.value * _UNLIKE**2).max(_PROPORTION**2)
-            good, row = shift <= most, at * (self.size + 1)
-            with f.loop(self.size) as j:
-                out[row + j] = last.pick(self.new[j], good.pick(self.stage[j], self.rate[j]))
-            out[row + self.size] = good.pick(0.0, 1.0)
+            last = (when == stop).any()
+            row = out.at(at * self.size)
+            left_open[at] = 0.0
+            with f.when(last):
+                copy(f, self.new, row, self.size)
+            with f.when(~last):
+                with f.when(ready.value == 0):
+                    self.further(h)
+                    ready.set(1)
+                self.interpolate((when - self.time.value) / h, h)
+                good = (self.shift() <= (self.moved.value * _UNLIKE**2).max(_PROPORTION**2)).any()
+                with f.when(good):
+                    copy(f, self.stage, row, self.size)
+                with f.when(~good):
+                    copy(f, self.rate, row, self.size)
+                    left_open[at] = 1.0
             f.set_count("sampled", at + 1)
 
     def take(self, h: Real) -> None:
@@ -160,22 +174,22 @@ class _Adaptive:
         stop = ((self.end - stop) <= 0.0).pick(self.end, stop)
         self.time.set(stop)
         trace[row] = stop
-        last = self.stages * self.size
-        with f.loop(self.size) as j:
-            self.y[j] = self.new[j]
-            trace[row + 1 + j] = self.new[j]
-            self.slopes[j] = self.slopes[last + j]
+        copy(f, self.new, self.y, self.size)
+        copy(f, self.new, trace.at(row + 1), self.size)
+        copy(f, self.slopes.at(self.size * self.stages), self.slopes, self.size)
         f.set_count("steps", steps + 1)
 
 
-def embedded_pair(f: Builder) -> None:
-    """An embedded pair, in one lane."""
-    x = _Adaptive(f)
+def embedded_pair(tableau: Callable[[], Explicit]) -> Program:
+    """A driver of an embedded pair, in one lane."""
+    return lambda f: _integrate(f, _Adaptive(f, tableau()))
+
+
+def _integrate(f: Builder, x: _Adaptive) -> None:
     worse = f.counter(0)  # whether the last attempt was rejected
     f.set_count("status", 0)
     with f.when(f.count("known") == 0):
-        with f.loop(x.size) as j:
-            x.stage[j] = x.y[j]
+        copy(f, x.y, x.stage, x.size)
         x.clock[0] = x.time.value
         x.slope(0)
         f.set_count("known", 1)

@@ -15,23 +15,25 @@ one after another: states, and the inputs that go with them, are copied in and o
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
+from bellcrank.integrate.tableaux import Explicit
+from bellcrank.target.array_loops import copy, each, largest_of, sum_of
 from bellcrank.target.program import Bool, Builder, DriverLayout, Int, Memory, Program, Real
 
-__all__ = ["STEPPING", "OneStep", "Stepping", "copy", "correct", "explicit", "explicit_step", "semi_implicit",
-           "semi_implicit_step", "single_step"]
+__all__ = ["STEPPING", "OneStep", "Stepping", "correct", "explicit", "explicit_step", "semi_implicit",
+           "semi_implicit_step", "single_step", "weighted"]
 
 #: what a method does in step `number`: the new state is left in `stage`
 OneStep = Callable[[Int], None]
 
 #: arguments of the fixed-step drivers
 STEPPING = DriverLayout(
-    ("size", "split", "stages", "steps", "first", "every", "hold", "n_rates", "n_forces", "n_holds", "n_corrections",
+    ("size", "split", "steps", "first", "every", "hold", "n_rates", "n_forces", "n_holds", "n_corrections",
      "n_shift", "rounds", "blocks", "samples", "n_inputs"),
     ("start", "step", "near", "far"),
-    ("y", "stage", "rate", "slopes", "clock", "shift", "inputs", "all_y", "all_inputs", "all_done", "out", "a", "b",
-     "c", "rates", "forces", "holds", "corrections"))
+    ("y", "stage", "rate", "slopes", "clock", "shift", "inputs", "all_y", "all_inputs", "all_done", "out", "rates",
+     "forces", "holds", "corrections"))
 
 
 class Stepping:
@@ -58,8 +60,7 @@ class Stepping:
         n = f.count("n_holds")
         due = (number % f.count("hold")) == 0
         with f.when((n > 0) & due):
-            with f.loop(self.size) as j:
-                self.stage[j] = self.y[j]
+            copy(f, self.y, self.stage, self.size)
             self.at(number)
             f.call_all("holds", n)
 
@@ -70,14 +71,15 @@ class Stepping:
     def accept(self, leave: Callable[[Bool], None]) -> None:
         """Take over `stage` in the lanes in which all has gone well so far."""
         f = self.f
-        check = f.variable(0.0)
-        with f.loop(self.size) as j:
-            check.set(check.value + self.stage[j] * 0.0)
-        good = check.value == 0.0
+        good = sum_of(f, self.size, lambda j: self.stage[j] * 0.0) == 0.0
         self.active.set(good.pick(self.active.value, 0.0))
         alive = self.active.value > 0.5
-        with f.loop(self.size) as j:
-            self.y[j] = alive.pick(self.stage[j], self.y[j])
+        if f.width > 1:
+            with f.loop(self.size) as j:
+                self.y[j] = alive.pick(self.stage[j], self.y[j])
+        else:
+            with f.when(alive.any()):
+                copy(f, self.stage, self.y, self.size)
         self.done.set(self.done.value + self.active.value)
         leave(~alive.any())
 
@@ -85,9 +87,7 @@ class Stepping:
         """Write the state if it is time to."""
         f = self.f
         with f.when(((number + 1) % every) == 0):
-            row = f.memory("out").at(self.row.value * self.size)
-            with f.loop(self.size) as j:
-                row[j] = self.y[j]
+            copy(f, self.y, f.memory("out").at(self.row.value * self.size), self.size)
             self.row.set(self.row.value + 1)
 
     def run(self, one_step: Callable[[Int], None], begin: Callable[[], None] = lambda: None) -> None:
@@ -122,11 +122,6 @@ class Stepping:
         f.finish()
 
 
-def copy(f: Builder, source: Memory, target: Memory, count: Int) -> None:
-    with f.loop(count) as j:
-        target[j] = source[j]
-
-
 def correct(f: Builder, size: Int) -> None:
     """Call the corrections until the shift is below `near`; NaN in the lanes in which it stays above `far`.
 
@@ -135,7 +130,7 @@ def correct(f: Builder, size: Int) -> None:
     n, entries = f.count("n_corrections"), f.count("n_shift")
     with f.when(n > 0):
         shift, stage, kept = f.memory("shift"), f.memory("stage"), f.memory("slopes")  # slopes have served by now
-        largest, moved, round_ = f.variable(1e300), f.variable(0.0), f.counter(0)
+        largest, round_ = f.variable(1e300), f.counter(0)
         with f.forever() as leave:
             going = largest.value > f.real("near")
             settled = ~going.all()
@@ -143,13 +138,11 @@ def correct(f: Builder, size: Int) -> None:
                 with f.when(settled):
                     copy(f, stage, kept, size)
             f.call_all("corrections", n)
-            moved.set(0.0)
-            with f.loop(entries) as j:
-                moved.set(moved.value.max(shift[j].abs()))
+            moved = largest_of(f, entries, lambda j: shift[j].abs())
             if f.width > 1:
                 with f.when(settled), f.loop(size) as j:
                     stage[j] = going.pick(stage[j], kept[j])
-            largest.set(going.pick(moved.value, largest.value))
+            largest.set(going.pick(moved, largest.value))
             round_.set(round_.value + 1)
             leave(round_.value >= f.count("rounds"))
             leave(~(largest.value > f.real("near")).any())
@@ -158,55 +151,75 @@ def correct(f: Builder, size: Int) -> None:
             stage[j] = spoilt.pick(float("nan"), stage[j])
 
 
-def explicit_step(s: Stepping) -> OneStep:
-    """Explicit Runge-Kutta methods; tableau a (stages x stages), b, c."""
-    f, size, y, stage, rate = s.f, s.size, s.y, s.stage, s.rate
-    stages = f.count("stages")
-    a, b, c, slopes = f.table("a"), f.table("b"), f.table("c"), f.memory("slopes")
+def weighted(slopes: Memory, size: Int, weights: Sequence[float | Real], j: Int) -> Real | float:
+    """The weighted sum of entry j of the first slopes; weights that are known to be zero are not there."""
+    total: Real | float = 0.0
+    for r, weight in enumerate(weights):
+        if not (isinstance(weight, float) and weight == 0.0):
+            part = slopes[size * r + j] * weight
+            total = part if isinstance(total, float) else total + part
+    return total
 
-    def combine(weights: Int | None, count: Int) -> None:
-        """stage = y + step * the weighted sum of the first slopes."""
-        with f.loop(size) as j:
-            total = f.variable(0.0)
-            with f.loop(count) as r:
-                weight = b[r] if weights is None else a[weights + r]
-                total.set(total.value + slopes[r * size + j] * weight)
-            stage[j] = y[j] + s.step * total.value
 
-    def one_step(number: Int) -> None:
-        with f.loop(stages) as i:
-            combine(i * stages, i)
-            s.at(number, c[i])
-            s.evaluate()
-            with f.loop(size) as j:
-                slopes[i * size + j] = rate[j]
-        combine(None, stages)
+def explicit_step(tableau: Callable[[], Explicit]) -> Callable[[Stepping], OneStep]:
+    """Explicit Runge-Kutta methods; the weights are numbers of the code."""
 
-    return one_step
+    def method(s: Stepping) -> OneStep:
+        f, size, y, stage, slopes, made = s.f, s.size, s.y, s.stage, s.f.memory("slopes"), tableau()
+
+        def combine(weights: Sequence[float]) -> None:
+            """stage = y + step * the weighted sum of the slopes."""
+            def one(j: Int, step: Real) -> None:
+                total = weighted(slopes, size, weights, j)
+                stage[j] = y[j] if isinstance(total, float) else y[j] + step * total
+
+            each(f, size, one, s.step)
+
+        def one_step(number: Int) -> None:
+            for i in range(made.stages):
+                combine(made.a[i].tolist())
+                s.at(number, float(made.c[i]))
+                s.evaluate()
+                copy(f, s.rate, slopes.at(size * i), size)
+            combine(made.b.tolist())
+
+        return one_step
+
+    return method
 
 
 def semi_implicit_step(s: Stepping) -> OneStep:
     """Semi-implicit (symplectic) Euler: speeds first, then coordinates with the new speeds."""
     f, y, stage, rate = s.f, s.y, s.stage, s.rate
 
+    def forward(first: Int | int, count: Int) -> None:
+        """stage = y + step * rate, from the entry `first` on."""
+        new, old, slope = (m.at(first) for m in (stage, y, rate))
+
+        def one(j: Int, step: Real) -> None:
+            new[j] = old[j] + step * slope[j]
+
+        each(f, count, one, s.step)
+
     def one_step(number: Int) -> None:
-        with f.loop(s.size) as j:
-            stage[j] = y[j]
+        copy(f, y, stage, s.size)
         s.at(number)
         f.call_all("forces", f.count("n_forces"))
-        with f.loop(s.size, s.split) as j:
-            stage[j] = y[j] + s.step * rate[j]
+        forward(s.split, s.size - s.split)
         f.call_all("rates", f.count("n_rates"))
-        with f.loop(s.split) as j:
-            stage[j] = y[j] + s.step * rate[j]
+        forward(0, s.split)
 
     return one_step
 
 
-def explicit(f: Builder) -> None:
-    """A driver of explicit Runge-Kutta methods."""
-    s = Stepping(f)
-    s.run(explicit_step(s))
+def explicit(tableau: Callable[[], Explicit]) -> Program:
+    """A driver of an explicit Runge-Kutta method."""
+
+    def program(f: Builder) -> None:
+        s = Stepping(f)
+        s.run(explicit_step(tableau)(s))
+
+    return program
 
 
 def semi_implicit(f: Builder) -> None:

@@ -12,9 +12,9 @@ from bellcrank.target.program import Builder, DriverLayout, Int, Integers, Memor
 
 __all__ = ["IMPLICIT", "collocation"]
 
-IMPLICIT = DriverLayout((*STEPPING.integers, "newton", "anew", "iterations", "factored"),
+IMPLICIT = DriverLayout((*STEPPING.integers, "stages", "newton", "anew", "iterations", "factored"),
                         (*STEPPING.reals, "tolerance"),
-                        (*STEPPING.pointers, "d", "ahead", "z", "change", "jacobian", "matrix", "pivots"))
+                        (*STEPPING.pointers, "a", "c", "d", "ahead", "z", "change", "jacobian", "matrix", "pivots"))
 
 #: an iteration is given up after this many rounds; above SLOW the Jacobian is made anew for the next step
 LIMIT, SLOW = 30, 6

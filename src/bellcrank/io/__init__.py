@@ -7,7 +7,9 @@ the same folder. What it cannot use is an error (`FileError`, with file, line an
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from bellcrank.lazy_names import on_first_use
 
 __all__ = ["ReadReport", "ReadWarning", "load_mjcf", "load_native", "load_sdf", "load_urdf", "read", "read_mjcf",
            "read_native", "read_sdf", "read_urdf", "same_mechanism", "save", "write_mjcf", "write_native", "write_sdf",
@@ -29,12 +31,4 @@ if TYPE_CHECKING:
     from bellcrank.io.urdf import load_urdf, read_urdf, write_urdf
 
 
-def __getattr__(name: str) -> Any:
-    """Names are imported when they are first used: every format has its own needs."""
-    if name not in _PLACES:
-        raise AttributeError(f"module 'bellcrank.io' has no attribute {name!r}")
-    from importlib import import_module
-
-    value = getattr(import_module(f"bellcrank.io.{_PLACES[name]}"), name)
-    globals()[name] = value
-    return value
+__getattr__ = on_first_use(__name__, _PLACES, globals())

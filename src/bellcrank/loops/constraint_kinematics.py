@@ -82,10 +82,11 @@ class LoopKinematics:
     """Errors and derivatives of all loops of a tree."""
 
     def __init__(self, tree: Tree, run: Run, values: Callable[[Sequence[Number]], Floats],
-                 compiled: Callable[[str], bool] = lambda name: False) -> None:
-        self.tree, self.run, self.values = tree, run, values
+                 compiled: Callable[[str], bool], doors: Mapping[str, Callable[..., Floats | None]]) -> None:
+        self.tree, self.run, self.values, self._doors = tree, run, values, doors
         self._compiled, self._has = compiled, {}  # type: Callable[[str], bool], dict[str, bool]
         self._frames: dict[tuple[int, int], Any] = {}
+        self._still = np.zeros(tree.nu)
         counts = [c.rows for c in tree.closures]
         self.starts = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
         self.m_closures = int(self.starts[-1])
@@ -136,24 +137,29 @@ class LoopKinematics:
             self._has[name] = self._compiled(name)
         return self._has[name]
 
+    def _computed(self, name: str, given: Mapping[str, npt.ArrayLike], t: npt.ArrayLike) -> Floats:
+        """A function by the least costly call that there is."""
+        found = self._doors[name](*given.values())
+        return self.run(name, given, t) if found is None else found
+
     def error(self, q: npt.ArrayLike, t: npt.ArrayLike = 0.0) -> Floats:
         """Values of all conditions, (..., m)."""
         if self._kernel("loop_state"):
-            return self.run("loop_state", {"q": q, "u": np.zeros(self.tree.nu)}, t)[..., :self.m]
+            return self._computed("loop_state", {"q": q, "u": self._still}, t)[..., :self.m]
         return self.rows(q, None, t).value
 
     def rate(self, q: npt.ArrayLike, u: npt.ArrayLike, t: npt.ArrayLike = 0.0) -> Floats:
         """d/dt of the values, (..., m)."""
         if self._kernel("loop_state"):
-            return self.run("loop_state", {"q": q, "u": u}, t)[..., self.m:]
+            return self._computed("loop_state", {"q": q, "u": u}, t)[..., self.m:]
         rows = self.rows(q, None, t)
-        out = self._through(rows, self._motions("velocities", {"q": q, "u": u}, t))
+        out = self.through(rows, self.motions("velocities", {"q": q, "u": u}, t))
         return self.add_couplers(out, rows, self.run("driven_speeds", {"q": q, "u": u}, t))
 
     def linearized(self, q: npt.ArrayLike, t: npt.ArrayLike = 0.0) -> tuple[Floats, Floats]:
         """Values of all conditions (..., m) and the Jacobian's entries of free speeds, at `all_rows`, `all_vars`."""
         if self._kernel("loop_matrix"):
-            both = self.run("loop_matrix", {"q": q}, t)
+            both = self._computed("loop_matrix", {"q": q}, t)
             return both[..., :self.m], both[..., self.m:][..., self._free_entries]
         rows = self.rows(q, None, t)
         return rows.value, self.entries(q, rows, t)
@@ -187,7 +193,8 @@ class LoopKinematics:
         origin = np.concatenate([np.broadcast_to(self.tree.ground_shift, (*lead, 1, 3)), raw[..., 9:]], axis=-2)
         return turn, origin
 
-    def _motions(self, name: str, given: Mapping[str, npt.ArrayLike], t: npt.ArrayLike) -> Floats:
+    def motions(self, name: str, given: Mapping[str, npt.ArrayLike], t: npt.ArrayLike) -> Floats:
+        """The "velocities" or "accelerations" of all links, ground first, (..., n+1, 6)."""
         raw = self.run(name, given, t)
         lead = raw.shape[:-1]
         return np.concatenate([np.zeros((*lead, 1, 6)), raw.reshape(*lead, self.tree.n, 6)], axis=-2)
@@ -238,7 +245,7 @@ class LoopKinematics:
     def rows(self, q: npt.ArrayLike, u: npt.ArrayLike | None = None, t: npt.ArrayLike = 0.0) -> ClosureArrays:
         """All rows; without u those that need no velocities."""
         turn, origin = self.poses(q, t)
-        velocity = None if u is None else self._motions("velocities", {"q": q, "u": u}, t)
+        velocity = None if u is None else self.motions("velocities", {"q": q, "u": u}, t)
         lead = origin.shape[:-2] if velocity is None else np.broadcast_shapes(origin.shape[:-2], velocity.shape[:-2])
         value, gamma = np.zeros((*lead, self.m)), np.zeros((*lead, self.m))
         first, second = np.zeros((*lead, self.m, 6)), np.zeros((*lead, self.m, 6))
@@ -280,7 +287,7 @@ class LoopKinematics:
             places, rates, _ = law.values(np.asarray(t, dtype=float), places, rates, [0.0] * joint.nu)
         return np.asarray(places[coordinate], dtype=float), np.asarray(rates[coordinate], dtype=float)
 
-    def _through(self, rows: ClosureArrays, motion: Floats) -> Floats:
+    def through(self, rows: ClosureArrays, motion: Floats) -> Floats:
         """What the rows make of the motions of all links."""
         firsts = np.array([c.first for c in self.tree.closures], dtype=np.int64)
         seconds = np.array([c.second for c in self.tree.closures], dtype=np.int64)
@@ -303,8 +310,8 @@ class LoopKinematics:
         """Right hand side of ``J udot = gamma`` for the free accelerations."""
         rows = self.rows(q, u, t) if rows is None else rows
         still = np.zeros(self.tree.nu)
-        drift = self._motions("accelerations", {"q": q, "u": u, "udot": still}, t)
-        out = rows.gamma - self._through(rows, drift)
+        drift = self.motions("accelerations", {"q": q, "u": u, "udot": still}, t)
+        out = rows.gamma - self.through(rows, drift)
         if self.tree.relations:
             out = out - self.add_couplers(np.zeros_like(out), rows, self.run("prescribed", {"q": q, "u": u}, t))
         return out

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from bellcrank.errors import SingularError
+from bellcrank.lowering.ahead import laned
 from bellcrank.lowering.function import Function, Read, direct, input_sizes, place
 from bellcrank.lowering.group import direct_groups, place_groups
 from bellcrank.lowering.group_kinds import roll_groups
-from bellcrank.lowering.link_kinds import RolledProgram, roll
+from bellcrank.lowering.link_kinds import RolledProgram, roll, same_entry
 from bellcrank.scalar.count import OperationCount, count, count_nodes
 from bellcrank.scalar.graph import Graph, Number, Scalar
-from bellcrank.target.kernel_source import GraphKernel, RolledData, RolledKernel
+from bellcrank.target.kernel_source import EntryKernel, GraphKernel, KernelSource, RolledData, RolledKernel
 from bellcrank.topology.builder import collector_paused
 from bellcrank.topology.tree import Tree
 
@@ -40,7 +42,7 @@ def entries_of(tree: Tree, function: Function, read: Read, wrenches: bool) -> li
     """The entries of a function's result, computed at once on whatever scalars `read` gives."""
     if function.groups:
         groups = direct_groups(tree, function.inputs, read, wrenches)
-        return place_groups(tree, function.text(groups))
+        return place_groups(function, tree, function.text(groups))
     sweeps = direct(tree, function.inputs, read, wrenches)
     return place(function, tree, sweeps, function.text(sweeps))
 
@@ -76,13 +78,24 @@ def _traced(graph: Graph, tree: Tree, function: Function, wrenches: bool) -> lis
 
 
 def kernel_source(tree: Tree, function: Function, inputs: Mapping[str, int], traced: list[Number] | RolledProgram
-                  ) -> GraphKernel | RolledKernel:
+                  ) -> KernelSource:
     """What a backend compiles."""
     if isinstance(traced, list):
         return GraphKernel(traced, inputs)
-    data = RolledData(traced.numbers, traced.table, traced.runs, traced.work)
-    return RolledKernel(traced.plan, inputs, traced.local, function.size(tree), data, tree.nu,
-                        function.layout == "matrix")
+    entry = None if function.groups else same_entry(traced, function.size(tree))
+    if entry is not None:
+        return EntryKernel(entry, inputs, function.size(tree))
+
+    def kernel(program: RolledProgram) -> RolledKernel:
+        data = RolledData(program.numbers, program.table, program.runs, program.work)
+        return RolledKernel(program.plan, inputs, program.local, function.size(tree), data, tree.nu,
+                            function.layout == "matrix")
+
+    def beside(lanes: int) -> RolledKernel | None:
+        ahead = traced.ahead()
+        return None if ahead is None else kernel(laned(ahead, lanes))
+
+    return replace(kernel(traced), beside=beside)
 
 
 def count_traced(tree: Tree, function: Function, traced: list[Number] | RolledProgram) -> OperationCount:

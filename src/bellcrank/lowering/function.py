@@ -31,14 +31,17 @@ class Function:
     text: Callable[[Sweeps], Field]
     #: names of the inputs it reads, besides time and parameters
     inputs: tuple[str, ...]
-    #: layout of the result: "speeds", "coordinates", "links", "screws", "matrix" (symmetric), "columns", "totals" or
-    #: "conditions" (value and rate of all), "constraints" (values and Jacobian), "step" and "state" (see
+    #: layout of the result: "speeds", "twice" (two a speed: all first ones, then all others), "coordinates", "links",
+    #: "screws", "groups" (over groups of links), "matrix" (symmetric), "columns", "totals" or "conditions" (value and
+    #: rate of all), "constraints" (values and Jacobian), "step" and "state" (see
     #: `formulations.common.closing_steps`), "wrenches" (of all bodies) or "reactions" (of all joints and closures)
     layout: str
-    #: numbers per link ("links"), per speed ("screws") or in all ("totals")
+    #: numbers per link ("links"), per speed ("screws"), per group of links ("groups") or in all ("totals")
     width: int = 1
-    #: whether the text looks at the joint-space matrix as a whole, which only small trees can be traced with
+    #: whether the text looks at the machine as a whole, which only small trees can be traced with
     whole: bool = False
+    #: whether it solves for the joint-space matrix of a tree, which LAPACK does where there are many speeds
+    by_matrix: bool = False
     #: whether the text sweeps over groups of links instead of links
     groups: bool = False
     #: whether the text asks for a single link, which loops over kinds of links do not know
@@ -48,9 +51,12 @@ class Function:
         """Number of entries of the result."""
         if self.layout == "constraints":
             return _rows(tree) + _entries(tree)
-        return {"speeds": tree.nu, "coordinates": tree.nq, "links": self.width * tree.n, "screws": self.width * tree.nu,
-                "conditions": 2 * _rows(tree), "step": 2 * tree.nu + 5, "state": tree.nq + tree.nu + 2,
-                "wrenches": 6 * (len(tree.body_names) - 1), "reactions": 6 * (tree.n + len(tree.closures)),
+        if self.layout == "groups":
+            return self.width * len(tree.plan.groups)
+        return {"speeds": tree.nu, "twice": 2 * tree.nu, "coordinates": tree.nq, "links": self.width * tree.n,
+                "screws": self.width * tree.nu, "conditions": 2 * _rows(tree), "step": 2 * tree.nu + 5,
+                "state": tree.nq + tree.nu + 2, "wrenches": 6 * (len(tree.body_names) - 1),
+                "reactions": 6 * (tree.n + len(tree.closures)),
                 "matrix": tree.nu * tree.nu, "columns": tree.nu * tree.nu, "totals": self.width}[self.layout]
 
 
@@ -80,15 +86,16 @@ def wrench_starts(tree: Tree) -> list[int]:
     return starts
 
 
-def world_of(tree: Tree, read: Read, wrenches: bool, bind: Callable[[Any], Any]) -> World:
-    """What all links share, read from the inputs."""
+def world_of(tree: Tree, read: Read, wrenches: bool, bind: Callable[[Any], Any], point: bool = False) -> World:
+    """What all links share, read from the inputs; `point`: one of a body is among them."""
     turn = tree.ground_turn
     plain = bool((turn == [[1, 0, 0], [0, 1, 0], [0, 0, 1]]).all())
     rows = General(Matrix3(*(Vector(*row) for row in turn.tolist())))
     gravity = Vector(*(bind(g) for g in tree.gravity))
     return World(read("t", 0), gravity if plain else rows.inverse(gravity),
                  Transform(Identity() if plain else rows, Vector(*tree.ground_shift.tolist())),
-                 wrenches or bool(tree.applied or tree.pairs), bool(tree.armatures))
+                 wrenches or bool(tree.applied or tree.pairs), bool(tree.armatures),
+                 Vector(*(read("point", i) for i in range(3))) if point else Vector.zero())
 
 
 def view(tree: Tree, link: int, numbers: LinkNumbers, read: Callable[[str, int], Number], world: World,
@@ -113,9 +120,7 @@ def binder(tree: Tree, read: Read) -> Callable[[Any], Any]:
 def direct(tree: Tree, inputs: tuple[str, ...], read: Read, wrenches: bool) -> Direct:
     """Sweeps that execute at once; inputs outside `inputs` read as zero."""
     bind = binder(tree, read)
-    world = world_of(tree, read, wrenches, bind)
-    if "point" in inputs:
-        world = world._replace(point=Vector(*(read("point", i) for i in range(3))))
+    world = world_of(tree, read, wrenches, bind, "point" in inputs)
     wrench = wrench_starts(tree)
     known = {*inputs, "wrench"} if wrenches else set(inputs)
 

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from bellcrank.loops.constraint_kinematics import paths_between
 from bellcrank.loops.groups import Group, LoopPlan
-from bellcrank.lowering.function import binder, direct
+from bellcrank.lowering.function import Function, binder, direct
 from bellcrank.lowering.link import Link, World
 from bellcrank.lowering.looped import LoopedDirect
 from bellcrank.mechanism.coupling import Part
@@ -366,16 +366,19 @@ class GroupWorld(NamedTuple):
     widths: tuple[int, int]
 
 
-def place_groups(tree: Tree, field: Field) -> list[Number]:
-    """The entries of a result with one number per speed: groups keep those of their own links, in order."""
-    out: list[Number] = [0.0] * tree.nu
+def place_groups(function: Function, tree: Tree, field: Field) -> list[Number]:
+    """The entries of a result with a number, or two, per speed: groups keep those of their own links, in order; or
+    with some per group."""
+    if function.layout == "groups":
+        return [x for kept in field[1:] for x in kept]
+    size = function.size(tree)
+    out: list[Number] = [0.0] * size
     for group, kept in zip(tree.plan.groups, field[1:], strict=True):
         values = iter(kept)
-        for link in group.links:
-            joint = tree.joints[link]
-            assert joint is not None
-            for i in range(joint.nu):
-                out[int(tree.u_start[link]) + i] = next(values)
+        for first in range(0, size, tree.nu):
+            for link in group.links:
+                joint = tree.joints[link]
+                assert joint is not None
+                for i in range(joint.nu):
+                    out[first + int(tree.u_start[link]) + i] = next(values)
     return out
-
-

@@ -28,26 +28,36 @@ from bellcrank.lowering.link_kinds import (
     link_codes,
     link_values,
     number_pattern,
+    runs_of,
     used_numbers,
+    with_ahead,
 )
-from bellcrank.scalar.graph import Graph, Number, Scalar, evaluate
-from bellcrank.schedule.rolled import Kind, KindCode, Rolled, plan
+from bellcrank.scalar.evaluation import evaluate
+from bellcrank.scalar.graph import Graph, Number, Scalar
+from bellcrank.schedule.rolled import Kind, KindCode, Plan, Rolled, plan
 from bellcrank.schedule.sweeps import flatten, rebuild
 from bellcrank.spatial import Vector
 from bellcrank.topology.tree import Closure, Tree, unpack_link
 
-__all__ = ["roll_groups"]
+__all__ = ["few_kinds", "roll_groups"]
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 
 _GENERIC = 3
+#: kinds of groups up to which code for all of them is made for questions that are seldom asked
+_FEW = 12
+
+
+def few_kinds(tree: Tree, function: Function) -> bool:
+    """Whether the groups of a machine are of few kinds: code for loops over them is small, whatever their number."""
+    return len(_Rolling(tree, shapes_of(tree), False, function).representatives) <= _FEW
 
 
 def roll_groups(tree: Tree, function: Function, wrenches: bool) -> RolledProgram:
     """Trace a function once per kind of group."""
     shapes = shapes_of(tree)
-    rolling = _Rolling(tree, shapes, wrenches)
+    rolling = _Rolling(tree, shapes, wrenches, function)
     root_graph = Graph()
 
     def shared(name: str, index: int) -> Number:
@@ -57,18 +67,18 @@ def roll_groups(tree: Tree, function: Function, wrenches: bool) -> RolledProgram
     local = [*function.inputs, "wrench"] if wrenches else list(function.inputs)
     kinds = [rolling.kind(i, g, world, local) for i, g in enumerate(rolling.representatives)]
     sweeps = Rolled(kinds, GroupWorld(world, rolling.widths), root_graph)
-    made = plan(sweeps, function.text(sweeps), [])
-    numbers, starts = rolling.numbers(made.codes)
+    result, counts = function.text(sweeps), np.bincount(rolling.of_group[1:], minlength=len(kinds)).tolist()
     parent = np.array([0, *(group.parent + 1 for group in tree.plan.groups)], dtype=np.int64)
     buffers, n_buffers = edge_buffers(parent)
-    columns, table = rolling.table(parent, starts, buffers, local)
-    of = rolling.of_group
-    n = len(shapes)
-    cuts = np.flatnonzero(np.diff(of[1:])) + 1
-    first, end = np.concatenate([[0], cuts]) + 1, np.concatenate([cuts, [n]]) + 1
-    runs = np.stack([of[first], first, end], axis=-1).astype(np.int64)
-    work = made.record * (n + 1) + made.buffer * n_buffers
-    return RolledProgram(made, columns, numbers, table, runs, work, np.bincount(of[1:], minlength=len(kinds)).tolist())
+    runs = runs_of(rolling.of_group)
+
+    def program(made: Plan) -> RolledProgram:
+        numbers, starts = rolling.numbers(made.codes)
+        columns, table = rolling.table(parent, starts, buffers, local)
+        work = made.record * (len(shapes) + 1) + made.buffer * n_buffers
+        return RolledProgram(made, columns, numbers, table, runs, work, counts)
+
+    return with_ahead(program, lambda ahead: plan(sweeps, result, [], ahead), counts)
 
 
 def _symbolic(c: Closure) -> bool:
@@ -76,8 +86,11 @@ def _symbolic(c: Closure) -> bool:
 
 
 class _Rolling:
-    def __init__(self, tree: Tree, shapes: list[Local], wrenches: bool) -> None:
+    def __init__(self, tree: Tree, shapes: list[Local], wrenches: bool, function: Function) -> None:
         self.tree, self.shapes, self.wrenches = tree, shapes, wrenches
+        #: columns that tell where results of members go; none if they are the groups' own
+        self.results = {"twice": ("result", "second"), "groups": ()}.get(function.layout, ("result",))
+        self.width = function.width
         self.widths = message_widths(shapes)
         self.members = max(len(s.links) + len(s.witnesses) for s in shapes)
         parents = [group.parent for group in tree.plan.groups]
@@ -148,10 +161,10 @@ class _Rolling:
                           [tree.closures[k].kind for k in s.closures], own_world, tree.plan.baumgarte, self.widths,
                           witnesses)
         parent = tree.plan.groups[g].parent
-        places = [(f"result@{m}", i) for m, link in enumerate(s.links) if s.shape.own[m]
+        places = [(f"{result}@{m}", i) for result in self.results for m, link in enumerate(s.links) if s.shape.own[m]
                   for i in range(tree.joints[link].nu)]  # type: ignore[union-attr]
         return Kind(index, graph, group, is_base=parent < 0, is_tip=g not in self.has_child,
-                    is_first=self.last[parent] == g, places=places)
+                    is_first=self.last[parent] == g, places=places if self.results else None)
 
     def _reader(self, graph: Graph, member: int, local: list[str]) -> Callable[[str, int], Number]:
         def read(name: str, j: int) -> Number:
@@ -214,10 +227,10 @@ class _Rolling:
         for g, s in enumerate(self.shapes):
             link[g + 1, :len(s.links) + len(s.witnesses)] = [*s.links, *s.witnesses]
         wrench = np.array(wrench_starts(tree))
-        names, columns = [], [parent, self.of_group, numbers, np.zeros(n + 1, dtype=np.int64), *buffers.T]
+        names, columns = [], [parent, self.of_group, numbers, self.width * np.arange(-1, n), *buffers.T]
         for m in range(self.members):
-            for name in (*local, "result"):
+            for name in (*local, *self.results):
                 names.append(f"{name}@{m}")
                 start = tree.q_start if name == "q" else wrench if name == "wrench" else tree.u_start
-                columns.append(start[link[:, m]])
+                columns.append(start[link[:, m]] + (tree.nu if name == "second" else 0))
         return names, np.ascontiguousarray(np.stack(columns, axis=-1).astype(np.int64))

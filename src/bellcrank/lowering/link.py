@@ -10,7 +10,8 @@ from bellcrank.mechanism.forces import Actuator
 from bellcrank.mechanism.forces.element import Along, Element
 from bellcrank.mechanism.joints import Joint
 from bellcrank.mechanism.motion import Prescribed
-from bellcrank.scalar.graph import Number, Scalar, evaluate, is_zero
+from bellcrank.scalar.evaluation import evaluate
+from bellcrank.scalar.graph import Number, Scalar, is_zero
 from bellcrank.scalar.jet import Jet, as_jet
 from bellcrank.schedule.sweeps import flatten, rebuild
 from bellcrank.spatial import Force, General, Motion, RigidInertia, Symmetric3, Transform, Vector

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -11,12 +12,14 @@ import numpy.typing as npt
 
 from bellcrank.lowering.function import Function, binder, view, world_of, wrench_starts
 from bellcrank.lowering.link import World
-from bellcrank.scalar.graph import Graph, Number, evaluate
+from bellcrank.scalar.evaluation import evaluate
+from bellcrank.scalar.graph import LEAF, Graph, Number, reachable
 from bellcrank.schedule.rolled import Kind, KindCode, Plan, Rolled, plan
 from bellcrank.schedule.sweeps import flatten, rebuild
 from bellcrank.topology.tree import TURN_ENTRIES, Tree, unpack_link
 
-__all__ = ["RolledProgram", "edge_buffers", "link_codes", "link_values", "number_pattern", "roll", "used_numbers"]
+__all__ = ["RolledProgram", "edge_buffers", "link_codes", "link_values", "number_pattern", "roll", "runs_of",
+           "same_entry", "used_numbers", "with_ahead"]
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -24,6 +27,10 @@ Floats = npt.NDArray[np.float64]
 #: more kinds than this and zeros among the numbers are no longer exploited
 MAX_KINDS = 10
 _GENERIC = 3
+#: the column of the table that tells where an item's result begins
+_RESULT = 3
+#: items of a kind from which on they are worth computing side by side
+SIDE_BY_SIDE = 6
 
 
 @dataclass(frozen=True)
@@ -37,6 +44,8 @@ class RolledProgram:
     runs: Ints
     work: int  #: scalars of workspace, records and buffers
     counts: list[int]  #: links of each kind
+    #: the same with what depends on one item alone computed ahead of the sweeps, if that is worth it
+    ahead: Callable[[], RolledProgram | None] = lambda: None
 
 
 def roll(tree: Tree, function: Function, wrenches: bool) -> RolledProgram:
@@ -52,20 +61,61 @@ def roll(tree: Tree, function: Function, wrenches: bool) -> RolledProgram:
     kinds = [_kind(tree, i, link, codes[link], world, local, wrenches) for i, link in enumerate(representatives)]
     sweeps = Rolled(kinds, world, root_graph)
     result = function.text(sweeps)
-    if function.layout == "totals":
-        made = plan(sweeps, None, list(result))
-    else:
-        made = plan(sweeps, result, [])
-    numbers, starts = _numbers(tree, of_link, codes, made.codes)
-    buffers, n_buffers = edge_buffers(tree.parent)
-    table = _table(tree, function, of_link, starts, buffers, local)
-    cuts = np.flatnonzero(np.diff(of_link[1:])) + 1
-    first = np.concatenate([[0], cuts]) + 1
-    end = np.concatenate([cuts, [tree.n]]) + 1
-    runs = np.stack([of_link[first], first, end], axis=-1).astype(np.int64)
+    kept, epilogue = (None, list(result)) if function.layout == "totals" else (result, [])
     counts = np.bincount(of_link[1:], minlength=len(kinds)).tolist()
-    work = made.record * (tree.n + 1) + made.buffer * n_buffers
-    return RolledProgram(made, local, numbers, table, runs, work, counts)
+    runs = runs_of(of_link)
+    buffers, n_buffers = edge_buffers(tree.parent)
+
+    def program(made: Plan) -> RolledProgram:
+        numbers, starts = _numbers(tree, of_link, codes, made.codes)
+        table = _table(tree, function, of_link, starts, buffers, local)
+        work = made.record * (tree.n + 1) + made.buffer * n_buffers
+        return RolledProgram(made, local, numbers, table, runs, work, counts)
+
+    return with_ahead(program, lambda ahead: plan(sweeps, kept, epilogue, ahead), counts)
+
+
+def with_ahead(program: Callable[[Plan], RolledProgram], planned: Callable[[Sequence[int]], Plan], counts: list[int]
+               ) -> RolledProgram:
+    """A program, and when it is asked for, the same with kinds of many items computed ahead where they can be."""
+    @cache
+    def ahead() -> RolledProgram | None:
+        many = [k for k, n in enumerate(counts) if n >= SIDE_BY_SIDE]
+        made = planned(many) if many else None
+        return program(made) if made is not None and any(code.ahead for code in made.codes) else None
+
+    return replace(program(planned(())), ahead=ahead)
+
+
+def runs_of(kinds: Ints) -> Ints:
+    """Stretches of items of one kind: (kind, first item, end)."""
+    cuts = np.flatnonzero(np.diff(kinds[1:])) + 1
+    first = np.concatenate([[0], cuts]) + 1
+    end = np.concatenate([cuts, [len(kinds) - 1]]) + 1
+    return np.stack([kinds[first], first, end], axis=-1).astype(np.int64)
+
+
+def same_entry(program: RolledProgram, size: int) -> Number | None:
+    """The expression, with leaves (input,), that every entry of the result is of the same entries of the inputs; None
+    if that is not so."""
+    graph, found, entries = Graph(), set(), 0
+    first, starts = program.table.shape[1] - len(program.local), program.table[1:]
+    used = set()
+    for code, count in zip(program.plan.codes, program.counts, strict=True):
+        for sweep in code.sweeps:
+            entries += count * len(sweep.outputs)
+            for j, value in sweep.outputs:
+                keys = {node.args[0] for node in reachable([value]) if node.op is LEAF}
+                if any(key[0] != "in" or key[2] != j for key in keys):
+                    return None
+                used |= {key[1] for key in keys}
+                found.add(evaluate([value], lambda key: graph.leaf((key[1],)))[0])
+    if len(found) != 1 or entries != size or program.plan.epilogue:
+        return None
+    columns = [first + program.local.index(name) for name in used]
+    if any((starts[:, c] != starts[:, _RESULT]).any() for c in columns):
+        return None
+    return found.pop()
 
 
 def link_values(tree: Tree, links: Ints, wrenches: bool) -> Floats:

@@ -21,7 +21,7 @@ from bellcrank.mechanism.forces import (
 from bellcrank.mechanism.forces.armature import EVERY
 from bellcrank.mechanism.forces.element import Along
 from bellcrank.mechanism.joints.spherical import Spherical
-from bellcrank.mechanism.placed_elements import Drive, JointForce, JointSum, Law2
+from bellcrank.mechanism.placed_elements import JointDrive, JointForce, JointSum, Law2
 from bellcrank.scalar.graph import Number, is_zero
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ class JointForceElements:
     def __init__(self) -> None:
         self._joint_forces: dict[str, JointForce] = {}
         self._joint_sums: dict[str, JointSum] = {}
-        self._drives: dict[str, Drive] = {}
+        self._drives: dict[str, JointDrive] = {}
         self._armatures: dict[str, Armature] = {}
 
     @abstractmethod
@@ -67,7 +67,7 @@ class JointForceElements:
         return tuple(self._joint_sums.values())
 
     @property
-    def drives(self) -> tuple[Drive, ...]:
+    def drives(self) -> tuple[JointDrive, ...]:
         """Actuators with limits."""
         return tuple(self._drives.values())
 
@@ -180,7 +180,7 @@ class JointForceElements:
         return self._add_joint_force(name, joint, servo, coordinate)
 
     def add_actuator(self, name: str, joint: str, limit: Number | tuple[Number, Number], *,
-                     no_load_speed: Number | None = None, coordinate: int | str | None = None) -> Drive:
+                     no_load_speed: Number | None = None, coordinate: int | str | None = None) -> JointDrive:
         """Limit the joint force tau of a coordinate to ±`limit` or (lower, upper) [N or N m], or to the speed-torque
         line of a motor with the `no_load_speed` [m/s or rad/s].
 
@@ -200,7 +200,7 @@ class JointForceElements:
         for other in self._drives.values():
             if (other.joint, other.coordinate) == (joint, at):
                 raise ModelError(f"{what}: joint {joint!r} has the actuator {other.name!r} already")
-        self._drives[name] = Drive(name, joint, at, actuator)
+        self._drives[name] = JointDrive(name, joint, at, actuator)
         return self._drives[name]
 
     def add_armature(self, name: str, joint: str, inertia: Number, coordinate: int | str | None = None) -> Armature:

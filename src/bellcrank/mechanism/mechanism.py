@@ -19,7 +19,8 @@ from bellcrank.mechanism.motion import Entry, Fixed, Law, Prescribed
 from bellcrank.mechanism.pickling import check_picklable
 from bellcrank.mechanism.placed_elements import Constraint, Coupler
 from bellcrank.mechanism.pose import Pose
-from bellcrank.scalar.graph import Graph, Number, Scalar, evaluate
+from bellcrank.scalar.evaluation import evaluate
+from bellcrank.scalar.graph import Graph, Number, Scalar
 
 __all__ = ["HERE", "Body", "Connection", "Frame", "Mechanism", "Wrench"]
 
@@ -177,11 +178,19 @@ class Mechanism(ForceElements):
         self.parameters[name] = value
         return self._graph.leaf(("parameter", name))
 
+    def owns(self, value: Number) -> bool:
+        """Whether parameters in `value` were declared here."""
+        return not isinstance(value, Scalar) or value.graph is self._graph
+
+    def in_design_position(self, body: int) -> bool:
+        """Whether the joints of a body, by its index, were placed where the assembled machine has them (`at`)."""
+        return self._design.get(body, False)
+
     def default(self, value: Number) -> float:
         """The number that `value` (a float or an expression of parameters) stands for by default."""
         if not isinstance(value, Scalar):
             return float(value)
-        if value.graph is not self._graph:
+        if not self.owns(value):
             raise ModelError(f"mechanism {self.name!r} uses a parameter of another mechanism")
         return float(evaluate([value], lambda key: self.parameters[key[1]])[0])
 
@@ -189,7 +198,7 @@ class Mechanism(ForceElements):
         """Numbers that can be computed with, and parameters that are declared here."""
         bounded(what, *values)
         for value in values:
-            if isinstance(value, Scalar) and value.graph is not self._graph:
+            if not self.owns(value):
                 raise ModelError(f"{what} uses a parameter of another mechanism; declare it with "
                                  f"parameter() of {self.name!r}")
 

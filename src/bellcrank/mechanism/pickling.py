@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import pickle
 import sys
 from collections.abc import Mapping
@@ -51,9 +52,9 @@ def _taken_along() -> bool:
     """Whether a pickler that takes functions along is at work: it is among the callers."""
     if not any(part in name for name in list(sys.modules) for part in _BY_VALUE):
         return False
-    frame = sys._getframe(1)
+    frame = inspect.currentframe()
     while frame is not None:
         if set(str(frame.f_globals.get("__name__", "")).split(".")) & set(_BY_VALUE):
             return True
-        frame = frame.f_back  # type: ignore[assignment]
+        frame = frame.f_back
     return False

@@ -11,7 +11,8 @@ from bellcrank.mechanism.forces.law import Law2
 from bellcrank.mechanism.pose import Pose
 from bellcrank.scalar.graph import Number
 
-__all__ = ["BodyDrag", "Constraint", "Coupler", "Drive", "FrameBushing", "JointForce", "JointSum", "Law2", "Spring"]
+__all__ = ["BodyDrag", "Constraint", "Coupler", "FrameBushing", "JointDrive", "JointForce", "JointSum", "Law2",
+           "Spring"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +49,7 @@ class JointSum:
 
 
 @dataclass(frozen=True, slots=True)
-class Drive:
+class JointDrive:
     """An actuator on one coordinate of a joint."""
 
     name: str

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
@@ -57,11 +58,7 @@ class OperationCount(NamedTuple):
 
 def count_nodes(nodes: Iterable[Scalar]) -> OperationCount:
     """Count these operations."""
-    totals = dict.fromkeys(OperationCount._fields, 0)
-    for node in nodes:
-        if node.op is not LEAF:
-            totals[_KIND[node.op]] += 1
-    return OperationCount(**totals)
+    return OperationCount(**Counter(_KIND[node.op] for node in nodes if node.op is not LEAF))
 
 
 def count(roots: Iterable[Any]) -> OperationCount:

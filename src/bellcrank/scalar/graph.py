@@ -11,11 +11,11 @@ Subtraction and negation are kept in a normal form (signs move outwards through 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from typing import Any, TypeAlias
 
 __all__ = ["ADD", "ATAN2", "COS", "DIV", "EXP", "LEAF", "LESS", "LOG", "MUL", "NEG", "SIN", "SQRT", "SUB", "TANH",
-           "Graph", "Number", "Scalar", "digest", "evaluate", "is_zero", "reachable"]
+           "Graph", "Number", "Scalar", "digest", "is_zero", "reachable"]
 
 LEAF, ADD, SUB, MUL, DIV, NEG = "leaf", "add", "sub", "mul", "div", "neg"
 SQRT, SIN, COS, EXP, LOG, TANH, LESS, ATAN2 = "sqrt", "sin", "cos", "exp", "log", "tanh", "less", "atan2"
@@ -261,35 +261,3 @@ def digest(roots: Sequence[Any]) -> str:
             lines.append(node.op + " ".join([f" {place[a]}" if type(a) is Scalar else a.hex() for a in node.args]))
     ends = [str(place[r]) if type(r) is Scalar else float(r).hex() for r in roots]
     return hashlib.sha256("\n".join([*lines, *ends]).encode()).hexdigest()
-
-
-def evaluate(roots: Sequence[Any], leaf: Callable[[Any], Number] | Mapping[Any, Number],
-             functions: Mapping[str, Callable[..., Number]] | None = None) -> list[Number]:
-    """The values of `roots` when every leaf `key` stands for ``leaf(key)``.
-
-    The values may be floats, arrays or scalars of another graph; floats among the roots pass through.
-    """
-    from bellcrank.scalar import functions as fn
-
-    table = functions or {SQRT: fn.sqrt, SIN: fn.sin, COS: fn.cos, EXP: fn.exp, LOG: fn.log, TANH: fn.tanh,
-                          LESS: fn.select_less, ATAN2: fn.atan2}
-    look = leaf.__getitem__ if isinstance(leaf, Mapping) else leaf
-    value: dict[Scalar, Number] = {}
-    for node in reachable(roots):
-        if node.op is LEAF:
-            value[node] = look(node.args[0])
-            continue
-        args = [value[a] if type(a) is Scalar else a for a in node.args]
-        if node.op is ADD:
-            value[node] = args[0] + args[1]
-        elif node.op is MUL:
-            value[node] = args[0] * args[1]
-        elif node.op is SUB:
-            value[node] = args[0] - args[1]
-        elif node.op is NEG:
-            value[node] = -args[0]
-        elif node.op is DIV:
-            value[node] = args[0] / args[1]
-        else:
-            value[node] = table[node.op](*args)
-    return [value[r] if type(r) is Scalar else r for r in roots]

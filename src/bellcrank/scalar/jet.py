@@ -51,7 +51,7 @@ class Jet(NamedTuple):
 
     def __truediv__(self, other: Number) -> Jet:
         o = as_jet(other)
-        return self * o._chain(1.0 / o.value, -1.0 / (o.value * o.value), 2.0 / (o.value * o.value * o.value))
+        return self * o.chain(1.0 / o.value, -1.0 / (o.value * o.value), 2.0 / (o.value * o.value * o.value))
 
     def __rtruediv__(self, other: Number) -> Jet:
         return as_jet(other) / self
@@ -80,34 +80,34 @@ class Jet(NamedTuple):
     def __ge__(self, other: object) -> bool:
         return self < other
 
-    def _chain(self, f: Number, df: Number, ddf: Number) -> Jet:
+    def chain(self, f: Number, df: Number, ddf: Number) -> Jet:
         """The jet of f(x) given f, f' and f'' at this value."""
         return Jet(f, df * self.rate, df * self.acceleration + ddf * self.rate * self.rate)
 
     def sin(self) -> Jet:
         s, c = fn.sin(self.value), fn.cos(self.value)
-        return self._chain(s, c, -s)
+        return self.chain(s, c, -s)
 
     def cos(self) -> Jet:
         s, c = fn.sin(self.value), fn.cos(self.value)
-        return self._chain(c, -s, -c)
+        return self.chain(c, -s, -c)
 
     def exp(self) -> Jet:
         e = fn.exp(self.value)
-        return self._chain(e, e, e)
+        return self.chain(e, e, e)
 
     def tanh(self) -> Jet:
         y = fn.tanh(self.value)
         slope = 1.0 - y * y
-        return self._chain(y, slope, -2.0 * (y * slope))
+        return self.chain(y, slope, -2.0 * (y * slope))
 
     def log(self) -> Jet:
         r = 1.0 / self.value
-        return self._chain(fn.log(self.value), r, -r * r)
+        return self.chain(fn.log(self.value), r, -r * r)
 
     def sqrt(self) -> Jet:
         root = fn.sqrt(self.value)
-        return self._chain(root, 0.5 / root, -0.25 / (root * self.value))
+        return self.chain(root, 0.5 / root, -0.25 / (root * self.value))
 
     @staticmethod
     def atan2(y: Number, x: Number) -> Jet:

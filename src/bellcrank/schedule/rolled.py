@@ -19,11 +19,14 @@ items share (they stay in the fastest cache), not through the records.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
-from bellcrank.scalar.graph import ADD, LEAF, MUL, NEG, SUB, Graph, Number, Scalar, evaluate, reachable
+from bellcrank.scalar.evaluation import evaluate
+from bellcrank.scalar.graph import ADD, COS, DIV, LEAF, MUL, NEG, SIN, SQRT, SUB, Graph, Number, Scalar, reachable
 from bellcrank.schedule.sweeps import Field, Step, flatten, rebuild
 
 __all__ = ["Kind", "KindCode", "Plan", "Rolled", "SweepCode", "plan"]
@@ -154,6 +157,20 @@ class KindCode:
     walks: dict[int, SweepCode]  #: paths: what is done when a path passes
     statics: list[Scalar]  #: expressions of the item's numbers, evaluated when the kernel is made
     slot: dict[Scalar, int]  #: place of saved nodes in the record
+    #: what depends on nothing that travels, if it is computed before all sweeps, for several items side by side
+    ahead: SweepCode | None = None
+
+    @property
+    def ahead_statics(self) -> list[Scalar]:
+        """Those of the `statics` that are needed ahead."""
+        needed = set(self.ahead.body) if self.ahead is not None else set()
+        return [node for node in self.statics if node in needed]
+
+    @property
+    def ahead_inputs(self) -> list[str]:
+        """Inputs of which the item's part is needed ahead."""
+        body = self.ahead.body if self.ahead is not None else []
+        return list(dict.fromkeys(n.args[0][1] for n in body if n.op is LEAF and n.args[0][0] == "in"))
 
 
 @dataclass
@@ -169,12 +186,30 @@ class Plan:
     buffer: int  #: scalars per shared buffer
     epilogue: list[Number]
     root_graph: Graph
+    #: items side by side in what is computed ahead
+    lanes: int = 1
+
+    @cached_property
+    def read(self) -> list[set[int]]:
+        """For every sweep, the entries of what travels that somebody looks at."""
+        out: list[set[int]] = [set() for _ in self.directions]
+        bodies = [sweep.body for code in self.codes for sweep in (*code.sweeps, *code.walks.values())]
+        for node in itertools.chain(*bodies, reachable(self.epilogue)):
+            if node.op is LEAF and node.args[0][0] in ("parent", "sum", "root"):
+                out[node.args[0][1]].add(node.args[0][2])
+        return out
+
+    @property
+    def block_row(self) -> int:
+        """Integers per block of items side by side (see `lowering.ahead`)."""
+        return 2 + self.lanes * max((len(code.ahead_inputs) for code in self.codes), default=0)
 
 
-def plan(rolled: Rolled, result: Field, epilogue: Sequence[Number]) -> Plan:
+def plan(rolled: Rolled, result: Field, epilogue: Sequence[Number], ahead: Sequence[int] = ()) -> Plan:
     """Decide what each kind computes in which sweep and what it must remember in between.
 
-    `result` is the field to be written out (None if the result is the `epilogue`, computed at the root).
+    `result` is the field to be written out (None if the result is the `epilogue`, computed at the root). The kinds
+    `ahead` compute before all sweeps what depends on nothing that travels, if that is worth it.
     """
     looked_at = {node.args[0][1] for node in reachable(epilogue) if node.op is LEAF and node.args[0][0] == "root"}
     for k in looked_at:
@@ -185,7 +220,9 @@ def plan(rolled: Rolled, result: Field, epilogue: Sequence[Number]) -> Plan:
         at += sweep.width if sweep.to_root else 0
     codes, record = [], max([1, at, *(s.width for s in rolled.sweeps if s.direction == PATHS)])  # paths use the root's
     for kind in rolled.kinds:
-        code = _plan_kind(rolled, kind, result, at)
+        code = _plan_kind(rolled, kind, result, at, True) if kind.index in ahead else None
+        if code is None or not _worth(code):
+            code = _plan_kind(rolled, kind, result, at, False)
         record = max(record, at + len(code.slot))
         codes.append(code)
     return Plan(codes, [s.direction for s in rolled.sweeps], [s.width for s in rolled.sweeps],
@@ -193,13 +230,29 @@ def plan(rolled: Rolled, result: Field, epilogue: Sequence[Number]) -> Plan:
                 list(epilogue), rolled.root_graph)
 
 
-def _plan_kind(rolled: Rolled, kind: Kind, result: Field, first_slot: int) -> KindCode:
+#: operations that count for several
+_WORK = {SIN: 20, COS: 20, DIV: 5, SQRT: 5}
+
+
+def _worth(code: KindCode) -> bool:
+    """Whether what is computed ahead saves more than it costs to store it, and to fetch what it is computed from."""
+    if code.ahead is None:
+        return False
+    numbers = set(code.statics)
+    rest = [node for node in code.ahead.body if node not in numbers]
+    fetched = sum(1 for node in rest if node.op is LEAF)
+    work = sum(_WORK.get(node.op, 1) for node in rest) - fetched
+    return work > 4 * len(code.ahead.saves) + 2 * fetched
+
+
+def _plan_kind(rolled: Rolled, kind: Kind, result: Field, first_slot: int, ahead: bool) -> KindCode:
     """Plan until nothing is left to be done in a sweep that comes too late for what travelled in another."""
     stage, static = _stages(kind.graph), _static_nodes(kind.graph)
+    local = {node for node, last in stage.items() if last == -1 and node.op is not LEAF and node not in static}
     due: dict[int, dict[Scalar, None]] = {k: {} for k in range(len(rolled.sweeps))}
     while True:
         late: dict[Scalar, None] = {}
-        code = _try_plan(rolled, kind, result, first_slot, stage, static, due, late)
+        code = _try_plan(rolled, kind, result, first_slot, stage, static, due, late, local if ahead else set())
         if not late:
             return code
         for node in late:
@@ -223,13 +276,13 @@ def _stages(graph: Graph) -> dict[Scalar, int]:
 
 
 def _try_plan(rolled: Rolled, kind: Kind, result: Field, first_slot: int, stage: dict[Scalar, int], static: set[Scalar],
-              due: dict[int, dict[Scalar, None]], late: dict[Scalar, None]) -> KindCode:
+              due: dict[int, dict[Scalar, None]], late: dict[Scalar, None], ahead: set[Scalar]) -> KindCode:
     travelled = [(node, stage[node]) for node in kind.graph.nodes if node.op is LEAF and stage[node] > -1]
     sweeps: list[SweepCode] = []
     walks: dict[int, SweepCode] = {}
-    computed: set[Scalar] = set()
-    saves: dict[Scalar, int] = {}  # node -> sweep that computes it
-    origin: dict[Scalar, int] = {}
+    computed = set(ahead)
+    saves: dict[Scalar, int] = {}  # node -> sweep that computes it, -1: ahead of all
+    origin = dict.fromkeys(ahead, -1)
     statics: dict[Scalar, None] = {}
     for k, sweep in enumerate(rolled.sweeps):
         code = SweepCode()
@@ -261,11 +314,14 @@ def _try_plan(rolled: Rolled, kind: Kind, result: Field, first_slot: int, stage:
             for node in walk.loads:
                 saves[node] = origin[node]
             walks[k] = walk
+    before = SweepCode(saves=[node for node, k in saves.items() if k < 0])
+    _schedule(before, before.saves, set(), static, statics, set())
     slot: dict[Scalar, int] = {}
     for node, k in saves.items():
-        slot[node] = first_slot + len(slot)
-        sweeps[k].saves.append(node)
-    return KindCode(kind, sweeps, walks, list(statics), slot)
+        if k >= 0:
+            slot[node] = first_slot + len(slot)
+            sweeps[k].saves.append(node)
+    return KindCode(kind, sweeps, walks, list(statics), slot, before if ahead else None)
 
 
 def _static_nodes(graph: Graph) -> set[Scalar]:

@@ -26,7 +26,7 @@ from bellcrank.topology.pairs import BushingPair, DragPair
 from bellcrank.topology.tree import Tree
 
 if TYPE_CHECKING:
-    from bellcrank.system.system import System
+    from bellcrank.system.machine_functions import Machine
 
 __all__ = ["DIVERGED", "DRIFT", "RESOLVED", "ROUGHLY", "Balance", "Verdict", "energy_drift", "exchange", "floor_of"]
 
@@ -43,7 +43,7 @@ RESOLVED = 1e-6
 
 
 # -- what a machine can do with energy --------------------------------------------------------------
-def exchange(system: System) -> str:
+def exchange(system: Machine) -> str:
     """What the machine itself does with energy: "none" (keeps it), "losses" (only takes it away), or "work" (may put
     some in: prescribed motions, wrenches, servos, wind, forces whose energy is not known)."""
     tree = system.model.tree
@@ -82,13 +82,13 @@ def _sign(*dampings: Any) -> str:
     return "losses" if any(np.any(np.asarray(d, dtype=float) > 0.0) for d in dampings) else "none"
 
 
-def floor_of(system: System) -> float:
+def floor_of(system: Machine) -> float:
     """Energy [J] that is lost in rounding: a share of the weight times the size of the machine."""
     moment = system.kernels.kept("moment", lambda: float(_mass_times_size(system.model.tree)))  # every run needs it
     return RESOLVED * moment * _gravity(system)
 
 
-def _gravity(system: System) -> float:
+def _gravity(system: Machine) -> float:
     """The acceleration of gravity, the largest of a batch."""
     gravity = system.model.tree.gravity
     if all(type(g) is float for g in gravity):

@@ -9,13 +9,13 @@ import numpy.typing as npt
 
 from bellcrank.arrays import Floats
 from bellcrank.errors import ModelError, hint
-from bellcrank.mechanism.placed_elements import Drive, JointForce, JointSum
+from bellcrank.mechanism.placed_elements import JointDrive, JointForce, JointSum
 from bellcrank.system.force_elements import actuator_forces, element_wrenches, link_motions, with_values
 from bellcrank.system.kernels import Wrenches
 from bellcrank.system.loop_errors import loop_coordinates, loop_speeds
 
 if TYPE_CHECKING:
-    from bellcrank.system.system import System
+    from bellcrank.system.machine_functions import Machine
 
 __all__ = ["PARTS", "States", "along_closing_joint", "along_joints", "closing_forces", "element_force"]
 
@@ -26,7 +26,7 @@ PARTS = ("all", "given", "elements")
 class States(NamedTuple):
     """States of a run with the forces that were given, all of one shape but for the last axis."""
 
-    system: System
+    system: Machine
     q: Floats
     u: Floats
     tau: Floats | None
@@ -136,7 +136,7 @@ def _between(states: States, name: str) -> tuple[Floats, str, tuple[str, ...]]:
     return wrench, f"wrench of {name} on {tree.body_names[body]}, world axes, about its origin", units
 
 
-def _units(system: System, element: JointForce | JointSum | Drive) -> tuple[str, ...]:
+def _units(system: Machine, element: JointForce | JointSum | JointDrive) -> tuple[str, ...]:
     from bellcrank.simulate.fields import force_units
 
     joint, coordinate = (element.terms[0][0], element.terms[0][1]) if isinstance(element, JointSum) else (

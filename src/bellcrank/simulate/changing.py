@@ -24,7 +24,7 @@ from bellcrank.system.variants import closed_again, with_closures
 from bellcrank.system.variants import released as opened
 
 if TYPE_CHECKING:
-    from bellcrank.system.system import System
+    from bellcrank.system.machine_functions import Machine
 
 __all__ = ["Changing"]
 
@@ -36,12 +36,12 @@ class Changing:
 
     def __init__(self, setup: Setup) -> None:
         self._setup = setup
-        self.system: System = setup.system  #: as it is now
+        self.system: Machine = setup.system  #: as it is now
         self.released: tuple[str, ...] = setup.system.model.released
         self.locked: tuple[str, ...] = ()
         self.lost = 0.0  #: kinetic energy lost in events [J]
         self._pins: dict[str, float] = {}  #: where stops hold joints that close loops
-        self._variants: dict[Any, System] = {(self.released, ()): setup.system}
+        self._variants: dict[Any, Machine] = {(self.released, ()): setup.system}
 
     def changed(self, state: State, change: Change) -> State:
         """The machine and the state after an event; the impulse that takes is noted."""
@@ -74,7 +74,7 @@ class Changing:
         self.lost += after.loss
         return State(q, after.u, state.t)
 
-    def variant(self, released: tuple[str, ...], locked: tuple[str, ...]) -> System:
+    def variant(self, released: tuple[str, ...], locked: tuple[str, ...]) -> Machine:
         """The machine with loops open and joints locked; made once."""
         pins = {name: self._pins[name] for name in locked if name in self._pins and name not in released}
         key = (released, tuple((name, pins.get(name)) for name in locked))
@@ -116,7 +116,7 @@ class Changing:
 
         return Leaving(function, f"{stop.name}: left", 1, Change(unlock=(key,)), active=lambda: key in self.locked)
 
-    def push(self, course: Course, system: System, t: float, q: Floats, u: Floats) -> Floats:
+    def push(self, course: Course, system: Machine, t: float, q: Floats, u: Floats) -> Floats:
         """Accelerations under all forces that act."""
         run: Any = course.run
         source = run.equations if isinstance(run, (FixedRun, VaryingRun)) else run.rhs

@@ -18,15 +18,16 @@ from bellcrank.loops.constraint_kinematics import paths_between
 from bellcrank.lowering.element_loads import closing_motion
 from bellcrank.lowering.function import direct
 from bellcrank.lowering.looped import LoopedDirect
-from bellcrank.mechanism.joints import Joint, Weld
-from bellcrank.scalar.graph import Graph, Number, evaluate
+from bellcrank.mechanism.joints import Joint
+from bellcrank.scalar.evaluation import evaluate
+from bellcrank.scalar.graph import Graph, Number
 from bellcrank.scalar.jet import Jet, as_jet
 from bellcrank.spatial import Force, Vector
 from bellcrank.system.loop_errors import loop_drive
 from bellcrank.topology.tree import Closure, LoopForce, Tree
 
 if TYPE_CHECKING:
-    from bellcrank.system.system import System
+    from bellcrank.system.machine_functions import Machine
 
 __all__ = ["CutJoint", "closing_joints", "cut_joint", "given_wrenches", "numbers", "pinned", "spread", "tree_forces",
            "unknown_joint"]
@@ -58,7 +59,7 @@ class CutJoint:
             out[entry] = float(evaluate([each[k]], leaf)[0])
         return out
 
-    def acceleration(self, k: int, system: System, t: float, q: Floats, u: Floats, udot: Floats) -> float:
+    def acceleration(self, k: int, system: Machine, t: float, q: Floats, u: Floats, udot: Floats) -> float:
         """Rate of speed k of the joint."""
         rates = {"q": (q, system.model.configuration.qdot(q, u)), "u": (u, udot), "t": (np.array([t]), np.ones(1))}
 
@@ -72,7 +73,7 @@ class CutJoint:
         return float(as_jet(self.value("speeds", k, leaf)).rate)
 
 
-def numbers(system: System, t: Any, q: Floats, u: Floats) -> Callable[[Any], Number]:
+def numbers(system: Machine, t: Any, q: Floats, u: Floats) -> Callable[[Any], Number]:
     """What the leaves of expressions stand for, at states (..., nq) and (..., nu)."""
     def leaf(key: Any) -> Number:
         name, i = key
@@ -83,19 +84,19 @@ def numbers(system: System, t: Any, q: Floats, u: Floats) -> Callable[[Any], Num
     return leaf
 
 
-def _parameter(system: System, i: int) -> Number:
+def _parameter(system: Machine, i: int) -> Number:
     """A parameter; of a batch of states, one value for each."""
     value = np.asarray(list(system.model.values.values())[i], dtype=float)
     return value.ravel() if value.ndim else float(value)
 
 
-def closing_joints(system: System) -> tuple[str, ...]:
+def closing_joints(system: Machine) -> tuple[str, ...]:
     """Joints with speeds of their own that close loops of a machine, or would if `release` had not opened them."""
     tree = system.model.whole or system.model.tree
     return tuple(c.name for c in tree.closures if c.is_joint and c.kind.nu)
 
 
-def unknown_joint(system: System, joint: str, known: Sequence[str]) -> ModelError:
+def unknown_joint(system: Machine, joint: str, known: Sequence[str]) -> ModelError:
     """A joint that a run cannot look at: it is not there, or it was cut and cannot be measured."""
     from bellcrank.errors import hint
 
@@ -105,7 +106,7 @@ def unknown_joint(system: System, joint: str, known: Sequence[str]) -> ModelErro
     return ModelError(f"no joint {joint!r}; there are {', '.join(known)}{hint(joint, known)}")
 
 
-def cut_joint(system: System, joint: str, graph: Graph | None = None) -> CutJoint | None:
+def cut_joint(system: Machine, joint: str, graph: Graph | None = None) -> CutJoint | None:
     """A closing joint by expressions of a graph; None if nothing of that name closes a loop."""
     tree = system.model.whole or system.model.tree
     found = [c for c in tree.closures if c.name == joint and c.is_joint]
@@ -140,7 +141,7 @@ def _powers(tree: Tree, c: Closure, speeds: Sequence[Number], read: Callable[[st
 
 
 # -- forces -----------------------------------------------------------------------------------------
-def spread(system: System, cuts: Sequence[str]) -> list[Number]:
+def spread(system: Machine, cuts: Sequence[str]) -> list[Number]:
     """Joint forces of the tree for the input "tau": those of the tree, then those of the closing joints `cuts`.
 
     Forces along a joint whose loop is open at present do nothing.
@@ -160,7 +161,7 @@ def spread(system: System, cuts: Sequence[str]) -> list[Number]:
     return out
 
 
-def tree_forces(system: System, cuts: Sequence[str], rows: Floats, q: Floats, t: npt.ArrayLike) -> Floats:
+def tree_forces(system: Machine, cuts: Sequence[str], rows: Floats, q: Floats, t: npt.ArrayLike) -> Floats:
     """The same on arrays: rows (..., nu and those of cuts) at q (..., nq) -> (..., nu)."""
     if not cuts:
         return rows
@@ -174,7 +175,7 @@ def tree_forces(system: System, cuts: Sequence[str], rows: Floats, q: Floats, t:
     return np.asarray(rows[..., :system.nu] + loop_drive(system.plans, q, forces, t=t))
 
 
-def given_wrenches(system: System, joint: str, forces: Floats, q: Floats, t: npt.ArrayLike) -> tuple[Floats, Floats]:
+def given_wrenches(system: Machine, joint: str, forces: Floats, q: Floats, t: npt.ArrayLike) -> tuple[Floats, Floats]:
     """What forces (..., nu of the joint) of a closing joint exert at q (..., nq): on all bodies, as external wrenches
     (..., bodies, 6), and on its child about the joint's point there (..., 6), world axes."""
     cut, record = cut_joint(system, joint), system.model.mechanism.joint(joint)
@@ -209,7 +210,7 @@ def pinned(tree: Tree, places: Mapping[str, float]) -> Tree:
                 axes = [t.rotation.apply(Vector(*row)) for row in np.eye(3).tolist()]
                 shift = shift + turn @ np.array([*t.translation])
                 turn = turn @ np.array([[*a] for a in axes]).T
-            c = c._replace(kind=Weld(), first_turn=turn, first_shift=tuple(shift.tolist()), rows=6)
+            c = c.welded(turn, tuple(shift.tolist()))
         closures.append(c)
     pairs = tuple(p for p in tree.pairs if not isinstance(p, LoopForce) or tree.closures[p.closure].name not in places)
     return replace(tree, closures=tuple(closures), pairs=pairs, plan=None)

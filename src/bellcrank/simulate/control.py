@@ -13,15 +13,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from bellcrank.arrays import by_name
+from bellcrank.arrays import by_name, flat, wrench_array
 from bellcrank.errors import BellcrankError, ModelError, NotYetError, StateError, hint
-from bellcrank.scalar.graph import Graph, Number, Scalar, evaluate
+from bellcrank.scalar.evaluation import evaluate
+from bellcrank.scalar.graph import Graph, Number, Scalar
 from bellcrank.simulate.closing import cut_joint, numbers, unknown_joint
+from bellcrank.topology.tree import wrench_order
 
 if TYPE_CHECKING:
-    from bellcrank.system.system import System
+    from bellcrank.system.machine_functions import Machine
 
-__all__ = ["Drive", "Named", "Sampled", "Traced", "drive_of", "force_places", "named"]
+__all__ = ["Drive", "Named", "Sampled", "Traced", "drive_of", "force_places", "force_rows", "named", "wrench_rows"]
 
 Floats = npt.NDArray[np.float64]
 
@@ -97,7 +99,7 @@ def _check(function: Any, period: float | None) -> None:
         raise ModelError(f"a controller's period must be a positive time, got {period!r}")
 
 
-def joint_places(system: System, speeds: bool) -> dict[str, range]:
+def joint_places(system: Machine, speeds: bool) -> dict[str, range]:
     """Where each joint's entries are in q or u."""
     out, at = {}, 0
     for r in system.model.configuration.records:
@@ -107,7 +109,7 @@ def joint_places(system: System, speeds: bool) -> dict[str, range]:
     return out
 
 
-def named(system: System, what: str, values: Sequence[Number], leaf: Callable[[Any], Number] | None) -> Named:
+def named(system: Machine, what: str, values: Sequence[Number], leaf: Callable[[Any], Number] | None) -> Named:
     """Coordinates ("q") or speeds ("u") by number and by name; `leaf` says what expressions of closing joints read."""
     places = joint_places(system, what == "u")
 
@@ -139,7 +141,7 @@ class Drive:
     def period(self) -> float | None:
         return self.given.period
 
-    def entries(self, system: System, answer: Any) -> list[Any]:
+    def entries(self, system: Machine, answer: Any) -> list[Any]:
         """The answer as a flat list, in the order of the buffer."""
         if self.target == "wrench":
             return self._wrenches(system, answer)
@@ -163,9 +165,7 @@ class Drive:
                              f"{len(values)}")
         return [*values, *[0.0] * (size - system.nu)]
 
-    def _wrenches(self, system: System, answer: Any) -> list[Any]:
-        from bellcrank.system.kernels import wrench_order
-
+    def _wrenches(self, system: Machine, answer: Any) -> list[Any]:
         if not isinstance(answer, Mapping):
             raise ModelError("wrenches: a traced function must return a mapping {body: six numbers}")
         rows: list[list[Any]] = [[0.0] * 6 for _ in system.body_names]
@@ -178,7 +178,7 @@ class Drive:
             rows[system.body_names.index(body)] = values
         return [x for b in wrench_order(system.model.tree) for x in rows[b]]
 
-    def graph(self, system: System) -> list[Number]:
+    def graph(self, system: Machine) -> list[Number]:
         """The traced result; leaves are (input, index)."""
         graph = Graph()
         assert isinstance(self.given, Traced)
@@ -194,12 +194,12 @@ class Drive:
             raise ModelError(f"{what}: the function cannot be traced ({error}); write it with bellcrank.math and "
                              "select_less, or use Sampled") from error
 
-    def along(self, system: System, times: Floats, q: Floats, u: Floats) -> Floats:
+    def along(self, system: Machine, times: Floats, q: Floats, u: Floats) -> Floats:
         """The traced function's answers at states (times, ..., nq) and (times, ..., nu): (times, ..., entries)."""
         entries = evaluate(self.graph(system), numbers(system, times.reshape(-1, *(1,) * (q.ndim - 2)), q, u))
         return np.stack([np.broadcast_to(np.asarray(x, dtype=float), u.shape[:-1]) for x in entries], axis=-1)
 
-    def keys(self, system: System, cuts: tuple[str, ...]) -> tuple[str, ...]:
+    def keys(self, system: Machine, cuts: tuple[str, ...]) -> tuple[str, ...]:
         """What a traced function names in its answer, if that is a mapping."""
         found: list[str] = []
 
@@ -211,19 +211,17 @@ class Drive:
         replace(self, given=Traced(function), cuts=cuts).graph(system)
         return tuple(found)
 
-    def inputs(self, system: System) -> dict[str, int]:
+    def inputs(self, system: Machine) -> dict[str, int]:
         """What the traced function reads, with lengths."""
         inputs = {"q": system.nq, "u": system.nu, "t": 1, "parameters": len(system.model.values)}
         if not system.model.values:
             del inputs["parameters"]
         return inputs
 
-    def call(self, system: System, t: float, q: Floats, u: Floats) -> Floats:
+    def call(self, system: Machine, t: float, q: Floats, u: Floats) -> Floats:
         """The Python function's answer for one state (nq,) or a batch (count, nq); shape (count or 1, entries)."""
         answer = self.given.function(t, q, u)  # type: ignore[arg-type]
         if self.target == "wrench":
-            from bellcrank.simulate.equations import wrench_rows
-
             rows = wrench_rows(system, answer, len(np.atleast_2d(q)))
             assert rows is not None
             return rows
@@ -243,7 +241,35 @@ class Drive:
         return rows
 
 
-def force_places(system: System, cuts: Sequence[str]) -> tuple[dict[str, list[int]], int]:
+def wrench_rows(system: Machine, wrenches: Any, count: int) -> Floats | None:
+    """External wrenches (count or 1, 6 * bodies) in the order of the kernels."""
+    if wrenches is None:
+        return None
+    ordered = wrench_array(wrenches, system.body_names)[..., wrench_order(system.model.tree), :]
+    rows = ordered.reshape(-1, 6 * len(system.body_names))
+    return _rows("wrenches", rows, count)
+
+
+def force_rows(system: Machine, tau: Any, count: int, cuts: tuple[str, ...] = ()) -> Floats:
+    """Joint forces (count or 1, nu), and behind them those of closing joints."""
+    places, size = force_places(system, cuts)
+    if isinstance(tau, Mapping):
+        given = by_name("tau", tau, lambda key: places.get(key) or system.model.configuration.speed_entries(key), size)
+        return _rows("tau", flat("tau", given, size, "one for every speed").reshape(-1, size), count)
+    rows = flat("tau", np.zeros(system.nu) if tau is None else tau, system.nu, "one for every speed")
+    rows = np.concatenate([rows, np.zeros((*rows.shape[:-1], size - system.nu))], axis=-1)
+    return _rows("tau", rows.reshape(-1, size), count)
+
+
+def _rows(name: str, rows: Floats, count: int) -> Floats:
+    if len(rows) not in (1, count):
+        raise StateError(f"simulate: {name} is given for {len(rows)} states, but there are {count}")
+    if not np.isfinite(rows).all():
+        raise StateError(f"simulate: {name} must be finite")
+    return np.ascontiguousarray(rows)
+
+
+def force_places(system: Machine, cuts: Sequence[str]) -> tuple[dict[str, list[int]], int]:
     """Where the forces of closing joints, and of their single speeds, are behind those of the tree; and the whole
     length."""
     out, at = {}, system.nu
@@ -255,7 +281,7 @@ def force_places(system: System, cuts: Sequence[str]) -> tuple[dict[str, list[in
     return out, at
 
 
-def _entries(system: System, places: Mapping[str, list[int]], key: str) -> list[int]:
+def _entries(system: Machine, places: Mapping[str, list[int]], key: str) -> list[int]:
     """Where forces of a joint, or of one of its speeds, are."""
     joint = system.model.configuration.split(key)[0]
     if key not in places and joint in system.model.tree.cut_names and system.model.tree.actuators:

@@ -19,7 +19,7 @@ from bellcrank.simulate.varying import VaryingRun
 if TYPE_CHECKING:
     from bellcrank.simulate.external import ExternalRun
     from bellcrank.simulate.setup import Setup
-    from bellcrank.system.system import System
+    from bellcrank.system.machine_functions import Machine
 
 __all__ = ["Course", "FixedCourse", "Piece", "VaryingCourse"]
 
@@ -47,7 +47,7 @@ class Course(ABC):
 
     run: FixedRun | ReferenceRun | VaryingRun | ExternalRun
 
-    def __init__(self, setup: Setup, system: System) -> None:
+    def __init__(self, setup: Setup, system: Machine) -> None:
         self.setup, self.system = setup, system
         self.tau, self.wrenches = setup.tau, setup.wrenches
         self.before: dict[str, int] = {"switches": 0, "steps": 0, "rejected": 0}
@@ -77,7 +77,7 @@ class Course(ABC):
         """Go on from a state of the single run, anywhere in time."""
 
     @abstractmethod
-    def replace_system(self, system: System) -> None:
+    def replace_system(self, system: Machine) -> None:
         """Go on with another machine, from the next `restart`."""
 
     @property
@@ -184,7 +184,7 @@ class FixedCourse(Course):
 
     run: FixedRun | ReferenceRun
 
-    def __init__(self, setup: Setup, system: System, y: Floats, t: float) -> None:
+    def __init__(self, setup: Setup, system: Machine, y: Floats, t: float) -> None:
         super().__init__(setup, system)
         assert setup.step is not None
         self.step = setup.step
@@ -299,7 +299,7 @@ class FixedCourse(Course):
         self.due = on_grid and self._sampled and number % self._hold == 0
         self.feed()
 
-    def replace_system(self, system: System) -> None:
+    def replace_system(self, system: Machine) -> None:
         if system is self.system:
             return
         self.keep_notes()
@@ -316,7 +316,7 @@ class VaryingCourse(Course):
 
     run: VaryingRun | ExternalRun
 
-    def __init__(self, setup: Setup, system: System, y: Floats, t: float) -> None:
+    def __init__(self, setup: Setup, system: Machine, y: Floats, t: float) -> None:
         super().__init__(setup, system)
         self.pace = float(np.clip(5000.0 / setup.count, 1.0, 50.0))  # the first piece of a large batch, too, is short
         self.glances = tuple((i + 1) / 8 for i in range(8))  # steps are long
@@ -370,7 +370,7 @@ class VaryingCourse(Course):
             (state.t - self.setup.start) / self._period - round((state.t - self.setup.start) / self._period)) < 1e-9
         self.feed()
 
-    def replace_system(self, system: System) -> None:
+    def replace_system(self, system: Machine) -> None:
         if system is self.system:
             return
         self.keep_notes()

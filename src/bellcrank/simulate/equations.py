@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from bellcrank.arrays import by_name, flat, wrench_array
-from bellcrank.errors import StateError
 from bellcrank.loops.closer import Target, project
 from bellcrank.lowering.choose import read_inputs, trace
 from bellcrank.scalar.graph import Graph, Number, Scalar
@@ -18,14 +16,13 @@ from bellcrank.simulate.closing import spread
 from bellcrank.simulate.control import force_places
 from bellcrank.simulate.machine import Code, make_code
 from bellcrank.system.evaluator import CompiledEvaluator
-from bellcrank.system.kernels import wrench_order
 from bellcrank.target.backend import Backend, Block
 from bellcrank.target.kernel_source import GraphKernel
 
 if TYPE_CHECKING:
     from bellcrank.loops.groups import LoopPlan
     from bellcrank.simulate.control import Drive
-    from bellcrank.system.system import System
+    from bellcrank.system.machine_functions import Machine
 
 __all__ = ["Equations"]
 
@@ -39,7 +36,7 @@ SPRING_NODES = 400_000
 class Equations:
     """What is integrated: y = (q, u), or (q, p) if the method is Hamilton's, for a batch of states."""
 
-    def __init__(self, system: System, batch: tuple[int, ...], tau: Floats, wrenches: Floats | None,
+    def __init__(self, system: Machine, batch: tuple[int, ...], tau: Floats, wrenches: Floats | None,
                  drives: Sequence[Drive] = (), separate: bool = False, plain: bool = False,
                  cuts: tuple[str, ...] = ()) -> None:
         self.system, self.batch, self.separate, self.plain, self.cuts = system, batch, separate, plain, cuts
@@ -138,7 +135,7 @@ class Equations:
         return self._block(spread(self.system, self.cuts), inputs, "spread", width), size
 
     @staticmethod
-    def compiled(system: System, q: Floats, t: float) -> bool:
+    def compiled(system: Machine, q: Floats, t: float) -> bool:
         """Whether the whole program of a system that is at q can be compiled."""
         run = system.kernels.evaluator
         if not isinstance(run, CompiledEvaluator) or system.model.dense_loops:
@@ -193,7 +190,7 @@ class Equations:
         return np.stack([np.broadcast_to(v, self.batch).reshape(self.count) for v in values], axis=-1)
 
 
-def _spring_graph(system: System) -> list[Number]:
+def _spring_graph(system: Machine) -> list[Number]:
     """The traced wrenches of elements between distant links; kept, because tracing a large machine takes a while."""
     def traced() -> list[Number]:
         found = trace(system.model.tree, system.kernels.functions["pair_wrenches"], False, "unrolled")
@@ -201,31 +198,3 @@ def _spring_graph(system: System) -> list[Number]:
         return found
 
     return system.kernels.kept("springs", traced)
-
-
-def wrench_rows(system: System, wrenches: Any, count: int) -> Floats | None:
-    """External wrenches (count or 1, 6 * bodies) in the order of the kernels."""
-    if wrenches is None:
-        return None
-    ordered = wrench_array(wrenches, system.body_names)[..., wrench_order(system.model.tree), :]
-    rows = ordered.reshape(-1, 6 * len(system.body_names))
-    return _rows("wrenches", rows, count)
-
-
-def force_rows(system: System, tau: Any, count: int, cuts: tuple[str, ...] = ()) -> Floats:
-    """Joint forces (count or 1, nu), and behind them those of closing joints."""
-    places, size = force_places(system, cuts)
-    if isinstance(tau, Mapping):
-        given = by_name("tau", tau, lambda key: places.get(key) or system.model.configuration.speed_entries(key), size)
-        return _rows("tau", flat("tau", given, size, "one for every speed").reshape(-1, size), count)
-    rows = flat("tau", np.zeros(system.nu) if tau is None else tau, system.nu, "one for every speed")
-    rows = np.concatenate([rows, np.zeros((*rows.shape[:-1], size - system.nu))], axis=-1)
-    return _rows("tau", rows.reshape(-1, size), count)
-
-
-def _rows(name: str, rows: Floats, count: int) -> Floats:
-    if len(rows) not in (1, count):
-        raise StateError(f"simulate: {name} is given for {len(rows)} states, but there are {count}")
-    if not np.isfinite(rows).all():
-        raise StateError(f"simulate: {name} must be finite")
-    return np.ascontiguousarray(rows)

@@ -11,12 +11,13 @@ import numpy.typing as npt
 
 from bellcrank.errors import ModelError, StateError
 from bellcrank.loops.closer import State
-from bellcrank.scalar.graph import Graph, Scalar, evaluate
+from bellcrank.scalar.evaluation import evaluate
+from bellcrank.scalar.graph import Graph, Scalar
 from bellcrank.simulate.closing import numbers
 from bellcrank.simulate.control import Named, named
 
 if TYPE_CHECKING:
-    from bellcrank.system.system import System
+    from bellcrank.system.machine_functions import Machine
 
 __all__ = ["Change", "Event", "Watch", "attach", "detach", "lock", "unlock"]
 
@@ -60,7 +61,7 @@ class Event:
     function: Callable[[Any, Named, Named], Any]
     name: str = "event"
     direction: int = 0
-    action: str | Change | Callable[[State, System], State | Change | None] = "record"
+    action: str | Change | Callable[[State, Any], State | Change | None] = "record"
 
     def __post_init__(self) -> None:
         if not callable(self.function):
@@ -75,11 +76,11 @@ class Event:
         """Whether it can happen at present."""
         return True
 
-    def turns(self, system: System) -> bool:
+    def turns(self, system: Machine) -> bool:
         """Whether the function is an angle that is known but for whole turns, and is to be followed beyond them."""
         return False
 
-    def act(self, state: State, system: System) -> Change:
+    def act(self, state: State, system: Machine) -> Change:
         """What is to happen in a state."""
         if isinstance(self.action, Change):
             return self.action
@@ -119,7 +120,7 @@ def unlock(*names: str) -> Change:
 class Watch:
     """Looks for events along steps of one state."""
 
-    def __init__(self, system: System, events: Sequence[Event]) -> None:
+    def __init__(self, system: Machine, events: Sequence[Event]) -> None:
         self.system, self.events = system, tuple(events)
         self._graphs = [self._trace(e) for e in self.events]
         self._near = np.full(len(self.events), np.nan)  #: values of functions of angles that are known to a turn only

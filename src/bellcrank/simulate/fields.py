@@ -14,9 +14,10 @@ from bellcrank.mechanism.joints import Joint
 from bellcrank.scalar.graph import Number
 from bellcrank.system.body_kinematics import totals as body_totals
 from bellcrank.system.force_elements import stored_energy
+from bellcrank.system.loop_errors import largest_errors
 
 if TYPE_CHECKING:
-    from bellcrank.system.system import System
+    from bellcrank.system.machine_functions import Machine
 
 __all__ = ["DERIVED", "STATE", "Field", "Layout", "coordinate_units", "derive", "force_units", "layout_of",
            "sample_dims", "speed_units"]
@@ -126,7 +127,7 @@ def sample_dims(batch: Sequence[int]) -> tuple[str, ...]:
     return ("sample",) if len(batch) == 1 else tuple(f"sample_{i}" for i in range(len(batch)))
 
 
-def layout_of(system: System, batch: tuple[int, ...], cuts: Sequence[str] = ()) -> Layout:
+def layout_of(system: Machine, batch: tuple[int, ...], cuts: Sequence[str] = ()) -> Layout:
     """How results of `system` for a batch of this shape are laid out; forces act on the closing joints `cuts`."""
     joints = [system.model.mechanism.joint(name).joint for name in system.joint_names]
     units = (tuple(unit for joint in joints for unit in of(joint))
@@ -138,7 +139,7 @@ def layout_of(system: System, batch: tuple[int, ...], cuts: Sequence[str] = ()) 
 
 
 # -- what follows from the states -------------------------------------------------------------------
-def derive(system: System, t: Floats, q: Floats, u: Floats) -> dict[str, Floats]:
+def derive(system: Machine, t: Floats, q: Floats, u: Floats) -> dict[str, Floats]:
     """Energies [J] and loop errors of states, in one batch: t (k,), q (k, ..., nq), u (k, ..., nu) -> (k, ...).
 
     Where a state is not finite, or so large that they overflow, neither are they. Cost: O(n) per state.
@@ -153,7 +154,7 @@ def derive(system: System, t: Floats, q: Floats, u: Floats) -> dict[str, Floats]
         return {f.name: np.full(q.shape[:-1], np.nan) for f in DERIVED}
 
 
-def _derive(system: System, t: Floats, q: Floats, u: Floats) -> dict[str, Floats]:
+def _derive(system: Machine, t: Floats, q: Floats, u: Floats) -> dict[str, Floats]:
     clock = t.reshape(-1, *(1,) * (q.ndim - 2))
     bad = ~(np.isfinite(q).all(axis=-1) & np.isfinite(u).all(axis=-1) & np.isfinite(clock))
     if bad.any():  # calls refuse such states: look at others in their place
@@ -162,8 +163,7 @@ def _derive(system: System, t: Floats, q: Floats, u: Floats) -> dict[str, Floats
     totals = body_totals(system.kernels, q, u, clock)
     kinetic, potential = totals[..., 10], totals[..., 11]
     springs = np.broadcast_to(stored_energy(system.plans, q, t=clock), kinetic.shape)
+    error, rate = largest_errors(system.plans, q, u, clock)
     out = {"kinetic_energy": kinetic, "potential_energy": potential, "stored_energy": springs,
-           "energy": kinetic + potential + springs,
-           "loop_error": np.abs(system.loop_error(q, t=clock)).max(axis=-1, initial=0.0),
-           "loop_rate_error": np.abs(system.loop_rate_error(q, u, t=clock)).max(axis=-1, initial=0.0)}
+           "energy": kinetic + potential + springs, "loop_error": error, "loop_rate_error": rate}
     return {name: np.where(bad, np.nan, np.broadcast_to(value, bad.shape)) for name, value in out.items()}

@@ -20,7 +20,7 @@ from bellcrank.loops.null_space import solve_kkt
 from bellcrank.system.loop_errors import loop_jacobian
 
 if TYPE_CHECKING:
-    from bellcrank.system.system import System
+    from bellcrank.system.machine_functions import Machine
 
 __all__ = ["Impulse", "impulse"]
 
@@ -35,7 +35,7 @@ class Impulse(NamedTuple):
     loss: float  #: kinetic energy lost [J]
 
 
-def impulse(system: System, q: Floats, u: Floats, *, t: float = 0.0, speeds: Mapping[int, float] | None = None,
+def impulse(system: Machine, q: Floats, u: Floats, *, t: float = 0.0, speeds: Mapping[int, float] | None = None,
             sums: Sequence[tuple[Floats, float]] = ()) -> Impulse:
     """Speeds that the loops allow after a shock, the given entries of u among them.
 

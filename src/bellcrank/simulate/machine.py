@@ -78,9 +78,8 @@ class Compiler:
         """Loops closed, quaternions unit, prescribed joints where they should be; `plain` leaves momenta alone."""
         tree = self.run.tree
         out: list[Call] = []
-        speeds = [] if momenta else ["speed_changes"]
         if tree.looped:
-            out += self.calls(["displacements", *speeds], "shift", 0)
+            out += self.calls(["displacements" if momenta else "corrections"], "shift", 0)
         if tree.looped or self.nq != self.nu or any(p is not None for p in tree.prescribed):
             out += self.calls(["displaced"] if momenta else ["displaced", "sped"], "stage", 0)
         if momenta and tree.looped and not plain:  # of consistent speeds: impulses of the loops are of no interest

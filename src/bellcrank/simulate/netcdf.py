@@ -26,12 +26,12 @@ from bellcrank.errors import FileError
 from bellcrank.simulate.classic import append_records, check_classic, is_classic
 from bellcrank.simulate.fields import DERIVED, STATE, Field, Layout
 from bellcrank.simulate.interrupt import uninterrupted
-from bellcrank.simulate.probe import check_hdf5
+from bellcrank.simulate.probe import check_hdf5, trust, trusted
 
 if TYPE_CHECKING:
     from bellcrank.simulate.result import Result
 
-__all__ = ["EVENT_ROOM", "Event", "GrowingFile", "open_result", "tidy", "trust"]
+__all__ = ["EVENT_ROOM", "EventRecord", "GrowingFile", "open_result", "tidy"]
 
 #: how many events a file has room for
 EVENT_ROOM = 1024
@@ -44,7 +44,7 @@ _NUMBERS: dict[str, Callable[[Any], int | float]] = {
 _TEXTS = {"status": 16, "reason": 1000, "notes": 8000}
 
 
-class Event(NamedTuple):
+class EventRecord(NamedTuple):
     """Something that happened at a time [s], to one sample of a batch (-1: not said)."""
 
     time: float
@@ -135,7 +135,7 @@ class GrowingFile:
                 self._file.variables[name][at:end] = values
         self.count = end
 
-    def sync(self, events: Sequence[Event] = ()) -> None:
+    def sync(self, events: Sequence[EventRecord] = ()) -> None:
         """Hand all that was written to the operating system: it survives the end of this process."""
         with self._guarded():
             known, room = self._events, min(len(events), EVENT_ROOM)
@@ -179,7 +179,7 @@ class GrowingFile:
         not survive. Costs one file descriptor until the process ends."""
         type(self._file)._isopen.__set__(self._file, 0)  # plain assignment would make a NetCDF attribute
 
-    def finish(self, late: Mapping[str, Any], events: Sequence[Event]) -> None:
+    def finish(self, late: Mapping[str, Any], events: Sequence[EventRecord]) -> None:
         """Write the late attributes, close, and make sure that it is on the disk."""
         with _library(self.path) as netcdf:
             if self._broken:
@@ -243,8 +243,6 @@ def _library(path: Path) -> Iterator[Any]:
 # -- reading ------------------------------------------------------------------------------------------
 #: attributes that hold JSON
 _JSON = ("parameters", "settings", "versions")
-#: HDF5 files that this process has written or looked at, as they were then
-_sound: set[tuple[int, ...]] = set()
 
 
 def tidy(attrs: Mapping[Any, Any]) -> dict[str, Any]:
@@ -308,19 +306,9 @@ def _check(place: Path) -> None:
     """Refuse what the library should not see."""
     if is_classic(place):
         check_classic(place)
-    elif _stamp(place) not in _sound:
+    elif not trusted(place):
         check_hdf5(place)
         trust(place)
-
-
-def trust(place: Path) -> None:
-    """Note that the HDF5 file is sound as it is now."""
-    _sound.add(_stamp(place))
-
-
-def _stamp(place: Path) -> tuple[int, ...]:
-    status = place.stat()
-    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
 
 
 def _result(place: Path, raw: Any) -> Result:

@@ -123,7 +123,7 @@ def _entries(result: Result, variable: str, joint: str | None) -> list[_Line]:
     if label not in result.dims:
         result = result.expand_dims(label)
     array = result[variable].transpose("time", ..., label)
-    places = range(array.sizes[label]) if joint is None else result._entries(joint, label)
+    places = range(array.sizes[label]) if joint is None else result.entries(joint, label)
     names, each = result[label].values, np.atleast_1d(result[units].values)
     quantity = {"q": "coordinate", "u": "speed", "tau": "force"}[variable]
     return [_Line(str(names[i]), quantity, str(each[i if len(each) > 1 else 0]), _flat(array.values[..., i]))

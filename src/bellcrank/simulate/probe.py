@@ -10,13 +10,30 @@ import subprocess
 import sys
 from pathlib import Path
 
-__all__ = ["LIMIT", "check_hdf5"]
+__all__ = ["LIMIT", "check_hdf5", "trust", "trusted"]
 
 #: how long a look may take [s]
 LIMIT = 20.0
 #: no compression makes values smaller than this
 _SMALLEST = 1.0 / 1100.0
 _MEMORY = 8 << 30
+#: HDF5 files that this process has written or looked at, as they were then
+_sound: set[tuple[int, ...]] = set()
+
+
+def trust(place: Path) -> None:
+    """Note that the HDF5 file is sound as it is now."""
+    _sound.add(_stamp(place))
+
+
+def trusted(place: Path) -> bool:
+    """Whether the file was found or made sound, and is what it was then."""
+    return _stamp(place) in _sound
+
+
+def _stamp(place: Path) -> tuple[int, ...]:
+    status = place.stat()
+    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
 
 
 def check_hdf5(path: Path) -> None:

@@ -18,10 +18,11 @@ from bellcrank.simulate.control import Drive, named
 from bellcrank.simulate.fixed import Failure
 from bellcrank.simulate.steppers import NEAR, ROUNDS, Integrator
 from bellcrank.system.forward_dynamics import run_by_plan
+from bellcrank.topology.tree import wrench_order
 
 if TYPE_CHECKING:
     from bellcrank.loops.groups import LoopPlan
-    from bellcrank.system.system import System
+    from bellcrank.system.machine_functions import Machine
 
 __all__ = ["ReferenceRun", "Rhs"]
 
@@ -34,7 +35,7 @@ _FEW = 20
 class Rhs:
     """The equations of motion of a batch: y = (q, u), shape (states, nq + nu)."""
 
-    def __init__(self, system: System, tau: Floats, wrenches: Floats | None, drives: Sequence[Drive] = (),
+    def __init__(self, system: Machine, tau: Floats, wrenches: Floats | None, drives: Sequence[Drive] = (),
                  cuts: tuple[str, ...] = ()) -> None:
         self.system, self.tau, self.wrenches, self.cuts = system, tau, wrenches, cuts
         self.drives = tuple(d for d in drives if d.traced)
@@ -76,8 +77,6 @@ class Rhs:
         q, u = y[..., :self._nq], y[..., self._nq:]
         wrenches = None
         if self.wrenches is not None:
-            from bellcrank.system.kernels import wrench_order
-
             shaped = self.wrenches.reshape(*self.wrenches.shape[:-1], -1, 6)
             wrenches = np.empty_like(shaped)
             wrenches[..., wrench_order(system.model.tree), :] = shaped

@@ -28,13 +28,13 @@ from bellcrank.simulate.acting import (
 )
 from bellcrank.simulate.closing import given_wrenches
 from bellcrank.simulate.fields import force_units
-from bellcrank.simulate.netcdf import trust
+from bellcrank.simulate.probe import trust
 from bellcrank.system.kernels import Wrenches
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from bellcrank.system.system import System
+    from bellcrank.system.machine_functions import Machine
 
 __all__ = ["Result"]
 
@@ -61,19 +61,20 @@ class Result(xarray.Dataset):  # type: ignore[no-untyped-call]  # of its __init_
 
     # -- the machine ----------------------------------------------------------------------------------
     @property
-    def system(self) -> System | None:
+    def system(self) -> Machine | None:
         """The machine this result came from, if it is known."""
         try:
-            found: System | None = self._system
+            found: Machine | None = self._system
         except AttributeError:  # xarray makes objects without calling __init__
             return None
         return found
 
-    def _with_system(self, system: System | None) -> Result:
+    def with_system(self, system: Machine | None) -> Result:
+        """Note the machine, unchecked (`attach` checks). Returns this result."""
         self._system = system
         return self
 
-    def attach(self, system: System) -> Result:
+    def attach(self, system: Machine) -> Result:
         """Say which machine this came from; it must be described by the same mechanism. Returns this result."""
         name, known = self.attrs.get("mechanism", "?"), self.attrs.get("mechanism_hash")
         if known is None:
@@ -91,9 +92,9 @@ class Result(xarray.Dataset):  # type: ignore[no-untyped-call]  # of its __init_
             if isinstance(value, (int, float)) and np.ndim(ours) == 0 and ours != value:  # type: ignore[arg-type]
                 raise ModelError(f"attach: parameter {key!r} was {value} in this run and is {ours} in system "
                                  f"{system.model.name!r}; attach system.with_parameters({key}={value})")
-        return self._with_system(system)
+        return self.with_system(system)
 
-    def _machine(self, what: str) -> System:
+    def _machine(self, what: str) -> Machine:
         if self.system is None:
             raise StateError(f"{what}: the machine is not known (the result was read from a file, or made by an "
                              "operation that forgot it); call attach(system) first")
@@ -102,11 +103,11 @@ class Result(xarray.Dataset):  # type: ignore[no-untyped-call]  # of its __init_
     # xarray makes most new objects through these two
     def _replace(self, *args: Any, **kwargs: Any) -> Any:
         made = super()._replace(*args, **kwargs)
-        return made if made is self else made._with_system(self.system)
+        return made if made is self else made.with_system(self.system)
 
     def isel(self, *args: Any, **kwargs: Any) -> Any:
         """Select by position; see `xarray.Dataset.isel`."""
-        return super().isel(*args, **kwargs)._with_system(self.system)
+        return super().isel(*args, **kwargs).with_system(self.system)
 
     def to_netcdf(self, path: Any = None, *args: Any, **kwargs: Any) -> Any:
         """Write to a NetCDF file, all arguments as `xarray.Dataset.to_netcdf` has them; what the disk refuses is a
@@ -275,7 +276,7 @@ class Result(xarray.Dataset):  # type: ignore[no-untyped-call]  # of its __init_
         each = set(out["force_units"].values.ravel().tolist()) if "force_units" in out.coords else set()
         out = out.rename("torques").assign_attrs(units=each.pop() if len(each) == 1 else "see force_units",
                                                  long_name="joint forces that acted" + ", drives included" * drives)
-        return out if joint is None else out.isel(speed=self._entries(joint, "speed"))
+        return out if joint is None else out.isel(speed=self.entries(joint, "speed"))
 
     def _named_forces(self, values: Floats, record: Any) -> xarray.DataArray:
         """Forces of one joint that has no place in u."""
@@ -305,7 +306,7 @@ class Result(xarray.Dataset):  # type: ignore[no-untyped-call]  # of its __init_
         return self._over(values, "component", attrs, element).assign_coords(
             component=list(_WRENCH), component_units=("component", list(units)))
 
-    def _entries(self, joint: str, label: str) -> list[int]:
+    def entries(self, joint: str, label: str) -> list[int]:
         """Places of a joint, or of one of its coordinates, along ``coordinate`` or ``speed``."""
         names = [str(n) for n in np.atleast_1d(self[label].values)]
         found = [i for i, n in enumerate(names) if n == joint] or [

@@ -32,7 +32,7 @@ from bellcrank.simulate.store import Writer, check_target
 
 if TYPE_CHECKING:
     from bellcrank.simulate.result import Result
-    from bellcrank.system.system import System
+    from bellcrank.system.machine_functions import Machine
 
 __all__ = ["SimulationWarning", "simulate"]
 
@@ -48,7 +48,7 @@ class SimulationWarning(BellcrankWarning):
     with the reason."""
 
 
-def simulate(system: System, state: Any, duration: float, *, step: float | None = None, stepper: str = "rk4",
+def simulate(system: Machine, state: Any, duration: float, *, step: float | None = None, stepper: str = "rk4",
              output: Any = None, tau: Any = None, wrenches: Any = None, control: Any = None,
              events: Sequence[Event] = (), rtol: float = 1e-9, atol: float = 1e-12,
              file: str | os.PathLike[str] | None = None, progress: Progress | None = None,

@@ -18,9 +18,9 @@ from bellcrank.errors import BellcrankError, ModelError, NotYetError, SlowWarnin
 from bellcrank.loops.closer import State, Target, project
 from bellcrank.loops.tolerances import OPEN, ROUNDING
 from bellcrank.simulate.closing import closing_joints, cut_joint
-from bellcrank.simulate.control import Drive, drive_of
+from bellcrank.simulate.control import Drive, drive_of, force_rows, wrench_rows
 from bellcrank.simulate.courses import Course, FixedCourse, VaryingCourse
-from bellcrank.simulate.equations import Equations, force_rows, wrench_rows
+from bellcrank.simulate.equations import Equations
 from bellcrank.simulate.events import Event, Watch
 from bellcrank.simulate.external import SCIPY, SUNDIALS, ExternalRun
 from bellcrank.simulate.fixed import FixedRun
@@ -31,7 +31,7 @@ from bellcrank.simulate.stops import Stop
 from bellcrank.simulate.varying import VaryingRun
 
 if TYPE_CHECKING:
-    from bellcrank.system.system import System
+    from bellcrank.system.machine_functions import Machine
 
 __all__ = ["Setup"]
 
@@ -47,7 +47,7 @@ LONG = 10.0
 class Setup:
     """Everything about a run but its progress."""
 
-    system: System
+    system: Machine
     stepper: str
     start: float
     duration: float
@@ -75,7 +75,7 @@ class Setup:
         return self.stepper in STEPPERS and not STEPPERS[self.stepper].adaptive
 
     @staticmethod
-    def of(system: System, state: Any, duration: Any, step: Any, stepper: str, output: Any, tau: Any, wrenches: Any,
+    def of(system: Machine, state: Any, duration: Any, step: Any, stepper: str, output: Any, tau: Any, wrenches: Any,
            control: Any, events: Sequence[Event], rtol: float, atol: float, threads: int | None,
            file: str | os.PathLike[str] | None = None) -> Setup:
         """Check what was given."""
@@ -111,11 +111,11 @@ class Setup:
                      force_rows(system, tau, len(q), cuts), wrench_rows(system, wrenches, len(q)),
                      tuple(d for d in drives if d is not None), tuple(events), rtol, atol, threads, cuts)
         made.holds()
-        made = replace(made, y0=made._closed())
-        made._check_stops()
+        made = replace(made, y0=made.closed())
+        made.check_stops()
         return made
 
-    def _check_stops(self) -> None:
+    def check_stops(self) -> None:
         """Refuse states beyond a rigid stop: they would pass it from the wrong side."""
         for stop in self.events:
             if isinstance(stop, Stop):
@@ -173,7 +173,7 @@ class Setup:
             periods.append(self.step or 0.0)
         return periods[0] if periods else None
 
-    def _closed(self) -> Floats:
+    def closed(self) -> Floats:
         """The states with what rounding and prescribed motions need put right; refuses states that are far off."""
         system, nq, y = self.system, self.system.nq, self.y0.copy()
         with np.errstate(all="ignore"):
@@ -215,13 +215,13 @@ class Setup:
         return StateError(text)
 
     # -- courses --------------------------------------------------------------------------------
-    def course(self, system: System, y: Floats, t: float) -> Course:
+    def course(self, system: Machine, y: Floats, t: float) -> Course:
         """The run itself, from states (q, u) at time t."""
         if self.fixed:
             return FixedCourse(self, system, y, t)
         return VaryingCourse(self, system, y, t)
 
-    def fixed_run(self, system: System, y: Floats, t: float, tau: Floats, wrenches: Floats | None
+    def fixed_run(self, system: Machine, y: Floats, t: float, tau: Floats, wrenches: Floats | None
                   ) -> FixedRun | ReferenceRun:
         kind = STEPPERS[self.stepper]
         assert self.step is not None
@@ -235,7 +235,7 @@ class Setup:
         self._warn_if_slow(rhs, y, t, getattr(kind.tableau() if kind.tableau else None, "stages", 1) * self.steps)
         return ReferenceRun(rhs, kind, y, t, self.step, self.holds())
 
-    def varying_run(self, system: System, y: Floats, t: float, tau: Floats, wrenches: Floats | None
+    def varying_run(self, system: Machine, y: Floats, t: float, tau: Floats, wrenches: Floats | None
                     ) -> VaryingRun | ExternalRun:
         library, _, name = self.stepper.partition("/")
         if not name and _prepared(system, y, t):
@@ -275,7 +275,7 @@ class Setup:
         return drive.along(self.system, times, q, u) if drive.traced and drive.period is None else None
 
 
-def _prepared(system: System, y: Floats, t: float) -> bool:
+def _prepared(system: Machine, y: Floats, t: float) -> bool:
     """Whether the compiled way is open."""
     return Equations.compiled(system, y[0, :system.nq], t)
 
@@ -293,7 +293,7 @@ def _stepper(name: str) -> Integrator | None:
                      "scipy/LSODA, sundials/BDF, sundials/Adams")
 
 
-def _cuts(system: System, drive: Drive | None, tau: Any) -> tuple[str, ...]:
+def _cuts(system: Machine, drive: Drive | None, tau: Any) -> tuple[str, ...]:
     """Joints that close loops on which forces act: those named, and all there are if a Python function may name any."""
     known = closing_joints(system)
     if not known:
@@ -308,14 +308,14 @@ def _cuts(system: System, drive: Drive | None, tau: Any) -> tuple[str, ...]:
     return used
 
 
-def _measurable(system: System, joint: str) -> bool:
+def _measurable(system: Machine, joint: str) -> bool:
     try:
         return cut_joint(system, joint) is not None
     except ModelError:
         return False
 
 
-def _events(system: System, events: Any) -> tuple[Event, ...]:
+def _events(system: Machine, events: Any) -> tuple[Event, ...]:
     try:
         listed = tuple(events)
     except TypeError:
@@ -346,7 +346,7 @@ def _positive(name: str, value: Any) -> float:
     return number
 
 
-def _states(system: System, state: Any) -> tuple[Floats, Floats, float, tuple[int, ...]]:
+def _states(system: Machine, state: Any) -> tuple[Floats, Floats, float, tuple[int, ...]]:
     """q (count, nq), u (count, nu), the time, and the shape of the batch."""
     t = 0.0
     try:
@@ -372,7 +372,7 @@ def _states(system: System, state: Any) -> tuple[Floats, Floats, float, tuple[in
     return q, u, t, batch
 
 
-def _check_room(system: System, states: int, length: float, step: float | None, output: Any, interval: float | None,
+def _check_room(system: Machine, states: int, length: float, step: float | None, output: Any, interval: float | None,
                 fixed: bool, file: str | os.PathLike[str] | None) -> None:
     """Refuse a run whose samples have no room."""
     if output is not None and interval is None:

@@ -46,18 +46,18 @@ class Integrator:
 
 
 STEPPERS: dict[str, Integrator] = {k.name: k for k in (
-    Integrator("rk4", 4, "classical Runge-Kutta, fixed step", explicit, tableaux.rk4),
-    Integrator("rk8", 8, "Dormand-Prince order 8, fixed step", explicit, tableaux.rk8),
+    Integrator("rk4", 4, "classical Runge-Kutta, fixed step", explicit(tableaux.rk4), tableaux.rk4),
+    Integrator("rk8", 8, "Dormand-Prince order 8, fixed step", explicit(tableaux.rk8), tableaux.rk8),
     Integrator("semi_implicit", 1, "semi-implicit Euler, fixed step: cheap, keeps energy roughly",
          semi_implicit, None),
     Integrator("gauss", 6, "Gauss collocation, fixed step: symmetric, keeps energy over long runs", collocation,
          tableaux.gauss, lanes=False),
     Integrator("radau", 5, "Radau IIA, fixed step: for stiff springs and dampers", collocation, tableaux.radau,
          lanes=False, tolerance=1e-13),
-    Integrator("dopri5", 5, "Dormand-Prince 5(4), adaptive, dense output", embedded_pair, tableaux.dopri5,
-         lanes=False, adaptive=True),
-    Integrator("dop853", 8, "Dormand-Prince 8(5,3), adaptive, dense output", embedded_pair, tableaux.dop853,
-         lanes=False, adaptive=True),
+    Integrator("dopri5", 5, "Dormand-Prince 5(4), adaptive, dense output", embedded_pair(tableaux.dopri5),
+         tableaux.dopri5, lanes=False, adaptive=True),
+    Integrator("dop853", 8, "Dormand-Prince 8(5,3), adaptive, dense output", embedded_pair(tableaux.dop853),
+         tableaux.dop853, lanes=False, adaptive=True),
 )}
 
 
@@ -83,19 +83,17 @@ class FixedStepper:
             if order <= FACTORED:
                 extra |= {"jacobian": code.size * code.size, "matrix": order * order}
         self.memory = m = code.memory(layout, extra)
-        m.set(size=code.size, split=code.nq, stages=stages, n_shift=code.shift, rounds=ROUNDS if code.shift else 1)
+        m.set(size=code.size, split=code.nq, n_shift=code.shift, rounds=ROUNDS if code.shift else 1)
         m.set_real(near=NEAR, far=FAR)
-        if isinstance(tableau, Explicit):
-            point_all(m, a=tableau.a, b=tableau.b, c=tableau.c)
-        elif isinstance(tableau, Collocation):
+        if isinstance(tableau, Collocation):
             point_all(m, a=tableau.a, c=tableau.c, d=tableau.d, ahead=tableau.ahead)
             m.point("pivots", np.zeros(order, dtype=np.int64))
-            m.set(newton=int(order <= FACTORED))
+            m.set(stages=stages, newton=int(order <= FACTORED))
             m.set_real(tolerance=kind.tolerance)
         self._implicit = isinstance(tableau, Collocation)
         known: dict[str, int] = {}
         if not self._implicit and code.size <= SMALL:  # loops over a small state unroll
-            known = {"size": code.size, "split": code.nq, "stages": stages, "n_shift": code.shift}
+            known = {"size": code.size, "split": code.nq, "n_shift": code.shift}
         self._run = code.backend.driver(kind.program, layout, code.width, tuple(known.items()))
         self._owner: object = None
 
@@ -158,14 +156,8 @@ class AdaptiveStepper:
         more = 0 if tableau.more is None else len(tableau.more)
         slopes = tableau.stages + 1 + more
         self.memory = m = code.memory(ADAPTIVE, {"slopes": slopes * code.size, "new": code.size})
-        m.set(size=code.size, stages=tableau.stages, more=more, powers=tableau.dense.shape[1], n_shift=code.shift,
-              rounds=ROUNDS if code.shift else 1)
+        m.set(size=code.size, n_shift=code.shift, rounds=ROUNDS if code.shift else 1)
         m.set_real(near=NEAR, far=FAR, rtol=rtol, atol=atol, exponent=-1.0 / tableau.order)
-        nothing = np.zeros(slopes)
-        point_all(m, a=tableau.a, b=tableau.b, c=tableau.c, e=tableau.e, dense=tableau.dense,
-                  e3=nothing if tableau.e3 is None else tableau.e3,
-                  more_a=nothing if tableau.more is None else tableau.more,
-                  more_c=nothing if tableau.more_c is None else tableau.more_c)
         self._run = code.backend.driver(kind.program, ADAPTIVE, 1)
 
     def load(self, y: Floats, time: float, step: float) -> None:
@@ -195,14 +187,13 @@ class AdaptiveStepper:
     def run(self, end: float, times: Floats, limit: int, shrink: bool) -> Stretch:
         """Go on to `end` (at most `limit` steps), sampling at those of the `times` that are passed."""
         m, size = self.memory, self.code.size
-        out, trace = np.empty((max(len(times), 1), size + 1)), np.empty((limit, size + 1))
+        out, left_open, trace = np.empty((len(times), size)), np.empty(len(times)), np.empty((limit, size + 1))
         times = np.ascontiguousarray(times)
-        m.address("out", out)
-        m.address("trace", trace)
-        m.address("times", times)
+        for name, array in (("out", out), ("open", left_open), ("trace", trace), ("times", times)):
+            m.address(name, array)
         m.set(limit=limit, steps=0, rejected=0, sampled=0, samples=len(times), shrink=int(shrink))
         m.set_real(end=end, smallest=1e-14 * max(abs(self.time), abs(end), 1e-3))
         self._run(m)
         done, sampled = m.get("steps"), m.get("sampled")
-        return Stretch(out[:sampled, :size].copy(), out[:sampled, size] != 0.0, trace[:done, 0].copy(),
-                       trace[:done, 1:].copy(), m.get("status"), m.get("rejected"))
+        return Stretch(out[:sampled], left_open[:sampled] != 0.0, trace[:done, 0].copy(), trace[:done, 1:].copy(),
+                       m.get("status"), m.get("rejected"))

@@ -16,7 +16,7 @@ from bellcrank.simulate.fields import turns
 from bellcrank.simulate.impulse import impulse
 
 if TYPE_CHECKING:
-    from bellcrank.system.system import System
+    from bellcrank.system.machine_functions import Machine
 
 __all__ = ["Leaving", "Stop", "joint_limit"]
 
@@ -34,16 +34,16 @@ class Stop(Event):
     sign: float = 1.0
     restitution: float = 0.0
 
-    def entry(self, system: System) -> int | None:
+    def entry(self, system: Machine) -> int | None:
         """Its place in u; None if the joint closes a loop."""
         places = joint_places(system, True).get(self.joint)
         return None if places is None else places[self.coordinate]
 
-    def turns(self, system: System) -> bool:
+    def turns(self, system: Machine) -> bool:
         """A closing joint that turns is measured within half a turn."""
         return self.entry(system) is None and turns(self.measured(system).kind)[0]
 
-    def measured(self, system: System) -> CutJoint:
+    def measured(self, system: Machine) -> CutJoint:
         """The joint, if it closes a loop."""
         joint = cut_joint(system, self.joint)
         if joint is None:
@@ -53,32 +53,32 @@ class Stop(Event):
                              "which cannot be held one by one; compile with cut= another joint of that loop")
         return joint
 
-    def key(self, system: System) -> str:
+    def key(self, system: Machine) -> str:
         """The coordinate's name, as `System.lock` takes it."""
         names = system.model.mechanism.joint(self.joint).joint.coordinate_names()
         return self.joint if len(names) == 1 else f"{self.joint}.{names[self.coordinate]}"
 
-    def value(self, state: State, system: System) -> float:
+    def value(self, state: State, system: Machine) -> float:
         """The coordinate; of a joint that closes a loop as measured, angles within half a turn."""
         if self.entry(system) is not None:
             return float(state.q[joint_places(system, False)[self.joint][self.coordinate]])
         return float(self.measured(system).value("coordinates", 0, numbers(system, state.t, state.q, state.u)))
 
-    def rate(self, state: State, system: System) -> float:
+    def rate(self, state: State, system: Machine) -> float:
         """The coordinate's speed."""
         entry = self.entry(system)
         if entry is not None:
             return float(state.u[entry])
         return float(self.measured(system).value("speeds", 0, numbers(system, state.t, state.q, state.u)))
 
-    def acceleration(self, state: State, system: System, udot: Floats) -> float:
+    def acceleration(self, state: State, system: Machine, udot: Floats) -> float:
         """The rate of that, for given accelerations."""
         entry = self.entry(system)
         if entry is not None:
             return float(udot[entry])
         return self.measured(system).acceleration(0, system, state.t, state.q, state.u, udot)
 
-    def act(self, state: State, system: System) -> Change:
+    def act(self, state: State, system: Machine) -> Change:
         """The joint is thrown back."""
         rate, entry = self.rate(state, system), self.entry(system)
         if rate * self.sign >= 0.0:  # on its way back
@@ -90,22 +90,22 @@ class Stop(Event):
             after = impulse(system, state.q, state.u, t=state.t, sums=[(row, -(1.0 + self.restitution) * rate)])
         return Change(state=State(state.q, after.u, state.t))
 
-    def holds(self, state: State, system: System, push: float, step: float) -> bool:
+    def holds(self, state: State, system: Machine, push: float, step: float) -> bool:
         """Whether a joint that the stop has just thrown back is to be held: pressed against the stop by the
         acceleration `push` that it would have without, it would be back before the next step."""
         away = self.rate(state, system) * self.sign
         return push * self.sign < 0.0 and 2.0 * away <= -push * self.sign * step
 
-    def gap(self, state: State, system: System) -> float:
+    def gap(self, state: State, system: Machine) -> float:
         """How far a state is from the stop, negative beyond it; zero within rounding."""
         gap = (self.value(state, system) - self.bound) * self.sign
         return gap if abs(gap) > _AT * max(1.0, abs(self.bound)) else 0.0
 
-    def touched(self, state: State, system: System) -> bool:
+    def touched(self, state: State, system: Machine) -> bool:
         """Whether a state is at the stop, and not on its way away from it."""
         return self.gap(state, system) == 0.0 and self.rate(state, system) * self.sign <= 0.0
 
-    def check(self, state: State, system: System) -> None:
+    def check(self, state: State, system: Machine) -> None:
         """Refuse a state beyond the stop."""
         if self.gap(state, system) < 0.0:
             side = "lower" if self.sign > 0.0 else "upper"

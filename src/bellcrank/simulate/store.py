@@ -22,12 +22,12 @@ from bellcrank.mechanism.fingerprint import fingerprint
 from bellcrank.simulate.account import DRIFT, Balance, exchange, floor_of
 from bellcrank.simulate.fields import DERIVED, STATE, Layout, derive, layout_of
 from bellcrank.simulate.interrupt import uninterrupted
-from bellcrank.simulate.netcdf import Event, GrowingFile, open_result
-from bellcrank.target.backend import LIBRARIES
+from bellcrank.simulate.netcdf import EventRecord, GrowingFile, open_result
+from bellcrank.target.backend import libraries
 
 if TYPE_CHECKING:
     from bellcrank.simulate.result import Result
-    from bellcrank.system.system import System
+    from bellcrank.system.machine_functions import Machine
 
 __all__ = ["STATUSES", "Writer", "open_result", "partial_path"]
 
@@ -60,14 +60,14 @@ class Writer:
     0.47
     """
 
-    def __init__(self, system: System, *, batch: tuple[int, ...] = (), settings: Mapping[str, Any] | None = None,
+    def __init__(self, system: Machine, *, batch: tuple[int, ...] = (), settings: Mapping[str, Any] | None = None,
                  file: str | os.PathLike[str] | None = None, flush_seconds: float = 0.1, cuts: Sequence[str] = (),
                  advice: str = "take smaller steps", share: float = DRIFT) -> None:
         self._system, self._first, self._start = system, system, time.perf_counter()
         self._layout = layout_of(system, tuple(int(n) for n in batch), cuts)
         self._early = _early_attrs(system, dict(settings or {}))
         self._notes: dict[str, Any] = {}
-        self._events: list[Event] = []
+        self._events: list[EventRecord] = []
         self._settings, self._advice, self._share = dict(settings or {}), advice, share
         self._balance = Balance(floor_of(system))
         self._waiting: list[dict[str, Floats]] = []  # samples as they came
@@ -132,7 +132,7 @@ class Writer:
         elif self._with_forces != given:
             raise StateError("tau must come with all samples of a run or with none")
 
-    def change_system(self, system: System) -> None:
+    def change_system(self, system: Machine) -> None:
         """Samples from now on belong to another machine with the same coordinates, such as one with a loop open."""
         with uninterrupted():
             self._work()
@@ -156,9 +156,10 @@ class Writer:
         Called where no interrupt can come: a block is accounted for, and passed on, once."""
         if not self._waiting:
             return
-        joined = {name: np.concatenate([b[name] for b in self._waiting]) for name in self._waiting[0]}
+        joined = self._waiting[0] if len(self._waiting) == 1 else \
+            {name: np.concatenate([b[name] for b in self._waiting]) for name in self._waiting[0]}
         self._waiting = [joined]  # an error must lose nothing
-        n = len(joined["time"])
+        n, kept = len(joined["time"]), self._blocks
         size = max(1, n * (_BLOCK if self._growing is None else _STREAMED) // max(1, self._bytes))
         for start in range(0, n, size):
             block = {name: x[start:start + size] for name, x in joined.items()}
@@ -171,6 +172,10 @@ class Writer:
             done = self._done + len(block["time"])
             self._done, self._blocks, self._waiting = done, blocks, rest
             self._sync()
+        made = self._blocks[len(kept):]
+        if len(made) > 1:  # what came in one piece stays in one
+            self._blocks = [*kept, {name: joined[name] if name in joined else np.concatenate([b[name] for b in made])
+                                    for name in made[0]}]
         self._waiting, self._bytes = [], 0
 
     def note(self, name: str, value: Any) -> None:
@@ -228,7 +233,7 @@ class Writer:
             if place != self._growing.path:
                 _put_in_place(self._growing.path, place)
             result = open_result(place)
-        return result._with_system(self._first)
+        return result.with_system(self._first)
 
     def _hidden(self) -> Floats:
         """Kinetic energy that the first accelerations can make between two samples: much if these are far apart."""
@@ -317,12 +322,12 @@ def _put_in_place(partial: Path, target: Path) -> None:
             os.close(folder)
 
 
-def _event(value: Sequence[Any]) -> Event:
+def _event(value: Sequence[Any]) -> EventRecord:
     when, name, *sample = value
-    return Event(float(when), str(name), *(int(i) for i in sample[:1]))
+    return EventRecord(float(when), str(name), *(int(i) for i in sample[:1]))
 
 
-def _event_variables(events: Sequence[Event], batched: bool) -> dict[str, Any]:
+def _event_variables(events: Sequence[EventRecord], batched: bool) -> dict[str, Any]:
     if not events:
         return {}
     out: dict[str, Any] = {
@@ -335,10 +340,10 @@ def _event_variables(events: Sequence[Event], batched: bool) -> dict[str, Any]:
 
 
 # -- metadata -----------------------------------------------------------------------------------------
-def _early_attrs(system: System, settings: dict[str, Any]) -> dict[str, Any]:
+def _early_attrs(system: Machine, settings: dict[str, Any]) -> dict[str, Any]:
     """What is known of a run before it starts."""
     versions = {"bellcrank": __version__, "numpy": np.__version__, "python": platform.python_version()}
-    versions |= {name: _version(name) for name in LIBRARIES}
+    versions |= {name: _version(name) for name in libraries()}
     return {"bellcrank_result": 1, "mechanism": system.model.name,
             "mechanism_hash": fingerprint(system.model.mechanism, fixed=True),
             "parameters": _json(system.parameters), "formulation": system.model.method,

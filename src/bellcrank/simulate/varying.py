@@ -160,7 +160,7 @@ class _Traveller:
             limit = 1 if shrink else limit  # a shorter step, and then another look at the plan
             part = self.stepper.run(end, times[reached:], limit, shrink)
             self._mend(part, times[reached:])
-            self.queue = np.concatenate([self.queue, part.samples])
+            self.queue = np.concatenate([self.queue, part.samples]) if len(self.queue) else part.samples
             reached += len(part.samples)
             left -= len(part.times)
             self.steps += len(part.times)

@@ -44,11 +44,6 @@ class Transform(NamedTuple):
         force = self.rotation.apply(f.force)
         return Force(self.rotation.apply(f.moment) + self.translation.cross(force), force)
 
-    def force_to_child(self, f: Force) -> Force:
-        """A force given in the parent's frame, in the child's (the inverse of `force`)."""
-        return Force(self.rotation.inverse(f.moment - self.translation.cross(f.force)),
-                     self.rotation.inverse(f.force))
-
     def articulated(self, m: ArticulatedInertia) -> ArticulatedInertia:
         """An articulated inertia of the child, as the parent feels it."""
         return ArticulatedInertia(self.rotation.symmetric(m.angular), self.rotation.matrix(m.coupling),

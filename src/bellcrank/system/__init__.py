@@ -1,6 +1,1 @@
-"""The compiled machine: what a user computes with."""
-
-from bellcrank.system.compile import compile
-from bellcrank.system.system import System
-
-__all__ = ["System", "compile"]
+"""What is computed at a state: the parts of a compiled machine, and functions of them by topic."""

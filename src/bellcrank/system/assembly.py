@@ -139,7 +139,7 @@ def _projected(plans: LoopPlans, q: Floats, u: Floats) -> State | None:
     """A state that is nearly closed by compiled code; None if it is not, or that did not suffice."""
     nq = plans.tree.nq
     for _ in range(3):
-        out = plans.kernels.row("projected", q, u)
+        out = plans.kernels.doors["projected"].one(q, u)
         if out is None or out[-1] > 1.0:
             return None
         q, u = out[:nq], out[nq:-2]

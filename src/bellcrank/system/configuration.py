@@ -140,13 +140,15 @@ class Configuration:
     def integrate(self, q: npt.ArrayLike, du: npt.ArrayLike) -> Floats:
         """q after moving with the constant speeds `du` for unit time (``u * dt`` for a step)."""
         a, b = flat("q", q, self.nq, "the coordinates"), flat("du", du, self.nu, "one for every speed")
-        return self.moved(a, b, leading([a, b]))
+        leading([a, b])
+        return self.moved(a, b)
 
-    def moved(self, a: Floats, b: Floats, lead: tuple[int, ...]) -> Floats:
-        """The same for arrays that fit, with these leading axes in common."""
+    def moved(self, a: Floats, b: Floats) -> Floats:
+        """The same for arrays that fit."""
         in_q, in_u, others = self._layout
         if not others:
             return np.asarray(a + b)
+        lead = np.broadcast_shapes(a.shape[:-1], b.shape[:-1])
         out = np.empty((*lead, self.nq))
         out[..., in_q] = a[..., in_q] + b[..., in_u]
         for joint, i, j in others:

@@ -35,10 +35,11 @@ def count_operations(plans: LoopPlans, name: str) -> OperationCount:
     run = evaluator_of(plans, function.name)
     run = run if isinstance(run, CompiledEvaluator) else counting_evaluator(run.tree)
     if not run.compiles_whole(function) and run.schedule != "unrolled":
+        if function.by_matrix and not looped:
+            raise ModelError(f"operation_count: {method!r} is solved by LAPACK for this many speeds and has no count "
+                             "of its own")
         raise ModelError(f"operation_count: {method!r} is too large for one kernel here and {name!r} is not "
-                         "computed by one; compile with schedule='unrolled' to count it all the same"
-                         if looped else f"operation_count: {method!r} is solved by LAPACK for this many speeds "
-                         "and has no count of its own")
+                         "computed by one; compile with schedule='unrolled' to count it all the same")
     total = run.operation_count(function)
     if name in ("inverse_dynamics", "bias") and plans.tree.joint_forces:  # what the laws give is subtracted
         laws = run.operation_count(plans.kernels.functions["joint_laws"])

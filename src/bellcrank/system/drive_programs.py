@@ -12,13 +12,13 @@ from bellcrank.formulations.elimination.closed_inverse import with_more_drives
 from bellcrank.lowering.choose import UNROLL_LINKS
 from bellcrank.lowering.function import Function
 from bellcrank.system.evaluator import CompiledEvaluator, Evaluator
-from bellcrank.system.kernels import BatchDoor, Door
+from bellcrank.system.kernels import NO_DOORS, DoorPair
+from bellcrank.target.backend import DoorForm
 
 if TYPE_CHECKING:
     from bellcrank.system.loop_plans import LoopPlans
 
-__all__ = ["DriveProgram", "drive_entries", "drive_program", "drives_batch_door", "drives_door",
-           "usual_drives"]
+__all__ = ["DriveProgram", "drive_entries", "drive_program", "drives_doors", "usual_drives"]
 
 
 class DriveProgram(NamedTuple):
@@ -81,14 +81,7 @@ def usual_drives(plans: LoopPlans) -> DriveProgram | None:
     return drive_program(plans, q, 0.0, drive_entries(plans, q, 0.0, None))
 
 
-def drives_door(plans: LoopPlans) -> Door | None:
-    """Inverse dynamics of one state of a closed machine at the least cost, (q, u, udot, out)."""
+def drives_doors(plans: LoopPlans) -> DoorPair:
+    """Inverse dynamics of a closed machine at the least cost, (q, u, udot), where that is one kernel."""
     usual = usual_drives(plans)
-    return None if usual is None else plans.kernels.door(usual.name, usual.run)
-
-
-def drives_batch_door(plans: LoopPlans) -> BatchDoor:
-    """The same for a batch."""
-    usual = usual_drives(plans)
-    return BatchDoor() if usual is None else plans.kernels.batch_door(usual.name, usual.run)
-
+    return NO_DOORS if usual is None else plans.kernels.door_pair(usual.name, DoorForm(), usual.run)

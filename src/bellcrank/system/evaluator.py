@@ -84,6 +84,7 @@ class CompiledEvaluator:
         self._traces: dict[tuple[str, bool], list[Number] | RolledProgram] = {}
         self._kernels: dict[tuple[str, bool, int], BatchKernel] = {}
         self._lock = threading.RLock()
+        self._whole: dict[str, bool] = {}
         self._warned = False
 
     def inputs(self, function: Function, wrenches: bool) -> dict[str, int]:
@@ -105,6 +106,9 @@ class CompiledEvaluator:
         """The compiled function for one state (`width` 1) or for SIMD lanes. Returns while it is still being compiled,
         by another thread: the first call waits."""
         key = (function.name, wrenches, width)
+        ready = self._kernels.get(key)
+        if ready is not None:
+            return ready
         with self._lock:
             if key not in self._kernels:
                 source = kernel_source(self.tree, function, self.inputs(function, wrenches),
@@ -114,17 +118,25 @@ class CompiledEvaluator:
 
     # -- running --------------------------------------------------------------------------------
     def too_large(self, function: Function) -> bool:
-        """Whether the function looks at all loops at once, of a machine that is too large for that: it is interpreted.
-        Known before anything is traced."""
-        return function.whole and self.tree.looped and (self.tree.n > UNROLL_LINKS or self.schedule == "rolled")
+        """Whether the function looks at all links or loops at once, of a machine that is too large for that: it is
+        interpreted. Known before anything is traced."""
+        return function.whole and not self._by_lapack(function) and (
+            self.tree.n > UNROLL_LINKS or self.schedule == "rolled")
+
+    def _by_lapack(self, function: Function) -> bool:
+        """Whether LAPACK computes the function where it is not compiled."""
+        return function.by_matrix and not self.tree.looped
 
     def compiles_whole(self, function: Function) -> bool:
         """Whether the function can be one kernel."""
         if not function.whole:
             return True
-        if not self.tree.looped:
-            return self.tree.nu <= WHOLE_SPEEDS and self.schedule != "rolled"
-        return not self.too_large(function) and self._small(function)
+        found = self._whole.get(function.name)
+        if found is None:
+            found = self.tree.nu <= WHOLE_SPEEDS and self.schedule != "rolled" if self._by_lapack(function) else \
+                not self.too_large(function) and self._small(function)
+            self._whole[function.name] = found
+        return found
 
     def _small(self, function: Function) -> bool:
         traced = self.trace(function)
@@ -133,9 +145,9 @@ class CompiledEvaluator:
 
     def run(self, function: Function, wrenches: bool, arrays: Sequence[Floats], n: int) -> tuple[Floats, bool]:
         if not self.compiles_whole(function):
-            if self.tree.looped:
-                return self._interpret(function, wrenches, arrays, n)
-            return solve_dense(self, wrenches, arrays, n)
+            if self._by_lapack(function):
+                return solve_dense(self, wrenches, arrays, n)
+            return self._interpret(function, wrenches, arrays, n)
         lanes = self.backend.lanes()
         kernel = self.kernel(function, wrenches, lanes if 2 * n > lanes else 1)
         out = np.empty((n, kernel.out_size))
@@ -178,9 +190,10 @@ class CompiledEvaluator:
 def warn_of_interpretation(why: str, tree: Tree, stacklevel: int) -> None:
     """Say that compiled code is not to be had, and what it costs."""
     rows = min(tree.nu, sum(c.rows for c in tree.closures) + len(tree.relations))
-    warnings.warn(f"{why}: it is interpreted by NumPy, some {1.2e-6 * tree.n * rows * rows:.1g} s a call; "
-                  "method='elimination' is compiled for any size, backend='numpy' asks for no compiled code",
-                  SlowWarning, stacklevel=stacklevel)
+    seconds = 1.2e-6 * tree.n * rows * rows if rows else 2e-3 * tree.n
+    warnings.warn(f"{why}: it is interpreted by NumPy, some {seconds:.1g} s a call; method="
+                  f"{'elimination' if rows else 'recursive'!r} is compiled for any size, backend='numpy' asks for no "
+                  "compiled code", SlowWarning, stacklevel=stacklevel)
 
 
 @dataclass(frozen=True)
@@ -234,4 +247,4 @@ def solve_dense(run: CompiledEvaluator, wrenches: bool, arrays: Sequence[Floats]
 
 def counting_evaluator(tree: Tree) -> CompiledEvaluator:
     """One that traces, and compiles only if it is asked to: for counts of operations."""
-    return CompiledEvaluator(tree, backend_named(next(iter(BACKENDS))))
+    return CompiledEvaluator(tree, backend_named(BACKENDS[0]))

@@ -16,8 +16,8 @@ from bellcrank.lowering.link import bound
 from bellcrank.mechanism.forces.element import Moving
 from bellcrank.scalar.graph import Number
 from bellcrank.spatial import Force, General, Matrix3, Vector
-from bellcrank.system.kernels import wrench_order
 from bellcrank.topology.pairs import LoopForce, PointPair, SumForce, Surroundings
+from bellcrank.topology.tree import wrench_order
 
 if TYPE_CHECKING:
     from bellcrank.system.loop_plans import LoopPlans
@@ -202,7 +202,7 @@ def _along_joints(plans: LoopPlans, q: Floats, u: Floats, t: npt.ArrayLike) -> l
 def link_motions(plans: LoopPlans, q: npt.ArrayLike, u: npt.ArrayLike | None, t: npt.ArrayLike) -> Any:
     """Motion of links in the world, by link; at rest without speeds."""
     turn, origin = plans.loops.poses(q, t)
-    velocity = None if u is None else plans.loops._motions("velocities", {"q": q, "u": u}, t)
+    velocity = None if u is None else plans.loops.motions("velocities", {"q": q, "u": u}, t)
 
     def vector(array: Floats) -> Vector:
         return Vector(*(array[..., i] for i in range(3)))

@@ -14,42 +14,32 @@ from bellcrank.loops.groups import LoopPlan
 from bellcrank.loops.null_space import null_space, solve_kkt
 from bellcrank.system.evaluator import Evaluator, warn_of_interpretation
 from bellcrank.system.force_elements import actuator_forces, explain_meeting
-from bellcrank.system.kernels import BatchDoor, Door, Evaluation, Wrenches
+from bellcrank.system.kernels import NO_DOORS, DoorPair, Evaluation, Wrenches
 from bellcrank.system.loop_errors import loop_drive
 from bellcrank.system.tree_dynamics import bias, mass_matrix, run_forced, with_elements
+from bellcrank.target.backend import DoorForm
 
 if TYPE_CHECKING:
     from bellcrank.system.loop_plans import LoopPlans
 
-__all__ = ["evaluator_of", "forward_batch_door", "forward_door", "forward_dynamics", "hamilton", "interpreted",
+__all__ = ["evaluator_of", "forward_doors", "forward_dynamics", "hamilton", "interpreted",
            "run_by_plan", "warn_if_interpreted"]
 
 #: a condition with this part of its size left is a reason for results that are not finite
 _NEAR = 1e-2
 
 
-def forward_door(plans: LoopPlans) -> Door | None:
-    """Forward dynamics of one state at the least cost, (q, u, tau, out), if that is one kernel."""
+def forward_doors(plans: LoopPlans) -> DoorPair:
+    """Forward dynamics at the least cost, (q, u, tau), where that is one kernel: with loops, by the first plan."""
     if plans.model.dense_loops or plans.kernels.springs_outside:
-        return None
+        return NO_DOORS
+    form = DoorForm(defaults=(np.zeros(plans.tree.nu),))
     if not plans.tree.looped:
-        return plans.kernels.door("forward_dynamics")
+        return plans.kernels.door_pair("forward_dynamics", form)
     try:
-        return plans.kernels.door("forward_dynamics", plans.kernels.planned(plans.reference().plan))
+        return plans.kernels.door_pair("forward_dynamics", form, plans.kernels.planned(plans.reference().plan))
     except AssemblyError:  # plans are made where the states are
-        return None
-
-
-def forward_batch_door(plans: LoopPlans) -> BatchDoor:
-    """Forward dynamics of a batch at the least cost; see `forward_door`."""
-    if plans.model.dense_loops or plans.kernels.springs_outside:
-        return BatchDoor()
-    if not plans.tree.looped:
-        return plans.kernels.batch_door("forward_dynamics")
-    try:
-        return plans.kernels.batch_door("forward_dynamics", plans.kernels.planned(plans.reference().plan))
-    except AssemblyError:  # plans are made where the states are
-        return BatchDoor()
+        return NO_DOORS
 
 
 def forward_dynamics(plans: LoopPlans, q: npt.ArrayLike, u: npt.ArrayLike, tau: Forces | None = None, *,
@@ -66,7 +56,7 @@ def forward_dynamics(plans: LoopPlans, q: npt.ArrayLike, u: npt.ArrayLike, tau: 
     given = {"q": q, "u": u, "tau": force}
     if plans.tree.looped:
         if wrenches is None:
-            out = plans.kernels.single("forward_dynamics", given, t, lambda: forward_door(plans))
+            out: Floats | None = plans.kernels.kept("forward doors", lambda: forward_doors(plans)).one(q, u, force)
             if out is not None:
                 return out
         return _run_looped(plans, given, wrenches, t)
@@ -95,8 +85,9 @@ def interpreted(plans: LoopPlans) -> str:
 def warn_if_interpreted(plans: LoopPlans, stacklevel: int) -> None:
     """Who chooses 'dense' wants LAPACK; others are told."""
     if interpreted(plans) and not plans.model.dense_loops:
+        parts = "loops" if plans.tree.looped else "of them"
         warn_of_interpretation(f"compile: {plans.tree.name!r} has {plans.tree.n} links, method {plans.model.method!r} "
-                               "looks at all loops at once", plans.tree, stacklevel + 1)
+                               f"looks at all {parts} at once", plans.tree, stacklevel + 1)
 
 
 def evaluator_of(plans: LoopPlans, name: str) -> Evaluator:

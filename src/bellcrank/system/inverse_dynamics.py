@@ -13,11 +13,11 @@ from bellcrank.errors import AssemblyError, ModelError, SingularError, StateErro
 from bellcrank.loops.closer import factors, sparse_least, times
 from bellcrank.loops.null_space import null_space
 from bellcrank.loops.tolerances import RANK
-from bellcrank.system.drive_programs import drive_entries, drive_program, drives_batch_door, drives_door
+from bellcrank.system.drive_programs import drive_entries, drive_program
 from bellcrank.system.force_elements import actuator_forces
 from bellcrank.system.forward_dynamics import forward_dynamics
 from bellcrank.system.held_values import weighting
-from bellcrank.system.kernels import BatchDoor, Door, Wrenches
+from bellcrank.system.kernels import Wrenches
 from bellcrank.system.loop_errors import (
     loop_acceleration_error,
     loop_error,
@@ -25,12 +25,13 @@ from bellcrank.system.loop_errors import (
     loop_rate_error,
 )
 from bellcrank.system.loop_loads import loop_loads
-from bellcrank.system.tree_dynamics import tree_door, tree_forces
+from bellcrank.system.tree_dynamics import tree_forces
+from bellcrank.target.backend import DoorForm
 
 if TYPE_CHECKING:
     from bellcrank.system.loop_plans import LoopPlans
 
-__all__ = ["consistent_acceleration", "drive_forces", "inverse_batch_door", "inverse_door", "inverse_dynamics"]
+__all__ = ["consistent_acceleration", "drive_forces", "inverse_dynamics"]
 
 #: machines with more speeds than this are solved by sparse factors, state by state
 _LARGE = 300
@@ -47,16 +48,6 @@ def inverse_dynamics(plans: LoopPlans, q: npt.ArrayLike, u: npt.ArrayLike, udot:
         return _looped_inverse(plans, q, u, udot, actuated, weights, wrenches, t)
     forces = tree_forces(plans, q, u, udot, wrenches, t)
     return forces if actuated is None else _actuated_tree(plans, forces, actuated)
-
-
-def inverse_door(plans: LoopPlans) -> Door | None:
-    """Inverse dynamics of one state at the least cost, (q, u, udot, out), if that is one kernel."""
-    return drives_door(plans) if plans.tree.looped else tree_door(plans)
-
-
-def inverse_batch_door(plans: LoopPlans) -> BatchDoor:
-    """The same for a batch."""
-    return drives_batch_door(plans) if plans.tree.looped else plans.kernels.batch_door("inverse_dynamics")
 
 
 def drive_forces(plans: LoopPlans, q: npt.ArrayLike, u: npt.ArrayLike, tau: Forces | None = None, *,
@@ -123,16 +114,17 @@ def _by_groups(plans: LoopPlans, q: npt.ArrayLike, u: npt.ArrayLike, udot: npt.A
         return None
     if drives != plan.independent or not drives:
         return None
-    kernels, given = plans.kernels, {"q": q, "u": u, "udot": udot}
-    needed = None
+    kernels, run = plans.kernels, plans.kernels.planned(plan)
+    needed: Floats | None = None
     if wrenches is None and not kernels.springs_outside and not plans.tree.joint_forces:
-        needed = kernels.single("inverse_dynamics", given, t, lambda: kernels.door("inverse_dynamics"))
-    given["tau"] = tree_forces(plans, q, u, udot, wrenches, t) if needed is None else needed
-    run = kernels.planned(plan)
-    if needed is not None and plan is plans.general():
-        one = kernels.single("independent_forces", given, t, lambda: kernels.door("independent_forces", run))
+        needed = kernels.doors["inverse_dynamics"].one(q, u, udot)
+    if needed is not None:
+        doors = kernels.kept(("drives group by group", plan.key),
+                             lambda: kernels.door_pair("independent_forces", DoorForm(), run))
+        one: Floats | None = doors.one(q, u, udot, needed)
         if one is not None:
             return one
+    given = {"q": q, "u": u, "udot": udot, "tau": tree_forces(plans, q, u, udot, wrenches, t)}
     found = kernels.evaluate("independent_forces", given, None, t, run)
     return found.result if found.finite else None
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TypeVar
 
@@ -16,6 +16,8 @@ from bellcrank.errors import SingularError, StateError
 from bellcrank.formulations import functions_of
 from bellcrank.system.body_places import body_function, poses_function
 from bellcrank.system.evaluator import UNROLL_LINKS, CompiledEvaluator, Evaluator, Maker, NumpyEvaluator
+from bellcrank.target.backend import Door, DoorForm
+from bellcrank.topology.tree import wrench_order
 
 if TYPE_CHECKING:
     from bellcrank.loops.groups import LoopPlan
@@ -23,14 +25,10 @@ if TYPE_CHECKING:
     from bellcrank.system.model import Model
     from bellcrank.topology.tree import Tree
 
-__all__ = ["BatchDoor", "Door", "Evaluation", "Kernels", "LateDoor", "Wrenches", "wrench_order"]
+__all__ = ["NO_DOORS", "DoorPair", "DoorTable", "Evaluation", "Kernels", "LateDoor", "Wrenches"]
 
 Wrenches = Mapping[str, npt.ArrayLike] | npt.ArrayLike | None
-#: a function of one state: takes its arrays and that of the result; anything but the latter as answer: it does not fit
-Door = Callable[..., object]
 Value = TypeVar("Value")
-
-_OTHER, _NOT_FINITE = object(), object()  # what a native door answers besides a result
 
 
 class Evaluation(NamedTuple):
@@ -55,77 +53,99 @@ class Evaluation(NamedTuple):
         return given, f" at batch index {_index(state, self.lead)}" if self.lead else ""
 
 
-class BatchDoor(NamedTuple):
-    """A function of a batch of `least` to `most` states: enough for lanes, too few for threads and for letting others
-    have the interpreter's lock meanwhile."""
+@dataclass(frozen=True, slots=True)
+class DoorPair:
+    """The cheapest calls of a function: of one state, and of a batch that is worth lanes, but neither threads nor
+    letting others have the interpreter's lock meanwhile. Both answer None if they cannot."""
 
-    door: Door | None = None
-    size: int = 0
-    least: int = 1
-    most: int = 0
+    one: Door
+    many: Door
 
-    def __call__(self, *arrays: Any) -> Floats | None:
-        """Results (states, size) for arrays of which the first has two axes; None if they do not fit."""
-        states = len(arrays[0])
-        if self.door is None or not self.least <= states <= self.most:
-            return None
-        out = np.empty((states, self.size))
-        return out if self.door(*arrays, out) is out else None
+    def __call__(self, *arrays: Any) -> Any:
+        """Whichever fits: one state, a batch, or a batch of one, which is computed as one state."""
+        found = self.one(*arrays)
+        if found is not None or not arrays or type(arrays[0]) is not np.ndarray or arrays[0].ndim != 2:
+            return found
+        if len(arrays[0]) != 1:
+            return self.many(*arrays)
+        row = self.one(*(a[0] if np.ndim(a) == 2 and len(a) == 1 else a for a in arrays))
+        return None if row is None else row[None]
 
 
-class Doors(dict[Any, tuple[Door, int, "LateDoor"]]):
-    """Doors by key, with the length of their results, and those of batches; made when first asked for."""
+class DoorTable(dict[Any, Any]):
+    """Doors by key, made when they are first asked for."""
 
-    def __init__(self, make: Callable[[Any], tuple[Door, int, LateDoor]]) -> None:
+    def __init__(self, make: Callable[[Any], Any]) -> None:
         super().__init__()
         self._make = make
 
-    def __missing__(self, key: Any) -> tuple[Door, int, LateDoor]:
+    def __missing__(self, key: Any) -> Any:
         self[key] = made = self._make(key)
         return made
 
 
 class LateDoor:
-    """A `BatchDoor` that is made with the first batch."""
+    """A door of batches that is made with the first batch."""
 
-    def __init__(self, make: Callable[[], BatchDoor]) -> None:
+    def __init__(self, make: Callable[[], Door | None]) -> None:
         self._make = make
 
-    def __call__(self, *arrays: Any) -> Floats | None:
-        if not arrays or type(arrays[0]) is not np.ndarray or arrays[0].ndim != 2:
+    def __call__(self, *arguments: Any) -> Any:
+        if not arguments or type(arguments[0]) is not np.ndarray or arguments[0].ndim != 2:
             return None
-        return self._door(*arrays)
+        return self._door(*arguments)
 
     @cached_property
-    def _door(self) -> BatchDoor:
-        return self._make()
+    def _door(self) -> Door:
+        return self._make() or no_door
 
 
-def _no_door(*arrays: Any) -> object:
-    return _OTHER
+def no_door(*arguments: Any) -> None:
+    """Where there is nothing cheaper than the general way."""
+
+
+NO_DOORS = DoorPair(no_door, no_door)
+
+
+class Shared:
+    """What is kept for a model whatever the values of its parameters; several threads may ask."""
+
+    def __init__(self, evaluator: Evaluator) -> None:
+        self.evaluator = evaluator
+        self.lock = threading.RLock()
+        self._kept: dict[Any, Any] = {}
+
+    def get(self, key: Any, make: Callable[[], Value]) -> Value:
+        """What has the key, made by the first who asks."""
+        try:
+            found: Value = self._kept[key]
+        except KeyError:
+            with self.lock:
+                if key not in self._kept:
+                    self._kept[key] = make()
+                found = self._kept[key]
+        return found
 
 
 class Kernels:
     """Runs the functions of a model: owns the code, which is made when it is first needed, and what else is kept.
 
-    `like` are the kernels of the same model with other values of parameters: they share all code.
+    Those of the same model with other values of parameters share all of that.
     """
 
-    def __init__(self, model: Model, maker: Maker, like: Kernels | None = None) -> None:
+    def __init__(self, model: Model, maker: Maker, shared: Shared | None = None) -> None:
         self.model, self.maker, self.tree = model, maker, model.tree
         #: the functions there are, by name
         self.functions: dict[str, Function] = dict(functions_of(model.method, model.tree.looped))
         #: whether springs between links, of machines too large for them, act as external wrenches
         self.springs_outside = bool(self.tree.pairs) and maker.backend != "numpy" and (
             self.tree.n > UNROLL_LINKS or maker.schedule == "rolled")
-        self._lock: Any = like._lock if like else threading.RLock()
-        self._kept: dict[Any, Any] = like._kept if like else {}
-        self._doors: dict[str, Door] = {}  # those that others make
-        #: functions that are the whole answer of a method: for one state, the length of their results, and for batches;
-        #: by name, or (what, body) for those of one body
-        self.doors = Doors(self._make_doors)
+        self.shared = shared or Shared(maker(self._without_springs(self.tree)))
+        self.large = self.tree.n > UNROLL_LINKS
+        #: the doors of functions that need no plan, by name; results are arrays of one axis
+        self.doors = DoorTable(lambda name: self.door_pair(name, DoorForm()))
         #: runs functions that need no plan
-        self.evaluator: Evaluator = like.evaluator if like else maker(self._without_springs(self.tree))
+        self.evaluator: Evaluator = self.shared.evaluator
 
     def __reduce__(self) -> Any:
         return Kernels, (self.model, self.maker)
@@ -137,19 +157,12 @@ class Kernels:
 
     def for_model(self, model: Model) -> Kernels:
         """The kernels of a model that differs in the values of its parameters alone; the code is shared."""
-        return Kernels(model, self.maker, self)
+        return Kernels(model, self.maker, self.shared)
 
     # -- what runs a function -------------------------------------------------------------------
     def kept(self, key: Any, make: Callable[[], Value]) -> Value:
         """What was made once for this model, whatever its parameters: code, and programs made of it."""
-        try:
-            found: Value = self._kept[key]
-        except KeyError:
-            with self._lock:
-                if key not in self._kept:
-                    self._kept[key] = make()
-                found = self._kept[key]
-        return found
+        return self.shared.get(key, make)
 
     def planned(self, plan: LoopPlan) -> Evaluator:
         """What runs functions of the loops by a plan."""
@@ -177,9 +190,9 @@ class Kernels:
             evaluator: Evaluator | None = None) -> Floats:
         """Evaluate a function on a batch; shape (*batch axes, size)."""
         if wrenches is None and evaluator is None:
-            one = self.single(name, given, t)
-            if one is not None:
-                return one
+            quick = self.quickly(name, given, t)
+            if quick is not None:
+                return quick
         found = self._evaluate(name, given, wrenches, t, evaluator)
         _, _, _, lead, out, finite = found
         if not finite:
@@ -205,9 +218,7 @@ class Kernels:
 
     def _inputs(self, function: Function, wrenches: bool) -> dict[str, int]:
         """What a function of this machine reads; looked at once, since that takes a walk through the tree."""
-        key = ("inputs", function.name, wrenches)
-        found: dict[str, int] | None = self._kept.get(key)
-        return self.kept(key, lambda: self.evaluator.inputs(function, wrenches)) if found is None else found
+        return self.kept(("inputs", function.name, wrenches), lambda: self.evaluator.inputs(function, wrenches))
 
     def by_formulation(self, name: str, given: Mapping[str, npt.ArrayLike], t: npt.ArrayLike, tree: Tree) -> Floats:
         """A function of another tree of the same machine by the formulations' own text."""
@@ -259,26 +270,38 @@ class Kernels:
         return f" ({names.speed_names[entry]})" if label in ("u", "p", "tau", "udot") else ""
 
     # -- one state ------------------------------------------------------------------------------
-    def door(self, name: str, evaluator: Evaluator | None = None) -> Door | None:
-        """The cheapest call of one state, if the function has one: ``door(*arrays, out) is out`` where it fits."""
+    def door_pair(self, name: str, form: DoorForm, evaluator: Evaluator | None = None) -> DoorPair:
+        """The cheapest calls of a function, where it is one kernel that reads nothing else than its arguments."""
         function, run = self.functions[name], self.compiled(name, evaluator)
         if run is None or list(run.inputs(function, False)) != list(function.inputs):
-            return None
-        return run.backend.door(run.kernel(function, False, 1), _OTHER, _NOT_FINITE)
+            return NO_DOORS
+        one = run.backend.door(run.kernel(function, False, 1), form)
+        if one is None:
+            return NO_DOORS
 
-    def _make_doors(self, key: Any) -> tuple[Door, int, LateDoor]:
-        function = self.functions[key] if isinstance(key, str) else self.at_body(*key)
-        if function is None:
-            return _no_door, 0, LateDoor(BatchDoor)
-        door = self.door(function.name)
-        return (_no_door if door is None else door, function.size(self.tree),
-                LateDoor(lambda: self.batch_door(function.name)))
+        def many() -> Door | None:
+            lanes, most = run.backend.lanes(), run.most_for_one_thread(function.size(self.tree))
+            return run.backend.batch_door(run.kernel(function, False, lanes), form, lanes // 2 + 1, most)
+
+        return DoorPair(one, LateDoor(many))
+
+    def quickly(self, name: str, given: Mapping[str, npt.ArrayLike], t: npt.ArrayLike = 0.0) -> Floats | None:
+        """Through the doors of a function; None if the arrays do not fit. Functions of large machines take longer than
+        the general way costs, and would hold the interpreter's lock meanwhile."""
+        if self.large:
+            return None
+        doors = self.doors[name]
+        if doors is NO_DOORS:
+            return None
+        check_time(t)
+        found: Floats | None = doors(*[given[n] for n in self.functions[name].inputs])
+        return found
 
     def at_body(self, what: str, body: str | None) -> Function | None:
         """The function of one body or frame (see `formulations.common.body_kinetics`), or of all bodies ("pose", None);
         None where there is none: for what stands still, for places that depend on parameters, for large machines."""
         name = f"{what} of {body!r}" if body is not None else "poses of all bodies"
-        with self._lock:
+        with self.shared.lock:
             if name not in self.functions:
                 made = None if not self._direct() else poses_function(self.model, name) if body is None else \
                     body_function(self.model, what, body, name)
@@ -287,47 +310,8 @@ class Kernels:
                 self.functions[name] = made
             return self.functions[name]
 
-    @cached_property
-    def free_of_laws(self) -> bool:
-        """Whether no force element acts, along joints or between bodies."""
-        return not (self.tree.joint_forces or self.tree.pairs)
-
     def _direct(self) -> bool:
-        return self.tree.n <= UNROLL_LINKS and self.maker.schedule != "rolled"
-
-    def batch_door(self, name: str, evaluator: Evaluator | None = None) -> BatchDoor:
-        """The cheapest call of a batch that is worth lanes, but not threads."""
-        function, run = self.functions[name], self.compiled(name, evaluator)
-        if run is None or list(run.inputs(function, False)) != list(function.inputs):
-            return BatchDoor()
-        lanes, size = run.backend.lanes(), function.size(self.tree)
-        door = run.backend.batch_door(run.kernel(function, False, lanes), _OTHER, _NOT_FINITE)
-        return BatchDoor() if door is None else BatchDoor(door, size, lanes // 2 + 1, run.most_for_one_thread(size))
-
-    def single(self, name: str, given: Mapping[str, npt.ArrayLike], t: npt.ArrayLike = 0.0,
-               make: Callable[[], Door | None] | None = None) -> Floats | None:
-        """One state through the door of a function, or through one that `make` makes when it is first needed; None if
-        the arrays do not fit. Functions of large machines take longer than the general way costs, and would hold the
-        interpreter's lock meanwhile."""
-        if make is None:
-            if self.tree.n > UNROLL_LINKS:
-                return None
-            door, size, _ = self.doors[name]
-        else:
-            if name not in self._doors:
-                self._doors[name] = make() or _no_door
-            door, size = self._doors[name], self.tree.nu
-        if door is _no_door:
-            return None
-        check_time(t)
-        out = np.empty(size)
-        return out if door(*[given[n] for n in self.functions[name].inputs], out) is out else None
-
-    def row(self, name: str, *arrays: Any) -> Floats | None:
-        """One state of a function that needs no plan, through its door; None if it has none or that does not fit."""
-        door, size, _ = self.doors[name]
-        out = np.empty(size)
-        return out if door(*arrays, out) is out else None
+        return not self.large and self.maker.schedule != "rolled"
 
     def bound(self, name: str, arrays: list[Floats], out: Floats, evaluator: Evaluator | None = None
               ) -> Callable[[], Floats]:
@@ -349,8 +333,3 @@ class Kernels:
 
 def _index(state: int, lead: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(int(i) for i in np.unravel_index(state, lead))
-
-
-def wrench_order(tree: Tree) -> list[int]:
-    """Bodies link by link, as kernels read their wrenches; those that cannot move last."""
-    return [b - 1 for members in tree.members[1:] for b in members] + [b - 1 for b in tree.members[0] if b]

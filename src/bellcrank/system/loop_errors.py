@@ -11,12 +11,14 @@ import numpy.typing as npt
 from bellcrank.arrays import Floats, check_time, check_unmasked, flat
 from bellcrank.errors import ModelError, hint
 from bellcrank.loops.constraint_kinematics import paths_between
+from bellcrank.lowering.group_kinds import few_kinds
 
 if TYPE_CHECKING:
+    from bellcrank.system.evaluator import Evaluator
     from bellcrank.system.loop_plans import LoopPlans
 
-__all__ = ["closure_index", "loop_acceleration_error", "loop_coordinates", "loop_drive", "loop_error", "loop_jacobian",
-           "loop_names", "loop_rate_error", "loop_speeds", "loop_state"]
+__all__ = ["closure_index", "largest_errors", "loop_acceleration_error", "loop_coordinates", "loop_drive", "loop_error",
+           "loop_jacobian", "loop_names", "loop_rate_error", "loop_speeds", "loop_state"]
 
 
 def loop_names(plans: LoopPlans) -> tuple[str, ...]:
@@ -40,6 +42,45 @@ def loop_state(plans: LoopPlans, q: npt.ArrayLike, u: npt.ArrayLike, t: npt.Arra
     return plans.kernels.run("loop_state", {"q": q, "u": u}, None, t)
 
 
+def largest_errors(plans: LoopPlans, q: Floats, u: Floats, t: npt.ArrayLike) -> tuple[Floats, Floats]:
+    """The largest of `loop_error` and of `loop_rate_error` at every state. Cost: O(n).
+
+    Large machines: the rates are taken relative to the link that a loop's ends have in common. That makes a difference
+    where the loop is open, of its error times that link's angular velocity."""
+    if not plans.tree.looped:
+        return np.zeros(q.shape[:-1]), np.zeros(q.shape[:-1])
+    both = loop_state(plans, q, u, t)
+    if both is not None:
+        m = both.shape[-1] // 2
+        return np.abs(both[..., :m]).max(axis=-1, initial=0.0), np.abs(both[..., m:]).max(axis=-1, initial=0.0)
+    run = _over_groups(plans, q, t)
+    if run is None:
+        return (np.abs(loop_error(plans, q, t=t)).max(axis=-1, initial=0.0),
+                np.abs(loop_rate_error(plans, q, u, t=t)).max(axis=-1, initial=0.0))
+    found = plans.kernels.run("largest_errors", {"q": q, "u": u}, None, t, run)
+    return found[..., ::3].max(axis=-1), found[..., 1::3].max(axis=-1)
+
+
+def _over_groups(plans: LoopPlans, q: Floats, t: npt.ArrayLike) -> Evaluator | None:
+    """What evaluates the conditions group by group, if these hold all of them and the code for that is small."""
+    kernels, tree = plans.kernels, plans.tree
+    if kernels.compiled("largest_errors") is None:
+        return None
+
+    plan = plans.first(q, t)
+
+    def found() -> Evaluator | None:
+        first = sum(c.rows for c in tree.closures)
+        held = {k for group in plan.groups for k in group.closures}
+        rows = {r for group in plan.groups for r in group.rows}
+        if len(held) < len(tree.closures) or any(first + k not in rows for k in range(len(tree.relations))):
+            return None
+        run = kernels.planned(plan)
+        return run if few_kinds(run.tree, kernels.functions["largest_errors"]) else None
+
+    return kernels.kept(("largest_errors", plan.key), found)
+
+
 def loop_rate_error(plans: LoopPlans, q: npt.ArrayLike, u: npt.ArrayLike, *, t: npt.ArrayLike = 0.0) -> Floats:
     """Rates of `loop_error`, shape (..., conditions). Cost: O(n)."""
     check_time(t)
@@ -56,8 +97,8 @@ def loop_acceleration_error(plans: LoopPlans, q: npt.ArrayLike, u: npt.ArrayLike
         return np.zeros((*flat("q", q, plans.tree.nq, "the coordinates").shape[:-1], 0))
     loops = plans.loops
     rows = loops.rows(q, u, t)
-    motion = loops._motions("accelerations", {"q": q, "u": u, "udot": udot}, t)
-    out = loops._through(rows, motion) - rows.gamma
+    motion = loops.motions("accelerations", {"q": q, "u": u, "udot": udot}, t)
+    out = loops.through(rows, motion) - rows.gamma
     if not plans.tree.relations:
         return out
     laws = plans.kernels.run("prescribed", {"q": q, "u": u}, None, t)
@@ -119,7 +160,7 @@ def _relative_velocity(plans: LoopPlans, q: npt.ArrayLike, u: npt.ArrayLike, ind
     """Velocity of a closing joint's child side relative to its parent side, in child axes."""
     c, loops = plans.tree.closures[index], plans.loops
     turn, origin = loops.poses(q, t)
-    velocity = loops._motions("velocities", {"q": q, "u": u}, t)
+    velocity = loops.motions("velocities", {"q": q, "u": u}, t)
     arm = (turn[..., c.second, :, :] @ plans.model.values_of(c.second_shift)[..., None])[..., 0]
     point = origin[..., c.second, :] + arm
     w = [velocity[..., k, :3] for k in (c.first, c.second)]

@@ -20,6 +20,7 @@ from bellcrank.loops.near_closer import NearCloser
 from bellcrank.loops.null_space import null_space
 from bellcrank.loops.plan import make_plan
 from bellcrank.loops.tolerances import CLOSED, OPEN
+from bellcrank.system.kernels import NO_DOORS
 from bellcrank.system.loop_errors import loop_error, loop_jacobian
 
 if TYPE_CHECKING:
@@ -68,18 +69,19 @@ class LoopPlans:
     def loops(self) -> LoopKinematics:
         """Positions and motions of links, and the conditions of the loops, on arrays."""
         return LoopKinematics(self.tree, lambda name, given, t: self.kernels.run(name, given, None, t),
-                              self.model.values_of, lambda name: self.kernels.compiled(name) is not None)
+                              self.model.values_of, lambda name: self.kernels.compiled(name) is not None,
+                              self.kernels.doors)
 
     @cached_property
     def closer(self) -> Closer:
         """Finds positions in which the loops are closed."""
         space = self.configuration
-        return Closer(self.loops, space.integrate, space.normalize, space.difference, self._near_closer())
+        return Closer(self.loops, space.moved, space.normalize, space.difference, self._near_closer())
 
     @cached_property
     def quick(self) -> bool:
         """Whether nearly closed states may go straight to compiled code."""
-        return self.tree.looped and self.closer.near is not None and self.kernels.door("projected") is not None
+        return self.tree.looped and self.closer.near is not None and self.kernels.doors["projected"] is not NO_DOORS
 
     def _near_closer(self) -> NearCloser | None:
         """Closes positions from nearby by compiled steps, where machines are small enough and all closing joints have
@@ -91,16 +93,12 @@ class LoopPlans:
         except ModelError:
             return None
         bound = np.isin(np.arange(self.tree.nu), self.loops.all_vars)
-        return NearCloser(self._attempt, lambda q, du: space.moved(q, du, q.shape[:-1]), space.normalize,
-                          space.difference, bound)
+        return NearCloser(self._attempt, space.moved, space.normalize, space.difference, bound)
 
     def _attempt(self, name: str, given: Mapping[str, Floats], t: npt.ArrayLike) -> Floats:
         """A function at states (n, ...), results not finite where there are none."""
-        if len(given["q"]) == 1:
-            row = self.kernels.row(name, *(a if a.ndim == 1 else a[0] for a in given.values()))
-            if row is not None:
-                return row[None]
-        return self.kernels.evaluate(name, given, None, t).out
+        found: Floats | None = self.kernels.doors[name](*given.values())
+        return self.kernels.evaluate(name, given, None, t).out if found is None else found
 
     @cached_property
     def turning(self) -> npt.NDArray[np.bool_]:

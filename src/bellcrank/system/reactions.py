@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -15,11 +15,12 @@ from bellcrank.lowering.choose import UNROLL_LINKS
 from bellcrank.system.body_kinematics import pose
 from bellcrank.system.evaluator import Evaluator
 from bellcrank.system.force_elements import actuator_forces, law_wrench
-from bellcrank.system.forward_dynamics import forward_dynamics
+from bellcrank.system.forward_dynamics import forward_doors, forward_dynamics
 from bellcrank.system.inverse_dynamics import inverse_dynamics
-from bellcrank.system.kernels import BatchDoor, Door, Wrenches
+from bellcrank.system.kernels import NO_DOORS, DoorPair, Wrenches
 from bellcrank.system.loop_loads import loop_loads
 from bellcrank.system.tree_dynamics import run_forced
+from bellcrank.target.backend import Door, DoorForm
 from bellcrank.topology.builder import build_tree
 from bellcrank.topology.release import lock, release
 
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from bellcrank.system.model import Model
     from bellcrank.topology.tree import Tree
 
-__all__ = ["ReactionDoors", "named_reactions", "reaction_doors", "reactions"]
+__all__ = ["reaction_doors", "reactions"]
 
 
 def reactions(plans: LoopPlans, q: npt.ArrayLike, u: npt.ArrayLike, tau: Forces | None = None, *,
@@ -79,13 +80,8 @@ def _by_program(plans: LoopPlans, program: ReactionProgram, given: Mapping[str, 
     """Reactions by the program; None if some are not finite."""
     arrays = {name: np.zeros(plans.tree.nu) if a is None else a for name, a in given.items()}
     found = plans.kernels.evaluate("joint_reactions", arrays, wrenches, t, program.run)
-    return named_reactions(program.names, found.result) if found.finite else None
-
-
-def named_reactions(names: Sequence[str], rows: Floats) -> dict[str, Floats]:
-    """{joint: (..., 6)} of results (..., 6 joints)."""
-    each = rows.reshape(*rows.shape[:-1], len(names), 6)
-    return dict(zip(names, each if each.ndim == 2 else np.moveaxis(each, -2, 0), strict=True))
+    each = found.result.reshape(*found.lead, len(program.names), 6)
+    return dict(zip(program.names, np.moveaxis(each, -2, 0), strict=True)) if found.finite else None
 
 
 def _careful_reactions(plans: LoopPlans, q: npt.ArrayLike, u: npt.ArrayLike, tau: Forces | None, udot: npt.ArrayLike,
@@ -106,25 +102,30 @@ def _careful_reactions(plans: LoopPlans, q: npt.ArrayLike, u: npt.ArrayLike, tau
             for i, name in enumerate(tree.joint_names[1:])} | loops
 
 
-class ReactionDoors(NamedTuple):
-    """Reactions at the least cost, for one state and for batches, (q, u, tau, udot, out), and their names."""
-
-    one: Door | None
-    many: BatchDoor
-    names: tuple[str, ...]
-
-
-def reaction_doors(plans: LoopPlans) -> ReactionDoors:
-    """Doors for calls without wrenches, times and given accelerations, if there are any."""
+def reaction_doors(plans: LoopPlans) -> DoorPair:
+    """Reactions at the accelerations of forward dynamics at the least cost, (q, u, tau), where both are one kernel."""
     try:
         program = None if plans.tree.actuators else reaction_program(
             plans, plans.reference().q if plans.tree.looped else plans.configuration.neutral(), 0.0)
     except AssemblyError:  # plans are made where the states are
         program = None
-    if program is None:
-        return ReactionDoors(None, BatchDoor(), ())
-    return ReactionDoors(plans.kernels.door("joint_reactions", program.run),
-                         plans.kernels.batch_door("joint_reactions", program.run), program.names)
+    forward, none = forward_doors(plans), np.zeros(plans.tree.nu)
+    if program is None or forward is NO_DOORS:
+        return NO_DOORS
+    names = program.names
+    form = DoorForm(parts=tuple((6 * i, (6,), (1,)) for i in range(len(names))))
+    own = plans.kernels.door_pair("joint_reactions", form, program.run)
+
+    def through(first: Door, second: Door) -> Door:
+        def door(q: Any = None, u: Any = None, tau: Any = None, *more: Any) -> dict[str, Floats] | None:
+            force = none if tau is None else tau
+            udot = None if more else first(q, u, force)
+            found: Any = None if udot is None else second(q, u, force, udot)
+            return None if found is None else dict(zip(names, found, strict=True))
+
+        return door
+
+    return DoorPair(through(forward.one, own.one), through(forward.many, own.many))
 
 
 def _unmerged(model: Model) -> Tree:

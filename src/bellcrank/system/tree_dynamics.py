@@ -11,14 +11,14 @@ from bellcrank.arrays import START, Floats, wrench_array
 from bellcrank.errors import NotYetError
 from bellcrank.system.evaluator import UNROLL_LINKS
 from bellcrank.system.force_elements import element_wrenches, explain_meeting
-from bellcrank.system.kernels import Door, Wrenches
+from bellcrank.system.kernels import Wrenches
 
 if TYPE_CHECKING:
     from bellcrank.system.evaluator import Evaluator
     from bellcrank.system.kernels import Kernels
     from bellcrank.system.loop_plans import LoopPlans
 
-__all__ = ["FORCED", "bias", "mass_matrix", "run_forced", "tree_door", "tree_forces", "with_elements",
+__all__ = ["FORCED", "bias", "mass_matrix", "run_forced", "tree_forces", "with_elements",
            "without_laws"]
 
 #: functions that springs between links enter as forces
@@ -29,7 +29,7 @@ def run_forced(plans: LoopPlans, name: str, given: Mapping[str, npt.ArrayLike], 
                evaluator: Evaluator | None = None) -> Floats:
     """A function that force elements act in, on a batch; shape (*batch axes, size)."""
     if wrenches is None and evaluator is None and not plans.kernels.springs_outside:
-        out = plans.kernels.single(name, given, t)
+        out = plans.kernels.quickly(name, given, t)
         if out is not None:
             return out
     found = plans.kernels.evaluate(name, given, with_elements(plans, given, wrenches, t), t, evaluator)
@@ -57,13 +57,6 @@ def without_laws(plans: LoopPlans, forces: Floats, q: npt.ArrayLike, u: npt.Arra
     if not plans.tree.joint_forces:
         return forces
     return forces - plans.kernels.run("joint_laws", {"q": q, "u": u}, None, t)
-
-
-def tree_door(plans: LoopPlans) -> Door | None:
-    """Inverse dynamics of one state of a tree at the least cost, (q, u, udot, out), if that is one kernel."""
-    if plans.tree.looped or plans.tree.joint_forces or plans.kernels.springs_outside:
-        return None
-    return plans.kernels.door("inverse_dynamics")
 
 
 def tree_forces(plans: LoopPlans, q: npt.ArrayLike, u: npt.ArrayLike, udot: npt.ArrayLike, wrenches: Wrenches,

@@ -2,7 +2,7 @@
 
 A backend makes three kinds of functions of neutral programs: *kernels* (a function of arrays, for the states of a
 batch), *blocks* (the same for a few states side by side, called by compiled code) and *drivers* (programs that call
-blocks, such as integrators). `backend_named` finds one by its name.
+blocks, such as integrators). It is a folder beside this file with a `runtime`; `backend_named` finds it by its name.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
+from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
@@ -20,15 +21,17 @@ from bellcrank.target.program import DriverLayout, Program
 
 __all__ = [
     "BACKENDS",
-    "LIBRARIES",
     "Backend",
     "BatchKernel",
     "Block",
     "Call",
     "CallLists",
+    "Door",
+    "DoorForm",
     "Driver",
     "DriverBuffers",
     "backend_named",
+    "libraries",
 ]
 
 Floats = npt.NDArray[np.float64]
@@ -105,6 +108,24 @@ class DriverBuffers(Protocol):
     def get_real(self, name: str) -> float: ...
 
 
+#: a function of arrays that answers at once: a new result, or None if it cannot, and the general way is to be taken
+Door = Callable[..., Any]
+
+
+@dataclass(frozen=True, eq=False)
+class DoorForm:
+    """How a door is called and what it returns: a new array of `shape`, behind the axis of the states if there are
+    several; a number for the shape (); all of a function's entries in a row without a shape."""
+
+    shape: tuple[int, ...] | None = None
+    #: the place of an argument that is not looked at, or -1
+    skipped: int = -1
+    #: arrays for the last inputs where these are left out
+    defaults: tuple[Floats, ...] = ()
+    #: arrays that show parts of the entries, in a tuple: first entry, shape, and steps between entries
+    parts: tuple[tuple[int, tuple[int, ...], tuple[int, ...]], ...] = ()
+
+
 #: runs a driver on its memory; releases the interpreter's lock
 Driver = Callable[[Any], None]
 
@@ -133,25 +154,39 @@ class Backend(Protocol):
     def memory(self, calls: CallLists, layout: DriverLayout, extra: Mapping[str, int]) -> DriverBuffers:
         """Memory for a driver, with `extra` buffers."""
 
-    def door(self, kernel: Any, other: object, notfinite: object) -> Callable[..., Any] | None:
-        """``door(*inputs, out)`` for one state: `out`, or `other` if the arrays do not fit, or `notfinite`; None where
-        there is nothing cheaper than `BatchKernel.run`."""
+    def door(self, kernel: Any, form: DoorForm) -> Door | None:
+        """``door(*inputs)`` for one state: the result, or None if the arrays do not fit or something is not finite.
+        None where there is nothing cheaper than `BatchKernel.run`."""
 
-    def batch_door(self, kernel: Any, other: object, notfinite: object) -> Callable[..., Any] | None:
-        """The same for a batch: arrays (states, size), or (size,) for what is the same in all; `out` (states, size)."""
+    def batch_door(self, kernel: Any, form: DoorForm, least: int, most: int) -> Door | None:
+        """The same for `least` to `most` states: arrays (states, size), or (size,) for what is the same in all."""
 
     def bound(self, kernel: Any, arrays: Sequence[Any], out: Any, exception: type[Exception], message: str
               ) -> Callable[[], Any]:
         """``bound()``: run the kernel on these arrays, return `out`; raise `exception` if something is not finite."""
 
 
-#: modules with a function ``backend()``, by the name that users give
-BACKENDS = {"llvm": "bellcrank.target.llvm.runtime"}
-#: libraries that compile, whose versions results tell
-LIBRARIES = ("llvmlite",)
+def _found() -> tuple[str, ...]:
+    """The folders beside this file that have a runtime, in the order they wish for."""
+    folder = Path(__file__).parent
+    names = [p.parent.name for p in folder.glob("*/runtime.py")]
+    return tuple(sorted(names, key=lambda name: (import_module(f"{__package__}.{name}").ORDER, name)))
+
+
+#: the targets that code is run on, by the names that users give; the first is the usual one
+BACKENDS = _found()
 
 
 def backend_named(name: str) -> Backend:
     """The backend of a name in `BACKENDS`."""
-    made: Backend = import_module(BACKENDS[name]).backend()
+    made: Backend = _runtime(name).backend()
     return made
+
+
+def libraries() -> tuple[str, ...]:
+    """Packages that compile, whose versions results tell."""
+    return tuple(library for name in BACKENDS for library in import_module(f"{__package__}.{name}").LIBRARIES)
+
+
+def _runtime(name: str) -> Any:
+    return import_module(f"{__package__}.{name}.runtime")

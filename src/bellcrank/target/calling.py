@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from bellcrank.target.array_loops import sum_of
 from bellcrank.target.program import Builder, Int, Memory, Real
 
 __all__ = ["Body", "LaneStates", "finite_array", "finite_sum", "one_block", "over_states"]
@@ -65,4 +66,4 @@ def finite_sum(b: Builder, values: Iterable[Real], start: Real) -> Real:
 
 def finite_array(b: Builder, memory: Memory, size: Int, start: Real) -> Real:
     """`start` plus 0 * entry for all entries of an array: NaN if one is not finite."""
-    return b.fold(size, start, lambda i, total: total + memory[i] * 0.0)
+    return start + sum_of(b, size, lambda i: memory[i] * 0.0)

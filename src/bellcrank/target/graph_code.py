@@ -27,7 +27,7 @@ def compute(b: Builder, nodes: Iterable[Scalar], value: dict[Any, str], leaf: Ca
         ADD: b.add, SUB: b.sub, MUL: b.mul, DIV: b.div, NEG: b.neg, SQRT: b.sqrt,
         LESS: lambda x, y, yes, no: b.select(b.real_compare("<", x, y), yes, no),
         **{name: _library(b, name) for name in (EXP, LOG, TANH, ATAN2)}}
-    number, pause = b.number, b.pause
+    number = b.number
     for node in nodes:
         if node in value:
             continue
@@ -41,7 +41,6 @@ def compute(b: Builder, nodes: Iterable[Scalar], value: dict[Any, str], leaf: Ca
             value[node] = pair(args[0])[1]
         else:
             value[node] = make[op](*[value[a] if type(a) is Scalar else number(a) for a in args])
-        pause()
 
 
 def _library(b: Builder, name: str) -> Callable[..., str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -14,9 +14,9 @@ from bellcrank.schedule.rolled import Plan
 from bellcrank.target.calling import Body
 from bellcrank.target.program import Builder
 from bellcrank.target.rolled_code import rolled
-from bellcrank.target.unrolled import scratch, unrolled
+from bellcrank.target.unrolled import entry_by_entry, scratch, unrolled
 
-__all__ = ["GraphKernel", "KernelSource", "RolledData", "RolledKernel"]
+__all__ = ["EntryKernel", "GraphKernel", "KernelSource", "RolledData", "RolledKernel"]
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -55,6 +55,9 @@ class KernelSource(Protocol):
     def key(self) -> str | None:
         """A short text that determines the code, if there is one."""
 
+    def side_by_side(self, lanes: int) -> KernelSource:
+        """What computes the same for one state with parts of the machine in lanes, where it can."""
+
     def scratch(self, width: int) -> int:
         """Reals of scratch memory per lane that a kernel of batches needs, besides that of loops over records."""
 
@@ -79,11 +82,38 @@ class GraphKernel:
     def key(self) -> str:
         return f"{digest(self.outputs)} {dict(self.inputs)}"
 
+    def side_by_side(self, lanes: int) -> GraphKernel:
+        return self
+
     def scratch(self, width: int) -> int:
         return scratch(self.size, width)
 
     def body(self, b: Builder) -> Body:
         return unrolled(b, self.outputs, self.inputs)
+
+
+@dataclass(frozen=True)
+class EntryKernel:
+    """One expression for every entry of the result, of the same entries of the inputs; leaves are (input,)."""
+
+    entry: Number
+    inputs: Mapping[str, int]
+    size: int
+    data: None = None
+    side: int = 0
+
+    @property
+    def key(self) -> str:
+        return f"entries {digest([self.entry])} {dict(self.inputs)}"
+
+    def side_by_side(self, lanes: int) -> EntryKernel:
+        return self
+
+    def scratch(self, width: int) -> int:
+        return 0
+
+    def body(self, b: Builder) -> Body:
+        return entry_by_entry(b, self.entry, self.inputs, self.size)
 
 
 @dataclass(frozen=True)
@@ -98,6 +128,11 @@ class RolledKernel:
     side: int
     mirrored: bool = True  #: whether a matrix is symmetric
     key: None = field(default=None)
+    #: the same with items side by side
+    beside: Callable[[int], RolledKernel | None] = lambda lanes: None
+
+    def side_by_side(self, lanes: int) -> RolledKernel:
+        return (self.beside(lanes) if lanes > 1 else None) or self
 
     def scratch(self, width: int) -> int:
         return 0

@@ -181,6 +181,26 @@ class Operands(ABC):
     def move(self, place: Any, index: str, times: int) -> Any:
         """The place of entry ``index * times``."""
 
+    def gather(self, place: Any, starts: Sequence[str]) -> Any:
+        """The place of which each lane begins at an entry of its own (within `Builder.side_by_side`)."""
+        return self.move(place, starts[0], 1)
+
+    def everywhere(self, place: Any, index: str) -> str:
+        """One entry in every lane (within `Builder.side_by_side`)."""
+        return self.load(place, index, False)
+
+    def in_all_lanes(self, a: str) -> str:
+        """A real from outside of `Builder.side_by_side`, the same in all lanes."""
+        return a
+
+    def lane_sum(self, a: str) -> str:
+        """The sum of all lanes, for use outside of `Builder.side_by_side`."""
+        return a
+
+    def lane_max(self, a: str) -> str:
+        """The largest lane, for use outside of `Builder.side_by_side`; NaN counts as missing."""
+        return a
+
     @abstractmethod
     def table_load(self, place: Any, index: str) -> str: ...
 
@@ -202,10 +222,6 @@ class Operands(ABC):
 
     @abstractmethod
     def read(self, kind: str, slot: str) -> str: ...
-
-    @abstractmethod
-    def pause(self) -> None:
-        """Called after every node of a graph: a printer may end a stretch of code here."""
 
 
 class Builder(Operands):
@@ -261,7 +277,8 @@ class Builder(Operands):
 
     # -- control ------------------------------------------------------------------------------------
     @abstractmethod
-    def loop(self, end: Int | int, start: Int | int = 0, back: bool = False) -> AbstractContextManager[Int]:
+    def loop(self, end: Int | int, start: Int | int = 0, back: bool = False, step: int = 1
+             ) -> AbstractContextManager[Int]:
         """For i from `start` to before `end`, or `back` from there."""
 
     @abstractmethod
@@ -283,6 +300,12 @@ class Builder(Operands):
     @abstractmethod
     def switch(self, value: Int, cases: Sequence[tuple[int, Callable[[], None]]]) -> None:
         """Do what belongs to the case that `value` is, if any."""
+
+    def side_by_side(self) -> AbstractContextManager[int]:
+        """Inside, the lanes of reals are entries of arrays, or items, of one state: ``m[i]`` holds those from i on.
+        Gives the number of lanes: 1 where states fill them, or the target has no more. Reals pass the border only as
+        `Real.in_all_lanes` on the way in, `Real.lane_sum` and `Real.lane_max` on the way out."""
+        return nullcontext(1)
 
     def piece(self, *known: Int | Memory | Table | Integers) -> AbstractContextManager[None]:
         """Code that hands no values on and uses those that are `known` alone: a printer may make a function of it."""

@@ -37,6 +37,8 @@ class _Context:
     runs: Integers
     n_runs: Int
     row: int  #: integers per table row
+    numbers_ahead: Memory  #: the same numbers, read side by side
+    blocks: Int  #: where the rows of blocks of items begin in the table
     side: Int  #: side of the result matrix (paths)
     mirrored: bool  #: whether it is symmetric
     large: bool  #: whether the code of kinds is better compiled one by one
@@ -46,7 +48,7 @@ class _Context:
         if not self.large:
             return nullcontext()
         return self.b.piece(*self.inputs.values(), self.target, self.work, self.buffers, self.numbers, self.table,
-                            self.side, item)
+                            self.numbers_ahead, self.blocks, self.side, item)
 
 
 def rolled(b: Builder, plan: Plan, inputs: Sequence[str], local: list[str], mirrored: bool = True) -> Body:
@@ -66,16 +68,19 @@ def rolled(b: Builder, plan: Plan, inputs: Sequence[str], local: list[str], mirr
 
     def body(states: LaneStates) -> Real | None:
         target = states.target(out_size)
-        c = _Context(b, plan, local, states.inputs, target, work, buffers, numbers, table, runs, n_runs,
-                     len(COLUMNS) + len(local), side, mirrored, _operations(plan) > _LARGE)
+        row = len(COLUMNS) + len(local) + (1 if _ahead(plan) else 0)
+        c = _Context(b, plan, local, states.inputs, target, work, buffers, numbers, table, runs, n_runs, row,
+                     b.memory("numbers"), rows * row, side, mirrored, _operations(plan) > _LARGE)
         check = b.constant(0.0)
         for name, size in sizes.items() if states.checked else ():
             check = finite_array(b, states.inputs[name], size, check)
         if PATHS in plan.directions:
             with b.loop(out_size) as i:
                 target[i] = 0.0
+        for position, code in enumerate(_ahead(plan)):
+            _compute_ahead(c, code, position)
         for k, direction in enumerate(plan.directions):
-            if any(_has_work(code.sweeps[k]) for code in plan.codes):
+            if any(_has_work(plan, code, k) for code in plan.codes):
                 _sweep(c, k, direction)
         _epilogue(c)
         return finite_array(b, target, out_size, check) if states.checked else None
@@ -84,17 +89,49 @@ def rolled(b: Builder, plan: Plan, inputs: Sequence[str], local: list[str], mirr
 
 
 def _operations(plan: Plan) -> int:
-    return sum(len(sweep.body) for code in plan.codes for sweep in (*code.sweeps, *code.walks.values()))
+    return sum(len(sweep.body) for code in plan.codes
+               for sweep in (*code.sweeps, *code.walks.values(), *((code.ahead,) if code.ahead else ())))
 
 
-def _has_work(code: SweepCode) -> bool:
-    return bool(code.sent or code.outputs or code.saves or code.starts)
+def _ahead(plan: Plan) -> list[KindCode]:
+    """Kinds that compute something ahead of the sweeps, in the order of their rows in front of the runs."""
+    return [code for code in plan.codes if code.ahead is not None]
+
+
+def _compute_ahead(c: _Context, code: KindCode, position: int) -> None:
+    """What items of one kind compute from their own inputs alone, several side by side (see `lowering.ahead`)."""
+    b, ahead, first = c.b, code.ahead, position * 3
+    assert ahead is not None
+    with b.loop(c.runs[first + 2], c.runs[first + 1]) as block, c.piece(block), b.side_by_side() as lanes:
+        assert lanes == c.plan.lanes
+        row = c.blocks + block * c.plan.block_row
+        numbers, target = c.numbers_ahead.at(c.table[row]), c.work.at(c.table[row + 1])
+        parts = {name: c.inputs[name.split("@")[0]].gathered([c.table[row + (2 + i * lanes + j)] for j in range(lanes)])
+                 for i, name in enumerate(code.ahead_inputs)}
+
+        def leaf(key: Any) -> str:
+            match key:
+                case ("in", name, j):
+                    return parts[name][j].operand
+                case ("global", name, j):
+                    return c.inputs[name].everywhere(j).operand
+            raise AssertionError(key)
+
+        value: dict[Any, str] = {node: numbers[i * lanes].operand for i, node in enumerate(code.ahead_statics)}
+        compute(b, ahead.body, value, leaf)
+        for i, node in enumerate(ahead.saves):
+            target[i * lanes] = Real(b, value[node])
+
+
+def _has_work(plan: Plan, code: KindCode, k: int) -> bool:
+    sweep = code.sweeps[k]
+    return bool((sweep.sent and plan.read[k]) or sweep.outputs or sweep.saves or sweep.starts)
 
 
 def _sweep(c: _Context, k: int, direction: str) -> None:
     """Loop over the runs of items of one kind, outward or inward."""
     b, back = c.b, direction == INWARD
-    with b.loop(c.n_runs, back=back) as run:
+    with b.loop(c.n_runs, len(_ahead(c.plan)), back=back) as run:
         base = run * 3
         kind, first, end = (c.runs[base + i] for i in range(3))
 
@@ -105,7 +142,7 @@ def _sweep(c: _Context, k: int, direction: str) -> None:
 
             return emit
 
-        b.switch(kind, [(code.kind.index, items(code)) for code in c.plan.codes if _has_work(code.sweeps[k])])
+        b.switch(kind, [(code.kind.index, items(code)) for code in c.plan.codes if _has_work(c.plan, code, k)])
 
 
 class _Item:
@@ -118,6 +155,7 @@ class _Item:
         self._edges: dict[tuple[str, bool], Memory] = {}
         self._numbers: Table | None = None
         self._starts: dict[str, Int] = {}
+        self._ahead: Memory | None = None
 
     def record_of(self, item: Int | int) -> Memory:
         return self.c.work.at(item, self.c.plan.record)
@@ -144,6 +182,12 @@ class _Item:
             self._numbers = self.c.numbers.at(self.start("numbers"))
         return self._numbers[index]
 
+    def ahead(self, index: int) -> Real:
+        """A value that was computed ahead."""
+        if self._ahead is None:
+            self._ahead = self.c.work.at(self.c.table[self.row + (self.c.row - 1)])
+        return self._ahead[index * self.c.plan.lanes]
+
     def leaf(self, key: Any) -> str:
         return self._leaf(key).operand
 
@@ -166,7 +210,9 @@ class _Item:
     def compute(self, code: SweepCode) -> dict[Any, str]:
         """Values of all nodes of a piece of code."""
         index = {node: i for i, node in enumerate(self.code.statics)}
-        value: dict[Any, str] = {node: self.record[self.code.slot[node]].operand for node in code.loads}
+        ahead = {node: i for i, node in enumerate(self.code.ahead.saves)} if self.code.ahead is not None else {}
+        value: dict[Any, str] = {node: self.ahead(ahead[node]).operand if node in ahead else
+                                 self.record[self.code.slot[node]].operand for node in code.loads}
         for node in code.body:
             if node in index:
                 value[node] = self.number(index[node]).operand
@@ -189,6 +235,8 @@ def _item(c: _Context, kind: KindCode, k: int, item: Int) -> None:
         return
     place, slot = at.edge("own_out" if c.plan.directions[k] == OUTWARD else "parent_sum", k)
     for i, entry in enumerate(code.sent):
+        if i not in c.plan.read[k]:
+            continue
         total = value_of(b, entry, value)
         if code.adds_to_parent and type(entry) is float and entry == 0.0:
             continue

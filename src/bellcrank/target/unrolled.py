@@ -1,4 +1,5 @@
-"""Straight-line kernels: the whole computation as one expression graph, every constant a literal."""
+"""Straight-line kernels: the whole computation, or that of each entry, is one expression graph; constants are literals.
+"""
 
 from __future__ import annotations
 
@@ -6,11 +7,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from bellcrank.scalar.graph import LEAF, reachable
-from bellcrank.target.calling import Body, LaneStates, finite_sum
+from bellcrank.target.array_loops import each
+from bellcrank.target.calling import Body, LaneStates, finite_array, finite_sum
 from bellcrank.target.graph_code import compute, value_of
-from bellcrank.target.program import Builder, Real
+from bellcrank.target.program import Builder, Int, Real
 
-__all__ = ["scratch", "unrolled"]
+__all__ = ["entry_by_entry", "scratch", "unrolled"]
 
 #: results from which on they pass through scratch memory
 _MANY = 64
@@ -44,5 +46,27 @@ def unrolled(b: Builder, outputs: Sequence[Any], inputs: Mapping[str, int]) -> B
         if through:
             b.unpack(place, target, len(outputs))
         return None if check is None else finite_sum(b, results, check)
+
+    return body
+
+
+def entry_by_entry(b: Builder, entry: Any, inputs: Mapping[str, int], size: int) -> Body:
+    """The body of a kernel whose entries are all the same expression of the inputs' entries, keys (name,)."""
+
+    def body(states: LaneStates) -> Real | None:
+        target, count = states.target(size), Int(b, str(size))
+
+        def one(j: Int) -> None:
+            value: dict[Any, str] = {}
+            compute(b, reachable([entry]), value, lambda key: states.inputs[key[0]][j].operand)
+            target[j] = value_of(b, entry, value)
+
+        each(b, count, one)
+        if not states.checked:
+            return None
+        check = finite_array(b, target, count, b.constant(0.0))
+        for name, length in inputs.items():
+            check = finite_array(b, states.inputs[name], Int(b, str(length)), check)
+        return check
 
     return body

@@ -227,6 +227,18 @@ class Real(Value):
         """self ** exponent."""
         return Real(self.builder, self.builder.library("pow", self.operand, exponent.operand))
 
+    def in_all_lanes(self) -> Real:
+        """A real from outside, where lanes are entries of one state."""
+        return Real(self.builder, self.builder.in_all_lanes(self.operand), not self.fuse)
+
+    def lane_sum(self) -> Real:
+        """The sum of all lanes, where these are entries of one state."""
+        return Real(self.builder, self.builder.lane_sum(self.operand))
+
+    def lane_max(self) -> Real:
+        """The largest of all lanes, where these are entries of one state; NaN counts as missing."""
+        return Real(self.builder, self.builder.lane_max(self.operand))
+
     def bits(self) -> Bits:
         """The bits of the double in every lane."""
         return Bits(self.builder, self.builder.bits(self.operand))
@@ -253,6 +265,14 @@ class Memory:
     def at(self, start: Int | int, times: int = 1) -> Memory:
         """The memory that begins at entry ``start * times``."""
         return Memory(self.builder, self.builder.move(self.place, int_operand(start), times), self.aligned)
+
+    def everywhere(self, index: Int | int) -> Real:
+        """One entry in all lanes, where these are entries of one state."""
+        return Real(self.builder, self.builder.everywhere(self.place, int_operand(index)))
+
+    def gathered(self, starts: Sequence[Int]) -> Memory:
+        """The memory of which each lane begins at an entry of its own."""
+        return Memory(self.builder, self.builder.gather(self.place, [s.operand for s in starts]))
 
 
 class Table:

@@ -15,14 +15,14 @@ import numpy.typing as npt
 from bellcrank.mechanism.coupling import Part
 from bellcrank.mechanism.forces import Actuator
 from bellcrank.mechanism.forces.element import Along
-from bellcrank.mechanism.joints import Joint
+from bellcrank.mechanism.joints import Joint, Weld
 from bellcrank.mechanism.motion import Prescribed
 from bellcrank.scalar.graph import Number
 from bellcrank.spatial import RigidInertia, Transform, Vector
 from bellcrank.topology.pairs import LoopForce, Pair, SumForce
 
 __all__ = ["ABOUT_X", "GENERAL", "IDENTITY", "Applied", "Closure", "LinkNumbers", "LinkStep", "LoopForce", "Relation",
-           "Tree"]
+           "Tree", "wrench_order"]
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -64,6 +64,10 @@ class Closure(NamedTuple):
     second_shift: tuple[Number, ...]
     rows: int
     is_joint: bool
+
+    def welded(self, turn: Floats, shift: tuple[Number, ...]) -> Closure:
+        """The same links held together, with this joint frame on the first."""
+        return self._replace(kind=Weld(), first_turn=turn, first_shift=shift, rows=6)
 
 
 class Relation(NamedTuple):
@@ -210,3 +214,8 @@ def unpack_link(kind: int, constants: int, bodies: int, values: list[Number]) ->
     joint = tuple(take(constants))
     inertia = RigidInertia(take(1)[0], Vector(*take(3)), Symmetric3(*take(6)))
     return LinkNumbers(placement, joint, inertia, tuple(Vector(*take(3)) for _ in range(bodies)))
+
+
+def wrench_order(tree: Tree) -> list[int]:
+    """Bodies link by link, as kernels read their wrenches; those that cannot move last."""
+    return [b - 1 for members in tree.members[1:] for b in members] + [b - 1 for b in tree.members[0] if b]

@@ -22,6 +22,9 @@ class Pivot(NamedTuple):
     gain: Force
     free: Number
 
+    def with_free(self, free: Number) -> Pivot:
+        return self._replace(free=free)
+
 
 def absent(armature: Number) -> bool:
     """Whether a joint speed has no rotor, known before any state is."""

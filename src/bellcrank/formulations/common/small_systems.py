@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from bellcrank.scalar.functions import select_less
-from bellcrank.scalar.graph import Number
+from bellcrank.scalar.graph import Number, is_zero
 
-__all__ = ["guarded_inverse", "solve_multipliers", "solve_positive"]
+__all__ = ["guarded_inverse", "solve_general", "solve_multipliers", "solve_positive"]
 
 #: a pivot this much smaller than its diagonal means that the constraints depend on each other here
 _DEPENDENT = 1e-10
@@ -59,3 +59,37 @@ def solve_multipliers(matrix: Sequence[Sequence[Number]], right: Sequence[Number
     floor = iter(floors)
     return solve_positive(matrix, right, lambda pivot, diagonal: guarded_inverse(
         pivot, diagonal * _DEPENDENT + next(floor)))
+
+
+def solve_general(matrix: Sequence[Sequence[Number]], right: Sequence[Sequence[Number]]) -> list[list[Number]]:
+    """Solve A X = B by Gaussian elimination, over any scalar; in every column the row with the largest entry is
+    exchanged to the top (by selections, where entries are not known yet)."""
+    n = len(matrix)
+    rows = [[*a, *b] for a, b in zip(matrix, right, strict=True)]
+    for k in range(n):
+        for i in range(k + 1, n):
+            if not is_zero(rows[i][k]):
+                rows[k], rows[i] = _larger_first(rows[k], rows[i], k)
+        inverse = 1.0 / rows[k][k]
+        rows[k] = [*rows[k][:k + 1], *(x * inverse for x in rows[k][k + 1:])]
+        for i in range(k + 1, n):
+            rows[i] = _less(rows[i], rows[k], rows[i][k], k + 1)
+    for k in reversed(range(n)):
+        for i in range(k):
+            rows[i] = _less(rows[i], rows[k], rows[i][k], n)
+    return [row[n:] for row in rows]
+
+
+def _larger_first(a: list[Number], b: list[Number], k: int) -> tuple[list[Number], list[Number]]:
+    x, y = a[k] * a[k], b[k] * b[k]
+    pairs = [(p, q) if p is q or (is_zero(p) and is_zero(q)) else
+             (select_less(x, y, q, p), select_less(x, y, p, q)) for p, q in zip(a, b, strict=True)]
+    return [p for p, _ in pairs], [q for _, q in pairs]
+
+
+def _less(row: list[Number], other: list[Number], factor: Number, start: int) -> list[Number]:
+    """A row less `factor` times another, from an entry on."""
+    if is_zero(factor):
+        return row
+    return [*row[:start], *(x if is_zero(y) else x - factor * y
+                            for x, y in zip(row[start:], other[start:], strict=True))]

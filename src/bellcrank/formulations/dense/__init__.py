@@ -26,7 +26,7 @@ from bellcrank.scalar.graph import Number
 from bellcrank.schedule.sweeps import Field, Sweeps
 from bellcrank.spatial import Force, RigidInertia
 
-__all__ = ["BIBTEX", "WHOLE", "forward_dynamics", "inverse_dynamics", "mass_matrix", "solve_positive"]
+__all__ = ["BIBTEX", "BY_MATRIX", "WHOLE", "forward_dynamics", "inverse_dynamics", "mass_matrix", "solve_positive"]
 
 BIBTEX = """@article{walker1982efficient,
   author  = {Walker, M. W. and Orin, D. E.},
@@ -40,6 +40,8 @@ BIBTEX = """@article{walker1982efficient,
 
 #: functions that need the matrix as a whole
 WHOLE = ("forward_dynamics",)
+#: those that LAPACK computes just as well
+BY_MATRIX = ("forward_dynamics",)
 
 
 def mass_matrix(tree: Sweeps) -> Field:

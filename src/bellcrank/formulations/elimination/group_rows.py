@@ -16,6 +16,7 @@ Cost: linear in the number of links around the loop.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from bellcrank.formulations.common.link_kinematics import known_motion
@@ -24,10 +25,12 @@ from bellcrank.lowering.group import ClosureShape, GroupView
 from bellcrank.lowering.looped import Moving, outward_moving
 from bellcrank.mechanism.constraint_rows import Row, stabilized
 from bellcrank.mechanism.coupling import coupled
+from bellcrank.scalar.functions import maximum
 from bellcrank.scalar.graph import Number
+from bellcrank.schedule.sweeps import Field, Sweeps
 from bellcrank.spatial import Force, General, Matrix3, Motion, Vector
 
-__all__ = ["ConstraintEquation", "group_constraints", "redundant_constraints"]
+__all__ = ["ConstraintEquation", "group_constraints", "largest_errors", "redundant_constraints"]
 
 
 class ConstraintEquation(NamedTuple):
@@ -58,6 +61,27 @@ def group_constraints(group: GroupView) -> list[ConstraintEquation]:
     return [made[c][r] if c >= 0 else coupler_constraint(group, r) for c, r in group.shape.rows]
 
 
+def largest_errors(groups: Sweeps) -> Field:
+    """The largest values and rates, (5), of the conditions of each group's closures, redundant ones included, and of
+    its couplers; and the sum of all, which is not finite where one of them is not."""
+    return groups.outward(outward_errors, root=())
+
+
+def outward_errors(group: GroupView, nothing: tuple[()]) -> tuple[tuple[()], tuple[Number, Number, Number]]:
+    found: list[tuple[Number, Number]] = []
+    for i, shape in enumerate(group.shape.closures):
+        paths = {0: _outward(group, shape.first_path), 1: _outward(group, shape.second_path)}
+        found += [(row.value, _rate(shape, paths, row)) for row in _rows(group, i, paths)]
+    couplers = [coupler_constraint(group, r) for c, r in group.shape.rows if c < 0]
+    found += [(made.value, made.rate) for made in couplers]
+    value: Number = 0.0
+    rate: Number = 0.0
+    total: Number = 0.0
+    for v, r in found:
+        value, rate, total = maximum(value, abs(v)), maximum(rate, abs(r)), total + (v + r)
+    return (), (value, rate, total)
+
+
 def coupler_constraint(group: GroupView, index: int) -> ConstraintEquation:
     """A coupler between joint coordinates, (10)."""
     relation = group.shape.relations[index]
@@ -83,13 +107,31 @@ def redundant_constraints(group: GroupView) -> list[ConstraintEquation]:
 
 def closure_constraints(group: GroupView, index: int, every: bool = False) -> dict[int, ConstraintEquation]:
     """The constraints of one closure, those that count or all of them."""
-    shape, numbers, kind = group.shape.closures[index], group.closures[index], group.kinds[index]
+    shape = group.shape.closures[index]
     paths = {0: _outward(group, shape.first_path), 1: _outward(group, shape.second_path)}
-    first = side_of(paths[0][-1].moving, numbers.first_turn, numbers.first_shift)
-    second = side_of(paths[1][-1].moving, numbers.second_turn, numbers.second_shift)
-    rows = kind.closure_rows(first, second, numbers.constants)  # (5), (6)
+    rows = _rows(group, index, paths)
     wanted = range(len(rows)) if every else [r for c, r in group.shape.rows if c == index]
     return {r: _constraint(group, shape, paths, rows[r]) for r in wanted}
+
+
+def _rows(group: GroupView, index: int, paths: dict[int, list[RelativeMember]]) -> Sequence[Row]:
+    """All conditions of one closure, (5), (6)."""
+    numbers = group.closures[index]
+    first = side_of(paths[0][-1].moving, numbers.first_turn, numbers.first_shift)
+    second = side_of(paths[1][-1].moving, numbers.second_turn, numbers.second_shift)
+    rows: Sequence[Row] = group.kinds[index].closure_rows(first, second, numbers.constants)
+    return rows
+
+
+def _rate(shape: ClosureShape, paths: dict[int, list[RelativeMember]], row: Row) -> Number:
+    """The rate of a condition, (5)."""
+    total: Number = 0.0
+    for path, relative, covector in ((shape.first_path, paths[0], row.first),
+                                     (shape.second_path, paths[1], row.second)):
+        if path:
+            end = relative[-1].moving
+            total = total + Motion(end.omega, end.velocity).dot(covector)
+    return total
 
 
 def _outward(group: GroupView, path: tuple[int, ...]) -> list[RelativeMember]:
@@ -111,7 +153,7 @@ def _constraint(group: GroupView, shape: ClosureShape, paths: dict[int, list[Rel
     value, first, second, gamma = row
     factors: dict[int, Number] = {}
     number = {pair: v for v, pair in enumerate(group.shape.speeds)}
-    rate: Number = 0.0
+    rate = _rate(shape, paths, row)
     ends: list[tuple[int, Force]] = []
     for at, path, relative, covector in ((shape.first, shape.first_path, paths[0], first),
                                          (shape.second, shape.second_path, paths[1], second)):
@@ -119,7 +161,6 @@ def _constraint(group: GroupView, shape: ClosureShape, paths: dict[int, list[Rel
             ends.append((at, covector))  # the ancestor itself
             continue
         end = relative[-1].moving
-        rate = rate + Motion(end.omega, end.velocity).dot(covector)  # (5)
         wrench = Force(end.axes.inverse(covector.moment), end.axes.inverse(covector.force))
         ends.append((at, wrench))
         for member, known in zip(path, reversed(relative), strict=True):

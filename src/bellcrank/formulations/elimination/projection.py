@@ -30,7 +30,7 @@ from bellcrank.spatial import Motion
 #: sigma of (20): corrections divide errors of integration by the pivots; those of a plan may shrink to this part
 _SHRUNK = 0.1
 
-__all__ = ["coordinate_rates", "displaced", "displacements", "sped", "speed_changes"]
+__all__ = ["coordinate_rates", "corrections", "displaced", "displacements", "sped", "speed_changes"]
 
 
 def displacements(groups: Sweeps) -> Field:
@@ -43,6 +43,11 @@ def speed_changes(groups: Sweeps) -> Field:
     return groups.outward(outward_speed_changes, root=(0.0,) * groups.world.widths[1])
 
 
+def corrections(groups: Sweeps) -> Field:
+    """Displacements and, after them, changes of speed: both by the same rows and pivots."""
+    return groups.outward(outward_corrections, root=((0.0,) * groups.world.widths[1],) * 2)
+
+
 def outward_displacements(group: GroupView, flat: Sequence[Number]) -> tuple[tuple[Number, ...], tuple[Number, ...]]:
     constraints = group_constraints(group)
     return _correct(group, flat, [dict(c.factors) for c in constraints], [-c.value for c in constraints])  # (25)
@@ -51,6 +56,13 @@ def outward_displacements(group: GroupView, flat: Sequence[Number]) -> tuple[tup
 def outward_speed_changes(group: GroupView, flat: Sequence[Number]) -> tuple[tuple[Number, ...], tuple[Number, ...]]:
     constraints = group_constraints(group)
     return _correct(group, flat, [dict(c.factors) for c in constraints], [-c.rate for c in constraints])  # (26)
+
+
+def outward_corrections(group: GroupView, flat: tuple[Sequence[Number], Sequence[Number]]
+                        ) -> tuple[tuple[tuple[Number, ...], ...], tuple[Number, ...]]:
+    (moved, displaced), (sped, changed) = (step(group, part) for step, part in zip(
+        (outward_displacements, outward_speed_changes), flat, strict=True))
+    return (moved, sped), (*displaced, *changed)
 
 
 def _correct(group: GroupView, flat: Sequence[Number], rows: list[dict[int, Number]], right: list[Number]

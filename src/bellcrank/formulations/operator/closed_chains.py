@@ -78,7 +78,7 @@ def constrained_dynamics(tree: Sweeps) -> Field:
     own, _ = tree.inward(inward_articulation, zero=ArticulatedInertia.zero())  # (A.1)
     given = tree.outward(_bias_free_forces, inverse_dynamics(tree), root=())  # (2.12)
     free = respond(tree, own, given)  # (A): (3.7), (A.2)
-    accelerations, speeds = (_part(free, name) for name in LinkResponse._fields)
+    accelerations, speeds = (_part(free, name) for name in ("alpha", "betadot"))
     measured = row_values(rows, accelerations, speeds)  # (B): A alphatilde^f, (3.8)
     matrix = row_admittance(machine, own, rows)  # (C): A Lambda A*, (3.10)
     f = solve_multipliers(matrix, [a - u for a, u in zip(measured, bias_free(tree, rows), strict=True)],

@@ -158,6 +158,9 @@ class EliminatedRow(NamedTuple):
     couplings: tuple[Number, ...]
     inverse: Number  #: 1 / M_22
 
+    def with_free(self, free: Number) -> EliminatedRow:
+        return self._replace(free=free)
+
 
 def inward_inertias(link: Link, upper: tuple[ArticulatedInertia, Force], place: LinkAtPoint, velocity: Velocity,
                     axes: General | None) -> tuple[tuple[ArticulatedInertia, Force], tuple[EliminatedRow, ...]]:
@@ -341,7 +344,7 @@ def inward_reduced_loops(link: Link, upper: Loops, place: LinkAtPoint, velocity:
 
 def outward_multipliers(link: Link, multipliers: tuple[Number, ...], kept: Kept
                         ) -> tuple[tuple[Number, ...], tuple[Pivot | EliminatedRow, ...]]:
-    return multipliers, tuple(row._replace(free=row.free + share.under(multipliers))
+    return multipliers, tuple(row.with_free(row.free + share.under(multipliers))
                               for row, share in zip(*kept, strict=True))  # (43)
 
 

@@ -65,7 +65,7 @@ def relative_to_base(link: Link, parent: Relative, first: bool) -> Relative:
 
 def from_base(group: GroupView, members: dict[int, Relative]) -> dict[int, Relative]:
     """The same, with origins counted from the base's."""
-    return {k: body._replace(origin=_offset(group, k) + body.origin) for k, body in members.items()}
+    return {k: body.from_origin(_offset(group, k) + body.origin) for k, body in members.items()}
 
 
 def _offset(group: GroupView, k: int) -> Vector:

@@ -32,6 +32,9 @@ class Relative(NamedTuple):
     velocity: Vector
     remainder: Motion
 
+    def from_origin(self, origin: Vector) -> Relative:
+        return self._replace(origin=origin)
+
 
 class Burden(NamedTuple):
     """What is moved onto a body: inertia and the force it takes."""

@@ -6,6 +6,7 @@ import re
 from dataclasses import replace
 from typing import NamedTuple
 
+from bellcrank.compiled.system import System
 from bellcrank.errors import ModelError, hint
 from bellcrank.formulations.elimination.closed_inverse import with_more_drives
 from bellcrank.io.export.c_header import Declared, Draft
@@ -13,7 +14,6 @@ from bellcrank.lowering.choose import kernel_source, trace_together
 from bellcrank.lowering.function import Function
 from bellcrank.system.drive_programs import drive_entries
 from bellcrank.system.evaluator import CompiledEvaluator
-from bellcrank.system.system import System
 from bellcrank.system.tree_dynamics import FORCED
 from bellcrank.target.c.c_printer import Arguments, Pointer
 from bellcrank.target.kernel_source import GraphKernel, KernelSource

@@ -6,14 +6,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from bellcrank.system.kernels import wrench_order
 from bellcrank.target.c.unit import CUnit, filled, wrapped
 from bellcrank.target.switching import BAD_INPUT, GOOD, NO_RESULT
+from bellcrank.topology.tree import wrench_order
 
 if TYPE_CHECKING:
+    from bellcrank.compiled.system import System
     from bellcrank.loops.groups import LoopPlan
     from bellcrank.system.evaluator import CompiledEvaluator
-    from bellcrank.system.system import System
 
 __all__ = ["Declared", "Draft", "header_text"]
 

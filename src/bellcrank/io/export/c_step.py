@@ -6,11 +6,12 @@ from collections.abc import Callable, Iterable
 
 from bellcrank.errors import ModelError, hint
 from bellcrank.integrate import tableaux
-from bellcrank.integrate.fixed_step import OneStep, Stepping, copy, explicit_step, semi_implicit_step, single_step
+from bellcrank.integrate.fixed_step import OneStep, Stepping, explicit_step, semi_implicit_step, single_step
 from bellcrank.integrate.tableaux import Explicit
 from bellcrank.io.export.c_header import Declared, Draft
 from bellcrank.simulate.machine import Code, make_code
 from bellcrank.simulate.steppers import FAR, NEAR, ROUNDS
+from bellcrank.target.array_loops import copy
 from bellcrank.target.backend import Call
 from bellcrank.target.c.c_printer import Arguments, Pointer, literal
 from bellcrank.target.c.unit import CBlock
@@ -21,7 +22,7 @@ __all__ = ["STEPS", "add_step", "check_stepper"]
 
 #: methods of fixed steps: what they do in one, and their tableaus
 STEPS: dict[str, tuple[Callable[[Stepping], OneStep], Callable[[], Explicit] | None]] = {
-    "rk4": (explicit_step, tableaux.rk4), "rk8": (explicit_step, tableaux.rk8),
+    "rk4": (explicit_step(tableaux.rk4), tableaux.rk4), "rk8": (explicit_step(tableaux.rk8), tableaux.rk8),
     "semi_implicit": (semi_implicit_step, None)}
 #: buffers that the program itself uses
 _OWN = ("stage", "rate", "clock", "slopes", "inputs")
@@ -43,10 +44,6 @@ def add_step(draft: Draft, stepper: str) -> None:
     method, make = STEPS[stepper]
     tableau = make() if make else None
     stages = tableau.stages if tableau else 1
-    tables = {}
-    for name in ("a", "b", "c") if tableau else ():
-        tables[name] = Pointer(f"{unit.prefix}{stepper}_{name}")
-        unit.table(tables[name].text, unit.real, getattr(tableau, name).ravel().tolist())
     codes = []
     for i, run in enumerate(draft.runs):
         unit.plan = str(i) if len(draft.runs) > 1 else ""
@@ -61,7 +58,7 @@ def add_step(draft: Draft, stepper: str) -> None:
     calls = {}
     for i, code in enumerate(codes):
         core = f"{unit.prefix}{stepper}_core{i if len(codes) > 1 else ''}"
-        _add_core(draft, core, code, method, stages, layout, tables, [draft.array("y", draft.macro("NY")), *given])
+        _add_core(draft, core, code, method, layout, [draft.array("y", draft.macro("NY")), *given])
         calls[f"plan{i}"] = [f"{core}({names});"]
     parameters = [draft.array("y", draft.macro("NY"), False), *given, *["int plan[1]"] * system.model.tree.looped]
     _add_switch(draft, stepper, parameters, calls, layout["stage"], codes[0].size)
@@ -100,8 +97,8 @@ def _at(buffer: str, entry: int) -> str:
     return f"{buffer} + {entry}" if entry else buffer
 
 
-def _add_core(draft: Draft, core: str, code: Code, method: Callable[[Stepping], OneStep], stages: int,
-              layout: dict[str, int], tables: dict[str, Pointer], parameters: list[str]) -> None:
+def _add_core(draft: Draft, core: str, code: Code, method: Callable[[Stepping], OneStep],
+              layout: dict[str, int], parameters: list[str]) -> None:
     """A static function that leaves the new state in the workspace."""
     unit, single = draft.unit, draft.unit.real == "float"
 
@@ -111,11 +108,11 @@ def _add_core(draft: Draft, core: str, code: Code, method: Callable[[Stepping], 
         return _block(call).call(places | {"out": _at(call.buffer, call.start), "work": "scratch"})
 
     lists = {name: [statement(c) for c in getattr(code, name)] for name in ("rates", "forces", "corrections")}
-    integers = {"size": code.size, "split": code.nq, "stages": stages, "n_shift": code.shift,
+    integers = {"size": code.size, "split": code.nq, "n_shift": code.shift,
                 "rounds": ROUNDS if code.shift else 1, **{f"n_{name}": len(calls) for name, calls in lists.items()}}
     near, far = (NEAR_FLOAT, FAR_FLOAT) if single else (NEAR, FAR)
     reals = {"start": "t", "step": "h", "near": literal(near, unit.real), "far": literal(far, unit.real)}
-    pointers = {name: Pointer(name, False) for name in (*code.sizes, "slopes")} | tables | {
+    pointers = {name: Pointer(name, False) for name in (*code.sizes, "slopes")} | {
         "y": Pointer("y"), "tau": Pointer("tau"), "parameters": Pointer("parameters")}
     printer = unit.printer(Arguments(pointers, integers, reals, lists))
     for name, start in layout.items():

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, cast
 
 import numpy as np
 
+from bellcrank.compiled.system import System
 from bellcrank.errors import FileError, ModelError
 from bellcrank.io.common.atomic import write_text
 from bellcrank.io.export.c_functions import add_function, check_function
@@ -18,7 +19,6 @@ from bellcrank.io.export.c_header import Draft, header_text
 from bellcrank.io.export.c_step import add_step, check_stepper
 from bellcrank.loops.groups import LoopPlan
 from bellcrank.system.evaluator import CompiledEvaluator
-from bellcrank.system.system import System
 from bellcrank.target.backend import Backend
 from bellcrank.target.c.unit import CBackend, CUnit
 

@@ -10,7 +10,8 @@ from bellcrank.io.mjcf.attributes import given, line
 from bellcrank.io.mjcf.layout import BodyLayout, floats
 from bellcrank.mechanism.forces import Friction, Limit, LinearSpring, Servo
 from bellcrank.mechanism.placed_elements import JointForce, JointSum
-from bellcrank.scalar.graph import LEAF, LESS, Scalar, evaluate, reachable
+from bellcrank.scalar.evaluation import evaluate
+from bellcrank.scalar.graph import LEAF, LESS, Scalar, reachable
 
 if TYPE_CHECKING:
     from bellcrank.io.mjcf.write_rest import Parts

@@ -42,6 +42,7 @@ class _Dump:
     def __init__(self, mechanism: Mechanism) -> None:
         self.m = mechanism
         self.parameters = tuple(mechanism.parameters)
+        self.joint_names = {record.name for record in mechanism.joints}
         self.bodies = ("ground", *(_text(b.name, "body") for b in mechanism.bodies))
 
     def document(self) -> dict[str, Any]:
@@ -70,7 +71,7 @@ class _Dump:
     # -- numbers and laws ---------------------------------------------------------------------
     def number(self, value: Number, what: str) -> float | str:
         if isinstance(value, Scalar):
-            if value.graph is not self.m._graph:
+            if not self.m.owns(value):
                 raise ModelError(f"{what} uses a parameter of another mechanism")
             try:
                 return written(from_scalar(value, self.parameters))
@@ -144,7 +145,7 @@ class _Dump:
         what = f"joint {record.name!r}"
         made = {**self.kind(record.joint, what), "parent": self.bodies[record.parent],
                 "child": self.bodies[record.child]}
-        if self.m._design.get(record.parent or record.child, False):
+        if self.m.in_design_position(record.parent or record.child):
             made["at"] = self.numbers(record.parent_pose.position, what)
         else:
             made |= self.poses(record, ("parent_pose", "child_pose"), what)
@@ -174,7 +175,7 @@ class _Dump:
         """The name of a coordinate in a sum."""
         names = self.m.joint(joint).joint.coordinate_names()
         key = joint if len(names) == 1 else f"{joint}.{names[coordinate]}"
-        if key != joint and key in self.m._joints:
+        if key != joint and key in self.joint_names:
             raise ModelError(f"{what}: {key!r} is the name of a joint and of a coordinate; rename the joint")
         return key
 

@@ -66,7 +66,7 @@ def placed(machine: Mechanism, q: npt.ArrayLike | None) -> Placed:
 
 def _assembled(machine: Mechanism, q: npt.ArrayLike | None) -> dict[str, tuple[float, ...]]:
     """Coordinates of all joints, cut ones included, in a position in which the loops close."""
-    from bellcrank.system.compile import compile
+    from bellcrank.compiled.compile import compile
     from bellcrank.system.loop_errors import loop_coordinates
 
     system = compile(machine)

@@ -105,9 +105,6 @@ class CPrinter(Builder):
         """Names that occur."""
         return set(_WORD.findall("\n".join([*self.lines, self.result])))
 
-    def pause(self) -> None:
-        """C needs no pauses."""
-
     # -- integers and truth values: those that are known are computed here ----------------------------
     def int_op(self, op: str, a: str, b: str) -> str:
         if _known(a) and _known(b):
@@ -296,13 +293,13 @@ class CPrinter(Builder):
 
     # -- control ------------------------------------------------------------------------------------
     @contextlib.contextmanager
-    def loop(self, end: Int | int, start: Int | int = 0, back: bool = False) -> Iterator[Int]:
+    def loop(self, end: Int | int, start: Int | int = 0, back: bool = False, step: int = 1) -> Iterator[Int]:
         i, first, last = self._name("i"), int_operand(start), int_operand(end)
         place = len(self._lines)
         if back:
-            self._open(f"for (int32_t {i} = {self.int_op('-', last, '1')}; {i} >= {first}; --{i})")
+            self._open(f"for (int32_t {i} = {self.int_op('-', last, '1')}; {i} >= {first}; {_change(i, -step)})")
         else:
-            self._open(f"for (int32_t {i} = {first}; {i} < {last}; ++{i})")
+            self._open(f"for (int32_t {i} = {first}; {i} < {last}; {_change(i, step)})")
         yield Int(self, i)
         self._close()
         if _known(first) and _known(last) and int(first) >= int(last):
@@ -375,6 +372,12 @@ class CPrinter(Builder):
 
     def finish(self, result: Int | int = 0) -> None:
         self.result = int_operand(result)
+
+
+def _change(name: str, step: int) -> str:
+    """How a counter goes on."""
+    sign = "+" if step > 0 else "-"
+    return f"{sign}{sign}{name}" if abs(step) == 1 else f"{name} {sign}= {abs(step)}"
 
 
 def _known(operand: str) -> bool:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import struct
 from abc import abstractmethod
+from collections.abc import Sequence
 
 from bellcrank.target.program import Builder, Real
 from bellcrank.target.sincos import sincos
@@ -18,8 +19,6 @@ _INTEGER = {"+": "add", "-": "sub", "*": "mul", "%": "srem", "|": "or"}
 _INTEGER_TEST = {"==": "eq", "!=": "ne", "<": "slt", "<=": "sle", ">": "sgt", ">=": "sge"}
 _REAL_TEST = {"==": "oeq", "<": "olt", "<=": "ole", ">": "ogt", ">=": "oge"}
 _BITS = {"+": "add", "<<": "shl", "&": "and", "^": "xor"}
-#: instructions per basic block: code generation slows down on larger ones
-_BLOCK = 500
 #: stores between two barriers: the scheduler compares each store with all others since the last one, in time that
 #: grows with their square (a mass matrix of 38 speeds: 16 s without barriers, 1 s with them)
 _STORES = 64
@@ -35,23 +34,27 @@ class Instructions(Builder):
     """Writes the instructions of one function."""
 
     def __init__(self, width: int) -> None:
+        self._set_width(width)
+        self._states = width  # states whose numbers lie side by side in memory
+        self.lines: list[str] = []
+        self.block = "entry"
+        self.declared: set[str] = set()
+        self._slots: list[str] = []
+        self._pieces: list[str] = []
+        self._names = 0
+        self._stored = 0
+
+    def _set_width(self, width: int) -> None:
+        """The number of lanes that reals have from here on."""
         self.width = width
         self.type = "double" if width == 1 else f"<{width} x double>"
         self.integer = "i64" if width == 1 else f"<{width} x i64>"
         self.condition = "i1" if width == 1 else f"<{width} x i1>"
         self.suffix = "f64" if width == 1 else f"v{width}f64"
-        self.lines: list[str] = []
-        self.block = "entry"
-        self.declared: set[str] = set()
         self._arithmetic = {fuse: {op: f" = {op} {'contract ' if fuse else ''}{self.type} " for op in (
             "fadd", "fsub", "fmul")} for fuse in (True, False)}
         self._divide = f" = fdiv contract {self.type} "
         self._constants: dict[float, str] = {}
-        self._slots: list[str] = []
-        self._pieces: list[str] = []
-        self._names = 0
-        self._since = 0
-        self._stored = 0
 
     # -- text ---------------------------------------------------------------------------------------
     def name(self) -> str:
@@ -63,7 +66,6 @@ class Instructions(Builder):
         self._names += 1
         result = f"%v{self._names}"
         self.lines.append(f"  {result} = {text}")
-        self._since += 1
         return result
 
     def put(self, text: str) -> None:
@@ -78,19 +80,12 @@ class Instructions(Builder):
         """Begin a basic block."""
         self.lines.append(f"{label}:")
         self.block = label
-        self._since = 0
 
     def goto(self, label: str) -> None:
         self.put(f"br label %{label}")
 
     def declare(self, text: str) -> None:
         self.declared.add(text)
-
-    def pause(self) -> None:
-        if self._since > _BLOCK:
-            following = self.label()
-            self.goto(following)
-            self.start(following)
 
     def module(self, head: str, result: str) -> str:
         """The text of a module with this function."""
@@ -161,7 +156,6 @@ class Instructions(Builder):
 
     def _arith(self, text: str, a: str, b: str) -> str:
         self._names += 1
-        self._since += 1
         result = f"%v{self._names}"
         self.lines.append(f"  {result}{text}{a}, {b}")
         return result
@@ -246,14 +240,14 @@ class Instructions(Builder):
 
     def _packed(self, pointer: str, index: str, times: int = 1) -> str:
         """Address of value ``index * times`` of an array whose values have their lanes side by side."""
-        times *= self.width
+        times *= self._states
         if times != 1:
             index = str(int(index) * times) if index.isdigit() else self.do(f"mul i64 {index}, {times}")
         return self.offset(pointer, index)
 
     def load(self, place: list[str], index: str, aligned: bool) -> str:
         if len(place) == 1:
-            align = 8 * self.width if aligned else 8
+            align = 8 * self._states if aligned else 8
             return self.do(f"load {self.type}, ptr {self._packed(place[0], index)}, align {align}")
         value = "poison"
         for lane, pointer in enumerate(place):
@@ -263,7 +257,7 @@ class Instructions(Builder):
 
     def store(self, place: list[str], index: str, value: str, aligned: bool) -> None:
         if len(place) == 1:
-            align = 8 * self.width if aligned else 8
+            align = 8 * self._states if aligned else 8
             self.put(f"store {self.type} {value}, ptr {self._packed(place[0], index)}, align {align}")
         else:
             for lane, pointer in enumerate(place):
@@ -277,6 +271,29 @@ class Instructions(Builder):
     def move(self, place: list[str], index: str, times: int) -> list[str]:
         assert len(place) == 1
         return [self._packed(place[0], index, times)]
+
+    def gather(self, place: list[str], starts: Sequence[str]) -> list[str]:
+        return [self._packed(place[0], start) for start in starts]
+
+    def everywhere(self, place: list[str], index: str) -> str:
+        return self.load(place, index, False) if self._states > 1 else self.table_load(place[0], index)
+
+    def in_all_lanes(self, a: str) -> str:
+        return self._splat(a)
+
+    def lane_sum(self, a: str) -> str:
+        parts = [self.do(f"extractelement {self.type} {a}, i32 {i}") for i in range(self.width)]
+        while len(parts) > 1:
+            parts = [self.do(f"fadd double {x}, {y}") for x, y in zip(parts[::2], parts[1::2], strict=True)]
+        return parts[0]
+
+    def lane_max(self, a: str) -> str:
+        self.declare("declare double @llvm.maxnum.f64(double, double)")
+        parts = [self.do(f"extractelement {self.type} {a}, i32 {i}") for i in range(self.width)]
+        while len(parts) > 1:
+            parts = [self.do(f"call double @llvm.maxnum.f64(double {x}, double {y})")
+                     for x, y in zip(parts[::2], parts[1::2], strict=True)]
+        return parts[0]
 
     def table_load(self, place: str, index: str) -> str:
         return self._splat(self.do(f"load double, ptr {self.offset(place, index)}, align 8"))

@@ -39,6 +39,7 @@ class Kernel:
         self._sizes = [*inputs.values(), out_size, side]
         #: what kernels get as `strides`: the stride of each input, then the length of each, of the output, and of
         #: a side of the output if that is a matrix
+        self._strides: dict[tuple[int, ...], Ints] = {}
         self.packed_strides: Ints = self.strides(list(inputs.values()))
         #: scratch memory of the native doors, which run under the interpreter's lock
         self.work = self.workspace()
@@ -56,7 +57,10 @@ class Kernel:
 
     def strides(self, of_inputs: Sequence[int]) -> Ints:
         """The kernel's `strides` for given distances between the states of each input."""
-        return np.array([*of_inputs, *self._sizes], dtype=np.int64)
+        key = tuple(of_inputs)
+        if key not in self._strides:
+            self._strides[key] = np.array([*of_inputs, *self._sizes], dtype=np.int64)
+        return self._strides[key]
 
     @cached_property
     def batch_work(self) -> Floats:
@@ -69,17 +73,24 @@ class Kernel:
 
     def data_addresses(self) -> list[int]:
         """Workspace and tables, in the order of the kernel's arguments."""
-        return self._addresses(self.work)
+        return [_address(self.work), *self._tables]
 
-    def _addresses(self, work: Floats) -> list[int]:
+    @cached_property
+    def _tables(self) -> tuple[int, int, int, int]:
         if self.rolled is None:
-            return [work.ctypes.data, 0, 0, 0, 0]
+            return 0, 0, 0, 0
         r = self.rolled
-        return [work.ctypes.data, r.numbers.ctypes.data, r.table.ctypes.data, r.runs.ctypes.data, len(r.runs)]
+        return _address(r.numbers), _address(r.table), _address(r.runs), len(r.runs)
 
     def run(self, inputs: Sequence[Any], strides: Ints, out: Any, begin: int, end: int,
             work: Floats | None = None) -> bool:
         """Compute states `begin` to `end`; False if something was not finite. Releases the interpreter lock."""
-        rest = self._addresses(self.batch_work if work is None else work)
-        status = self._call(*(a.ctypes.data for a in inputs), out.ctypes.data, strides.ctypes.data, begin, end, *rest)
+        work = self.batch_work if work is None else work
+        status = self._call(*[_address(a) for a in (*inputs, out, strides)], begin, end, _address(work), *self._tables)
         return bool(status == 0)
+
+
+def _address(array: Any) -> int:
+    """Where an array's numbers are; `array.ctypes` takes thrice as long to say so."""
+    found: int = array.__array_interface__["data"][0]
+    return found

@@ -7,6 +7,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 
 from bellcrank.target.llvm.instructions import Instructions
+from bellcrank.target.llvm.jit import vector_width
 from bellcrank.target.program import Bool, Carried, Int, Integers, Memory, Real, Table
 from bellcrank.target.values import int_operand
 
@@ -58,10 +59,10 @@ class LlvmPrinter(Instructions):
 
     # -- control ------------------------------------------------------------------------------------
     @contextlib.contextmanager
-    def loop(self, end: Int | int, start: Int | int = 0, back: bool = False) -> Iterator[Int]:
-        first, step, test, bound = int_operand(start), 1, "slt", int_operand(end)
+    def loop(self, end: Int | int, start: Int | int = 0, back: bool = False, step: int = 1) -> Iterator[Int]:
+        first, test, bound = int_operand(start), "slt", int_operand(end)
         if back:
-            first, step, test, bound = self.do(f"sub i64 {bound}, 1"), -1, "sge", first
+            first, step, test, bound = self.do(f"sub i64 {bound}, 1"), -step, "sge", first
         with self._counting(first, step, test, bound) as counter:
             yield Int(self, counter)
 
@@ -143,6 +144,15 @@ class LlvmPrinter(Instructions):
             emit()
             self.goto(done)
         self.start(done)
+
+    @contextlib.contextmanager
+    def side_by_side(self) -> Iterator[int]:
+        lanes = vector_width() if self.width == 1 else 1
+        if lanes > 1:
+            self._set_width(lanes)
+        yield lanes
+        if lanes > 1:
+            self._set_width(1)
 
     @contextlib.contextmanager
     def piece(self, *known: Int | Memory | Table | Integers) -> Iterator[None]:

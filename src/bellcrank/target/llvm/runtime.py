@@ -9,17 +9,17 @@ from typing import Any
 
 import numpy as np
 
-from bellcrank.target.backend import Backend, CallLists, Driver
+from bellcrank.target.backend import Backend, CallLists, Door, DoorForm, Driver
 from bellcrank.target.calling import one_block, over_states
 from bellcrank.target.copying import copying
-from bellcrank.target.kernel_source import GraphKernel, KernelSource
+from bellcrank.target.kernel_source import KernelSource
 from bellcrank.target.llvm import door, jit
 from bellcrank.target.llvm.block import CompiledBlock, DriverMemory
 from bellcrank.target.llvm.kernel import Kernel
 from bellcrank.target.llvm.signatures import BatchPrinter, BlockPrinter, DriverPrinter, print_program
 from bellcrank.target.program import DriverLayout, Program
 
-__all__ = ["LlvmBackend", "backend", "unrolled_text"]
+__all__ = ["LlvmBackend", "backend", "batch_text"]
 
 
 class LlvmBackend:
@@ -31,11 +31,13 @@ class LlvmBackend:
         return jit.vector_width()
 
     def kernel(self, source: KernelSource, width: int) -> Kernel:
-        text = _batch_text(source, width)
+        source = source.side_by_side(jit.vector_width()) if width == 1 else source
+        text = batch_text(source, width)
         library = jit.begin(text()) if source.key is None else jit.begin(f"{source.key} {width}", text)
         return Kernel(library, source.inputs, source.size, width, source.data, source.side, source.scratch(width))
 
     def block(self, source: KernelSource, names: tuple[str, ...], width: int) -> CompiledBlock:
+        source = source.side_by_side(jit.vector_width()) if width == 1 else source
         text = _block_text(source, width)
         library = jit.begin(text()) if source.key is None else jit.begin(f"block {source.key} {width}", text)
         sizes = list(source.inputs.values())  # rolled kernels read their sizes from what others use as strides
@@ -54,11 +56,11 @@ class LlvmBackend:
     def memory(self, calls: CallLists, layout: DriverLayout, extra: Mapping[str, int]) -> DriverMemory:
         return DriverMemory(calls, layout, extra)
 
-    def door(self, kernel: Kernel, other: object, notfinite: object) -> Callable[..., Any] | None:
-        return door.make_door(kernel, other, notfinite) if door.available() else None
+    def door(self, kernel: Kernel, form: DoorForm) -> Door | None:
+        return door.make_door(kernel, form) if door.available() else None
 
-    def batch_door(self, kernel: Kernel, other: object, notfinite: object) -> Callable[..., Any] | None:
-        return door.make_batch_door(kernel, other, notfinite) if door.available() else None
+    def batch_door(self, kernel: Kernel, form: DoorForm, least: int, most: int) -> Door | None:
+        return door.make_batch_door(kernel, form, least, most) if door.available() else None
 
     def bound(self, kernel: Kernel, arrays: Sequence[Any], out: Any, exception: type[Exception], message: str
               ) -> Callable[[], Any]:
@@ -81,7 +83,8 @@ def backend() -> Backend:
     return _BACKEND
 
 
-def _batch_text(source: KernelSource, width: int) -> Callable[[], str]:
+def batch_text(source: KernelSource, width: int) -> Callable[[], str]:
+    """The assembly of a kernel, when it is asked for."""
     names = list(source.inputs)
     return lambda: print_program(BatchPrinter(width, names), lambda b: over_states(b, names, source.body(b)))
 
@@ -89,11 +92,6 @@ def _batch_text(source: KernelSource, width: int) -> Callable[[], str]:
 def _block_text(source: KernelSource, width: int) -> Callable[[], str]:
     names = list(source.inputs)
     return lambda: print_program(BlockPrinter(width, names), lambda b: one_block(b, names, source.body(b)))
-
-
-def unrolled_text(outputs: Sequence[Any], inputs: Mapping[str, int], width: int) -> str:
-    """The assembly of a kernel from the graph of its results."""
-    return _batch_text(GraphKernel(outputs, inputs), width)()
 
 
 @cache

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 
+from bellcrank.compiled.system import System
 from bellcrank.errors import AssemblyError, ModelError
 from bellcrank.formulations import AUTO, functions_of, method_module
 from bellcrank.mechanism.mechanism import Mechanism
@@ -15,7 +16,6 @@ from bellcrank.system.kernels import Kernels
 from bellcrank.system.loop_plans import LoopPlans
 from bellcrank.system.model import Model, Options
 from bellcrank.system.resistance import check_inertia, without_resistance
-from bellcrank.system.system import System
 from bellcrank.target.backend import BACKENDS
 from bellcrank.topology.builder import build_tree, collector_paused
 from bellcrank.topology.release import lock as lock_joints
@@ -23,18 +23,18 @@ from bellcrank.topology.release import lock as lock_joints
 __all__ = ["compile"]
 
 
-def compile(mechanism: Mechanism, method: str = "auto", backend: str = "llvm", *, point: str | None = None,
+def compile(mechanism: Mechanism, method: str = "auto", backend: str = BACKENDS[0], *, point: str | None = None,
             schedule: str = "auto", threads: int | None = None, free_frames: bool = True, cut: Sequence[str] = (),
             actuated: Sequence[str] = (), independent: Sequence[str] = (), baumgarte: tuple[float, float] = (0.0, 0.0),
             lock: Sequence[str] = ()) -> System:
     """Make an immutable `System` of a mechanism.
 
-    `method` is a formulation ("recursive", "kane", "operator", "complement", "momenta", "dense", for loops also
-    "elimination" and "reduction") or "auto", usually the fastest; `point` is the reference point of "recursive"
-    ("centroid", "joint", "origin"; also written "recursive/origin"). `backend` is "llvm" (compiled) or "numpy" (the
-    reference). `schedule` ("unrolled", "rolled") and `threads` are chosen by the library unless given;
-    `free_frames=False` keeps link frames at the joints. Native code is made when a function is first called, and kept
-    on disk. Cost: O(bodies).
+    `method` is a formulation ("recursive", "kane", "operator", "complement", "momenta", "divide", "dense",
+    for loops also "elimination" and "reduction") or "auto", usually the fastest; `point` is the reference point of
+    "recursive" ("centroid", "joint", "origin"; also written "recursive/origin"). `backend` names the target of
+    compiled code, or is "numpy", the reference: the formulation's own text on arrays. `schedule` ("unrolled",
+    "rolled") and `threads` are chosen by the library unless given; `free_frames=False` keeps link frames at the
+    joints. Native code is made when a function is first called, and kept on disk. Cost: O(bodies).
 
     Loops: `cut` names joints that shall close loops (the library chooses otherwise), `actuated` the joints with drives
     (for `System.inverse_dynamics`), `independent` those whose speeds shall stay independent where possible (the

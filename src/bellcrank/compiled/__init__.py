@@ -1,0 +1,1 @@
+"""The compiled machine: what a user computes with."""

@@ -1,0 +1,216 @@
+"""The compiled machine as users see it: a `Machine` at a state, and closed states, runs, bound calls."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy.typing as npt
+
+from bellcrank.arrays import START, Floats, Forces
+from bellcrank.loops.closer import State
+from bellcrank.scalar.count import OperationCount
+from bellcrank.simulate import run
+from bellcrank.simulate.events import Event
+from bellcrank.system import assembly, binding, counts, forward_dynamics, inverse_dynamics, reduced
+from bellcrank.system.held_values import Values
+from bellcrank.system.kernels import Wrenches
+from bellcrank.system.machine_functions import Machine
+from bellcrank.system.reduced import ReducedModel
+from bellcrank.system.state_methods import of_motion
+
+if TYPE_CHECKING:
+    from os import PathLike
+
+    from bellcrank.simulate.result import Result
+
+__all__ = ["System"]
+
+
+class System(Machine):
+    """An immutable machine to compute with; made by `bellcrank.compile`.
+
+    Every method takes arrays whose last axis is the joint coordinates `q` (nq), speeds `u`, forces `tau` or
+    accelerations `udot` (nu each), in the order of `coordinate_names` and `speed_names`; leading axes are a
+    batch and broadcast. Results are new arrays. NaN and infinity in the input raise `StateError`. Forces tau may
+    also be a mapping {joint or "joint.coordinate": values}, zero where nothing is said.
+
+    A `State` may stand in the place of q, or of q and u, in every method: ``forward_dynamics(state, tau)``,
+    ``pose(state, body)``. Its time is used, unless `t` is given.
+
+    `wrenches` are external: an array (..., bodies, 6) in the order of `body_names` or a mapping
+    {body: (..., 6)}, each [moment; force] in world axes about the body frame's origin. `t` is the time for
+    prescribed motions and time-dependent wrenches.
+
+    What is computed at a state is in its base `Machine`; here are states that close, runs, calls and their costs. What
+    is asked about many states is in `bellcrank.analyze`.
+
+    >>> import bellcrank as bc
+    >>> linkage = bc.compile(bc.load("four_bar"))
+    >>> state = linkage.assemble(q={"A": 0.5})
+    >>> bool((linkage.forward_dynamics(state) == linkage.forward_dynamics(state.q, state.u)).all())
+    True
+    """
+
+    def __repr__(self) -> str:
+        interpreted = forward_dynamics.interpreted(self.plans)
+        return (f"<System {self.model.name!r}: {len(self.body_names)} bodies, nq={self.nq}, nu={self.nu}, "
+                f"method={self.model.method!r}, backend={self.kernels.backend!r}"
+                f"{f' ({interpreted})' if interpreted else ''}>")
+
+    # -- closed machines ------------------------------------------------------------------------
+    def assemble(self, q: State | Values = None, u: Values = None, *, guess: State | Values = None,
+                 weights: Mapping[str, float] | None = None, t: float = START) -> State:
+        """A state in which all loops are closed, at position and velocity level.
+
+        `q` and `u` as mappings {joint or "joint.coordinate": value} are **held**. First the guess is closed, if it is
+        open: to the nearest closed position, measured by the norm of the changes of all coordinates [rad, m], each
+        times its weight in `weights` {joint: weight}. From there the coordinates held are walked to their values, as
+        `drive` does, so that the machine stays on the branch of the guess wherever that exists; what is left free
+        ends as near to the guess as it can. If the branch ends on the way, the nearest closed position with these
+        values is taken, the state says so by `branch_changed`, and a `BranchWarning` names the joint and the value at
+        which it ended. Angles are walked as numbers: from 0 to 3 through 1 and 2.
+
+        As arrays nothing of `q` and `u` is held: `q` is the guess and `u` the speeds to be made consistent. Leading
+        axes are a batch: the state has them, too; so have arrays (..., values) in mappings, whose last axis may be left
+        out for a single value: ``assemble(q={"A": np.linspace(0, 1, 50)})`` are 50 states. Joints that close loops may
+        be held too. Prescribed joints are where their laws have them at time `t`.
+
+        `guess` is an array, a mapping (joints that are not named at zero, those that close loops left aside) or a
+        `State`, of which the coordinates count. Positions and speeds that are both only near a closed state, such as
+        keyframes of files, are made one by `project`. Cost: some closings of O(nu m^2) for m conditions, more the
+        longer the way.
+
+        >>> import bellcrank as bc
+        >>> linkage = bc.compile(bc.load("four_bar"))
+        >>> state = linkage.assemble(q={"A": 0.5}, u={"A": 1.0})
+        >>> bool(abs(linkage.loop_error(state)).max() < 1e-12), state.branch_changed
+        (True, False)
+        >>> other = linkage.assemble(q={"A": 0.5}, guess={"A": 0.5, "B": -1.4, "C": 2.3})  # put together another way
+        >>> bool(state.q[2] < -1.0 and other.q[2] > 1.0)
+        True
+        """
+        return assembly.assemble(self.plans, q, u, guess=guess, weights=weights, t=t)
+
+    def project(self, q: State | Values, u: Values = None, *, t: float | None = None) -> State:
+        """The nearest state whose loops are closed: removes the drift of methods that hold them by accelerations, and
+        makes states from elsewhere consistent.
+
+        `q` and `u` are arrays or mappings {joint or "joint.coordinate": value}, zero where nothing is said; or `q` is a
+        `State`; leading axes are a batch. Nothing is held: `assemble` does that. Keyframes of files go in as they are:
+        ``system.project(key["q"], key["u"])``.
+
+        >>> import bellcrank as bc
+        >>> linkage = bc.compile(bc.load("four_bar"))
+        >>> state = linkage.project({"A": 0.5, "B": 0.4}, {"A": 1.0})
+        >>> bool(abs(linkage.loop_rate_error(state)).max() < 1e-12)
+        True
+        """
+        return assembly.project(self.plans, q, u, t=t)
+
+    @of_motion()
+    def consistent_acceleration(self, q: npt.ArrayLike, u: npt.ArrayLike, udot: Mapping[str, Any] | npt.ArrayLike, *,
+                                t: float = START) -> Floats:
+        """Accelerations that keep the loops closed, shape (..., nu): those in the mapping {joint: (..., values)} are
+        held, or the nearest ones to an array (..., nu). Cost: O(nu dof^2) a state, by compiled kinematics.
+
+        >>> import bellcrank as bc
+        >>> linkage = bc.compile(bc.load("four_bar"))
+        >>> state = linkage.assemble(q={"A": 0.5}, u={"A": 1.0})
+        >>> linkage.consistent_acceleration(state.q, state.u, {"A": [1.0, 2.0]}).shape
+        (2, 3)
+        """
+        return inverse_dynamics.consistent_acceleration(self.plans, q, u, udot, t=t)
+
+    @of_motion()
+    def reduced(self, q: npt.ArrayLike, u: npt.ArrayLike, *, wrenches: Wrenches = None, t: npt.ArrayLike = START
+                ) -> ReducedModel:
+        """Mass matrix, bias and motions in independent speeds, with Jacobians of bodies and operational-space inertias;
+        see `ReducedModel`. For controllers and optimizers of machines with loops. Cost: O(nu m^2) for m constraints.
+
+        The states must close the loops. `speeds` names the independent ones, all of a batch the same.
+
+        >>> import bellcrank as bc
+        >>> linkage = bc.compile(bc.load("four_bar"))
+        >>> state = linkage.assemble(q={"A": 0.5}, u={"A": 1.0})
+        >>> model = linkage.reduced(state)
+        >>> model.speeds, model.mass_matrix.shape
+        (('A.angle',), (1, 1))
+        >>> udot = linkage.forward_dynamics(state)
+        >>> bool(abs(model.mass_matrix @ udot[:1] + model.bias)[0] < 1e-12)
+        True
+        """
+        return reduced.reduced(self.plans, q, u, wrenches=wrenches, t=t)
+
+    # -- motion ---------------------------------------------------------------------------------
+    def simulate(self, state: Any, duration: float, *, step: float | None = None, stepper: str = "rk4",
+                 output: float | Sequence[float] | None = None, tau: Forces | None = None,
+                 wrenches: Any = None, control: Any = None, events: Sequence[Event] = (), rtol: float = 1e-9,
+                 atol: float = 1e-12, file: str | PathLike[str] | None = None,
+                 progress: Callable[[float, float], object] | None = None, threads: int | None = None) -> Result:
+        """The motion from a state over `duration` seconds, as an `xarray.Dataset` with names and units.
+
+        `state` is what `assemble` returns, or (q, u); leading axes are a batch, run side by side in lanes and threads.
+
+        `stepper` with a fixed `step` [s] (default 1 ms): "rk4", "rk8", "semi_implicit", "radau" (implicit, for stiff
+        springs), "gauss" (keeps energy over long runs); with tolerances `rtol` and `atol`: "dopri5", "dop853", or
+        other libraries' "scipy/DOP853", "sundials/BDF", ... A duration that is no multiple of the step shortens the
+        step a little. Loops are closed in position and velocity after every step. No Python runs between steps.
+
+        `output` is the interval of the samples [s], or with tolerances their times. `tau` are constant joint forces,
+        `wrenches` constant external ones; `control` (and `wrenches`) may be functions of (t, q, u): see `Sampled`,
+        `Traced`. `events` are `Event` objects. `file` streams the samples to a NetCDF file. `progress(done, duration)`
+        is called now and then.
+
+        An interrupt, a failing callback, a singular position or numbers that grow beyond all bounds end the run with a
+        `SimulationWarning`; what was computed is returned, with ``status`` and ``reason`` among its attributes. So does
+        energy that changes although nothing works (``warnings``). Cost: O(n) per step.
+
+        >>> import bellcrank as bc
+        >>> linkage = bc.compile(bc.load("four_bar"))
+        >>> result = linkage.simulate(linkage.assemble(q={"A": 0.5}), duration=0.5)
+        >>> result.attrs["status"], result.q.dims
+        ('finished', ('time', 'coordinate'))
+        >>> float(result.loop_error.max()) < 1e-12
+        True
+        """
+        return run.simulate(self, state, duration, step=step, stepper=stepper, output=output, tau=tau,
+                            wrenches=wrenches, control=control, events=events, rtol=rtol, atol=atol, file=file,
+                            progress=progress, threads=threads)
+
+    # -- calls and costs ------------------------------------------------------------------------
+    def bind(self, name: str, *arrays: Floats, out: Floats | None = None, body: str | None = None
+             ) -> Callable[[], Floats]:
+        """A call bound to preallocated arrays: ``call()`` reads them, writes and returns `out`.
+
+        `name` is "forward_dynamics" (q, u, tau), "inverse_dynamics" (q, u, udot), "bias" (q, u), "mass_matrix" (q),
+        "momenta" (q, u) or "hamilton" (q, p, tau), whose speeds and rates of momenta lie side by side, (nu, 2);
+        "center_of_mass" (q), "momentum" (q, u), "kinetic_energy" (q, u), "potential_energy" (q); or of a `body` "pose"
+        (q), nine entries of the rotation and three of the position (without a body of all), "velocity" (q, u),
+        "acceleration" (q, u, udot), "jacobian" (q), "jacobian_rate" (q, u), after which may come a point of the body.
+        The arrays are one state each, C-contiguous doubles. `out` is what the method returns, or an array of yours
+        with as many entries. The cheapest way to call.
+
+        >>> import bellcrank as bc, numpy as np
+        >>> arm, q = bc.compile(bc.load("double_pendulum")), np.zeros(2)
+        >>> call = arm.bind("mass_matrix", q)
+        >>> call().shape
+        (2, 2)
+        >>> arm.bind("jacobian", q, body=arm.body_names[-1])().shape
+        (6, 2)
+        """
+        return binding.bind(self.plans, name, arrays, out, body)
+
+    def operation_count(self, function: str = "forward_dynamics") -> OperationCount:
+        """Exact number of scalar operations of one evaluation, by kind, as the compiled code executes them.
+
+        `function` is one of the methods "forward_dynamics", "inverse_dynamics", "bias", "mass_matrix", "momenta" and
+        "hamilton", without external wrenches. With loops, `forward_dynamics`, `inverse_dynamics` and `hamilton` are
+        those of the closed machine; `bias`, `mass_matrix` and `momenta` are those of its spanning tree, as the methods
+        are. What LAPACK or NumPy has a part in, such as method "dense" with loops, is refused with the reason.
+
+        >>> import bellcrank as bc
+        >>> bc.compile(bc.load("pendulum")).operation_count().divs
+        0
+        """
+        return counts.count_operations(self.plans, function)

@@ -1,0 +1,21 @@
+"""Public names of a package that are imported when they are first used, so that importing the package is quick."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from importlib import import_module
+from typing import Any
+
+__all__ = ["on_first_use"]
+
+
+def on_first_use(package: str, places: Mapping[str, str], known: dict[str, Any]) -> Callable[[str], Any]:
+    """The `__getattr__` of a package: `places` says in which module of it a name is, `known` are its global names."""
+    def find(name: str) -> Any:
+        if name not in places:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        module = import_module(f"{package}.{places[name]}")
+        known[name] = value = module if places[name] == name else getattr(module, name)
+        return value
+
+    return find

@@ -1,0 +1,315 @@
+"""A compiled machine at a state: what `System` computes, as a face over `Model`, `Kernels` and `LoopPlans`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from bellcrank.arrays import START, Floats, Forces
+from bellcrank.mechanism.pose import Pose
+from bellcrank.system import (
+    body_kinematics,
+    force_elements,
+    forward_dynamics,
+    inverse_dynamics,
+    loop_errors,
+    reactions,
+    tree_dynamics,
+    variants,
+)
+from bellcrank.system.kernels import Kernels, Wrenches
+from bellcrank.system.loop_plans import LoopPlans
+from bellcrank.system.model import Model
+from bellcrank.system.state_methods import method_doors, of_motion, of_position
+
+__all__ = ["Machine"]
+
+_ORIGIN = (0.0, 0.0, 0.0)
+
+
+class Machine:
+    """What a `System` computes at a state, and machines that differ a little. Runs need no more than this.
+
+    It is immutable and made of three parts: `model` is what was compiled (mechanism, tree, method, options), `kernels`
+    are its functions as compiled code, `plans` know how its loops are taken apart.
+    """
+
+    model: Model  #: what was compiled
+    kernels: Kernels  #: its functions as callables
+    plans: LoopPlans  #: its loops
+    nq: int  #: number of coordinates
+    nu: int  #: number of speeds
+
+    def __init__(self, kernels: Kernels, plans: LoopPlans | None = None) -> None:
+        model, plans = kernels.model, plans or LoopPlans(kernels)
+        self.__dict__.update(model=model, kernels=kernels, plans=plans, nq=model.tree.nq, nu=model.tree.nu,
+                             _doors=method_doors(plans))
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        raise AttributeError(f"a System is immutable: {name!r} cannot be set; compile another one, or see "
+                             "with_parameters, release and lock")
+
+    def __delattr__(self, name: str) -> None:
+        raise AttributeError(f"a System is immutable: {name!r} cannot be removed")
+
+    def __reduce__(self) -> Any:
+        """The model and how it was compiled, not the code, which is made again (from the cache on disk) when it is
+        first needed. Results of the copy are the same to the last bit on the same computer."""
+        return type(self), (self.kernels, self.plans)
+
+    def __copy__(self) -> Self:
+        return self.with_parameters()
+
+    # -- names and sizes ------------------------------------------------------------------------
+    @property
+    def dof(self) -> int:
+        """Degrees of freedom: speeds that are not prescribed, less the conditions of the loops that count."""
+        free = len(self.model.tree.free_speeds())
+        return free - len(self.plans.general().kept) if self.model.tree.looped else free
+
+    @property
+    def joint_names(self) -> tuple[str, ...]:
+        """The joints that have coordinates, in the order they were added; those that were cut have none."""
+        return self.model.configuration.joint_names
+
+    @property
+    def body_names(self) -> tuple[str, ...]:
+        """All bodies but the ground, in the order they were added."""
+        return self.model.body_names
+
+    @property
+    def coordinate_names(self) -> tuple[str, ...]:
+        """Names of the entries of q, such as ``hip.angle``."""
+        return self.model.configuration.coordinate_names
+
+    @property
+    def speed_names(self) -> tuple[str, ...]:
+        """Names of the entries of u, udot and tau."""
+        return self.model.configuration.speed_names
+
+    @property
+    def loops(self) -> tuple[str, ...]:
+        """Names of what closes loops: cut joints, then other constraints and couplers."""
+        return loop_errors.loop_names(self.plans)
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """Current values of the parameters."""
+        return dict(self.model.values)
+
+    # -- configuration space --------------------------------------------------------------------
+    def neutral(self) -> Floats:
+        """q with every joint at its zero position."""
+        return self.model.configuration.neutral()
+
+    def random_state(self, rng: np.random.Generator | None = None, size: tuple[int, ...] | int = ()
+                     ) -> tuple[Floats, Floats]:
+        """Random q (angles within a turn, lengths of order one, uniform orientations) and u of order one."""
+        return self.model.configuration.random_state(rng, size)
+
+    def integrate(self, q: npt.ArrayLike, du: npt.ArrayLike) -> Floats:
+        """q after moving with the constant speeds `du` for unit time (``u * dt`` for a step)."""
+        return self.model.configuration.integrate(q, du)
+
+    def difference(self, q0: npt.ArrayLike, q1: npt.ArrayLike) -> Floats:
+        """The constant speeds that lead from q0 to q1 in unit time, shape (..., nu)."""
+        return self.model.configuration.difference(q0, q1)
+
+    def normalize(self, q: npt.ArrayLike) -> Floats:
+        """q with unit quaternions."""
+        return self.model.configuration.normalize(q)
+
+    # -- dynamics -------------------------------------------------------------------------------
+    @of_motion("forward_dynamics")
+    def forward_dynamics(self, q: npt.ArrayLike, u: npt.ArrayLike, tau: Forces | None = None, *,
+                         wrenches: Wrenches = None, t: npt.ArrayLike = START,
+                         loop_tau: Mapping[str, npt.ArrayLike] | None = None) -> Floats:
+        """Accelerations udot of the joints for joint forces tau (zero if not given). Cost: O(n) ("recursive").
+
+        `loop_tau` {joint: forces} drives joints that close loops. Also ``forward_dynamics(state, tau)``.
+
+        >>> import bellcrank as bc
+        >>> pendulum = bc.compile(bc.load("pendulum"))
+        >>> pendulum.forward_dynamics([0.5], [0.0]).round(6)
+        array([-4.703165])
+        """
+        return forward_dynamics.forward_dynamics(self.plans, q, u, tau, wrenches=wrenches, t=t, loop_tau=loop_tau)
+
+    @of_motion("inverse_dynamics")
+    def inverse_dynamics(self, q: npt.ArrayLike, u: npt.ArrayLike, udot: npt.ArrayLike, *,
+                         wrenches: Wrenches = None, t: npt.ArrayLike = START, actuated: Sequence[str] | None = None,
+                         weights: Mapping[str, float] | None = None) -> Floats:
+        """Joint forces tau for accelerations udot. Cost: O(n). Also ``inverse_dynamics(state, udot)``.
+
+        With loops: the forces of the `actuated` joints (those given to `compile`, else the independent ones), zero at
+        the others. More drives than degrees of freedom: the smallest forces, in the measure of `weights` {joint: w}
+        (the sum of w tau^2 is least); too few: an error. Cost with loops: O(n + m), by compiled code.
+        """
+        return inverse_dynamics.inverse_dynamics(self.plans, q, u, udot, wrenches=wrenches, t=t, actuated=actuated,
+                                                 weights=weights)
+
+    @of_motion()
+    def drive_forces(self, q: npt.ArrayLike, u: npt.ArrayLike, tau: Forces | None = None, *,
+                     wrenches: Wrenches = None, t: npt.ArrayLike = START) -> Floats:
+        """All joint forces: tau where the motion is free, the enforcing force where it is prescribed. O(n)."""
+        return inverse_dynamics.drive_forces(self.plans, q, u, tau, wrenches=wrenches, t=t)
+
+    @of_position("mass_matrix")
+    def mass_matrix(self, q: npt.ArrayLike, *, t: npt.ArrayLike = START) -> Floats:
+        """Joint-space mass matrix, shape (..., nu, nu); with loops that of the spanning tree. Cost: O(n * depth)."""
+        return tree_dynamics.mass_matrix(self.kernels, q, t)
+
+    @of_motion("bias")
+    def bias(self, q: npt.ArrayLike, u: npt.ArrayLike, *, wrenches: Wrenches = None, t: npt.ArrayLike = START
+             ) -> Floats:
+        """Joint forces at zero acceleration: velocity, gravity and external terms. Cost: O(n)."""
+        return tree_dynamics.bias(self.plans, q, u, wrenches=wrenches, t=t)
+
+    @of_motion("momenta")
+    def momenta(self, q: npt.ArrayLike, u: npt.ArrayLike, *, t: npt.ArrayLike = START) -> Floats:
+        """Canonical momenta p conjugate to the speeds u, p = M u plus prescribed parts. Cost: O(n)."""
+        return self.kernels.run("momenta", {"q": q, "u": u}, None, t)
+
+    def hamilton(self, q: npt.ArrayLike, p: npt.ArrayLike, tau: Forces | None = None, *,
+                 wrenches: Wrenches = None, t: npt.ArrayLike = START) -> tuple[Floats, Floats]:
+        """Hamilton's equations: speeds u and rates dp/dt of the state (q, p). Cost: O(n).
+
+        What p says about prescribed speeds is ignored, and their dp/dt lacks the drive force. With loops, p is M u
+        plus the loops' impulses, which need not be known: start with `momenta` of consistent speeds.
+        """
+        return forward_dynamics.hamilton(self.plans, q, p, tau, wrenches=wrenches, t=t)
+
+    @of_motion("reactions")
+    def reactions(self, q: npt.ArrayLike, u: npt.ArrayLike, tau: Forces | None = None, *,
+                  udot: npt.ArrayLike | None = None, wrenches: Wrenches = None, t: npt.ArrayLike = START
+                  ) -> dict[str, Floats]:
+        """Wrench [moment; force] that each joint exerts on its outboard body, drive included, shape (..., 6).
+
+        About the joint's own origin on that body, in that body's axes; joints that close loops act on their child.
+        It is what moves the body: along a coordinate with an armature, the drive less what the rotor takes.
+        Accelerations are those of `forward_dynamics` unless given. If conditions are redundant (see
+        `bellcrank.analyze.explain`), the reactions are not determined by mechanics alone: these are the ones whose
+        closing loads are smallest. Cost: O(n), with loops O(n + m) and O(r m) for r redundant conditions.
+        """
+        return reactions.reactions(self.plans, q, u, tau, udot=udot, wrenches=wrenches, t=t)
+
+    # -- kinematics -----------------------------------------------------------------------------
+    @of_position("pose")
+    def pose(self, q: npt.ArrayLike, body: str | None = None, *, t: npt.ArrayLike = START) -> Pose:
+        """Pose of a body or frame in the world: `position` (..., 3) [m] and `rotation` (..., 3, 3). Cost: O(n).
+
+        Without a body those of all of them, in the order of `body_names`: (..., bodies, 3) and (..., bodies, 3, 3).
+        """
+        if body is None:
+            return body_kinematics.poses(self.kernels, q, t=t)
+        return body_kinematics.pose(self.kernels, q, body, t=t)
+
+    @of_motion("velocity", body=True)
+    def velocity(self, q: npt.ArrayLike, u: npt.ArrayLike, body: str, point: npt.ArrayLike = _ORIGIN, *,
+                 t: npt.ArrayLike = START) -> Floats:
+        """[angular velocity; velocity of a point of the body], world axes, shape (..., 6). Cost: O(n)."""
+        return body_kinematics.velocity(self.kernels, q, u, body, point, t=t)
+
+    @of_motion("acceleration", body=True)
+    def acceleration(self, q: npt.ArrayLike, u: npt.ArrayLike, udot: npt.ArrayLike, body: str,
+                     point: npt.ArrayLike = _ORIGIN, *, t: npt.ArrayLike = START) -> Floats:
+        """[angular acceleration; acceleration of a point of the body], world axes, shape (..., 6). O(n)."""
+        return body_kinematics.acceleration(self.kernels, q, u, udot, body, point, t=t)
+
+    @of_position("jacobian", body=True)
+    def jacobian(self, q: npt.ArrayLike, body: str, point: npt.ArrayLike = _ORIGIN, *,
+                 t: npt.ArrayLike = START) -> Floats:
+        """J with ``velocity = J u`` (free speeds), shape (..., 6, nu). Cost: O(n)."""
+        return body_kinematics.jacobian(self.kernels, q, body, point, t)
+
+    @of_motion("jacobian_rate", body=True)
+    def jacobian_rate(self, q: npt.ArrayLike, u: npt.ArrayLike, body: str, point: npt.ArrayLike = _ORIGIN, *,
+                      t: npt.ArrayLike = START) -> Floats:
+        """dJ/dt with ``acceleration = J udot + dJ/dt u``, shape (..., 6, nu). Cost: O(n)."""
+        return body_kinematics.jacobian_rate(self.kernels, q, u, body, point, t)
+
+    @of_position("center_of_mass")
+    def center_of_mass(self, q: npt.ArrayLike, *, t: npt.ArrayLike = START) -> Floats:
+        """Centre of mass [m] of all moving bodies (what is welded to the ground is part of it) in the world, shape
+        (..., 3)."""
+        return self.kernels.run("center_of_mass", {"q": q}, None, t)
+
+    @of_motion("momentum")
+    def momentum(self, q: npt.ArrayLike, u: npt.ArrayLike, *, t: npt.ArrayLike = START) -> Floats:
+        """[angular momentum about the world's origin; linear momentum], world axes, shape (..., 6)."""
+        return self.kernels.run("momentum", {"q": q, "u": u}, None, t)
+
+    # -- energy ---------------------------------------------------------------------------------
+    @of_motion("kinetic_energy")
+    def kinetic_energy(self, q: npt.ArrayLike, u: npt.ArrayLike, *, t: npt.ArrayLike = START) -> Floats:
+        """Kinetic energy [J]. Cost: O(n)."""
+        return self.kernels.run("kinetic_energy", {"q": q, "u": u}, None, t)[..., 0]
+
+    @of_position("potential_energy")
+    def potential_energy(self, q: npt.ArrayLike, *, t: npt.ArrayLike = START) -> Floats:
+        """Potential energy of gravity [J] of all moving bodies: -mass * gravity . center_of_mass. What is welded to the
+        ground is part of the ground; it would add a constant. Cost: O(n).
+
+        >>> import bellcrank as bc
+        >>> m = bc.load("pendulum")
+        >>> bare = bc.compile(m).potential_energy([0.5])
+        >>> bolts = m.add_joint("bolts", bc.Weld(), m.ground, m.add_body("frame", bc.Inertia(80.0)))
+        >>> bool(bc.compile(m).potential_energy([0.5]) == bare)
+        True
+        """
+        return self.kernels.run("potential_energy", {"q": q}, None, t)[..., 0]
+
+    @of_motion("energy")
+    def energy(self, q: npt.ArrayLike, u: npt.ArrayLike, *, t: npt.ArrayLike = START) -> Floats:
+        """Kinetic energy, potential energy of gravity (of moving bodies) and energy stored in force elements [J], shape
+        (...).
+
+        Along a motion it changes by the work of tau (within the limits of actuators), of wrenches and of prescribed
+        motions, less `bellcrank.analyze.dissipated_power`.
+        """
+        totals = body_kinematics.totals(self.kernels, q, u, t)
+        return np.asarray(totals[..., 10] + totals[..., 11] + force_elements.stored_energy(self.plans, q, t=t))
+
+    # -- loops ----------------------------------------------------------------------------------
+    @of_position()
+    def loop_error(self, q: npt.ArrayLike, *, t: npt.ArrayLike = START) -> Floats:
+        """How far every condition of every loop is from being met, shape (..., conditions): distances [m] and
+        cosines of angles that should be right. Cost: O(n)."""
+        return loop_errors.loop_error(self.plans, q, t=t)
+
+    @of_motion()
+    def loop_rate_error(self, q: npt.ArrayLike, u: npt.ArrayLike, *, t: npt.ArrayLike = START) -> Floats:
+        """Rates of `loop_error`, shape (..., conditions). Cost: O(n)."""
+        return loop_errors.loop_rate_error(self.plans, q, u, t=t)
+
+    # -- other machines -------------------------------------------------------------------------
+    def with_parameters(self, **values: npt.ArrayLike) -> Self:
+        """The same compiled machine with other parameter values; arrays add batch axes. Nothing is recompiled."""
+        return type(self)(self.kernels.for_model(self.model.with_values(values)))
+
+    def release(self, *names: str) -> Self:
+        """The same machine with some of its loops open: joints that were cut (see `loops`, `compile(cut=...)`) or
+        constraints, by name. q and u keep their meaning, so that states can be handed over. What was let go is
+        remembered: in a simulation the event action `attach` closes it again.
+
+        >>> import bellcrank as bc
+        >>> linkage = bc.compile(bc.load("four_bar"))
+        >>> linkage.release(*linkage.loops).dof
+        3
+        """
+        return type(self)(Kernels(variants.released(self.model, names), self.kernels.maker)) if names else self
+
+    def lock(self, *names: str) -> Self:
+        """The same machine with joints, or single coordinates (``joint.coordinate``), that stay where they are: their
+        speeds are zero, their coordinates what q says. q and u keep their meaning, so that states can be handed over;
+        `drive_forces` are what holds them.
+
+        >>> import bellcrank as bc
+        >>> arm = bc.compile(bc.load("double_pendulum"))
+        >>> float(arm.lock("elbow").forward_dynamics([0.3, 0.5], [0.0, 0.0])[1])
+        0.0
+        """
+        return type(self)(Kernels(variants.locked(self.plans, names), self.kernels.maker)) if names else self
