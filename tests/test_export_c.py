@@ -19,6 +19,7 @@ import bellcrank as bc
 import children
 import models
 from bellcrank.io.sdf import read_sdf
+from bellcrank.topology.tree import wrench_order
 from c_library import COMPILER, FLAGS, CLibrary, exported
 from looped import EPS, conditioning, states
 from motions import final
@@ -110,6 +111,69 @@ def test_loops_agree(name: str, tmp_path: Path) -> None:
 def test_loops_agree_in_floats(name: str, tmp_path: Path) -> None:
     system = machine(name)
     check_functions(system, exported(system, list(LOOPED), tmp_path, scalar="float"), LOOPED, "float")
+
+
+@with_compiler
+@pytest.mark.parametrize("name", ("four_bar", "quarter_car", "stewart", "cassie"))
+def test_drives_of_loops_agree(name: str, tmp_path: Path) -> None:
+    system = machine(name)
+    q, u, tau = some_state(system)
+    udot = system.forward_dynamics(q, u, tau)
+    library = exported(system, ["inverse_dynamics"], tmp_path)
+    expected = system.inverse_dynamics(q, u, udot)
+    status, result, _ = library("inverse_dynamics", {"q": q, "u": u, "udot": udot}, system.nu)
+    allowed = rounding(lambda *a: system.inverse_dynamics(*a), [q, u, udot])
+    assert status == GOOD and np.abs(result - expected).max() <= allowed
+
+
+@with_compiler
+def test_drives_of_loops_elsewhere(tmp_path: Path) -> None:
+    """Forces of the actuated joints, more of them than degrees of freedom; and states that are a little open."""
+    system = bc.compile(bc.load("four_bar"), actuated=["B", "C"])
+    q, u, tau = some_state(system)
+    udot = system.forward_dynamics(q, u, tau)
+    library = exported(system, ["inverse_dynamics"], tmp_path)
+    expected = system.inverse_dynamics(q, u, udot)
+    status, result, _ = library("inverse_dynamics", {"q": q, "u": u, "udot": udot}, 3)
+    assert status == GOOD and expected[0] == 0.0 and expected[1:].all()
+    assert np.abs(result - expected).max() < 1e-13 * np.abs(expected).max()
+    status, near, _ = library("inverse_dynamics", {"q": q + 1e-4, "u": u, "udot": udot}, 3)  # as sensors have it
+    assert status == GOOD and np.abs(near - expected).max() < 1e-1 * np.abs(expected).max()
+
+
+@with_compiler
+@pytest.mark.parametrize("name", ("arm", "four_bar"))
+def test_bodies_and_wrenches_agree(name: str, tmp_path: Path) -> None:
+    system = machine(name)
+    q, u, tau = some_state(system)
+    body, point = system.body_names[-1], np.array([0.1, -0.2, 0.3])
+    wrenches = np.random.default_rng(3).normal(size=(len(system.body_names), 6))
+    udot = system.forward_dynamics(q, u, tau, wrenches=wrenches)
+    pose, names = system.pose(q, body), [f"{kind}:{body}" for kind in ("pose", "velocity", "acceleration", "jacobian",
+                                                                       "jacobian_rate")]
+    library = exported(system, [*names, "forward_dynamics", "inverse_dynamics", "bias", "center_of_mass", "momentum",
+                                "kinetic_energy", "potential_energy"], tmp_path, wrenches=True)
+    title = re.sub(r"\W+", "_", body)
+    given = {"q": q, "u": u, "tau": tau, "udot": udot, "point": point,
+             "wrench": wrenches[wrench_order(system.model.tree)].ravel()}
+    for function, expected in (
+            (f"pose_{title}", np.concatenate([pose.rotation.ravel(), pose.position])),
+            (f"velocity_{title}", system.velocity(q, u, body, point)),
+            (f"acceleration_{title}", system.acceleration(q, u, udot, body, point)),
+            (f"jacobian_{title}", system.jacobian(q, body, point).ravel()),
+            (f"jacobian_rate_{title}", system.jacobian_rate(q, u, body, point).ravel()),
+            ("forward_dynamics", udot), ("bias", system.bias(q, u, wrenches=wrenches)),
+            ("inverse_dynamics", system.inverse_dynamics(q, u, udot, wrenches=wrenches)),
+            ("center_of_mass", system.center_of_mass(q)), ("momentum", system.momentum(q, u)),
+            ("kinetic_energy", np.atleast_1d(system.kinetic_energy(q, u))),
+            ("potential_energy", np.atleast_1d(system.potential_energy(q)))):
+        takes = {k: given[k] for k in library.parameters(function) if k in given and k != OUT.get(function)}
+        status, result, _ = library(function, takes, expected.size)
+        assert status == GOOD and np.abs(result - expected).max() <= 1e-13 * (1.0 + np.abs(expected).max()), function
+
+
+#: functions whose result has the name of an input of others
+OUT = {"forward_dynamics": "udot", "inverse_dynamics": "tau", "bias": "tau"}
 
 
 # -- steps in time ------------------------------------------------------------------------------------
@@ -303,8 +367,15 @@ def test_refusals(tmp_path: Path) -> None:
             (bc.ModelError, "'arm' is a tree", lambda: bc.export_c(arm, ["bias"], tmp_path, plans=[np.zeros(5)])),
             (bc.ModelError, r"plans\[1\] is neither", lambda: bc.export_c(
                 four_bar, ["bias"], tmp_path, plans=[four_bar.assemble(), [1.0]])),
-            (bc.ModelError, "with loops 'inverse_dynamics'", lambda: bc.export_c(
-                four_bar, ["inverse_dynamics"], tmp_path)),
+            (bc.ModelError, "no function 'poses' of a body.*did you mean 'pose'", lambda: bc.export_c(
+                arm, ["poses:forearm"], tmp_path)),
+            (bc.ModelError, "no body called 'rockr'", lambda: bc.export_c(four_bar, ["pose:rockr"], tmp_path)),
+            (bc.ModelError, "'pose' of 'ground' has no C code", lambda: bc.export_c(
+                four_bar, ["pose:ground"], tmp_path)),
+            (bc.ModelError, "'inverse_dynamics'.*too large for one piece", lambda: bc.export_c(
+                machine("four_bar/rolled"), ["inverse_dynamics"], tmp_path)),
+            (bc.ModelError, "actuated joints.*do not determine", lambda: bc.export_c(
+                bc.compile(bc.load("five_bar"), actuated=["leg1.1"]), ["inverse_dynamics"], tmp_path)),
             (bc.ModelError, "'dense' is solved by LAPACK", lambda: bc.export_c(
                 bc.compile(bc.load("four_bar"), "dense"), ["forward_dynamics"], tmp_path)),
             (bc.ModelError, "too large for one piece", lambda: bc.export_c(

@@ -7,7 +7,8 @@ import pytest
 
 import bellcrank as bc
 import looped
-from bellcrank.system import inverse_dynamics
+from bellcrank.system import drive_programs, inverse_dynamics, reactions
+from bellcrank.system.kernels import NO_DOORS
 
 
 def balance(system: bc.System, q: np.ndarray, u: np.ndarray, tau: np.ndarray, udot: np.ndarray) -> float:
@@ -172,6 +173,22 @@ def test_partition_lets_go() -> None:
     assert np.abs(whole.with_constraints(["tip2"]).step_f() - expected).max() > 1e-3
 
 
+def test_partitions_of_a_batch() -> None:
+    """One partition for every state; what they answer is stacked."""
+    system = bc.compile(bc.load("redundant_five_bar"), "operator")
+    q, u, tau = looped.states(system)
+    many = bc.analyze.partition(system, q, u, tau[0], secondary=["link3.1"])
+    alone = [bc.analyze.partition(system, q[i], u[i], tau[0], secondary=["link3.1"]) for i in range(3)]
+    for found, each in ((many.step_f(), [x.step_f() for x in alone]), (many.step_d(), [x.step_d() for x in alone]),
+                        (many.step_c().primary, [x.step_c().primary for x in alone]),
+                        (many.with_constraints(["tip2"]).step_f(),
+                         [x.with_constraints(["tip2"]).step_f() for x in alone])):
+        assert np.array_equal(found, np.array(each))
+    operators = bc.analyze.operators(system, q)
+    assert np.allclose(operators.mass_inverse @ (operators.mass @ u), u, rtol=1e-10)
+    assert (operators.H @ operators.phi)[1].matrix().shape == (operators.H @ operators.phi).matrix().shape[1:]
+
+
 @pytest.mark.parametrize("name", ["four_bar", "five_bar", "stewart", "delta", "jansen"])
 def test_virtual_motions_and_the_general_method_agree(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Drives of the independent joints, of others, of too many; and accelerations with some of them held."""
@@ -190,6 +207,7 @@ def test_virtual_motions_and_the_general_method_agree(name: str, monkeypatch: py
 
     quick = answers()
     monkeypatch.setattr(inverse_dynamics, "_virtual_motions", lambda plans, q, t: None)
+    monkeypatch.setattr(inverse_dynamics, "drive_program", lambda plans, q, t, drives: None)
     for one, other in zip(quick, answers(), strict=True):
         assert np.abs(one - other).max() < 1e-8 * (1.0 + np.abs(other).max())
     assert np.abs(system.forward_dynamics(q, u, quick[0]) - udot).max() < 1e-8 * (1.0 + np.abs(udot).max())
@@ -203,3 +221,105 @@ def test_inverse_dynamics_of_one_state_checks_the_motion() -> None:
                       ((q, u, udot + 1e-2), "accelerations open")):
         with pytest.raises(bc.StateError, match=said):
             system.inverse_dynamics(*bad)
+
+
+def careful(system: bc.System, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Take the programs away: what is left is singular values."""
+    monkeypatch.setattr(inverse_dynamics, "drive_program", lambda plans, q, t, drives: None)
+    monkeypatch.setattr(reactions, "reaction_program", lambda plans, q, t: None)
+    system._doors.update(inverse_dynamics=NO_DOORS, reactions=NO_DOORS)
+
+
+@pytest.mark.parametrize(("name", "backend"), [*((name, "numpy") for name in looped.ZOO), ("four_bar", "llvm"),
+                                               ("bennett", "llvm"), ("quarter_car", "llvm")])
+def test_programs_agree_with_singular_values(name: str, backend: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Drives and reactions, one state and a batch, with accelerations given and with wrenches."""
+    system = bc.compile(bc.load(name), backend=backend)
+    q, u, tau = looped.states(system)
+    udot = system.forward_dynamics(q, u, tau)
+    wrenches = np.random.default_rng(2).normal(size=(len(system.body_names), 6))
+
+    def answers() -> list[np.ndarray]:
+        wrench = [system.reactions(q[0], u[0], tau[0]), system.reactions(q, u, tau, wrenches=wrenches),
+                  system.reactions(q, u, udot=udot)]
+        return [system.inverse_dynamics(q[0], u[0], udot[0]), system.inverse_dynamics(q, u, udot, wrenches=wrenches),
+                *(np.stack([found[joint] for joint in sorted(found)]) for found in wrench)]
+
+    assert drive_programs.usual_drives(system.plans) is not None
+    assert reactions.reaction_program(system.plans, q, 0.0) is not None
+    quick = answers()
+    careful(system, monkeypatch)
+    tolerance = 1e3 * looped.EPS * max(looped.conditioning(system, x) for x in q)
+    for one, other in zip(quick, answers(), strict=True):
+        assert one.shape == other.shape
+        assert np.abs(one - other).max() < tolerance * (1.0 + np.abs(other).max())
+
+
+def sprung() -> bc.System:
+    """A five-bar with springs on a joint and between bodies."""
+    m = bc.load("five_bar")
+    names = [r.name for r in m.joints]
+    m.add_joint_spring("coil", names[1], stiffness=3.0, damping=0.5, rest=0.2)
+    m.add_spring("rope", m.bodies[0], m.bodies[2], (0.1, 0.02, 0.0), (0.05, 0.0, 0.1), stiffness=40.0, length=0.3)
+    return bc.compile(m)
+
+
+def test_programs_with_prescribed_motions_and_springs(monkeypatch: pytest.MonkeyPatch) -> None:
+    system = sprung()
+    driven = system.lock(system.joint_names[0])
+    state = driven.project(system.assemble().q, np.random.default_rng(0).normal(size=system.nu))
+    udot = driven.forward_dynamics(state.q, state.u)
+    quick = driven.inverse_dynamics(state.q, state.u, udot)
+    wrenches = driven.reactions(state.q, state.u)
+    assert abs(quick[0]) > 1e-3  # what holds the crank
+    careful(driven, monkeypatch)
+    expected = driven.inverse_dynamics(state.q, state.u, udot)
+    assert np.abs(quick - expected).max() < 1e-10 * np.abs(expected).max()
+    for joint, wrench in driven.reactions(state.q, state.u).items():
+        assert np.abs(wrenches[joint] - wrench).max() < 1e-9 * (1.0 + np.abs(wrench).max())
+
+
+def test_one_open_state_of_a_batch_is_refused_by_its_index_alone() -> None:
+    """States whose pivots vanish, or that open the loops, do not spoil the others of a batch."""
+    system = bc.compile(bc.load("four_bar"))
+    q, u, tau = looped.states(system, count=6)
+    udot = system.forward_dynamics(q, u, tau)
+    good = system.inverse_dynamics(q, u, udot)
+    bad = udot.copy()
+    bad[4] += 1.0
+    with pytest.raises(bc.StateError, match="accelerations open the loop"):
+        system.inverse_dynamics(q, u, bad)
+    bad[4] = udot[4] + 1e-7 * np.abs(udot[4]).max()  # open, but by less than is refused
+    near = system.inverse_dynamics(q, u, bad)
+    assert (near[:4] == good[:4]).all()
+    assert np.abs(near - good).max() < 1e-5 * np.abs(good).max()
+
+
+def test_drives_elsewhere_get_a_plan_of_their_own() -> None:
+    """Any one joint of a four-bar can drive it, and two share the work."""
+    system = bc.compile(bc.load("four_bar"))
+    q, u, tau = looped.states(system)
+    udot = system.forward_dynamics(q, u, tau)
+    for joint in system.joint_names:
+        forces = system.inverse_dynamics(q, u, udot, actuated=[joint])
+        drives = drive_programs.drive_entries(system.plans, q, 0.0, [joint])
+        assert drive_programs.drive_program(system.plans, q, 0.0, drives) is not None
+        assert np.abs(system.forward_dynamics(q, u, forces) - udot).max() < 1e-10 * np.abs(udot).max()
+        assert np.count_nonzero(forces[0]) == 1
+
+
+@pytest.mark.parametrize("name", ["four_bar", "ladder"])
+def test_drives_group_by_group(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Machines that are too large for one program: the same forces in two parts, and the same refusals."""
+    system = bc.compile(bc.load(name), schedule="rolled")
+    q, u, tau = looped.states(system)
+    udot = system.forward_dynamics(q, u, tau)
+    assert drive_programs.usual_drives(system.plans) is None
+    quick = system.inverse_dynamics(q, u, udot), system.inverse_dynamics(q[0], u[0], udot[0])
+    dependent = next(g.dependent[0] for g in system.plans.general().groups if g.dependent)
+    with pytest.raises(bc.StateError, match="accelerations open the loop"):
+        system.inverse_dynamics(q, u, udot + np.eye(system.nu)[dependent])
+    monkeypatch.setattr(inverse_dynamics, "_by_groups", lambda *args: None)
+    expected = system.inverse_dynamics(q, u, udot)
+    size = 1e3 * looped.EPS * max(looped.conditioning(system, x) for x in q) * np.abs(expected).max()
+    assert np.abs(quick[0] - expected).max() < size and np.abs(quick[1] - expected[0]).max() < size

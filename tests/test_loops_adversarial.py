@@ -556,9 +556,9 @@ def test_closing_quaternions_are_held_whatever_their_sign(sign: float) -> None:
 
 
 BAD = [({"t": [0.0, 1.0]}, "driven"), ({"u": {"A": [1.0, 2.0]}}, "four_bar"), ({"u": {"A": "x"}}, "four_bar"),
-       ({"u": np.zeros((2, 3)), "q": {"A": 0.1}}, "four_bar"),
-       ({"q": {"A": 0.1}, "guess": np.zeros((2, 3))}, "four_bar"),
-       ({"q": np.zeros((2, 3)), "u": {"A": 1.0}}, "four_bar"),
+       ({"u": np.zeros((2, 3)), "q": {"A": np.full(3, 0.1)}}, "four_bar"),
+       ({"q": {"A": np.full(3, 0.1)}, "guess": np.zeros((2, 3))}, "four_bar"),
+       ({"q": np.zeros((2, 3)), "u": {"A": np.ones(3)}}, "four_bar"),
        ({"weights": {"A": "x"}}, "four_bar"), ({"weights": {"A": None}}, "four_bar"),
        ({"q": {"T.wx": 0.1}}, "spatial"), ({"u": {"S.qw": 0.1}}, "spatial"), ({"weights": {"S.qw": 1.0}}, "spatial")]
 

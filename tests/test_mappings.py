@@ -81,6 +81,43 @@ def test_states_of_files_are_made_consistent() -> None:
     assert held.u[0] == key["u"]["A"] and np.abs(held.q - closed.q).max() < 5e-6
 
 
+def test_batches_of_values_that_are_held() -> None:
+    """Each state of a batch is the one that a call of its own gives, whatever of it has batch axes."""
+    s = linkage()
+    angles, rates = np.array([[0.4, 0.5], [0.6, 0.7]]), np.array([1.0, -2.0])
+    many = s.assemble(q={"A": angles}, u={"A": rates})
+    assert many.q.shape == many.u.shape == (2, 2, 3)
+    for index in np.ndindex(2, 2):
+        one = s.assemble(q={"A": float(angles[index])}, u={"A": float(rates[index[1]])})
+        assert np.allclose(many.q[index], one.q, atol=1e-12) and np.allclose(many.u[index], one.u, atol=1e-11)
+    for other in (s.assemble(q={"A": angles[..., None]}, u={"A": rates[:, None]}),
+                  s.assemble(q={"A.angle": angles}, u={"A.angle": rates}, guess={"A": np.array([0.1, 0.2])})):
+        assert np.allclose(other.q, many.q, atol=1e-12) and np.allclose(other.u, many.u, atol=1e-11)
+    near = s.assemble(q=many.q + 1e-3, u={"A": 1.5})
+    assert (near.u[..., 0] == 1.5).all() and np.abs(s.loop_rate_error(near)).max() < 1e-12
+    turned = bc.analyze.loop_coordinates(s, many.q[0], "D")[:, 0] - 0.05
+    away = s.assemble(q={"D": turned}, guess=many.q[0])  # a joint that closes the loop
+    assert np.allclose(bc.analyze.loop_coordinates(s, away, "D")[:, 0], turned, atol=1e-12)
+    assert s.assemble(q={"A": np.zeros((0,))}).q.shape == (0, 3)
+    with pytest.raises(bc.StateError, match="batch"):
+        s.assemble(q={"A": np.zeros(2)}, u={"A": np.zeros(3)})
+    with pytest.raises(bc.StateError, match="'A' needs 1 value"):
+        s.assemble(q={"A": [0.1, 0.2]})  # a list is the value of one state
+
+
+def test_batches_are_projected() -> None:
+    s = linkage()
+    closed = s.assemble(q={"A": np.linspace(0.3, 0.9, 4)}, u={"A": 2.0})
+    found = s.project(closed.q + 1e-7, closed.u + 1e-3)
+    assert np.abs(s.loop_error(found)).max() < 1e-12 and np.abs(s.loop_rate_error(found)).max() < 1e-12
+    for i in range(4):
+        one = s.project(closed.q[i] + 1e-7, closed.u[i] + 1e-3)
+        assert np.allclose(found.q[i], one.q, atol=1e-12) and np.allclose(found.u[i], one.u, atol=1e-11)
+    named = s.project(dict(zip("ABC", closed.q.T, strict=True)), {"A": np.full(4, 2.0)})
+    assert named.q.shape == (4, 3) and np.allclose(named.q, closed.q, atol=1e-11)
+    assert np.allclose(s.project(closed).u, closed.u, atol=1e-13)
+
+
 MJCF = four_bar("""<keyframe><key name="up" qpos="0.5 0.1 1.2" qvel="1 0 0"/></keyframe>""")
 
 

@@ -19,9 +19,7 @@ def test_loops_are_counted_or_refused(method: str) -> None:
     closed = bc.compile(bc.load("four_bar"), method, actuated=["A"])
     tree = closed.release(*closed.loops)
     assert closed.operation_count() != tree.operation_count()
-    with pytest.raises(bc.ModelError, match=r"operation_count: with loops 'inverse_dynamics' .* no count of its own"):
-        closed.operation_count("inverse_dynamics")
-    assert tree.operation_count("inverse_dynamics").total > 0
+    assert closed.operation_count("inverse_dynamics").total > tree.operation_count("inverse_dynamics").total > 0
     for shared in ("bias", "mass_matrix", "momenta"):  # the methods themselves are those of the spanning tree
         assert closed.operation_count(shared) == tree.operation_count(shared)
     assert closed.operation_count("hamilton").total > tree.operation_count("hamilton").total

@@ -1,4 +1,4 @@
-"""The spatial operator algebra of a machine in one state: operators, factors of the mass matrix, partition."""
+"""The spatial operator algebra of a machine at states: operators, factors of the mass matrix, partition."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from bellcrank.arrays import START, Floats, Forces, flat, one_time
-from bellcrank.errors import StateError
+from bellcrank.analyze.state_batch import StateBatch
+from bellcrank.arrays import START, Floats, Forces, check_finite, flat, one_time
 from bellcrank.formulations.operator.operators import SpatialOperators
 from bellcrank.formulations.operator.partition import Partition
+from bellcrank.loops.constraint_kinematics import ClosureArrays
 from bellcrank.lowering.function import direct
 from bellcrank.system.body_kinematics import link_rows
 from bellcrank.system.body_places import body_place
@@ -26,8 +27,9 @@ __all__ = ["mass_factors", "operators", "partition"]
 
 
 @of_position()
-def operators(system: System, q: npt.ArrayLike, *, t: float = START) -> SpatialOperators:
-    """The spatial operators of one configuration, as objects with O(n) products.
+def operators(system: System, q: npt.ArrayLike, *, t: float = START) -> SpatialOperators | StateBatch:
+    """The spatial operators of a configuration, as objects with O(n) products; of a batch q (..., nq) those of each
+    (see `StateBatch`).
 
     >>> import bellcrank as bc, numpy as np
     >>> arm = bc.compile(bc.load("double_pendulum"))
@@ -35,11 +37,17 @@ def operators(system: System, q: npt.ArrayLike, *, t: float = START) -> SpatialO
     >>> bool(np.allclose(o.mass_inverse @ (o.mass @ [1.0, 2.0]), [1.0, 2.0]))
     True
     """
+    place = flat("q", q, system.nq, "the coordinates")
+    check_finite("operators", "q", place, system.coordinate_names)
+    if place.ndim == 1:
+        return _operators_at(system, place, t)
+    return StateBatch.of(place.shape[:-1], lambda index: _operators_at(system, place[index], t))
+
+
+def _operators_at(system: System, q: Floats, t: float) -> SpatialOperators:
     kernels = system.kernels
-    given = {"q": flat("q", q, kernels.tree.nq, "the coordinates"), "t": np.array([one_time(t)]),
+    given = {"q": q, "t": np.array([one_time(t)]),
              "parameters": np.array([float(np.asarray(v)) for v in kernels.model.values.values()])}
-    if given["q"].ndim != 1 or not np.isfinite(given["q"]).all():
-        raise StateError("operators: needs one finite configuration q, without batch axes")
     sweeps = direct(kernels.tree, ("q",), lambda name, i: float(given[name][i]), False)
 
     def origin(body: str, point: Any) -> tuple[int, Floats]:
@@ -71,9 +79,10 @@ def mass_factors(system: System, q: npt.ArrayLike, *, t: npt.ArrayLike = START) 
 
 @of_motion()
 def partition(system: System, q: npt.ArrayLike, u: npt.ArrayLike, tau: Forces | None = None, *,
-              secondary: Collection[str] = (), t: float = START) -> Partition:
-    """The closed chain in one state as a primary and a secondary system with the closures between them, step by
-    step as in the spatial operator algebra; `Partition.with_constraints` detaches and attaches closures.
+              secondary: Collection[str] = (), t: float = START) -> Partition | StateBatch:
+    """The closed chain in a state as a primary and a secondary system with the closures between them, step by
+    step as in the spatial operator algebra; `Partition.with_constraints` detaches and attaches closures. Leading axes
+    are a batch, each state with a partition of its own (see `StateBatch`).
 
     `secondary` names bodies: everything that hangs from the ground with them is the secondary system. Cost: O(n m^2).
 
@@ -87,8 +96,19 @@ def partition(system: System, q: npt.ArrayLike, u: npt.ArrayLike, tau: Forces | 
     plans, t = system.plans, one_time(t)
     plans.need_loops("partition")
     loops = plans.loops
-    rows = loops.rows(q, u, t)
+    place = flat("q", q, plans.tree.nq, "the coordinates")
     given = np.zeros(plans.tree.nu) if tau is None else actuator_forces(plans, q, u, tau, t=t)
     force = given - tree_forces(plans, q, u, np.zeros(plans.tree.nu), None, t)
-    return Partition(plans.tree, operators(system, q, t=t), force, rows, loops.poses(q, t)[0],
-                     loops.gamma(q, u, t, rows), secondary=secondary)
+    lead, rows = force.shape[:-1], loops.rows(q, u, t)
+    right, axes = loops.gamma(q, u, t, rows), loops.poses(q, t)[0]
+
+    def at(index: tuple[int, ...]) -> Partition:
+        """The partition at one state; what is the same in all of them has fewer axes."""
+        def own(array: Floats, axes: int) -> Floats:
+            return np.asarray(np.broadcast_to(array, (*lead, *array.shape[array.ndim - axes:]))[index])
+
+        mine = ClosureArrays(*(own(part, size) for part, size in zip(rows, (1, 2, 2, 1, 1), strict=True)))
+        return Partition(plans.tree, _operators_at(system, own(place, 1), t), own(force, 1), mine, own(axes, 3),
+                         own(right, 1), secondary=secondary)
+
+    return StateBatch.of(lead, at) if lead else at(())

@@ -72,8 +72,9 @@ class System(Machine):
         which it ended. Angles are walked as numbers: from 0 to 3 through 1 and 2.
 
         As arrays nothing of `q` and `u` is held: `q` is the guess and `u` the speeds to be made consistent. Leading
-        axes are a batch: the state has them, too. Joints that close loops may be held too. Prescribed joints are where
-        their laws have them at time `t`.
+        axes are a batch: the state has them, too; so have arrays (..., values) in mappings, whose last axis may be left
+        out for a single value: ``assemble(q={"A": np.linspace(0, 1, 50)})`` are 50 states. Joints that close loops may
+        be held too. Prescribed joints are where their laws have them at time `t`.
 
         `guess` is an array, a mapping (joints that are not named at zero, those that close loops left aside) or a
         `State`, of which the coordinates count. Positions and speeds that are both only near a closed state, such as
@@ -96,7 +97,7 @@ class System(Machine):
         makes states from elsewhere consistent.
 
         `q` and `u` are arrays or mappings {joint or "joint.coordinate": value}, zero where nothing is said; or `q` is a
-        `State`. Nothing is held: `assemble` does that. Keyframes of files go in as they are:
+        `State`; leading axes are a batch. Nothing is held: `assemble` does that. Keyframes of files go in as they are:
         ``system.project(key["q"], key["u"])``.
 
         >>> import bellcrank as bc
@@ -210,9 +211,9 @@ class System(Machine):
         """Exact number of scalar operations of one evaluation, by kind, as the compiled code executes them.
 
         `function` is one of the methods "forward_dynamics", "inverse_dynamics", "bias", "mass_matrix", "momenta" and
-        "hamilton", without external wrenches. With loops, `forward_dynamics` and `hamilton` are those of the closed
-        machine; `bias`, `mass_matrix` and `momenta` are those of its spanning tree, as the methods are. What LAPACK
-        or NumPy has a part in, such as `inverse_dynamics` with loops, is refused with the reason.
+        "hamilton", without external wrenches. With loops, `forward_dynamics`, `inverse_dynamics` and `hamilton` are
+        those of the closed machine; `bias`, `mass_matrix` and `momenta` are those of its spanning tree, as the methods
+        are. What LAPACK or NumPy has a part in, such as method "dense" with loops, is refused with the reason.
 
         >>> import bellcrank as bc
         >>> bc.compile(bc.load("pendulum")).operation_count().divs

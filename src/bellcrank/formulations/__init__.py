@@ -13,7 +13,7 @@ from bellcrank.formulations import complement, dense, divide, elimination, kane,
 from bellcrank.formulations.common import body_kinetics, closing_steps
 from bellcrank.formulations.common import link_kinematics as kinematics
 from bellcrank.formulations.common.link_accelerations import accelerations
-from bellcrank.formulations.elimination import group_rows, projection
+from bellcrank.formulations.elimination import closed_inverse, group_rows, joint_reactions, projection
 from bellcrank.lowering import looped
 from bellcrank.lowering.function import Function
 
@@ -55,6 +55,10 @@ SHARED: dict[str, Function] = {f.name: f for f in (
     Function("loop_matrix", looped.loop_matrix, ("q",), "constraints", whole=True),
     Function("nearest_step", closing_steps.nearest_step, ("q", "dq", "scale"), "step", whole=True),
     Function("projected", closing_steps.projected, ("q", "u"), "state", whole=True),
+    Function("closed_inverse", closed_inverse.closed_inverse, ("q", "u", "udot"), "speeds", whole=True),
+    Function("independent_forces", closed_inverse.independent_forces, ("q", "u", "udot", "tau"), "speeds", groups=True),
+    Function("joint_reactions", joint_reactions.joint_reactions, ("q", "u", "tau", "udot"), "reactions",
+             single=True),
     Function("pair_wrenches", looped.pair_wrenches, ("q", "u"), "wrenches", whole=True),
     Function("displaced", projection.displaced, ("q", "dq"), "coordinates"),
     Function("sped", projection.sped, ("q", "u", "du"), "speeds"),
@@ -100,8 +104,9 @@ def functions_of(method: str, looped: bool = False) -> dict[str, Function]:
                                            "speeds", whole="groups" not in names.get("OVER", ()),
                                            groups="groups" in names.get("OVER", ()))
     if looped and "constrained_inverse" in names:
-        own["constrained_inverse"] = Function("constrained_inverse", names["constrained_inverse"], ("q", "u", "udot"),
-                                              "speeds", whole=True)
+        own["constrained_inverse"] = Function(
+            "constrained_inverse", lambda tree: closed_inverse.where_loops_hold(tree, module.constrained_inverse(tree)),
+            ("q", "u", "udot"), "speeds", whole=True)
     return {**SHARED, **own}
 
 

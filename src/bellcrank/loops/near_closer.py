@@ -45,9 +45,9 @@ class NearCloser:
     """Closes positions near closed ones; all of (n, nq), independently of each other."""
 
     def __init__(self, attempt: Attempt, integrate: Callable[[Any, Any], Floats], normalize: Callable[[Any], Floats],
-                 difference: Callable[[Any, Any], Floats], nu: int) -> None:
+                 difference: Callable[[Any, Any], Floats], bound: Mask) -> None:
         self.attempt, self.integrate, self.normalize, self.difference = attempt, integrate, normalize, difference
-        self.nu = nu
+        self.bound, self.nu = bound, len(bound)  #: speeds that occur in conditions: no other moves
 
     def nearest(self, guess: Floats, held: Mask, weights: Floats, t: npt.ArrayLike, start: Floats | None = None,
                 reach: float = SHORT) -> tuple[Floats, Mask]:
@@ -75,7 +75,7 @@ class NearCloser:
         n, nu = len(guess), self.nu
         rng = np.random.default_rng(1)
         sizes = [0.0, *(min(0.05 * 2.0 ** k, 2.5) for k in range(1, _COMPARED))]
-        shakes = np.where(held, 0.0, np.stack([size * rng.normal(size=nu) for size in sizes]))
+        shakes = np.where(held | ~self.bound, 0.0, np.stack([size * rng.normal(size=nu) for size in sizes]))
         q, closed = self._closed(self.integrate(np.repeat(guess, _COMPARED, axis=0), np.tile(shakes, (n, 1))), held,
                                  weights, t)
         change = self.difference(np.repeat(guess, _COMPARED, axis=0), q)

@@ -96,6 +96,10 @@ class Nearest:
                 found, good = near.compared(start[None], mask, self.weights, self.t, self.turning)
             if good[0]:
                 return np.asarray(found[0])
+        return self.careful(start, mask)
+
+    def careful(self, start: Floats, mask: Mask) -> Floats | None:
+        """The same by damped steps with singular values, for guesses from which compiled steps have not closed."""
         first, size, left = self._straight(start, mask)
         if size < TINY and left < ROUNDING:
             return first

@@ -17,6 +17,7 @@ from bellcrank.loops.constraint_kinematics import paths_between
 from bellcrank.loops.groups import Group, LoopPlan
 from bellcrank.lowering.function import Function, binder, direct
 from bellcrank.lowering.link import Link, World
+from bellcrank.lowering.looped import LoopedDirect
 from bellcrank.mechanism.coupling import Part
 from bellcrank.scalar.graph import Number
 from bellcrank.schedule.sweeps import Direct, Field, flatten, rebuild
@@ -26,7 +27,8 @@ from bellcrank.topology.tree import Tree
 #: the member of speeds that only pass through a group
 PASSING = -2
 
-__all__ = ["ClosureShape", "GroupShape", "GroupView", "Message", "Ports", "direct_groups", "place_groups", "shapes_of"]
+__all__ = ["ClosureShape", "GroupShape", "GroupView", "Message", "Ports", "direct_groups", "place_groups", "shapes_of",
+           "whole_machine"]
 
 
 class Ports(NamedTuple):
@@ -333,6 +335,28 @@ def direct_groups(tree: Tree, inputs: tuple[str, ...], read: Callable[[str, int]
 
     parent = [0, *(group.parent + 1 for group in tree.plan.groups)]
     return Direct(parent, make, GroupWorld(flat.world, widths), [0] * len(parent), [0] * len(parent))
+
+
+def whole_machine(flat: LoopedDirect) -> GroupView:
+    """The machine as one group in which every constraint is stated: all links are members, numbered from zero; all
+    speeds, prescribed ones included, have their own numbers; nothing is stabilised."""
+    tree, n = flat.tree, flat.tree.n
+    bodies = {link: link - 1 for link in range(n + 1)}
+    owner = {int(tree.u_start[link]) + c: (link - 1, c) for link in range(1, n + 1) for c in range(flat.widths[link])}
+    starts = [0, *accumulate(c.rows for c in tree.closures)]
+    closures = tuple(range(len(tree.closures)))
+    constraints = tuple(range(starts[-1] + len(tree.relations)))
+    every = Group(tuple(range(1, n + 1)), -1, 0, constraints, (), (), (), (), closures)
+    rows, relations, witnesses = _rows(tree, starts, every, {v: v for v in owner})
+    nothing = Ports((), ())
+    shape = GroupShape(
+        parents=tuple(bodies[int(tree.parent[link])] for link in range(1, n + 1)), own=(True,) * n,
+        speeds=tuple(owner[v] for v in range(tree.nu)), rows=rows, dependent=(), sizes=(), independent=(), early=(),
+        carried=(), closures=tuple(_closure_shape(tree, k, bodies) for k in closures), relations=relations,
+        grounded=True, ports=nothing, above=nothing, body_slot=-1, speed_slots=())
+    return GroupView(shape, flat.views[1:], [closure_numbers(tree, k, flat.bind) for k in closures],
+                     [c.kind for c in tree.closures], flat.world, (0.0, 0.0), (0, 0),
+                     [flat.views[link] for link in witnesses])
 
 
 class GroupWorld(NamedTuple):

@@ -137,6 +137,11 @@ class LoopedDirect(Direct):
         """Both sides of a closure, in the ground link's axes."""
         return sides_of(c, self.moving.__getitem__, self.bind)
 
+    def rows_of(self, c: Closure) -> Sequence[Row]:
+        """What a closure states, in the ground link's axes."""
+        rows: Sequence[Row] = c.kind.closure_rows(*self.sides(c), self.bind(tuple(c.kind.constants())))
+        return rows
+
     # -- coordinates and speeds of the whole machine ---------------------------------------------
     def given(self, name: str) -> list[Number]:
         """An input with one number per speed."""
@@ -204,8 +209,7 @@ class LoopedDirect(Direct):
             if kept.isdisjoint(range(at, at + c.rows)):
                 at += c.rows
                 continue
-            rows = c.kind.closure_rows(*self.sides(c), self.bind(tuple(c.kind.constants())))
-            for row in rows:
+            for row in self.rows_of(c):
                 if at in kept:
                     out.append(self._row(c, row, alpha, beta))
                 at += 1
@@ -250,7 +254,7 @@ def loop_state(tree: Sweeps) -> tuple[Number, ...]:
     values: list[Number] = []
     rates: list[Number] = []
     for c in machine.tree.closures:
-        for row in c.kind.closure_rows(*machine.sides(c), machine.bind(tuple(c.kind.constants()))):
+        for row in machine.rows_of(c):
             values.append(row.value)
             ends = [(machine.moving[link], w) for link, w in ((c.first, row.first), (c.second, row.second))]
             rates.append(sum((Motion(m.omega, m.velocity).dot(w) for m, w in ends), 0.0))
@@ -268,7 +272,7 @@ def loop_matrix(tree: Sweeps) -> tuple[Number, ...]:
     values: list[Number] = []
     entries: list[Number] = []
     for c in machine.tree.closures:
-        rows = c.kind.closure_rows(*machine.sides(c), machine.bind(tuple(c.kind.constants())))
+        rows = machine.rows_of(c)
         values += [row.value for row in rows]
         for path, end, side in zip(paths_between(machine.tree, c.first, c.second), (c.first, c.second),
                                    ("first", "second"), strict=True):

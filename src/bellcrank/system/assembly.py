@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -18,10 +18,11 @@ from bellcrank.loops.tolerances import DRIFTED, SAME
 from bellcrank.mechanism.checks import HUGE
 from bellcrank.system.held_values import (
     Values,
+    batch_axes,
     begin,
     check_size,
-    many_states,
     near,
+    one_of,
     one_state,
     plain_time,
     speeds_near,
@@ -39,41 +40,57 @@ def assemble(plans: LoopPlans, q: State | Values = None, u: Values = None, *, gu
              weights: Mapping[str, float] | None = None, t: float = 0.0) -> State:
     """A state in which all loops are closed, at position and velocity level. See `System.assemble`."""
     check_time(t)
-    if any(many_states(values) for values in (q, u, guess)):
-        return _assemble_many(plans, q, u, guess, weights, plain_time("assemble", t))
+    axes = [*(batch_axes(plans, values) for values in (q, guess)), batch_axes(plans, u, speeds=True)]
+    if any(axes):
+        return _assemble_many(plans, q, u, guess, weights, plain_time("assemble", t),
+                              leading([np.empty((*lead, 0)) for lead in axes]))
     start, held = begin(plans, q, guess)
     scale = weighting(plans, weights)
     t = plain_time("assemble", t)
     position, end = on_branch(plans, start, held, scale, t, "assemble")
     plans.remember(position, t)
-    made = State(*with_laws(plans, position, _consistent(plans, position, u, scale, t), t), t)
+    made = State(*with_laws(plans, position, _consistent(plans, position[None], u, scale, t)[0], t), t)
     return made if end is None else made.on_other_branch()
 
 
 def _assemble_many(plans: LoopPlans, q: State | Values, u: Values, guess: State | Values,
-                   weights: Mapping[str, float] | None, t: float) -> State:
-    """States of a batch of guesses and speeds: those near closed ones together, the others one by one."""
-    if isinstance(q, Mapping) or isinstance(u, Mapping) or (q is not None and guess is not None):
-        raise StateError("assemble: a batch is an array of guesses q (..., nq) and one of speeds u (..., nu); hold "
-                         "coordinates and speeds by name for one state at a time")
-    names, (nq, nu) = plans.configuration.speed_names, (plans.tree.nq, plans.tree.nu)
-    first = near(plans, "q", guess if q is None else q, many=True)
-    speeds = np.zeros(nu) if u is None else flat("u", u, nu, "one for every speed")
-    check_finite("assemble", "u", speeds, names)
-    check_size("assemble", "u", speeds, names)
-    lead = leading([first, speeds])
-    start = np.broadcast_to(first, (*lead, nq)).reshape(-1, nq)
-    rates = np.broadcast_to(speeds, (*lead, nu)).reshape(-1, nu).copy()
-    position = plans.configuration.normalize(start)
-    if plans.tree.looped:
-        one_machine(plans, "assemble")
-        scale = weighting(plans, weights)
-        position, good = _near_positions(plans, start, scale, t)
-        for i in np.flatnonzero(~good):
-            position[i] = assemble(plans, start[i], weights=weights, t=t).q
-        rates = _nearest_speeds(plans, position, rates, scale, t)
+                   weights: Mapping[str, float] | None, t: float, lead: tuple[int, ...]) -> State:
+    """States of a batch: those near closed ones together, the others, and those with coordinates held, one by one."""
+    nq, nu = plans.tree.nq, plans.tree.nu
+    scale, changed = weighting(plans, weights), False
+    if isinstance(q, Mapping):
+        position, changed = _held_positions(plans, q, guess, scale, t, lead)
+    else:
+        first = near(plans, "guess", guess, many=True) if q is None else near(plans, "q", q, many=True)
+        start = np.broadcast_to(first, (*lead, nq)).reshape(-1, nq)
+        position = plans.configuration.normalize(start)
+        if plans.tree.looped:
+            one_machine(plans, "assemble")
+            position, good = _near_positions(plans, start, scale, t)
+            for i in np.flatnonzero(~good):
+                position[i] = _careful_position(plans, start[i], scale, t)
+    rates = _consistent(plans, position, u, scale, t, lead)
     position, rates = with_laws(plans, position, rates, t)
-    return State(position.reshape(*lead, nq), rates.reshape(*lead, nu), t)
+    made = State(position.reshape(*lead, nq), rates.reshape(*lead, nu), t)
+    return made.on_other_branch() if changed else made
+
+
+def _held_positions(plans: LoopPlans, q: Mapping[str, Any], guess: State | Values, scale: Floats, t: float,
+                    lead: tuple[int, ...]) -> tuple[Floats, bool]:
+    """Closed positions (states, nq) with coordinates held, and whether one of them is on another branch."""
+    found = [on_branch(plans, *begin(plans, one_of(plans, q, lead, i), one_of(plans, guess, lead, i)), scale, t,
+                       "assemble") for i in np.ndindex(*lead)]
+    return (np.array([position for position, _ in found]).reshape(-1, plans.tree.nq),
+            any(end is not None for _, end in found))
+
+
+def _careful_position(plans: LoopPlans, start: Floats, scale: Floats, t: float) -> Floats:
+    """The nearest closed position to a guess from which compiled steps have not closed."""
+    near = Nearest(plans.closer, scale, t, plans.turning, plans.configuration.speed_names)
+    found = near.careful(plans.configuration.normalize(start), plans.model.prescribed_mask())
+    if found is None:
+        raise _unclosed(plans, near, start, Held(plans.model.prescribed_mask(), (), np.zeros(0), ()), "assemble")
+    return found
 
 
 def _near_positions(plans: LoopPlans, start: Floats, scale: Floats, t: float
@@ -142,7 +159,28 @@ def project(plans: LoopPlans, q: State | Values, u: Values = None, *, t: float |
         u, t = q.u if u is None else u, q.t if t is None else t
     t = 0.0 if t is None else one_time(t)
     speeds = speeds_near(plans, u) if isinstance(u, Mapping) else u
-    return assemble(plans, q=near(plans, "q", q, "project"), u=speeds, t=t)
+    place = near(plans, "q", q, "project", many=True)
+    if place.ndim > 1 and speeds is not None and plans.tree.looped and plans.closer.near is not None:
+        return _project_many(plans, place, flat("u", speeds, plans.tree.nu, "one for every speed"), t)
+    return assemble(plans, q=place, u=speeds, t=t)
+
+
+def _project_many(plans: LoopPlans, q: Floats, u: Floats, t: float) -> State:
+    """States of a batch: those that are nearly closed by compiled code, the others as `assemble` does it."""
+    nq, nu, quick = plans.tree.nq, plans.tree.nu, plans.closer.near
+    assert quick is not None
+    one_machine(plans, "project")
+    check_finite("project", "u", u, plans.configuration.speed_names)
+    lead = leading([q, u])
+    place, rates = (np.broadcast_to(a, (*lead, a.shape[-1])).reshape(-1, a.shape[-1]) for a in (q, u))
+    found, speeds, good = quick.consistent(place, rates, t)
+    some = np.flatnonzero(~good)
+    if len(some):
+        rest = assemble(plans, q=place[some], u=rates[some], t=t)
+        found, speeds = found.copy(), speeds.copy()
+        found[some], speeds[some] = rest.q, rest.u
+    found, speeds = with_laws(plans, found, speeds, t)
+    return State(found.reshape(*lead, nq), speeds.reshape(*lead, nu), t)
 
 
 def on_branch(plans: LoopPlans, start: Floats, held: Held, scale: Floats, t: float, what: str
@@ -230,33 +268,47 @@ def with_laws(plans: LoopPlans, q: Floats, u: Floats, t: npt.ArrayLike) -> tuple
     return q, u
 
 
-def _consistent(plans: LoopPlans, q: Floats, u: Values, scale: Floats, t: float) -> Floats:
+def _consistent(plans: LoopPlans, q: Floats, u: Values, scale: Floats, t: float, lead: tuple[int, ...] = ()) -> Floats:
+    """Speeds (states, nu) that keep the loops closed at q (states, nq), with those held that are given by name."""
+    nu, names = plans.tree.nu, plans.configuration.speed_names
     held = plans.model.prescribed_mask()
-    wanted = np.zeros(plans.tree.nu)
+    wanted: Floats = np.zeros(nu)
     if isinstance(u, Mapping):
-        for key, value in u.items():
-            entries = plans.configuration.speed_entries(key)
-            joint = plans.model.mechanism.joint(plans.configuration.split(key)[0])
-            if held[entries].any() and joint.prescribed is not None:
-                raise StateError(f"assemble: joint {key!r} follows a prescribed motion; give the time t instead")
-            check_unmasked(f"u of {key!r}", value)
-            try:
-                wanted[entries] = np.asarray(value, dtype=float)
-            except (TypeError, ValueError):
-                raise StateError(f"assemble: {value!r} for the speeds of {key!r} is not {len(entries)} numbers"
-                                 ) from None
-            held[entries] = True
+        wanted = _held_speeds(plans, u, held, lead)
     elif u is not None:
-        wanted = one_state("assemble", "u", flat("u", u, plans.tree.nu, "one for every speed"))
-    check_finite("assemble", "u", wanted, plans.configuration.speed_names)
-    check_size("assemble", "u", wanted, plans.configuration.speed_names)
+        wanted = flat("u", u, nu, "one for every speed")
+        wanted = wanted if lead else one_state("assemble", "u", wanted)
+    check_finite("assemble", "u", wanted, names)
+    check_size("assemble", "u", wanted, names)
+    wanted = np.broadcast_to(wanted, (*lead, nu)).reshape(-1, nu).copy()
     if not plans.tree.looped or not (wanted.any() or plans.model.prescribed_mask().any()):
         return wanted
     if not isinstance(u, Mapping):
-        return np.asarray(_nearest_speeds(plans, q[None], wanted[None], scale, t)[0])
+        return _nearest_speeds(plans, q, wanted, scale, t)
+    if not len(q):
+        return wanted
     speeds, left = project_speeds(plans.loops, q, wanted, Target(held, scale), t)
-    _check_speeds(plans, q[None], speeds[None], wanted[None], np.atleast_1d(left), t)
+    _check_speeds(plans, q, speeds, wanted, np.atleast_1d(left), t)
     return speeds
+
+
+def _held_speeds(plans: LoopPlans, u: Mapping[str, Any], held: npt.NDArray[np.bool_], lead: tuple[int, ...]) -> Floats:
+    """Speeds (*lead, nu) given by name, marked in `held`; zero where nothing is said."""
+    wanted = np.zeros((*lead, plans.tree.nu))
+    for key, value in u.items():
+        entries = plans.configuration.speed_entries(key)
+        joint = plans.model.mechanism.joint(plans.configuration.split(key)[0])
+        if held[entries].any() and joint.prescribed is not None:
+            raise StateError(f"assemble: joint {key!r} follows a prescribed motion; give the time t instead")
+        check_unmasked(f"u of {key!r}", value)
+        try:
+            array = np.asarray(value, dtype=float)
+            single = len(entries) == 1 and array.ndim and array.shape[-1] != 1 and getattr(value, "ndim", 0)
+            wanted[..., entries] = array[..., None] if single else array
+        except (TypeError, ValueError):
+            raise StateError(f"assemble: {value!r} for the speeds of {key!r} is not {len(entries)} numbers") from None
+        held[entries] = True
+    return wanted
 
 
 def same_position(plans: LoopPlans, a: Floats, b: Floats) -> bool:

@@ -10,6 +10,7 @@ import numpy as np
 from bellcrank.arrays import Floats, check_unmasked
 from bellcrank.errors import AssemblyError, ModelError, StateError, hint
 from bellcrank.formulations.common.body_kinetics import AT_BODY
+from bellcrank.system.drive_programs import usual_drives
 from bellcrank.system.evaluator import read_inputs
 from bellcrank.system.forward_dynamics import forward_dynamics, hamilton
 from bellcrank.system.inverse_dynamics import inverse_dynamics
@@ -104,16 +105,21 @@ def _bound(plans: LoopPlans, name: str, count: int, arrays: list[Floats], out: F
         out.reshape(-1)[:] = np.ravel(np.stack(made, axis=-1) if name == "hamilton" else made)
         return out
 
-    if (kernels.springs_outside and name in FORCED) or (plans.model.dense_loops and name == "forward_dynamics") or (
-            looped and name in ("inverse_dynamics", "hamilton")) or (
-            tree.joint_forces and name in ("inverse_dynamics", "bias")):
+    planned = looped and name in ("forward_dynamics", "inverse_dynamics")
+    if (kernels.springs_outside and name in FORCED) or (plans.model.dense_loops and planned) or (
+            looped and name == "hamilton") or (
+            tree.joint_forces and (name == "bias" or (name == "inverse_dynamics" and not looped))):
         return call_method  # not one kernel, or not that alone
-    if not looped or name != "forward_dynamics":
+    if not planned:
         return kernels.bound(name, arrays, out)
     try:
-        call = kernels.bound(name, arrays, out, kernels.planned(plans.reference().plan))
+        program = usual_drives(plans) if name == "inverse_dynamics" else \
+            (name, kernels.planned(plans.reference().plan))
     except AssemblyError:  # plans are made where the states are
         return call_method
+    if program is None:
+        return call_method
+    call = kernels.bound(program[0], arrays, out, program[1])
 
     def watched() -> Floats:
         try:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from bellcrank.errors import ModelError
 from bellcrank.scalar.count import OperationCount
 from bellcrank.system.binding import known_function
+from bellcrank.system.drive_programs import usual_drives
 from bellcrank.system.evaluator import CompiledEvaluator, counting_evaluator
 from bellcrank.system.forward_dynamics import evaluator_of
 from bellcrank.system.tree_dynamics import FORCED
@@ -21,16 +22,14 @@ def count_operations(plans: LoopPlans, name: str) -> OperationCount:
     """The operations of one evaluation of the method called `name`."""
     function = known_function(plans.kernels.functions, name)
     looped, method = plans.tree.looped, plans.model.method
-    if name == "inverse_dynamics" and looped:
-        raise ModelError("operation_count: with loops 'inverse_dynamics' is compiled in parts, which LAPACK puts "
-                         "together: it has no count of its own. Of the spanning tree alone it has: "
-                         "release(*loops).operation_count('inverse_dynamics')")
-    if plans.model.dense_loops and name == "forward_dynamics":
+    if plans.model.dense_loops and name in ("forward_dynamics", "inverse_dynamics"):
         raise ModelError("operation_count: with loops 'dense' is solved by LAPACK and has no count of its own")
     if plans.kernels.springs_outside and name in FORCED:
         raise ModelError(f"operation_count: the springs between distant bodies of {plans.model.name!r} act from "
                          f"outside of the compiled code, which has too many bodies for them: {name!r} has no count "
                          "of its own")
+    if name == "inverse_dynamics" and looped:
+        return _count_drives(plans)
     if name == "hamilton" and looped:
         function = plans.kernels.functions["constrained_hamilton"]
     run = evaluator_of(plans, function.name)
@@ -46,3 +45,14 @@ def count_operations(plans: LoopPlans, name: str) -> OperationCount:
         laws = run.operation_count(plans.kernels.functions["joint_laws"])
         return total.plus(laws).plus(OperationCount(adds=plans.tree.nu))
     return total
+
+
+def _count_drives(plans: LoopPlans) -> OperationCount:
+    """Inverse dynamics of a closed machine, for the usual drives."""
+    program = usual_drives(plans)
+    if program is None:
+        raise ModelError(f"operation_count: with loops 'inverse_dynamics' of {plans.model.name!r} is put together by "
+                         "LAPACK and has no count of its own: the machine is large, or its drives do not determine its "
+                         "motion")
+    run = program.run if isinstance(program.run, CompiledEvaluator) else counting_evaluator(program.run.tree)
+    return run.operation_count(plans.kernels.functions[program.name])

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from bellcrank.arrays import Floats, by_name, check_finite, check_unmasked, flat
+from bellcrank.arrays import Floats, by_name, check_finite, check_unmasked, flat, leading
 from bellcrank.errors import StateError
 from bellcrank.loops.closer import Extra, State
 from bellcrank.loops.nearest import Held
@@ -18,10 +18,11 @@ from bellcrank.system.loop_errors import closure_index
 if TYPE_CHECKING:
     from bellcrank.system.loop_plans import LoopPlans
 
-__all__ = ["Values", "begin", "check_size", "many_states", "near", "one_state", "plain_time", "speeds_near",
+__all__ = ["Values", "batch_axes", "begin", "check_size", "near", "one_of", "one_state", "plain_time", "speeds_near",
            "weighting"]
 
-Values = Mapping[str, float | Sequence[float]] | npt.ArrayLike | None
+#: coordinates or speeds: an array, or {joint or "joint.coordinate": values}
+Values = Mapping[str, npt.ArrayLike] | npt.ArrayLike | None
 
 
 def begin(plans: LoopPlans, q: State | Values, guess: State | Values) -> tuple[Floats, Held]:
@@ -40,9 +41,13 @@ def begin(plans: LoopPlans, q: State | Values, guess: State | Values) -> tuple[F
 
 
 def near(plans: LoopPlans, name: str, values: State | Values, what: str = "assemble", many: bool = False) -> Floats:
-    """Coordinates to start from, all of them: those of a state, of an array (of several if `many`), or by name."""
+    """Coordinates to start from, all of them: those of a state, of an array, or by name; of several if `many`."""
     if values is None:
         return plans.configuration.neutral()
+    lead = batch_axes(plans, values) if many and isinstance(values, Mapping) else ()
+    if lead:
+        each = [near(plans, name, one_of(plans, values, lead, i), what) for i in np.ndindex(*lead)]
+        return np.array(each).reshape(*lead, plans.tree.nq)
     if not isinstance(values, Mapping):
         given = values.q if isinstance(values, State) else values
         start = flat(name, given, plans.tree.nq, "the coordinates")
@@ -151,9 +156,42 @@ def plain_time(what: str, t: float) -> float:
     return time
 
 
-def many_states(values: State | Values) -> bool:
-    """Whether these are the numbers of several states."""
-    return getattr(values.q if isinstance(values, State) else values, "ndim", 1) > 1
+def batch_axes(plans: LoopPlans, values: State | Values, speeds: bool = False) -> tuple[int, ...]:
+    """The batch axes of coordinates or speeds: of an array (..., size), or of {name: array (..., size)}, whose last
+    axis may be left out where it has one entry. Lists of numbers have none."""
+    if isinstance(values, Mapping):
+        parts = [np.empty((*_axes_of(value, _width(plans, key, speeds)), 0)) for key, value in values.items()
+                 if getattr(value, "ndim", 0)]
+        return leading(parts) if parts else ()
+    shape: tuple[int, ...] = getattr(values.q if isinstance(values, State) else values, "shape", ())
+    return shape[:-1]
+
+
+def _axes_of(value: Any, width: int) -> tuple[int, ...]:
+    shape: tuple[int, ...] = value.shape
+    return shape if width == 1 and shape[-1:] != (1,) else shape[:-1]
+
+
+def _width(plans: LoopPlans, key: str, speeds: bool) -> int:
+    joint, coordinate = plans.configuration.split(key)
+    kind = plans.model.mechanism.joint(joint).joint
+    return 1 if coordinate is not None else kind.nu if speeds else kind.nq
+
+
+def one_of(plans: LoopPlans, values: State | Values, lead: tuple[int, ...], index: tuple[int, ...]) -> Values:
+    """The coordinates of one state of a batch, given as `batch_axes` has them."""
+    if isinstance(values, Mapping):
+        out: dict[str, Any] = {}
+        for key, value in values.items():
+            array: Any = value
+            if getattr(array, "ndim", 0):
+                rest = array.shape[len(_axes_of(array, _width(plans, key, False))):]
+                array = np.broadcast_to(array, (*lead, *rest))[index]
+            out[key] = array
+        return out
+    array = values.q if isinstance(values, State) else values
+    whole: Values = np.broadcast_to(array, (*lead, array.shape[-1]))[index] if getattr(array, "ndim", 0) > 1 else array
+    return whole
 
 
 def check_size(what: str, label: str, array: Floats, names: Sequence[str]) -> None:

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from bellcrank.arrays import START, Floats, Forces, by_name, check_time, flat
+from bellcrank.arrays import START, Floats, Forces, by_name, check_time, flat, wrench_array
 from bellcrank.errors import AssemblyError, ModelError, SingularError, StateError
 from bellcrank.loops.closer import factors, sparse_least, times
 from bellcrank.loops.null_space import null_space
 from bellcrank.loops.tolerances import RANK
+from bellcrank.system.drive_programs import drive_entries, drive_program
 from bellcrank.system.force_elements import actuator_forces
 from bellcrank.system.forward_dynamics import forward_dynamics
 from bellcrank.system.held_values import weighting
@@ -23,10 +23,10 @@ from bellcrank.system.loop_errors import (
     loop_error,
     loop_jacobian,
     loop_rate_error,
-    loop_state,
 )
 from bellcrank.system.loop_loads import loop_loads
-from bellcrank.system.tree_dynamics import run_forced, tree_forces
+from bellcrank.system.tree_dynamics import tree_forces
+from bellcrank.target.backend import DoorForm
 
 if TYPE_CHECKING:
     from bellcrank.system.loop_plans import LoopPlans
@@ -73,77 +73,77 @@ def _actuated_tree(plans: LoopPlans, forces: Floats, actuated: Sequence[str]) ->
     return forces
 
 
-def _drive_entries(plans: LoopPlans, q: npt.ArrayLike, t: npt.ArrayLike, actuated: Sequence[str] | None) -> list[int]:
-    names = plans.model.options.actuated if actuated is None else tuple(actuated)
-    if not names:
-        return list(plans.first(q, t).independent)
-    entries = [v for name in names for v in plans.configuration.speed_entries(name)]
-    return sorted(dict.fromkeys(entries))
-
-
 def _looped_inverse(plans: LoopPlans, q: npt.ArrayLike, u: npt.ArrayLike, udot: npt.ArrayLike,
                     actuated: Sequence[str] | None, weights: Mapping[str, float] | None, wrenches: Wrenches,
                     t: npt.ArrayLike) -> Floats:
-    """Forces of the actuated joints, zero elsewhere: B tau = what the motion needs, modulo the loops."""
-    drives = _drive_entries(plans, q, t, actuated)
+    """Forces of the actuated joints, zero elsewhere: by the program for these drives; the careful way where there is
+    none, and for states in which its pivots vanish or whose motion opens the loops."""
+    drives = drive_entries(plans, q, t, actuated)
+    program = drive_program(plans, q, t, drives)
+    scale = 1.0 / np.sqrt(weighting(plans, weights))[list(drives)]
+    if program is None:
+        quick = _by_groups(plans, q, u, udot, drives, wrenches, t)
+        return _careful_inverse(plans, q, u, udot, drives, scale, wrenches, t) if quick is None else quick
+    if program.shared and weights is not None:
+        return _careful_inverse(plans, q, u, udot, drives, scale, wrenches, t)
+    found = plans.kernels.evaluate(program.name, {"q": q, "u": u, "udot": udot}, wrenches, t, program.run)
+    if found.finite:
+        return found.result
+    bad = np.flatnonzero(~np.isfinite(found.out).all(axis=-1))
+    if plans.model.batched or not found.lead or not len(bad):
+        return _careful_inverse(plans, q, u, udot, drives, scale, wrenches, t)
+    rows = {name: np.broadcast_to(a, (len(found.out), a.shape[-1]))[bad]
+            for name, a in zip(found.inputs, found.arrays, strict=True)}
+    if wrenches is not None:
+        every = wrench_array(wrenches, plans.model.body_names)
+        wrenches = np.broadcast_to(every, (*found.lead, *every.shape[-2:])).reshape(-1, *every.shape[-2:])[bad]
+    found.out[bad] = _careful_inverse(plans, rows["q"], rows["u"], rows["udot"], drives, scale, wrenches,
+                                      rows["t"][:, 0] if "t" in rows else 0.0)
+    return found.result
+
+
+def _by_groups(plans: LoopPlans, q: npt.ArrayLike, u: npt.ArrayLike, udot: npt.ArrayLike, drives: tuple[int, ...],
+               wrenches: Wrenches, t: npt.ArrayLike) -> Floats | None:
+    """Forces of the independent joints of large machines, in two parts: what the tree needs, and what that amounts to
+    group by group. None where it takes other drives or another plan."""
+    if plans.model.dense_loops or plans.model.prescribed_mask().any():
+        return None
+    try:
+        plan = plans.first(q, t)
+    except AssemblyError:  # open, and closed nowhere near
+        return None
+    if drives != plan.independent or not drives:
+        return None
+    kernels, run = plans.kernels, plans.kernels.planned(plan)
+    needed: Floats | None = None
+    if wrenches is None and not kernels.springs_outside and not plans.tree.joint_forces:
+        needed = kernels.doors["inverse_dynamics"].one(q, u, udot)
+    if needed is not None:
+        doors = kernels.kept(("drives group by group", plan.key),
+                             lambda: kernels.door_pair("independent_forces", DoorForm(), run))
+        one: Floats | None = doors.one(q, u, udot, needed)
+        if one is not None:
+            return one
+    given = {"q": q, "u": u, "udot": udot, "tau": tree_forces(plans, q, u, udot, wrenches, t)}
+    found = kernels.evaluate("independent_forces", given, None, t, run)
+    return found.result if found.finite else None
+
+
+def _careful_inverse(plans: LoopPlans, q: npt.ArrayLike, u: npt.ArrayLike, udot: npt.ArrayLike,
+                     drives: tuple[int, ...], scale: Floats, wrenches: Wrenches, t: npt.ArrayLike) -> Floats:
+    """B tau = what the motion needs, modulo the loops, by singular values or sparse factors; `scale`: of the forces."""
     driven = plans.model.prescribed_mask()
-    drives = [v for v in drives if not driven[v]]
     needed = tree_forces(plans, q, u, udot, wrenches, t)
-    own = "constrained_inverse" in plans.kernels.functions and tuple(drives) == plans.first(q, t).independent \
-        and not driven.any() and not plans.tree.joint_forces
-    quick = None if own or driven.any() else _quick_drives(plans, q, needed, drives, weights, t)
-    if own:
-        with contextlib.suppress(SingularError):  # of its pivots; the general method has none
-            quick = run_forced(plans, "constrained_inverse", {"q": q, "u": u, "udot": udot}, wrenches, t,
-                               plans.kernels.planned(plans.first(q, t)))  # the method's own recursion
-    if quick is not None and _makes(plans, q, u, udot, quick, wrenches, t):
-        return quick
     _check_motion(plans, q, u, udot, t)
-    if own and quick is not None:
-        return quick
-    scale = 1.0 / np.sqrt(weighting(plans, weights))[drives]
     out = np.zeros(needed.shape)
     free = np.flatnonzero(~driven)
     if plans.tree.nu > _LARGE:
-        _sparse_drives(plans, q, t, needed, drives, scale, out)
+        _sparse_drives(plans, q, t, needed, list(drives), scale, out)
     else:
-        _dense_drives(plans, q, t, needed, drives, scale, free, out)
+        _dense_drives(plans, q, t, needed, list(drives), scale, free, out)
     if driven.any():
         loads = loop_loads(plans, q, u, out, udot, wrenches, t)
         out[..., driven] = (needed - plans.loops.driven_loads(q, loads, t))[..., driven]
-    return out
-
-
-def _makes(plans: LoopPlans, q: npt.ArrayLike, u: npt.ArrayLike, udot: npt.ArrayLike, tau: Floats, wrenches: Wrenches,
-           t: npt.ArrayLike) -> bool:
-    """Whether the machine is closed, and moves with these accelerations under these forces: by compiled code,
-    much sooner than to look at what is wrong."""
-    closed = loop_state(plans, q, u, t)
-    if plans.model.dense_loops or closed is None or np.abs(closed).max(initial=0.0) > 1e-9:
-        return False
-    there = forward_dynamics(plans, q, u, tau, wrenches=wrenches, t=t)
-    size = 1.0 + np.abs(there).max(initial=0.0) + np.abs(np.asarray(u, dtype=float)).max(initial=0.0)**2
-    return bool(np.abs(there - np.asarray(udot, dtype=float)).max(initial=0.0) < 1e-9 * size)
-
-
-def _quick_drives(plans: LoopPlans, q: npt.ArrayLike, needed: Floats, drives: list[int],
-                  weights: Mapping[str, float] | None, t: npt.ArrayLike) -> Floats | None:
-    """The forces by virtual motions: all motions N that the loops allow need as much power from the drives as
-    from `needed`."""
-    motions = _virtual_motions(plans, q, t)
-    if motions is None:
-        return None
-    out, rows = np.zeros(needed.shape), motions[..., drives]
-    wanted = (motions @ needed[..., None])[..., 0]
-    if drives == list(plans.first(q, t).independent):
-        out[..., drives] = wanted
-    else:
-        scale = 1.0 / np.sqrt(weighting(plans, weights))[drives]
-        left, s, right = np.linalg.svd(rows * scale, full_matrices=False)
-        if s.shape[-1] < rows.shape[-2] or s.min(initial=1.0) <= RANK * s.max(initial=1.0):
-            return None  # too few: the general method says so
-        solved = (np.swapaxes(left, -1, -2) @ wanted[..., None]) / s[..., None]
-        out[..., drives] = (np.swapaxes(right, -1, -2) @ solved)[..., 0] * scale
     return out
 
 

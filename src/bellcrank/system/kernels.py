@@ -169,7 +169,7 @@ class Kernels:
         return self.kept(("plan", plan.key),
                          lambda: self.maker(self._without_springs(replace(self.tree, plan=plan))))
 
-    def of_tree(self, key: str, tree: Callable[[], Tree]) -> Evaluator:
+    def of_tree(self, key: Any, tree: Callable[[], Tree]) -> Evaluator:
         """What runs functions of another tree of the same machine."""
         return self.kept(("tree", key), lambda: self.maker(self._without_springs(tree())))
 

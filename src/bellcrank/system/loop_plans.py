@@ -60,6 +60,7 @@ class LoopPlans:
         self._found: Reference | AssemblyError | None = None  # the reference, or why there is none
         self._last: tuple[Any, Reference] | None = None  # a reference made elsewhere, and where
         self._closed: tuple[Floats, float] | None = None  # a position that closes, for questions without a state
+        self._driven: dict[tuple[int, ...], LoopPlan] = {}  # plans for drives at other speeds
 
     def __reduce__(self) -> Any:
         return _restored, (self.kernels, self._closed)
@@ -92,7 +93,8 @@ class LoopPlans:
                 return None
         except ModelError:
             return None
-        return NearCloser(self._attempt, space.moved, space.normalize, space.difference, self.tree.nu)
+        bound = np.isin(np.arange(self.tree.nu), self.loops.all_vars)
+        return NearCloser(self._attempt, space.moved, space.normalize, space.difference, bound)
 
     def _attempt(self, name: str, given: Mapping[str, Floats], t: npt.ArrayLike) -> Floats:
         """A function at states (n, ...), results not finite where there are none."""
@@ -214,6 +216,20 @@ class LoopPlans:
         if len(plan.kept) < len(reference.plan.kept):
             raise self._singular(reference.plan, plan)
         return self._finished(plan, reference.floors)
+
+    def driven_at(self, speeds: tuple[int, ...]) -> LoopPlan:
+        """A plan whose independent speeds are among these, wherever that is possible: the reference, or one made at
+        the same position. It depends on the model and the speeds alone; AssemblyError if there is no reference."""
+        if self.model.batched:
+            return self.plain.driven_at(speeds)
+        reference = self.reference()
+        if set(reference.plan.independent) <= set(speeds):
+            return reference.plan
+        with self._lock:
+            if speeds not in self._driven:
+                wished = np.isin(np.arange(self.tree.nu), speeds)
+                self._driven[speeds] = self._finished(make_plan(self.loops, reference.q, 0.0, wished), reference.floors)
+            return self._driven[speeds]
 
     @cached_property
     def _preferred(self) -> npt.NDArray[np.bool_]:

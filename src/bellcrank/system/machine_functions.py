@@ -147,7 +147,7 @@ class Machine:
 
         With loops: the forces of the `actuated` joints (those given to `compile`, else the independent ones), zero at
         the others. More drives than degrees of freedom: the smallest forces, in the measure of `weights` {joint: w}
-        (the sum of w tau^2 is least); too few: an error. Cost with loops: O(n m^2).
+        (the sum of w tau^2 is least); too few: an error. Cost with loops: O(n + m), by compiled code.
         """
         return inverse_dynamics.inverse_dynamics(self.plans, q, u, udot, wrenches=wrenches, t=t, actuated=actuated,
                                                  weights=weights)
@@ -183,7 +183,7 @@ class Machine:
         """
         return forward_dynamics.hamilton(self.plans, q, p, tau, wrenches=wrenches, t=t)
 
-    @of_motion()
+    @of_motion("reactions")
     def reactions(self, q: npt.ArrayLike, u: npt.ArrayLike, tau: Forces | None = None, *,
                   udot: npt.ArrayLike | None = None, wrenches: Wrenches = None, t: npt.ArrayLike = START
                   ) -> dict[str, Floats]:
@@ -193,7 +193,7 @@ class Machine:
         It is what moves the body: along a coordinate with an armature, the drive less what the rotor takes.
         Accelerations are those of `forward_dynamics` unless given. If constraints are redundant (see
         `bellcrank.analyze.explain`), the reactions are not determined by mechanics alone: these are the ones whose
-        closing loads are smallest. Cost: O(n), with loops O(n m^2).
+        closing loads are smallest. Cost: O(n), with loops O(n + m) and O(r m) for r redundant conditions.
         """
         return reactions.reactions(self.plans, q, u, tau, udot=udot, wrenches=wrenches, t=t)
 

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from bellcrank.arrays import START, Floats, Forces, wrench_array
+from bellcrank.errors import AssemblyError
+from bellcrank.lowering.choose import UNROLL_LINKS
 from bellcrank.system.body_kinematics import pose
+from bellcrank.system.evaluator import Evaluator
 from bellcrank.system.force_elements import actuator_forces, law_wrench
-from bellcrank.system.forward_dynamics import forward_dynamics
+from bellcrank.system.forward_dynamics import forward_doors, forward_dynamics
 from bellcrank.system.inverse_dynamics import inverse_dynamics
-from bellcrank.system.kernels import Wrenches
+from bellcrank.system.kernels import NO_DOORS, DoorPair, Wrenches
 from bellcrank.system.loop_loads import loop_loads
 from bellcrank.system.tree_dynamics import run_forced
+from bellcrank.target.backend import Door, DoorForm
 from bellcrank.topology.builder import build_tree
 from bellcrank.topology.release import lock, release
 
@@ -23,7 +29,7 @@ if TYPE_CHECKING:
     from bellcrank.system.model import Model
     from bellcrank.topology.tree import Tree
 
-__all__ = ["reactions"]
+__all__ = ["reaction_doors", "reactions"]
 
 
 def reactions(plans: LoopPlans, q: npt.ArrayLike, u: npt.ArrayLike, tau: Forces | None = None, *,
@@ -36,6 +42,51 @@ def reactions(plans: LoopPlans, q: npt.ArrayLike, u: npt.ArrayLike, tau: Forces 
         tau = actuator_forces(plans, q, u, tau, t=t)
     if udot is None:
         udot = forward_dynamics(plans, q, u, tau, wrenches=wrenches, t=t)
+    program = reaction_program(plans, q, t)
+    if program is not None:
+        found = _by_program(plans, program, {"q": q, "u": u, "tau": tau, "udot": udot}, wrenches, t)
+        if found is not None:
+            return found
+    return _careful_reactions(plans, q, u, tau, udot, wrenches, t)
+
+
+class ReactionProgram(NamedTuple):
+    """What runs the function of all reactions, and the names of what exerts them."""
+
+    run: Evaluator
+    names: tuple[str, ...]
+
+
+def reaction_program(plans: LoopPlans, q: npt.ArrayLike, t: npt.ArrayLike) -> ReactionProgram | None:
+    """The program of all reactions; None where there is none: for large machines, and methods without plans."""
+    kernels = plans.kernels
+    if kernels.springs_outside or plans.model.dense_loops:
+        return None
+    try:
+        plan = plans.first(q, t) if plans.tree.looped else None
+    except AssemblyError:  # open, and closed nowhere near
+        return None
+    run = kernels.of_tree(("reactions", None if plan is None else plan.key),
+                          lambda: replace(_unmerged(plans.model), plan=plan))
+    if [c.name for c in run.tree.closures] != [c.name for c in plans.tree.closures]:
+        return None
+    fits = run.tree.n <= UNROLL_LINKS and kernels.maker.schedule != "rolled"
+    names = (*run.tree.joint_names[1:], *(c.name for c in run.tree.closures))
+    return ReactionProgram(run, names) if fits else None
+
+
+def _by_program(plans: LoopPlans, program: ReactionProgram, given: Mapping[str, npt.ArrayLike | None],
+                wrenches: Wrenches, t: npt.ArrayLike) -> dict[str, Floats] | None:
+    """Reactions by the program; None if some are not finite."""
+    arrays = {name: np.zeros(plans.tree.nu) if a is None else a for name, a in given.items()}
+    found = plans.kernels.evaluate("joint_reactions", arrays, wrenches, t, program.run)
+    each = found.result.reshape(*found.lead, len(program.names), 6)
+    return dict(zip(program.names, np.moveaxis(each, -2, 0), strict=True)) if found.finite else None
+
+
+def _careful_reactions(plans: LoopPlans, q: npt.ArrayLike, u: npt.ArrayLike, tau: Forces | None, udot: npt.ArrayLike,
+                       wrenches: Wrenches, t: npt.ArrayLike) -> dict[str, Floats]:
+    """Closing loads by singular values or sparse factors, the rest from the tree."""
     loops: dict[str, Floats] = {}
     if plans.tree.looped:
         force = np.zeros(plans.tree.nu) if tau is None else tau
@@ -49,6 +100,32 @@ def reactions(plans: LoopPlans, q: npt.ArrayLike, u: npt.ArrayLike, tau: Forces 
     local = np.einsum("...nkj,nji->...nki", raw, turn)
     return {name: local[..., i, :, :].reshape(*local.shape[:-3], 6)
             for i, name in enumerate(tree.joint_names[1:])} | loops
+
+
+def reaction_doors(plans: LoopPlans) -> DoorPair:
+    """Reactions at the accelerations of forward dynamics at the least cost, (q, u, tau), where both are one kernel."""
+    try:
+        program = None if plans.tree.actuators else reaction_program(
+            plans, plans.reference().q if plans.tree.looped else plans.configuration.neutral(), 0.0)
+    except AssemblyError:  # plans are made where the states are
+        program = None
+    forward, none = forward_doors(plans), np.zeros(plans.tree.nu)
+    if program is None or forward is NO_DOORS:
+        return NO_DOORS
+    names = program.names
+    form = DoorForm(parts=tuple((6 * i, (6,), (1,)) for i in range(len(names))))
+    own = plans.kernels.door_pair("joint_reactions", form, program.run)
+
+    def through(first: Door, second: Door) -> Door:
+        def door(q: Any = None, u: Any = None, tau: Any = None, *more: Any) -> dict[str, Floats] | None:
+            force = none if tau is None else tau
+            udot = None if more else first(q, u, force)
+            found: Any = None if udot is None else second(q, u, force, udot)
+            return None if found is None else dict(zip(names, found, strict=True))
+
+        return door
+
+    return DoorPair(through(forward.one, own.one), through(forward.many, own.many))
 
 
 def _unmerged(model: Model) -> Tree:

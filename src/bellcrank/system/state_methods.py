@@ -22,8 +22,10 @@ from bellcrank.formulations.common.body_kinetics import AT_BODY
 from bellcrank.loops.closer import State
 from bellcrank.mechanism.mechanism import Body
 from bellcrank.mechanism.pose import Pose
+from bellcrank.system.drive_programs import drives_doors
 from bellcrank.system.forward_dynamics import forward_doors
 from bellcrank.system.kernels import NO_DOORS, DoorPair, DoorTable
+from bellcrank.system.reactions import reaction_doors
 from bellcrank.target.backend import DoorForm
 
 if TYPE_CHECKING:
@@ -197,7 +199,7 @@ def method_doors(plans: LoopPlans) -> DoorTable:
     #: whether a method is not one kernel, or not that alone
     elements = bool(tree.joint_forces or tree.pairs)
     composed = {"bias": elements, "energy": elements,
-                "inverse_dynamics": bool(tree.looped or tree.joint_forces or kernels.springs_outside)}
+                "inverse_dynamics": bool(tree.joint_forces or kernels.springs_outside)}
 
     def of_body(what: str) -> DoorTable:
         shape = (6, nu) if what.startswith("jacobian") else None
@@ -221,6 +223,10 @@ def method_doors(plans: LoopPlans) -> DoorTable:
             return of_body(name)
         if name == "forward_dynamics":
             return forward_doors(plans)
+        if name == "reactions":
+            return reaction_doors(plans)
+        if name == "inverse_dynamics" and tree.looped:
+            return drives_doors(plans)
         if composed.get(name):
             return NO_DOORS
         function = "motion_and_gravity" if name == "energy" else name

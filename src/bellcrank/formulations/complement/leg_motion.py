@@ -211,7 +211,7 @@ class Platform:
             return [[1.0 if i == j else 0.0 for j in range(6)] for i in range(6)], offset
         c = self.tree.closures[leg.closure]
         rows: list[tuple[Six, Six, Number]] = []
-        for row in c.kind.closure_rows(*self.direct.sides(c), self.direct.bind(tuple(c.kind.constants()))):
+        for row in self.direct.rows_of(c):
             gamma = self._right_side(row, c.first, c.second)
             link, w = (c.second, row.second) if leg.forward else (c.first, row.first)
             arm = self.direct.moving[link].origin - self.point

@@ -30,16 +30,18 @@ from bellcrank.scalar.graph import Number
 from bellcrank.schedule.sweeps import Field, Sweeps
 from bellcrank.spatial import Force, General, Matrix3, Motion, Vector
 
-__all__ = ["ConstraintEquation", "group_constraints", "largest_errors"]
+__all__ = ["ConstraintEquation", "group_constraints", "largest_errors", "redundant_constraints"]
 
 
 class ConstraintEquation(NamedTuple):
-    """factors . udot = gamma for the group's local speeds, (8); also the constraint's value and rate, (5)."""
+    """factors . udot = gamma for the group's local speeds, (8); also the constraint's value and rate, (5), and what a
+    unit of its multiplier exerts on members at both ends, in their own axes about their origins (none for couplers)."""
 
     factors: tuple[tuple[int, Number], ...]
     gamma: Number
     value: Number
     rate: Number
+    ends: tuple[tuple[int, Force], ...] = ()
 
 
 class RelativeMember(NamedTuple):
@@ -93,12 +95,22 @@ def coupler_constraint(group: GroupView, index: int) -> ConstraintEquation:
     return ConstraintEquation(factors, stabilized(gamma, value, rate, *group.baumgarte), value, rate)  # (9)
 
 
-def closure_constraints(group: GroupView, index: int) -> dict[int, ConstraintEquation]:
-    """The independent constraints of one closure."""
+def redundant_constraints(group: GroupView) -> list[ConstraintEquation]:
+    """What else the closures of a group state."""
+    kept = set(group.shape.rows)
+    out: list[ConstraintEquation] = []
+    for index in range(len(group.shape.closures)):
+        every = closure_constraints(group, index, every=True)
+        out += [equation for r, equation in every.items() if (index, r) not in kept]
+    return out
+
+
+def closure_constraints(group: GroupView, index: int, every: bool = False) -> dict[int, ConstraintEquation]:
+    """The constraints of one closure, those that count or all of them."""
     shape = group.shape.closures[index]
     paths = {0: _outward(group, shape.first_path), 1: _outward(group, shape.second_path)}
     rows = _rows(group, index, paths)
-    wanted = [r for c, r in group.shape.rows if c == index]
+    wanted = range(len(rows)) if every else [r for c, r in group.shape.rows if c == index]
     return {r: _constraint(group, shape, paths, rows[r]) for r in wanted}
 
 
@@ -142,11 +154,15 @@ def _constraint(group: GroupView, shape: ClosureShape, paths: dict[int, list[Rel
     factors: dict[int, Number] = {}
     number = {pair: v for v, pair in enumerate(group.shape.speeds)}
     rate = _rate(shape, paths, row)
-    for path, relative, covector in ((shape.first_path, paths[0], first), (shape.second_path, paths[1], second)):
+    ends: list[tuple[int, Force]] = []
+    for at, path, relative, covector in ((shape.first, shape.first_path, paths[0], first),
+                                         (shape.second, shape.second_path, paths[1], second)):
         if not path:
+            ends.append((at, covector))  # the ancestor itself
             continue
         end = relative[-1].moving
         wrench = Force(end.axes.inverse(covector.moment), end.axes.inverse(covector.force))
+        ends.append((at, wrench))
         for member, known in zip(path, reversed(relative), strict=True):
             link = group.links[member]
             gamma = gamma - known.bias.dot(wrench)  # (8)
@@ -156,5 +172,6 @@ def _constraint(group: GroupView, shape: ClosureShape, paths: dict[int, list[Rel
                     factors[v] = factors.get(v, 0.0) + column.dot(wrench)  # (8): J_v
             for t in reversed(link.transforms):
                 wrench = t.force(wrench)  # (8): X^T n
-    return ConstraintEquation(tuple(factors.items()), stabilized(gamma, value, rate, *group.baumgarte), value, rate)
+    return ConstraintEquation(tuple(factors.items()), stabilized(gamma, value, rate, *group.baumgarte), value, rate,
+                              tuple(ends))
 

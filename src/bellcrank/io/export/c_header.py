@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from bellcrank.target.c.unit import CUnit, filled, wrapped
 from bellcrank.target.switching import BAD_INPUT, GOOD, NO_RESULT
+from bellcrank.topology.tree import wrench_order
 
 if TYPE_CHECKING:
     from bellcrank.compiled.system import System
@@ -34,6 +35,7 @@ class Draft:
     unit: CUnit
     plans: Sequence[LoopPlan | None]
     runs: Sequence[CompiledEvaluator]  #: one for each plan
+    wrenches: bool = False  #: whether functions take external wrenches
     declared: list[Declared] = field(default_factory=list)
     work: int = 0  #: reals of workspace that the functions need
 
@@ -52,8 +54,10 @@ class Draft:
         """The parameter of an input."""
         if name == "t":
             return f"{self.unit.real} t"
-        size = {"q": "NQ", "parameters": "PARAMETERS"}.get(name, "NU")
-        return self.array(name, self.macro(size))
+        if name == "point":
+            return self.array(name, "3")
+        size = {"q": "NQ", "parameters": "PARAMETERS", "wrench": "BODIES"}.get(name, "NU")
+        return self.array(name, self.macro(size) + " * 6" * (name == "wrench"))
 
 
 def header_text(draft: Draft) -> str:
@@ -63,6 +67,8 @@ def header_text(draft: Draft) -> str:
     sizes = {"NQ": system.nq, "NU": system.nu, "NY": system.nq + system.nu, "PLANS": len(draft.plans)}
     if system.model.tree.parameters:
         sizes["PARAMETERS"] = len(system.model.tree.parameters)
+    if draft.wrenches:
+        sizes["BODIES"] = len(system.body_names)
     if draft.work:
         sizes["WORK"] = draft.work
     status = {"GOOD": GOOD, "BAD_INPUT": BAD_INPUT, "NO_RESULT": NO_RESULT}
@@ -101,6 +107,9 @@ def _names(draft: Draft) -> list[str]:
     lines += [f"u[{i}], tau[{i}] {name}" for i, name in enumerate(system.speed_names)]
     lines += [f"parameters[{i}] {name} = {value!r} unless you choose otherwise"
               for i, (name, value) in enumerate(_values(system).items())]
+    if draft.wrenches:
+        lines += [f"wrench[{6 * i}] to wrench[{6 * i + 5}] moment, then force on {system.body_names[b]}, world axes, "
+                  "about its origin" for i, b in enumerate(wrench_order(draft.runs[0].tree))]
     lines += [f"plan {i}: independent speeds {', '.join(_independent(system, plan))}"
               for i, plan in enumerate(draft.plans) if plan is not None]
     return lines

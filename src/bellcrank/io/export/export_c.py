@@ -35,18 +35,22 @@ class Exported(NamedTuple):
 
 
 def export_c(system: System, functions: Sequence[str], folder: str | os.PathLike[str], *, scalar: str = "double",
-             name: str | None = None, plans: Sequence[Any] = (), stepper: str | None = None) -> Exported:
+             name: str | None = None, plans: Sequence[Any] = (), stepper: str | None = None, wrenches: bool = False
+             ) -> Exported:
     """Write functions of a machine as C99: one header and one source, named `name` (the machine's, unless given).
 
-    `functions` are among "forward_dynamics", "inverse_dynamics" (trees), "bias", "mass_matrix", "momenta" and
-    "hamilton"; `stepper` ("rk4", "rk8" or "semi_implicit") adds a step in time, with the corrections that keep loops
-    closed. The code is for one state, in doubles or floats (`scalar`); it allocates nothing and has no variables
-    outside of functions. Every function answers 0, or a status if an input or the result is not finite. The header
-    says what they take.
+    `functions` are among "forward_dynamics", "inverse_dynamics", "bias", "mass_matrix", "momenta", "hamilton",
+    "center_of_mass", "momentum", "kinetic_energy" and "potential_energy", and of a body or frame "pose:BODY",
+    "velocity:BODY", "acceleration:BODY", "jacobian:BODY" and "jacobian_rate:BODY", at a point of it; `stepper` ("rk4",
+    "rk8" or "semi_implicit") adds a step in time, with the corrections that keep loops closed. With `wrenches` forward
+    and inverse dynamics, bias and Hamilton's equations take external wrenches on all bodies. The code is for one state,
+    in doubles or floats (`scalar`); it allocates nothing and has no variables outside of functions. Every function
+    answers 0, or a status if an input or the result is not finite. The header says what they take.
 
     With loops, `plans` are the plans to export: positions (states or arrays q of shape (nq,)) for which one is made
     each, or plans themselves; one for a general position unless given. A function tries the plan that the caller names
-    first, then the others. Cost: O(operations of the functions).
+    first, then the others. Inverse dynamics gives the forces of the actuated joints, or of the first plan's independent
+    ones. Cost: O(operations of the functions).
 
     >>> import tempfile
     >>> import bellcrank as bc
@@ -71,7 +75,7 @@ def export_c(system: System, functions: Sequence[str], folder: str | os.PathLike
     unit = CUnit(title, scalar)
     backend = CBackend(unit)
     chosen = _plans(system, plans)
-    draft = Draft(system, unit, chosen, [_run(system, plan, backend) for plan in chosen])
+    draft = Draft(system, unit, chosen, [_run(system, plan, backend) for plan in chosen], wrenches)
     for function in dict.fromkeys(functions):
         add_function(draft, function)
     if stepper is not None:

@@ -1,0 +1,161 @@
+"""Inverse dynamics of a closed machine: the forces of its drives for a motion that its loops allow.
+
+Section 8 of docs/elimination.md: the forces that the spanning tree would need, (27), are carried to the drives by
+virtual power, which constraints have no part in.
+
+| docs/elimination.md | here |
+|---|---|
+| f (27) | ``needed``, from the recursion for trees |
+| f_E (29) | ``Projected.force`` |
+| X, tau_x, tau_E (32) | ``columns``, ``more``, ``tau`` |
+
+Deviations: none. Cost: that of the tree, and O(m w) for m constraints of w speeds each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from bellcrank.formulations.common.link_kinematics import joint_laws
+from bellcrank.formulations.common.small_systems import solve_positive
+from bellcrank.formulations.elimination.constraint_loads import (
+    LoadSolver,
+    Projected,
+    Statement,
+    every_constraint,
+    factored,
+    smallest_loads,
+    unload,
+)
+from bellcrank.formulations.elimination.group_rows import ConstraintEquation, group_constraints, redundant_constraints
+from bellcrank.formulations.recursive import inverse_dynamics
+from bellcrank.loops.tolerances import OPEN
+from bellcrank.lowering.group import GroupView
+from bellcrank.lowering.looped import LoopedDirect, require_direct
+from bellcrank.scalar.functions import maximum, select_less
+from bellcrank.scalar.graph import Number
+from bellcrank.schedule.sweeps import Field, Sweeps
+
+__all__ = ["closed_inverse", "independent_forces", "needed_forces", "where_loops_hold", "with_more_drives"]
+
+_NOT_A_NUMBER = float("nan")
+
+
+def closed_inverse(tree: Sweeps) -> Field:
+    """Forces at the independent speeds, zero at dependent ones, and what enforces prescribed motions. Not a number
+    where the motion opens the loops."""
+    return with_more_drives(tree, ())
+
+
+def with_more_drives(tree: Sweeps, extra: Sequence[int], watched: bool = True) -> Field:
+    """The same with more drives than degrees of freedom, at dependent speeds: the smallest forces of all, (32). If it
+    is not `watched`, motions that open the loops have forces, too: those of what the independent speeds do."""
+    machine = require_direct(tree)
+    constraints = every_constraint(machine)
+    solver, needed = LoadSolver(machine, constraints), needed_forces(machine)
+    found, more = solver.projected(needed), {}
+    if extra:
+        more = _shared(solver, found, extra)
+        found = solver.projected({v: x - more.get(v, 0.0) for v, x in needed.items()})
+    tau: list[Number] = [0.0] * machine.tree.nu
+    for v, x in (*found.force.items(), *more.items()):
+        tau[v] = x
+    _enforced(machine, solver, found, needed, tau)
+    return _only_closed(machine, constraints, tau) if watched else machine.joint_field(tau)
+
+
+def needed_forces(machine: LoopedDirect) -> dict[int, Number]:
+    """(27): the forces at all speeds that the spanning tree needs, less those of laws on joints."""
+    forces = machine.joint_vector(inverse_dynamics(machine))
+    laws = machine.joint_vector(joint_laws(machine))
+    return {v: x - law for v, (x, law) in enumerate(zip(forces, laws, strict=True))}
+
+
+def _shared(solver: LoadSolver, found: Projected, extra: Sequence[int]) -> dict[int, Number]:
+    """(32): the forces of additional drives."""
+    columns = [solver.projected({v: 1.0}).force for v in extra]  # X
+    every = solver.independent
+    matrix = [[sum((a[v] * b[v] for v in every), 1.0 if i == j else 0.0) for j, b in enumerate(columns[:i + 1])]
+              for i, a in enumerate(columns)]
+    right = [sum((a[v] * found.force[v] for v in every), 0.0) for a in columns]
+    return dict(zip(extra, solve_positive(matrix, right), strict=True))
+
+
+def _enforced(machine: LoopedDirect, solver: LoadSolver, found: Projected, needed: dict[int, Number],
+              tau: list[Number]) -> None:
+    """Forces of prescribed motions, into `tau`: what the tree needs there, less what the loops supply."""
+    driven = [v for v, fixed in enumerate(machine.tree.prescribed_speeds()) if fixed]
+    if not driven:
+        return
+    for v in driven:
+        tau[v] = needed[v]
+    for statement, load in zip(solver.constraints, smallest_loads(machine, solver, found.loads), strict=True):
+        for v, x in statement.driven.items():
+            tau[v] = tau[v] - x * load
+
+
+def where_loops_hold(tree: Sweeps, forces: Field) -> Field:
+    """Joint forces by whatever method, not a number where the motion opens the loops."""
+    machine = require_direct(tree)
+    return _only_closed(machine, every_constraint(machine), tree.joint_vector(forces))
+
+
+def _only_closed(machine: LoopedDirect, constraints: Sequence[Statement], tau: Sequence[Number]) -> Field:
+    """Forces of a motion that keeps the loops closed."""
+    udot = machine.joint_vector([None, *(view.udot for view in machine.views[1:])])
+    closed = one_if_closed([(c.free, c.equation) for c in constraints], machine.speeds(), udot)
+    return machine.joint_field([x * closed for x in tau])
+
+
+def one_if_closed(constraints: Iterable[tuple[Mapping[int, Number], ConstraintEquation]], u: Sequence[Number],
+                  udot: Sequence[Number]) -> Number:
+    """1 if a motion keeps the loops closed to `OPEN`, in position, in speed and in acceleration; else not a number."""
+    position: Number = 0.0
+    motion: Number = 0.0
+    for free, equation in constraints:
+        position, motion = maximum(position, abs(equation.value)), maximum(motion, abs(equation.rate))
+        motion = maximum(motion, abs(sum((x * udot[v] for v, x in free.items()), 0.0) - equation.gamma))
+    fastest, largest = _largest(u), _largest(udot)
+    size = fastest * fastest + largest + 1.0
+    return select_less(maximum(position * size, motion), size * OPEN, 1.0, _NOT_A_NUMBER)
+
+
+def _largest(values: Iterable[Number]) -> Number:
+    out: Number = 0.0
+    for x in values:
+        out = maximum(out, abs(x))
+    return out
+
+
+# -- group by group, for machines that are too large to be looked at as a whole -------------------------------------
+def independent_forces(groups: Sweeps) -> Field:
+    """Forces at the independent speeds that do the same as forces ``tau`` at all, (28), (29); zero at dependent ones.
+    Not a number where a motion (q, u, udot) opens loops. Nothing may be prescribed."""
+    return groups.inward(inward_forces, zero=(0.0,) * groups.world.widths[1])[0]
+
+
+def inward_forces(group: GroupView, received: Sequence[Number]) -> tuple[tuple[Number, ...], tuple[Number, ...]]:
+    shape = group.shape
+    force: dict[int, Number] = {}
+    udot: list[Number] = [0.0] * len(shape.speeds)
+    speeds: list[Number] = []
+    for v, (k, c) in enumerate(shape.speeds):
+        if k >= 0:
+            link = group.links[k]
+            force[v] = link.change("tau")[c] if shape.own[k] else 0.0
+            udot[v] = link.udot[c]
+            speeds.append(link.u[c])
+    for v, load in zip(shape.ports.speeds, received, strict=False):
+        force[v] = force.get(v, 0.0) + load  # (29) of the children
+    constraints = group_constraints(group)
+    rows = [dict(c.factors) for c in constraints]
+    unload(factored(shape.dependent, shape.sizes, rows), rows, force)  # (28), (29)
+    every = [*constraints, *redundant_constraints(group)]
+    closed = one_if_closed([(dict(c.factors), c) for c in every], speeds, udot) if every else 1.0
+    number = {pair: v for v, pair in enumerate(shape.speeds)}
+    kept = [closed - 1.0 if number[k, c] in shape.dependent else force[number[k, c]] * closed
+            for k, link in enumerate(group.links) if shape.own[k] for c in range(link.joint.nu)]
+    sent: list[Number] = [0.0] * len(received)
+    for v, slot in zip(shape.carried, shape.speed_slots, strict=True):
+        sent[slot] = force.get(v, 0.0) * closed
+    return tuple(sent), tuple(kept)

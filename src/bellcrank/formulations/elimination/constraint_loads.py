@@ -1,0 +1,165 @@
+"""Loads of constraints, by the pivots of a plan: forces at independent speeds that do the same, and the multipliers.
+
+Section 8 of docs/elimination.md. The whole machine is looked at as one group that states every constraint.
+
+| docs/elimination.md | here |
+|---|---|
+| J, gamma, phi, phidot (8)-(10) | ``Statement.free``, ``driven`` (columns of prescribed speeds), ``gamma``, ... |
+| K, R | ``plan.kept`` by groups, ``plan.redundant`` |
+| L, U of J_KD, by groups (28) | ``TriangularRows.lower``, ``rows``, ``inverses`` |
+| f, mu (28), f_E (29) | ``force``, ``Projected.loads``, ``Projected.force`` |
+| C, nu (30), (31) | ``shares``, ``extra`` |
+
+Deviations: none. Cost: O(m w) for m constraints of w speeds in small groups, and O(r m w) for r redundant ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from bellcrank.formulations.common.small_systems import guarded_inverse, solve_positive
+from bellcrank.formulations.elimination.group_rows import ConstraintEquation, group_constraints
+from bellcrank.lowering.group import whole_machine
+from bellcrank.lowering.looped import LoopedDirect
+from bellcrank.scalar.graph import Number, is_zero
+
+__all__ = ["LoadSolver", "Projected", "Statement", "TriangularRows", "every_constraint", "factored", "smallest_loads",
+           "unload"]
+
+#: sigma of (20)
+_SHRUNK = 0.01
+
+
+class Statement(NamedTuple):
+    """One constraint: free . udot = gamma, its value and rate, and what a unit of its multiplier does."""
+
+    free: dict[int, Number]  #: by free speed
+    driven: dict[int, Number]  #: by prescribed speed
+    equation: ConstraintEquation
+
+
+class Projected(NamedTuple):
+    """Forces at the independent speeds that do the work of others, (29), and the loads of constraints, (28)."""
+
+    force: dict[int, Number]
+    loads: dict[int, Number]
+
+
+class TriangularRows(NamedTuple):
+    """The constraints of one group, J_KD = L U."""
+
+    dependent: tuple[int, ...]
+    rows: list[dict[int, Number]]  #: U, by dependent speed
+    lower: dict[tuple[int, int], Number]  #: L below its ones
+    inverses: list[Number]  #: of the pivots
+
+
+def every_constraint(machine: LoopedDirect) -> list[Statement]:
+    """All constraints, redundant ones too, in order."""
+    fixed = machine.tree.prescribed_speeds()
+    out = []
+    for equation in group_constraints(whole_machine(machine)):
+        free: dict[int, Number] = {}
+        driven: dict[int, Number] = {}
+        for v, x in equation.factors:
+            if not is_zero(x):
+                part = driven if fixed[v] else free
+                part[v] = part[v] + x if v in part else x
+        out.append(Statement(free, driven, equation))
+    return out
+
+
+class LoadSolver:
+    """Solves for loads of the constraints that count, with the pivots of a plan and the same watch over them."""
+
+    def __init__(self, machine: LoopedDirect, constraints: Sequence[Statement]) -> None:
+        plan = machine.tree.plan
+        self.constraints, self.independent = constraints, plan.independent
+        self.blocks = [(group.rows, factored(group.dependent, group.sizes, [constraints[r].free for r in group.rows]))
+                       for group in plan.groups if group.rows]
+
+    def projected(self, force: Mapping[int, Number]) -> Projected:
+        """(28), (29) for forces by speed: what they amount to at the independent speeds."""
+        left = dict(force)
+        loads: dict[int, Number] = {}
+        for rows, block in reversed(self.blocks):  # outer groups load the speeds they carry
+            own = unload(block, [self.constraints[r].free for r in rows], left)
+            loads |= dict(zip(rows, own, strict=True))
+        return Projected({v: left.get(v, 0.0) for v in self.independent}, loads)
+
+
+def factored(dependent: tuple[int, ...], sizes: Sequence[float], rows: Sequence[Mapping[int, Number]]
+             ) -> TriangularRows:
+    """(19), (20) of one group, kept as J_KD = L U."""
+    work = [{v: row[v] for v in dependent if v in row} for row in rows]
+    lower: dict[tuple[int, int], Number] = {}
+    inverses: list[Number] = []
+    for i, (v, size) in enumerate(zip(dependent, sizes, strict=True)):
+        inverses.append(guarded_inverse(work[i][v], _SHRUNK * size))  # (20)
+        for j in range(i + 1, len(work)):
+            if v in work[j]:
+                lower[j, i] = work[j].pop(v) * inverses[i]  # (19): l
+                for w, x in work[i].items():
+                    if w != v:
+                        _less(work[j], w, lower[j, i] * x)  # (19): J_j
+    return TriangularRows(dependent, work, lower, inverses)
+
+
+def unload(block: TriangularRows, rows: Sequence[Mapping[int, Number]], force: dict[int, Number]) -> list[Number]:
+    """Loads mu of one group's constraints that take the forces off its dependent speeds, (28); the others change with
+    them, in place, (29)."""
+    loads = _transposed(block, force)
+    for row, load in zip(rows, loads, strict=True):
+        for v, x in row.items():
+            if not is_zero(load) and v not in block.dependent:
+                _less(force, v, x * load)  # (29)
+    return loads
+
+
+def _transposed(block: TriangularRows, force: Mapping[int, Number]) -> list[Number]:
+    """(28) of one group: U^T y = f_D, then L^T mu = y."""
+    n = len(block.rows)
+    y: list[Number] = []
+    for i, v in enumerate(block.dependent):
+        total = force.get(v, 0.0)
+        for k in range(i):
+            if v in block.rows[k] and not is_zero(y[k]):
+                total = total - block.rows[k][v] * y[k]
+        y.append(total if is_zero(total) else total * block.inverses[i])
+    for i in reversed(range(n)):
+        for j in range(i + 1, n):
+            if (j, i) in block.lower and not is_zero(y[j]):
+                y[i] = y[i] - block.lower[j, i] * y[j]
+    return y
+
+
+def smallest_loads(machine: LoopedDirect, solver: LoadSolver, loads: Mapping[int, Number]) -> list[Number]:
+    """The multipliers of all constraints, the smallest that do the same as `loads` of those that count: (30), (31)."""
+    plan, constraints = machine.tree.plan, solver.constraints
+    out: list[Number] = [0.0] * len(constraints)
+    for row, load in loads.items():
+        out[row] = load
+    shares = {r: solver.projected(constraints[r].free).loads for r in plan.redundant}  # (30): C
+    shares = {r: {k: x for k, x in c.items() if not is_zero(x)} for r, c in shares.items()}
+    some = [r for r in plan.redundant if shares[r]]
+    matrix = [[_product(shares[a], shares[b]) + (1.0 if a == b else 0.0) for b in some[:i + 1]]
+              for i, a in enumerate(some)]
+    extra = solve_positive(matrix, [_product(shares[r], loads) for r in some])  # (31): nu
+    for r, nu in zip(some, extra, strict=True):
+        out[r] = nu
+        for k, x in shares[r].items():
+            out[k] = out[k] - x * nu  # (31): lambda_K
+    return out
+
+
+def _product(a: Mapping[int, Number], b: Mapping[int, Number]) -> Number:
+    total: Number = 0.0
+    for k, x in a.items():
+        if k in b:
+            total = total + x * b[k]
+    return total
+
+
+def _less(into: dict[int, Number], key: int, value: Number) -> None:
+    into[key] = into[key] - value if key in into else -value

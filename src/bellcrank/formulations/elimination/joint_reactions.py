@@ -1,0 +1,109 @@
+"""Reactions: the wrench that every joint exerts, cut joints and other constraints included.
+
+Section 8 of docs/elimination.md. Every body is a link of its own here, with its frame at its inboard joint, so that
+welds have reactions, too.
+
+| docs/elimination.md | here |
+|---|---|
+| f, tau (27) | ``needed``, the input ``tau`` |
+| lambda (27), (30), (31) | ``multipliers`` |
+| n_A, n_B (5) | ``ConstraintEquation.ends`` |
+
+Deviations: none. Cost: that of inverse dynamics of the tree, and of the multipliers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from bellcrank.formulations.elimination.closed_inverse import needed_forces
+from bellcrank.formulations.elimination.constraint_loads import (
+    LoadSolver,
+    Statement,
+    every_constraint,
+    smallest_loads,
+)
+from bellcrank.formulations.recursive import joint_wrenches
+from bellcrank.lowering.element_loads import closing_load
+from bellcrank.lowering.link import Link
+from bellcrank.lowering.looped import LoopedDirect, require_direct
+from bellcrank.scalar.graph import Number
+from bellcrank.schedule.sweeps import Sweeps, flatten
+from bellcrank.spatial import Force, General, Matrix3, Vector
+from bellcrank.topology.pairs import LoopForce
+
+__all__ = ["joint_reactions"]
+
+
+def joint_reactions(tree: Sweeps) -> tuple[Number, ...]:
+    """[moment; force] of every tree joint on its outboard body, then of every closure on its second: about the joint's
+    origin on that body, in that body's axes."""
+    machine = require_direct(tree)
+    wrenches = joint_wrenches(machine)
+    loads = [Force.zero() for _ in machine.parent]
+    closing: list[Force] = []
+    if machine.tree.looped:
+        constraints = every_constraint(machine)
+        multipliers = _multipliers(machine, constraints)
+        loads = _on_links(machine, constraints, multipliers)
+        closing = _at_closures(machine, constraints, multipliers)
+    carried, _ = machine.inward(inward_loads, loads, zero=Force.zero())
+    own = [_in_body_axes(machine, k, wrenches[k] - carried[k]) for k in range(1, len(machine.parent))]
+    return tuple(flatten((*own, *closing)))
+
+
+def _multipliers(machine: LoopedDirect, constraints: Sequence[Statement]) -> list[Number]:
+    """(27) for given joint forces: what the closures must supply."""
+    tau, needed = machine.given("tau"), needed_forces(machine)
+    solver = LoadSolver(machine, constraints)
+    found = solver.projected({v: x - tau[v] for v, x in needed.items()})  # (27), (28)
+    return smallest_loads(machine, solver, found.loads)  # (30), (31)
+
+
+def _on_links(machine: LoopedDirect, constraints: Sequence[Statement], multipliers: Sequence[Number]) -> list[Force]:
+    """What the constraints exert on every link, in its axes about its origin; the ground first."""
+    out = [Force.zero() for _ in machine.parent]
+    for statement, load in zip(constraints, multipliers, strict=True):
+        for member, wrench in statement.equation.ends:
+            out[member + 1] = out[member + 1] + wrench * load
+    return out
+
+
+def _at_closures(machine: LoopedDirect, constraints: Sequence[Statement], multipliers: Sequence[Number]) -> list[Force]:
+    """What every closure exerts on its second body, with the forces along its own coordinates."""
+    out, at = [], 0
+    for index, c in enumerate(machine.tree.closures):
+        total = Force.zero()
+        for row in range(at, at + c.rows):
+            total = total + constraints[row].equation.ends[1][1] * multipliers[row]
+        at += c.rows
+        arm = Vector(*machine.bind(tuple(c.second_shift)))
+        total = Force(total.moment - arm.cross(total.force), total.force) + _along_closure(machine, index)
+        out.append(_in_body_axes(machine, c.second, total))
+    return out
+
+
+def _along_closure(machine: LoopedDirect, index: int) -> Force:
+    """What forces along a closing joint's coordinates exert on its second link, about the joint's point there."""
+    total = Force.zero()
+    for force in machine.tree.pairs:
+        if isinstance(force, LoopForce) and force.closure == index:
+            load, _ = closing_load(machine.tree, force, machine.moving.__getitem__, machine.bind, machine.world.time)
+            axes = machine.moving[machine.tree.closures[index].second].axes
+            total = total + Force(axes.inverse(load.moment), axes.inverse(load.force))
+    return total
+
+
+def inward_loads(link: Link, upper: Force, own: Force) -> tuple[Force, Force]:
+    """What acts on a link and on all outboard of it."""
+    total = upper + own
+    lower = total
+    for t in reversed(link.transforms):
+        lower = t.force(lower)
+    return lower, total
+
+
+def _in_body_axes(machine: LoopedDirect, link: int, wrench: Force) -> Force:
+    turn = machine.tree.body_turn[machine.tree.members[link][0]]  # body axes in link axes
+    axes = General(Matrix3(*(Vector(*row) for row in turn.tolist())))
+    return Force(axes.inverse(wrench.moment), axes.inverse(wrench.force))
