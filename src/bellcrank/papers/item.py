@@ -15,15 +15,25 @@ import numpy as np
 
 from bellcrank.arrays import Floats
 
-__all__ = ["Agreement", "Cell", "Column", "ItemResult", "PaperItem", "PaperPlot", "PaperTable", "PlotLine", "Source",
-           "table_of"]
+__all__ = [
+    "Agreement",
+    "Cell",
+    "Column",
+    "ItemResult",
+    "Paper",
+    "PaperItem",
+    "PaperPlot",
+    "PaperTable",
+    "PlotLine",
+    "table_of",
+]
 
 #: an entry of a table
 Cell = float | int | str
 
 
 @dataclass(frozen=True)
-class Source:
+class Paper:
     """A paper."""
 
     key: str  #: begins the names of its items

@@ -11,13 +11,13 @@ from bellcrank.examples import load
 from bellcrank.formulations import method_names
 from bellcrank.papers.counting import KINDS, LineFit, closed_chain, fit_line
 from bellcrank.papers.drift_runs import DriftRun, drift_run
-from bellcrank.papers.item import Agreement, ItemResult, PaperItem, PaperPlot, PlotLine, Source, table_of
+from bellcrank.papers.item import Agreement, ItemResult, Paper, PaperItem, PaperPlot, PlotLine, table_of
 from bellcrank.papers.reference_data import reference
 from bellcrank.scalar.count import OperationCount
 
 __all__ = ["ITEMS", "SOURCE"]
 
-SOURCE = Source(
+SOURCE = Paper(
     "naudet-lefeber-terze", "Naudet, Lefeber & Terze",
     "General Formulation of an Efficient Recursive Algorithm Based on Canonical Momenta for Forward Dynamics of "
     "Open-Loop Multibody Systems", "Multibody Dynamics 2003, ECCOMAS Thematic Conference", "momenta",

@@ -9,7 +9,7 @@ from pathlib import Path
 from bellcrank.errors import FileError
 from bellcrank.papers import items_of, sources
 from bellcrank.papers.drawing import draw, missing
-from bellcrank.papers.item import Agreement, Cell, ItemResult, PaperItem, PaperTable, Source
+from bellcrank.papers.item import Agreement, Cell, ItemResult, Paper, PaperItem, PaperTable
 
 __all__ = ["as_text", "cell_text", "judgement", "write_csv", "write_pages"]
 
@@ -111,7 +111,7 @@ def _write(path: Path, text: str) -> None:
         raise FileError(f"{path}: cannot be written ({error})") from error
 
 
-def _head(source: Source, items: Sequence[PaperItem]) -> str:
+def _head(source: Paper, items: Sequence[PaperItem]) -> str:
     cited = f"`bellcrank cite {source.method}` prints the entry for a bibliography."
     rows = "\n".join(f"| [`{i.name}`](#{i.name}) | {i.where} | {i.title} |" for i in items)
     return (f"# {source.authors}: {source.title}\n\n{source.published}. {cited}\n\n{source.about}\n\n"
