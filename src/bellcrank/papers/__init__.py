@@ -23,14 +23,14 @@ from importlib import import_module
 from typing import Any
 
 from bellcrank.errors import ModelError, hint
-from bellcrank.papers.item import Agreement, ItemResult, PaperItem, PaperPlot, PaperSource, PaperTable
+from bellcrank.papers.item import Agreement, ItemResult, Paper, PaperItem, PaperPlot, PaperTable
 
 __all__ = [
     "Agreement",
     "ItemResult",
+    "Paper",
     "PaperItem",
     "PaperPlot",
-    "PaperSource",
     "PaperTable",
     "compute",
     "find",
@@ -48,12 +48,12 @@ def _module(key: str) -> Any:
     return import_module(f"bellcrank.papers.{key.replace('-', '_')}")
 
 
-def sources() -> tuple[PaperSource, ...]:
+def sources() -> tuple[Paper, ...]:
     """The papers."""
     return tuple(_module(name).SOURCE for name in _MODULES)
 
 
-def items_of(source: PaperSource) -> tuple[PaperItem, ...]:
+def items_of(source: Paper) -> tuple[PaperItem, ...]:
     """The items of a paper, in its order."""
     return tuple(_module(source.key).ITEMS)
 
@@ -75,7 +75,7 @@ def find(name: str) -> PaperItem:
     return known[name]
 
 
-def source_of(item: PaperItem) -> PaperSource:
+def source_of(item: PaperItem) -> Paper:
     """The paper that an item is from."""
     return next(source for source in sources() if item.name.startswith(f"{source.key}-"))
 

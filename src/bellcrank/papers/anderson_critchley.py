@@ -15,14 +15,14 @@ from bellcrank.compiled.compile import compile
 from bellcrank.examples import load
 from bellcrank.papers.counting import exponent
 from bellcrank.papers.drift_runs import DriftRun, drift_run
-from bellcrank.papers.item import Agreement, ItemResult, PaperItem, PaperPlot, PaperSource, PlotLine, table_of
+from bellcrank.papers.item import Agreement, ItemResult, Paper, PaperItem, PaperPlot, PlotLine, table_of
 from bellcrank.papers.ladder_figures import fig_10, fig_11
 from bellcrank.papers.planar_legs import PlanarLegs
 from bellcrank.papers.reference_data import reference
 
 __all__ = ["ITEMS", "SOURCE"]
 
-SOURCE = PaperSource(
+SOURCE = Paper(
     "anderson-critchley", "Anderson & Critchley",
     "Improved 'Order-N' Performance Algorithm for the Simulation of Constrained Multi-Rigid-Body Dynamic Systems",
     "Multibody System Dynamics 9, 2003, 185-212", "reduction",

@@ -76,7 +76,7 @@ def fig_8(short: bool) -> ItemResult:
 
 def fig_13(short: bool) -> ItemResult:
     """Five-bar under the torques of Fig 11."""
-    return _forced_item("five_bar", (4.5, 6.0), 3.2, "the paper's program stopped there; here the motion leaves the "
+    return _forced_item("five_bar", (4.5, 5.0), 3.2, "the paper's program stopped there; here the motion leaves the "
                         "desired one and goes on through singular positions of the cranks", short)
 
 

@@ -13,7 +13,7 @@ from bellcrank.papers.item import ItemResult, PaperItem, PlotLine
 __all__ = ["draw", "missing"]
 
 #: points of a line that are drawn: more are not seen
-_POINTS = 200
+_POINTS = 120
 
 
 def missing() -> str:

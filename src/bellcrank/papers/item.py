@@ -20,9 +20,9 @@ __all__ = [
     "Cell",
     "Column",
     "ItemResult",
+    "Paper",
     "PaperItem",
     "PaperPlot",
-    "PaperSource",
     "PaperTable",
     "PlotLine",
     "table_of",
@@ -33,7 +33,7 @@ Cell = float | int | str
 
 
 @dataclass(frozen=True)
-class PaperSource:
+class Paper:
     """A paper."""
 
     key: str  #: begins the names of its items

@@ -17,11 +17,11 @@ from bellcrank.compiled.compile import compile
 from bellcrank.examples import load
 from bellcrank.papers.constraint_tables import tables_1_to_4
 from bellcrank.papers.counting import CLOSINGS, KINDS, best_times, multiplications_of, per_body
-from bellcrank.papers.item import Agreement, ItemResult, PaperItem, PaperPlot, PaperSource, PlotLine, table_of
+from bellcrank.papers.item import Agreement, ItemResult, Paper, PaperItem, PaperPlot, PlotLine, table_of
 
 __all__ = ["ITEMS", "SOURCE"]
 
-SOURCE = PaperSource(
+SOURCE = Paper(
     "kang-yoon", "Kang & Yoon", "On the Improvement of a Fully Recursive Formulation for the Dynamic Analysis of "
     "Multibody Systems", "KSME International Journal 17(3), 2003", "recursive",
     "The method is `recursive/centroid` (method 1), `recursive/origin` (method 2) and `recursive/joint`, in global "

@@ -9,12 +9,12 @@ from pathlib import Path
 from bellcrank.errors import FileError
 from bellcrank.papers import items_of, sources
 from bellcrank.papers.drawing import draw, missing
-from bellcrank.papers.item import Agreement, Cell, ItemResult, PaperItem, PaperSource
+from bellcrank.papers.item import Agreement, Cell, ItemResult, Paper, PaperItem, PaperTable
 
 __all__ = ["as_text", "cell_text", "judgement", "write_csv", "write_pages"]
 
-#: rows of a table that are printed; files hold all of them
-_ROWS = 12
+#: rows of a curve and of another table that are printed; files hold all of them
+_SAMPLES, _ROWS = 12, 60
 
 
 def cell_text(value: Cell) -> str:
@@ -41,9 +41,14 @@ def _aligned(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
                       ).rstrip() for line in (head, *rows)]
 
 
+def _shown(table: PaperTable) -> PaperTable:
+    """What fits a screen: samples of a curve over time may be left out, rows with names not."""
+    return table.thinned(_SAMPLES if table.columns[0].name == "time" else _ROWS)
+
+
 def as_text(item: PaperItem, result: ItemResult) -> str:
     """The table, thinned to what fits a screen, the comparison and its reasons."""
-    shown = result.table.thinned(_ROWS)
+    shown = _shown(result.table)
     lines = [f"{item.name}: {item.title}", ""]
     lines += _aligned([c.label for c in shown.columns], [[cell_text(x) for x in row] for row in shown.rows])
     if len(shown.rows) < len(result.table.rows):
@@ -106,7 +111,7 @@ def _write(path: Path, text: str) -> None:
         raise FileError(f"{path}: cannot be written ({error})") from error
 
 
-def _head(source: PaperSource, items: Sequence[PaperItem]) -> str:
+def _head(source: Paper, items: Sequence[PaperItem]) -> str:
     cited = f"`bellcrank cite {source.method}` prints the entry for a bibliography."
     rows = "\n".join(f"| [`{i.name}`](#{i.name}) | {i.where} | {i.title} |" for i in items)
     return (f"# {source.authors}: {source.title}\n\n{source.published}. {cited}\n\n{source.about}\n\n"
@@ -116,7 +121,7 @@ def _head(source: PaperSource, items: Sequence[PaperItem]) -> str:
 
 
 def _section(item: PaperItem, result: ItemResult, picture: str | None) -> str:
-    shown = result.table.thinned(_ROWS)
+    shown = _shown(result.table)
     parts = [f"## {item.name}", f"{item.where}. {item.title}",
              _grid([c.label for c in shown.columns], [[cell_text(x) for x in row] for row in shown.rows])]
     if picture is not None:

@@ -17,11 +17,11 @@ from bellcrank.examples.chains import general_chain
 from bellcrank.mechanism.inertia import Inertia
 from bellcrank.mechanism.joints import Free, Revolute, Spherical
 from bellcrank.mechanism.mechanism import Mechanism
-from bellcrank.papers.item import Agreement, ItemResult, PaperItem, PaperPlot, PaperSource, PlotLine, table_of
+from bellcrank.papers.item import Agreement, ItemResult, Paper, PaperItem, PaperPlot, PlotLine, table_of
 
 __all__ = ["ITEMS", "SOURCE"]
 
-SOURCE = PaperSource(
+SOURCE = Paper(
     "rodriguez-jain-kreutz", "Rodriguez, Jain & Kreutz", "Spatial Operator Algebra Framework for Multibody System "
     "Dynamics",
     "Jet Propulsion Laboratory, 1989", "operator",

@@ -13,11 +13,11 @@ from bellcrank.analyze.driven import drive
 from bellcrank.arrays import Floats
 from bellcrank.papers.crank_motions import MACHINES, TAKEN, PaperMachine
 from bellcrank.papers.crank_runs import feedback, fig_8, fig_13
-from bellcrank.papers.item import Agreement, ItemResult, PaperItem, PaperPlot, PaperSource, PlotLine, table_of
+from bellcrank.papers.item import Agreement, ItemResult, Paper, PaperItem, PaperPlot, PlotLine, table_of
 
 __all__ = ["ITEMS", "SOURCE"]
 
-SOURCE = PaperSource(
+SOURCE = Paper(
     "saha-schiehlen", "Saha & Schiehlen",
     "Recursive Kinematics and Dynamics for Parallel Structured Closed-Loop Multibody Systems",
     "Mechanics of Structures and Machines 29(2), 2001", "complement",
