@@ -117,7 +117,7 @@ def test_names_times_states_and_batches_of_one_take_the_door(general_calls: list
     for got in (system.forward_dynamics(q, u, tau=tau), system.forward_dynamics(q=q, u=u, tau=tau),
                 system.forward_dynamics(q, u, tau, t=1.0), system.forward_dynamics(some, tau),
                 system.forward_dynamics(some, tau, t=2.0), system.forward_dynamics(q[None], u[None], tau[None])[0],
-                system.forward_dynamics(q[None], u, tau)[0]):
+                system.forward_dynamics(q[None], u, tau)[0], *system.forward_dynamics(np.stack([q, q]), u, tau)):
         np.testing.assert_array_equal(got, wanted)
     assert general_calls == [] or not door.available()
     for t in (math.nan, "now", None):
