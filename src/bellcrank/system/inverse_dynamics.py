@@ -13,7 +13,7 @@ from bellcrank.errors import AssemblyError, ModelError, SingularError, StateErro
 from bellcrank.loops.closer import factors, sparse_least, times
 from bellcrank.loops.null_space import null_space
 from bellcrank.loops.tolerances import RANK
-from bellcrank.system.drive_programs import drive_entries, drive_program
+from bellcrank.system.drive_programs import allowed_motions, drive_entries, drive_program
 from bellcrank.system.force_elements import actuator_forces
 from bellcrank.system.forward_dynamics import forward_dynamics
 from bellcrank.system.held_values import weighting
@@ -160,6 +160,9 @@ def _virtual_motions(plans: LoopPlans, q: npt.ArrayLike, t: npt.ArrayLike) -> Fl
         return None
     if not len(plan.independent):
         return np.zeros((*np.shape(q)[:-1], 0, plans.tree.nu))
+    quick = allowed_motions(plans, q, np.zeros(plans.tree.nu), t)
+    if quick is not None:
+        return np.swapaxes(quick[0], -1, -2)
     units = np.zeros((len(plan.independent) + 1, plans.tree.nu))  # the last: what prescribed motions make of it
     units[np.arange(len(plan.independent)), list(plan.independent)] = 1.0
     place, when = np.asarray(q, dtype=float)[..., None, :], np.asarray(t, dtype=float)[..., None]

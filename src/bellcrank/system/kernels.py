@@ -280,7 +280,7 @@ class Kernels:
             return NO_DOORS
 
         def many() -> Door | None:
-            lanes, most = run.backend.lanes(), run.most_for_one_thread(function.size(self.tree))
+            lanes, most = run.backend.lanes(), run.most_for_one_thread(function.size(run.tree))
             return run.backend.batch_door(run.kernel(function, False, lanes), form, lanes // 2 + 1, most)
 
         return DoorPair(one, LateDoor(many))
