@@ -16,7 +16,7 @@ _PLACES = {
     "analyze": "analyze", "check_joint": "analyze", "cite": "formulations", "compare": "analyze",
     "compile": "compiled.compile", "examples": "examples", "Inertia": "mechanism.inertia",
     "export_c": "io.export.export_c", **dict.fromkeys(("load", "read", "save"), "io.load"),
-    "math": "math", "Mechanism": "mechanism.mechanism",
+    "math": "math", "Mechanism": "mechanism.mechanism", "papers": "papers",
     "Pose": "mechanism.pose", "System": "compiled.system",
     **dict.fromkeys(("Cylindrical", "Free", "Joint", "Planar", "Prismatic", "Revolute", "Screw", "Spherical",
                      "Universal", "Weld"), "mechanism.joints"),
@@ -37,11 +37,11 @@ __all__ = [
     "SingularError", "SlowWarning", "Spherical", "State", "StateError", "System", "Traced", "Universal", "Weld",
     "__version__", "analyze", "attach", "check_joint", "cite", "compare", "compile", "detach", "examples",
     "export_c", "joint_limit",
-    "load", "lock", "math", "open_result", "read", "save", "unlock",
+    "load", "lock", "math", "open_result", "papers", "read", "save", "unlock",
 ]
 
 if TYPE_CHECKING:
-    from bellcrank import analyze, examples, math
+    from bellcrank import analyze, examples, math, papers
     from bellcrank.analyze import check_joint, compare
     from bellcrank.compiled.compile import compile
     from bellcrank.compiled.system import System

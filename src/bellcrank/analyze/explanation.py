@@ -1,4 +1,4 @@
-"""What a machine is made of: bodies, joints, loops, mobility, redundant conditions, cuts and independent speeds."""
+"""What a machine is made of: bodies, joints, loops, mobility, redundant constraints, cuts and independent speeds."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class LoopReport:
     why: str  #: why this joint was cut
     joints: tuple[str, ...]  #: around the loop, the closing one last
     conditions: int
-    redundant: int  #: conditions that say nothing new
+    redundant: int  #: constraints that follow from the others
 
 
 @dataclass(frozen=True)
@@ -36,8 +36,8 @@ class Explanation:
     loops: tuple[LoopReport, ...]
     clusters: tuple[tuple[str, ...], ...]  #: loops that share joints, by what closes them
     mobility_counted: int  #: joint speeds less six for every loop (Gruebler)
-    mobility: int | None  #: by the rank of the conditions; None if the machine does not close
-    redundant: tuple[str, ...]  #: names of redundant conditions, such as ``D: about x``, in axes of the joint's frame
+    mobility: int | None  #: by the rank of the constraints; None if the machine does not close
+    redundant: tuple[str, ...]  #: names of redundant constraints, such as ``D: about x``, in axes of the joint's frame
     independent: tuple[str, ...]
     prescribed: tuple[str, ...]
     why_independent: str
@@ -45,7 +45,7 @@ class Explanation:
 
     @property
     def rank(self) -> int:
-        """Conditions that count."""
+        """Independent constraints."""
         return sum(r.conditions - r.redundant for r in self.loops)
 
     def __str__(self) -> str:

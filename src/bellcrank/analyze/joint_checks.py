@@ -223,26 +223,26 @@ class _Check:
 
     # -- closing loops --------------------------------------------------------------------------
     def closing(self, q: Floats) -> None:
-        """Conditions between two moving bodies that the joint connects."""
+        """Constraints between two moving bodies that the joint connects."""
         plain = [float(x) for x in self.joint.constants()]
         saved, self.k = self.k, plain
         try:
             bodies = _Bodies(self, q)
             rows = self.call("closure_rows", *bodies.sides(), plain)
             if len(rows) != 6 - self.joint.nu:
-                raise self.wrong("closure_rows", f"needs {6 - self.joint.nu} conditions, got {len(rows)}", q)
+                raise self.wrong("closure_rows", f"needs {6 - self.joint.nu} constraints, got {len(rows)}", q)
             slopes = self.slopes(bodies)
             for i, row in enumerate(rows):
                 self.condition(bodies, i, row, slopes[..., i], q)
             second = np.array([six(r.second) for r in rows]).reshape(len(rows), 6)
             if len(rows) and np.linalg.svd(second, compute_uv=False)[-1] < _ROUGH:
-                raise self.wrong("closure_rows", "its conditions depend on each other", q)
+                raise self.wrong("closure_rows", "its constraints depend on each other", q)
             self.coordinates(bodies, q)
         finally:
             self.k = saved
 
     def slopes(self, bodies: _Bodies) -> Floats:
-        """Differences of the conditions for motions of the two bodies, (bodies, 6, conditions)."""
+        """Differences of the constraints for motions of the two bodies, (bodies, 6, constraints)."""
         def values(body: int, motion: Floats) -> Floats:
             return np.array([float(r.value) for r in self.call("closure_rows", *bodies.pushed(body, motion), self.k)])
 
@@ -251,7 +251,7 @@ class _Check:
 
     def condition(self, bodies: _Bodies, i: int, row: Any, slopes: Floats, q: Floats) -> None:
         names = self.joint.condition_names
-        label = f"condition {i}" + (f" ({names[i]})" if names else "")
+        label = f"constraint {i}" + (f" ({names[i]})" if names else "")
         if abs(float(row.value)) > _EXACT:
             raise self.wrong("closure_rows", f"{label} is off by {float(row.value):.3g} in a pose that the joint "
                              "allows", q)

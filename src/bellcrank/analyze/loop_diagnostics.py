@@ -22,7 +22,7 @@ __all__ = ["loop_acceleration_error", "loop_coordinates", "loop_drive", "loop_ja
 @of_motion()
 def loop_acceleration_error(system: System, q: npt.ArrayLike, u: npt.ArrayLike, udot: npt.ArrayLike, *,
                             t: npt.ArrayLike = START) -> Floats:
-    """Second derivatives of `System.loop_error`, shape (..., conditions). Cost: O(n).
+    """Second derivatives of `System.loop_error`, shape (..., constraints). Cost: O(n).
 
     >>> import bellcrank as bc
     >>> linkage = bc.compile(bc.load("four_bar"))
@@ -36,7 +36,7 @@ def loop_acceleration_error(system: System, q: npt.ArrayLike, u: npt.ArrayLike, 
 
 @of_position()
 def loop_jacobian(system: System, q: npt.ArrayLike, *, t: npt.ArrayLike = START) -> Floats:
-    """d(loop_rate_error)/du for the free speeds, shape (..., conditions, nu). Cost: O(n + entries).
+    """d(loop_rate_error)/du for the free speeds, shape (..., constraints, nu). Cost: O(n + entries).
 
     >>> import bellcrank as bc
     >>> linkage = bc.compile(bc.load("four_bar"))
@@ -90,7 +90,7 @@ def loop_drive(system: System, q: npt.ArrayLike, forces: Mapping[str, npt.ArrayL
 @of_motion()
 def loop_loads(system: System, q: npt.ArrayLike, u: npt.ArrayLike, tau: Forces, udot: npt.ArrayLike, *,
                wrenches: Wrenches = None, t: npt.ArrayLike = START) -> Floats:
-    """Multipliers of all conditions, shape (..., conditions): J^T lambda = what the tree lacks. Where conditions
+    """Multipliers of all constraints, shape (..., constraints): J^T lambda = what the tree lacks. Where constraints
     are redundant they are the smallest of all possible (minimum norm). Cost: O(n m^2).
 
     >>> import bellcrank as bc

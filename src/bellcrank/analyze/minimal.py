@@ -77,7 +77,7 @@ class GivenSpeeds:
         return self.system.plans.closer.close(q, self.target, t, iterations=iterations)
 
     def inverse(self, q: Floats, t: npt.ArrayLike) -> Floats:
-        """Pseudo-inverse of the Jacobian of the solved speeds, shape (..., solved, conditions)."""
+        """Pseudo-inverse of the Jacobian of the solved speeds, shape (..., solved, constraints)."""
         u, s, vt, _ = self.system.plans.closer.factors(q, t, self.target)
         kept = s > RANK * np.maximum(s.max(axis=-1, keepdims=True, initial=0.0), 1e-300)
         gain = np.where(kept, 1.0 / np.where(kept, s, 1.0), 0.0)

@@ -72,6 +72,8 @@ def simulate(model: Model,
                       "scipy/NAME, sundials/NAME")] = "rk4",
              method: Annotated[str, typer.Option(
                  help="formulation of the equations of motion: recursive, elimination, momenta, ...")] = "auto",
+             closing: Annotated[str, typer.Option(
+                 help="what steps close of the loops: position (and velocity), velocity, none")] = "position",
              interval: Annotated[float | None, typer.Option(
                  "--output", help="time between samples [s]; about 1000 samples otherwise")] = None,
              settings: Annotated[list[str] | None, typer.Option(
@@ -98,7 +100,7 @@ def simulate(model: Model,
     from bellcrank.cli.simulation import simulate as run
 
     request = Request(model, duration, step, stepper, method, interval, settings or (), keyframe, option or (),
-                      floating_base, out, picture, rtol, atol)
+                      floating_base, out, picture, rtol, atol, closing)
     raise typer.Exit(run(request, Output(json, quiet, progress)))
 
 
@@ -199,6 +201,37 @@ def plot(file: Annotated[Path, typer.Argument(metavar="FILE", help="a result, su
     from bellcrank.cli.simulation import plot as run
 
     raise typer.Exit(run(file, what or (), against, out, Output(json, quiet, progress)))
+
+
+@app.command(short_help="List the figures and tables of the papers", epilog=lines(
+    "bellcrank papers", "bellcrank papers --json", "bellcrank papers --docs docs/papers"))
+def papers(docs: Annotated[Path | None, typer.Option(
+               metavar="FOLDER", help="compute all of them and write one page per paper into this folder")] = None,
+           short: Annotated[bool, typer.Option("--short", help="with --docs: the short form of every item")] = False,
+           quiet: Quiet = False, json: Json = False, progress: Bar = True) -> None:
+    """List the figures and tables of the five papers that can be computed anew, or write the pages that show them."""
+    from bellcrank.cli.paper_items import papers as run
+
+    raise typer.Exit(run(docs, short, Output(json, quiet, progress)))
+
+
+@app.command(short_help="Compute a figure or table of a paper anew", epilog=lines(
+    "bellcrank paper kang-yoon-table-5", "bellcrank paper saha-schiehlen-fig-7 --out figures",
+    "bellcrank paper anderson-critchley-fig-6 --short --json"))
+def paper(item: Annotated[str, typer.Argument(metavar="ITEM", help="a name that `bellcrank papers` lists")],
+          short: Annotated[bool, typer.Option("--short", help="less of it, in about a second")] = False,
+          out: Annotated[Path | None, typer.Option(
+              metavar="FOLDER", help="write all rows (.csv) and the picture into this folder")] = None,
+          picture: Annotated[str, typer.Option("--format", help="of the picture: png, svg or pdf")] = "png",
+          quiet: Quiet = False, json: Json = False, progress: Bar = True) -> None:
+    """Compute a figure or table of a paper, print it, and say how far it is from what is printed there, or from an
+    independent solution, and why.
+
+    The exit code is 1 where values differ that should agree.
+    """
+    from bellcrank.cli.paper_items import paper as run
+
+    raise typer.Exit(run(item, short, out, picture, Output(json, quiet, progress)))
 
 
 @app.command(short_help="Where a formulation comes from", epilog=lines(

@@ -53,6 +53,7 @@ class Request:
     picture: Path | None
     rtol: float
     atol: float
+    closing: str = "position"
 
 
 def simulate(request: Request, output: Output) -> int:
@@ -135,12 +136,14 @@ def _run(system: System, state: State, request: Request, bar: Bar) -> Result:
         try:
             if "/" not in request.stepper:  # native code is made by a first short run, so that times are of steps only
                 first = system.simulate(state, min(request.duration, 8.0 * (request.step or 1e-3)), step=request.step,
-                                        stepper=request.stepper, rtol=request.rtol, atol=request.atol)
+                                        stepper=request.stepper, rtol=request.rtol, atol=request.atol,
+                                        closing=request.closing)
                 if first.attrs["status"] == "interrupted":
                     raise KeyboardInterrupt
             bar.stage("simulating")
             return system.simulate(state, request.duration, step=request.step, stepper=request.stepper,
                                    output=request.interval, rtol=request.rtol, atol=request.atol,
+                                   closing=request.closing,
                                    file=None if _is_csv(request.file) else request.file, progress=bar.update)
         except (ModelError, StateError) as error:
             raise UsageError(str(error)) from error

@@ -38,7 +38,7 @@ def compile(mechanism: Mechanism, method: str = "auto", backend: str = BACKENDS[
 
     Loops: `cut` names joints that shall close loops (the library chooses otherwise), `actuated` the joints with drives
     (for `System.inverse_dynamics`), `independent` those whose speeds shall stay independent where possible (the
-    actuated ones unless given), `baumgarte` = (alpha, beta) adds -2 alpha (rate) - beta^2 (error) to the conditions
+    actuated ones unless given), `baumgarte` = (alpha, beta) adds -2 alpha (rate) - beta^2 (error) to the constraints
     of the multiplier methods.
 
     `lock` names joints that stay where q says (see `System.lock`); ``lock="massless"`` locks those that nothing

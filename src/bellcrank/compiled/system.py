@@ -78,7 +78,7 @@ class System(Machine):
 
         `guess` is an array, a mapping (joints that are not named at zero, those that close loops left aside) or a
         `State`, of which the coordinates count. Positions and speeds that are both only near a closed state, such as
-        keyframes of files, are made one by `project`. Cost: some closings of O(nu m^2) for m conditions, more the
+        keyframes of files, are made one by `project`. Cost: some closings of O(nu m^2) for m constraints, more the
         longer the way.
 
         >>> import bellcrank as bc
@@ -147,7 +147,8 @@ class System(Machine):
                  output: float | Sequence[float] | None = None, tau: Forces | None = None,
                  wrenches: Any = None, control: Any = None, events: Sequence[Event] = (), rtol: float = 1e-9,
                  atol: float = 1e-12, file: str | PathLike[str] | None = None,
-                 progress: Callable[[float, float], object] | None = None, threads: int | None = None) -> Result:
+                 progress: Callable[[float, float], object] | None = None, threads: int | None = None,
+                 closing: str = "position") -> Result:
         """The motion from a state over `duration` seconds, as an `xarray.Dataset` with names and units.
 
         `state` is what `assemble` returns, or (q, u); leading axes are a batch, run side by side in lanes and threads.
@@ -155,7 +156,12 @@ class System(Machine):
         `stepper` with a fixed `step` [s] (default 1 ms): "rk4", "rk8", "semi_implicit", "radau" (implicit, for stiff
         springs), "gauss" (keeps energy over long runs); with tolerances `rtol` and `atol`: "dopri5", "dop853", or
         other libraries' "scipy/DOP853", "sundials/BDF", ... A duration that is no multiple of the step shortens the
-        step a little. Loops are closed in position and velocity after every step. No Python runs between steps.
+        step a little. No Python runs between steps.
+
+        Loops are closed in position and velocity after every step. ``closing="velocity"`` leaves positions alone:
+        dependent speeds are computed from independent ones in every evaluation, and positions drift as the method
+        integrates them. ``closing="none"`` holds accelerations alone, as `compile`'s `baumgarte` asks; then speeds
+        drift, too (momenta, with "momenta": impulses of the loops gather in them).
 
         `output` is the interval of the samples [s], or with tolerances their times. `tau` are constant joint forces,
         `wrenches` constant external ones; `control` (and `wrenches`) may be functions of (t, q, u): see `Sampled`,
@@ -176,7 +182,7 @@ class System(Machine):
         """
         return run.simulate(self, state, duration, step=step, stepper=stepper, output=output, tau=tau,
                             wrenches=wrenches, control=control, events=events, rtol=rtol, atol=atol, file=file,
-                            progress=progress, threads=threads)
+                            progress=progress, threads=threads, closing=closing)
 
     # -- calls and costs ------------------------------------------------------------------------
     def bind(self, name: str, *arrays: Floats, out: Floats | None = None, body: str | None = None

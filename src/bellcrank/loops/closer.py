@@ -1,12 +1,12 @@
 """Closing loops: damped Gauss-Newton for any number of positions at once, with chosen coordinates held.
 
-For conditions c(q) = 0 with Jacobian J of the speeds that may move, each scaled by its weight W, a step is
+For constraints c(q) = 0 with Jacobian J of the speeds that may move, each scaled by its weight W, a step is
 
     W d = - (J W^-1)^T ((J W^-1) (J W^-1)^T + mu |c|)^-1 c
 
-by singular values, so that redundant and contradicting conditions do no harm; it is taken if it makes |c| smaller,
+by singular values, so that redundant and contradicting constraints do no harm; it is taken if it makes |c| smaller,
 else the damping mu grows. Every position has its own damping and ends by itself: it never knows its neighbours.
-Cost per step and position: O(nu m^2) for m conditions; machines beyond `tolerances.DENSE` by sparse factors.
+Cost per step and position: O(nu m^2) for m constraints; machines beyond `tolerances.DENSE` by sparse factors.
 """
 
 from __future__ import annotations
@@ -225,7 +225,7 @@ class Closer:
         return factors(jacobian[..., target.free] / target.weights[target.free])
 
     def residual(self, q: Floats, t: npt.ArrayLike, extra: tuple[Extra, ...] = ()) -> Floats:
-        """What is left open, (..., conditions and extra ones)."""
+        """What is left open, (..., constraints and extra ones)."""
         value = self.loops.error(q, t)
         gaps = [self._gap(q, t, e, extra) for e in extra]
         return np.concatenate([value, np.stack(gaps, axis=-1)], axis=-1) if gaps else value

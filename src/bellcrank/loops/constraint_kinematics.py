@@ -1,6 +1,6 @@
 """Loop closures on arrays: errors, rates, Jacobians and right hand sides, from compiled kinematics.
 
-The conditions are the texts of `mechanism.constraint_rows`, evaluated on NumPy arrays with one entry per state and
+The constraints are the texts of `mechanism.constraint_rows`, evaluated on NumPy arrays with one entry per state and
 closure, so that ten thousand loops cost as much Python as one. Jacobians are kept by their non-zero entries: a
 closure's rows reach only the joints around its own loop.
 """
@@ -97,7 +97,7 @@ class LoopKinematics:
 
     @cached_property
     def row_names(self) -> list[str]:
-        """What every condition is called."""
+        """What every constraint is called."""
         return [f"{c.name}: {label}" for c in self.tree.closures for label in _labels(c)] \
             + [r.name for r in self.tree.relations]
 
@@ -143,7 +143,7 @@ class LoopKinematics:
         return self.run(name, given, t) if found is None else found
 
     def error(self, q: npt.ArrayLike, t: npt.ArrayLike = 0.0) -> Floats:
-        """Values of all conditions, (..., m)."""
+        """Values of all constraints, (..., m)."""
         if self._kernel("loop_state"):
             return self._computed("loop_state", {"q": q, "u": self._still}, t)[..., :self.m]
         return self.rows(q, None, t).value
@@ -157,7 +157,7 @@ class LoopKinematics:
         return self.add_couplers(out, rows, self.run("driven_speeds", {"q": q, "u": u}, t))
 
     def linearized(self, q: npt.ArrayLike, t: npt.ArrayLike = 0.0) -> tuple[Floats, Floats]:
-        """Values of all conditions (..., m) and the Jacobian's entries of free speeds, at `all_rows`, `all_vars`."""
+        """Values of all constraints (..., m) and the Jacobian's entries of free speeds, at `all_rows`, `all_vars`."""
         if self._kernel("loop_matrix"):
             both = self._computed("loop_matrix", {"q": q}, t)
             return both[..., :self.m], both[..., self.m:][..., self._free_entries]
@@ -366,7 +366,7 @@ def jacobian_pattern(tree: Tree) -> list[tuple[int, int, int, int, int]]:
 
 
 def _labels(c: Closure) -> tuple[str, ...]:
-    """What each condition forbids, in the axes of the joint's frame."""
+    """What each constraint forbids, in the axes of the joint's frame."""
     names: tuple[str, ...] = getattr(c.kind, "condition_names", ())
     if not names:
         return tuple(str(i) for i in range(c.rows))
@@ -380,7 +380,7 @@ def _labels(c: Closure) -> tuple[str, ...]:
 
 
 def _direction(axis: Floats) -> str:
-    """An axis by its letter, or by its entries; a condition has no sign."""
+    """An axis by its letter, or by its entries; a constraint has no sign."""
     along = int(np.argmax(np.abs(axis)))
     if abs(axis[along]) > 1.0 - 1e-9:
         return "xyz"[along]

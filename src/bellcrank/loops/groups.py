@@ -18,11 +18,11 @@ class Group:
     links: tuple[int, ...]  #: ascending: parents first
     parent: int  #: the group that hears from it, -1 for none
     reference: int  #: the link it finally acts on
-    rows: tuple[int, ...]  #: conditions solved here, in the order of their pivots
+    rows: tuple[int, ...]  #: constraints solved here, in the order of their pivots
     dependent: tuple[int, ...]  #: the speed each row is solved for
     sizes: tuple[float, ...]  #: how large each pivot was when the plan was made
     independent: tuple[int, ...]  #: own speeds left to the dynamics
-    carried: tuple[int, ...]  #: speeds of groups further in that its conditions involve
+    carried: tuple[int, ...]  #: speeds of groups further in that its constraints involve
     closures: tuple[int, ...]  #: closures that have rows here
 
 
@@ -44,15 +44,15 @@ class PlanKey:
 
 @dataclass(frozen=True, eq=False)
 class LoopPlan:
-    """The groups of a machine, and what its conditions amount to. Plans with the same `key` give the same code."""
+    """The groups of a machine, and which of its constraints are independent. Equal `key`s mean the same code."""
 
     groups: tuple[Group, ...]
-    kept: tuple[int, ...]  #: conditions that count
-    redundant: tuple[int, ...]  #: conditions that say nothing new
+    kept: tuple[int, ...]  #: independent constraints
+    redundant: tuple[int, ...]  #: constraints that follow from the others
     independent: tuple[int, ...]  #: speeds that remain free
     smallest: float = 1.0  #: the smallest pivot met when the plan was made, relative to its row
     baumgarte: tuple[float, float] = field(default=(0.0, 0.0))
-    #: for each condition that counts, what its compliance must exceed: below, it vanishes in this position
+    #: for each independent constraint, what its compliance must exceed: below, it vanishes in this position
     floors: tuple[float, ...] = ()
 
     @cached_property

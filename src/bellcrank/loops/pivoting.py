@@ -1,4 +1,4 @@
-"""Complete pivoting of a group's conditions over its own speeds, with a liking for some pivots."""
+"""Complete pivoting of a group's constraints over its own speeds, with a preference for some pivots."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Place = tuple[int, int]
 
 
 class Pivoting:
-    """Eliminates in place: rows are conditions, the first `n` columns own speeds, the others speeds of other groups.
+    """Eliminates in place: rows are constraints, the first `n` columns own speeds, the others speeds of other groups.
 
     `size` and `whole` are the sizes of the rows, by themselves and among those of their closure; `favour` measures
     the own speeds. `habit` lists the pivots that groups alike chose:
@@ -29,7 +29,7 @@ class Pivoting:
     def __init__(self, a: Floats, n: int, size: Floats, whole: Floats, favour: Floats, habit: tuple[Place, ...]
                  ) -> None:
         self.a, self.n, self.size, self.favour, self.habit = a, n, size, favour, habit
-        # where conditions say the same, the one that says it loudest is to be solved
+        # of constraints that depend on each other, the one with the largest row is solved
         self.weight = np.abs(a).max(axis=1, initial=0.0) / np.where(whole > 0.0, whole, 1.0)
         self.waiting = [i for i in range(len(a)) if size[i] > 1e-12]
         self.columns = list(range(n))
@@ -38,7 +38,7 @@ class Pivoting:
         self.smallest = 1.0  #: relative to the pivots' rows
 
     def run(self) -> bool:
-        """Choose until conditions or speeds run out. False if speeds of other groups are needed, or would do better."""
+        """Choose until constraints or speeds run out. False if speeds of other groups are needed, or are better."""
         while self.waiting and self.columns:
             block = np.abs(self.a[np.ix_(self.waiting, self.columns)]) / self.size[self.waiting][:, None]
             score = block * self.weight[self.waiting][:, None]
@@ -70,7 +70,7 @@ class Pivoting:
         return i, j
 
     def _take(self, i: int, j: int) -> None:
-        """Eliminate speed j by condition i."""
+        """Eliminate speed j by constraint i."""
         a = self.a
         self.chosen.append((i, j))
         self.sizes.append(abs(float(a[i, j])))

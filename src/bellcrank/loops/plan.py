@@ -1,9 +1,9 @@
-"""Taking a machine with loops apart: which conditions count, which speeds they determine, in which groups.
+"""Taking a machine with loops apart: which constraints are independent, which speeds they determine, in which groups.
 
-Groups start as the ears found by the topology. Going from the last ear placed to the first, the conditions of a
-group are eliminated by complete pivoting over its own speeds. A condition that is left over and reaches no other
+Groups start as the ears found by the topology. Going from the last ear placed to the first, the constraints of a
+group are eliminated by complete pivoting over its own speeds. A constraint that is left over and reaches no other
 speed is redundant; one that reaches speeds of groups placed before sends its group to join theirs. What comes out is
-a tree of groups, each of which can solve its own conditions once the speeds it carries are known. Cost: linear in
+a tree of groups, each of which can solve its own constraints once the speeds it carries are known. Cost: linear in
 the number of groups for bounded size and coupling.
 """
 
@@ -80,7 +80,7 @@ class _Planner:
         self._connect()
         return self._finish()
 
-    # -- conditions -----------------------------------------------------------------------------
+    # -- constraints -----------------------------------------------------------------------------
     def _eliminate(self, g: int) -> None:
         draft = self.drafts[g]
         if not draft.rows:

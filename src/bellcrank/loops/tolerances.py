@@ -1,6 +1,6 @@
-"""The numbers that decide about loops: when they are closed, when conditions depend on each other, how far a step goes.
+"""The numbers that decide about loops: when they are closed, when constraints are dependent, how far a step goes.
 
-`docs/tolerances.md` says what they mean for users. Values of conditions are lengths [m] and cosines, steps are radians
+`docs/tolerances.md` says what they mean for users. Values of constraints are lengths [m] and cosines, steps are radians
 and metres, ranks and pivots are relative to the largest of their kind.
 """
 
@@ -14,7 +14,7 @@ __all__ = ["BENT", "CLOSED", "CONTRACTION", "DENSE", "DRIFTED", "EXACT", "FLIPPE
 ROUNDING = 1e-13
 #: what rounding leaves open at best: no step is made to close it
 EXACT = 2e-15
-#: a search has found a closed position when no condition is left open by more
+#: a search has found a closed position when no constraint is left open by more
 CLOSED = 1e-9
 #: a state that is more open is refused where a closed one is needed
 OPEN = 1e-6

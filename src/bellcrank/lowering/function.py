@@ -64,7 +64,7 @@ class Function:
 
 
 def _rows(tree: Tree) -> int:
-    """Number of conditions."""
+    """Number of constraints."""
     return sum(c.rows for c in tree.closures) + len(tree.relations)
 
 

@@ -1,4 +1,4 @@
-"""Loops inside the formulations: conditions as rows on links, and forces between distant links.
+"""Loops inside the formulations: constraints as rows on links, and forces between distant links.
 
 Only the direct schedule knows the whole machine at once; what is here serves the multiplier methods, which look at
 all loops together, and springs between points of links that no joint connects.
@@ -29,7 +29,7 @@ _PLAIN = General(Matrix3(Vector(1.0, 0.0, 0.0), Vector(0.0, 1.0, 0.0), Vector(0.
 
 
 class LoopRow(NamedTuple):
-    """One condition: covectors on links' accelerations (link axes, about their origins), or factors of joint
+    """One constraint: covectors on links' accelerations (link axes, about their origins), or factors of joint
     accelerations; their sum equals gamma."""
 
     ends: tuple[tuple[int, Force], ...]
@@ -182,7 +182,7 @@ class LoopedDirect(Direct):
             out[start:start + len(own)] = own
         return out
 
-    # -- conditions -----------------------------------------------------------------------------
+    # -- constraints -----------------------------------------------------------------------------
     @cached_property
     def places(self) -> list[tuple[int, int]]:
         """Row and speed of the entries of `loop_matrix`."""
@@ -199,7 +199,7 @@ class LoopedDirect(Direct):
         return plan.floors or (0.0,) * len(plan.kept)
 
     def loop_rows(self) -> list[LoopRow]:
-        """The conditions that count, with their right hand sides (stabilised if asked for)."""
+        """The independent constraints, with their right hand sides (stabilised if asked for)."""
         plan = self.tree.plan
         kept = set(plan.kept)
         alpha, beta = plan.baumgarte
@@ -249,7 +249,7 @@ class LoopedDirect(Direct):
 
 
 def loop_state(tree: Sweeps) -> tuple[Number, ...]:
-    """Values of all conditions, then their rates."""
+    """Values of all constraints, then their rates."""
     machine = require_direct(tree)
     values: list[Number] = []
     rates: list[Number] = []
@@ -266,7 +266,7 @@ def loop_state(tree: Sweeps) -> tuple[Number, ...]:
 
 
 def loop_matrix(tree: Sweeps) -> tuple[Number, ...]:
-    """Values of all conditions, then the entries of their Jacobian: those of closures in the order of
+    """Values of all constraints, then the entries of their Jacobian: those of closures in the order of
     `jacobian_pattern`, then the slopes of couplers."""
     machine = require_direct(tree)
     values: list[Number] = []

@@ -55,7 +55,7 @@ class Changing:
                 raise StateError(f"unlock: {name!r} is not locked")
         open_, locked = (tuple(n for n in dict.fromkeys((*old, *more)) if n not in less) for old, more, less in (
             (self.released, change.detach, change.attach), (self.locked, change.lock, change.unlock)))
-        # closing joints that are held are conditions like those of loops, and feel their impulse as these do
+        # closing joints that are held are constraints like those of loops, and feel their impulse as these do
         fresh = tuple(n for n in locked if n not in self.locked and n not in self._pins)
         still = {i: 0.0 for n in fresh for i in self.system.model.configuration.speed_entries(n)}
         loose = self.variant(open_, tuple(n for n in locked if n not in fresh))  # feels the impulse that stops them

@@ -141,8 +141,8 @@ class Course(ABC):
                 self.wrenches = rows
         self.feed()
 
-    def speak(self) -> None:
-        """Ask them if it is time to, after events and samples up to now have been looked after."""
+    def control_if_due(self) -> None:
+        """Ask the controllers if it is time to, after events and samples up to now have been looked after."""
         due, self.due = self.due, False
         if due and not self.finished:
             self.control()
@@ -336,7 +336,7 @@ class VaryingCourse(Course):
     def advance(self, watching: bool) -> Piece:
         setup, now, before = self.setup, self.time, self.y[0].copy()
         hard = self.end
-        if self._period is not None:  # controllers speak at multiples of their period
+        if self._period is not None:  # controllers are asked at multiples of their period
             number = int(np.floor((now - setup.start) / self._period + 1e-9)) + 1
             hard = min(setup.start + number * self._period, self.end)
         times = setup.times[self._next:]

@@ -38,8 +38,9 @@ class Equations:
 
     def __init__(self, system: Machine, batch: tuple[int, ...], tau: Floats, wrenches: Floats | None,
                  drives: Sequence[Drive] = (), separate: bool = False, plain: bool = False,
-                 cuts: tuple[str, ...] = ()) -> None:
+                 cuts: tuple[str, ...] = (), closing: str = "position") -> None:
         self.system, self.batch, self.separate, self.plain, self.cuts = system, batch, separate, plain, cuts
+        self.closing = closing
         self.count = int(np.prod(batch, dtype=np.int64))
         self.momenta = system.model.method == "momenta"
         self.tau, self.wrenches = tau, wrenches
@@ -72,7 +73,7 @@ class Equations:
             system = system.with_parameters(**{name: float(np.broadcast_to(v, self.batch).reshape(-1)[index])
                                                for name, v in system.model.values.items()})
         target, nq = Target(system.model.prescribed_mask(), np.ones(system.nu)), system.nq
-        q, left = system.plans.closer.close(y[:nq], target, t)
+        q, left = system.plans.closer.close(y[:nq], target, t) if self.closing == "position" else (y[:nq], 0.0)
         if self.momenta:  # speeds follow from momenta, and heed the loops
             return np.concatenate([q, y[nq:]]), left
         u, rest = project(system.plans.loops, q, y[nq:], target, t)
@@ -90,7 +91,8 @@ class Equations:
 
     def code(self, plan: LoopPlan | None, width: int) -> Code:
         """The compiled program for a plan."""
-        key = (plan.key if plan is not None else None, width, self.external, self.separate, self.plain, self.cuts)
+        key = (plan.key if plan is not None else None, width, self.external, self.separate, self.plain, self.cuts,
+               self.closing)
         if key not in self._codes:
             run = self.system.kernels.evaluator if plan is None else self.system.kernels.planned(plan)
             assert isinstance(run, CompiledEvaluator)
@@ -101,7 +103,7 @@ class Equations:
             self._codes[key] = make_code(run, self.system.kernels.functions, width, wrenches=self.external,
                                          momenta=self.momenta, drives=self._blocks[width], held=self.held,
                                          separate=self.separate, plain=self.plain, springs=springs,
-                                         spread=self._spread(width) if self.cuts else None)
+                                         spread=self._spread(width) if self.cuts else None, closing=self.closing)
         return self._codes[key]
 
     @property
@@ -156,7 +158,7 @@ class Equations:
         """Steppers that nobody uses, by plan and width; runs without drives share them."""
         if self.drives:
             return {}
-        key = ("idle", kind, self.external, self.separate, self.plain, self.cuts)
+        key = ("idle", kind, self.external, self.separate, self.plain, self.cuts, self.closing)
         found: dict[tuple[Any, int], SimpleQueue[Any]] = self.system.kernels.kept(key, dict)
         return found
 

@@ -39,8 +39,8 @@ DERIVED = (Field("kinetic_energy", "", "J", "kinetic energy"),
            Field("potential_energy", "", "J", "potential energy of gravity"),
            Field("stored_energy", "", "J", "energy stored in springs"),
            Field("energy", "", "J", "kinetic, potential and stored energy"),
-           Field("loop_error", "", "m", "largest error of a loop condition"),
-           Field("loop_rate_error", "", "m/s", "largest rate of error of a loop condition"))
+           Field("loop_error", "", "m", "largest error of a loop constraint"),
+           Field("loop_rate_error", "", "m/s", "largest rate of error of a loop constraint"))
 
 
 # -- units ------------------------------------------------------------------------------------------

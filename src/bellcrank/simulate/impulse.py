@@ -1,6 +1,6 @@
 """Sudden changes of speed: the impulses of loops that close and of joints that hit a stop.
 
-With the conditions J u+ = w the speeds after are those nearest to the speeds before in the measure of kinetic energy
+With the constraints J u+ = w the speeds after are those nearest to the speeds before in the measure of kinetic energy
 (Gauss's principle for impulses): M (u+ - u-) = J^T lambda. The operator view of Rodriguez, Jain & Kreutz attaches a
 closing constraint in the same way: its end velocities jump to consistency, by the same multipliers as its forces.
 
@@ -68,7 +68,7 @@ def impulse(system: Machine, q: Floats, u: Floats, *, t: float = 0.0, speeds: Ma
         raise SingularError(f"{system.model.name!r}: the impulse at t = {t:.6g} s is not determined") from None
     missed = float(np.abs(jacobian[:, free] @ jump[free] - gamma).max(initial=0.0))
     if missed > 1e-6 * (1.0 + float(np.abs(gamma).max(initial=0.0))):
-        raise SingularError(f"{system.model.name!r}: no speeds satisfy the conditions at t = {t:.6g} s; the closest "
+        raise SingularError(f"{system.model.name!r}: no speeds satisfy the constraints at t = {t:.6g} s; the closest "
                             f"miss them by {missed:.3g}")
     after = u + jump
     loss = float(system.kinetic_energy(q, u, t=t) - system.kinetic_energy(q, after, t=t))

@@ -74,18 +74,27 @@ class Compiler:
         block = self.run.backend.copying(self.nu, stride, offset, self.width)
         return Call(block, buffer, start, {"from": (source, 0)})
 
-    def corrections(self, momenta: bool, plain: bool) -> list[Call]:
+    def corrections(self, momenta: bool, plain: bool, closing: str) -> list[Call]:
         """Loops closed, quaternions unit, prescribed joints where they should be; `plain` leaves momenta alone."""
         tree = self.run.tree
         out: list[Call] = []
-        if tree.looped:
+        if tree.looped and closing == "position":
             out += self.calls(["displacements" if momenta else "corrections"], "shift", 0)
+        elif tree.looped and closing == "velocity" and not momenta:
+            out += self.calls(["speed_changes"], "shift", self.nu)
         if tree.looped or self.nq != self.nu or any(p is not None for p in tree.prescribed):
             out += self.calls(["displaced"] if momenta else ["displaced", "sped"], "stage", 0)
-        if momenta and tree.looped and not plain:  # of consistent speeds: impulses of the loops are of no interest
+        if momenta and tree.looped and not plain and closing != "none":
+            # of consistent speeds: impulses of the loops are of no interest
             out += self.hamilton()
             out += self.calls(["momenta"], "stage", self.nq, inputs={"u": ("speed", 0)})
         return out
+
+    def consistent(self, closing: str) -> list[Call]:
+        """Dependent speeds from independent ones, in `stage`: Anderson & Critchley (46)-(51)."""
+        if closing != "velocity" or not self.run.tree.looped:
+            return []
+        return [*self.calls(["speed_changes"], "shift", self.nu), *self.calls(["sped"], "stage", self.nq)]
 
     def hamilton(self) -> list[Call]:
         """From (q, p): speeds in `speed`, rates of p in every second entry of `pairs`."""
@@ -96,7 +105,7 @@ class Compiler:
 def make_code(run: CompiledEvaluator, functions: Mapping[str, Function], width: int, *, wrenches: bool = False,
               momenta: bool = False, drives: Sequence[tuple[Block, str]] = (), held: bool = False,
               separate: bool = False, plain: bool = False, springs: Block | None = None,
-              spread: tuple[Block, int] | None = None) -> Code:
+              spread: tuple[Block, int] | None = None, closing: str = "position") -> Code:
     """Compile the program of a machine.
 
     `drives` compute tau or wrenches from the state, in every evaluation or `held` over several steps. `separate`: the
@@ -104,6 +113,8 @@ def make_code(run: CompiledEvaluator, functions: Mapping[str, Function], width: 
     along the loops' impulses means nothing, but whose jumps would spoil an interpolant. `springs` computes the wrenches
     of elements between links of large machines, the given ones included. `spread` computes the joint forces of the
     tree from the input tau, which then holds those of closing joints, too, and has the length given with it.
+    `closing`: whether steps close loops in "position" and velocity, in "velocity" alone (which rates then always see
+    consistent), or not at all ("none").
     """
     tree = run.tree
     nq, nu = tree.nq, tree.nu
@@ -128,14 +139,17 @@ def make_code(run: CompiledEvaluator, functions: Mapping[str, Function], width: 
         forces = [*(found if separate else ()), *now, *(found[:-1] if now else ()), c.copy("pairs", 2, 1, "rate", nq)]
         tell = [*found, *tell]
     elif not (now or tell or separate or springs):
-        rates, forces = [], c.calls(["coordinate_rates", "forward_dynamics"], "rate", 0, wrenches)
+        rates = c.consistent(closing)
+        forces = c.calls(["coordinate_rates", "forward_dynamics"], "rate", 0, wrenches)
     else:
-        rates = c.calls(["coordinate_rates"], "rate", 0)
+        rates = [*c.consistent(closing), *c.calls(["coordinate_rates"], "rate", 0)]
         act = [] if springs is None else [Call(springs, "springs", 0, {"outside": ("inputs", inputs["wrench"])})]
-        forces = [*now, *act, *c.calls(["forward_dynamics"], "rate", nq, wrenches or springs is not None,
-                                       {} if springs is None else {"wrench": ("springs", 0)})]
+        forces = [*(c.consistent(closing) if separate else ()), *now, *act,
+                  *c.calls(["forward_dynamics"], "rate", nq, wrenches or springs is not None,
+                           {} if springs is None else {"wrench": ("springs", 0)})]
     return Code(run.backend, nq, nu, width, sizes, places, tuple(rates), tuple(forces),
-                tuple(c.corrections(momenta, plain)), nu if tree.looped else 0, tuple(tell) if held else (), inputs)
+                tuple(c.corrections(momenta, plain, closing)), nu if tree.looped and closing == "position" else 0,
+                tuple(tell) if held else (), inputs)
 
 
 def fill(memory: DriverBuffers, code: Code, name: str, values: Floats) -> None:

@@ -36,8 +36,8 @@ class Rhs:
     """The equations of motion of a batch: y = (q, u), shape (states, nq + nu)."""
 
     def __init__(self, system: Machine, tau: Floats, wrenches: Floats | None, drives: Sequence[Drive] = (),
-                 cuts: tuple[str, ...] = ()) -> None:
-        self.system, self.tau, self.wrenches, self.cuts = system, tau, wrenches, cuts
+                 cuts: tuple[str, ...] = (), closing: str = "position") -> None:
+        self.system, self.tau, self.wrenches, self.cuts, self.closing = system, tau, wrenches, cuts, closing
         self.drives = tuple(d for d in drives if d.traced)
         self._nq = system.nq
         self._plan: LoopPlan | None = None  #: the one that served last: runs stay with it
@@ -72,7 +72,8 @@ class Rhs:
         for d in self.drives:
             if d.period is None:
                 self._apply(d, t, y)
-        if system.model.dense_loops:  # redundant conditions are so only where the loops are closed
+        if system.model.tree.looped and (self.closing == "velocity" or (
+                self.closing == "position" and system.model.dense_loops)):  # redundant only where loops are closed
             y = self.correct(y, t)
         q, u = y[..., :self._nq], y[..., self._nq:]
         wrenches = None
@@ -107,7 +108,7 @@ class Rhs:
         if held.any():
             u = np.where(held, system.kernels.run("driven_speeds", {"q": q, "u": u}, None, t), u)
             q = system.kernels.run("displaced", {"q": q, "dq": np.zeros(system.nu)}, None, t)
-        if system.model.tree.looped:
+        if system.model.tree.looped and self.closing != "none":
             closed = None if system.model.dense_loops and system.nu <= _FEW else self._onto_loops(q, u, t)
             q, u = self._nearest(q, u, t) if closed is None else closed
         return np.concatenate([q, u], axis=-1)
@@ -117,7 +118,8 @@ class Rhs:
         another method that does harm near bad pivots. Cost: O(nu^3) per state, so that large machines go without."""
         system = self.system
         target = Target(system.model.prescribed_mask(), np.ones(system.nu))
-        q, _ = system.plans.closer.close(q, target, t)
+        if self.closing == "position":
+            q, _ = system.plans.closer.close(q, target, t)
         return q, project(system.plans.loops, q, u, target, t)[0]
 
     def _onto_loops(self, q: Floats, u: Floats, t: float) -> tuple[Floats, Floats] | None:
@@ -127,7 +129,7 @@ class Rhs:
         plan = self._plan or system.plans.first(q, t)
         run = system.kernels.planned(plan)
         try:
-            for _ in range(ROUNDS):
+            for _ in range(ROUNDS if self.closing == "position" else 0):
                 shift = system.kernels.run("displacements", {"q": q}, None, t, run)
                 q = system.integrate(q, shift)
                 if np.abs(shift).max(initial=0.0) <= NEAR:
@@ -218,7 +220,9 @@ class ReferenceRun:
         nq = self.rhs.system.nq
         new = y.copy()
         new[..., nq:] += h * self.rhs(t, y)[..., nq:]
-        new[..., :nq] += h * self.rhs.system.model.configuration.qdot(y[..., :nq], new[..., nq:])
+        speeds = self.rhs.correct(np.concatenate([y[..., :nq], new[..., nq:]], axis=-1), t)[..., nq:] \
+            if self.rhs.closing == "velocity" else new[..., nq:]
+        new[..., :nq] += h * self.rhs.system.model.configuration.qdot(y[..., :nq], speeds)
         return new
 
 

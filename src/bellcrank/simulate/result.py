@@ -48,7 +48,7 @@ class Result(xarray.Dataset):  # type: ignore[no-untyped-call]  # of its __init_
     Dimensions are ``time``, ``coordinate``, ``speed`` and, for batches, ``sample`` (``sample_0``, ``sample_1``, ... if
     there are several batch axes). Variables: ``q``, ``u``, ``tau`` if forces were given (``loop_tau`` for joints
     that close loops), ``kinetic_energy``, ``potential_energy``, ``stored_energy``, ``energy`` [J], ``loop_error`` (the
-    largest of all conditions; distances in m, cosines of right angles as they are), ``loop_rate_error``;
+    largest of all constraints; distances in m, cosines of right angles as they are), ``loop_rate_error``;
     ``event_time`` and ``event_name`` if there were events. Attributes say what ran, how it ended (``status``,
     ``reason``, ``warnings``) and how well (``energy_drift``, ``largest_loop_error``). ``energy`` is a method, too: the
     variable is ``result["energy"]``.

@@ -52,10 +52,10 @@ def simulate(system: Machine, state: Any, duration: float, *, step: float | None
              output: Any = None, tau: Any = None, wrenches: Any = None, control: Any = None,
              events: Sequence[Event] = (), rtol: float = 1e-9, atol: float = 1e-12,
              file: str | os.PathLike[str] | None = None, progress: Progress | None = None,
-             threads: int | None = None) -> Result:
+             threads: int | None = None, closing: str = "position") -> Result:
     """See `System.simulate`."""
     setup = Setup.of(system, state, duration, step, stepper, output, tau, wrenches, control, events, rtol, atol,
-                     threads, file)
+                     threads, file, closing)
     if progress is not None and not callable(progress):
         raise ModelError(f"simulate: progress must be a function of (seconds done, duration), got {progress!r}")
     check_target(file, setup.batch)
@@ -83,7 +83,7 @@ class _Run:
         course = self.course
         try:
             self.write(course, course.begin())
-            status, reason = self.travel(course)
+            status, reason = self.run_pieces(course)
         except KeyboardInterrupt:
             status, reason = "interrupted", "interrupted from the keyboard"
         except BellcrankError as error:
@@ -106,7 +106,7 @@ class _Run:
     def warn(self, text: str) -> None:
         warnings.warn(f"simulate {self.machine.system.model.name!r}: {text}", SimulationWarning, stacklevel=5)
 
-    def travel(self, course: Course) -> tuple[str, str]:
+    def run_pieces(self, course: Course) -> tuple[str, str]:
         """Piece after piece, to the end or to what prevents it."""
         stops = [e for e in self.setup.events if isinstance(e, Stop)]
         watch = Watch(self.machine.system, [*self.setup.events, *(self.machine.leaving(course, s) for s in stops)])
@@ -122,7 +122,7 @@ class _Run:
             if stop:
                 return "stopped", stop
             self.patience.check()
-            course.speak()
+            course.control_if_due()
             self.release_sample(course)
             if course.failures and len(course.failures) >= self.setup.count:
                 return _ended(course.failures), _told(course.failures[0])

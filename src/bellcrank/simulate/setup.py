@@ -39,6 +39,9 @@ Floats = npt.NDArray[np.float64]
 
 #: samples of a run if nothing is said
 _SAMPLES = 1000
+#: what may be said of closing: loops in position and velocity after every step; dependent speeds from independent
+#: ones in every evaluation, positions left alone; nothing
+CLOSING = ("position", "velocity", "none")
 #: seconds of a run by interpreted steps that are worth a warning
 LONG = 10.0
 
@@ -64,6 +67,7 @@ class Setup:
     rtol: float
     atol: float
     threads: int | None
+    closing: str = "position"  #: what steps close of the loops: see `CLOSING`
     cuts: tuple[str, ...] = ()  #: joints that close loops whose forces follow those of the tree in `tau`
 
     @property
@@ -77,9 +81,14 @@ class Setup:
     @staticmethod
     def of(system: Machine, state: Any, duration: Any, step: Any, stepper: str, output: Any, tau: Any, wrenches: Any,
            control: Any, events: Sequence[Event], rtol: float, atol: float, threads: int | None,
-           file: str | os.PathLike[str] | None = None) -> Setup:
+           file: str | os.PathLike[str] | None = None, closing: str = "position") -> Setup:
         """Check what was given."""
         kind = _stepper(stepper)
+        if closing not in CLOSING:
+            raise ModelError(f"simulate: closing is one of {', '.join(map(repr, CLOSING))}, got {closing!r}")
+        if closing == "none" and system.model.method == "complement" and system.model.tree.looped:
+            raise ModelError("simulate: 'complement' takes its loops for closed, and without closing their errors "
+                             "grow: take closing='velocity' or 'position', or another method")
         fixed = kind is not None and not kind.adaptive
         length = _positive("duration", duration)
         q, u, t, batch = _states(system, state)
@@ -109,7 +118,7 @@ class Setup:
             raise ModelError("simulate: give control or tau, not both")
         made = Setup(system, stepper, t, length, batch, np.concatenate([q, u], axis=-1), h, steps, every, times,
                      force_rows(system, tau, len(q), cuts), wrench_rows(system, wrenches, len(q)),
-                     tuple(d for d in drives if d is not None), tuple(events), rtol, atol, threads, cuts)
+                     tuple(d for d in drives if d is not None), tuple(events), rtol, atol, threads, closing, cuts)
         made.holds()
         made = replace(made, y0=made.closed())
         made.check_stops()
@@ -126,6 +135,8 @@ class Setup:
         """For the record."""
         out: dict[str, Any] = {"stepper": self.stepper, "duration": self.duration, "start": self.start,
                                "wrenches": self.wrenches is not None}
+        if self.closing != "position":
+            out["closing"] = self.closing
         if self.fixed:
             out |= {"step": self.step, "every": self.every}
         else:
@@ -227,11 +238,11 @@ class Setup:
         assert self.step is not None
         if _prepared(system, y, t):
             equations = Equations(system, self.batch, tau, wrenches, self.drives, separate=kind.tableau is None,
-                                  cuts=self.cuts)
+                                  cuts=self.cuts, closing=self.closing)
             nq = system.nq
             return FixedRun(equations, kind, equations.pack(y[:, :nq], y[:, nq:], t), t, self.step, self.holds(),
                             self.threads)
-        rhs = Rhs(system, tau, wrenches, self.drives, self.cuts)
+        rhs = Rhs(system, tau, wrenches, self.drives, self.cuts, self.closing)
         self._warn_if_slow(rhs, y, t, getattr(kind.tableau() if kind.tableau else None, "stages", 1) * self.steps)
         return ReferenceRun(rhs, kind, y, t, self.step, self.holds())
 
@@ -240,13 +251,14 @@ class Setup:
         library, _, name = self.stepper.partition("/")
         if not name and _prepared(system, y, t):
             free = [d for d in self.drives if d.period is None]  # the others are asked between stretches
-            equations = Equations(system, self.batch, tau, wrenches, free, plain=True, cuts=self.cuts)
+            equations = Equations(system, self.batch, tau, wrenches, free, plain=True, cuts=self.cuts,
+                                  closing=self.closing)
             nq = system.nq
             return VaryingRun(equations, STEPPERS[self.stepper], equations.pack(y[:, :nq], y[:, nq:], t), t, self.step,
                               self.rtol, self.atol, self.threads)
         if not name:
             library, name = "scipy", {"dopri5": "RK45", "dop853": "DOP853"}[self.stepper]
-        rhs = Rhs(system, tau, wrenches, [d for d in self.drives if d.period is None], self.cuts)
+        rhs = Rhs(system, tau, wrenches, [d for d in self.drives if d.period is None], self.cuts, self.closing)
         if library != self.stepper.partition("/")[0]:  # nobody asked for SciPy
             self._warn_if_slow(rhs, y, t, len(self.times))
         return ExternalRun(rhs, library, name, y, t, self.rtol, self.atol)

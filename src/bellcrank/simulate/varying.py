@@ -36,7 +36,7 @@ class VaryingRun:
         self.failures: list[Failure] = []
         self.switches, self.steps, self.rejected = 0, 0, 0
         self.threads = threads or os.cpu_count() or 1
-        self.states = [_Traveller(self, i, row, start, step) for i, row in enumerate(y)]
+        self.states = [_StateRun(self, i, row, start, step) for i, row in enumerate(y)]
 
     @property
     def y(self) -> Floats:
@@ -70,7 +70,7 @@ class VaryingRun:
     def _together(self, times: Floats, need: int, end: float) -> Floats:
         out = np.full((need, len(self.states), len(self.states[0].y)), np.nan)
 
-        def work(s: _Traveller) -> None:
+        def work(s: _StateRun) -> None:
             while s.failure is None and (len(s.queue) < need or (need == len(times) and s.t < end)):
                 s.go(times[len(s.queue):], end, LIMIT)
             rows = s.taken(min(need, len(s.queue)))
@@ -105,7 +105,7 @@ class VaryingRun:
         self.failures = []
 
 
-class _Traveller:
+class _StateRun:
     """One state on its way."""
 
     def __init__(self, run: VaryingRun, index: int, y: Floats, t: float, step: float | None) -> None:
@@ -135,7 +135,8 @@ class _Traveller:
     def _start_over(self) -> None:
         """Momenta of machines with loops gather impulses that mean nothing: they are left behind now and then."""
         equations = self.run.equations
-        if equations.momenta and equations.system.model.tree.looped and self.steps - self._gathered >= GATHERED:
+        gathering = equations.momenta and equations.system.model.tree.looped and equations.closing != "none"
+        if gathering and self.steps - self._gathered >= GATHERED:
             self._gathered = self.steps
             q, u = equations.unpack(self.y, self.t)
             self.y = equations.pack(q, u, self.t)
@@ -195,7 +196,7 @@ class _Traveller:
     def _reached(self, y: Floats, t: float, goal: float, beyond: Floats) -> tuple[Floats, float]:
         """The state at `goal` between two states, by steps that end there; and 0, or infinity if that fails."""
         system = self.run.equations.system
-        other = _Traveller(self.run, self.index, y, t, goal - t)
+        other = _StateRun(self.run, self.index, y, t, goal - t)
         if self._spare is None:
             with suppress(BellcrankError):
                 self._spare = self.run.equations.plan_at(system.normalize(0.5 * (y + beyond)[:system.nq]), goal)

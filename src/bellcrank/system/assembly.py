@@ -130,7 +130,7 @@ def _check_speeds(plans: LoopPlans, q: Floats, speeds: Floats, wanted: Floats, l
     state = int(np.argmax(left / size))
     rate = np.abs(loop_rate_error(plans, q[state], speeds[state], t=t))
     worst = int(np.argmax(rate))
-    raise AssemblyError(f"assemble {plans.tree.name!r}: the speeds held contradict each other; the condition "
+    raise AssemblyError(f"assemble {plans.tree.name!r}: the speeds held contradict each other; the constraint "
                         f"{plans.loops.row_names[worst]} changes at {rate[worst]:.3g}. Hold fewer of them, or take the "
                         "nearest that agree: project()")
 

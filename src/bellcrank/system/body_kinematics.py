@@ -1,4 +1,8 @@
-"""Where things are and how they move: poses, velocities, accelerations, Jacobians."""
+"""Where things are and how they move: poses, velocities, accelerations, Jacobians.
+
+A body of a machine that is not too large has functions of its own (`Kernels.at_body`). For other machines, for places
+that depend on parameters and for what stands still, results come from what is computed of all links.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +13,14 @@ import numpy as np
 import numpy.typing as npt
 
 from bellcrank.arrays import Floats, check_time, flat
+from bellcrank.formulations.common.body_kinetics import (
+    acceleration_at,
+    jacobian_column,
+    jacobian_rate_column,
+    velocity_at,
+)
 from bellcrank.mechanism.pose import Pose
+from bellcrank.spatial import Motion, Vector
 from bellcrank.system.body_places import body_place
 
 if TYPE_CHECKING:
@@ -76,9 +87,7 @@ def velocity(kernels: Kernels, q: npt.ArrayLike, u: npt.ArrayLike, body: str, po
     link, arm = _arm(kernels, q, body, point, t)
     if link == 0:
         return np.zeros((*np.broadcast_shapes(np.shape(q)[:-1], np.shape(u)[:-1]), 6))
-    row = link_rows(kernels, "velocities", link, {"q": q, "u": u}, t)
-    omega, v = row[..., :3], row[..., 3:]
-    return np.concatenate([omega, v + np.cross(omega, arm)], axis=-1)
+    return _rows(velocity_at(_motion(link_rows(kernels, "velocities", link, {"q": q, "u": u}, t)), _vector(arm)))
 
 
 def acceleration(kernels: Kernels, q: npt.ArrayLike, u: npt.ArrayLike, udot: npt.ArrayLike, body: str,
@@ -93,8 +102,7 @@ def acceleration(kernels: Kernels, q: npt.ArrayLike, u: npt.ArrayLike, udot: npt
         return np.zeros((*np.broadcast_shapes(*(np.shape(x)[:-1] for x in (q, u, udot))), 6))
     row = link_rows(kernels, "accelerations", link, {"q": q, "u": u, "udot": udot}, t)
     omega = link_rows(kernels, "velocities", link, {"q": q, "u": u}, t)[..., :3]
-    alpha, a = row[..., :3], row[..., 3:]
-    return np.concatenate([alpha, a + np.cross(alpha, arm) + np.cross(omega, np.cross(omega, arm))], axis=-1)
+    return _rows(acceleration_at(_motion(row), _vector(omega), _vector(arm)))
 
 
 def jacobian(kernels: Kernels, q: npt.ArrayLike, body: str, point: npt.ArrayLike, t: npt.ArrayLike) -> Floats:
@@ -131,17 +139,14 @@ def jacobians(kernels: Kernels, q: npt.ArrayLike, u: npt.ArrayLike, body: str, p
     poses = poses.reshape(*poses.shape[:-1], kernels.tree.n, 12)
     speeds = kernels.run("velocities", {"q": q, "u": u}, None, t)
     speeds = speeds.reshape(*speeds.shape[:-1], kernels.tree.n, 6)
-    tip, tip_speed = poses[..., link - 1, 9:] + arm, speeds[..., link - 1, :]
-    moving = tip_speed[..., 3:] + np.cross(tip_speed[..., :3], arm)
+    tip = poses[..., link - 1, 9:] + arm
+    moving = _rows(velocity_at(_motion(speeds[..., link - 1, :]), _vector(arm)))[..., 3:]
     chosen = screws[..., columns, :, :]
-    turn, slide, turn_rate, slide_rate = (chosen[..., i, :] for i in range(4))
-    reach = tip[..., None, :] - poses[..., [i - 1 for i in links], 9:]
-    reach_rate = moving[..., None, :] - speeds[..., [i - 1 for i in links], 3:]
-    jacobian[..., :3, columns] = np.swapaxes(turn, -1, -2)
-    jacobian[..., 3:, columns] = np.swapaxes(slide + np.cross(turn, reach), -1, -2)
-    rate[..., :3, columns] = np.swapaxes(turn_rate, -1, -2)
-    rate[..., 3:, columns] = np.swapaxes(
-        slide_rate + np.cross(turn_rate, reach) + np.cross(turn, reach_rate), -1, -2)
+    screw, screw_rate = (Motion(*(_vector(chosen[..., i, :]) for i in pair)) for pair in ((0, 1), (2, 3)))
+    reach = _vector(tip[..., None, :] - poses[..., [i - 1 for i in links], 9:])
+    change = _vector(moving[..., None, :] - speeds[..., [i - 1 for i in links], 3:])
+    jacobian[..., columns] = np.swapaxes(_rows(jacobian_column(screw, reach)), -1, -2)
+    rate[..., columns] = np.swapaxes(_rows(jacobian_rate_column(screw, screw_rate, reach, change)), -1, -2)
     return jacobian, rate
 
 
@@ -158,6 +163,17 @@ def _path(kernels: Kernels, link: int) -> tuple[list[int], list[int]]:
     return columns, links
 
 
+def _vector(rows: Floats) -> Vector:
+    return Vector(rows[..., 0], rows[..., 1], rows[..., 2])
+
+
+def _motion(rows: Floats) -> Motion:
+    return Motion(_vector(rows[..., :3]), _vector(rows[..., 3:]))
+
+
+def _rows(motion: Motion) -> Floats:
+    """[angular; linear] of the last axis."""
+    return np.stack(np.broadcast_arrays(*motion.angular, *motion.linear), axis=-1)
 
 
 def _turned(rotation: Floats, vector: Floats) -> Floats:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 __all__ = ["evaluator_of", "forward_doors", "forward_dynamics", "hamilton", "interpreted",
            "run_by_plan", "warn_if_interpreted"]
 
-#: a condition with this part of its size left is a reason for results that are not finite
+#: a constraint with this part of its size left is a reason for results that are not finite
 _NEAR = 1e-2
 
 
@@ -141,7 +141,7 @@ def _too_near(plans: LoopPlans, name: str, plan: LoopPlan) -> SingularError:
     """An error for a position that is singular as far as a method can see."""
     other = "; method='elimination' goes nearer" if plans.model.method != "elimination" else ""
     return SingularError(f"{name} of {plans.tree.name!r} by {plans.model.method!r}: the position is so nearly singular "
-                         f"(its weakest condition has {plan.smallest:.1g} of its size) that no digit would be "
+                         f"(its weakest constraint has {plan.smallest:.1g} of its size) that no digit would be "
                          f"right{other}")
 
 
@@ -169,7 +169,7 @@ def _kkt(plans: LoopPlans, given: Mapping[str, npt.ArrayLike], wrenches: Wrenche
 
 
 def _check_rank(plans: LoopPlans, q: Floats, ranks: npt.NDArray[np.int64], t: npt.ArrayLike) -> None:
-    """Refuse positions at which fewer conditions count than in general: accelerations are not determined there."""
+    """Refuse positions at which fewer constraints are independent than in general: accelerations are not determined."""
     try:
         general = len(plans.first(q, t).kept)
     except AssemblyError:  # states that are not closed can be asked for, too

@@ -27,7 +27,7 @@ def loop_names(plans: LoopPlans) -> tuple[str, ...]:
 
 
 def loop_error(plans: LoopPlans, q: npt.ArrayLike, *, t: npt.ArrayLike = 0.0) -> Floats:
-    """How far every condition of every loop is from being met, shape (..., conditions): distances [m] and
+    """How far every constraint of every loop is from being met, shape (..., constraints): distances [m] and
     cosines of angles that should be right. Cost: O(n)."""
     check_time(t)
     if not plans.tree.looped:
@@ -36,7 +36,7 @@ def loop_error(plans: LoopPlans, q: npt.ArrayLike, *, t: npt.ArrayLike = 0.0) ->
 
 
 def loop_state(plans: LoopPlans, q: npt.ArrayLike, u: npt.ArrayLike, t: npt.ArrayLike) -> Floats | None:
-    """Values and rates of all conditions by compiled code, which small machines have."""
+    """Values and rates of all constraints by compiled code, which small machines have."""
     if plans.kernels.compiled("loop_state") is None:
         return None
     return plans.kernels.run("loop_state", {"q": q, "u": u}, None, t)
@@ -62,7 +62,7 @@ def largest_errors(plans: LoopPlans, q: Floats, u: Floats, t: npt.ArrayLike) -> 
 
 
 def _over_groups(plans: LoopPlans, q: Floats, t: npt.ArrayLike) -> Evaluator | None:
-    """What evaluates the conditions group by group, if these hold all of them and the code for that is small."""
+    """What evaluates the constraints group by group, if these hold all of them and the code for that is small."""
     kernels, tree = plans.kernels, plans.tree
     if kernels.compiled("largest_errors") is None:
         return None
@@ -82,7 +82,7 @@ def _over_groups(plans: LoopPlans, q: Floats, t: npt.ArrayLike) -> Evaluator | N
 
 
 def loop_rate_error(plans: LoopPlans, q: npt.ArrayLike, u: npt.ArrayLike, *, t: npt.ArrayLike = 0.0) -> Floats:
-    """Rates of `loop_error`, shape (..., conditions). Cost: O(n)."""
+    """Rates of `loop_error`, shape (..., constraints). Cost: O(n)."""
     check_time(t)
     if not plans.tree.looped:
         return np.zeros((*flat("q", q, plans.tree.nq, "the coordinates").shape[:-1], 0))
@@ -91,7 +91,7 @@ def loop_rate_error(plans: LoopPlans, q: npt.ArrayLike, u: npt.ArrayLike, *, t: 
 
 def loop_acceleration_error(plans: LoopPlans, q: npt.ArrayLike, u: npt.ArrayLike, udot: npt.ArrayLike, *,
                             t: npt.ArrayLike = 0.0) -> Floats:
-    """Second derivatives of `loop_error`, shape (..., conditions). Cost: O(n)."""
+    """Second derivatives of `loop_error`, shape (..., constraints). Cost: O(n)."""
     check_time(t)
     if not plans.tree.looped:
         return np.zeros((*flat("q", q, plans.tree.nq, "the coordinates").shape[:-1], 0))
@@ -106,7 +106,7 @@ def loop_acceleration_error(plans: LoopPlans, q: npt.ArrayLike, u: npt.ArrayLike
 
 
 def loop_jacobian(plans: LoopPlans, q: npt.ArrayLike, *, t: npt.ArrayLike = 0.0) -> Floats:
-    """d(loop_rate_error)/du for the free speeds, shape (..., conditions, nu)."""
+    """d(loop_rate_error)/du for the free speeds, shape (..., constraints, nu)."""
     return plans.loops.dense(plans.loops.linearized(q, t)[1])
 
 

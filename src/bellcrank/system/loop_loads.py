@@ -1,4 +1,4 @@
-"""Multipliers of the loops' conditions: what the closures must supply for a motion."""
+"""Multipliers of the loops' constraints: what the closures must supply for a motion."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _LARGE = 300
 
 def loop_loads(plans: LoopPlans, q: npt.ArrayLike, u: npt.ArrayLike, tau: Forces, udot: npt.ArrayLike,
                wrenches: Wrenches = None, t: npt.ArrayLike = 0.0) -> Floats:
-    """Multipliers of all conditions, shape (..., conditions): J^T lambda = what the tree lacks. Where conditions
+    """Multipliers of all constraints, shape (..., constraints): J^T lambda = what the tree lacks. Where constraints
     are redundant they are the smallest of all possible (minimum norm)."""
     lack = tree_forces(plans, q, u, udot, wrenches, t) - np.asarray(plans.configuration.forces(tau), dtype=float)
     lack = np.where(plans.model.prescribed_mask(), 0.0, lack)

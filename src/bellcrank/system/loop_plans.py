@@ -1,4 +1,5 @@
-"""Plans for machines with loops: which conditions count and which speeds depend on which, made where the machine is."""
+"""Plans for machines with loops: which constraints are independent and which speeds depend on which, made where the
+machine is."""
 
 from __future__ import annotations
 
@@ -30,7 +31,7 @@ __all__ = ["LoopPlans", "Reference"]
 
 #: machines with more speeds are not looked at as a whole
 _FEW = 300
-#: a compliance that has shrunk to this part of what it is in general, or less, is no condition: rounding of its row is
+#: a compliance that has shrunk to this part of what it is in general, or less, is no constraint: rounding of its row is
 #: the root of that
 _VANISHED = 1e-15
 #: compliances are known to this many decades
@@ -42,7 +43,7 @@ class Reference(NamedTuple):
 
     plan: LoopPlan
     q: Floats  #: the general closed position it comes from
-    floors: Floats  #: for every condition, see `LoopPlan.floors`
+    floors: Floats  #: for every constraint, see `LoopPlan.floors`
 
 
 class LoopPlans:
@@ -67,7 +68,7 @@ class LoopPlans:
     # -- kinematics -----------------------------------------------------------------------------
     @cached_property
     def loops(self) -> LoopKinematics:
-        """Positions and motions of links, and the conditions of the loops, on arrays."""
+        """Positions and motions of links, and the constraints of the loops, on arrays."""
         return LoopKinematics(self.tree, lambda name, given, t: self.kernels.run(name, given, None, t),
                               self.model.values_of, lambda name: self.kernels.compiled(name) is not None,
                               self.kernels.doors)
@@ -174,7 +175,8 @@ class LoopPlans:
             return self.reference_near(*self._closed)
 
     def general(self) -> LoopPlan:
-        """Which conditions count and which speeds depend on which, in general: for questions without a state."""
+        """Which constraints are independent and which speeds depend on which, in general: for questions without a
+        state."""
         return self.any_reference().plan
 
     def remember(self, q: Floats, t: float) -> None:
@@ -206,7 +208,7 @@ class LoopPlans:
 
     def at(self, q: Floats, t: float, wishes: bool = True) -> LoopPlan:
         """A plan for one position; raises if the machine is singular there. Without `wishes` the speeds asked to be
-        independent count like all others."""
+        independent are like all others."""
         if self.model.batched:
             return self.plain.at(q, t, wishes)
         reference = self.reference_near(q, t)
@@ -289,7 +291,7 @@ class LoopPlans:
                              "without inertia about that axis); give the bodies it moves an inertia")
 
     def _singular(self, general: LoopPlan, plan: LoopPlan) -> SingularError:
-        """An error for a position at which fewer conditions count than in general."""
+        """An error for a position at which fewer constraints are independent than in general."""
         loops = self.loops
         lost, rank = set(general.kept) - set(plan.kept), len(general.kept)
         names = sorted({loops.closure_of_row[r] for r in lost if r < loops.m_closures})
@@ -297,7 +299,7 @@ class LoopPlans:
         ways = len(self.tree.free_speeds()) - rank
         return SingularError(
             f"{self.tree.name!r} is in a singular position: {rank - len(plan.kept)} of its {rank} independent "
-            f"conditions depend on the others there, so that it may move in more than {ways} ways; the loops "
+            f"constraints depend on the others there, so that it may move in more than {ways} ways; the loops "
             f"involved are those of {', '.join(joints[:12])}")
 
 
@@ -310,7 +312,7 @@ def _restored(kernels: Kernels, closed: tuple[Floats, float] | None) -> LoopPlan
 
 
 def _floors(matrix: Floats, jacobian: Floats) -> Floats:
-    """Below which compliances of conditions (the diagonal of J M^-1 J^T) there is nothing left of them but rounding, by
+    """Below which compliances of constraints (the diagonal of J M^-1 J^T) nothing is left of them but rounding, by
     their sizes at a general position. Coarse, so that other parameters seldom need other code."""
     try:
         sizes = np.einsum("ij,ji->i", jacobian, np.linalg.solve(matrix, jacobian.T))

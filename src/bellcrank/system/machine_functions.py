@@ -45,8 +45,9 @@ class Machine:
 
     def __init__(self, kernels: Kernels, plans: LoopPlans | None = None) -> None:
         model, plans = kernels.model, plans or LoopPlans(kernels)
-        self.__dict__.update(model=model, kernels=kernels, plans=plans, nq=model.tree.nq, nu=model.tree.nu,
-                             _doors=method_doors(plans))
+        for name, value in (("model", model), ("kernels", kernels), ("plans", plans), ("nq", model.tree.nq),
+                            ("nu", model.tree.nu), ("_doors", method_doors(plans)), ("_poses", {})):
+            object.__setattr__(self, name, value)  # not into `__dict__`, from where methods are found less quickly
 
     def __setattr__(self, name: str, value: Any) -> None:
         raise AttributeError(f"a System is immutable: {name!r} cannot be set; compile another one, or see "
@@ -66,7 +67,7 @@ class Machine:
     # -- names and sizes ------------------------------------------------------------------------
     @property
     def dof(self) -> int:
-        """Degrees of freedom: speeds that are not prescribed, less the conditions of the loops that count."""
+        """Degrees of freedom: speeds that are not prescribed, less the independent constraints of the loops."""
         free = len(self.model.tree.free_speeds())
         return free - len(self.plans.general().kept) if self.model.tree.looped else free
 
@@ -190,7 +191,7 @@ class Machine:
 
         About the joint's own origin on that body, in that body's axes; joints that close loops act on their child.
         It is what moves the body: along a coordinate with an armature, the drive less what the rotor takes.
-        Accelerations are those of `forward_dynamics` unless given. If conditions are redundant (see
+        Accelerations are those of `forward_dynamics` unless given. If constraints are redundant (see
         `bellcrank.analyze.explain`), the reactions are not determined by mechanics alone: these are the ones whose
         closing loads are smallest. Cost: O(n), with loops O(n + m) and O(r m) for r redundant conditions.
         """
@@ -276,13 +277,13 @@ class Machine:
     # -- loops ----------------------------------------------------------------------------------
     @of_position()
     def loop_error(self, q: npt.ArrayLike, *, t: npt.ArrayLike = START) -> Floats:
-        """How far every condition of every loop is from being met, shape (..., conditions): distances [m] and
+        """How far every constraint of every loop is from being met, shape (..., constraints): distances [m] and
         cosines of angles that should be right. Cost: O(n)."""
         return loop_errors.loop_error(self.plans, q, t=t)
 
     @of_motion()
     def loop_rate_error(self, q: npt.ArrayLike, u: npt.ArrayLike, *, t: npt.ArrayLike = START) -> Floats:
-        """Rates of `loop_error`, shape (..., conditions). Cost: O(n)."""
+        """Rates of `loop_error`, shape (..., constraints). Cost: O(n)."""
         return loop_errors.loop_rate_error(self.plans, q, u, t=t)
 
     # -- other machines -------------------------------------------------------------------------

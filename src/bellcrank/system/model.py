@@ -85,7 +85,7 @@ class Model:
 
     @cached_property
     def dense_loops(self) -> bool:
-        """Whether loops are solved by the full equations of all speeds and conditions, by LAPACK."""
+        """Whether loops are solved by the full equations of all speeds and constraints, by LAPACK."""
         return self.tree.looped and self.method == "dense"
 
     def prescribed_mask(self) -> npt.NDArray[np.bool_]:

@@ -136,7 +136,7 @@ def _unmerged(model: Model) -> Tree:
 
 def _closure_wrenches(plans: LoopPlans, q: npt.ArrayLike, u: npt.ArrayLike, loads: Floats, t: npt.ArrayLike
                       ) -> dict[str, tuple[Floats, Floats, Floats]]:
-    """For every closure: the wrenches of its conditions on the first and on the second link, world axes, about
+    """For every closure: the wrenches of its constraints on the first and on the second link, world axes, about
     the joint's point on the second, and that point."""
     loops, tree = plans.loops, plans.tree
     rows = loops.rows(q, u, t)

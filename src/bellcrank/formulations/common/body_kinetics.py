@@ -2,7 +2,8 @@
 computes no more than it is asked for.
 
 A body is given by its link and its pose there; what asks for one runs on the direct schedule alone, because loops over
-kinds of links know no single one. The results are lists of numbers.
+kinds of links know no single one. The results are lists of numbers. `system.body_kinematics` asks about bodies of other
+machines with the same formulas (`velocity_at` and those that follow it), on arrays of what is known of their links.
 """
 
 from __future__ import annotations
@@ -16,8 +17,9 @@ from bellcrank.scalar.graph import Number
 from bellcrank.schedule.sweeps import Direct, Sweeps
 from bellcrank.spatial import General, Motion, Vector
 
-__all__ = ["AT_BODY", "BodyPlace", "all_poses", "center_of_mass", "kinetic_energy", "momentum", "motion_and_gravity",
-           "potential_energy"]
+__all__ = ["AT_BODY", "BodyPlace", "acceleration_at", "all_poses", "center_of_mass", "jacobian_column",
+           "jacobian_rate_column", "kinetic_energy", "momentum", "motion_and_gravity", "potential_energy",
+           "velocity_at"]
 
 
 @dataclass(frozen=True)
@@ -31,6 +33,26 @@ class BodyPlace:
     def local(self, point: Vector) -> Vector:
         """A point of the body in the link's frame."""
         return Vector(*self.shift) + Vector(*(Vector(*row).dot(point) for row in self.turn))
+
+
+def velocity_at(link: Motion, arm: Vector) -> Motion:
+    """Of a point of a link: omega and v + omega x arm."""
+    return Motion(link.angular, link.linear + link.angular.cross(arm))
+
+
+def acceleration_at(link: Motion, omega: Vector, arm: Vector) -> Motion:
+    """Of a point of a link: alpha and a + alpha x arm + omega x (omega x arm)."""
+    return Motion(link.angular, link.linear + link.angular.cross(arm) + omega.centripetal(arm))
+
+
+def jacobian_column(screw: Motion, reach: Vector) -> Motion:
+    """What a unit speed does to a point: the joint's screw, moved by `reach` from the origin of the joint's link."""
+    return velocity_at(screw, reach)
+
+
+def jacobian_rate_column(screw: Motion, rate: Motion, reach: Vector, change: Vector) -> Motion:
+    """d/dt of that, where the screw changes at `rate` and the reach at `change`."""
+    return Motion(rate.angular, rate.linear + rate.angular.cross(reach) + screw.angular.cross(change))
 
 
 def _arm(tree: Direct, at: BodyPlace, axes: General) -> Vector:
@@ -56,18 +78,17 @@ def all_poses(tree: Direct, bodies: Sequence[BodyPlace]) -> list[Number]:
 
 
 def body_velocity(tree: Direct, at: BodyPlace) -> list[Number]:
-    """Angular velocity, and velocity of the point: v + omega x arm."""
+    """Angular velocity, and velocity of the point."""
     axes, _ = poses(tree)[at.link]
-    omega, v = velocities(tree)[at.link]
-    return [*omega, *(v + omega.cross(_arm(tree, at, axes)))]
+    omega, v = velocity_at(velocities(tree)[at.link], _arm(tree, at, axes))
+    return [*omega, *v]
 
 
 def body_acceleration(tree: Direct, at: BodyPlace) -> list[Number]:
-    """Angular acceleration, and acceleration of the point: a + alpha x arm + omega x (omega x arm)."""
+    """Angular acceleration, and acceleration of the point."""
     axes, _ = poses(tree)[at.link]
-    arm, omega = _arm(tree, at, axes), velocities(tree)[at.link].angular
-    alpha, a = accelerations(tree)[at.link]
-    return [*alpha, *(a + alpha.cross(arm) + omega.centripetal(arm))]
+    alpha, a = acceleration_at(accelerations(tree)[at.link], velocities(tree)[at.link].angular, _arm(tree, at, axes))
+    return [*alpha, *a]
 
 
 def body_jacobian(tree: Direct, at: BodyPlace) -> list[Number]:
@@ -78,8 +99,7 @@ def body_jacobian(tree: Direct, at: BodyPlace) -> list[Number]:
     columns: dict[int, Motion] = {}
     for link in _path(tree, at.link):
         for j, (screw, _) in enumerate(axes_of[link]):
-            reach = tip - place[link][1]
-            columns[tree.slots[link] + j] = Motion(screw.angular, screw.linear + screw.angular.cross(reach))
+            columns[tree.slots[link] + j] = jacobian_column(screw, tip - place[link][1])
     return _rows(tree, columns)
 
 
@@ -88,13 +108,12 @@ def body_jacobian_rate(tree: Direct, at: BodyPlace) -> list[Number]:
     place, axes_of, speed = poses(tree), screws(tree), velocities(tree)
     axes, origin = place[at.link]
     arm = _arm(tree, at, axes)
-    tip, moving = origin + arm, speed[at.link].linear + speed[at.link].angular.cross(arm)
+    tip, moving = origin + arm, velocity_at(speed[at.link], arm).linear
     columns: dict[int, Motion] = {}
     for link in _path(tree, at.link):
         for j, (screw, rate) in enumerate(axes_of[link]):
-            reach, change = tip - place[link][1], moving - speed[link].linear
-            columns[tree.slots[link] + j] = Motion(
-                rate.angular, rate.linear + rate.angular.cross(reach) + screw.angular.cross(change))
+            columns[tree.slots[link] + j] = jacobian_rate_column(screw, rate, tip - place[link][1],
+                                                                 moving - speed[link].linear)
     return _rows(tree, columns)
 
 

@@ -1,17 +1,17 @@
 """Steps to closed positions and speeds as compiled code: what `assemble` and `project` do near a closed state.
 
-Conditions c(q) with Jacobian J, changes d of all coordinates in radians and metres, S = diag(scale), zero where a
+Constraints c(q) with Jacobian J, changes d of all coordinates in radians and metres, S = diag(scale), zero where a
 coordinate is held. The step to the closed position nearest to where the machine has moved from by p solves
 min |S^-1 (p + d)| with J d = -c:
 
     d = n + s,   n = -S^2 J^T (J S^2 J^T)^-1 c,   s = -p + S^2 J^T (J S^2 J^T)^-1 J p                     (1)
 
-n is Newton's smallest step, s leads back to the guess along the loops. All conditions take part, redundant ones, too:
+n is Newton's smallest step, s leads back to the guess along the loops. All constraints take part, redundant ones, too:
 pivots of J S^2 J^T get a small part of their diagonal added, which leaves the step of what is not redundant unchanged
 to that part, and repeating the step does away with it. Whoever calls looks at what is left open: near singular
 positions it is not small.
 
-Cost: O(n + m w^2 + m^3) for m conditions of w speeds each.
+Cost: O(n + m w^2 + m^3) for m constraints of w speeds each.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ __all__ = ["nearest_step", "projected"]
 
 #: parts of its diagonal, and of all diagonals together, that are added to a pivot
 _SOFT, _SOFT_ALL = 1e-11, 1e-13
-#: keeps the pivots of conditions on nothing but held coordinates from being zero
+#: keeps the pivots of constraints on nothing but held coordinates from being zero
 _NONE = 1e-200
 
 
@@ -84,7 +84,7 @@ def _unless_closed(rows: _Conditions, solve: _Solver) -> list[Number]:
 
 @dataclass(frozen=True)
 class _Conditions:
-    """All conditions: values, and rows of the Jacobian as {speed: entry}, free speeds and prescribed ones."""
+    """All constraints: values, and rows of the Jacobian as {speed: entry}, free speeds and prescribed ones."""
 
     values: Sequence[Number]
     factors: list[dict[int, Number]]
@@ -133,7 +133,7 @@ class _Solver:
 
 
 def _misaligned(machine: LoopedDirect) -> Number:
-    """Sum of squares of what separates the axes of closing joints from where their coordinates put them: conditions on
+    """Sum of squares of what separates the axes of closing joints from where their coordinates put them: constraints on
     angles between axes cannot tell an axis from its opposite."""
     total: Number = 0.0
     for c in machine.tree.closures:

@@ -62,7 +62,7 @@ def group_constraints(group: GroupView) -> list[ConstraintEquation]:
 
 
 def largest_errors(groups: Sweeps) -> Field:
-    """The largest values and rates, (5), of the conditions of each group's closures, redundant ones included, and of
+    """The largest values and rates, (5), of the constraints of each group's closures, redundant ones included, and of
     its couplers; and the sum of all, which is not finite where one of them is not."""
     return groups.outward(outward_errors, root=())
 
@@ -115,7 +115,7 @@ def closure_constraints(group: GroupView, index: int, every: bool = False) -> di
 
 
 def _rows(group: GroupView, index: int, paths: dict[int, list[RelativeMember]]) -> Sequence[Row]:
-    """All conditions of one closure, (5), (6)."""
+    """All constraints of one closure, (5), (6)."""
     numbers = group.closures[index]
     first = side_of(paths[0][-1].moving, numbers.first_turn, numbers.first_shift)
     second = side_of(paths[1][-1].moving, numbers.second_turn, numbers.second_shift)
@@ -124,7 +124,7 @@ def _rows(group: GroupView, index: int, paths: dict[int, list[RelativeMember]]) 
 
 
 def _rate(shape: ClosureShape, paths: dict[int, list[RelativeMember]], row: Row) -> Number:
-    """The rate of a condition, (5)."""
+    """The rate of a constraint, (5)."""
     total: Number = 0.0
     for path, relative, covector in ((shape.first_path, paths[0], row.first),
                                      (shape.second_path, paths[1], row.second)):

@@ -226,7 +226,7 @@ class Partition:
 
     @cached_property
     def independent(self) -> list[int]:
-        """Those of the active rows that count."""
+        """Those of the active rows that are independent."""
         return _independent(self._reflected.primary + self._reflected.secondary,
                             self._sizes.primary + self._sizes.secondary)
 

@@ -44,7 +44,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from bellcrank.formulations.common.link_kinematics import outward_axes
 from bellcrank.formulations.common.multipliers import (
@@ -117,8 +117,10 @@ def _constrained(tree: Sweeps, point: str, inward: Callable[..., tuple[Loops, Ke
     axes = outward_axes(tree)
     place = chosen.places(tree)
     velocity = tree.outward(chosen.outward_velocities, place, root=chosen.still)
-    units = tree.outward(outward_units if point != "origin" else outward_units_at_origin, unit_loads(whole, rows),
-                         place, whole.moving, root=())  # (38), (46)
+    shift: tuple[Callable[..., Any], Any] = (outward_units, ())
+    if point == "origin":
+        shift = outward_units_at_origin, chosen.still
+    units = tree.outward(shift[0], unit_loads(whole, rows), place, whole.moving, root=shift[1])  # (38), (46)
     kept, total = tree.inward(inward, place, velocity, axes, units, zero=Loops.zero(len(rows)))
     ground = Motion(Vector.zero(), -tree.world.gravity)
     right = [gamma_with_gravity(whole, row) - gamma_shift - ground.dot(phi)
@@ -267,10 +269,14 @@ def outward_units(link: Link, nothing: tuple[()], units: tuple[UnitLoad, ...], p
     return (), _shifted(units, place, moving.omega.centripetal(place.own.translation))  # (6): dT/dt Y
 
 
-def outward_units_at_origin(link: Link, nothing: tuple[()], units: tuple[UnitLoad, ...], place: LinkAtPoint,
-                            moving: Moving) -> tuple[tuple[()], tuple[UnitLoad, ...]]:
-    """Constraints at the instant global origin, which other points of the body pass."""
-    return (), _shifted(units, place, moving.omega.cross(moving.velocity))  # (6): dT/dt Y
+def outward_units_at_origin(link: Link, velocity: Motion, units: tuple[UnitLoad, ...], place: LinkAtPoint,
+                            moving: Moving) -> tuple[Motion, tuple[UnitLoad, ...]]:
+    """Constraints at the instant global origin, which other points of the body pass. The velocity of the link's own
+    origin comes from that of the body, not by (21) from joint to joint, unless it is zero anyway."""
+    velocity = velocity + place.rate  # (31), (32)
+    omega, linear = velocity
+    passing = moving.velocity if idle(moving.velocity) else linear + omega.cross(place.own.translation)
+    return velocity, _shifted(units, place, omega.cross(passing))  # (6): dT/dt Y
 
 
 def _shifted(units: tuple[UnitLoad, ...], place: LinkAtPoint, convective: Vector) -> tuple[UnitLoad, ...]:

@@ -91,7 +91,7 @@ def reduce_loop(group: GroupView, role: Role, base: Relative, members: dict[int,
         (shape.first, numbers.first_turn, numbers.first_shift),
         (shape.second, numbers.second_turn, numbers.second_shift))]
     every = group.kinds[0].closure_rows(ends[0].side, ends[1].side, numbers.constants)
-    rows = [every[r] for _, r in group.shape.rows]  # those that count
+    rows = [every[r] for _, r in group.shape.rows]  # the independent ones
     residual = [_residual(group, row, ends) for row in rows]
     loads = [[row.first for row in rows], [row.second for row in rows]]
     columns: dict[int, list[Number]] = {}

@@ -1,0 +1,220 @@
+"""S.K. Saha and W.O. Schiehlen: recursive kinematics and dynamics of closed loops, by items.
+
+The paper gives lengths and masses and no moments of inertia, centres of mass or assembly branches: rods are slender and
+uniform here, and both branches are computed. Its curves are drawn without numbers, so that independent solutions are
+what items are compared with; the few times that its text states are compared as well.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from bellcrank.analyze.driven import drive
+from bellcrank.arrays import Floats
+from bellcrank.papers.crank_motions import MACHINES, TAKEN, PaperMachine
+from bellcrank.papers.crank_runs import feedback, fig_8, fig_13
+from bellcrank.papers.item import Agreement, ItemResult, Paper, PaperItem, PaperPlot, PlotLine, table_of
+
+__all__ = ["ITEMS", "SOURCE"]
+
+SOURCE = Paper(
+    "saha-schiehlen", "Saha & Schiehlen",
+    "Recursive Kinematics and Dynamics for Parallel Structured Closed-Loop Multibody Systems",
+    "Mechanics of Structures and Machines 29(2), 2001", "complement",
+    "The method is `complement`. Their inertia matrix I, velocity terms C and Jacobian J of the constrained machine "
+    "are what `System.reduced(q, u)` returns for any machine with loops and any method: `mass_matrix`, `bias` (gravity "
+    "included) and `jacobian(body, point)`; `saha-schiehlen-eq-25` shows them on both machines. The feedback law (37) "
+    "is written with them. The paper's branch is taken to be the open one of the four-bar, and of the five-bar that "
+    "with elbows down, which meets its singularity at the time that the text states.")
+
+
+# -- inverse dynamics: Figs 5, 6, 10, 11 ------------------------------------------------------------------------------
+def _driven(machine: PaperMachine, branch: str, short: bool) -> tuple[Floats, dict[str, Floats], dict[str, Floats]]:
+    """Times, what is found at them, and the reference at its own times, which are among them."""
+    known = machine.reference(branch)["driven"]
+    expected = {k: np.array(v) for k, v in known.items()}
+    times = expected["t"] if short else np.unique(np.concatenate([expected["t"], np.linspace(0.0, 20.0, 101)]).round(9))
+    run = drive(machine.system, machine.laws(), times, guess=expected["theta"][0])
+    found = {"theta": run["q"].values, "thetadot": run["u"].values, "thetaddot": run["udot"].values,
+             "tau": run["tau"].values[:, machine.driven]}
+    return times, found, expected
+
+
+def _inverse(machine: PaperMachine, quantities: tuple[tuple[str, str, str], ...], short: bool, pick: str) -> ItemResult:
+    """A figure of quantities (key, symbol, unit) along the driven motion, on both branches."""
+    names, columns, lines, agreements = ["time [s]"], [], [], []
+    for branch in machine.branches:
+        times, found, expected = _driven(machine, branch, short)
+        at = [int(np.argmin(np.abs(times - t))) for t in expected["t"]]
+        for key, symbol, unit in quantities:
+            off = float(np.abs(_apart(found[key][at] - expected[key], key)).max())
+            scale = 1.0 + float(np.abs(expected[key]).max())
+            agreements.append(Agreement(f"{branch}: {symbol}, largest difference [{unit}]", off, 0.0, "reference",
+                                        1e-12 * scale))
+            labels = machine.labels(symbol) if key != "tau" else [machine.labels(symbol)[i] for i in machine.driven]
+            for k, label in enumerate(labels):
+                names.append(f"{label}, {branch} [{unit}]")
+                columns.append(found[key][:, k])
+                if key == pick:
+                    lines += [PlotLine(f"{label}, {branch}", times, found[key][:, k]),
+                              PlotLine("", expected["t"], expected[key][:, k], "k.")]
+    unit = {key: f"{symbol} [{unit}]" for key, symbol, unit in quantities}[pick]
+    return ItemResult(table_of(names, times, *columns), PaperPlot("time [s]", unit, tuple(lines)), tuple(agreements), (
+        "The crank angles follow eq. (35) in 20 s; `bellcrank.analyze.drive` computes all else. Points: the "
+        "independent solution.",))
+
+
+def _apart(difference: Floats, key: str = "theta") -> Floats:
+    """Angles within half a turn: the independent solutions give some of them elsewhere."""
+    return np.asarray((difference + np.pi) % (2.0 * np.pi) - np.pi) if key == "theta" else difference
+
+
+_KINEMATICS = (("theta", "θ", "rad"), ("thetadot", "θ'", "rad/s"), ("thetaddot", "θ''", "rad/s^2"))
+
+
+def fig_5(short: bool) -> ItemResult:
+    """Four-bar: joint angles, rates and accelerations."""
+    return _inverse(MACHINES["four_bar"], _KINEMATICS, short, "theta")
+
+
+def fig_6(short: bool) -> ItemResult:
+    """Four-bar: driving torque."""
+    return _inverse(MACHINES["four_bar"], (("tau", "τ", "N m"),), short, "tau")
+
+
+def fig_10(short: bool) -> ItemResult:
+    """Five-bar: joint angles of both legs."""
+    return _inverse(MACHINES["five_bar"], _KINEMATICS[:1], short, "theta")
+
+
+def fig_11(short: bool) -> ItemResult:
+    """Five-bar: driving torques."""
+    return _inverse(MACHINES["five_bar"], (("tau", "τ", "N m"),), short, "tau")
+
+
+# -- free simulation: Figs 7, 12 --------------------------------------------------------------------------------------
+def fig_7(short: bool) -> ItemResult:
+    """Four-bar released from a vertical crank."""
+    machine = MACHINES["four_bar"]
+    duration = 1.0 if short else 5.0
+    names, columns, lines, agreements = ["time [s]"], [], [], []
+    for branch in machine.branches:
+        known = machine.reference(branch)["free"]
+        expected, when = np.array(known["theta"]), np.array(known["t"])
+        run = machine.system.simulate((expected[0], np.zeros(3)), duration, stepper="dop853", rtol=1e-12, atol=1e-14,
+                                      output=0.05)
+        time, crank = run["time"].values, run["q"].values[:, 0]
+        inside = when <= duration + 1e-9
+        at = np.rint(when[inside] / 0.05).astype(int)
+        off = float(np.abs(_apart(run["q"].values[at] - expected[inside])).max())
+        agreements.append(Agreement(f"{branch}: angles, largest difference until {duration:g} s [rad]", off, 0.0,
+                                    "reference", 1e-9 if short else 1e-7, "" if short else "the crank comes to rest on "
+                                    "the way, where errors of rounding grow"))
+        names.append(f"θ1, {branch} [rad]")
+        columns.append(crank)
+        lines += [PlotLine(f"θ1, {branch}", time, crank), PlotLine("", when[inside], expected[inside, 0], "k.")]
+    agreements.append(Agreement("initial crank angle [rad]", float(columns[0][0]), 1.5708, "printed", 5e-5))
+    return ItemResult(table_of(names, time, *columns), PaperPlot("time [s]", "θ1 [rad]", tuple(lines)),
+                      tuple(agreements))
+
+
+def fig_12(short: bool) -> ItemResult:
+    """Five-bar in free fall, to its singularity and beyond."""
+    machine = MACHINES["five_bar"]
+    names, columns, lines, agreements = ["time [s]"], [], [], []
+    duration = 0.5 if short else 2.0
+    for branch in machine.branches:
+        known = machine.reference(branch)
+        expected, when = np.array(known["free"]["theta"]), np.array(known["free"]["t"])
+        run = machine.system.simulate((expected[0], np.zeros(4)), duration, stepper="dop853", rtol=1e-11, atol=1e-13,
+                                      output=0.01)
+        time, q = run["time"].values, run["q"].values
+        at = np.rint(when / 0.01).astype(int)
+        agreements.append(Agreement(f"{branch}: angles until {when[-1]:g} s, largest difference [rad]",
+                                    float(np.abs(_apart(q[at] - expected)).max()), 0.0, "reference", 1e-9))
+        names += [f"{label}, {branch} [rad]" for label in ("θ1(1)", "θ1(2)")]
+        columns += [q[:, 0], q[:, 2]]
+        lines += [PlotLine(f"θ1({leg + 1}), {branch}", time, q[:, 2 * leg]) for leg in (0, 1)]
+        agreements += _singular(machine, known, branch, duration)
+    return ItemResult(table_of(names, time, *columns), PaperPlot("time [s]", "θ1 of both legs [rad]", tuple(lines)),
+                      tuple(agreements), (
+        "The position in which the paper's program stopped is singular for its coordinates, the two crank angles, and "
+        "not for the machine: outer rods in one line. The run goes on through it.",))
+
+
+def _singular(machine: PaperMachine, known: dict[str, dict[str, list[float]]], branch: str, duration: float
+              ) -> list[Agreement]:
+    """The singular position, reached by a run that ends there."""
+    end = float(np.asarray(known["singular"]["t"]))
+    if end > duration:
+        return []
+    start = np.array(known["free"]["theta"])[0]
+    last = machine.system.simulate((start, np.zeros(4)), end, stepper="dop853", rtol=1e-11, atol=1e-13)["q"].values[-1]
+    found = [Agreement(f"{branch}: crank angles at the singularity, {end:.5f} s, largest difference [rad]",
+                       float(np.abs(last[[0, 2]] - known["singular"]["theta"]).max()), 0.0, "reference", 1e-7)]
+    if branch == TAKEN["five_bar"]:
+        found.append(Agreement("time of the singularity [s]", end, 1.4, "printed", 0.1, "\"after about 1.4 sec\", "
+                               "where the paper's integrator stopped"))
+    return found
+
+
+# -- I, C, J ----------------------------------------------------------------------------------------------------------
+def eq_25(short: bool) -> ItemResult:
+    """I and C of eq. (25) and J of eq. (14) along the driven motion, by `System.reduced`."""
+    rows, agreements, lines = [], [], []
+    for name, machine in MACHINES.items():
+        for branch in machine.branches:
+            known = {k: np.array(v) for k, v in machine.reference(branch)["driven"].items()}
+            model = machine.minimal.reduced(known["theta"], known["thetadot"])
+            order = [list(model.entries).index(i) for i in machine.driven]
+            inertia = model.mass_matrix[:, order][:, :, order]
+            torque = (inertia @ known["thetaddot"][:, machine.driven, None])[..., 0] + model.bias[:, order]
+            off = _tip_velocity_error(machine, known["theta"], known["thetadot"])
+            for t, matrix, bias in zip(known["t"], inertia, model.bias[:, order], strict=True):
+                rows.append((name, branch, t, matrix[0, 0], matrix[0, -1] if len(matrix) > 1 else "-",
+                             matrix[-1, -1] if len(matrix) > 1 else "-", bias[0], bias[-1] if len(matrix) > 1 else "-"))
+            agreements += [
+                Agreement(f"{name}, {branch}: I, largest difference [kg m^2]",
+                          float(np.abs(inertia - known["inertia"]).max()), 0.0, "reference", 1e-12),
+                Agreement(f"{name}, {branch}: I θ'' + C, largest difference to τ [N m]",
+                          float(np.abs(torque - known["tau"]).max()), 0.0, "reference", 1e-11),
+                Agreement(f"{name}, {branch}: J θ', largest difference to the tip's velocity [m/s]", off, 0.0,
+                          "formula", 1e-12)]
+            lines.append(PlotLine(f"{name}, {branch}: I11", known["t"], inertia[:, 0, 0], "o-"))
+    table = table_of(["machine", "branch", "time [s]", "I11 [kg m^2]", "I12 [kg m^2]", "I22 [kg m^2]", "bias 1 [N m]",
+                      "bias 2 [N m]"], *zip(*rows, strict=True))
+    return ItemResult(table, PaperPlot("time [s]", "I11 [kg m^2]", tuple(lines)), tuple(agreements), (
+        "`model = system.reduced(q, u)`: I is `model.mass_matrix`, C θ' with the weights is `model.bias`, J is "
+        "`model.jacobian(body, point)`, for any machine with loops, in batches.",))
+
+
+def _tip_velocity_error(machine: PaperMachine, q: Floats, u: Floats) -> float:
+    """J times the independent rates against the velocity of the tip, written out for rods in a plane."""
+    model = machine.minimal.reduced(q, u)
+    body, length, chain = machine.tip
+    jacobian = model.jacobian(body, (length, 0.0, 0.0))[:, 3:5]
+    found = (jacobian @ u[:, list(model.entries), None])[..., 0]
+    angles, rates = np.cumsum(q[:, :len(chain)], axis=1), np.cumsum(u[:, :len(chain)], axis=1)
+    across = np.stack([-np.sin(angles), np.cos(angles)], axis=-1)
+    expected = (np.array(chain)[:, None] * rates[..., None] * across).sum(axis=1)
+    return float(np.abs(found - expected).max())
+
+
+ITEMS = (
+    PaperItem("saha-schiehlen-fig-5", "Fig 5", "Four-bar: joint angles, rates and accelerations along the driven "
+              "motion",
+              fig_5),
+    PaperItem("saha-schiehlen-fig-6", "Fig 6", "Four-bar: driving torque along the driven motion", fig_6),
+    PaperItem("saha-schiehlen-fig-7", "Fig 7", "Four-bar: free motion from a vertical crank", fig_7),
+    PaperItem("saha-schiehlen-fig-8", "Fig 8", "Four-bar: forced motion under the torques of Fig 6, which leaves the "
+              "desired one", fig_8),
+    PaperItem("saha-schiehlen-eq-37", "Eq. (37)", "Four-bar and five-bar: feedback that holds the desired "
+              "motion", feedback),
+    PaperItem("saha-schiehlen-fig-10", "Fig 10", "Five-bar: joint angles along the driven motion", fig_10),
+    PaperItem("saha-schiehlen-fig-11", "Fig 11", "Five-bar: driving torques along the driven motion", fig_11),
+    PaperItem("saha-schiehlen-fig-12", "Fig 12", "Five-bar: free fall, through the position in which the paper's "
+              "program stopped", fig_12),
+    PaperItem("saha-schiehlen-fig-13", "Fig 13", "Five-bar: forced motion under the torques of Fig 11", fig_13),
+    PaperItem("saha-schiehlen-eq-25", "Eqs. (14), (25)", "I, C and J of the constrained machines, by "
+              "`System.reduced`", eq_25),
+)
