@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from bellcrank.arrays import START, Floats, Forces, by_name, check_time, flat, wrench_array
+from bellcrank.arrays import START, Floats, Forces, by_name, check_time, flat
 from bellcrank.errors import AssemblyError, ModelError, SingularError, StateError
 from bellcrank.loops.closer import factors, sparse_least, times
 from bellcrank.loops.null_space import null_space
@@ -89,15 +89,10 @@ def _looped_inverse(plans: LoopPlans, q: npt.ArrayLike, u: npt.ArrayLike, udot: 
     found = plans.kernels.evaluate(program.name, {"q": q, "u": u, "udot": udot}, wrenches, t, program.run)
     if found.finite:
         return found.result
-    bad = np.flatnonzero(~np.isfinite(found.out).all(axis=-1))
+    bad, rows, there = found.failing(wrenches, plans.model.body_names)
     if plans.model.batched or not found.lead or not len(bad):
         return _careful_inverse(plans, q, u, udot, drives, scale, wrenches, t)
-    rows = {name: np.broadcast_to(a, (len(found.out), a.shape[-1]))[bad]
-            for name, a in zip(found.inputs, found.arrays, strict=True)}
-    if wrenches is not None:
-        every = wrench_array(wrenches, plans.model.body_names)
-        wrenches = np.broadcast_to(every, (*found.lead, *every.shape[-2:])).reshape(-1, *every.shape[-2:])[bad]
-    found.out[bad] = _careful_inverse(plans, rows["q"], rows["u"], rows["udot"], drives, scale, wrenches,
+    found.out[bad] = _careful_inverse(plans, rows["q"], rows["u"], rows["udot"], drives, scale, there,
                                       rows["t"][:, 0] if "t" in rows else 0.0)
     return found.result
 
