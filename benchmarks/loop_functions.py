@@ -36,20 +36,25 @@ def cassie() -> bc.System:
 
 
 def states(system: bc.System) -> tuple[Any, Any]:
-    """Closed states of a batch, around the position that `assemble` finds."""
+    """Closed states of a batch, around a general position: others may need plans of their own."""
     rng = np.random.default_rng(1)
-    start = system.assemble()
-    guesses = system.integrate(start.q, 0.05 * rng.normal(size=(BATCH, system.nu)))
+    guesses = system.integrate(system.plans.reference().q, 0.05 * rng.normal(size=(BATCH, system.nu)))
     found = system.assemble(q=guesses, u=rng.normal(size=(BATCH, system.nu)))
     return found.q, found.u
 
 
-def repeated(call: Callable[[], Any]) -> Callable[[], None]:
+def repeated(call: Callable[[], Any], times: int) -> Callable[[], None]:
     def run() -> None:
-        for _ in range(CALLS):
+        for _ in range(times):
             call()
 
     return run
+
+
+def in_turn(call: Callable[[Any], Any], times: int) -> None:
+    """A call with one state after another."""
+    for i in range(times):
+        call(i % BATCH)
 
 
 def measure(name: str, system: bc.System) -> None:
@@ -70,25 +75,27 @@ def measure(name: str, system: bc.System) -> None:
         "consistent_acceleration": lambda i: system.consistent_acceleration(q[i], u[i], udot[i])}
     bound = {"forward_dynamics": system.bind("forward_dynamics", q[0].copy(), u[0].copy(), tau[0].copy()),
              "inverse_dynamics": system.bind("inverse_dynamics", q[0].copy(), u[0].copy(), udot[0].copy())}
-    whole = slice(None)
+    slow = ("assemble", "reduced", "consistent")
+    few = {what: 20 if what.startswith(slow) else CALLS for what in plain}
+    times = {what: 1 if what.startswith(slow) else 20 for what in plain}
     calls: dict[str, Callable[[], Any]] = {}
     for what, call in plain.items():
-        few = 20 if what.startswith(("assemble", "reduced", "consistent")) else CALLS
-        calls[f"{what}/one"] = partial(lambda call, few: [call(i % BATCH) for i in range(few)], call, few)
-        calls[f"{what}/batch"] = partial(call, whole)
-    calls |= {f"{what}/bound": repeated(call) for what, call in bound.items()}
+        calls[f"{what}/one"] = partial(in_turn, call, few[what])
+        calls[f"{what}/batch"] = repeated(partial(call, slice(None)), times[what])
+    calls |= {f"{what}/bound": repeated(call, CALLS) for what, call in bound.items()}
     for warm in calls.values():
         warm()
     took = interleaved(calls, ROUNDS, 4.0)
+    counts = {column: {what: of[what] for what in plain} for column, of in (
+        ("one", few), ("bound", dict.fromkeys(plain, CALLS)), ("batch", {w: BATCH * n for w, n in times.items()}))}
     for what in plain:
-        few = 20 if what.startswith(("assemble", "reduced", "consistent")) else CALLS
         cells = []
-        for column, count in (("one", few), ("bound", CALLS), ("batch", BATCH)):
+        for column, of in counts.items():
             if f"{what}/{column}" not in took:
                 cells.append("-")
                 continue
-            usual = took[f"forward_dynamics/{column}"] / (CALLS if column != "batch" else BATCH)
-            seconds = took[f"{what}/{column}"] / count
+            usual = took[f"forward_dynamics/{column}"] / of["forward_dynamics"]
+            seconds = took[f"{what}/{column}"] / of[what]
             cells.append(f"{time_text(seconds)} ({seconds / usual:.1f} x)")
         print(f"| {name} | {what} | {' | '.join(cells)} |", flush=True)
 

@@ -295,6 +295,17 @@ def test_one_open_state_of_a_batch_is_refused_by_its_index_alone() -> None:
     assert np.abs(near - good).max() < 1e-5 * np.abs(good).max()
 
 
+def test_dead_points_in_a_batch_do_not_slow_the_others() -> None:
+    """The rocker's speed is to be independent: it stops where crank and base are in line, and other pivots serve."""
+    system = bc.compile(bc.load("four_bar"), independent=["C"])
+    state = system.assemble(q={"A": np.array([0.5, 0.0, 0.7])}, u={"A": 1.0})
+    wrenches = np.random.default_rng(0).normal(size=(3, len(system.body_names), 6))
+    many = system.reactions(state.q, state.u, wrenches=wrenches)
+    usual = bc.compile(bc.load("four_bar")).reactions(state.q, state.u, wrenches=wrenches)
+    for joint, wrench in usual.items():
+        assert np.abs(many[joint] - wrench).max() < 1e-10 * np.abs(wrench).max()
+
+
 def test_drives_elsewhere_get_a_plan_of_their_own() -> None:
     """Any one joint of a four-bar can drive it, and two share the work."""
     system = bc.compile(bc.load("four_bar"))

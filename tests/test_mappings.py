@@ -113,6 +113,8 @@ def test_batches_are_projected() -> None:
     for i in range(4):
         one = s.project(closed.q[i] + 1e-7, closed.u[i] + 1e-3)
         assert np.allclose(found.q[i], one.q, atol=1e-12) and np.allclose(found.u[i], one.u, atol=1e-11)
+    assert found.q.flags.c_contiguous and found.u.flags.c_contiguous  # as compiled code takes them at once
+    assert s.assemble(q=closed.q, u=closed.u).u.flags.c_contiguous
     named = s.project(dict(zip("ABC", closed.q.T, strict=True)), {"A": np.full(4, 2.0)})
     assert named.q.shape == (4, 3) and np.allclose(named.q, closed.q, atol=1e-11)
     assert np.allclose(s.project(closed).u, closed.u, atol=1e-13)

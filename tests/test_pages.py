@@ -35,7 +35,7 @@ def test_the_code_of_elimination_cites_its_page() -> None:
         found = [m.groups() for line in lines for m in re.finditer(r"\((\d+)\)(?:-\((\d+)\))?", line)]
         cited |= {n for first, last in found for n in range(int(first), int(last or first) + 1)}
     assert cited <= set(there)
-    assert set(there) - cited <= {2, 3, 7, 27}  # the problem, a definition, and what System does afterwards
+    assert set(there) - cited <= {2, 3, 7}  # the problem, and a definition
 
 
 def test_the_page_of_the_architecture_names_what_is_there() -> None:

@@ -13,7 +13,7 @@ from bellcrank.formulations import complement, dense, divide, elimination, kane,
 from bellcrank.formulations.common import body_kinetics, closing_steps
 from bellcrank.formulations.common import link_kinematics as kinematics
 from bellcrank.formulations.common.link_accelerations import accelerations
-from bellcrank.formulations.elimination import closed_inverse, group_rows, joint_reactions, projection
+from bellcrank.formulations.elimination import closed_inverse, constraint_loads, group_rows, joint_reactions, projection
 from bellcrank.lowering import looped
 from bellcrank.lowering.function import Function
 
@@ -56,6 +56,7 @@ SHARED: dict[str, Function] = {f.name: f for f in (
     Function("nearest_step", closing_steps.nearest_step, ("q", "dq", "scale"), "step", whole=True),
     Function("projected", closing_steps.projected, ("q", "u"), "state", whole=True),
     Function("closed_inverse", closed_inverse.closed_inverse, ("q", "u", "udot"), "speeds", whole=True),
+    Function("allowed_motions", constraint_loads.allowed_motions, ("q", "u"), "motions", whole=True),
     Function("independent_forces", closed_inverse.independent_forces, ("q", "u", "udot", "tau"), "speeds", groups=True),
     Function("joint_reactions", joint_reactions.joint_reactions, ("q", "u", "tau", "udot"), "reactions",
              single=True),

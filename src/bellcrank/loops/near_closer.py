@@ -133,7 +133,7 @@ class NearCloser:
             q, u, going = out[:, :nq], out[:, nq:-2], near
             if (good == near).all():
                 break
-        return q, u, good
+        return np.ascontiguousarray(q), np.ascontiguousarray(u), good  # as compiled code takes them at once
 
 
 class _Search:

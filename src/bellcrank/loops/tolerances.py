@@ -6,8 +6,8 @@ and metres, ranks and pivots are relative to the largest of their kind.
 
 from __future__ import annotations
 
-__all__ = ["BENT", "CLOSED", "CONTRACTION", "DENSE", "DRIFTED", "EXACT", "FLIPPED", "LONGEST", "NEAREST", "OPEN",
-           "RANK", "RANK_DAMPED", "ROUNDING", "SAME", "SHORT", "STRAIGHT", "STRIDE", "TINY", "TURNED", "WALKED"]
+__all__ = ["BENT", "CLOSED", "CONTRACTION", "DENSE", "DRIFTED", "EXACT", "FLIPPED", "LONGEST", "MOVED", "NEAREST",
+           "OPEN", "RANK", "RANK_DAMPED", "ROUNDING", "SAME", "SHORT", "STRAIGHT", "STRIDE", "TINY", "TURNED", "WALKED"]
 
 # -- closed, or not ----------------------------------------------------------------------------------
 #: no better closing is looked for: what is left is rounding, of a machine of a metre
@@ -24,6 +24,8 @@ FLIPPED = 1e-6
 TURNED = 1e-3
 #: speeds held contradict each other if conditions still change at this rate, relative to the largest speed
 DRIFTED = 1e-8
+#: motions of independent speeds that change a condition by more than this part of its terms are none
+MOVED = 1e-8
 #: positions nearer to each other are the same branch
 SAME = 1e-6
 

@@ -34,7 +34,8 @@ class Function:
     #: layout of the result: "speeds", "twice" (two a speed: all first ones, then all others), "coordinates", "links",
     #: "screws", "groups" (over groups of links), "matrix" (symmetric), "columns", "totals" or "conditions" (value and
     #: rate of all), "constraints" (values and Jacobian), "step" and "state" (see
-    #: `formulations.common.closing_steps`), "wrenches" (of all bodies) or "reactions" (of all joints and closures)
+    #: `formulations.common.closing_steps`), "wrenches" (of all bodies), "reactions" (of all joints and closures) or
+    #: "motions" (in independent speeds: N and the drift)
     layout: str
     #: numbers per link ("links"), per speed ("screws"), per group of links ("groups") or in all ("totals")
     width: int = 1
@@ -53,6 +54,8 @@ class Function:
             return _rows(tree) + _entries(tree)
         if self.layout == "groups":
             return self.width * len(tree.plan.groups)
+        if self.layout == "motions":
+            return tree.nu * (len(tree.plan.independent) + 1)
         return {"speeds": tree.nu, "twice": 2 * tree.nu, "coordinates": tree.nq, "links": self.width * tree.n,
                 "screws": self.width * tree.nu, "conditions": 2 * _rows(tree), "step": 2 * tree.nu + 5,
                 "state": tree.nq + tree.nu + 2, "wrenches": 6 * (len(tree.body_names) - 1),
@@ -153,7 +156,8 @@ def direct(tree: Tree, inputs: tuple[str, ...], read: Read, wrenches: bool) -> D
 
 def place(function: Function, tree: Tree, sweeps: Direct, field: Field) -> list[Number]:
     """The entries of the result array, in order."""
-    if function.layout in ("totals", "conditions", "constraints", "step", "state", "wrenches", "reactions"):
+    if function.layout in ("totals", "conditions", "constraints", "step", "state", "wrenches", "reactions",
+                           "motions"):
         return list(field)
     if function.layout in ("matrix", "columns"):
         return [x for row in sweeps.joint_matrix(field, function.layout == "matrix") for x in row]

@@ -272,6 +272,8 @@ def _consistent(plans: LoopPlans, q: Floats, u: Values, scale: Floats, t: float,
     """Speeds (states, nu) that keep the loops closed at q (states, nq), with those held that are given by name."""
     nu, names = plans.tree.nu, plans.configuration.speed_names
     held = plans.model.prescribed_mask()
+    if u is None and not held.any():
+        return np.zeros((len(q), nu))
     wanted: Floats = np.zeros(nu)
     if isinstance(u, Mapping):
         wanted = _held_speeds(plans, u, held, lead)

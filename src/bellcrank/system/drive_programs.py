@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy.typing as npt
 
+from bellcrank.arrays import Floats
 from bellcrank.errors import AssemblyError
 from bellcrank.formulations.elimination.closed_inverse import with_more_drives
 from bellcrank.lowering.choose import UNROLL_LINKS
@@ -18,7 +19,7 @@ from bellcrank.target.backend import DoorForm
 if TYPE_CHECKING:
     from bellcrank.system.loop_plans import LoopPlans
 
-__all__ = ["DriveProgram", "drive_entries", "drive_program", "drives_doors", "usual_drives"]
+__all__ = ["DriveProgram", "allowed_motions", "drive_entries", "drive_program", "drives_doors", "usual_drives"]
 
 
 class DriveProgram(NamedTuple):
@@ -54,9 +55,14 @@ def drive_program(plans: LoopPlans, q: npt.ArrayLike, t: npt.ArrayLike, drives: 
         return None
     extra = tuple(v for v in drives if v not in plan.independent)
     name, run = _function(plans, plan is first, extra), plans.kernels.planned(plan)
-    fits = run.compiles_whole(plans.kernels.functions[name]) if isinstance(run, CompiledEvaluator) \
-        else run.tree.n <= UNROLL_LINKS
-    return DriveProgram(name, run, bool(extra)) if fits else None
+    return DriveProgram(name, run, bool(extra)) if _fits(plans, run, name) else None
+
+
+def _fits(plans: LoopPlans, run: Evaluator, name: str) -> bool:
+    """Whether a machine is small enough for a function that looks at it as a whole."""
+    if isinstance(run, CompiledEvaluator):
+        return run.compiles_whole(plans.kernels.functions[name])
+    return run.tree.n <= UNROLL_LINKS
 
 
 def _function(plans: LoopPlans, usual: bool, extra: tuple[int, ...]) -> str:
@@ -85,3 +91,27 @@ def drives_doors(plans: LoopPlans) -> DoorPair:
     """Inverse dynamics of a closed machine at the least cost, (q, u, udot), where that is one kernel."""
     usual = usual_drives(plans)
     return NO_DOORS if usual is None else plans.kernels.door_pair(usual.name, DoorForm(), usual.run)
+
+
+def allowed_motions(plans: LoopPlans, q: npt.ArrayLike, u: npt.ArrayLike, t: npt.ArrayLike
+                    ) -> tuple[Floats, Floats] | None:
+    """N (..., nu, dof) and d (..., nu) with udot = N vdot + d for the independent speeds of the plan to try first; None
+    where that takes another plan, or a method without plans, or a smaller machine."""
+    if plans.model.dense_loops:
+        return None
+    try:
+        plan = plans.first(q, t)
+    except AssemblyError:  # open, and closed nowhere near
+        return None
+    run, kernels = plans.kernels.planned(plan), plans.kernels
+    if not plan.independent or not _fits(plans, run, "allowed_motions"):
+        return None
+    doors = kernels.kept(("motions", plan.key), lambda: kernels.door_pair("allowed_motions", DoorForm(), run))
+    rows: Floats | None = doors(q, u)
+    if rows is None:
+        found = kernels.evaluate("allowed_motions", {"q": q, "u": u}, None, t, run)
+        if not found.finite:
+            return None
+        rows = found.result
+    nu, dof = plans.tree.nu, len(plan.independent)
+    return rows[..., :nu * dof].reshape(*rows.shape[:-1], nu, dof), rows[..., nu * dof:]

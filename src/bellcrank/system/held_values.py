@@ -27,15 +27,18 @@ Values = Mapping[str, npt.ArrayLike] | npt.ArrayLike | None
 
 def begin(plans: LoopPlans, q: State | Values, guess: State | Values) -> tuple[Floats, Held]:
     """The guess, and what is held."""
-    start, mask = near(plans, "guess", guess), plans.model.prescribed_mask()
+    mask = plans.model.prescribed_mask()
+    if q is not None and not isinstance(q, Mapping):  # it is the guess, and nothing is held
+        if guess is not None:
+            near(plans, "guess", guess)
+        return near(plans, "q", q), Held(mask, (), np.zeros(0), ())
+    start = near(plans, "guess", guess)
     target = start.copy()
     places: list[int] = []
     extra: list[Extra] = []
     if isinstance(q, Mapping):
         for key, value in q.items():
             places += _hold(plans, key, value, target, mask, extra)
-    elif q is not None:
-        start = near(plans, "q", q)
     target = plans.configuration.normalize(target)
     return start, Held(mask, tuple(places), target[places], tuple(extra))
 

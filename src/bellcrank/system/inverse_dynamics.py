@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from bellcrank.arrays import START, Floats, Forces, by_name, check_time, flat, wrench_array
+from bellcrank.arrays import START, Floats, Forces, by_name, check_time, flat
 from bellcrank.errors import AssemblyError, ModelError, SingularError, StateError
 from bellcrank.loops.closer import factors, sparse_least, times
 from bellcrank.loops.null_space import null_space
 from bellcrank.loops.tolerances import RANK
-from bellcrank.system.drive_programs import drive_entries, drive_program
+from bellcrank.system.drive_programs import allowed_motions, drive_entries, drive_program
 from bellcrank.system.force_elements import actuator_forces
 from bellcrank.system.forward_dynamics import forward_dynamics
 from bellcrank.system.held_values import weighting
@@ -89,15 +89,10 @@ def _looped_inverse(plans: LoopPlans, q: npt.ArrayLike, u: npt.ArrayLike, udot: 
     found = plans.kernels.evaluate(program.name, {"q": q, "u": u, "udot": udot}, wrenches, t, program.run)
     if found.finite:
         return found.result
-    bad = np.flatnonzero(~np.isfinite(found.out).all(axis=-1))
+    bad, rows, there = found.failing(wrenches, plans.model.body_names)
     if plans.model.batched or not found.lead or not len(bad):
         return _careful_inverse(plans, q, u, udot, drives, scale, wrenches, t)
-    rows = {name: np.broadcast_to(a, (len(found.out), a.shape[-1]))[bad]
-            for name, a in zip(found.inputs, found.arrays, strict=True)}
-    if wrenches is not None:
-        every = wrench_array(wrenches, plans.model.body_names)
-        wrenches = np.broadcast_to(every, (*found.lead, *every.shape[-2:])).reshape(-1, *every.shape[-2:])[bad]
-    found.out[bad] = _careful_inverse(plans, rows["q"], rows["u"], rows["udot"], drives, scale, wrenches,
+    found.out[bad] = _careful_inverse(plans, rows["q"], rows["u"], rows["udot"], drives, scale, there,
                                       rows["t"][:, 0] if "t" in rows else 0.0)
     return found.result
 
@@ -160,6 +155,9 @@ def _virtual_motions(plans: LoopPlans, q: npt.ArrayLike, t: npt.ArrayLike) -> Fl
         return None
     if not len(plan.independent):
         return np.zeros((*np.shape(q)[:-1], 0, plans.tree.nu))
+    quick = allowed_motions(plans, q, np.zeros(plans.tree.nu), t)
+    if quick is not None:
+        return np.swapaxes(quick[0], -1, -2)
     units = np.zeros((len(plan.independent) + 1, plans.tree.nu))  # the last: what prescribed motions make of it
     units[np.arange(len(plan.independent)), list(plan.independent)] = 1.0
     place, when = np.asarray(q, dtype=float)[..., None, :], np.asarray(t, dtype=float)[..., None]

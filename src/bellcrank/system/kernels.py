@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TypeVar
@@ -45,6 +45,17 @@ class Evaluation(NamedTuple):
     def result(self) -> Floats:
         """What came out, (*batch axes, size)."""
         return self.out.reshape(*self.lead, self.out.shape[-1])
+
+    def failing(self, wrenches: Wrenches, bodies: Sequence[str]) -> tuple[npt.NDArray[np.int64], dict[str, Floats],
+                                                                         Wrenches]:
+        """The states without a finite result: which, their inputs (states, size), and the wrenches on bodies there."""
+        some = np.flatnonzero(~np.isfinite(self.out).all(axis=-1))
+        rows = {label: np.broadcast_to(a, (len(self.out), a.shape[-1]))[some]
+                for label, a in zip(self.inputs, self.arrays, strict=True)}
+        if wrenches is not None:
+            every = wrench_array(wrenches, bodies)
+            wrenches = np.broadcast_to(every, (*self.lead, *every.shape[-2:])).reshape(-1, *every.shape[-2:])[some]
+        return some, rows, wrenches
 
     def failed(self) -> tuple[dict[str, Floats], str]:
         """The inputs of the first state without a finite result, and words that say where it is in the batch."""
@@ -282,7 +293,7 @@ class Kernels:
         least = run.backend.lanes() // 2 + 1
 
         def many(lanes: bool) -> Door | None:
-            states = (least, run.most_for_one_thread(function.size(self.tree))) if lanes else (1, least - 1)
+            states = (least, run.most_for_one_thread(function.size(run.tree))) if lanes else (1, least - 1)
             kernel = run.kernel(function, False, run.backend.lanes() if lanes else 1)
             return run.backend.batch_door(kernel, form, *states)
 

@@ -77,11 +77,19 @@ def reaction_program(plans: LoopPlans, q: npt.ArrayLike, t: npt.ArrayLike) -> Re
 
 def _by_program(plans: LoopPlans, program: ReactionProgram, given: Mapping[str, npt.ArrayLike | None],
                 wrenches: Wrenches, t: npt.ArrayLike) -> dict[str, Floats] | None:
-    """Reactions by the program; None if some are not finite."""
+    """Reactions by the program, the careful way for some states of a batch where pivots vanish; None if all must go
+    that way."""
     arrays = {name: np.zeros(plans.tree.nu) if a is None else a for name, a in given.items()}
     found = plans.kernels.evaluate("joint_reactions", arrays, wrenches, t, program.run)
+    if not found.finite:
+        bad, rows, there = found.failing(wrenches, plans.model.body_names)
+        if plans.model.batched or not found.lead or not len(bad):
+            return None
+        careful = _careful_reactions(plans, rows["q"], rows["u"], rows["tau"], rows["udot"], there,
+                                     rows["t"][:, 0] if "t" in rows else 0.0)
+        found.out[bad] = np.concatenate([careful[name] for name in program.names], axis=-1)
     each = found.result.reshape(*found.lead, len(program.names), 6)
-    return dict(zip(program.names, np.moveaxis(each, -2, 0), strict=True)) if found.finite else None
+    return dict(zip(program.names, np.moveaxis(each, -2, 0), strict=True))
 
 
 def _careful_reactions(plans: LoopPlans, q: npt.ArrayLike, u: npt.ArrayLike, tau: Forces | None, udot: npt.ArrayLike,

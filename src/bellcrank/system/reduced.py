@@ -19,7 +19,9 @@ import numpy.typing as npt
 
 from bellcrank.arrays import Floats, check_time, flat
 from bellcrank.errors import SingularError
+from bellcrank.loops.tolerances import MOVED
 from bellcrank.system import body_kinematics
+from bellcrank.system.drive_programs import allowed_motions
 from bellcrank.system.loop_errors import loop_jacobian
 from bellcrank.system.tree_dynamics import bias, mass_matrix
 
@@ -29,8 +31,6 @@ if TYPE_CHECKING:
 
 __all__ = ["ReducedModel", "reduced"]
 
-#: motions of the loops that leave this share of a constraint open are none
-_OPEN = 1e-8
 #: nor are those so many times as fast as the independent speeds that they follow from
 _FAST = 1e7
 
@@ -102,6 +102,9 @@ def _motions(plans: LoopPlans, q: Floats, u: Floats, entries: tuple[int, ...], t
              ) -> tuple[Floats, Floats]:
     """N, and the accelerations at rest of the independent speeds."""
     tree = plans.tree
+    quick = allowed_motions(plans, q, u, t) if tree.looped else None
+    if quick is not None and entries == plans.first(q, t).independent:
+        return quick
     drift = np.where(plans.model.prescribed_mask(), plans.kernels.run("prescribed", {"q": q, "u": u}, None, t), 0.0)
     motions = np.zeros((*q.shape[:-1], tree.nu, len(entries)))
     motions[..., list(entries), np.arange(len(entries))] = 1.0
@@ -121,7 +124,7 @@ def _check_motions(plans: LoopPlans, matrix: Floats, motions: Floats, entries: t
     """Refuse states in which the independent speeds do not determine the others."""
     fast = np.abs(motions).max(axis=(-1, -2), initial=1.0)
     left = np.abs(matrix @ motions).max(axis=(-1, -2), initial=0.0) / (fast * np.abs(matrix).max(axis=(-1, -2)))
-    dead = np.asarray((fast > _FAST) | (left > _OPEN) | ~np.isfinite(fast))
+    dead = np.asarray((fast > _FAST) | (left > MOVED) | ~np.isfinite(fast))
     if not dead.any():
         return
     index = tuple(int(i) for i in np.argwhere(dead)[0])

@@ -20,15 +20,19 @@ from typing import NamedTuple
 
 from bellcrank.formulations.common.small_systems import guarded_inverse, solve_positive
 from bellcrank.formulations.elimination.group_rows import ConstraintEquation, group_constraints
+from bellcrank.loops.tolerances import MOVED
 from bellcrank.lowering.group import whole_machine
-from bellcrank.lowering.looped import LoopedDirect
+from bellcrank.lowering.looped import LoopedDirect, require_direct
+from bellcrank.scalar.functions import maximum, select_less
 from bellcrank.scalar.graph import Number, is_zero
+from bellcrank.schedule.sweeps import Sweeps
 
-__all__ = ["LoadSolver", "Projected", "Statement", "TriangularRows", "every_constraint", "factored", "smallest_loads",
-           "unload"]
+__all__ = ["LoadSolver", "Projected", "Statement", "TriangularRows", "allowed_motions", "every_constraint", "factored",
+           "smallest_loads", "unload"]
 
 #: sigma of (20)
 _SHRUNK = 0.01
+_NOT_A_NUMBER = float("nan")
 
 
 class Statement(NamedTuple):
@@ -75,9 +79,24 @@ class LoadSolver:
 
     def __init__(self, machine: LoopedDirect, constraints: Sequence[Statement]) -> None:
         plan = machine.tree.plan
-        self.constraints, self.independent = constraints, plan.independent
+        self.constraints, self.independent, self.nu = constraints, plan.independent, machine.tree.nu
         self.blocks = [(group.rows, factored(group.dependent, group.sizes, [constraints[r].free for r in group.rows]))
                        for group in plan.groups if group.rows]
+
+    def motion(self, independent: Mapping[int, Number], right: Sequence[Number]) -> list[Number]:
+        """Accelerations of all free speeds with J udot = right, one number for every constraint, from those of the
+        independent ones, zero if not given; group by group, as (21)."""
+        known = dict.fromkeys(self.independent, 0.0) | dict(independent)
+        for rows, block in self.blocks:  # inner groups first: outer ones carry their speeds
+            rest = []
+            for r in rows:
+                value = right[r]
+                for v, x in self.constraints[r].free.items():
+                    if v not in block.dependent and not is_zero(known.get(v, 0.0)):
+                        value = value - x * known[v]
+                rest.append(value)
+            known |= determined(block, rest)
+        return [known.get(v, 0.0) for v in range(self.nu)]
 
     def projected(self, force: Mapping[int, Number]) -> Projected:
         """(28), (29) for forces by speed: what they amount to at the independent speeds."""
@@ -115,6 +134,24 @@ def unload(block: TriangularRows, rows: Sequence[Mapping[int, Number]], force: d
             if not is_zero(load) and v not in block.dependent:
                 _less(force, v, x * load)  # (29)
     return loads
+
+
+def determined(block: TriangularRows, right: Sequence[Number]) -> dict[int, Number]:
+    """J_KD x = right for the dependent speeds of one group, by (19) and back substitution as in (21)."""
+    y: list[Number] = []
+    for i, value in enumerate(right):
+        for j in range(i):
+            if (i, j) in block.lower and not is_zero(y[j]):
+                value = value - block.lower[i, j] * y[j]
+        y.append(value)
+    out: dict[int, Number] = {}
+    for i in reversed(range(len(y))):
+        total = y[i]
+        for w, x in block.rows[i].items():
+            if w != block.dependent[i] and not is_zero(out[w]):
+                total = total - x * out[w]
+        out[block.dependent[i]] = total if is_zero(total) else total * block.inverses[i]
+    return out
 
 
 def _transposed(block: TriangularRows, force: Mapping[int, Number]) -> list[Number]:
@@ -163,3 +200,29 @@ def _product(a: Mapping[int, Number], b: Mapping[int, Number]) -> Number:
 
 def _less(into: dict[int, Number], key: int, value: Number) -> None:
     into[key] = into[key] - value if key in into else -value
+
+
+def allowed_motions(tree: Sweeps) -> tuple[Number, ...]:
+    """N, row by row, with udot = N vdot + d for the accelerations vdot of the independent speeds, and d: (21) of all
+    groups. Not a number where a pivot fails, (20), or where N opens constraints that should be redundant."""
+    machine = require_direct(tree)
+    constraints = every_constraint(machine)
+    solver = LoadSolver(machine, constraints)
+    still: list[Number] = [0.0] * len(constraints)
+    columns = [solver.motion({v: 1.0}, still) for v in solver.independent]
+    drift = solver.motion({}, [c.equation.gamma for c in constraints])
+    given = machine.joint_vector([None, *(view.prescribed_udot for view in machine.views[1:])])
+    closed = _one_if_allowed([constraints[r].free for r in machine.tree.plan.redundant], columns)
+    return (*(x for row in zip(*columns, strict=True) for x in row),
+            *((a + b) * closed for a, b in zip(drift, given, strict=True)))
+
+
+def _one_if_allowed(rows: Sequence[Mapping[int, Number]], columns: Sequence[Sequence[Number]]) -> Number:
+    """1 if motions change no constraint of these rows by more than `MOVED` of what its entries make of them."""
+    worst: Number = 0.0
+    for row in rows:
+        for column in columns:
+            parts = [x * column[v] for v, x in row.items() if not is_zero(column[v])]
+            total, size = sum(parts, 0.0), sum((abs(x) for x in parts), 1.0)
+            worst = maximum(worst, abs(total) / size) if parts else worst
+    return 1.0 if is_zero(worst) else select_less(worst, MOVED, 1.0, _NOT_A_NUMBER)
