@@ -22,7 +22,6 @@ from bellcrank.loops.null_space import null_space
 from bellcrank.loops.plan import make_plan
 from bellcrank.loops.tolerances import CLOSED, OPEN
 from bellcrank.system.kernels import NO_DOORS
-from bellcrank.system.loop_errors import loop_error, loop_jacobian
 
 if TYPE_CHECKING:
     from bellcrank.system.kernels import Kernels
@@ -154,7 +153,7 @@ class LoopPlans:
         try:
             return self.reference()
         except AssemblyError:
-            if float(np.abs(loop_error(self, q, t=t)).max(initial=0.0)) > OPEN:
+            if float(np.abs(self.loops.error(q, t)).max(initial=0.0)) > OPEN:
                 raise
         if self.model.batched:
             return self.plain.reference_near(q, t)
@@ -250,7 +249,7 @@ class LoopPlans:
             # not worth compiling for one state
             rows = self.kernels.by_formulation("mass_matrix", {"q": general}, t, self.kernels.evaluator.tree)
             matrix = rows.reshape(nu, nu)[np.ix_(free, free)]
-            jacobian = loop_jacobian(self, general, t=t)[:, free]
+            jacobian = self.loops.dense(self.loops.linearized(general, t)[1])[:, free]
             self._check_resistance(matrix, jacobian, free)
             floors = _floors(matrix, jacobian)
         return Reference(self._finished(best, floors), general, floors)
