@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -19,9 +20,8 @@ import numpy.typing as npt
 
 from bellcrank.arrays import Floats
 from bellcrank.loops.constraint_kinematics import LoopKinematics, common_ancestor
-from bellcrank.loops.groups import Group, LoopPlan
 
-__all__ = ["make_plan"]
+__all__ = ["Group", "LoopPlan", "make_plan"]
 
 #: a pivot smaller than this, relative to its row, is none
 _NOTHING = 1e-7
@@ -31,6 +31,59 @@ _SMALL = 0.03
 _HABIT = 0.2
 
 Place = tuple[int, int]
+
+
+@dataclass(frozen=True)
+class Group:
+    """Links that are eliminated together: one link of a tree, or the links of an ear with its closures.
+
+    Groups are numbered so that parents precede children. All numbers of links, rows and speeds are global.
+    """
+
+    links: tuple[int, ...]  #: ascending: parents first
+    parent: int  #: the group that hears from it, -1 for none
+    reference: int  #: the link it finally acts on
+    rows: tuple[int, ...]  #: constraints solved here, in the order of their pivots
+    dependent: tuple[int, ...]  #: the speed each row is solved for
+    sizes: tuple[float, ...]  #: how large each pivot was when the plan was made
+    independent: tuple[int, ...]  #: own speeds left to the dynamics
+    carried: tuple[int, ...]  #: speeds of groups further in that its constraints involve
+    closures: tuple[int, ...]  #: closures that have rows here
+
+
+class PlanKey:
+    """What tells plans apart: all that the code made for a plan depends on. Hashed once, compared as a whole."""
+
+    __slots__ = ("_hash", "_parts")
+
+    def __init__(self, *parts: object) -> None:
+        self._parts, self._hash = parts, hash(parts)
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (isinstance(other, PlanKey) and self._hash == other._hash
+                                 and self._parts == other._parts)
+
+
+@dataclass(frozen=True, eq=False)
+class LoopPlan:
+    """The groups of a machine, and which of its constraints are independent. Equal `key`s mean the same code."""
+
+    groups: tuple[Group, ...]
+    kept: tuple[int, ...]  #: independent constraints
+    redundant: tuple[int, ...]  #: constraints that follow from the others
+    independent: tuple[int, ...]  #: speeds that remain free
+    smallest: float = 1.0  #: the smallest pivot met when the plan was made, relative to its row
+    baumgarte: tuple[float, float] = field(default=(0.0, 0.0))
+    #: for each independent constraint, what its compliance must exceed: below, it vanishes in this position
+    floors: tuple[float, ...] = ()
+
+    @cached_property
+    def key(self) -> PlanKey:
+        """What tells plans apart."""
+        return PlanKey(self.groups, self.kept, self.baumgarte, self.floors)
 
 
 @dataclass

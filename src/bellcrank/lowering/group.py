@@ -14,7 +14,7 @@ from itertools import accumulate
 from typing import Any, NamedTuple
 
 from bellcrank.loops.constraint_kinematics import paths_between
-from bellcrank.loops.groups import Group, LoopPlan
+from bellcrank.loops.plan import Group, LoopPlan
 from bellcrank.lowering.function import Function, binder, direct
 from bellcrank.lowering.link import Link, World
 from bellcrank.lowering.looped import LoopedDirect

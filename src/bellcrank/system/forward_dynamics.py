@@ -10,8 +10,8 @@ import numpy.typing as npt
 
 from bellcrank.arrays import START, Floats, Forces, check_time, flat
 from bellcrank.errors import AssemblyError, NotYetError, SingularError, StateError
-from bellcrank.loops.groups import LoopPlan
 from bellcrank.loops.null_space import null_space, solve_kkt
+from bellcrank.loops.plan import LoopPlan
 from bellcrank.system.evaluator import Evaluator, warn_of_interpretation
 from bellcrank.system.force_elements import actuator_forces, explain_meeting
 from bellcrank.system.kernels import NO_DOORS, DoorPair, Evaluation, Wrenches

@@ -20,7 +20,7 @@ from bellcrank.target.backend import Door, DoorForm
 from bellcrank.topology.tree import wrench_order
 
 if TYPE_CHECKING:
-    from bellcrank.loops.groups import LoopPlan
+    from bellcrank.loops.plan import LoopPlan
     from bellcrank.lowering.function import Function
     from bellcrank.system.model import Model
     from bellcrank.topology.tree import Tree

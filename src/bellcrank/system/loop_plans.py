@@ -16,10 +16,9 @@ from bellcrank.arrays import Floats, flat
 from bellcrank.errors import AssemblyError, ModelError, SingularError
 from bellcrank.loops.closer import Closer, Target, project
 from bellcrank.loops.constraint_kinematics import LoopKinematics, loop_joints
-from bellcrank.loops.groups import LoopPlan
 from bellcrank.loops.near_closer import NearCloser
 from bellcrank.loops.null_space import null_space
-from bellcrank.loops.plan import make_plan
+from bellcrank.loops.plan import LoopPlan, make_plan
 from bellcrank.loops.tolerances import CLOSED, OPEN
 from bellcrank.system.kernels import NO_DOORS
 
