@@ -8,7 +8,6 @@ import platform
 import time
 from collections.abc import Mapping, Sequence
 from functools import cache, lru_cache
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -353,6 +352,8 @@ def _early_attrs(system: Machine, settings: dict[str, Any]) -> dict[str, Any]:
 
 @cache
 def _version(library: str) -> str:
+    from importlib.metadata import PackageNotFoundError, version
+
     try:
         return version(library)
     except PackageNotFoundError:  # another backend
