@@ -28,6 +28,7 @@ QUICK: dict[str, tuple[str, ...]] = {
         "reduction")},
     "formulations": ("test_operators.py::test_lemma_5_for_a_chain", "test_operators.py", "test_references.py"),
     "system": ("test_mappings.py::test_states_of_driven_trees", "test_refusals.py", "test_mappings.py"),
+    "compiled": ("test_mappings.py::test_states_of_driven_trees",),
     "simulate": ("test_simulate_impulses.py::test_attaching_where_it_is_open_is_refused", "test_simulate_impulses.py"),
     "analyze": ("test_check_joint.py::test_a_joint_of_ones_own_passes", "test_check_joint.py"),
     "examples": ("test_cli_options.py::test_examples_from_python_check_their_options",),

@@ -44,8 +44,9 @@ def state(system: bc.System, seed: int = 0) -> list[Floats]:
 
 
 def generally(system: bc.System, name: str, arrays: list[Any]) -> Floats:
-    """The same through the general way: a batch of one."""
-    return getattr(system, name)(*(np.asarray(a, dtype=float)[None] for a in arrays))[0]
+    """The same through the general way, which no door has a part in."""
+    inputs = system.kernels.functions[name].inputs
+    return system.kernels.evaluate(name, dict(zip(inputs, arrays, strict=True))).result
 
 
 @pytest.fixture
@@ -105,6 +106,36 @@ def test_without_forces(general_calls: list[str]) -> None:
     got = system.forward_dynamics(q, u)
     assert general_calls == [] or not door.available()
     np.testing.assert_array_equal(got, generally(system, "forward_dynamics", [q, u, np.zeros(6)]))
+
+
+def test_names_times_states_and_batches_of_one_take_the_door(general_calls: list[str]) -> None:
+    system = machine()
+    q, u, tau = state(system)
+    wanted = generally(system, "forward_dynamics", [q, u, tau])
+    general_calls.clear()
+    some = bc.State(q, u, 0.5)
+    for got in (system.forward_dynamics(q, u, tau=tau), system.forward_dynamics(q=q, u=u, tau=tau),
+                system.forward_dynamics(q, u, tau, t=1.0), system.forward_dynamics(some, tau),
+                system.forward_dynamics(some, tau, t=2.0), system.forward_dynamics(q[None], u[None], tau[None])[0],
+                system.forward_dynamics(q[None], u, tau)[0], *system.forward_dynamics(np.stack([q, q]), u, tau)):
+        np.testing.assert_array_equal(got, wanted)
+    assert general_calls == [] or not door.available()
+    for t in (math.nan, "now", None):
+        with pytest.raises(bc.StateError, match="t"):
+            system.forward_dynamics(q, u, tau, t=t)  # type: ignore[arg-type]
+    with pytest.raises(bc.StateError):
+        system.forward_dynamics(q[None], np.stack([u, u[::-1], u]) * math.nan, tau)
+
+
+def test_a_batch_of_one_beside_others_is_not_one_state() -> None:
+    """One row of q and three of u are three states."""
+    system = machine()
+    q, u, tau = state(system)
+    rows = np.stack([u, 2.0 * u, 3.0 * u])
+    found = system.forward_dynamics(q[None], rows, tau)
+    assert found.shape == (3, 6)
+    for row, got in zip(rows, found, strict=True):
+        np.testing.assert_allclose(got, system.forward_dynamics(q, row, tau), rtol=1e-12, atol=1e-12)
 
 
 def test_the_same_array_three_times() -> None:

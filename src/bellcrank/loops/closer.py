@@ -361,9 +361,14 @@ def project(loops: LoopKinematics, q: Floats, u: Floats, target: Target, t: npt.
     free, scale = target.free, 1.0 / target.weights[target.free]
     entries = loops.linearized(q, t)[1]
     small = loops.m * len(free) <= DENSE
-    solved = factors(loops.dense(entries)[..., free] * scale) if small else None
+    dense = loops.dense(entries) if small else None
+    solved = None if dense is None else factors(dense[..., free] * scale)
+
+    def rates(u: Floats) -> Floats:
+        return loops.rate(q, u, t) if dense is None or len(loops.driven_vars) else times(dense, u)
+
     for _ in range(2):  # the second removes rounding
-        rate = loops.rate(q, u, t)
+        rate = rates(u)
         u = np.array(np.broadcast_to(u, (*rate.shape[:-1], loops.tree.nu)))
         if solved is not None:
             u[..., free] -= solved.solve(rate, 0.0, RANK)[0] * scale
@@ -371,4 +376,4 @@ def project(loops: LoopKinematics, q: Floats, u: Floats, target: Target, t: npt.
         for index in np.ndindex(rate.shape[:-1]):
             u[(*index, free)] -= scale * sparse_least(loops.all_rows, loops.all_vars, entries[index], loops.m, free,
                                                       scale, rate[index], 1e-12)
-    return u, size_of(loops.rate(q, u, t))
+    return u, size_of(rates(u))

@@ -144,6 +144,8 @@ class LoopKinematics:
 
     def error(self, q: npt.ArrayLike, t: npt.ArrayLike = 0.0) -> Floats:
         """Values of all constraints, (..., m)."""
+        if self._kernel("loop_matrix"):  # the function that closing needs anyway
+            return self._computed("loop_matrix", {"q": q}, t)[..., :self.m]
         if self._kernel("loop_state"):
             return self._computed("loop_state", {"q": q, "u": self._still}, t)[..., :self.m]
         return self.rows(q, None, t).value

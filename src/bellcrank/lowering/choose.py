@@ -12,12 +12,13 @@ from bellcrank.lowering.group import direct_groups, place_groups
 from bellcrank.lowering.group_kinds import roll_groups
 from bellcrank.lowering.link_kinds import RolledProgram, roll, same_entry
 from bellcrank.scalar.count import OperationCount, count, count_nodes
+from bellcrank.scalar.evaluation import evaluate
 from bellcrank.scalar.graph import Graph, Number, Scalar
 from bellcrank.target.kernel_source import EntryKernel, GraphKernel, KernelSource, RolledData, RolledKernel
 from bellcrank.topology.builder import collector_paused
 from bellcrank.topology.tree import Tree
 
-__all__ = ["UNROLL_LINKS", "count_traced", "entries_of", "kernel_source", "read_inputs", "trace", "trace_together"]
+__all__ = ["UNROLL_LINKS", "count_traced", "entries_of", "kernel_source", "read_inputs", "together", "trace"]
 
 #: trees up to this many links are traced whole ...
 UNROLL_LINKS = 48
@@ -62,10 +63,10 @@ def trace(tree: Tree, function: Function, wrenches: bool, schedule: str) -> list
         return (roll_groups if function.groups else roll)(tree, function, wrenches)
 
 
-def trace_together(tree: Tree, functions: Sequence[Function], wrenches: bool) -> list[Number]:
-    """Several functions in one graph, so that they share what is common; their results follow each other."""
+def together(traces: Sequence[Sequence[Number]]) -> list[Number]:
+    """Several traced functions in one graph, so that they share what is common; their results follow each other."""
     graph = Graph()
-    return [x for function in functions for x in _traced(graph, tree, function, wrenches)]
+    return [x for entries in traces for x in evaluate(entries, graph.leaf)]
 
 
 def _traced(graph: Graph, tree: Tree, function: Function, wrenches: bool) -> list[Number]:

@@ -1,23 +1,30 @@
-"""Runs without any correction: how far loops open while the equations of motion alone are integrated.
+"""Runs without correction of positions: how far loops open.
 
-Constraints enter an integration at one of three levels. At the level of accelerations (AC) the state is (q, u) and
-only udot satisfies the loops. At the level of velocities (VC) the state is (q, v) with the independent speeds v, and
+Constraints enter an integration at one of three levels. At the level of accelerations (AC) the state is (q, u) and only
+udot satisfies the loops. At the level of velocities (VC) the state is (q, v) with the independent speeds v, and
 u = N(q) v satisfies them in every stage. In (q, p) the momenta carry sigma, the integral of the multipliers (Naudet,
-Lefeber & Terze, eqs. 5-8), or are reset to p = M u after every step. All use the classical Runge-Kutta formula with a
-fixed step, as in Anderson & Critchley, section 4.1.
+Lefeber & Terze, eqs. 5-8), or are reset to p = M u after every step. `simulated` is what the library offers,
+``simulate(closing=...)``; `drift_run` does the same by hand, with the classical Runge-Kutta formula around calls for
+one state, to compare the two.
 """
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
 
 from bellcrank.arrays import Floats
+from bellcrank.compiled.compile import compile
 from bellcrank.compiled.system import System
+from bellcrank.examples import load
+from bellcrank.papers.reference_data import reference
+from bellcrank.simulate.run import SimulationWarning
 
-__all__ = ["DriftRun", "drift_run"]
+__all__ = ["LEVELS", "DriftRun", "drift_run", "four_bar_by_hand", "four_bar_start", "simulated"]
 
 
 class DriftRun(NamedTuple):
@@ -26,6 +33,32 @@ class DriftRun(NamedTuple):
     time: Floats
     q: Floats  #: (steps + 1, nq)
     loop_error: Floats  #: the largest of all conditions
+
+
+#: a level by its name: the method that shows it, and what `simulate` closes
+LEVELS = {"acceleration": ("kane", "none"), "velocity": ("reduction", "velocity"), "sigma carried": ("momenta", "none"),
+          "sigma reset": ("momenta", "velocity")}
+
+
+def four_bar_start() -> Floats:
+    """The four-bar at rest with a vertical crank, to nine decimals as in Anderson & Critchley, section 4.1."""
+    return np.array(reference("four_bar")["open_elbow_up"]["free"]["theta"][0]).round(9)
+
+
+@cache
+def simulated(method: str, closing: str, step: float, duration: float) -> DriftRun:
+    """The four-bar by `System.simulate`, Runge-Kutta with a fixed step, sampled every 0.01 s. It closes the start."""
+    system = compile(load("four_bar"), method)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", SimulationWarning)  # of energy: the step is the paper's
+        run = system.simulate((four_bar_start(), np.zeros(3)), duration, step=step, output=0.01, closing=closing)
+    return DriftRun(run["time"].values, run["q"].values, run["loop_error"].values)
+
+
+@cache
+def four_bar_by_hand(level: str, step: float, duration: float) -> DriftRun:
+    """The same without `simulate`."""
+    return drift_run(compile(load("four_bar"), LEVELS[level][0]), four_bar_start(), np.zeros(3), level, step, duration)
 
 
 Slope = Callable[[Floats], Floats]

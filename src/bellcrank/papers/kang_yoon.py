@@ -171,7 +171,7 @@ def _table_5_agreements(general: dict[str, int], special: dict[str, int], times:
         Agreement("saving of all five bodies, every body alike", general["centroid"] - general["origin"], formula,
                   "formula", 3.0, "one multiplication short for each universal joint, see kang-yoon-6m"),
         Agreement("origin / centroid, multiplications, every body alike", general["origin"] / general["centroid"],
-                  PRINTED_RATIO, "printed", 0.05, "the paper's ratio is one of CPU times, additions and memory "
+                  PRINTED_RATIO, "printed", infinite, "the paper's ratio is one of CPU times, additions and memory "
                   "included; ours of multiplications alone"),
         Agreement("origin / centroid, multiplications, compiled", special["origin"] / special["centroid"],
                   PRINTED_RATIO, "printed", infinite, "the ranking is turned round, see the note below"),

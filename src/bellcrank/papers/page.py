@@ -46,6 +46,16 @@ def _shown(table: PaperTable) -> PaperTable:
     return table.thinned(_SAMPLES if table.columns[0].name == "time" else _ROWS)
 
 
+def _reasons(result: ItemResult) -> list[tuple[str, str]]:
+    """What differs, and why: what has the same reason stands together."""
+    found: dict[str, list[str]] = {}
+    for a in result.agreements:
+        if a.reason:
+            found.setdefault(a.reason, []).append(a.what)
+    return [(f"{what[0]} and {len(what) - 1} more" if len(what) > 2 else " and ".join(what), reason)
+            for reason, what in found.items()]
+
+
 def as_text(item: PaperItem, result: ItemResult) -> str:
     """The table, thinned to what fits a screen, the comparison and its reasons."""
     shown = _shown(result.table)
@@ -55,7 +65,7 @@ def as_text(item: PaperItem, result: ItemResult) -> str:
         lines.append(f"({len(result.table.rows)} rows; --out FOLDER writes all)")
     if result.agreements:
         lines += ["", *_aligned(_HEAD, _agreement_rows(result))]
-    lines += [f"{a.what}: {a.reason}" for a in result.agreements if a.reason]
+    lines += [f"{what}: {reason}" for what, reason in _reasons(result)]
     return "\n".join([*lines, *(f"note: {note}" for note in result.notes)])
 
 
@@ -128,7 +138,7 @@ def _section(item: PaperItem, result: ItemResult, picture: str | None) -> str:
         parts.append(f"![{item.name}]({picture})")
     if result.agreements:
         parts.append(_grid((*_HEAD[:-1], "verdict"), _agreement_rows(result)))
-    parts += [f"*{a.what}*: {a.reason}" for a in result.agreements if a.reason]
+    parts += [f"*{what}*: {reason}" for what, reason in _reasons(result)]
     return "\n\n".join([*parts, *result.notes])
 
 

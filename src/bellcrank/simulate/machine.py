@@ -13,7 +13,6 @@ import numpy as np
 import numpy.typing as npt
 
 from bellcrank.lowering.function import Function
-from bellcrank.system.blocks import block_sources
 from bellcrank.system.evaluator import CompiledEvaluator
 from bellcrank.target.backend import Backend, Block, Call, CallLists, DriverBuffers
 from bellcrank.target.program import DriverLayout
@@ -65,7 +64,7 @@ class Compiler:
               inputs: Mapping[str, tuple[str, int]] | None = None) -> list[Call]:
         """Calls that compute functions, their results one after another."""
         out = []
-        for source, made in block_sources(self.run, [self.functions[n] for n in names], external):
+        for source, made in self.run.blocks([self.functions[n] for n in names], external):
             out.append(Call(self.run.backend.block(source, made, self.width), buffer, start, inputs or {}))
             start += source.size
         return out

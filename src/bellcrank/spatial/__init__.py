@@ -9,10 +9,8 @@ through the angular velocity, and the linear velocity need never be computed.
 """
 
 from bellcrank.spatial.inertias import ArticulatedInertia, RigidInertia
-from bellcrank.spatial.matrix import Matrix3, Symmetric3
-from bellcrank.spatial.rotation import AboutX, AboutZ, General, Identity, Rotation, from_quaternion
-from bellcrank.spatial.transform import Transform
-from bellcrank.spatial.vector import Force, Motion, Vector, unit_index
+from bellcrank.spatial.transform import AboutX, AboutZ, General, Identity, Rotation, Transform, from_quaternion
+from bellcrank.spatial.vector import Force, Matrix3, Motion, Symmetric3, Vector, unit_index
 
 __all__ = ["AboutX", "AboutZ", "ArticulatedInertia", "Force", "General", "Identity", "Matrix3", "Motion",
            "RigidInertia", "Rotation", "Symmetric3", "Transform", "Vector", "from_quaternion", "unit_index"]

@@ -8,8 +8,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from bellcrank.scalar.graph import Number
-from bellcrank.spatial.matrix import Matrix3, Symmetric3
-from bellcrank.spatial.vector import Force, Motion, Vector, unit_index
+from bellcrank.spatial.vector import Force, Matrix3, Motion, Symmetric3, Vector, unit_index
 
 __all__ = ["ArticulatedInertia", "RigidInertia"]
 

@@ -16,12 +16,21 @@ import numpy as np
 import numpy.typing as npt
 
 from bellcrank.errors import SlowWarning
-from bellcrank.lowering.choose import UNROLL_LINKS, count_traced, entries_of, kernel_source, read_inputs, trace
+from bellcrank.lowering.choose import (
+    UNROLL_LINKS,
+    count_traced,
+    entries_of,
+    kernel_source,
+    read_inputs,
+    together,
+    trace,
+)
 from bellcrank.lowering.function import Function
 from bellcrank.lowering.link_kinds import RolledProgram
 from bellcrank.scalar.count import OperationCount
 from bellcrank.scalar.graph import Number, Scalar
 from bellcrank.target.backend import BACKENDS, Backend, BatchKernel, backend_named
+from bellcrank.target.kernel_source import GraphKernel, KernelSource
 from bellcrank.topology.tree import Tree
 
 __all__ = ["UNROLL_LINKS", "CompiledEvaluator", "Evaluator", "Maker", "NumpyEvaluator", "counting_evaluator",
@@ -115,6 +124,17 @@ class CompiledEvaluator:
                                        self.trace(function, wrenches))
                 self._kernels[key] = self.backend.kernel(source, width)
             return self._kernels[key]
+
+    def blocks(self, functions: Sequence[Function], wrenches: bool) -> list[tuple[KernelSource, tuple[str, ...]]]:
+        """The functions for calls from compiled code: as one kernel if they can be one graph, so that they share what
+        is common, else one each; each with the names of the functions it computes."""
+        traced = [self.trace(f, wrenches) for f in functions]
+        graphs = [t for t in traced if isinstance(t, list)]
+        if len(functions) > 1 and len(graphs) == len(functions):
+            inputs = {name: size for f in functions for name, size in self.inputs(f, wrenches).items()}
+            return [(GraphKernel(together(graphs), inputs), tuple(f.name for f in functions))]
+        return [(kernel_source(self.tree, f, self.inputs(f, wrenches), t), (f.name,))
+                for f, t in zip(functions, traced, strict=True)]
 
     # -- running --------------------------------------------------------------------------------
     def too_large(self, function: Function) -> bool:

@@ -73,14 +73,9 @@ class DoorPair:
     many: Door
 
     def __call__(self, *arrays: Any) -> Any:
-        """Whichever fits: one state, a batch, or a batch of one, which is computed as one state."""
+        """Whichever fits."""
         found = self.one(*arrays)
-        if found is not None or not arrays or type(arrays[0]) is not np.ndarray or arrays[0].ndim != 2:
-            return found
-        if len(arrays[0]) != 1:
-            return self.many(*arrays)
-        row = self.one(*(a[0] if np.ndim(a) == 2 and len(a) == 1 else a for a in arrays))
-        return None if row is None else row[None]
+        return self.many(*arrays) if found is None else found
 
 
 class DoorTable(dict[Any, Any]):
@@ -96,19 +91,24 @@ class DoorTable(dict[Any, Any]):
 
 
 class LateDoor:
-    """A door of batches that is made with the first batch."""
+    """The door of batches, made with the first of them: by lanes, or state after state for those of fewer than `least`
+    states, which are not worth lanes."""
 
-    def __init__(self, make: Callable[[], Door | None]) -> None:
-        self._make = make
+    def __init__(self, least: int, make: Callable[[bool], Door | None]) -> None:
+        self._least, self._make = least, make
 
     def __call__(self, *arguments: Any) -> Any:
         if not arguments or type(arguments[0]) is not np.ndarray or arguments[0].ndim != 2:
             return None
-        return self._door(*arguments)
+        return (self._lanes if len(arguments[0]) >= self._least else self._states)(*arguments)
 
     @cached_property
-    def _door(self) -> Door:
-        return self._make() or no_door
+    def _lanes(self) -> Door:
+        return self._make(True) or no_door
+
+    @cached_property
+    def _states(self) -> Door:
+        return self._make(False) or no_door
 
 
 def no_door(*arguments: Any) -> None:
@@ -290,11 +290,14 @@ class Kernels:
         if one is None:
             return NO_DOORS
 
-        def many() -> Door | None:
-            lanes, most = run.backend.lanes(), run.most_for_one_thread(function.size(run.tree))
-            return run.backend.batch_door(run.kernel(function, False, lanes), form, lanes // 2 + 1, most)
+        least = run.backend.lanes() // 2 + 1
 
-        return DoorPair(one, LateDoor(many))
+        def many(lanes: bool) -> Door | None:
+            states = (least, run.most_for_one_thread(function.size(run.tree))) if lanes else (1, least - 1)
+            kernel = run.kernel(function, False, run.backend.lanes() if lanes else 1)
+            return run.backend.batch_door(kernel, form, *states)
+
+        return DoorPair(one, LateDoor(least, many))
 
     def quickly(self, name: str, given: Mapping[str, npt.ArrayLike], t: npt.ArrayLike = 0.0) -> Floats | None:
         """Through the doors of a function; None if the arrays do not fit. Functions of large machines take longer than

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from bellcrank.target.array_loops import sum_of
 from bellcrank.target.program import Builder, Int, Memory, Real
 
-__all__ = ["Body", "LaneStates", "finite_array", "finite_sum", "one_block", "over_states"]
+__all__ = ["Body", "LaneStates", "copying", "finite_array", "finite_sum", "one_block", "over_states"]
 
 
 @dataclass(frozen=True)
@@ -67,3 +67,17 @@ def finite_sum(b: Builder, values: Iterable[Real], start: Real) -> Real:
 def finite_array(b: Builder, memory: Memory, size: Int, start: Real) -> Real:
     """`start` plus 0 * entry for all entries of an array: NaN if one is not finite."""
     return start + sum_of(b, size, lambda i: memory[i] * 0.0)
+
+
+def copying(b: Builder) -> None:
+    """A block that copies every n-th value of a buffer:
+    ``out[i] = from[i * strides[1] + strides[2]]`` for i below ``strides[0]``."""
+
+    def body(states: object) -> Real | None:
+        strides, source, out = b.integers_at("strides"), b.memory("from"), b.memory("out")
+        count, stride, offset = (strides[i] for i in range(3))
+        with b.loop(count) as i:
+            out[i] = source[i * stride + offset]
+        return None
+
+    one_block(b, [], body)

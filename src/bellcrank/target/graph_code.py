@@ -1,14 +1,37 @@
-"""The walk over an expression graph: one operation of the builder for every node."""
+"""Expression graphs as code: one operation of the builder for every node, and kernels that are straight lines of these:
+the whole computation, or that of each entry, is one graph, and constants are literals."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from bellcrank.scalar.graph import ADD, ATAN2, COS, DIV, EXP, LEAF, LESS, LOG, MUL, NEG, SIN, SQRT, SUB, TANH, Scalar
-from bellcrank.target.program import Builder, Real
+from bellcrank.scalar.graph import (
+    ADD,
+    ATAN2,
+    COS,
+    DIV,
+    EXP,
+    LEAF,
+    LESS,
+    LOG,
+    MUL,
+    NEG,
+    SIN,
+    SQRT,
+    SUB,
+    TANH,
+    Scalar,
+    reachable,
+)
+from bellcrank.target.array_loops import each
+from bellcrank.target.calling import Body, LaneStates, finite_array, finite_sum
+from bellcrank.target.program import Builder, Int, Real
 
-__all__ = ["compute", "value_of"]
+__all__ = ["compute", "entry_by_entry", "scratch", "unrolled", "value_of"]
+
+#: results from which on they pass through scratch memory
+_MANY = 64
 
 
 def compute(b: Builder, nodes: Iterable[Scalar], value: dict[Any, str], leaf: Callable[[Any], str]) -> None:
@@ -50,3 +73,57 @@ def _library(b: Builder, name: str) -> Callable[..., str]:
 def value_of(b: Builder, entry: Any, value: dict[Any, str]) -> Real:
     """An entry of a result: a node's value, or a number."""
     return Real(b, value[entry] if type(entry) is Scalar else b.number(float(entry)))
+
+
+def scratch(outputs: int, width: int) -> int:
+    """Reals per lane that a kernel of batches needs to work in: results that are many are left with their lanes side by
+    side first, because storing them lane by lane takes as many instructions as there are lanes."""
+    return outputs if width > 1 and outputs >= _MANY else 0
+
+
+def unrolled(b: Builder, outputs: Sequence[Any], inputs: Mapping[str, int]) -> Body:
+    """The body of a kernel (see `target.calling`); leaves of the graph are keys (name, index) of the inputs."""
+
+    def body(states: LaneStates) -> Real | None:
+        value: dict[Any, str] = {}
+        nodes = reachable(outputs)
+        pairs = [(name, i) for name, size in inputs.items() for i in range(size)]
+        if not states.checked:
+            used = {node.args[0] for node in nodes if node.op is LEAF}
+            pairs = [pair for pair in pairs if pair in used]
+        loaded = {(name, i): states.inputs[name][i] for name, i in pairs}
+        check = finite_sum(b, loaded.values(), b.constant(0.0)) if states.checked else None
+        compute(b, nodes, value, lambda key: loaded[key].operand)
+        target = states.target(len(outputs))
+        results = [value_of(b, out, value) for out in outputs]
+        through = states.spread and scratch(len(outputs), b.width)
+        place = b.memory("work") if through else target
+        for i, result in enumerate(results):
+            place[i] = result
+        if through:
+            b.unpack(place, target, len(outputs))
+        return None if check is None else finite_sum(b, results, check)
+
+    return body
+
+
+def entry_by_entry(b: Builder, entry: Any, inputs: Mapping[str, int], size: int) -> Body:
+    """The body of a kernel whose entries are all the same expression of the inputs' entries, keys (name,)."""
+
+    def body(states: LaneStates) -> Real | None:
+        target, count = states.target(size), Int(b, str(size))
+
+        def one(j: Int) -> None:
+            value: dict[Any, str] = {}
+            compute(b, reachable([entry]), value, lambda key: states.inputs[key[0]][j].operand)
+            target[j] = value_of(b, entry, value)
+
+        each(b, count, one)
+        if not states.checked:
+            return None
+        check = finite_array(b, target, count, b.constant(0.0))
+        for name, length in inputs.items():
+            check = finite_array(b, states.inputs[name], Int(b, str(length)), check)
+        return check
+
+    return body

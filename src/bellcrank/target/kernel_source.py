@@ -12,9 +12,9 @@ import numpy.typing as npt
 from bellcrank.scalar.graph import Number, digest
 from bellcrank.schedule.rolled import Plan
 from bellcrank.target.calling import Body
+from bellcrank.target.graph_code import entry_by_entry, scratch, unrolled
 from bellcrank.target.program import Builder
 from bellcrank.target.rolled_code import rolled
-from bellcrank.target.unrolled import entry_by_entry, scratch, unrolled
 
 __all__ = ["EntryKernel", "GraphKernel", "KernelSource", "RolledData", "RolledKernel"]
 

@@ -10,7 +10,7 @@ from bellcrank.compiled.system import System
 from bellcrank.errors import ModelError, hint
 from bellcrank.formulations.elimination.closed_inverse import with_more_drives
 from bellcrank.io.export.c_header import Declared, Draft
-from bellcrank.lowering.choose import kernel_source, trace_together
+from bellcrank.lowering.choose import kernel_source, together
 from bellcrank.lowering.function import Function
 from bellcrank.system.drive_programs import drive_entries
 from bellcrank.system.evaluator import CompiledEvaluator
@@ -135,7 +135,8 @@ def _source(system: System, run: CompiledEvaluator, item: Item, function: Functi
     if not isinstance(traced, list):  # what springs on the joints contribute is taken off
         raise ModelError(f"export_c: {system.model.name!r} has springs or dampers on its joints, and too many bodies "
                          f"for {item.title!r} to be one piece of code; export 'forward_dynamics'")
-    both = trace_together(run.tree, [function, system.kernels.functions["joint_laws"]], item.wrenches)
+    graphs = [traced, run.trace(system.kernels.functions["joint_laws"], item.wrenches)]
+    both = together([graph for graph in graphs if isinstance(graph, list)])
     nu = system.nu
     return GraphKernel([a - b for a, b in zip(both[:nu], both[nu:], strict=True)], inputs)
 

@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 
 from bellcrank.target.c.c_printer import Arguments, CPrinter, Pointer, literal
-from bellcrank.target.calling import one_block
-from bellcrank.target.copying import copying
+from bellcrank.target.calling import copying, one_block
 from bellcrank.target.kernel_source import KernelSource, RolledData
 from bellcrank.target.program import Program, Real
 from bellcrank.target.sincos import sincos

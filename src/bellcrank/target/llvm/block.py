@@ -13,7 +13,7 @@ from bellcrank.target.backend import Call, CallLists
 from bellcrank.target.kernel_source import RolledData
 from bellcrank.target.llvm.jit import Library
 from bellcrank.target.llvm.kernel import aligned
-from bellcrank.target.llvm.signatures import FRAME_TAIL
+from bellcrank.target.llvm.llvm_printer import FRAME_TAIL
 from bellcrank.target.program import DriverLayout
 
 __all__ = ["CompiledBlock", "DriverMemory"]

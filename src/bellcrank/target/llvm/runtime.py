@@ -10,13 +10,12 @@ from typing import Any
 import numpy as np
 
 from bellcrank.target.backend import Backend, CallLists, Door, DoorForm, Driver
-from bellcrank.target.calling import one_block, over_states
-from bellcrank.target.copying import copying
+from bellcrank.target.calling import copying, one_block, over_states
 from bellcrank.target.kernel_source import KernelSource
 from bellcrank.target.llvm import door, jit
 from bellcrank.target.llvm.block import CompiledBlock, DriverMemory
 from bellcrank.target.llvm.kernel import Kernel
-from bellcrank.target.llvm.signatures import BatchPrinter, BlockPrinter, DriverPrinter, print_program
+from bellcrank.target.llvm.llvm_printer import BatchPrinter, BlockPrinter, DriverPrinter, print_program
 from bellcrank.target.program import DriverLayout, Program
 
 __all__ = ["LlvmBackend", "backend", "batch_text"]
