@@ -129,6 +129,10 @@ def sample_dims(batch: Sequence[int]) -> tuple[str, ...]:
 
 def layout_of(system: Machine, batch: tuple[int, ...], cuts: Sequence[str] = ()) -> Layout:
     """How results of `system` for a batch of this shape are laid out; forces act on the closing joints `cuts`."""
+    return system.kernels.kept(("layout", batch, tuple(cuts)), lambda: _layout(system, batch, cuts))
+
+
+def _layout(system: Machine, batch: tuple[int, ...], cuts: Sequence[str]) -> Layout:
     joints = [system.model.mechanism.joint(name).joint for name in system.joint_names]
     units = (tuple(unit for joint in joints for unit in of(joint))
              for of in (coordinate_units, speed_units, force_units))
