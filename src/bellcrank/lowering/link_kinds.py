@@ -110,7 +110,7 @@ def same_entry(program: RolledProgram, size: int) -> Number | None:
                     return None
                 used |= {key[1] for key in keys}
                 found.add(evaluate([value], lambda key: graph.leaf((key[1],)))[0])
-    if len(found) != 1 or entries != size or program.plan.epilogue:
+    if len(found) != 1 or entries != size or size == 1 or program.plan.epilogue:
         return None
     columns = [first + program.local.index(name) for name in used]
     if any((starts[:, c] != starts[:, _RESULT]).any() for c in columns):

@@ -7,6 +7,7 @@ import functools
 import os
 import threading
 import weakref
+from collections import deque
 from collections.abc import Iterator
 from ctypes import string_at
 from typing import Any
@@ -44,32 +45,39 @@ def _prepare() -> None:
 class Job:
     """One module on its way to object code.
 
-    A thread of its own does it unless all cores have one already: then whoever asked does it at once.
+    Threads, at most as many as there are cores, work off what is begun; what is asked for and not begun yet is done by
+    whoever asks.
     """
 
-    def __init__(self, text: str, optimise: bool, key: str) -> None:
-        self._text, self._optimise, self._key = text, optimise, key
+    def __init__(self, text: str, passes: int, key: str) -> None:
+        self._text, self._passes, self._key = text, passes, key
         self._code: bytes | None = None
         self._error: Exception | None = None
-        self._thread = threading.Thread(target=self._work, name="bellcrank compiles", daemon=True)
+        self._claim, self._done, self._process = threading.Lock(), threading.Event(), os.getpid()
+        _queue.append(self)
         if sum(other.is_alive() for other in list(_threads)) < (os.cpu_count() or 1):
-            _threads.add(self._thread)
-            self._thread.start()
-        else:
-            self._work()
+            thread = threading.Thread(target=_work_off, name="bellcrank compiles", daemon=True)
+            _threads.add(thread)
+            thread.start()
 
-    def _work(self) -> None:
+    def work(self) -> None:
+        """Do it, unless somebody does."""
+        if self._claim.acquire(blocking=False):
+            self._compile()
+
+    def _compile(self) -> None:
         try:
-            self._code = compiled(self._text, self._optimise)
+            self._code = compiled(self._text, self._passes)
         except Exception as error:  # told to whoever asks for the code
             self._error = error
+        self._done.set()
 
     def code(self) -> bytes:
         """The object code, when it is done; it is put into the cache."""
-        if self._thread.ident is not None:
-            self._thread.join()
-        if self._code is None and self._error is None:  # in a process forked off meanwhile: the thread stayed behind
-            self._work()
+        self.work()
+        if self._process != os.getpid() and not self._done.is_set():  # forked off meanwhile: the thread stayed behind
+            self._compile()
+        self._done.wait()
         if self._error is not None:
             raise self._error
         assert self._code is not None
@@ -77,19 +85,36 @@ class Job:
         return self._code
 
 
+def _work_off() -> None:
+    """What a thread does."""
+    while True:
+        try:
+            job = _queue.popleft()
+        except IndexError:
+            return
+        job.work()
+
+
+_queue: deque[Job] = deque()
 _threads: weakref.WeakSet[threading.Thread] = weakref.WeakSet()
 
 
-def compiled(text: str, optimise: bool = False) -> bytes:
-    """Object code of a module. Nothing is shared with other threads, so that several can be at it."""
+def compiled(text: str, passes: int = 0) -> bytes:
+    """Object code of a module. Nothing is shared with other threads, so that several can be at it.
+
+    `passes` are those of LLVM that improve the code: 0 none, 1 all but those of loops (which take longest), 2 all.
+    """
     import llvmlite.binding as llvm
 
-    processor = machine(2 if optimise or text.count("\n") < _LARGE else 0)
+    processor = machine(2 if passes or text.count("\n") < _LARGE else 0)
     module = llvm.parse_assembly(text, llvm.create_context())
     module.triple = processor.triple
     module.data_layout = str(processor.target_data)
-    if optimise:
-        builder = llvm.create_pass_builder(processor, llvm.PipelineTuningOptions(speed_level=2))
+    if passes:
+        tuning = llvm.PipelineTuningOptions(speed_level=2)
+        if passes < 2:
+            tuning.loop_vectorization = tuning.loop_unrolling = tuning.loop_interleaving = False
+        builder = llvm.create_pass_builder(processor, tuning)
         builder.getModulePassManager().run(module, builder)
     with _in_order():
         return _emitted(processor, module)

@@ -48,9 +48,9 @@ class LlvmBackend:
         return CompiledBlock(library, ("from",), ("copy",), width, None,
                              np.array([count, stride, offset], dtype=np.int64))
 
-    def driver(self, program: Program, layout: DriverLayout, width: int, known: tuple[tuple[str, int], ...] = ()
-               ) -> Driver:
-        return _driver(program, layout, width, known)
+    def driver(self, program: Program, layout: DriverLayout, width: int, known: tuple[tuple[str, int], ...] = (),
+               loops: bool = False) -> Driver:
+        return _driver(program, layout, width, known, loops)
 
     def memory(self, calls: CallLists, layout: DriverLayout, extra: Mapping[str, int]) -> DriverMemory:
         return DriverMemory(calls, layout, extra)
@@ -94,13 +94,17 @@ def _block_text(source: KernelSource, width: int) -> Callable[[], str]:
 
 
 @cache
-def _driver(program: Program, layout: DriverLayout, width: int, known: tuple[tuple[str, int], ...]) -> Driver:
-    library = jit.load(print_program(DriverPrinter(width, layout, dict(known)), program), optimise=True)
-    pointer = ctypes.c_void_p
-    function = ctypes.CFUNCTYPE(ctypes.c_int64, pointer, pointer, pointer)(library.address)
+def _driver(program: Program, layout: DriverLayout, width: int, known: tuple[tuple[str, int], ...], loops: bool
+            ) -> Driver:
+    library = jit.begin(print_program(DriverPrinter(width, layout, dict(known)), program), passes=2 if loops else 1)
+
+    @cache
+    def function() -> Any:
+        pointer = ctypes.c_void_p
+        return ctypes.CFUNCTYPE(ctypes.c_int64, pointer, pointer, pointer)(library.address)
 
     def run(memory: DriverMemory) -> None:
-        function(memory.integers.ctypes.data, memory.reals.ctypes.data, memory.pointers.ctypes.data)
+        function()(memory.integers.ctypes.data, memory.reals.ctypes.data, memory.pointers.ctypes.data)
 
     run.library = library  # type: ignore[attr-defined]
     return run
