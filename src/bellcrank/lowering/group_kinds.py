@@ -78,7 +78,7 @@ def roll_groups(tree: Tree, function: Function, wrenches: bool) -> RolledProgram
         work = made.record * (len(shapes) + 1) + made.buffer * n_buffers
         return RolledProgram(made, columns, numbers, table, runs, work, counts)
 
-    return with_ahead(program, lambda ahead: plan(sweeps, result, [], ahead), counts)
+    return with_ahead(program, lambda ahead, known: plan(sweeps, result, [], ahead, known), counts)
 
 
 def _symbolic(c: Closure) -> bool:

@@ -143,7 +143,7 @@ def _layout(system: Machine, batch: tuple[int, ...], cuts: Sequence[str]) -> Lay
 
 
 # -- what follows from the states -------------------------------------------------------------------
-def derive(system: Machine, t: Floats, q: Floats, u: Floats, lanes: bool = True) -> dict[str, Floats]:
+def derive(system: Machine, t: Floats, q: Floats, u: Floats, lanes: bool | None = None) -> dict[str, Floats]:
     """Energies [J] and loop errors of states, in one batch: t (k,), q (k, ..., nq), u (k, ..., nu) -> (k, ...).
 
     Where a state is not finite, or so large that they overflow, neither are they. Cost: O(n) per state.
@@ -158,7 +158,7 @@ def derive(system: Machine, t: Floats, q: Floats, u: Floats, lanes: bool = True)
         return {f.name: np.full(q.shape[:-1], np.nan) for f in DERIVED}
 
 
-def _derive(system: Machine, t: Floats, q: Floats, u: Floats, lanes: bool) -> dict[str, Floats]:
+def _derive(system: Machine, t: Floats, q: Floats, u: Floats, lanes: bool | None) -> dict[str, Floats]:
     clock = t.reshape(-1, *(1,) * (q.ndim - 2))
     bad = ~(np.isfinite(q).all(axis=-1) & np.isfinite(u).all(axis=-1) & np.isfinite(clock))
     if bad.any():  # calls refuse such states: look at others in their place

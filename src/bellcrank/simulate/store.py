@@ -49,7 +49,7 @@ class Writer:
     `flush_seconds` after the last block, and `finish` puts the complete file in the place of `file`, which stays what
     it was until then. A file that cannot be made is an error here, before anything is computed. `cuts` are joints
     that close loops and on which forces act; `advice` is what to do if the energy does not balance within a `share`.
-    `lanes`: samples are many (see `early.in_lanes`).
+    `lanes`: whether samples are worked on side by side (see `early.in_lanes`), if that is known.
 
     >>> import bellcrank as bc
     >>> pendulum = bc.compile(bc.load("pendulum"))
@@ -63,7 +63,8 @@ class Writer:
 
     def __init__(self, system: Machine, *, batch: tuple[int, ...] = (), settings: Mapping[str, Any] | None = None,
                  file: str | os.PathLike[str] | None = None, flush_seconds: float = 0.1, cuts: Sequence[str] = (),
-                 advice: str = "take smaller steps", share: float = DRIFT, lanes: bool = True) -> None:
+                 advice: str = "take smaller steps", share: float = DRIFT,
+                 lanes: bool | None = None) -> None:
         self._system, self._first, self._start = system, system, time.perf_counter()
         self._layout = layout_of(system, tuple(int(n) for n in batch), cuts)
         self._early = _early_attrs(system, dict(settings or {}))

@@ -198,10 +198,10 @@ class Kernels:
 
     # -- batches --------------------------------------------------------------------------------
     def run(self, name: str, given: Mapping[str, npt.ArrayLike], wrenches: Wrenches = None, t: npt.ArrayLike = 0.0,
-            evaluator: Evaluator | None = None, lanes: bool = True) -> Floats:
-        """Evaluate a function on a batch; shape (*batch axes, size). Without `lanes` by the code for one state, which
-        most machines have already: for batches that are not worth compiling for."""
-        if wrenches is None and evaluator is None and lanes:
+            evaluator: Evaluator | None = None, lanes: bool | None = None) -> Floats:
+        """Evaluate a function on a batch; shape (*batch axes, size). `lanes`: by the code for several states side by
+        side, or by that for one, whatever the number of states; else as suits that."""
+        if wrenches is None and evaluator is None and lanes is None:
             quick = self.quickly(name, given, t)
             if quick is not None:
                 return quick
@@ -217,7 +217,7 @@ class Kernels:
         return Evaluation(*self._evaluate(name, given, wrenches, t, evaluator))
 
     def _evaluate(self, name: str, given: Mapping[str, npt.ArrayLike], wrenches: Wrenches, t: npt.ArrayLike,
-                  evaluator: Evaluator | None, lanes: bool = True
+                  evaluator: Evaluator | None, lanes: bool | None = None
                   ) -> tuple[str, list[str], list[Floats], tuple[int, ...], Floats, bool]:
         function, run = self.functions[name], evaluator or self.evaluator
         check_time(t)

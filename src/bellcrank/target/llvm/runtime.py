@@ -14,6 +14,7 @@ from bellcrank.target.calling import copying, one_block, over_states
 from bellcrank.target.kernel_source import KernelSource
 from bellcrank.target.llvm import door, jit
 from bellcrank.target.llvm.block import CompiledBlock, DriverMemory
+from bellcrank.target.llvm.compiling import Effort
 from bellcrank.target.llvm.kernel import Kernel
 from bellcrank.target.llvm.llvm_printer import BatchPrinter, BlockPrinter, DriverPrinter, print_program
 from bellcrank.target.program import DriverLayout, Program
@@ -32,13 +33,15 @@ class LlvmBackend:
     def kernel(self, source: KernelSource, width: int) -> Kernel:
         source = source.side_by_side(jit.vector_width()) if width == 1 else source
         text = batch_text(source, width)
-        library = jit.begin(text()) if source.key is None else jit.begin(f"{source.key} {width}", text)
+        library = jit.begin(text(), effort=_effort(source)) if source.key is None else \
+            jit.begin(f"{source.key} {width}", text)
         return Kernel(library, source.inputs, source.size, width, source.data, source.side, source.scratch(width))
 
     def block(self, source: KernelSource, names: tuple[str, ...], width: int) -> CompiledBlock:
         source = source.side_by_side(jit.vector_width()) if width == 1 else source
         text = _block_text(source, width)
-        library = jit.begin(text()) if source.key is None else jit.begin(f"block {source.key} {width}", text)
+        library = jit.begin(text(), effort=_effort(source)) if source.key is None else \
+            jit.begin(f"block {source.key} {width}", text)
         sizes = list(source.inputs.values())  # rolled kernels read their sizes from what others use as strides
         strides = np.array([*sizes, *sizes, source.size, source.side], dtype=np.int64)
         return CompiledBlock(library, tuple(source.inputs), names, width, source.data, strides)
@@ -82,6 +85,10 @@ def backend() -> Backend:
     return _BACKEND
 
 
+def _effort(source: KernelSource) -> Effort:
+    return Effort.SCHEDULED if source.lanes > 1 else Effort.AS_TRACED
+
+
 def batch_text(source: KernelSource, width: int) -> Callable[[], str]:
     """The assembly of a kernel, when it is asked for."""
     names = list(source.inputs)
@@ -96,7 +103,8 @@ def _block_text(source: KernelSource, width: int) -> Callable[[], str]:
 @cache
 def _driver(program: Program, layout: DriverLayout, width: int, known: tuple[tuple[str, int], ...], loops: bool
             ) -> Driver:
-    library = jit.begin(print_program(DriverPrinter(width, layout, dict(known)), program), passes=2 if loops else 1)
+    library = jit.begin(print_program(DriverPrinter(width, layout, dict(known)), program),
+                        effort=Effort.LOOPS if loops else Effort.STRAIGHT)
 
     @cache
     def function() -> Any:
