@@ -1,4 +1,4 @@
-"""Code that every run needs, begun while the rest of it is being looked at: LLVM works on other cores meanwhile."""
+"""Code that every run needs, begun while the rest of it is being looked at, on other cores."""
 
 from __future__ import annotations
 
