@@ -158,6 +158,9 @@ class ReferenceRun:
         """Let states that have failed go on, from other positions."""
         self.failures = []
 
+    def begin(self) -> None:
+        """Nothing is compiled for the whole run."""
+
     def prepare(self) -> None:
         """See `FixedRun.prepare`."""
         self.rhs.prepare(self.time, self.y)
