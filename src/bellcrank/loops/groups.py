@@ -24,6 +24,8 @@ class Group:
     independent: tuple[int, ...]  #: own speeds left to the dynamics
     carried: tuple[int, ...]  #: speeds of groups further in that its constraints involve
     closures: tuple[int, ...]  #: closures that have rows here
+    #: the link of another group that it hangs from or closes on, besides its reference; see `loops.common_base`
+    virtual: int = -1
 
 
 class PlanKey:
