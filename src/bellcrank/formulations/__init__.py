@@ -107,9 +107,9 @@ def functions_of(method: str, looped: bool = False) -> dict[str, Function]:
         own["forward_dynamics"] = Function("forward_dynamics", names["constrained_dynamics"], ("q", "u", "tau"),
                                            "speeds", whole="groups" not in over, groups="groups" in over,
                                            bases="bases" in over)
-    if looped and "dependent_speeds" in names:
-        own["dependent_speeds"] = Function("dependent_speeds", names["dependent_speeds"], ("q", "u"), "speeds",
-                                           groups="groups" in over, bases="bases" in over)
+    if looped:
+        own |= {name: Function(name, names[name], ("q", "u"), "speeds", groups="groups" in over, bases="bases" in over)
+                for name in ("dependent_speeds", "speed_changes") if name in names}
     if looped and "constrained_inverse" in names:
         own["constrained_inverse"] = Function(
             "constrained_inverse", lambda tree: closed_inverse.where_loops_hold(tree, module.constrained_inverse(tree)),

@@ -15,7 +15,7 @@ speeds of the loop itself, which are then eliminated into the loop's base. What 
 | S^k, P_k, u_k | ``link.transforms``, ``link.columns``, ``link.u``; origins of links are the points of reference |
 | A_t^k (7) | ``Known.remainder``; around a loop ``Relative.remainder`` |
 | tau^k, Delta^k (37)-(45) | ``left``, ``inverse`` in `local_loop` |
-| u_k (46)-(51) | ``dependent_speeds`` |
+| u_k (46)-(51) | ``dependent_speeds``, ``speed_changes`` |
 | Gamma^k, Xi^k (51)-(55) | ``Dependent.factors`` and ``body``, ``offset``: their rows, joint by joint |
 | P~_r^k (58) | rows of independent speeds after `substitute` |
 | Ihat^{p;0}, Ihat^p, Fhat^p (60) | ``Virtual.cross``, ``Virtual.own`` |
@@ -103,7 +103,7 @@ from bellcrank.spatial import Force, General, Motion, Vector
 from bellcrank.topology.tree import Tree
 
 __all__ = ["BIBTEX", "OVER", "check_topology", "constrained_dynamics", "dependent_speeds", "forward_dynamics",
-           "inverse_dynamics", "make_plan"]
+           "inverse_dynamics", "make_plan", "speed_changes"]
 
 #: the functions for machines with loops sweep over groups of links, seen from their bases
 OVER = ("groups", "bases")
@@ -127,6 +127,12 @@ def dependent_speeds(groups: Sweeps) -> Field:
     """All generalized speeds from the independent ones of u, which alone are read."""
     width = width_of(SPEEDS, groups)
     return groups.outward(partial(outward_speeds, width), root=(0.0,) * width)
+
+
+def speed_changes(groups: Sweeps) -> Field:
+    """Changes of the dependent speeds of u to what the independent ones make of them."""
+    width = width_of(SPEEDS, groups)
+    return groups.outward(partial(outward_speed_changes, width), root=(0.0,) * width)
 
 
 def _outward(group: GroupView, base: Any, virtual: Any, step: Callable[[Link, Any], Any]) -> dict[int, Any]:
@@ -170,6 +176,12 @@ def outward_speeds(width: int, group: GroupView, flat: Sequence[Number]) -> tupl
     members = relative_to_base(group, links, rest, virtual) if group.shape.hosts else {}  # (46), (50)
     return (to_children(SPEEDS, group, width, (), dict.fromkeys(range(len(links)), ()), from_base(group, members)),
             tuple(x for link in links for x in link.u))
+
+
+def outward_speed_changes(width: int, group: GroupView, flat: Sequence[Number]) -> tuple[tuple[Number, ...], Any]:
+    sent, speeds = outward_speeds(width, group, flat)
+    given = [x for link in group.links for x in link.u]
+    return sent, tuple(new - old for new, old in zip(speeds, given, strict=True))
 
 
 def _at_speeds(group: GroupView, speeds: dict[int, Number]) -> list[Link]:
