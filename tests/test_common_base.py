@@ -52,6 +52,8 @@ def cart_ladder(base: Joint, cells: int = 3) -> bc.Mechanism:
             m.add_joint(f"inner{i}", bc.Revolute("y"), last, rung, at=(x - 0.5, 0.0, -1.0))
             m.add_joint(f"outer{i}", bc.Revolute("y"), rung, arm, at=(x, 0.0, -1.0))
         last = arm
+    bob = m.add_body("bob", bc.Inertia.box(0.6, (0.1, 0.1, 0.3), (1.0, 0.1, -1.2)))  # where a tree goes on
+    m.add_joint("bob", bc.Universal("y", "x"), "arm2", bob, at=(1.0, 0.0, -1.0))
     return m
 
 
@@ -93,15 +95,15 @@ def test_work_per_cell_of_the_papers_tree() -> None:
 
 
 # -- manipulators of fewer than six freedoms -------------------------------------------------------------------------
-def platform(kind: str, base: Joint | None) -> bc.Mechanism:
-    """A platform on three legs, each with a slide: on the ground, or on a cart on the joint `base`."""
+def platform(kind: str, base: Joint | None, legs: int = 3) -> bc.Mechanism:
+    """A platform on legs, each with a slide: on the ground, or on a cart on the joint `base`."""
     m = bc.Mechanism(kind)
     carrier = m.ground
     if base is not None:
         carrier = m.add_body("cart", bc.Inertia.box(5.0, (0.8, 0.8, 0.2), (0.0, 0.0, -0.1)))
         m.add_joint("cart", base, m.ground, carrier, at=(0.0, 0.0, -0.1))
     top = m.add_body("platform", bc.Inertia.cylinder(3.0, 0.3, 0.05, "z", (0.0, 0.0, 0.7)))
-    for k in range(3):
+    for k in range(legs):
         c, s = math.cos(2.0 * math.pi * k / 3.0), math.sin(2.0 * math.pi * k / 3.0)
         foot, head = np.array([0.6 * c, 0.6 * s, 0.0]), np.array([0.3 * c, 0.3 * s, 0.7])
         along = tuple((head - foot) / np.linalg.norm(head - foot))
@@ -110,7 +112,7 @@ def platform(kind: str, base: Joint | None) -> bc.Mechanism:
         lower = m.add_body(f"lower{k}", bc.Inertia.cylinder(1.0, 0.03, 0.4, "z", tuple(0.75 * foot + 0.25 * head)))
         upper = m.add_body(f"upper{k}", bc.Inertia.cylinder(0.7, 0.02, 0.4, "z", tuple(0.25 * foot + 0.75 * head)))
         first: Joint = bc.Revolute(across) if kind == "3-RPS" else bc.Universal(across, third)
-        last: Joint = bc.Spherical() if kind == "3-RPS" else bc.Universal(third, across)
+        last: Joint = bc.Universal(third, across) if kind == "3-UPU" else bc.Spherical()
         m.add_joint(f"foot{k}", first, carrier, lower, at=tuple(foot))
         m.add_joint(f"slide{k}", bc.Prismatic(along), lower, upper, at=tuple(foot))
         m.add_joint(f"head{k}", last, upper, top, at=tuple(head))
@@ -124,6 +126,26 @@ def test_manipulators_of_three_freedoms(kind: str, base: Joint | None) -> None:
     assert bc.compile(machine, "reduction", "numpy").dof == (3 if base is None else 9)
     agrees(machine, [])
     agrees(machine, ["foot1"])
+
+
+def branched_leg() -> bc.Mechanism:
+    """Two legs with six freedoms, and one that forks: a body on a ball joint, two rods from there to the platform."""
+    machine = platform("6-UPS", None, legs=2)
+    fork = machine.add_body("fork", bc.Inertia.box(0.5, (0.2, 0.2, 0.1), (0.4, -0.5, 0.1)))
+    machine.add_joint("fork", bc.Spherical(), machine.ground, fork, at=(0.4, -0.5, 0.0))
+    for name, x in (("left", 0.2), ("right", 0.5)):
+        rod = machine.add_body(name, bc.Inertia.box(0.3, (0.05, 0.05, 0.5), (x, -0.4, 0.4)))
+        machine.add_joint(f"{name}.low", bc.Universal("x", "y"), fork, rod, at=(x, -0.5, 0.2))
+        machine.add_joint(f"{name}.high", bc.Spherical(), rod, "platform", at=(0.5 * x, -0.3, 0.7))
+    return machine
+
+
+@pytest.mark.parametrize("cut", [[], ["fork"], ["fork", "left.low"]], ids=str)
+def test_legs_that_fork(cut: list[str]) -> None:
+    """Loops that begin and end at the virtual body, where the leg's foot is cut."""
+    system = bc.compile(branched_leg(), "reduction", "numpy", cut=cut)
+    assert sorted(len(g.closures) for g in system.plans.general().groups) == [1, 2]
+    agrees(branched_leg(), cut)
 
 
 # -- what is covered -------------------------------------------------------------------------------------------------
