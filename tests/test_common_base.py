@@ -14,6 +14,8 @@ from bellcrank.loops.common_base import loops_on_bases
 from bellcrank.mechanism.joints import Joint
 from bellcrank.system.velocity_level import dependent_speeds, independent_dynamics
 from looped import EPS
+from looped_graphs import Graph, build
+from test_reduction import legs
 
 
 def agrees(machine: bc.Mechanism, cut: list[str], prescribed: float = 0.0, **options: Any) -> None:
@@ -172,6 +174,29 @@ def test_coverage_does_not_wait_for_a_closed_position() -> None:
     machine.add_joint("never", bc.Spherical(), far, machine.ground, bc.Pose((0.0, 0.0, 5.0)), bc.Pose())
     with pytest.raises(bc.ModelError, match="no common base body"):
         bc.compile(machine, "reduction")
+
+
+@pytest.mark.parametrize("graph", [
+    Graph((("Planar", -1), ("Free", 0), ("Planar", 0), ("Planar", 2)),
+          (("Prismatic", 1, -1), ("Revolute", 1, -1), ("Revolute", 3, -1)), 12, 3, False, True, True, 363),
+    Graph((("Free", -1), ("Free", -1), ("Free", -1), ("Screw", 0)),
+          (("Revolute", 2, 3), ("Universal", 0, 3), ("Screw", 0, 3)), 13, 0, False, False, True, 294)],
+    ids=["planar", "screw"])
+def test_closures_that_forbid_nothing(graph: Graph) -> None:
+    """Found by random search: a free joint that is cut, a closure all of whose conditions are redundant."""
+    agrees(build(graph), [])
+
+
+def test_virtual_body_that_only_follows_laws() -> None:
+    """Its group has no speed that others depend on, and yet must hear from them."""
+    machine = legs(None, 3)
+    machine.prescribe("hip0", lambda t: -0.3 * t)
+    machine.prescribe("knee0", lambda t: 0.2 * t * t)
+    oracle = bc.compile(machine, "dense", "numpy")
+    state = oracle.assemble(t=0.4)
+    expected = oracle.forward_dynamics(state.q, state.u, t=0.4)
+    found = bc.compile(machine, "reduction", "numpy").forward_dynamics(state.q, state.u, t=0.4)
+    assert np.abs(expected).max() > 0.1 and np.abs(found - expected).max() < 1e-12
 
 
 # -- any state -------------------------------------------------------------------------------------------------------
