@@ -21,7 +21,7 @@ import numpy.typing as npt
 from bellcrank.arrays import Floats
 from bellcrank.loops.constraint_kinematics import LoopKinematics, common_ancestor
 
-__all__ = ["Group", "LoopPlan", "make_plan"]
+__all__ = ["Group", "GroupDraft", "LoopPlan", "Pivoting", "Planner", "make_plan"]
 
 #: a pivot smaller than this, relative to its row, is none
 _NOTHING = 1e-7
@@ -49,6 +49,8 @@ class Group:
     independent: tuple[int, ...]  #: own speeds left to the dynamics
     carried: tuple[int, ...]  #: speeds of groups further in that its constraints involve
     closures: tuple[int, ...]  #: closures that have rows here
+    #: the link of another group that it hangs from or closes on, besides its reference; see `loops.common_base`
+    virtual: int = -1
 
 
 class PlanKey:
@@ -87,7 +89,9 @@ class LoopPlan:
 
 
 @dataclass
-class _Draft:
+class GroupDraft:
+    """A group as it is put together."""
+
     links: list[int]
     rows: list[int]
     pivots: list[tuple[int, int]] = field(default_factory=list)
@@ -97,13 +101,15 @@ class _Draft:
     reference: int = 0
 
 
-class _Planner:
+class Planner:
+    """Takes a machine apart at one position; `entries` are those of its Jacobian."""
+
     def __init__(self, loops: LoopKinematics, entries: Floats, prefer: npt.NDArray[np.bool_]) -> None:
         self.loops, self.tree, self.prefer = loops, loops.tree, prefer
         tree = self.tree
         self.parent = tree.parent.tolist()
         self.u_start = tree.u_start.tolist()
-        self.drafts = [_Draft(list(s.links), [r for c in s.closures for r in
+        self.drafts = [GroupDraft(list(s.links), [r for c in s.closures for r in
                                               range(int(loops.starts[c]), int(loops.starts[c + 1]))])
                        for s in tree.steps]
         self.owner = [-1] * (tree.n + 1)  # group of each link
@@ -201,7 +207,7 @@ class _Planner:
             target.rows += draft.rows
             for link in draft.links:
                 self.owner[link] = into
-            self.drafts[k] = _Draft([], [])
+            self.drafts[k] = GroupDraft([], [])
             between = {self.owner[self.parent[link]] for link in target.links if self.parent[link]}
             gone += [h for h in between if h > into]
 
@@ -214,7 +220,7 @@ class _Planner:
                 continue
             mine = set(draft.links)
             own = {v for link in mine for v in self.free[link]}
-            ends = {self.parent[link] for link in mine if self.parent[link] not in mine}
+            ends = {self.parent[link] for link in mine if self.parent[link] not in mine} | {*self._hangs_from(g)}
             for r, _ in draft.pivots:
                 if r < self.loops.m_closures:
                     closure = self.tree.closures[self.loops.closure_of_row[r]]
@@ -238,9 +244,14 @@ class _Planner:
             up = max((self.group_of(v) for v in draft.carried), default=-1)
             if reference:  # whoever holds the reference passes on what is carried further
                 up = max(up, self.owner[reference])
+            up = max(up, *(self.owner[link] for link in self._hangs_from(g)), -1)
             self.up[g] = up
             if up >= 0:
                 self.drafts[up].children.append(g)
+
+    def _hangs_from(self, g: int) -> tuple[int, ...]:
+        """Links that a group acts on, besides what its own links and conditions say."""
+        return ()
 
     def _finish(self) -> LoopPlan:
         index = {g: i for i, g in enumerate(k for k, d in enumerate(self.drafts) if d.links)}
@@ -266,7 +277,7 @@ def make_plan(loops: LoopKinematics, q: Floats, t: float = 0.0, prefer: npt.Arra
     """A plan whose pivots are good at q. `prefer` marks speeds that shall stay independent where possible."""
     entries = loops.linearized(q, t)[1]
     wanted = np.zeros(loops.tree.nu, dtype=bool) if prefer is None else np.asarray(prefer, dtype=bool)
-    return _Planner(loops, entries, wanted).plan()
+    return Planner(loops, entries, wanted).plan()
 
 
 class Pivoting:

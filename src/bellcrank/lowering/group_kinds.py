@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from bellcrank.lowering.base_shapes import shapes_for
 from bellcrank.lowering.function import Function, binder, view, world_of, wrench_starts
 from bellcrank.lowering.group import (
     ClosureNumbers,
@@ -19,7 +20,6 @@ from bellcrank.lowering.group import (
     Ports,
     closure_numbers,
     message_widths,
-    shapes_of,
 )
 from bellcrank.lowering.link import World
 from bellcrank.lowering.link_kinds import (
@@ -56,12 +56,12 @@ _FEW = 12
 
 def few_kinds(tree: Tree, function: Function) -> bool:
     """Whether the groups of a machine are of few kinds: code for loops over them is small, whatever their number."""
-    return len(_Rolling(tree, shapes_of(tree), False, function).representatives) <= _FEW
+    return len(_Rolling(tree, shapes_for(function)(tree), False, function).representatives) <= _FEW
 
 
 def roll_groups(tree: Tree, function: Function, wrenches: bool) -> RolledProgram:
     """Trace a function once per kind of group."""
-    shapes = shapes_of(tree)
+    shapes = shapes_for(function)(tree)
     rolling = _Rolling(tree, shapes, wrenches, function)
     root_graph = Graph()
 

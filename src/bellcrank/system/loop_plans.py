@@ -4,7 +4,7 @@ machine is."""
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from bellcrank.arrays import Floats, flat
 from bellcrank.errors import AssemblyError, ModelError, SingularError
+from bellcrank.formulations import method_module
 from bellcrank.loops.closer import Closer, Target, project
 from bellcrank.loops.constraint_kinematics import LoopKinematics, loop_joints
 from bellcrank.loops.near_closer import NearCloser
@@ -210,7 +211,7 @@ class LoopPlans:
         if self.model.batched:
             return self.plain.at(q, t, wishes)
         reference = self.reference_near(q, t)
-        plan = make_plan(self.loops, q, t, self._preferred if wishes else None)
+        plan = self._make_plan(self.loops, q, t, self._preferred if wishes else None)
         if len(plan.kept) < len(reference.plan.kept):
             raise self._singular(reference.plan, plan)
         return self._finished(plan, reference.floors)
@@ -226,8 +227,15 @@ class LoopPlans:
         with self._lock:
             if speeds not in self._driven:
                 wished = np.isin(np.arange(self.tree.nu), speeds)
-                self._driven[speeds] = self._finished(make_plan(self.loops, reference.q, 0.0, wished), reference.floors)
+                made = self._make_plan(self.loops, reference.q, 0.0, wished)
+                self._driven[speeds] = self._finished(made, reference.floors)
             return self._driven[speeds]
+
+    @property
+    def _make_plan(self) -> Callable[..., LoopPlan]:
+        """What makes a plan at a position: a formulation may have its own way to take machines apart."""
+        own: Callable[..., LoopPlan] = getattr(method_module(self.model.method), "make_plan", make_plan)
+        return own
 
     @cached_property
     def _preferred(self) -> npt.NDArray[np.bool_]:
@@ -241,7 +249,7 @@ class LoopPlans:
         """Plan near a closed position, away from what is special about it."""
         held, nu = self.model.prescribed_mask(), self.tree.nu
         general = self._general_position(q, held, t)
-        best = make_plan(self.loops, general, t, self._preferred)
+        best = self._make_plan(self.loops, general, t, self._preferred)
         floors = np.zeros(self.loops.m)
         if nu <= _FEW:
             free = np.flatnonzero(~held)
