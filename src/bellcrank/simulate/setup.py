@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from bellcrank.arrays import check_finite, check_unmasked, flat
+from bellcrank.arrays import check_finite, flat
 from bellcrank.errors import BellcrankError, ModelError, NotYetError, SlowWarning, StateError
 from bellcrank.loops.closer import State, Target, project
 from bellcrank.loops.tolerances import OPEN, ROUNDING
@@ -26,7 +26,7 @@ from bellcrank.simulate.events import Event, Watch
 from bellcrank.simulate.external import SCIPY, SUNDIALS, ExternalRun
 from bellcrank.simulate.fixed import FixedRun
 from bellcrank.simulate.reference import ReferenceRun, Rhs
-from bellcrank.simulate.sizes import check_count, check_room
+from bellcrank.simulate.sizes import check_count, check_samples, grid, positive
 from bellcrank.simulate.steppers import STEPPERS, Integrator
 from bellcrank.simulate.stops import Stop
 from bellcrank.simulate.varying import VaryingRun
@@ -38,8 +38,6 @@ __all__ = ["Setup"]
 
 Floats = npt.NDArray[np.float64]
 
-#: samples of a run if nothing is said
-_SAMPLES = 1000
 #: what may be said of closing: loops in position and velocity after every step; dependent speeds from independent
 #: ones in every evaluation, positions left alone; nothing
 CLOSING = ("position", "velocity", "none")
@@ -96,15 +94,15 @@ class Setup:
             raise ModelError("simulate: 'complement' takes its loops for closed, and without closing their errors "
                              "grow: take closing='velocity' or 'position', or another method")
         fixed = kind is not None and not kind.adaptive
-        length = _positive("duration", duration)
+        length = positive("duration", duration)
         q, u, t, batch = _states(system, state)
         for name, value in (("rtol", rtol), ("atol", atol)):
-            _positive(name, value)
-        h = _positive("step", 1e-3 if step is None and fixed else step) if fixed or step is not None else None
-        interval = _positive("output", output) if output is not None and not np.ndim(output) else None
+            positive(name, value)
+        h = positive("step", 1e-3 if step is None and fixed else step) if fixed or step is not None else None
+        interval = positive("output", output) if output is not None and not np.ndim(output) else None
         check_count(length, t, h, interval)
-        _check_room(system, len(q), length, h, output, interval, fixed, file)
-        steps, every, times = _grid(length, h, output, fixed, t)
+        check_samples(len(q), system.nq + 2 * system.nu, length, h, output, interval, fixed, file)
+        steps, every, times = grid(length, h, output, fixed, t)
         if fixed:
             h = length / steps
         drives = [drive_of(control, "tau")]
@@ -355,16 +353,6 @@ def _threads(threads: Any) -> int | None:
     return int(threads)
 
 
-def _positive(name: str, value: Any) -> float:
-    try:
-        number = float(value)
-    except (TypeError, ValueError):
-        raise StateError(f"simulate: {name} {value!r} is not a number") from None
-    if not 0.0 < number < float("inf"):
-        raise StateError(f"simulate: {name} must be positive and finite, got {value!r}")
-    return number
-
-
 def _states(system: Machine, state: Any) -> tuple[Floats, Floats, float, tuple[int, ...]]:
     """q (count, nq), u (count, nu), the time, and the shape of the batch."""
     t = 0.0
@@ -389,59 +377,3 @@ def _states(system: Machine, state: Any) -> tuple[Floats, Floats, float, tuple[i
     if not len(q):
         raise StateError("simulate: the batch is empty")
     return q, u, t, batch
-
-
-def _check_room(system: Machine, states: int, length: float, step: float | None, output: Any, interval: float | None,
-                fixed: bool, file: str | os.PathLike[str] | None) -> None:
-    """Refuse a run whose samples have no room."""
-    if output is not None and interval is None:
-        samples = float(np.size(output))
-    else:
-        samples = length / interval if interval is not None else float(_SAMPLES)
-        if fixed and step is not None:
-            samples = min(samples, length / step)
-    check_room(samples + 2.0, states, system.nq + 2 * system.nu, 0 if fixed else int(samples), file)
-
-
-def _grid(length: float, step: float | None, output: Any, fixed: bool, start: float) -> tuple[int, int, Floats]:
-    """Number of steps, steps per sample, and sample times after the start."""
-    steps = max(1, int(np.ceil(length / step - 1e-6))) if step is not None else 1
-    if output is not None and np.ndim(output):
-        check_unmasked("simulate: output", output)
-        try:
-            listed = np.asarray(output, dtype=float)
-        except (TypeError, ValueError):
-            raise StateError(f"simulate: output {output!r} is neither an interval nor a list of times") from None
-        return _listed(listed, length, steps, fixed, start)
-    if fixed:
-        h = length / steps
-        if output is None:
-            every = -(-steps // _SAMPLES)
-        else:
-            every = round(_positive("output", output) / h)
-            if every < 1 or abs(every * h - float(output)) > 1e-6 * h * every:
-                raise StateError(f"simulate: output every {output:g} s needs a multiple of the step {h:g} s")
-        return steps, every, np.zeros(0)
-    interval = length / _SAMPLES if output is None else _positive("output", output)
-    n = max(1, int(np.floor(length / interval + 1e-9)))
-    times: Floats = np.asarray(start + interval * np.arange(1, n + 1), dtype=float)
-    if times[-1] < start + length * (1.0 - 1e-12):
-        times = np.append(times, start + length)
-    times[-1] = start + length
-    return steps, 1, times
-
-
-def _listed(times: Floats, length: float, steps: int, fixed: bool, start: float) -> tuple[int, int, Floats]:
-    """Sample times given one by one."""
-    end = start + length
-    if times.ndim != 1 or not len(times) or not np.isfinite(times).all() or (np.diff(times) <= 0.0).any() \
-            or times[0] < start or times[-1] > end + 1e-9 * length:
-        raise StateError(f"simulate: output times must increase within {start:g} s and {end:g} s")
-    if fixed:
-        raise StateError("simulate: methods with fixed steps sample at intervals: give output=seconds, or use an "
-                         "adaptive stepper for a list of times")
-    later = times[times > start]
-    tiny = 1e-12 * max(1.0, abs(end))
-    return steps, 1, later if len(later) and later[-1] >= end - tiny else np.append(later, end)
-
-

@@ -1,4 +1,4 @@
-"""How large a run will be, asked before anything of it is made."""
+"""Steps and samples of a run: where they fall, how many and how large they will be, asked before anything is made."""
 
 from __future__ import annotations
 
@@ -6,10 +6,18 @@ import os
 import shutil
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+
+from bellcrank.arrays import check_unmasked
 from bellcrank.errors import StateError
 
-__all__ = ["MOST_SAMPLES", "MOST_STEPS", "MOST_TIME", "available_memory", "check_count", "check_room"]
+__all__ = ["MOST_SAMPLES", "MOST_STEPS", "MOST_TIME", "available_memory", "check_count", "check_room", "check_samples",
+           "grid", "positive"]
+
+Floats = npt.NDArray[np.float64]
 
 #: numbers of steps and of samples, and a time [s], that are beyond anything meant: clocks of 53 bits cannot tell steps
 #: apart any more, files count samples with 31 bits
@@ -20,6 +28,8 @@ _SMALL = 64 << 20
 _COPIES = 2
 #: variables derived from each sample
 _DERIVED = 6
+#: samples of a run if nothing is said
+_SAMPLES = 1000
 
 
 def check_count(length: float, start: float, step: float | None, interval: float | None) -> None:
@@ -84,3 +94,68 @@ def _size(count: float) -> str:
             return f"{count:.3g} {unit}"
         count /= 1000.0
     return f"{count:.3g} PB"
+
+
+def positive(name: str, value: Any) -> float:
+    """An argument of `simulate` that must be a positive number."""
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        raise StateError(f"simulate: {name} {value!r} is not a number") from None
+    if not 0.0 < number < float("inf"):
+        raise StateError(f"simulate: {name} must be positive and finite, got {value!r}")
+    return number
+
+
+def check_samples(states: int, numbers: int, length: float, step: float | None, output: Any, interval: float | None,
+                fixed: bool, file: str | os.PathLike[str] | None) -> None:
+    """Refuse a run whose samples, of so many numbers a state, have no room."""
+    if output is not None and interval is None:
+        samples = float(np.size(output))
+    else:
+        samples = length / interval if interval is not None else float(_SAMPLES)
+        if fixed and step is not None:
+            samples = min(samples, length / step)
+    check_room(samples + 2.0, states, numbers, 0 if fixed else int(samples), file)
+
+
+def grid(length: float, step: float | None, output: Any, fixed: bool, start: float) -> tuple[int, int, Floats]:
+    """Number of steps, steps per sample, and sample times after the start."""
+    steps = max(1, int(np.ceil(length / step - 1e-6))) if step is not None else 1
+    if output is not None and np.ndim(output):
+        check_unmasked("simulate: output", output)
+        try:
+            listed = np.asarray(output, dtype=float)
+        except (TypeError, ValueError):
+            raise StateError(f"simulate: output {output!r} is neither an interval nor a list of times") from None
+        return _listed(listed, length, steps, fixed, start)
+    if fixed:
+        h = length / steps
+        if output is None:
+            every = -(-steps // _SAMPLES)
+        else:
+            every = round(positive("output", output) / h)
+            if every < 1 or abs(every * h - float(output)) > 1e-6 * h * every:
+                raise StateError(f"simulate: output every {output:g} s needs a multiple of the step {h:g} s")
+        return steps, every, np.zeros(0)
+    interval = length / _SAMPLES if output is None else positive("output", output)
+    n = max(1, int(np.floor(length / interval + 1e-9)))
+    times: Floats = np.asarray(start + interval * np.arange(1, n + 1), dtype=float)
+    if times[-1] < start + length * (1.0 - 1e-12):
+        times = np.append(times, start + length)
+    times[-1] = start + length
+    return steps, 1, times
+
+
+def _listed(times: Floats, length: float, steps: int, fixed: bool, start: float) -> tuple[int, int, Floats]:
+    """Sample times given one by one."""
+    end = start + length
+    if times.ndim != 1 or not len(times) or not np.isfinite(times).all() or (np.diff(times) <= 0.0).any() \
+            or times[0] < start or times[-1] > end + 1e-9 * length:
+        raise StateError(f"simulate: output times must increase within {start:g} s and {end:g} s")
+    if fixed:
+        raise StateError("simulate: methods with fixed steps sample at intervals: give output=seconds, or use an "
+                         "adaptive stepper for a list of times")
+    later = times[times > start]
+    tiny = 1e-12 * max(1.0, abs(end))
+    return steps, 1, later if len(later) and later[-1] >= end - tiny else np.append(later, end)
