@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import bellcrank as bc
-from bellcrank.loops.groups import LoopPlan
+from bellcrank.loops.plan import LoopPlan
 from bellcrank.simulate import courses
 from bellcrank.system.loop_plans import LoopPlans
 

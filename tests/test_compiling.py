@@ -44,11 +44,22 @@ def no_cache(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_many_at_once_are_what_each_is_alone() -> None:
     texts = [long_text(float(seed), 300) for seed in range(12)]
     alone = [compiling.compiled(text) for text in texts]
-    jobs = [compiling.Job(text, False, f"job {i}") for i, text in enumerate(texts)]
+    jobs = [compiling.Job(text, compiling.Effort.AS_TRACED, f"job {i}") for i, text in enumerate(texts)]
     assert [job.code() for job in jobs] == alone
     libraries = [jit.begin(text) for text in texts]
     assert [run(library, 0.5) for library in libraries] == [run(jit.load(text), 0.5) for text in texts]
-    assert compiling._ordered == 0  # LLVM's scheduler is switched on again for others
+    assert compiling._ordering.count == 0  # LLVM's scheduler is switched on again for others
+
+
+def test_who_wants_another_order_waits() -> None:
+    """LLVM's switch is one for the process: code comes out as if it had been made alone."""
+    efforts = [compiling.Effort.AS_TRACED, compiling.Effort.SCHEDULED]
+    wanted = [(long_text(float(seed), 300), efforts[seed % 3 == 0]) for seed in range(12)]
+    alone = [compiling.compiled(*each) for each in wanted]
+    jobs = [compiling.Job(*each, f"job {i}") for i, each in enumerate(wanted)]
+    assert [job.code() for job in jobs] == alone
+    assert compiling.compiled(wanted[0][0], efforts[0]) != alone[0]
+    assert compiling._ordering.count == 0
 
 
 def test_equal_code_is_made_once() -> None:
@@ -62,7 +73,7 @@ def test_errors_come_where_the_code_is_asked_for() -> None:
     for _ in range(2):
         with pytest.raises(RuntimeError, match="parsing error"):
             library.address  # noqa: B018
-    assert compiling._ordered == 0
+    assert compiling._ordering.count == 0
 
 
 def _child(library: jit.Library, queue: multiprocessing.Queue[float]) -> None:

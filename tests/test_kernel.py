@@ -16,6 +16,7 @@ import pytest
 import bellcrank as bc
 from assembly_text import unrolled_text
 from bellcrank.examples import chains
+from bellcrank.lowering.link_kinds import RolledProgram
 from bellcrank.scalar import functions as fn
 from bellcrank.scalar.evaluation import evaluate
 from bellcrank.scalar.graph import Graph
@@ -190,7 +191,7 @@ def system(name: str, schedule: str) -> bc.System:
 
 
 def is_rolled(machine: bc.System, name: str) -> bool:
-    return machine.kernels.evaluator.kernel(machine.kernels.functions[name], False, 1).rolled is not None
+    return isinstance(machine.kernels.evaluator.trace(machine.kernels.functions[name]), RolledProgram)
 
 
 Call = Callable[[bc.System, Floats, Floats, Floats], Floats]

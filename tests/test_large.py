@@ -102,9 +102,9 @@ def test_code_is_compiled_once_for_all_lengths(monkeypatch: pytest.MonkeyPatch) 
     texts: list[str] = []
     original = compiling.compiled
 
-    def counting(text: str, optimise: bool) -> bytes:
+    def counting(text: str, effort: compiling.Effort) -> bytes:
         texts.append(text)
-        return original(text, optimise)
+        return original(text, effort)
 
     monkeypatch.setattr(compiling, "compiled", counting)
     monkeypatch.setenv("BELLCRANK_CACHE", "off")  # everything that is needed is compiled

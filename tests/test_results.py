@@ -222,7 +222,7 @@ def test_blocks_of_bounded_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     sizes: list[int] = []
     derive = store.derive
     monkeypatch.setattr(store, "_STREAMED", 2000)
-    monkeypatch.setattr(store, "derive", lambda s, t, q, u: (sizes.append(len(t)), derive(s, t, q, u))[1])
+    monkeypatch.setattr(store, "derive", lambda s, t, q, u, lanes: (sizes.append(len(t)), derive(s, t, q, u, lanes))[1])
     with written(system, t, q, u, tau, tmp_path / "run.nc", chunk=51) as stream:
         assert_same(whole, stream)
     assert len(sizes) > 3 and max(sizes) * 8 * (1 + 4 * 6) <= 2000

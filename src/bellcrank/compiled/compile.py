@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from bellcrank.compiled.system import System
 from bellcrank.errors import AssemblyError, ModelError
-from bellcrank.formulations import AUTO, functions_of, method_module
+from bellcrank.formulations import AUTO, check_topology, functions_of, method_module
 from bellcrank.mechanism.mechanism import Mechanism
 from bellcrank.system.evaluator import Maker
 from bellcrank.system.forward_dynamics import warn_if_interpreted
@@ -69,6 +69,7 @@ def compile(mechanism: Mechanism, method: str = "auto", backend: str = BACKENDS[
         if point is not None:
             method = f"{method}/{point}"
         functions_of(method, tree.looped)  # says what is wrong with the method
+        check_topology(method, tree)
         if tree.nu == 0:
             raise ModelError(f"mechanism {mechanism.name!r} has no joint that can move")
         loose = without_resistance(tree) if lock == "massless" else []

@@ -16,8 +16,9 @@ from bellcrank.formulations.common.link_accelerations import accelerations
 from bellcrank.formulations.elimination import closed_inverse, constraint_loads, group_rows, joint_reactions, projection
 from bellcrank.lowering import looped
 from bellcrank.lowering.function import Function
+from bellcrank.topology.tree import Tree
 
-__all__ = ["AUTO", "METHODS", "SHARED", "cite", "functions_of", "method_module", "method_names"]
+__all__ = ["AUTO", "METHODS", "SHARED", "check_topology", "cite", "functions_of", "method_module", "method_names"]
 
 METHODS: dict[str, ModuleType] = {"recursive": recursive, "kane": kane, "operator": operator, "complement": complement,
                                   "momenta": momenta, "dense": dense, "elimination": elimination,
@@ -51,6 +52,7 @@ SHARED: dict[str, Function] = {f.name: f for f in (
     Function("speed_changes", projection.speed_changes, ("q", "u"), "speeds", groups=True),
     Function("corrections", projection.corrections, ("q", "u"), "twice", groups=True),
     Function("largest_errors", group_rows.largest_errors, ("q", "u"), "groups", 3, groups=True),
+    Function("dependent_speeds", projection.dependent_speeds, ("q", "u"), "speeds", groups=True),
     Function("loop_state", looped.loop_state, ("q", "u"), "conditions", whole=True),
     Function("loop_matrix", looped.loop_matrix, ("q",), "constraints", whole=True),
     Function("nearest_step", closing_steps.nearest_step, ("q", "dq", "scale"), "step", whole=True),
@@ -100,15 +102,26 @@ def functions_of(method: str, looped: bool = False) -> dict[str, Function]:
     own = {name: Function(name, names[name], inputs, layout, width, name in names.get("WHOLE", ()),
                           name in names.get("BY_MATRIX", ()))
            for name, (inputs, layout, width) in _VERBS.items() if name in names}
+    over = names.get("OVER", ())
     if looped and "constrained_dynamics" in names:
         own["forward_dynamics"] = Function("forward_dynamics", names["constrained_dynamics"], ("q", "u", "tau"),
-                                           "speeds", whole="groups" not in names.get("OVER", ()),
-                                           groups="groups" in names.get("OVER", ()))
+                                           "speeds", whole="groups" not in over, groups="groups" in over,
+                                           bases="bases" in over)
+    if looped:
+        own |= {name: Function(name, names[name], ("q", "u"), "speeds", groups="groups" in over, bases="bases" in over)
+                for name in ("dependent_speeds", "speed_changes") if name in names}
     if looped and "constrained_inverse" in names:
         own["constrained_inverse"] = Function(
             "constrained_inverse", lambda tree: closed_inverse.where_loops_hold(tree, module.constrained_inverse(tree)),
             ("q", "u", "udot"), "speeds", whole=True)
     return {**SHARED, **own}
+
+
+def check_topology(method: str, tree: Tree) -> None:
+    """Refuse a machine with loops that a formulation covers in no state."""
+    check = getattr(method_module(method), "check_topology", None)
+    if check is not None and tree.looped:
+        check(tree)
 
 
 def cite(method: str) -> str:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -19,9 +20,8 @@ import numpy.typing as npt
 
 from bellcrank.arrays import Floats
 from bellcrank.loops.constraint_kinematics import LoopKinematics, common_ancestor
-from bellcrank.loops.groups import Group, LoopPlan
 
-__all__ = ["make_plan"]
+__all__ = ["Group", "GroupDraft", "LoopPlan", "Pivoting", "Planner", "make_plan"]
 
 #: a pivot smaller than this, relative to its row, is none
 _NOTHING = 1e-7
@@ -33,8 +33,65 @@ _HABIT = 0.2
 Place = tuple[int, int]
 
 
+@dataclass(frozen=True)
+class Group:
+    """Links that are eliminated together: one link of a tree, or the links of an ear with its closures.
+
+    Groups are numbered so that parents precede children. All numbers of links, rows and speeds are global.
+    """
+
+    links: tuple[int, ...]  #: ascending: parents first
+    parent: int  #: the group that hears from it, -1 for none
+    reference: int  #: the link it finally acts on
+    rows: tuple[int, ...]  #: constraints solved here, in the order of their pivots
+    dependent: tuple[int, ...]  #: the speed each row is solved for
+    sizes: tuple[float, ...]  #: how large each pivot was when the plan was made
+    independent: tuple[int, ...]  #: own speeds left to the dynamics
+    carried: tuple[int, ...]  #: speeds of groups further in that its constraints involve
+    closures: tuple[int, ...]  #: closures that have rows here
+    #: the link of another group that it hangs from or closes on, besides its reference; see `loops.common_base`
+    virtual: int = -1
+
+
+class PlanKey:
+    """What tells plans apart: all that the code made for a plan depends on. Hashed once, compared as a whole."""
+
+    __slots__ = ("_hash", "_parts")
+
+    def __init__(self, *parts: object) -> None:
+        self._parts, self._hash = parts, hash(parts)
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (isinstance(other, PlanKey) and self._hash == other._hash
+                                 and self._parts == other._parts)
+
+
+@dataclass(frozen=True, eq=False)
+class LoopPlan:
+    """The groups of a machine, and which of its constraints are independent. Equal `key`s mean the same code."""
+
+    groups: tuple[Group, ...]
+    kept: tuple[int, ...]  #: independent constraints
+    redundant: tuple[int, ...]  #: constraints that follow from the others
+    independent: tuple[int, ...]  #: speeds that remain free
+    smallest: float = 1.0  #: the smallest pivot met when the plan was made, relative to its row
+    baumgarte: tuple[float, float] = field(default=(0.0, 0.0))
+    #: for each independent constraint, what its compliance must exceed: below, it vanishes in this position
+    floors: tuple[float, ...] = ()
+
+    @cached_property
+    def key(self) -> PlanKey:
+        """What tells plans apart."""
+        return PlanKey(self.groups, self.kept, self.baumgarte, self.floors)
+
+
 @dataclass
-class _Draft:
+class GroupDraft:
+    """A group as it is put together."""
+
     links: list[int]
     rows: list[int]
     pivots: list[tuple[int, int]] = field(default_factory=list)
@@ -44,13 +101,15 @@ class _Draft:
     reference: int = 0
 
 
-class _Planner:
+class Planner:
+    """Takes a machine apart at one position; `entries` are those of its Jacobian."""
+
     def __init__(self, loops: LoopKinematics, entries: Floats, prefer: npt.NDArray[np.bool_]) -> None:
         self.loops, self.tree, self.prefer = loops, loops.tree, prefer
         tree = self.tree
         self.parent = tree.parent.tolist()
         self.u_start = tree.u_start.tolist()
-        self.drafts = [_Draft(list(s.links), [r for c in s.closures for r in
+        self.drafts = [GroupDraft(list(s.links), [r for c in s.closures for r in
                                               range(int(loops.starts[c]), int(loops.starts[c + 1]))])
                        for s in tree.steps]
         self.owner = [-1] * (tree.n + 1)  # group of each link
@@ -148,7 +207,7 @@ class _Planner:
             target.rows += draft.rows
             for link in draft.links:
                 self.owner[link] = into
-            self.drafts[k] = _Draft([], [])
+            self.drafts[k] = GroupDraft([], [])
             between = {self.owner[self.parent[link]] for link in target.links if self.parent[link]}
             gone += [h for h in between if h > into]
 
@@ -161,7 +220,7 @@ class _Planner:
                 continue
             mine = set(draft.links)
             own = {v for link in mine for v in self.free[link]}
-            ends = {self.parent[link] for link in mine if self.parent[link] not in mine}
+            ends = {self.parent[link] for link in mine if self.parent[link] not in mine} | {*self._hangs_from(g)}
             for r, _ in draft.pivots:
                 if r < self.loops.m_closures:
                     closure = self.tree.closures[self.loops.closure_of_row[r]]
@@ -185,9 +244,14 @@ class _Planner:
             up = max((self.group_of(v) for v in draft.carried), default=-1)
             if reference:  # whoever holds the reference passes on what is carried further
                 up = max(up, self.owner[reference])
+            up = max(up, *(self.owner[link] for link in self._hangs_from(g)), -1)
             self.up[g] = up
             if up >= 0:
                 self.drafts[up].children.append(g)
+
+    def _hangs_from(self, g: int) -> tuple[int, ...]:
+        """Links that a group acts on, besides what its own links and conditions say."""
+        return ()
 
     def _finish(self) -> LoopPlan:
         index = {g: i for i, g in enumerate(k for k, d in enumerate(self.drafts) if d.links)}
@@ -213,7 +277,7 @@ def make_plan(loops: LoopKinematics, q: Floats, t: float = 0.0, prefer: npt.Arra
     """A plan whose pivots are good at q. `prefer` marks speeds that shall stay independent where possible."""
     entries = loops.linearized(q, t)[1]
     wanted = np.zeros(loops.tree.nu, dtype=bool) if prefer is None else np.asarray(prefer, dtype=bool)
-    return _Planner(loops, entries, wanted).plan()
+    return Planner(loops, entries, wanted).plan()
 
 
 class Pivoting:

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from bellcrank.errors import SingularError
 from bellcrank.lowering.ahead import laned
+from bellcrank.lowering.base_shapes import shapes_for
 from bellcrank.lowering.function import Function, Read, direct, input_sizes, place
 from bellcrank.lowering.group import direct_groups, place_groups
 from bellcrank.lowering.group_kinds import roll_groups
@@ -42,7 +43,7 @@ def read_inputs(tree: Tree, function: Function, wrenches: bool) -> dict[str, int
 def entries_of(tree: Tree, function: Function, read: Read, wrenches: bool) -> list[Number]:
     """The entries of a function's result, computed at once on whatever scalars `read` gives."""
     if function.groups:
-        groups = direct_groups(tree, function.inputs, read, wrenches)
+        groups = direct_groups(tree, function.inputs, read, wrenches, shapes_for(function)(tree))
         return place_groups(function, tree, function.text(groups))
     sweeps = direct(tree, function.inputs, read, wrenches)
     return place(function, tree, sweeps, function.text(sweeps))

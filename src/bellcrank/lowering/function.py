@@ -45,6 +45,8 @@ class Function:
     by_matrix: bool = False
     #: whether the text sweeps over groups of links instead of links
     groups: bool = False
+    #: whether it sees other groups as a base and a virtual body: see `base_shapes`
+    bases: bool = False
     #: whether the text asks for a single link, which loops over kinds of links do not know
     single: bool = False
 

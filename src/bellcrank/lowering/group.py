@@ -8,13 +8,13 @@ the reference) and speeds that the messages of a group's children refer to. See 
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any, NamedTuple
 
 from bellcrank.loops.constraint_kinematics import paths_between
-from bellcrank.loops.groups import Group, LoopPlan
+from bellcrank.loops.plan import Group, LoopPlan
 from bellcrank.lowering.function import Function, binder, direct
 from bellcrank.lowering.link import Link, World
 from bellcrank.lowering.looped import LoopedDirect
@@ -26,9 +26,11 @@ from bellcrank.topology.tree import Tree
 
 #: the member of speeds that only pass through a group
 PASSING = -2
+#: the member of another group that a group hangs from or closes on, where it is seen as one body: see `base_shapes`
+VIRTUAL = -3
 
-__all__ = ["ClosureShape", "GroupShape", "GroupView", "Message", "Ports", "direct_groups", "place_groups", "shapes_of",
-           "whole_machine"]
+__all__ = ["VIRTUAL", "ClosureShape", "GroupShape", "GroupView", "Local", "Message", "Ports", "closure_shape",
+           "direct_groups", "free_speeds", "place_groups", "row_places", "shapes_of", "whole_machine"]
 
 
 class Ports(NamedTuple):
@@ -89,6 +91,10 @@ class GroupShape:
     above: Ports
     body_slot: int
     speed_slots: tuple[int, ...]
+    #: members that children hang from or close on as their virtual bodies, and the place of the own one among the
+    #: parent's (-1: none); see `base_shapes`
+    hosts: tuple[int, ...] = ()
+    host_slot: int = -1
 
 
 class Message(NamedTuple):
@@ -133,6 +139,22 @@ class GroupView:
         self.witnesses = list(witnesses)  #: links whose coordinates couplers refer to
         self.world, self.baumgarte = world, baumgarte
         self.widths = widths  #: of messages and of answers, for all groups alike
+
+    def at_speeds(self, speeds: Mapping[int, Number]) -> GroupView:
+        """The same group with its local speeds as given; others, those of links that no constraint involves, and
+        prescribed ones stay as they are."""
+        shape = self.shape
+        number = {pair: v for v, pair in enumerate(shape.speeds)}
+        links = [link.with_speeds([speeds.get(number.get((k, c), PASSING), x) for c, x in enumerate(link.u)])
+                 for k, link in enumerate(self.links)]
+        seen: dict[int, dict[int, Number]] = {}
+        for relation in shape.relations:
+            for v, place in relation.terms:
+                witness, c, _ = relation.every[place]
+                seen.setdefault(witness, {})[c] = speeds[v]
+        witnesses = [link.with_speeds([seen.get(i, {}).get(c, x) for c, x in enumerate(link.u)])
+                     for i, link in enumerate(self.witnesses)]
+        return GroupView(shape, links, self.closures, self.kinds, self.world, self.baumgarte, self.widths, witnesses)
 
     def incoming(self, flat: Sequence[Number]) -> Incoming:
         """What the children sent, unpacked."""
@@ -229,7 +251,8 @@ class _Index(NamedTuple):
     witnesses: tuple[int, ...]
 
 
-def _free(tree: Tree, link: int) -> list[int]:
+def free_speeds(tree: Tree, link: int) -> list[int]:
+    """The components of a link's speeds that are not prescribed."""
     return [i for i, driven in enumerate(tree.mask(link)) if not driven]
 
 
@@ -247,18 +270,18 @@ def _draft(tree: Tree, group: Group, children: list[Group], row_starts: list[int
     links = tuple(sorted(wanted))
     bodies = {link: i for i, link in enumerate(links)}
     bodies[reference] = -1
-    pairs = [(i, c) for i, link in enumerate(links) for c in _free(tree, link)]
+    pairs = [(i, c) for i, link in enumerate(links) for c in free_speeds(tree, link)]
     speeds = {int(tree.u_start[links[i]]) + c: n for n, (i, c) in enumerate(pairs)}
     for v in sorted({v for c in children for v in c.carried} | set(group.carried)):
         if v not in speeds:  # passes through: no member moves by it
             speeds[v] = len(pairs)
             pairs.append((PASSING, len(pairs)))
-    closures = tuple(_closure_shape(tree, k, bodies) for k in group.closures)
-    row_place, relations, witnesses = _rows(tree, row_starts, group, speeds)
+    closures = tuple(closure_shape(tree, k, bodies) for k in group.closures)
+    row_place, relations, witnesses = row_places(tree, row_starts, group, speeds)
     ports = Ports(tuple(sorted({bodies[c.reference] for c in children if c.reference})),
                   tuple(sorted({speeds[v] for c in children for v in c.carried})))
     bound = {speeds[int(tree.u_start[links[m]]) + c] for s in closures for m in (*s.first_path, *s.second_path)
-             for c in _free(tree, links[m])} | {v for r in relations for v, _ in r.terms} | set(ports.speeds)
+             for c in free_speeds(tree, links[m])} | {v for r in relations for v, _ in r.terms} | set(ports.speeds)
     own = [speeds[v] for v in group.independent]
     shape = GroupShape(
         parents=tuple(bodies[int(tree.parent[link])] for link in links),
@@ -270,16 +293,19 @@ def _draft(tree: Tree, group: Group, children: list[Group], row_starts: list[int
     return shape, links, group.closures, _Index(bodies, speeds, witnesses)
 
 
-def _closure_shape(tree: Tree, k: int, bodies: dict[int, int]) -> ClosureShape:
+def closure_shape(tree: Tree, k: int, bodies: dict[int, int]) -> ClosureShape:
+    """A closure by local numbers; links that have none are left out of its paths."""
     c = tree.closures[k]
-    left, right = ([bodies[link] for link in path] for path in paths_between(tree, c.first, c.second))
+    left, right = ([bodies[link] for link in path if bodies.get(link, -1) >= 0]
+                   for path in paths_between(tree, c.first, c.second))
     kind = c.kind.kind() if c.is_joint else (type(c.kind).__name__,)
     plain = tuple(bool((t == [[1, 0, 0], [0, 1, 0], [0, 0, 1]]).all()) for t in (c.first_turn, c.second_turn))
     return ClosureShape(kind, bodies[c.first], bodies[c.second], tuple(left), tuple(right), (plain[0], plain[1]))
 
 
-def _rows(tree: Tree, starts: list[int], group: Group, speeds: dict[int, int]
+def row_places(tree: Tree, starts: list[int], group: Group, speeds: dict[int, int]
           ) -> tuple[tuple[tuple[int, int], ...], tuple[RelationShape, ...], tuple[int, ...]]:
+    """Closure and row of every constraint in the order of its pivots, the couplers among them, and their witnesses."""
     order = {k: i for i, k in enumerate(group.closures)}
     out: list[tuple[int, int]] = []
     relations: list[RelationShape] = []
@@ -319,11 +345,11 @@ def closure_numbers(tree: Tree, k: int, bind: Callable[[Any], Any]) -> ClosureNu
                           bind(tuple(c.kind.constants())))
 
 
-def direct_groups(tree: Tree, inputs: tuple[str, ...], read: Callable[[str, int], Number], wrenches: bool) -> Direct:
+def direct_groups(tree: Tree, inputs: tuple[str, ...], read: Callable[[str, int], Number], wrenches: bool,
+                  shapes: Sequence[Local]) -> Direct:
     """Sweeps over groups that execute at once."""
     flat = direct(tree, inputs, read, wrenches)  # its views carry the springs between links
     bind = binder(tree, read)
-    shapes = shapes_of(tree)
     widths = message_widths(shapes)
 
     def make(item: int) -> GroupView:
@@ -347,12 +373,12 @@ def whole_machine(flat: LoopedDirect) -> GroupView:
     closures = tuple(range(len(tree.closures)))
     constraints = tuple(range(starts[-1] + len(tree.relations)))
     every = Group(tuple(range(1, n + 1)), -1, 0, constraints, (), (), (), (), closures)
-    rows, relations, witnesses = _rows(tree, starts, every, {v: v for v in owner})
+    rows, relations, witnesses = row_places(tree, starts, every, {v: v for v in owner})
     nothing = Ports((), ())
     shape = GroupShape(
         parents=tuple(bodies[int(tree.parent[link])] for link in range(1, n + 1)), own=(True,) * n,
         speeds=tuple(owner[v] for v in range(tree.nu)), rows=rows, dependent=(), sizes=(), independent=(), early=(),
-        carried=(), closures=tuple(_closure_shape(tree, k, bodies) for k in closures), relations=relations,
+        carried=(), closures=tuple(closure_shape(tree, k, bodies) for k in closures), relations=relations,
         grounded=True, ports=nothing, above=nothing, body_slot=-1, speed_slots=())
     return GroupView(shape, flat.views[1:], [closure_numbers(tree, k, flat.bind) for k in closures],
                      [c.kind for c in tree.closures], flat.world, (0.0, 0.0), (0, 0),

@@ -2,27 +2,30 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from bellcrank.lowering.base_shapes import shapes_for
 from bellcrank.lowering.function import Function, binder, view, world_of, wrench_starts
 from bellcrank.lowering.group import (
     ClosureNumbers,
     GroupView,
     GroupWorld,
     Local,
+    Ports,
     closure_numbers,
     message_widths,
-    shapes_of,
 )
 from bellcrank.lowering.link import World
 from bellcrank.lowering.link_kinds import (
     LITERAL,
     MAX_KINDS,
+    SIDE_BY_SIDE,
     RolledProgram,
     edge_buffers,
     link_codes,
@@ -45,18 +48,20 @@ Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 
 _GENERIC = 3
+#: the column of `number_pattern` that tells whether a link has mass
+_MASS = 15
 #: kinds of groups up to which code for all of them is made for questions that are seldom asked
 _FEW = 12
 
 
 def few_kinds(tree: Tree, function: Function) -> bool:
     """Whether the groups of a machine are of few kinds: code for loops over them is small, whatever their number."""
-    return len(_Rolling(tree, shapes_of(tree), False, function).representatives) <= _FEW
+    return len(_Rolling(tree, shapes_for(function)(tree), False, function).representatives) <= _FEW
 
 
 def roll_groups(tree: Tree, function: Function, wrenches: bool) -> RolledProgram:
     """Trace a function once per kind of group."""
-    shapes = shapes_of(tree)
+    shapes = shapes_for(function)(tree)
     rolling = _Rolling(tree, shapes, wrenches, function)
     root_graph = Graph()
 
@@ -78,11 +83,32 @@ def roll_groups(tree: Tree, function: Function, wrenches: bool) -> RolledProgram
         work = made.record * (len(shapes) + 1) + made.buffer * n_buffers
         return RolledProgram(made, columns, numbers, table, runs, work, counts)
 
-    return with_ahead(program, lambda ahead: plan(sweeps, result, [], ahead), counts)
+    return with_ahead(program, lambda ahead, known: plan(sweeps, result, [], ahead, known), counts)
 
 
 def _symbolic(c: Closure) -> bool:
     return any(type(x) is Scalar for x in (*c.first_shift, *c.second_shift, *c.kind.constants()))
+
+
+class _GroupKey(NamedTuple):
+    """What tells groups apart: their shapes, and which of their numbers are 0, 1, -1 or others."""
+
+    shape: tuple[Any, ...]
+    codes: tuple[int, ...]
+
+    def covers(self, other: _GroupKey) -> bool:
+        """Whether the other's numbers are a special case of these."""
+        codes = zip(self.codes, other.codes, strict=True)
+        return self.shape == other.shape and all(a in (b, _GENERIC) for a, b in codes)
+
+
+def _without_special_cases(keys: list[_GroupKey]) -> list[_GroupKey]:
+    """The keys, with that of a kind that covers them for kinds of few groups: what these would save, code that is made
+    for few costs."""
+    counts = Counter(keys)
+    many = [key for key, n in counts.items() if n >= SIDE_BY_SIDE]
+    instead = {key: next((m for m in many if m.covers(key)), key) for key, n in counts.items() if n < SIDE_BY_SIDE}
+    return [instead.get(key, key) for key in keys]
 
 
 class _Rolling:
@@ -103,29 +129,30 @@ class _Rolling:
             keys = [self._key(g) for g in range(len(shapes))]
             if len(set(keys)) <= 4 * MAX_KINDS:
                 break
-        index: dict[Any, int] = {}
-        self.representatives: list[int] = []
-        of = [0]
-        for g, key in enumerate(keys):
-            if key not in index:
-                index[key] = len(index)
-                self.representatives.append(g)
-            of.append(index[key])
+        first = {key: g for g, key in reversed(list(enumerate(keys)))}
+        keys = _without_special_cases(keys)
+        index = {key: k for k, key in enumerate(dict.fromkeys(keys))}
+        self.representatives = [first[key] for key in index]
+        of = [0, *(index[key] for key in keys)]
         self.of_group = np.array(of, dtype=np.int64)
         #: pivots are watched against the smallest of their kind
         self.sizes = [tuple(min(column) for column in zip(*(shapes[g].shape.sizes for g in np.flatnonzero(
             self.of_group[1:] == k).tolist()), strict=True)) for k in range(len(index))]
 
-    def _key(self, g: int) -> Any:
+    def _key(self, g: int) -> _GroupKey:
         """Groups with the same key follow the same code."""
         tree, s = self.tree, self.shapes[g]
         links = list(s.links)
         per_link = (self.joint[links].tobytes(), tree.placement_kind[links].tobytes(), self.special[links].tobytes(),
-                    self.pattern[links].tobytes(), tuple(len(tree.members[k]) for k in links) if self.wrenches else ())
-        closures = tuple((k if _symbolic(tree.closures[k]) else -1, *self._codes(tree.closures[k])) for k in s.closures)
+                    self.pattern[links, _MASS].tobytes(),
+                    tuple(len(tree.members[k]) for k in links) if self.wrenches else ())
+        symbolic = tuple(k if _symbolic(tree.closures[k]) else -1 for k in s.closures)
+        above = Ports(tuple(min(b, 0) for b in s.shape.above.bodies), (0,) * len(s.shape.above.speeds))
         parent = tree.plan.groups[g].parent
-        return (replace(s.shape, sizes=()), per_link, closures, s.witnesses,
-                parent < 0, g in self.has_child, self.last[parent] == g)
+        shape = (replace(s.shape, sizes=(), above=above), per_link, symbolic, s.witnesses, parent < 0,
+                 g in self.has_child, self.last[parent] == g)
+        return _GroupKey(shape, (*self.pattern[links].ravel().tolist(),
+                                 *(x for k in s.closures for x in self._codes(tree.closures[k]))))
 
     def _closure_values(self, c: Closure) -> list[float]:
         """A closure's numbers; zero where they depend on parameters, which are read at run time."""

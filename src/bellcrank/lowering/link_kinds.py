@@ -72,19 +72,21 @@ def roll(tree: Tree, function: Function, wrenches: bool) -> RolledProgram:
         work = made.record * (tree.n + 1) + made.buffer * n_buffers
         return RolledProgram(made, local, numbers, table, runs, work, counts)
 
-    return with_ahead(program, lambda ahead: plan(sweeps, kept, epilogue, ahead), counts)
+    return with_ahead(program, lambda ahead, known: plan(sweeps, kept, epilogue, ahead, known), counts)
 
 
-def with_ahead(program: Callable[[Plan], RolledProgram], planned: Callable[[Sequence[int]], Plan], counts: list[int]
-               ) -> RolledProgram:
+def with_ahead(program: Callable[[Plan], RolledProgram], planned: Callable[[Sequence[int], Plan | None], Plan],
+               counts: list[int]) -> RolledProgram:
     """A program, and when it is asked for, the same with kinds of many items computed ahead where they can be."""
+    plain = planned((), None)
+
     @cache
     def ahead() -> RolledProgram | None:
         many = [k for k, n in enumerate(counts) if n >= SIDE_BY_SIDE]
-        made = planned(many) if many else None
+        made = planned(many, plain) if many else None
         return program(made) if made is not None and any(code.ahead for code in made.codes) else None
 
-    return replace(program(planned(())), ahead=ahead)
+    return replace(program(plain), ahead=ahead)
 
 
 def runs_of(kinds: Ints) -> Ints:
@@ -110,7 +112,7 @@ def same_entry(program: RolledProgram, size: int) -> Number | None:
                     return None
                 used |= {key[1] for key in keys}
                 found.add(evaluate([value], lambda key: graph.leaf((key[1],)))[0])
-    if len(found) != 1 or entries != size or program.plan.epilogue:
+    if len(found) != 1 or entries != size or size == 1 or program.plan.epilogue:
         return None
     columns = [first + program.local.index(name) for name in used]
     if any((starts[:, c] != starts[:, _RESULT]).any() for c in columns):

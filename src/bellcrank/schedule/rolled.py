@@ -205,11 +205,13 @@ class Plan:
         return 2 + self.lanes * max((len(code.ahead_inputs) for code in self.codes), default=0)
 
 
-def plan(rolled: Rolled, result: Field, epilogue: Sequence[Number], ahead: Sequence[int] = ()) -> Plan:
+def plan(rolled: Rolled, result: Field, epilogue: Sequence[Number], ahead: Sequence[int] = (),
+         known: Plan | None = None) -> Plan:
     """Decide what each kind computes in which sweep and what it must remember in between.
 
     `result` is the field to be written out (None if the result is the `epilogue`, computed at the root). The kinds
-    `ahead` compute before all sweeps what depends on nothing that travels, if that is worth it.
+    `ahead` compute before all sweeps what depends on nothing that travels, if that is worth it; the others do what they
+    do in the plan that is `known`.
     """
     looked_at = {node.args[0][1] for node in reachable(epilogue) if node.op is LEAF and node.args[0][0] == "root"}
     for k in looked_at:
@@ -222,7 +224,7 @@ def plan(rolled: Rolled, result: Field, epilogue: Sequence[Number], ahead: Seque
     for kind in rolled.kinds:
         code = _plan_kind(rolled, kind, result, at, True) if kind.index in ahead else None
         if code is None or not _worth(code):
-            code = _plan_kind(rolled, kind, result, at, False)
+            code = _plan_kind(rolled, kind, result, at, False) if known is None else known.codes[kind.index]
         record = max(record, at + len(code.slot))
         codes.append(code)
     return Plan(codes, [s.direction for s in rolled.sweeps], [s.width for s in rolled.sweeps],

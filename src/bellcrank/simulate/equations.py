@@ -20,7 +20,7 @@ from bellcrank.target.backend import Backend, Block
 from bellcrank.target.kernel_source import GraphKernel
 
 if TYPE_CHECKING:
-    from bellcrank.loops.groups import LoopPlan
+    from bellcrank.loops.plan import LoopPlan
     from bellcrank.simulate.control import Drive
     from bellcrank.system.machine_functions import Machine
 

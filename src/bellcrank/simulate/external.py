@@ -57,6 +57,9 @@ class ExternalRun:
         if library == "sundials":
             _sundials()
 
+    def begin(self) -> None:
+        """Nothing is compiled for the whole run."""
+
     def prepare(self) -> None:
         """See `FixedRun.prepare`."""
         if not self.rhs.system.model.batched:

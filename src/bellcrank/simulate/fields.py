@@ -129,6 +129,10 @@ def sample_dims(batch: Sequence[int]) -> tuple[str, ...]:
 
 def layout_of(system: Machine, batch: tuple[int, ...], cuts: Sequence[str] = ()) -> Layout:
     """How results of `system` for a batch of this shape are laid out; forces act on the closing joints `cuts`."""
+    return system.kernels.kept(("layout", batch, tuple(cuts)), lambda: _layout(system, batch, cuts))
+
+
+def _layout(system: Machine, batch: tuple[int, ...], cuts: Sequence[str]) -> Layout:
     joints = [system.model.mechanism.joint(name).joint for name in system.joint_names]
     units = (tuple(unit for joint in joints for unit in of(joint))
              for of in (coordinate_units, speed_units, force_units))
@@ -139,31 +143,31 @@ def layout_of(system: Machine, batch: tuple[int, ...], cuts: Sequence[str] = ())
 
 
 # -- what follows from the states -------------------------------------------------------------------
-def derive(system: Machine, t: Floats, q: Floats, u: Floats) -> dict[str, Floats]:
+def derive(system: Machine, t: Floats, q: Floats, u: Floats, lanes: bool | None = None) -> dict[str, Floats]:
     """Energies [J] and loop errors of states, in one batch: t (k,), q (k, ..., nq), u (k, ..., nu) -> (k, ...).
 
     Where a state is not finite, or so large that they overflow, neither are they. Cost: O(n) per state.
     """
     try:
-        return _derive(system, t, q, u)
+        return _derive(system, t, q, u, lanes)
     except BellcrankError:
         if len(t) > 1:  # find the samples to blame
             half = len(t) // 2
-            parts = [derive(system, t[s], q[s], u[s]) for s in (slice(None, half), slice(half, None))]
+            parts = [derive(system, t[s], q[s], u[s], lanes) for s in (slice(None, half), slice(half, None))]
             return {name: np.concatenate([p[name] for p in parts]) for name in parts[0]}
         return {f.name: np.full(q.shape[:-1], np.nan) for f in DERIVED}
 
 
-def _derive(system: Machine, t: Floats, q: Floats, u: Floats) -> dict[str, Floats]:
+def _derive(system: Machine, t: Floats, q: Floats, u: Floats, lanes: bool | None) -> dict[str, Floats]:
     clock = t.reshape(-1, *(1,) * (q.ndim - 2))
     bad = ~(np.isfinite(q).all(axis=-1) & np.isfinite(u).all(axis=-1) & np.isfinite(clock))
     if bad.any():  # calls refuse such states: look at others in their place
         q, u = np.where(bad[..., None], system.neutral(), q), np.where(bad[..., None], 0.0, u)
         clock = np.where(np.isfinite(clock), clock, 0.0)
-    totals = body_totals(system.kernels, q, u, clock)
+    totals = body_totals(system.kernels, q, u, clock, lanes)
     kinetic, potential = totals[..., 10], totals[..., 11]
     springs = np.broadcast_to(stored_energy(system.plans, q, t=clock), kinetic.shape)
-    error, rate = largest_errors(system.plans, q, u, clock)
+    error, rate = largest_errors(system.plans, q, u, clock, lanes)
     out = {"kinetic_energy": kinetic, "potential_energy": potential, "stored_energy": springs,
            "energy": kinetic + potential + springs, "loop_error": error, "loop_rate_error": rate}
     return {name: np.where(bad, np.nan, np.broadcast_to(value, bad.shape)) for name, value in out.items()}

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bellcrank.errors import BellcrankError
+from bellcrank.simulate.early import width_of
 from bellcrank.simulate.equations import Equations
 from bellcrank.simulate.steppers import FixedStepper, Integrator
 
@@ -45,10 +46,7 @@ class FixedRun:
         self._idle = equations.idle(kind.name)
         self._token = object()  #: tells steppers that it is still the same state
         self._failed = np.zeros(len(y), dtype=bool)
-        #: lanes of all jobs, also of those with few states: rounding may depend on it, and a state's numbers must not
-        #: depend on which others share its job
-        lanes = equations.backend.lanes()
-        self._width = lanes if kind.lanes and 2 * len(y) > lanes else 1
+        self._width = width_of(kind, equations.backend.lanes(), len(y))
 
     @property
     def time(self) -> float:
@@ -58,6 +56,10 @@ class FixedRun:
         """Let states that have failed go on, from other positions."""
         self.failures = []
         self._failed[:] = False
+
+    def begin(self) -> None:
+        """Begin to compile what the first steps need."""
+        self.equations.code(self._plans[0], self._width)
 
     def prepare(self) -> None:
         """Compile what the first steps need: what a method does not cover is an error before anything is computed."""

@@ -21,7 +21,7 @@ from bellcrank.system.forward_dynamics import run_by_plan
 from bellcrank.topology.tree import wrench_order
 
 if TYPE_CHECKING:
-    from bellcrank.loops.groups import LoopPlan
+    from bellcrank.loops.plan import LoopPlan
     from bellcrank.system.machine_functions import Machine
 
 __all__ = ["ReferenceRun", "Rhs"]
@@ -157,6 +157,9 @@ class ReferenceRun:
     def forgive(self) -> None:
         """Let states that have failed go on, from other positions."""
         self.failures = []
+
+    def begin(self) -> None:
+        """Nothing is compiled for the whole run."""
 
     def prepare(self) -> None:
         """See `FixedRun.prepare`."""

@@ -23,6 +23,7 @@ from bellcrank.simulate.account import DRIFT, ROUGHLY
 from bellcrank.simulate.alarm import Alarm
 from bellcrank.simulate.changing import Changing
 from bellcrank.simulate.courses import Course, FixedCourse, Piece
+from bellcrank.simulate.early import begin_errors, in_lanes
 from bellcrank.simulate.events import Event, Watch
 from bellcrank.simulate.fixed import Failure
 from bellcrank.simulate.interrupt import Patience, patient
@@ -61,9 +62,14 @@ def simulate(system: Machine, state: Any, duration: float, *, step: float | None
     check_target(file, setup.batch)
     with patient() as patience:
         course = setup.course(system, setup.y0, setup.start)
+        course.run.begin()
+        begin_errors(system, setup.y0[:, :system.nq], setup.start, setup.count * setup.samples)
+        import bellcrank.simulate.result  # noqa: F401  (takes a while: time for the compiler)
+
         course.run.prepare()
         writer = Writer(system, batch=setup.batch, settings=setup.settings(), file=file, cuts=setup.cuts,
-                        advice=setup.advice, share=ROUGHLY if setup.stepper == "semi_implicit" else DRIFT)
+                        advice=setup.advice, share=ROUGHLY if setup.stepper == "semi_implicit" else DRIFT,
+                        lanes=in_lanes(system, setup.count * setup.samples))
         return _Run(setup, course, writer, progress, patience).go()
 
 

@@ -20,6 +20,7 @@ from bellcrank.loops.tolerances import OPEN, ROUNDING
 from bellcrank.simulate.closing import closing_joints, cut_joint
 from bellcrank.simulate.control import Drive, drive_of, force_rows, wrench_rows
 from bellcrank.simulate.courses import Course, FixedCourse, VaryingCourse
+from bellcrank.simulate.early import begin_code
 from bellcrank.simulate.equations import Equations
 from bellcrank.simulate.events import Event, Watch
 from bellcrank.simulate.external import SCIPY, SUNDIALS, ExternalRun
@@ -75,6 +76,11 @@ class Setup:
         return len(self.y0)
 
     @property
+    def samples(self) -> int:
+        """How many there will be, of every state."""
+        return self.steps // self.every + 1 if self.fixed else len(self.times)
+
+    @property
     def fixed(self) -> bool:
         return self.stepper in STEPPERS and not STEPPERS[self.stepper].adaptive
 
@@ -120,6 +126,7 @@ class Setup:
                      force_rows(system, tau, len(q), cuts), wrench_rows(system, wrenches, len(q)),
                      tuple(d for d in drives if d is not None), tuple(events), rtol, atol, threads, closing, cuts)
         made.holds()
+        begin_code(system, kind, len(q), made.samples)
         made = replace(made, y0=made.closed())
         made.check_stops()
         return made

@@ -15,10 +15,10 @@ from bellcrank.integrate.fixed_step import STEPPING, explicit, semi_implicit
 from bellcrank.integrate.implicit import IMPLICIT, collocation
 from bellcrank.integrate.tableaux import Collocation, Explicit
 from bellcrank.simulate.machine import Code, fill, packed, unpacked
-from bellcrank.target.backend import DriverBuffers
+from bellcrank.target.backend import Backend, Driver, DriverBuffers
 from bellcrank.target.program import Program
 
-__all__ = ["STEPPERS", "AdaptiveStepper", "FixedStepper", "Integrator", "Stretch", "Taken"]
+__all__ = ["STEPPERS", "AdaptiveStepper", "FixedStepper", "Integrator", "Stretch", "Taken", "driver_of"]
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -61,6 +61,18 @@ STEPPERS: dict[str, Integrator] = {k.name: k for k in (
 )}
 
 
+def driver_of(kind: Integrator, backend: Backend, width: int, nq: int, nu: int, shift: int) -> Driver:
+    """The compiled driver of a method for states of this size; `shift` entries tell how far a correction moved."""
+    if kind.adaptive:
+        return backend.driver(kind.program, ADAPTIVE, 1)
+    if kind.tableau is not None and isinstance(kind.tableau(), Collocation):
+        return backend.driver(kind.program, IMPLICIT, width, loops=True)
+    known: dict[str, int] = {}
+    if nq + nu <= SMALL:  # loops over a small state unroll
+        known = {"size": nq + nu, "split": nq, "n_shift": shift}
+    return backend.driver(kind.program, STEPPING, width, tuple(known.items()), loops=bool(known))
+
+
 def point_all(memory: DriverBuffers, **tables: Floats) -> None:
     """Let a driver's pointers refer to tables."""
     for name, table in tables.items():
@@ -82,6 +94,8 @@ class FixedStepper:
             extra |= {"z": order, "change": order}
             if order <= FACTORED:
                 extra |= {"jacobian": code.size * code.size, "matrix": order * order}
+        self._implicit = isinstance(tableau, Collocation)
+        self._run = driver_of(kind, code.backend, code.width, code.nq, code.nu, code.shift)
         self.memory = m = code.memory(layout, extra)
         m.set(size=code.size, split=code.nq, n_shift=code.shift, rounds=ROUNDS if code.shift else 1)
         m.set_real(near=NEAR, far=FAR)
@@ -90,11 +104,6 @@ class FixedStepper:
             m.point("pivots", np.zeros(order, dtype=np.int64))
             m.set(stages=stages, newton=int(order <= FACTORED))
             m.set_real(tolerance=kind.tolerance)
-        self._implicit = isinstance(tableau, Collocation)
-        known: dict[str, int] = {}
-        if not self._implicit and code.size <= SMALL:  # loops over a small state unroll
-            known = {"size": code.size, "split": code.nq, "n_shift": code.shift}
-        self._run = code.backend.driver(kind.program, layout, code.width, tuple(known.items()))
         self._owner: object = None
 
     def run(self, y: Floats, inputs: Mapping[str, Floats], start: float, step: float, first: int, steps: int,
@@ -155,10 +164,10 @@ class AdaptiveStepper:
         self.code = code
         more = 0 if tableau.more is None else len(tableau.more)
         slopes = tableau.stages + 1 + more
+        self._run = driver_of(kind, code.backend, 1, code.nq, code.nu, code.shift)
         self.memory = m = code.memory(ADAPTIVE, {"slopes": slopes * code.size, "new": code.size})
         m.set(size=code.size, n_shift=code.shift, rounds=ROUNDS if code.shift else 1)
         m.set_real(near=NEAR, far=FAR, rtol=rtol, atol=atol, exponent=-1.0 / tableau.order)
-        self._run = code.backend.driver(kind.program, ADAPTIVE, 1)
 
     def load(self, y: Floats, time: float, step: float) -> None:
         """Start from a state."""

@@ -8,7 +8,6 @@ import platform
 import time
 from collections.abc import Mapping, Sequence
 from functools import cache, lru_cache
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -49,6 +48,7 @@ class Writer:
     `flush_seconds` after the last block, and `finish` puts the complete file in the place of `file`, which stays what
     it was until then. A file that cannot be made is an error here, before anything is computed. `cuts` are joints
     that close loops and on which forces act; `advice` is what to do if the energy does not balance within a `share`.
+    `lanes`: whether samples are worked on side by side (see `early.in_lanes`), if that is known.
 
     >>> import bellcrank as bc
     >>> pendulum = bc.compile(bc.load("pendulum"))
@@ -62,13 +62,14 @@ class Writer:
 
     def __init__(self, system: Machine, *, batch: tuple[int, ...] = (), settings: Mapping[str, Any] | None = None,
                  file: str | os.PathLike[str] | None = None, flush_seconds: float = 0.1, cuts: Sequence[str] = (),
-                 advice: str = "take smaller steps", share: float = DRIFT) -> None:
+                 advice: str = "take smaller steps", share: float = DRIFT,
+                 lanes: bool | None = None) -> None:
         self._system, self._first, self._start = system, system, time.perf_counter()
         self._layout = layout_of(system, tuple(int(n) for n in batch), cuts)
         self._early = _early_attrs(system, dict(settings or {}))
         self._notes: dict[str, Any] = {}
         self._events: list[EventRecord] = []
-        self._settings, self._advice, self._share = dict(settings or {}), advice, share
+        self._settings, self._advice, self._share, self._lanes = dict(settings or {}), advice, share, lanes
         self._balance = Balance(floor_of(system))
         self._waiting: list[dict[str, Floats]] = []  # samples as they came
         self._blocks: list[dict[str, Floats]] = []  # in memory: with what follows from them
@@ -163,7 +164,7 @@ class Writer:
         size = max(1, n * (_BLOCK if self._growing is None else _STREAMED) // max(1, self._bytes))
         for start in range(0, n, size):
             block = {name: x[start:start + size] for name, x in joined.items()}
-            block |= derive(self._system, block["time"], block["q"], block["u"])
+            block |= derive(self._system, block["time"], block["q"], block["u"], self._lanes)
             self._balance.add(block)
             rest = [{name: x[start + size:] for name, x in joined.items()}]
             blocks = [] if self._growing else [*self._blocks, block]
@@ -353,6 +354,8 @@ def _early_attrs(system: Machine, settings: dict[str, Any]) -> dict[str, Any]:
 
 @cache
 def _version(library: str) -> str:
+    from importlib.metadata import PackageNotFoundError, version
+
     try:
         return version(library)
     except PackageNotFoundError:  # another backend

@@ -42,9 +42,13 @@ class VaryingRun:
     def y(self) -> Floats:
         return np.stack([s.y for s in self.states])
 
-    def prepare(self) -> None:
-        """Compile what the first steps need; see `FixedRun.prepare`."""
+    def begin(self) -> None:
+        """Begin to compile what the first steps need."""
         self.equations.code(self.states[0].plan, 1)
+
+    def prepare(self) -> None:
+        """See `FixedRun.prepare`: there is nothing left to be done."""
+        self.begin()
 
     def advance(self, times: Floats, need: int, end: float, steps: int) -> Floats:
         """Go on towards `end`, where steps are cut, sampling at the `times` up to there; samples (k, states, size).

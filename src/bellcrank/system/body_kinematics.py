@@ -181,7 +181,8 @@ def _turned(rotation: Floats, vector: Floats) -> Floats:
     return np.asarray((rotation @ vector[..., None])[..., 0])
 
 
-def totals(kernels: Kernels, q: npt.ArrayLike, u: npt.ArrayLike | None, t: npt.ArrayLike) -> Floats:
+def totals(kernels: Kernels, q: npt.ArrayLike, u: npt.ArrayLike | None, t: npt.ArrayLike, lanes: bool | None = None
+           ) -> Floats:
     """Sums over all moving bodies, (..., 12): mass, centre of mass times mass, linear and angular momentum, kinetic
     energy, potential energy of gravity; at rest if no speeds are given."""
-    return kernels.run("totals", {"q": q, "u": np.zeros(kernels.tree.nu) if u is None else u}, None, t)
+    return kernels.run("totals", {"q": q, "u": np.zeros(kernels.tree.nu) if u is None else u}, None, t, lanes=lanes)

@@ -54,8 +54,10 @@ class Evaluator(Protocol):
     def inputs(self, function: Function, wrenches: bool) -> dict[str, int]:
         """Names and lengths of the arrays the function reads, in order."""
 
-    def run(self, function: Function, wrenches: bool, arrays: Sequence[Floats], n: int) -> tuple[Floats, bool]:
-        """Results of shape (n, size) for inputs of shape (n or 1, length), and whether all is finite."""
+    def run(self, function: Function, wrenches: bool, arrays: Sequence[Floats], n: int,
+            lanes: bool | None = None) -> tuple[Floats, bool]:
+        """Results of shape (n, size) for inputs of shape (n or 1, length), and whether all is finite; `lanes`: whether
+        several states are computed side by side, if that is not to depend on their number."""
 
 
 class NumpyEvaluator:
@@ -67,7 +69,8 @@ class NumpyEvaluator:
     def inputs(self, function: Function, wrenches: bool) -> dict[str, int]:
         return read_inputs(self.tree, function, wrenches)
 
-    def run(self, function: Function, wrenches: bool, arrays: Sequence[Floats], n: int) -> tuple[Floats, bool]:
+    def run(self, function: Function, wrenches: bool, arrays: Sequence[Floats], n: int,
+            lanes: bool | None = None) -> tuple[Floats, bool]:
         given = dict(zip(self.inputs(function, wrenches), arrays, strict=True))
 
         def read(name: str, index: int) -> Number:
@@ -137,6 +140,11 @@ class CompiledEvaluator:
                 for f, t in zip(functions, traced, strict=True)]
 
     # -- running --------------------------------------------------------------------------------
+    def width(self, n: int, lanes: bool | None) -> int:
+        """How many of n states are computed side by side."""
+        most = self.backend.lanes()
+        return most if (2 * n > most if lanes is None else lanes) else 1
+
     def too_large(self, function: Function) -> bool:
         """Whether the function looks at all links or loops at once, of a machine that is too large for that: it is
         interpreted. Known before anything is traced."""
@@ -163,13 +171,13 @@ class CompiledEvaluator:
         return isinstance(traced, list) and next(
             (len(x.graph.nodes) for x in traced if type(x) is Scalar), 0) <= LOOP_NODES
 
-    def run(self, function: Function, wrenches: bool, arrays: Sequence[Floats], n: int) -> tuple[Floats, bool]:
+    def run(self, function: Function, wrenches: bool, arrays: Sequence[Floats], n: int,
+            lanes: bool | None = None) -> tuple[Floats, bool]:
         if not self.compiles_whole(function):
             if self._by_lapack(function):
                 return solve_dense(self, wrenches, arrays, n)
             return self._interpret(function, wrenches, arrays, n)
-        lanes = self.backend.lanes()
-        kernel = self.kernel(function, wrenches, lanes if 2 * n > lanes else 1)
+        kernel = self.kernel(function, wrenches, self.width(n, lanes))
         out = np.empty((n, kernel.out_size))
         if n == 0:
             return out, True

@@ -10,8 +10,8 @@ import numpy.typing as npt
 
 from bellcrank.arrays import START, Floats, Forces, check_time, flat
 from bellcrank.errors import AssemblyError, NotYetError, SingularError, StateError
-from bellcrank.loops.groups import LoopPlan
 from bellcrank.loops.null_space import null_space, solve_kkt
+from bellcrank.loops.plan import LoopPlan
 from bellcrank.system.evaluator import Evaluator, warn_of_interpretation
 from bellcrank.system.force_elements import actuator_forces, explain_meeting
 from bellcrank.system.kernels import NO_DOORS, DoorPair, Evaluation, Wrenches
@@ -108,7 +108,8 @@ def _run_looped(plans: LoopPlans, given: Mapping[str, npt.ArrayLike], wrenches: 
 def run_by_plan(plans: LoopPlans, name: str, given: Mapping[str, npt.ArrayLike], wrenches: Wrenches, t: npt.ArrayLike,
                 plan: LoopPlan) -> tuple[Floats, LoopPlan]:
     """A function of the loops by a plan, and the plan that served the last states if that one did not."""
-    wrenches = with_elements(plans, given, wrenches, t)
+    if "tau" in given:  # else nothing is asked about forces
+        wrenches = with_elements(plans, given, wrenches, t)
     found = plans.kernels.evaluate(name, given, wrenches, t, plans.kernels.planned(plan))
     if not found.finite:
         plans.kernels.check_inputs(found)

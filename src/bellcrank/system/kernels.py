@@ -20,7 +20,7 @@ from bellcrank.target.backend import Door, DoorForm
 from bellcrank.topology.tree import wrench_order
 
 if TYPE_CHECKING:
-    from bellcrank.loops.groups import LoopPlan
+    from bellcrank.loops.plan import LoopPlan
     from bellcrank.lowering.function import Function
     from bellcrank.system.model import Model
     from bellcrank.topology.tree import Tree
@@ -198,13 +198,14 @@ class Kernels:
 
     # -- batches --------------------------------------------------------------------------------
     def run(self, name: str, given: Mapping[str, npt.ArrayLike], wrenches: Wrenches = None, t: npt.ArrayLike = 0.0,
-            evaluator: Evaluator | None = None) -> Floats:
-        """Evaluate a function on a batch; shape (*batch axes, size)."""
-        if wrenches is None and evaluator is None:
+            evaluator: Evaluator | None = None, lanes: bool | None = None) -> Floats:
+        """Evaluate a function on a batch; shape (*batch axes, size). `lanes`: by the code for several states side by
+        side, or by that for one, whatever the number of states; else as suits that."""
+        if wrenches is None and evaluator is None and lanes is None:
             quick = self.quickly(name, given, t)
             if quick is not None:
                 return quick
-        found = self._evaluate(name, given, wrenches, t, evaluator)
+        found = self._evaluate(name, given, wrenches, t, evaluator, lanes)
         _, _, _, lead, out, finite = found
         if not finite:
             self.refuse(Evaluation(*found))
@@ -216,7 +217,7 @@ class Kernels:
         return Evaluation(*self._evaluate(name, given, wrenches, t, evaluator))
 
     def _evaluate(self, name: str, given: Mapping[str, npt.ArrayLike], wrenches: Wrenches, t: npt.ArrayLike,
-                  evaluator: Evaluator | None
+                  evaluator: Evaluator | None, lanes: bool | None = None
                   ) -> tuple[str, list[str], list[Floats], tuple[int, ...], Floats, bool]:
         function, run = self.functions[name], evaluator or self.evaluator
         check_time(t)
@@ -224,7 +225,7 @@ class Kernels:
         names = (self._inputs if own else run.inputs)(function, wrenches is not None)
         arrays = [self._input(n, size, given, wrenches, t, run.tree) for n, size in names.items()]
         ready, lead, n = batch(arrays)
-        out, finite = run.run(function, wrenches is not None, ready, n)
+        out, finite = run.run(function, wrenches is not None, ready, n, lanes)
         return name, list(names), ready, lead, out, finite
 
     def _inputs(self, function: Function, wrenches: bool) -> dict[str, int]:

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from bellcrank.system.loop_plans import LoopPlans
 
 __all__ = ["closure_index", "largest_errors", "loop_acceleration_error", "loop_coordinates", "loop_drive", "loop_error",
-           "loop_jacobian", "loop_names", "loop_rate_error", "loop_speeds", "loop_state"]
+           "loop_jacobian", "loop_names", "loop_rate_error", "loop_speeds", "loop_state",
+           "over_groups"]
 
 
 def loop_names(plans: LoopPlans) -> tuple[str, ...]:
@@ -35,38 +36,53 @@ def loop_error(plans: LoopPlans, q: npt.ArrayLike, *, t: npt.ArrayLike = 0.0) ->
     return plans.loops.error(q, t)
 
 
-def loop_state(plans: LoopPlans, q: npt.ArrayLike, u: npt.ArrayLike, t: npt.ArrayLike) -> Floats | None:
+def loop_state(plans: LoopPlans, q: npt.ArrayLike, u: npt.ArrayLike, t: npt.ArrayLike, lanes: bool | None = None
+               ) -> Floats | None:
     """Values and rates of all constraints by compiled code, which small machines have."""
     if plans.kernels.compiled("loop_state") is None:
         return None
-    return plans.kernels.run("loop_state", {"q": q, "u": u}, None, t)
+    return plans.kernels.run("loop_state", {"q": q, "u": u}, None, t, lanes=lanes)
 
 
-def largest_errors(plans: LoopPlans, q: Floats, u: Floats, t: npt.ArrayLike) -> tuple[Floats, Floats]:
-    """The largest of `loop_error` and of `loop_rate_error` at every state. Cost: O(n).
+def largest_errors(plans: LoopPlans, q: Floats, u: Floats, t: npt.ArrayLike, lanes: bool | None = None
+                   ) -> tuple[Floats, Floats]:
+    """The largest of `loop_error` and of `loop_rate_error` at every state; `lanes` as in `Kernels.run`. Cost: O(n).
 
     Large machines: the rates are taken relative to the link that a loop's ends have in common. That makes a difference
     where the loop is open, of its error times that link's angular velocity."""
     if not plans.tree.looped:
         return np.zeros(q.shape[:-1]), np.zeros(q.shape[:-1])
-    both = loop_state(plans, q, u, t)
+    both = loop_state(plans, q, u, t, lanes)
     if both is not None:
         m = both.shape[-1] // 2
         return np.abs(both[..., :m]).max(axis=-1, initial=0.0), np.abs(both[..., m:]).max(axis=-1, initial=0.0)
-    run = _over_groups(plans, q, t)
+    run = over_groups(plans, q, t)
+    if run is None and lanes is False:
+        return _by_fours(plans, q, u, t)
     if run is None:
         return (np.abs(loop_error(plans, q, t=t)).max(axis=-1, initial=0.0),
                 np.abs(loop_rate_error(plans, q, u, t=t)).max(axis=-1, initial=0.0))
-    found = plans.kernels.run("largest_errors", {"q": q, "u": u}, None, t, run)
+    found = plans.kernels.run("largest_errors", {"q": q, "u": u}, None, t, run, lanes)
     return found[..., ::3].max(axis=-1), found[..., 1::3].max(axis=-1)
 
 
-def _over_groups(plans: LoopPlans, q: Floats, t: npt.ArrayLike) -> Evaluator | None:
+def _by_fours(plans: LoopPlans, q: Floats, u: Floats, t: npt.ArrayLike) -> tuple[Floats, Floats]:
+    """`largest_errors` of few states at a time, for which there is code already."""
+    lead = q.shape[:-1]
+    times = np.broadcast_to(np.asarray(t, dtype=float), lead).ravel()
+    q, u = q.reshape(-1, q.shape[-1]), u.reshape(-1, u.shape[-1])
+    errors, rates = np.zeros(len(q)), np.zeros(len(q))
+    for start in range(0, len(q), 4):
+        some = slice(start, start + 4)
+        errors[some], rates[some] = largest_errors(plans, q[some], u[some], times[some])
+    return errors.reshape(lead), rates.reshape(lead)
+
+
+def over_groups(plans: LoopPlans, q: Floats, t: npt.ArrayLike) -> Evaluator | None:
     """What evaluates the constraints group by group, if these hold all of them and the code for that is small."""
     kernels, tree = plans.kernels, plans.tree
     if kernels.compiled("largest_errors") is None:
         return None
-
     plan = plans.first(q, t)
 
     def found() -> Evaluator | None:

@@ -4,7 +4,7 @@ machine is."""
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -14,15 +14,14 @@ import numpy.typing as npt
 
 from bellcrank.arrays import Floats, flat
 from bellcrank.errors import AssemblyError, ModelError, SingularError
+from bellcrank.formulations import method_module
 from bellcrank.loops.closer import Closer, Target, project
 from bellcrank.loops.constraint_kinematics import LoopKinematics, loop_joints
-from bellcrank.loops.groups import LoopPlan
 from bellcrank.loops.near_closer import NearCloser
 from bellcrank.loops.null_space import null_space
-from bellcrank.loops.plan import make_plan
+from bellcrank.loops.plan import LoopPlan, make_plan
 from bellcrank.loops.tolerances import CLOSED, OPEN
 from bellcrank.system.kernels import NO_DOORS
-from bellcrank.system.loop_errors import loop_error, loop_jacobian
 
 if TYPE_CHECKING:
     from bellcrank.system.kernels import Kernels
@@ -154,7 +153,7 @@ class LoopPlans:
         try:
             return self.reference()
         except AssemblyError:
-            if float(np.abs(loop_error(self, q, t=t)).max(initial=0.0)) > OPEN:
+            if float(np.abs(self.loops.error(q, t)).max(initial=0.0)) > OPEN:
                 raise
         if self.model.batched:
             return self.plain.reference_near(q, t)
@@ -212,7 +211,7 @@ class LoopPlans:
         if self.model.batched:
             return self.plain.at(q, t, wishes)
         reference = self.reference_near(q, t)
-        plan = make_plan(self.loops, q, t, self._preferred if wishes else None)
+        plan = self._make_plan(self.loops, q, t, self._preferred if wishes else None)
         if len(plan.kept) < len(reference.plan.kept):
             raise self._singular(reference.plan, plan)
         return self._finished(plan, reference.floors)
@@ -228,8 +227,15 @@ class LoopPlans:
         with self._lock:
             if speeds not in self._driven:
                 wished = np.isin(np.arange(self.tree.nu), speeds)
-                self._driven[speeds] = self._finished(make_plan(self.loops, reference.q, 0.0, wished), reference.floors)
+                made = self._make_plan(self.loops, reference.q, 0.0, wished)
+                self._driven[speeds] = self._finished(made, reference.floors)
             return self._driven[speeds]
+
+    @property
+    def _make_plan(self) -> Callable[..., LoopPlan]:
+        """What makes a plan at a position: a formulation may have its own way to take machines apart."""
+        own: Callable[..., LoopPlan] = getattr(method_module(self.model.method), "make_plan", make_plan)
+        return own
 
     @cached_property
     def _preferred(self) -> npt.NDArray[np.bool_]:
@@ -243,14 +249,14 @@ class LoopPlans:
         """Plan near a closed position, away from what is special about it."""
         held, nu = self.model.prescribed_mask(), self.tree.nu
         general = self._general_position(q, held, t)
-        best = make_plan(self.loops, general, t, self._preferred)
+        best = self._make_plan(self.loops, general, t, self._preferred)
         floors = np.zeros(self.loops.m)
         if nu <= _FEW:
             free = np.flatnonzero(~held)
             # not worth compiling for one state
             rows = self.kernels.by_formulation("mass_matrix", {"q": general}, t, self.kernels.evaluator.tree)
             matrix = rows.reshape(nu, nu)[np.ix_(free, free)]
-            jacobian = loop_jacobian(self, general, t=t)[:, free]
+            jacobian = self.loops.dense(self.loops.linearized(general, t)[1])[:, free]
             self._check_resistance(matrix, jacobian, free)
             floors = _floors(matrix, jacobian)
         return Reference(self._finished(best, floors), general, floors)

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from bellcrank.errors import ModelError
+from bellcrank.formulations import check_topology
 from bellcrank.system.resistance import check_inertia
 from bellcrank.topology.release import lock, release
 from bellcrank.topology.tree import Tree
@@ -55,4 +56,5 @@ def locked(plans: LoopPlans, names: Sequence[str]) -> Model:
 def _checked(model: Model) -> Model:
     if not model.tree.looped:
         check_inertia(model.tree)
+    check_topology(model.method, model.tree)
     return model

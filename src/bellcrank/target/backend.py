@@ -147,9 +147,10 @@ class Backend(Protocol):
     def copying(self, count: int, stride: int, offset: int, width: int) -> Block:
         """A block that makes ``out[i] = from[i * stride + offset]``."""
 
-    def driver(self, program: Program, layout: DriverLayout, width: int, known: tuple[tuple[str, int], ...] = ()
-               ) -> Driver:
-        """A compiled driver; `known` integers become constants of the code."""
+    def driver(self, program: Program, layout: DriverLayout, width: int, known: tuple[tuple[str, int], ...] = (),
+               loops: bool = False) -> Driver:
+        """A compiled driver; `known` integers become constants of the code, `loops`: time spent on loops is well spent.
+        Returns while it is still being compiled, by another thread: the first run waits."""
 
     def memory(self, calls: CallLists, layout: DriverLayout, extra: Mapping[str, int]) -> DriverBuffers:
         """Memory for a driver, with `extra` buffers."""

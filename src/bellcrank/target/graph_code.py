@@ -4,6 +4,7 @@ the whole computation, or that of each entry, is one graph, and constants are li
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 from bellcrank.scalar.graph import (
@@ -33,9 +34,13 @@ __all__ = ["compute", "entry_by_entry", "scratch", "unrolled", "value_of"]
 #: results from which on they pass through scratch memory
 _MANY = 64
 
+NOTHING: Mapping[Any, Callable[[str], None]] = MappingProxyType({})
 
-def compute(b: Builder, nodes: Iterable[Scalar], value: dict[Any, str], leaf: Callable[[Any], str]) -> None:
-    """Operands of `nodes` (arguments first) that are not in `value` yet; those of leaves come from `leaf`.
+
+def compute(b: Builder, nodes: Iterable[Scalar], value: dict[Any, str], leaf: Callable[[Any], str],
+            done: Mapping[Any, Callable[[str], None]] = NOTHING) -> None:
+    """Operands of `nodes` (arguments first) that are not in `value` yet; those of leaves come from `leaf`. What is in
+    `done` hears of its node's operand at once.
 
     Graphs have up to a hundred thousand nodes: operands instead of values, and as little as possible for each.
     """
@@ -64,6 +69,8 @@ def compute(b: Builder, nodes: Iterable[Scalar], value: dict[Any, str], leaf: Ca
             value[node] = pair(args[0])[1]
         else:
             value[node] = make[op](*[value[a] if type(a) is Scalar else number(a) for a in args])
+        if node in done:
+            done[node](value[node])
 
 
 def _library(b: Builder, name: str) -> Callable[..., str]:

@@ -55,6 +55,10 @@ class KernelSource(Protocol):
     def key(self) -> str | None:
         """A short text that determines the code, if there is one."""
 
+    @property
+    def lanes(self) -> int:
+        """Parts of the machine side by side."""
+
     def side_by_side(self, lanes: int) -> KernelSource:
         """What computes the same for one state with parts of the machine in lanes, where it can."""
 
@@ -73,6 +77,7 @@ class GraphKernel:
     inputs: Mapping[str, int]
     data: None = None
     side: int = 0
+    lanes: int = 1
 
     @property
     def size(self) -> int:
@@ -101,6 +106,7 @@ class EntryKernel:
     size: int
     data: None = None
     side: int = 0
+    lanes: int = 1
 
     @property
     def key(self) -> str:
@@ -130,6 +136,10 @@ class RolledKernel:
     key: None = field(default=None)
     #: the same with items side by side
     beside: Callable[[int], RolledKernel | None] = lambda lanes: None
+
+    @property
+    def lanes(self) -> int:
+        return self.plan.lanes
 
     def side_by_side(self, lanes: int) -> RolledKernel:
         return (self.beside(lanes) if lanes > 1 else None) or self

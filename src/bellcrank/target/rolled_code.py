@@ -118,9 +118,11 @@ def _compute_ahead(c: _Context, code: KindCode, position: int) -> None:
             raise AssertionError(key)
 
         value: dict[Any, str] = {node: numbers[i * lanes].operand for i, node in enumerate(code.ahead_statics)}
-        compute(b, ahead.body, value, leaf)
-        for i, node in enumerate(ahead.saves):
-            target[i * lanes] = Real(b, value[node])
+
+        def store(i: int) -> Callable[[str], None]:  # at once: registers are few
+            return lambda operand: target.__setitem__(i * lanes, Real(b, operand))
+
+        compute(b, ahead.body, value, leaf, {node: store(i) for i, node in enumerate(ahead.saves)})
 
 
 def _has_work(plan: Plan, code: KindCode, k: int) -> bool:

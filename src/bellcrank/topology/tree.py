@@ -134,7 +134,7 @@ class Tree:
     #: rotor inertias felt at joints, by link: (coordinate, inertia)
     armatures: dict[int, tuple[tuple[int, Number], ...]] = field(default_factory=dict)
     pairs: tuple[Pair | LoopForce | SumForce, ...] = ()
-    plan: Any = None  #: how loops are taken apart; see `loops.groups`
+    plan: Any = None  #: how loops are taken apart; see `loops.plan`
 
     @property
     def looped(self) -> bool:

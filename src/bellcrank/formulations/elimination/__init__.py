@@ -1,7 +1,7 @@
 """Loops of any topology by sparse elimination, group by group: exact, linear in bodies and constraints.
 
 A formulation of our own. Its derivation, with the numbers that the lines below carry, is docs/elimination.md: Gauss's
-function (3) is minimised group by group (see `loops.groups`), each group's constraints being solved for some of its own
+function (3) is minimised group by group (see `loops.plan`), each group's constraints being solved for some of its own
 speeds first.
 
 | docs/elimination.md | here |

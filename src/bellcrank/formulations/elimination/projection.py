@@ -30,7 +30,7 @@ from bellcrank.spatial import Motion
 #: sigma of (20): corrections divide errors of integration by the pivots; those of a plan may shrink to this part
 _SHRUNK = 0.1
 
-__all__ = ["coordinate_rates", "corrections", "displaced", "displacements", "sped", "speed_changes"]
+__all__ = ["coordinate_rates", "corrections", "dependent_speeds", "displaced", "displacements", "sped", "speed_changes"]
 
 
 def displacements(groups: Sweeps) -> Field:
@@ -46,6 +46,11 @@ def speed_changes(groups: Sweeps) -> Field:
 def corrections(groups: Sweeps) -> Field:
     """Displacements and, after them, changes of speed: both by the same rows and pivots."""
     return groups.outward(outward_corrections, root=((0.0,) * groups.world.widths[1],) * 2)
+
+
+def dependent_speeds(groups: Sweeps) -> Field:
+    """All speeds from the independent ones of u, which alone are read: those at which the constraints' rates vanish."""
+    return groups.outward(outward_speeds, root=(0.0,) * groups.world.widths[1])
 
 
 def outward_displacements(group: GroupView, flat: Sequence[Number]) -> tuple[tuple[Number, ...], tuple[Number, ...]]:
@@ -82,6 +87,29 @@ def _correct(group: GroupView, flat: Sequence[Number], rows: list[dict[int, Numb
             for k, link in enumerate(group.links) if shape.own[k] for c in range(link.joint.nu)]
     still = Motion.zero()
     return group.answer(still, [still] * len(group.links), change), tuple(kept)
+
+
+def outward_speeds(group: GroupView, flat: Sequence[Number]) -> tuple[tuple[Number, ...], tuple[Number, ...]]:
+    shape = group.shape
+    _, speeds = group.from_parent(flat)  # those carried, as they are
+    for v, (k, c) in enumerate(shape.speeds):
+        if v not in speeds and k >= 0:
+            speeds[v] = 0.0 if v in shape.dependent else group.links[k].u[c]
+    constraints = group_constraints(group.at_speeds(speeds))
+    rows, right = [dict(c.factors) for c in constraints], [-c.rate for c in constraints]  # (26) with D at rest
+    inverses = pivoted(shape, rows, right)  # (19), (20)
+    for i in reversed(range(len(rows))):
+        v = shape.dependent[i]
+        total = right[i]
+        for w, x in rows[i].items():
+            if w != v and w in shape.dependent:
+                total = total - x * speeds[w]  # (26)
+        speeds[v] = total * inverses[i]  # (26)
+    number = {pair: v for v, pair in enumerate(shape.speeds)}
+    kept = [speeds[number[k, c]] if (k, c) in number else x
+            for k, link in enumerate(group.links) if shape.own[k] for c, x in enumerate(link.u)]
+    still = Motion.zero()
+    return group.answer(still, [still] * len(group.links), speeds), tuple(kept)
 
 
 # -- joint by joint ------------------------------------------------------------------------------------------------

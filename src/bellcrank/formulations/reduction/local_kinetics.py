@@ -10,11 +10,11 @@ from typing import NamedTuple
 
 from bellcrank.formulations.common.pivot import Pivot, eliminate
 from bellcrank.formulations.reduction.local_loop import Dependent
-from bellcrank.formulations.reduction.messages import Burden, Role, Virtual
-from bellcrank.lowering.group import GroupView
+from bellcrank.formulations.reduction.messages import Burden, Relative, Virtual
+from bellcrank.lowering.group import VIRTUAL, GroupView
 from bellcrank.lowering.link import Link
 from bellcrank.scalar.graph import Number
-from bellcrank.spatial import ArticulatedInertia, Force, RigidInertia, Vector
+from bellcrank.spatial import ArticulatedInertia, Force, Motion, RigidInertia, Vector
 
 __all__ = ["Mass", "ReducedRow", "Terms", "add_masses", "compose", "compose_base", "remove", "speeds_of", "substitute",
            "total"]
@@ -89,13 +89,13 @@ def _entries(f: Force) -> tuple[Number, ...]:
 
 
 # -- composite bodies -----------------------------------------------------------------------------------------------
-def compose(group: GroupView, role: Role, terms: Terms, masses: dict[int, Mass], forces: dict[int, Force]) -> None:
-    """Rows of the own speeds as if there were no loop: sums of P_v^kT (I^k Abar^k - F^k), (56), by composite bodies."""
-    shape = group.shape
-    masses, forces = dict(masses), dict(forces)
-    columns: dict[int, dict[int, Force]] = {k: {} for k in role.own}
-    for k in reversed(role.own):
-        link = group.links[k]
+def compose(group: GroupView, terms: Terms, masses: dict[int, Mass], forces: dict[int, Force]) -> None:
+    """Rows of the own speeds as if there were no loop: sums of P_v^kT (I^k Abar^k - F^k), (56), by composite bodies;
+    what hangs from the virtual body is its burden already."""
+    masses, forces = {**masses, VIRTUAL: RigidInertia.zero()}, {**forces, VIRTUAL: Force.zero()}
+    columns: dict[int, dict[int, Force]] = {k: {} for k in masses}
+    for k in reversed(range(len(group.links))):
+        link, parent = group.links[k], group.shape.parents[k]
         if _is_early(group, k):
             masses[k], forces[k], terms.early[k] = _released(link, masses[k], forces[k])
         else:
@@ -106,39 +106,56 @@ def compose(group: GroupView, role: Role, terms: Terms, masses: dict[int, Mass],
                 columns[k][v] = masses[k] @ column
                 terms.add(v, v, column.dot(columns[k][v]) + link.armature[c])
                 terms.right[v] = column.dot(forces[k]) - link.tau[c]
-        parent = shape.parents[k]
-        if parent >= 0:
+        if parent != -1:
             mass, force, moved = _lifted(link, masses[k], forces[k], columns[k])
             masses[parent], forces[parent] = add_masses(masses[parent], mass), forces[parent] + force
             columns[parent].update(moved)
+    terms.virtual = Virtual(Burden(_articulated(masses[VIRTUAL]), forces[VIRTUAL]), terms.virtual.cross)
+    terms.body = columns[VIRTUAL]
 
 
-def compose_base(group: GroupView, role: Role, terms: Terms, masses: dict[int, Mass], forces: dict[int, Force],
-                 ears: dict[int, Virtual]) -> None:
+def compose_base(group: GroupView, terms: Terms, masses: dict[int, Mass], forces: dict[int, Force],
+                 hosted: dict[int, Virtual], virtual: Relative | None) -> None:
     """What the own bodies exert on a moving base: by ^0S^k and not by Gamma^k, (62)-(64) as corrected."""
-    shape = group.shape
-    masses, forces = {**masses, -1: terms.at_base.mass}, {**forces, -1: terms.at_base.force}
-    columns: dict[int, dict[int, Force]] = {k: {} for k in (-1, *role.own)}
-    cross = {k: ears[k].cross if k in ears else () for k in role.own}
-    for k in reversed(role.own):
-        link, parent = group.links[k], shape.parents[k]
+    at = {-1: terms.at_base, VIRTUAL: Burden(ArticulatedInertia.zero(), Force.zero())}
+    masses, forces = {**masses, **{k: b.mass for k, b in at.items()}}, {**forces, **{k: b.force for k, b in at.items()}}
+    columns: dict[int, dict[int, Force]] = {k: {} for k in masses}
+    cross = {k: hosted[k].cross if k in hosted else () for k in masses}
+    for k in reversed(range(len(group.links))):
+        link, parent = group.links[k], group.shape.parents[k]
         if _is_early(group, k):
             masses[k], forces[k], _ = _released(link, masses[k], forces[k])
         else:
             for v, c in speeds_of(group, k):
                 columns[k][v] = masses[k] @ link.columns[c]
-                if cross[k]:  # through the virtual bodies of ears, (60): Ihat^{p;0}
+                if cross[k]:  # through the virtual bodies of other loops, (60): Ihat^{p;0}
                     six = [link.columns[c].dot(row) for row in cross[k]]
                     terms.base[v] = Force(Vector(*six[:3]), Vector(*six[3:]))
         mass, force, moved = _lifted(link, masses[k], forces[k], columns[k])
         masses[parent], forces[parent] = add_masses(masses[parent], mass), forces[parent] + force
         columns[parent].update(moved)
-        if parent >= 0 and cross[k]:
-            rows = tuple(_lifted(link, RigidInertia.zero(), row, {})[1] for row in cross[k])
-            cross[parent] = tuple(a + b for a, b in zip(cross[parent], rows, strict=True)) if cross[parent] else rows
+        if parent != -1 and cross[k]:
+            cross[parent] = _sums(cross[parent], (_lifted(link, RigidInertia.zero(), row, {})[1] for row in cross[k]))
+    if virtual is not None:  # it hangs from the base, too
+        pose = virtual.pose
+        cross[VIRTUAL] = _sums(cross[VIRTUAL], (masses[VIRTUAL] @ pose.acceleration(e) for e in _UNITS))
+        masses[-1] = add_masses(masses[-1], pose.articulated(_articulated(masses[VIRTUAL])))
+        forces[-1] = forces[-1] + pose.force(forces[VIRTUAL])
+        columns[-1].update({v: pose.force(column) for v, column in columns[VIRTUAL].items()})
+        terms.virtual = Virtual(terms.virtual.own, cross[VIRTUAL])
     for v, column in columns[-1].items():
         terms.base[v] = terms.base[v] + column if v in terms.base else column
     terms.at_base = Burden(_articulated(masses[-1]), forces[-1])
+
+
+#: unit motions
+_UNITS = tuple(Motion(Vector(*row[:3]), Vector(*row[3:]))
+               for row in ([float(i == j) for j in range(6)] for i in range(6)))
+
+
+def _sums(a: Sequence[Force], b: Iterable[Force]) -> tuple[Force, ...]:
+    """Entry by entry; nothing counts as zeros."""
+    return tuple(x + y for x, y in zip(a, b, strict=True)) if a else tuple(b)
 
 
 def _is_early(group: GroupView, k: int) -> bool:
@@ -166,7 +183,7 @@ def _lifted(link: Link, mass: Mass, force: Force, columns: dict[int, Force]) -> 
 
 
 # -- dependent speeds -----------------------------------------------------------------------------------------------
-def substitute(group: GroupView, role: Role, terms: Terms, dependent: Sequence[Dependent]) -> None:
+def substitute(group: GroupView, terms: Terms, dependent: Sequence[Dependent]) -> None:
     """Replace the dependent speeds: what remains are rows of nonholonomic partial velocities, (57)-(60)."""
     bound, free = [d.speed for d in dependent], group.shape.independent
     factors = {d.speed: dict(d.factors) for d in dependent}
@@ -185,34 +202,38 @@ def substitute(group: GroupView, role: Role, terms: Terms, dependent: Sequence[D
             if s <= r:  # (58): P~_r^T I P~_s
                 terms.add(r, s, total(factors[v].get(r, 0.0) * full[v, s] + joint[v, r] * factors[v].get(s, 0.0)
                                       for v in bound))
-    if role.foreign:
-        terms.virtual = Virtual(_onto_virtual(dependent, matrix, rest), ())
-        terms.body = {r: _forces(d.body * full[d.speed, r] for d in dependent) for r in free}
+    if group.shape.host_slot >= 0:
+        _onto_virtual(terms, dependent, matrix, rest, full, free)
     if not group.shape.grounded:
-        _substitute_base(role, terms, dependent)
+        _substitute_base(group, terms, dependent)
 
 
-def _onto_virtual(dependent: Sequence[Dependent], matrix: dict[tuple[int, int], Number], rest: dict[int, Number]
-                  ) -> Burden:
-    """Ihat^p and -Fhat^p, (60): the sums of Gamma^T I Gamma and of Gamma^T (I Xi A_t - F)."""
-    mass, force = _NOTHING
+def _onto_virtual(terms: Terms, dependent: Sequence[Dependent], matrix: dict[tuple[int, int], Number],
+                  rest: dict[int, Number], full: dict[tuple[int, int], Number], free: Sequence[int]) -> None:
+    """Ihat^p and -Fhat^p, (60): the sums of Gamma^T I Gamma and of Gamma^T (I Xi A_t - F), to which come those of S^k
+    where links hang from p; and what unit accelerations of independent speeds take at p."""
+    (mass, force), cross = terms.virtual
+    carried = {d.speed: terms.body.pop(d.speed, Force.zero()) for d in dependent}
     for d in dependent:
-        pushed = _forces(e.body * matrix[d.speed, e.speed] for e in dependent)
-        mass = mass.minus(-d.body, pushed)
-        force = force + d.body * rest[d.speed]
-    return Burden(mass, force)
+        pushed = carried[d.speed] + _forces(e.body * matrix[d.speed, e.speed] for e in dependent)
+        mass = mass.minus(-d.body, pushed).minus(-carried[d.speed], d.body)
+        force = force + d.body * rest[d.speed] + carried[d.speed] * d.offset
+    terms.virtual = Virtual(Burden(mass, force), cross)
+    for r in free:
+        terms.body[r] = terms.body.get(r, Force.zero()) + _forces(
+            d.body * full[d.speed, r] + carried[d.speed] * dict(d.factors).get(r, 0.0) for d in dependent)
 
 
-def _substitute_base(role: Role, terms: Terms, dependent: Sequence[Dependent]) -> None:
+def _substitute_base(group: GroupView, terms: Terms, dependent: Sequence[Dependent]) -> None:
     """The base feels the loop's bodies through all speeds, of which the dependent ones are now known."""
     mass, force = terms.at_base
     terms.at_base = Burden(mass, force + _forces(terms.base[d.speed] * d.offset for d in dependent))  # ^0S^k I^k Xi A_t
     for d in dependent:
         for r, x in d.factors:
             terms.base[r] = terms.base[r] + terms.base[d.speed] * x  # ^0S^k I^k P~_r
-    if role.foreign:
-        cross = tuple(_forces(d.body * _entries(terms.base[d.speed])[i] for d in dependent) for i in range(6))
-        terms.virtual = Virtual(terms.virtual.own, cross)  # (60): Ihat^{p;0}
+    if group.shape.host_slot >= 0:
+        more = (_forces(d.body * _entries(terms.base[d.speed])[i] for d in dependent) for i in range(6))
+        terms.virtual = Virtual(terms.virtual.own, _sums(terms.virtual.cross, more))  # (60): Ihat^{p;0}
 
 
 # -- independent speeds ---------------------------------------------------------------------------------------------

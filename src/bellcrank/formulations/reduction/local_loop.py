@@ -1,22 +1,23 @@
-"""Local closed-loop kinematics of the coordinate reduction: from joints around a loop to its dependent speeds.
+"""Local closed-loop kinematics of the coordinate reduction: from joints around loops to their dependent speeds.
 
 Anderson and Critchley 2003, 3.1; equation numbers are the paper's. See `reduction` for notation and deviations.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from bellcrank.formulations.common.small_systems import guarded_inverse
-from bellcrank.formulations.reduction.messages import Relative, Role
-from bellcrank.lowering.group import GroupView
+from bellcrank.formulations.reduction.messages import Relative
+from bellcrank.lowering.group import VIRTUAL, GroupView
 from bellcrank.lowering.link import Link
 from bellcrank.mechanism.constraint_rows import Row, Side, stabilized
 from bellcrank.scalar.graph import Number
 from bellcrank.spatial import Force, General, Matrix3, Motion, Vector
 
-__all__ = ["Dependent", "at_rest", "from_base", "reduce_loop", "relative_to_base"]
+__all__ = ["Dependent", "at_rest", "dependent_speeds_of", "from_base", "lacking_acceleration", "lacking_velocity",
+           "relative_to_base", "root_of"]
 
 #: a Delta whose root has shrunk to this part of what it was calls for other dependent speeds
 _SHRUNK = 0.01
@@ -48,8 +49,27 @@ def at_rest(remainder: Motion) -> Relative:
     return Relative(_PLAIN, Vector.zero(), Vector.zero(), Vector.zero(), remainder)
 
 
-def relative_to_base(link: Link, parent: Relative, first: bool) -> Relative:
-    """Place and motion relative to the base: (8) and its rate at du/dt = 0; `first`: the parent is the base."""
+def root_of(group: GroupView, k: int) -> int:
+    """What the chain that leads to a member hangs from: the base (-1) or the virtual body."""
+    while k >= 0:
+        k = group.shape.parents[k]
+    return k
+
+
+def relative_to_base(group: GroupView, links: Sequence[Link], base: Relative, virtual: Relative | None
+                     ) -> dict[int, Relative]:
+    """Place and motion of the own members relative to the base."""
+    out: dict[int, Relative] = {}
+    for k, link in enumerate(links):
+        parent = group.shape.parents[k]
+        above = virtual if parent == VIRTUAL else base if parent < 0 else out[parent]
+        assert above is not None
+        out[k] = _carried(link, above, parent == -1)
+    return out
+
+
+def _carried(link: Link, parent: Relative, first: bool) -> Relative:
+    """(8), and its rate at du/dt = 0; `first`: the parent is the base."""
     axes, origin, omega, velocity, remainder = parent
     for i, t in enumerate(link.transforms):
         if i or not first:
@@ -69,56 +89,67 @@ def from_base(group: GroupView, members: dict[int, Relative]) -> dict[int, Relat
 
 
 def _offset(group: GroupView, k: int) -> Vector:
-    """Where the chain that leads to a member starts on the base."""
-    if k < 0:
+    """Where the chain that leads to a member starts on the base, as its origins are counted."""
+    if k < 0 or root_of(group, k) == VIRTUAL:
         return Vector.zero()
     while group.shape.parents[k] >= 0:
         k = group.shape.parents[k]
     return group.links[k].transforms[0].translation
 
 
-def reduce_loop(group: GroupView, role: Role, base: Relative, members: dict[int, Relative], virtual: Relative | None
-                ) -> tuple[Dependent, ...]:
-    """The dependent speeds of a group's loop in terms of its independent ones and of the virtual body's motion."""
-    shape = group.shape.closures[0]
-    numbers = group.closures[0]
-    common = _PLAIN if virtual is None else virtual.axes  # all around the loop is resolved in the virtual body's axes
+# -- closing ---------------------------------------------------------------------------------------------------------
+class ClosedLoop(NamedTuple):
+    """One closure of a group: its rows and ends, both in the loop's axes."""
 
-    def seen(k: int) -> Relative:
-        return base if k < 0 else members[k] if virtual is None or group.shape.own[k] else virtual
+    rows: dict[int, Row]  #: those that count
+    ends: tuple[LoopEnd, LoopEnd]
 
-    ends = [_end(seen(k), _offset(group, k), virtual, common, turn, shift) for k, turn, shift in (
-        (shape.first, numbers.first_turn, numbers.first_shift),
-        (shape.second, numbers.second_turn, numbers.second_shift))]
-    every = group.kinds[0].closure_rows(ends[0].side, ends[1].side, numbers.constants)
-    rows = [every[r] for _, r in group.shape.rows]  # the independent ones
-    residual = [_residual(group, row, ends) for row in rows]
-    loads = [[row.first for row in rows], [row.second for row in rows]]
+
+#: what a row lacks: of the loop, of a row of its
+Lacking = Callable[[GroupView, Row, Sequence[LoopEnd]], Number]
+
+
+def dependent_speeds_of(group: GroupView, lacking: Lacking, base: Relative, members: dict[int, Relative],
+                        virtual: Relative | None) -> tuple[Dependent, ...]:
+    """The dependent speeds of a group's loops in terms of its independent ones and of the virtual body's motion.
+
+    `lacking` tells what each row lacks with all speeds (or accelerations) as they are in `members`.
+    """
+    common = _PLAIN if virtual is None else virtual.axes  # all around the loops is resolved in the virtual body's axes
+    loops = [_closed(group, i, base, members, virtual, common) for i in range(len(group.shape.closures))]
+    order = group.shape.rows
+    residual = [lacking(group, loops[i].rows[r], loops[i].ends) for i, r in order]
     columns: dict[int, list[Number]] = {}
-    number = {pair: v for v, pair in enumerate(group.shape.speeds)}
-    for path, end, covectors in zip((shape.first_path, shape.second_path), ends, loads, strict=True):
-        for k in path:
-            if group.shape.own[k]:
-                moved = _columns(group.links[k], members[k], common, end.point)
-                for c, column in enumerate(moved):
-                    if (k, c) in number:
-                        columns[number[k, c]] = [column.dot(w) for w in covectors]
-    toward: list[Force] = []
-    if virtual is not None:
-        side = 0 if role.virtual_first else 1
-        arm = numbers.first_shift if role.virtual_first else numbers.second_shift
-        toward = [Force(w.moment + arm.cross(w.force), w.force) for w in loads[side]]
+    for i, loop in enumerate(loops):
+        for v, entries in _columns(group, i, loop, members, common).items():
+            row = columns.setdefault(v, [0.0] * len(order))
+            for j, (c, r) in enumerate(order):
+                row[j] = entries[r] if c == i else row[j]
+    toward = [_toward(group, i, loops[i], loops[i].rows[r], virtual) for i, r in order] if virtual is not None else []
     return _project(group, columns, residual, toward)
 
 
-def _end(body: Relative, offset: Vector, virtual: Relative | None, common: General, turn: Sequence[Vector],
-         shift: Vector) -> LoopEnd:
+def _closed(group: GroupView, i: int, base: Relative, members: dict[int, Relative], virtual: Relative | None,
+            common: General) -> ClosedLoop:
+    shape, numbers = group.shape.closures[i], group.closures[i]
+
+    def end(k: int, turn: Sequence[Vector], shift: Vector) -> LoopEnd:
+        body = virtual if k == VIRTUAL else base if k < 0 else members[k]
+        assert body is not None
+        return _end(body, _offset(group, k), k == VIRTUAL, common, turn, shift)
+
+    ends = (end(shape.first, numbers.first_turn, numbers.first_shift),
+            end(shape.second, numbers.second_turn, numbers.second_shift))
+    every = group.kinds[i].closure_rows(ends[0].side, ends[1].side, numbers.constants)
+    return ClosedLoop({r: every[r] for c, r in group.shape.rows if c == i}, ends)
+
+
+def _end(body: Relative, offset: Vector, virtual: bool, common: General, turn: Sequence[Vector], shift: Vector
+         ) -> LoopEnd:
     axes, origin, omega, velocity, remainder = body
-    if body is virtual:
-        offset = Vector.zero()  # in the message its origin is counted from the base's
 
     def resolved(v: Vector) -> Vector:
-        return v if body is virtual else common.inverse(axes.apply(v))
+        return v if virtual else common.inverse(axes.apply(v))
 
     arm = axes.apply(shift)
     point = origin + arm
@@ -129,18 +160,51 @@ def _end(body: Relative, offset: Vector, virtual: Relative | None, common: Gener
     return LoopEnd(side, Motion(resolved(remainder.angular), resolved(swing)), point)
 
 
-def _residual(group: GroupView, row: Row, ends: Sequence[LoopEnd]) -> Number:
+def _columns(group: GroupView, i: int, loop: ClosedLoop, members: dict[int, Relative], common: General
+             ) -> dict[int, dict[int, Number]]:
+    """tau (S^n)^T P_k: what unit speeds of the own joints around a loop make of its rows."""
+    shape = group.shape.closures[i]
+    number = {pair: v for v, pair in enumerate(group.shape.speeds)}
+    out: dict[int, dict[int, Number]] = {}
+    for path, end, first in ((shape.first_path, loop.ends[0], True), (shape.second_path, loop.ends[1], False)):
+        for k in path:
+            for c, column in enumerate(_seen(group.links[k], members[k], common, end.point)):
+                if (k, c) in number:
+                    out[number[k, c]] = {r: column.dot(row.first if first else row.second)
+                                         for r, row in loop.rows.items()}
+    return out
+
+
+def _toward(group: GroupView, i: int, loop: ClosedLoop, row: Row, virtual: Relative) -> Force:
+    """What a row makes of the virtual body's motion, about its origin; of one that carries both ends, nothing."""
+    shape, numbers = group.shape.closures[i], group.closures[i]
+    sides = [(k, end, w, shift) for k, end, w, shift in (
+        (shape.first, loop.ends[0], row.first, numbers.first_shift),
+        (shape.second, loop.ends[1], row.second, numbers.second_shift)) if root_of(group, k) == VIRTUAL]
+    if len(sides) != 1:
+        return Force.zero()
+    (k, end, w, shift), = sides
+    arm = shift if k == VIRTUAL else virtual.axes.inverse(end.point - virtual.origin)
+    return Force(w.moment + arm.cross(w.force), w.force)
+
+
+def lacking_acceleration(group: GroupView, row: Row, ends: Sequence[LoopEnd]) -> Number:
     """tau A_t of the phantom, (33) at the acceleration level: what the constraint lacks if all udot vanish."""
     alpha, beta = group.baumgarte
     known = ends[0].remainder.dot(row.first) + ends[1].remainder.dot(row.second)
-    rate: Number = 0.0
-    if alpha:
-        rate = sum((Motion(end.side.omega, end.side.rate).dot(covector)
-                    for end, covector in zip(ends, (row.first, row.second), strict=True)), 0.0)
+    rate = lacking_velocity(group, row, ends) if alpha else 0.0
     return known - stabilized(row.gamma, row.value, rate, alpha, beta)
 
 
-def _columns(link: Link, body: Relative, common: General, point: Vector) -> list[Motion]:
+def lacking_velocity(group: GroupView, row: Row, ends: Sequence[LoopEnd]) -> Number:
+    """tau V of the phantom, (33): what the constraint's rate is at the speeds given."""
+    total: Number = 0.0
+    for end, covector in zip(ends, (row.first, row.second), strict=True):
+        total = total + Motion(end.side.omega, end.side.rate).dot(covector)
+    return total
+
+
+def _seen(link: Link, body: Relative, common: General, point: Vector) -> list[Motion]:
     """(S^n)^T P_k: how the loop's end moves with unit speeds of a joint, in the loop's axes."""
     arm = common.inverse(point - body.origin)
     out = []

@@ -12,7 +12,7 @@ from bellcrank.topology.tree import wrench_order
 
 if TYPE_CHECKING:
     from bellcrank.compiled.system import System
-    from bellcrank.loops.groups import LoopPlan
+    from bellcrank.loops.plan import LoopPlan
     from bellcrank.system.evaluator import CompiledEvaluator
 
 __all__ = ["Declared", "Draft", "header_text"]

@@ -17,7 +17,7 @@ from bellcrank.io.common.atomic import write_text
 from bellcrank.io.export.c_functions import add_function, check_function
 from bellcrank.io.export.c_header import Draft, header_text
 from bellcrank.io.export.c_step import add_step, check_stepper
-from bellcrank.loops.groups import LoopPlan
+from bellcrank.loops.plan import LoopPlan
 from bellcrank.system.evaluator import CompiledEvaluator
 from bellcrank.target.backend import Backend
 from bellcrank.target.c.unit import CBackend, CUnit

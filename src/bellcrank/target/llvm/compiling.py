@@ -7,13 +7,15 @@ import functools
 import os
 import threading
 import weakref
+from collections import deque
 from collections.abc import Iterator
 from ctypes import string_at
+from enum import IntEnum
 from typing import Any
 
 from bellcrank.target.llvm import cache
 
-__all__ = ["Job", "machine"]
+__all__ = ["Effort", "Job", "machine"]
 
 
 #: lines of code from which on compiling takes LLVM too long (some 50 us a line) with its better half
@@ -41,35 +43,51 @@ def _prepare() -> None:
     llvm.initialize_native_asmparser()
 
 
+class Effort(IntEnum):
+    """What LLVM does to the code."""
+
+    AS_TRACED = 0  #: nothing: instructions stay in the order of the trace
+    SCHEDULED = 1  #: it orders them, which is worth it for what has many lanes and is bound by their number
+    STRAIGHT = 2  #: all its passes but those of loops, which take longest
+    LOOPS = 3  #: all its passes
+
+
 class Job:
     """One module on its way to object code.
 
-    A thread of its own does it unless all cores have one already: then whoever asked does it at once.
+    Threads, at most as many as there are cores, work off what is begun; what is asked for and not begun yet is done by
+    whoever asks.
     """
 
-    def __init__(self, text: str, optimise: bool, key: str) -> None:
-        self._text, self._optimise, self._key = text, optimise, key
+    def __init__(self, text: str, effort: Effort, key: str) -> None:
+        self._text, self._effort, self._key = text, effort, key
         self._code: bytes | None = None
         self._error: Exception | None = None
-        self._thread = threading.Thread(target=self._work, name="bellcrank compiles", daemon=True)
+        self._claim, self._done, self._process = threading.Lock(), threading.Event(), os.getpid()
+        _queue.append(self)
         if sum(other.is_alive() for other in list(_threads)) < (os.cpu_count() or 1):
-            _threads.add(self._thread)
-            self._thread.start()
-        else:
-            self._work()
+            thread = threading.Thread(target=_work_off, name="bellcrank compiles", daemon=True)
+            _threads.add(thread)
+            thread.start()
 
-    def _work(self) -> None:
+    def work(self) -> None:
+        """Do it, unless somebody does."""
+        if self._claim.acquire(blocking=False):
+            self._compile()
+
+    def _compile(self) -> None:
         try:
-            self._code = compiled(self._text, self._optimise)
+            self._code = compiled(self._text, self._effort)
         except Exception as error:  # told to whoever asks for the code
             self._error = error
+        self._done.set()
 
     def code(self) -> bytes:
         """The object code, when it is done; it is put into the cache."""
-        if self._thread.ident is not None:
-            self._thread.join()
-        if self._code is None and self._error is None:  # in a process forked off meanwhile: the thread stayed behind
-            self._work()
+        self.work()
+        if self._process != os.getpid() and not self._done.is_set():  # forked off meanwhile: the thread stayed behind
+            self._compile()
+        self._done.wait()
         if self._error is not None:
             raise self._error
         assert self._code is not None
@@ -77,21 +95,35 @@ class Job:
         return self._code
 
 
+def _work_off() -> None:
+    """What a thread does."""
+    while True:
+        try:
+            job = _queue.popleft()
+        except IndexError:
+            return
+        job.work()
+
+
+_queue: deque[Job] = deque()
 _threads: weakref.WeakSet[threading.Thread] = weakref.WeakSet()
 
 
-def compiled(text: str, optimise: bool = False) -> bytes:
+def compiled(text: str, effort: Effort = Effort.AS_TRACED) -> bytes:
     """Object code of a module. Nothing is shared with other threads, so that several can be at it."""
     import llvmlite.binding as llvm
 
-    processor = machine(2 if optimise or text.count("\n") < _LARGE else 0)
+    processor = machine(2 if effort >= Effort.STRAIGHT or text.count("\n") < _LARGE else 0)
     module = llvm.parse_assembly(text, llvm.create_context())
     module.triple = processor.triple
     module.data_layout = str(processor.target_data)
-    if optimise:
-        builder = llvm.create_pass_builder(processor, llvm.PipelineTuningOptions(speed_level=2))
+    if effort >= Effort.STRAIGHT:
+        tuning = llvm.PipelineTuningOptions(speed_level=2)
+        if effort < Effort.LOOPS:
+            tuning.loop_vectorization = tuning.loop_unrolling = tuning.loop_interleaving = False
+        builder = llvm.create_pass_builder(processor, tuning)
         builder.getModulePassManager().run(module, builder)
-    with _in_order():
+    with _in_order(effort != Effort.SCHEDULED):
         return _emitted(processor, module)
 
 
@@ -115,27 +147,40 @@ def _emitted(processor: Any, module: Any) -> bytes:
         ffi.lib.LLVMPY_DisposeMemoryBuffer(buffer)
 
 
-_ordering = threading.Lock()
-_ordered = 0
+class _Ordering:
+    """How many threads are emitting code, and whether they leave it in order: all of them, or none."""
+
+    def __init__(self) -> None:
+        self.change, self.process = threading.Condition(), os.getpid()
+        self.count, self.ordered = 0, False
+
+
+_ordering = _Ordering()
 
 
 @contextlib.contextmanager
-def _in_order() -> Iterator[None]:
+def _in_order(ordered: bool) -> Iterator[None]:
     """Leave instructions in the order of the trace, which computes a value shortly before it is needed: LLVM's
     scheduler finds none better (code of 12 000 operations is 5 % slower with it) and takes a fifth of the time.
 
-    The switch is one for the process: it is put back, and other users of LLVM get what they are used to.
+    The switch is one for the process: who wants the other one waits. It is put back, and other users of LLVM get what
+    they are used to.
     """
-    global _ordered
-    with _ordering:
-        _ordered += 1
-        _switch(_ordered == 1, "false")
+    global _ordering
+    if _ordering.process != os.getpid():  # forked off: the threads that were at it stayed behind
+        _ordering = _Ordering()
+    state = _ordering
+    with state.change:
+        state.change.wait_for(lambda: state.count == 0 or state.ordered == ordered)
+        state.count, state.ordered = state.count + 1, ordered
+        _switch(ordered and state.count == 1, "false")
     try:
         yield
     finally:
-        with _ordering:
-            _ordered -= 1
-            _switch(_ordered == 0, "true")
+        with state.change:
+            state.count -= 1
+            _switch(ordered and state.count == 0, "true")
+            state.change.notify_all()
 
 
 def _switch(now: bool, value: str) -> None:

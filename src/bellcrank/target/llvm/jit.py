@@ -15,7 +15,7 @@ from typing import Any
 
 from bellcrank.errors import BellcrankError
 from bellcrank.target.llvm import cache
-from bellcrank.target.llvm.compiling import Job, machine
+from bellcrank.target.llvm.compiling import Effort, Job, machine
 
 __all__ = ["Library", "load", "target_key", "vector_width"]
 
@@ -102,21 +102,21 @@ def _generator_key() -> str:
     return digest.hexdigest()
 
 
-def load(source: str, make: Callable[[], str] | None = None, optimise: bool = False) -> Library:
+def load(source: str, make: Callable[[], str] | None = None, effort: Effort = Effort.AS_TRACED) -> Library:
     """Machine code of a module with one function ``kernel``, from the cache or compiled now.
 
-    `source` is the module's text; or, with `make`, a key that determines the text which `make` returns. `optimise`
-    runs LLVM's own passes, which kernels made of graphs do not need. Equal code is loaded once.
+    `source` is the module's text; or, with `make`, a key that determines the text which `make` returns. Equal code
+    is loaded once.
     """
-    library = begin(source, make, optimise)
+    library = begin(source, make, effort)
     library.address  # noqa: B018  (waits)
     return library
 
 
-def begin(source: str, make: Callable[[], str] | None = None, optimise: bool = False) -> Library:
+def begin(source: str, make: Callable[[], str] | None = None, effort: Effort = Effort.AS_TRACED) -> Library:
     """Like `load`, but compiled by another thread while the caller goes on, until it asks for the address."""
     head = target_key() if make is None else f"{target_key()}|{_generator_key()}"
-    key = hashlib.sha256(f"{head}\0{source}".encode()).hexdigest()
+    key = hashlib.sha256(f"{head}\0{int(effort)}\0{source}".encode()).hexdigest()
     loaded = _loaded.get(key)
     if loaded is not None:
         return loaded
@@ -126,7 +126,7 @@ def begin(source: str, make: Callable[[], str] | None = None, optimise: bool = F
         with contextlib.suppress(RuntimeError):  # no machine code after all: made again below
             found.address  # noqa: B018
             return _loaded.setdefault(key, found)
-    job = Job(source if make is None else make(), optimise, key)
+    job = Job(source if make is None else make(), effort, key)
     return _loaded.setdefault(key, Library(job.code, False))
 
 

@@ -14,6 +14,7 @@ from bellcrank.target.calling import copying, one_block, over_states
 from bellcrank.target.kernel_source import KernelSource
 from bellcrank.target.llvm import door, jit
 from bellcrank.target.llvm.block import CompiledBlock, DriverMemory
+from bellcrank.target.llvm.compiling import Effort
 from bellcrank.target.llvm.kernel import Kernel
 from bellcrank.target.llvm.llvm_printer import BatchPrinter, BlockPrinter, DriverPrinter, print_program
 from bellcrank.target.program import DriverLayout, Program
@@ -32,13 +33,15 @@ class LlvmBackend:
     def kernel(self, source: KernelSource, width: int) -> Kernel:
         source = source.side_by_side(jit.vector_width()) if width == 1 else source
         text = batch_text(source, width)
-        library = jit.begin(text()) if source.key is None else jit.begin(f"{source.key} {width}", text)
+        library = jit.begin(text(), effort=_effort(source)) if source.key is None else \
+            jit.begin(f"{source.key} {width}", text)
         return Kernel(library, source.inputs, source.size, width, source.data, source.side, source.scratch(width))
 
     def block(self, source: KernelSource, names: tuple[str, ...], width: int) -> CompiledBlock:
         source = source.side_by_side(jit.vector_width()) if width == 1 else source
         text = _block_text(source, width)
-        library = jit.begin(text()) if source.key is None else jit.begin(f"block {source.key} {width}", text)
+        library = jit.begin(text(), effort=_effort(source)) if source.key is None else \
+            jit.begin(f"block {source.key} {width}", text)
         sizes = list(source.inputs.values())  # rolled kernels read their sizes from what others use as strides
         strides = np.array([*sizes, *sizes, source.size, source.side], dtype=np.int64)
         return CompiledBlock(library, tuple(source.inputs), names, width, source.data, strides)
@@ -48,9 +51,9 @@ class LlvmBackend:
         return CompiledBlock(library, ("from",), ("copy",), width, None,
                              np.array([count, stride, offset], dtype=np.int64))
 
-    def driver(self, program: Program, layout: DriverLayout, width: int, known: tuple[tuple[str, int], ...] = ()
-               ) -> Driver:
-        return _driver(program, layout, width, known)
+    def driver(self, program: Program, layout: DriverLayout, width: int, known: tuple[tuple[str, int], ...] = (),
+               loops: bool = False) -> Driver:
+        return _driver(program, layout, width, known, loops)
 
     def memory(self, calls: CallLists, layout: DriverLayout, extra: Mapping[str, int]) -> DriverMemory:
         return DriverMemory(calls, layout, extra)
@@ -82,6 +85,10 @@ def backend() -> Backend:
     return _BACKEND
 
 
+def _effort(source: KernelSource) -> Effort:
+    return Effort.SCHEDULED if source.lanes > 1 else Effort.AS_TRACED
+
+
 def batch_text(source: KernelSource, width: int) -> Callable[[], str]:
     """The assembly of a kernel, when it is asked for."""
     names = list(source.inputs)
@@ -94,13 +101,18 @@ def _block_text(source: KernelSource, width: int) -> Callable[[], str]:
 
 
 @cache
-def _driver(program: Program, layout: DriverLayout, width: int, known: tuple[tuple[str, int], ...]) -> Driver:
-    library = jit.load(print_program(DriverPrinter(width, layout, dict(known)), program), optimise=True)
-    pointer = ctypes.c_void_p
-    function = ctypes.CFUNCTYPE(ctypes.c_int64, pointer, pointer, pointer)(library.address)
+def _driver(program: Program, layout: DriverLayout, width: int, known: tuple[tuple[str, int], ...], loops: bool
+            ) -> Driver:
+    library = jit.begin(print_program(DriverPrinter(width, layout, dict(known)), program),
+                        effort=Effort.LOOPS if loops else Effort.STRAIGHT)
+
+    @cache
+    def function() -> Any:
+        pointer = ctypes.c_void_p
+        return ctypes.CFUNCTYPE(ctypes.c_int64, pointer, pointer, pointer)(library.address)
 
     def run(memory: DriverMemory) -> None:
-        function(memory.integers.ctypes.data, memory.reals.ctypes.data, memory.pointers.ctypes.data)
+        function()(memory.integers.ctypes.data, memory.reals.ctypes.data, memory.pointers.ctypes.data)
 
     run.library = library  # type: ignore[attr-defined]
     return run
