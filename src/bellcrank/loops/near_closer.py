@@ -39,6 +39,8 @@ _AGAIN = 3
 _SLIDE = 0.2
 #: starts around a guess that are compared, and the nearest of them that are looked at closely
 _COMPARED, _CLOSELY = 16, 4
+#: how much farther away a position is that is no longer waited for
+_BEHIND = 1.1
 
 
 class NearCloser:
@@ -85,11 +87,13 @@ class NearCloser:
         first = np.argsort(far.reshape(n, _COMPARED), axis=-1, kind="stable")[:, :_CLOSELY]
         some = (first + _COMPARED * np.arange(n)[:, None]).ravel()
         found, good = self.nearest(np.repeat(guess, _CLOSELY, axis=0), held, weights, t, q[some], np.inf)
-        usable = closed[some].reshape(n, _CLOSELY)
+        usable, good = closed[some].reshape(n, _CLOSELY), good.reshape(n, _CLOSELY)
         change = self.difference(np.repeat(guess, _CLOSELY, axis=0), found)
-        far = np.where(good, np.linalg.norm(np.where(held, 0.0, weights * change), axis=-1), np.inf)
-        far = np.where(usable, far.reshape(n, _CLOSELY), np.inf)
-        sure = usable.any(axis=-1) & (good.reshape(n, _CLOSELY) | ~usable).all(axis=-1)
+        now = np.linalg.norm(np.where(held, 0.0, weights * change), axis=-1).reshape(n, _CLOSELY)
+        far = np.where(usable & good, now, np.inf)
+        # those that still come nearer after so many rounds do so slowly: they do not matter if they are behind
+        behind = now > _BEHIND * far.min(axis=-1, keepdims=True)
+        sure = np.isfinite(far).any(axis=-1) & (good | ~usable | behind).all(axis=-1)
         return self._preferred(guess, found.reshape(n, _CLOSELY, -1), far), sure
 
     def _preferred(self, guess: Floats, found: Floats, far: Floats) -> Floats:
