@@ -72,6 +72,41 @@ def test_kernels_agree_with_the_reference(machine: bc.System, name: str) -> None
     assert np.abs(run.run(function, False, many, 16)[0] - expected).max() < scale
 
 
+def uneven_ladder(cells: int) -> bc.Mechanism:
+    """A ladder whose arms differ in length, and all bodies in mass."""
+    m, rng, pin = bc.Mechanism("uneven ladder"), np.random.default_rng(4), bc.Revolute("y")
+    hooke, tip = bc.Universal("x", "y"), bc.Pose((0.0, 0.0, -0.9))
+    last = m.add_body("arm0", bc.Inertia(2.0, (0.0, 0.0, -0.64), (0.3128, 0.2728, 0.05)))
+    m.add_joint("arm0", hooke, m.ground, last)
+    at = 0.0
+    for i in range(1, cells + 1):
+        pitch = float(rng.uniform(0.4, 0.6))
+        at += pitch
+        rung = m.add_body(f"rung{i}", bc.Inertia.rod(float(rng.uniform(0.5, 1.0)), (0, 0, 0), (pitch, 0, 0)))
+        arm = m.add_body(f"arm{i}", bc.Inertia.cylinder(float(rng.uniform(1, 2)), 0.05, 0.9, "z", (0, 0, -0.45)))
+        m.add_joint(f"inner{i}", pin, last, rung, tip)
+        m.add_joint(f"arm{i}", hooke, m.ground, arm, bc.Pose((at, 0.0, 0.0)))
+        m.add_joint(f"outer{i}", pin, rung, arm, bc.Pose((pitch, 0.0, 0.0)), tip)
+        last = arm
+    return m
+
+
+def test_every_item_has_its_own_numbers() -> None:
+    system = bc.compile(uneven_ladder(13), schedule="rolled")
+    made, traced = source(system, "forward_dynamics")
+    assert made.side_by_side(4) is not made and max(traced.counts) > 8
+    run, function, state = planned(system), system.kernels.functions["forward_dynamics"], given(system)
+    arrays = [state[n][None] for n in run.inputs(function, False)]
+    expected, _ = NumpyEvaluator(run.tree).run(function, False, arrays, 1)
+    assert np.abs(run.run(function, False, arrays, 1)[0] - expected).max() < 1e-11 * np.abs(expected).max()
+
+
+def test_numbers_that_happen_to_be_one_make_no_kind_of_their_own() -> None:
+    """The second arm of this ladder hangs one metre from the first: its loop follows the code of the others."""
+    system = bc.compile(bc.load("ladder", **MACHINES["ladder"]), schedule="rolled")
+    assert source(system, "corrections")[1].counts == [1, 1, 10, 1]
+
+
 def test_corrections_are_displacements_and_changes_of_speed(machine: bc.System) -> None:
     run, state = planned(machine), given(machine, 1)
     parts = []
