@@ -15,7 +15,7 @@ from bellcrank.mechanism.joints import Joint
 from bellcrank.system.velocity_level import dependent_speeds, independent_dynamics
 from looped import EPS
 from looped_graphs import Graph, build
-from test_reduction import legs
+from test_reduction import ANGLES, RATES, all_joints, legs, pendulum
 
 
 def agrees(machine: bc.Mechanism, cut: list[str], prescribed: float = 0.0, **options: Any) -> None:
@@ -94,6 +94,13 @@ def test_work_per_cell_of_the_papers_tree() -> None:
 
     some = [operations(cells) for cells in (8, 16, 24)]
     assert abs((some[2] - some[1]) - (some[1] - some[0])) < 5
+
+
+def test_the_papers_ladder_is_one_pendulum() -> None:
+    system = bc.compile(bc.load("ladder", cells=12), "reduction", cut=[f"arm{i}" for i in range(1, 13)])
+    q, u, expected = (all_joints(system, 12, x) for x in (ANGLES, RATES, pendulum(12)))
+    found = system.forward_dynamics(q, u, np.zeros(system.nu))
+    assert np.abs(found - expected).max() < 1e-12 * np.abs(expected).max()
 
 
 # -- manipulators of fewer than six freedoms -------------------------------------------------------------------------
