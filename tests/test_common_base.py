@@ -67,8 +67,8 @@ def test_ladder_on_a_moving_base(base: Joint, cut: list[str]) -> None:
 
 
 def test_forces_of_all_kinds_in_the_papers_tree() -> None:
-    """Wrenches, springs between links, joint springs, rotors, prescribed motion, stabilised conditions (at a state that
-    is closed: of redundant conditions that are not, each plan keeps others)."""
+    """Wrenches, springs between links, joint springs, rotors, prescribed motion, stabilised constraints (at a closed
+    state: of redundant constraints that are open each plan keeps others)."""
     machine = cart_ladder(bc.Prismatic("x"))
     machine.add_armature("rotor", "inner1", 0.3)
     machine.add_joint_spring("torsion", "inner2", stiffness=5.0, damping=0.4)
@@ -190,7 +190,7 @@ def test_coverage_does_not_wait_for_a_closed_position() -> None:
           (("Revolute", 2, 3), ("Universal", 0, 3), ("Screw", 0, 3)), 13, 0, False, False, True, 294)],
     ids=["planar", "screw"])
 def test_closures_that_forbid_nothing(graph: Graph) -> None:
-    """Found by random search: a free joint that is cut, a closure all of whose conditions are redundant."""
+    """Found by random search: a free joint that is cut, a closure all of whose constraints are redundant."""
     agrees(build(graph), [])
 
 
