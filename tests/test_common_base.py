@@ -15,7 +15,7 @@ from bellcrank.mechanism.joints import Joint
 from bellcrank.system.velocity_level import dependent_speeds, independent_dynamics
 from looped import EPS
 from looped_graphs import Graph, build
-from test_reduction import legs
+from test_reduction import ANGLES, RATES, all_joints, legs, pendulum
 
 
 def agrees(machine: bc.Mechanism, cut: list[str], prescribed: float = 0.0, **options: Any) -> None:
@@ -67,8 +67,8 @@ def test_ladder_on_a_moving_base(base: Joint, cut: list[str]) -> None:
 
 
 def test_forces_of_all_kinds_in_the_papers_tree() -> None:
-    """Wrenches, springs between links, joint springs, rotors, prescribed motion, stabilised conditions (at a state that
-    is closed: of redundant conditions that are not, each plan keeps others)."""
+    """Wrenches, springs between links, joint springs, rotors, prescribed motion, stabilised constraints (at a closed
+    state: of redundant constraints that are open each plan keeps others)."""
     machine = cart_ladder(bc.Prismatic("x"))
     machine.add_armature("rotor", "inner1", 0.3)
     machine.add_joint_spring("torsion", "inner2", stiffness=5.0, damping=0.4)
@@ -94,6 +94,13 @@ def test_work_per_cell_of_the_papers_tree() -> None:
 
     some = [operations(cells) for cells in (8, 16, 24)]
     assert abs((some[2] - some[1]) - (some[1] - some[0])) < 5
+
+
+def test_the_papers_ladder_is_one_pendulum() -> None:
+    system = bc.compile(bc.load("ladder", cells=12), "reduction", cut=[f"arm{i}" for i in range(1, 13)])
+    q, u, expected = (all_joints(system, 12, x) for x in (ANGLES, RATES, pendulum(12)))
+    found = system.forward_dynamics(q, u, np.zeros(system.nu))
+    assert np.abs(found - expected).max() < 1e-12 * np.abs(expected).max()
 
 
 # -- manipulators of fewer than six freedoms -------------------------------------------------------------------------
@@ -183,7 +190,7 @@ def test_coverage_does_not_wait_for_a_closed_position() -> None:
           (("Revolute", 2, 3), ("Universal", 0, 3), ("Screw", 0, 3)), 13, 0, False, False, True, 294)],
     ids=["planar", "screw"])
 def test_closures_that_forbid_nothing(graph: Graph) -> None:
-    """Found by random search: a free joint that is cut, a closure all of whose conditions are redundant."""
+    """Found by random search: a free joint that is cut, a closure all of whose constraints are redundant."""
     agrees(build(graph), [])
 
 

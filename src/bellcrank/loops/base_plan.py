@@ -1,8 +1,8 @@
 """Plans for recursive coordinate reduction: which speeds of each loop are dependent, from the base outwards.
 
-The groups are the sets of `common_base`, which no state changes. Going outwards, the conditions of a group are
+The groups are the sets of `common_base`, which no state changes. Going outwards, the constraints of a group are
 eliminated by complete pivoting over its own speeds, the motions that its virtual body is free to make being known. A
-condition that is left over and forbids none of them is redundant; one that forbids some, as the legs of manipulators
+constraint that is left over and forbids none of them is redundant; one that forbids some, as the legs of manipulators
 with fewer than six freedoms do, sends its group to join the virtual body's. A plan is made where it is needed and fails
 only where the machine is singular. Cost: linear in the number of groups for bounded size.
 """
@@ -69,7 +69,7 @@ class BasePlanner(Planner):
         virtual = [d.virtual for d in self.drafts if d.links]
         return replace(plan, groups=tuple(replace(g, virtual=v) for g, v in zip(plan.groups, virtual, strict=True)))
 
-    # -- conditions -----------------------------------------------------------------------------
+    # -- constraints -----------------------------------------------------------------------------
     def _solve(self, g: int) -> int:
         """Choose a group's dependent speeds; returns the next group to look at."""
         draft = self.drafts[g]

@@ -250,7 +250,7 @@ class Planner:
                 self.drafts[up].children.append(g)
 
     def _hangs_from(self, g: int) -> tuple[int, ...]:
-        """Links that a group acts on, besides what its own links and conditions say."""
+        """Links that a group acts on, besides what its own links and constraints say."""
         return ()
 
     def _finish(self) -> LoopPlan:
