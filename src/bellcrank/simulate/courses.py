@@ -50,7 +50,7 @@ class Course(ABC):
     def __init__(self, setup: Setup, system: Machine) -> None:
         self.setup, self.system = setup, system
         self.tau, self.wrenches = setup.tau, setup.wrenches
-        self.before: dict[str, int] = {"switches": 0, "steps": 0, "rejected": 0}
+        self.before: dict[str, int] = {"switches": 0, "crossings": 0, "steps": 0, "rejected": 0}
         self.pace = float(np.clip(3e4 / (system.nq * setup.count), 1.0, 5000.0))  #: steps or samples in a piece
         self.due = False  #: whether sampled controllers are to be asked
         self._forces: list[tuple[float, Floats]] = []  #: what sampled controllers have said
@@ -223,7 +223,8 @@ class FixedCourse(Course):
         steps = self.index
         if self.failures and self.setup.count == 1:
             steps = round((self.failures[0].time - self.setup.start) / self.step)
-        return {"steps": steps, "switches": self.before["switches"] + self.run.switches}
+        return {"steps": steps, "switches": self.before["switches"] + self.run.switches,
+                "crossings": self.before["crossings"] + int(getattr(self.run, "crossings", 0))}
 
     def advance(self, watching: bool) -> Piece:
         if self.pending is not None:

@@ -47,6 +47,8 @@ class Equations:
         self.drives = tuple(d for d in drives if d.traced)
         self.external = wrenches is not None or any(d.target == "wrench" for d in drives)
         self.held = any(d.period is not None for d in self.drives)
+        #: whether some forces are held over steps
+        self.sampled = any(d.period is not None or not d.traced for d in drives)
         #: programs without drives are the same for every run
         own: dict[Any, Code] = {}
         self._codes: dict[Any, Code] = own if self.drives else system.kernels.kept("programs", dict)
@@ -68,16 +70,21 @@ class Equations:
 
     def closed(self, y: Floats, t: float, index: int) -> tuple[Floats, float]:
         """The state nearest to y (size) in which the loops are closed, and what is left of their errors."""
-        system = self.system
-        if system.model.batched:
-            system = system.with_parameters(**{name: float(np.broadcast_to(v, self.batch).reshape(-1)[index])
-                                               for name, v in system.model.values.items()})
+        system = self.single(index)
         target, nq = Target(system.model.prescribed_mask(), np.ones(system.nu)), system.nq
         q, left = system.plans.closer.close(y[:nq], target, t) if self.closing == "position" else (y[:nq], 0.0)
         if self.momenta:  # speeds follow from momenta, and heed the loops
             return np.concatenate([q, y[nq:]]), left
         u, rest = project(system.plans.loops, q, y[nq:], target, t)
         return np.concatenate([q, u]), max(left, float(rest) / (1.0 + float(np.abs(u).max(initial=0.0))))
+
+    def single(self, index: int) -> Machine:
+        """The machine of one state, with its own parameters."""
+        system = self.system
+        if not system.model.batched:
+            return system
+        return system.with_parameters(**{name: float(np.broadcast_to(v, self.batch).reshape(-1)[index])
+                                         for name, v in system.model.values.items()})
 
     # -- plans ----------------------------------------------------------------------------------
     def first_plan(self, q: Floats, t: float) -> LoopPlan | None:

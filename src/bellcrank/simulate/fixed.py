@@ -6,29 +6,23 @@ import os
 import queue
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, NamedTuple
+from contextlib import suppress
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from bellcrank.errors import BellcrankError
+from bellcrank.errors import BellcrankError, SingularError
+from bellcrank.simulate.crossing import Crossing, Passage, at_rest, weak
 from bellcrank.simulate.early import width_of
 from bellcrank.simulate.equations import Equations
+from bellcrank.simulate.failure import Failure
 from bellcrank.simulate.steppers import FixedStepper, Integrator
 
 __all__ = ["Failure", "FixedRun"]
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
-
-
-class Failure(NamedTuple):
-    """A state that cannot go on."""
-
-    state: int
-    time: float
-    reason: str
-    diverged: bool = False  #: its numbers have grown beyond all bounds
 
 
 class FixedRun:
@@ -39,7 +33,10 @@ class FixedRun:
         self.equations, self.kind, self.step, self.hold = equations, kind, step, hold
         self.y, self.start, self.done = y.copy(), start, 0
         self.failures: list[Failure] = []
-        self.switches = 0
+        self.switches = self.crossings = 0
+        #: passages through singular positions that states are on, and the steps since the start with which they end
+        self._ahead: dict[int, tuple[Crossing, Passage, int]] = {}
+        self._unhelpful: set[int] = set()  #: states that weak plans serve better than passages
         self.threads = threads or os.cpu_count() or 1
         nq = equations.system.nq
         self._plans: list[Any] = [equations.first_plan(y[0, :nq], start)] * len(y)
@@ -56,6 +53,7 @@ class FixedRun:
         """Let states that have failed go on, from other positions."""
         self.failures = []
         self._failed[:] = False
+        self._ahead = {}
 
     def begin(self) -> None:
         """Begin to compile what the first steps need."""
@@ -75,8 +73,10 @@ class FixedRun:
         """Take steps; samples (samples, states, size) after every `every`-th one since the start."""
         samples = (self.done + steps) // every - self.done // every
         out = np.full((samples, *self.y.shape), np.nan)
-        states = np.flatnonzero(~self._failed)
-        self._run(states, np.zeros(len(self.y), dtype=np.int64), steps, every, out)
+        states, already = np.flatnonzero(~self._failed), np.zeros(len(self.y), dtype=np.int64)
+        for i in list(self._ahead):
+            already[i] = self._follow(i, 0, steps, every, out)
+        self._run(states[already[states] < steps], already, steps, every, out)
         self.done += steps
         return out
 
@@ -90,7 +90,14 @@ class FixedRun:
             self._give(plan, 1, stepper)
             if got.done[0]:
                 return np.asarray(got.y[0])
-            plan = self.equations.plan_at(y[:self.equations.system.nq], t)
+            try:
+                plan = self.equations.plan_at(y[:self.equations.system.nq], t)
+            except SingularError:
+                break
+        crossing = Crossing.of(self.equations, state)
+        found = crossing.passage(crossing.state(y, t), t, step, 1)
+        if found is not None:
+            return crossing.packed(found.last, t + step)
         raise BellcrankError(f"a step from t = {t:.6g} gives numbers that are not finite")
 
     # -- jobs -----------------------------------------------------------------------------------
@@ -107,6 +114,9 @@ class FixedRun:
             already = already + done
             states = states[already[states] < steps]
             states = self._plan_again(states, already, done, fresh)
+            for i in states[[i in self._ahead for i in states.tolist()]].tolist() if self._ahead else ():
+                already[i] = self._follow(i, int(already[i]), steps, every, out)
+            states = states[already[states] < steps]
 
     def _jobs(self, states: Ints, already: Ints) -> list[Ints]:
         """States that share plan and progress, shared between threads in whole blocks."""
@@ -166,25 +176,77 @@ class FixedRun:
 
     # -- plans ----------------------------------------------------------------------------------
     def _plan_again(self, states: Ints, already: Ints, done: Ints, fresh: set[int]) -> Ints:
-        """Choose other independent speeds for states that stopped; those for which none help have failed."""
-        system = self.equations.system
+        """Choose other independent speeds for states that stopped, or a passage where no choice is good; those for
+        which nothing helps have failed."""
         left = []
         for i in states.tolist():
-            t = self.start + (self.done + int(already[i])) * self.step
+            number = self.done + int(already[i])
+            t = self.start + number * self.step
+            again = i in fresh and not done[i]  # the plan made here does not last a step
+            fresh.discard(i)
             try:
-                again = i in fresh and not done[i]  # the plan made here does not last a step
-                plan = self.equations.plan_at(self.y[i, :system.nq], t, wishes=not again)
-                if plan is None or (again and plan.key == self._plans[i].key):
-                    raise BellcrankError(self._why(i, t))
+                plan, reason = self._another(i, t, again), ""
             except BellcrankError as error:
+                plan, reason = None, str(error)
+            q = self.y[i, :self.equations.system.nq]
+            if plan is None or (i not in self._unhelpful and weak(self.equations.single(i), q, t)):
+                if self._cross(i, number, t):
+                    left.append(i)
+                    continue
+                self._unhelpful.add(i)
+            if plan is None:
                 self._failed[i] = True
-                self.failures.append(Failure(i, t, str(error), self._grown(i)))
+                self.failures.append(Failure(i, t, reason or self._why(i, t), self._grown(i)))
                 continue
             self._plans[i] = plan
             self.switches += 1
             fresh.add(i)
             left.append(i)
         return np.array(left, dtype=np.int64)
+
+    def _another(self, i: int, t: float, again: bool) -> Any:
+        """A plan for where a state is, None if that is the one that has just failed there."""
+        system = self.equations.system
+        try:
+            plan = self.equations.plan_at(self.y[i, :system.nq], t, wishes=not again)
+        except SingularError as error:
+            raise SingularError(str(error) + at_rest(system, self.y[i])) from None
+        return None if plan is None or (again and plan.key == self._plans[i].key) else plan
+
+    # -- singular positions -----------------------------------------------------------------------
+    def _cross(self, i: int, number: int, t: float) -> bool:
+        """Find a passage for a state after `number` steps, with whole steps; false if there is none."""
+        equations = self.equations
+        if not equations.system.model.tree.looped or self._grown(i):
+            return False
+        most = self.hold - number % self.hold if equations.sampled else 1_000_000
+        try:
+            crossing = Crossing.of(equations, i)
+            found = crossing.passage(crossing.state(self.y[i], t), t, self.step, most)
+            if found is None:
+                return False
+            steps = round(found.length / self.step)
+            with suppress(SingularError):
+                self._plans[i] = equations.plan_at(found.last[:equations.system.nq], t + found.length)
+        except (BellcrankError, ArithmeticError):
+            return False
+        self._ahead[i] = crossing, found, number + steps
+        self.crossings += 1
+        return True
+
+    def _follow(self, i: int, already: int, steps: int, every: int, out: Floats) -> int:
+        """Take a state along its passage, from `already` to `steps` steps at most; the steps done."""
+        crossing, passage, last = self._ahead[i]
+        goal = min(last, self.done + steps)
+        for n in range(self.done + already + 1, goal + 1):
+            if n % every == 0 or n == goal:
+                t = self.start + n * self.step
+                self.y[i] = crossing.packed(passage.last if n == last else passage.at(t), t)
+            if n % every == 0:
+                out[n // every - self.done // every - 1, i] = self.y[i]
+        if goal == last:
+            del self._ahead[i]
+        return goal - self.done
 
     def _grown(self, i: int) -> bool:
         """Whether a state's numbers are beyond all bounds."""

@@ -38,8 +38,8 @@ EVENT_ROOM = 1024
 _EVENT_NAME = 64  # bytes
 #: late attributes that are numbers, and their type
 _NUMBERS: dict[str, Callable[[Any], int | float]] = {
-    "steps": int, "switches": int, "wall_time": float, "largest_loop_error": float, "energy_drift": float,
-    "events_left_out": int}
+    "steps": int, "switches": int, "crossings": int, "wall_time": float, "largest_loop_error": float,
+    "energy_drift": float, "events_left_out": int}
 #: late attributes that are texts, and their room in bytes; other notes share one
 _TEXTS = {"status": 16, "reason": 1000, "notes": 8000}
 

@@ -15,9 +15,9 @@ from bellcrank.integrate.tableaux import Collocation, Explicit
 from bellcrank.loops.closer import Target, project
 from bellcrank.simulate.closing import numbers, tree_forces
 from bellcrank.simulate.control import Drive, named
-from bellcrank.simulate.fixed import Failure
+from bellcrank.simulate.failure import Failure
 from bellcrank.simulate.steppers import NEAR, ROUNDS, Integrator
-from bellcrank.system.forward_dynamics import run_by_plan
+from bellcrank.system.forward_dynamics import dense_dynamics, run_by_plan
 from bellcrank.topology.tree import wrench_order
 
 if TYPE_CHECKING:
@@ -76,18 +76,34 @@ class Rhs:
                 self.closing == "position" and system.model.dense_loops)):  # redundant only where loops are closed
             y = self.correct(y, t)
         q, u = y[..., :self._nq], y[..., self._nq:]
-        wrenches = None
-        if self.wrenches is not None:
-            shaped = self.wrenches.reshape(*self.wrenches.shape[:-1], -1, 6)
-            wrenches = np.empty_like(shaped)
-            wrenches[..., wrench_order(system.model.tree), :] = shaped
-        rows = np.broadcast_to(self.tau, (*u.shape[:-1], self.tau.shape[-1]))
-        tau = tree_forces(system, self.cuts, rows, q, t)
+        tau, wrenches = self._forces(t, q, u)
         if self._plan is None:
             udot = system.forward_dynamics(q, u, tau, wrenches=wrenches, t=t)
         else:
             udot, self._plan = run_by_plan(system.plans, "forward_dynamics", {"q": q, "u": u, "tau": tau}, wrenches, t,
                                            self._plan)
+        return np.concatenate([system.model.configuration.qdot(q, u), udot], axis=-1)
+
+    def _forces(self, t: npt.ArrayLike, q: Floats, u: Floats) -> tuple[Floats, Floats | None]:
+        """Joint forces of the tree, and wrenches on bodies as users order them."""
+        system, wrenches = self.system, None
+        if self.wrenches is not None:
+            shaped = self.wrenches.reshape(*self.wrenches.shape[:-1], -1, 6)
+            wrenches = np.empty_like(shaped)
+            wrenches[..., wrench_order(system.model.tree), :] = shaped
+        rows = np.broadcast_to(self.tau, (*u.shape[:-1], self.tau.shape[-1]))
+        return tree_forces(system, self.cuts, rows, q, t), wrenches
+
+    def dense(self, t: npt.ArrayLike, y: Floats) -> Floats:
+        """The same rates from the full equations, whatever the method, of closed states; times fit the states unless
+        there are drives."""
+        system = self.system
+        for d in self.drives:
+            if d.period is None:
+                self._apply(d, float(np.asarray(t)), y)
+        q, u = y[..., :self._nq], y[..., self._nq:]
+        tau, wrenches = self._forces(t, q, u)
+        udot = dense_dynamics(system.plans, {"q": q, "u": u, "tau": tau}, wrenches, t)[0]
         return np.concatenate([system.model.configuration.qdot(q, u), udot], axis=-1)
 
     def of_one(self, state: int, t: float, x: Floats) -> Floats:

@@ -5,16 +5,20 @@ from __future__ import annotations
 import os
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from bellcrank.errors import BellcrankError
 from bellcrank.loops.tolerances import CLOSED
+from bellcrank.simulate.crossing import Crossing, at_rest, weak
 from bellcrank.simulate.equations import Equations
-from bellcrank.simulate.fixed import Failure
+from bellcrank.simulate.failure import Failure
 from bellcrank.simulate.steppers import AdaptiveStepper, FixedStepper, Integrator, Stretch
+
+if TYPE_CHECKING:
+    from bellcrank.loops.groups import LoopPlan
 
 __all__ = ["VaryingRun"]
 
@@ -24,6 +28,8 @@ Floats = npt.NDArray[np.float64]
 LIMIT = 2000
 #: steps after which momenta are freed of the loops' impulses
 GATHERED = 500
+_TOO_SHORT = BellcrankError("steps become too short: the motion cannot go on past this point (an unbounded force, a "
+                            "stop, or a singular position)")
 
 
 class VaryingRun:
@@ -34,7 +40,7 @@ class VaryingRun:
         self.equations, self.kind, self.rtol, self.atol = equations, kind, rtol, atol
         self.time = start
         self.failures: list[Failure] = []
-        self.switches, self.steps, self.rejected = 0, 0, 0
+        self.switches = self.crossings = self.steps = self.rejected = 0
         self.threads = threads or os.cpu_count() or 1
         self.states = [_StateRun(self, i, row, start, step) for i, row in enumerate(y)]
 
@@ -68,6 +74,7 @@ class VaryingRun:
         self.steps = sum(s.steps for s in self.states)
         self.rejected = sum(s.rejected for s in self.states)
         self.switches = sum(s.switches for s in self.states)
+        self.crossings = sum(s.crossings for s in self.states)
         self.failures = [s.failure for s in self.states if s.failure is not None]
         return out
 
@@ -117,7 +124,8 @@ class _StateRun:
         self.plan: Any = run.equations.first_plan(y[:run.equations.system.nq], t)
         self.failure: Failure | None = None
         self._spare: Any = None  #: a plan for places that steps pass over
-        self.steps = self.rejected = self.switches = self._gathered = 0
+        self.steps = self.rejected = self.switches = self.crossings = self._gathered = 0
+        self._unhelpful = False  #: whether weak plans serve better than passages
         self.stepper: AdaptiveStepper | None = None
         self.path: list[tuple[Floats, Floats]] = []  #: times and states of the last stretch's steps
         self.begin(y, t, step)
@@ -174,28 +182,53 @@ class _StateRun:
             self.y, self.t, self.h = self.stepper.state, self.stepper.time, self.stepper.step
             if part.status == 0:
                 shrink = fresh = False
-            elif part.status == 1:
-                shrink, fresh = self._plan_again(fresh and not len(part.times))
-            else:
-                self._fail("steps become too short: the motion cannot go on past this point (an unbounded force, a "
-                           "stop, or a singular position)")
+                continue
+            plan = self._another(fresh and not len(part.times)) if part.status == 1 else _TOO_SHORT
+            passed = self._passed(times[reached:], end) if self._weak(plan) else None
+            if passed is None:
+                shrink, fresh = self._go_on_with(plan), True
+                continue
+            self.queue = np.concatenate([self.queue, passed])
+            reached, left, shrink, fresh = reached + len(passed), left - 1, False, False
 
     def _mend(self, part: Stretch, times: Floats) -> None:
         """Samples inside a step are corrected with the plan of the step. Where a long step passes over a position at
-        which that plan is no good, they come as interpolated, and are brought to the nearest state that is closed; if
-        not even the interpolant is finite there, steps are made to the sample."""
+        which that plan is no good, the step is looked at anew as a passage. Where that fails they come as interpolated,
+        and are brought to the nearest state that is closed; if not even the interpolant is finite there, steps are made
+        to the sample."""
         ends = np.concatenate([self.path[-1][0][-1:], part.times])
         states = np.concatenate([self.path[-1][1][-1:], part.states])
+        taken = times[:len(part.samples)]
+        smooth: dict[int, bool] = {}  # steps looked at anew, and whether that helped
         for k in np.flatnonzero(part.open):
             t = float(times[k])
+            i = min(max(int(np.searchsorted(ends, t)), 1), len(ends) - 1)
+            if i not in smooth:
+                inside = np.flatnonzero((taken > ends[i - 1]) & (taken < ends[i]))
+                smooth[i] = self._resampled(part.samples, times, inside, states[i - 1], float(ends[i - 1]),
+                                            float(ends[i]))
+            if smooth[i]:
+                continue
             if np.isfinite(part.samples[k]).all():
                 part.samples[k], left = self.run.equations.closed(part.samples[k], t, self.index)
             else:
-                i = min(max(int(np.searchsorted(ends, t)), 1), len(ends) - 1)
                 part.samples[k], left = self._reached(states[i - 1], float(ends[i - 1]), t, states[i])
             if left > CLOSED:
                 self._fail(f"the sample at t = {t:.9g} s cannot be computed: it is next to a singular position")
                 return
+
+    def _resampled(self, samples: Floats, times: Floats, inside: npt.NDArray[np.int64], y: Floats, t: float, end: float
+                   ) -> bool:
+        """Samples of one step that passes a singular position, from a passage over it; false if there is none."""
+        try:
+            crossing = Crossing.of(self.run.equations, self.index)
+            found = crossing.passage(crossing.state(y, t), t, end - t, 1)
+            if found is not None:
+                for k in inside.tolist():
+                    samples[k] = crossing.packed(found.at(float(times[k])), float(times[k]))
+            return found is not None
+        except (BellcrankError, ArithmeticError):
+            return False
 
     def _reached(self, y: Floats, t: float, goal: float, beyond: Floats) -> tuple[Floats, float]:
         """The state at `goal` between two states, by steps that end there; and 0, or infinity if that fails."""
@@ -209,18 +242,57 @@ class _StateRun:
         self._spare = other.plan  # good there: samples near it need it too
         return other.y, 0.0 if other.failure is None and other.t >= goal else np.inf
 
-    def _plan_again(self, tried: bool) -> tuple[bool, bool]:
-        """Other independent speeds, if they are to blame; else shorter steps. Returns (shrink, fresh)."""
+    def _another(self, tried: bool) -> LoopPlan | BellcrankError | None:
+        """Other independent speeds for where the state is, if there are any; or why not."""
+        equations, nq = self.run.equations, self.run.equations.system.nq
         try:
-            plan = self.run.equations.plan_at(self.y[:self.run.equations.system.nq], self.t, wishes=not tried)
+            return equations.plan_at(self.y[:nq], self.t, wishes=not tried)
         except BellcrankError as error:
-            self._fail(str(error))
-            return True, True
+            return BellcrankError(str(error) + at_rest(equations.system, self.y))
+
+    def _go_on_with(self, plan: LoopPlan | BellcrankError | None) -> bool:
+        """Take a plan; whether steps have to become shorter, because the plan is not to blame."""
+        if isinstance(plan, BellcrankError):
+            self._fail(str(plan))
+            return True
         if plan is None or plan.key == self.plan.key:
-            return True, True
+            return True
         self.plan, self.stepper = plan, None
         self.switches += 1
-        return False, True
+        return False
+
+    # -- singular positions -----------------------------------------------------------------------
+    def _weak(self, plan: LoopPlan | BellcrankError | None) -> bool:
+        """Whether a passage is better than a plan."""
+        if plan is None or isinstance(plan, BellcrankError):
+            return self.run.equations.system.model.tree.looped and plan is not None
+        system = self.run.equations.single(self.index)
+        return not self._unhelpful and weak(system, self.y[:system.nq], self.t)
+
+    def _passed(self, times: Floats, end: float) -> Floats | None:
+        """Pass a singular position, at most to the end, as one step; samples at the times in it, None if there is no
+        passage."""
+        equations, h = self.run.equations, self.h or 1e-3
+        room = end - self.t
+        unit = min(h, room)
+        try:
+            crossing = Crossing.of(equations, self.index)
+            found = crossing.passage(crossing.state(self.y, self.t), self.t, unit, int(room / unit))
+            if found is None:
+                self._unhelpful = True
+                return None
+            last = found.start + found.length
+            last = end if last > end - 1e-9 * unit else last
+            rows = [crossing.packed(found.last if t >= last else found.at(t), t) for t in times[times <= last].tolist()]
+            self.y, self.t = crossing.packed(found.last, last), last
+        except (BellcrankError, ArithmeticError):
+            return None
+        self.stepper = None
+        self.steps, self.crossings = self.steps + 1, self.crossings + 1
+        self.path.append((np.array([last]), self.y[None]))
+        with suppress(BellcrankError):
+            self.plan = equations.plan_at(self.y[:equations.system.nq], last)
+        return np.stack(rows) if rows else np.zeros((0, len(self.y)))
 
     def _fail(self, reason: str) -> None:
         self.failure = Failure(self.index, self.t, reason)

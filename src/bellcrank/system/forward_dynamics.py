@@ -22,7 +22,7 @@ from bellcrank.target.backend import DoorForm
 if TYPE_CHECKING:
     from bellcrank.system.loop_plans import LoopPlans
 
-__all__ = ["evaluator_of", "forward_doors", "forward_dynamics", "hamilton", "interpreted",
+__all__ = ["dense_dynamics", "evaluator_of", "forward_doors", "forward_dynamics", "hamilton", "interpreted",
            "run_by_plan", "warn_if_interpreted"]
 
 #: a constraint with this part of its size left is a reason for results that are not finite
@@ -101,7 +101,7 @@ def _run_looped(plans: LoopPlans, given: Mapping[str, npt.ArrayLike], wrenches: 
                 name: str = "forward_dynamics") -> Floats:
     """Dynamics with loops; states in which the plan's pivots vanish get a plan of their own."""
     if plans.model.dense_loops and name == "forward_dynamics":
-        return _kkt(plans, given, wrenches, t)[0]
+        return dense_dynamics(plans, given, wrenches, t)[0]
     return run_by_plan(plans, name, given, wrenches, t, plans.first(given["q"], t))[0]
 
 
@@ -146,8 +146,8 @@ def _too_near(plans: LoopPlans, name: str, plan: LoopPlan) -> SingularError:
                          f"right{other}")
 
 
-def _kkt(plans: LoopPlans, given: Mapping[str, npt.ArrayLike], wrenches: Wrenches, t: npt.ArrayLike
-         ) -> tuple[Floats, Floats]:
+def dense_dynamics(plans: LoopPlans, given: Mapping[str, npt.ArrayLike], wrenches: Wrenches, t: npt.ArrayLike
+                   ) -> tuple[Floats, Floats]:
     """Accelerations and multipliers from the full equations, by singular values. Cost: O((nu + m)^3)."""
     q, u = given["q"], given["u"]
     matrix = mass_matrix(plans.kernels, q, t)
