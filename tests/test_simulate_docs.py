@@ -16,7 +16,7 @@ TEXT = PAGE.read_text(encoding="utf-8")
 
 
 def test_code_prints_what_its_comments_say() -> None:
-    check_prints(PAGE, 12)
+    check_prints(PAGE, 13)
 
 
 

@@ -274,7 +274,7 @@ def test_starts_beyond_a_stop_of_a_closing_joint() -> None:
 @pytest.mark.parametrize("stepper", ("rk4", "gauss", "dop853", "scipy/DOP853"))
 def test_what_cannot_begin_is_an_error(stepper: str, backend: str, tmp_path: Path) -> None:
     """A method that does not cover the machine: nothing is computed, no file is made."""
-    m = bc.load("quarter_car")
+    m = bc.load("jansen")
     state = bc.compile(m).assemble()
     with pytest.raises(bc.BellcrankError, match="does not cover this machine"):
         bc.compile(m, "reduction", backend).simulate(state, 0.01, stepper=stepper, file=tmp_path / "run.nc")
