@@ -101,6 +101,11 @@ class Crossing:
         q, u = self.system.normalize(y[:nq]), y[nq:]
         return np.concatenate([q, self.system.momenta(q, u, t=t) if self.system.model.method == "momenta" else u])
 
+    def sample(self, passage: Passage, t: float) -> Floats:
+        """The state of the run at a time of a passage, closed as its steps are."""
+        y = passage.at(t)
+        return self.packed(y if y is passage.last else self._ended(y, t), t)
+
     def passage(self, y: Floats, t: float, unit: float, most: int) -> Passage | None:
         """From the state y = (q, u) at t to the first of the times t + k unit, k up to `most`, at which a plan serves
         again; None if there is no smooth motion that gets there."""

@@ -241,7 +241,7 @@ class FixedRun:
         for n in range(self.done + already + 1, goal + 1):
             if n % every == 0 or n == goal:
                 t = self.start + n * self.step
-                self.y[i] = crossing.packed(passage.last if n == last else passage.at(t), t)
+                self.y[i] = crossing.packed(passage.last, t) if n == last else crossing.sample(passage, t)
             if n % every == 0:
                 out[n // every - self.done // every - 1, i] = self.y[i]
         if goal == last:

@@ -225,7 +225,7 @@ class _StateRun:
             found = crossing.passage(crossing.state(y, t), t, end - t, 1)
             if found is not None:
                 for k in inside.tolist():
-                    samples[k] = crossing.packed(found.at(float(times[k])), float(times[k]))
+                    samples[k] = crossing.sample(found, float(times[k]))
             return found is not None
         except (BellcrankError, ArithmeticError):
             return False
@@ -283,7 +283,8 @@ class _StateRun:
                 return None
             last = found.start + found.length
             last = end if last > end - 1e-9 * unit else last
-            rows = [crossing.packed(found.last if t >= last else found.at(t), t) for t in times[times <= last].tolist()]
+            rows = [crossing.packed(found.last, t) if t >= last else crossing.sample(found, t)
+                    for t in times[times <= last].tolist()]
             self.y, self.t = crossing.packed(found.last, last), last
         except (BellcrankError, ArithmeticError):
             return None
