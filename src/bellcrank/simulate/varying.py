@@ -18,7 +18,7 @@ from bellcrank.simulate.failure import Failure
 from bellcrank.simulate.steppers import AdaptiveStepper, FixedStepper, Integrator, Stretch
 
 if TYPE_CHECKING:
-    from bellcrank.loops.groups import LoopPlan
+    from bellcrank.loops.plan import LoopPlan
 
 __all__ = ["VaryingRun"]
 
