@@ -98,7 +98,8 @@ class BasePlanner(Planner):
             for v, x in self.rows[r].items():
                 if v in place:
                     a[i, place[v]] = x
-            a[i, len(own):] = self._toward(draft, r) @ motions if motions.shape[1] else 0.0
+        if motions.shape[1]:
+            a[:, len(own):] = self._toward(draft) @ motions
         return a
 
     def _into_virtual(self, g: int) -> int:
@@ -126,18 +127,26 @@ class BasePlanner(Planner):
     def _covectors(self) -> ClosureArrays:
         return self.loops.rows(self.q, None, self.t)
 
-    def _toward(self, draft: BaseDraft, row: int) -> Floats:
-        """What a row makes of the virtual body's motion about its origin."""
-        c = self.tree.closures[self.loops.closure_of_row[row]]
-        mine = set(draft.links)
-        out = np.zeros(6)
-        for end, w in ((c.first, self._covectors.first[row]), (c.second, self._covectors.second[row])):
-            link = end
-            while link in mine:
-                link = self.parent[link]
-            if link == draft.virtual:
-                arm = self._origins[end] - self._origins[link]
-                out += np.concatenate([w[:3] + np.cross(arm, w[3:]), w[3:]])
+    def _toward(self, draft: BaseDraft) -> Floats:
+        """What a group's rows make of its virtual body's motion about that body's origin, (rows, 6)."""
+        mine, rows = set(draft.links), np.array(draft.rows)
+        of = np.array([self.loops.closure_of_row[r] for r in draft.rows])
+        out = np.zeros((len(rows), 6))
+        for k in sorted(set(of.tolist())):
+            c, some = self.tree.closures[k], of == k
+            for end, covectors in ((c.first, self._covectors.first), (c.second, self._covectors.second)):
+                link = end
+                while link in mine:
+                    link = self.parent[link]
+                if link == draft.virtual:
+                    out[some] += covectors[rows[some]] @ self._shift(link, end)
+        return out
+
+    def _shift(self, a: int, b: int) -> Floats:
+        """Motions about the origin of one link as they are about another's, (6, 6)."""
+        x, y, z = (self._origins[b] - self._origins[a]).tolist()
+        out = np.eye(6)
+        out[3, 1], out[3, 2], out[4, 0], out[4, 2], out[5, 0], out[5, 1] = z, -y, -z, x, y, -x
         return out
 
     def _motions(self, body: int) -> Floats:
@@ -154,25 +163,19 @@ class BasePlanner(Planner):
         out = np.zeros((6, draft.follow.shape[1]))
         link = body
         while link in mine:
-            for v in self.free[link]:
-                out += np.outer(_moved(self._screws[v], self._origins[body] - self._origins[link]),
-                                draft.follow[place[v]])
+            if self.free[link]:
+                moved = self._shift(link, body) @ self._screws[self.free[link]].T
+                out += moved @ draft.follow[[place[v] for v in self.free[link]]]
             link = self.parent[link]
         if link == draft.virtual:
             above = self._motions(link)
-            arm = self._origins[body] - self._origins[link]
-            out[:, out.shape[1] - above.shape[1]:] += np.array([_moved(m, arm) for m in above.T]).reshape(-1, 6).T
+            out[:, out.shape[1] - above.shape[1]:] += self._shift(link, body) @ above
         u, sizes, _ = np.linalg.svd(out, full_matrices=False)
         return np.asarray(u[:, sizes > _ROUNDING * max(float(sizes.max(initial=0.0)), 1e-300)])
 
     def _hangs_from(self, g: int) -> tuple[int, ...]:
         draft = self.drafts[g]
         return (draft.base,) if draft.virtual == NOTHING else (draft.base, draft.virtual)
-
-
-def _moved(motion: Floats, arm: Floats) -> Floats:
-    """A motion about a point, about one at `arm` from there."""
-    return np.concatenate([motion[:3], motion[3:] + np.cross(motion[:3], arm)])
 
 
 def _followers(a: Floats, n: int, chosen: list[tuple[int, int]]) -> Floats:
