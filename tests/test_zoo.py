@@ -26,20 +26,20 @@ Floats = npt.NDArray[np.float64]
 EXPECTED_MOBILITY = {
     "four_bar": 1, "slider_crank": 1, "five_bar": 2, "redundant_five_bar": 2, "jansen": 1, "andrews": 1,
     "scissor_lift": 1, "bennett": 1, "bricard": 1, "quarter_car": 1, "double_wishbone": 3, "stewart": 6, "delta": 3,
-    "ladder": 2, "rope_ladder": 12, "four_bar_chain": 4, "linkage_quadruped": 18}
+    "ladder": 2, "rope_ladder": 12, "four_bar_chain": 4, "n_four_bars": 1, "linkage_quadruped": 18}
 
 #: bodies and joints
 COUNTS = {
     "four_bar": (3, 4), "slider_crank": (3, 4), "five_bar": (4, 5), "redundant_five_bar": (6, 8), "jansen": (7, 10),
     "andrews": (7, 10), "scissor_lift": (9, 13), "bennett": (3, 4), "bricard": (5, 6), "quarter_car": (5, 8),
     "double_wishbone": (6, 8), "stewart": (13, 18), "delta": (10, 15), "ladder": (9, 13), "rope_ladder": (12, 16),
-    "four_bar_chain": (12, 16), "linkage_quadruped": (21, 25)}
+    "four_bar_chain": (12, 16), "n_four_bars": (5, 7), "linkage_quadruped": (21, 25)}
 
 #: constraints of all loops together that say nothing new: rows less rank
 REDUNDANT = {
     "four_bar": 3, "slider_crank": 3, "five_bar": 3, "redundant_five_bar": 6, "jansen": 9, "andrews": 9,
     "scissor_lift": 12, "bennett": 3, "bricard": 1, "quarter_car": 0, "double_wishbone": 0, "stewart": 0, "delta": 0,
-    "ladder": 8, "rope_ladder": 0, "four_bar_chain": 12, "linkage_quadruped": 12}
+    "ladder": 8, "rope_ladder": 0, "four_bar_chain": 12, "n_four_bars": 6, "linkage_quadruped": 12}
 
 #: joints that move the whole machine when driven
 DRIVES = {
@@ -48,7 +48,7 @@ DRIVES = {
     "bennett": ["hinge1"], "bricard": ["hinge1"], "quarter_car": ["arm"],
     "double_wishbone": ["lower_arm", "rack", "wheel"], "stewart": [f"leg{i}.slide" for i in range(1, 7)],
     "delta": [f"leg{i}.arm" for i in range(1, 4)], "ladder": ["arm0"],
-    "four_bar_chain": [f"crank{i}" for i in range(1, 5)],
+    "four_bar_chain": [f"crank{i}" for i in range(1, 5)], "n_four_bars": ["arm0"],
     "linkage_quadruped": ["floating", *(f"{leg}_{joint}" for leg in ("FL", "FR", "HL", "HR")
                                         for joint in ("abduction", "hip", "crank"))]}
 
@@ -64,7 +64,7 @@ ANGLES: dict[str, dict[str, float]] = {
         "tip2": -0.3204902995670617 + 1.9823131728623846 - 3.6794178047978123 + 1.8063005635156963,
         "tip3": -0.3204902995670617 + 1.9823131728623846 + 0.5747278096033849 + 2.005995380755989}}
 #: rods of the published planar problems: no inertia about their own axis
-SLENDER = ("four_bar", "five_bar", "redundant_five_bar")
+SLENDER = ("four_bar", "five_bar", "redundant_five_bar", "n_four_bars")
 MACHINES = sorted(EXPECTED_MOBILITY)
 UNIT = np.eye(3)
 

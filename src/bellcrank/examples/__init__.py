@@ -23,7 +23,8 @@ _MAKERS: dict[str, Callable[..., Mechanism]] = {
     "scissor_lift": linkages.scissor_lift, "bennett": paradoxical.bennett, "bricard": paradoxical.bricard,
     "quarter_car": vehicles.quarter_car, "double_wishbone": vehicles.double_wishbone, "stewart": parallel.stewart,
     "delta": parallel.delta, "ladder": ladders.ladder, "rope_ladder": ladders.rope_ladder,
-    "four_bar_chain": ladders.four_bar_chain, "linkage_quadruped": legged.linkage_quadruped}
+    "four_bar_chain": ladders.four_bar_chain, "n_four_bars": ladders.n_four_bars,
+    "linkage_quadruped": legged.linkage_quadruped}
 
 #: how many cells or links an example may have
 _MANY = 1_000_000

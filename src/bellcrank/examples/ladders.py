@@ -9,7 +9,7 @@ from bellcrank.mechanism.joints import Revolute, Spherical, Universal
 from bellcrank.mechanism.mechanism import Mechanism
 from bellcrank.mechanism.pose import Pose
 
-__all__ = ["four_bar_chain", "ladder", "rope_ladder"]
+__all__ = ["four_bar_chain", "ladder", "n_four_bars", "rope_ladder"]
 
 
 def _check(name: str, what: str, count: int, least: int) -> None:
@@ -96,4 +96,27 @@ def four_bar_chain(cells: int = 4) -> Mechanism:
         m.add_joint(f"front{i}", pin, first, plate, crank_end, here)
         m.add_joint(f"rear{i}", pin, second, plate, rocker_end, coupler_end)
         below, feet = plate, shoulders
+    return m
+
+
+def n_four_bars(cells: int = 2) -> Mechanism:
+    """Four-bars side by side, neighbours share an arm: problem A02 of the IFToMM library of multibody benchmarks. One
+    degree of freedom for any number of cells: drive "arm0".
+
+    All rods are 1 m long and have 1 kg; at q = 0 the arms stand upright along y and the loops are closed, gravity acts
+    along -y. The problem starts there with the tip of the first arm at 1 m/s along x: arm0 at -1 rad/s. When the arms
+    lie flat each loop may move in one way more, and the motion goes through that position twice in a turn.
+    """
+    _check("n_four_bars", "cells", cells, 1)
+    m = Mechanism(f"{cells} four-bars", gravity=(0.0, -9.81, 0.0))
+    arm, coupler = Inertia.rod(1.0, (0, 0, 0), (0, 1, 0)), Inertia.rod(1.0, (0, 0, 0), (1, 0, 0))
+    pin, here, tip, end = Revolute("z"), Pose(), Pose((0.0, 1.0, 0.0)), Pose((1.0, 0.0, 0.0))
+    last = m.add_body("arm0", arm)
+    m.add_joint("arm0", pin, m.ground, last)
+    for i in range(1, cells + 1):
+        beam, following = m.add_body(f"coupler{i}", coupler), m.add_body(f"arm{i}", arm)
+        m.add_joint(f"front{i}", pin, last, beam, tip, here)
+        m.add_joint(f"arm{i}", pin, m.ground, following, Pose((float(i), 0.0, 0.0)), here)
+        m.add_joint(f"rear{i}", pin, beam, following, end, tip)
+        last = following
     return m

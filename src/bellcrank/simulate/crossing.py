@@ -11,8 +11,8 @@ time, by collocation at Gauss points x_i of a stretch of length H that has the s
 with Lagrange's polynomials l_i, solved by repetition from q_0 + u_0 t + udot_0 t^2 / 2. Singular positions are isolated
 in time, points next to them are avoided by choosing other numbers of points. At the solution the points q(x_i), u(x_i)
 are closed by themselves: the polynomial fits the motion at all points, on both sides, only if all of them are on the
-branch that continues smoothly. What closing moves is therefore the measure of success (`_FITS`), and a stretch that
-does not pass is none. Cost: some 100 dense solutions, O((nu + m)^3) each.
+branch that continues smoothly. What closing moves is therefore the measure of success, beside the last coefficient of
+the polynomial (`_FITS`), and a stretch that does not pass is none. Cost: some 100 dense solutions, O((nu + m)^3) each.
 """
 
 from __future__ import annotations
@@ -113,13 +113,14 @@ class Crossing:
         if speed < _REST or not np.isfinite(y).all() or self.system.plans.loops.m * self.system.nu > _LARGE:
             return None
         known = self._known(y, t)
-        count, tries = self._first(y, t, unit, most, known, speed), 0
-        while count is not None and count <= most and tries < 3:
+        first = self._first(y, t, unit, most, known, speed)
+        longer = [] if first is None else [first, first + max(1, first // 4), first + max(1, first // 2)]
+        shorter = [] if first is None else [first // 2, first // 4, first // 8]  # a part of the way, if it bends much
+        for count in (n for n in (*longer, *shorter) if 0 < n <= most):
             for points in _POINTS:
                 found = self._solved(y, t, count * unit, points, known)
                 if found is not None:
                     return found
-            count, tries = count + max(1, count // 4), tries + 1
         return None
 
     # -- where to ----------------------------------------------------------------------------------
@@ -173,7 +174,7 @@ class Crossing:
         except (BellcrankError, ArithmeticError, np.linalg.LinAlgError):
             return None
         allowed = _FITS * self._size(y) + 10.0 * float(np.abs(self._closed(np.array([t]), y[None])[0] - y).max())
-        if float(fit.max()) > allowed:
+        if float(fit.max()) > allowed or length * _rest(rates) > _FITS * self._size(y):
             return None
         end = y + length * (_integrals(points, 1.0) @ rates)
         return Passage(t, length, y.copy(), rates, self._ended(end, t + length))
@@ -254,6 +255,13 @@ def _coefficients(count: int) -> Floats:
     # quadrature at the points is exact for products of degree 2 count - 1
     series = np.polynomial.legendre.legvander(x, count - 1) * weights[:, None] * (degrees + 0.5)
     return np.asarray(np.polynomial.legendre.legint(series.T, lbnd=-1.0).T * 0.5)
+
+
+def _rest(rates: Floats) -> float:
+    """The last Legendre coefficient of a polynomial through values (points, n): about what it is off between them."""
+    x, weights = np.polynomial.legendre.leggauss(len(rates))
+    last = np.polynomial.legendre.legvander(x, len(rates) - 1)[:, -1]
+    return float(np.abs((len(rates) - 0.5) * (weights * last) @ rates).max())
 
 
 def _integrals(count: int, x: float) -> Floats:
