@@ -166,7 +166,7 @@ class Crossing:
                 new = y + length * (weights @ rates)
                 change = float(np.abs(new - guess).max())
                 guess = new
-                if change <= _STILL * self._size(y) or (change > 0.5 * before and change < 1e-11 * self._size(y)):
+                if change <= _STILL * self._size(y) or (change > 0.5 * before and change < _FITS * self._size(y)):
                     break
                 if not np.isfinite(change) or change > 1e3 * before:
                     return None
