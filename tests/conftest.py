@@ -35,6 +35,7 @@ def pytest_configure(config: pytest.Config) -> None:
     The process that the user started makes the folder, all others (workers, children) inherit it.
     """
     before = {name: os.environ.get(name) for name in (SHARED, "BELLCRANK_CACHE")}
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # of workers, which share the cores already
     place = before[SHARED] or tempfile.mkdtemp(prefix="bellcrank-tests-")
     os.environ[SHARED] = os.environ["BELLCRANK_CACHE"] = place
 

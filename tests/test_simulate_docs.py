@@ -16,7 +16,7 @@ TEXT = PAGE.read_text(encoding="utf-8")
 
 
 def test_code_prints_what_its_comments_say() -> None:
-    check_prints(PAGE, 13)
+    check_prints(PAGE, 14)
 
 
 
