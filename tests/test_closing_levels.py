@@ -39,16 +39,6 @@ def test_complement_refuses_open_loops() -> None:
 
 
 @pytest.mark.parametrize("closing", LEVELS)
-def test_rates_see_consistent_speeds(closing: str) -> None:
-    """Speeds that are not: what is independent decides, unless nothing is closed."""
-    system = bc.compile(bc.load("four_bar"))
-    start = system.assemble(q={"A": 0.5}, u={"A": 8.0})
-    off = start.u + np.array([0.0, 1e-8, 0.0])  # of a dependent speed; the start is put right before the run begins
-    one, two = (system.simulate((start.q, u), 0.1, closing=closing) for u in (start.u, off))
-    assert np.abs(one.u - two.u).max() < 1e-6
-
-
-@pytest.mark.parametrize("closing", LEVELS)
 @pytest.mark.parametrize("stepper", ["rk4", "semi_implicit", "gauss"])
 @pytest.mark.filterwarnings("ignore:.*energy changed")
 def test_compiled_steps_are_those_of_numpy(stepper: str, closing: str) -> None:

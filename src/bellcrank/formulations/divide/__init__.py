@@ -52,7 +52,7 @@ Declared deviations
 - Gravity is an upward acceleration of the ground.
 
 Cost: O(n) operations in O(log n) steps one after another for chains and for trees with a bounded number of children,
-about five times those of the articulated-body algorithm; with m constraints O(n m^2 + m^3).
+three to four times those of the articulated-body algorithm; with m constraints O(n m^2 + m^3).
 """
 
 from __future__ import annotations
