@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bellcrank.arrays import Floats
-from bellcrank.mechanism.constraint_rows import Row, Side
+from bellcrank.mechanism.constraint_rows import Row, Side, Timed, at_time
 from bellcrank.mechanism.coupling import coupled
 from bellcrank.scalar.graph import Number
 from bellcrank.spatial import Vector
@@ -29,14 +29,15 @@ Run = Callable[[str, Mapping[str, npt.ArrayLike], npt.ArrayLike], Floats]
 
 
 class ClosureArrays(NamedTuple):
-    """All rows of all closures, (..., m) and (..., m, 6): on the links' motions at their origins, world axes; and the
-    slopes of couplers by each of their coordinates, (..., terms of all couplers)."""
+    """All rows of all closures, (..., m) and (..., m, 6): on the links' motions at their origins, world axes; the
+    slopes of couplers by each of their coordinates, (..., terms of all couplers); and the partial rates by time."""
 
     value: Floats
     first: Floats
     second: Floats
     gamma: Floats
     slopes: Floats
+    partial: Floats
 
 
 class _Family(NamedTuple):
@@ -92,6 +93,9 @@ class LoopKinematics:
         self.m_closures = int(self.starts[-1])
         self.m = self.m_closures + len(tree.relations)
         self.families = self._families(tree.closures)
+        #: constraints on positions; the others bind speeds alone
+        self.on_positions = np.array(tree.on_positions(), dtype=bool)
+        self._every = bool(self.on_positions.all())
         self.closure_of_row = [k for k, c in enumerate(tree.closures) for _ in range(c.rows)]
         self._pattern()
 
@@ -129,6 +133,8 @@ class LoopKinematics:
         self.all_rows, self.all_vars = rows[self._free_entries], speeds[self._free_entries]
         self.driven_rows, self.driven_vars = rows[self._driven_entries], speeds[self._driven_entries]
         self._places = self.all_rows * self.tree.nu + self.all_vars
+        #: whether laws of time are part of the constraints' rates
+        self.driven = bool(len(self.driven_vars)) or self.tree.driven_closures
         self._once = len(np.unique(self._places)) == len(self._places)  # couplers may name a coordinate twice
 
     # -- what closing needs, by compiled code where a machine is small enough for it -------------
@@ -155,7 +161,7 @@ class LoopKinematics:
         if self._kernel("loop_state"):
             return self._computed("loop_state", {"q": q, "u": u}, t)[..., self.m:]
         rows = self.rows(q, None, t)
-        out = self.through(rows, self.motions("velocities", {"q": q, "u": u}, t))
+        out = self.through(rows, self.motions("velocities", {"q": q, "u": u}, t)) + rows.partial
         return self.add_couplers(out, rows, self.run("driven_speeds", {"q": q, "u": u}, t))
 
     def linearized(self, q: npt.ArrayLike, t: npt.ArrayLike = 0.0) -> tuple[Floats, Floats]:
@@ -165,6 +171,11 @@ class LoopKinematics:
             return both[..., :self.m], both[..., self.m:][..., self._free_entries]
         rows = self.rows(q, None, t)
         return rows.value, self.entries(q, rows, t)
+
+    def position_entries(self, q: npt.ArrayLike, t: npt.ArrayLike = 0.0) -> Floats:
+        """The entries of `linearized`, zero in rows of constraints on speeds alone: what closing positions looks at."""
+        entries = self.linearized(q, t)[1]
+        return entries if self._every else entries * self.on_positions[self.all_rows]
 
     def dense(self, entries: Floats) -> Floats:
         """The Jacobian (..., m, nu) of its entries."""
@@ -222,14 +233,22 @@ class LoopKinematics:
         turn, shift = self._frames[key]
         return turn, shift
 
-    def _constants(self, family: _Family) -> list[Floats]:
+    def _constants(self, family: _Family, t: npt.ArrayLike) -> list[Number]:
+        """The own numbers of a family's closures, (..., members) each; kept unless they follow laws of time."""
         key = (int(family.members[0]), 2)
         if key not in self._frames:
-            rows = [[float(np.mean(self.values([x])[..., 0])) if type(x) is not float else x
+            rows = [[x if callable(x) else self.values([x])[..., 0] if type(x) is not float else x
                      for x in self.tree.closures[i].kind.constants()] for i in family.members]
-            self._frames[key] = ([np.array(k) for k in zip(*rows, strict=True)], None)
-        constants: list[Floats] = self._frames[key][0]
-        return constants
+            columns = list(zip(*rows, strict=True))
+            driven = any(callable(x) for column in columns for x in column)
+            self._frames[key] = (columns if driven else [_side_by_side(column) for column in columns], driven)
+        found, driven = self._frames[key]
+        if not driven:
+            return list(found)
+        now = [at_time(column, np.asarray(t, dtype=float)) for column in found]
+        return [_side_by_side(column) if not any(isinstance(x, Timed) for x in column) else Timed(*(
+            _side_by_side([x[k] if isinstance(x, Timed) else 0.0 if k else x for x in column]) for k in range(3)))
+            for column in now]
 
     def _sides(self, family: _Family, turn: Floats, origin: Floats, velocity: Floats | None) -> list[Side]:
         sides = []
@@ -249,18 +268,19 @@ class LoopKinematics:
         turn, origin = self.poses(q, t)
         velocity = None if u is None else self.motions("velocities", {"q": q, "u": u}, t)
         lead = origin.shape[:-2] if velocity is None else np.broadcast_shapes(origin.shape[:-2], velocity.shape[:-2])
-        value, gamma = np.zeros((*lead, self.m)), np.zeros((*lead, self.m))
+        value, gamma, partial = (np.zeros((*lead, self.m)) for _ in range(3))
         first, second = np.zeros((*lead, self.m, 6)), np.zeros((*lead, self.m, 6))
         for family in self.families:
-            made = family.kind.closure_rows(*self._sides(family, turn, origin, velocity), self._constants(family))
+            made = family.kind.closure_rows(*self._sides(family, turn, origin, velocity),
+                                            self._constants(family, t))
             for j, row in enumerate(made):
                 assert isinstance(row, Row)
                 at = family.rows[:, j]
-                value[..., at], gamma[..., at] = row.value, row.gamma
+                value[..., at], gamma[..., at], partial[..., at] = row.value, row.gamma, row.partial
                 for target, force in ((first, row.first), (second, row.second)):
                     for i, entry in enumerate((*force.moment, *force.force)):
                         target[..., at, i] = entry
-        return ClosureArrays(value, first, second, gamma, self._add_relations(value, gamma, q, u, t))
+        return ClosureArrays(value, first, second, gamma, self._add_relations(value, gamma, q, u, t), partial)
 
     def _add_relations(self, value: Floats, gamma: Floats, q: npt.ArrayLike, u: npt.ArrayLike | None, t: npt.ArrayLike
                        ) -> Floats:
@@ -377,7 +397,7 @@ def _labels(c: Closure) -> tuple[str, ...]:
     out = []
     for name in names:
         what, _, axis = name.partition(" ")
-        out.append(f"{what} {axes[axis]}" if what in ("along", "about") and axis in axes else name)
+        out.append(f"{what} {axes[axis]}" if what in ("along", "about", "slip") and axis in axes else name)
     return tuple(out)
 
 
@@ -387,6 +407,11 @@ def _direction(axis: Floats) -> str:
     if abs(axis[along]) > 1.0 - 1e-9:
         return "xyz"[along]
     return f"({', '.join(f'{round(float(x), 3) + 0.0:g}' for x in axis)})"
+
+
+def _side_by_side(numbers: Sequence[Number]) -> Floats:
+    """Numbers of several closures, each with any leading axes, as (..., closures)."""
+    return np.stack(np.broadcast_arrays(*(np.asarray(x, dtype=float) for x in numbers)), axis=-1)
 
 
 def _vector(a: Floats) -> Vector:

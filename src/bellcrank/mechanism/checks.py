@@ -92,9 +92,8 @@ def triple(values: Sequence[Number], what: str, functions: bool = False) -> tupl
     return entries
 
 
-def try_motion(joint: str, law: Any, n: int) -> None:
-    """A motion law must give numbers that depend on time through differentiable functions."""
-    what = f"joint {joint!r}: the motion law"
+def try_motion(what: str, law: Any, n: int = 1) -> None:
+    """A law of time must give numbers that depend on it through differentiable functions; `what` says whose it is."""
 
     def parts(t: Number) -> list[Number]:
         value = law(Jet(t, 1.0, 0.0))

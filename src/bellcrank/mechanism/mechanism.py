@@ -296,7 +296,7 @@ class Mechanism(ForceElements):
             prescribed = Prescribed((), law)
         else:
             prescribed = Prescribed(self._laws(record, law, coordinate))
-        try_motion(joint, law, kind.nq if coordinate is None else 1)
+        try_motion(f"joint {joint!r}: the motion law", law, kind.nq if coordinate is None else 1)
         self._joints[joint] = replace(record, prescribed=prescribed)
 
     def _laws(self, record: Connection, law: Any, coordinate: int | str | None) -> tuple[Law | None, ...]:
@@ -355,8 +355,11 @@ class Mechanism(ForceElements):
 
     def add_constraint(self, name: str, kind: object, parent: str | Body, child: str | Body,
                        parent_pose: Pose = HERE, child_pose: Pose = HERE) -> Constraint:
-        """A constraint between two bodies that is no joint, such as ``Distance(0.5)`` between the poses' origins,
-        or ``PointOnLine("x")``: the child's origin stays on an axis of the parent's pose."""
+        """A constraint between two bodies that is no joint, such as ``Distance(0.5)`` between the poses' origins, or
+        ``PointOnLine("x")``, by which the child's origin stays on an axis of the parent's pose.
+
+        A number of it may be a function of time, ``Distance(lambda t: 0.5 + 0.1 * t)``, which then drives the machine.
+        """
         new_name(self._constraints, name, "constraint")
         if name in self._joints:
             raise ModelError(f"constraint {name!r}: a joint has that name already")

@@ -266,7 +266,7 @@ class LoopPlans:
         nu = self.tree.nu
         rng, target = np.random.default_rng(0), Target(held, np.ones(nu))
         wish, _ = project(self.loops, q, np.where(held, 0.0, rng.normal(size=nu)), target, t)
-        if held.any():  # what the prescribed joints cause is no freedom
+        if self.tree.rheonomic:  # what laws of time cause is no freedom
             wish = wish - project(self.loops, q, np.zeros(nu), target, t)[0]
         largest = float(np.abs(wish).max(initial=0.0))
         for step in (0.3, 0.1) if largest > 1e-9 else ():

@@ -65,6 +65,16 @@ class Closure(NamedTuple):
     rows: int
     is_joint: bool
 
+    @property
+    def nonholonomic(self) -> int:
+        """How many of its rows, the last ones, bind speeds and no position."""
+        return int(getattr(self.kind, "nonholonomic", 0))
+
+    @property
+    def timed(self) -> bool:
+        """Whether a number of it is a function of time."""
+        return any(callable(x) for x in self.kind.constants())
+
     def welded(self, turn: Floats, shift: tuple[Number, ...]) -> Closure:
         """The same links held together, with this joint frame on the first."""
         return self._replace(kind=Weld(), first_turn=turn, first_shift=shift, rows=6)
@@ -147,7 +157,22 @@ class Tree:
         return any(p is not None for p in self.prescribed) or any(
             callable(x) for several in self.applied.values() for w in several for x in (*w.moment, *w.force)) or any(
             pair.timed for pair in self.pairs) or any(
-            along.timed for several in self.joint_forces.values() for _, along in several)
+            along.timed for several in self.joint_forces.values() for _, along in several) or self.driven_closures
+
+    def on_positions(self) -> list[bool]:
+        """For every constraint, whether it is one on positions; others bind speeds alone."""
+        return [k < c.rows - c.nonholonomic for c in self.closures for k in range(c.rows)] \
+            + [True] * len(self.relations)
+
+    @property
+    def driven_closures(self) -> bool:
+        """Whether a closure follows a law of time."""
+        return any(c.timed for c in self.closures)
+
+    @property
+    def rheonomic(self) -> bool:
+        """Whether laws of time move anything: then speeds of zero may open loops."""
+        return any(p is not None for p in self.prescribed) or self.driven_closures
 
     @property
     def n(self) -> int:

@@ -125,7 +125,7 @@ def _rows(group: GroupView, index: int, paths: dict[int, list[RelativeMember]]) 
 
 def _rate(shape: ClosureShape, paths: dict[int, list[RelativeMember]], row: Row) -> Number:
     """The rate of a constraint, (5)."""
-    total: Number = 0.0
+    total = row.partial
     for path, relative, covector in ((shape.first_path, paths[0], row.first),
                                      (shape.second_path, paths[1], row.second)):
         if path:
@@ -150,7 +150,7 @@ def _outward(group: GroupView, path: tuple[int, ...]) -> list[RelativeMember]:
 def _constraint(group: GroupView, shape: ClosureShape, paths: dict[int, list[RelativeMember]], row: Row
                ) -> ConstraintEquation:
     """Carry a row's covectors from its ends to the common ancestor; what each joint does to them is its entry: (8)."""
-    value, first, second, gamma = row
+    value, first, second, gamma, _ = row
     factors: dict[int, Number] = {}
     number = {pair: v for v, pair in enumerate(group.shape.speeds)}
     rate = _rate(shape, paths, row)
