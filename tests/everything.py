@@ -52,6 +52,13 @@ def _joints(m: bc.Mechanism, mass: object, length: object) -> None:
     m.add_constraint("rod", bc.Distance(1 / 3), "f", "g", bc.Pose((0.1, length, 0)))
     m.add_constraint("slot", bc.PointOnLine((1, 2, 2.5)), "f", "h")
     m.add_constraint("floor", bc.PointOnPlane("-z"), m.ground, "g", turned)
+    m.add_constraint("jack", bc.Distance(lambda t: 1 / 3 + 0.1 * bm.sin(t)), "f", "h")
+    m.add_constraint("stay", bc.Distance(length * 2), "f", "h")
+    m.add_constraint("still", bc.PointOnPlane("x", lambda t: 0.25), "f", "h")
+    m.add_constraint("lean", bc.Angle(1.1, "x", (1, 2, 3)), "f", "g")
+    m.add_constraint("ball of 8", bc.RollingBall(length / 3), m.ground, "g")
+    m.add_constraint("coin", bc.RollingDisk(0.3, "-z", (1, 0, 1)), m.ground, "h", turned)
+    m.add_constraint("skate", bc.KnifeEdge("y"), m.ground, "f")
 
 
 def _laws(m: bc.Mechanism) -> None:

@@ -26,7 +26,7 @@ from bellcrank.analyze.minimal import (
     speed_labels,
 )
 from bellcrank.arrays import Floats, flat, wrench_array
-from bellcrank.errors import ModelError, SingularError, StateError
+from bellcrank.errors import ModelError, NotYetError, SingularError, StateError
 from bellcrank.loops.closer import State
 from bellcrank.loops.tolerances import CLOSED
 from bellcrank.simulate.fields import layout_of
@@ -127,6 +127,7 @@ def linearize(system: System, state: State | tuple[npt.ArrayLike, npt.ArrayLike]
     [[0.0, 1.0], [-9.81, 0.0]]
     """
     trim = closed_state(system, state, t, "linearize")
+    _refuse_rolling(system, trim)
     wanted = None if coordinates is None else driven_entries(system, coordinates, "linearize")
     chart = Chart.at(system, trim.q, trim.t, wanted=wanted)
     force = force_array(system, tau)
@@ -153,6 +154,15 @@ def linearize(system: System, state: State | tuple[npt.ArrayLike, npt.ArrayLike]
         a, b, np.hstack([by_place[nu:], by_speed[nu:]]), by_force[nu:], labels + tuple(f"{n}.rate" for n in labels),
         drives.names, wanted_outputs.names(trim), trim, np.concatenate([trim.u[entries], base[:nu][entries]]),
         base[nu:], _relative((by_place, place_error), (by_speed, speed_error), groups=flow.groups), chart)
+
+
+def _refuse_rolling(system: System, trim: State) -> None:
+    """Moving machines that roll have more coordinates than independent speeds, which such a model does not have."""
+    names = [c.name for c in system.model.tree.closures if c.nonholonomic]
+    if names and np.abs(trim.u).max(initial=0.0) > 0.0:
+        raise NotYetError(f"linearize: {system.model.name!r} moves, and {', '.join(map(repr, names[:4]))} bind its "
+                          "speeds alone (rolling, knife edges): it has more coordinates than speeds; linearize it at "
+                          "rest, or simulate it from neighbouring states")
 
 
 def _relative(*parts: tuple[Floats, Floats], groups: Sequence[slice]) -> float:

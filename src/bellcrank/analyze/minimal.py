@@ -78,7 +78,7 @@ class GivenSpeeds:
 
     def inverse(self, q: Floats, t: npt.ArrayLike) -> Floats:
         """Pseudo-inverse of the Jacobian of the solved speeds, shape (..., solved, constraints)."""
-        u, s, vt, _ = self.system.plans.closer.factors(q, t, self.target)
+        u, s, vt, _ = self.system.plans.closer.factors(q, t, self.target, speeds=True)
         kept = s > RANK * np.maximum(s.max(axis=-1, keepdims=True, initial=0.0), 1e-300)
         gain = np.where(kept, 1.0 / np.where(kept, s, 1.0), 0.0)
         return np.asarray((np.swapaxes(vt, -1, -2) * gain[..., None, :]) @ np.swapaxes(u, -1, -2))

@@ -215,10 +215,11 @@ class Closer:
             rate = np.concatenate([rate, np.stack(extra, axis=-1)], axis=-1)
         return self.step(q, -rate, t, target)[0] - change
 
-    def factors(self, q: Floats, t: npt.ArrayLike, target: Target) -> Factors:
-        """Singular value factors of the Jacobians by the free speeds, each by its weight."""
+    def factors(self, q: Floats, t: npt.ArrayLike, target: Target, *, speeds: bool = False) -> Factors:
+        """Singular value factors of the Jacobians by the free speeds, each by its weight; `speeds`: with the
+        constraints that bind speeds alone."""
         loops = self.loops
-        jacobian = loops.dense(loops.position_entries(q, t))
+        jacobian = loops.dense(loops.linearized(q, t)[1] if speeds else loops.position_entries(q, t))
         if target.extra:
             extra = [self.coordinate_row(q, e, t) for e in target.extra]
             jacobian = np.concatenate([jacobian, np.stack(extra, axis=-2)], axis=-2)

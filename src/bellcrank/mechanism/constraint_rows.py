@@ -139,7 +139,7 @@ def _longer(row: Row, law: Timed, along: Vector, rate: Vector) -> Row:
     share, scale = along.dot(along), law.rate / law.value
     half = (share + 1.0) * 0.5
     more = along.dot(rate) * scale * 2.0 - share * scale * law.rate + half * law.acceleration
-    return row._replace(gamma=row.gamma + more, partial=-(half * law.rate))
+    return Row(row.value, row.first, row.second, row.gamma + more, -(half * law.rate))
 
 
 def slipless(i: Side, j: Side, a: Vector, a_rate: Vector, contact: Vector, contact_rate: Vector) -> Row:

@@ -34,9 +34,9 @@ def _radius(what: str, radius: Number) -> Number:
 
 def _rolling(first: Side, second: Side, height: Number, contact: Vector, contact_rate: Vector) -> tuple[Row, ...]:
     """The height [m] over the plane, then the two directions of slip; the rate of the height is the third direction."""
-    rows = [slipless(first, second, a, first.omega.cross(a), contact, contact_rate)
-            for a in (first.z, first.x, first.y)]
-    return (rows[0]._replace(value=height), *rows[1:])
+    along, x, y = (slipless(first, second, a, first.omega.cross(a), contact, contact_rate)
+                   for a in (first.z, first.x, first.y))
+    return Row(height, along.first, along.second, along.gamma), x, y
 
 
 class RollingBall:

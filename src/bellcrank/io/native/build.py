@@ -11,7 +11,7 @@ from bellcrank.errors import FileError, ModelError
 from bellcrank.io.native.formula import Formula, parse
 from bellcrank.io.native.formula_steps import run
 from bellcrank.io.native.source_lines import Marked
-from bellcrank.mechanism import constraints, joints
+from bellcrank.mechanism import constraints, joints, rolling
 from bellcrank.mechanism.coupling import Part
 from bellcrank.mechanism.inertia import Inertia
 from bellcrank.mechanism.mechanism import Mechanism
@@ -180,11 +180,19 @@ class _Build:
     def constraint(self, name: str, part: Any) -> None:
         match part.type:
             case "distance":
-                kind: object = constraints.Distance(part.length)
+                kind: object = constraints.Distance(self.of_time(part.length))
             case "point_on_line":
                 kind = constraints.PointOnLine(part.axis)
+            case "angle":
+                kind = constraints.Angle(self.of_time(part.angle), part.axis, part.child_axis)
+            case "rolling_ball":
+                kind = rolling.RollingBall(self.number(part.radius), part.normal)
+            case "rolling_disk":
+                kind = rolling.RollingDisk(self.number(part.radius), part.normal, part.axis)
+            case "knife_edge":
+                kind = rolling.KnifeEdge(part.across)
             case _:
-                kind = constraints.PointOnPlane(part.normal)
+                kind = constraints.PointOnPlane(part.normal, self.of_time(part.offset))
         self.m.add_constraint(name, kind, part.parent, part.child, self.pose(part.parent_pose),
                               self.pose(part.child_pose))
 

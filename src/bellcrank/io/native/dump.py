@@ -11,7 +11,7 @@ from bellcrank.io.common.names import control_character
 from bellcrank.io.native.formula import written
 from bellcrank.io.native.formula_steps import TooLongError, from_scalar
 from bellcrank.io.native.trace import trace, trace_several
-from bellcrank.mechanism import constraints, forces, joints
+from bellcrank.mechanism import constraints, forces, joints, rolling
 from bellcrank.mechanism.inertia import Inertia
 from bellcrank.mechanism.mechanism import Connection, Mechanism
 from bellcrank.mechanism.placed_elements import Constraint, Coupler, JointForce, JointSum, Spring
@@ -27,7 +27,13 @@ _KINDS: dict[type, tuple[str, tuple[str, ...]]] = {
     joints.Universal: ("universal", ("axis1", "axis2")), joints.Planar: ("planar", ("normal",)),
     joints.Spherical: ("spherical", ()), joints.Free: ("free", ()), joints.Weld: ("weld", ()),
     constraints.Distance: ("distance", ("length",)), constraints.PointOnLine: ("point_on_line", ("axis",)),
-    constraints.PointOnPlane: ("point_on_plane", ("normal",))}
+    constraints.PointOnPlane: ("point_on_plane", ("normal", "offset")),
+    constraints.Angle: ("angle", ("angle", "axis", "child_axis")),
+    rolling.RollingBall: ("rolling_ball", ("radius", "normal")),
+    rolling.RollingDisk: ("rolling_disk", ("radius", "normal", "axis")),
+    rolling.KnifeEdge: ("knife_edge", ("across",))}
+#: values that files leave out
+_USUAL = {"offset": 0.0}
 _NAMED_AXES: dict[tuple[float, ...], str] = {
     (1.0, 0.0, 0.0): "x", (0.0, 1.0, 0.0): "y", (0.0, 0.0, 1.0): "z",
     (-1.0, 0.0, 0.0): "-x", (0.0, -1.0, 0.0): "-y", (0.0, 0.0, -1.0): "-z"}
@@ -135,7 +141,9 @@ class _Dump:
         made: dict[str, Any] = {"type": name}
         for label in own:
             value = getattr(kind, label)
-            made[label] = self.axis(value) if isinstance(value, tuple) else self.number(value, f"{what}: {label}")
+            if label not in _USUAL or not _same(value, _USUAL[label]):
+                made[label] = self.axis(value) if isinstance(value, tuple) else self.timed([value],
+                                                                                           f"{what}: {label}")[0]
         return made
 
     def axis(self, axis: tuple[float, ...]) -> Any:
