@@ -11,6 +11,7 @@ import pytest
 import bellcrank as bc
 from bellcrank import math as bm
 from bellcrank.io.native.same import difference
+from c_library import COMPILER, exported
 from mechanisms import EPS
 
 METHODS = ("elimination", "kane", "recursive", "recursive/centroid", "recursive/joint", "recursive/origin", "operator",
@@ -259,3 +260,20 @@ def test_laws_take_no_parameters() -> None:
     other.add_joint("j", bc.Free(), other.ground, body)
     with pytest.raises(bc.ModelError, match="'rod'.*another mechanism"):
         other.add_constraint("rod", bc.Distance(size), other.ground, body)
+
+
+@pytest.mark.skipif(COMPILER is None, reason="there is no C compiler")
+def test_exported_c(tmp_path: Path) -> None:
+    system = bc.compile(lift())
+    library = exported(system, ["forward_dynamics"], tmp_path, stepper="rk4")
+    state = raised(system)
+    expected = system.forward_dynamics(state)
+    status, found, _ = library("forward_dynamics", {"q": state.q, "u": state.u, "tau": np.zeros(2), "t": 0.4}, 2)
+    assert status == 0
+    assert np.abs(found - expected).max() < 1e-13 * np.abs(expected).max()
+    y = np.concatenate([state.q, state.u])
+    for k in range(10):
+        status, y, _ = library("step", {"y": y, "tau": np.zeros(2), "t": 0.4 + 0.01 * k, "h": 0.01})
+        assert status == 0
+    run = system.simulate(state, 0.1, step=0.01)
+    assert np.abs(y - np.concatenate([run.q.values[-1], run.u.values[-1]])).max() < 1e-12

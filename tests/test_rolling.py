@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 import bellcrank as bc
 from bellcrank.mechanism.constraint_rows import Side
 from bellcrank.spatial import Vector
+from c_library import COMPILER, exported
 from mechanisms import EPS
 
 METHODS = ("elimination", "kane", "recursive", "recursive/centroid", "recursive/joint", "recursive/origin", "operator",
@@ -332,3 +335,43 @@ def test_moving_machines_that_roll_are_not_linearized() -> None:
     model = bc.analyze.linearize(system, upright)  # an upright disk at rest falls like an inverted pendulum
     rate = np.sqrt(M * G * R / (M * R * R / 4 + M * R * R))
     assert abs(np.abs(model.eigenvalues.real).max() - rate) < 1e-8
+
+
+def test_a_ball_that_slips_is_caught() -> None:
+    """Thrown without spin, it goes on at 5/7 of its speed when it begins to roll, with 5/7 of its energy."""
+    m = ball()
+    m.add_constraint("ice", bc.PointOnPlane("z", R), m.ground, "ball")
+    system = bc.compile(m)
+    start = system.release("floor").assemble(guess=[1, 0, 0, 0, 0, 0, R], u=[0, 0, 0, 3.0, 0, 0])
+    run = system.release("floor").simulate(start, 0.2, step=1e-2, events=[
+        bc.Event(lambda t, q, u: t - 0.105, "grip", action=bc.attach("floor"))])
+    assert run.attrs["status"] == "finished", run.attrs["reason"]
+    assert np.abs(run.u.values[-1] - [0, 3.0 * 5 / 7 / R, 0, run.u.values[-1, 3], 0, run.u.values[-1, 5]]).max() < 1e-10
+    assert abs(np.linalg.norm(run.u.values[-1, 3:]) - 3.0 * 5 / 7) < 1e-10
+    assert abs(float(run.attrs["energy_lost_in_events"]) - 0.5 * M * 9.0 * 2 / 7) < 1e-9
+
+
+def test_a_stop_throws_the_wheel_back() -> None:
+    """The impulse of a stop reaches the wheel through the road: all speeds turn round together."""
+    system = bc.compile(cart())
+    state = system.assemble(u={"rail": 1.0})
+    run = system.simulate(state, 1.0, step=1e-2, events=bc.joint_limit("rail", upper=0.5, restitution=0.8))
+    assert run.attrs["status"] == "finished", run.attrs["reason"]
+    assert np.abs(run.u.values[-1] - [-0.8, -0.8 / R]).max() < 1e-10
+
+
+@pytest.mark.skipif(COMPILER is None, reason="there is no C compiler")
+def test_exported_c(tmp_path: Path) -> None:
+    system = bc.compile(sleigh())
+    library = exported(system, ["forward_dynamics"], tmp_path, stepper="rk4")
+    state = moving(system)
+    expected = system.forward_dynamics(state)
+    status, found, _ = library("forward_dynamics", {"q": state.q, "u": state.u, "tau": np.zeros(3)}, 3)
+    assert status == 0
+    assert np.abs(found - expected).max() < 1e-13 * (1.0 + np.abs(expected).max())
+    y = np.concatenate([state.q, state.u])
+    for _ in range(10):
+        status, y, _ = library("step", {"y": y, "tau": np.zeros(3), "t": 0.0, "h": 0.01})
+        assert status == 0
+    run = system.simulate(state, 0.1, step=0.01)
+    assert np.abs(y - np.concatenate([run.q.values[-1], run.u.values[-1]])).max() < 1e-12

@@ -96,7 +96,7 @@ def perpendicular(i: Side, j: Side, a: Vector, b: Vector, cosine: Number = 0.0) 
     gamma = -(i.omega.cross(aa).dot(b) + aa.dot(bb) * 2.0 + a.dot(j.omega.cross(bb)))
     law = timed(cosine)
     return Row(a.dot(b) - law.value, Force(turn, Vector.zero()), Force(-turn, Vector.zero()), gamma + law.acceleration,
-               -law.rate)
+               0.0 - law.rate)
 
 
 def within(i: Side, j: Side, a: Vector, offset: Number = 0.0) -> Row:
@@ -107,7 +107,7 @@ def within(i: Side, j: Side, a: Vector, offset: Number = 0.0) -> Row:
               + a.dot(j.omega.centripetal(j.arm) - i.omega.centripetal(i.arm)))
     law = timed(offset)
     return Row(a.dot(d) - law.value, Force(a.cross(d) - i.arm.cross(a), -a), Force(j.arm.cross(a), a),
-               gamma + law.acceleration, -law.rate)
+               gamma + law.acceleration, 0.0 - law.rate)
 
 
 def coincident(i: Side, j: Side) -> tuple[Row, Row, Row]:

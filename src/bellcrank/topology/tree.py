@@ -7,6 +7,7 @@ ground. All numbers are expressed in *link frames*, chosen here to save operatio
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -164,12 +165,12 @@ class Tree:
         return [k < c.rows - c.nonholonomic for c in self.closures for k in range(c.rows)] \
             + [True] * len(self.relations)
 
-    @property
+    @cached_property
     def driven_closures(self) -> bool:
         """Whether a closure follows a law of time."""
         return any(c.timed for c in self.closures)
 
-    @property
+    @cached_property
     def rheonomic(self) -> bool:
         """Whether laws of time move anything: then speeds of zero may open loops."""
         return any(p is not None for p in self.prescribed) or self.driven_closures
