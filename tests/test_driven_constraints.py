@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +12,7 @@ import pytest
 import bellcrank as bc
 from bellcrank import math as bm
 from bellcrank.io.native.same import difference
+from bellcrank.mechanism.constraint_rows import Row, Side, Timed, timed, within
 from c_library import COMPILER, exported
 from mechanisms import EPS
 
@@ -157,6 +159,67 @@ def test_a_constant_angle_leaves_five_freedoms() -> None:
     assert abs(axis[2] - np.cos(1.2)) < 1e-12
     oracle = bc.compile(m, "dense", "numpy").forward_dynamics(state)
     assert np.abs(system.forward_dynamics(state) - oracle).max() < 1e-12 * (1.0 + np.abs(oracle).max())
+
+
+class Shelf:
+    """A constraint from outside of the library: two heights, one of which follows a law of time."""
+
+    condition_names = ("height",)
+
+    def __init__(self, *heights: object) -> None:
+        self.heights = heights
+
+    def alignment(self) -> np.ndarray:
+        return np.eye(3)
+
+    def constants(self) -> tuple[object, ...]:
+        return self.heights
+
+    def closure_rows(self, first: Side, second: Side, k: Sequence[object]) -> tuple[Row, ...]:
+        total = Timed(*(a + b for a, b in zip(timed(k[0]), timed(k[1]), strict=True)))
+        return (within(first, second, first.z, total),)
+
+
+def test_constraints_of_users_follow_laws() -> None:
+    m = bc.Mechanism("shelves", gravity=(0.0, 0.0, -G))
+    for k, shelf in enumerate((Shelf(0.1, lambda t: 0.2 * t * t), Shelf(lambda t: 0.3 * t, 0.4))):
+        body = m.add_body(f"b{k}", bc.Inertia(1.0, (0.1, 0, 0), (0.1, 0.2, 0.25)))
+        m.add_joint(f"j{k}", bc.Free(), m.ground, body)
+        m.add_constraint(f"c{k}", shelf, m.ground, body)
+    for method, backend in (("dense", "numpy"), ("elimination", "llvm"), ("momenta", "numpy")):
+        system = bc.compile(m, method, backend)
+        state = system.assemble(t=0.5)
+        udot = system.forward_dynamics(state)
+        for k, (height, rate, acceleration) in enumerate(((0.15, 0.2, 0.4), (0.55, 0.3, 0.0))):
+            assert abs(system.pose(state, f"b{k}").position[2] - height) < 1e-12
+            assert abs(system.velocity(state, f"b{k}")[5] - rate) < 1e-12
+            assert abs(system.acceleration(state, udot, f"b{k}")[5] - acceleration) < 1e-11
+
+
+@pytest.mark.parametrize("method", ("elimination", "reduction", "complement", "operator"))
+def test_stabilized_alike(method: str) -> None:
+    """Baumgarte's terms of a state whose loop is open, by methods that have their own way to write constraints."""
+    q, u = raised(bc.compile(lift()))[:2]
+    found, expected = (bc.compile(lift(), name, "numpy", baumgarte=(3.0, 5.0)).forward_dynamics(
+        q + 0.01, u + 0.05, t=0.3) for name in (method, "kane"))
+    assert np.abs(found - expected).max() < 1e-11 * np.abs(expected).max()
+
+
+@pytest.mark.parametrize("schedule", ("unrolled", "rolled"))
+def test_schedules(schedule: str) -> None:
+    """Several driven rods with laws of their own, one with a number."""
+    m = bc.Mechanism("rods", gravity=(0.0, 0.0, -G))
+    for k, law in enumerate((stroke, lambda t: 0.9 - 0.1 * t, 0.9, lambda t: 0.8 + 0.1 * t * t)):
+        arm = m.add_body(f"arm{k}", bc.Inertia.rod(2.0 + k, (0, 0, 0), (1, 0, 0)))
+        tip = m.add_body(f"tip{k}", bc.Inertia.rod(1.0, (0, 0, 0), (0.5, 0, 0)))
+        m.add_joint(f"hinge{k}", bc.Revolute("y"), m.ground, arm, bc.Pose((0, k, 0)))
+        m.add_joint(f"elbow{k}", bc.Revolute("y"), arm, tip, bc.Pose((1, 0, 0)))
+        m.add_constraint(f"rod{k}", bc.Distance(law), m.ground, arm, bc.Pose((0, k, -0.6)), bc.Pose((0.5, 0, 0)))
+    system, oracle = bc.compile(m, schedule=schedule), bc.compile(m, "dense", "numpy")
+    state = oracle.assemble(guess=np.tile([-0.5, 0.3], 4), u=np.ones(8), t=0.6)
+    expected = oracle.forward_dynamics(state)
+    assert np.abs(system.forward_dynamics(state) - expected).max() < 1e-11 * np.abs(expected).max()
+    assert np.abs(system.loop_rate_error(state)).max() < 1e-12
 
 
 # -- parameters ------------------------------------------------------------------------------------------------------

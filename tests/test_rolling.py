@@ -337,6 +337,38 @@ def test_moving_machines_that_roll_are_not_linearized() -> None:
     assert abs(np.abs(model.eigenvalues.real).max() - rate) < 1e-8
 
 
+def test_walks_over_positions_say_what_rolling_is_not() -> None:
+    system = bc.compile(cart())
+    with pytest.raises(bc.ModelError, match="'road' bind speeds, not positions"):
+        bc.analyze.drive(system, {"rail": lambda t: t}, np.linspace(0.0, 1.0, 3))
+
+
+def test_equilibrium_and_modes_at_rest() -> None:
+    """A ball on a slope held by a spring vibrates along it with 7/5 of its mass."""
+    m = ball(0.3)
+    m.add_spring("spring", m.ground, "ball", (0, 0, R), (0, 0, 0), stiffness=20.0, length=0.2)
+    system = bc.compile(m)
+    state = bc.analyze.equilibrium(system, np.array([1, 0, 0, 0, 0.3, 0.1, R]))
+    assert np.abs(system.forward_dynamics(state)).max() < 1e-11
+    assert abs(state.q[4] - 0.2 - M * G * np.sin(0.3) / 20.0) < 1e-9
+    found = bc.analyze.modes(system, state).angular
+    assert np.abs(found - [0.0, np.sqrt(M * G * np.sin(0.3) / state.q[4] / (1.4 * M)),
+                           np.sqrt(20.0 / (1.4 * M))]).max() < 1e-7
+
+
+@pytest.mark.parametrize("name", ("disk", "carried"))
+def test_stabilized_alike(name: str) -> None:
+    """Baumgarte's terms of slipping speeds, by methods that have their own way to write constraints."""
+    machine = MACHINES[name]()
+    state = moving(bc.compile(machine, "dense", "numpy"))
+    u = state.u + 0.01 * np.arange(len(state.u))
+    found = [bc.compile(machine, method, "numpy", baumgarte=(3.0, 5.0)).forward_dynamics(state.q, u)
+             for method in ("kane", "elimination")]
+    plain = bc.compile(machine, "elimination", "numpy").forward_dynamics(state.q, u)
+    assert np.abs(found[1] - found[0]).max() < 1e-10 * (1.0 + np.abs(plain).max())
+    assert np.abs(found[1] - plain).max() > 1e-3
+
+
 def test_a_ball_that_slips_is_caught() -> None:
     """Thrown without spin, it goes on at 5/7 of its speed when it begins to roll, with 5/7 of its energy."""
     m = ball()

@@ -63,6 +63,12 @@ class GivenSpeeds:
             return None
         return int(self.solved[int(np.argmax(np.abs(self.system.plans.closer.factors(q, t, self.target).vt[-1])))])
 
+    @property
+    def advice(self) -> str:
+        """What to say, besides, of a machine whose positions the loops do not determine."""
+        names = [repr(c.name) for c in self.system.model.tree.closures if c.nonholonomic]
+        return f"; {', '.join(names[:4])} bind speeds, not positions: simulate, with prescribed joints" if names else ""
+
     def determined(self, q: Floats, t: float) -> int:
         """How many of the solved speeds the loops determine in one position."""
         if not self.looped:
