@@ -340,3 +340,49 @@ def test_exported_c(tmp_path: Path) -> None:
         assert status == 0
     run = system.simulate(state, 0.1, step=0.01)
     assert np.abs(y - np.concatenate([run.q.values[-1], run.u.values[-1]])).max() < 1e-12
+
+
+def test_a_coupler_driven_by_time() -> None:
+    """A differential: one shaft turns by what the other does and the drive adds; as a third, prescribed joint says."""
+    def geared(law: bool) -> bc.Mechanism:
+        m = bc.Mechanism("differential", gravity=(0.0, 0.0, -G))
+        for k, name in enumerate(("left", "right", "drive")):
+            wheel = m.add_body(name, bc.Inertia(1.0 + k, (0.1, 0.05 * k, 0), (0.1, 0.2, 0.3)))
+            m.add_joint(name, bc.Revolute("y"), m.ground, wheel, bc.Pose((0, k, 0)))
+        if law:
+            m.add_coupler("gear", {"left": 1.0, "right": lambda a: a + 0.1 * bm.sin(a)}, stroke)
+            m.prescribe("drive", stroke)
+        else:
+            m.prescribe("drive", stroke)
+            m.add_coupler("gear", {"left": 1.0, "right": lambda a: a + 0.1 * bm.sin(a), "drive": -1.0})
+        return m
+
+    plain = bc.compile(geared(False), "dense", "numpy")
+    state = plain.assemble(q={"left": 0.3}, u={"left": 0.5}, t=0.7)
+    expected = plain.forward_dynamics(state)
+    for method in ("dense", "elimination", "kane", "momenta", "operator"):
+        system = bc.compile(geared(True), method, "numpy")
+        mine = system.assemble(q={"left": 0.3}, u={"left": 0.5}, t=0.7)
+        assert np.abs(mine.q - state.q).max() < 1e-13
+        assert np.abs(mine.u - state.u).max() < 1e-13
+        assert np.abs(system.forward_dynamics(mine) - expected).max() < 1e-12 * np.abs(expected).max(), method
+    for method in ("elimination", "momenta"):
+        ends = [bc.compile(geared(law), method).simulate(state, 0.5, stepper="rk8", step=0.01).q.values[-1]
+                for law in (True, False)]
+        assert np.abs(ends[0] - ends[1]).max() < 1e-10
+    system = bc.compile(geared(True))
+    moved = system.project(state.q, state.u, t=0.9)
+    assert np.abs(system.loop_rate_error(moved)).max() < 1e-12
+
+
+def test_couplers_driven_by_time_in_files(tmp_path: Path) -> None:
+    m = bc.load("double_pendulum")
+    joints = [record.name for record in m.joints]
+    m.add_coupler("gear", dict.fromkeys(joints, 1.0), lambda t: 0.1 * t)
+    bc.save(m, tmp_path / "m.yaml")
+    assert difference(m, bc.load(tmp_path / "m.yaml")) is None
+    for name in ("m.urdf", "m.sdf", "m.xml"):
+        with pytest.raises(bc.ModelError, match="coupler 'gear'"):
+            bc.save(m, tmp_path / name)
+    with pytest.raises(bc.ModelError, match="coupler 'bad'.*function of time"):
+        m.add_coupler("bad", dict.fromkeys(joints, 1.0), lambda t: np.sin(t))

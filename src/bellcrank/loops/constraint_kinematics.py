@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bellcrank.arrays import Floats
+from bellcrank.loops.row_labels import row_labels
 from bellcrank.mechanism.constraint_rows import Row, Side, Timed, at_time
 from bellcrank.mechanism.coupling import coupled
 from bellcrank.scalar.graph import Number
@@ -102,7 +103,7 @@ class LoopKinematics:
     @cached_property
     def row_names(self) -> list[str]:
         """What every constraint is called."""
-        return [f"{c.name}: {label}" for c in self.tree.closures for label in _labels(c)] \
+        return [f"{c.name}: {label}" for c in self.tree.closures for label in row_labels(c)] \
             + [r.name for r in self.tree.relations]
 
     def _families(self, closures: Sequence[Closure]) -> list[_Family]:
@@ -280,18 +281,18 @@ class LoopKinematics:
                 for target, force in ((first, row.first), (second, row.second)):
                     for i, entry in enumerate((*force.moment, *force.force)):
                         target[..., at, i] = entry
-        return ClosureArrays(value, first, second, gamma, self._add_relations(value, gamma, q, u, t), partial)
+        return ClosureArrays(value, first, second, gamma, self._add_relations(value, gamma, partial, q, u, t), partial)
 
-    def _add_relations(self, value: Floats, gamma: Floats, q: npt.ArrayLike, u: npt.ArrayLike | None, t: npt.ArrayLike
-                       ) -> Floats:
-        """Couplers: their values, what is known of their second rates, and, returned, their slopes."""
+    def _add_relations(self, value: Floats, gamma: Floats, partial: Floats, q: npt.ArrayLike, u: npt.ArrayLike | None,
+                       t: npt.ArrayLike) -> Floats:
+        """Couplers: their values, what is known of their second rates, their partial rates; their slopes, returned."""
         slopes = np.zeros((*value.shape[:-1], len(self.relation_row)))
         at = 0
         for k, relation in enumerate(self.tree.relations, self.m_closures):
             now = [self.coordinate(link, i, q, u, t) for link, i, _ in relation.terms]
             made = coupled([part for _, _, part in relation.terms], [x for x, _ in now], [v for _, v in now],
-                           relation.offset)
-            value[..., k], gamma[..., k] = made.value, made.gamma
+                           *at_time((relation.offset,), np.asarray(t, dtype=float)))
+            value[..., k], gamma[..., k], partial[..., k] = made.value, made.gamma, made.partial
             for slope in made.slopes:
                 slopes[..., at] = slope
                 at += 1
@@ -385,28 +386,6 @@ def jacobian_pattern(tree: Tree) -> list[tuple[int, int, int, int, int]]:
                         for speed in range(start, start + joint.nu) for row in range(begin, begin + c.rows)]
         begin += c.rows
     return out
-
-
-def _labels(c: Closure) -> tuple[str, ...]:
-    """What each constraint forbids, in the axes of the joint's frame."""
-    names: tuple[str, ...] = getattr(c.kind, "condition_names", ())
-    if not names:
-        return tuple(str(i) for i in range(c.rows))
-    align = c.kind.alignment()
-    axes = {axis: _direction(align[:, i]) for i, axis in enumerate("xyz")}
-    out = []
-    for name in names:
-        what, _, axis = name.partition(" ")
-        out.append(f"{what} {axes[axis]}" if what in ("along", "about", "slip") and axis in axes else name)
-    return tuple(out)
-
-
-def _direction(axis: Floats) -> str:
-    """An axis by its letter, or by its entries; a constraint has no sign."""
-    along = int(np.argmax(np.abs(axis)))
-    if abs(axis[along]) > 1.0 - 1e-9:
-        return "xyz"[along]
-    return f"({', '.join(f'{round(float(x), 3) + 0.0:g}' for x in axis)})"
 
 
 def _side_by_side(numbers: Sequence[Number]) -> Floats:

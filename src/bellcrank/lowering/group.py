@@ -68,7 +68,7 @@ class RelationShape(NamedTuple):
 
     terms: tuple[tuple[int, int], ...]  #: local speed, place in `every`
     every: tuple[tuple[int, int, Part], ...]
-    offset: float
+    offset: Any  #: a number, or a function of time
 
 
 @dataclass(frozen=True)

@@ -198,11 +198,11 @@ class LoopedDirect(Direct):
             for link, i, _ in relation.terms]
 
     def partial_rates(self) -> list[Number]:
-        """The parts of all constraints' rates that laws of time of the closures cause."""
+        """The parts of all constraints' rates that laws of time of closures and couplers cause."""
         out: list[Number] = []
         for c in self.tree.closures:
             out += [row.partial for row in self.rows_of(c)] if c.timed else [0.0] * c.rows
-        return out + [0.0] * len(self.tree.relations)
+        return out + [self.coupler(r).partial if callable(r.offset) else 0.0 for r in self.tree.relations]
 
     @property
     def floors(self) -> tuple[float, ...]:
@@ -243,7 +243,7 @@ class LoopedDirect(Direct):
         return LoopRow(tuple(ends), (), stabilized(row.gamma, row.value, rate, alpha, beta), row.partial)
 
     def _relation(self, relation: Any, alpha: float, beta: float) -> LoopRow:
-        value, rate, slopes, gamma = self.coupler(relation)
+        value, rate, slopes, gamma, partial = self.coupler(relation)
         terms = []
         for (link, i, _), slope in zip(relation.terms, slopes, strict=True):
             view = self.views[link]
@@ -251,13 +251,13 @@ class LoopedDirect(Direct):
                 gamma = gamma - view.prescribed_udot[i] * slope
             else:
                 terms.append((link, i, slope))
-        return LoopRow((), tuple(terms), stabilized(gamma, value, rate, alpha, beta))
+        return LoopRow((), tuple(terms), stabilized(gamma, value, rate, alpha, beta), partial)
 
     def coupler(self, relation: Any) -> Coupled:
         """A coupler between joint coordinates."""
         views = [(self.views[link], i) for link, i, _ in relation.terms]
         return coupled([part for _, _, part in relation.terms], [view.q[i] for view, i in views],
-                       [view.u[i] for view, i in views], relation.offset)
+                       [view.u[i] for view, i in views], *at_time((relation.offset,), self.world.time))
 
 
 def loop_state(tree: Sweeps) -> tuple[Number, ...]:

@@ -13,34 +13,17 @@ from typing import Any
 import numpy as np
 
 from bellcrank.errors import ModelError
-from bellcrank.mechanism.checks import bounded, try_motion
+from bellcrank.mechanism.checks import law_or_number
 from bellcrank.mechanism.constraint_rows import Row, Side, distance, perpendicular, within
 from bellcrank.mechanism.joints.joint import Array, frame_with_z, unit_vector
 from bellcrank.mechanism.motion import Law
 from bellcrank.scalar.functions import cos
-from bellcrank.scalar.graph import Number, Scalar
+from bellcrank.scalar.graph import Number
 
-__all__ = ["Angle", "Distance", "PointOnLine", "PointOnPlane", "law_or_number"]
+__all__ = ["Angle", "Distance", "PointOnLine", "PointOnPlane"]
 
 #: angles nearer than this to 0 or a half turn do not bind: their cosine is stationary there [rad]
 _STRAIGHT = 1e-6
-
-
-def law_or_number(what: str, value: Number | Law) -> Any:
-    """A finite float, a parameter, or a function of time that can be differentiated."""
-    if isinstance(value, Scalar):
-        return value
-    if callable(value):
-        try_motion(f"{what} as a function of time", value)
-        return value
-    try:
-        found = float(value)
-    except (TypeError, ValueError):
-        raise ModelError(f"{what}: {value!r} is neither a number nor a parameter nor a function of time") from None
-    if not abs(found) < float("inf"):
-        raise ModelError(f"{what}: {found} is not finite")
-    bounded(what, found)
-    return found
 
 
 class Distance:

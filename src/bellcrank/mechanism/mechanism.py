@@ -328,8 +328,9 @@ class Mechanism(ForceElements):
         self._frames[name] = frame
         return frame
 
-    def add_coupler(self, name: str, factors: Mapping[str, float | Law1], offset: float = 0.0) -> Coupler:
-        """Couple joint coordinates, as gears, belts and cams do: the sum of factor * coordinate equals `offset`.
+    def add_coupler(self, name: str, factors: Mapping[str, float | Law1], offset: float | Law = 0.0) -> Coupler:
+        """Couple joint coordinates, as gears, belts and cams do: the sum of factor * coordinate equals `offset`, a
+        number or a function of time (a differential whose third shaft is driven).
 
         Keys are joints, or ``joint.coordinate`` for joints with several. A gear pair of ratio 3 is
         ``{"pinion": 1.0, "wheel": -3.0}``. In place of a factor stands a function of the coordinate, written with
@@ -346,10 +347,13 @@ class Mechanism(ForceElements):
             raise ModelError(f"coupler {name!r} names a coordinate twice")
         if len(terms) < 2:
             raise ModelError(f"coupler {name!r} needs at least two joint coordinates")
-        shift = number(f"coupler {name!r}", "offset", offset)
-        if isinstance(shift, Scalar):
+        if isinstance(offset, Scalar):
             raise ModelError(f"coupler {name!r}: the offset cannot be a parameter")
-        coupler = Coupler(name, tuple(terms), float(shift))
+        if callable(offset):
+            try_motion(f"coupler {name!r}: the offset as a function of time", offset)
+        else:
+            offset = float(number(f"coupler {name!r}", "offset", offset))
+        coupler = Coupler(name, tuple(terms), offset)
         self._couplers[name] = coupler
         return coupler
 

@@ -86,7 +86,7 @@ class Relation(NamedTuple):
 
     name: str
     terms: tuple[tuple[int, int, Part], ...]
-    offset: float
+    offset: Any  #: a number, or a function of time
 
 
 class LinkStep(NamedTuple):
@@ -167,8 +167,8 @@ class Tree:
 
     @cached_property
     def driven_closures(self) -> bool:
-        """Whether a closure follows a law of time."""
-        return any(c.timed for c in self.closures)
+        """Whether a closure or a coupler follows a law of time."""
+        return any(c.timed for c in self.closures) or any(callable(r.offset) for r in self.relations)
 
     @cached_property
     def rheonomic(self) -> bool:

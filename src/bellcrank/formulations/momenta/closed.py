@@ -189,7 +189,7 @@ def loop_rates(machine: LoopedDirect, rows: Sequence[LoopRow], drive: Field, u: 
     first = sum(c.rows for c in machine.tree.closures)
     coupled = [r for k, r in enumerate(machine.tree.relations) if first + k in machine.tree.plan.kept]
     for at, relation in enumerate(coupled, len(rows) - len(coupled)):  # couplers come last, whole with their Phi_t
-        total: Number = 0.0
+        total = machine.coupler(relation).partial
         for link, i, part in relation.terms:
             total = total + u[link][i] * share(part, machine.views[link].q[i]).slope
         out[at] = total

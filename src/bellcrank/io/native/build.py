@@ -166,7 +166,7 @@ class _Build:
 
     def coupler(self, name: str, part: schema.CouplerPart) -> None:
         self.m.add_coupler(name, {key: self._coupled(name, key, factor) for key, factor in part.factors.items()},
-                           part.offset)
+                           self.of_time(part.offset))
 
     def _coupled(self, name: str, key: str, factor: float | str) -> Part:
         if isinstance(factor, float):

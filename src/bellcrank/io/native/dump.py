@@ -177,7 +177,8 @@ class _Dump:
         for joint, coordinate, factor in coupler.terms:
             key = self.key(joint, coordinate, what)
             factors[key] = factor if isinstance(factor, float) else written(trace(factor, ("q",), what), ("q",))
-        return {"factors": factors, **self.given(coupler, ("offset",), what, offset=0.0)}
+        offset = {} if _same(coupler.offset, 0.0) else {"offset": self.timed([coupler.offset], f"{what}: offset")[0]}
+        return {"factors": factors, **offset}
 
     def key(self, joint: str, coordinate: int, what: str) -> str:
         """The name of a coordinate in a sum."""

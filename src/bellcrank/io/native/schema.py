@@ -171,7 +171,7 @@ class CouplerPart(Part):
 
     factors: dict[Name, Law] = Field(description="by joint, or joint.coordinate for joints with several: a factor, or "
                                                  "a formula of the coordinate q")
-    offset: Fixed = 0.0
+    offset: Timed = Field(default=0.0, description="what the sum equals: a number, or a formula of t")
 
 
 class ConstraintPart(Part):
