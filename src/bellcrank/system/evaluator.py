@@ -74,7 +74,9 @@ class NumpyEvaluator:
         given = dict(zip(self.inputs(function, wrenches), arrays, strict=True))
 
         def read(name: str, index: int) -> Number:
-            return given[name][:, index] if name in given else 0.0
+            if name not in given:
+                return 0.0
+            return given[name][0, index] if n == 1 else given[name][:, index]  # a number costs a fifth of an array
 
         out = np.full((n, function.size(self.tree)), np.nan)
         try:
