@@ -170,8 +170,9 @@ class LoopKinematics:
         if self._kernel("loop_matrix"):
             both = self._computed("loop_matrix", {"q": q}, t)
             return both[..., :self.m], both[..., self.m:][..., self._free_entries]
-        rows = self.rows(q, None, t)
-        return rows.value, self.entries(q, rows, t)
+        poses = self.poses(q, t)
+        rows = self.rows(q, None, t, poses)
+        return rows.value, self._entries(q, rows, t, poses[1])[..., self._free_entries]
 
     def position_entries(self, q: npt.ArrayLike, t: npt.ArrayLike = 0.0) -> Floats:
         """The entries of `linearized`, zero in rows of constraints on speeds alone: what closing positions looks at."""
@@ -264,9 +265,10 @@ class LoopKinematics:
             sides.append(Side(_vector(point), _vector(arm), x, y, z, omega, rate))
         return sides
 
-    def rows(self, q: npt.ArrayLike, u: npt.ArrayLike | None = None, t: npt.ArrayLike = 0.0) -> ClosureArrays:
-        """All rows; without u those that need no velocities."""
-        turn, origin = self.poses(q, t)
+    def rows(self, q: npt.ArrayLike, u: npt.ArrayLike | None = None, t: npt.ArrayLike = 0.0,
+             poses: tuple[Floats, Floats] | None = None) -> ClosureArrays:
+        """All rows; without u those that need no velocities. `poses`, if they are known, are those of the links."""
+        turn, origin = self.poses(q, t) if poses is None else poses
         velocity = None if u is None else self.motions("velocities", {"q": q, "u": u}, t)
         lead = origin.shape[:-2] if velocity is None else np.broadcast_shapes(origin.shape[:-2], velocity.shape[:-2])
         value, gamma, partial = (np.zeros((*lead, self.m)) for _ in range(3))
@@ -341,27 +343,28 @@ class LoopKinematics:
 
     def entries(self, q: npt.ArrayLike, rows: ClosureArrays, t: npt.ArrayLike = 0.0) -> Floats:
         """The Jacobian's non-zero entries for free speeds, at ``all_rows`` and ``all_vars``."""
-        return self._entries(q, rows, t)[..., self._free_entries]
+        return self._entries(q, rows, t, self.poses(q, t)[1])[..., self._free_entries]
 
     def driven_loads(self, q: npt.ArrayLike, loads: Floats, t: npt.ArrayLike = 0.0) -> Floats:
         """J^T lambda for the prescribed speeds, zero elsewhere, shape (..., nu)."""
-        values = self._entries(q, self.rows(q, None, t), t)[..., self._driven_entries] * loads[..., self.driven_rows]
+        poses = self.poses(q, t)
+        entries = self._entries(q, self.rows(q, None, t, poses), t, poses[1])
+        values = entries[..., self._driven_entries] * loads[..., self.driven_rows]
         out = np.zeros((*values.shape[:-1], self.tree.nu))
         for k, v in enumerate(self.driven_vars.tolist()):
             out[..., v] += values[..., k]
         return out
 
-    def _entries(self, q: npt.ArrayLike, rows: ClosureArrays, t: npt.ArrayLike) -> Floats:
-        """Entries for all speeds, those of closures and then those of couplers."""
-        _, origin = self.poses(q, t)
-        screws = self.run("screws", {"q": q, "u": np.zeros(self.tree.nu)}, t)
+    def _entries(self, q: npt.ArrayLike, rows: ClosureArrays, t: npt.ArrayLike, origin: Floats) -> Floats:
+        """Entries for all speeds, those of closures and then those of couplers; `origin` are those of the links."""
+        screws = self.run("screws", {"q": q}, t)
         lead = np.broadcast_shapes(screws.shape[:-1], rows.value.shape[:-1])
-        screws = screws.reshape(*screws.shape[:-1], self.tree.nu, 12)
+        screws = screws.reshape(*screws.shape[:-1], self.tree.nu, 6)
         s = screws[..., self.entry_var, :]
         arm = origin[..., self.entry_end, :] - origin[..., self.entry_mover, :]
         w = np.where(self.entry_side[:, None] == 0, rows.first[..., self.entry_row, :],
                      rows.second[..., self.entry_row, :])
-        linear = s[..., 3:6] + np.cross(s[..., :3], arm)
+        linear = s[..., 3:] + np.cross(s[..., :3], arm)
         values = (w[..., :3] * s[..., :3]).sum(-1) + (w[..., 3:] * linear).sum(-1)
         slopes = np.broadcast_to(rows.slopes, (*lead, rows.slopes.shape[-1]))
         return np.concatenate([np.broadcast_to(values, (*lead, values.shape[-1])), slopes], axis=-1)

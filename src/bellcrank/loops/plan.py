@@ -84,11 +84,13 @@ class LoopPlan:
     baumgarte: tuple[float, float] = field(default=(0.0, 0.0))
     #: for each independent constraint, what its compliance must exceed: below, it vanishes in this position
     floors: tuple[float, ...] = ()
+    #: links of a secondary system, whose accelerations "operator" solves for before the constraint forces
+    secondary: tuple[int, ...] = ()
 
     @cached_property
     def key(self) -> PlanKey:
         """What tells plans apart."""
-        return PlanKey(self.groups, self.kept, self.baumgarte, self.floors)
+        return PlanKey(self.groups, self.kept, self.baumgarte, self.floors, self.secondary)
 
 
 @dataclass

@@ -57,7 +57,8 @@ def trace(tree: Tree, function: Function, wrenches: bool, schedule: str) -> list
     whole = schedule == "unrolled" or bool(tree.pairs)
     if (schedule != "rolled" and tree.n <= UNROLL_LINKS) or whole:
         graph = Graph()
-        entries = _traced(graph, tree, function, wrenches)
+        with collector_paused():
+            entries = _traced(graph, tree, function, wrenches)
         if len(graph.nodes) <= UNROLL_NODES or whole or function.single or (function.whole and not function.groups):
             return entries
     with collector_paused():

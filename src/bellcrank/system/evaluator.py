@@ -74,7 +74,9 @@ class NumpyEvaluator:
         given = dict(zip(self.inputs(function, wrenches), arrays, strict=True))
 
         def read(name: str, index: int) -> Number:
-            return given[name][:, index] if name in given else 0.0
+            if name not in given:
+                return 0.0
+            return given[name][0, index] if n == 1 else given[name][:, index]  # a number costs a fifth of an array
 
         out = np.full((n, function.size(self.tree)), np.nan)
         try:
@@ -94,6 +96,7 @@ class CompiledEvaluator:
         self.tree, self.backend, self.schedule = tree, backend, schedule
         self.threads = threads if threads is not None else os.cpu_count() or 1
         self._traces: dict[tuple[str, bool], list[Number] | RolledProgram] = {}
+        self._sources: dict[tuple[str, bool], KernelSource] = {}
         self._kernels: dict[tuple[str, bool, int], BatchKernel] = {}
         self._lock = threading.RLock()
         self._whole: dict[str, bool] = {}
@@ -123,10 +126,16 @@ class CompiledEvaluator:
             return ready
         with self._lock:
             if key not in self._kernels:
-                source = kernel_source(self.tree, function, self.inputs(function, wrenches),
-                                       self.trace(function, wrenches))
-                self._kernels[key] = self.backend.kernel(source, width)
+                self._kernels[key] = self.backend.kernel(self._source(function, wrenches), width)
             return self._kernels[key]
+
+    def _source(self, function: Function, wrenches: bool) -> KernelSource:
+        """What kernels of the function are made of, whatever their width; its key takes a walk through the graph."""
+        key = (function.name, wrenches)
+        if key not in self._sources:
+            self._sources[key] = kernel_source(self.tree, function, self.inputs(function, wrenches),
+                                               self.trace(function, wrenches))
+        return self._sources[key]
 
     def blocks(self, functions: Sequence[Function], wrenches: bool) -> list[tuple[KernelSource, tuple[str, ...]]]:
         """The functions for calls from compiled code: as one kernel if they can be one graph, so that they share what

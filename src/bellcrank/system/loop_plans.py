@@ -259,6 +259,9 @@ class LoopPlans:
             jacobian = self.loops.dense(self.loops.linearized(general, t)[1])[:, free]
             self._check_resistance(matrix, jacobian, free)
             floors = _floors(matrix, jacobian)
+            refine = getattr(method_module(self.model.method), "refine_plan", None)
+            if refine is not None:
+                best = refine(self.tree, best, matrix, jacobian, free.tolist())
         return Reference(self._finished(best, floors), general, floors)
 
     def _general_position(self, q: Floats, held: npt.NDArray[np.bool_], t: float) -> Floats:

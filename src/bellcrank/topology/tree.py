@@ -28,6 +28,9 @@ __all__ = ["ABOUT_X", "GENERAL", "IDENTITY", "Applied", "Closure", "LinkNumbers"
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
+#: trees of up to this many links keep their constants as objects, too
+_SMALL = 300
+
 #: structure of a placement's rotation
 IDENTITY, ABOUT_X, GENERAL = 0, 1, 2
 
@@ -207,9 +210,19 @@ class Tree:
         return found
 
     def numbers(self, link: int) -> LinkNumbers:
-        """The constants of one link as spatial objects."""
-        if link in self.symbolic:
-            return self.symbolic[link]
+        """The constants of one link as spatial objects; those of small trees are kept."""
+        found = self.symbolic.get(link) or self._known_numbers.get(link)
+        if found is None:
+            found = self._unpacked(link)
+            if self.n <= _SMALL:
+                self._known_numbers[link] = found
+        return found
+
+    @cached_property
+    def _known_numbers(self) -> dict[int, LinkNumbers]:
+        return {}
+
+    def _unpacked(self, link: int) -> LinkNumbers:
         joint = self.joints[link]
         assert joint is not None
         row = self.inertia[link].tolist()
