@@ -14,7 +14,7 @@ from bellcrank.formulations.common import body_kinetics, closing_steps
 from bellcrank.formulations.common import link_kinematics as kinematics
 from bellcrank.formulations.common.link_accelerations import accelerations
 from bellcrank.formulations.elimination import closed_inverse, constraint_loads, group_rows, joint_reactions, projection
-from bellcrank.lowering import looped
+from bellcrank.lowering import element_energy, looped
 from bellcrank.lowering.function import Function
 from bellcrank.topology.tree import Tree
 
@@ -62,6 +62,7 @@ SHARED: dict[str, Function] = {f.name: f for f in (
     Function("independent_forces", closed_inverse.independent_forces, ("q", "u", "udot", "tau"), "speeds", groups=True),
     Function("joint_reactions", joint_reactions.joint_reactions, ("q", "u", "tau", "udot"), "reactions",
              single=True),
+    Function("stored_energy", element_energy.stored_energy, ("q",), "totals", whole=True),
     Function("pair_wrenches", looped.pair_wrenches, ("q", "u"), "wrenches", whole=True),
     Function("displaced", projection.displaced, ("q", "dq"), "coordinates"),
     Function("sped", projection.sped, ("q", "u", "du"), "speeds"),
