@@ -48,7 +48,7 @@ def closed_slopes(tracer: Tracer, seeds: Seeds) -> tuple[list[Number], list[dict
     drives = tracer(SHARED["drives"]) if tree.actuators else [graph.leaf(("tau", i)) for i in range(tree.nu)]
     own = tracer(SHARED["prescribed"])
     matrix = tracer(SHARED["mass_matrix"])
-    factors, columns = _reduced(solver, matrix, tree.nu)
+    factors = _reduced(solver, matrix, tree.nu)
 
     # values: (3) with the equations themselves on the right
     at_rest = {("udot", v): 0.0 for v in range(tree.nu)}
@@ -95,17 +95,16 @@ def closed_slopes(tracer: Tracer, seeds: Seeds) -> tuple[list[Number], list[dict
     return values, out
 
 
-def _reduced(solver: LoadSolver, matrix: Sequence[Number], nu: int) -> tuple[Factors, dict[int, list[Number]]]:
-    """The factors of Nᵀ M N, and N by columns."""
+def _reduced(solver: LoadSolver, matrix: Sequence[Number], nu: int) -> Factors:
+    """The factors of Nᵀ M N."""
     independent = solver.independent
-    columns = {v: solver.motion({v: 1.0}, [0.0] * len(solver.constraints)) for v in independent}
     reduced: list[Number] = [0.0] * nu * nu
     for v in independent:
-        force = _times(matrix, columns[v], nu)
-        projected = solver.projected(force).force
+        column = solver.motion({v: 1.0}, [0.0] * len(solver.constraints))
+        projected = solver.projected(_times(matrix, column, nu)).force
         for w in independent:
             reduced[w * nu + v] = projected[w]
-    return Factors(reduced, nu, independent), columns
+    return Factors(reduced, nu, independent)
 
 
 def _times(matrix: Sequence[Number], column: Sequence[Number], nu: int) -> dict[int, Number]:

@@ -11,13 +11,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from bellcrank.derivatives.directions import Seeds, Variable, directions, width
+from bellcrank.derivatives.directions import Seeds, Variable, chart, directions, width
 from bellcrank.lowering.function import Function, Tracer
 from bellcrank.scalar.derivative import adjoints, combined, jacobian, tangents
 from bellcrank.scalar.graph import Number, Scalar
 from bellcrank.topology.tree import Tree
 
-__all__ = ["Quantity", "Space", "derivative", "product_backward", "product_forward", "second_derivative"]
+__all__ = ["Quantity", "Space", "derivative", "directions_of_plan", "product_backward", "product_forward",
+           "second_derivative"]
 
 #: entries, and for each of them {direction: derivative}
 Slopes = tuple[list[Number], list[dict[Any, Number]]]
@@ -78,6 +79,16 @@ def second_derivative(name: str, what: Quantity, space: Space, then: Variable, t
         return _numbers(_matrices(jacobian(first, again.seeds(tracer, what)), again.by, again.widths(tree)))
 
     return Function(name, _no_text, what.inputs, "totals", size * again.widths(tree)[0], made=made)
+
+
+def directions_of_plan(name: str, what: Quantity, space: Space, tree: Tree) -> Function:
+    """How a closed machine moves along the directions of its plan, see `directions.chart`: matrices, row by row."""
+    widths, udot = space.widths(tree), "udot" in what.inputs
+
+    def made(tracer: Tracer) -> list[Number]:
+        return _numbers(_matrices(chart(tracer, space.by, space.functions, udot), space.by, widths))
+
+    return Function(name, _no_text, what.inputs, "totals", (3 if udot else 2) * tree.nu * sum(widths), made=made)
 
 
 def product_forward(name: str, what: Quantity, space: Space, tree: Tree) -> Function:

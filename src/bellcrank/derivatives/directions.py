@@ -26,7 +26,7 @@ from bellcrank.scalar.derivative import combined, jacobian, tangents
 from bellcrank.scalar.graph import Number, Scalar
 from bellcrank.topology.tree import Tree
 
-__all__ = ["Seeds", "Variable", "directions", "width"]
+__all__ = ["MOTION", "Seeds", "Variable", "chart", "directions", "width"]
 
 #: {leaf: {direction: rate}}
 Seeds = dict[Scalar, dict[Any, Number]]
@@ -98,40 +98,42 @@ class _Closed(_Open):
         self.udot = udot
 
     def seeds(self, by: Sequence[Variable]) -> Seeds:
+        return {leaf: changes for leaf, changes in self.motion(by)[1].items() if changes}
+
+    def motion(self, by: Sequence[Variable]) -> tuple[dict[int, dict[Any, Number]], Seeds]:
+        """How the machine moves, by speed, and with it the rates of all leaves that change."""
         independent = self.tree.plan.independent
         speeds = self.tracer(self.functions["dependent_speeds"])
         at = {self.graph.leaf(("u", v)): {k: 1.0} for k, v in enumerate(independent)}
         out: Seeds = {}
         for x in by:
-            if x.input in MOTION:
-                continue
-            for j, entry in enumerate(x.entries):
-                self.add(out, (x.input, entry), dict([self.column(x, j)]))
-        self._follow(out, [x for x in by if x.input in ("t", "parameters")])
+            if x.input not in MOTION:
+                for j, entry in enumerate(x.entries):
+                    self.add(out, (x.input, entry), dict([self.column(x, j)]))
         rates = {x.input: {k: dict([self.column(x, k)]) for k in range(len(independent))} for x in by
                  if x.input in MOTION}
         motions = tangents(speeds, at)  # N of (1)
-        if "q" in rates:
-            self.move(out, {v: moved for v, row in enumerate(motions) if (moved := combined(row, rates["q"]))})
+        moved = self._following([x for x in by if x.input in ("t", "parameters")])
+        for v, row in enumerate(motions):
+            moved.setdefault(v, {}).update(combined(row, rates.get("q", {})))
+        self.move(out, {v: row for v, row in moved.items() if row})
         for v, changes in enumerate(jacobian(speeds, out)):
             self.add(out, ("u", v), changes)
-            if "u" in rates:
-                self.add(out, ("u", v), combined(motions[v], rates["u"]))
+            self.add(out, ("u", v), combined(motions[v], rates.get("u", {})))
         if self.udot:
             self._accelerate(out, motions, rates.get("udot", {}))
-        return {leaf: changes for leaf, changes in out.items() if changes}
+        return moved, out
 
-    def _follow(self, seeds: Seeds, by: Sequence[Variable]) -> None:
+    def _following(self, by: Sequence[Variable]) -> dict[int, dict[Any, Number]]:
         """(2)"""
         if not by:
-            return
+            return {}
         moved = {self.graph.leaf((x.input, entry)): dict([self.column(x, j)])
                  for x in by for j, entry in enumerate(x.entries)}
-        step = tangents(self.tracer(self.functions["displacements"]), moved)
-        self.move(seeds, {v: row for v, row in enumerate(step) if row})
+        return dict(enumerate(tangents(self.tracer(self.functions["displacements"]), moved)))
 
-    def _accelerate(self, seeds: Seeds, motions: Sequence[Mapping[Any, Number]], rates: Mapping[int, Mapping[Any, Number]]
-                    ) -> None:
+    def _accelerate(self, seeds: Seeds, motions: Sequence[Mapping[Any, Number]],
+                    rates: Mapping[int, Mapping[Any, Number]]) -> None:
         """The accelerations of a motion that keeps the loops closed."""
         dof = len(self.tree.plan.independent)
         entries = self.tracer(self.functions["allowed_motions"])
@@ -145,3 +147,14 @@ class _Closed(_Open):
         for v, changes in enumerate(jacobian(whole, seeds)):
             self.add(seeds, ("udot", v), changes)
             self.add(seeds, ("udot", v), combined(motions[v], rates))
+
+
+def chart(tracer: Tracer, by: Sequence[Variable], functions: Mapping[str, Function], udot: bool
+          ) -> list[dict[Any, Number]]:
+    """How a closed machine moves along the directions of its plan: rates of position, u and u̇ (if it is an input), one
+    row for every speed. Directions of another plan are found from these."""
+    moved, seeds = _Closed(tracer, functions, lambda x, j: ((x.label, j), 1.0), udot).motion(by)
+    rows = [moved.get(v, {}) for v in range(tracer.tree.nu)]
+    for name in ("u", "udot") if udot else ("u",):
+        rows += [seeds.get(tracer.graph.leaf((name, v)), {}) for v in range(tracer.tree.nu)]
+    return rows

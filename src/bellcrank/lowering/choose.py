@@ -20,7 +20,8 @@ from bellcrank.target.kernel_source import EntryKernel, GraphKernel, KernelSourc
 from bellcrank.topology.builder import collector_paused
 from bellcrank.topology.tree import Tree
 
-__all__ = ["UNROLL_LINKS", "GraphTracer", "count_traced", "entries_of", "kernel_source", "read_inputs", "together", "trace"]
+__all__ = ["UNROLL_LINKS", "GraphTracer", "count_traced", "entries_of", "kernel_source", "read_inputs", "together",
+           "trace"]
 
 #: trees up to this many links are traced whole ...
 UNROLL_LINKS = 48

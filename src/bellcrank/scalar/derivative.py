@@ -2,7 +2,7 @@
 
 Three ways through the same local derivatives (A. Griewank and A. Walther, "Evaluating Derivatives", SIAM 2008):
 
-- `tangents`: forward, along the order of the graph; one pass for a direction, or for many at once if each touches little;
+- `tangents`: forward, along the order of the graph; one pass for a direction, or for many that touch little;
 - `adjoints`: backward; one pass for a weighted sum of the results, whatever the number of variables;
 - `jacobian`: all entries, by eliminating vertices of the graph in an order that keeps the work small
   (their chapter 10: of all vertices left, the one with the fewest products of incoming and outgoing edges).

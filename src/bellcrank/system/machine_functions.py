@@ -207,8 +207,8 @@ class Machine:
 
         `by`: "q" (one column for every speed: along dq = Q(q) u, so that quaternions stay unit quaternions), "u",
         "tau", "udot", "point", "t", "wrenches" (six columns for every body), "parameters" or one of them by name.
-        ``d["q"]`` has the shape (*batch, *value, columns), `d.value` is the value, ``d.dataset()`` gives all of it names.
-        `then`: differentiate once more, by another variable; ``d["q"]`` is then (*batch, *value, columns, columns of it).
+        ``d["q"]`` has the shape (*batch, *value, columns), `d.value` is the value, ``d.dataset()`` names everything.
+        `then`: differentiate once more, by another variable; ``d["q"]`` gets one more axis, of its columns.
 
         Without a matrix: `along` {variable: rates} gives how the value changes in that direction, ``d["along"]``;
         `weights`, shaped like the value, the derivatives of their sum with the value, (*batch, columns). Either costs
