@@ -4,27 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from bellcrank.arrays import START, Floats, check_time, flat
 from bellcrank.derivatives.directions import MOTION
-from bellcrank.errors import NotYetError, SingularError, StateError
+from bellcrank.errors import BellcrankError, NotYetError, SingularError, StateError
 from bellcrank.loops.closer import State
 from bellcrank.system.derivative_questions import Answer, Question, answer_to, arguments_of, inputs_of
 from bellcrank.system.evaluator import UNROLL_LINKS, Evaluator
-from bellcrank.system.kernels import Evaluation, Kernels, Wrenches
+from bellcrank.system.kernels import NO_DOORS, DoorPair, Evaluation, Kernels, Wrenches
 from bellcrank.system.loop_plans import LoopPlans
 from bellcrank.system.reactions import reaction_program
+from bellcrank.target.backend import DoorForm
 
 if TYPE_CHECKING:
     import xarray
 
     from bellcrank.loops.plan import LoopPlan
 
-__all__ = ["Derivatives", "derivatives"]
+__all__ = ["Derivatives", "bound_answer", "derivatives"]
 
 
 class Derivatives(Mapping[str, Floats]):
@@ -73,6 +74,10 @@ def derivatives(plans: LoopPlans, function: str, arguments: Sequence[Any], *, by
                 along: Mapping[str, npt.ArrayLike] | None = None, weights: npt.ArrayLike | None = None,
                 closed: bool | None = None) -> Derivatives:
     """See `System.derivatives`."""
+    if then is None and wrenches is None and t is START and along is None and weights is None and closed is None:
+        answered = _at_once(plans, function, arguments, by, body)
+        if answered is not None:
+            return answered
     check_time(t)
     product = _product(along, weights, then)
     names = tuple(along) if along is not None else (by,) if isinstance(by, str) else tuple(by)
@@ -97,6 +102,63 @@ def derivatives(plans: LoopPlans, function: str, arguments: Sequence[Any], *, by
         given["weights"] = entries.reshape(*entries.shape[:entries.ndim - len(answer.shape)], answer.what.size)
     rows = _run(plans, asked, answer, given, wrenches, t, run, plan)
     return _read(asked, answer, rows)
+
+
+def _at_once(plans: LoopPlans, function: str, arguments: Sequence[Any], by: Sequence[str] | str, body: str | None
+             ) -> Derivatives | None:
+    """Through a door, if arguments are arrays that it can take as they are."""
+    names = (by,) if isinstance(by, str) else tuple(by)
+    try:
+        quick = plans.kernels.kept(("derivatives at once", function, body, names),
+                                   lambda: _quick(plans, Question(function, body, names, plans.tree.looped, "")))
+    except TypeError:  # a list within `by`
+        return None
+    found = None if quick is None else quick.doors(*arguments)
+    if quick is None or found is None:
+        return None
+    value, *parts = found
+    return Derivatives(function, value, dict(zip(names, parts, strict=True)), quick.answer.axes, quick.answer.columns)
+
+
+class Quick(NamedTuple):
+    """An answer that needs no look at the state."""
+
+    doors: DoorPair
+    answer: Answer
+
+
+def _quick(plans: LoopPlans, asked: Question) -> Quick | None:
+    """The doors of an answer: of trees, and with loops by the first plan; None where there are none, and where the
+    question is wrong."""
+    try:
+        plans, run, answer = bound_answer(plans, asked)
+    except (BellcrankError, ValueError):
+        return None
+    inputs, (size, shape) = answer.what.inputs, (answer.what.size, answer.shape)
+    left = {"tau": np.zeros(plans.tree.nu), "point": np.zeros(3)}
+    defaults = tuple(left[x] for x in inputs[-1:] if x in left)
+    parts, at = [_part(0, shape)], size
+    for label in asked.by:
+        whole = (*shape, *answer.parts[label])
+        parts.append(_part(at, whole))
+        at += int(np.prod(whole, dtype=int))
+    doors = plans.kernels.door_pair(answer.function.name, DoorForm(defaults=defaults, parts=tuple(parts)), run)
+    return None if doors is NO_DOORS else Quick(doors, answer)
+
+
+def bound_answer(plans: LoopPlans, asked: Question) -> tuple[LoopPlans, Evaluator, Answer]:
+    """How a question is answered whatever the state: of a tree, or by the first plan."""
+    plans = _by_elimination(plans, None)
+    nowhere = {"q": plans.reference().q if plans.tree.looped else plans.configuration.neutral()}
+    run, _ = _evaluator(plans, asked, nowhere, 0.0, plans.reference().plan if plans.tree.looped else None)
+    answer = answer_to(plans, asked, run.tree)
+    plans.kernels.functions |= {answer.function.name: answer.function}
+    return plans, run, answer
+
+
+def _part(start: int, shape: tuple[int, ...]) -> tuple[int, tuple[int, ...], tuple[int, ...]]:
+    """A part of a door's result: all entries of an array, row by row."""
+    return start, shape, tuple(int(np.prod(shape[i + 1:], dtype=int)) for i in range(len(shape)))
 
 
 def _product(along: object, weights: object, then: object) -> str:
