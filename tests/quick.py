@@ -27,6 +27,7 @@ QUICK: dict[str, tuple[str, ...]] = {
         "common", "complement", "dense", "divide", "elimination", "kane", "momenta", "operator", "recursive",
         "reduction")},
     "formulations": ("test_operators.py::test_lemma_5_for_a_chain", "test_operators.py", "test_references.py"),
+    "derivatives": ("test_derivatives.py::test_results_have_names",),
     "system": ("test_mappings.py::test_states_of_driven_trees", "test_refusals.py", "test_mappings.py"),
     "compiled": ("test_mappings.py::test_states_of_driven_trees",),
     "simulate": ("test_simulate_impulses.py::test_attaching_where_it_is_open_is_refused", "test_simulate_impulses.py"),

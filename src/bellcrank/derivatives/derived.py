@@ -1,8 +1,8 @@
 """Functions of a machine differentiated: `Function`s whose entries are a value and its derivatives.
 
 Matrices are found by elimination of vertices of the graph, those of forward dynamics through the equations that
-determine it (`implicit`, `closed`); products with a vector by one pass through the graph, forward or backward, without
-a matrix.
+determine it (`through_inverse`, `through_constraints`); products with a vector by one pass through the graph, forward
+or backward, without a matrix.
 """
 
 from __future__ import annotations

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from bellcrank.derivatives.closed import closed_slopes
 from bellcrank.derivatives.derived import Quantity, Slopes
 from bellcrank.derivatives.directions import Seeds
-from bellcrank.derivatives.implicit import forward_slopes
+from bellcrank.derivatives.through_constraints import closed_slopes
+from bellcrank.derivatives.through_inverse import forward_slopes
 from bellcrank.lowering.function import Function, Tracer
 from bellcrank.scalar.derivative import jacobian
 from bellcrank.scalar.evaluation import evaluate

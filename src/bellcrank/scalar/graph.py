@@ -15,7 +15,7 @@ from collections.abc import Hashable, Iterable, Sequence
 from typing import Any, TypeAlias
 
 __all__ = ["ADD", "ATAN2", "COS", "DIV", "EXP", "LEAF", "LESS", "LOG", "MUL", "NEG", "SIN", "SQRT", "SUB", "TANH",
-           "Graph", "Number", "Scalar", "digest", "is_constant", "is_zero", "reachable"]
+           "Graph", "Number", "Scalar", "digest", "is_constant", "is_zero", "nearest_first", "reachable"]
 
 LEAF, ADD, SUB, MUL, DIV, NEG = "leaf", "add", "sub", "mul", "div", "neg"
 SQRT, SIN, COS, EXP, LOG, TANH, LESS, ATAN2 = "sqrt", "sin", "cos", "exp", "log", "tanh", "less", "atan2"
@@ -293,6 +293,26 @@ def _reached_from_many(roots: Sequence[Scalar]) -> list[Scalar]:
                         needed[a.index] = 1
     found.reverse()
     return found
+
+
+def nearest_first(roots: Iterable[Any]) -> list[Scalar]:
+    """The same, root by root: what one needs is computed right before it, so that fewer values are kept meanwhile."""
+    seen: set[Scalar] = set()
+    out: list[Scalar] = []
+    for root in roots:
+        stack = [root] if type(root) is Scalar else []
+        while stack:
+            node = stack[-1]
+            waiting = [] if node.op is LEAF or node in seen else [
+                a for a in node.args if type(a) is Scalar and a not in seen]
+            if waiting:
+                stack.extend(waiting)
+                continue
+            stack.pop()
+            if node not in seen:
+                seen.add(node)
+                out.append(node)
+    return out
 
 
 def digest(roots: Sequence[Any]) -> str:

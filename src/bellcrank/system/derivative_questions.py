@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from bellcrank.system.loop_plans import LoopPlans
     from bellcrank.topology.tree import Tree
 
-__all__ = ["Answer", "Question", "answer_to", "arguments_of", "inputs_of"]
+__all__ = ["Answer", "Question", "answer_to", "arguments_of", "check_question", "inputs_of"]
 
 #: (what, names of its entries)
 Axes = tuple[tuple[str, Sequence[Any]], ...]
@@ -71,14 +71,6 @@ def inputs_of(plans: LoopPlans, asked: Question) -> tuple[str, ...]:
 
 def arguments_of(plans: LoopPlans, asked: Question, arguments: Sequence[Any]) -> dict[str, Any]:
     """The arguments by the names of inputs."""
-    if asked.function not in AT_STATE and asked.function not in AT_BODY:
-        known = (*AT_STATE, *AT_BODY)
-        raise ModelError(f"derivatives: no function {asked.function!r}; there are {', '.join(known)}"
-                         f"{hint(asked.function, known)}")
-    if (asked.body is not None) != (asked.function in AT_BODY):
-        raise ModelError(f"derivatives of {asked.function}: " + (
-            "needs body=..., the body or frame that it is asked about" if asked.body is None else
-            "is not about one body; leave out body=..."))
     inputs = inputs_of(plans, asked)
     left = {"tau": np.zeros(plans.tree.nu), "point": np.zeros(3)}
     needed = [x for x in inputs if x not in left]
@@ -88,6 +80,18 @@ def arguments_of(plans: LoopPlans, asked: Question, arguments: Sequence[Any]) ->
     given: dict[str, Any] = left | dict(zip(inputs, arguments, strict=False))
     given["tau"] = left["tau"] if given["tau"] is None else plans.configuration.forces(given["tau"])
     return {x: given[x] for x in inputs}
+
+
+def check_question(asked: Question) -> None:
+    """Refuse what cannot be asked."""
+    if asked.function not in AT_STATE and asked.function not in AT_BODY:
+        known = (*AT_STATE, *AT_BODY)
+        raise ModelError(f"derivatives: no function {asked.function!r}; there are {', '.join(known)}"
+                         f"{hint(asked.function, known)}")
+    if (asked.body is not None) != (asked.function in AT_BODY):
+        raise ModelError(f"derivatives of {asked.function}: " + (
+            "needs body=..., the body or frame that it is asked about" if asked.body is None else
+            "is not about one body; leave out body=..."))
 
 
 def _variable(plans: LoopPlans, asked: Question, label: str

@@ -13,7 +13,14 @@ from bellcrank.arrays import START, Floats, check_time, flat
 from bellcrank.derivatives.directions import MOTION
 from bellcrank.errors import BellcrankError, NotYetError, SingularError, StateError
 from bellcrank.loops.closer import State
-from bellcrank.system.derivative_questions import Answer, Question, answer_to, arguments_of, inputs_of
+from bellcrank.system.derivative_questions import (
+    Answer,
+    Question,
+    answer_to,
+    arguments_of,
+    check_question,
+    inputs_of,
+)
 from bellcrank.system.evaluator import UNROLL_LINKS, Evaluator
 from bellcrank.system.kernels import NO_DOORS, DoorPair, Evaluation, Kernels, Wrenches
 from bellcrank.system.loop_plans import LoopPlans
@@ -83,6 +90,7 @@ def derivatives(plans: LoopPlans, function: str, arguments: Sequence[Any], *, by
     names = tuple(along) if along is not None else (by,) if isinstance(by, str) else tuple(by)
     plans = _by_elimination(plans, closed)
     asked = Question(function, body, names, plans.tree.looped and closed is not False, product, then)
+    check_question(asked)
     if arguments and isinstance(arguments[0], State):
         state = arguments[0]
         t = state.t if t is START else t
@@ -148,6 +156,7 @@ def _quick(plans: LoopPlans, asked: Question) -> Quick | None:
 
 def bound_answer(plans: LoopPlans, asked: Question) -> tuple[LoopPlans, Evaluator, Answer]:
     """How a question is answered whatever the state: of a tree, or by the first plan."""
+    check_question(asked)
     plans = _by_elimination(plans, None)
     nowhere = {"q": plans.reference().q if plans.tree.looped else plans.configuration.neutral()}
     run, _ = _evaluator(plans, asked, nowhere, 0.0, plans.reference().plan if plans.tree.looped else None)
@@ -296,15 +305,15 @@ def _read(asked: Question, answer: Answer, rows: Floats) -> Derivatives:
     parts: dict[str, Floats] = {}
     value, at = rows[..., :0], 0
     if asked.then is None:
-        value, at = rows[..., :size].reshape(*lead, *shape), size
+        value, at = rows[..., :size].reshape((*lead, *shape)), size
     if asked.product == "along":
-        return Derivatives(asked.function, value, {"along": rows[..., size:].reshape(*lead, *shape)}, answer.axes, {})
+        return Derivatives(asked.function, value, {"along": rows[..., size:].reshape((*lead, *shape))}, answer.axes, {})
     own = () if asked.product else shape
     after = answer.parts[asked.then] if asked.then is not None else ()
     for label in asked.by:
         whole = (*own, *answer.parts[label], *after)
         count = int(np.prod(whole, dtype=int))
-        parts[label] = rows[..., at:at + count].reshape(*lead, *whole)
+        parts[label] = rows[..., at:at + count].reshape((*lead, *whole))
         at += count
     return Derivatives(asked.function, value, parts, answer.axes if not asked.product else (), answer.columns)
 

@@ -22,7 +22,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from bellcrank.derivatives.directions import Seeds
-from bellcrank.derivatives.implicit import Factors
+from bellcrank.derivatives.through_inverse import InertiaFactors
 from bellcrank.formulations import SHARED
 from bellcrank.formulations.elimination.closed_inverse import needed_forces
 from bellcrank.formulations.elimination.constraint_loads import LoadSolver, every_constraint
@@ -95,7 +95,7 @@ def closed_slopes(tracer: Tracer, seeds: Seeds) -> tuple[list[Number], list[dict
     return values, out
 
 
-def _reduced(solver: LoadSolver, matrix: Sequence[Number], nu: int) -> Factors:
+def _reduced(solver: LoadSolver, matrix: Sequence[Number], nu: int) -> InertiaFactors:
     """The factors of Nᵀ M N."""
     independent = solver.independent
     reduced: list[Number] = [0.0] * nu * nu
@@ -104,7 +104,7 @@ def _reduced(solver: LoadSolver, matrix: Sequence[Number], nu: int) -> Factors:
         projected = solver.projected(_times(matrix, column, nu)).force
         for w in independent:
             reduced[w * nu + v] = projected[w]
-    return Factors(reduced, nu, independent)
+    return InertiaFactors(reduced, nu, independent)
 
 
 def _times(matrix: Sequence[Number], column: Sequence[Number], nu: int) -> dict[int, Number]:
@@ -120,7 +120,7 @@ def _times(matrix: Sequence[Number], column: Sequence[Number], nu: int) -> dict[
     return out
 
 
-def _solved(solver: LoadSolver, factors: Factors, matrix: Sequence[Number], force: Mapping[int, Number],
+def _solved(solver: LoadSolver, factors: InertiaFactors, matrix: Sequence[Number], force: Mapping[int, Number],
             right: Sequence[Number], free: Sequence[int]) -> list[Number]:
     """(3)"""
     nu = solver.nu

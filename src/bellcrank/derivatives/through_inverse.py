@@ -20,10 +20,10 @@ from bellcrank.scalar.derivative import jacobian
 from bellcrank.scalar.evaluation import evaluate
 from bellcrank.scalar.graph import Number, Scalar, is_zero
 
-__all__ = ["Factors", "forward_slopes"]
+__all__ = ["InertiaFactors", "forward_slopes"]
 
 
-class Factors:
+class InertiaFactors:
     """M = LᵀDL of the free speeds, from a traced mass matrix; `order`: the speeds, inboard ones first."""
 
     def __init__(self, matrix: Sequence[Number], nu: int, order: Sequence[int]) -> None:
@@ -97,7 +97,7 @@ def forward_slopes(tracer: Tracer, seeds: Seeds) -> tuple[list[Number], list[dic
     drives = tracer(SHARED["drives"]) if tree.actuators else [graph.leaf(("tau", i)) for i in range(tree.nu)]
     own = tracer(SHARED["prescribed"])
     bias, inverse = tracer(SHARED["bias"]), tracer(SHARED["inverse_dynamics"])
-    factors = Factors(tracer(SHARED["mass_matrix"]), tree.nu, order)
+    factors = InertiaFactors(tracer(SHARED["mass_matrix"]), tree.nu, order)
     udot = factors.solve({v: drives[v] + laws[v] - bias[v] for v in order})
     values = [udot.get(v, 0.0) if v in free else own[v] for v in range(tree.nu)]
 
