@@ -6,9 +6,10 @@ Trees (panda, go2, talos): forward dynamics by q, u and tau beside `computeABADe
 udot beside `computeRNEADerivatives`; results are compared before anything is timed. Closed machines (four_bar, stewart,
 cassie): forward dynamics along the closed machine, by independent q and u and by tau, beside `constraintDynamics`
 followed by `computeConstraintDynamicsDerivatives`, which differentiates by all coordinates, off the closed machine,
-with a proximal term. Times are the best of several rounds in which all take turns; batches are 256 states, per state,
-from which the time of an empty loop of Python is taken off for Pinocchio. The last lines are products with a vector: one
-vector-Jacobian product, as a multiple of one forward dynamics.
+with a proximal term.
+Times are the best of several rounds in which all take turns; batches are 256 states, per state, from which the time of
+an empty loop of Python is taken off for Pinocchio. The last line is a vector-Jacobian product, as a multiple of one
+forward dynamics.
 """
 
 from __future__ import annotations

@@ -37,6 +37,7 @@ SHARED: dict[str, Function] = {f.name: f for f in (
     Function("velocities", kinematics.velocities, ("q", "u"), "links", 6),
     Function("accelerations", accelerations, ("q", "u", "udot"), "links", 6),
     Function("screws", kinematics.screws, ("q",), "screws", 6),
+    Function("screws_and_rates", kinematics.screws_and_rates, ("q", "u"), "screws", 12),
     Function("totals", kinematics.totals, ("q", "u"), "totals", 12),
     Function("center_of_mass", body_kinetics.center_of_mass, ("q",), "totals", 3),
     Function("momentum", body_kinetics.momentum, ("q", "u"), "totals", 6),

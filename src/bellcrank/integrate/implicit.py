@@ -1,9 +1,9 @@
 """Implicit Runge-Kutta methods (collocation) in compiled code, one state at a time.
 
-The stages z_i = h sum_j a_ij f(y + z_j) are found by a simplified Newton iteration: the Jacobian of f (exact, by blocks
-of the list `derivatives`, or by differences) and the factors of I - h A (x) J are kept over many steps and made anew when
-the iteration becomes slow. Without factors (`newton` 0, for large problems that are not stiff) the iteration is by
-substitution.
+The stages z_i = h sum_j a_ij f(y + z_j) are found by a simplified Newton iteration: the Jacobian of f (exact, by
+blocks of the list `derivatives`, or by differences) and the factors of I - h A (x) J are kept over many steps and made
+anew when the iteration becomes slow. Without factors (`newton` 0, for large problems that are not stiff) the iteration
+is by substitution.
 """
 
 from __future__ import annotations

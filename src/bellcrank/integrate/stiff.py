@@ -11,9 +11,9 @@ E. Hairer and G. Wanner, "Solving Ordinary Differential Equations II", 1996, sec
 | err (8.19), (8.20) | `error` |
 | the collocation polynomial | `interpolate`, and the first guess of the next step |
 
-The Jacobian of the rates is exact, by blocks of the list `derivatives`; where there are none, by differences. It is kept
-while the iteration converges quickly, its factors while the step does not change. After a step the loops are closed
-like after any other.
+The Jacobian of the rates is exact, by blocks of the list `derivatives`; where there are none, by differences. It is
+kept while the iteration converges quickly, its factors while the step does not change. After a step the loops are
+closed like after any other.
 """
 
 from __future__ import annotations
