@@ -359,7 +359,7 @@ def test_directions_survive_a_change_of_plan() -> None:
             return other
 
     moved = Elsewhere(plans.kernels)
-    found = module._turned(moved, asked, answer, here, None, 0.0)
+    found, _ = module._turned(moved, asked, answer, here, None, 0.0)
     for name in ("q", "u", "tau"):
         close(found[name], expected[name], 1e-9)
 

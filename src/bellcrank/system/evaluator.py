@@ -28,13 +28,14 @@ from bellcrank.lowering.choose import (
 from bellcrank.lowering.function import Function
 from bellcrank.lowering.link_kinds import RolledProgram
 from bellcrank.scalar.count import OperationCount
+from bellcrank.scalar.evaluation import evaluate
 from bellcrank.scalar.graph import Number, Scalar
 from bellcrank.target.backend import BACKENDS, Backend, BatchKernel, backend_named
 from bellcrank.target.kernel_source import GraphKernel, KernelSource
 from bellcrank.topology.tree import Tree
 
-__all__ = ["UNROLL_LINKS", "CompiledEvaluator", "Evaluator", "Maker", "NumpyEvaluator", "counting_evaluator",
-           "read_inputs", "warn_of_interpretation"]
+__all__ = ["UNROLL_LINKS", "CompiledEvaluator", "Evaluator", "Maker", "NumpyEvaluator", "TracedEvaluator",
+           "counting_evaluator", "read_inputs", "warn_of_interpretation"]
 
 Floats = npt.NDArray[np.float64]
 
@@ -222,6 +223,28 @@ class CompiledEvaluator:
         blocks = -(-n // kernel.width)
         cuts = [min(n, blocks * i // threads * kernel.width) for i in range(threads + 1)]
         return [(a, b) for a, b in pairwise(cuts) if b > a]
+
+
+class TracedEvaluator:
+    """Interprets what a compiled evaluator has traced: for a state or two of functions that take long to compile."""
+
+    def __init__(self, run: CompiledEvaluator) -> None:
+        self.run_compiled, self.tree = run, run.tree
+
+    def inputs(self, function: Function, wrenches: bool) -> dict[str, int]:
+        return self.run_compiled.inputs(function, wrenches)
+
+    def run(self, function: Function, wrenches: bool, arrays: Sequence[Floats], n: int,
+            lanes: bool | None = None) -> tuple[Floats, bool]:
+        traced = self.run_compiled.trace(function, wrenches)
+        if not isinstance(traced, list):
+            return self.run_compiled.run(function, wrenches, arrays, n, lanes)
+        given = dict(zip(self.inputs(function, wrenches), arrays, strict=True))
+        out = np.empty((n, len(traced)))
+        with np.errstate(all="ignore"):
+            for i, entry in enumerate(evaluate(traced, lambda key: given[key[0]][:, key[1]])):
+                out[:, i] = entry
+        return out, all(bool(np.isfinite(a).all()) for a in (*arrays, out))
 
 
 def warn_of_interpretation(why: str, tree: Tree, stacklevel: int) -> None:
