@@ -173,20 +173,17 @@ def test_methods_agree(name: str) -> None:
             assert "elimination" in str(refusal)
             continue
         assert np.abs(found - expected).max() < 1e-11 * (1.0 + np.abs(expected).max()), method
-    compiled = bc.compile(machine)
-    assert np.abs(compiled.forward_dynamics(state, tau) - expected).max() < 1e-11 * (1.0 + np.abs(expected).max())
-    udot = compiled.inverse_dynamics(state, expected)
-    assert np.abs(compiled.forward_dynamics(state, udot) - expected).max() < 1e-10 * (1.0 + np.abs(expected).max())
 
 
 @pytest.mark.parametrize("schedule", ("unrolled", "rolled"))
 def test_schedules_agree(schedule: str) -> None:
     machine = robot()
-    oracle = bc.compile(machine, "dense", "numpy")
-    state = moving(oracle)
-    found = bc.compile(machine, "elimination", schedule=schedule).forward_dynamics(state)
-    expected = oracle.forward_dynamics(state)
-    assert np.abs(found - expected).max() < 1e-11 * (1.0 + np.abs(expected).max())
+    oracle, system = bc.compile(machine, "dense", "numpy"), bc.compile(machine, "elimination", schedule=schedule)
+    state, tau = moving(oracle), np.random.default_rng(0).normal(size=oracle.nu)
+    expected = oracle.forward_dynamics(state, tau)
+    assert np.abs(system.forward_dynamics(state, tau) - expected).max() < 1e-11 * (1.0 + np.abs(expected).max())
+    drives = system.inverse_dynamics(state, expected)
+    assert np.abs(oracle.forward_dynamics(state, drives) - expected).max() < 1e-10 * (1.0 + np.abs(expected).max())
 
 
 # -- closed forms ----------------------------------------------------------------------------------------------------
@@ -356,7 +353,7 @@ def test_equilibrium_and_modes_at_rest() -> None:
                            np.sqrt(20.0 / (1.4 * M))]).max() < 1e-7
 
 
-@pytest.mark.parametrize("name", ("disk", "carried"))
+@pytest.mark.parametrize("name", ("disk", "sleigh"))
 def test_stabilized_alike(name: str) -> None:
     """Baumgarte's terms of slipping speeds, by methods that have their own way to write constraints."""
     machine = MACHINES[name]()

@@ -128,7 +128,6 @@ def law_or_number(what: str, value: Any) -> Any:
         raise ModelError(f"{what}: {value!r} is neither a number nor a parameter nor a function of time") from None
     if not abs(found) < float("inf"):
         raise ModelError(f"{what}: {found} is not finite")
-    bounded(what, found)
     return found
 
 
