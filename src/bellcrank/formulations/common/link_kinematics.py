@@ -10,7 +10,8 @@ from bellcrank.schedule.sweeps import Field, Sweeps
 from bellcrank.spatial import Force, General, Matrix3, Motion, RigidInertia, Transform, Vector
 
 __all__ = ["driven_speeds", "drives", "inward_composites", "joint_laws", "known_motion",
-           "outward_axes", "poses", "prescribed", "screws", "totals", "velocities"]
+           "outward_axes", "poses", "prescribed", "screws", "totals", "velocities",
+           "world_columns"]
 
 
 def ground_axes(tree: Any) -> General:
@@ -65,11 +66,30 @@ def link_velocity(link: Link, parent: Motion) -> Motion:
 
 
 def screws(tree: Sweeps) -> Field:
+    """Every joint's columns and their rates in world axes, at the link's origin: 12 numbers a speed."""
+    axes = tree.outward(turn_axes, root=ground_axes(tree))
+    return tree.outward(_screw, axes, root=Vector.zero())
+
+
+def _screw(link: Link, omega: Vector, axes: General) -> tuple[Vector, tuple[tuple[Motion, Motion], ...]]:
+    for t in link.transforms:
+        omega = t.rotation.inverse(omega)
+    omega = omega + link.rate.angular
+    out = []
+    for column, own in zip(link.columns, link.column_rates(link.u), strict=True):
+        # a vector given in link axes changes by its components and by the link's turning
+        rate = Motion(omega.cross(column.angular) + own.angular, omega.cross(column.linear) + own.linear)
+        out.append((Motion(axes.apply(column.angular), axes.apply(column.linear)),
+                    Motion(axes.apply(rate.angular), axes.apply(rate.linear))))
+    return omega, tuple(out)
+
+
+def world_columns(tree: Sweeps) -> Field:
     """Every joint's columns in world axes, at the link's origin: 6 numbers a speed."""
-    return tree.outward(_screw, root=ground_axes(tree))
+    return tree.outward(_world_column, root=ground_axes(tree))
 
 
-def _screw(link: Link, axes: General) -> tuple[General, tuple[Motion, ...]]:
+def _world_column(link: Link, axes: General) -> tuple[General, tuple[Motion, ...]]:
     axes, _ = turn_axes(link, axes)
     return axes, tuple(Motion(axes.apply(column.angular), axes.apply(column.linear)) for column in link.columns)
 
