@@ -287,6 +287,9 @@ def test_statics_and_driven_analysis() -> None:
     run = bc.analyze.drive(system, {"elbow": lambda t: 0.3 + 0.2 * t}, np.linspace(0.0, 1.0, 6), guess={"hinge": -0.6})
     assert np.abs(system.loop_error(run.q.values, t=run["time"].values)).max() < 1e-9
     assert np.abs(system.loop_rate_error(run.q.values, run.u.values, t=run["time"].values)).max() < 1e-9
+    other = bc.compile(lift(leg=True))
+    a, b = (bc.analyze.linearize(s, raised(s), coordinates=["elbow"]).A for s in (system, other))
+    assert np.abs(a - b).max() < 1e-8 * np.abs(a).max()
     reduced = system.reduced(raised(system))
     state = raised(system)
     assert np.abs(reduced.motions @ state.u[list(reduced.entries)] + reduced.offset - state.u).max() < 1e-13
