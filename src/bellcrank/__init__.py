@@ -26,7 +26,7 @@ _PLACES = {
     "State": "loops.closer",
     "Result": "simulate.result", "open_result": "simulate.netcdf",
     **dict.fromkeys(("Sampled", "Traced"), "simulate.control"), "SimulationWarning": "simulate.run",
-    **dict.fromkeys(("Change", "Event", "attach", "detach", "lock", "unlock"), "simulate.events"),
+    **dict.fromkeys(("Change", "Event", "attach", "detach", "enter", "leave", "lock", "unlock"), "simulate.events"),
     "joint_limit": "simulate.stops",
 }
 
@@ -35,9 +35,8 @@ __all__ = [
     "Distance", "Event", "FileError", "Free", "Inertia", "Joint", "Mechanism", "ModelError", "NotYetError", "Planar",
     "PointOnLine", "PointOnPlane", "Pose", "Prismatic", "Result", "Revolute", "Sampled", "Screw", "SimulationWarning",
     "SingularError", "SlowWarning", "Spherical", "State", "StateError", "System", "Traced", "Universal", "Weld",
-    "__version__", "analyze", "attach", "check_joint", "cite", "compare", "compile", "detach", "examples",
-    "export_c", "joint_limit",
-    "load", "lock", "math", "open_result", "papers", "read", "save", "unlock",
+    "__version__", "analyze", "attach", "check_joint", "cite", "compare", "compile", "detach", "enter", "examples",
+    "export_c", "joint_limit", "leave", "load", "lock", "math", "open_result", "papers", "read", "save", "unlock",
 ]
 
 if TYPE_CHECKING:
@@ -79,7 +78,7 @@ if TYPE_CHECKING:
     from bellcrank.mechanism.mechanism import Mechanism
     from bellcrank.mechanism.pose import Pose
     from bellcrank.simulate.control import Sampled, Traced
-    from bellcrank.simulate.events import Change, Event, attach, detach, lock, unlock
+    from bellcrank.simulate.events import Change, Event, attach, detach, enter, leave, lock, unlock
     from bellcrank.simulate.netcdf import open_result
     from bellcrank.simulate.result import Result
     from bellcrank.simulate.run import SimulationWarning

@@ -87,7 +87,8 @@ def roll_groups(tree: Tree, function: Function, wrenches: bool) -> RolledProgram
 
 
 def _symbolic(c: Closure) -> bool:
-    return any(type(x) is Scalar for x in (*c.first_shift, *c.second_shift, *c.kind.constants()))
+    return any(type(x) is Scalar for x in (
+        *c.first_axes, *c.second_axes, *c.first_shift, *c.second_shift, *c.kind.constants()))
 
 
 class _GroupKey(NamedTuple):
@@ -156,8 +157,8 @@ class _Rolling:
 
     def _closure_values(self, c: Closure) -> list[float]:
         """A closure's numbers; zero where they depend on parameters, which are read at run time."""
-        numbers = [*c.first_turn.T.ravel().tolist(), *c.first_shift, *c.second_turn.T.ravel().tolist(), *c.second_shift,
-                   *c.kind.constants()]
+        first, second = ([x for i in range(3) for x in rows[i::3]] for rows in c.turns)
+        numbers = [*first, *c.first_shift, *second, *c.second_shift, *c.kind.constants()]
         return [0.0 if type(x) is Scalar else float(x) for x in numbers]
 
     def _codes(self, c: Closure) -> list[int]:

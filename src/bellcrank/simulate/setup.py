@@ -22,7 +22,7 @@ from bellcrank.simulate.control import Drive, drive_of, force_rows, wrench_rows
 from bellcrank.simulate.courses import Course, FixedCourse, VaryingCourse
 from bellcrank.simulate.early import begin_code
 from bellcrank.simulate.equations import Equations
-from bellcrank.simulate.events import Event, Watch
+from bellcrank.simulate.events import Change, Event, Watch
 from bellcrank.simulate.external import SCIPY, SUNDIALS, ExternalRun
 from bellcrank.simulate.fixed import FixedRun
 from bellcrank.simulate.reference import ReferenceRun, Rhs
@@ -77,6 +77,12 @@ class Setup:
     def samples(self) -> int:
         """How many there will be, of every state."""
         return self.steps // self.every + 1 if self.fixed else len(self.times)
+
+    @property
+    def alters(self) -> bool:
+        """Whether some event may change the machine."""
+        return any(isinstance(e, Stop) or callable(e.action) or (isinstance(e.action, Change) and e.action.alters)
+                   for e in self.events)
 
     @property
     def fixed(self) -> bool:

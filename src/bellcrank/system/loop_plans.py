@@ -33,6 +33,8 @@ _FEW = 300
 #: a compliance that has shrunk to this part of what it is in general, or less, is no constraint: rounding of its row is
 #: the root of that
 _VANISHED = 1e-15
+#: the smallest singular value of pivots that a plan made elsewhere must have here
+_SERVES = 1e-2
 #: compliances are known to this many decades
 _DECADES = 6
 
@@ -52,8 +54,9 @@ class LoopPlans:
     ask. Of a tree only the kinematics is of use.
     """
 
-    def __init__(self, kernels: Kernels) -> None:
+    def __init__(self, kernels: Kernels, wanted: LoopPlan | None = None) -> None:
         self.kernels, self.model, self.tree = kernels, kernels.model, kernels.tree
+        self._wanted = wanted  # a plan of the same loops that is taken if it serves: there is code for it
         self.configuration = kernels.model.configuration
         self._lock = threading.RLock()
         self._found: Reference | AssemblyError | None = None  # the reference, or why there is none
@@ -62,7 +65,7 @@ class LoopPlans:
         self._driven: dict[tuple[int, ...], LoopPlan] = {}  # plans for drives at other speeds
 
     def __reduce__(self) -> Any:
-        return _restored, (self.kernels, self._closed)
+        return _restored, (self.kernels, self._closed, self._wanted)
 
     # -- kinematics -----------------------------------------------------------------------------
     @cached_property
@@ -251,6 +254,8 @@ class LoopPlans:
         general = self._general_position(q, held, t)
         best = self._make_plan(self.loops, general, t, self._preferred)
         floors = np.zeros(self.loops.m)
+        if self._wanted is not None and self._serves(self._wanted, best, general, t):
+            return Reference(self._wanted, general, floors)
         if nu <= _FEW:
             free = np.flatnonzero(~held)
             # not worth compiling for one state
@@ -260,6 +265,17 @@ class LoopPlans:
             self._check_resistance(matrix, jacobian, free)
             floors = _floors(matrix, jacobian)
         return Reference(self._finished(best, floors), general, floors)
+
+    def _serves(self, plan: LoopPlan, best: LoopPlan, q: Floats, t: float) -> bool:
+        """Whether a plan keeps the same constraints as the best at a position, and solves them for speeds that these
+        determine well."""
+        if set(plan.kept) != set(best.kept):
+            return False
+        rows, speeds = ([x for g in plan.groups for x in getattr(g, part)] for part in ("rows", "dependent"))
+        jacobian = self.loops.dense(self.loops.linearized(q, t)[1])[rows]
+        sizes = np.abs(jacobian).max(axis=1, initial=1e-300, keepdims=True)
+        values = np.linalg.svd((jacobian / sizes)[:, speeds], compute_uv=False)
+        return bool(values.min(initial=1.0) > _SERVES)
 
     def _general_position(self, q: Floats, held: npt.NDArray[np.bool_], t: float) -> Floats:
         """A closed position some way off another."""
@@ -309,9 +325,9 @@ class LoopPlans:
             f"involved are those of {', '.join(joints[:12])}")
 
 
-def _restored(kernels: Kernels, closed: tuple[Floats, float] | None) -> LoopPlans:
+def _restored(kernels: Kernels, closed: tuple[Floats, float] | None, wanted: LoopPlan | None) -> LoopPlans:
     """What was pickled: plans are made again, and are the same."""
-    made = LoopPlans(kernels)
+    made = LoopPlans(kernels, wanted)
     if closed is not None:
         made.remember(*closed)
     return made

@@ -1,0 +1,62 @@
+"""What results compute with the machine, topology by topology: the machine of every sample is the one it had then."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from functools import wraps
+from typing import Any, TypeVar
+
+import numpy as np
+import xarray
+
+from bellcrank.system.arrangements import Arrangement, arranged
+
+__all__ = ["by_topology"]
+
+Method = TypeVar("Method", bound=Callable[..., Any])
+
+
+def by_topology(method: Method) -> Method:
+    """A method of `Result` that is called once for every topology of a run, on its samples, and joined again."""
+
+    @wraps(method)
+    def called(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if "topology" not in self or "topologies" not in self.attrs or self.system is None:
+            return method(self, *args, **kwargs)
+        numbers = np.atleast_1d(self["topology"].values)
+        if self["topology"].ndim == 0 or len(set(numbers.tolist())) == 1:
+            return method(_part(self, self, int(numbers[0])), *args, **kwargs)
+        parts, places = [], []
+        for number in dict.fromkeys(numbers.tolist()):
+            some = np.flatnonzero(numbers == number)
+            given = {name: _chosen(value, some, len(numbers)) if name == "wrenches" else value
+                     for name, value in kwargs.items()}
+            parts.append(method(_part(self, self.isel(time=some), int(number)), *args, **given))
+            places.append(some)
+        joined = xarray.concat(parts, dim="time", join="exact", coords="minimal", compat="override")
+        attrs = parts[0].attrs
+        return joined.isel(time=np.argsort(np.concatenate(places))).assign_attrs(attrs)
+
+    return called  # type: ignore[return-value]
+
+
+def _part(whole: Any, some: Any, number: int) -> Any:
+    """Samples of one topology, with its machine."""
+    wanted = Arrangement.of_plain(json.loads(whole.attrs["topologies"])[number])
+    q = np.asarray(some["q"].values, dtype=float).reshape(-1, some.sizes["coordinate"])
+    near = q[np.isfinite(q).all(axis=1)][:1]
+    machine = arranged(whole.system, wanted, near[0] if len(near) else None)
+    return some.drop_vars("topology").with_system(machine)
+
+
+def _chosen(wrenches: Any, some: Any, samples: int) -> Any:
+    """The wrenches of some samples, where they differ from sample to sample."""
+    if isinstance(wrenches, Mapping):
+        return {body: _rows(value, some, samples, 2) for body, value in wrenches.items()}
+    return None if wrenches is None else _rows(wrenches, some, samples, 3)
+
+
+def _rows(value: Any, some: Any, samples: int, ndim: int) -> Any:
+    array = np.asarray(value, dtype=float)
+    return array[some] if array.ndim >= ndim and len(array) == samples else array
