@@ -27,7 +27,7 @@ _PLACES = {
     "Result": "simulate.result", "open_result": "simulate.netcdf",
     **dict.fromkeys(("Sampled", "Traced"), "simulate.control"), "SimulationWarning": "simulate.run",
     **dict.fromkeys(("Change", "Event", "attach", "detach", "enter", "leave", "lock", "unlock"), "simulate.events"),
-    "joint_limit": "simulate.stops",
+    "joint_limit": "simulate.stops", "lift_off": "simulate.stops",
 }
 
 __all__ = [
@@ -36,7 +36,8 @@ __all__ = [
     "PointOnLine", "PointOnPlane", "Pose", "Prismatic", "Result", "Revolute", "Sampled", "Screw", "SimulationWarning",
     "SingularError", "SlowWarning", "Spherical", "State", "StateError", "System", "Traced", "Universal", "Weld",
     "__version__", "analyze", "attach", "check_joint", "cite", "compare", "compile", "detach", "enter", "examples",
-    "export_c", "joint_limit", "leave", "load", "lock", "math", "open_result", "papers", "read", "save", "unlock",
+    "export_c", "joint_limit", "leave", "lift_off", "load", "lock", "math", "open_result", "papers", "read", "save",
+    "unlock",
 ]
 
 if TYPE_CHECKING:
@@ -82,7 +83,7 @@ if TYPE_CHECKING:
     from bellcrank.simulate.netcdf import open_result
     from bellcrank.simulate.result import Result
     from bellcrank.simulate.run import SimulationWarning
-    from bellcrank.simulate.stops import joint_limit
+    from bellcrank.simulate.stops import joint_limit, lift_off
 
 
 __getattr__ = on_first_use(__name__, _PLACES, globals())

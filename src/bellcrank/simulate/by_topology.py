@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from functools import wraps
 from typing import Any, TypeVar
 
 import numpy as np
 import xarray
 
+from bellcrank.errors import AssemblyError
+from bellcrank.loops.plan import LoopPlan
 from bellcrank.system.arrangements import Arrangement, arranged
 
 __all__ = ["by_topology"]
@@ -25,14 +28,15 @@ def by_topology(method: Method) -> Method:
         if "topology" not in self or "topologies" not in self.attrs or self.system is None:
             return method(self, *args, **kwargs)
         numbers = np.atleast_1d(self["topology"].values)
+        plans: dict[Any, LoopPlan] = {}
         if self["topology"].ndim == 0 or len(set(numbers.tolist())) == 1:
-            return method(_part(self, self, int(numbers[0])), *args, **kwargs)
+            return method(_part(self, self, int(numbers[0]), plans), *args, **kwargs)
         parts, places = [], []
         for number in dict.fromkeys(numbers.tolist()):
             some = np.flatnonzero(numbers == number)
             given = {name: _chosen(value, some, len(numbers)) if name == "wrenches" else value
                      for name, value in kwargs.items()}
-            parts.append(method(_part(self, self.isel(time=some), int(number)), *args, **given))
+            parts.append(method(_part(self, self.isel(time=some), int(number), plans), *args, **given))
             places.append(some)
         joined = xarray.concat(parts, dim="time", join="exact", coords="minimal", compat="override")
         attrs = parts[0].attrs
@@ -41,12 +45,15 @@ def by_topology(method: Method) -> Method:
     return called  # type: ignore[return-value]
 
 
-def _part(whole: Any, some: Any, number: int) -> Any:
-    """Samples of one topology, with its machine."""
+def _part(whole: Any, some: Any, number: int, plans: dict[Any, LoopPlan]) -> Any:
+    """Samples of one topology, with its machine; `plans` are those of topologies seen before, with code."""
     wanted = Arrangement.of_plain(json.loads(whole.attrs["topologies"])[number])
     q = np.asarray(some["q"].values, dtype=float).reshape(-1, some.sizes["coordinate"])
     near = q[np.isfinite(q).all(axis=1)][:1]
-    machine = arranged(whole.system, wanted, near[0] if len(near) else None)
+    machine = arranged(whole.system, wanted, near[0] if len(near) else None, plans.get(wanted.key))
+    if machine.model.tree.looped and wanted.key not in plans:
+        with suppress(AssemblyError):
+            plans[wanted.key] = machine.plans.reference().plan
     return some.drop_vars("topology").with_system(machine)
 
 

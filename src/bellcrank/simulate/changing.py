@@ -21,9 +21,12 @@ from bellcrank.simulate.fixed import FixedRun
 from bellcrank.simulate.impulse import impulse
 from bellcrank.simulate.reference import Rhs
 from bellcrank.simulate.setup import Setup
-from bellcrank.simulate.stops import Leaving, Stop
+from bellcrank.simulate.stops import Leaving, LiftOff, Stop
 from bellcrank.simulate.varying import VaryingRun
 from bellcrank.system.arrangements import Arrangement, arranged, arrangement_of, closing_frame
+from bellcrank.system.force_elements import actuator_forces
+from bellcrank.system.loop_loads import loop_loads
+from bellcrank.system.reactions import closure_wrenches
 
 if TYPE_CHECKING:
     from bellcrank.loops.plan import LoopPlan
@@ -135,10 +138,28 @@ class Changing:
 
         return Leaving(function, f"{stop.name}: left", 1, Change(unlock=(key,)), active=lambda: key in self.now.locked)
 
+    def lifting(self, course: Course, event: LiftOff) -> Event:
+        """Where what can only push would have to pull."""
+        def function(t: Any, q: Any, u: Any) -> float:
+            wrench = self.exerted(course, event.closure, float(t), np.array([*q]), np.array([*u]))
+            return float(np.dot(wrench[3:], event.normal))
+
+        return replace(event, function=function, active=lambda: event.closure not in self.now.released)
+
+    def exerted(self, course: Course, name: str, t: float, q: Floats, u: Floats) -> Floats:
+        """What a closure exerts on its child under all forces that act: [moment; force], world axes."""
+        plans = self.system.plans
+        tau, wrenches, udot = self._rhs(course, self.system).acting(t, np.concatenate([q, u]))
+        tau = actuator_forces(plans, q, u, tau, t=t)
+        loads = loop_loads(plans, q, u, tau, udot, wrenches, t)
+        return closure_wrenches(plans, q, None, loads, t)[name][1]
+
     def push(self, course: Course, system: Machine, t: float, q: Floats, u: Floats) -> Floats:
         """Accelerations under all forces that act."""
+        return self._rhs(course, system).acting(t, np.concatenate([q, u]))[2]
+
+    def _rhs(self, course: Course, system: Machine) -> Rhs:
         run: Any = course.run
         source = run.equations if isinstance(run, (FixedRun, VaryingRun)) else run.rhs
-        rhs = Rhs(system, source.tau, source.wrenches, [d for d in self._setup.drives if d.period is None],
-                  self._setup.cuts)
-        return rhs.of_one(0, t, np.concatenate([q, u]))[system.nq:]
+        return Rhs(system, source.tau, source.wrenches, [d for d in self._setup.drives if d.period is None],
+                   self._setup.cuts)

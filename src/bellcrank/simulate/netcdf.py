@@ -56,6 +56,10 @@ class EventRecord(NamedTuple):
     added: float = 0.0
     impulses: Mapping[str, Floats] = MappingProxyType({})
 
+    def told(self, lost: float, added: float, impulses: Mapping[str, Floats]) -> EventRecord:
+        """The same, with what it did."""
+        return self._replace(lost=self.lost + lost, added=self.added + added, impulses=dict(impulses))
+
     def value(self, name: str, closures: Sequence[str]) -> Any:
         """What the variable `name` of `PER_EVENT` says of it."""
         if name == "event_impulse":

@@ -28,7 +28,7 @@ from bellcrank.simulate.events import Change, Event, Watch
 from bellcrank.simulate.fixed import Failure
 from bellcrank.simulate.interrupt import Patience, patient
 from bellcrank.simulate.setup import Setup
-from bellcrank.simulate.stops import Stop
+from bellcrank.simulate.stops import LiftOff, Stop
 from bellcrank.simulate.store import Writer, check_target
 from bellcrank.system.arrangements import known_closures
 
@@ -119,7 +119,8 @@ class _Run:
     def run_pieces(self, course: Course) -> tuple[str, str]:
         """Piece after piece, to the end or to what prevents it."""
         stops = [e for e in self.setup.events if isinstance(e, Stop)]
-        watch = Watch(self.machine.system, [*self.setup.events, *(self.machine.leaving(course, s) for s in stops)])
+        given = [self.machine.lifting(course, e) if isinstance(e, LiftOff) else e for e in self.setup.events]
+        watch = Watch(self.machine.system, [*given, *(self.machine.leaving(course, s) for s in stops)])
         if watch.events:
             watch.begin(course.time, *self.one(course))
         self.settle(course, watch)

@@ -151,8 +151,7 @@ class Writer:
 
     def tell_event(self, lost: float, added: float, impulses: Mapping[str, Floats]) -> None:
         """What the event noted last did, or another one at the same time: energies [J] and impulses of closures."""
-        last = self._events[-1]
-        self._events[-1] = last._replace(lost=last.lost + lost, added=last.added + added, impulses=dict(impulses))
+        self._events[-1] = self._events[-1].told(lost, added, impulses)
 
     def flush(self) -> None:
         """Bring all samples so far to the file; in memory there is nothing to do."""

@@ -25,7 +25,7 @@ from bellcrank.mechanism.pose import Pose
 from bellcrank.system.body_kinematics import pose
 from bellcrank.system.kernels import Kernels
 from bellcrank.system.loop_plans import LoopPlans
-from bellcrank.system.variants import closed_again, locked_near, released, with_closures, without
+from bellcrank.system.variants import closed_again, locked_near, released, unlocked, with_closures, without
 from bellcrank.topology.release import carried_joints, pinned
 
 if TYPE_CHECKING:
@@ -77,7 +77,9 @@ def arrangement_of(system: Machine) -> Arrangement:
     model = system.model
     frames = tuple((name, tuple(float(np.mean(model.values[label])) for label in frame_parameters(name)))
                    for name, side in model.mechanism.open_at_start.items() if side and name not in model.released)
-    return Arrangement(model.released, frames=frames, absent=model.absent)
+    locked = tuple(joint if index is None else f"{joint}.{model.mechanism.joint(joint).joint.coordinate_names()[index]}"
+                   for joint, index in model.locked)
+    return Arrangement(model.released, locked, frames=frames, absent=model.absent)
 
 
 def arranged(system: Made, wanted: Arrangement, near: Floats | None = None, plan: LoopPlan | None = None) -> Made:
@@ -114,7 +116,7 @@ def attached(system: Made, names: Sequence[str], at: State | npt.ArrayLike, t: f
 
 
 def _model(model: Model, wanted: Arrangement, near: Floats | None) -> Model:
-    made = closed_again(model)
+    made = unlocked(closed_again(model))
     if wanted.released:
         made = released(made, wanted.released)
     pins = {name: at for name, at in wanted.pins if name not in wanted.released}

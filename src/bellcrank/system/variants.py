@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from bellcrank.system.loop_plans import LoopPlans
     from bellcrank.system.model import Model
 
-__all__ = ["closed_again", "locked", "locked_near", "released", "with_closures", "without"]
+__all__ = ["closed_again", "locked", "locked_near", "released", "unlocked", "with_closures",
+           "without"]
 
 
 def released(model: Model, names: Sequence[str]) -> Model:
@@ -31,6 +32,20 @@ def closed_again(model: Model) -> Model:
     if model.whole is None:
         return model
     return _checked(replace(model, tree=model.whole, released=(), absent=(), whole=None, near=None))
+
+
+def unlocked(model: Model) -> Model:
+    """The model with all joints free that `locked` holds."""
+    if not model.locked:
+        return model
+    laws = {r.name: r.prescribed for r in model.mechanism.joints}
+
+    def freed(tree: Tree) -> Tree:
+        own = (None, *(laws[name] for name in tree.joint_names[1:]))
+        return replace(tree, prescribed=own, plan=None)
+
+    return replace(model, tree=freed(model.tree), locked=(), near=None,
+                   whole=None if model.whole is None else freed(model.whole))
 
 
 def with_closures(model: Model, change: Callable[[Tree], Tree]) -> Model:
