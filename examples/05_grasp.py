@@ -1,7 +1,7 @@
 """Two arms of a spacecraft grasp a box that flies by, hold it for a while, and let it go.
 
-Hands and box meet where they happen to be: the welds of the grip have frames that are defined when they close. Nothing
-acts from outside, so that momentum and angular momentum stay what they were, through both impacts and the release; the
+Hands and box meet where they happen to be: the grips have frames that are defined when they close. Nothing acts from
+outside, so that momentum and angular momentum stay what they were, through both impacts and the release; the
 energy lost in them is in the result. At last the box leaves the run.
 """
 
@@ -11,7 +11,7 @@ import numpy as np
 
 import bellcrank as bc
 
-SIDES = (("left", -1.0), ("right", 1.0))
+SIDES = (("left", -1.0, bc.Weld()), ("right", 1.0, bc.Spherical()))  # a firm grip and a fingertip
 
 
 def machine() -> bc.Mechanism:
@@ -21,14 +21,14 @@ def machine() -> bc.Mechanism:
     box = m.add_body("box", bc.Inertia.box(6.0, (0.4, 0.3, 0.2)))
     m.add_joint("orbit", bc.Free(), m.ground, base)
     m.add_joint("flight", bc.Free(), m.ground, box)
-    for side, sign in SIDES:
+    for side, sign, grip in SIDES:
         upper = m.add_body(f"{side} upper", bc.Inertia.rod(3.0, (0, 0, 0), (0, 0.5, 0)))
         lower = m.add_body(f"{side} lower", bc.Inertia.rod(2.0, (0, 0, 0), (0, 0.4, 0)))
         m.add_joint(f"{side} shoulder", bc.Universal("z", "x"), base, upper, bc.Pose((0.4 * sign, 0.3, 0)))
         m.add_joint(f"{side} elbow", bc.Revolute("z"), upper, lower, bc.Pose((0, 0.5, 0)))
         m.add_joint_spring(f"{side} bend", f"{side} elbow", stiffness=8.0, rest=0.5 * sign)
         m.add_joint_spring(f"{side} swing", f"{side} shoulder", stiffness=8.0, coordinate="angle1")
-        m.add_joint(f"{side} grip", bc.Weld(), lower, box, bc.Pose((0, 0.4, 0)), "at closing", closed=False)
+        m.add_joint(f"{side} grip", grip, lower, box, bc.Pose((0, 0.4, 0)), "at closing", closed=False)
     return m
 
 

@@ -11,11 +11,11 @@ from typing import Any
 from bellcrank.errors import ModelError
 from bellcrank.mechanism.add_forces import ForceElements
 from bellcrank.mechanism.checks import bounded, coupled_part, look, new_name, number, triple, try_motion
-from bellcrank.mechanism.closing_frames import check_poses, frame_parameters
+from bellcrank.mechanism.closing_frames import check_poses, closing_poses, frame_parameters
 from bellcrank.mechanism.coupling import Law1
 from bellcrank.mechanism.forces.wrench import Wrench
 from bellcrank.mechanism.inertia import Inertia
-from bellcrank.mechanism.joints import Joint
+from bellcrank.mechanism.joints import Joint, Weld
 from bellcrank.mechanism.motion import Entry, Fixed, Law, Prescribed
 from bellcrank.mechanism.pickling import check_picklable
 from bellcrank.mechanism.placed_elements import Constraint, Coupler
@@ -269,19 +269,18 @@ class Mechanism(ForceElements):
                 raise ModelError(f"joint {name!r}: body {body.name!r} mixes joints given `at` global points with "
                                  "joints given by poses; use one style for a body")
         self._check_own(f"joint {name!r}", *(x for p in poses for x in p.position), *joint.constants())
-        poses = self._open_poses(name, poses, free, closed)
+        poses = self._open_poses(name, poses, free, closed, isinstance(joint, Weld))
         record = Connection(name, joint, first.index, second.index, *poses)
         self._joints[name] = record
         return record
 
-    def _open_poses(self, name: str, poses: tuple[Pose, Pose], free: str, closed: bool) -> tuple[Pose, Pose]:
+    def _open_poses(self, name: str, poses: tuple[Pose, Pose], free: str, closed: bool, rigid: bool = False
+                    ) -> tuple[Pose, Pose]:
         """Note what is open at the start; a frame that is defined at closing has parameters for its numbers."""
         if closed:
             return poses
         if free:
-            numbers = [self.parameter(label, value) for label, value in frame_parameters(name).items()]
-            made = Pose.of_parameters(numbers[:3], numbers[3:])
-            poses = (made, poses[1]) if free == "parent" else (poses[0], made)
+            poses = closing_poses(poses, free, rigid, [self.parameter(*x) for x in frame_parameters(name).items()])
         self._open[name] = free
         return poses
 

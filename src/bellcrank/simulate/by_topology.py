@@ -28,7 +28,7 @@ def by_topology(method: Method) -> Method:
         if "topology" not in self or "topologies" not in self.attrs or self.system is None:
             return method(self, *args, **kwargs)
         numbers = np.atleast_1d(self["topology"].values)
-        plans: dict[Any, LoopPlan] = {}
+        plans: dict[Any, list[LoopPlan]] = {}
         if self["topology"].ndim == 0 or len(set(numbers.tolist())) == 1:
             return method(_part(self, self, int(numbers[0]), plans), *args, **kwargs)
         parts, places = [], []
@@ -45,15 +45,16 @@ def by_topology(method: Method) -> Method:
     return called  # type: ignore[return-value]
 
 
-def _part(whole: Any, some: Any, number: int, plans: dict[Any, LoopPlan]) -> Any:
+def _part(whole: Any, some: Any, number: int, plans: dict[Any, list[LoopPlan]]) -> Any:
     """Samples of one topology, with its machine; `plans` are those of topologies seen before, with code."""
     wanted = Arrangement.of_plain(json.loads(whole.attrs["topologies"])[number])
     q = np.asarray(some["q"].values, dtype=float).reshape(-1, some.sizes["coordinate"])
     near = q[np.isfinite(q).all(axis=1)][:1]
-    machine = arranged(whole.system, wanted, near[0] if len(near) else None, plans.get(wanted.key))
-    if machine.model.tree.looped and wanted.key not in plans:
+    known = plans.setdefault(wanted.key, [])
+    machine = arranged(whole.system, wanted, near[0] if len(near) else None, known)
+    if machine.model.tree.looped:
         with suppress(AssemblyError):
-            plans[wanted.key] = machine.plans.reference().plan
+            known.append(machine.plans.reference().plan)
     return some.drop_vars("topology").with_system(machine)
 
 

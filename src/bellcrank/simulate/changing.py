@@ -57,7 +57,7 @@ class Changing:
         self.lost = self.added = 0.0  #: in all events [J]
         self._near = setup.y0[0, :setup.system.nq]  #: where the machine was last
         self._machines: dict[Arrangement, Machine] = {self.now: setup.system}
-        self._plans: dict[Any, LoopPlan] = {}  #: the first of every topology
+        self._plans: dict[Any, list[LoopPlan]] = {}  #: those of every topology
 
     def changed(self, state: State, change: Change) -> tuple[State, Outcome]:
         """The machine and the state after an event; the impulse that takes is noted."""
@@ -103,12 +103,14 @@ class Changing:
         return q
 
     def variant(self, wanted: Arrangement) -> Machine:
-        """The machine in another arrangement; made once, with the plan that its topology had before if that serves."""
+        """The machine in another arrangement; made once, with a plan that its topology had before if one serves."""
         if wanted not in self._machines:
-            made = arranged(self._setup.system, wanted, self._near, self._plans.get(wanted.key))
-            if made.model.tree.looped and wanted.key not in self._plans:
+            known = self._plans.setdefault(wanted.key, [])
+            made = arranged(self._setup.system, wanted, self._near, known)
+            if made.model.tree.looped:
                 with suppress(AssemblyError):  # plans are then made where the machine is
-                    self._plans[wanted.key] = made.plans.reference().plan
+                    if (plan := made.plans.reference().plan) not in known:
+                        known.append(plan)
             self._machines[wanted] = made
         return self._machines[wanted]
 

@@ -16,10 +16,11 @@ import numpy as np
 import numpy.typing as npt
 
 from bellcrank.arrays import Floats, check_time, flat
-from bellcrank.errors import ModelError, StateError, hint
+from bellcrank.errors import BellcrankError, ModelError, StateError, hint
 from bellcrank.loops.closer import State
-from bellcrank.mechanism.closing_frames import frame_parameters
-from bellcrank.mechanism.mechanism import Connection
+from bellcrank.mechanism.closing_frames import closing_numbers, frame_parameters
+from bellcrank.mechanism.joints import Free, Weld
+from bellcrank.mechanism.mechanism import Connection, Mechanism
 from bellcrank.mechanism.placed_elements import Constraint
 from bellcrank.mechanism.pose import Pose
 from bellcrank.system.body_kinematics import pose
@@ -82,18 +83,70 @@ def arrangement_of(system: Machine) -> Arrangement:
     return Arrangement(model.released, locked, frames=frames, absent=model.absent)
 
 
-def arranged(system: Made, wanted: Arrangement, near: Floats | None = None, plan: LoopPlan | None = None) -> Made:
-    """The machine in another arrangement. `near` is a position near which its loops close, `plan` one of the same loops
-    that is taken if it serves. Code is made once for every `Arrangement.key` and kept with the machine."""
+def arranged(system: Made, wanted: Arrangement, near: Floats | None = None, plans: Sequence[LoopPlan] = ()) -> Made:
+    """The machine in another arrangement. `near` is a position near which its loops close, `plans` are some of the same
+    topology, the first of which that serves is taken. Code is made once for every `Arrangement.key` and kept with the
+    machine."""
     if wanted == arrangement_of(system):
         return system
+    first = _first_plan(system, wanted)
+    return _made(system, wanted, near, plans if first is None else (first, *plans))
+
+
+def _first_plan(system: Machine, wanted: Arrangement) -> LoopPlan | None:
+    """The plan of a topology at a position that depends on the description of the machine alone: every run begins with
+    the same code. Bodies that are grasped are put between the hands. None if the loops do not close there."""
+    def found() -> LoopPlan | None:
+        model = system.model
+        plain = type(system)(system.kernels.for_model(model.with_values(model.tree.parameters)))
+        try:
+            q = plain.plans.reference().q.copy() if model.tree.looped else plain.neutral()
+            _bring(plain.kernels, wanted, q)
+            frames = {name: closing_frame(plain.kernels, name, q, 0.0) for name, _ in wanted.frames}
+            made = _made(plain, replace(wanted, frames=tuple(frames.items())), q, ())
+            return made.plans.reference().plan if made.model.tree.looped else None
+        except BellcrankError:
+            return None
+
+    return system.kernels.kept(("first plan", wanted.key), found)
+
+
+def _bring(kernels: Kernels, wanted: Arrangement, q: Floats) -> None:
+    """Put free bodies whose grips are defined at closing where these are, in the mean, in the coordinates q."""
+    mechanism, points = kernels.model.mechanism, dict[int, list[Floats]]()
+    for name, _ in wanted.frames:
+        part, side = _part(mechanism, name), mechanism.open_at_start[name]
+        ends = (part.child, part.parent) if side == "parent" else (part.parent, part.child)
+        given = part.child_pose if side == "parent" else part.parent_pose
+        hand = pose(kernels, q, kernels.tree.body_names[ends[0]])
+        points.setdefault(ends[1], []).append(hand.position + hand.rotation @ kernels.model.values_of(given.position))
+    for r in mechanism.joints:
+        if r.parent == 0 and r.child in points and isinstance(r.joint, Free):
+            place = Pose(np.mean(points[r.child], axis=0).tolist())
+            inside = _plain(kernels, r.parent_pose).inverse() @ place @ _plain(kernels, r.child_pose)
+            start = kernels.model.configuration.starts[r.name][0]
+            q[start:start + 7] = r.joint.measure(inside.rotation, np.asarray(inside.position))
+
+
+def _plain(kernels: Kernels, given: Pose) -> Pose:
+    """A pose with values for its parameters."""
+    return Pose.of_arrays(kernels.model.values_of(given.position), given.rotation)
+
+
+def _part(mechanism: Mechanism, name: str) -> Connection | Constraint:
+    """A joint or constraint by name."""
+    parts: list[Connection | Constraint] = [*mechanism.joints, *mechanism.constraints]
+    return next(p for p in parts if p.name == name)
+
+
+def _made(system: Made, wanted: Arrangement, near: Floats | None, plans: Sequence[LoopPlan]) -> Made:
     model = _model(system.model, wanted, near)
     if wanted.key == arrangement_of(system).key:
         kernels = system.kernels
     else:
         kernels = system.kernels.kept(("arrangement", wanted.key), lambda: Kernels(model, system.kernels.maker))
     own = kernels.for_model(model)
-    return type(system)(own, LoopPlans(own, plan))
+    return type(system)(own, LoopPlans(own, plans))
 
 
 def attached(system: Made, names: Sequence[str], at: State | npt.ArrayLike, t: float | None = None) -> Made:
@@ -136,15 +189,14 @@ def closing_frame(kernels: Kernels, name: str, q: Floats, t: float) -> tuple[flo
     side = mechanism.open_at_start.get(name, "")
     if not side:
         return ()
-    parts: list[Connection | Constraint] = [*mechanism.joints, *mechanism.constraints]
-    part = next(p for p in parts if p.name == name)
+    part = _part(mechanism, name)
     bodies = {"parent": part.parent, "child": part.child}
     at = {end: pose(kernels, q, kernels.tree.body_names[body], t=t) for end, body in bodies.items()}
     other = "child" if side == "parent" else "parent"
     given = getattr(part, f"{other}_pose")
-    there = at[other] @ Pose.of_arrays(kernels.model.values_of(given.position), given.rotation)
-    here = at[side].inverse() @ there
-    return (*here.position.tolist(), *here.rotation.ravel().tolist())
+    rigid = isinstance(part, Connection) and isinstance(part.joint, Weld)
+    place = Pose.of_arrays(kernels.model.values_of(given.position), np.eye(3) if rigid else given.rotation)
+    return closing_numbers(at[side], at[other], place, rigid)
 
 
 def known_closures(model: Model) -> tuple[str, ...]:
