@@ -52,6 +52,12 @@ def _joints(m: bc.Mechanism, mass: object, length: object) -> None:
     m.add_constraint("rod", bc.Distance(1 / 3), "f", "g", bc.Pose((0.1, length, 0)))
     m.add_constraint("slot", bc.PointOnLine((1, 2, 2.5)), "f", "h")
     m.add_constraint("floor", bc.PointOnPlane("-z"), m.ground, "g", turned)
+    m.add_body("later", bc.Inertia.sphere(1.0, 0.1), present=False)
+    m.add_joint("arrival", bc.Free(), m.ground, "later")
+    m.add_joint("grip", bc.Weld(), "f", "later", bc.Pose((0, length, 0)), "at closing", closed=False)
+    m.add_joint("latch", bc.Revolute("y"), "g", "later", "at closing", turned, closed=False)
+    m.add_constraint("track", bc.PointOnLine("x"), m.ground, "later", turned, "at closing", closed=False)
+    m.add_constraint("stop", bc.PointOnPlane("x"), m.ground, "later", turned, closed=False)
 
 
 def _laws(m: bc.Mechanism) -> None:
