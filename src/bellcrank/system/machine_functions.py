@@ -315,7 +315,7 @@ class Machine:
         >>> nail = m.add_joint("nail", bc.Spherical(), m.bodies[1], m.ground, child_pose="at closing", closed=False)
         >>> arm = bc.compile(m)
         >>> arm.dof, arm.attach("nail", at=[0.3, 0.5]).dof
-        (2, 0)
+        (2, 1)
         """
         return attached(self, names, at, t)
 

@@ -61,7 +61,7 @@ from bellcrank.spatial import (
     Vector,
 )
 
-__all__ = ["Admittance", "constrained_dynamics", "row_admittance"]
+__all__ = ["Admittance", "constrained_dynamics", "free_response", "row_admittance"]
 
 
 class LinkResponse(NamedTuple):
@@ -75,9 +75,7 @@ def constrained_dynamics(tree: Sweeps) -> Field:
     """betadot = betadot^f + betadot^delta: the steps of section 3 for all loops at once."""
     machine = require_direct(tree)
     rows = machine.loop_rows()
-    own, _ = tree.inward(inward_articulation, zero=ArticulatedInertia.zero())  # (A.1)
-    given = tree.outward(_bias_free_forces, inverse_dynamics(tree), root=())  # (2.12)
-    free = respond(tree, own, given)  # (A): (3.7), (A.2)
+    own, free = free_response(tree)  # (A)
     accelerations, speeds = (_part(free, name) for name in ("alpha", "betadot"))
     measured = row_values(rows, accelerations, speeds)  # (B): A alphatilde^f, (3.8)
     matrix = row_admittance(machine, own, rows)  # (C): A Lambda A*, (3.10)
@@ -85,6 +83,13 @@ def constrained_dynamics(tree: Sweeps) -> Field:
                          machine.floors)  # (D): (3.11)
     extra = respond(tree, own, row_loads(machine, rows, [-x for x in f]))  # (E): (3.12), (A.6)
     return tree.outward(_sum, free, extra, root=())  # (F)
+
+
+def free_response(tree: Sweeps) -> tuple[Field, Field]:
+    """Step (A): the articulation of all links, and what they do if nothing is closed."""
+    own, _ = tree.inward(inward_articulation, zero=ArticulatedInertia.zero())  # (A.1)
+    given = tree.outward(_bias_free_forces, inverse_dynamics(tree), root=())  # (2.12)
+    return own, respond(tree, own, given)  # (3.7), (A.2)
 
 
 def _part(responses: Field, name: str) -> list[object]:
