@@ -162,6 +162,68 @@ def test_nothing_is_compiled_for_topologies_seen_before(monkeypatch: pytest.Monk
     assert counts[-1] == len(made) == counts[9]
 
 
+def test_arms_are_compiled_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Method "operator": sets of closures differ in step (D), the arms are the same code; together they are the rates
+    of the closed machine."""
+    from bellcrank.simulate.arms import arm_blocks
+
+    loaded: dict[str, Any] = {}
+    monkeypatch.setattr(jit, "_loaded", loaded)
+    craft = bc.compile(script(GRASP).machine(), method="operator")
+    q = craft.assemble(q={"flight": [1, 0, 0, 0, 0.05, 1.3, 0.05], "left elbow": -0.6}).q
+    counts, blocks = [], []
+    for names in (("left grip",), ("right grip",), ("left grip", "right grip")):
+        closed = craft.attach(*names, at=q)
+        plan = closed.plans.first(q, 0.0)
+        before = set(loaded)
+        blocks.append(arm_blocks(closed, plan, 1, False))
+        counts.append(len(set(loaded) - before))
+    assert counts == [2, 1, 1], "arms and step (D), then step (D) alone"
+    assert arm_blocks(craft, None, 1, False) is None, "nothing is closed"
+    still = bc.compile(script(GRASP).machine(), method="kane").attach("left grip", at=q)
+    assert arm_blocks(still, still.plans.first(q, 0.0), 1, False) is None, "other methods compile sets as a whole"
+
+
+def test_the_same_call_gives_the_same_bits() -> None:
+    """Whatever runs, with grips elsewhere, came before."""
+    arm, other = bc.compile(nailed()), bc.compile(nailed())
+
+    def run(system: bc.System, time: float) -> np.ndarray:
+        events = [bc.Event(at(time), "caught", action=bc.attach("nail"))]
+        return system.simulate(([0.3, 0.5], [1.0, -2.0]), 0.2, step=2e-3, events=events).q.values
+
+    first = run(arm, 0.05)
+    run(arm, 0.11)
+    assert np.array_equal(run(arm, 0.05), first) and np.array_equal(run(other, 0.05), first)
+
+
+def test_stages_that_separate_and_dock_again() -> None:
+    """A machine that begins with a joint closed at a pose, and a body that leaves with its energy."""
+    m = bc.Mechanism("rocket")
+    first = m.add_body("first", bc.Inertia.cylinder(100.0, 0.5, 4.0, "z"))
+    second = m.add_body("second", bc.Inertia.cylinder(20.0, 0.4, 2.0, "z"))
+    m.add_joint("flight", bc.Free(), m.ground, first)
+    m.add_joint("upper flight", bc.Free(), m.ground, second)
+    m.add_joint("bolts", bc.Weld(), first, second, bc.Pose((0, 0, 2.0)), "at closing", closed=False)
+    apart = bc.compile(m)
+    place = apart.assemble(q={"flight": [1, 0, 0, 0, 0, 0, 100.0], "upper flight": [1, 0, 0, 0, 0, 0, 103.0]})
+    rocket = apart.attach("bolts", at=place)
+    start = rocket.assemble(place, u={"flight": [0.1, 0.2, 0, 0, 0, 50.0]})
+    assert rocket.dof == 6 and np.abs(rocket.loop_rate_error(start)).max() < 1e-12
+    result = rocket.simulate(start, 0.9, step=5e-3, stepper="rk8", events=[
+        bc.Event(at(0.3), "separate", action=bc.detach("bolts")), bc.Event(at(0.6), "dock", action=bc.attach("bolts")),
+        bc.Event(at(0.8), "drop", action=bc.leave("first"))])
+    assert result.attrs["status"] == "finished"
+    energy, places = result["energy"].values, jumps(result)
+    lost, added = result["event_energy_lost"].values, result["event_energy_added"].values
+    assert np.abs(energy[places + 1] - energy[places] + lost - added).max() < 1e-9 and lost[1] > 1e-5
+    momentum = rocket.momentum(result.q.values, result.u.values)[:places[2] + 1]
+    fall = np.array([0.0, 0.0, -120.0 * 9.81])
+    assert np.abs(momentum[:, 3:] - momentum[0, 3:] - np.outer(result.time.values[:places[2] + 1], fall)).max() < 1e-9
+    assert np.isfinite(result.reactions("bolts").values).all(axis=1).sum() == ((result["topology"] == 0) | (
+        result["topology"] == 2)).sum(), "while they hold"
+
+
 # -- Geneva wheel -------------------------------------------------------------------------------------
 def test_two_turns_of_a_geneva_wheel() -> None:
     module = script(GENEVA)
@@ -298,6 +360,38 @@ def test_attached_systems() -> None:
     for bad in ({"names": ("nail",), "at": np.zeros((2, 2))}, {"names": ("knot",), "at": q}):
         with pytest.raises((bc.StateError, bc.ModelError), match="attach"):
             arm.attach(*bad["names"], at=bad["at"])
+
+
+KINDS: list[Any] = [bc.Weld(), bc.Revolute((1, 2, 2)), bc.Prismatic("y"), bc.Cylindrical("x"), bc.Universal("x", "z"),
+                    bc.Spherical(), bc.Planar("y"), bc.Screw("z", 0.1), bc.PointOnLine("y"), bc.PointOnPlane((0, 1, 1))]
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: type(kind).__name__)
+def test_frames_of_all_joints(kind: Any) -> None:
+    """A frame defined at closing is the one that could have been given: same errors, same motion."""
+    given, rng = bc.Pose((0.1, -0.2, 0.3), (0.8, 0.6, 0, 0)), np.random.default_rng(3)
+
+    def machine(first: Any, second: Any, closed: bool) -> bc.System:
+        m = bc.Mechanism("pair")
+        a = m.add_body("a", bc.Inertia.box(2.0, (0.3, 0.2, 0.1), (0.2, 0, 0)))
+        b = m.add_body("b", bc.Inertia.box(1.0, (0.1, 0.2, 0.3), (0, 0.1, 0)))
+        m.add_joint("arm", bc.Universal("x", "y"), m.ground, a, bc.Pose((0, 0, 0.2)))
+        m.add_joint("flight", bc.Free(), m.ground, b)
+        add: Any = m.add_joint if isinstance(kind, bc.Joint) else m.add_constraint
+        add("grip", kind, a, b, first, second, closed=closed)
+        return bc.compile(m, backend="numpy", cut=["grip"] if isinstance(kind, bc.Joint) else ())
+
+    for side in ("parent", "child"):
+        free = machine(*(("at closing", given) if side == "parent" else (given, "at closing")), False)
+        q, u = free.random_state(rng)[:2]
+        closed = free.attach("grip", at=q)
+        a, b = (free.pose(q, body) for body in "ab")
+        frame = a.inverse() @ b @ given if side == "parent" else b.inverse() @ a @ given
+        same = machine(*((frame, given) if side == "parent" else (given, frame)), True)
+        u = same.project(q, u).u
+        assert np.abs(closed.loop_error(q)).max() < 1e-14 and closed.dof == same.dof
+        assert np.abs(closed.loop_rate_error(q, u)).max() < 1e-13
+        assert np.abs(closed.forward_dynamics(q, u) - same.forward_dynamics(q, u)).max() < 1e-11
 
 
 def test_results_in_files(tmp_path: Path) -> None:

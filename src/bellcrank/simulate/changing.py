@@ -53,7 +53,8 @@ class Changing:
         self._setup = setup
         self.system: Machine = setup.system  #: as it is now
         self.now = arrangement_of(setup.system)
-        self.past = [self.now]  #: all arrangements so far
+        self.known = [self.now]  #: all arrangements so far, by their numbers
+        self.number = 0  #: that of the present one
         self.lost = self.added = 0.0  #: in all events [J]
         self._near = setup.y0[0, :setup.system.nq]  #: where the machine was last
         self._machines: dict[Arrangement, Machine] = {self.now: setup.system}
@@ -78,12 +79,18 @@ class Changing:
         start = float(loose.energy(q, u, t=state.t))
         after = impulse(loose, q, u, t=state.t, speeds=still)
         self.system = system
-        if goal != self.now:
-            self.now = goal
-            self.past.append(goal)
+        self._take(goal)
         outcome = Outcome(after.loss, start - before, after.closures)
         self.lost, self.added = self.lost + outcome.lost, self.added + outcome.added
         return State(q, after.u, state.t), outcome
+
+    def _take(self, goal: Arrangement) -> None:
+        """Go over to another arrangement. Machines with frames of another moment do not come back."""
+        self.now = goal
+        if goal not in self.known:
+            self.known.append(goal)
+        self.number = self.known.index(goal)
+        self._machines = {a: m for a, m in self._machines.items() if not a.frames or a == goal}
 
     def _closed(self, system: Machine, q: Floats, t: float, change: Change) -> Floats:
         """The position with what rounding needs put right; refuses one in which the loops are open."""

@@ -103,8 +103,8 @@ class _Run:
         self.last(course, status)
         for name, value in course.notes().items():
             self.writer.note(name, value)
-        if len(self.machine.past) > 1:
-            self.writer.note("topologies", [a.plain() for a in self.machine.past])
+        if len(self.machine.known) > 1:
+            self.writer.note("topologies", [a.plain() for a in self.machine.known])
         result = self.writer.finish(status, reason)
         status, reason = result.attrs["status"], result.attrs["reason"]  # it may have found out more
         if status in ("failed", "interrupted", "diverged"):
@@ -287,7 +287,7 @@ class _Run:
         self.write(course, Piece(piece.times[before], piece.samples[before], piece.point_times, piece.points))
         self.sample(course, first)
         if changed:
-            self.writer.change_system(self.machine.system, len(self.machine.past) - 1)
+            self.writer.change_system(self.machine.system, self.machine.number)
             self.sample(course, state)
         self.go_on(course, watch, state, kept if not stop else None)
         return stop
@@ -338,7 +338,7 @@ class _Run:
             if stop.touched(state, self.machine.system):
                 change, _ = self.machine.held(course, stop, state, stop.act(state, self.machine.system))
                 state, _ = self.machine.changed(state, change)
-                self.writer.change_system(self.machine.system, len(self.machine.past) - 1)
+                self.writer.change_system(self.machine.system, self.machine.number)
                 self.go_on(course, watch, state, {k: 1.0})
 
     def crowd(self, t: float, event: Event) -> None:
