@@ -30,8 +30,8 @@ EXAMPLES = ("four_bar", "stewart", "linkage_quadruped", "net of 200")
 BATCH = 1000
 
 
-def machine(name: str) -> bc.Mechanism:
-    """One of the machines, by name; SystemExit if its file is not installed."""
+def machine(name: str, **how: str) -> bc.Mechanism:
+    """One of the machines, by name, files read as `how` says; SystemExit if its file is not installed."""
     if name == "net of 200":
         return net(200)
     if name not in MODELS:
@@ -44,7 +44,7 @@ def machine(name: str) -> bc.Mechanism:
     if place is None:
         raise SystemExit(f"{MODELS[name]} is not in the installed example-robot-data")
     more = {"parallel": 1e-5} if name == "cassie" else {} if name == "panda" else {"floating_base": True}
-    return bc.load(Path(str(place.locate())), **more)
+    return bc.load(Path(str(place.locate())), **more, **how)
 
 
 def net(n: int, seed: int = 0) -> bc.Mechanism:

@@ -43,13 +43,13 @@ def peer(name: str) -> tuple[Any, Any]:
 class Pair:
     """A machine in both libraries, at one state."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, **how: str) -> None:
         import pinocchio as pin
 
         self.pin = pin
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            self.system = bc.compile(machine(name))
+            self.system = bc.compile(machine(name, **how))
         self.model, self.data = peer(name)
         rng = np.random.default_rng(1)
         self.q, self.u = self.system.random_state(rng)

@@ -6,6 +6,7 @@ import faulthandler
 import importlib.util
 import os
 import shutil
+import signal
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -88,6 +89,16 @@ class Limits:
 
     def pytest_unconfigure(self) -> None:
         os.close(self.stderr)
+
+
+@pytest.fixture
+def signals_ignored() -> Iterator[None]:
+    """This process as `nohup` and daemons start it, whose children inherit that."""
+    names = [name for name in ("SIGINT", "SIGHUP") if hasattr(signal, name)]
+    before = [(getattr(signal, name), signal.signal(getattr(signal, name), signal.SIG_IGN)) for name in names]
+    yield
+    for which, handler in before:
+        signal.signal(which, handler)
 
 
 @pytest.fixture

@@ -58,6 +58,13 @@ def _joints(m: bc.Mechanism, mass: object, length: object) -> None:
     m.add_joint("latch", bc.Revolute("y"), "g", "later", "at closing", turned, closed=False)
     m.add_constraint("track", bc.PointOnLine("x"), m.ground, "later", turned, "at closing", closed=False)
     m.add_constraint("stop", bc.PointOnPlane("x"), m.ground, "later", turned, closed=False)
+    m.add_constraint("jack", bc.Distance(lambda t: 1 / 3 + 0.1 * bm.sin(t)), "f", "h")
+    m.add_constraint("stay", bc.Distance(length * 2), "f", "h")
+    m.add_constraint("still", bc.PointOnPlane("x", lambda t: 0.25), "f", "h")
+    m.add_constraint("lean", bc.Angle(1.1, "x", (1, 2, 3)), "f", "g")
+    m.add_constraint("ball of 8", bc.RollingBall(length / 3), m.ground, "g")
+    m.add_constraint("coin", bc.RollingDisk(0.3, "-z", (1, 0, 1)), m.ground, "h", turned)
+    m.add_constraint("skate", bc.KnifeEdge("y"), m.ground, "f")
 
 
 def _laws(m: bc.Mechanism) -> None:

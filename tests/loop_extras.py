@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -103,9 +104,15 @@ def compiled(name: str, method: str, backend: str = "numpy") -> bc.System:
     return system
 
 
+@functools.cache
+def _answers(name: str, seed: int) -> tuple[np.ndarray, ...]:
+    """States, forces, and the oracle's accelerations."""
+    oracle = compiled(name, "dense")
+    given = looped.states(oracle, seed)
+    return (*given, oracle.forward_dynamics(*given))
+
+
 def disagreement(name: str, method: str, seed: int = 0) -> float:
     """As `looped.disagreement`, for this list."""
-    oracle = compiled(name, "dense")
-    q, u, tau = looped.states(oracle, seed)
-    expected = oracle.forward_dynamics(q, u, tau)
+    q, u, tau, expected = _answers(name, seed)
     return float(np.abs(compiled(name, method).forward_dynamics(q, u, tau) - expected).max() / np.abs(expected).max())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,7 +15,8 @@ from bellcrank.scalar.graph import Number
 #: joint types by how often they shall appear
 TREE = ("Revolute", "Revolute", "Universal", "Spherical", "Cylindrical", "Prismatic", "Planar", "Screw", "Free", "Weld")
 LOOP = ("Revolute", "Spherical", "Universal", "Cylindrical", "Prismatic", "Planar", "Screw", "Weld", "Distance",
-        "PointOnLine", "PointOnPlane")
+        "PointOnLine", "PointOnPlane", "Driven Distance", "Driven PointOnPlane", "Angle", "RollingBall", "RollingDisk",
+        "KnifeEdge")
 
 
 @dataclass(frozen=True)
@@ -80,10 +82,14 @@ def build(graph: Graph) -> bc.Mechanism:
         ends = (carrier + 1, i + 1) if not graph.backwards >> i & 1 else (i + 1, carrier + 1)
         m.add_joint(f"j{i}", joint(kind, rng, graph.planar), names[ends[0]], names[ends[1]], *frames(*ends))
     for k, (kind, a, b) in enumerate(graph.loops):
-        if kind == "Distance":
+        if kind.endswith("Distance"):
             ends2 = [bc.Pose(tuple(rng.normal(size=3))) for _ in range(2)]
             gap = np.subtract(*((poses[x + 1] @ p).position for x, p in zip((a, b), ends2, strict=True)))
-            m.add_constraint(f"c{k}", bc.Distance(float(np.linalg.norm(gap))), names[a + 1], names[b + 1], *ends2)
+            length = float(np.linalg.norm(gap))
+            m.add_constraint(f"c{k}", bc.Distance(swung(length) if kind != "Distance" else length), names[a + 1],
+                             names[b + 1], *ends2)
+        elif kind in LEANING:
+            m.add_constraint(f"c{k}", *leaning(kind, rng, names[a + 1], names[b + 1], *frames(a + 1, b + 1)))
         elif kind.startswith("Point"):
             m.add_constraint(f"c{k}", joint(kind, rng, graph.planar), names[a + 1], names[b + 1],
                              *frames(a + 1, b + 1))
@@ -91,6 +97,30 @@ def build(graph: Graph) -> bc.Mechanism:
             m.add_joint(f"c{k}", joint(kind, rng, graph.planar), names[a + 1], names[b + 1], *frames(a + 1, b + 1))
     decorate(m, graph)
     return m
+
+
+#: constraints between an axis of each body, or with a gap
+LEANING = ("Driven PointOnPlane", "Angle", "RollingBall", "RollingDisk", "KnifeEdge")
+
+
+def swung(start: float) -> Callable[[Number], Number]:
+    """A law that begins at a value and moves at once."""
+    return lambda t: start + 0.2 * bm.sin(1.3 * t) + 0.15 * t**2
+
+
+def leaning(kind: str, rng: np.random.Generator, parent: str, child: str, here: bc.Pose, there: bc.Pose
+            ) -> tuple[object, ...]:
+    """A constraint that is met where both frames are, or the child's is moved to."""
+    normal, axis = (v / np.linalg.norm(v) for v in rng.normal(size=(2, 3)))
+    radius = float(rng.uniform(0.2, 0.5))
+    lean = float(np.arccos(normal @ axis))
+    made, height = {
+        "Driven PointOnPlane": (lambda: bc.PointOnPlane(normal, swung(0.0)), 0.0),
+        "Angle": (lambda: bc.Angle(swung(lean) if radius < 0.35 else lean, normal, axis), 0.0),
+        "RollingBall": (lambda: bc.RollingBall(radius, normal), radius),
+        "RollingDisk": (lambda: bc.RollingDisk(radius, normal, axis), radius * np.sin(lean)),
+        "KnifeEdge": (lambda: bc.KnifeEdge(axis), 0.0)}[kind]
+    return made(), parent, child, here, there @ bc.Pose(tuple(height * normal))
 
 
 def _cam(a: Number) -> Number:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import ast
 import os
 import re
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -18,22 +18,7 @@ import children
 HERE = Path(__file__).resolve().parent
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="signals")
 
-#: every test that sends signals to a program it started
-INTERRUPTING = ("test_interrupts.py", "test_results.py::test_interrupt", "test_results.py::test_killed_at_any_moment",
-                "test_simulate_failures.py::test_a_key_pressed_in_the_middle",
-                "test_cli_files.py::test_interrupted_runs_are_kept")
-
-
-@pytest.fixture
-def ignored() -> Iterator[None]:
-    """This process as `nohup` and daemons start it."""
-    before = [(s, signal.signal(s, signal.SIG_IGN)) for s in (signal.SIGINT, signal.SIGHUP)]
-    yield
-    for which, handler in before:
-        signal.signal(which, handler)
-
-
-@pytest.mark.usefixtures("ignored")
+@pytest.mark.usefixtures("signals_ignored")
 def test_children_have_default_handlers() -> None:
     code = """
         import signal
@@ -81,19 +66,41 @@ def test_all_children_are_started_by_the_helper() -> None:
     assert found <= {"children.py", "models.py", Path(__file__).name}
 
 
+#: how tests tell programs to end
+TELLING = re.compile(r"SIGINT|SIGHUP|send_signal")
+
+
 def test_interrupts_where_they_are_ignored() -> None:
-    """The tests that interrupt, in a process such as `nohup make test` starts."""
-    code = f"""
+    """Tests that interrupt do so in a process such as `nohup make test` starts, in every run."""
+    found = 0
+    for path in sorted(HERE.glob("test_*.py")):
+        if path.name == Path(__file__).name or not TELLING.search(path.read_text(encoding="utf-8")):
+            continue
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        texts = {node.name: ast.unparse(node) for node in tree.body if isinstance(node, ast.FunctionDef)}
+        everywhere = "pytestmark = pytest.mark.usefixtures('signals_ignored')" in ast.unparse(tree)
+        for name, text in texts.items():
+            if name.startswith("test_") and TELLING.search(text):
+                assert everywhere or "usefixtures('signals_ignored')" in text, f"{path.name}: {name}"
+                found += 1
+    assert found >= 5
+
+
+@pytest.mark.usefixtures("signals_ignored")
+def test_pytest_runs_where_signals_are_ignored(tmp_path: Path) -> None:
+    (tmp_path / "test_one.py").write_text("import children\n\ndef test_one():\n    code = 'import os, signal; "
+                                          "os.kill(os.getpid(), signal.SIGINT)'\n"
+                                          "    assert children.run_code(code).returncode == -signal.SIGINT\n"
+                                          "import signal\n")
+    (tmp_path / "pytest.ini").write_text("[pytest]\n")
+    code = """
         import signal, sys
-        for which in (signal.SIGINT, signal.SIGHUP):
-            signal.signal(which, signal.SIG_IGN)
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
         import pytest
-        assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
-        sys.exit(pytest.main(["-p", "no:cacheprovider", "-p", "no:randomly", *{INTERRUPTING!r}]))
+        sys.exit(pytest.main(["-p", "conftest", "-p", "no:cacheprovider", "test_one.py"]))
     """
-    done = children.run_code(code, cwd=HERE, limit=800.0)
-    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
-    assert re.search(r"\b\d\d passed", done.stdout), done.stdout[-500:]
+    done = children.run_code(code, cwd=tmp_path, env={"PYTHONPATH": str(HERE)})
+    assert done.returncode == 0 and "1 passed" in done.stdout, done.stdout + done.stderr
 
 
 @pytest.mark.parametrize("hang", ("while True: pass", "import re; re.match('(a*)*b', 'a' * 99)",

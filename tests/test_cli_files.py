@@ -83,6 +83,7 @@ def test_devices_are_never_replaced(option: str, tmp_path: Path) -> None:
     assert pipe.is_fifo() and list(tmp_path.iterdir()) == [pipe]
 
 
+@pytest.mark.usefixtures("signals_ignored")
 @pytest.mark.skipif(sys.platform == "win32", reason="signals")
 def test_interrupted_runs_are_kept(tmp_path: Path) -> None:
     """Ctrl-C in the middle of a long run: exit code 130, and a file with what there was."""

@@ -16,7 +16,8 @@ KINDS: dict[str, Any] = {
                                                           bc.PointOnLine, bc.PointOnPlane)
        for axis in ("x", "y", "z", "-x", SLANT)},
     "Screw x": bc.Screw("x", pitch=0.1), "Universal": bc.Universal("x", "y"), "Universal z": bc.Universal("z", "x"),
-    "Spherical": bc.Spherical(), "Weld": bc.Weld(), "Distance": bc.Distance(0.5),
+    "Spherical": bc.Spherical(), "Weld": bc.Weld(), "Distance": bc.Distance(0.5), "Angle": bc.Angle(1.0, "x", "y"),
+    "KnifeEdge": bc.KnifeEdge("y"),
 }
 AXES = {"x": (1.0, 0.0, 0.0), "y": (0.0, 1.0, 0.0), "z": (0.0, 0.0, 1.0)}
 
@@ -46,7 +47,8 @@ def test_conditions_forbid_what_they_say(case: str) -> None:
     for label, row in zip(system.plans.loops.row_names, rows, strict=True):
         said = re.fullmatch(r"b: (along|about) (?:([xyz])|\((.*)\))", label)
         if said is None:
-            assert label in ("b: length", "b: height", "b: advance", "b: angle of the axes"), label
+            assert label in ("b: length", "b: height", "b: advance", "b: angle of the axes", "b: angle",
+                             "b: slip"), label
             continue
         named += 1
         axis = np.array(AXES[said[2]] if said[2] else [float(v) for v in said[3].split(",")])

@@ -6,6 +6,8 @@ import pytest
 
 import children
 
+pytestmark = pytest.mark.usefixtures("signals_ignored")
+
 
 def run(code: str) -> list[str]:
     """What a program prints that must be done long before its run would be."""

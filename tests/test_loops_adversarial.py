@@ -793,7 +793,7 @@ def foreign_spring(m: bc.Mechanism) -> None:
 @pytest.mark.parametrize("spoil", [
     same_name, foreign, foreign_spring,
     lambda m: m.add_constraint("Z", bc.Distance(1.0), "ground", "coupler", (0, 0, 0)),
-    lambda m: bc.Distance(m.parameter("length", 1.0)),
+    lambda m: m.add_constraint("Z", bc.Distance(bc.Mechanism("other").parameter("x", 1.0)), m.ground, "coupler"),
     lambda m: m.add_coupler("Z", {"A": m.parameter("k", 1.0), "B": 1.0})])
 def test_bad_descriptions_are_refused(spoil: object) -> None:
     with pytest.raises(bc.ModelError):

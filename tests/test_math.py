@@ -12,7 +12,7 @@ import pytest
 import bellcrank as bc
 from bellcrank import math as fn
 from bellcrank.scalar.evaluation import evaluate
-from bellcrank.scalar.graph import Graph
+from bellcrank.scalar.graph import Graph, is_zero
 from bellcrank.scalar.jet import Jet
 
 #: a function of `bellcrank.math`, the standard library's, and where to compare them
@@ -113,3 +113,16 @@ def test_in_compiled_laws_and_files(tmp_path: Any) -> None:
             inertia = 0.1 + 0.25
             wanted = (plain(q, u) - 9.81 * 0.5 * math.sin(q)) / inertia
             assert abs(system.forward_dynamics([q], [u])[0] - wanted) < 1e-13 * abs(wanted) + 1e-13
+
+
+def test_the_value_of_one_state_is_no_constant() -> None:
+    """A zero of type float64 belongs to a state: nothing may be left out for it, and it follows NumPy's rules."""
+    zero = np.float64(0.0)
+    found = [fn.sin(zero), fn.sqrt(zero), fn.atan2(zero, np.float64(1.0)), fn.select_less(zero, 1.0, 0.0, 2.0),
+             fn.maximum(zero, -1.0), fn.abs(zero), zero * 3.0, 0.0 * zero]
+    assert all(type(x) is np.float64 and x == 0.0 and not is_zero(x) for x in found)
+    with np.errstate(all="ignore"):
+        assert np.isnan(fn.sqrt(np.float64(-1.0))) and fn.log(zero) == -np.inf and 1.0 / zero == np.inf
+    several = np.array([0.3, 0.3])
+    for function in (fn.sin, fn.cos, fn.exp, fn.tanh, fn.log, fn.sqrt):  # as in a batch, to the bit
+        assert function(np.float64(0.3)) == function(several)[1]

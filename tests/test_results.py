@@ -347,6 +347,7 @@ def assert_counts(result: Result) -> None:
     assert result["event_name"].values.tolist() == ["start"]
 
 
+@pytest.mark.usefixtures("signals_ignored")
 @pytest.mark.skipif(os.name != "posix", reason="signals")
 @pytest.mark.parametrize("wait", np.random.default_rng(3).uniform(0.0, 0.5, 5).tolist())
 def test_killed_at_any_moment(wait: float, tmp_path: Path) -> None:
@@ -364,6 +365,7 @@ def test_killed_at_any_moment(wait: float, tmp_path: Path) -> None:
         assert_counts(result)
 
 
+@pytest.mark.usefixtures("signals_ignored")
 @pytest.mark.skipif(os.name != "posix", reason="signals")
 @pytest.mark.parametrize("wait", [0.02, 0.2, 0.31])
 def test_interrupt(wait: float, tmp_path: Path) -> None:

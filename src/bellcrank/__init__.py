@@ -22,7 +22,8 @@ _PLACES = {
                      "Universal", "Weld"), "mechanism.joints"),
     **dict.fromkeys(("AssemblyError", "BellcrankError", "BellcrankWarning", "BranchWarning", "CacheWarning",
                      "FileError", "ModelError", "NotYetError", "SingularError", "SlowWarning", "StateError"), "errors"),
-    **dict.fromkeys(("Distance", "PointOnLine", "PointOnPlane"), "mechanism.constraints"),
+    **dict.fromkeys(("Angle", "Distance", "PointOnLine", "PointOnPlane"), "mechanism.constraints"),
+    **dict.fromkeys(("KnifeEdge", "RollingBall", "RollingDisk"), "mechanism.rolling"),
     "State": "loops.closer",
     "Result": "simulate.result", "open_result": "simulate.netcdf",
     **dict.fromkeys(("Sampled", "Traced"), "simulate.control"), "SimulationWarning": "simulate.run",
@@ -31,13 +32,13 @@ _PLACES = {
 }
 
 __all__ = [
-    "AssemblyError", "BellcrankError", "BellcrankWarning", "BranchWarning", "CacheWarning", "Change", "Cylindrical",
-    "Distance", "Event", "FileError", "Free", "Inertia", "Joint", "Mechanism", "ModelError", "NotYetError", "Planar",
-    "PointOnLine", "PointOnPlane", "Pose", "Prismatic", "Result", "Revolute", "Sampled", "Screw", "SimulationWarning",
-    "SingularError", "SlowWarning", "Spherical", "State", "StateError", "System", "Traced", "Universal", "Weld",
-    "__version__", "analyze", "attach", "check_joint", "cite", "compare", "compile", "detach", "enter", "examples",
-    "export_c", "joint_limit", "leave", "lift_off", "load", "lock", "math", "open_result", "papers", "read", "save",
-    "unlock",
+    "Angle", "AssemblyError", "BellcrankError", "BellcrankWarning", "BranchWarning", "CacheWarning", "Change",
+    "Cylindrical", "Distance", "Event", "FileError", "Free", "Inertia", "Joint", "KnifeEdge", "Mechanism", "ModelError",
+    "NotYetError", "Planar", "PointOnLine", "PointOnPlane", "Pose", "Prismatic", "Result", "Revolute", "RollingBall",
+    "RollingDisk", "Sampled", "Screw", "SimulationWarning", "SingularError", "SlowWarning", "Spherical", "State",
+    "StateError", "System", "Traced", "Universal", "Weld", "__version__", "analyze", "attach", "check_joint", "cite",
+    "compare", "compile", "detach", "enter", "examples", "export_c", "joint_limit", "leave", "lift_off", "load", "lock",
+    "math", "open_result", "papers", "read", "save", "unlock",
 ]
 
 if TYPE_CHECKING:
@@ -62,7 +63,7 @@ if TYPE_CHECKING:
     from bellcrank.io.export.export_c import export_c
     from bellcrank.io.load import load, read, save
     from bellcrank.loops.closer import State
-    from bellcrank.mechanism.constraints import Distance, PointOnLine, PointOnPlane
+    from bellcrank.mechanism.constraints import Angle, Distance, PointOnLine, PointOnPlane
     from bellcrank.mechanism.inertia import Inertia
     from bellcrank.mechanism.joints import (
         Cylindrical,
@@ -78,6 +79,7 @@ if TYPE_CHECKING:
     )
     from bellcrank.mechanism.mechanism import Mechanism
     from bellcrank.mechanism.pose import Pose
+    from bellcrank.mechanism.rolling import KnifeEdge, RollingBall, RollingDisk
     from bellcrank.simulate.control import Sampled, Traced
     from bellcrank.simulate.events import Change, Event, attach, detach, enter, leave, lock, unlock
     from bellcrank.simulate.netcdf import open_result

@@ -11,21 +11,22 @@ from typing import TYPE_CHECKING
 from bellcrank.lazy_names import on_first_use
 
 _PLACES = {"actuator_forces": "element_forces", "branches": "assembly_branches", "check_joint": "joint_checks",
-           "compare": "comparison", "coupler_curve": "curves", "dissipated_power": "element_forces", "drive":
-           "driven", "element_wrenches": "element_forces", "equilibrium": "statics", "explain": "explanation",
-           "linearize": "linear_models", "loop_acceleration_error": "loop_diagnostics", "loop_coordinates":
-           "loop_diagnostics", "loop_drive": "loop_diagnostics", "loop_jacobian": "loop_diagnostics", "loop_loads":
-           "loop_diagnostics", "loop_speeds": "loop_diagnostics", "mass_factors": "operator_algebra", "modes":
-           "vibration", "operators": "operator_algebra", "partition": "operator_algebra", "stored_energy":
-           "element_forces", "workspace": "curves"}
+           "compare": "comparison", "coupler_curve": "curves", "dissipated_power": "element_forces", "drive": "driven",
+           "element_wrenches": "element_forces", "equilibrium": "statics", "explain": "explanation",
+           "in_speeds": "chosen_speeds", "linearize": "linear_models", "loop_acceleration_error": "loop_diagnostics",
+           "loop_coordinates": "loop_diagnostics", "loop_drive": "loop_diagnostics",
+           "loop_jacobian": "loop_diagnostics", "loop_loads": "loop_diagnostics", "loop_speeds": "loop_diagnostics",
+           "mass_factors": "operator_algebra", "modes": "vibration", "operators": "operator_algebra",
+           "partition": "operator_algebra", "stored_energy": "element_forces", "workspace": "curves"}
 
 __all__ = ["actuator_forces", "branches", "check_joint", "compare", "coupler_curve", "dissipated_power", "drive",
-           "element_wrenches", "equilibrium", "explain", "linearize", "loop_acceleration_error", "loop_coordinates",
-           "loop_drive", "loop_jacobian", "loop_loads", "loop_speeds", "mass_factors", "modes", "operators",
-           "partition", "stored_energy", "workspace"]
+           "element_wrenches", "equilibrium", "explain", "in_speeds", "linearize", "loop_acceleration_error",
+           "loop_coordinates", "loop_drive", "loop_jacobian", "loop_loads", "loop_speeds", "mass_factors", "modes",
+           "operators", "partition", "stored_energy", "workspace"]
 
 if TYPE_CHECKING:
     from bellcrank.analyze.assembly_branches import branches
+    from bellcrank.analyze.chosen_speeds import in_speeds
     from bellcrank.analyze.comparison import compare
     from bellcrank.analyze.curves import coupler_curve, workspace
     from bellcrank.analyze.driven import drive

@@ -104,7 +104,8 @@ def coupler_curve(system: System, joint: str, body: str, point: npt.ArrayLike = 
     free = len(closer.solved) - closer.determined(start, t)
     if free:
         raise ModelError(f"coupler_curve: {joint!r} and the loops leave {system.model.name!r} {free} degree"
-                         f"{'s' * (free != 1)} of freedom (or it starts at a dead point); name joints to hold")
+                         f"{'s' * (free != 1)} of freedom (or it starts at a dead point); name joints to hold"
+                         f"{closer.advice}")
     walk = _Walk(system, closer, place, t, start)
     found = walk.turn(samples) if wanted is None else walk.along(wanted)
     q, _ = closer.close(np.array(found.q).reshape(-1, system.nq), t)

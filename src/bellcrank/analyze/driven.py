@@ -178,7 +178,7 @@ def _check_determined(system: System, closer: GivenSpeeds, q: Floats, t: float, 
     if free:
         raise ModelError(f"drive: {', '.join(motion) or 'nothing'} and the loops leave {system.model.name!r} {free} "
                          f"degree{'s' * (free != 1)} of freedom (or it starts at a dead point); give the motion of "
-                         "more joints")
+                         f"more joints{closer.advice}")
 
 
 def _driven_accelerations(system: System, q: Floats, u: Floats, udot: Floats, times: Floats) -> Floats:

@@ -129,7 +129,9 @@ def _loops(system: System, dropped: set[int]) -> list[LoopReport]:
     out = []
     for i, c in enumerate(tree.closures):
         rows = range(int(starts[i]), int(starts[i + 1]))
-        why = reasons.get(c.name, "a constraint, which only closes loops")
+        why = reasons.get(c.name, "a constraint, which only closes loops") + ", driven by time" * c.timed
+        if c.nonholonomic:
+            why += f", {c.nonholonomic} of its conditions on speeds alone"
         out.append(LoopReport(c.name, type(c.kind).__name__, why,
                               tuple(loop_joints(tree, i)), c.rows, sum(r in dropped for r in rows)))
     for k, relation in enumerate(tree.relations):

@@ -26,10 +26,11 @@ from bellcrank.analyze.minimal import (
     speed_labels,
 )
 from bellcrank.arrays import Floats, flat, wrench_array
-from bellcrank.errors import ModelError, SingularError, StateError
+from bellcrank.errors import ModelError, NotYetError, SingularError, StateError
 from bellcrank.loops.closer import State
 from bellcrank.loops.tolerances import CLOSED
 from bellcrank.simulate.fields import layout_of
+from bellcrank.system.derivatives import Slopes, forward_slopes_at
 from bellcrank.system.loop_errors import loop_drive
 
 if TYPE_CHECKING:
@@ -58,7 +59,7 @@ class LinearModel:
     state: State  #: what the model is about
     rate: Floats  #: xdot at the state itself: zero speeds and accelerations at an equilibrium
     y0: Floats  #: outputs at the state itself
-    error: float  #: estimated error of A and C, relative to the largest entry of a column: a cautious one
+    error: float  #: estimated error of what is found by differences, relative to the largest entry of a column; else 0
     chart: Chart = field(repr=False)
 
     @property
@@ -116,9 +117,10 @@ def linearize(system: System, state: State | tuple[npt.ArrayLike, npt.ArrayLike]
     `coordinates` names the independent joints; they are chosen if not given: the actuated ones or those of the plan
     where they are well conditioned.
 
-    Derivatives are extrapolated differences, accurate to about 1e-10 relative to the largest entry of a column
-    (`LinearModel.error` estimates it). Cost: about 60 k evaluations of the forward dynamics for k degrees of freedom,
-    and 24 k closings of the loops, in batches.
+    Derivatives are exact (`System.derivatives`). Outputs that are functions of users, and machines that are too large
+    or roll, are differentiated by extrapolated differences, accurate to about 1e-10 relative to the largest entry of a
+    column (`LinearModel.error` estimates it), in about 60 k evaluations of the forward dynamics for k degrees of
+    freedom and 24 k closings.
 
     >>> import bellcrank as bc
     >>> pendulum = bc.compile(bc.load("pendulum"))
@@ -127,6 +129,7 @@ def linearize(system: System, state: State | tuple[npt.ArrayLike, npt.ArrayLike]
     [[0.0, 1.0], [-9.81, 0.0]]
     """
     trim = closed_state(system, state, t, "linearize")
+    _refuse_rolling(system, trim)
     wanted = None if coordinates is None else driven_entries(system, coordinates, "linearize")
     chart = Chart.at(system, trim.q, trim.t, wanted=wanted)
     force = force_array(system, tau)
@@ -134,25 +137,63 @@ def linearize(system: System, state: State | tuple[npt.ArrayLike, npt.ArrayLike]
     drives = _Drives.read(system, trim, inputs, entries)
     wanted_outputs = _Observed.read(system, outputs)
     flow = _Flow(system, chart, trim, force, wrenches, wanted_outputs)
-    k = len(entries)
-    lengths = length_scale(system, trim.q, trim.t)
-    units = layout_of(system, ()).speed_units
-    quick = np.array([1.0 if units[v] == "rad/s" else lengths for v in entries])
-    labels = chart.labels
-    by_place, place_error = derivative(flow.displaced, 0.1 * quick, flow.groups, levels=12, names=labels)
-    quick = quick * np.maximum(1.0, np.abs(trim.u[entries]))
-    by_speed, speed_error = derivative(flow.quickened, quick, flow.groups, levels=16, names=labels)
-    by_force = drives.response(flow)
-    nu = system.nu
-    basis = chart.basis(trim.q)
+    k, nu, basis = len(entries), system.nu, chart.basis(trim.q)
+    by_place, by_speed, by_force, error = _slopes(flow, drives)
     transport = 0.0 - (_transport(system, trim.u) @ basis)[entries]
     a = np.block([[transport, np.eye(k)], [by_place[entries], by_speed[entries]]])
     b = np.vstack([np.zeros((k, len(drives.names))), by_force[entries]])
     base = flow(trim.q[None], trim.u[None], force, None)[0]
     return LinearModel(
-        a, b, np.hstack([by_place[nu:], by_speed[nu:]]), by_force[nu:], labels + tuple(f"{n}.rate" for n in labels),
-        drives.names, wanted_outputs.names(trim), trim, np.concatenate([trim.u[entries], base[:nu][entries]]),
-        base[nu:], _relative((by_place, place_error), (by_speed, speed_error), groups=flow.groups), chart)
+        a, b, np.hstack([by_place[nu:], by_speed[nu:]]), by_force[nu:],
+        chart.labels + tuple(f"{n}.rate" for n in chart.labels), drives.names, wanted_outputs.names(trim), trim,
+        np.concatenate([trim.u[entries], base[:nu][entries]]), base[nu:], error, chart)
+
+
+def _refuse_rolling(system: System, trim: State) -> None:
+    """Moving machines that roll have more coordinates than independent speeds, which such a model does not have."""
+    names = [c.name for c in system.model.tree.closures if c.nonholonomic]
+    if names and np.abs(trim.u).max(initial=0.0) > 0.0:
+        raise NotYetError(f"linearize: {system.model.name!r} moves, and {', '.join(map(repr, names[:4]))} bind its "
+                          "speeds alone (rolling, knife edges): it has more coordinates than speeds; linearize it at "
+                          "rest, or simulate it from neighbouring states")
+
+
+def _slopes(flow: _Flow, drives: _Drives) -> tuple[Floats, Floats, Floats, float]:
+    """The derivatives of [udot; outputs] by coordinates, speeds and inputs, and the error of what is not exact: outputs
+    that are functions of users, and all of machines that cannot be differentiated."""
+    system, trim, nu = flow.system, flow.trim, flow.system.nu
+    loaded = bool(drives.wrenches.any())
+    loads = np.zeros((len(system.body_names), 6)) if flow.wrenches is None and loaded else flow.wrenches
+    try:
+        exact = forward_slopes_at(system.plans, trim.q, trim.u, flow.tau, loads, trim.t, flow.chart.independent,
+                                  ("tau", "wrenches") if loaded else ("tau",))
+    except NotYetError:
+        return _by_differences(flow, drives)
+    by_force = exact.matrices["tau"] @ drives.forces.T
+    if loaded:
+        by_force = by_force + exact.matrices["wrenches"] @ drives.wrenches.reshape(len(drives.names), -1).T
+    parts = exact.matrices["q"], exact.matrices["u"], by_force
+    if flow.observed.functions:
+        *rest, error = _by_differences(flow, drives)
+        outputs = tuple(x[nu:] for x in rest)
+    else:
+        outputs, error = flow.observed.slopes(flow, exact, by_force), 0.0
+    by_place, by_speed, by_input = (np.vstack(pair) for pair in zip(parts, outputs, strict=True))
+    return by_place, by_speed, by_input, error
+
+
+def _by_differences(flow: _Flow, drives: _Drives) -> tuple[Floats, Floats, Floats, float]:
+    """The same by extrapolated differences."""
+    system, chart, trim = flow.system, flow.chart, flow.trim
+    entries, labels = list(chart.independent), chart.labels
+    lengths = length_scale(system, trim.q, trim.t)
+    units = layout_of(system, ()).speed_units
+    quick = np.array([1.0 if units[v] == "rad/s" else lengths for v in entries])
+    by_place, place_error = derivative(flow.displaced, 0.1 * quick, flow.groups, levels=12, names=labels)
+    quick = quick * np.maximum(1.0, np.abs(trim.u[entries]))
+    by_speed, speed_error = derivative(flow.quickened, quick, flow.groups, levels=16, names=labels)
+    error = _relative((by_place, place_error), (by_speed, speed_error), groups=flow.groups)
+    return by_place, by_speed, drives.response(flow), error
 
 
 def _relative(*parts: tuple[Floats, Floats], groups: Sequence[slice]) -> float:
@@ -353,6 +394,18 @@ class _Observed:
         sizes = self.sizes(trim)
         return tuple(n if size == 1 else f"{n}[{i}]" for (n, _), size in zip(self.functions, sizes, strict=True)
                      for i in range(size))
+
+    def slopes(self, flow: _Flow, exact: Slopes, by_force: Floats) -> tuple[Floats, Floats, Floats]:
+        """Derivatives of outputs by name, by coordinates, speeds and inputs."""
+        system, trim = flow.system, flow.trim
+        rates = system.kernels.run("coordinate_rates", {"q": trim.q, "u": np.vstack([exact.moved.T, 0.0 * trim.u])},
+                                   None, trim.t)
+        by_place = (rates[:-1] - rates[-1]).T, exact.speeds[0], exact.matrices["q"]
+        by_speed = 0.0 * by_place[0], exact.speeds[1], exact.matrices["u"]
+        inputs = np.zeros((system.nq, by_force.shape[1])), np.zeros(by_force.shape), by_force
+        place, speed, force = (np.vstack([x[pick] for x, pick in zip(parts, self.picks, strict=True)])[self.order]
+                               for parts in (by_place, by_speed, inputs))
+        return place, speed, force
 
     def __call__(self, q: Floats, u: Floats, udot: Floats, t: float) -> Floats:
         if self.functions:

@@ -63,6 +63,12 @@ class GivenSpeeds:
             return None
         return int(self.solved[int(np.argmax(np.abs(self.system.plans.closer.factors(q, t, self.target).vt[-1])))])
 
+    @property
+    def advice(self) -> str:
+        """What to say, besides, of a machine whose positions the loops do not determine."""
+        names = [repr(c.name) for c in self.system.model.tree.closures if c.nonholonomic]
+        return f"; {', '.join(names[:4])} bind speeds, not positions: simulate, with prescribed joints" if names else ""
+
     def determined(self, q: Floats, t: float) -> int:
         """How many of the solved speeds the loops determine in one position."""
         if not self.looped:
@@ -78,7 +84,7 @@ class GivenSpeeds:
 
     def inverse(self, q: Floats, t: npt.ArrayLike) -> Floats:
         """Pseudo-inverse of the Jacobian of the solved speeds, shape (..., solved, constraints)."""
-        u, s, vt, _ = self.system.plans.closer.factors(q, t, self.target)
+        u, s, vt, _ = self.system.plans.closer.factors(q, t, self.target, speeds=True)
         kept = s > RANK * np.maximum(s.max(axis=-1, keepdims=True, initial=0.0), 1e-300)
         gain = np.where(kept, 1.0 / np.where(kept, s, 1.0), 0.0)
         return np.asarray((np.swapaxes(vt, -1, -2) * gain[..., None, :]) @ np.swapaxes(u, -1, -2))

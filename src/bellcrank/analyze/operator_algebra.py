@@ -107,7 +107,7 @@ def partition(system: System, q: npt.ArrayLike, u: npt.ArrayLike, tau: Forces | 
         def own(array: Floats, axes: int) -> Floats:
             return np.asarray(np.broadcast_to(array, (*lead, *array.shape[array.ndim - axes:]))[index])
 
-        mine = ClosureArrays(*(own(part, size) for part, size in zip(rows, (1, 2, 2, 1, 1), strict=True)))
+        mine = ClosureArrays(*(own(part, size) for part, size in zip(rows, (1, 2, 2, 1, 1, 1), strict=True)))
         return Partition(plans.tree, _operators_at(system, own(place, 1), t), own(force, 1), mine, own(axes, 3),
                          own(right, 1), secondary=secondary)
 

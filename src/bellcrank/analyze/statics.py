@@ -128,13 +128,14 @@ class _Balance:
         """The state, if the drives let it rest."""
         system = self.system
         u = np.zeros(system.nu)
-        if system.model.tree.looped and system.model.prescribed_mask().any():
+        if system.model.tree.looped and system.model.tree.rheonomic:
             moving = max(float(np.abs(system.loop_rate_error(q, u, t=self.t)).max(initial=0.0)),
                          float(np.abs(loop_acceleration_error(system.plans, q, u, u, t=self.t)).max(initial=0.0)))
             if moving > 1e-8:
-                names = ", ".join(r.name for r in system.model.configuration.records if r.prescribed is not None)
-                raise StateError(f"equilibrium: prescribed joints ({names}) move the loops at t = {self.t:g}; choose a "
-                                 "time at which they rest")
+                names = [r.name for r in system.model.configuration.records if r.prescribed is not None]
+                names += [c.name for c in system.model.tree.closures if c.timed]
+                raise StateError(f"equilibrium: prescribed motions ({', '.join(names)}) move the loops at "
+                                 f"t = {self.t:g}; choose a time at which they rest")
         return State(*with_laws(system, q, u, self.t), self.t)
 
     def failure(self, chart: Chart, g: Floats, why: str) -> StateError:

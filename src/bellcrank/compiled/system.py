@@ -186,8 +186,8 @@ class System(Machine):
                         threads=threads, closing=closing)
 
     # -- calls and costs ------------------------------------------------------------------------
-    def bind(self, name: str, *arrays: Floats, out: Floats | None = None, body: str | None = None
-             ) -> Callable[[], Floats]:
+    def bind(self, name: str, *arrays: Floats, out: Floats | None = None, body: str | None = None,
+             by: Sequence[str] | None = None) -> Callable[[], Floats]:
         """A call bound to preallocated arrays: ``call()`` reads them, writes and returns `out`.
 
         `name` is "forward_dynamics" (q, u, tau), "inverse_dynamics" (q, u, udot), "bias" (q, u), "mass_matrix" (q),
@@ -196,7 +196,8 @@ class System(Machine):
         (q), nine entries of the rotation and three of the position (without a body of all), "velocity" (q, u),
         "acceleration" (q, u, udot), "jacobian" (q), "jacobian_rate" (q, u), after which may come a point of the body.
         The arrays are one state each, C-contiguous doubles. `out` is what the method returns, or an array of yours
-        with as many entries. The cheapest way to call.
+        with as many entries. The cheapest way to call. With `by`: the value and then its `derivatives` by these
+        variables, in one array, matrices row by row; with loops, where pivots of the first plan vanish, an error.
 
         >>> import bellcrank as bc, numpy as np
         >>> arm, q = bc.compile(bc.load("double_pendulum")), np.zeros(2)
@@ -206,7 +207,7 @@ class System(Machine):
         >>> arm.bind("jacobian", q, body=arm.body_names[-1])().shape
         (6, 2)
         """
-        return binding.bind(self.plans, name, arrays, out, body)
+        return binding.bind(self.plans, name, arrays, out, body, None if by is None else tuple(by))
 
     def operation_count(self, function: str = "forward_dynamics") -> OperationCount:
         """Exact number of scalar operations of one evaluation, by kind, as the compiled code executes them.

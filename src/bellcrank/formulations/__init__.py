@@ -14,7 +14,7 @@ from bellcrank.formulations.common import body_kinetics, closing_steps
 from bellcrank.formulations.common import link_kinematics as kinematics
 from bellcrank.formulations.common.link_accelerations import accelerations
 from bellcrank.formulations.elimination import closed_inverse, constraint_loads, group_rows, joint_reactions, projection
-from bellcrank.lowering import looped
+from bellcrank.lowering import element_energy, looped
 from bellcrank.lowering.function import Function
 from bellcrank.topology.tree import Tree
 
@@ -36,7 +36,8 @@ SHARED: dict[str, Function] = {f.name: f for f in (
     Function("poses", kinematics.poses, ("q",), "links", 12),
     Function("velocities", kinematics.velocities, ("q", "u"), "links", 6),
     Function("accelerations", accelerations, ("q", "u", "udot"), "links", 6),
-    Function("screws", kinematics.screws, ("q", "u"), "screws", 12),
+    Function("screws", kinematics.screws, ("q",), "screws", 6),
+    Function("screws_and_rates", kinematics.screws_and_rates, ("q", "u"), "screws", 12),
     Function("totals", kinematics.totals, ("q", "u"), "totals", 12),
     Function("center_of_mass", body_kinetics.center_of_mass, ("q",), "totals", 3),
     Function("momentum", body_kinetics.momentum, ("q", "u"), "totals", 6),
@@ -62,6 +63,7 @@ SHARED: dict[str, Function] = {f.name: f for f in (
     Function("independent_forces", closed_inverse.independent_forces, ("q", "u", "udot", "tau"), "speeds", groups=True),
     Function("joint_reactions", joint_reactions.joint_reactions, ("q", "u", "tau", "udot"), "reactions",
              single=True),
+    Function("stored_energy", element_energy.stored_energy, ("q",), "totals", whole=True),
     Function("pair_wrenches", looped.pair_wrenches, ("q", "u"), "wrenches", whole=True),
     Function("displaced", projection.displaced, ("q", "dq"), "coordinates"),
     Function("sped", projection.sped, ("q", "u", "du"), "speeds"),

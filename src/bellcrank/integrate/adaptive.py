@@ -12,9 +12,9 @@ from collections.abc import Callable, Sequence
 from bellcrank.integrate.fixed_step import STEPPING, correct, weighted
 from bellcrank.integrate.tableaux import Explicit
 from bellcrank.target.array_loops import copy, each, sum_of
-from bellcrank.target.program import Builder, DriverLayout, Int, Program, Real
+from bellcrank.target.program import Builder, DriverLayout, Int, Mask, Program, Real
 
-__all__ = ["ADAPTIVE", "embedded_pair"]
+__all__ = ["ADAPTIVE", "Adaptive", "close_by", "embedded_pair"]
 
 #: a sample whose correction is larger than this, in units of the tolerance, is not to be trusted
 _PROPORTION = 30.0
@@ -28,45 +28,27 @@ ADAPTIVE = DriverLayout(
     (*STEPPING.pointers, "new", "times", "open", "trace"))
 
 
-class _Adaptive:
-    def __init__(self, f: Builder, tableau: Explicit) -> None:
-        self.f, self.tableau = f, tableau
-        self.size, self.stages = f.count("size"), tableau.stages
+class Adaptive:
+    """What adaptive methods share: slopes, samples, and going on from a step."""
+
+    def __init__(self, f: Builder, stages: int) -> None:
+        self.f, self.size, self.stages = f, f.count("size"), stages
         self.y, self.stage, self.rate, self.clock, self.slopes, self.new = (
             f.memory(n) for n in ("y", "stage", "rate", "clock", "slopes", "new"))
         self.time, self.step = f.variable(f.real("time")), f.variable(f.real("step"))
         self.end = f.real("end")
         self.moved = f.variable(0.0)  #: by how much the last step was corrected
 
-    def slope(self, index: int) -> None:
-        """Evaluate what is in `stage` as slope `index`."""
+    def rates(self) -> None:
+        """Evaluate what is in `stage`."""
         f = self.f
         f.call_all("rates", f.count("n_rates"))
         f.call_all("forces", f.count("n_forces"))
-        copy(f, self.rate, self.slopes.at(self.size * index), self.size)
 
-    def combine(self, weights: Sequence[float | Real], h: Real) -> None:
-        """stage = y + h * the weighted sum of the first slopes."""
-        def one(j: Int, step: Real, *known: Real) -> None:
-            feed = iter(known)
-            total = weighted(self.slopes, self.size, [next(feed) if isinstance(w, Real) else w for w in weights], j)
-            self.stage[j] = self.y[j] + step * total
-
-        each(self.f, self.size, one, h, *(w for w in weights if isinstance(w, Real)))
-
-    def attempt(self, h: Real) -> None:
-        """All slopes of a step and its result, corrected, in `new`."""
-        f, t = self.f, self.tableau
-        for i in range(1, self.stages):
-            self.combine(t.a[i].tolist(), h)
-            self.clock[0] = self.time.value + h * float(t.c[i])
-            self.slope(i)
-        self.combine(t.b.tolist(), h)
-        self.clock[0] = self.time.value + h
-        self.corrected()
-        copy(f, self.stage, self.new, self.size)
-        self.moved.set(self.shift())
-        self.slope(self.stages)
+    def slope(self, index: int) -> None:
+        """Evaluate what is in `stage` as slope `index`."""
+        self.rates()
+        copy(self.f, self.rate, self.slopes.at(self.size * index), self.size)
 
     def corrected(self) -> None:
         """Correct `stage`, which is kept in `rate` as it was."""
@@ -77,51 +59,21 @@ class _Adaptive:
         """What entry j may be wrong by."""
         return atol + rtol * self.y[j].abs().max(self.new[j].abs())
 
+    def attempt(self, h: Real) -> None:
+        """All slopes of a step and its result, corrected, in `new`."""
+        raise NotImplementedError
+
     def error(self, h: Real) -> Real:
         """The step's error in units of the tolerance; NaN if something in it is not finite."""
-        f, last = self.f, self.slopes.at(self.size * self.stages)
-
-        def square(table: Sequence[float]) -> Real:
-            def term(j: Int, atol: Real, rtol: Real) -> Real:
-                total = weighted(self.slopes, self.size, table, j)
-                assert isinstance(total, Real)
-                part = (total + last[j] * 0.0) / self.scale(j, atol, rtol)
-                return part * part
-
-            return sum_of(f, self.size, term, f.real("atol"), f.real("rtol"))
-
-        assert self.tableau.e is not None
-        five, three = square(self.tableau.e.tolist()), f.constant(0.0)
-        if self.tableau.e3 is not None:
-            three = square(self.tableau.e3.tolist())
-        below = ((five + three * 0.01) * self.size.real()).sqrt() + 1e-300
-        return h.abs() * five / below
+        raise NotImplementedError
 
     def further(self, h: Real) -> None:
         """The slopes that only the interpolant needs."""
-        t = self.tableau
-        if t.more is None or t.more_c is None:
-            return
-        for i, (weights, node) in enumerate(zip(t.more.tolist(), t.more_c.tolist(), strict=True)):
-            self.combine(weights, h)
-            self.clock[0] = self.time.value + h * float(node)
-            self.slope(self.stages + 1 + i)
+        raise NotImplementedError
 
     def interpolate(self, x: Real, h: Real) -> None:
         """The interpolant at the part x of the step, corrected, in `stage`, and as it was in `rate`."""
-        assert self.tableau.dense is not None
-
-        def weight(powers: Sequence[float]) -> float | Real:
-            if not any(powers):
-                return 0.0
-            total = x * powers[-1]
-            for p in reversed(powers[:-1]):  # Horner, from the highest power
-                total = (total + p) * x
-            return total
-
-        self.combine([weight(row) for row in self.tableau.dense.tolist()], h)
-        self.clock[0] = self.time.value + x * h
-        self.corrected()
+        raise NotImplementedError
 
     def shift(self) -> Real:
         """By how much `stage` was corrected, in units of the tolerance, squared; NaN if that failed."""
@@ -180,12 +132,87 @@ class _Adaptive:
         f.set_count("steps", steps + 1)
 
 
+class _Pair(Adaptive):
+    def __init__(self, f: Builder, tableau: Explicit) -> None:
+        super().__init__(f, tableau.stages)
+        self.tableau = tableau
+
+    def combine(self, weights: Sequence[float | Real], h: Real) -> None:
+        """stage = y + h * the weighted sum of the first slopes."""
+        def one(j: Int, step: Real, *known: Real) -> None:
+            feed = iter(known)
+            total = weighted(self.slopes, self.size, [next(feed) if isinstance(w, Real) else w for w in weights], j)
+            self.stage[j] = self.y[j] + step * total
+
+        each(self.f, self.size, one, h, *(w for w in weights if isinstance(w, Real)))
+
+    def attempt(self, h: Real) -> None:
+        """All slopes of a step and its result, corrected, in `new`."""
+        f, t = self.f, self.tableau
+        for i in range(1, self.stages):
+            self.combine(t.a[i].tolist(), h)
+            self.clock[0] = self.time.value + h * float(t.c[i])
+            self.slope(i)
+        self.combine(t.b.tolist(), h)
+        self.clock[0] = self.time.value + h
+        self.corrected()
+        copy(f, self.stage, self.new, self.size)
+        self.moved.set(self.shift())
+        self.slope(self.stages)
+
+    def error(self, h: Real) -> Real:
+        """The step's error in units of the tolerance; NaN if something in it is not finite."""
+        f, last = self.f, self.slopes.at(self.size * self.stages)
+
+        def square(table: Sequence[float]) -> Real:
+            def term(j: Int, atol: Real, rtol: Real) -> Real:
+                total = weighted(self.slopes, self.size, table, j)
+                assert isinstance(total, Real)
+                part = (total + last[j] * 0.0) / self.scale(j, atol, rtol)
+                return part * part
+
+            return sum_of(f, self.size, term, f.real("atol"), f.real("rtol"))
+
+        assert self.tableau.e is not None
+        five, three = square(self.tableau.e.tolist()), f.constant(0.0)
+        if self.tableau.e3 is not None:
+            three = square(self.tableau.e3.tolist())
+        below = ((five + three * 0.01) * self.size.real()).sqrt() + 1e-300
+        return h.abs() * five / below
+
+    def further(self, h: Real) -> None:
+        """The slopes that only the interpolant needs."""
+        t = self.tableau
+        if t.more is None or t.more_c is None:
+            return
+        for i, (weights, node) in enumerate(zip(t.more.tolist(), t.more_c.tolist(), strict=True)):
+            self.combine(weights, h)
+            self.clock[0] = self.time.value + h * float(node)
+            self.slope(self.stages + 1 + i)
+
+    def interpolate(self, x: Real, h: Real) -> None:
+        """The interpolant at the part x of the step, corrected, in `stage`, and as it was in `rate`."""
+        assert self.tableau.dense is not None
+
+        def weight(powers: Sequence[float]) -> float | Real:
+            if not any(powers):
+                return 0.0
+            total = x * powers[-1]
+            for p in reversed(powers[:-1]):  # Horner, from the highest power
+                total = (total + p) * x
+            return total
+
+        self.combine([weight(row) for row in self.tableau.dense.tolist()], h)
+        self.clock[0] = self.time.value + x * h
+        self.corrected()
+
+
 def embedded_pair(tableau: Callable[[], Explicit]) -> Program:
     """A driver of an embedded pair, in one lane."""
-    return lambda f: _integrate(f, _Adaptive(f, tableau()))
+    return lambda f: _integrate(f, _Pair(f, tableau()))
 
 
-def _integrate(f: Builder, x: _Adaptive) -> None:
+def _integrate(f: Builder, x: Adaptive) -> None:
     worse = f.counter(0)  # whether the last attempt was rejected
     f.set_count("status", 0)
     with f.when(f.count("known") == 0):
@@ -197,8 +224,7 @@ def _integrate(f: Builder, x: _Adaptive) -> None:
         left = x.end - x.time.value
         leave((left <= 0.0).any())
         leave(f.count("steps") >= f.count("limit"))
-        # a last step that would be a little too short is stretched, one a little too long is cut
-        close = x.step.value * 1.01 >= left
+        close = close_by(x.step.value, left)
         h = close.pick(left, x.step.value)
         x.attempt(h)
         error = x.error(h)
@@ -224,6 +250,11 @@ def _integrate(f: Builder, x: _Adaptive) -> None:
     f.set_real("time", x.time.value)
     f.set_real("step", x.step.value)
     f.finish()
+
+
+def close_by(step: Real, left: Real) -> Mask:
+    """Whether a step ends the stretch: one that would be a little too short is stretched, one too long is cut."""
+    return step * 1.01 >= left
 
 
 def _factor(f: Builder, error: Real, worse: Real) -> Real:

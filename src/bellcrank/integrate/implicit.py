@@ -1,8 +1,9 @@
 """Implicit Runge-Kutta methods (collocation) in compiled code, one state at a time.
 
-The stages z_i = h sum_j a_ij f(y + z_j) are found by a simplified Newton iteration: the Jacobian of f by differences
-and the factors of I - h A (x) J are kept over many steps and made anew when the iteration becomes slow. Without
-factors (`newton` 0, for large problems that are not stiff) the iteration is by substitution.
+The stages z_i = h sum_j a_ij f(y + z_j) are found by a simplified Newton iteration: the Jacobian of f (exact, by
+blocks of the list `derivatives`, or by differences) and the factors of I - h A (x) J are kept over many steps and made
+anew when the iteration becomes slow. Without factors (`newton` 0, for large problems that are not stiff) the iteration
+is by substitution.
 """
 
 from __future__ import annotations
@@ -10,11 +11,13 @@ from __future__ import annotations
 from bellcrank.integrate.fixed_step import STEPPING, Stepping
 from bellcrank.target.program import Builder, DriverLayout, Int, Integers, Memory, Real
 
-__all__ = ["IMPLICIT", "collocation"]
+__all__ = ["IMPLICIT", "collocation", "factorise", "solve_factored"]
 
-IMPLICIT = DriverLayout((*STEPPING.integers, "stages", "newton", "anew", "iterations", "factored"),
+IMPLICIT = DriverLayout((*STEPPING.integers, "stages", "newton", "anew", "iterations", "factored",
+                         "n_derivatives"),
                         (*STEPPING.reals, "tolerance"),
-                        (*STEPPING.pointers, "a", "c", "d", "ahead", "z", "change", "jacobian", "matrix", "pivots"))
+                        (*STEPPING.pointers, "a", "c", "d", "ahead", "z", "change", "jacobian", "matrix", "pivots",
+                         "derivatives"))
 
 #: an iteration is given up after this many rounds; above SLOW the Jacobian is made anew for the next step
 LIMIT, SLOW = 30, 6
@@ -32,11 +35,19 @@ class _Implicit:
         self.stale, self.rounds, self.good = f.counter(0), f.counter(0), f.counter(0)
 
     def differentiate(self, number: Int) -> None:
-        """The Jacobian at the step's beginning by forward differences."""
+        """The Jacobian at the step's beginning, exact, or by forward differences."""
         f, s, size = self.f, self.s, self.size
         with f.loop(size) as j:
             s.stage[j] = s.y[j]
         s.at(number)
+        with f.when(f.count("n_derivatives") > 0):
+            f.call_all("derivatives", f.count("n_derivatives"))
+        with f.when(f.count("n_derivatives") == 0):
+            self.difference()
+
+    def difference(self) -> None:
+        """The same by forward differences."""
+        f, s, size = self.f, self.s, self.size
         s.evaluate()
         with f.loop(size) as j:
             self.change[j] = s.rate[j]
@@ -58,26 +69,6 @@ class _Implicit:
                 self.matrix[(i * size + r) * m + j * size + c] = -(self.jacobian[r * size + c] * weight)
         with f.loop(m) as r:
             self.matrix[r * m + r] = self.matrix[r * m + r] + 1.0
-
-    def solve(self) -> None:
-        """change = matrix^-1 change, from the factors."""
-        f, m, x = self.f, self.order, self.change
-        with f.loop(m) as k:
-            p = self.pivots[k]
-            upper, lower = x[k], x[p]
-            x[k] = lower
-            x[p] = upper
-        with f.loop(m) as i:
-            total = f.variable(x[i])
-            with f.loop(i) as j:
-                total.set(total.value - self.matrix[i * m + j] * x[j])
-            x[i] = total.value
-        with f.loop(m) as back:
-            i = m - 1 - back
-            total = f.variable(x[i])
-            with f.loop(m, i + 1) as j:
-                total.set(total.value - self.matrix[i * m + j] * x[j])
-            x[i] = total.value / self.matrix[i * m + i]
 
     def residual(self, number: Int) -> None:
         """change = h sum_j a_ij f(y + z_j) - z_i."""
@@ -125,7 +116,7 @@ class _Implicit:
         with f.forever() as leave:
             self.residual(number)
             with f.when(self.newton == 1):
-                self.solve()
+                solve_factored(f, self.matrix, self.pivots, self.order, self.change)
             change = self.advance()
             self.rounds.set(self.rounds.value + 1)
             f.set_count("iterations", f.count("iterations") + 1)
@@ -207,6 +198,26 @@ def factorise(f: Builder, matrix: Memory, pivots: Integers, m: Int) -> None:
             matrix[i * m + k] = factor
             with f.loop(m, k + 1) as j:
                 matrix[i * m + j] = matrix[i * m + j] - factor * matrix[k * m + j]
+
+
+def solve_factored(f: Builder, matrix: Memory, pivots: Integers, m: Int, x: Memory) -> None:
+    """x = matrix^-1 x, from the factors."""
+    with f.loop(m) as k:
+        p = pivots[k]
+        upper, lower = x[k], x[p]
+        x[k] = lower
+        x[p] = upper
+    with f.loop(m) as i:
+        total = f.variable(x[i])
+        with f.loop(i) as j:
+            total.set(total.value - matrix[i * m + j] * x[j])
+        x[i] = total.value
+    with f.loop(m) as back:
+        i = m - 1 - back
+        total = f.variable(x[i])
+        with f.loop(m, i + 1) as j:
+            total.set(total.value - matrix[i * m + j] * x[j])
+        x[i] = total.value / matrix[i * m + i]
 
 
 def collocation(f: Builder) -> None:

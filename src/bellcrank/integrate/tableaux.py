@@ -13,7 +13,7 @@ from functools import cache
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Collocation", "Explicit", "dop853", "dopri5", "gauss", "radau", "rk4", "rk8"]
+__all__ = ["Collocation", "Explicit", "StiffRadau", "dop853", "dopri5", "gauss", "radau", "rk4", "rk8", "stiff_radau"]
 
 Floats = npt.NDArray[np.float64]
 
@@ -58,6 +58,22 @@ class Collocation:
     @property
     def stages(self) -> int:
         return len(self.c)
+
+
+@dataclass(frozen=True)
+class StiffRadau:
+    """Radau IIA for stiff problems: `matrix` and `inverse` are T and T⁻¹, `real` and `complex` the eigenvalues of A⁻¹,
+    `e` the weights of z / h in the error estimate, `dense` those of x, x^2, x^3 for each z in the interpolant."""
+
+    c: Floats
+    real: float
+    complex: complex
+    matrix: Floats
+    inverse: Floats
+    e: Floats
+    dense: Floats
+    order: int = 5
+    stages: int = 3
 
 
 def _lower(rows: list[list[float]]) -> Floats:
@@ -124,6 +140,24 @@ def radau() -> Collocation:
     """Radau IIA with three stages: order 5, stiffly accurate."""
     root = np.sqrt(6.0)
     return _collocation(5, np.array([(4.0 - root) / 10.0, (4.0 + root) / 10.0, 1.0]))
+
+
+@cache
+def stiff_radau() -> StiffRadau:
+    """Radau IIA with three stages in the form of Hairer and Wanner, section IV.8: transformed so that its Newton
+    iteration falls into one real and one complex system."""
+    plain = radau()
+    inverse = np.linalg.inv(plain.a)
+    values, left = np.linalg.eig(inverse.T)  # rows of T⁻¹ are left eigenvectors
+    real, pair = int(np.argmin(np.abs(values.imag))), int(np.argmax(values.imag))
+    first, second = left[:, real].real, left[:, pair]
+    transform = np.stack([first / first[-1], (second / second[-1]).real, (second / second[-1]).imag])
+    nodes = np.concatenate([[0.0], plain.c])
+    powers = np.linalg.inv(np.vander(nodes, increasing=True))[1:, 1:].T  # of the polynomials that are 1 at one node
+    root = np.sqrt(6.0)
+    error = np.array([-13.0 - 7.0 * root, -13.0 + 7.0 * root, -1.0]) / 3.0
+    return StiffRadau(plain.c, float(values[real].real), complex(values[pair]), np.linalg.inv(transform), transform,
+                      error, powers)
 
 
 def _matrix(entries: tuple[tuple[int, int, float], ...], rows: int, columns: int) -> Floats:

@@ -116,8 +116,7 @@ class BasePlanner(Planner):
     # -- motions of virtual bodies --------------------------------------------------------------
     @cached_property
     def _screws(self) -> Floats:
-        screws = self.loops.run("screws", {"q": self.q, "u": np.zeros(self.tree.nu)}, self.t)
-        return screws.reshape(self.tree.nu, 12)[:, :6]
+        return self.loops.run("screws", {"q": self.q}, self.t).reshape(self.tree.nu, 6)
 
     @cached_property
     def _origins(self) -> Floats:

@@ -189,7 +189,7 @@ class Closer:
                 value, soft[..., None], RANK_DAMPED if np.any(soft) else RANK)
             out[..., free] = -scale * part
             return np.where(np.isfinite(value).all(axis=-1, keepdims=True), out, np.nan), rank
-        entries = loops.linearized(q, t)[1]
+        entries = loops.position_entries(q, t)
         for index in np.ndindex(q.shape[:-1]):
             if np.isfinite(entries[index]).all() and np.isfinite(value[index]).all():
                 out[(*index, free)] = -scale * sparse_least(
@@ -209,16 +209,17 @@ class Closer:
     def tangential(self, q: Floats, change: Floats, t: npt.ArrayLike, target: Target) -> Floats:
         """The speeds that undo as much of a change (speeds, too) as the loops allow without opening."""
         loops = self.loops
-        rate = loops.through_entries(loops.linearized(q, t)[1], change)
+        rate = loops.through_entries(loops.position_entries(q, t), change)
         extra = [(self.coordinate_row(q, e, t) * change).sum(-1) for e in target.extra]
         if extra:
             rate = np.concatenate([rate, np.stack(extra, axis=-1)], axis=-1)
         return self.step(q, -rate, t, target)[0] - change
 
-    def factors(self, q: Floats, t: npt.ArrayLike, target: Target) -> Factors:
-        """Singular value factors of the Jacobians by the free speeds, each by its weight."""
+    def factors(self, q: Floats, t: npt.ArrayLike, target: Target, *, speeds: bool = False) -> Factors:
+        """Singular value factors of the Jacobians by the free speeds, each by its weight; `speeds`: with the
+        constraints that bind speeds alone."""
         loops = self.loops
-        jacobian = loops.dense(loops.linearized(q, t)[1])
+        jacobian = loops.dense(loops.linearized(q, t)[1] if speeds else loops.position_entries(q, t))
         if target.extra:
             extra = [self.coordinate_row(q, e, t) for e in target.extra]
             jacobian = np.concatenate([jacobian, np.stack(extra, axis=-2)], axis=-2)
@@ -365,7 +366,7 @@ def project(loops: LoopKinematics, q: Floats, u: Floats, target: Target, t: npt.
     solved = None if dense is None else factors(dense[..., free] * scale)
 
     def rates(u: Floats) -> Floats:
-        return loops.rate(q, u, t) if dense is None or len(loops.driven_vars) else times(dense, u)
+        return loops.rate(q, u, t) if dense is None or loops.driven else times(dense, u)
 
     for _ in range(2):  # the second removes rounding
         rate = rates(u)

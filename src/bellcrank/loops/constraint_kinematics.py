@@ -15,7 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from bellcrank.arrays import Floats
-from bellcrank.mechanism.constraint_rows import Row, Side
+from bellcrank.loops.row_labels import row_labels
+from bellcrank.mechanism.constraint_rows import Row, Side, Timed, at_time
 from bellcrank.mechanism.coupling import coupled
 from bellcrank.scalar.graph import Number
 from bellcrank.spatial import Vector
@@ -29,14 +30,15 @@ Run = Callable[[str, Mapping[str, npt.ArrayLike], npt.ArrayLike], Floats]
 
 
 class ClosureArrays(NamedTuple):
-    """All rows of all closures, (..., m) and (..., m, 6): on the links' motions at their origins, world axes; and the
-    slopes of couplers by each of their coordinates, (..., terms of all couplers)."""
+    """All rows of all closures, (..., m) and (..., m, 6): on the links' motions at their origins, world axes; the
+    slopes of couplers by each of their coordinates, (..., terms of all couplers); and the partial rates by time."""
 
     value: Floats
     first: Floats
     second: Floats
     gamma: Floats
     slopes: Floats
+    partial: Floats
 
 
 class _Family(NamedTuple):
@@ -92,13 +94,16 @@ class LoopKinematics:
         self.m_closures = int(self.starts[-1])
         self.m = self.m_closures + len(tree.relations)
         self.families = self._families(tree.closures)
+        #: constraints on positions; the others bind speeds alone
+        self.on_positions = np.array(tree.on_positions(), dtype=bool)
+        self._every = bool(self.on_positions.all())
         self.closure_of_row = [k for k, c in enumerate(tree.closures) for _ in range(c.rows)]
         self._pattern()
 
     @cached_property
     def row_names(self) -> list[str]:
         """What every constraint is called."""
-        return [f"{c.name}: {label}" for c in self.tree.closures for label in _labels(c)] \
+        return [f"{c.name}: {label}" for c in self.tree.closures for label in row_labels(c)] \
             + [r.name for r in self.tree.relations]
 
     def _families(self, closures: Sequence[Closure]) -> list[_Family]:
@@ -129,6 +134,8 @@ class LoopKinematics:
         self.all_rows, self.all_vars = rows[self._free_entries], speeds[self._free_entries]
         self.driven_rows, self.driven_vars = rows[self._driven_entries], speeds[self._driven_entries]
         self._places = self.all_rows * self.tree.nu + self.all_vars
+        #: whether laws of time are part of the constraints' rates
+        self.driven = bool(len(self.driven_vars)) or self.tree.driven_closures
         self._once = len(np.unique(self._places)) == len(self._places)  # couplers may name a coordinate twice
 
     # -- what closing needs, by compiled code where a machine is small enough for it -------------
@@ -155,7 +162,7 @@ class LoopKinematics:
         if self._kernel("loop_state"):
             return self._computed("loop_state", {"q": q, "u": u}, t)[..., self.m:]
         rows = self.rows(q, None, t)
-        out = self.through(rows, self.motions("velocities", {"q": q, "u": u}, t))
+        out = self.through(rows, self.motions("velocities", {"q": q, "u": u}, t)) + rows.partial
         return self.add_couplers(out, rows, self.run("driven_speeds", {"q": q, "u": u}, t))
 
     def linearized(self, q: npt.ArrayLike, t: npt.ArrayLike = 0.0) -> tuple[Floats, Floats]:
@@ -163,8 +170,14 @@ class LoopKinematics:
         if self._kernel("loop_matrix"):
             both = self._computed("loop_matrix", {"q": q}, t)
             return both[..., :self.m], both[..., self.m:][..., self._free_entries]
-        rows = self.rows(q, None, t)
-        return rows.value, self.entries(q, rows, t)
+        poses = self.poses(q, t)
+        rows = self.rows(q, None, t, poses)
+        return rows.value, self._entries(q, rows, t, poses[1])[..., self._free_entries]
+
+    def position_entries(self, q: npt.ArrayLike, t: npt.ArrayLike = 0.0) -> Floats:
+        """The entries of `linearized`, zero in rows of constraints on speeds alone: what closing positions looks at."""
+        entries = self.linearized(q, t)[1]
+        return entries if self._every else entries * self.on_positions[self.all_rows]
 
     def dense(self, entries: Floats) -> Floats:
         """The Jacobian (..., m, nu) of its entries."""
@@ -229,14 +242,22 @@ class LoopKinematics:
         rows = self.values(c.turns[which])
         return rows.reshape(*rows.shape[:-1], 3, 3)
 
-    def _constants(self, family: _Family) -> list[Floats]:
+    def _constants(self, family: _Family, t: npt.ArrayLike) -> list[Number]:
+        """The own numbers of a family's closures, (..., members) each; kept unless they follow laws of time."""
         key = (int(family.members[0]), 2)
         if key not in self._frames:
-            rows = [[float(np.mean(self.values([x])[..., 0])) if type(x) is not float else x
+            rows = [[x if callable(x) else self.values([x])[..., 0] if type(x) is not float else x
                      for x in self.tree.closures[i].kind.constants()] for i in family.members]
-            self._frames[key] = ([np.array(k) for k in zip(*rows, strict=True)], None)
-        constants: list[Floats] = self._frames[key][0]
-        return constants
+            columns = list(zip(*rows, strict=True))
+            driven = any(callable(x) for column in columns for x in column)
+            self._frames[key] = (columns if driven else [_side_by_side(column) for column in columns], driven)
+        found, driven = self._frames[key]
+        if not driven:
+            return list(found)
+        now = [at_time(column, np.asarray(t, dtype=float)) for column in found]
+        return [_side_by_side(column) if not any(isinstance(x, Timed) for x in column) else Timed(*(
+            _side_by_side([x[k] if isinstance(x, Timed) else 0.0 if k else x for x in column]) for k in range(3)))
+            for column in now]
 
     def _sides(self, family: _Family, turn: Floats, origin: Floats, velocity: Floats | None) -> list[Side]:
         sides = []
@@ -251,34 +272,36 @@ class LoopKinematics:
             sides.append(Side(_vector(point), _vector(arm), x, y, z, omega, rate))
         return sides
 
-    def rows(self, q: npt.ArrayLike, u: npt.ArrayLike | None = None, t: npt.ArrayLike = 0.0) -> ClosureArrays:
-        """All rows; without u those that need no velocities."""
-        turn, origin = self.poses(q, t)
+    def rows(self, q: npt.ArrayLike, u: npt.ArrayLike | None = None, t: npt.ArrayLike = 0.0,
+             poses: tuple[Floats, Floats] | None = None) -> ClosureArrays:
+        """All rows; without u those that need no velocities. `poses`, if they are known, are those of the links."""
+        turn, origin = self.poses(q, t) if poses is None else poses
         velocity = None if u is None else self.motions("velocities", {"q": q, "u": u}, t)
         lead = origin.shape[:-2] if velocity is None else np.broadcast_shapes(origin.shape[:-2], velocity.shape[:-2])
-        value, gamma = np.zeros((*lead, self.m)), np.zeros((*lead, self.m))
+        value, gamma, partial = (np.zeros((*lead, self.m)) for _ in range(3))
         first, second = np.zeros((*lead, self.m, 6)), np.zeros((*lead, self.m, 6))
         for family in self.families:
-            made = family.kind.closure_rows(*self._sides(family, turn, origin, velocity), self._constants(family))
+            made = family.kind.closure_rows(*self._sides(family, turn, origin, velocity),
+                                            self._constants(family, t))
             for j, row in enumerate(made):
                 assert isinstance(row, Row)
                 at = family.rows[:, j]
-                value[..., at], gamma[..., at] = row.value, row.gamma
+                value[..., at], gamma[..., at], partial[..., at] = row.value, row.gamma, row.partial
                 for target, force in ((first, row.first), (second, row.second)):
                     for i, entry in enumerate((*force.moment, *force.force)):
                         target[..., at, i] = entry
-        return ClosureArrays(value, first, second, gamma, self._add_relations(value, gamma, q, u, t))
+        return ClosureArrays(value, first, second, gamma, self._add_relations(value, gamma, partial, q, u, t), partial)
 
-    def _add_relations(self, value: Floats, gamma: Floats, q: npt.ArrayLike, u: npt.ArrayLike | None, t: npt.ArrayLike
-                       ) -> Floats:
-        """Couplers: their values, what is known of their second rates, and, returned, their slopes."""
+    def _add_relations(self, value: Floats, gamma: Floats, partial: Floats, q: npt.ArrayLike, u: npt.ArrayLike | None,
+                       t: npt.ArrayLike) -> Floats:
+        """Couplers: their values, what is known of their second rates, their partial rates; their slopes, returned."""
         slopes = np.zeros((*value.shape[:-1], len(self.relation_row)))
         at = 0
         for k, relation in enumerate(self.tree.relations, self.m_closures):
             now = [self.coordinate(link, i, q, u, t) for link, i, _ in relation.terms]
             made = coupled([part for _, _, part in relation.terms], [x for x, _ in now], [v for _, v in now],
-                           relation.offset)
-            value[..., k], gamma[..., k] = made.value, made.gamma
+                           *at_time((relation.offset,), np.asarray(t, dtype=float)))
+            value[..., k], gamma[..., k], partial[..., k] = made.value, made.gamma, made.partial
             for slope in made.slopes:
                 slopes[..., at] = slope
                 at += 1
@@ -327,27 +350,28 @@ class LoopKinematics:
 
     def entries(self, q: npt.ArrayLike, rows: ClosureArrays, t: npt.ArrayLike = 0.0) -> Floats:
         """The Jacobian's non-zero entries for free speeds, at ``all_rows`` and ``all_vars``."""
-        return self._entries(q, rows, t)[..., self._free_entries]
+        return self._entries(q, rows, t, self.poses(q, t)[1])[..., self._free_entries]
 
     def driven_loads(self, q: npt.ArrayLike, loads: Floats, t: npt.ArrayLike = 0.0) -> Floats:
         """J^T lambda for the prescribed speeds, zero elsewhere, shape (..., nu)."""
-        values = self._entries(q, self.rows(q, None, t), t)[..., self._driven_entries] * loads[..., self.driven_rows]
+        poses = self.poses(q, t)
+        entries = self._entries(q, self.rows(q, None, t, poses), t, poses[1])
+        values = entries[..., self._driven_entries] * loads[..., self.driven_rows]
         out = np.zeros((*values.shape[:-1], self.tree.nu))
         for k, v in enumerate(self.driven_vars.tolist()):
             out[..., v] += values[..., k]
         return out
 
-    def _entries(self, q: npt.ArrayLike, rows: ClosureArrays, t: npt.ArrayLike) -> Floats:
-        """Entries for all speeds, those of closures and then those of couplers."""
-        _, origin = self.poses(q, t)
-        screws = self.run("screws", {"q": q, "u": np.zeros(self.tree.nu)}, t)
+    def _entries(self, q: npt.ArrayLike, rows: ClosureArrays, t: npt.ArrayLike, origin: Floats) -> Floats:
+        """Entries for all speeds, those of closures and then those of couplers; `origin` are those of the links."""
+        screws = self.run("screws", {"q": q}, t)
         lead = np.broadcast_shapes(screws.shape[:-1], rows.value.shape[:-1])
-        screws = screws.reshape(*screws.shape[:-1], self.tree.nu, 12)
+        screws = screws.reshape(*screws.shape[:-1], self.tree.nu, 6)
         s = screws[..., self.entry_var, :]
         arm = origin[..., self.entry_end, :] - origin[..., self.entry_mover, :]
         w = np.where(self.entry_side[:, None] == 0, rows.first[..., self.entry_row, :],
                      rows.second[..., self.entry_row, :])
-        linear = s[..., 3:6] + np.cross(s[..., :3], arm)
+        linear = s[..., 3:] + np.cross(s[..., :3], arm)
         values = (w[..., :3] * s[..., :3]).sum(-1) + (w[..., 3:] * linear).sum(-1)
         slopes = np.broadcast_to(rows.slopes, (*lead, rows.slopes.shape[-1]))
         return np.concatenate([np.broadcast_to(values, (*lead, values.shape[-1])), slopes], axis=-1)
@@ -374,26 +398,9 @@ def jacobian_pattern(tree: Tree) -> list[tuple[int, int, int, int, int]]:
     return out
 
 
-def _labels(c: Closure) -> tuple[str, ...]:
-    """What each constraint forbids, in the axes of the joint's frame."""
-    names: tuple[str, ...] = getattr(c.kind, "condition_names", ())
-    if not names:
-        return tuple(str(i) for i in range(c.rows))
-    align = c.kind.alignment()
-    axes = {axis: _direction(align[:, i]) for i, axis in enumerate("xyz")}
-    out = []
-    for name in names:
-        what, _, axis = name.partition(" ")
-        out.append(f"{what} {axes[axis]}" if what in ("along", "about") and axis in axes else name)
-    return tuple(out)
-
-
-def _direction(axis: Floats) -> str:
-    """An axis by its letter, or by its entries; a constraint has no sign."""
-    along = int(np.argmax(np.abs(axis)))
-    if abs(axis[along]) > 1.0 - 1e-9:
-        return "xyz"[along]
-    return f"({', '.join(f'{round(float(x), 3) + 0.0:g}' for x in axis)})"
+def _side_by_side(numbers: Sequence[Number]) -> Floats:
+    """Numbers of several closures, each with any leading axes, as (..., closures)."""
+    return np.stack(np.broadcast_arrays(*(np.asarray(x, dtype=float) for x in numbers)), axis=-1)
 
 
 def _vector(a: Floats) -> Vector:

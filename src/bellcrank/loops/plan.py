@@ -27,6 +27,9 @@ __all__ = ["Group", "GroupDraft", "LoopPlan", "Pivoting", "Planner", "make_plan"
 _NOTHING = 1e-7
 #: one smaller than this costs digits
 _SMALL = 0.03
+#: how much larger rows of constraints on speeds alone must be to be solved before others: what they have in common with
+#: a constraint on positions shall be kept at positions
+_SPEEDS_ALONE = 1e3
 #: what groups alike did is done again if it is no worse than this, relative to the best
 _HABIT = 0.2
 
@@ -81,11 +84,13 @@ class LoopPlan:
     baumgarte: tuple[float, float] = field(default=(0.0, 0.0))
     #: for each independent constraint, what its compliance must exceed: below, it vanishes in this position
     floors: tuple[float, ...] = ()
+    #: links of a secondary system, whose accelerations "operator" solves for before the constraint forces
+    secondary: tuple[int, ...] = ()
 
     @cached_property
     def key(self) -> PlanKey:
         """What tells plans apart."""
-        return PlanKey(self.groups, self.kept, self.baumgarte, self.floors)
+        return PlanKey(self.groups, self.kept, self.baumgarte, self.floors, self.secondary)
 
 
 @dataclass
@@ -179,15 +184,16 @@ class Planner:
         return near * np.where(self.prefer[own], 1e-3, 1.0) if own else np.ones(0)
 
     def _sizes(self, rows: list[int], a: Floats) -> tuple[Floats, Floats]:
-        """Size of every row, and the largest among the rows of its closure. A row that nearly vanishes is measured by
-        the others."""
+        """Size of every row, and the largest among the rows of its closure, more than that for constraints on speeds
+        alone: they are solved last. A row that nearly vanishes is measured by the others."""
         own = np.abs(a).max(axis=1, initial=0.0)
         of = [self.loops.closure_of_row[r] if r < self.loops.m_closures else -1 - r for r in rows]
         largest: dict[int, float] = {}
         for c, x in zip(of, own.tolist(), strict=True):
             largest[c] = max(x, largest.get(c, 0.0))
         whole = np.array([largest[c] for c in of])
-        return np.where(own > 0.0, np.maximum(own, 1e-4 * whole), 0.0), whole
+        size = np.where(own > 0.0, np.maximum(own, 1e-4 * whole), 0.0)
+        return size, np.where(self.loops.on_positions[rows], whole, _SPEEDS_ALONE * whole)
 
     def _join(self, g: int, other: int) -> None:
         """Make one group of two: the one further out joins the other, which is solved when its turn comes, or again."""

@@ -15,11 +15,13 @@ from bellcrank.lowering.link_kinds import RolledProgram, roll, same_entry
 from bellcrank.scalar.count import OperationCount, count, count_nodes
 from bellcrank.scalar.evaluation import evaluate
 from bellcrank.scalar.graph import Graph, Number, Scalar
+from bellcrank.schedule.sweeps import Direct
 from bellcrank.target.kernel_source import EntryKernel, GraphKernel, KernelSource, RolledData, RolledKernel
 from bellcrank.topology.builder import collector_paused
 from bellcrank.topology.tree import Tree
 
-__all__ = ["UNROLL_LINKS", "count_traced", "entries_of", "kernel_source", "read_inputs", "together", "trace"]
+__all__ = ["UNROLL_LINKS", "GraphTracer", "count_traced", "entries_of", "kernel_source", "read_inputs", "together",
+           "trace"]
 
 #: trees up to this many links are traced whole ...
 UNROLL_LINKS = 48
@@ -29,7 +31,7 @@ UNROLL_NODES = 16_000
 
 def read_inputs(tree: Tree, function: Function, wrenches: bool) -> dict[str, int]:
     """The inputs of a function with their lengths: its own, then time, parameters and wrenches if used."""
-    sizes = input_sizes(tree)
+    sizes = {**input_sizes(tree), **dict(function.sizes)}
     names = list(function.inputs)
     if tree.timed:
         names.append("t")
@@ -42,6 +44,8 @@ def read_inputs(tree: Tree, function: Function, wrenches: bool) -> dict[str, int
 
 def entries_of(tree: Tree, function: Function, read: Read, wrenches: bool) -> list[Number]:
     """The entries of a function's result, computed at once on whatever scalars `read` gives."""
+    if function.made is not None:
+        return evaluate(GraphTracer(tree, wrenches)(function), lambda key: read(*key))
     if function.groups:
         groups = direct_groups(tree, function.inputs, read, wrenches, shapes_for(function)(tree))
         return place_groups(function, tree, function.text(groups))
@@ -54,10 +58,13 @@ def trace(tree: Tree, function: Function, wrenches: bool, schedule: str) -> list
 
     `schedule` is "unrolled", "rolled" or "auto". Springs reach across links: with them there are no loops over records.
     """
+    if function.made is not None:
+        return GraphTracer(tree, wrenches)(function)
     whole = schedule == "unrolled" or bool(tree.pairs)
     if (schedule != "rolled" and tree.n <= UNROLL_LINKS) or whole:
         graph = Graph()
-        entries = _traced(graph, tree, function, wrenches)
+        with collector_paused():
+            entries = _traced(graph, tree, function, wrenches)
         if len(graph.nodes) <= UNROLL_NODES or whole or function.single or (function.whole and not function.groups):
             return entries
     with collector_paused():
@@ -68,6 +75,23 @@ def together(traces: Sequence[Sequence[Number]]) -> list[Number]:
     """Several traced functions in one graph, so that they share what is common; their results follow each other."""
     graph = Graph()
     return [x for entries in traces for x in evaluate(entries, graph.leaf)]
+
+
+class GraphTracer:
+    """Traces functions of a tree, those made of others included, into one graph."""
+
+    def __init__(self, tree: Tree, wrenches: bool) -> None:
+        self.tree, self.wrenches, self.graph = tree, wrenches, Graph()
+
+    def __call__(self, function: Function) -> list[Number]:
+        """The entries of a function."""
+        if function.made is not None:
+            return function.made(self)
+        return _traced(self.graph, self.tree, function, self.wrenches)
+
+    def machine(self, inputs: tuple[str, ...]) -> Direct:
+        """The machine as its texts see it, with these inputs traced."""
+        return direct(self.tree, inputs, lambda name, i: self.graph.leaf((name, i)), self.wrenches)
 
 
 def _traced(graph: Graph, tree: Tree, function: Function, wrenches: bool) -> list[Number]:

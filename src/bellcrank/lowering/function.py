@@ -4,22 +4,36 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
 from bellcrank.loops.constraint_kinematics import jacobian_pattern
 from bellcrank.lowering.link import Link, World, bound
 from bellcrank.lowering.looped import LoopedDirect
-from bellcrank.scalar.graph import Number
+from bellcrank.scalar.graph import Graph, Number
 from bellcrank.schedule.sweeps import Direct, Field, Sweeps, flatten
 from bellcrank.spatial import General, Identity, Matrix3, Transform, Vector
 from bellcrank.topology.tree import Applied, LinkNumbers, Tree
 
-__all__ = ["Function", "direct", "input_sizes", "place", "view", "world_of"]
+__all__ = ["Function", "Tracer", "direct", "input_sizes", "place", "view", "world_of"]
 
 #: reads entry `index` of input array `name`
 Read = Callable[[str, int], Number]
+
+
+class Tracer(Protocol):
+    """Traces functions of one tree into one graph, whose leaves are (input, entry)."""
+
+    tree: Tree
+    graph: Graph
+    wrenches: bool  #: whether external wrenches act
+
+    def __call__(self, function: Function) -> list[Number]:
+        """The entries of a function."""
+
+    def machine(self, inputs: tuple[str, ...]) -> Direct:
+        """The machine as its texts see it, with these inputs traced."""
 
 
 @dataclass(frozen=True)
@@ -49,6 +63,10 @@ class Function:
     bases: bool = False
     #: whether the text asks for a single link, which loops over kinds of links do not know
     single: bool = False
+    #: instead of a text: how the entries are made from those of other functions, traced in one graph
+    made: Callable[[Tracer], list[Number]] | None = None
+    #: lengths of inputs that are this function's alone
+    sizes: tuple[tuple[str, int], ...] = ()
 
     def size(self, tree: Tree) -> int:
         """Number of entries of the result."""

@@ -19,6 +19,7 @@ from bellcrank.lowering.element_loads import columns_of
 from bellcrank.lowering.function import Function, binder, direct
 from bellcrank.lowering.link import Link, World
 from bellcrank.lowering.looped import LoopedDirect
+from bellcrank.mechanism.constraint_rows import at_time
 from bellcrank.mechanism.coupling import Part
 from bellcrank.scalar.graph import Number
 from bellcrank.schedule.sweeps import Direct, Field, flatten, rebuild
@@ -68,7 +69,7 @@ class RelationShape(NamedTuple):
 
     terms: tuple[tuple[int, int], ...]  #: local speed, place in `every`
     every: tuple[tuple[int, int, Part], ...]
-    offset: float
+    offset: Any  #: a number, or a function of time
 
 
 @dataclass(frozen=True)
@@ -337,12 +338,12 @@ def message_widths(shapes: Sequence[Local]) -> tuple[int, int]:
             max((s.shape.ports.outward for s in shapes), default=0))
 
 
-def closure_numbers(tree: Tree, k: int, bind: Callable[[Any], Any]) -> ClosureNumbers:
-    """The numbers of one closure."""
+def closure_numbers(tree: Tree, k: int, bind: Callable[[Any], Any], time: Number) -> ClosureNumbers:
+    """The numbers of one closure at a time."""
     c = tree.closures[k]
     turns = [columns_of(bind(rows)) for rows in c.turns]
     return ClosureNumbers(turns[0], Vector(*bind(tuple(c.first_shift))), turns[1],
-                          Vector(*bind(tuple(c.second_shift))), bind(tuple(c.kind.constants())))
+                          Vector(*bind(tuple(c.second_shift))), at_time(bind(tuple(c.kind.constants())), time))
 
 
 def direct_groups(tree: Tree, inputs: tuple[str, ...], read: Callable[[str, int], Number], wrenches: bool,
@@ -355,7 +356,7 @@ def direct_groups(tree: Tree, inputs: tuple[str, ...], read: Callable[[str, int]
     def make(item: int) -> GroupView:
         local = shapes[item - 1]
         return GroupView(local.shape, [flat.views[link] for link in local.links],
-                         [closure_numbers(tree, k, bind) for k in local.closures],
+                         [closure_numbers(tree, k, bind, flat.world.time) for k in local.closures],
                          [tree.closures[k].kind for k in local.closures], flat.world, tree.plan.baumgarte, widths,
                          [flat.views[link] for link in local.witnesses])
 
@@ -380,7 +381,7 @@ def whole_machine(flat: LoopedDirect) -> GroupView:
         speeds=tuple(owner[v] for v in range(tree.nu)), rows=rows, dependent=(), sizes=(), independent=(), early=(),
         carried=(), closures=tuple(closure_shape(tree, k, bodies) for k in closures), relations=relations,
         grounded=True, ports=nothing, above=nothing, body_slot=-1, speed_slots=())
-    return GroupView(shape, flat.views[1:], [closure_numbers(tree, k, flat.bind) for k in closures],
+    return GroupView(shape, flat.views[1:], [closure_numbers(tree, k, flat.bind, flat.world.time) for k in closures],
                      [c.kind for c in tree.closures], flat.world, (0.0, 0.0), (0, 0),
                      [flat.views[link] for link in witnesses])
 

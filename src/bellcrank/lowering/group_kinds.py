@@ -87,7 +87,8 @@ def roll_groups(tree: Tree, function: Function, wrenches: bool) -> RolledProgram
 
 
 def _symbolic(c: Closure) -> bool:
-    return any(type(x) is Scalar for x in (
+    """Whether its numbers are read at run time: parameters, or laws of time."""
+    return c.timed or any(type(x) is Scalar for x in (
         *c.first_axes, *c.second_axes, *c.first_shift, *c.second_shift, *c.kind.constants()))
 
 
@@ -156,10 +157,10 @@ class _Rolling:
                                  *(x for k in s.closures for x in self._codes(tree.closures[k]))))
 
     def _closure_values(self, c: Closure) -> list[float]:
-        """A closure's numbers; zero where they depend on parameters, which are read at run time."""
+        """A closure's numbers; zero where they depend on parameters or time, which are read at run time."""
         first, second = ([x for i in range(3) for x in rows[i::3]] for rows in c.turns)
         numbers = [*first, *c.first_shift, *second, *c.second_shift, *c.kind.constants()]
-        return [0.0 if type(x) is Scalar else float(x) for x in numbers]
+        return [0.0 if type(x) is Scalar or callable(x) else float(x) for x in numbers]
 
     def _codes(self, c: Closure) -> list[int]:
         if not self.exploit:
@@ -180,7 +181,7 @@ class _Rolling:
             links.append(view(tree, link, numbers, self._reader(graph, m, local), own_world, self.wrenches, bind))
         closures = []
         for k in s.closures:
-            closures.append(closure_numbers(tree, k, bind) if _symbolic(tree.closures[k]) else
+            closures.append(closure_numbers(tree, k, bind, own_world.time) if _symbolic(tree.closures[k]) else
                             self._closure_numbers(graph, tree.closures[k], at))
             at += 24 + len(tree.closures[k].kind.constants())
         witnesses = [view(tree, link, tree.numbers(link), self._reader(graph, len(s.links) + m, local), own_world,

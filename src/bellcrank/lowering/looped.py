@@ -14,7 +14,7 @@ from bellcrank.errors import ModelError, SingularError
 from bellcrank.loops.constraint_kinematics import jacobian_pattern, paths_between
 from bellcrank.lowering.element_loads import element_loads, sides_of, unit_wrench
 from bellcrank.lowering.link import Link
-from bellcrank.mechanism.constraint_rows import Row, Side, stabilized
+from bellcrank.mechanism.constraint_rows import Row, Side, at_time, stabilized
 from bellcrank.mechanism.coupling import Coupled, coupled
 from bellcrank.mechanism.forces.element import Moving
 from bellcrank.scalar.graph import Number
@@ -30,11 +30,12 @@ _PLAIN = General(Matrix3(Vector(1.0, 0.0, 0.0), Vector(0.0, 1.0, 0.0), Vector(0.
 
 class LoopRow(NamedTuple):
     """One constraint: covectors on links' accelerations (link axes, about their origins), or factors of joint
-    accelerations; their sum equals gamma."""
+    accelerations; their sum equals gamma. Its rate is the same sum of velocities and the partial rate by time."""
 
     ends: tuple[tuple[int, Force], ...]
     joints: tuple[tuple[int, int, Number], ...]
     gamma: Number
+    partial: Number = 0.0
 
 
 _STILL = Moving(_PLAIN, Vector.zero(), Vector.zero(), Vector.zero())
@@ -143,8 +144,12 @@ class LoopedDirect(Direct):
 
     def rows_of(self, c: Closure) -> Sequence[Row]:
         """What a closure states, in the ground link's axes."""
-        rows: Sequence[Row] = c.kind.closure_rows(*self.sides(c), self.bind(tuple(c.kind.constants())))
+        rows: Sequence[Row] = c.kind.closure_rows(*self.sides(c), self.constants_of(c))
         return rows
+
+    def constants_of(self, c: Closure) -> tuple[Number, ...]:
+        """A closure's own numbers, now."""
+        return at_time(self.bind(tuple(c.kind.constants())), self.world.time)
 
     # -- coordinates and speeds of the whole machine ---------------------------------------------
     def given(self, name: str) -> list[Number]:
@@ -196,6 +201,13 @@ class LoopedDirect(Direct):
             (begin + k, int(tree.u_start[link]) + i) for k, relation in enumerate(tree.relations)
             for link, i, _ in relation.terms]
 
+    def partial_rates(self) -> list[Number]:
+        """The parts of all constraints' rates that laws of time of closures and couplers cause."""
+        out: list[Number] = []
+        for c in self.tree.closures:
+            out += [row.partial for row in self.rows_of(c)] if c.timed else [0.0] * c.rows
+        return out + [self.coupler(r).partial if callable(r.offset) else 0.0 for r in self.tree.relations]
+
     @property
     def floors(self) -> tuple[float, ...]:
         """What the compliance of each of the `loop_rows` must exceed: see `LoopPlan`."""
@@ -225,17 +237,17 @@ class LoopedDirect(Direct):
 
     def _row(self, c: Closure, row: Row, alpha: float, beta: float) -> LoopRow:
         ends = []
-        rate: Number = 0.0
+        rate = row.partial
         for link, w in ((c.first, row.first), (c.second, row.second)):
             axes, _, omega, velocity = self.moving[link]
             if alpha:
                 rate = rate + Motion(omega, velocity).dot(w)
             if link:
                 ends.append((link, Force(axes.inverse(w.moment), axes.inverse(w.force))))
-        return LoopRow(tuple(ends), (), stabilized(row.gamma, row.value, rate, alpha, beta))
+        return LoopRow(tuple(ends), (), stabilized(row.gamma, row.value, rate, alpha, beta), row.partial)
 
     def _relation(self, relation: Any, alpha: float, beta: float) -> LoopRow:
-        value, rate, slopes, gamma = self.coupler(relation)
+        value, rate, slopes, gamma, partial = self.coupler(relation)
         terms = []
         for (link, i, _), slope in zip(relation.terms, slopes, strict=True):
             view = self.views[link]
@@ -243,13 +255,13 @@ class LoopedDirect(Direct):
                 gamma = gamma - view.prescribed_udot[i] * slope
             else:
                 terms.append((link, i, slope))
-        return LoopRow((), tuple(terms), stabilized(gamma, value, rate, alpha, beta))
+        return LoopRow((), tuple(terms), stabilized(gamma, value, rate, alpha, beta), partial)
 
     def coupler(self, relation: Any) -> Coupled:
         """A coupler between joint coordinates."""
         views = [(self.views[link], i) for link, i, _ in relation.terms]
         return coupled([part for _, _, part in relation.terms], [view.q[i] for view, i in views],
-                       [view.u[i] for view, i in views], relation.offset)
+                       [view.u[i] for view, i in views], *at_time((relation.offset,), self.world.time))
 
 
 def loop_state(tree: Sweeps) -> tuple[Number, ...]:
@@ -261,7 +273,7 @@ def loop_state(tree: Sweeps) -> tuple[Number, ...]:
         for row in machine.rows_of(c):
             values.append(row.value)
             ends = [(machine.moving[link], w) for link, w in ((c.first, row.first), (c.second, row.second))]
-            rates.append(sum((Motion(m.omega, m.velocity).dot(w) for m, w in ends), 0.0))
+            rates.append(sum((Motion(m.omega, m.velocity).dot(w) for m, w in ends), row.partial))
     for relation in machine.tree.relations:
         made = machine.coupler(relation)
         values.append(made.value)

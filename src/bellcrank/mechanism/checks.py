@@ -11,8 +11,8 @@ from bellcrank.mechanism.coupling import Law1, Part, share
 from bellcrank.scalar.graph import Graph, Number, Scalar
 from bellcrank.scalar.jet import Jet, as_jet
 
-__all__ = ["HUGE", "bounded", "coupled_part", "look", "new_name", "number", "triple", "try_force", "try_law",
-           "try_motion", "try_potential"]
+__all__ = ["HUGE", "bounded", "coupled_part", "law_or_number", "look", "new_name", "number", "triple", "try_force",
+           "try_law", "try_motion", "try_potential"]
 
 _Part = TypeVar("_Part")
 
@@ -92,9 +92,8 @@ def triple(values: Sequence[Number], what: str, functions: bool = False) -> tupl
     return entries
 
 
-def try_motion(joint: str, law: Any, n: int) -> None:
-    """A motion law must give numbers that depend on time through differentiable functions."""
-    what = f"joint {joint!r}: the motion law"
+def try_motion(what: str, law: Any, n: int = 1) -> None:
+    """A law of time must give numbers that depend on it through differentiable functions; `what` says whose it is."""
 
     def parts(t: Number) -> list[Number]:
         value = law(Jet(t, 1.0, 0.0))
@@ -114,6 +113,22 @@ def try_motion(joint: str, law: Any, n: int) -> None:
             raise ModelError(f"{what} {_NO_PARAMETERS}") from None
         raise ModelError(f"{what} does not give numbers ({error}); {_ADVICE}") from None
     _traced(lambda x, _: parts(x), what)
+
+
+def law_or_number(what: str, value: Any) -> Any:
+    """A finite float, a parameter, or a function of time that can be differentiated."""
+    if isinstance(value, Scalar):
+        return value
+    if callable(value):
+        try_motion(f"{what} as a function of time", value)
+        return value
+    try:
+        found = float(value)
+    except (TypeError, ValueError):
+        raise ModelError(f"{what}: {value!r} is neither a number nor a parameter nor a function of time") from None
+    if not abs(found) < float("inf"):
+        raise ModelError(f"{what}: {found} is not finite")
+    return found
 
 
 def try_force(law: Any, what: str) -> None:

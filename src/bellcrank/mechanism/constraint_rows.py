@@ -11,6 +11,13 @@ paper's on [linear; angular].
 | p_i, s_i, p_ij | ``point``, ``arm`` (from the body's origin to the point), their difference |
 | Phi_Z_i, Phi_Z_j | ``Row.first``, ``Row.second`` |
 | gamma | ``Row.gamma``: first . A_i + second . A_j = gamma for accelerations A |
+| Phi_t, Phi_tt | ``Row.partial``; part of ``Row.gamma`` |
+
+Numbers of a constraint (a length, an offset, the cosine of an angle) may be `Timed`: laws of time with their rates.
+Then dPhi/dt = first . V_i + second . V_j + partial, and gamma holds -Phi_tt. Without laws both are the literal 0.0.
+
+Rows that bind speeds alone (rolling, knife edges) come last among those of a closure, with the value 0.0; how many
+there are is the ``nonholonomic`` of its kind.
 
 Deviations: the spherical constraint is resolved in the axes of body i, so that a constraint that is redundant in one
 position is redundant in all; the distance constraint is divided by twice the length, so that it is a length itself.
@@ -18,14 +25,38 @@ position is redundant in all; the distance constraint is divided by twice the le
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from bellcrank.scalar.functions import atan2, cos, select_less, sin
-from bellcrank.scalar.graph import Number
+from bellcrank.scalar.graph import Number, is_zero
+from bellcrank.scalar.jet import Jet, as_jet
 from bellcrank.spatial import Force, Vector
 
-__all__ = ["Row", "Side", "advance", "coincident", "distance", "parallel_axes", "perpendicular", "stabilized",
-           "turn_about_z", "within"]
+__all__ = ["Row", "Side", "Timed", "advance", "at_time", "coincident", "distance", "parallel_axes", "perpendicular",
+           "slipless", "stabilized", "timed", "turn_about_z", "within"]
+
+
+class Timed(NamedTuple):
+    """A number of a constraint that follows a law of time, and its rates."""
+
+    value: Number
+    rate: Number
+    acceleration: Number
+
+
+def timed(number: Number) -> Timed:
+    """A number with its rates, which are the literal 0.0 if it follows no law."""
+    return number if isinstance(number, Timed) else Timed(number, 0.0, 0.0)
+
+
+def at_time(constants: Sequence[Number], t: Number) -> tuple[Number, ...]:
+    """A constraint's numbers at a time: functions of time become `Timed`, with exact rates; others stay.
+
+    >>> at_time((0.5, lambda t: 2.0 * t * t), 3.0)
+    (0.5, Timed(value=18.0, rate=12.0, acceleration=4.0))
+    """
+    return tuple(Timed(*as_jet(x(Jet(t, 1.0, 0.0)))) if callable(x) else x for x in constants)
 
 
 class Side(NamedTuple):
@@ -41,12 +72,14 @@ class Side(NamedTuple):
 
 
 class Row(NamedTuple):
-    """One scalar constraint: its value, its rows on the two bodies' motions, its right hand side."""
+    """One scalar constraint: its value, its rows on the two bodies' motions, its right hand side, and the part of its
+    rate that no motion causes but a law of time."""
 
     value: Number
     first: Force
     second: Force
     gamma: Number
+    partial: Number = 0.0
 
 
 def stabilized(gamma: Number, value: Number, rate: Number, alpha: float, beta: float) -> Number:
@@ -57,20 +90,24 @@ def stabilized(gamma: Number, value: Number, rate: Number, alpha: float, beta: f
 
 
 def perpendicular(i: Side, j: Side, a: Vector, b: Vector, cosine: Number = 0.0) -> Row:
-    """Dot-1: an axis `a` of body i and an axis `b` of body j keep their angle."""
+    """Dot-1: an axis `a` of body i and an axis `b` of body j have an angle with this cosine."""
     turn = a.cross(b)
     aa, bb = i.omega.cross(a), j.omega.cross(b)
     gamma = -(i.omega.cross(aa).dot(b) + aa.dot(bb) * 2.0 + a.dot(j.omega.cross(bb)))
-    return Row(a.dot(b) - cosine, Force(turn, Vector.zero()), Force(-turn, Vector.zero()), gamma)
+    law = timed(cosine)
+    return Row(a.dot(b) - law.value, Force(turn, Vector.zero()), Force(-turn, Vector.zero()), gamma + law.acceleration,
+               0.0 - law.rate)
 
 
 def within(i: Side, j: Side, a: Vector, offset: Number = 0.0) -> Row:
-    """Dot-2: the point of body j keeps its distance along the axis `a` of body i."""
+    """Dot-2: the point of body j lies at a distance `offset` along the axis `a` of body i."""
     d = j.point - i.point
     turn = i.omega.cross(a)
     gamma = -(d.dot(i.omega.cross(turn)) + turn.dot(j.rate - i.rate) * 2.0
               + a.dot(j.omega.centripetal(j.arm) - i.omega.centripetal(i.arm)))
-    return Row(a.dot(d) - offset, Force(a.cross(d) - i.arm.cross(a), -a), Force(j.arm.cross(a), a), gamma)
+    law = timed(offset)
+    return Row(a.dot(d) - law.value, Force(a.cross(d) - i.arm.cross(a), -a), Force(j.arm.cross(a), a),
+               gamma + law.acceleration, 0.0 - law.rate)
 
 
 def coincident(i: Side, j: Side) -> tuple[Row, Row, Row]:
@@ -85,14 +122,39 @@ def coincident(i: Side, j: Side) -> tuple[Row, Row, Row]:
 
 
 def distance(i: Side, j: Side, length: Number) -> Row:
-    """Spherical-spherical: the two points keep their distance."""
-    scale = 1.0 / length
+    """Spherical-spherical: the two points have this distance."""
+    law = timed(length)
+    scale = 1.0 / law.value
     d = j.point - i.point
     along = d * scale
     rate = j.rate - i.rate
     swing = j.omega.centripetal(j.arm) - i.omega.centripetal(i.arm)
-    return Row((d.dot(d) * scale - length) * 0.5, Force(-i.arm.cross(along), -along), Force(j.arm.cross(along), along),
-               -(along.dot(swing) + rate.dot(rate) * scale))
+    row = Row((d.dot(d) * scale - law.value) * 0.5, Force(-i.arm.cross(along), -along),
+              Force(j.arm.cross(along), along), -(along.dot(swing) + rate.dot(rate) * scale))
+    return row if is_zero(law.rate) and is_zero(law.acceleration) else _longer(row, law, along, rate)
+
+
+def _longer(row: Row, law: Timed, along: Vector, rate: Vector) -> Row:
+    """The distance constraint s / 2L - L / 2, s = d . d, for a length that changes: Phi_t, and gamma less Phi_tt."""
+    share, scale = along.dot(along), law.rate / law.value
+    half = (share + 1.0) * 0.5
+    more = along.dot(rate) * scale * 2.0 - share * scale * law.rate + half * law.acceleration
+    return Row(row.value, row.first, row.second, row.gamma + more, -(half * law.rate))
+
+
+def slipless(i: Side, j: Side, a: Vector, a_rate: Vector, contact: Vector, contact_rate: Vector) -> Row:
+    """No velocity along `a` where the bodies touch, at `contact` from the point of body j, as seen from body i.
+
+    The direction and the place of contact may turn with either body; their rates in space are `a_rate` and
+    `contact_rate`. It is a constraint on speeds, d/dt of which is the row of accelerations.
+    """
+    d = j.point - i.point
+    rate = j.rate - i.rate
+    turn = j.omega - i.omega
+    slip = rate - i.omega.cross(d) + turn.cross(contact)
+    swing = j.omega.centripetal(j.arm) - i.omega.centripetal(i.arm) - i.omega.cross(rate) + turn.cross(contact_rate)
+    return Row(0.0, Force(-(i.arm + d + contact).cross(a), -a), Force((j.arm + contact).cross(a), a),
+               -(a_rate.dot(slip) + a.dot(swing)))
 
 
 def turn_about_z(i: Side, j: Side) -> Number:

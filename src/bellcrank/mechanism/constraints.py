@@ -1,43 +1,66 @@
-"""Constraints between bodies that are no joints: rods without mass, slots, planes. They close loops only."""
+"""Constraints between bodies that are no joints: rods without mass, slots, planes, angles. They close loops only.
+
+Their numbers may be parameters, or functions of time written with `bellcrank.math` (``lambda t: 0.5 + 0.1 * sin(t)``):
+the machine is then driven by them. Rates are derived exactly. Constraints on speeds alone are in `rolling`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from bellcrank.errors import ModelError
-from bellcrank.mechanism.constraint_rows import Row, Side, distance, within
+from bellcrank.mechanism.checks import law_or_number
+from bellcrank.mechanism.constraint_rows import Row, Side, distance, perpendicular, within
 from bellcrank.mechanism.joints.joint import Array, frame_with_z, unit_vector
+from bellcrank.mechanism.motion import Law
+from bellcrank.scalar.functions import cos
 from bellcrank.scalar.graph import Number
 
-__all__ = ["Distance", "PointOnLine", "PointOnPlane"]
+__all__ = ["Angle", "Distance", "PointOnLine", "PointOnPlane"]
+
+#: angles nearer than this to 0 or a half turn do not bind: their cosine is stationary there [rad]
+_STRAIGHT = 1e-6
 
 
 class Distance:
-    """A massless rod: the two origins keep the distance `length` [m]."""
+    """A massless rod or an actuator without mass: the two origins have the distance `length` [m].
+
+    The length is a positive number, a parameter, or a function of time.
+
+    >>> import bellcrank as bc
+    >>> m = bc.Mechanism("lift", gravity=(0, 0, -9.81))
+    >>> arm = m.add_body("arm", bc.Inertia.rod(2.0, (0, 0, 0), (1, 0, 0)))
+    >>> hinge = m.add_joint("hinge", bc.Revolute("y"), m.ground, arm)
+    >>> cylinder = bc.Distance(lambda t: 0.8 + 0.1 * t)
+    >>> rod = m.add_constraint("cylinder", cylinder, m.ground, arm, bc.Pose((0, 0, -0.6)), bc.Pose((0.5, 0, 0)))
+    >>> lift = bc.compile(m)
+    >>> state = lift.assemble(t=1.0)
+    >>> bool(abs(lift.loop_error(state)).max() < 1e-12), lift.dof
+    (True, 0)
+    """
 
     condition_names = ("length",)
 
-    def __init__(self, length: float) -> None:
-        try:
-            self.length = float(length)
-        except (TypeError, ValueError):
-            raise ModelError(f"Distance: the length {length!r} is not a number; parameters are not supported") from None
-        if not 0.0 < self.length < float("inf"):
+    def __init__(self, length: Number | Law) -> None:
+        self.length = law_or_number("Distance: the length", length)
+        if isinstance(self.length, float) and not self.length > 0.0:
             raise ModelError(f"Distance: the length {length} must be positive; for points that coincide use Spherical")
 
     def alignment(self) -> Array:
         return np.eye(3)
 
-    def constants(self) -> tuple[Number, ...]:
+    def constants(self) -> tuple[Any, ...]:
         return (self.length,)
 
     def closure_rows(self, first: Side, second: Side, k: Sequence[Number]) -> tuple[Row, ...]:
         return (distance(first, second, k[0]),)
 
     def __repr__(self) -> str:
-        return f"Distance({self.length})"
+        return f"Distance({self.length!r})"
 
 
 class PointOnLine:
@@ -51,7 +74,7 @@ class PointOnLine:
     def alignment(self) -> Array:
         return frame_with_z(np.array(self.axis))
 
-    def constants(self) -> tuple[Number, ...]:
+    def constants(self) -> tuple[Any, ...]:
         return ()
 
     def closure_rows(self, first: Side, second: Side, k: Sequence[Number]) -> tuple[Row, ...]:
@@ -62,21 +85,78 @@ class PointOnLine:
 
 
 class PointOnPlane:
-    """The child's origin stays in the plane through the parent's origin with the given normal."""
+    """The child's origin stays in a plane with the given normal: a height `offset` [m] above the parent's origin.
+
+    The offset is a number, a parameter, or a function of time (Kang and Yoon's dot-2 constraint).
+
+    >>> PointOnPlane("z", offset=0.2)
+    PointOnPlane((0.0, 0.0, 1.0), 0.2)
+    """
 
     condition_names = ("height",)
 
-    def __init__(self, normal: str | Sequence[float] = "z") -> None:
+    def __init__(self, normal: str | Sequence[float] = "z", offset: Number | Law = 0.0) -> None:
         self.normal = unit_vector(normal, "PointOnPlane normal")
+        self.offset = law_or_number("PointOnPlane: the offset", offset)
 
     def alignment(self) -> Array:
         return frame_with_z(np.array(self.normal))
 
-    def constants(self) -> tuple[Number, ...]:
-        return ()
+    def constants(self) -> tuple[Any, ...]:
+        return (self.offset,)
 
     def closure_rows(self, first: Side, second: Side, k: Sequence[Number]) -> tuple[Row, ...]:
-        return (within(first, second, first.z),)
+        return (within(first, second, first.z, k[0]),)
 
     def __repr__(self) -> str:
-        return f"PointOnPlane({self.normal})"
+        more = "" if isinstance(self.offset, float) and self.offset == 0.0 else f", {self.offset!r}"
+        return f"PointOnPlane({self.normal}{more})"
+
+
+@dataclass(frozen=True)
+class CosineOf:
+    """The cosine of an angle that is a function of time."""
+
+    angle: Callable[[Number], Number]
+
+    def __call__(self, t: Number) -> Number:
+        return cos(self.angle(t))
+
+
+class Angle:
+    """The angle [rad] between `axis` of the parent's pose and `child_axis` of the child's; points are free.
+
+    It is a number between 0 and pi, a parameter, or a function of time (Kang and Yoon's dot-1 constraint). One
+    constraint cannot hold axes parallel: joints do that. Its value in `System.loop_error` is the cosine's error.
+
+    >>> Angle(1.5, "x", (0, 0, 2))
+    Angle(1.5, (1.0, 0.0, 0.0), (0.0, 0.0, 1.0))
+    """
+
+    condition_names = ("angle",)
+
+    def __init__(self, angle: Number | Law = np.pi / 2, axis: str | Sequence[float] = "z",
+                 child_axis: str | Sequence[float] = "z") -> None:
+        self.angle = law_or_number("Angle: the angle", angle)
+        self.axis, self.child_axis = unit_vector(axis, "Angle axis"), unit_vector(child_axis, "Angle child_axis")
+        if isinstance(self.angle, float) and not _STRAIGHT < self.angle < np.pi - _STRAIGHT:
+            raise ModelError(f"Angle: the angle {angle} must lie between 0 and pi, in radians; axes that are parallel "
+                             "need a joint (Prismatic, Cylindrical, Planar, Revolute)")
+
+    def alignment(self) -> Array:
+        return frame_with_z(np.array(self.axis))
+
+    def child_alignment(self) -> Array:
+        return frame_with_z(np.array(self.child_axis))
+
+    def constants(self) -> tuple[Any, ...]:
+        if callable(self.angle):
+            return (CosineOf(self.angle),)
+        right = isinstance(self.angle, float) and self.angle == np.pi / 2
+        return (0.0 if right else cos(self.angle),)
+
+    def closure_rows(self, first: Side, second: Side, k: Sequence[Number]) -> tuple[Row, ...]:
+        return (perpendicular(first, second, first.z, second.z, k[0]),)
+
+    def __repr__(self) -> str:
+        return f"Angle({self.angle!r}, {self.axis}, {self.child_axis})"

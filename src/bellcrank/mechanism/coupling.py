@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
+from bellcrank.mechanism.constraint_rows import timed
 from bellcrank.scalar.graph import Number
 from bellcrank.scalar.jet import Jet, as_jet
 
@@ -36,28 +37,30 @@ def share(part: Part, q: Number) -> Share:
 
 
 class Coupled(NamedTuple):
-    """A coupler at coordinates q with rates u: what its sum lacks, the rate of that, the slopes by the coordinates, and
-    what the slopes times the accelerations must be."""
+    """A coupler at coordinates q with rates u: what its sum lacks, the rate of that, the slopes by the coordinates,
+    what the slopes times the accelerations must be, and the part of the rate that a law of time causes."""
 
     value: Number
     rate: Number
     slopes: tuple[Number, ...]
     gamma: Number
+    partial: Number = 0.0
 
 
 def coupled(parts: Sequence[Part], q: Sequence[Number], u: Sequence[Number], offset: Number) -> Coupled:
-    """A coupler, over any scalar.
+    """A coupler, over any scalar; the offset may be `Timed`.
 
     >>> coupled((2.0, -1.0), (0.5, 0.25), (1.0, 3.0), 0.5)
-    Coupled(value=0.25, rate=-1.0, slopes=(2.0, -1.0), gamma=0.0)
+    Coupled(value=0.25, rate=-1.0, slopes=(2.0, -1.0), gamma=0.0, partial=0.0)
     """
-    value: Number = -offset
-    rate: Number = 0.0
-    gamma: Number = 0.0
+    law = timed(offset)
+    value: Number = -law.value
+    rate: Number = 0.0 - law.rate
+    gamma: Number = law.acceleration
     slopes = []
     for part, x, v in zip(parts, q, u, strict=True):
         mine = share(part, x)
         value, rate = value + mine.value, rate + v * mine.slope
         gamma = gamma - mine.curvature * (v * v)
         slopes.append(mine.slope)
-    return Coupled(value, rate, tuple(slopes), gamma)
+    return Coupled(value, rate, tuple(slopes), gamma, 0.0 - law.rate)

@@ -329,7 +329,7 @@ class Mechanism(ForceElements):
             prescribed = Prescribed((), law)
         else:
             prescribed = Prescribed(self._laws(record, law, coordinate))
-        try_motion(joint, law, kind.nq if coordinate is None else 1)
+        try_motion(f"joint {joint!r}: the motion law", law, kind.nq if coordinate is None else 1)
         self._joints[joint] = replace(record, prescribed=prescribed)
 
     def _laws(self, record: Connection, law: Any, coordinate: int | str | None) -> tuple[Law | None, ...]:
@@ -361,8 +361,9 @@ class Mechanism(ForceElements):
         self._frames[name] = frame
         return frame
 
-    def add_coupler(self, name: str, factors: Mapping[str, float | Law1], offset: float = 0.0) -> Coupler:
-        """Couple joint coordinates, as gears, belts and cams do: the sum of factor * coordinate equals `offset`.
+    def add_coupler(self, name: str, factors: Mapping[str, float | Law1], offset: float | Law = 0.0) -> Coupler:
+        """Couple joint coordinates, as gears, belts and cams do: the sum of factor * coordinate equals `offset`, a
+        number or a function of time (a differential whose third shaft is driven).
 
         Keys are joints, or ``joint.coordinate`` for joints with several. A gear pair of ratio 3 is
         ``{"pinion": 1.0, "wheel": -3.0}``. In place of a factor stands a function of the coordinate, written with
@@ -379,19 +380,25 @@ class Mechanism(ForceElements):
             raise ModelError(f"coupler {name!r} names a coordinate twice")
         if len(terms) < 2:
             raise ModelError(f"coupler {name!r} needs at least two joint coordinates")
-        shift = number(f"coupler {name!r}", "offset", offset)
-        if isinstance(shift, Scalar):
+        if isinstance(offset, Scalar):
             raise ModelError(f"coupler {name!r}: the offset cannot be a parameter")
-        coupler = Coupler(name, tuple(terms), float(shift))
+        if callable(offset):
+            try_motion(f"coupler {name!r}: the offset as a function of time", offset)
+        else:
+            offset = float(number(f"coupler {name!r}", "offset", offset))
+        coupler = Coupler(name, tuple(terms), offset)
         self._couplers[name] = coupler
         return coupler
 
     def add_constraint(self, name: str, kind: object, parent: str | Body, child: str | Body,
                        parent_pose: Pose | str = HERE, child_pose: Pose | str = HERE, *, closed: bool = True
                        ) -> Constraint:
-        """A constraint between two bodies that is no joint, such as ``Distance(0.5)`` between the poses' origins,
-        or ``PointOnLine("x")``: the child's origin stays on an axis of the parent's pose. `closed`, and poses ``"at
-        closing"``, as in `add_joint`."""
+        """A constraint between two bodies that is no joint, such as ``Distance(0.5)`` between the poses' origins, or
+        ``PointOnLine("x")``, by which the child's origin stays on an axis of the parent's pose. `closed`, and poses
+        ``"at closing"``, as in `add_joint`.
+
+        A number of it may be a function of time, ``Distance(lambda t: 0.5 + 0.1 * t)``, which then drives the machine.
+        """
         new_name(self._constraints, name, "constraint")
         if name in self._joints:
             raise ModelError(f"constraint {name!r}: a joint has that name already")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from bellcrank.mechanism.coupling import Part
 from bellcrank.mechanism.forces import Actuator, Bushing, Drag
@@ -99,14 +100,14 @@ class BodyDrag:
 
 @dataclass(frozen=True, slots=True)
 class Coupler:
-    """A relation of joint coordinates: the sum of what each adds equals `offset`.
+    """A relation of joint coordinates: the sum of what each adds equals `offset`, a number or a function of time.
 
     A coordinate adds factor * coordinate, or a function of it.
     """
 
     name: str
     terms: tuple[tuple[str, int, Part], ...]  #: joint, coordinate, factor or function
-    offset: float
+    offset: Any
 
 
 @dataclass(frozen=True, slots=True)

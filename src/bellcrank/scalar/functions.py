@@ -16,12 +16,14 @@ __all__ = ["abs", "acos", "asin", "atan", "atan2", "cos", "cosh", "exp", "hypot"
            "select_less", "sign", "sin", "sinh", "sqrt", "tan", "tanh"]
 
 pi = math.pi
+#: constants; a number of type `numpy.float64` is the value of one state, and follows NumPy's rules (1 / 0 is infinite)
+_PLAIN = frozenset((float, int))
 
 
 def _apply(op: str, real: Any, x: Number) -> Number:
     if type(x) is Scalar:
         return x.graph.node(op, x)
-    if isinstance(x, (int, float)):
+    if type(x) in _PLAIN:
         return real(x)
     method = getattr(x, op, None)  # a Jet knows its own rules
     if method is not None:
@@ -74,7 +76,7 @@ def atan2(y: Number, x: Number) -> Number:
     jet = next((v for v in (y, x) if hasattr(v, "atan2")), None)
     if jet is not None:
         return jet.atan2(y, x)
-    if isinstance(y, (int, float)) and isinstance(x, (int, float)):
+    if type(y) in _PLAIN and type(x) in _PLAIN:
         return math.atan2(y, x)
     import numpy as np
 
@@ -90,10 +92,12 @@ def select_less(a: Number, b: Number, if_less: Number, otherwise: Number) -> Num
     jet = next((x for x in operands if hasattr(x, "select_less")), None)
     if jet is not None:
         return jet.select_less(*operands)
-    if all(isinstance(x, (int, float)) for x in operands):
+    if all(type(x) in _PLAIN for x in operands):
         return if_less if a < b else otherwise
     import numpy as np
 
+    if all(isinstance(x, (int, float)) for x in operands):  # one state: as fast as numbers, and never a constant
+        return np.float64(if_less if a < b else otherwise)
     return np.where(np.asarray(a) < np.asarray(b), if_less, otherwise)
 
 

@@ -15,7 +15,7 @@ from collections.abc import Hashable, Iterable, Sequence
 from typing import Any, TypeAlias
 
 __all__ = ["ADD", "ATAN2", "COS", "DIV", "EXP", "LEAF", "LESS", "LOG", "MUL", "NEG", "SIN", "SQRT", "SUB", "TANH",
-           "Graph", "Number", "Scalar", "digest", "is_zero", "reachable"]
+           "Graph", "Number", "Scalar", "digest", "is_constant", "is_zero", "nearest_first", "reachable"]
 
 LEAF, ADD, SUB, MUL, DIV, NEG = "leaf", "add", "sub", "mul", "div", "neg"
 SQRT, SIN, COS, EXP, LOG, TANH, LESS, ATAN2 = "sqrt", "sin", "cos", "exp", "log", "tanh", "less", "atan2"
@@ -39,6 +39,16 @@ def is_zero(x: Number) -> bool:
     return type(x) is float and x == 0.0
 
 
+def is_constant(x: Number) -> bool:
+    """Whether a number is the same in every state: a plain float or int, no value of one state.
+
+    >>> import numpy as np
+    >>> is_constant(2.0), is_constant(np.float64(2.0)), is_constant(Graph().leaf("q"))
+    (True, False, False)
+    """
+    return type(x) is float or type(x) is int
+
+
 class Scalar:
     """One node of a `Graph`. Supports arithmetic with floats and with scalars of the same graph."""
 
@@ -56,14 +66,14 @@ class Scalar:
             other = _as_float(other)
             if other is NotImplemented:
                 return NotImplemented
-            return self if other == 0.0 else self.graph.node(ADD, self, other)
+            return self if other == 0.0 else self.graph.pair(ADD, self, other)
         if other.op is NEG:
             return self - other.args[0]
         if self.op is NEG:
             return other - self.args[0]
         if self.index > other.index:
             self, other = other, self
-        return self.graph.node(ADD, self, other)
+        return self.graph.pair(ADD, self, other)
 
     __radd__ = __add__
 
@@ -77,7 +87,7 @@ class Scalar:
             return self + other.args[0]
         if self.op is NEG:
             return -(self.args[0] + other)
-        return self.graph.node(SUB, self, other)
+        return self.graph.pair(SUB, self, other)
 
     def __rsub__(self, other: Number) -> Number:
         other = _as_float(other)
@@ -87,7 +97,7 @@ class Scalar:
             return -self
         if self.op is NEG:
             return self.args[0] + other
-        return self.graph.node(SUB, other, self)
+        return self.graph.pair(SUB, other, self)
 
     def __neg__(self) -> Scalar:
         op = self.op
@@ -96,10 +106,10 @@ class Scalar:
         if op is SUB:
             first, second = self.args
             if type(first) is float:  # a number is always added, so that equal expressions are equal graphs
-                return self.graph.node(ADD, second, -first)
-            return self.graph.node(SUB, second, first)
+                return self.graph.pair(ADD, second, -first)
+            return self.graph.pair(SUB, second, first)
         if op is MUL and type(self.args[0]) is float:
-            return self.graph.node(MUL, -self.args[0], self.args[1])
+            return self.graph.pair(MUL, -self.args[0], self.args[1])
         return self.graph.node(NEG, self)
 
     def __abs__(self) -> Scalar:
@@ -117,7 +127,7 @@ class Scalar:
             return -(self.args[0] * other)
         if self.index > other.index:
             self, other = other, self
-        return self.graph.node(MUL, self, other)
+        return self.graph.pair(MUL, self, other)
 
     __rmul__ = __mul__
 
@@ -132,7 +142,7 @@ class Scalar:
             return self.args[0]._scaled(-factor)
         if self.op is MUL and type(self.args[0]) is float and 1e-150 < abs(factor * self.args[0]) < 1e150:
             return self.args[1]._scaled(factor * self.args[0])
-        return self.graph.node(MUL, factor, self)
+        return self.graph.pair(MUL, factor, self)
 
     def __truediv__(self, other: Number) -> Number:
         if type(other) is not Scalar:
@@ -140,7 +150,7 @@ class Scalar:
             if other is NotImplemented:
                 return NotImplemented
             if 0.0 < abs(other) < 1e-150:  # its inverse may overflow
-                return self.graph.node(DIV, self, other)
+                return self.graph.pair(DIV, self, other)
             return self._scaled(1.0 / other)
         if other is self:
             return 1.0
@@ -148,7 +158,7 @@ class Scalar:
             return -(self / other.args[0])
         if self.op is NEG:
             return -(self.args[0] / other)
-        return self.graph.node(DIV, self, other)
+        return self.graph.pair(DIV, self, other)
 
     def __rtruediv__(self, other: Number) -> Number:
         other = _as_float(other)
@@ -158,7 +168,7 @@ class Scalar:
             return 0.0
         if self.op is NEG:
             return -(other / self.args[0])
-        return self.graph.node(DIV, other, self)
+        return self.graph.pair(DIV, other, self)
 
     def __pow__(self, power: object) -> Number:
         if power == 0.5:
@@ -207,10 +217,20 @@ class Graph:
         return self.node(LEAF, key)
 
     def node(self, op: str, *args: Any) -> Scalar:
-        key = (op, args)
+        key = (op, *args)
         found = self._table.get(key)
         if found is None:
             found = Scalar(self, op, args, len(self.nodes))
+            self._table[key] = found
+            self.nodes.append(found)
+        return found
+
+    def pair(self, op: str, a: Any, b: Any) -> Scalar:
+        """`node` of two arguments, as most are."""
+        key = (op, a, b)
+        found = self._table.get(key)
+        if found is None:
+            found = Scalar(self, op, (a, b), len(self.nodes))
             self._table[key] = found
             self.nodes.append(found)
         return found
@@ -235,10 +255,17 @@ def _node_of(graph: Graph, index: int) -> Scalar:
     return graph.nodes[index]
 
 
+#: from so many roots on, most of a graph is reached: all of it is looked at, which takes a third of the time
+_MANY = 8
+
+
 def reachable(roots: Iterable[Any]) -> list[Scalar]:
     """The scalars that `roots` depend on (themselves included), arguments before users."""
+    scalars = [r for r in roots if type(r) is Scalar]
+    if len(scalars) >= _MANY and all(r.graph is scalars[0].graph for r in scalars):
+        return _reached_from_many(scalars)
     seen: set[Scalar] = set()
-    stack = [r for r in roots if type(r) is Scalar]
+    stack = scalars
     while stack:
         node = stack.pop()
         if node in seen:
@@ -249,15 +276,59 @@ def reachable(roots: Iterable[Any]) -> list[Scalar]:
     return sorted(seen, key=lambda n: n.index)
 
 
+def _reached_from_many(roots: Sequence[Scalar]) -> list[Scalar]:
+    """`reachable`, backwards through the nodes of the graph, which come after their arguments."""
+    nodes = roots[0].graph.nodes
+    needed = bytearray(max(r.index for r in roots) + 1)
+    for root in roots:
+        needed[root.index] = 1
+    found = []
+    for i in range(len(needed) - 1, -1, -1):
+        if needed[i]:
+            node = nodes[i]
+            found.append(node)
+            if node.op is not LEAF:
+                for a in node.args:
+                    if type(a) is Scalar:
+                        needed[a.index] = 1
+    found.reverse()
+    return found
+
+
+def nearest_first(roots: Iterable[Any]) -> list[Scalar]:
+    """The same, root by root: what one needs is computed right before it, so that fewer values are kept meanwhile."""
+    seen: set[Scalar] = set()
+    out: list[Scalar] = []
+    for root in roots:
+        stack = [root] if type(root) is Scalar else []
+        while stack:
+            node = stack[-1]
+            waiting = [] if node.op is LEAF or node in seen else [
+                a for a in node.args if type(a) is Scalar and a not in seen]
+            if waiting:
+                stack.extend(waiting)
+                continue
+            stack.pop()
+            if node not in seen:
+                seen.add(node)
+                out.append(node)
+    return out
+
+
 def digest(roots: Sequence[Any]) -> str:
     """A fingerprint of the computation behind `roots`: equal for graphs traced in the same way."""
-    place: dict[Any, int] = {}
+    nodes = reachable(roots)
+    place = {node: str(i) for i, node in enumerate(nodes)}
     lines: list[str] = []
-    for node in reachable(roots):
-        place[node] = len(lines)
-        if node.op is LEAF:
-            lines.append(f"{node.args[0]!r}")
+    for node in nodes:
+        op, args = node.op, node.args
+        if op is LEAF:
+            lines.append(f"{args[0]!r}")
+        elif len(args) == 2:  # as most have
+            a, b = args
+            lines.append(f"{op} {place[a] if type(a) is Scalar else a.hex()} "
+                         f"{place[b] if type(b) is Scalar else b.hex()}")
         else:
-            lines.append(node.op + " ".join([f" {place[a]}" if type(a) is Scalar else a.hex() for a in node.args]))
-    ends = [str(place[r]) if type(r) is Scalar else float(r).hex() for r in roots]
-    return hashlib.sha256("\n".join([*lines, *ends]).encode()).hexdigest()
+            lines.append(" ".join([op, *(place[a] if type(a) is Scalar else a.hex() for a in args)]))
+    ends = [place[r] if type(r) is Scalar else float(r).hex() for r in roots]
+    return hashlib.sha256("\n".join([*lines, "", *ends]).encode()).hexdigest()

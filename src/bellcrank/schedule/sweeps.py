@@ -130,11 +130,17 @@ class Direct:
 
 def flatten(value: Any, atom: type = float) -> Iterator[Number]:
     """The scalars of a nested tuple, left to right; tuples of the type `atom` count as scalars."""
+    out: list[Number] = []
+    _gather(value, atom, out)
+    return iter(out)
+
+
+def _gather(value: Any, atom: type, out: list[Number]) -> None:
     if isinstance(value, (tuple, list)) and not isinstance(value, atom):
         for part in value:
-            yield from flatten(part, atom)
+            _gather(part, atom, out)
     else:
-        yield value
+        out.append(value)
 
 
 def rebuild(like: Any, leaves: Iterator[Number], atom: type = float) -> Any:

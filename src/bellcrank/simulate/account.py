@@ -45,9 +45,9 @@ RESOLVED = 1e-6
 # -- what a machine can do with energy --------------------------------------------------------------
 def exchange(system: Machine) -> str:
     """What the machine itself does with energy: "none" (keeps it), "losses" (only takes it away), or "work" (may put
-    some in: prescribed motions, wrenches, servos, wind, forces whose energy is not known)."""
+    some in: motions and constraints driven by time, wrenches, servos, wind, forces whose energy is not known)."""
     tree = system.model.tree
-    if tree.applied or any(_moves(law) for law in tree.prescribed if law is not None):
+    if tree.applied or tree.driven_closures or any(_moves(law) for law in tree.prescribed if law is not None):
         return "work"
     elements: list[Any] = [along for forces in tree.joint_forces.values() for _, along in forces]
     elements += [p.bushing if isinstance(p, BushingPair) else p.drag if isinstance(p, DragPair) else p.along

@@ -13,6 +13,7 @@ from bellcrank.mechanism.placed_elements import JointDrive, JointForce, JointSum
 from bellcrank.system.force_elements import actuator_forces, element_wrenches, link_motions, with_values
 from bellcrank.system.kernels import Wrenches
 from bellcrank.system.loop_errors import loop_coordinates, loop_speeds
+from bellcrank.system.loop_loads import loop_loads
 
 if TYPE_CHECKING:
     from bellcrank.system.machine_functions import Machine
@@ -100,7 +101,7 @@ def _coordinate(states: States, joint: str, k: int) -> tuple[Floats, Floats]:
 
 def element_force(states: States, name: str) -> tuple[Floats, str, tuple[str, ...]]:
     """The force of one element: a number along its coordinate or line (...), or a wrench (..., 6) on its second body;
-    what it is, and its units."""
+    what it is, and its units. Of constraints: see `constraint_forces`."""
     mechanism = states.system.model.mechanism
     on_joints: tuple[JointForce | JointSum, ...] = (*mechanism.joint_forces, *mechanism.joint_sums)
     for element in on_joints:
@@ -111,13 +112,33 @@ def element_force(states: States, name: str) -> tuple[Floats, str, tuple[str, ..
             entry = states.system.model.configuration.starts[drive.joint][1] + drive.coordinate
             return (along_joints(states, "given")[..., entry], f"force of {name} within its limits",
                     _units(states.system, drive))
+    if any(c.name == name for c in mechanism.constraints):
+        return constraint_forces(states, name)
     between = {e.name for e in mechanism.springs} | {e.name for e in mechanism.bushings} | {
         e.name for e in mechanism.drags}
     if name not in between:
-        known = [*(e.name for e in on_joints), *(d.name for d in mechanism.drives), *sorted(between)]
+        known = [*(e.name for e in on_joints), *(d.name for d in mechanism.drives), *sorted(between),
+                 *(c.name for c in mechanism.constraints)]
         raise ModelError(f"forces: no force element called {name!r}; there are {', '.join(known) or 'none'}"
                          f"{hint(name, known)}")
     return _between(states, name)
+
+
+def constraint_forces(states: States, name: str) -> tuple[Floats, str, tuple[str, ...]]:
+    """What holds each condition of a constraint: one number (...), or one a condition (..., conditions). Times the rate
+    at which a law of time changes the condition's length, it is the power put in."""
+    system, q, u, tau, t = states[:5]
+    plans = system.plans
+    where = [k for k, c in enumerate(plans.tree.closures) if c.name == name]
+    if not where:
+        raise ModelError(f"forces: the constraint {name!r} is released: it exerts none")
+    closure, start = plans.tree.closures[where[0]], int(plans.loops.starts[where[0]])
+    given = np.zeros(system.nu) if tau is None else actuator_forces(plans, q, u, tau, t=t)
+    udot = system.forward_dynamics(q, u, tau, wrenches=states.wrenches, t=t)
+    loads = loop_loads(plans, q, u, given, udot, states.wrenches, t)[..., start:start + closure.rows]
+    unit = "N m" if closure.kind.condition_names == ("angle",) else "N"
+    return (loads[..., 0] if closure.rows == 1 else loads), f"force of {name} along its conditions", \
+        (unit,) * closure.rows
 
 
 def _between(states: States, name: str) -> tuple[Floats, str, tuple[str, ...]]:

@@ -93,6 +93,8 @@ def _closing(tree: Tree, ends: list[int], pairs: list[tuple[int, int]], size: in
     machine.know({link: end.moving for link, end in found.items()})
     loads = closing_wrenches(machine, found, compliances)
     inputs = {"arms": size}
+    if tree.timed:
+        inputs["t"] = 1
     if tree.parameters:
         inputs["parameters"] = len(tree.parameters)
     out = _on_bodies(machine, loads)

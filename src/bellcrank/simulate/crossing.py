@@ -109,7 +109,8 @@ class Crossing:
     def passage(self, y: Floats, t: float, unit: float, most: int) -> Passage | None:
         """From the state y = (q, u) at t to the first of the times t + k unit, k up to `most`, at which a plan serves
         again; None if there is no smooth motion that gets there."""
-        if not self.system.model.tree.looped or self._held.any():  # what is driven into a dead position ends there
+        tree = self.system.model.tree
+        if not tree.looped or tree.rheonomic:  # what is driven into a dead position ends there
             return None
         speed = float(np.abs(y[self.system.nq:]).max(initial=0.0))
         if speed < _REST or not np.isfinite(y).all() or self.system.plans.loops.m * self.system.nu > _LARGE:

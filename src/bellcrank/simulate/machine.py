@@ -6,13 +6,16 @@ The state is y = (q, u), or (q, p) for Hamilton's equations. Blocks read the sta
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache, partial
 
 import numpy as np
 import numpy.typing as npt
 
+from bellcrank.derivatives.rates import rates_jacobian
 from bellcrank.lowering.function import Function
+from bellcrank.scalar.graph import Scalar
 from bellcrank.simulate.arms import ArmBlocks
 from bellcrank.system.evaluator import CompiledEvaluator
 from bellcrank.target.backend import Backend, Block, Call, CallLists, DriverBuffers
@@ -22,6 +25,9 @@ __all__ = ["Code", "fill", "make_code", "packed", "unpacked"]
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
+
+#: exact Jacobians are compiled up to this many operations; larger ones are made by differences
+SLOPE_NODES = 40_000
 
 
 @dataclass(frozen=True)
@@ -39,6 +45,8 @@ class Code:
     corrections: tuple[Call, ...]
     shift: int  #: entries of `shift` that tell how far a correction moved
     holds: tuple[Call, ...]
+    #: calls for the Jacobian of the rates by the state, row by row; none where it is not to be had exactly
+    slopes: Callable[[], tuple[Call, ...]]
     inputs: Mapping[str, int]  #: where tau, wrenches and parameters begin among the inputs
 
     @property
@@ -49,6 +57,8 @@ class Code:
     def memory(self, layout: DriverLayout, extra: Mapping[str, int]) -> DriverBuffers:
         """Buffers, call lists and arguments of a driver."""
         lists = {"rates": self.rates, "forces": self.forces, "corrections": self.corrections, "holds": self.holds}
+        if "n_derivatives" in layout.integers:
+            lists["derivatives"] = self.slopes()
         made = self.backend.memory(CallLists(self.width, self.sizes, self.places, lists), layout, extra)
         made.set(n_inputs=self.sizes["inputs"])
         return made
@@ -89,6 +99,18 @@ class Compiler:
             out += self.hamilton()
             out += self.calls(["momenta"], "stage", self.nq, inputs={"u": ("speed", 0)})
         return out
+
+    def slopes(self, exact: bool) -> tuple[Call, ...]:
+        """The Jacobian of the rates, where drives and the like do not enter them, and it is not too large."""
+        function = rates_jacobian(self.functions, self.run.tree) if exact else None
+        if function is None:
+            return ()
+        found = self.run.trace(function, self.wrenches)
+        nodes = next((len(x.graph.nodes) for x in found if type(x) is Scalar), 0) if isinstance(found, list) else 0
+        if nodes > SLOPE_NODES:
+            return ()
+        (source, made), = self.run.blocks([function], self.wrenches)
+        return (Call(self.run.backend.block(source, made, self.width), "jacobian", 0),)
 
     def consistent(self, closing: str) -> list[Call]:
         """Dependent speeds from independent ones, in `stage`: Anderson & Critchley (46)-(51)."""
@@ -159,9 +181,10 @@ def make_code(run: CompiledEvaluator, functions: Mapping[str, Function], width: 
         forces = [*(c.consistent(closing) if separate else ()), *now, *act,
                   *c.calls(["forward_dynamics"], "rate", nq, wrenches or springs is not None,
                            {} if springs is None else {"wrench": ("springs", 0)})]
+    exact = not (momenta or drives or springs or spread) and closing != "velocity"
     return Code(run.backend, nq, nu, width, sizes, places, tuple(rates), tuple(forces),
                 tuple(c.corrections(momenta, plain, closing)), nu if tree.looped and closing == "position" else 0,
-                tuple(tell) if held else (), inputs)
+                tuple(tell) if held else (), cache(partial(c.slopes, exact)), inputs)
 
 
 def fill(memory: DriverBuffers, code: Code, name: str, values: Floats) -> None:

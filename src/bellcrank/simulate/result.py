@@ -306,7 +306,9 @@ class Result(xarray.Dataset):  # type: ignore[no-untyped-call]  # of its __init_
 
         Elements on joints, and springs between points: a number (time, [sample]) along the coordinate or the line;
         positive drives the coordinate up, or the points apart. Actuators: what they let through. Bushings and drag:
-        the wrench [moment; force] (time, [sample], 6) on their (second) body, world axes, about its origin.
+        the wrench [moment; force] (time, [sample], 6) on their (second) body, world axes, about its origin. Constraints
+        (`Mechanism.add_constraint`): what holds each of their conditions; of a `Distance` the force that pushes its
+        ends apart, which times the rate of a driven length is the power it puts in.
 
         >>> import bellcrank as bc
         >>> m = bc.load("pendulum")
@@ -315,12 +317,14 @@ class Result(xarray.Dataset):  # type: ignore[no-untyped-call]  # of its __init_
         >>> float(run.forces("servo")[0]), float(run.torques("hinge")[0, 0])
         (-5.0, -5.0)
         """
-        values, what, units = element_force(self._states(None, "forces", needs_wrenches=False), element)
+        held = {} if self.system is None else {c.name: c for c in self.system.model.mechanism.constraints}
+        values, what, units = element_force(self._states(None, "forces", needs_wrenches=element in held), element)
         attrs = {"units": units[0] if len(set(units)) == 1 else "see component_units", "long_name": what}
         if values.ndim == len(self._lead):
             return self._over(values[..., None], "one", attrs, element).isel(one=0)
+        labels = getattr(held[element].kind, "condition_names", None) if element in held else _WRENCH
         return self._over(values, "component", attrs, element).assign_coords(
-            component=list(_WRENCH), component_units=("component", list(units)))
+            component=list(labels or range(len(units))), component_units=("component", list(units)))
 
     def entries(self, joint: str, label: str) -> list[int]:
         """Places of a joint, or of one of its coordinates, along ``coordinate`` or ``speed``."""

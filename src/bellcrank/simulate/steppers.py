@@ -13,7 +13,8 @@ from bellcrank.integrate import tableaux
 from bellcrank.integrate.adaptive import ADAPTIVE, embedded_pair
 from bellcrank.integrate.fixed_step import STEPPING, explicit, semi_implicit
 from bellcrank.integrate.implicit import IMPLICIT, collocation
-from bellcrank.integrate.tableaux import Collocation, Explicit
+from bellcrank.integrate.stiff import STIFF, stiff_pair
+from bellcrank.integrate.tableaux import Collocation, Explicit, StiffRadau
 from bellcrank.simulate.machine import Code, fill, packed, unpacked
 from bellcrank.target.backend import Backend, Driver, DriverBuffers
 from bellcrank.target.program import Program
@@ -39,7 +40,7 @@ class Integrator:
     order: int
     about: str
     program: Program  #: the driver
-    tableau: Callable[[], Explicit | Collocation] | None
+    tableau: Callable[[], Explicit | Collocation | StiffRadau] | None
     lanes: bool = True  #: whether several states advance side by side
     adaptive: bool = False
     tolerance: float = 1e-14  #: of the iteration of implicit methods
@@ -56,6 +57,8 @@ STEPPERS: dict[str, Integrator] = {k.name: k for k in (
          lanes=False, tolerance=1e-13),
     Integrator("dopri5", 5, "Dormand-Prince 5(4), adaptive, dense output", embedded_pair(tableaux.dopri5),
          tableaux.dopri5, lanes=False, adaptive=True),
+    Integrator("radau5", 5, "Radau IIA 5(3), adaptive, dense output: for stiff machines", stiff_pair,
+         tableaux.stiff_radau, lanes=False, adaptive=True),
     Integrator("dop853", 8, "Dormand-Prince 8(5,3), adaptive, dense output", embedded_pair(tableaux.dop853),
          tableaux.dop853, lanes=False, adaptive=True),
 )}
@@ -63,6 +66,8 @@ STEPPERS: dict[str, Integrator] = {k.name: k for k in (
 
 def driver_of(kind: Integrator, backend: Backend, width: int, nq: int, nu: int, shift: int) -> Driver:
     """The compiled driver of a method for states of this size; `shift` entries tell how far a correction moved."""
+    if kind.program is stiff_pair:
+        return backend.driver(kind.program, STIFF, 1, loops=True)
     if kind.adaptive:
         return backend.driver(kind.program, ADAPTIVE, 1)
     if kind.tableau is not None and isinstance(kind.tableau(), Collocation):
@@ -154,20 +159,38 @@ class Stretch(NamedTuple):
     rejected: int
 
 
+def _pair_memory(code: Code, tableau: Explicit) -> DriverBuffers:
+    """Memory of an embedded pair."""
+    assert tableau.e is not None and tableau.dense is not None
+    slopes = tableau.stages + 1 + (0 if tableau.more is None else len(tableau.more))
+    return code.memory(ADAPTIVE, {"slopes": slopes * code.size, "new": code.size})
+
+
+def _stiff_memory(code: Code, rtol: float) -> DriverBuffers:
+    """Memory of an implicit method: stages, the Jacobian and two sets of factors."""
+    n = code.size
+    m = code.memory(STIFF, {"slopes": 5 * n, "new": n, "z": 3 * n, "w": 3 * n, "change": 3 * n, "last": 3 * n,
+                            "jacobian": n * n, "first": n * n, "second": 4 * n * n})
+    m.point("pivots", np.zeros(n, dtype=np.int64))
+    m.point("pivots2", np.zeros(2 * n, dtype=np.int64))
+    m.set(differentiated=0, factored=0, iterations=0)
+    m.set_real(newton=max(10.0 * float(np.finfo(float).eps) / rtol, min(0.03, rtol**0.5)), before=1.0)
+    return m
+
+
 class AdaptiveStepper:
-    """Runs an embedded pair on one state."""
+    """Runs an adaptive method on one state."""
 
     def __init__(self, code: Code, kind: Integrator, rtol: float, atol: float) -> None:
         assert kind.tableau is not None
         tableau = kind.tableau()
-        assert isinstance(tableau, Explicit) and tableau.e is not None and tableau.dense is not None
+        assert not isinstance(tableau, Collocation)
         self.code = code
-        more = 0 if tableau.more is None else len(tableau.more)
-        slopes = tableau.stages + 1 + more
         self._run = driver_of(kind, code.backend, 1, code.nq, code.nu, code.shift)
-        self.memory = m = code.memory(ADAPTIVE, {"slopes": slopes * code.size, "new": code.size})
+        self.memory = m = _stiff_memory(code, rtol) if isinstance(tableau, StiffRadau) else _pair_memory(code, tableau)
         m.set(size=code.size, n_shift=code.shift, rounds=ROUNDS if code.shift else 1)
-        m.set_real(near=NEAR, far=FAR, rtol=rtol, atol=atol, exponent=-1.0 / tableau.order)
+        m.set_real(near=NEAR, far=FAR, rtol=rtol, atol=atol,
+                   exponent=-0.25 if isinstance(tableau, StiffRadau) else -1.0 / tableau.order)
 
     def load(self, y: Floats, time: float, step: float) -> None:
         """Start from a state."""

@@ -109,7 +109,7 @@ def _near_positions(plans: LoopPlans, start: Floats, scale: Floats, t: float
 def _nearest_speeds(plans: LoopPlans, q: Floats, u: Floats, scale: Floats, t: float) -> Floats:
     """The speeds nearest to u (n, nu) that keep the loops closed at q (n, nq)."""
     target = Target(plans.model.prescribed_mask(), scale)
-    if not (u.any() or target.held.any()):
+    if not (u.any() or plans.tree.rheonomic):
         return u.copy()
     quick, good, out = plans.closer.near, np.zeros(len(q), dtype=bool), u.copy()
     if quick is not None and len(q) and (scale == 1.0).all():
@@ -272,7 +272,7 @@ def _consistent(plans: LoopPlans, q: Floats, u: Values, scale: Floats, t: float,
     """Speeds (states, nu) that keep the loops closed at q (states, nq), with those held that are given by name."""
     nu, names = plans.tree.nu, plans.configuration.speed_names
     held = plans.model.prescribed_mask()
-    if u is None and not held.any():
+    if u is None and not plans.tree.rheonomic:
         return np.zeros((len(q), nu))
     wanted: Floats = np.zeros(nu)
     if isinstance(u, Mapping):
@@ -283,7 +283,7 @@ def _consistent(plans: LoopPlans, q: Floats, u: Values, scale: Floats, t: float,
     check_finite("assemble", "u", wanted, names)
     check_size("assemble", "u", wanted, names)
     wanted = np.broadcast_to(wanted, (*lead, nu)).reshape(-1, nu).copy()
-    if not plans.tree.looped or not (wanted.any() or plans.model.prescribed_mask().any()):
+    if not plans.tree.looped or not (wanted.any() or plans.tree.rheonomic):
         return wanted
     if not isinstance(u, Mapping):
         return _nearest_speeds(plans, q, wanted, scale, t)

@@ -10,6 +10,8 @@ import numpy as np
 from bellcrank.arrays import Floats, check_unmasked
 from bellcrank.errors import AssemblyError, ModelError, StateError, hint
 from bellcrank.formulations.common.body_kinetics import AT_BODY
+from bellcrank.system.derivative_questions import Question
+from bellcrank.system.derivatives import bound_answer
 from bellcrank.system.drive_programs import usual_drives
 from bellcrank.system.evaluator import read_inputs
 from bellcrank.system.forward_dynamics import forward_dynamics, hamilton
@@ -17,7 +19,7 @@ from bellcrank.system.inverse_dynamics import inverse_dynamics
 from bellcrank.system.tree_dynamics import FORCED, bias
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from bellcrank.lowering.function import Function
     from bellcrank.system.kernels import Kernels
@@ -39,9 +41,11 @@ def known_function(functions: Mapping[str, Function], name: str) -> Function:
     raise ModelError(f"no function {name!r}; there are {shown}{hint(name, METHODS)}")
 
 
-def bind(plans: LoopPlans, name: str, arrays: tuple[Floats, ...], out: Floats | None, body: str | None = None
-         ) -> Callable[[], Floats]:
+def bind(plans: LoopPlans, name: str, arrays: tuple[Floats, ...], out: Floats | None, body: str | None = None,
+         by: tuple[str, ...] | None = None) -> Callable[[], Floats]:
     """A call that reads the arrays, writes and returns `out`. See `System.bind`."""
+    if by is not None:
+        return _bind_derivatives(plans, Question(name, body, by, plans.tree.looped, ""), arrays, out)
     kernels, tree = plans.kernels, plans.tree
     function = _function(kernels, name, body)
     if "point" in function.inputs and len(arrays) == len(function.inputs) - 1:
@@ -58,6 +62,13 @@ def bind(plans: LoopPlans, name: str, arrays: tuple[Floats, ...], out: Floats | 
     if out is None:
         out = np.empty({"mass_matrix": (tree.nu, tree.nu), "hamilton": (tree.nu, 2), "jacobian": (6, tree.nu),
                         "jacobian_rate": (6, tree.nu)}.get(name, size))
+    _check_arrays(name, sizes, given, size, out)
+    if name in AT_BODY:
+        return kernels.bound(function.name, given, out)
+    return _bound(plans, name, len(function.inputs), given, out)
+
+
+def _check_arrays(name: str, sizes: Mapping[str, int], given: Sequence[Floats], size: int, out: Floats) -> None:
     for label, entries, array in (*zip(sizes, sizes.values(), given, strict=True), ("out", size, out)):
         check_unmasked(label, array)
         if not (isinstance(array, np.ndarray) and array.dtype == np.float64 and array.flags.c_contiguous
@@ -65,9 +76,21 @@ def bind(plans: LoopPlans, name: str, arrays: tuple[Floats, ...], out: Floats | 
             raise StateError(f"bind({name!r}): {label} must be a C-contiguous array of {entries} doubles")
     if not out.flags.writeable:
         raise StateError(f"bind({name!r}): out must be writeable")
-    if name in AT_BODY:
-        return kernels.bound(function.name, given, out)
-    return _bound(plans, name, len(function.inputs), given, out)
+
+
+def _bind_derivatives(plans: LoopPlans, asked: Question, arrays: tuple[Floats, ...], out: Floats | None
+                      ) -> Callable[[], Floats]:
+    """The value and its derivatives in one array: entries of the value, then matrices row by row."""
+    plans, run, answer = bound_answer(plans, asked)
+    function = answer.function
+    sizes = read_inputs(run.tree, function, False)
+    given = [*arrays, *(_parameters(plans.kernels) for n in sizes if n == "parameters")]
+    if len(given) != len(sizes):
+        raise StateError(f"bind({asked.function!r}, by=...): needs the arrays "
+                         f"{', '.join(x for x in sizes if x != 'parameters')}, got {len(arrays)}")
+    out = np.empty(function.size(run.tree)) if out is None else out
+    _check_arrays(asked.function, sizes, given, function.size(run.tree), out)
+    return plans.kernels.bound(function.name, given, out, run)
 
 
 def _function(kernels: Kernels, name: str, body: str | None) -> Function:

@@ -28,13 +28,14 @@ from bellcrank.lowering.choose import (
 from bellcrank.lowering.function import Function
 from bellcrank.lowering.link_kinds import RolledProgram
 from bellcrank.scalar.count import OperationCount
+from bellcrank.scalar.evaluation import evaluate
 from bellcrank.scalar.graph import Number, Scalar
 from bellcrank.target.backend import BACKENDS, Backend, BatchKernel, backend_named
 from bellcrank.target.kernel_source import GraphKernel, KernelSource
 from bellcrank.topology.tree import Tree
 
-__all__ = ["UNROLL_LINKS", "CompiledEvaluator", "Evaluator", "Maker", "NumpyEvaluator", "counting_evaluator",
-           "read_inputs", "warn_of_interpretation"]
+__all__ = ["UNROLL_LINKS", "CompiledEvaluator", "Evaluator", "Maker", "NumpyEvaluator", "TracedEvaluator",
+           "counting_evaluator", "read_inputs", "warn_of_interpretation"]
 
 Floats = npt.NDArray[np.float64]
 
@@ -74,7 +75,9 @@ class NumpyEvaluator:
         given = dict(zip(self.inputs(function, wrenches), arrays, strict=True))
 
         def read(name: str, index: int) -> Number:
-            return given[name][:, index] if name in given else 0.0
+            if name not in given:
+                return 0.0
+            return given[name][0, index] if n == 1 else given[name][:, index]  # a number costs a fifth of an array
 
         out = np.full((n, function.size(self.tree)), np.nan)
         try:
@@ -94,6 +97,7 @@ class CompiledEvaluator:
         self.tree, self.backend, self.schedule = tree, backend, schedule
         self.threads = threads if threads is not None else os.cpu_count() or 1
         self._traces: dict[tuple[str, bool], list[Number] | RolledProgram] = {}
+        self._sources: dict[tuple[str, bool], KernelSource] = {}
         self._kernels: dict[tuple[str, bool, int], BatchKernel] = {}
         self._lock = threading.RLock()
         self._whole: dict[str, bool] = {}
@@ -123,10 +127,16 @@ class CompiledEvaluator:
             return ready
         with self._lock:
             if key not in self._kernels:
-                source = kernel_source(self.tree, function, self.inputs(function, wrenches),
-                                       self.trace(function, wrenches))
-                self._kernels[key] = self.backend.kernel(source, width)
+                self._kernels[key] = self.backend.kernel(self._source(function, wrenches), width)
             return self._kernels[key]
+
+    def _source(self, function: Function, wrenches: bool) -> KernelSource:
+        """What kernels of the function are made of, whatever their width; its key takes a walk through the graph."""
+        key = (function.name, wrenches)
+        if key not in self._sources:
+            self._sources[key] = kernel_source(self.tree, function, self.inputs(function, wrenches),
+                                               self.trace(function, wrenches))
+        return self._sources[key]
 
     def blocks(self, functions: Sequence[Function], wrenches: bool) -> list[tuple[KernelSource, tuple[str, ...]]]:
         """The functions for calls from compiled code: as one kernel if they can be one graph, so that they share what
@@ -213,6 +223,28 @@ class CompiledEvaluator:
         blocks = -(-n // kernel.width)
         cuts = [min(n, blocks * i // threads * kernel.width) for i in range(threads + 1)]
         return [(a, b) for a, b in pairwise(cuts) if b > a]
+
+
+class TracedEvaluator:
+    """Interprets what a compiled evaluator has traced: for a state or two of functions that take long to compile."""
+
+    def __init__(self, run: CompiledEvaluator) -> None:
+        self.run_compiled, self.tree = run, run.tree
+
+    def inputs(self, function: Function, wrenches: bool) -> dict[str, int]:
+        return self.run_compiled.inputs(function, wrenches)
+
+    def run(self, function: Function, wrenches: bool, arrays: Sequence[Floats], n: int,
+            lanes: bool | None = None) -> tuple[Floats, bool]:
+        traced = self.run_compiled.trace(function, wrenches)
+        if not isinstance(traced, list):
+            return self.run_compiled.run(function, wrenches, arrays, n, lanes)
+        given = dict(zip(self.inputs(function, wrenches), arrays, strict=True))
+        out = np.empty((n, len(traced)))
+        with np.errstate(all="ignore"):
+            for i, entry in enumerate(evaluate(traced, lambda key: given[key[0]][:, key[1]])):
+                out[:, i] = entry
+        return out, all(bool(np.isfinite(a).all()) for a in (*arrays, out))
 
 
 def warn_of_interpretation(why: str, tree: Tree, stacklevel: int) -> None:

@@ -283,6 +283,9 @@ class LoopPlans:
             jacobian = self.loops.dense(self.loops.linearized(general, t)[1])[:, free]
             self._check_resistance(matrix, jacobian, free)
             floors = _floors(matrix, jacobian)
+            refine = getattr(method_module(self.model.method), "refine_plan", None)
+            if refine is not None:
+                best = refine(self.tree, best, matrix, jacobian, free.tolist())
         return Reference(self._finished(best, floors), general, floors)
 
     def _serves(self, plan: LoopPlan, best: LoopPlan, q: Floats, t: float) -> bool:
@@ -305,7 +308,7 @@ class LoopPlans:
         nu = self.tree.nu
         rng, target = np.random.default_rng(0), Target(held, np.ones(nu))
         wish, _ = project(self.loops, q, np.where(held, 0.0, rng.normal(size=nu)), target, t)
-        if held.any():  # what the prescribed joints cause is no freedom
+        if self.tree.rheonomic:  # what laws of time cause is no freedom
             wish = wish - project(self.loops, q, np.zeros(nu), target, t)[0]
         largest = float(np.abs(wish).max(initial=0.0))
         for step in (0.3, 0.1) if largest > 1e-9 else ():

@@ -13,6 +13,7 @@ from bellcrank.loops.closer import State
 from bellcrank.mechanism.pose import Pose
 from bellcrank.system import (
     body_kinematics,
+    derivatives,
     force_elements,
     forward_dynamics,
     inverse_dynamics,
@@ -22,6 +23,7 @@ from bellcrank.system import (
     variants,
 )
 from bellcrank.system.arrangements import attached
+from bellcrank.system.derivatives import Derivatives
 from bellcrank.system.kernels import Kernels, Wrenches
 from bellcrank.system.loop_plans import LoopPlans
 from bellcrank.system.model import Model
@@ -198,6 +200,32 @@ class Machine:
         closing loads are smallest. Cost: O(n), with loops O(n + m) and O(r m) for r redundant conditions.
         """
         return reactions.reactions(self.plans, q, u, tau, udot=udot, wrenches=wrenches, t=t)
+
+    def derivatives(self, function: str, *arguments: Any, by: Sequence[str] | str = ("q", "u"),
+                    then: str | None = None, body: str | None = None, wrenches: Wrenches = None,
+                    t: npt.ArrayLike = START, along: Mapping[str, npt.ArrayLike] | None = None,
+                    weights: npt.ArrayLike | None = None, closed: bool | None = None) -> Derivatives:
+        """Exact derivatives of another method, by name, at the arguments that it takes (a `State` for q and u, too).
+
+        `by`: "q" (one column for every speed: along dq = Q(q) u, so that quaternions stay unit quaternions), "u",
+        "tau", "udot", "point", "t", "wrenches" (six columns for every body), "parameters" or one of them by name.
+        ``d["q"]`` has the shape (*batch, *value, columns), `d.value` is the value, ``d.dataset()`` names everything.
+        `then`: differentiate once more, by another variable; ``d["q"]`` gets one more axis, of its columns.
+
+        Without a matrix: `along` {variable: rates} gives how the value changes in that direction, ``d["along"]``;
+        `weights`, shaped like the value, the derivatives of their sum with the value, (*batch, columns). Either costs
+        a few times the function itself.
+
+        With loops, columns of q, u and udot belong to the independent speeds (`d.columns` names them), and everything
+        moves along so that the loops stay closed; ``closed=False``: every entry by itself, the others at rest.
+
+        >>> import bellcrank as bc
+        >>> pendulum = bc.compile(bc.load("pendulum"))
+        >>> pendulum.derivatives("forward_dynamics", [0.0], [0.0], by="q")["q"].round(3)
+        array([[-9.81]])
+        """
+        return derivatives.derivatives(self.plans, function, arguments, by=by, then=then, body=body, wrenches=wrenches,
+                                       t=t, along=along, weights=weights, closed=closed)
 
     # -- kinematics -----------------------------------------------------------------------------
     @of_position("pose")

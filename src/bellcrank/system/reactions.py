@@ -25,6 +25,7 @@ from bellcrank.topology.builder import build_tree
 from bellcrank.topology.release import carried_joints, lock, release
 
 if TYPE_CHECKING:
+    from bellcrank.loops.plan import LoopPlan
     from bellcrank.system.loop_plans import LoopPlans
     from bellcrank.system.model import Model
     from bellcrank.topology.tree import Tree
@@ -57,13 +58,15 @@ class ReactionProgram(NamedTuple):
     names: tuple[str, ...]
 
 
-def reaction_program(plans: LoopPlans, q: npt.ArrayLike, t: npt.ArrayLike) -> ReactionProgram | None:
-    """The program of all reactions; None where there is none: for large machines, and methods without plans."""
+def reaction_program(plans: LoopPlans, q: npt.ArrayLike, t: npt.ArrayLike, plan: LoopPlan | None = None
+                     ) -> ReactionProgram | None:
+    """The program of all reactions, by a plan or the one to try first; None where there is none: for large machines,
+    and methods without plans."""
     kernels = plans.kernels
     if kernels.springs_outside or plans.model.dense_loops:
         return None
     try:
-        plan = plans.first(q, t) if plans.tree.looped else None
+        plan = (plan or plans.first(q, t)) if plans.tree.looped else None
     except AssemblyError:  # open, and closed nowhere near
         return None
     run = kernels.of_tree(("reactions", None if plan is None else plan.key),

@@ -4,6 +4,7 @@ the whole computation, or that of each entry, is one graph, and constants are li
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from types import MappingProxyType
 from typing import Any
 
@@ -23,11 +24,12 @@ from bellcrank.scalar.graph import (
     SUB,
     TANH,
     Scalar,
+    nearest_first,
     reachable,
 )
 from bellcrank.target.array_loops import each
 from bellcrank.target.calling import Body, LaneStates, finite_array, finite_sum
-from bellcrank.target.program import Builder, Int, Real
+from bellcrank.target.program import Builder, Int, Memory, Real
 
 __all__ = ["compute", "entry_by_entry", "scratch", "unrolled", "value_of"]
 
@@ -88,25 +90,42 @@ def scratch(outputs: int, width: int) -> int:
     return outputs if width > 1 and outputs >= _MANY else 0
 
 
+def stores(b: Builder, outputs: Sequence[Any], place: Memory) -> dict[Any, Callable[[str], None]]:
+    """What puts results of operations where they belong as soon as they are known: they need not be kept then."""
+    at: dict[Any, list[int]] = {}
+    for i, out in enumerate(outputs):
+        if type(out) is Scalar and out.op is not LEAF:
+            at.setdefault(out, []).append(i)
+
+    def store(places: list[int], operand: str) -> None:
+        for i in places:
+            place[i] = Real(b, operand)
+
+    return {out: partial(store, places) for out, places in at.items()}
+
+
 def unrolled(b: Builder, outputs: Sequence[Any], inputs: Mapping[str, int]) -> Body:
     """The body of a kernel (see `target.calling`); leaves of the graph are keys (name, index) of the inputs."""
 
     def body(states: LaneStates) -> Real | None:
         value: dict[Any, str] = {}
-        nodes = reachable(outputs)
+        many = len(outputs) >= _MANY
+        nodes = (nearest_first if many else reachable)(outputs)
         pairs = [(name, i) for name, size in inputs.items() for i in range(size)]
         if not states.checked:
             used = {node.args[0] for node in nodes if node.op is LEAF}
             pairs = [pair for pair in pairs if pair in used]
         loaded = {(name, i): states.inputs[name][i] for name, i in pairs}
         check = finite_sum(b, loaded.values(), b.constant(0.0)) if states.checked else None
-        compute(b, nodes, value, lambda key: loaded[key].operand)
         target = states.target(len(outputs))
-        results = [value_of(b, out, value) for out in outputs]
         through = states.spread and scratch(len(outputs), b.width)
         place = b.memory("work") if through else target
-        for i, result in enumerate(results):
-            place[i] = result
+        done = stores(b, outputs, place) if many else NOTHING
+        compute(b, nodes, value, lambda key: loaded[key].operand, done)
+        results = [value_of(b, out, value) for out in outputs]
+        for i, (out, result) in enumerate(zip(outputs, results, strict=True)):
+            if out not in done:
+                place[i] = result
         if through:
             b.unpack(place, target, len(outputs))
         return None if check is None else finite_sum(b, results, check)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Protocol
 
 import numpy as np
@@ -83,7 +84,7 @@ class GraphKernel:
     def size(self) -> int:
         return len(self.outputs)
 
-    @property
+    @cached_property
     def key(self) -> str:
         return f"{digest(self.outputs)} {dict(self.inputs)}"
 
@@ -108,7 +109,7 @@ class EntryKernel:
     side: int = 0
     lanes: int = 1
 
-    @property
+    @cached_property
     def key(self) -> str:
         return f"entries {digest([self.entry])} {dict(self.inputs)}"
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from bellcrank.errors import ModelError
-from bellcrank.mechanism.constraint_rows import Side
+from bellcrank.mechanism.constraint_rows import Side, at_time
 from bellcrank.mechanism.forces import Actuator
 from bellcrank.mechanism.forces.armature import EVERY
 from bellcrank.mechanism.forces.element import Along
@@ -52,27 +52,36 @@ def add_loops(tree: Tree, *, mechanism: Mechanism, topology: Topology, builder: 
 def _closure(part: Connection | Constraint, builder: _Builder, turns: dict[str, Any], checked: set[object]
              ) -> Closure:
     kind: Any = part.joint if isinstance(part, Connection) else part.kind
-    if any(type(x) is Scalar for x in kind.constants()):
-        raise ModelError(f"joint {part.name!r} closes a loop, where its own numbers (such as a pitch) cannot be "
-                         "parameters; cut another joint of the loop with cut=")
     if isinstance(part, Connection):
+        if any(type(x) is Scalar for x in kind.constants()):
+            raise ModelError(f"joint {part.name!r} closes a loop, where its own numbers (such as a pitch) cannot be "
+                             "parameters; cut another joint of the loop with cut=")
         check_closing(part.name, kind, checked)
     same = repr(kind)  # says everything about its axes
-    align = turns[same] if same in turns else turns.setdefault(same, kind.alignment())
+    align, child = turns[same] if same in turns else turns.setdefault(same, _alignments(kind))
     first, first_turn, first_shift = builder.frame_on_link(part.parent, part.parent_pose, align)
-    second, second_turn, second_shift = builder.frame_on_link(part.child, part.child_pose, align)
-    axes = [builder.axes_on_link(body, pose, align) for body, pose in ((part.parent, part.parent_pose),
-                                                                       (part.child, part.child_pose))]
+    second, second_turn, second_shift = builder.frame_on_link(part.child, part.child_pose, child)
+    axes = (builder.axes_on_link(part.parent, part.parent_pose, align),
+            builder.axes_on_link(part.child, part.child_pose, child))
     is_joint = isinstance(part, Connection)
     rows = 6 - kind.nu if is_joint else _count_rows(kind)
     return Closure(part.name, kind, first, second, first_turn, first_shift, second_turn, second_shift, rows, is_joint,
                    *axes)
 
 
+def _alignments(kind: Any) -> tuple[Any, Any]:
+    """The canonical axes in the frames on both sides: the same, unless a constraint has other axes on its child."""
+    align = kind.alignment()
+    return align, kind.child_alignment() if hasattr(kind, "child_alignment") else align
+
+
 def _count_rows(kind: Any) -> int:
+    names = getattr(kind, "condition_names", ())
+    if names:
+        return len(names)
     zero, x, y, z = Vector.zero(), Vector(1.0, 0.0, 0.0), Vector(0.0, 1.0, 0.0), Vector(0.0, 0.0, 1.0)
     side = Side(zero, zero, x, y, z, zero, zero)
-    return len(kind.closure_rows(side, side, kind.constants()))
+    return len(kind.closure_rows(side, side, at_time(kind.constants(), 0.0)))
 
 
 def _relations(link_of: dict[str, int], mechanism: Mechanism, cut: dict[str, int]) -> tuple[Relation, ...]:

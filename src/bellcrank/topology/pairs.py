@@ -17,7 +17,7 @@ from bellcrank.mechanism.forces.bushing import Bushing
 from bellcrank.mechanism.forces.drag import Drag
 from bellcrank.mechanism.forces.element import Along, Element, Moving
 from bellcrank.scalar.functions import maximum, select_less, sqrt
-from bellcrank.scalar.graph import Number
+from bellcrank.scalar.graph import Number, is_constant, is_zero
 from bellcrank.spatial import Force, Identity, Rotation, Vector
 
 __all__ = ["BushingPair", "DragPair", "LoopForce", "Pair", "PointPair", "SumForce", "Surroundings"]
@@ -95,9 +95,9 @@ class PointPair(Element):
         which the ends move on, so that their force does not jump on the way through. Where something pulls there is
         none: an error, or no finite number."""
         pull = self.along.pull_at_zero()
-        plain = isinstance(pull, (int, float))
+        plain = is_constant(pull)
         if plain and pull != 0.0:
-            if isinstance(length, float) and length == 0.0:
+            if is_zero(length):
                 raise SingularError(self.meeting())
             straight: Vector = apart * (1.0 / length)
             return straight

@@ -7,6 +7,7 @@ ground. All numbers are expressed in *link frames*, chosen here to save operatio
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -26,6 +27,9 @@ __all__ = ["ABOUT_X", "GENERAL", "IDENTITY", "Applied", "Closure", "LinkNumbers"
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
+
+#: trees of up to this many links keep their constants as objects, too
+_SMALL = 300
 
 #: structure of a placement's rotation
 IDENTITY, ABOUT_X, GENERAL = 0, 1, 2
@@ -75,6 +79,16 @@ class Closure(NamedTuple):
             (self.first_axes, self.first_turn), (self.second_axes, self.second_turn)))
         return first, second
 
+    @property
+    def nonholonomic(self) -> int:
+        """How many of its rows, the last ones, bind speeds and no position."""
+        return int(getattr(self.kind, "nonholonomic", 0))
+
+    @property
+    def timed(self) -> bool:
+        """Whether a number of it is a function of time."""
+        return any(callable(x) for x in self.kind.constants())
+
     def welded(self, turn: Floats, shift: tuple[Number, ...]) -> Closure:
         """The same links held together, with this joint frame on the first."""
         return self._replace(kind=Weld(), first_turn=turn, first_shift=shift, first_axes=(), rows=6)
@@ -85,7 +99,7 @@ class Relation(NamedTuple):
 
     name: str
     terms: tuple[tuple[int, int, Part], ...]
-    offset: float
+    offset: Any  #: a number, or a function of time
 
 
 class LinkStep(NamedTuple):
@@ -157,7 +171,22 @@ class Tree:
         return any(p is not None for p in self.prescribed) or any(
             callable(x) for several in self.applied.values() for w in several for x in (*w.moment, *w.force)) or any(
             pair.timed for pair in self.pairs) or any(
-            along.timed for several in self.joint_forces.values() for _, along in several)
+            along.timed for several in self.joint_forces.values() for _, along in several) or self.driven_closures
+
+    def on_positions(self) -> list[bool]:
+        """For every constraint, whether it is one on positions; others bind speeds alone."""
+        return [k < c.rows - c.nonholonomic for c in self.closures for k in range(c.rows)] \
+            + [True] * len(self.relations)
+
+    @cached_property
+    def driven_closures(self) -> bool:
+        """Whether a closure or a coupler follows a law of time."""
+        return any(c.timed for c in self.closures) or any(callable(r.offset) for r in self.relations)
+
+    @cached_property
+    def rheonomic(self) -> bool:
+        """Whether laws of time move anything: then speeds of zero may open loops."""
+        return any(p is not None for p in self.prescribed) or self.driven_closures
 
     @property
     def n(self) -> int:
@@ -191,9 +220,19 @@ class Tree:
         return found
 
     def numbers(self, link: int) -> LinkNumbers:
-        """The constants of one link as spatial objects."""
-        if link in self.symbolic:
-            return self.symbolic[link]
+        """The constants of one link as spatial objects; those of small trees are kept."""
+        found = self.symbolic.get(link) or self._known_numbers.get(link)
+        if found is None:
+            found = self._unpacked(link)
+            if self.n <= _SMALL:
+                self._known_numbers[link] = found
+        return found
+
+    @cached_property
+    def _known_numbers(self) -> dict[int, LinkNumbers]:
+        return {}
+
+    def _unpacked(self, link: int) -> LinkNumbers:
         joint = self.joints[link]
         assert joint is not None
         row = self.inertia[link].tolist()

@@ -2,7 +2,7 @@
 
 Constraints c(q) with Jacobian J, changes d of all coordinates in radians and metres, S = diag(scale), zero where a
 coordinate is held. The step to the closed position nearest to where the machine has moved from by p solves
-min |S^-1 (p + d)| with J d = -c:
+min |S^-1 (p + d)| with J d = -c, J and c without constraints on speeds alone:
 
     d = n + s,   n = -S^2 J^T (J S^2 J^T)^-1 c,   s = -p + S^2 J^T (J S^2 J^T)^-1 J p                     (1)
 
@@ -42,9 +42,9 @@ def nearest_step(tree: Sweeps) -> tuple[Number, ...]:
     machine = require_direct(tree)
     rows = _conditions(machine)
     moved, scale = machine.given("dq"), machine.given("scale")
-    solve = _Solver(rows.factors, scale)
+    solve = _Solver(rows.on_positions, scale)
     newton = solve.smallest([-c for c in rows.values])
-    along = [d - p for d, p in zip(solve.smallest(rows.times(moved)), moved, strict=True)]
+    along = [d - p for d, p in zip(solve.smallest(_times(rows.on_positions, moved)), moved, strict=True)]
     return (*newton, *along, *(_largest(x) for x in (rows.values, newton, along, moved)), _misaligned(machine))
 
 
@@ -59,18 +59,19 @@ def projected(tree: Sweeps) -> tuple[Number, ...]:
     machine = require_direct(tree)
     first = machine.again({"q": machine.normalized()})
     rows = _conditions(first)
-    solve = _Solver(rows.factors, first.movable())
+    whole = _Solver(rows.factors, first.movable())
+    solve = whole if rows.on_positions is rows.factors else _Solver(rows.on_positions, first.movable())
     step = _unless_closed(rows, solve)
     second = first.again({"q": first.displaced(step)})
     rows = _conditions(second)
     last = _unless_closed(rows, solve)
     q, u = second.displaced(last), second.speeds()
-    open_ = [c + x for c, x in zip(rows.values, rows.times(last), strict=True)]
+    open_ = [c + x for c, x in zip(rows.values, _times(rows.on_positions, last), strict=True)]
     rates = rows.rates(u)
     for _ in range(2):
-        change = solve.smallest([-r for r in rates])
+        change = whole.smallest([-r for r in rates])
         u = [a + b for a, b in zip(u, change, strict=True)]
-        rates = [r + x for r, x in zip(rates, rows.times(change), strict=True)]
+        rates = [r + x for r, x in zip(rates, _times(rows.factors, change), strict=True)]
     left = maximum(maximum(_largest(open_), _largest(last)), _largest(rates) / (1.0 + _largest(u)))
     far = maximum(_largest(step) * (1.0 / TINY), _misaligned(second) * (1.0 / TURNED))
     return (*q, *u, left * (1.0 / ROUNDING), far)
@@ -84,20 +85,24 @@ def _unless_closed(rows: _Conditions, solve: _Solver) -> list[Number]:
 
 @dataclass(frozen=True)
 class _Conditions:
-    """All constraints: values, and rows of the Jacobian as {speed: entry}, free speeds and prescribed ones."""
+    """All constraints: values, rows of the Jacobian as {speed: entry}, free speeds and prescribed ones, and the partial
+    rates by time."""
 
     values: Sequence[Number]
     factors: list[dict[int, Number]]
     driven: list[dict[int, Number]]
-
-    def times(self, change: Sequence[Number]) -> list[Number]:
-        """J times changes of the free speeds."""
-        return [sum((x * change[v] for v, x in row.items()), 0.0) for row in self.factors]
+    partial: Sequence[Number]
+    on_positions: list[dict[int, Number]]  #: the factors, empty for constraints on speeds alone
 
     def rates(self, u: Sequence[Number]) -> list[Number]:
         """Rates of the values at all speeds."""
-        return [sum((x * u[v] for v, x in {**row, **more}.items()), 0.0)
-                for row, more in zip(self.factors, self.driven, strict=True)]
+        return [sum((x * u[v] for v, x in {**row, **more}.items()), partial)
+                for row, more, partial in zip(self.factors, self.driven, self.partial, strict=True)]
+
+
+def _times(factors: list[dict[int, Number]], change: Sequence[Number]) -> list[Number]:
+    """J times changes of the free speeds."""
+    return [sum((x * change[v] for v, x in row.items()), 0.0) for row in factors]
 
 
 def _conditions(machine: LoopedDirect) -> _Conditions:
@@ -109,7 +114,9 @@ def _conditions(machine: LoopedDirect) -> _Conditions:
     for (row, speed), x in zip(places, both[m:], strict=True):
         part = driven[row] if fixed[speed] else free[row]
         part[speed] = part.get(speed, 0.0) + x
-    return _Conditions(both[:m], free, driven)
+    kept = machine.tree.on_positions()
+    on_positions = free if all(kept) else [row if own else {} for row, own in zip(free, kept, strict=True)]
+    return _Conditions(both[:m], free, driven, machine.partial_rates(), on_positions)
 
 
 class _Solver:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from bellcrank.scalar.functions import select_less
 from bellcrank.scalar.graph import Number, is_zero
 
-__all__ = ["guarded_inverse", "solve_general", "solve_multipliers", "solve_positive"]
+__all__ = ["guarded_inverse", "solve_general", "solve_multipliers", "solve_positive", "solve_positive_columns"]
 
 #: a pivot this much smaller than its diagonal means that the constraints depend on each other here
 _DEPENDENT = 1e-10
@@ -23,7 +23,13 @@ def solve_positive(matrix: Sequence[Sequence[Number]], right: Sequence[Number],
                    invert: Callable[[Number, Number], Number] = lambda pivot, diagonal: 1.0 / pivot) -> list[Number]:
     """Solve M x = b for a symmetric positive definite M by L D L^T, over any scalar; `invert` gets every pivot and
     the diagonal entry it was before."""
-    n = len(right)
+    return solve_positive_columns(matrix, [right], invert)[0]
+
+
+def solve_positive_columns(matrix: Sequence[Sequence[Number]], rights: Sequence[Sequence[Number]],
+                           invert: Callable[[Number, Number], Number]) -> list[list[Number]]:
+    """The same for several right hand sides."""
+    n = len(matrix)
     lower: list[list[Number]] = [[0.0] * n for _ in range(n)]
     inverse: list[Number] = [0.0] * n
     for i in range(n):
@@ -38,7 +44,12 @@ def solve_positive(matrix: Sequence[Sequence[Number]], right: Sequence[Number],
         for k in range(i):
             pivot = pivot - scaled[k] * lower[i][k]
         inverse[i] = invert(pivot, matrix[i][i])
-    x = list(right)
+    return [_substituted(lower, inverse, right) for right in rights]
+
+
+def _substituted(lower: Sequence[Sequence[Number]], inverse: Sequence[Number], right: Sequence[Number]
+                 ) -> list[Number]:
+    n, x = len(right), list(right)
     for i in range(n):
         for k in range(i):
             x[i] = x[i] - lower[i][k] * x[k]

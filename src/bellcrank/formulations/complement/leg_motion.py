@@ -229,7 +229,7 @@ class Platform:
         """What the relative acceleration of a cut must be beyond that at zero free accelerations."""
         alpha, beta = self.tree.plan.baumgarte
         known: Number = 0.0
-        speed: Number = 0.0
+        speed = row.partial
         for link, w in ((first, row.first), (second, row.second)):
             axes, _, omega, velocity = self.direct.moving[link]
             rate = self.twists[link].rate if link else self.ground

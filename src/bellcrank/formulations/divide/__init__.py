@@ -68,7 +68,7 @@ from bellcrank.formulations.divide.pieces import Subassembly, attach, bare, hing
 from bellcrank.formulations.operator.tree_recursion import LinkState, outward_states
 from bellcrank.lowering.link import Link
 from bellcrank.lowering.looped import LoopedDirect, LoopRow, require_direct
-from bellcrank.scalar.graph import Number
+from bellcrank.scalar.graph import Number, is_constant
 from bellcrank.schedule.sweeps import Field, Sweeps
 from bellcrank.spatial import Force, General, Motion, Vector
 
@@ -160,7 +160,7 @@ def _unresisted(link: Link) -> bool:
         felt = mass @ column
         d = column.dot(felt) + armature
         scale = column.angular.dot(column.angular) * trace + column.linear.dot(column.linear) * inertia.mass + armature
-        if not isinstance(d, (int, float)) or not isinstance(scale, (int, float)):
+        if not (is_constant(d) and is_constant(scale)):
             continue
         if d <= _RESISTED * scale:
             return True

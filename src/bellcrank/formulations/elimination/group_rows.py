@@ -23,7 +23,7 @@ from bellcrank.formulations.common.link_kinematics import known_motion
 from bellcrank.lowering.element_loads import side_of
 from bellcrank.lowering.group import ClosureShape, GroupView
 from bellcrank.lowering.looped import Moving, outward_moving
-from bellcrank.mechanism.constraint_rows import Row, stabilized
+from bellcrank.mechanism.constraint_rows import Row, at_time, stabilized
 from bellcrank.mechanism.coupling import coupled
 from bellcrank.scalar.functions import maximum
 from bellcrank.scalar.graph import Number
@@ -86,8 +86,9 @@ def coupler_constraint(group: GroupView, index: int) -> ConstraintEquation:
     """A coupler between joint coordinates, (10)."""
     relation = group.shape.relations[index]
     views = [(group.witnesses[witness], c) for witness, c, _ in relation.every]
-    value, rate, slopes, gamma = coupled([part for _, _, part in relation.every], [link.q[c] for link, c in views],
-                                         [link.u[c] for link, c in views], relation.offset)
+    value, rate, slopes, gamma, _ = coupled(
+        [part for _, _, part in relation.every], [link.q[c] for link, c in views], [link.u[c] for link, c in views],
+        *at_time((relation.offset,), group.world.time))
     for (link, c), slope in zip(views, slopes, strict=True):
         if link.mask[c]:
             gamma = gamma - link.prescribed_udot[c] * slope  # (10)
@@ -125,7 +126,7 @@ def _rows(group: GroupView, index: int, paths: dict[int, list[RelativeMember]]) 
 
 def _rate(shape: ClosureShape, paths: dict[int, list[RelativeMember]], row: Row) -> Number:
     """The rate of a constraint, (5)."""
-    total: Number = 0.0
+    total = row.partial
     for path, relative, covector in ((shape.first_path, paths[0], row.first),
                                      (shape.second_path, paths[1], row.second)):
         if path:
@@ -150,7 +151,7 @@ def _outward(group: GroupView, path: tuple[int, ...]) -> list[RelativeMember]:
 def _constraint(group: GroupView, shape: ClosureShape, paths: dict[int, list[RelativeMember]], row: Row
                ) -> ConstraintEquation:
     """Carry a row's covectors from its ends to the common ancestor; what each joint does to them is its entry: (8)."""
-    value, first, second, gamma = row
+    value, first, second, gamma, _ = row
     factors: dict[int, Number] = {}
     number = {pair: v for v, pair in enumerate(group.shape.speeds)}
     rate = _rate(shape, paths, row)

@@ -6,7 +6,7 @@ uses nothing further: it goes on with open chains. Equation numbers are the pape
 | paper | here |
 |---|---|
 | Phi_q | the rows of the loops: ``ends`` on links, ``joints`` along joint speeds |
-| Phi_t | what prescribed motions make of the rows, inside `loop_rates` |
+| Phi_t | what prescribed motions make of the rows, inside `loop_rates`, and ``partial`` of closures driven by time |
 | sigma (6) | ``sigma``, the multipliers at velocity level; lambda = d sigma/dt |
 | p (7) | augmented: p = M u + Phi_q^T sigma |
 | M^-1 (7) | `inward_columns`, `outward_speeds`: (43)-(48) for several right hand sides at once |
@@ -45,7 +45,7 @@ from bellcrank.formulations.momenta.tree_momenta import (
 )
 from bellcrank.lowering.link import Link
 from bellcrank.lowering.looped import LoopedDirect, LoopRow, Moving, require_direct
-from bellcrank.mechanism.constraint_rows import Side
+from bellcrank.mechanism.constraint_rows import Side, Timed
 from bellcrank.mechanism.coupling import share
 from bellcrank.scalar.graph import Number, is_zero
 from bellcrank.scalar.jet import Jet, as_jet
@@ -185,11 +185,11 @@ def loop_rates(machine: LoopedDirect, rows: Sequence[LoopRow], drive: Field, u: 
     """Phi_q u + Phi_t: rates of the constraints; prescribed speeds are in `drive`, and in u for couplers."""
     free = machine.outward(outward_shares, u, root=Motion.zero())
     motion = [None, *(a + b for a, b in zip(drive[1:], free[1:], strict=True))]
-    out = row_values(rows, motion, u)
+    out = [value + row.partial for value, row in zip(row_values(rows, motion, u), rows, strict=True)]
     first = sum(c.rows for c in machine.tree.closures)
     coupled = [r for k, r in enumerate(machine.tree.relations) if first + k in machine.tree.plan.kept]
     for at, relation in enumerate(coupled, len(rows) - len(coupled)):  # couplers come last, whole with their Phi_t
-        total: Number = 0.0
+        total = machine.coupler(relation).partial
         for link, i, part in relation.terms:
             total = total + u[link][i] * share(part, machine.views[link].q[i]).slope
         out[at] = total
@@ -250,7 +250,7 @@ def row_pushes(machine: LoopedDirect, sigma: Sequence[Number]) -> Field:
     for c in machine.tree.closures:
         if not kept.isdisjoint(range(at, at + c.rows)):
             i, j = machine.sides(c)
-            rows = c.kind.closure_rows(_on_jets(i), _on_jets(j), machine.bind(tuple(c.kind.constants())))
+            rows = c.kind.closure_rows(_on_jets(i), _on_jets(j), _timed_jets(machine.constants_of(c)))
             for row in (r for k, r in enumerate(rows, at) if k in kept):
                 factor = next(multiplier)
                 for link, covector in ((c.first, row.first), (c.second, row.second)):
@@ -269,6 +269,12 @@ def _on_jets(side: Side) -> Side:
     """One side of a closure with its rates; those of omega and beyond are not needed for covectors."""
     arm, x, y, z = (_jets(v, side.omega.cross(v)) for v in (side.arm, side.x, side.y, side.z))
     return Side(_jets(side.point, side.rate), arm, x, y, z, Vector.zero(), Vector.zero())
+
+
+def _timed_jets(constants: Sequence[Number]) -> tuple[Number, ...]:
+    """A closure's own numbers with their rates, where they follow laws of time."""
+    return tuple(Timed(Jet(*x), Jet(x.rate, x.acceleration, 0.0), x.acceleration) if isinstance(x, Timed) else x
+                 for x in constants)
 
 
 def _jets(value: Vector, rate: Vector) -> Vector:

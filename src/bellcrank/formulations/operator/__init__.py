@@ -8,16 +8,18 @@ Laboratory, conference text of 1989.
 | `tree_recursion` | forward and inverse dynamics of trees, (2.1)-(3.7) and (A.1), (A.2): notation, deviations |
 | `closed_chains` | machines with loops: sections 2.3 and 3, steps (A)-(F) |
 | `changing_closures` | the same for closures that change: step (D) by itself |
+| `secondary_first`, `choose_secondary` | the alternative step (D) for a small secondary system, and where it pays |
 | `operators` | the operators themselves as objects |
 | `partition` | primary and secondary systems, step by step, on numbers |
 """
 
 from __future__ import annotations
 
-from bellcrank.formulations.operator.closed_chains import constrained_dynamics
+from bellcrank.formulations.operator.choose_secondary import refine_plan
+from bellcrank.formulations.operator.secondary_first import constrained_dynamics
 from bellcrank.formulations.operator.tree_recursion import forward_dynamics, inverse_dynamics
 
-__all__ = ["BIBTEX", "constrained_dynamics", "forward_dynamics", "inverse_dynamics"]
+__all__ = ["BIBTEX", "constrained_dynamics", "forward_dynamics", "inverse_dynamics", "refine_plan"]
 
 BIBTEX = """@misc{rodriguez1989spatial,
   author       = {Rodriguez, G. and Jain, A. and Kreutz, K.},

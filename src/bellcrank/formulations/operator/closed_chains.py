@@ -1,7 +1,8 @@
 """Closed chains by the spatial operator algebra: steps (A)-(F), without forming any mass matrix.
 
 G. Rodriguez, A. Jain and K. Kreutz (see `operator` for the citation), sections 2.3 and 3 and appendix A.
-Equation numbers are the paper's. `partition` has the primary and secondary systems of the paper as objects.
+Equation numbers are the paper's. `partition` has the primary and secondary systems of the paper as objects;
+`secondary_first` is the alternative step (D).
 
 | paper | here |
 |---|---|
@@ -61,7 +62,8 @@ from bellcrank.spatial import (
     Vector,
 )
 
-__all__ = ["Admittance", "constrained_dynamics", "free_response", "row_admittance"]
+__all__ = ["Admittance", "LinkResponse", "bias_free", "bias_free_forces", "constrained_dynamics", "free_response",
+           "part", "respond", "row_admittance"]
 
 
 class LinkResponse(NamedTuple):
@@ -76,7 +78,7 @@ def constrained_dynamics(tree: Sweeps) -> Field:
     machine = require_direct(tree)
     rows = machine.loop_rows()
     own, free = free_response(tree)  # (A)
-    accelerations, speeds = (_part(free, name) for name in ("alpha", "betadot"))
+    accelerations, speeds = (part(free, name) for name in ("alpha", "betadot"))
     measured = row_values(rows, accelerations, speeds)  # (B): A alphatilde^f, (3.8)
     matrix = row_admittance(machine, own, rows)  # (C): A Lambda A*, (3.10)
     f = solve_multipliers(matrix, [a - u for a, u in zip(measured, bias_free(tree, rows), strict=True)],
@@ -88,15 +90,15 @@ def constrained_dynamics(tree: Sweeps) -> Field:
 def free_response(tree: Sweeps) -> tuple[Field, Field]:
     """Step (A): the articulation of all links, and what they do if nothing is closed."""
     own, _ = tree.inward(inward_articulation, zero=ArticulatedInertia.zero())  # (A.1)
-    given = tree.outward(_bias_free_forces, inverse_dynamics(tree), root=())  # (2.12)
+    given = tree.outward(bias_free_forces, inverse_dynamics(tree), root=())  # (2.12)
     return own, respond(tree, own, given)  # (3.7), (A.2)
 
 
-def _part(responses: Field, name: str) -> list[object]:
+def part(responses: Field, name: str) -> list[object]:
     return [None, *(getattr(r, name) for r in responses[1:])]
 
 
-def _bias_free_forces(link: Link, nothing: tuple[()], bias: tuple[Number, ...]) -> tuple[tuple[()], Load]:
+def bias_free_forces(link: Link, nothing: tuple[()], bias: tuple[Number, ...]) -> tuple[tuple[()], Load]:
     """That = T - C, (2.12)."""
     return (), Load(Force.zero(), tuple(t - c for t, c in zip(link.tau, bias, strict=True)))
 

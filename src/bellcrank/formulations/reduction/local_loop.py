@@ -198,7 +198,7 @@ def lacking_acceleration(group: GroupView, row: Row, ends: Sequence[LoopEnd]) ->
 
 def lacking_velocity(group: GroupView, row: Row, ends: Sequence[LoopEnd]) -> Number:
     """tau V of the phantom, (33): what the constraint's rate is at the speeds given."""
-    total: Number = 0.0
+    total = row.partial
     for end, covector in zip(ends, (row.first, row.second), strict=True):
         total = total + Motion(end.side.omega, end.side.rate).dot(covector)
     return total

@@ -118,12 +118,13 @@ def _springs(mechanism: Mechanism, layout: BodyLayout, parts: Parts) -> None:
     for constraint in mechanism.constraints:
         if not isinstance(constraint.kind, Distance):
             raise ModelError(f"constraint {constraint.name!r}: MJCF cannot hold {constraint.kind!r}")
+        (length,) = floats(f"constraint {constraint.name!r}: its length", [constraint.kind.length])
         points = [(constraint.parent, constraint.parent_pose), (constraint.child, constraint.child_pose)]
         ends = [layout.world(body) @ pose for body, pose in points]
         drawn = float(np.linalg.norm(np.array(ends[0].position, dtype=float) - np.array(ends[1].position, dtype=float)))
         _tendon(parts, constraint.name, points)
         parts.equality.append(line("tendon", name=constraint.name, tendon1=constraint.name,
-                                    polycoef=(constraint.kind.length - drawn, 0.0, 0.0, 0.0, 0.0)))
+                                    polycoef=(length - drawn, 0.0, 0.0, 0.0, 0.0)))
 
 
 def _tendon(parts: Parts, name: str, points: list[tuple[int, Pose]], **settings: Any) -> None:
@@ -197,6 +198,7 @@ def _bushing(mechanism: Mechanism, layout: BodyLayout, made: FrameBushing) -> No
 def _couplers(mechanism: Mechanism, layout: BodyLayout, parts: Parts) -> None:
     for coupler in mechanism.couplers:
         what = f"coupler {coupler.name!r}"
+        floats(f"{what}: its offset", [coupler.offset])
         axes = [(layout.axis(what, joint, i).name, f) for joint, i, f in coupler.terms if isinstance(f, float)]
         if len(axes) < len(coupler.terms):
             parts.equality.append(_bent(layout, coupler))

@@ -11,7 +11,7 @@ from bellcrank.errors import FileError, ModelError
 from bellcrank.io.native.formula import Formula, parse
 from bellcrank.io.native.formula_steps import run
 from bellcrank.io.native.source_lines import Marked
-from bellcrank.mechanism import constraints, joints
+from bellcrank.mechanism import constraints, joints, rolling
 from bellcrank.mechanism.closing_frames import AT_CLOSING
 from bellcrank.mechanism.coupling import Part
 from bellcrank.mechanism.inertia import Inertia
@@ -177,7 +177,7 @@ class _Build:
 
     def coupler(self, name: str, part: schema.CouplerPart) -> None:
         self.m.add_coupler(name, {key: self._coupled(name, key, factor) for key, factor in part.factors.items()},
-                           part.offset)
+                           self.of_time(part.offset))
 
     def _coupled(self, name: str, key: str, factor: float | str) -> Part:
         if isinstance(factor, float):
@@ -191,11 +191,19 @@ class _Build:
     def constraint(self, name: str, part: Any) -> None:
         match part.type:
             case "distance":
-                kind: object = constraints.Distance(part.length)
+                kind: object = constraints.Distance(self.of_time(part.length))
             case "point_on_line":
                 kind = constraints.PointOnLine(part.axis)
+            case "angle":
+                kind = constraints.Angle(self.of_time(part.angle), part.axis, part.child_axis)
+            case "rolling_ball":
+                kind = rolling.RollingBall(self.number(part.radius), part.normal)
+            case "rolling_disk":
+                kind = rolling.RollingDisk(self.number(part.radius), part.normal, part.axis)
+            case "knife_edge":
+                kind = rolling.KnifeEdge(part.across)
             case _:
-                kind = constraints.PointOnPlane(part.normal)
+                kind = constraints.PointOnPlane(part.normal, self.of_time(part.offset))
         self.m.add_constraint(name, kind, part.parent, part.child, *self.ends(part, f"constraint {name!r}"),
                               closed=part.closed)
 

@@ -12,7 +12,7 @@ from bellcrank.io.common.names import control_character
 from bellcrank.io.native.formula import written
 from bellcrank.io.native.formula_steps import TooLongError, from_scalar
 from bellcrank.io.native.trace import trace, trace_several
-from bellcrank.mechanism import constraints, forces, joints
+from bellcrank.mechanism import constraints, forces, joints, rolling
 from bellcrank.mechanism.closing_frames import frame_parameters
 from bellcrank.mechanism.inertia import Inertia
 from bellcrank.mechanism.mechanism import Body, Connection, Mechanism
@@ -29,7 +29,13 @@ _KINDS: dict[type, tuple[str, tuple[str, ...]]] = {
     joints.Universal: ("universal", ("axis1", "axis2")), joints.Planar: ("planar", ("normal",)),
     joints.Spherical: ("spherical", ()), joints.Free: ("free", ()), joints.Weld: ("weld", ()),
     constraints.Distance: ("distance", ("length",)), constraints.PointOnLine: ("point_on_line", ("axis",)),
-    constraints.PointOnPlane: ("point_on_plane", ("normal",))}
+    constraints.PointOnPlane: ("point_on_plane", ("normal", "offset")),
+    constraints.Angle: ("angle", ("angle", "axis", "child_axis")),
+    rolling.RollingBall: ("rolling_ball", ("radius", "normal")),
+    rolling.RollingDisk: ("rolling_disk", ("radius", "normal", "axis")),
+    rolling.KnifeEdge: ("knife_edge", ("across",))}
+#: values that files leave out
+_USUAL = {"offset": 0.0}
 _NAMED_AXES: dict[tuple[float, ...], str] = {
     (1.0, 0.0, 0.0): "x", (0.0, 1.0, 0.0): "y", (0.0, 0.0, 1.0): "z",
     (-1.0, 0.0, 0.0): "-x", (0.0, -1.0, 0.0): "-y", (0.0, 0.0, -1.0): "-z"}
@@ -157,7 +163,9 @@ class _Dump:
         made: dict[str, Any] = {"type": name}
         for label in own:
             value = getattr(kind, label)
-            made[label] = self.axis(value) if isinstance(value, tuple) else self.number(value, f"{what}: {label}")
+            if label not in _USUAL or not _same(value, _USUAL[label]):
+                made[label] = self.axis(value) if isinstance(value, tuple) else self.timed([value],
+                                                                                           f"{what}: {label}")[0]
         return made
 
     def axis(self, axis: tuple[float, ...]) -> Any:
@@ -193,7 +201,8 @@ class _Dump:
         for joint, coordinate, factor in coupler.terms:
             key = self.key(joint, coordinate, what)
             factors[key] = factor if isinstance(factor, float) else written(trace(factor, ("q",), what), ("q",))
-        return {"factors": factors, **self.given(coupler, ("offset",), what, offset=0.0)}
+        offset = {} if _same(coupler.offset, 0.0) else {"offset": self.timed([coupler.offset], f"{what}: offset")[0]}
+        return {"factors": factors, **offset}
 
     def key(self, joint: str, coordinate: int, what: str) -> str:
         """The name of a coordinate in a sum."""

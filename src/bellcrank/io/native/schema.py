@@ -175,7 +175,7 @@ class CouplerPart(Part):
 
     factors: dict[Name, Law] = Field(description="by joint, or joint.coordinate for joints with several: a factor, or "
                                                  "a formula of the coordinate q")
-    offset: Fixed = 0.0
+    offset: Timed = Field(default=0.0, description="what the sum equals: a number, or a formula of t")
 
 
 class ConstraintPart(Part):
@@ -192,7 +192,7 @@ class ConstraintPart(Part):
 
 class DistancePart(ConstraintPart):
     type: Literal["distance"]
-    length: Fixed = Field(description="[m]")
+    length: Timed = Field(description="[m]")
 
 
 class PointOnLinePart(ConstraintPart):
@@ -203,9 +203,37 @@ class PointOnLinePart(ConstraintPart):
 class PointOnPlanePart(ConstraintPart):
     type: Literal["point_on_plane"]
     normal: Axis
+    offset: Timed = Field(default=0.0, description="height of the plane above the parent's origin [m]")
 
 
-AnyConstraint = Annotated[DistancePart | PointOnLinePart | PointOnPlanePart, Field(discriminator="type")]
+class AnglePart(ConstraintPart):
+    type: Literal["angle"]
+    angle: Timed = Field(description="between the axes [rad]")
+    axis: Axis
+    child_axis: Axis
+
+
+class RollingBallPart(ConstraintPart):
+    type: Literal["rolling_ball"]
+    radius: Num = Field(description="[m]")
+    normal: Axis
+
+
+class RollingDiskPart(ConstraintPart):
+    type: Literal["rolling_disk"]
+    radius: Num = Field(description="[m]")
+    normal: Axis
+    axis: Axis
+
+
+class KnifeEdgePart(ConstraintPart):
+    type: Literal["knife_edge"]
+    across: Axis
+
+
+AnyConstraint = Annotated[
+    DistancePart | PointOnLinePart | PointOnPlanePart | AnglePart | RollingBallPart | RollingDiskPart | KnifeEdgePart,
+    Field(discriminator="type")]
 
 
 # -- forces -------------------------------------------------------------------------------------

@@ -1,0 +1,132 @@
+"""Functions of a machine differentiated: `Function`s whose entries are a value and its derivatives.
+
+Matrices are found by elimination of vertices of the graph, those of forward dynamics through the equations that
+determine it (`through_inverse`, `through_constraints`); products with a vector by one pass through the graph, forward
+or backward, without a matrix.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from bellcrank.derivatives.directions import Seeds, Variable, chart, directions, width
+from bellcrank.lowering.function import Function, Tracer
+from bellcrank.scalar.derivative import adjoints, combined, jacobian, tangents
+from bellcrank.scalar.graph import Number, Scalar
+from bellcrank.topology.tree import Tree
+
+__all__ = ["Quantity", "Space", "derivative", "directions_of_plan", "product_backward", "product_forward",
+           "second_derivative"]
+
+#: entries, and for each of them {direction: derivative}
+Slopes = tuple[list[Number], list[dict[Any, Number]]]
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """What is differentiated."""
+
+    inputs: tuple[str, ...]
+    size: int  #: number of entries
+    entries: Callable[[Tracer], list[Number]]
+    #: its own way to values and derivatives, if it has one
+    special: Callable[[Tracer, Seeds], Slopes] | None = None
+
+    def slopes(self, tracer: Tracer, seeds: Seeds) -> Slopes:
+        """The entries, and for each of them the derivatives along directions."""
+        if self.special is not None:
+            return self.special(tracer, seeds)
+        values = self.entries(tracer)
+        return values, jacobian(values, seeds)
+
+
+@dataclass(frozen=True)
+class Space:
+    """The variables, in which space they move, and the functions that say how."""
+
+    by: tuple[Variable, ...]
+    closed: bool
+    functions: Mapping[str, Function]
+
+    def seeds(self, tracer: Tracer, what: Quantity, rates: Mapping[str, Sequence[Number]] | None = None) -> Seeds:
+        return directions(tracer, self.by, self.functions, self.closed, "udot" in what.inputs, rates)
+
+    def widths(self, tree: Tree) -> list[int]:
+        return [width(tree, x, self.closed) for x in self.by]
+
+
+def derivative(name: str, what: Quantity, space: Space, tree: Tree) -> Function:
+    """The entries of `what`, then its derivatives by each variable: matrices, row by row."""
+    widths = space.widths(tree)
+
+    def made(tracer: Tracer) -> list[Number]:
+        values, rows = what.slopes(tracer, space.seeds(tracer, what))
+        return _numbers([*values, *_matrices(rows, space.by, widths)])
+
+    return Function(name, _no_text, what.inputs, "totals", what.size * (1 + sum(widths)), made=made)
+
+
+def second_derivative(name: str, what: Quantity, space: Space, then: Variable, tree: Tree) -> Function:
+    """The derivatives by each variable, differentiated again by another: entries, variables, then the other's."""
+    widths, again = space.widths(tree), Space((then,), space.closed, space.functions)
+    size = what.size * sum(widths)
+
+    def made(tracer: Tracer) -> list[Number]:
+        _, rows = what.slopes(tracer, space.seeds(tracer, what))
+        first = _matrices(rows, space.by, widths)
+        return _numbers(_matrices(jacobian(first, again.seeds(tracer, what)), again.by, again.widths(tree)))
+
+    return Function(name, _no_text, what.inputs, "totals", size * again.widths(tree)[0], made=made)
+
+
+def directions_of_plan(name: str, what: Quantity, space: Space, tree: Tree) -> Function:
+    """How a closed machine moves along the directions of its plan, see `directions.chart`: matrices, row by row."""
+    widths, udot = space.widths(tree), "udot" in what.inputs
+
+    def made(tracer: Tracer) -> list[Number]:
+        return _numbers(_matrices(chart(tracer, space.by, space.functions, udot), space.by, widths))
+
+    return Function(name, _no_text, what.inputs, "totals", (3 if udot else 2) * tree.nu * sum(widths), made=made)
+
+
+def product_forward(name: str, what: Quantity, space: Space, tree: Tree) -> Function:
+    """The entries of `what`, then their rates along one direction, given as inputs "along0" and so on, one for every
+    variable."""
+    sizes = tuple((f"along{i}", n) for i, n in enumerate(space.widths(tree)))
+
+    def made(tracer: Tracer) -> list[Number]:
+        given = {x.label: [tracer.graph.leaf((name, j)) for j in range(n)]
+                 for x, (name, n) in zip(space.by, sizes, strict=True)}
+        values = what.entries(tracer)
+        return _numbers([*values, *(row.get((), 0.0) for row in tangents(values, space.seeds(tracer, what, given)))])
+
+    return Function(name, _no_text, (*what.inputs, *(x for x, _ in sizes)), "totals", 2 * what.size, made=made,
+                    sizes=sizes)
+
+
+def product_backward(name: str, what: Quantity, space: Space, tree: Tree) -> Function:
+    """The entries of `what`, then the derivatives by each variable of their sum with weights, the input "weights"."""
+    widths = space.widths(tree)
+
+    def made(tracer: Tracer) -> list[Number]:
+        values, seeds = what.entries(tracer), space.seeds(tracer, what)
+        weights = [tracer.graph.leaf(("weights", i)) for i in range(what.size)]
+        total = combined(adjoints(values, weights, seeds), seeds)
+        return _numbers([*values, *_matrices([total], space.by, widths)])
+
+    return Function(name, _no_text, (*what.inputs, "weights"), "totals", what.size + sum(widths), made=made,
+                    sizes=(("weights", what.size),))
+
+
+def _matrices(rows: Sequence[Mapping[Any, Number]], by: Sequence[Variable], widths: Sequence[int]) -> list[Number]:
+    return [row.get((x.label, j), 0.0) for x, n in zip(by, widths, strict=True) for row in rows for j in range(n)]
+
+
+def _numbers(entries: Sequence[Number]) -> list[Number]:
+    return [x if type(x) is Scalar else float(x) for x in entries]
+
+
+def _no_text(sweeps: Any) -> Any:
+    raise AssertionError("made of other functions")

@@ -1,0 +1,160 @@
+"""Along what functions are differentiated: the entries of their inputs, and how they change.
+
+Coordinates change in the tangent space: one direction for every speed, along which dq = Q(q) u (quaternions stay unit
+quaternions, and nq - nu directions that mean nothing are not asked about). Everything else changes entry by entry.
+
+With loops there are two readings. *All*: every coordinate and speed by itself, as if the others stood still; what the
+function gives for states that are not closed. *Closed*: one direction for every independent speed of the plan, along
+which the machine stays closed,
+
+    dq = Q N dθ,    u = N v + d,    u̇ = N v̇ + c    (1)
+
+with N and d from the method's own `dependent_speeds`: all of u changes with q and with the independent speeds v, and
+all of u̇ with those and v̇. Time and parameters move the constraints, and dependent coordinates follow:
+
+    dq = Q δ(p),    δ: the step that closes the loops, zero at a closed position    (2)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from bellcrank.formulations import SHARED
+from bellcrank.lowering.function import Function, Tracer
+from bellcrank.scalar.derivative import combined, jacobian, tangents
+from bellcrank.scalar.graph import Number, Scalar
+from bellcrank.topology.tree import Tree
+
+__all__ = ["MOTION", "Seeds", "Variable", "chart", "directions", "width"]
+
+#: {leaf: {direction: rate}}
+Seeds = dict[Scalar, dict[Any, Number]]
+#: inputs that move with the machine
+MOTION = ("q", "u", "udot")
+
+
+class Variable(NamedTuple):
+    """What is differentiated by: an input of a kernel, or some of its entries."""
+
+    label: str  #: what users call it
+    input: str
+    entries: tuple[int, ...]  #: of the input, in the order of the columns; for motions, of the speeds
+
+
+def width(tree: Tree, x: Variable, closed: bool) -> int:
+    """The number of directions."""
+    return len(tree.plan.independent) if closed and x.input in MOTION else len(x.entries)
+
+
+def directions(tracer: Tracer, by: Sequence[Variable], functions: Mapping[str, Function], closed: bool, udot: bool,
+               rates: Mapping[str, Sequence[Number]] | None = None) -> Seeds:
+    """How inputs change along the directions (label, column); or along the one direction () in which each variable's
+    columns change at given `rates`, which takes less than all of them. `udot`: accelerations are an input."""
+    def column(x: Variable, j: int) -> tuple[Any, Number]:
+        return ((x.label, j), 1.0) if rates is None else ((), rates[x.label][j])
+
+    return _Closed(tracer, functions, column, udot).seeds(by) if closed else _Open(tracer, functions, column).seeds(by)
+
+
+class _Open:
+    """Every coordinate and speed by itself."""
+
+    def __init__(self, tracer: Tracer, functions: Mapping[str, Function], column: Any) -> None:
+        self.tracer, self.functions, self.column = tracer, functions, column
+        self.tree, self.graph = tracer.tree, tracer.graph
+
+    def seeds(self, by: Sequence[Variable]) -> Seeds:
+        """The rates of all leaves that change."""
+        out: Seeds = {}
+        for x in by:
+            for j, entry in enumerate(x.entries):
+                if x.input != "q":
+                    self.add(out, (x.input, entry), dict([self.column(x, j)]))
+        self.move(out, {v: dict([self.column(x, j)]) for x in by if x.input == "q" for j, v in enumerate(x.entries)})
+        return out
+
+    def add(self, seeds: Seeds, key: tuple[str, int], rates: Mapping[Any, Number]) -> None:
+        """Let a leaf change, also."""
+        own = seeds.setdefault(self.graph.leaf(key), {})
+        for d, rate in rates.items():
+            own[d] = own[d] + rate if d in own else rate
+
+    def move(self, seeds: Seeds, motions: Mapping[int, Mapping[Any, Number]]) -> None:
+        """Let coordinates move by dq = Q u, for rates of the speeds by direction."""
+        if not motions:
+            return
+        at = {self.graph.leaf(("u", v)): {v: 1.0} for v in motions}
+        for i, row in enumerate(tangents(self.tracer(SHARED["coordinate_rates"]), at)):
+            if row:
+                self.add(seeds, ("q", i), combined(row, motions))
+
+
+class _Closed(_Open):
+    """Along the closed machine."""
+
+    def __init__(self, tracer: Tracer, functions: Mapping[str, Function], column: Any, udot: bool) -> None:
+        super().__init__(tracer, functions, column)
+        self.udot = udot
+
+    def seeds(self, by: Sequence[Variable]) -> Seeds:
+        return {leaf: changes for leaf, changes in self.motion(by)[1].items() if changes}
+
+    def motion(self, by: Sequence[Variable]) -> tuple[dict[int, dict[Any, Number]], Seeds]:
+        """How the machine moves, by speed, and with it the rates of all leaves that change."""
+        independent = self.tree.plan.independent
+        speeds = self.tracer(self.functions["dependent_speeds"])
+        at = {self.graph.leaf(("u", v)): {k: 1.0} for k, v in enumerate(independent)}
+        out: Seeds = {}
+        for x in by:
+            if x.input not in MOTION:
+                for j, entry in enumerate(x.entries):
+                    self.add(out, (x.input, entry), dict([self.column(x, j)]))
+        rates = {x.input: {k: dict([self.column(x, k)]) for k in range(len(independent))} for x in by
+                 if x.input in MOTION}
+        motions = tangents(speeds, at)  # N of (1)
+        moved = self._following([x for x in by if x.input in ("t", "parameters")])
+        for v, row in enumerate(motions):
+            moved.setdefault(v, {}).update(combined(row, rates.get("q", {})))
+        self.move(out, {v: row for v, row in moved.items() if row})
+        for v, changes in enumerate(jacobian(speeds, out)):
+            self.add(out, ("u", v), changes)
+            self.add(out, ("u", v), combined(motions[v], rates.get("u", {})))
+        if self.udot:
+            self._accelerate(out, motions, rates.get("udot", {}))
+        return moved, out
+
+    def _following(self, by: Sequence[Variable]) -> dict[int, dict[Any, Number]]:
+        """(2)"""
+        if not by:
+            return {}
+        moved = {self.graph.leaf((x.input, entry)): dict([self.column(x, j)])
+                 for x in by for j, entry in enumerate(x.entries)}
+        return dict(enumerate(tangents(self.tracer(self.functions["displacements"]), moved)))
+
+    def _accelerate(self, seeds: Seeds, motions: Sequence[Mapping[Any, Number]],
+                    rates: Mapping[int, Mapping[Any, Number]]) -> None:
+        """The accelerations of a motion that keeps the loops closed."""
+        dof = len(self.tree.plan.independent)
+        entries = self.tracer(self.functions["allowed_motions"])
+        free = [self.graph.leaf(("udot", v)) for v in self.tree.plan.independent]
+        whole = []
+        for v in range(self.tree.nu):
+            total = entries[self.tree.nu * dof + v]
+            for k, x in enumerate(free):
+                total = total + entries[v * dof + k] * x
+            whole.append(total)
+        for v, changes in enumerate(jacobian(whole, seeds)):
+            self.add(seeds, ("udot", v), changes)
+            self.add(seeds, ("udot", v), combined(motions[v], rates))
+
+
+def chart(tracer: Tracer, by: Sequence[Variable], functions: Mapping[str, Function], udot: bool
+          ) -> list[dict[Any, Number]]:
+    """How a closed machine moves along the directions of its plan: rates of position, u and u̇ (if it is an input), one
+    row for every speed. Directions of another plan are found from these."""
+    moved, seeds = _Closed(tracer, functions, lambda x, j: ((x.label, j), 1.0), udot).motion(by)
+    rows = [moved.get(v, {}) for v in range(tracer.tree.nu)]
+    for name in ("u", "udot") if udot else ("u",):
+        rows += [seeds.get(tracer.graph.leaf((name, v)), {}) for v in range(tracer.tree.nu)]
+    return rows

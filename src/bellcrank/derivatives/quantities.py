@@ -1,0 +1,111 @@
+"""What can be differentiated, by name: entries made of the functions that compute it, force elements included."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from bellcrank.derivatives.derived import Quantity, Slopes
+from bellcrank.derivatives.directions import Seeds
+from bellcrank.derivatives.through_constraints import closed_slopes
+from bellcrank.derivatives.through_inverse import forward_slopes
+from bellcrank.lowering.function import Function, Tracer
+from bellcrank.scalar.derivative import jacobian
+from bellcrank.scalar.evaluation import evaluate
+from bellcrank.scalar.graph import Number
+from bellcrank.topology.tree import Tree
+
+__all__ = ["AT_STATE", "plain", "quantity"]
+
+Functions = Mapping[str, Function]
+
+
+def plain(function: Function, tree: Tree) -> Quantity:
+    """A function as it is."""
+    return Quantity(function.inputs, function.size(tree), lambda tracer: tracer(function))
+
+
+def _forward(functions: Functions, tree: Tree) -> Quantity:
+    function = functions["forward_dynamics"]
+    return Quantity(function.inputs, tree.nu, lambda tracer: tracer(function),
+                    closed_slopes if tree.looped else forward_slopes)
+
+
+def _inverse(functions: Functions, tree: Tree) -> Quantity:
+    if tree.looped:
+        return plain(functions["closed_inverse"], tree)
+    return _less_laws(functions, tree, "inverse_dynamics")
+
+
+def _less_laws(functions: Functions, tree: Tree, name: str) -> Quantity:
+    """Joint forces, less what laws on the joints contribute."""
+    function = functions[name]
+
+    def entries(tracer: Tracer) -> list[Number]:
+        forces = tracer(function)
+        if not tree.joint_forces:
+            return forces
+        return [x - law for x, law in zip(forces, tracer(functions["joint_laws"]), strict=True)]
+
+    return Quantity(function.inputs, tree.nu, entries)
+
+
+def _reactions(functions: Functions, tree: Tree) -> Quantity:
+    """Wrenches of all joints and closures at the accelerations of forward dynamics."""
+    function, forward = functions["joint_reactions"], _forward(functions, tree)
+
+    def drives(tracer: Tracer) -> list[Number]:
+        return tracer(functions["drives"]) if tree.actuators else [
+            tracer.graph.leaf(("tau", i)) for i in range(tree.nu)]
+
+    def put(tracer: Tracer, entries: list[Number], values: Mapping[Any, Number]) -> list[Number]:
+        return evaluate(entries, lambda key: values[key] if key in values else tracer.graph.leaf(key))
+
+    def places(tracer: Tracer, udot: list[Number]) -> dict[Any, Number]:
+        return {("udot", v): x for v, x in enumerate(udot)} | {("tau", v): x for v, x in enumerate(drives(tracer))}
+
+    def entries(tracer: Tracer) -> list[Number]:
+        return put(tracer, tracer(function), places(tracer, forward.entries(tracer)))
+
+    def slopes(tracer: Tracer, seeds: Seeds) -> Slopes:
+        udot, rates = forward.slopes(tracer, seeds)
+        own = tracer(function)
+        forces = jacobian(drives(tracer), seeds)
+        inner = {leaf: d for leaf, d in seeds.items() if leaf.args[0][0] != "tau"}
+        inner |= {tracer.graph.leaf(("udot", v)): row for v, row in enumerate(rates) if row}
+        inner |= {tracer.graph.leaf(("tau", v)): row for v, row in enumerate(forces) if row}
+        at, rows = places(tracer, udot), jacobian(own, inner)
+        flat = iter(put(tracer, [x for row in rows for x in row.values()], at))
+        return put(tracer, own, at), [{d: next(flat) for d in row} for row in rows]
+
+    return Quantity(("q", "u", "tau"), function.size(tree), entries, slopes)
+
+
+def _energy(functions: Functions, tree: Tree) -> Quantity:
+    parts = [functions["motion_and_gravity"]]
+    if tree.joint_forces or tree.pairs:
+        parts.append(functions["stored_energy"])
+
+    def entries(tracer: Tracer) -> list[Number]:
+        return [sum((tracer(part)[0] for part in parts[1:]), tracer(parts[0])[0])]
+
+    return Quantity(("q", "u"), 1, entries)
+
+
+#: functions of a state that are not one kernel as they stand
+_OWN: dict[str, Callable[[Functions, Tree], Quantity]] = {
+    "forward_dynamics": _forward, "inverse_dynamics": _inverse, "reactions": _reactions, "energy": _energy,
+    "bias": lambda functions, tree: _less_laws(functions, tree, "bias")}
+
+#: all functions of a state, and the shape of their results: "speeds", "matrix", "reactions", "bodies" or numbers
+AT_STATE: dict[str, tuple[Any, ...]] = {
+    "forward_dynamics": ("speeds",), "inverse_dynamics": ("speeds",), "bias": ("speeds",), "momenta": ("speeds",),
+    "mass_matrix": ("speeds", "speeds"), "reactions": ("joints", 6), "kinetic_energy": (), "potential_energy": (),
+    "energy": (), "center_of_mass": (3,), "momentum": (6,), "joint_laws": ("speeds",), "pair_wrenches": ("bodies", 6),
+    "stored_energy": ()}
+
+
+def quantity(name: str, functions: Functions, tree: Tree) -> Quantity:
+    """A function of a state by its name."""
+    own = _OWN.get(name)
+    return plain(functions[name], tree) if own is None else own(functions, tree)

@@ -1,0 +1,171 @@
+"""Questions about derivatives: what is asked for, checked; and the function that answers, made once for each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from bellcrank.derivatives.derived import (
+    Quantity,
+    Space,
+    derivative,
+    directions_of_plan,
+    product_backward,
+    product_forward,
+    second_derivative,
+)
+from bellcrank.derivatives.directions import MOTION, Variable, width
+from bellcrank.derivatives.quantities import AT_STATE, plain, quantity
+from bellcrank.errors import ModelError, StateError, hint
+from bellcrank.formulations.common.body_kinetics import AT_BODY
+from bellcrank.lowering.function import Function
+from bellcrank.topology.tree import wrench_order
+
+if TYPE_CHECKING:
+    from bellcrank.system.loop_plans import LoopPlans
+    from bellcrank.topology.tree import Tree
+
+__all__ = ["Answer", "Question", "answer_to", "arguments_of", "check_question", "inputs_of"]
+
+#: (what, names of its entries)
+Axes = tuple[tuple[str, Sequence[Any]], ...]
+
+_BODY_SHAPES: dict[str, tuple[Any, ...]] = {"pose": (12,), "velocity": (6,), "acceleration": (6,),
+                                            "jacobian": (6, "speeds"), "jacobian_rate": (6, "speeds")}
+
+
+@dataclass(frozen=True)
+class Question:
+    """What is asked for, whatever the state: hashable, so that its function is made once."""
+
+    function: str
+    body: str | None
+    by: tuple[str, ...]
+    closed: bool
+    product: str  #: "", "along" or "weights"
+    then: str | None = None
+
+
+class Answer(NamedTuple):
+    """How a question is answered: the function, what it is of, and how its entries are to be read."""
+
+    function: Function
+    what: Quantity
+    shape: tuple[int, ...]  #: of the value
+    axes: Axes  #: names of its entries, axis by axis
+    parts: dict[str, tuple[int, ...]]  #: shapes of the axes of columns, by variable
+    columns: dict[str, tuple[str, ...]]
+    independent: list[int]  #: the speeds that directions of closed machines belong to
+    chart: Function | None  #: how the machine moves along them
+
+
+def inputs_of(plans: LoopPlans, asked: Question) -> tuple[str, ...]:
+    """The inputs of what is differentiated, in the order of a method's arguments."""
+    if asked.function in AT_BODY:
+        return AT_BODY[asked.function][1]
+    return quantity(asked.function, plans.kernels.functions, plans.tree).inputs
+
+
+def arguments_of(plans: LoopPlans, asked: Question, arguments: Sequence[Any]) -> dict[str, Any]:
+    """The arguments by the names of inputs."""
+    inputs = inputs_of(plans, asked)
+    left = {"tau": np.zeros(plans.tree.nu), "point": np.zeros(3)}
+    needed = [x for x in inputs if x not in left]
+    if not len(needed) <= len(arguments) <= len(inputs):
+        raise StateError(f"derivatives of {asked.function}: needs {', '.join(needed)}"
+                         f"{''.join(f' and perhaps {x}' for x in inputs if x in left)}, got {len(arguments)} arrays")
+    given: dict[str, Any] = left | dict(zip(inputs, arguments, strict=False))
+    given["tau"] = left["tau"] if given["tau"] is None else plans.configuration.forces(given["tau"])
+    return {x: given[x] for x in inputs}
+
+
+def check_question(asked: Question) -> None:
+    """Refuse what cannot be asked."""
+    if asked.function not in AT_STATE and asked.function not in AT_BODY:
+        known = (*AT_STATE, *AT_BODY)
+        raise ModelError(f"derivatives: no function {asked.function!r}; there are {', '.join(known)}"
+                         f"{hint(asked.function, known)}")
+    if (asked.body is not None) != (asked.function in AT_BODY):
+        raise ModelError(f"derivatives of {asked.function}: " + (
+            "needs body=..., the body or frame that it is asked about" if asked.body is None else
+            "is not about one body; leave out body=..."))
+
+
+def _variable(plans: LoopPlans, asked: Question, label: str
+              ) -> tuple[Variable, tuple[int, ...], tuple[str, ...] | None]:
+    """A variable by the name that users give it: the shape of its axes, and the names of its directions."""
+    model, tree = plans.model, plans.tree
+    inputs, speeds = inputs_of(plans, asked), tuple(model.configuration.speed_names)
+    if label in inputs and label in ("q", "u", "udot", "tau"):
+        return Variable(label, label, tuple(range(tree.nu))), (tree.nu,), speeds
+    if label == "point" and "point" in inputs:
+        return Variable(label, label, (0, 1, 2)), (3,), ("x", "y", "z")
+    if label == "t":
+        return Variable(label, label, (0,)), (), None
+    if label == "wrenches":
+        place = {body: slot for slot, body in enumerate(wrench_order(tree))}
+        entries = tuple(6 * place[b] + k for b in range(len(model.body_names)) for k in range(6))
+        return Variable(label, "wrench", entries), (len(entries),), tuple(
+            f"{b}.{what}_{x}" for b in model.body_names for what in ("moment", "force") for x in "xyz")
+    if label == "parameters":
+        return Variable(label, label, tuple(range(len(model.values)))), (len(model.values),), tuple(model.values)
+    if label in model.values:
+        return Variable(label, "parameters", (list(model.values).index(label),)), (), None
+    known = (*(x for x in inputs if x != "point" or asked.body is not None), "t", "wrenches", "parameters",
+             *model.values)
+    raise ModelError(f"derivatives of {asked.function}: nothing called {label!r} to differentiate by; there are "
+                     f"{', '.join(known)}{hint(label, known)}")
+
+
+def answer_to(plans: LoopPlans, asked: Question, tree: Tree) -> Answer:
+    """The function that answers a question, made once."""
+    return plans.kernels.kept(("derivatives", asked), lambda: _made(plans, asked, tree))
+
+
+def _made(plans: LoopPlans, asked: Question, tree: Tree) -> Answer:
+    kernels, functions = plans.kernels, plans.kernels.functions
+    what = quantity(asked.function, functions, tree) if asked.body is None else _of_body(plans, asked)
+    shape, axes = _shape(plans, asked, tree)
+    labels = asked.by if asked.then is None else (*asked.by, asked.then)
+    found = {label: _variable(plans, asked, label) for label in labels}
+    space = Space(tuple(found[label][0] for label in asked.by), asked.closed, functions)
+    parts, columns = {}, {}
+    for label, (variable, own, names) in found.items():
+        moving = asked.closed and variable.input in MOTION
+        parts[label] = (width(tree, variable, True),) if moving else own
+        if names is not None:
+            columns[label] = tuple(names[v] for v in tree.plan.independent) if moving else names
+    name = f"derivatives {asked}"
+    if asked.then is not None:
+        function = second_derivative(name, what, space, found[asked.then][0], tree)
+    else:
+        makers = {"": derivative, "along": product_forward, "weights": product_backward}
+        function = makers[asked.product](name, what, space, tree)
+    chart = directions_of_plan(f"directions of {name}", what, space, tree) if asked.closed else None
+    kernels.functions |= {f.name: f for f in (function, chart) if f is not None}
+    independent = list(tree.plan.independent) if asked.closed else []
+    return Answer(function, what, shape, axes, parts, columns, independent, chart)
+
+
+def _of_body(plans: LoopPlans, asked: Question) -> Quantity:
+    assert asked.body is not None
+    function = plans.kernels.at_body(asked.function, asked.body)
+    if function is None:
+        raise ModelError(f"derivatives of {asked.function}: {asked.body!r} stands still, or its place on its link "
+                         "depends on parameters")
+    return plain(function, plans.tree)
+
+
+def _shape(plans: LoopPlans, asked: Question, tree: Tree) -> tuple[tuple[int, ...], Axes]:
+    """The shape of a value, and names of its entries."""
+    names: dict[str, Sequence[Any]] = {
+        "speeds": plans.configuration.speed_names, "bodies": plans.model.body_names,
+        "joints": (*tree.joint_names[1:], *(c.name for c in tree.closures))}
+    axes: list[tuple[str, Sequence[Any]]] = []
+    for i, x in enumerate(AT_STATE.get(asked.function) or _BODY_SHAPES.get(asked.function, ())):
+        label = x if isinstance(x, str) and not any(x == used for used, _ in axes) else f"axis{i}"
+        axes.append((label, names[x] if isinstance(x, str) else range(x)))
+    return tuple(len(labels) for _, labels in axes), tuple(axes)

@@ -1,0 +1,372 @@
+"""Derivatives on arrays: the function that answers a question, run where the machine is; results by name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from bellcrank.arrays import START, Floats, check_time, flat
+from bellcrank.derivatives.directions import MOTION
+from bellcrank.errors import BellcrankError, NotYetError, SingularError, StateError
+from bellcrank.loops.closer import State
+from bellcrank.scalar.graph import Scalar
+from bellcrank.system.derivative_questions import (
+    Answer,
+    Question,
+    answer_to,
+    arguments_of,
+    check_question,
+    inputs_of,
+)
+from bellcrank.system.evaluator import UNROLL_LINKS, CompiledEvaluator, Evaluator, TracedEvaluator
+from bellcrank.system.kernels import NO_DOORS, DoorPair, Evaluation, Kernels, Wrenches
+from bellcrank.system.loop_plans import LoopPlans
+from bellcrank.system.reactions import reaction_program
+from bellcrank.target.backend import DoorForm
+
+if TYPE_CHECKING:
+    import xarray
+
+    from bellcrank.loops.plan import LoopPlan
+
+__all__ = ["Derivatives", "Slopes", "bound_answer", "derivatives", "forward_slopes_at"]
+
+
+#: operations beyond which one state is interpreted sooner than compiled
+_INTERPRETED = 3000
+
+
+class Derivatives(Mapping[str, Floats]):
+    """A value and its derivatives: ``d["q"]`` is an array (*batch, *value, columns), one column for every direction.
+
+    `columns` names them. A number that is differentiated by (time, one parameter) has no axis of columns.
+    """
+
+    def __init__(self, name: str, value: Floats, parts: Mapping[str, Floats], axes: Sequence[tuple[str, Sequence[Any]]],
+                 columns: Mapping[str, tuple[str, ...]]) -> None:
+        self.name, self.value, self._parts, self._axes = name, value, dict(parts), tuple(axes)
+        #: names of the directions, by variable
+        self.columns = dict(columns)
+
+    def __getitem__(self, by: str) -> Floats:
+        return self._parts[by]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._parts)
+
+    def __len__(self) -> int:
+        return len(self._parts)
+
+    def __repr__(self) -> str:
+        shapes = ", ".join(f"{by}: {array.shape}" for by, array in self._parts.items())
+        return f"<derivatives of {self.name}: {shapes}>"
+
+    def dataset(self) -> xarray.Dataset:
+        """All of it with names, as an `xarray.Dataset`: the value, and ``d_<variable>`` for each variable."""
+        import xarray
+
+        own = [name for name, _ in self._axes]
+        lead = [f"batch{i}" for i in range(self.value.ndim - len(own))]
+        coordinates: dict[str, Any] = {name: list(labels) for name, labels in self._axes}
+        arrays: dict[str, Any] = {self.name: ([*lead, *own], self.value)}
+        for by, array in self._parts.items():
+            columns = self.columns.get(by)
+            if columns is not None:
+                coordinates[f"by_{by}"] = list(columns)
+            arrays[f"d_{by}"] = ([*lead, *own, *([] if columns is None else [f"by_{by}"])], array)
+        return xarray.Dataset(arrays, coordinates)
+
+
+def derivatives(plans: LoopPlans, function: str, arguments: Sequence[Any], *, by: Sequence[str] | str,
+                then: str | None = None, body: str | None = None, wrenches: Wrenches = None, t: npt.ArrayLike = START,
+                along: Mapping[str, npt.ArrayLike] | None = None, weights: npt.ArrayLike | None = None,
+                closed: bool | None = None) -> Derivatives:
+    """See `System.derivatives`."""
+    if then is None and wrenches is None and t is START and along is None and weights is None and closed is None:
+        answered = _at_once(plans, function, arguments, by, body)
+        if answered is not None:
+            return answered
+    check_time(t)
+    product = _product(along, weights, then)
+    names = tuple(along) if along is not None else (by,) if isinstance(by, str) else tuple(by)
+    plans = _by_elimination(plans, closed)
+    asked = Question(function, body, names, plans.tree.looped and closed is not False, product, then)
+    check_question(asked)
+    if arguments and isinstance(arguments[0], State):
+        state = arguments[0]
+        t = state.t if t is START else t
+        arguments = (*(state.q, state.u)[:2 if "u" in inputs_of(plans, asked) else 1], *arguments[1:])
+    given = arguments_of(plans, asked, arguments)
+    if "wrenches" in (*names, then) and wrenches is None:
+        wrenches = np.zeros((len(plans.model.body_names), 6))
+    run, plan = _evaluator(plans, asked, given, t)
+    answer = answer_to(plans, asked, run.tree)
+    if along is not None:
+        given |= {f"along{i}": _direction(x, a, answer) for i, (x, a) in enumerate(along.items())}
+    if weights is not None:
+        entries = np.asarray(weights, dtype=float)
+        if entries.shape[entries.ndim - len(answer.shape):] != answer.shape:
+            raise StateError(f"derivatives: weights need the shape of {function}, (..., {_shown(answer.shape)}), got "
+                             f"{entries.shape}")
+        given["weights"] = entries.reshape(*entries.shape[:entries.ndim - len(answer.shape)], answer.what.size)
+    rows = _run(plans, asked, answer, given, wrenches, t, run, plan)
+    return _read(asked, answer, rows)
+
+
+def _at_once(plans: LoopPlans, function: str, arguments: Sequence[Any], by: Sequence[str] | str, body: str | None
+             ) -> Derivatives | None:
+    """Through a door, if arguments are arrays that it can take as they are."""
+    names = (by,) if isinstance(by, str) else tuple(by)
+    try:
+        quick = plans.kernels.kept(("derivatives at once", function, body, names),
+                                   lambda: _quick(plans, Question(function, body, names, plans.tree.looped, "")))
+    except TypeError:  # a list within `by`
+        return None
+    found = None if quick is None else quick.doors(*arguments)
+    if quick is None or found is None:
+        return None
+    value, *parts = found
+    return Derivatives(function, value, dict(zip(names, parts, strict=True)), quick.answer.axes, quick.answer.columns)
+
+
+class Quick(NamedTuple):
+    """An answer that needs no look at the state."""
+
+    doors: DoorPair
+    answer: Answer
+
+
+def _quick(plans: LoopPlans, asked: Question) -> Quick | None:
+    """The doors of an answer: of trees, and with loops by the first plan; None where there are none, and where the
+    question is wrong."""
+    try:
+        plans, run, answer = bound_answer(plans, asked)
+    except (BellcrankError, ValueError):
+        return None
+    inputs, (size, shape) = answer.what.inputs, (answer.what.size, answer.shape)
+    left = {"tau": np.zeros(plans.tree.nu), "point": np.zeros(3)}
+    defaults = tuple(left[x] for x in inputs[-1:] if x in left)
+    parts, at = [_part(0, shape)], size
+    for label in asked.by:
+        whole = (*shape, *answer.parts[label])
+        parts.append(_part(at, whole))
+        at += int(np.prod(whole, dtype=int))
+    doors = plans.kernels.door_pair(answer.function.name, DoorForm(defaults=defaults, parts=tuple(parts)), run)
+    return None if doors is NO_DOORS else Quick(doors, answer)
+
+
+def bound_answer(plans: LoopPlans, asked: Question) -> tuple[LoopPlans, Evaluator, Answer]:
+    """How a question is answered whatever the state: of a tree, or by the first plan."""
+    check_question(asked)
+    plans = _by_elimination(plans, None)
+    nowhere = {"q": plans.reference().q if plans.tree.looped else plans.configuration.neutral()}
+    run, _ = _evaluator(plans, asked, nowhere, 0.0, plans.reference().plan if plans.tree.looped else None)
+    answer = answer_to(plans, asked, run.tree)
+    plans.kernels.functions |= {answer.function.name: answer.function}
+    return plans, run, answer
+
+
+def _part(start: int, shape: tuple[int, ...]) -> tuple[int, tuple[int, ...], tuple[int, ...]]:
+    """A part of a door's result: all entries of an array, row by row."""
+    return start, shape, tuple(int(np.prod(shape[i + 1:], dtype=int)) for i in range(len(shape)))
+
+
+def _product(along: object, weights: object, then: object) -> str:
+    if sum(x is not None for x in (along, weights, then)) > 1:
+        raise StateError("derivatives: give one of along=... (a direction of change), weights=... (of the entries) and "
+                         "then=... (a second variable)")
+    return "along" if along is not None else "weights" if weights is not None else ""
+
+
+def _by_elimination(plans: LoopPlans, closed: bool | None) -> LoopPlans:
+    """Plans by which closed machines are differentiated: those of `elimination`, since what is differentiated does not
+    depend on the method."""
+    tree, model = plans.tree, plans.model
+    if tree.n > UNROLL_LINKS or plans.kernels.maker.schedule == "rolled":
+        raise NotYetError(f"derivatives: {tree.name!r} is rolled into loops ({tree.n} links); up to {UNROLL_LINKS} "
+                          "links can be differentiated")
+    rolling = [c.name for c in tree.closures if c.nonholonomic] if closed is not False else []
+    if rolling:
+        raise NotYetError(f"derivatives: {', '.join(map(repr, rolling[:4]))} bind speeds alone (rolling, knife edges): "
+                          "there are more coordinates than independent speeds; closed=False differentiates by each")
+    if not tree.looped or model.method == "elimination":
+        return plans
+    if closed is False and any(model.options.baumgarte):
+        raise NotYetError("derivatives: closed=False does not go together with baumgarte=...; leave one of them out")
+    kernels = plans.kernels.kept("derivatives by elimination", lambda: Kernels(
+        replace(model, method="elimination"), plans.kernels.maker))
+    return LoopPlans(kernels.for_model(kernels.model.with_values(model.values)))
+
+
+def _direction(label: str, array: npt.ArrayLike, answer: Answer) -> Floats:
+    size = int(np.prod(answer.parts[label], dtype=int))
+    values = np.asarray(array, dtype=float)
+    if not answer.parts[label]:
+        return values[..., None]
+    return flat(f"along[{label!r}]", values, size, "one for every direction: " + ", ".join(answer.columns[label]))
+
+
+def _evaluator(plans: LoopPlans, asked: Question, given: Mapping[str, Any], t: npt.ArrayLike,
+               plan: LoopPlan | None = None) -> tuple[Evaluator, LoopPlan | None]:
+    """What runs the function, and the plan for loops, if it is not given."""
+    if asked.function == "reactions":
+        program = reaction_program(plans, given["q"], t, plan)
+        if program is None:
+            raise NotYetError(f"derivatives of reactions: {plans.tree.name!r} has no program for them")
+        return program.run, program.run.tree.plan
+    if not plans.tree.looped:
+        return plans.kernels.evaluator, None
+    plan = plan or plans.first(given["q"], t)
+    return plans.kernels.planned(plan), plan
+
+
+def _run(plans: LoopPlans, asked: Question, answer: Answer, given: Mapping[str, Any], wrenches: Wrenches,
+         t: npt.ArrayLike, run: Evaluator, plan: LoopPlan | None) -> Floats:
+    """The entries, (*batch, size)."""
+    kernels, name = plans.kernels, answer.function.name
+    kernels.functions |= {f.name: f for f in (answer.function, answer.chart) if f is not None}
+    found = kernels.evaluate(name, given, wrenches, t, run)
+    if not found.finite:
+        kernels.check_inputs(found)
+        if plan is None:
+            kernels.refuse(found)
+        _other_plans(plans, asked, answer, found, wrenches)
+    return found.result
+
+
+def _other_plans(plans: LoopPlans, asked: Question, answer: Answer, found: Evaluation, wrenches: Wrenches) -> None:
+    """Fill in states in which pivots of the first plan vanish, by plans made for them. Their directions are those of
+    other speeds, and are turned into those of the first plan."""
+    bad, rows, there = found.failing(wrenches, plans.model.body_names)
+    if asked.then is not None:
+        raise SingularError(f"derivatives of {asked.function}: the plan has no pivots at batch index {int(bad[0])}; "
+                            "second derivatives are not turned into directions of another one")
+    for k, state in enumerate(bad):
+        here = {x: a[k] for x, a in rows.items() if x in answer.what.inputs}
+        t = float(rows["t"][k, 0]) if "t" in rows else 0.0
+        values = dict(zip(plans.model.values, rows.get("parameters", [()])[k if "parameters" in rows else 0],
+                          strict=False))
+        own = LoopPlans(plans.kernels.for_model(plans.model.with_values(values))) if values else plans
+        matrices, _ = _turned(own, asked, answer, here, None if there is None else np.asarray(there)[k], t)
+        found.out[state] = _contracted(asked, answer, matrices, {x: a[k] for x, a in rows.items()})
+
+
+class Slopes(NamedTuple):
+    """Forward dynamics of one state, how it changes, and how the machine moves meanwhile, along independent speeds."""
+
+    value: Floats
+    matrices: dict[str, Floats]  #: of q, u, tau and wrenches, (nu, columns)
+    moved: Floats  #: position, by speed, with the coordinates, (nu, k)
+    speeds: tuple[Floats, Floats]  #: u with the coordinates and with the speeds, (nu, k) each
+
+
+def forward_slopes_at(plans: LoopPlans, q: Floats, u: Floats, tau: Floats, wrenches: Floats | None, t: float,
+                      independent: Sequence[int], by: tuple[str, ...]) -> Slopes:
+    """Derivatives of forward dynamics of one state, along chosen independent speeds and `by` tau or wrenches. What
+    would take longer to compile is interpreted."""
+    plans = _by_elimination(plans, None)
+    asked = Question("forward_dynamics", None, ("q", "u", *by), plans.tree.looped, "")
+    here = {"q": q, "u": u, "tau": tau}
+    run, _ = _evaluator(plans, asked, here, t)
+    answer = answer_to(plans, asked, run.tree)._replace(independent=list(independent))
+    found, motion = _turned(plans, asked, answer, here, wrenches, t)
+    k, nu = len(independent), plans.tree.nu
+    if not plans.tree.looped:  # every speed is its own direction
+        chosen = np.eye(nu)[:, list(independent)]
+        found |= {x: found[x] @ chosen for x in ("q", "u")}
+        return Slopes(found[""], found, chosen, (np.zeros((nu, k)), chosen))
+    return Slopes(found[""], found, motion[:nu, :k], (motion[nu:, :k], motion[nu:, k:]))
+
+
+def _turned(plans: LoopPlans, asked: Question, answer: Answer, here: Mapping[str, Floats], wrenches: Wrenches, t: float
+            ) -> tuple[dict[str, Floats], Floats]:
+    """The value, and the matrices of one state, (entries, columns): in directions of the first plan, by another; and
+    how the machine moves along them, rows of position, u and u̇ by speed.
+
+    With c the first plan's motion (position, u and u̇ at its independent speeds) along the other's directions, m of
+    motion and x of anything else: D_c = D_m (dc/dm)⁻¹, D_x - D_c (dc/dx).
+    """
+    plan = plans.at(here["q"], t) if plans.tree.looped else None
+    motion = tuple(x for x in MOTION if x in answer.what.inputs or x in ("q", "u"))
+    others = tuple(x for x in asked.by if x not in motion)
+    full = replace(asked, by=(*motion, *others) if asked.closed else asked.by, product="")
+    run, _ = _evaluator(plans, asked, here, t, plan)
+    whole = answer_to(plans, full, run.tree)
+    plans.kernels.functions |= {f.name: f for f in (whole.function, whole.chart) if f is not None}
+    found = plans.kernels.evaluate(whole.function.name, here, wrenches, t, _for_one(run, whole, wrenches is not None))
+    if not found.finite:
+        plans.kernels.refuse(found)
+    size, at = answer.what.size, answer.what.size
+    out = {"": found.out[0, :size]}
+    for x in full.by:
+        count = int(np.prod(whole.parts[x], dtype=int))
+        out[x] = found.out[0, at:at + size * count].reshape(size, count)
+        at += size * count
+    if not asked.closed:
+        return out, np.zeros((0, 0))
+    assert whole.chart is not None and plan is not None
+    ways = plans.kernels.planned(plan)
+    ways = TracedEvaluator(ways) if isinstance(ways, CompiledEvaluator) else ways
+    chart = plans.kernels.evaluate(whole.chart.name, here, None, t, ways).out[0]
+    first, nu, levels = answer.independent, plans.tree.nu, len(motion)
+    every, rates, at = {}, {}, 0
+    for x in full.by:
+        count = out[x].shape[1]
+        every[x] = chart[at:at + levels * nu * count].reshape(levels, nu, count)
+        rates[x] = every[x][:, first].reshape(-1, count)
+        at += levels * nu * count
+    turn = np.concatenate([rates[x] for x in motion], axis=1)
+    moving = np.concatenate([every[x].reshape(levels * nu, -1) for x in motion], axis=1)
+    moved = np.linalg.solve(turn.T, np.concatenate([out[x] for x in motion], axis=1).T).T
+    for x, part in zip(motion, np.split(moved, levels, axis=1), strict=True):
+        out[x] = part
+    for x in others:
+        out[x] = out[x] - moved @ rates[x]
+    return out, np.linalg.solve(turn.T, moving.T).T
+
+
+def _for_one(run: Evaluator, answer: Answer, wrenches: bool) -> Evaluator:
+    """What runs the answer for one state: interpreted, if that is quicker than compiling it."""
+    if not isinstance(run, CompiledEvaluator):
+        return run
+    traced = run.trace(answer.function, wrenches)
+    nodes = next((len(x.graph.nodes) for x in traced if type(x) is Scalar), 0) if isinstance(traced, list) else 0
+    return TracedEvaluator(run) if nodes > _INTERPRETED else run
+
+
+def _contracted(asked: Question, answer: Answer, matrices: Mapping[str, Floats], rows: Mapping[str, Floats]) -> Floats:
+    """The entries of an answer from the matrices."""
+    value = matrices[""]
+    if asked.product == "along":
+        rates = [matrices[x] @ rows[f"along{i}"] for i, x in enumerate(asked.by)]
+        return np.concatenate([value, np.sum(rates, axis=0)])
+    if asked.product == "weights":
+        return np.concatenate([value, *(rows["weights"] @ matrices[x] for x in asked.by)])
+    return np.concatenate([value, *(matrices[x].ravel() for x in asked.by)])
+
+
+def _read(asked: Question, answer: Answer, rows: Floats) -> Derivatives:
+    """Entries as named arrays."""
+    lead, size, shape = rows.shape[:-1], answer.what.size, answer.shape
+    parts: dict[str, Floats] = {}
+    value, at = rows[..., :0], 0
+    if asked.then is None:
+        value, at = rows[..., :size].reshape((*lead, *shape)), size
+    if asked.product == "along":
+        return Derivatives(asked.function, value, {"along": rows[..., size:].reshape((*lead, *shape))}, answer.axes, {})
+    own = () if asked.product else shape
+    after = answer.parts[asked.then] if asked.then is not None else ()
+    for label in asked.by:
+        whole = (*own, *answer.parts[label], *after)
+        count = int(np.prod(whole, dtype=int))
+        parts[label] = rows[..., at:at + count].reshape((*lead, *whole))
+        at += count
+    return Derivatives(asked.function, value, parts, answer.axes if not asked.product else (), answer.columns)
+
+
+def _shown(shape: Sequence[int]) -> str:
+    return ", ".join(map(str, shape))
