@@ -26,8 +26,9 @@ from bellcrank.target.program import Builder, DriverLayout, Int, Memory, Real
 
 __all__ = ["STIFF", "stiff_pair"]
 
-STIFF = DriverLayout((*ADAPTIVE.integers, "n_derivatives", "differentiated", "factored", "iterations", "guessed"),
-                     (*ADAPTIVE.reals, "newton", "before"),
+STIFF = DriverLayout((*ADAPTIVE.integers, "n_derivatives", "differentiated", "factored", "iterations", "guessed",
+                      "stale", "here"),
+                     (*ADAPTIVE.reals, "newton", "before", "of"),
                      (*ADAPTIVE.pointers, "z", "w", "change", "jacobian", "first", "second", "pivots", "pivots2",
                       "last", "derivatives"))
 
@@ -49,9 +50,10 @@ class _Stiff(Adaptive):
         self.last = f.memory("last")  #: z of the last step
         self.jacobian, self.first, self.second = f.memory("jacobian"), f.memory("first"), f.memory("second")
         self.pivots, self.pivots2 = f.integers_at("pivots"), f.integers_at("pivots2")
-        self.stale = f.counter(1)  #: whether the Jacobian is to be made anew
-        self.here = f.counter(0)  #: whether it belongs to the present state
-        self.of = f.variable(0.0)  #: the step that the factors belong to
+        # kept from one call to the next: where calls end must not show
+        self.stale = f.counter(f.count("stale"))  #: whether the Jacobian is to be made anew
+        self.here = f.counter(f.count("here"))  #: whether it belongs to the present state
+        self.of = f.variable(f.real("of"))  #: the step that the factors belong to
         self.theta, self.rounds, self.good = f.variable(0.0), f.counter(0), f.counter(0)
 
     # -- Jacobian and factors -----------------------------------------------------------------------
@@ -258,6 +260,13 @@ class _Stiff(Adaptive):
         with f.when((self.theta.value > QUICK).any()):
             self.stale.set(1)
 
+    def keep(self) -> None:
+        """What the next call goes on with."""
+        f = self.f
+        f.set_count("stale", self.stale.value)
+        f.set_count("here", self.here.value)
+        f.set_real("of", self.of.value)
+
 
 def stiff_pair(f: Builder) -> None:
     """A driver of Radau IIA with step-size control, in one lane."""
@@ -268,7 +277,6 @@ def stiff_pair(f: Builder) -> None:
         x.clock[0] = x.time.value
         x.slope(0)
         f.set_count("known", 1)
-        f.set_count("guessed", 0)
     with f.forever() as leave:
         left = x.end - x.time.value
         leave((left <= 0.0).any())
@@ -298,6 +306,7 @@ def stiff_pair(f: Builder) -> None:
         leave(short.any())
     f.set_real("time", x.time.value)
     f.set_real("step", x.step.value)
+    x.keep()
     f.finish()
 
 

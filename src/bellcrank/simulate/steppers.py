@@ -185,7 +185,7 @@ class AdaptiveStepper:
         assert kind.tableau is not None
         tableau = kind.tableau()
         assert not isinstance(tableau, Collocation)
-        self.code = code
+        self.code, self._stiff = code, isinstance(tableau, StiffRadau)
         self._run = driver_of(kind, code.backend, 1, code.nq, code.nu, code.shift)
         self.memory = m = _stiff_memory(code, rtol) if isinstance(tableau, StiffRadau) else _pair_memory(code, tableau)
         m.set(size=code.size, n_shift=code.shift, rounds=ROUNDS if code.shift else 1)
@@ -196,6 +196,9 @@ class AdaptiveStepper:
         """Start from a state."""
         fill(self.memory, self.code, "y", y[None])
         self.memory.set(known=0)
+        if self._stiff:  # nothing is known of the state
+            self.memory.set(guessed=0, stale=1, here=0)
+            self.memory.set_real(of=0.0)
         self.memory.set_real(time=time, step=step)
 
     def feed(self, inputs: Mapping[str, Floats]) -> None:
