@@ -346,6 +346,34 @@ def test_steppers_agree(stepper: str, step: float | None, error: float) -> None:
     assert np.abs(result.q.values[-1] - wanted.q.values[-1]).max() < error
 
 
+def test_batches_change_at_times_of_their_own() -> None:
+    """Every state is a run of its own; samples that all have in common are joined, with what happened to whom."""
+    m = nailed()
+    m.add_joint_spring("spring", "elbow", stiffness=m.parameter("k", 0.0))
+    q, u = np.array([[0.3, 0.5], [0.8, -0.2], [0.1, 0.0]]), np.array([[1.0, -2.0], [0.0, 1.0], [-1.0, 0.5]])
+    stiffness, tau = np.array([0.0, 2.0, 5.0]), np.array([[0.1, 0.0], [0.0, 0.2], [0.3, -0.1]])
+    events = [bc.Event(lambda t, q, u: q["shoulder"] - 0.35, "caught", 1, bc.attach("nail")),
+              bc.Event(at(0.2), "let go", action=lambda state, system: bc.detach("nail") if system.loops else None)]
+    arm = bc.compile(m)
+    many = arm.with_parameters(k=stiffness).simulate((q, u), 0.3, step=2e-3, tau=tau, events=events)
+    assert many.q.dims == ("time", "sample", "coordinate") and many.attrs["status"] == "finished"
+    assert set(many["event_sample"].values.tolist()) == {0, 1, 2}
+    for k in range(3):
+        one = arm.with_parameters(k=stiffness[k]).simulate((q[k], u[k]), 0.3, step=2e-3, tau=tau[k], events=events)
+        own = one.isel(time=np.append(np.diff(one.time.values) > 0.0, True))
+        own = own.sel(time=np.intersect1d(own.time.values, many.time.values))
+        assert len(own.time) == len(many.time)
+        np.testing.assert_array_equal(many.q.values[:, k], own.q.values)
+        np.testing.assert_array_equal(many["energy"].values[:, k], own["energy"].values)
+        mine = many["event_sample"].values == k
+        np.testing.assert_array_equal(many["event_time"].values[mine], one["event_time"].values)
+        np.testing.assert_allclose(many.reactions("nail").values[:, k], own.reactions("nail").values, atol=1e-9)
+    assert len(many["event_energy_lost"]) == len(many["event_name"]) and many.reactions().dims[:3] == (
+        "joint", "time", "sample")
+    with pytest.raises(bc.ModelError, match="cannot be streamed"):
+        arm.simulate((q, u), 0.1, events=events, file="run.nc")
+
+
 # -- the rest -----------------------------------------------------------------------------------------
 def nailed(**options: Any) -> bc.Mechanism:
     m = bc.load("double_pendulum")

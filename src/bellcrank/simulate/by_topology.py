@@ -27,6 +27,8 @@ def by_topology(method: Method) -> Method:
     def called(self: Any, *args: Any, **kwargs: Any) -> Any:
         if "topology" not in self or "topologies" not in self.attrs or self.system is None:
             return method(self, *args, **kwargs)
+        if any(dim != "time" for dim in self["topology"].dims):
+            return _by_sample(self, lambda one: called(one, *args, **kwargs))
         numbers = np.atleast_1d(self["topology"].values)
         plans: dict[Any, list[LoopPlan]] = {}
         if self["topology"].ndim == 0 or len(set(numbers.tolist())) == 1:
@@ -43,6 +45,20 @@ def by_topology(method: Method) -> Method:
         return joined.isel(time=np.argsort(np.concatenate(places))).assign_attrs(attrs)
 
     return called  # type: ignore[return-value]
+
+
+def _by_sample(result: Any, method: Callable[[Any], Any]) -> Any:
+    """A batch, of which every sample has topologies of its own."""
+    dim = next(d for d in result["topology"].dims if d != "time")
+    system, parts = result.system, []
+    for index in range(result.sizes[dim]):
+        values = {name: np.asarray(v)[index] for name, v in system.model.values.items() if np.ndim(v)}
+        one = system.with_parameters(**values) if values else system
+        parts.append(method(result.isel({dim: index}).with_system(one)))
+    joined = xarray.concat(parts, dim=dim, join="exact", coords="minimal", compat="override")
+    first = parts[0][next(iter(parts[0].data_vars))] if isinstance(parts[0], xarray.Dataset) else parts[0]
+    at = list(first.dims).index("time") + 1 if "time" in first.dims else 0
+    return joined.transpose(*first.dims[:at], dim, ..., missing_dims="ignore").assign_attrs(parts[0].attrs)
 
 
 def _part(whole: Any, some: Any, number: int, plans: dict[Any, list[LoopPlan]]) -> Any:

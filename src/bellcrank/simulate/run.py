@@ -60,6 +60,13 @@ def simulate(system: Machine, state: Any, duration: float, *, step: float | None
                      threads, file, closing)
     if progress is not None and not callable(progress):
         raise ModelError(f"simulate: progress must be a function of (seconds done, duration), got {progress!r}")
+    if setup.events and setup.count > 1:
+        from bellcrank.simulate.one_by_one import one_by_one
+
+        return one_by_one(setup, simulate, {
+            "duration": duration, "step": step, "stepper": stepper, "output": output, "tau": tau, "wrenches": wrenches,
+            "control": control, "events": events, "rtol": rtol, "atol": atol, "file": file, "progress": progress,
+            "threads": threads, "closing": closing})
     check_target(file, setup.batch)
     with patient() as patience:
         course = setup.course(system, setup.y0, setup.start)
