@@ -19,7 +19,7 @@ TIMED = sorted(name for owner in (bc.System, bc.analyze) for name in dir(owner)
                if not name.startswith("_") and callable(getattr(owner, name))
                and "t" in inspect.signature(getattr(owner, name)).parameters)
 #: where no time at all means that of the state
-OPTIONAL = ("linearize", "modes", "project")
+OPTIONAL = ("linearize", "modes", "project", "attach")
 
 
 @cache
@@ -41,10 +41,10 @@ def arguments(system: bc.System, method: str) -> tuple[list[Any], dict[str, Any]
     zero = np.zeros(system.nu)
     loop = system.loops[0] if system.loops else "elbow"
     known = {"q": state.q, "u": state.u, "udot": zero, "tau": zero, "p": zero, "body": system.body_names[0],
-             "state": state, "joint": loop if method.startswith("loop") else system.joint_names[0],
+             "state": state, "at": state, "joint": loop if method.startswith("loop") else system.joint_names[0],
              "forces": {}, "ranges": {system.joint_names[0]: (0.0, 1.0)}}
     needed = {key: p for key, p in inspect.signature(asked(system, method)).parameters.items()
-              if (p.default is p.empty or key in ("u", "udot")) and p.kind is not p.VAR_KEYWORD}
+              if (p.default is p.empty or key in ("u", "udot")) and p.kind not in (p.VAR_KEYWORD, p.VAR_POSITIONAL)}
     return ([known[key] for key, p in needed.items() if p.kind is not p.KEYWORD_ONLY],
             {key: known[key] for key, p in needed.items() if p.kind is p.KEYWORD_ONLY})
 

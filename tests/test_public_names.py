@@ -14,7 +14,7 @@ DYNAMICS = ("forward_dynamics", "inverse_dynamics", "drive_forces", "mass_matrix
 KINEMATICS = ("pose", "velocity", "acceleration", "jacobian", "jacobian_rate", "center_of_mass", "momentum")
 ENERGIES = ("kinetic_energy", "potential_energy", "energy")
 LOOPS = ("loop_error", "loop_rate_error", "assemble", "project", "consistent_acceleration")
-REST = ("simulate", "bind", "operation_count", "with_parameters", "release", "lock")
+REST = ("simulate", "bind", "operation_count", "with_parameters", "release", "attach", "lock")
 
 ALL = (*PARTS, *NAMES, *CONFIGURATIONS, *DYNAMICS, *KINEMATICS, *ENERGIES, *LOOPS, *REST)
 

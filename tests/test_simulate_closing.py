@@ -244,7 +244,7 @@ def test_releases_and_locks_are_remembered_together() -> None:
 
 def test_only_what_is_open_can_be_attached() -> None:
     other = bc.Event(lambda t, q, u: q["z"], "land", action=bc.attach("roof"))
-    with pytest.warns(bc.SimulationWarning, match="'roof' is not detached"):
+    with pytest.warns(bc.SimulationWarning, match="nothing named 'roof' closes a loop"):
         landing().release("floor").simulate(([0.5, 0.0], [0.0, 0.0]), 1.0, events=[other])
 
 

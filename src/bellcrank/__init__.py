@@ -27,18 +27,17 @@ _PLACES = {
     "State": "loops.closer",
     "Result": "simulate.result", "open_result": "simulate.netcdf",
     **dict.fromkeys(("Sampled", "Traced"), "simulate.control"), "SimulationWarning": "simulate.run",
-    **dict.fromkeys(("Change", "Event", "attach", "detach", "lock", "unlock"), "simulate.events"),
-    "joint_limit": "simulate.stops",
+    **dict.fromkeys(("Change", "Event", "attach", "detach", "enter", "leave", "lock", "unlock"), "simulate.events"),
+    "joint_limit": "simulate.stops", "lift_off": "simulate.stops",
 }
 
 __all__ = [
     "Angle", "AssemblyError", "BellcrankError", "BellcrankWarning", "BranchWarning", "CacheWarning", "Change",
     "Cylindrical", "Distance", "Event", "FileError", "Free", "Inertia", "Joint", "KnifeEdge", "Mechanism", "ModelError",
     "NotYetError", "Planar", "PointOnLine", "PointOnPlane", "Pose", "Prismatic", "Result", "Revolute", "RollingBall",
-    "RollingDisk", "Sampled", "Screw", "SimulationWarning", "SingularError",
-    "SlowWarning", "Spherical", "State", "StateError", "System", "Traced", "Universal", "Weld",
-    "__version__", "analyze", "attach", "check_joint", "cite", "compare", "compile", "detach", "examples",
-    "export_c", "identify", "joint_limit",
+    "RollingDisk", "Sampled", "Screw", "SimulationWarning", "SingularError", "SlowWarning", "Spherical", "State",
+    "StateError", "System", "Traced", "Universal", "Weld", "__version__", "analyze", "attach", "check_joint", "cite",
+    "compare", "compile", "detach", "enter", "examples", "export_c", "identify", "joint_limit", "leave", "lift_off",
     "load", "lock", "math", "open_result", "papers", "read", "save", "unlock",
 ]
 
@@ -82,11 +81,11 @@ if TYPE_CHECKING:
     from bellcrank.mechanism.pose import Pose
     from bellcrank.mechanism.rolling import KnifeEdge, RollingBall, RollingDisk
     from bellcrank.simulate.control import Sampled, Traced
-    from bellcrank.simulate.events import Change, Event, attach, detach, lock, unlock
+    from bellcrank.simulate.events import Change, Event, attach, detach, enter, leave, lock, unlock
     from bellcrank.simulate.netcdf import open_result
     from bellcrank.simulate.result import Result
     from bellcrank.simulate.run import SimulationWarning
-    from bellcrank.simulate.stops import joint_limit
+    from bellcrank.simulate.stops import joint_limit, lift_off
 
 
 __getattr__ = on_first_use(__name__, _PLACES, globals())

@@ -16,6 +16,7 @@ from bellcrank.system.kernels import Kernels
 from bellcrank.system.loop_plans import LoopPlans
 from bellcrank.system.model import Model, Options
 from bellcrank.system.resistance import check_inertia, without_resistance
+from bellcrank.system.variants import released, without
 from bellcrank.target.backend import BACKENDS
 from bellcrank.topology.builder import build_tree, collector_paused
 from bellcrank.topology.release import lock as lock_joints
@@ -79,6 +80,10 @@ def compile(mechanism: Mechanism, method: str = "auto", backend: str = BACKENDS[
             check_inertia(tree)
         model = Model(mechanism, tree, method, Options(actuated, independent or actuated, baumgarte),
                       tree.parameters, locked=tuple(loose))
+        if mechanism.open_at_start:
+            model = released(model, tuple(mechanism.open_at_start))
+        if mechanism.absent_at_start:
+            model = without(model, mechanism.absent_at_start)
         for key in (*actuated, *independent):
             model.configuration.split(key)  # says what is wrong with a name
         made = System(Kernels(model, Maker(backend, schedule, threads)))

@@ -278,8 +278,8 @@ class Closer:
         values = self.loops.values
         pa = origin[..., c.first, :] + (a @ values(c.first_shift)[..., None])[..., 0]
         pb = origin[..., c.second, :] + (b @ values(c.second_shift)[..., None])[..., 0]
-        back = np.swapaxes(a @ c.first_turn, -1, -2)
-        return back @ (b @ c.second_turn), (back @ (pb - pa)[..., None])[..., 0]
+        back = np.swapaxes(a @ self.loops.axes(c, 0), -1, -2)
+        return back @ (b @ self.loops.axes(c, 1)), (back @ (pb - pa)[..., None])[..., 0]
 
     def flipped(self, q: Floats, t: float = 0.0) -> list[str]:
         """Joints that close but for an axis that points the wrong way: dot products cannot tell."""

@@ -229,11 +229,18 @@ class LoopKinematics:
             closures = [self.tree.closures[i] for i in family.members]
             shifts = [c.second_shift if which else c.first_shift for c in closures]
             plain = all(type(x) is float for s in shifts for x in s)
-            self._frames[key] = (np.stack([c.second_turn if which else c.first_turn for c in closures]),
-                                 np.array(shifts) if plain else
+            turns = [self.axes(c, which) for c in closures]
+            self._frames[key] = (np.stack(np.broadcast_arrays(*turns), axis=-3), np.array(shifts) if plain else
                                  np.stack(np.broadcast_arrays(*(self.values(s) for s in shifts)), axis=-2))
         turn, shift = self._frames[key]
         return turn, shift
+
+    def axes(self, c: Closure, which: int) -> Floats:
+        """Axes of a closure's frame on its first or second link, in that of the link, (..., 3, 3)."""
+        if not (c.second_axes if which else c.first_axes):
+            return c.second_turn if which else c.first_turn
+        rows = self.values(c.turns[which])
+        return rows.reshape(*rows.shape[:-1], 3, 3)
 
     def _constants(self, family: _Family, t: npt.ArrayLike) -> list[Number]:
         """The own numbers of a family's closures, (..., members) each; kept unless they follow laws of time."""

@@ -17,7 +17,8 @@ from bellcrank.spatial import Force, Motion, Vector
 from bellcrank.topology.pairs import LoopForce, Pair, Surroundings
 from bellcrank.topology.tree import Closure, Tree
 
-__all__ = ["ClosingMotion", "closing_load", "closing_motion", "element_loads", "side_of", "sides_of", "unit_wrench"]
+__all__ = ["ClosingMotion", "closing_load", "closing_motion", "columns_of", "element_loads", "side_of", "sides_of",
+           "unit_wrench"]
 
 #: the motion of a link by its number
 Motions = Callable[[int], Moving]
@@ -44,12 +45,15 @@ def side_of(moving: Moving, frame: Sequence[Vector], shift: Vector) -> Side:
 
 def sides_of(c: Closure, moving: Motions, bind: Bind) -> tuple[Side, Side]:
     """Both sides of a closure."""
-    return (side_of(moving(c.first), _columns(c.first_turn), Vector(*bind(tuple(c.first_shift)))),
-            side_of(moving(c.second), _columns(c.second_turn), Vector(*bind(tuple(c.second_shift)))))
+    first, second = (columns_of(bind(rows)) for rows in c.turns)
+    return (side_of(moving(c.first), first, Vector(*bind(tuple(c.first_shift)))),
+            side_of(moving(c.second), second, Vector(*bind(tuple(c.second_shift)))))
 
 
-def _columns(turn: Any) -> list[Vector]:
-    return [Vector(*column) for column in turn.T.tolist()]
+def columns_of(rows: Sequence[Number]) -> tuple[Vector, Vector, Vector]:
+    """The columns of a matrix given by rows."""
+    x, y, z = (Vector(*rows[i::3]) for i in range(3))
+    return x, y, z
 
 
 def unit_wrench(columns: Sequence[Motion], i: int) -> Force:

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 from bellcrank.loops.constraint_kinematics import paths_between
 from bellcrank.loops.plan import Group, LoopPlan
+from bellcrank.lowering.element_loads import columns_of
 from bellcrank.lowering.function import Function, binder, direct
 from bellcrank.lowering.link import Link, World
 from bellcrank.lowering.looped import LoopedDirect
@@ -340,10 +341,9 @@ def message_widths(shapes: Sequence[Local]) -> tuple[int, int]:
 def closure_numbers(tree: Tree, k: int, bind: Callable[[Any], Any], time: Number) -> ClosureNumbers:
     """The numbers of one closure at a time."""
     c = tree.closures[k]
-    turns = [tuple(Vector(*column) for column in t.T.tolist()) for t in (c.first_turn, c.second_turn)]
-    return ClosureNumbers(turns[0], Vector(*bind(tuple(c.first_shift))),  # type: ignore[arg-type]
-                          turns[1], Vector(*bind(tuple(c.second_shift))),  # type: ignore[arg-type]
-                          at_time(bind(tuple(c.kind.constants())), time))
+    turns = [columns_of(bind(rows)) for rows in c.turns]
+    return ClosureNumbers(turns[0], Vector(*bind(tuple(c.first_shift))), turns[1],
+                          Vector(*bind(tuple(c.second_shift))), at_time(bind(tuple(c.kind.constants())), time))
 
 
 def direct_groups(tree: Tree, inputs: tuple[str, ...], read: Callable[[str, int], Number], wrenches: bool,

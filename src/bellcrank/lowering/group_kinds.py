@@ -88,7 +88,8 @@ def roll_groups(tree: Tree, function: Function, wrenches: bool) -> RolledProgram
 
 def _symbolic(c: Closure) -> bool:
     """Whether its numbers are read at run time: parameters, or laws of time."""
-    return c.timed or any(type(x) is Scalar for x in (*c.first_shift, *c.second_shift, *c.kind.constants()))
+    return c.timed or any(type(x) is Scalar for x in (
+        *c.first_axes, *c.second_axes, *c.first_shift, *c.second_shift, *c.kind.constants()))
 
 
 class _GroupKey(NamedTuple):
@@ -157,8 +158,8 @@ class _Rolling:
 
     def _closure_values(self, c: Closure) -> list[float]:
         """A closure's numbers; zero where they depend on parameters or time, which are read at run time."""
-        numbers = [*c.first_turn.T.ravel().tolist(), *c.first_shift, *c.second_turn.T.ravel().tolist(), *c.second_shift,
-                   *c.kind.constants()]
+        first, second = ([x for i in range(3) for x in rows[i::3]] for rows in c.turns)
+        numbers = [*first, *c.first_shift, *second, *c.second_shift, *c.kind.constants()]
         return [0.0 if type(x) is Scalar or callable(x) else float(x) for x in numbers]
 
     def _codes(self, c: Closure) -> list[int]:

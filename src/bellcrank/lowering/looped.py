@@ -97,6 +97,10 @@ class LoopedDirect(Direct):
         """Motion of every link, the ground's included, in the ground link's axes."""
         return _Motions(self.views, self.parent)
 
+    def know(self, motions: Mapping[int, Moving]) -> None:
+        """Take the motions of some links, all that closures need, as given; the ground is at rest."""
+        self.moving = {0: _STILL, **motions}
+
     def _feel(self, link: int, moment: Vector, force: Vector) -> None:
         """Add a wrench given in the ground link's axes about the link's origin."""
         if link == 0:

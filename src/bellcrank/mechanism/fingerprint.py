@@ -20,6 +20,8 @@ __all__ = ["fingerprint", "fingerprint_of"]
 
 #: what a mechanism keeps besides its description: tables made from it
 _DERIVED = ("_graph", "_by_index", "_design")
+#: what most mechanisms have none of, and earlier versions did not know
+_SELDOM = ("_open", "_absent")
 _LIBRARY = "bellcrank."
 _FLOATS = {float}
 _double = struct.Struct("<d").pack
@@ -43,7 +45,7 @@ def fingerprint(mechanism: Mechanism, *, fixed: bool = False) -> str:
         return _known[mechanism]
     text = _Text()
     for name, value in sorted(vars(mechanism).items()):
-        if name not in _DERIVED:
+        if name not in _DERIVED and not (name in _SELDOM and not value):
             text.put(name)
             text.put(value)
     found = text.finish()

@@ -11,10 +11,11 @@ from typing import Any
 from bellcrank.errors import ModelError
 from bellcrank.mechanism.add_forces import ForceElements
 from bellcrank.mechanism.checks import bounded, coupled_part, look, new_name, number, triple, try_motion
+from bellcrank.mechanism.closing_frames import check_poses, closing_poses, frame_parameters
 from bellcrank.mechanism.coupling import Law1
 from bellcrank.mechanism.forces.wrench import Wrench
 from bellcrank.mechanism.inertia import Inertia
-from bellcrank.mechanism.joints import Joint
+from bellcrank.mechanism.joints import Joint, Weld
 from bellcrank.mechanism.motion import Entry, Fixed, Law, Prescribed
 from bellcrank.mechanism.pickling import check_picklable
 from bellcrank.mechanism.placed_elements import Constraint, Coupler
@@ -85,6 +86,8 @@ class Mechanism(ForceElements):
         self._frames: dict[str, Frame] = {}
         self._couplers: dict[str, Coupler] = {}
         self._constraints: dict[str, Constraint] = {}
+        self._open: dict[str, str] = {}
+        self._absent: list[str] = []
         self._design: dict[int, bool] = {}
 
     @property
@@ -147,6 +150,17 @@ class Mechanism(ForceElements):
     def constraints(self) -> tuple[Constraint, ...]:
         return tuple(self._constraints.values())
 
+    @property
+    def open_at_start(self) -> dict[str, str]:
+        """Joints and constraints that are open when a run begins; and which of their two frames is defined when they
+        close, "parent" or "child", if one is."""
+        return dict(self._open)
+
+    @property
+    def absent_at_start(self) -> tuple[str, ...]:
+        """Bodies that enter a run later."""
+        return tuple(self._absent)
+
     def body(self, name: str | Body) -> Body:
         """The body called `name`."""
         if isinstance(name, Body):
@@ -202,8 +216,11 @@ class Mechanism(ForceElements):
                 raise ModelError(f"{what} uses a parameter of another mechanism; declare it with "
                                  f"parameter() of {self.name!r}")
 
-    def add_body(self, name: str, inertia: Inertia | None = None) -> Body:
-        """Add a rigid body. Its frame is where you want it: inertia and joints are given in it."""
+    def add_body(self, name: str, inertia: Inertia | None = None, *, present: bool = True) -> Body:
+        """Add a rigid body. Its frame is where you want it: inertia and joints are given in it.
+
+        One that is not `present` stands still, with all that it carries, until an event lets it `enter` the run. It
+        hangs on the ground itself, usually by a `Free` joint."""
         new_name(self._bodies, name, "body")
         if name in self._frames:
             raise ModelError(f"body {name!r}: a frame has that name already")
@@ -215,17 +232,23 @@ class Mechanism(ForceElements):
         body = Body(name, len(self._by_index), inertia)
         self._bodies[name] = body
         self._by_index.append(body)
+        if not present:
+            self._absent.append(name)
         return body
 
     def add_joint(self, name: str, joint: Joint, parent: str | Body, child: str | Body,
-                  parent_pose: Pose = HERE, child_pose: Pose = HERE, *,
-                  at: Sequence[Number] | None = None) -> Connection:
+                  parent_pose: Pose | str = HERE, child_pose: Pose | str = HERE, *,
+                  at: Sequence[Number] | None = None, closed: bool = True) -> Connection:
         """Connect two bodies. The joint frame lies at `parent_pose` in the parent and at `child_pose` in
         the child; at q = 0 the two coincide. Coordinates measure the child relative to the parent.
 
         With `at`, the hardpoint of the joint in **global coordinates of the assembled machine**, both
         bodies are described in the design position: their frames, centres of mass and inertias, and the
         joint's axes, are all in world coordinates there, and q = 0 is the design position.
+
+        A joint that is not `closed` is open when a run begins and carries no body: events close it (`attach`). One of
+        its poses may be ``"at closing"``: that frame lies where the other one is at the moment it closes, as those of
+        a gripper, a latch or a foot on the floor do.
         """
         new_name(self._joints, name, "joint")
         if name in self._constraints:
@@ -240,18 +263,26 @@ class Mechanism(ForceElements):
             if parent_pose is not HERE or child_pose is not HERE:
                 raise ModelError(f"joint {name!r}: give either `at` or parent_pose and child_pose, not both")
             parent_pose = child_pose = Pose(at)
-        for pose in (parent_pose, child_pose):
-            if not isinstance(pose, Pose):
-                raise ModelError(f"joint {name!r}: poses must be bellcrank.Pose, got {type(pose).__name__}")
-        parent_pose, child_pose = (pose.fixed(f"joint {name!r}") for pose in (parent_pose, child_pose))
+        poses, free = check_poses(f"joint {name!r}", parent_pose, child_pose, closed)
         for body in (first, second):
             if body.index and self._design.setdefault(body.index, at is not None) != (at is not None):
                 raise ModelError(f"joint {name!r}: body {body.name!r} mixes joints given `at` global points with "
                                  "joints given by poses; use one style for a body")
-        self._check_own(f"joint {name!r}", *parent_pose.position, *child_pose.position, *joint.constants())
-        record = Connection(name, joint, first.index, second.index, parent_pose, child_pose)
+        self._check_own(f"joint {name!r}", *(x for p in poses for x in p.position), *joint.constants())
+        poses = self._open_poses(name, poses, free, closed, isinstance(joint, Weld))
+        record = Connection(name, joint, first.index, second.index, *poses)
         self._joints[name] = record
         return record
+
+    def _open_poses(self, name: str, poses: tuple[Pose, Pose], free: str, closed: bool, rigid: bool = False
+                    ) -> tuple[Pose, Pose]:
+        """Note what is open at the start; a frame that is defined at closing has parameters for its numbers."""
+        if closed:
+            return poses
+        if free:
+            poses = closing_poses(poses, free, rigid, [self.parameter(*x) for x in frame_parameters(name).items()])
+        self._open[name] = free
+        return poses
 
     def _end(self, joint: str, body: str | Body) -> Body:
         try:
@@ -271,6 +302,8 @@ class Mechanism(ForceElements):
         """
         record = self.joint(joint)
         kind = record.joint
+        if joint in self._open:
+            raise ModelError(f"joint {joint!r} is open at the start (closed=False) and cannot follow a motion law")
         if not callable(law):
             try:
                 value = float(law)
@@ -358,9 +391,11 @@ class Mechanism(ForceElements):
         return coupler
 
     def add_constraint(self, name: str, kind: object, parent: str | Body, child: str | Body,
-                       parent_pose: Pose = HERE, child_pose: Pose = HERE) -> Constraint:
+                       parent_pose: Pose | str = HERE, child_pose: Pose | str = HERE, *, closed: bool = True
+                       ) -> Constraint:
         """A constraint between two bodies that is no joint, such as ``Distance(0.5)`` between the poses' origins, or
-        ``PointOnLine("x")``, by which the child's origin stays on an axis of the parent's pose.
+        ``PointOnLine("x")``, by which the child's origin stays on an axis of the parent's pose. `closed`, and poses
+        ``"at closing"``, as in `add_joint`.
 
         A number of it may be a function of time, ``Distance(lambda t: 0.5 + 0.1 * t)``, which then drives the machine.
         """
@@ -370,16 +405,14 @@ class Mechanism(ForceElements):
         if not hasattr(kind, "closure_rows") or isinstance(kind, Joint):
             raise ModelError(f"constraint {name!r}: needs a constraint such as bellcrank.Distance(0.5), got {kind!r}; "
                              "joints are added by add_joint")
-        for pose in (parent_pose, child_pose):
-            if not isinstance(pose, Pose):
-                raise ModelError(f"constraint {name!r}: poses must be bellcrank.Pose, got {type(pose).__name__}")
-        parent_pose, child_pose = (pose.fixed(f"constraint {name!r}") for pose in (parent_pose, child_pose))
-        self._check_own(f"constraint {name!r}", *parent_pose.position, *child_pose.position,
+        poses, free = check_poses(f"constraint {name!r}", parent_pose, child_pose, closed)
+        self._check_own(f"constraint {name!r}", *(x for p in poses for x in p.position),
                         *getattr(kind, "constants", tuple)())
         first, second = self._end(name, parent), self._end(name, child)
         if first is second:
             raise ModelError(f"constraint {name!r} connects body {first.name!r} with itself")
-        self._constraints[name] = Constraint(name, kind, first.index, second.index, parent_pose, child_pose)
+        poses = self._open_poses(name, poses, free, closed)
+        self._constraints[name] = Constraint(name, kind, first.index, second.index, *poses)
         return self._constraints[name]
 
     def __repr__(self) -> str:

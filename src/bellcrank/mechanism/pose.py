@@ -47,6 +47,13 @@ class Pose:
         made.position, made.rows = position, rotation
         return made
 
+    @classmethod
+    def of_parameters(cls, position: Sequence[Number], rows: Sequence[Number]) -> Pose:
+        """A pose all of whose numbers are parameters: the position, and the rotation matrix by rows."""
+        made = object.__new__(cls)
+        made.position, made.rows = tuple(position), tuple(rows)
+        return made
+
     def fixed(self, what: str) -> Pose:
         """One pose as a description keeps it."""
         if isinstance(self.rows, tuple):

@@ -54,6 +54,8 @@ def along_joints(states: States, of: str) -> Floats:
 def along_closing_joint(states: States, joint: str, of: str) -> Floats:
     """The same for a joint that closes a loop, (..., nu of the joint)."""
     kind = states.system.model.mechanism.joint(joint).joint
+    if joint in states.system.model.released:
+        return np.full((*states.u.shape[:-1], kind.nu), np.nan)
     total = np.zeros((*states.u.shape[:-1], kind.nu))
     if of in ("all", "given") and joint in states.closing:
         total = total + states.closing[joint]
@@ -87,6 +89,9 @@ def _scalar(states: States, value: Any) -> Floats:
 
 def _coordinate(states: States, joint: str, k: int) -> tuple[Floats, Floats]:
     system, q, u, _, t = states[:5]
+    if joint in system.model.released:
+        none = np.full(u.shape[:-1], np.nan)
+        return none, none
     if joint in system.model.tree.cut_names:
         return (loop_coordinates(system.plans, q, joint, t=t)[..., k],
                 loop_speeds(system.plans, q, u, joint, t=t)[..., k])

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import replace
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from bellcrank.errors import StateError
+from bellcrank.errors import AssemblyError, StateError
 from bellcrank.loops.closer import State, Target
-from bellcrank.simulate.closing import pinned
+from bellcrank.simulate.altering import altered, let_go, moved
 from bellcrank.simulate.control import joint_places
 from bellcrank.simulate.courses import Course
 from bellcrank.simulate.events import Change, Event
@@ -17,18 +21,29 @@ from bellcrank.simulate.fixed import FixedRun
 from bellcrank.simulate.impulse import impulse
 from bellcrank.simulate.reference import Rhs
 from bellcrank.simulate.setup import Setup
-from bellcrank.simulate.stops import Leaving, Stop
+from bellcrank.simulate.stops import Leaving, LiftOff, Stop
 from bellcrank.simulate.varying import VaryingRun
-from bellcrank.system.kernels import Kernels
-from bellcrank.system.variants import closed_again, with_closures
-from bellcrank.system.variants import released as opened
+from bellcrank.system.arrangements import Arrangement, arranged, arrangement_of, closing_frame
+from bellcrank.system.force_elements import actuator_forces
+from bellcrank.system.loop_loads import loop_loads
+from bellcrank.system.reactions import closure_wrenches
 
 if TYPE_CHECKING:
+    from bellcrank.loops.plan import LoopPlan
     from bellcrank.system.machine_functions import Machine
 
-__all__ = ["Changing"]
+__all__ = ["Changing", "Outcome"]
 
 Floats = npt.NDArray[np.float64]
+
+
+class Outcome(NamedTuple):
+    """What an event does to the energy [J], and the impulses it takes: total energy changes by `added` - `lost`."""
+
+    lost: float = 0.0  #: in impulses
+    added: float = 0.0  #: by bodies that come and go, springs of joints that close or open, a state that was given
+    #: of every closure on its child: [moment; force] impulse [N m s, N s], world axes, about the joint's origin there
+    impulses: Mapping[str, Floats] = MappingProxyType({})
 
 
 class Changing:
@@ -37,89 +52,123 @@ class Changing:
     def __init__(self, setup: Setup) -> None:
         self._setup = setup
         self.system: Machine = setup.system  #: as it is now
-        self.released: tuple[str, ...] = setup.system.model.released
-        self.locked: tuple[str, ...] = ()
-        self.lost = 0.0  #: kinetic energy lost in events [J]
-        self._pins: dict[str, float] = {}  #: where stops hold joints that close loops
-        self._variants: dict[Any, Machine] = {(self.released, ()): setup.system}
+        self.now = arrangement_of(setup.system)
+        self.known = [self.now]  #: all arrangements so far, by their numbers
+        self.number = 0  #: that of the present one
+        self.lost = self.added = 0.0  #: in all events [J]
+        self._near = setup.y0[0, :setup.system.nq]  #: where the machine was last
+        self._machines: dict[Arrangement, Machine] = {self.now: setup.system}
+        self._plans: dict[Any, list[LoopPlan]] = {}  #: those of every topology
 
-    def changed(self, state: State, change: Change) -> State:
+    def changed(self, state: State, change: Change) -> tuple[State, Outcome]:
         """The machine and the state after an event; the impulse that takes is noted."""
-        for name in change.attach:
-            if name not in self.released:
-                known = ", ".join(map(repr, self.released)) or "nothing"
-                raise StateError(f"attach: {name!r} is not detached ({known} is); System.release or an event with "
-                                 "detach opens it")
-        for name in change.unlock:
-            if name not in self.locked:
-                raise StateError(f"unlock: {name!r} is not locked")
-        open_, locked = (tuple(n for n in dict.fromkeys((*old, *more)) if n not in less) for old, more, less in (
-            (self.released, change.detach, change.attach), (self.locked, change.lock, change.unlock)))
-        # closing joints that are held are constraints like those of loops, and feel their impulse as these do
-        fresh = tuple(n for n in locked if n not in self.locked and n not in self._pins)
-        still = {i: 0.0 for n in fresh for i in self.system.model.configuration.speed_entries(n)}
-        loose = self.variant(open_, tuple(n for n in locked if n not in fresh))  # feels the impulse that stops them
-        if (open_, locked) != (self.released, self.locked):
-            self.system, self.released, self.locked = self.variant(open_, locked), open_, locked
         wanted = change.state or state
-        q = np.asarray(wanted.q, dtype=float)
-        gap = float(np.abs(self.system.loop_error(q, t=state.t)).max(initial=0.0))
+        q, u = np.array(wanted.q, dtype=float), np.array(wanted.u, dtype=float)
+        goal = altered(self._setup.system.model, self.now, change)
+        moved(self._setup.system.model, change, q, u)
+        frames = {n: numbers for n in change.attach
+                  if (numbers := closing_frame(self._setup.system.kernels, n, q, state.t))}
+        goal = replace(goal, frames=(*goal.frames, *frames.items()))
+        # closing joints that are held are constraints like those of loops, and feel their impulse as these do
+        fresh = tuple(n for n in goal.locked if n not in self.now.locked and n not in dict(goal.pins))
+        still = {i: 0.0 for n in fresh for i in self.system.model.configuration.speed_entries(n)}
+        before, self._near = float(self.system.energy(state.q, state.u, t=state.t)), q
+        loose = self.variant(replace(goal, locked=tuple(n for n in goal.locked if n not in fresh)))  # feels the impulse
+        system = self.variant(goal)
+        q = self._closed(system, q, state.t, change)
+        start = float(loose.energy(q, u, t=state.t))
+        after = impulse(loose, q, u, t=state.t, speeds=still)
+        self.system = system
+        self._take(goal)
+        outcome = Outcome(after.loss, start - before, after.closures)
+        self.lost, self.added = self.lost + outcome.lost, self.added + outcome.added
+        return State(q, after.u, state.t), outcome
+
+    def _take(self, goal: Arrangement) -> None:
+        """Go over to another arrangement. Machines with frames of another moment do not come back."""
+        self.now = goal
+        if goal not in self.known:
+            self.known.append(goal)
+        self.number = self.known.index(goal)
+        self._machines = {a: m for a, m in self._machines.items() if not a.frames or a == goal}
+
+    def _closed(self, system: Machine, q: Floats, t: float, change: Change) -> Floats:
+        """The position with what rounding needs put right; refuses one in which the loops are open."""
+        error = np.abs(system.loop_error(q, t=t))
+        gap = float(error.max(initial=0.0))
         if gap > 1e-6:
-            raise StateError(f"at t = {state.t:.6g} s the loops of {self.system.model.name!r} are open by {gap:.3g}: "
-                             "they can only be attached where they are closed")
+            loops = system.plans.loops
+            names = dict.fromkeys(loops.row_names[r] for r in np.flatnonzero(error > 1e-6))
+            fixed = [n for n in change.attach if any(r.startswith(f"{n}: ") for r in names)]
+            what = ", ".join(map(repr, fixed)) if fixed else f"the loops of {system.model.name!r}"
+            raise StateError(f"at t = {t:.6g} s {what} {'is' if len(fixed) == 1 else 'are'} open by {gap:.3g} "
+                             f"({', '.join(list(names)[:6])}): loops can only be attached where they are closed, or "
+                             "with a frame that is defined at closing (add_joint, pose 'at closing')")
         if gap > 1e-12:
-            target = Target(self.system.model.prescribed_mask(), np.ones(self.system.nu))
-            q, _ = self.system.plans.closer.close(q, target, state.t)
-        after = impulse(loose, q, np.asarray(wanted.u, dtype=float), t=state.t, speeds=still)
-        self.lost += after.loss
-        return State(q, after.u, state.t)
+            target = Target(system.model.prescribed_mask(), np.ones(system.nu))
+            q, _ = system.plans.closer.close(q, target, t)
+        return q
 
-    def variant(self, released: tuple[str, ...], locked: tuple[str, ...]) -> Machine:
-        """The machine with loops open and joints locked; made once."""
-        pins = {name: self._pins[name] for name in locked if name in self._pins and name not in released}
-        key = (released, tuple((name, pins.get(name)) for name in locked))
-        if key not in self._variants:
-            system = self._setup.system
-            model = closed_again(system.model)
-            if released:
-                model = opened(model, released)
-            if pins:
-                model = with_closures(model, lambda tree: pinned(tree, pins))
-            made = system if model is system.model else type(system)(Kernels(model, system.kernels.maker))
-            self._variants[key] = made.lock(*(name for name in locked if name not in self._pins))
-        return self._variants[key]
+    def variant(self, wanted: Arrangement) -> Machine:
+        """The machine in another arrangement; made once, with a plan that its topology had before if one serves."""
+        if wanted not in self._machines:
+            known = self._plans.setdefault(wanted.key, [])
+            made = arranged(self._setup.system, wanted, self._near, known)
+            if made.model.tree.looped:
+                with suppress(AssemblyError):  # plans are then made where the machine is
+                    if (plan := made.plans.reference().plan) not in known:
+                        known.append(plan)
+            self._machines[wanted] = made
+        return self._machines[wanted]
 
-    def held(self, course: Course, stop: Stop, state: State, change: Change) -> Change:
-        """What a stop does: it throws the joint back, or holds it if that would not last."""
+    def held(self, course: Course, stop: Stop, state: State, change: Change) -> tuple[Change, float]:
+        """What a stop does: it throws the joint back, or holds it if that would not last; and energy lost by that."""
         after = change.state or state
         push = stop.acceleration(after, self.system, self.push(course, self.system, after.t, after.q, after.u))
         if not stop.holds(after, self.system, push, self._setup.step or 1e-4 * self._setup.duration):
             before, now = (float(self.system.kinetic_energy(s.q, s.u, t=s.t)) for s in (state, after))
-            self.lost += before - now
-            return change
+            return change, before - now
         q = state.q.copy()
         key = stop.key(self.system)
         if stop.entry(self.system) is None:
-            self._pins[key] = stop.bound
+            self.now = replace(self.now, pins=(*(p for p in self.now.pins if p[0] != key), (key, stop.bound)))
         else:
             q[joint_places(self.system, False)[stop.joint][stop.coordinate]] = stop.bound
-        return Change(state=State(q, state.u, state.t), lock=(key,))
+        return Change(state=State(q, state.u, state.t), lock=(key,)), 0.0
 
     def leaving(self, course: Course, stop: Stop) -> Event:
         """Where a joint that is held would move away from its stop if that let go."""
         key = stop.key(self.system)
 
         def function(t: Any, q: Any, u: Any) -> float:
-            free = self.variant(self.released, tuple(n for n in self.locked if n != key))
+            free = self.variant(let_go(self.now, (key,)))
             state = State(np.array([*q]), np.array([*u]), float(t))
             return stop.acceleration(state, free, self.push(course, free, state.t, state.q, state.u)) * stop.sign
 
-        return Leaving(function, f"{stop.name}: left", 1, Change(unlock=(key,)), active=lambda: key in self.locked)
+        return Leaving(function, f"{stop.name}: left", 1, Change(unlock=(key,)), active=lambda: key in self.now.locked)
+
+    def lifting(self, course: Course, event: LiftOff) -> Event:
+        """Where what can only push would have to pull."""
+        def function(t: Any, q: Any, u: Any) -> float:
+            wrench = self.exerted(course, event.closure, float(t), np.array([*q]), np.array([*u]))
+            return float(np.dot(wrench[3:], event.normal))
+
+        return replace(event, function=function, active=lambda: event.closure not in self.now.released)
+
+    def exerted(self, course: Course, name: str, t: float, q: Floats, u: Floats) -> Floats:
+        """What a closure exerts on its child under all forces that act: [moment; force], world axes."""
+        plans = self.system.plans
+        tau, wrenches, udot = self._rhs(course, self.system).acting(t, np.concatenate([q, u]))
+        tau = actuator_forces(plans, q, u, tau, t=t)
+        loads = loop_loads(plans, q, u, tau, udot, wrenches, t)
+        return closure_wrenches(plans, q, None, loads, t)[name][1]
 
     def push(self, course: Course, system: Machine, t: float, q: Floats, u: Floats) -> Floats:
         """Accelerations under all forces that act."""
+        return self._rhs(course, system).acting(t, np.concatenate([q, u]))[2]
+
+    def _rhs(self, course: Course, system: Machine) -> Rhs:
         run: Any = course.run
         source = run.equations if isinstance(run, (FixedRun, VaryingRun)) else run.rhs
-        rhs = Rhs(system, source.tau, source.wrenches, [d for d in self._setup.drives if d.period is None],
-                  self._setup.cuts)
-        return rhs.of_one(0, t, np.concatenate([q, u]))[system.nq:]
+        return Rhs(system, source.tau, source.wrenches, [d for d in self._setup.drives if d.period is None],
+                   self._setup.cuts)

@@ -6,7 +6,7 @@ loop; a force along them does the same as forces at those joints, by equal power
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -24,12 +24,12 @@ from bellcrank.scalar.graph import Graph, Number
 from bellcrank.scalar.jet import Jet, as_jet
 from bellcrank.spatial import Force, Vector
 from bellcrank.system.loop_errors import loop_drive
-from bellcrank.topology.tree import Closure, LoopForce, Tree
+from bellcrank.topology.tree import Closure, Tree
 
 if TYPE_CHECKING:
     from bellcrank.system.machine_functions import Machine
 
-__all__ = ["CutJoint", "closing_joints", "cut_joint", "given_wrenches", "numbers", "pinned", "spread", "tree_forces",
+__all__ = ["CutJoint", "closing_joints", "cut_joint", "given_wrenches", "numbers", "spread", "tree_forces",
            "unknown_joint"]
 
 Floats = npt.NDArray[np.float64]
@@ -197,21 +197,3 @@ def given_wrenches(system: Machine, joint: str, forces: Floats, q: Floats, t: np
             bodies[..., index - 1, :3] += sign * (own[..., :3] + np.cross(arm, own[..., 3:]))
             bodies[..., index - 1, 3:] += sign * own[..., 3:]
     return bodies, own
-
-
-# -- holding ----------------------------------------------------------------------------------------
-def pinned(tree: Tree, places: Mapping[str, float]) -> Tree:
-    """The tree with joints of one coordinate that close loops held where they are: welds in their place."""
-    closures = []
-    for c in tree.closures:
-        if c.name in places:
-            turn, shift = c.first_turn, np.array([float(x) for x in c.first_shift])
-            for t in c.kind.transforms([places[c.name]], [float(k) for k in c.kind.constants()]):
-                axes = [t.rotation.apply(Vector(*row)) for row in np.eye(3).tolist()]
-                shift = shift + turn @ np.array([*t.translation])
-                turn = turn @ np.array([[*a] for a in axes]).T
-            c = c.welded(turn, tuple(shift.tolist()))
-        closures.append(c)
-    pairs = tuple(p for p in tree.pairs if not isinstance(p, LoopForce) or tree.closures[p.closure].name not in places)
-    return replace(tree, closures=tuple(closures), pairs=pairs, plan=None)
-

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from bellcrank.loops.closer import Target, project
 from bellcrank.lowering.choose import read_inputs, trace
 from bellcrank.scalar.graph import Graph, Number, Scalar
+from bellcrank.simulate.arms import arm_blocks
 from bellcrank.simulate.closing import spread
 from bellcrank.simulate.control import force_places
 from bellcrank.simulate.machine import Code, make_code
@@ -110,7 +111,8 @@ class Equations:
             self._codes[key] = make_code(run, self.system.kernels.functions, width, wrenches=self.external,
                                          momenta=self.momenta, drives=self._blocks[width], held=self.held,
                                          separate=self.separate, plain=self.plain, springs=springs,
-                                         spread=self._spread(width) if self.cuts else None, closing=self.closing)
+                                         spread=self._spread(width) if self.cuts else None, closing=self.closing,
+                                         arms=arm_blocks(self.system, plan, width, self.external))
         return self._codes[key]
 
     @property

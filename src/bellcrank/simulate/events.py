@@ -19,14 +19,24 @@ from bellcrank.simulate.control import Named, named
 if TYPE_CHECKING:
     from bellcrank.system.machine_functions import Machine
 
-__all__ = ["Change", "Event", "Watch", "attach", "detach", "lock", "unlock"]
+__all__ = ["Arrival", "Change", "Event", "Watch", "attach", "detach", "enter", "leave", "lock", "unlock"]
 
 Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
+class Arrival:
+    """A body that enters a run; its coordinates and speeds {joint: values}, those of other joints are as they were."""
+
+    body: str
+    q: Mapping[str, Any]
+    u: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
 class Change:
-    """What an event does to the run: another state, loops that open or close, joints that are locked, or its end.
+    """What an event does to the run: another state, loops that open or close, joints that are locked, bodies that come
+    or go, or its end. Changes can be added: ``detach("grip") + leave("load")``.
 
     Speeds need not be consistent with the loops: the smallest impulse makes them so.
     """
@@ -36,12 +46,22 @@ class Change:
     attach: tuple[str, ...] = ()
     lock: tuple[str, ...] = ()
     unlock: tuple[str, ...] = ()
+    enter: tuple[Arrival, ...] = ()
+    leave: tuple[str, ...] = ()
     stop: bool = False
 
     @property
     def alters(self) -> bool:
         """Whether the machine or its state is another one afterwards."""
-        return self.state is not None or any((self.detach, self.attach, self.lock, self.unlock))
+        return self.state is not None or any((self.detach, self.attach, self.lock, self.unlock, self.enter, self.leave))
+
+    def __add__(self, other: Change) -> Change:
+        """Both at once."""
+        if self.state is not None and other.state is not None:
+            raise ModelError("two changes at once can give one state only")
+        return Change(self.state or other.state, (*self.detach, *other.detach), (*self.attach, *other.attach),
+                      (*self.lock, *other.lock), (*self.unlock, *other.unlock), (*self.enter, *other.enter),
+                      (*self.leave, *other.leave), self.stop or other.stop)
 
 
 @dataclass(frozen=True)
@@ -103,8 +123,26 @@ def detach(*names: str) -> Change:
 
 
 def attach(*names: str) -> Change:
-    """Close loops that were let go; the loops must be closed in position, an impulse makes the speeds agree."""
+    """Close loops that are open; an impulse makes the speeds agree. Loops with frames of their own must be closed in
+    position; a frame ``"at closing"`` (see `Mechanism.add_joint`) is where the other one is at that moment."""
     return Change(attach=names)
+
+
+def enter(body: str, q: Any = None, u: Any = None) -> Change:
+    """Let a body into the run, with all that it carries. `q` and `u` are the coordinates and speeds of the joint that
+    connects it to the ground, or {joint: values}; without them it starts where it stands, at rest.
+
+    >>> enter("load", q={"free": [1, 0, 0, 0, 0, 0, 2]}).enter[0].body
+    'load'
+    """
+    given = [{} if x is None else dict(x) if isinstance(x, Mapping) else {"": x} for x in (q, u)]
+    return Change(enter=(Arrival(body, *given),))
+
+
+def leave(*bodies: str) -> Change:
+    """Let bodies out of the run, with all that they carry: what holds them opens, they stand still from then on and
+    nothing acts on them."""
+    return Change(leave=bodies)
 
 
 def lock(*names: str) -> Change:

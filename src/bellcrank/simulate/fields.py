@@ -19,8 +19,8 @@ from bellcrank.system.loop_errors import largest_errors
 if TYPE_CHECKING:
     from bellcrank.system.machine_functions import Machine
 
-__all__ = ["DERIVED", "STATE", "Field", "Layout", "coordinate_units", "derive", "force_units", "layout_of",
-           "sample_dims", "speed_units"]
+__all__ = ["DERIVED", "IMPULSE", "MOST_CLOSURES", "PER_EVENT", "STATE", "TOPOLOGY", "Field", "Layout",
+           "coordinate_units", "derive", "force_units", "layout_of", "sample_dims", "speed_units"]
 
 
 class Field(NamedTuple):
@@ -41,6 +41,19 @@ DERIVED = (Field("kinetic_energy", "", "J", "kinetic energy"),
            Field("energy", "", "J", "kinetic, potential and stored energy"),
            Field("loop_error", "", "m", "largest error of a loop constraint"),
            Field("loop_rate_error", "", "m/s", "largest rate of error of a loop constraint"))
+
+
+#: the number of the topology in the attribute ``topologies``, along time alone
+TOPOLOGY = Field("topology", "", "1", "number of the topology, see the attribute topologies")
+#: parts of an impulse
+IMPULSE = ("mx", "my", "mz", "fx", "fy", "fz")
+#: machines with more closures than this do not put their impulses on record
+MOST_CLOSURES = 64
+#: variables along events: dimensions besides, units and what they are
+PER_EVENT = {"event_energy_lost": ((), "J", "kinetic energy lost in impulses"),
+             "event_energy_added": ((), "J", "energy that bodies, joints or a state given bring in"),
+             "event_impulse": (("closure", "impulse_component"), "see impulse_units",
+                               "impulse of a closure on its child, world axes, about the joint's origin there")}
 
 
 # -- units ------------------------------------------------------------------------------------------
@@ -93,6 +106,8 @@ class Layout:
     #: of joints that close loops and on which forces act
     loop_speeds: tuple[str, ...] = ()
     loop_force_units: tuple[str, ...] = ()
+    changing: bool = False  #: whether events may change the topology
+    closures: tuple[str, ...] = ()  #: those whose impulses are put on record
 
     def dims(self, field: Field) -> tuple[str, ...]:
         """Dimensions of a variable, time first."""
@@ -119,6 +134,10 @@ class Layout:
         if self.loop_speeds:
             out |= {"loop_speed": ("loop_speed", self.loop_speeds, "speed of a joint that closes a loop"),
                     "loop_force_units": ("loop_speed", self.loop_force_units, "units of loop_tau")}
+        if self.closures:
+            out |= {"closure": ("closure", self.closures, "what closes a loop"),
+                    "impulse_component": ("impulse_component", IMPULSE, "part of an impulse"),
+                    "impulse_units": ("impulse_component", ("N m s",) * 3 + ("N s",) * 3, "units of event_impulse")}
         return out
 
 
@@ -134,11 +153,12 @@ def layout_of(system: Machine, batch: tuple[int, ...], cuts: Sequence[str] = ())
 
 def _layout(system: Machine, batch: tuple[int, ...], cuts: Sequence[str]) -> Layout:
     joints = [system.model.mechanism.joint(name).joint for name in system.joint_names]
-    units = (tuple(unit for joint in joints for unit in of(joint))
-             for of in (coordinate_units, speed_units, force_units))
+    of_q, of_u, of_force = (tuple(unit for joint in joints for unit in of(joint))
+                            for of in (coordinate_units, speed_units, force_units))
     closing = [system.model.mechanism.joint(name) for name in cuts]
     labels = tuple(f"{r.name}.{label}" for r in closing for label in r.joint.speed_names)
-    return replace(Layout(sample_dims(batch), batch, system.coordinate_names, system.speed_names, *units),
+    return replace(Layout(sample_dims(batch), batch, system.coordinate_names, system.speed_names, of_q, of_u,
+                          of_force),
                    loop_speeds=labels, loop_force_units=tuple(unit for r in closing for unit in force_units(r.joint)))
 
 

@@ -18,6 +18,7 @@ import numpy.typing as npt
 from bellcrank.errors import SingularError
 from bellcrank.loops.null_space import solve_kkt
 from bellcrank.system.loop_errors import loop_jacobian
+from bellcrank.system.reactions import closure_wrenches
 
 if TYPE_CHECKING:
     from bellcrank.system.machine_functions import Machine
@@ -33,6 +34,8 @@ class Impulse(NamedTuple):
     u: Floats  #: speeds after
     impulse: Floats  #: M (u+ - u-), one for every speed [N s or N m s]
     loss: float  #: kinetic energy lost [J]
+    #: what every closure exerts on its child: [moment; force] impulse, world axes, about the joint's origin there
+    closures: Mapping[str, Floats]
 
 
 def impulse(system: Machine, q: Floats, u: Floats, *, t: float = 0.0, speeds: Mapping[int, float] | None = None,
@@ -60,10 +63,10 @@ def impulse(system: Machine, q: Floats, u: Floats, *, t: float = 0.0, speeds: Ma
         rows.append(factors[None])
         wanted.append(np.array([change]))
     if not rows:
-        return Impulse(u.copy(), np.zeros(system.nu), 0.0)
+        return Impulse(u.copy(), np.zeros(system.nu), 0.0, {})
     jacobian, gamma = np.concatenate(rows), np.concatenate(wanted)
     try:
-        jump, _ = solve_kkt(matrix, jacobian, gamma, np.zeros(system.nu), np.zeros(system.nu), free)
+        jump, loads = solve_kkt(matrix, jacobian, gamma, np.zeros(system.nu), np.zeros(system.nu), free)
     except np.linalg.LinAlgError:
         raise SingularError(f"{system.model.name!r}: the impulse at t = {t:.6g} s is not determined") from None
     missed = float(np.abs(jacobian[:, free] @ jump[free] - gamma).max(initial=0.0))
@@ -72,4 +75,11 @@ def impulse(system: Machine, q: Floats, u: Floats, *, t: float = 0.0, speeds: Ma
                             f"miss them by {missed:.3g}")
     after = u + jump
     loss = float(system.kinetic_energy(q, u, t=t) - system.kinetic_energy(q, after, t=t))
-    return Impulse(after, matrix @ jump, loss)
+    return Impulse(after, matrix @ jump, loss, _on_children(system, q, loads, t))
+
+
+def _on_children(system: Machine, q: Floats, loads: Floats, t: float) -> dict[str, Floats]:
+    if not system.model.tree.looped:
+        return {}
+    found = closure_wrenches(system.plans, q, None, loads[:system.plans.loops.m], t)
+    return {name: wrench for name, (_, wrench, _) in found.items()}

@@ -16,6 +16,7 @@ import numpy.typing as npt
 from bellcrank.derivatives.rates import rates_jacobian
 from bellcrank.lowering.function import Function
 from bellcrank.scalar.graph import Scalar
+from bellcrank.simulate.arms import ArmBlocks
 from bellcrank.system.evaluator import CompiledEvaluator
 from bellcrank.target.backend import Backend, Block, Call, CallLists, DriverBuffers
 from bellcrank.target.program import DriverLayout
@@ -117,6 +118,13 @@ class Compiler:
             return []
         return [*self.calls(["speed_changes"], "shift", self.nu), *self.calls(["sped"], "stage", self.nq)]
 
+    def in_parts(self, arms: ArmBlocks, outside: int) -> list[Call]:
+        """Accelerations: arms, step (D) of what is closed, and arms with its wrenches on their ends (in `springs`)."""
+        own = Compiler(arms.run, {"forward_dynamics": arms.forward}, self.width, True)
+        return [Call(arms.arms, "arms", 0),
+                Call(arms.closing, "springs", 0, {"arms": ("arms", 0), "outside": ("inputs", outside)}),
+                *own.calls(["forward_dynamics"], "rate", self.nq, True, {"wrench": ("springs", 0)})]
+
     def hamilton(self) -> list[Call]:
         """From (q, p): speeds in `speed`, rates of p in every second entry of `pairs`."""
         name = "constrained_hamilton" if self.run.tree.looped else "hamilton"
@@ -126,7 +134,8 @@ class Compiler:
 def make_code(run: CompiledEvaluator, functions: Mapping[str, Function], width: int, *, wrenches: bool = False,
               momenta: bool = False, drives: Sequence[tuple[Block, str]] = (), held: bool = False,
               separate: bool = False, plain: bool = False, springs: Block | None = None,
-              spread: tuple[Block, int] | None = None, closing: str = "position") -> Code:
+              spread: tuple[Block, int] | None = None, closing: str = "position",
+              arms: ArmBlocks | None = None) -> Code:
     """Compile the program of a machine.
 
     `drives` compute tau or wrenches from the state, in every evaluation or `held` over several steps. `separate`: the
@@ -135,7 +144,7 @@ def make_code(run: CompiledEvaluator, functions: Mapping[str, Function], width: 
     of elements between links of large machines, the given ones included. `spread` computes the joint forces of the
     tree from the input tau, which then holds those of closing joints, too, and has the length given with it.
     `closing`: whether steps close loops in "position" and velocity, in "velocity" alone (which rates then always see
-    consistent), or not at all ("none").
+    consistent), or not at all ("none"). `arms` computes accelerations in parts that other sets of closures share.
     """
     tree = run.tree
     nq, nu = tree.nq, tree.nu
@@ -144,7 +153,8 @@ def make_code(run: CompiledEvaluator, functions: Mapping[str, Function], width: 
     given = nu if spread is None else spread[1]
     inputs = {"tau": 0, "wrench": given, "parameters": given + outside}
     sizes = {"y": nq + nu, "stage": nq + nu, "rate": nq + nu, "clock": 1, "shift": 2 * nu, "pairs": 2 * nu,
-             "speed": nu, "springs": 6 * (len(tree.body_names) - 1), "spread": 0 if spread is None else nu,
+             "speed": nu, "springs": 6 * (len(tree.body_names) - 1), "arms": 0 if arms is None else arms.size,
+             "spread": 0 if spread is None else nu,
              "inputs": given + outside + len(tree.parameters)}
     places = {"q": ("stage", 0), "u": ("stage", nq), "p": ("stage", nq), "t": ("clock", 0), "dq": ("shift", 0),
               "du": ("shift", nu), **{name: ("inputs", at) for name, at in inputs.items()}}
@@ -159,6 +169,9 @@ def make_code(run: CompiledEvaluator, functions: Mapping[str, Function], width: 
         rates = [*found, *c.calls(["coordinate_rates"], "rate", 0, inputs=where)]
         forces = [*(found if separate else ()), *now, *(found[:-1] if now else ()), c.copy("pairs", 2, 1, "rate", nq)]
         tell = [*found, *tell]
+    elif arms is not None:
+        rates = [*c.consistent(closing), *c.calls(["coordinate_rates"], "rate", 0)]
+        forces = [*(c.consistent(closing) if separate else ()), *now, *c.in_parts(arms, inputs["wrench"])]
     elif not (now or tell or separate or springs):
         rates = c.consistent(closing)
         forces = c.calls(["coordinate_rates", "forward_dynamics"], "rate", 0, wrenches)

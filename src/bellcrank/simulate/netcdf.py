@@ -16,6 +16,7 @@ import struct
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -24,14 +25,14 @@ import numpy.typing as npt
 from bellcrank.arrays import Floats
 from bellcrank.errors import FileError
 from bellcrank.simulate.classic import append_records, check_classic, is_classic
-from bellcrank.simulate.fields import DERIVED, STATE, Field, Layout
+from bellcrank.simulate.fields import DERIVED, PER_EVENT, STATE, TOPOLOGY, Field, Layout
 from bellcrank.simulate.interrupt import uninterrupted
 from bellcrank.simulate.probe import check_hdf5, trust, trusted
 
 if TYPE_CHECKING:
     from bellcrank.simulate.result import Result
 
-__all__ = ["EVENT_ROOM", "EventRecord", "GrowingFile", "open_result", "tidy"]
+__all__ = ["EVENT_ROOM", "EventRecord", "GrowingFile", "open_result", "per_event", "tidy"]
 
 #: how many events a file has room for
 EVENT_ROOM = 1024
@@ -50,6 +51,25 @@ class EventRecord(NamedTuple):
     time: float
     name: str
     sample: int = -1
+    #: what a change of the topology did: energy lost in impulses and added otherwise [J], impulses {closure: (6,)}
+    lost: float = 0.0
+    added: float = 0.0
+    impulses: Mapping[str, Floats] = MappingProxyType({})
+
+    def told(self, lost: float, added: float, impulses: Mapping[str, Floats]) -> EventRecord:
+        """The same, with what it did."""
+        return self._replace(lost=self.lost + lost, added=self.added + added, impulses=dict(impulses))
+
+    def value(self, name: str, closures: Sequence[str]) -> Any:
+        """What the variable `name` of `PER_EVENT` says of it."""
+        if name == "event_impulse":
+            return [self.impulses[c] if c in self.impulses else np.full(6, np.nan) for c in closures]
+        return self.lost if name == "event_energy_lost" else self.added
+
+
+def per_event(layout: Layout) -> list[str]:
+    """The variables of `PER_EVENT` that a result has."""
+    return [name for name, (dims, _, _) in PER_EVENT.items() if layout.changing and (layout.closures or not dims)]
 
 
 class GrowingFile:
@@ -83,7 +103,8 @@ class GrowingFile:
         file.createDimension("time", None)
         for name, size in (*zip(layout.samples, layout.batch, strict=True), ("coordinate", len(layout.coordinates)),
                            ("speed", len(layout.speeds)), ("event", EVENT_ROOM), ("event_length", _EVENT_NAME),
-                           *(("loop_speed", len(layout.loop_speeds)),) * bool(layout.loop_speeds)):
+                           *(("loop_speed", len(layout.loop_speeds)),) * bool(layout.loop_speeds),
+                           *(("closure", len(layout.closures)), ("impulse_component", 6)) * bool(layout.closures)):
             file.createDimension(name, size)
         for name, value in self._early.items():
             file.setncattr(name, value)
@@ -94,6 +115,8 @@ class GrowingFile:
         self._variable("time", ("time",), {"units": "s", "long_name": "time"})
         for field in (*STATE[:2], *DERIVED):
             self._variable(field.name, layout.dims(field), layout.attrs(field))
+        if layout.changing:
+            self._variable(TOPOLOGY.name, ("time",), layout.attrs(TOPOLOGY))
         for name, (dim, values, long_name) in layout.labels().items():
             width = max(len(v.encode()) for v in values)
             if f"{dim}_length_{width}" not in file.dimensions:
@@ -107,6 +130,10 @@ class GrowingFile:
         which = self._variable("event_sample", ("event",), {"long_name": "flat index of the sample, -1 if not said"},
                                "i4")
         which[:] = np.full(EVENT_ROOM, -1)
+        for name in per_event(layout):
+            dims, units, long_name = PER_EVENT[name]
+            made = self._variable(name, ("event", *dims), {"units": units, "long_name": long_name})
+            made[:] = np.full(made.shape, np.nan)
 
     def _variable(self, name: str, dims: tuple[str, ...], attrs: Mapping[str, str], kind: str = "f8") -> Any:
         made = self._file.createVariable(name, kind, dims)
@@ -143,6 +170,8 @@ class GrowingFile:
                 new = events[known:room]
                 self._file.variables["event_name"][known:room] = _characters([e.name for e in new], _EVENT_NAME)
                 self._file.variables["event_sample"][known:room] = [e.sample for e in new]
+                for name in per_event(self._layout):
+                    self._file.variables[name][known:room] = [e.value(name, self._layout.closures) for e in new]
                 self._file.variables["event_time"][known:room] = [e.time for e in new]
                 self._events = room
             self._file.sync()
@@ -319,7 +348,8 @@ def _result(place: Path, raw: Any) -> Result:
     data = raw
     if "event_time" in data:
         data = data.isel(event=slice(int(np.isfinite(data["event_time"].values).sum())))
-        unused = [n for n in ("event_time", "event_name", "event_sample") if n in data and not data.sizes["event"]]
+        unused = [n for n in ("event_time", "event_name", "event_sample", *PER_EVENT, "closure", "impulse_component",
+                              "impulse_units") if n in data.variables and not data.sizes["event"]]
         if "event_sample" in data and not any(d.startswith("sample") for d in map(str, data["q"].dims)):
             unused.append("event_sample")
         data = data.drop_vars(dict.fromkeys(unused))
@@ -328,6 +358,8 @@ def _result(place: Path, raw: Any) -> Result:
     coords = {**data.coords, **{n: v for n, v in texts.items() if n in data.coords}}
     labels = {n: v for n, v in texts.items() if str(n).endswith("_units")}
     variables = {n: texts.get(n, v) for n, v in data.data_vars.items() if n not in labels}
+    if "topology" in variables:
+        variables["topology"] = variables["topology"].astype(np.int32, keep_attrs=True)
     result = Result(variables, coords={**coords, **labels}, attrs=tidy(raw.attrs))
     result.set_close(raw.close)
     return result

@@ -106,6 +106,16 @@ class Rhs:
         udot = dense_dynamics(system.plans, {"q": q, "u": u, "tau": tau}, wrenches, t)[0]
         return np.concatenate([system.model.configuration.qdot(q, u), udot], axis=-1)
 
+    def acting(self, t: float, x: Floats) -> tuple[Floats, Floats | None, Floats]:
+        """Joint forces, wrenches on bodies and accelerations of one state, x of shape (size,)."""
+        kept = self.tau, self.wrenches
+        self.tau, self.wrenches = kept[0][0], None if kept[1] is None else kept[1][0]
+        try:
+            rates = self(t, x)[self._nq:]
+            return *self._forces(t, x[:self._nq], x[self._nq:]), rates
+        finally:
+            self.tau, self.wrenches = kept
+
     def of_one(self, state: int, t: float, x: Floats) -> Floats:
         """The rate of one state of the batch, x of shape (size,)."""
         tau, wrenches = self.tau, self.wrenches

@@ -26,9 +26,11 @@ from bellcrank.simulate.acting import (
     closing_forces,
     element_force,
 )
+from bellcrank.simulate.by_topology import by_topology
 from bellcrank.simulate.closing import given_wrenches
 from bellcrank.simulate.fields import force_units
 from bellcrank.simulate.probe import trust
+from bellcrank.system.arrangements import known_closures
 from bellcrank.system.kernels import Wrenches
 
 if TYPE_CHECKING:
@@ -158,6 +160,8 @@ class Result(xarray.Dataset):  # type: ignore[no-untyped-call]  # of its __init_
             given = np.nan_to_num(self["loop_tau"].transpose(*lead, "loop_speed").values)
             closing = closing_forces(self["loop_speed"].values, given)
         for joint, forces in closing.items() if needs_wrenches else ():
+            if joint in system.model.released:  # what is open feels nothing
+                continue
             on_bodies = given_wrenches(system, joint, forces, q, when)[0]
             wrenches = on_bodies if wrenches is None else wrench_array(wrenches, system.body_names) + on_bodies
         return States(system, q, u, tau, np.asarray(when, dtype=float), closing, wrenches)
@@ -225,19 +229,28 @@ class Result(xarray.Dataset):  # type: ignore[no-untyped-call]  # of its __init_
         drift.attrs = {"units": "1", "long_name": "change of energy relative to the energy there was"}
         return xarray.Dataset({**out, "drift": drift})
 
+    @by_topology
     def reactions(self, joint: str | None = None, *, wrenches: Wrenches = None) -> xarray.DataArray:
         """Wrench [moment; force] of a joint on its outboard body, body axes, about the joint's origin there.
 
         Shape (time, [sample], 6), or (joint, time, [sample], 6) for all joints; see `System.reactions`. `wrenches`
-        are external ones that acted. Cost: O(n) per sample, with loops O(n m^2).
+        are external ones that acted. Joints that close loops have none (NaN) while they are open. Cost: O(n) per
+        sample, with loops O(n m^2).
         """
         states = self._states(wrenches, "reactions")
         system, q, u, tau, t = states[:5]
         found = system.reactions(q, u, tau, wrenches=states.wrenches, t=t)
         for name, forces in states.closing.items():  # drives included
+            if name in system.model.released:
+                continue
             body = system.model.tree.body_names[system.model.mechanism.joint(name).child]
             own = given_wrenches(system, name, forces, q, t)[1].reshape(*q.shape[:-1], 2, 3)
             found[name] = found[name] + (own @ system.pose(q, body, t=t).rotation).reshape(*q.shape[:-1], 6)
+        closed = [c.name for c in system.model.tree.closures]
+        if system.model.released:
+            none = np.full((*q.shape[:-1], 6), np.nan)
+            found = {**{name: wrench for name, wrench in found.items() if name not in closed},
+                     **{name: found.get(name, none) for name in known_closures(system.model)}}
         if joint is not None and joint not in found:
             raise ModelError(f"reactions: no joint called {joint!r}; there are {', '.join(found)}")
         attrs = {"units": "see component_units", "long_name": "joint reaction"}
@@ -248,6 +261,7 @@ class Result(xarray.Dataset):  # type: ignore[no-untyped-call]  # of its __init_
             return parts[0].assign_coords(joint=joint)
         return xarray.concat(parts, dim="joint").assign_coords(joint=list(found)).assign_attrs(attrs)
 
+    @by_topology
     def torques(self, joint: str | None = None, *, of: str = "all", drives: bool = False, wrenches: Wrenches = None
                 ) -> xarray.DataArray:
         """Forces that acted along joint coordinates, (time, [sample], speed), of all joints of the tree or of one.
@@ -258,7 +272,8 @@ class Result(xarray.Dataset):  # type: ignore[no-untyped-call]  # of its __init_
         one that closes a loop. Springs and other elements between bodies act on these, not along joints.
 
         With `drives`, also what enforces prescribed motions (`System.drive_forces`; if external wrenches acted, give
-        them again). They are computed from the states, with the machine as it was at the start. Cost: O(n) a sample.
+        them again). They are computed from the states; along joints that close loops there are none (NaN) while they
+        are open. Cost: O(n) a sample.
         """
         if of not in PARTS:
             raise ModelError(f"torques: of must be one of {', '.join(PARTS)}, got {of!r}")
@@ -285,6 +300,7 @@ class Result(xarray.Dataset):  # type: ignore[no-untyped-call]  # of its __init_
         return self._over(values, "speed", attrs, "torques").assign_coords(
             speed=[f"{record.name}.{n}" for n in record.joint.speed_names], force_units=("speed", list(each)))
 
+    @by_topology
     def forces(self, element: str) -> xarray.DataArray:
         """The force of one element over time, by name.
 
@@ -319,6 +335,7 @@ class Result(xarray.Dataset):  # type: ignore[no-untyped-call]  # of its __init_
             raise ModelError(f"no {label} called {joint!r}; there are {', '.join(names[:20])}")
         return found
 
+    @by_topology
     def kinematics(self, body: str, point: npt.ArrayLike = (0.0, 0.0, 0.0), *, wrenches: Wrenches = None
                    ) -> xarray.Dataset:
         """How a point of a body (given in the body's frame) moves, in world axes.

@@ -24,12 +24,13 @@ from bellcrank.simulate.alarm import Alarm
 from bellcrank.simulate.changing import Changing
 from bellcrank.simulate.courses import Course, FixedCourse, Piece
 from bellcrank.simulate.early import begin_errors, in_lanes
-from bellcrank.simulate.events import Event, Watch
+from bellcrank.simulate.events import Change, Event, Watch
 from bellcrank.simulate.fixed import Failure
 from bellcrank.simulate.interrupt import Patience, patient
 from bellcrank.simulate.setup import Setup
-from bellcrank.simulate.stops import Stop
+from bellcrank.simulate.stops import LiftOff, Stop
 from bellcrank.simulate.store import Writer, check_target
+from bellcrank.system.arrangements import known_closures
 
 if TYPE_CHECKING:
     from bellcrank.simulate.result import Result
@@ -59,6 +60,13 @@ def simulate(system: Machine, state: Any, duration: float, *, step: float | None
                      threads, file, closing)
     if progress is not None and not callable(progress):
         raise ModelError(f"simulate: progress must be a function of (seconds done, duration), got {progress!r}")
+    if setup.events and setup.count > 1:
+        from bellcrank.simulate.one_by_one import one_by_one
+
+        return one_by_one(setup, simulate, {
+            "duration": duration, "step": step, "stepper": stepper, "output": output, "tau": tau, "wrenches": wrenches,
+            "control": control, "events": events, "rtol": rtol, "atol": atol, "file": file, "progress": progress,
+            "threads": threads, "closing": closing})
     check_target(file, setup.batch)
     with patient() as patience:
         course = setup.course(system, setup.y0, setup.start)
@@ -69,7 +77,8 @@ def simulate(system: Machine, state: Any, duration: float, *, step: float | None
         course.run.prepare()
         writer = Writer(system, batch=setup.batch, settings=setup.settings(), file=file, cuts=setup.cuts,
                         advice=setup.advice, share=ROUGHLY if setup.stepper == "semi_implicit" else DRIFT,
-                        lanes=in_lanes(system, setup.count * setup.samples))
+                        lanes=in_lanes(system, setup.count * setup.samples),
+                        closures=known_closures(system.model) if setup.alters else None)
         return _Run(setup, course, writer, progress, patience).go()
 
 
@@ -101,6 +110,8 @@ class _Run:
         self.last(course, status)
         for name, value in course.notes().items():
             self.writer.note(name, value)
+        if len(self.machine.known) > 1:
+            self.writer.note("topologies", [a.plain() for a in self.machine.known])
         result = self.writer.finish(status, reason)
         status, reason = result.attrs["status"], result.attrs["reason"]  # it may have found out more
         if status in ("failed", "interrupted", "diverged"):
@@ -115,7 +126,8 @@ class _Run:
     def run_pieces(self, course: Course) -> tuple[str, str]:
         """Piece after piece, to the end or to what prevents it."""
         stops = [e for e in self.setup.events if isinstance(e, Stop)]
-        watch = Watch(self.machine.system, [*self.setup.events, *(self.machine.leaving(course, s) for s in stops)])
+        given = [self.machine.lifting(course, e) if isinstance(e, LiftOff) else e for e in self.setup.events]
+        watch = Watch(self.machine.system, [*given, *(self.machine.leaving(course, s) for s in stops)])
         if watch.events:
             watch.begin(course.time, *self.one(course))
         self.settle(course, watch)
@@ -267,13 +279,12 @@ class _Run:
         for k in events:
             event = watch.events[k]
             self.writer.note("event", (t, event.name))
-            change = event.act(state, self.machine.system)
+            change, loss = event.act(state, self.machine.system), 0.0
             if isinstance(event, Stop):
-                change = self.machine.held(course, event, state, change)
+                change, loss = self.machine.held(course, event, state, change)
             self.crowd(t, event)
             if change.alters:
-                state, changed = self.machine.changed(state, change), True
-                self.writer.note("energy_lost_in_events", self.machine.lost)
+                state, changed = self.change(state, change, loss), True
             if change.stop:
                 stop = stop or f"event {event.name!r} at t = {t:.9g} s"
         self.anchor = None
@@ -283,10 +294,20 @@ class _Run:
         self.write(course, Piece(piece.times[before], piece.samples[before], piece.point_times, piece.points))
         self.sample(course, first)
         if changed:
-            self.writer.change_system(self.machine.system)
+            self.writer.change_system(self.machine.system, self.machine.number)
             self.sample(course, state)
         self.go_on(course, watch, state, kept if not stop else None)
         return stop
+
+    def change(self, state: State, change: Change, loss: float) -> State:
+        """Do what an event asks for, and put it on record; `loss` is energy that the state given has lost already."""
+        state, outcome = self.machine.changed(state, change)
+        self.machine.lost, self.machine.added = self.machine.lost + loss, self.machine.added + loss
+        self.writer.tell_event(outcome.lost + loss, outcome.added + loss, outcome.impulses)
+        self.writer.note("energy_lost_in_events", self.machine.lost)
+        if self.machine.added:
+            self.writer.note("energy_added_in_events", self.machine.added)
+        return state
 
     def go_on(self, course: Course, watch: Watch, state: State, kept: dict[int, float] | None) -> None:
         """From another state, perhaps of another machine; `kept` are the sides of the functions that are at zero."""
@@ -322,9 +343,9 @@ class _Run:
                 continue
             state = State(*self.one(course), course.time)
             if stop.touched(state, self.machine.system):
-                change = self.machine.held(course, stop, state, stop.act(state, self.machine.system))
-                state = self.machine.changed(state, change)
-                self.writer.change_system(self.machine.system)
+                change, _ = self.machine.held(course, stop, state, stop.act(state, self.machine.system))
+                state, _ = self.machine.changed(state, change)
+                self.writer.change_system(self.machine.system, self.machine.number)
                 self.go_on(course, watch, state, {k: 1.0})
 
     def crowd(self, t: float, event: Event) -> None:

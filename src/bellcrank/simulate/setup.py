@@ -22,7 +22,7 @@ from bellcrank.simulate.control import Drive, drive_of, force_rows, wrench_rows
 from bellcrank.simulate.courses import Course, FixedCourse, VaryingCourse
 from bellcrank.simulate.early import begin_code
 from bellcrank.simulate.equations import Equations
-from bellcrank.simulate.events import Event, Watch
+from bellcrank.simulate.events import Change, Event, Watch
 from bellcrank.simulate.external import SCIPY, SUNDIALS, ExternalRun
 from bellcrank.simulate.fixed import FixedRun
 from bellcrank.simulate.reference import ReferenceRun, Rhs
@@ -79,6 +79,20 @@ class Setup:
         return self.steps // self.every + 1 if self.fixed else len(self.times)
 
     @property
+    def sample_times(self) -> Floats:
+        """When samples are taken, the start included; those at events are others."""
+        if not self.fixed or self.step is None:
+            return np.concatenate([[self.start], self.times])
+        numbers = np.append(np.arange(0, self.steps, self.every), self.steps)
+        return np.asarray(self.start + numbers * self.step, dtype=float)
+
+    @property
+    def alters(self) -> bool:
+        """Whether some event may change the machine."""
+        return any(isinstance(e, Stop) or callable(e.action) or (isinstance(e.action, Change) and e.action.alters)
+                   for e in self.events)
+
+    @property
     def fixed(self) -> bool:
         return self.stepper in STEPPERS and not STEPPERS[self.stepper].adaptive
 
@@ -116,8 +130,6 @@ class Setup:
         for d in drives:
             if d is not None and d.traced:
                 d.graph(system)  # says what is wrong with it
-        if events and len(q) > 1:
-            raise ModelError("simulate: events need a single state; run the states of a batch one by one")
         if control is not None and tau is not None:
             raise ModelError("simulate: give control or tau, not both")
         made = Setup(system, stepper, t, length, batch, np.concatenate([q, u], axis=-1), h, steps, every, times,

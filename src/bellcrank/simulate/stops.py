@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from bellcrank.arrays import Floats
 from bellcrank.errors import ModelError, StateError
 from bellcrank.loops.closer import State
+from bellcrank.mechanism.joints.joint import unit_vector
 from bellcrank.simulate.closing import CutJoint, cut_joint, numbers, unknown_joint
 from bellcrank.simulate.control import Named, joint_places
 from bellcrank.simulate.events import Change, Event
@@ -18,7 +19,7 @@ from bellcrank.simulate.impulse import impulse
 if TYPE_CHECKING:
     from bellcrank.system.machine_functions import Machine
 
-__all__ = ["Leaving", "Stop", "joint_limit"]
+__all__ = ["Leaving", "LiftOff", "Stop", "joint_limit", "lift_off"]
 
 #: a state this near to a stop is at it [m or rad, or of the bound]
 _AT = 1e-12
@@ -123,6 +124,34 @@ class Leaving(Event):
     @property
     def awake(self) -> bool:
         return self.active()
+
+
+@dataclass(frozen=True)
+class LiftOff(Event):
+    """A closure that can only push along a direction would have to pull: it opens."""
+
+    closure: str = ""
+    normal: tuple[float, float, float] = (0.0, 0.0, 1.0)
+    active: Callable[[], bool] = bool
+
+    @property
+    def awake(self) -> bool:
+        return self.active()
+
+
+def lift_off(closure: str, normal: Sequence[float] = (0.0, 0.0, 1.0)) -> Event:
+    """Let go of a joint or constraint where the force that it exerts on its child along `normal` (world axes) falls to
+    zero: a floor can push a foot, and not hold it. Costs the reactions of one state for every step.
+
+    >>> lift_off("foot").name
+    'foot lifts off'
+    """
+    direction = unit_vector(normal, f"lift_off {closure!r}: normal")
+
+    def unknown(t: Any, q: Named, u: Named) -> float:  # the run knows
+        return 1.0
+
+    return LiftOff(unknown, f"{closure} lifts off", -1, Change(detach=(closure,)), closure, direction)
 
 
 def joint_limit(joint: str, lower: float | None = None, upper: float | None = None, *, restitution: float = 0.5,

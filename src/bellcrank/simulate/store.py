@@ -7,6 +7,7 @@ import os
 import platform
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,9 +20,9 @@ from bellcrank.arrays import Floats
 from bellcrank.errors import BellcrankError, FileError, StateError
 from bellcrank.mechanism.fingerprint import fingerprint
 from bellcrank.simulate.account import DRIFT, Balance, exchange, floor_of
-from bellcrank.simulate.fields import DERIVED, STATE, Layout, derive, layout_of
+from bellcrank.simulate.fields import DERIVED, MOST_CLOSURES, PER_EVENT, STATE, TOPOLOGY, Layout, derive, layout_of
 from bellcrank.simulate.interrupt import uninterrupted
-from bellcrank.simulate.netcdf import EventRecord, GrowingFile, open_result
+from bellcrank.simulate.netcdf import EventRecord, GrowingFile, open_result, per_event
 from bellcrank.target.backend import libraries
 
 if TYPE_CHECKING:
@@ -48,7 +49,8 @@ class Writer:
     `flush_seconds` after the last block, and `finish` puts the complete file in the place of `file`, which stays what
     it was until then. A file that cannot be made is an error here, before anything is computed. `cuts` are joints
     that close loops and on which forces act; `advice` is what to do if the energy does not balance within a `share`.
-    `lanes`: whether samples are worked on side by side (see `early.in_lanes`), if that is known.
+    `lanes`: whether samples are worked on side by side (see `early.in_lanes`), if that is known. `closures` are those
+    that events may open and close, if there are events that change the machine.
 
     >>> import bellcrank as bc
     >>> pendulum = bc.compile(bc.load("pendulum"))
@@ -63,9 +65,13 @@ class Writer:
     def __init__(self, system: Machine, *, batch: tuple[int, ...] = (), settings: Mapping[str, Any] | None = None,
                  file: str | os.PathLike[str] | None = None, flush_seconds: float = 0.1, cuts: Sequence[str] = (),
                  advice: str = "take smaller steps", share: float = DRIFT,
-                 lanes: bool | None = None) -> None:
+                 lanes: bool | None = None, closures: Sequence[str] | None = None) -> None:
         self._system, self._first, self._start = system, system, time.perf_counter()
         self._layout = layout_of(system, tuple(int(n) for n in batch), cuts)
+        if closures is not None:
+            self._layout = replace(self._layout, changing=True,
+                                   closures=tuple(closures) if len(closures) <= MOST_CLOSURES else ())
+        self._topology = 0
         self._early = _early_attrs(system, dict(settings or {}))
         self._notes: dict[str, Any] = {}
         self._events: list[EventRecord] = []
@@ -108,6 +114,8 @@ class Writer:
         self._expect_forces("tau" in block)
         if not len(times):
             return
+        if layout.changing:
+            block["topology"] = np.full(len(times), float(self._topology))
         if not self.samples:
             self._begun = (times[0], block["q"][0].copy(), block["u"][0].copy())
         with uninterrupted():  # samples are added and counted, or neither
@@ -133,12 +141,17 @@ class Writer:
         elif self._with_forces != given:
             raise StateError("tau must come with all samples of a run or with none")
 
-    def change_system(self, system: Machine) -> None:
-        """Samples from now on belong to another machine with the same coordinates, such as one with a loop open."""
+    def change_system(self, system: Machine, topology: int = 0) -> None:
+        """Samples from now on belong to another machine with the same coordinates, such as one with a loop open;
+        `topology` is its number."""
         with uninterrupted():
             self._work()
-            self._system = system
+            self._system, self._topology = system, topology
             self._balance.jump()
+
+    def tell_event(self, lost: float, added: float, impulses: Mapping[str, Floats]) -> None:
+        """What the event noted last did, or another one at the same time: energies [J] and impulses of closures."""
+        self._events[-1] = self._events[-1].told(lost, added, impulses)
 
     def flush(self) -> None:
         """Bring all samples so far to the file; in memory there is nothing to do."""
@@ -265,8 +278,13 @@ class Writer:
             values = parts[0] if len(parts) == 1 else np.concatenate(parts) if parts else np.zeros(shape)
             variables[field.name] = Variable(layout.dims(field), values, layout.attrs(field), fastpath=True)
         times = np.concatenate([np.zeros(0), *(b["time"] for b in self._blocks)])
+        if not self._events:  # nothing along events
+            layout = replace(layout, closures=())
         coords: dict[str, Any] = {"time": ("time", times, {"units": "s", "long_name": "time"}), **_labels(layout)}
-        return Result(variables | _event_variables(self._events, bool(layout.batch)), coords=coords,
+        if layout.changing:
+            numbers = np.concatenate([np.zeros(0), *(b["topology"] for b in self._blocks)]).astype(np.int32)
+            variables["topology"] = ("time", numbers, layout.attrs(TOPOLOGY))
+        return Result(variables | _event_variables(self._events, layout), coords=coords,
                       attrs={**self._early, **late})
 
 
@@ -325,16 +343,20 @@ def _put_in_place(partial: Path, target: Path) -> None:
 
 def _event(value: Sequence[Any]) -> EventRecord:
     when, name, *sample = value
-    return EventRecord(float(when), str(name), *(int(i) for i in sample[:1]))
+    return EventRecord(float(when), str(name), int(sample[0]) if sample else -1)
 
 
-def _event_variables(events: Sequence[EventRecord], batched: bool) -> dict[str, Any]:
+def _event_variables(events: Sequence[EventRecord], layout: Layout) -> dict[str, Any]:
     if not events:
         return {}
     out: dict[str, Any] = {
         "event_time": ("event", np.array([e.time for e in events]), {"units": "s", "long_name": "time of the event"}),
         "event_name": ("event", np.array([e.name for e in events]), {"long_name": "what happened"})}
-    if batched:
+    for name in per_event(layout):
+        dims, units, long_name = PER_EVENT[name]
+        out[name] = (("event", *dims), np.array([e.value(name, layout.closures) for e in events]),
+                     {"units": units, "long_name": long_name})
+    if layout.batch:
         out["event_sample"] = ("event", np.array([e.sample for e in events], dtype=np.int32),
                                {"long_name": "flat index of the sample, -1 if not said"})
     return out

@@ -182,7 +182,7 @@ def _relative_velocity(plans: LoopPlans, q: npt.ArrayLike, u: npt.ArrayLike, ind
     w = [velocity[..., k, :3] for k in (c.first, c.second)]
     v = [velocity[..., k, 3:] + np.cross(velocity[..., k, :3], point - origin[..., k, :])
          for k in (c.first, c.second)]
-    back = np.swapaxes(turn[..., c.second, :, :] @ c.second_turn, -1, -2)
+    back = np.swapaxes(turn[..., c.second, :, :] @ loops.axes(c, 1), -1, -2)
     parts = [(back @ (b - a)[..., None])[..., 0] for a, b in (w, v)]
     return np.concatenate(parts, axis=-1)
 

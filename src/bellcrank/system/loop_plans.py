@@ -4,7 +4,7 @@ machine is."""
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -33,6 +33,10 @@ _FEW = 300
 #: a compliance that has shrunk to this part of what it is in general, or less, is no constraint: rounding of its row is
 #: the root of that
 _VANISHED = 1e-15
+#: what pivots of a plan made elsewhere must exceed, relative to their rows
+_SERVES = 0.02
+#: and relative to their size where the plan was made
+_AS_LARGE = 0.3
 #: compliances are known to this many decades
 _DECADES = 6
 
@@ -52,8 +56,9 @@ class LoopPlans:
     ask. Of a tree only the kinematics is of use.
     """
 
-    def __init__(self, kernels: Kernels) -> None:
+    def __init__(self, kernels: Kernels, wanted: Sequence[LoopPlan] = ()) -> None:
         self.kernels, self.model, self.tree = kernels, kernels.model, kernels.tree
+        self._wanted = tuple(wanted)  # plans of the same loops that are taken if they serve: there is code for them
         self.configuration = kernels.model.configuration
         self._lock = threading.RLock()
         self._found: Reference | AssemblyError | None = None  # the reference, or why there is none
@@ -62,7 +67,7 @@ class LoopPlans:
         self._driven: dict[tuple[int, ...], LoopPlan] = {}  # plans for drives at other speeds
 
     def __reduce__(self) -> Any:
-        return _restored, (self.kernels, self._closed)
+        return _restored, (self.kernels, self._closed, self._wanted)
 
     # -- kinematics -----------------------------------------------------------------------------
     @cached_property
@@ -240,10 +245,26 @@ class LoopPlans:
     @cached_property
     def _preferred(self) -> npt.NDArray[np.bool_]:
         out = np.zeros(self.tree.nu, dtype=bool)
+        held = self._grasped()
+        if held:
+            out[:] = True
+            out[held] = False
         for joint in self.model.options.independent:
             if self.configuration.split(joint)[0] not in self.tree.cut_names:
                 out[self.configuration.speed_entries(joint)] = True
         return out
+
+    def _grasped(self) -> list[int]:
+        """Speeds of free bodies that joints hold which may open. A grip determines them wherever it closes, so that one
+        plan serves for all poses."""
+        tree, free = self.tree, self.model.mechanism.open_at_start
+        ends = {link for c in tree.closures if c.name in free for link in (c.first, c.second) if link}
+        found: list[int] = []
+        for link in sorted(ends):
+            joint = tree.joints[link]
+            if joint is not None and joint.nu == 6 and not tree.parent[link]:
+                found += range(int(tree.u_start[link]), int(tree.u_start[link]) + 6)
+        return found
 
     def _make_reference(self, q: Floats, t: float) -> Reference:
         """Plan near a closed position, away from what is special about it."""
@@ -251,6 +272,9 @@ class LoopPlans:
         general = self._general_position(q, held, t)
         best = self._make_plan(self.loops, general, t, self._preferred)
         floors = np.zeros(self.loops.m)
+        for plan in self._wanted:
+            if self._serves(plan, best, general, t):
+                return Reference(plan, general, floors)
         if nu <= _FEW:
             free = np.flatnonzero(~held)
             # not worth compiling for one state
@@ -263,6 +287,21 @@ class LoopPlans:
             if refine is not None:
                 best = refine(self.tree, best, matrix, jacobian, free.tolist())
         return Reference(self._finished(best, floors), general, floors)
+
+    def _serves(self, plan: LoopPlan, best: LoopPlan, q: Floats, t: float) -> bool:
+        """Whether a plan keeps as many constraints as the best at a position, and its pivots are no worse than those
+        that a new plan might have."""
+        if len(plan.kept) != len(best.kept):
+            return False
+        jacobian = self.loops.dense(self.loops.linearized(q, t)[1])
+        for group in plan.groups:
+            rows = jacobian[list(group.rows)]
+            sizes = np.abs(rows).max(axis=1, initial=0.0)
+            for i, v in enumerate(group.dependent):
+                if abs(rows[i, v]) <= max(_SERVES * sizes[i], _AS_LARGE * group.sizes[i]):
+                    return False
+                rows[i + 1:] -= np.outer(rows[i + 1:, v] / rows[i, v], rows[i])
+        return True
 
     def _general_position(self, q: Floats, held: npt.NDArray[np.bool_], t: float) -> Floats:
         """A closed position some way off another."""
@@ -312,9 +351,9 @@ class LoopPlans:
             f"involved are those of {', '.join(joints[:12])}")
 
 
-def _restored(kernels: Kernels, closed: tuple[Floats, float] | None) -> LoopPlans:
+def _restored(kernels: Kernels, closed: tuple[Floats, float] | None, wanted: Sequence[LoopPlan]) -> LoopPlans:
     """What was pickled: plans are made again, and are the same."""
-    made = LoopPlans(kernels)
+    made = LoopPlans(kernels, wanted)
     if closed is not None:
         made.remember(*closed)
     return made

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bellcrank.arrays import START, Floats, Forces
+from bellcrank.loops.closer import State
 from bellcrank.mechanism.pose import Pose
 from bellcrank.system import (
     body_kinematics,
@@ -22,6 +23,7 @@ from bellcrank.system import (
     tree_dynamics,
     variants,
 )
+from bellcrank.system.arrangements import attached
 from bellcrank.system.derivatives import Derivatives
 from bellcrank.system.kernels import Kernels, Wrenches
 from bellcrank.system.loop_plans import LoopPlans
@@ -349,6 +351,20 @@ class Machine:
         3
         """
         return type(self)(Kernels(variants.released(self.model, names), self.kernels.maker)) if names else self
+
+    def attach(self, *names: str, at: State | npt.ArrayLike, t: float | None = None) -> Self:
+        """The same machine with joints or constraints closed that are open, and frames that are defined at closing
+        where they lie in the position `at` (a `State`, or q). q and u keep their meaning. Nothing is compiled for a set
+        of closures that this machine has had before.
+
+        >>> import bellcrank as bc
+        >>> m = bc.load("double_pendulum")
+        >>> nail = m.add_joint("nail", bc.Spherical(), m.bodies[1], m.ground, child_pose="at closing", closed=False)
+        >>> arm = bc.compile(m)
+        >>> arm.dof, arm.attach("nail", at=[0.3, 0.5]).dof
+        (2, 1)
+        """
+        return attached(self, names, at, t)
 
     def lock(self, *names: str) -> Self:
         """The same machine with joints, or single coordinates (``joint.coordinate``), that stay where they are: their

@@ -54,6 +54,7 @@ class Model:
     released: tuple[str, ...] = ()  #: what `System.release` has opened
     locked: tuple[Locked, ...] = ()  #: what `System.lock` holds
     whole: Tree | None = None  #: the tree as it was before `release`
+    absent: tuple[str, ...] = ()  #: bodies that are not in the run; they are locked
     near: Floats | None = None  #: a position near which the loops close, if that is known; else the neutral one
 
     # -- what follows from it -------------------------------------------------------------------

@@ -22,7 +22,7 @@ from bellcrank.system.loop_loads import loop_loads
 from bellcrank.system.tree_dynamics import run_forced
 from bellcrank.target.backend import Door, DoorForm
 from bellcrank.topology.builder import build_tree
-from bellcrank.topology.release import lock, release
+from bellcrank.topology.release import carried_joints, lock, release
 
 if TYPE_CHECKING:
     from bellcrank.loops.plan import LoopPlan
@@ -142,10 +142,11 @@ def reaction_doors(plans: LoopPlans) -> DoorPair:
 def _unmerged(model: Model) -> Tree:
     """Every body a link of its own, frames at the joints, so that welds have reactions too."""
     tree = build_tree(model.mechanism, merge_welds=False, free_frames=False, cut=model.tree.cut_names)
-    return lock(release(tree, model.released), model.locked)
+    absent = [(joint, None) for body in model.absent for joint in carried_joints(tree, body)]
+    return lock(release(tree, model.released), (*model.locked, *absent))
 
 
-def _closure_wrenches(plans: LoopPlans, q: npt.ArrayLike, u: npt.ArrayLike, loads: Floats, t: npt.ArrayLike
+def closure_wrenches(plans: LoopPlans, q: npt.ArrayLike, u: npt.ArrayLike | None, loads: Floats, t: npt.ArrayLike
                       ) -> dict[str, tuple[Floats, Floats, Floats]]:
     """For every closure: the wrenches of its constraints on the first and on the second link, world axes, about
     the joint's point on the second, and that point."""
@@ -176,7 +177,7 @@ def _loop_reactions(plans: LoopPlans, q: npt.ArrayLike, u: npt.ArrayLike, tau: F
     parts: dict[str, Any] = {r.name: r for r in plans.model.mechanism.joints}
     parts |= {r.name: r for r in plans.model.mechanism.constraints}
     out = {}
-    for i, (name, (first, second, point)) in enumerate(_closure_wrenches(plans, q, u, loads, t).items()):
+    for i, (name, (first, second, point)) in enumerate(closure_wrenches(plans, q, u, loads, t).items()):
         part = parts[name]
         for index, wrench in ((part.parent, first), (part.child, second)):
             if index:

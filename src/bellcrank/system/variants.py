@@ -6,17 +6,19 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from bellcrank.arrays import Floats
 from bellcrank.errors import ModelError
 from bellcrank.formulations import check_topology
 from bellcrank.system.resistance import check_inertia
-from bellcrank.topology.release import lock, release
+from bellcrank.topology.release import carried_joints, lock, release
 from bellcrank.topology.tree import Tree
 
 if TYPE_CHECKING:
     from bellcrank.system.loop_plans import LoopPlans
     from bellcrank.system.model import Model
 
-__all__ = ["closed_again", "locked", "released", "with_closures"]
+__all__ = ["closed_again", "locked", "locked_near", "released", "unlocked", "with_closures",
+           "without"]
 
 
 def released(model: Model, names: Sequence[str]) -> Model:
@@ -26,10 +28,24 @@ def released(model: Model, names: Sequence[str]) -> Model:
 
 
 def closed_again(model: Model) -> Model:
-    """The model with everything closed that `released` has opened."""
+    """The model with everything closed that `released` has opened, and with all bodies."""
     if model.whole is None:
         return model
-    return _checked(replace(model, tree=model.whole, released=(), whole=None, near=None))
+    return _checked(replace(model, tree=model.whole, released=(), absent=(), whole=None, near=None))
+
+
+def unlocked(model: Model) -> Model:
+    """The model with all joints free that `locked` holds."""
+    if not model.locked:
+        return model
+    laws = {r.name: r.prescribed for r in model.mechanism.joints}
+
+    def freed(tree: Tree) -> Tree:
+        own = (None, *(laws[name] for name in tree.joint_names[1:]))
+        return replace(tree, prescribed=own, plan=None)
+
+    return replace(model, tree=freed(model.tree), locked=(), near=None,
+                   whole=None if model.whole is None else freed(model.whole))
 
 
 def with_closures(model: Model, change: Callable[[Tree], Tree]) -> Model:
@@ -37,18 +53,28 @@ def with_closures(model: Model, change: Callable[[Tree], Tree]) -> Model:
     return _checked(replace(model, tree=change(model.tree), whole=model.whole or model.tree, near=None))
 
 
+def without(model: Model, bodies: Sequence[str]) -> Model:
+    """The model with bodies that are not in the run: they, and what they carry, stay where they are."""
+    places = [(joint, None) for body in bodies for joint in carried_joints(model.tree, body)]
+    return _checked(replace(model, tree=lock(model.tree, places), absent=(*model.absent, *bodies),
+                            whole=model.whole or model.tree))
+
+
 def locked(plans: LoopPlans, names: Sequence[str]) -> Model:
     """The model with joints, or single coordinates (``joint.coordinate``), that stay where q says."""
-    model = plans.model
+    # plans are made near a closed position, which lies where it did
+    return locked_near(plans.model, names, plans.any_reference().q if plans.tree.looped else None)
+
+
+def locked_near(model: Model, names: Sequence[str], near: Floats | None) -> Model:
+    """The same; its loops close near a position."""
     places: list[tuple[str, int | None]] = []
     for key in names:
-        joint, coordinate = plans.configuration.split(key)
+        joint, coordinate = model.configuration.split(key)
         kind = model.mechanism.joint(joint).joint
         if coordinate is not None and kind.nq != kind.nu:
             raise ModelError(f"lock: joint {joint!r} is locked as a whole")
         places.append((joint, None if coordinate is None else kind.coordinate_names().index(coordinate)))
-    # plans are made near a closed position, which lies where it did
-    near = plans.any_reference().q if plans.tree.looped else None
     return _checked(replace(model, tree=lock(model.tree, places), locked=(*model.locked, *places), near=near,
                             whole=None if model.whole is None else lock(model.whole, places)))
 

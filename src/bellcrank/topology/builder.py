@@ -282,7 +282,15 @@ class _Builder:
         shift = _add(at, base)
         if not _has_parameter(shift):
             shift = tuple(frames.snap(np.array(shift, dtype=float)).tolist())
-        return int(self.link_of[body]), frames.snap(turn @ pose.rotation @ align), shift
+        axes = np.full((3, 3), np.nan) if _has_parameter(pose.rows) else frames.snap(turn @ pose.rotation @ align)
+        return int(self.link_of[body]), axes, shift
+
+    def axes_on_link(self, body: int, pose: Pose, align: Floats) -> tuple[Number, ...]:
+        """The axes of a frame in the link's, by rows, if they are parameters."""
+        if not _has_parameter(pose.rows):
+            return ()
+        columns = [_times(self.body_link_turn[body], pose.rows[i::3]) for i in range(3)]  # on the link
+        return tuple(x for row in zip(*columns, strict=True) for x in _times(align.T, row))
 
     def _body_transform(self, b: int) -> Transform:
         turn, shift = self.body_link_turn[b].tolist(), self.body_link_shift[b].tolist()

@@ -61,9 +61,12 @@ def _closure(part: Connection | Constraint, builder: _Builder, turns: dict[str, 
     align, child = turns[same] if same in turns else turns.setdefault(same, _alignments(kind))
     first, first_turn, first_shift = builder.frame_on_link(part.parent, part.parent_pose, align)
     second, second_turn, second_shift = builder.frame_on_link(part.child, part.child_pose, child)
+    axes = (builder.axes_on_link(part.parent, part.parent_pose, align),
+            builder.axes_on_link(part.child, part.child_pose, child))
     is_joint = isinstance(part, Connection)
     rows = 6 - kind.nu if is_joint else _count_rows(kind)
-    return Closure(part.name, kind, first, second, first_turn, first_shift, second_turn, second_shift, rows, is_joint)
+    return Closure(part.name, kind, first, second, first_turn, first_shift, second_turn, second_shift, rows, is_joint,
+                   *axes)
 
 
 def _alignments(kind: Any) -> tuple[Any, Any]:

@@ -1,15 +1,18 @@
-"""The same tree with some of its loops open, or with some of its joints locked."""
+"""The same tree with some of its loops open, or with some of its joints locked or held."""
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import replace
+
+import numpy as np
 
 from bellcrank.errors import ModelError, hint
 from bellcrank.mechanism.motion import STILL, Law, Prescribed
+from bellcrank.spatial import Vector
 from bellcrank.topology.tree import LinkStep, LoopForce, Tree
 
-__all__ = ["lock", "release"]
+__all__ = ["carried_joints", "lock", "pinned", "release"]
 
 
 def release(tree: Tree, names: Collection[str]) -> Tree:
@@ -56,3 +59,40 @@ def lock(tree: Tree, names: Collection[tuple[str, int | None]]) -> Tree:
             laws[i] = STILL
         prescribed[links[name]] = Prescribed(tuple(laws))
     return replace(tree, prescribed=tuple(prescribed), plan=None)
+
+
+def pinned(tree: Tree, places: Mapping[str, float]) -> Tree:
+    """The tree with joints of one coordinate that close loops held where they are: welds in their place."""
+    closures = []
+    for c in tree.closures:
+        if c.name in places:
+            if c.first_axes:
+                raise ModelError(f"joint {c.name!r} cannot be held at a stop: its frame is defined at closing")
+            turn, shift = c.first_turn, np.array([float(x) for x in c.first_shift])
+            for t in c.kind.transforms([places[c.name]], [float(k) for k in c.kind.constants()]):
+                axes = [t.rotation.apply(Vector(*row)) for row in np.eye(3).tolist()]
+                shift = shift + turn @ np.array([*t.translation])
+                turn = turn @ np.array([[*a] for a in axes]).T
+            c = c.welded(turn, tuple(shift.tolist()))
+        closures.append(c)
+    pairs = tuple(p for p in tree.pairs if not isinstance(p, LoopForce) or tree.closures[p.closure].name not in places)
+    return replace(tree, closures=tuple(closures), pairs=pairs, plan=None)
+
+
+def carried_joints(tree: Tree, body: str) -> tuple[str, ...]:
+    """The joints of a body that may leave a run, and of all that it carries: it must hang on the ground itself."""
+    known = tree.body_names[1:]
+    if body not in known:
+        raise ModelError(f"no body {body!r} in {tree.name!r}; there are {', '.join(known)}{hint(body, known)}")
+    link = int(tree.body_link[tree.body_names.index(body)])
+    if link == 0:
+        raise ModelError(f"body {body!r} belongs to the ground and cannot leave a run or enter it")
+    if int(tree.parent[link]) != 0:
+        raise ModelError(f"body {body!r} cannot leave a run or enter it: joint {tree.joint_names[link]!r} carries it "
+                         f"on {tree.link_names[int(tree.parent[link])]!r}; connect it to the ground by a Free joint, "
+                         "and to that body by a joint that closes a loop")
+    inside = {link}
+    for k in range(link + 1, tree.n + 1):
+        if int(tree.parent[k]) in inside:
+            inside.add(k)
+    return tuple(tree.joint_names[k] for k in sorted(inside))

@@ -55,6 +55,8 @@ def spanning_tree(mechanism: Mechanism, cut: Sequence[str] = (), keep: Sequence[
     `cut` names joints that shall close loops instead of carrying a body, `keep` those that shall not if possible.
     """
     joints = mechanism.joints
+    free = mechanism.open_at_start
+    cut = (*_names(cut), *(r.name for r in joints if r.name in free))  # these carry nothing
     n = len(mechanism.bodies) + 1
     first, second = [r.parent for r in joints], [r.child for r in joints]
     if len(joints) <= n - 1 and not cut:
@@ -69,14 +71,19 @@ def spanning_tree(mechanism: Mechanism, cut: Sequence[str] = (), keep: Sequence[
     for index in forbidden:  # loops the user cut close last
         ears.steps.append(Step((), (index,)))
     closing = tuple(sorted(c for s in ears.steps for c in s.closing))
-    reasons = tuple(ears.reason.get(c, "as asked for") for c in closing)
+    reasons = tuple(ears.reason.get(c, "open at the start" if joints[c].name in free else "as asked for")
+                    for c in closing)
     return Topology(tuple(ears.order), tuple(ears.parent), tuple(ears.inboard), tuple(ears.backwards), closing,
                     tuple(ears.steps), reasons)
 
 
-def _cut_indices(mechanism: Mechanism, cut: Sequence[str]) -> list[int]:
+def _names(cut: Sequence[str]) -> Sequence[str]:
     if isinstance(cut, str):
         raise ModelError(f"cut: give a sequence of joint names, not the text {cut!r}")
+    return cut
+
+
+def _cut_indices(mechanism: Mechanism, cut: Sequence[str]) -> list[int]:
     index = {r.name: i for i, r in enumerate(mechanism.joints)}
     for name in cut:
         mechanism.joint(name)

@@ -68,6 +68,16 @@ class Closure(NamedTuple):
     second_shift: tuple[Number, ...]
     rows: int
     is_joint: bool
+    #: axes on each link by rows, nine numbers, where they are parameters; the turn is then not a number
+    first_axes: tuple[Number, ...] = ()
+    second_axes: tuple[Number, ...] = ()
+
+    @property
+    def turns(self) -> tuple[tuple[Number, ...], tuple[Number, ...]]:
+        """The axes of both frames by rows, nine numbers or parameters each."""
+        first, second = (axes or tuple(turn.ravel().tolist()) for axes, turn in (
+            (self.first_axes, self.first_turn), (self.second_axes, self.second_turn)))
+        return first, second
 
     @property
     def nonholonomic(self) -> int:
@@ -81,7 +91,7 @@ class Closure(NamedTuple):
 
     def welded(self, turn: Floats, shift: tuple[Number, ...]) -> Closure:
         """The same links held together, with this joint frame on the first."""
-        return self._replace(kind=Weld(), first_turn=turn, first_shift=shift, rows=6)
+        return self._replace(kind=Weld(), first_turn=turn, first_shift=shift, first_axes=(), rows=6)
 
 
 class Relation(NamedTuple):

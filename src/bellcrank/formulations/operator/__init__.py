@@ -7,6 +7,7 @@ Laboratory, conference text of 1989.
 |---|---|
 | `tree_recursion` | forward and inverse dynamics of trees, (2.1)-(3.7) and (A.1), (A.2): notation, deviations |
 | `closed_chains` | machines with loops: sections 2.3 and 3, steps (A)-(F) |
+| `changing_closures` | the same for closures that change: step (D) by itself |
 | `secondary_first`, `choose_secondary` | the alternative step (D) for a small secondary system, and where it pays |
 | `operators` | the operators themselves as objects |
 | `partition` | primary and secondary systems, step by step, on numbers |

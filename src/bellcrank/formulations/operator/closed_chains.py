@@ -62,8 +62,8 @@ from bellcrank.spatial import (
     Vector,
 )
 
-__all__ = ["Admittance", "LinkResponse", "bias_free", "bias_free_forces", "constrained_dynamics", "part", "respond",
-           "row_admittance"]
+__all__ = ["Admittance", "LinkResponse", "bias_free", "bias_free_forces", "constrained_dynamics", "free_response",
+           "part", "respond", "row_admittance"]
 
 
 class LinkResponse(NamedTuple):
@@ -77,9 +77,7 @@ def constrained_dynamics(tree: Sweeps) -> Field:
     """betadot = betadot^f + betadot^delta: the steps of section 3 for all loops at once."""
     machine = require_direct(tree)
     rows = machine.loop_rows()
-    own, _ = tree.inward(inward_articulation, zero=ArticulatedInertia.zero())  # (A.1)
-    given = tree.outward(bias_free_forces, inverse_dynamics(tree), root=())  # (2.12)
-    free = respond(tree, own, given)  # (A): (3.7), (A.2)
+    own, free = free_response(tree)  # (A)
     accelerations, speeds = (part(free, name) for name in ("alpha", "betadot"))
     measured = row_values(rows, accelerations, speeds)  # (B): A alphatilde^f, (3.8)
     matrix = row_admittance(machine, own, rows)  # (C): A Lambda A*, (3.10)
@@ -87,6 +85,13 @@ def constrained_dynamics(tree: Sweeps) -> Field:
                          machine.floors)  # (D): (3.11)
     extra = respond(tree, own, row_loads(machine, rows, [-x for x in f]))  # (E): (3.12), (A.6)
     return tree.outward(_sum, free, extra, root=())  # (F)
+
+
+def free_response(tree: Sweeps) -> tuple[Field, Field]:
+    """Step (A): the articulation of all links, and what they do if nothing is closed."""
+    own, _ = tree.inward(inward_articulation, zero=ArticulatedInertia.zero())  # (A.1)
+    given = tree.outward(bias_free_forces, inverse_dynamics(tree), root=())  # (2.12)
+    return own, respond(tree, own, given)  # (3.7), (A.2)
 
 
 def part(responses: Field, name: str) -> list[object]:

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bellcrank.errors import FileError, ModelError
+from bellcrank.io.common.changing_topology import refuse_changing
 from bellcrank.io.mjcf.attributes import given, where
 from bellcrank.io.mjcf.layout import BodyLayout, PlacedBody, floats, layout_of
 from bellcrank.io.mjcf.write_rest import Parts, add_parts
@@ -32,6 +33,7 @@ def write_mjcf(mechanism: Mechanism, path: str | os.PathLike[str]) -> None:
     come back as several joints, named ``joint.coordinate``. Principal moments of inertia of zero become 2e-15 kg m^2,
     which MuJoCo wants. What MJCF cannot hold is a `ModelError` that names the part, and nothing is written.
     """
+    refuse_changing(mechanism, "MJCF")
     text = mjcf_text(mechanism)
     target = os.fspath(path)
     folder = os.path.dirname(os.path.abspath(target))

@@ -12,6 +12,7 @@ from bellcrank.io.native.formula import Formula, parse
 from bellcrank.io.native.formula_steps import run
 from bellcrank.io.native.source_lines import Marked
 from bellcrank.mechanism import constraints, joints, rolling
+from bellcrank.mechanism.closing_frames import AT_CLOSING
 from bellcrank.mechanism.coupling import Part
 from bellcrank.mechanism.inertia import Inertia
 from bellcrank.mechanism.mechanism import Mechanism
@@ -57,7 +58,7 @@ class _Build:
             m.gravity = self.numbers(d.gravity)
         for name, body in d.bodies.items():
             with self.at("bodies", name):
-                m.add_body(name, self.inertia(body))
+                m.add_body(name, self.inertia(body), present=body.present)
         for section, adder in (
                 ("joints", self.joint), ("frames", self.frame), ("couplers", self.coupler),
                 ("constraints", self.constraint), ("springs", self.spring), ("bushings", self.bushing),
@@ -128,6 +129,14 @@ class _Build:
             raise ModelError("a pose has either rotation or rpy, not both")
         return Pose.rpy(position, *pose.rpy)
 
+    def ends(self, part: Any, what: str) -> tuple[Pose | str, Pose | str]:
+        """The poses of a joint or constraint."""
+        if part.at_closing is not None and getattr(part, f"{part.at_closing}_pose") is not None:
+            raise ModelError(f"{what}: {part.at_closing}_pose is defined at closing and cannot be given")
+        first, second = (AT_CLOSING if part.at_closing == side else self.pose(getattr(part, f"{side}_pose"))
+                         for side in ("parent", "child"))
+        return first, second
+
     def joint(self, name: str, part: Any) -> None:
         match part.type:
             case "screw":
@@ -143,10 +152,12 @@ class _Build:
         if part.at is not None:
             if part.parent_pose is not None or part.child_pose is not None:
                 raise ModelError(f"joint {name!r}: give either `at` or parent_pose and child_pose, not both")
-            self.m.add_joint(name, kind, part.parent, part.child, at=self.numbers(part.at))
+            if part.at_closing is not None:
+                raise ModelError(f"joint {name!r}: give either `at` or `at_closing`, not both")
+            self.m.add_joint(name, kind, part.parent, part.child, at=self.numbers(part.at), closed=part.closed)
         else:
-            self.m.add_joint(name, kind, part.parent, part.child, self.pose(part.parent_pose),
-                             self.pose(part.child_pose))
+            self.m.add_joint(name, kind, part.parent, part.child, *self.ends(part, f"joint {name!r}"),
+                             closed=part.closed)
         if part.prescribed is not None:
             with self.at("joints", name, "prescribed"):
                 self.prescribe(name, part.prescribed)
@@ -193,8 +204,8 @@ class _Build:
                 kind = rolling.KnifeEdge(part.across)
             case _:
                 kind = constraints.PointOnPlane(part.normal, self.of_time(part.offset))
-        self.m.add_constraint(name, kind, part.parent, part.child, self.pose(part.parent_pose),
-                              self.pose(part.child_pose))
+        self.m.add_constraint(name, kind, part.parent, part.child, *self.ends(part, f"constraint {name!r}"),
+                              closed=part.closed)
 
     # -- forces -------------------------------------------------------------------------------
     def spring(self, name: str, part: schema.SpringPart) -> None:

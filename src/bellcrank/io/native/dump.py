@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from bellcrank.errors import ModelError
@@ -12,8 +13,9 @@ from bellcrank.io.native.formula import written
 from bellcrank.io.native.formula_steps import TooLongError, from_scalar
 from bellcrank.io.native.trace import trace, trace_several
 from bellcrank.mechanism import constraints, forces, joints, rolling
+from bellcrank.mechanism.closing_frames import frame_parameters
 from bellcrank.mechanism.inertia import Inertia
-from bellcrank.mechanism.mechanism import Connection, Mechanism
+from bellcrank.mechanism.mechanism import Body, Connection, Mechanism
 from bellcrank.mechanism.placed_elements import Constraint, Coupler, JointForce, JointSum, Spring
 from bellcrank.mechanism.pose import IDENTITY_ROWS, Pose
 from bellcrank.scalar.graph import Number, Scalar
@@ -48,6 +50,9 @@ class _Dump:
     def __init__(self, mechanism: Mechanism) -> None:
         self.m = mechanism
         self.parameters = tuple(mechanism.parameters)
+        #: parameters that joints bring with them, for frames that are defined at closing
+        self.frames = {label for name, side in mechanism.open_at_start.items() if side
+                       for label in frame_parameters(name)}
         self.joint_names = {record.name for record in mechanism.joints}
         self.bodies = ("ground", *(_text(b.name, "body") for b in mechanism.bodies))
 
@@ -57,8 +62,8 @@ class _Dump:
             if not isinstance(name, str) or not name or not math.isfinite(m.parameters[name]):
                 raise ModelError(f"parameter {name!r}: needs a name and a finite value, got {m.parameters[name]!r}")
         sections: dict[str, dict[str, Any]] = {
-            "parameters": {_text(k, "parameter"): float(v) for k, v in m.parameters.items()},
-            "bodies": {b.name: self.inertia(b.inertia, f"body {b.name!r}") for b in m.bodies},
+            "parameters": {_text(k, "parameter"): float(v) for k, v in m.parameters.items() if k not in self.frames},
+            "bodies": {b.name: self.body(b) for b in m.bodies},
             "joints": _named(m.joints, "joint", self.joint),
             "frames": _named(m.frames, "frame", lambda f: {
                 "body": self.bodies[f.body], "pose": self.pose(f.pose, f"frame {f.name!r}")}),
@@ -119,6 +124,23 @@ class _Dump:
             made["inertia"] = self.numbers((xx, yy, zz), f"{what}: inertia")
         return made if inertia.problem() is None else {**made, "checked": False}
 
+    def body(self, body: Body) -> dict[str, Any]:
+        made = self.inertia(body.inertia, f"body {body.name!r}")
+        return {**made, "present": False} if body.name in self.m.absent_at_start else made
+
+    def ends(self, record: Any, what: str) -> dict[str, Any]:
+        """The poses of a joint or constraint, and whether it is open at the start."""
+        side = self.m.open_at_start.get(record.name)
+        if side is None:
+            return self.poses(record, ("parent_pose", "child_pose"), what)
+        if not side:
+            return {**self.poses(record, ("parent_pose", "child_pose"), what), "closed": False}
+        given = "parent_pose" if side == "child" else "child_pose"
+        place = getattr(record, given)
+        if any(isinstance(x, Scalar) for x in place.rows):  # the axes of a weld mean nothing
+            record = replace(record, **{given: Pose(place.position)})
+        return {**self.poses(record, (given,), what), "closed": False, "at_closing": side}
+
     def pose(self, pose: Pose, what: str) -> Any:
         position = self.numbers(pose.position, what)
         if pose.rows == IDENTITY_ROWS:
@@ -155,8 +177,10 @@ class _Dump:
                 "child": self.bodies[record.child]}
         if self.m.in_design_position(record.parent or record.child):
             made["at"] = self.numbers(record.parent_pose.position, what)
+            if record.name in self.m.open_at_start:
+                made["closed"] = False
         else:
-            made |= self.poses(record, ("parent_pose", "child_pose"), what)
+            made |= self.ends(record, what)
         if record.prescribed is not None:
             made["prescribed"] = self.prescribed(record, what)
         return made
@@ -191,7 +215,7 @@ class _Dump:
     def constraint(self, record: Constraint) -> dict[str, Any]:
         what = f"constraint {record.name!r}"
         return {**self.kind(record.kind, what), "parent": self.bodies[record.parent],
-                "child": self.bodies[record.child], **self.poses(record, ("parent_pose", "child_pose"), what)}
+                "child": self.bodies[record.child], **self.ends(record, what)}
 
     # -- forces -------------------------------------------------------------------------------
     def along(self, along: object, rest: str, what: str) -> dict[str, Any]:

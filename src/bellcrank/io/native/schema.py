@@ -93,6 +93,7 @@ class BodyPart(Part):
         | Annotated[NumRows, Tag("matrix")], Discriminator(form)] = Field(
         default=0.0, description="[kg m^2] one number, three principal moments, xx xy xz yy yz zz, or a matrix")
     checked: bool = Field(default=True, description="false: an inertia that no real body has is meant")
+    present: bool = Field(default=True, description="false: an event lets it enter a run")
 
 
 class FramePart(Part):
@@ -111,6 +112,9 @@ class JointPart(Part):
     parent_pose: Pose | None = None
     child_pose: Pose | None = None
     at: Three | None = Field(default=None, description="in place of poses: the joint in the design position [m]")
+    closed: bool = Field(default=True, description="false: open when a run begins; an event closes it")
+    at_closing: Literal["parent", "child"] | None = Field(
+        default=None, description="whose pose is that of the other side at the moment at which the joint closes")
     prescribed: Annotated[
         Annotated[Law, Tag("number")] | Annotated[list[Law], Tag("list")] | Annotated[dict[Name, Law], Tag("mapping")],
         Discriminator(form)] | None = Field(
@@ -181,6 +185,9 @@ class ConstraintPart(Part):
     child: Name
     parent_pose: Pose | None = None
     child_pose: Pose | None = None
+    closed: bool = Field(default=True, description="false: open when a run begins; an event closes it")
+    at_closing: Literal["parent", "child"] | None = Field(
+        default=None, description="whose pose is that of the other side at the moment at which it closes")
 
 
 class DistancePart(ConstraintPart):

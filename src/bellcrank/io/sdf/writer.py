@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from bellcrank.errors import ModelError
 from bellcrank.io.common.atomic import write_text
+from bellcrank.io.common.changing_topology import refuse_changing
 from bellcrank.io.sdf.joint_dynamics import Axes, axis_forces
 from bellcrank.io.sdf.shift import Placed, placed
 from bellcrank.mechanism.joints import Free, Prismatic, Revolute, Screw, Spherical, Universal, Weld
@@ -39,6 +40,7 @@ def write_sdf(mechanism: Mechanism, path: str | os.PathLike[str], *, q: npt.Arra
     constraints, and joints that are cylindrical, planar or free between two bodies. The file is written whole or not at
     all.
     """
+    refuse_changing(mechanism, "SDF")
     text = _SdfWriter(mechanism, q).text()
     write_text(path, text)
 

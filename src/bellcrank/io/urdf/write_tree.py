@@ -17,6 +17,7 @@ import numpy as np
 
 from bellcrank.errors import ModelError
 from bellcrank.io.common.atomic import write_text
+from bellcrank.io.common.changing_topology import refuse_changing
 from bellcrank.io.common.names import unused
 from bellcrank.io.urdf.write_dynamics import dynamics_of, mimics_of, refuse_rest
 from bellcrank.io.urdf.write_loops import Dialect, Ends, closing_text, origin
@@ -66,6 +67,7 @@ def write_urdf(mechanism: Mechanism, path: str | os.PathLike[str], *, loops: Dia
     ...     load_urdf(folder + "/four_bar.urdf", gravity=bc.load("four_bar").gravity)
     <Mechanism 'four-bar': 4 bodies, 5 joints>
     """
+    refuse_changing(mechanism, "URDF")
     write_text(path, _UrdfWriter(mechanism, loops, split, drop_gravity).text())
 
 
