@@ -19,7 +19,11 @@ REST = ("simulate", "bind", "operation_count", "with_parameters", "release", "at
 ALL = (*PARTS, *NAMES, *CONFIGURATIONS, *DYNAMICS, *KINEMATICS, *ENERGIES, *LOOPS, *REST)
 
 #: a new name needs a reason; most questions are functions of `bellcrank.analyze`
-MOST = 49
+MOST = 50
+
+
+#: analyses that do not take a system first
+FIRST = {"check_joint": "joint", "compare": "mechanism", "gradient": "objective"}
 
 
 def public(thing: object) -> set[str]:
@@ -42,5 +46,5 @@ def test_every_name_is_described() -> None:
 def test_analyses_take_a_system_first() -> None:
     for name in bc.analyze.__all__:
         first = next(iter(inspect.signature(getattr(bc.analyze, name)).parameters))
-        assert first == {"check_joint": "joint", "compare": "mechanism"}.get(name, "system"), name
+        assert first == FIRST.get(name, "system"), name
     assert not set(bc.analyze.__all__) & set(ALL), "two ways to ask one thing"

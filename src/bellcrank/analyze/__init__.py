@@ -13,7 +13,7 @@ from bellcrank.lazy_names import on_first_use
 _PLACES = {"actuator_forces": "element_forces", "base_parameters": "identification", "branches": "assembly_branches",
            "check_joint": "joint_checks", "compare": "comparison", "coupler_curve": "curves",
            "dissipated_power": "element_forces", "drive": "driven", "element_wrenches": "element_forces",
-           "equilibrium": "statics", "explain": "explanation", "identify": "identification",
+           "equilibrium": "statics", "explain": "explanation", "gradient": "objectives", "identify": "identification",
            "in_speeds": "chosen_speeds", "inertial_parameters": "identification", "linearize": "linear_models",
            "loop_acceleration_error": "loop_diagnostics", "loop_coordinates": "loop_diagnostics",
            "loop_drive": "loop_diagnostics", "loop_jacobian": "loop_diagnostics", "loop_loads": "loop_diagnostics",
@@ -22,10 +22,10 @@ _PLACES = {"actuator_forces": "element_forces", "base_parameters": "identificati
            "workspace": "curves"}
 
 __all__ = ["actuator_forces", "base_parameters", "branches", "check_joint", "compare", "coupler_curve",
-           "dissipated_power", "drive", "element_wrenches", "equilibrium", "explain", "identify", "in_speeds",
-           "inertial_parameters", "linearize", "loop_acceleration_error", "loop_coordinates", "loop_drive",
-           "loop_jacobian", "loop_loads", "loop_speeds", "mass_factors", "modes", "operators", "partition",
-           "stored_energy", "workspace"]
+           "dissipated_power", "drive", "element_wrenches", "equilibrium", "explain", "gradient", "identify",
+           "in_speeds", "inertial_parameters", "linearize", "loop_acceleration_error", "loop_coordinates",
+           "loop_drive", "loop_jacobian", "loop_loads", "loop_speeds", "mass_factors", "modes", "operators",
+           "partition", "stored_energy", "workspace"]
 
 if TYPE_CHECKING:
     from bellcrank.analyze.assembly_branches import branches
@@ -46,6 +46,7 @@ if TYPE_CHECKING:
         loop_loads,
         loop_speeds,
     )
+    from bellcrank.analyze.objectives import gradient
     from bellcrank.analyze.operator_algebra import mass_factors, operators, partition
     from bellcrank.analyze.statics import equilibrium
     from bellcrank.analyze.vibration import modes

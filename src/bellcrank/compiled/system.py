@@ -147,7 +147,7 @@ class System(Machine):
                  wrenches: Any = None, control: Any = None, events: Sequence[Event] = (), rtol: float = 1e-9,
                  atol: float = 1e-12, file: str | PathLike[str] | None = None,
                  progress: Callable[[float, float], object] | None = None, threads: int | None = None,
-                 closing: str = "position") -> Result:
+                 closing: str = "position", sensitivities: Sequence[str] = ()) -> Result:
         """The motion from a state over `duration` seconds, as an `xarray.Dataset` with names and units.
 
         `state` is what `assemble` returns, or (q, u); leading axes are a batch, run side by side in lanes and threads.
@@ -165,7 +165,9 @@ class System(Machine):
         `output` is the interval of the samples [s], or with tolerances their times. `tau` are constant joint forces,
         `wrenches` constant external ones; `control` (and `wrenches`) may be functions of (t, q, u): see `Sampled`,
         `Traced`. `events` are `Event` objects. `file` streams the samples to a NetCDF file. `progress(done, duration)`
-        is called now and then.
+        is called now and then. `sensitivities` names "q0", "u0" (the beginning), "tau" or parameters, by which the
+        samples are differentiated, exactly for the steps that are made: ``d_q_<name>``, ``d_u_<name>`` (one state,
+        "rk4" or "rk8").
 
         An interrupt, a failing callback, a singular position or numbers that grow beyond all bounds end the run with a
         `SimulationWarning`; what was computed is returned, with ``status`` and ``reason`` among its attributes. So does
@@ -183,7 +185,7 @@ class System(Machine):
 
         return simulate(self, state, duration, step=step, stepper=stepper, output=output, tau=tau, wrenches=wrenches,
                         control=control, events=events, rtol=rtol, atol=atol, file=file, progress=progress,
-                        threads=threads, closing=closing)
+                        threads=threads, closing=closing, sensitivities=sensitivities)
 
     # -- calls and costs ------------------------------------------------------------------------
     def bind(self, name: str, *arrays: Floats, out: Floats | None = None, body: str | None = None,

@@ -54,8 +54,10 @@ def simulate(system: Machine, state: Any, duration: float, *, step: float | None
              output: Any = None, tau: Any = None, wrenches: Any = None, control: Any = None,
              events: Sequence[Event] = (), rtol: float = 1e-9, atol: float = 1e-12,
              file: str | os.PathLike[str] | None = None, progress: Progress | None = None,
-             threads: int | None = None, closing: str = "position") -> Result:
+             threads: int | None = None, closing: str = "position", sensitivities: Sequence[str] = ()) -> Result:
     """See `System.simulate`."""
+    if isinstance(sensitivities, str):
+        raise ModelError(f"simulate: sensitivities is a list of names; write [{sensitivities!r}]")
     setup = Setup.of(system, state, duration, step, stepper, output, tau, wrenches, control, events, rtol, atol,
                      threads, file, closing)
     if progress is not None and not callable(progress):
@@ -79,7 +81,12 @@ def simulate(system: Machine, state: Any, duration: float, *, step: float | None
                         advice=setup.advice, share=ROUGHLY if setup.stepper == "semi_implicit" else DRIFT,
                         lanes=in_lanes(system, setup.count * setup.samples),
                         closures=known_closures(system.model) if setup.alters else None)
-        return _Run(setup, course, writer, progress, patience).go()
+        result = _Run(setup, course, writer, progress, patience).go()
+    if not sensitivities:
+        return result
+    from bellcrank.simulate.sensitivity import with_sensitivities
+
+    return with_sensitivities(setup, result, sensitivities)
 
 
 class _Run:

@@ -1,0 +1,134 @@
+"""Derivatives of motions: along forward and by a sweep back, against differences of runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import bellcrank as bc
+from bellcrank import math as bm
+
+STEPS = {"step": 0.01, "output": 0.1}
+
+
+def four_bar() -> bc.Mechanism:
+    """A four-bar whose coupler has a length, and carries a load, given by parameters."""
+    m = bc.Mechanism("four-bar of a given length", gravity=(0, -9.81, 0))
+    length, load = m.parameter("length", 1.0), m.parameter("load", 5.0)
+    for name, mass, size in (("crank", 1.5, 0.3), ("coupler", load, length), ("rocker", 3.0, 0.6)):
+        m.add_body(name, bc.Inertia(mass, (0.5 * size, 0, 0), (0.01, 0.02, 0.03)))
+    m.add_joint("A", bc.Revolute("z"), m.ground, "crank")
+    m.add_joint("B", bc.Revolute("z"), "crank", "coupler", parent_pose=bc.Pose((0.3, 0, 0)))
+    m.add_joint("C", bc.Revolute("z"), "coupler", "rocker", parent_pose=bc.Pose((length, 0, 0)))
+    m.add_joint("D", bc.Revolute("z"), "rocker", m.ground, parent_pose=bc.Pose((0.6, 0, 0)),
+                child_pose=bc.Pose((1.0, 0, 0)))
+    m.add_joint_spring("spring", "A", stiffness=3.0, damping=0.2)
+    return m
+
+
+def ball_arm() -> bc.Mechanism:
+    m = bc.Mechanism("ball arm")
+    load = m.parameter("load", 1.2)
+    m.add_body("arm", bc.Inertia(load, (0.2, 0.1, -0.3), (0.05, 0.06, 0.07)))
+    m.add_body("fore", bc.Inertia.box(0.7, (0.1, 0.2, 0.3), (0.1, 0.1, 0.1)))
+    m.add_joint("ball", bc.Spherical(), m.ground, "arm")
+    m.add_joint("elbow", bc.Revolute("y"), "arm", "fore", parent_pose=bc.Pose((0.4, 0, 0)))
+    return m
+
+
+def slopes(f: Callable[[float], Any], h: float = 1e-4) -> np.ndarray:
+    """Central differences of order four."""
+    return np.asarray(8.0 * (f(h) - f(-h)) - (f(2 * h) - f(-2 * h))) / (12.0 * h)
+
+
+def close(found: Any, expected: Any, tolerance: float = 2e-8) -> None:
+    scale = max(1.0, float(np.abs(expected).max()))
+    np.testing.assert_allclose(np.asarray(found), expected, rtol=0, atol=tolerance * scale)
+
+
+@pytest.mark.parametrize("stepper", ["rk4", "rk8"])
+def test_a_tree_with_quaternions(stepper: str) -> None:
+    system = bc.compile(ball_arm())
+    q, u = system.random_state(np.random.default_rng(0))
+    tau = np.array([0.1, -0.2, 0.3, 0.4])
+
+    def motion(q: Any = q, u: Any = u, tau: Any = tau, load: float = 1.2) -> np.ndarray:
+        run = system.with_parameters(load=load).simulate((q, u), 0.4, tau=tau, stepper=stepper, **STEPS)
+        return np.hstack([run.q.values, run.u.values])
+
+    run = system.simulate((q, u), 0.4, tau=tau, stepper=stepper, sensitivities=["q0", "u0", "tau", "load"], **STEPS)
+    assert run.d_q_q0.dims == ("time", "coordinate", "by_q0") and run.d_u_load.shape == (5, 4, 1)
+
+    def found(name: str) -> np.ndarray:
+        return np.concatenate([run[f"d_q_{name}"].values, run[f"d_u_{name}"].values], axis=1)
+
+    for k, e in enumerate(np.eye(4)):
+        close(found("q0")[..., k], slopes(lambda s, e=e: motion(q=system.integrate(q, s * e))))
+        close(found("u0")[..., k], slopes(lambda s, e=e: motion(u=u + s * e)))
+        close(found("tau")[..., k], slopes(lambda s, e=e: motion(tau=tau + s * e)))
+    close(found("load")[..., 0], slopes(lambda s: motion(load=1.2 + s)))
+
+
+def closed_motion(system: bc.System, angle: float = 0.7, speed: float = 1.5, duration: float = 0.5, **parameters: float
+                  ) -> np.ndarray:
+    """From a beginning in which the independent coordinate and speed are given."""
+    other = system.with_parameters(**parameters)
+    run = other.simulate(other.assemble(q={"A": angle}, u={"A": speed}), duration, **STEPS)
+    return np.hstack([run.q.values, run.u.values])
+
+
+def test_a_closed_machine() -> None:
+    """Along the closed machine; link lengths move where it begins."""
+    system = bc.compile(four_bar(), independent=["A"])
+    state = system.assemble(q={"A": 0.7}, u={"A": 1.5})
+    run = system.simulate(state, 0.5, sensitivities=["q0", "u0", "length", "load"], **STEPS)
+    assert list(run.by_q0.values) == ["A.angle"]
+    expected = {"q0": slopes(lambda s: closed_motion(system, angle=0.7 + s)),
+                "u0": slopes(lambda s: closed_motion(system, speed=1.5 + s)),
+                "length": slopes(lambda s: closed_motion(system, length=1.0 + s)),
+                "load": slopes(lambda s: closed_motion(system, load=5.0 + s))}
+    for name, rows in expected.items():
+        close(np.concatenate([run[f"d_q_{name}"].values, run[f"d_u_{name}"].values], axis=1)[..., 0], rows, 1e-6)
+
+
+def test_gradients_by_a_sweep_back() -> None:
+    """The same as along forward, for 5 s of motion, by a link length among others."""
+    system = bc.compile(four_bar(), independent=["A"])
+    state = system.assemble(q={"A": 0.7}, u={"A": 1.5})
+
+    def cost(q: Any, u: Any) -> Any:
+        return bm.sin(q[0]) + 0.5 * u[1] * u[1] + q[2] * u[0]
+
+    by = ["q0", "u0", "tau", "length", "load"]
+    value, found = bc.gradient(cost, system, state, 5.0, by=by, step=0.01)
+    run = system.simulate(state, 5.0, sensitivities=by, step=0.01, output=5.0)
+    q, u = run.q.values[-1], run.u.values[-1]
+    assert value == pytest.approx(cost(q, u), rel=1e-9)
+    slope = np.array([np.cos(q[0]), 0.0, u[0], q[2], u[1], 0.0])
+    for name in by:
+        rows = np.concatenate([run[f"d_q_{name}"].values[-1], run[f"d_u_{name}"].values[-1]])
+        close(found[name], slope @ rows, 1e-10)
+
+    def ends(length: float) -> float:
+        last = closed_motion(system, duration=5.0, length=length)[-1]
+        return float(cost(last[:3], last[3:]))
+
+    close(found["length"][0], (ends(1.0 + 1e-6) - ends(1.0 - 1e-6)) / 2e-6, 1e-5)
+
+
+@pytest.mark.parametrize("change, words", [
+    ({"stepper": "dop853"}, "fixed steps"), ({"stepper": "gauss"}, "cannot be differentiated"),
+    ({"sensitivities": ["mass"]}, "nothing called 'mass'"), ({"sensitivities": "load"}, "list of names"),
+    ({"closing": "velocity"}, "closing='position'"), ({"control": lambda t, q, u: 0.0 * u}, "without")])
+def test_what_cannot_be_differentiated_is_refused(change: dict[str, Any], words: str) -> None:
+    system = bc.compile(four_bar())
+    state = system.assemble(q={"A": 0.7})
+    with pytest.raises(bc.BellcrankError, match=words):
+        system.simulate(state, 0.1, **({"sensitivities": ["load"]} | change))
+    with pytest.raises(bc.ModelError, match="one number that depends on the state"):
+        bc.gradient(lambda q, u: 1.0, system, state, 0.1)
+    with pytest.raises(bc.ModelError, match="cannot be traced"):
+        bc.gradient(lambda q, u: 1.0 if q[0] * 2 else u[0], system, state, 0.1)
