@@ -169,6 +169,22 @@ def test_nothing_is_compiled_for_topologies_seen_before(monkeypatch: pytest.Monk
     assert counts[-1] == len(made) == counts[9]
 
 
+def test_what_is_held_follows_the_arms() -> None:
+    """The speeds of the arms stay independent: those of a body in a hand follow from them in every pose, the other way
+    round they do not."""
+    m = bc.Mechanism("arm", gravity=(0, 0, 0))
+    upper, lower = (m.add_body(name, bc.Inertia.rod(1.0, (0, 0, 0), (2, 0, 0))) for name in ("upper", "lower"))
+    ball = m.add_body("ball", bc.Inertia.sphere(0.5, 0.1))
+    m.add_joint("shoulder", bc.Revolute("z"), m.ground, upper)
+    m.add_joint("elbow", bc.Revolute("z"), upper, lower, bc.Pose((2, 0, 0)))
+    m.add_joint("flight", bc.Free(), m.ground, ball)
+    m.add_joint("grip", bc.Weld(), lower, ball, bc.Pose((2, 0, 0)), "at closing", closed=False)
+    arm = bc.compile(m, backend="numpy")
+    place = arm.assemble(q={"elbow": -1.0, "flight": [1, 0, 0, 0, 3.0, -1.7, 0]})
+    independent = arm.attach("grip", at=place).plans.general().independent
+    assert [arm.speed_names[v] for v in independent] == ["shoulder.angle", "elbow.angle"]
+
+
 def test_arms_are_compiled_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Method "operator": sets of closures differ in step (D), the arms are the same code; together they are the rates
     of the closed machine."""
