@@ -501,8 +501,17 @@ def test_bodies_that_others_carry_cannot_be_absent() -> None:
         m.prescribe("nail", 0.0, 0)
 
 
+def picker() -> bc.Mechanism:
+    """An arm described in its design position, which takes something up where it is."""
+    m = bc.load("arm")
+    part = m.add_body("part", bc.Inertia.sphere(0.3, 0.05))
+    m.add_joint("flight", bc.Free(), m.ground, part)
+    m.add_joint("grip", bc.Weld(), "flange", part, bc.Pose((0.85, 0, 1.0)), "at closing", closed=False)
+    return m
+
+
 def test_model_files_hold_it(tmp_path: Path) -> None:
-    for make in (script(GRASP).machine, script(GENEVA).machine, script(LANDING).machine, crane):
+    for make in (script(GRASP).machine, script(GENEVA).machine, script(LANDING).machine, crane, picker):
         m = make()
         bc.save(m, tmp_path / "machine.yaml")
         again = bc.load(tmp_path / "machine.yaml")
