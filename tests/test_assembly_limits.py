@@ -112,8 +112,9 @@ def test_matrices_that_are_not_finite_are_never_decomposed(monkeypatch: pytest.M
         return whole(matrix, *args, **options)
 
     monkeypatch.setattr(np.linalg, "svd", watched)
-    entries = system.plans.loops.entries
-    monkeypatch.setattr(system.plans.loops, "entries", lambda *a: np.full_like(entries(*a), np.inf))
+    linearized = system.plans.loops.linearized
+    monkeypatch.setattr(system.plans.loops, "linearized",
+                        lambda *a: (linearized(*a)[0], np.full_like(linearized(*a)[1], np.inf)))
     with pytest.raises(bc.AssemblyError):
         system.assemble()
 

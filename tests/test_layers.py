@@ -4,6 +4,7 @@ is private to others; a name means one thing."""
 from __future__ import annotations
 
 import ast
+import functools
 import re
 from collections import Counter
 from collections.abc import Iterator
@@ -36,12 +37,15 @@ def imported(tree: ast.AST, typing: bool = True) -> Iterator[str]:
         yield from imported(node, typing)
 
 
-def files() -> Iterator[tuple[str, ast.Module, str]]:
+@functools.cache
+def files() -> list[tuple[str, ast.Module, str]]:
     """(name of the module, its text parsed, and as it is)."""
+    found = []
     for path in ROOT.rglob("*.py"):
         text = path.read_text(encoding="utf-8")
         name = ".".join(("bellcrank", *path.relative_to(ROOT).with_suffix("").parts)).removesuffix(".__init__")
-        yield name, ast.parse(text), text
+        found.append((name, ast.parse(text), text))
+    return found
 
 
 def test_every_module_has_a_layer() -> None:

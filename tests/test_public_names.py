@@ -10,7 +10,7 @@ PARTS = ("model", "kernels", "plans")
 NAMES = ("nq", "nu", "dof", "joint_names", "body_names", "coordinate_names", "speed_names", "loops", "parameters")
 CONFIGURATIONS = ("neutral", "random_state", "integrate", "difference", "normalize")
 DYNAMICS = ("forward_dynamics", "inverse_dynamics", "drive_forces", "mass_matrix", "bias", "momenta", "hamilton",
-            "reactions", "reduced", "derivatives")
+            "reactions", "reduced", "derivatives", "regressor")
 KINEMATICS = ("pose", "velocity", "acceleration", "jacobian", "jacobian_rate", "center_of_mass", "momentum")
 ENERGIES = ("kinetic_energy", "potential_energy", "energy")
 LOOPS = ("loop_error", "loop_rate_error", "assemble", "project", "consistent_acceleration")

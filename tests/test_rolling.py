@@ -291,6 +291,19 @@ def test_positions_are_closed_without_them() -> None:
     assert np.abs(system.loop_rate_error(q, u)).max() < 1e-12
 
 
+@pytest.mark.parametrize("backend", ("llvm", "numpy"))
+def test_the_nearest_position_may_slip(backend: str) -> None:
+    """The way from a guess to the nearest closed position is normal to the constraint on positions alone."""
+    system = bc.compile(disk(), backend=backend)
+    guess = system.normalize(np.array([0.9, 0.35, 0.1, 0.2, 0.4, -0.3, 0.35]))
+    state = system.assemble(guess=guess)
+    way = system.difference(guess, state.q)
+    normal = bc.analyze.loop_jacobian(system, state.q)[0]
+    across = way - normal * (way @ normal) / (normal @ normal)
+    assert np.linalg.norm(way) > 0.05
+    assert np.linalg.norm(across) < 1e-3 * np.linalg.norm(way)  # NEAREST, and the normal turns on the way
+
+
 def test_constraints_on_positions_are_kept_rather_than_those_on_speeds() -> None:
     system = bc.compile(cart(gear=True))
     names = system.plans.loops.row_names

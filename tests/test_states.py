@@ -45,6 +45,7 @@ REST: dict[str, Callable[[bc.System], tuple[Any, ...]]] = {
     "kinetic_energy": lambda s: (), "potential_energy": lambda s: (), "energy": lambda s: (),
     "loop_error": lambda s: (), "loop_rate_error": lambda s: (), "consistent_acceleration": lambda s: ({"A": 1.0},),
     "inverse_dynamics": lambda s: (np.linspace(0.0, 1.0, s.nu),), "reduced": lambda s: (),
+    "regressor": lambda s: (np.linspace(0.0, 1.0, s.nu),),
 }
 
 

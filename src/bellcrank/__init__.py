@@ -14,7 +14,7 @@ __version__ = "0.1.0"
 
 _PLACES = {
     "analyze": "analyze", "check_joint": "analyze", "cite": "formulations", "compare": "analyze",
-    "compile": "compiled.compile", "examples": "examples", "Inertia": "mechanism.inertia",
+    "compile": "compiled.compile", "examples": "examples", "identify": "analyze", "Inertia": "mechanism.inertia",
     "export_c": "io.export.export_c", **dict.fromkeys(("load", "read", "save"), "io.load"),
     "math": "math", "Mechanism": "mechanism.mechanism", "papers": "papers",
     "Pose": "mechanism.pose", "System": "compiled.system",
@@ -37,13 +37,13 @@ __all__ = [
     "NotYetError", "Planar", "PointOnLine", "PointOnPlane", "Pose", "Prismatic", "Result", "Revolute", "RollingBall",
     "RollingDisk", "Sampled", "Screw", "SimulationWarning", "SingularError", "SlowWarning", "Spherical", "State",
     "StateError", "System", "Traced", "Universal", "Weld", "__version__", "analyze", "attach", "check_joint", "cite",
-    "compare", "compile", "detach", "enter", "examples", "export_c", "joint_limit", "leave", "lift_off", "load", "lock",
-    "math", "open_result", "papers", "read", "save", "unlock",
+    "compare", "compile", "detach", "enter", "examples", "export_c", "identify", "joint_limit", "leave", "lift_off",
+    "load", "lock", "math", "open_result", "papers", "read", "save", "unlock",
 ]
 
 if TYPE_CHECKING:
     from bellcrank import analyze, examples, math, papers
-    from bellcrank.analyze import check_joint, compare
+    from bellcrank.analyze import check_joint, compare, identify
     from bellcrank.compiled.compile import compile
     from bellcrank.compiled.system import System
     from bellcrank.errors import (

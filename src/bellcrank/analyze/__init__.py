@@ -10,19 +10,22 @@ from typing import TYPE_CHECKING
 
 from bellcrank.lazy_names import on_first_use
 
-_PLACES = {"actuator_forces": "element_forces", "branches": "assembly_branches", "check_joint": "joint_checks",
-           "compare": "comparison", "coupler_curve": "curves", "dissipated_power": "element_forces", "drive": "driven",
-           "element_wrenches": "element_forces", "equilibrium": "statics", "explain": "explanation",
-           "in_speeds": "chosen_speeds", "linearize": "linear_models", "loop_acceleration_error": "loop_diagnostics",
-           "loop_coordinates": "loop_diagnostics", "loop_drive": "loop_diagnostics",
-           "loop_jacobian": "loop_diagnostics", "loop_loads": "loop_diagnostics", "loop_speeds": "loop_diagnostics",
-           "mass_factors": "operator_algebra", "modes": "vibration", "operators": "operator_algebra",
-           "partition": "operator_algebra", "stored_energy": "element_forces", "workspace": "curves"}
+_PLACES = {"actuator_forces": "element_forces", "base_parameters": "identification", "branches": "assembly_branches",
+           "check_joint": "joint_checks", "compare": "comparison", "coupler_curve": "curves",
+           "dissipated_power": "element_forces", "drive": "driven", "element_wrenches": "element_forces",
+           "equilibrium": "statics", "explain": "explanation", "identify": "identification",
+           "in_speeds": "chosen_speeds", "inertial_parameters": "identification", "linearize": "linear_models",
+           "loop_acceleration_error": "loop_diagnostics", "loop_coordinates": "loop_diagnostics",
+           "loop_drive": "loop_diagnostics", "loop_jacobian": "loop_diagnostics", "loop_loads": "loop_diagnostics",
+           "loop_speeds": "loop_diagnostics", "mass_factors": "operator_algebra", "modes": "vibration",
+           "operators": "operator_algebra", "partition": "operator_algebra", "stored_energy": "element_forces",
+           "workspace": "curves"}
 
-__all__ = ["actuator_forces", "branches", "check_joint", "compare", "coupler_curve", "dissipated_power", "drive",
-           "element_wrenches", "equilibrium", "explain", "in_speeds", "linearize", "loop_acceleration_error",
-           "loop_coordinates", "loop_drive", "loop_jacobian", "loop_loads", "loop_speeds", "mass_factors", "modes",
-           "operators", "partition", "stored_energy", "workspace"]
+__all__ = ["actuator_forces", "base_parameters", "branches", "check_joint", "compare", "coupler_curve",
+           "dissipated_power", "drive", "element_wrenches", "equilibrium", "explain", "identify", "in_speeds",
+           "inertial_parameters", "linearize", "loop_acceleration_error", "loop_coordinates", "loop_drive",
+           "loop_jacobian", "loop_loads", "loop_speeds", "mass_factors", "modes", "operators", "partition",
+           "stored_energy", "workspace"]
 
 if TYPE_CHECKING:
     from bellcrank.analyze.assembly_branches import branches
@@ -32,6 +35,7 @@ if TYPE_CHECKING:
     from bellcrank.analyze.driven import drive
     from bellcrank.analyze.element_forces import actuator_forces, dissipated_power, element_wrenches, stored_energy
     from bellcrank.analyze.explanation import explain
+    from bellcrank.analyze.identification import base_parameters, identify, inertial_parameters
     from bellcrank.analyze.joint_checks import check_joint
     from bellcrank.analyze.linear_models import linearize
     from bellcrank.analyze.loop_diagnostics import (

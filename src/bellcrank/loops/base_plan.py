@@ -116,7 +116,7 @@ class BasePlanner(Planner):
     # -- motions of virtual bodies --------------------------------------------------------------
     @cached_property
     def _screws(self) -> Floats:
-        return self.loops.run("screws", {"q": self.q}, self.t).reshape(self.tree.nu, 6)
+        return self.loops.run("world_columns", {"q": self.q}, self.t).reshape(self.tree.nu, 6)
 
     @cached_property
     def _origins(self) -> Floats:

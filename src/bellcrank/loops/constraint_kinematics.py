@@ -364,7 +364,7 @@ class LoopKinematics:
 
     def _entries(self, q: npt.ArrayLike, rows: ClosureArrays, t: npt.ArrayLike, origin: Floats) -> Floats:
         """Entries for all speeds, those of closures and then those of couplers; `origin` are those of the links."""
-        screws = self.run("screws", {"q": q}, t)
+        screws = self.run("world_columns", {"q": q}, t)
         lead = np.broadcast_shapes(screws.shape[:-1], rows.value.shape[:-1])
         screws = screws.reshape(*screws.shape[:-1], self.tree.nu, 6)
         s = screws[..., self.entry_var, :]

@@ -127,7 +127,7 @@ def jacobian_rate(kernels: Kernels, q: npt.ArrayLike, u: npt.ArrayLike, body: st
 def jacobians(kernels: Kernels, q: npt.ArrayLike, u: npt.ArrayLike, body: str, point: npt.ArrayLike, t: npt.ArrayLike
               ) -> tuple[Floats, Floats]:
     """J and its rate at a point of a body, (..., 6, nu) each. Cost: O(n)."""
-    screws = kernels.run("screws_and_rates", {"q": q, "u": u}, None, t)
+    screws = kernels.run("screws", {"q": q, "u": u}, None, t)
     screws = screws.reshape(*screws.shape[:-1], kernels.tree.nu, 4, 3)
     link, arm = _arm(kernels, q, body, point, t)
     lead = np.broadcast_shapes(screws.shape[:-3], arm.shape[:-1])

@@ -19,6 +19,7 @@ from bellcrank.system import (
     inverse_dynamics,
     loop_errors,
     reactions,
+    regression,
     tree_dynamics,
     variants,
 )
@@ -226,6 +227,24 @@ class Machine:
         """
         return derivatives.derivatives(self.plans, function, arguments, by=by, then=then, body=body, wrenches=wrenches,
                                        t=t, along=along, weights=weights, closed=closed)
+
+    @of_motion()
+    def regressor(self, q: npt.ArrayLike, u: npt.ArrayLike, udot: npt.ArrayLike, *, t: npt.ArrayLike = START) -> Floats:
+        """Y (..., nu, 10 bodies) with which inverse dynamics is linear in the inertial parameters of the bodies.
+
+        ``inverse_dynamics = Y p + rest``, where the rest is what rotors, springs, wrenches and the like need. Columns
+        are body by body mass, first moment (mx, my, mz) and second moment (xx, xy, xz, yy, yz, zz) about the body's
+        origin and in its axes; `bellcrank.analyze.inertial_parameters` has names and values. With loops: the forces at
+        the drives. Cost: O(n depth), compiled.
+
+        >>> import bellcrank as bc
+        >>> arm = bc.compile(bc.load("double_pendulum"))
+        >>> p = list(bc.analyze.inertial_parameters(arm).values())
+        >>> q, u, udot = [0.3, -0.5], [1.0, 2.0], [3.0, 4.0]
+        >>> bool(abs(arm.regressor(q, u, udot) @ p - arm.inverse_dynamics(q, u, udot)).max() < 1e-12)
+        True
+        """
+        return regression.regressor(self.plans, q, u, udot, t=t)
 
     # -- kinematics -----------------------------------------------------------------------------
     @of_position("pose")

@@ -12,14 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from bellcrank.formulations.common.link_accelerations import accelerations
-from bellcrank.formulations.common.link_kinematics import (
-    ground_axes,
-    poses,
-    screws,
-    screws_and_rates,
-    totals,
-    velocities,
-)
+from bellcrank.formulations.common.link_kinematics import ground_axes, poses, screws, totals, velocities
 from bellcrank.scalar.graph import Number
 from bellcrank.schedule.sweeps import Direct, Sweeps
 from bellcrank.spatial import General, Motion, Vector
@@ -105,14 +98,14 @@ def body_jacobian(tree: Direct, at: BodyPlace) -> list[Number]:
     tip = origin + _arm(tree, at, axes)
     columns: dict[int, Motion] = {}
     for link in _path(tree, at.link):
-        for j, screw in enumerate(axes_of[link]):
+        for j, (screw, _) in enumerate(axes_of[link]):
             columns[tree.slots[link] + j] = jacobian_column(screw, tip - place[link][1])
     return _rows(tree, columns)
 
 
 def body_jacobian_rate(tree: Direct, at: BodyPlace) -> list[Number]:
     """dJ/dt, row by row."""
-    place, axes_of, speed = poses(tree), screws_and_rates(tree), velocities(tree)
+    place, axes_of, speed = poses(tree), screws(tree), velocities(tree)
     axes, origin = place[at.link]
     arm = _arm(tree, at, axes)
     tip, moving = origin + arm, velocity_at(speed[at.link], arm).linear

@@ -10,7 +10,8 @@ from bellcrank.schedule.sweeps import Field, Sweeps
 from bellcrank.spatial import Force, General, Matrix3, Motion, RigidInertia, Transform, Vector
 
 __all__ = ["driven_speeds", "drives", "inward_composites", "joint_laws", "known_motion",
-           "outward_axes", "poses", "prescribed", "screws", "screws_and_rates", "totals", "velocities"]
+           "outward_axes", "poses", "prescribed", "screws", "totals", "velocities",
+           "world_columns"]
 
 
 def ground_axes(tree: Any) -> General:
@@ -65,22 +66,12 @@ def link_velocity(link: Link, parent: Motion) -> Motion:
 
 
 def screws(tree: Sweeps) -> Field:
-    """Every joint's columns in world axes, at the link's origin: 6 numbers a speed."""
-    return tree.outward(_screw, root=ground_axes(tree))
-
-
-def _screw(link: Link, axes: General) -> tuple[General, tuple[Motion, ...]]:
-    axes, _ = turn_axes(link, axes)
-    return axes, tuple(Motion(axes.apply(column.angular), axes.apply(column.linear)) for column in link.columns)
-
-
-def screws_and_rates(tree: Sweeps) -> Field:
-    """The same with their rates: 12 numbers a speed."""
+    """Every joint's columns and their rates in world axes, at the link's origin: 12 numbers a speed."""
     axes = tree.outward(turn_axes, root=ground_axes(tree))
-    return tree.outward(_moving_screw, axes, root=Vector.zero())
+    return tree.outward(_screw, axes, root=Vector.zero())
 
 
-def _moving_screw(link: Link, omega: Vector, axes: General) -> tuple[Vector, tuple[tuple[Motion, Motion], ...]]:
+def _screw(link: Link, omega: Vector, axes: General) -> tuple[Vector, tuple[tuple[Motion, Motion], ...]]:
     for t in link.transforms:
         omega = t.rotation.inverse(omega)
     omega = omega + link.rate.angular
@@ -91,6 +82,16 @@ def _moving_screw(link: Link, omega: Vector, axes: General) -> tuple[Vector, tup
         out.append((Motion(axes.apply(column.angular), axes.apply(column.linear)),
                     Motion(axes.apply(rate.angular), axes.apply(rate.linear))))
     return omega, tuple(out)
+
+
+def world_columns(tree: Sweeps) -> Field:
+    """Every joint's columns in world axes, at the link's origin: 6 numbers a speed."""
+    return tree.outward(_world_column, root=ground_axes(tree))
+
+
+def _world_column(link: Link, axes: General) -> tuple[General, tuple[Motion, ...]]:
+    axes, _ = turn_axes(link, axes)
+    return axes, tuple(Motion(axes.apply(column.angular), axes.apply(column.linear)) for column in link.columns)
 
 
 def totals(tree: Sweeps) -> tuple[Number, ...]:
