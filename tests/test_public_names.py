@@ -19,7 +19,7 @@ REST = ("simulate", "bind", "operation_count", "with_parameters", "release", "at
 ALL = (*PARTS, *NAMES, *CONFIGURATIONS, *DYNAMICS, *KINEMATICS, *ENERGIES, *LOOPS, *REST)
 
 #: a new name needs a reason; most questions are functions of `bellcrank.analyze`
-MOST = 49
+MOST = 50
 
 
 def public(thing: object) -> set[str]:
