@@ -20,8 +20,6 @@ ALL = (*PARTS, *NAMES, *CONFIGURATIONS, *DYNAMICS, *KINEMATICS, *ENERGIES, *LOOP
 
 #: a new name needs a reason; most questions are functions of `bellcrank.analyze`
 MOST = 50
-
-
 #: analyses that do not take a system first
 FIRST = {"check_joint": "joint", "compare": "mechanism", "gradient": "objective"}
 

@@ -264,7 +264,7 @@ class Mechanism(ForceElements):
                 raise ModelError(f"joint {name!r}: give either `at` or parent_pose and child_pose, not both")
             parent_pose = child_pose = Pose(at)
         poses, free = check_poses(f"joint {name!r}", parent_pose, child_pose, closed)
-        for body in (first, second):
+        for body in () if free else (first, second):  # what closes where it happens to be lies in no design position
             if body.index and self._design.setdefault(body.index, at is not None) != (at is not None):
                 raise ModelError(f"joint {name!r}: body {body.name!r} mixes joints given `at` global points with "
                                  "joints given by poses; use one style for a body")

@@ -29,8 +29,8 @@ def altered(model: Model, now: Arrangement, change: Change) -> Arrangement:
     _check(model, now, change, order)
     opened = {*now.released, *change.detach, *leaving}.difference(change.attach)
     after = replace(now, released=tuple(n for n in order if n in opened),
-                    absent=tuple(b for b in (*now.absent, *change.leave) if b not in {a.body for a in change.enter}),
-                    locked=tuple(dict.fromkeys((*now.locked, *change.lock))),
+                    absent=tuple(sorted({*now.absent, *change.leave}.difference(a.body for a in change.enter))),
+                    locked=tuple(sorted({*now.locked, *change.lock})),  # in one order: equal sets are equal
                     frames=tuple(f for f in now.frames if f[0] not in opened and f[0] not in change.attach))
     after = let_go(after, change.unlock)
     for name in change.attach:

@@ -68,7 +68,7 @@ class Changing:
         moved(self._setup.system.model, change, q, u)
         frames = {n: numbers for n in change.attach
                   if (numbers := closing_frame(self._setup.system.kernels, n, q, state.t))}
-        goal = replace(goal, frames=(*goal.frames, *frames.items()))
+        goal = replace(goal, frames=tuple(sorted((*goal.frames, *frames.items()))))
         # closing joints that are held are constraints like those of loops, and feel their impulse as these do
         fresh = tuple(n for n in goal.locked if n not in self.now.locked and n not in dict(goal.pins))
         still = {i: 0.0 for n in fresh for i in self.system.model.configuration.speed_entries(n)}

@@ -80,7 +80,9 @@ def arrangement_of(system: Machine) -> Arrangement:
                    for name, side in model.mechanism.open_at_start.items() if side and name not in model.released)
     locked = tuple(joint if index is None else f"{joint}.{model.mechanism.joint(joint).joint.coordinate_names()[index]}"
                    for joint, index in model.locked)
-    return Arrangement(model.released, locked, frames=frames, absent=model.absent)
+    opened = tuple(name for name in known_closures(model) if name in model.released)  # in one order
+    return Arrangement(opened, tuple(sorted(locked)), frames=tuple(sorted(frames)),
+                       absent=tuple(sorted(model.absent)))
 
 
 def arranged(system: Made, wanted: Arrangement, near: Floats | None = None, plans: Sequence[LoopPlan] = ()) -> Made:
@@ -164,7 +166,7 @@ def attached(system: Made, names: Sequence[str], at: State | npt.ArrayLike, t: f
     now = arrangement_of(system)
     frames = {name: closing_frame(system.kernels, name, q, when) for name in names}
     wanted = replace(now, released=tuple(n for n in now.released if n not in names),
-                     frames=(*now.frames, *((name, numbers) for name, numbers in frames.items() if numbers)))
+                     frames=tuple(sorted((*now.frames, *((name, x) for name, x in frames.items() if x)))))
     return arranged(system, wanted, q)
 
 

@@ -175,7 +175,7 @@ class _Dump:
         what = f"joint {record.name!r}"
         made = {**self.kind(record.joint, what), "parent": self.bodies[record.parent],
                 "child": self.bodies[record.child]}
-        if self.m.in_design_position(record.parent or record.child):
+        if self.m.in_design_position(record.parent or record.child) and not self.m.open_at_start.get(record.name):
             made["at"] = self.numbers(record.parent_pose.position, what)
             if record.name in self.m.open_at_start:
                 made["closed"] = False
