@@ -7,7 +7,12 @@ MBS simulation software", Multibody System Dynamics 16, 2006) gives machines, 10
 that solutions must keep to. Here the error is that of the energy [J] where nothing is dissipated. A03 is compared with
 the reference solution of the Test Set for IVP Solvers (problem "Andrews' squeezing mechanism", t = 0.03 s), A05 with
 our own steps at a tenth of the length. A04 is the loop of five bars of 1 m and 1 kg whose hinges are at right angles,
-under gravity. Times are those of a second run; the first one compiles.
+under gravity; the library's have a square section of 0.1 m. Times are those of a second run; the first one compiles.
+
+Beside them: what is published, on other machines, so that it says no more than an order of magnitude (times of OpenSim
+3.2, which is Simbody, on an Intel i5-4570, from "MBS benchmarks in OpenSim", rehabenggroup.github.io), and Exudyn on
+this one where it is installed: A01 and A02 in the plane, its generalized-alpha steps of 1 ms as they come. It finishes
+A02, but not with numbers that mean something: at the first singular position the speeds explode.
 """
 
 from __future__ import annotations
@@ -23,6 +28,8 @@ from timing import time_text
 import bellcrank as bc
 
 DOWN = (0.0, -9.81, 0.0)
+#: seconds that OpenSim 3.2 is said to take for a problem
+PUBLISHED = {"A01 simple pendulum": 0.637, "A02 2 four-bars": 0.455, "A04 Bricard": 0.258}
 #: beta of Andrews' mechanism at 0.03 s [rad]
 BETA = 15.81077119629904
 
@@ -43,7 +50,8 @@ def bricard() -> bc.Mechanism:
     for k in range(6):
         here, ahead, behind = corners[k], corners[(k + 1) % 6], corners[k - 1]
         axis = np.cross(here - behind, ahead - here)
-        body = m.ground if k == 5 else m.add_body(f"bar{k + 1}", bc.Inertia.rod(1.0, here, ahead))
+        size = 0.1 + 0.9 * np.abs(ahead - here)
+        body = m.ground if k == 5 else m.add_body(f"bar{k + 1}", bc.Inertia.box(1.0, size, (here + ahead) / 2))
         m.add_joint(f"hinge{k + 1}", bc.Revolute(axis), before, body, at=here)
         before = body
     return m
@@ -98,6 +106,74 @@ def conserved(name: str, machine: bc.Mechanism, speeds: dict[str, float]) -> Non
             f"{result.attrs.get('largest_loop_error', 0.0):.0e}")
 
 
+def published(name: str) -> None:
+    """What others say of a problem."""
+    if name in PUBLISHED:
+        print(f"{name:28} {'OpenSim 3.2':14} published {time_text(PUBLISHED[name]):>40}  on an Intel i5-4570")
+
+
+def exudyn_bars(name: str, arms: int, crossbars: bool) -> None:
+    """A01 (one arm, a point at its end) or A02 (arms of 1 kg, joined by bars of 1 kg) in Exudyn, in the plane."""
+    try:
+        import exudyn
+        import exudyn.itemInterface
+    except ImportError:
+        return
+    item = exudyn.itemInterface
+    container = exudyn.SystemContainer()
+    mbs = container.AddSystem()
+    ground = mbs.AddObject(item.ObjectGround())
+    nodes: list[tuple[int, float, float]] = []
+
+    def bar(middle: tuple[float, float], angle: float, rates: tuple[float, float, float], mass: float, inertia: float
+            ) -> int:
+        node = mbs.AddNode(item.NodeRigidBody2D(referenceCoordinates=[*middle, angle], initialVelocities=[*rates]))
+        body = mbs.AddObject(item.ObjectRigidBody2D(mass=mass, inertia=inertia, nodeNumber=node))
+        weight = mbs.AddMarker(item.MarkerBodyMass(bodyNumber=body))
+        mbs.AddLoad(item.LoadMassProportional(markerNumber=weight, loadVector=[0, -9.81, 0]))
+        nodes.append((node, mass, inertia))
+        return int(body)
+
+    def pin(first: int, second: int, at_first: list[float], at_second: list[float]) -> None:
+        ends = [mbs.AddMarker(item.MarkerBodyPosition(bodyNumber=b, localPosition=[*x, 0]))
+                for b, x in ((first, at_first), (second, at_second))]
+        mbs.AddObject(item.ObjectJointRevolute2D(markerNumbers=ends))
+
+    if crossbars:
+        bodies = [bar((k, 0.5), math.pi / 2, (0.5, 0.0, -1.0), 1.0, 1 / 12) for k in range(arms)]
+        for k, body in enumerate(bodies):
+            pin(ground, body, [k, 0], [-0.5, 0])
+        for k in range(arms - 1):
+            cross = bar((k + 0.5, 1.0), 0.0, (1.0, 0.0, 0.0), 1.0, 1 / 12)
+            pin(bodies[k], cross, [0.5, 0], [-0.5, 0])
+            pin(cross, bodies[k + 1], [0.5, 0], [-0.5, 0])
+    else:
+        pin(ground, bar((-1.0, 0.0), math.pi, (0.0, 0.0, 0.0), 1.0, 1e-12), [0, 0], [-1.0, 0])
+    mbs.Assemble()
+    settings = exudyn.SimulationSettings()
+    settings.timeIntegration.numberOfSteps, settings.timeIntegration.endTime = 10_000, 10.0
+    settings.solution.file.write = False
+    settings.timeIntegration.verboseMode = 0
+
+    def energy() -> float:
+        total = 0.0
+        for node, mass, inertia in nodes:
+            place, rate = (mbs.GetNodeOutput(node, kind) for kind in (exudyn.OutputVariableType.Position,
+                                                                       exudyn.OutputVariableType.Coordinates_t))
+            total += 0.5 * mass * (rate[0] ** 2 + rate[1] ** 2) + 0.5 * inertia * rate[2] ** 2 + 9.81 * mass * place[1]
+        return total
+
+    before, begun = energy(), time.perf_counter()
+    try:
+        done = mbs.SolveDynamic(settings, showHints=False, showCausingItems=False)
+    except Exception:
+        done = False
+    took = time.perf_counter() - begun
+    said = f"energy {abs(energy() - before):.1e} J at the end" if done else "does not finish"
+    status = "finished" if done else "failed"
+    print(f"{name:28} {'Exudyn':14} {status:9} {10_000:7d} steps {time_text(took):>23}  {said}", flush=True)
+
+
 def andrews() -> None:
     """A03, beta at 0.03 s beside the reference."""
     system = bc.compile(bc.load("andrews"))
@@ -126,10 +202,15 @@ def main() -> None:
     parser.add_argument("--cells", type=int, nargs="*", default=[2, 40], help="four-bars of A02")
     cells = parser.parse_args().cells
     conserved("A01 simple pendulum", pendulum(), {})
+    exudyn_bars("A01 simple pendulum", 1, False)
+    published("A01 simple pendulum")
     for n in cells:
         conserved(f"A02 {n} four-bars", bc.load("n_four_bars", cells=n), {"arm0": -1.0})
+        exudyn_bars(f"A02 {n} four-bars", n + 1, True)
+        published(f"A02 {n} four-bars")
     andrews()
     conserved("A04 Bricard", bricard(), {})
+    published("A04 Bricard")
     governor()
 
 

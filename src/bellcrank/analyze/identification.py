@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from bellcrank.arrays import Floats, flat
+from bellcrank.arrays import Floats, check_time, flat
 from bellcrank.errors import ModelError, StateError
 from bellcrank.mechanism.inertia import Inertia
 from bellcrank.spatial import RigidInertia, Symmetric3, Vector
@@ -146,6 +146,7 @@ def identify(system: System, q: npt.ArrayLike, u: npt.ArrayLike, udot: npt.Array
     deviation a change of a body by its own size costs. `weights` {joint: w} divide forces by their accuracy. Bodies
     stay physical. With loops, the forces are those at the drives. Cost: some twenty linear least-squares problems.
     """
+    check_time(t)
     position, speeds = flat("q", q, system.nq, "the coordinates"), flat("u", u, system.nu, "one for every speed")
     rates, force = (flat(name, x, system.nu, "one for every speed") for name, x in (("udot", udot), ("tau", tau)))
     if position.ndim != 2 or not len(position) == len(speeds) == len(rates) == len(force):
