@@ -19,8 +19,13 @@ def check_prints(page: Path, count: int, together: bool = True) -> None:
     assert len(blocks) == count
     names: dict[str, Any] = {}
     for block in blocks:
-        promised = [line.rsplit("# ", 1)[1].strip() for line in block.splitlines() if line.startswith("print(")]
-        out = io.StringIO()
-        with contextlib.redirect_stdout(out):
-            exec(compile(block, str(page), "exec"), names if together else {})
-        assert out.getvalue().split("\n")[:-1] == promised
+        check_block(block, page, names if together else {})
+
+
+def check_block(block: str, page: Path, names: dict[str, Any]) -> None:
+    """Run one block with these names."""
+    promised = [line.rsplit("# ", 1)[1].strip() for line in block.splitlines() if line.startswith("print(")]
+    out = io.StringIO()
+    with contextlib.redirect_stdout(out):
+        exec(compile(block, str(page), "exec"), names)
+    assert out.getvalue().split("\n")[:-1] == promised

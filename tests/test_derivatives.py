@@ -318,6 +318,19 @@ def test_inverse_dynamics_and_reactions_of_a_closed_machine() -> None:
     close(d["q"], column_differences(loads, 1), 1e-6)
 
 
+def test_products_of_reactions_where_bodies_move_as_one() -> None:
+    """Plans count links, of which there are fewer than joints here: a body is welded to the rod."""
+    m = bc.load("four_bar")
+    m.add_joint("bolt", bc.Weld(), "crank", m.add_body("knob", bc.Inertia(0.2)), bc.Pose((0.1, 0.1, 0.0)))
+    system = bc.compile(m, backend="numpy")
+    state = system.assemble(q={"A": 0.5}, u={"A": 2.0})
+    d = system.derivatives("reactions", state, by="u")
+    weights = np.random.default_rng(0).normal(size=d.value.shape)
+    product = system.derivatives("reactions", state, by="u", weights=weights)
+    close(product.value, d.value, 1e-12)
+    close(product["u"], np.tensordot(weights, d["u"], 2), 1e-12)
+
+
 def test_a_link_length_moves_the_closed_machine() -> None:
     m = bc.Mechanism("four-bar of a given length", gravity=(0, -9.81, 0))
     length = m.parameter("length", 1.0)

@@ -39,3 +39,16 @@ def test_computed_torque_converges(machine: str, bound: float) -> None:
     assert np.abs(error[early] / law - 1.0).max() < 0.15
     assert error[-1] < bound
     assert np.all(np.diff(error[times > 0.9]) < 1e-9), "after the motion has ended the error only falls"
+
+
+def test_the_least_torque_is_less_and_gets_there() -> None:
+    """Coarse: 12 intervals, and torques held for 5 ms."""
+    pytest.importorskip("casadi")
+    module = script("08_minimal_torque")
+    linkage = module.machine()
+    plain = module.straightforward(linkage, 25)
+    best = module.optimal(linkage, plain)
+    assert 0.8 * plain.cost() < best.cost() < 0.9 * plain.cost()
+    assert np.abs(linkage.loop_error(best.q)).max() < 1e-12
+    assert np.abs(module.replayed(linkage, plain, 5e-3) - module.GOAL).max() < np.radians(1.0)
+    assert np.abs(module.replayed(linkage, best, 5e-3) - module.GOAL).max() < np.radians(1.0)

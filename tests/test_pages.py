@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pages import check_prints
+from pages import check_block, check_prints
 
 DOCS = Path(__file__).parents[1] / "docs"
 
@@ -18,6 +18,19 @@ DOCS = Path(__file__).parents[1] / "docs"
 def test_pages_run_as_pasted(page: str, blocks: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     check_prints(DOCS / f"{page}.md", blocks)
+
+
+@pytest.mark.parametrize(("package", "blocks"), [("casadi", 2)])
+def test_other_libraries_as_pasted(package: str, blocks: int) -> None:
+    """Each part of the page by itself, where its package is installed."""
+    pytest.importorskip(package)
+    page = DOCS / "interop.md"
+    parts = re.split(r"^## ", page.read_text(encoding="utf-8"), flags=re.M)
+    found = [re.findall(r"```python\n(.*?)```", part, re.DOTALL) for part in parts if f"bc.to_{package}(" in part]
+    assert [len(some) for some in found] == [blocks]
+    names: dict[str, object] = {}
+    for block in found[0]:
+        check_block(block, page, names)
 
 
 def test_the_code_of_elimination_cites_its_page() -> None:

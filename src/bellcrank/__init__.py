@@ -16,7 +16,8 @@ _PLACES = {
     "analyze": "analyze", "check_joint": "analyze", "cite": "formulations", "compare": "analyze",
     "compile": "compiled.compile", "examples": "examples", "gradient": "analyze", "identify": "analyze",
     "Inertia": "mechanism.inertia",
-    "export_c": "io.export.export_c", **dict.fromkeys(("load", "read", "save"), "io.load"),
+    "export_c": "io.export.export_c", "to_casadi": "io.export.casadi_function",
+    **dict.fromkeys(("load", "read", "save"), "io.load"),
     "math": "math", "Mechanism": "mechanism.mechanism", "papers": "papers",
     "Pose": "mechanism.pose", "System": "compiled.system",
     **dict.fromkeys(("Cylindrical", "Free", "Joint", "Planar", "Prismatic", "Revolute", "Screw", "Spherical",
@@ -39,7 +40,7 @@ __all__ = [
     "RollingDisk", "Sampled", "Screw", "SimulationWarning", "SingularError", "SlowWarning", "Spherical", "State",
     "StateError", "System", "Traced", "Universal", "Weld", "__version__", "analyze", "attach", "check_joint", "cite",
     "compare", "compile", "detach", "enter", "examples", "export_c", "gradient", "identify", "joint_limit", "leave",
-    "lift_off", "load", "lock", "math", "open_result", "papers", "read", "save", "unlock",
+    "lift_off", "load", "lock", "math", "open_result", "papers", "read", "save", "to_casadi", "unlock",
 ]
 
 if TYPE_CHECKING:
@@ -61,6 +62,7 @@ if TYPE_CHECKING:
         StateError,
     )
     from bellcrank.formulations import cite
+    from bellcrank.io.export.casadi_function import to_casadi
     from bellcrank.io.export.export_c import export_c
     from bellcrank.io.load import load, read, save
     from bellcrank.loops.closer import State

@@ -65,7 +65,8 @@ def _reactions(functions: Functions, tree: Tree) -> Quantity:
         return {("udot", v): x for v, x in enumerate(udot)} | {("tau", v): x for v, x in enumerate(drives(tracer))}
 
     def entries(tracer: Tracer) -> list[Number]:
-        return put(tracer, tracer(function), places(tracer, forward.entries(tracer)))
+        # through the equations: plans of the method count links of the machine as it moves, not all of them
+        return put(tracer, tracer(function), places(tracer, forward.slopes(tracer, {})[0]))
 
     def slopes(tracer: Tracer, seeds: Seeds) -> Slopes:
         udot, rates = forward.slopes(tracer, seeds)

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from bellcrank.loops.plan import LoopPlan
 
-__all__ = ["Derivatives", "Slopes", "bound_answer", "derivatives", "forward_slopes_at"]
+__all__ = ["Derivatives", "Slopes", "bound_answer", "by_elimination", "derivatives", "forward_slopes_at"]
 
 
 #: operations beyond which one state is interpreted sooner than compiled
@@ -197,6 +197,14 @@ def _by_elimination(plans: LoopPlans, closed: bool | None) -> LoopPlans:
         return plans
     if closed is False and any(model.options.baumgarte):
         raise NotYetError("derivatives: closed=False does not go together with baumgarte=...; leave one of them out")
+    return by_elimination(plans)
+
+
+def by_elimination(plans: LoopPlans) -> LoopPlans:
+    """The same machine; if it has loops, by the method `elimination`, which is one graph for a plan."""
+    model = plans.model
+    if not plans.tree.looped or model.method == "elimination":
+        return plans
     kernels = plans.kernels.kept("derivatives by elimination", lambda: Kernels(
         replace(model, method="elimination"), plans.kernels.maker))
     return LoopPlans(kernels.for_model(kernels.model.with_values(model.values)))
