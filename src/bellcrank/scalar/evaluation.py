@@ -34,8 +34,9 @@ _FUNCTIONS: Mapping[str, Callable[..., Number]] = {
 
 
 def evaluate(roots: Sequence[Any], leaf: Callable[[Any], Number] | Mapping[Any, Number],
-             functions: Mapping[str, Callable[..., Number]] | None = None) -> list[Number]:
-    """The values of `roots` when every leaf `key` stands for ``leaf(key)``.
+             functions: Mapping[str, Callable[..., Number]] | None = None,
+             constant: Callable[[float], Number] | None = None) -> list[Number]:
+    """The values of `roots` when every leaf `key` stands for ``leaf(key)``, and constants for ``constant(value)``.
 
     The values may be floats, arrays or scalars of another graph; floats among the roots pass through.
     """
@@ -47,6 +48,8 @@ def evaluate(roots: Sequence[Any], leaf: Callable[[Any], Number] | Mapping[Any, 
             value[node] = look(node.args[0])
             continue
         args = [value[a] if type(a) is Scalar else a for a in node.args]
+        if constant is not None:
+            args = [constant(a) if type(a) is float else a for a in args]
         if node.op is ADD:
             value[node] = args[0] + args[1]
         elif node.op is MUL:

@@ -68,16 +68,17 @@ class TracedFunction:
     wrenches: tuple[int, ...]  #: bodies in the order in which the graph counts them
     plan: LoopPlan | None
 
-    def run(self, arrays: Mapping[str, Sequence[Any]], functions: Mapping[str, Callable[..., Any]]
-            ) -> dict[str, list[Any]]:
-        """The entries of every output, row by row, for entries of inputs that are any kind of numbers."""
+    def run(self, arrays: Mapping[str, Sequence[Any]], functions: Mapping[str, Callable[..., Any]],
+            constant: Callable[[float], Any] | None = None) -> dict[str, list[Any]]:
+        """The entries of every output, row by row, for entries of inputs that are any kind of numbers; `constant`
+        makes such numbers of floats."""
         def leaf(key: tuple[str, int]) -> Any:
             name, i = key
             if name == "wrench":
                 return arrays["wrenches"][6 * self.wrenches[i // 6] + i % 6]
             return arrays[name][i]
 
-        found, at, out = evaluate(self.entries, leaf, functions), 0, {}
+        found, at, out = evaluate(self.entries, leaf, functions, constant), 0, {}
         for name, shape in self.outputs.items():
             size = int(np.prod(shape, dtype=int))
             out[name] = found[at:at + size]
