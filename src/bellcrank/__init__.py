@@ -17,7 +17,7 @@ _PLACES = {
     "compile": "compiled.compile", "examples": "examples", "gradient": "analyze", "identify": "analyze",
     "Inertia": "mechanism.inertia",
     "export_c": "io.export.export_c", "to_casadi": "io.export.casadi_function",
-    "to_sympy": "io.export.sympy_expressions",
+    "to_jax": "io.export.jax_function", "to_sympy": "io.export.sympy_expressions",
     **dict.fromkeys(("load", "read", "save"), "io.load"),
     "math": "math", "Mechanism": "mechanism.mechanism", "papers": "papers",
     "Pose": "mechanism.pose", "System": "compiled.system",
@@ -41,8 +41,8 @@ __all__ = [
     "RollingDisk", "Sampled", "Screw", "SimulationWarning", "SingularError", "SlowWarning", "Spherical", "State",
     "StateError", "System", "Traced", "Universal", "Weld", "__version__", "analyze", "attach", "check_joint", "cite",
     "compare", "compile", "detach", "enter", "examples", "export_c", "gradient", "identify", "joint_limit", "leave",
-    "lift_off", "load", "lock", "math", "open_result", "papers", "read", "save", "to_casadi", "to_sympy",
-    "unlock",
+    "lift_off", "load", "lock", "math", "open_result", "papers", "read", "save", "to_casadi", "to_jax",
+    "to_sympy", "unlock",
 ]
 
 if TYPE_CHECKING:
@@ -66,6 +66,7 @@ if TYPE_CHECKING:
     from bellcrank.formulations import cite
     from bellcrank.io.export.casadi_function import to_casadi
     from bellcrank.io.export.export_c import export_c
+    from bellcrank.io.export.jax_function import to_jax
     from bellcrank.io.export.sympy_expressions import to_sympy
     from bellcrank.io.load import load, read, save
     from bellcrank.loops.closer import State
