@@ -20,7 +20,7 @@ def test_pages_run_as_pasted(page: str, blocks: int, tmp_path: Path, monkeypatch
     check_prints(DOCS / f"{page}.md", blocks)
 
 
-@pytest.mark.parametrize(("package", "blocks"), [("casadi", 2), ("sympy", 1), ("jax", 1)])
+@pytest.mark.parametrize(("package", "blocks"), [("casadi", 2), ("sympy", 1), ("jax", 1), ("torch", 1)])
 def test_other_libraries_as_pasted(package: str, blocks: int) -> None:
     """Each part of the page by itself, where its package is installed."""
     pytest.importorskip(package)

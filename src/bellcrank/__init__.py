@@ -18,6 +18,7 @@ _PLACES = {
     "Inertia": "mechanism.inertia",
     "export_c": "io.export.export_c", "to_casadi": "io.export.casadi_function",
     "to_jax": "io.export.jax_function", "to_sympy": "io.export.sympy_expressions",
+    "to_torch": "io.export.torch_function",
     **dict.fromkeys(("load", "read", "save"), "io.load"),
     "math": "math", "Mechanism": "mechanism.mechanism", "papers": "papers",
     "Pose": "mechanism.pose", "System": "compiled.system",
@@ -42,7 +43,7 @@ __all__ = [
     "StateError", "System", "Traced", "Universal", "Weld", "__version__", "analyze", "attach", "check_joint", "cite",
     "compare", "compile", "detach", "enter", "examples", "export_c", "gradient", "identify", "joint_limit", "leave",
     "lift_off", "load", "lock", "math", "open_result", "papers", "read", "save", "to_casadi", "to_jax",
-    "to_sympy", "unlock",
+    "to_sympy", "to_torch", "unlock",
 ]
 
 if TYPE_CHECKING:
@@ -68,6 +69,7 @@ if TYPE_CHECKING:
     from bellcrank.io.export.export_c import export_c
     from bellcrank.io.export.jax_function import to_jax
     from bellcrank.io.export.sympy_expressions import to_sympy
+    from bellcrank.io.export.torch_function import to_torch
     from bellcrank.io.load import load, read, save
     from bellcrank.loops.closer import State
     from bellcrank.mechanism.constraints import Angle, Distance, PointOnLine, PointOnPlane
