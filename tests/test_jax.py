@@ -59,9 +59,10 @@ def test_vmap_is_a_batch(monkeypatch: pytest.MonkeyPatch) -> None:
     found = jax.jit(jax.vmap(f, in_axes=(0, 0, None)))(q, u, tau)
     assert len(calls) == 1
     close(found, plain(system, q, u, tau))
-    gradient = jax.jit(jax.vmap(jax.grad(lambda q, u: (f(q, u, tau) ** 2).sum())))(q, u)
     d = system.derivatives("forward_dynamics", q, u, tau, by="q")
-    close(gradient, 2.0 * np.einsum("bi,bij->bj", d.value, d["q"]))
+    for g in (f, bc.to_jax(system, "forward_dynamics", reverse_only=True)):
+        gradient = jax.jit(jax.vmap(jax.grad(lambda q, u, g=g: (g(q, u, tau) ** 2).sum())))(q, u)
+        close(gradient, 2.0 * np.einsum("bi,bij->bj", d.value, d["q"]))
 
 
 @pytest.mark.parametrize("name", ["forward_dynamics", "energy", "pose:bob", "velocity:bob", "mass_matrix"])
@@ -76,7 +77,7 @@ def test_quaternions_time_and_parameters(name: str) -> None:
     expected = by_method(system.with_parameters(load=3.0, stiffness=25.0), name, s, 0.7)
     close(f(*at), expected)
     close(g(*at), expected)
-    rng = np.random.default_rng(4)
+    rng, ways = np.random.default_rng(4), {}
     for i, x in enumerate(inputs):
         way = rng.normal(size=np.shape(at[i]))
         if x == "q":
@@ -84,6 +85,11 @@ def test_quaternions_time_and_parameters(name: str) -> None:
             way[0] = 0.0  # a coordinate that follows a law
         rates = [way if k == i else np.zeros(np.shape(a)) for k, a in enumerate(at)]
         close(jax.jvp(f, at, tuple(rates))[1], jax.jvp(g, at, tuple(rates))[1], 1e-9)
+        ways[x] = way
+    weights = rng.normal(size=np.shape(expected))
+    h = bc.to_jax(system, name, reverse_only=True)
+    for found, other, x in zip(jax.vjp(h, *at)[1](weights), jax.vjp(g, *at)[1](weights), inputs, strict=True):
+        close((found * ways[x]).sum(), (other * ways[x]).sum(), 1e-9)
 
 
 def test_loops() -> None:
@@ -95,8 +101,10 @@ def test_loops() -> None:
     for inline in (False, True):
         f = bc.to_jax(system, "forward_dynamics", inline=inline)
         close(f(*at), d.value, 1e-9)
-    for found, by in zip(jax.jacrev(bc.to_jax(system, "forward_dynamics"), argnums=(0, 1, 2))(*at), d, strict=True):
-        close(found, d[by], 1e-9)
+    for reverse_only in (False, True):
+        f = bc.to_jax(system, "forward_dynamics", reverse_only=reverse_only)
+        for found, by in zip(jax.jacrev(f, argnums=(0, 1, 2))(*at), d, strict=True):
+            close(found, d[by], 1e-9)
 
 
 def test_the_graph_is_differentiated_again() -> None:
@@ -122,6 +130,8 @@ def test_refusals() -> None:
         bc.to_jax(system, "loop_error")
     with pytest.raises(bc.NotYetError, match="the same as actuated"):
         bc.to_jax(system, "inverse_dynamics")
+    with pytest.raises(bc.ModelError, match="leave out reverse_only"):
+        bc.to_jax(system, "forward_dynamics", inline=True, reverse_only=True)
     f = bc.to_jax(system, "forward_dynamics")
     with pytest.raises(TypeError, match="takes q, u, tau, got 2"):
         f(np.zeros(3), np.zeros(3))

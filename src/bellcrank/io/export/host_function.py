@@ -77,7 +77,9 @@ class HostFunction:
     def weighted(self, arrays: Sequence[Any], weights: Floats) -> list[Floats]:
         """The derivatives of the sum of weights times the result, (*batch, *shape of the input) of every input."""
         d = self._derivatives(arrays, weights=weights)
-        return [self._by_entries(d[x][..., None, :], arrays[0])[..., 0, :] if x == "q" else d[x] for x in self.inputs]
+        lead = np.broadcast_shapes(self._lead(arrays), np.shape(weights)[:np.ndim(weights) - len(self.shape)])
+        parts = [self._by_entries(d[x][..., None, :], arrays[0])[..., 0, :] if x == "q" else d[x] for x in self.inputs]
+        return [np.broadcast_to(p, (*lead, *own)) for p, own in zip(parts, self.inputs.values(), strict=True)]
 
     def _lead(self, arrays: Sequence[Any]) -> tuple[int, ...]:
         """The axes of the batch."""

@@ -15,7 +15,7 @@ from bellcrank.system.traced_functions import traced_function
 __all__ = ["to_jax"]
 
 
-def to_jax(system: System, function: str, *, inline: bool = False) -> Callable[..., Any]:
+def to_jax(system: System, function: str, *, inline: bool = False, reverse_only: bool = False) -> Callable[..., Any]:
     """A method of a system as a function of JAX arrays, for `jax.jit`, `jax.grad`, `jax.jvp` and `jax.vmap`.
 
     It takes the inputs of the method, (q, u, tau) for "forward_dynamics", then `t` if anything is moved by a law of
@@ -24,9 +24,13 @@ def to_jax(system: System, function: str, *, inline: bool = False) -> Callable[.
     Coordinates change entry by entry; along unit quaternions, what would change their length is left out.
 
     Values and derivatives are computed on the CPU by the compiled code of the library: `vmap` becomes a batch, with
-    lanes and threads. Derivatives can be taken once, forward or in reverse, exactly. With ``inline=True`` the graph is
-    written in JAX's own operations: on any device, differentiated as often as wanted, but compiled by JAX, which takes
-    seconds from some thousand operations on, and slower; with loops it follows one plan, as in `to_casadi`.
+    lanes and threads. Derivatives can be taken once, exactly, forward or in reverse; both use the matrices.
+    ``reverse_only=True``: by vector-Jacobian products, which are quicker, the more so the more speeds there are, but
+    not for `jax.jvp` and `jax.jacfwd`.
+
+    With ``inline=True`` the graph is written in JAX's own operations: on any device, differentiated as often as wanted,
+    but compiled by JAX, which takes seconds from some thousand operations on, and slower; with loops it follows one
+    plan, as in `to_casadi`, and all functions of `to_casadi` are there.
 
     Results have JAX's precision: ``jax.config.update("jax_enable_x64", True)`` for doubles. Needs the package jax.
 
@@ -40,6 +44,8 @@ def to_jax(system: System, function: str, *, inline: bool = False) -> Callable[.
         import jax
     except ImportError:
         raise ModelError("to_jax: the package jax is not installed; pip install \"bellcrank[jax]\"") from None
+    if inline and reverse_only:
+        raise ModelError("to_jax: inline=True is differentiated by JAX, in any way; leave out reverse_only")
     if inline:
         return _inline(system, function)
     host = HostFunction("to_jax", system, function)
@@ -60,8 +66,16 @@ def to_jax(system: System, function: str, *, inline: bool = False) -> Callable[.
                     zip(slopes, rates, host.inputs.values(), strict=True))
         return call(*arrays), total
 
-    call = jax.custom_jvp(value)
-    call.defjvp(rule)
+    def backward(arrays: Any, weights: Any) -> Any:
+        return tuple(jax.pure_callback(
+            lambda *a: [_as_jax(x) for x in host.weighted(a[:-1], np.asarray(a[-1], dtype=np.float64))],
+            result(*host.inputs.values()), *arrays, weights, vmap_method="expand_dims"))
+
+    call = (jax.custom_vjp if reverse_only else jax.custom_jvp)(value)
+    if reverse_only:
+        call.defvjp(lambda *arrays: (value(*arrays), arrays), backward)
+    else:
+        call.defjvp(rule)
     return _checked(call, function, host.inputs)
 
 
