@@ -53,15 +53,16 @@ def test_force_elements_parameters_and_time(name: str) -> None:
 
 
 def test_wrenches() -> None:
+    """Of a machine whose bodies were not added from the ground outwards."""
     pytest.importorskip("casadi")
-    system = bc.compile(bc.load("arm"), backend="numpy")
+    system = bc.compile(sprung(), backend="numpy")
     rng = np.random.default_rng(3)
     q, u = system.random_state(rng)
-    given = {"q": q, "u": u, "tau": rng.normal(size=6), "udot": rng.normal(size=6)}
-    wrenches = rng.normal(size=(len(system.body_names), 6))
+    given = {"q": q, "u": u, "tau": rng.normal(size=5), "udot": rng.normal(size=5)}
+    wrenches = rng.normal(size=(3, 6))
     for name in ("forward_dynamics", "inverse_dynamics", "bias", "reactions"):
         f = bc.to_casadi(system, name, wrenches=True)
-        same(called(f, given, wrenches=wrenches), by_method(system, name, given, wrenches=wrenches))
+        same(called(f, given, 0.7, (2.0, 40.0), wrenches), by_method(system, name, given, 0.7, wrenches))
 
 
 @pytest.mark.parametrize(("machine", "method"), [("four_bar", "elimination"), ("five_bar", "dense")])
@@ -82,6 +83,17 @@ def test_loops(machine: str, method: str) -> None:
         same(every, by_method(system, name, off))
         some = called(bc.to_casadi(system, f"independent_{name}"), off)
         assert len(some) == system.nu - system.dof and set(some) <= set(every)
+
+
+def test_independent_constraints_are_independent() -> None:
+    """Of the twenty of four planar loops, eight."""
+    casadi = pytest.importorskip("casadi")
+    system = bc.compile(bc.load("scissor_lift"), backend="numpy")
+    state, u = system.assemble(), casadi.SX.sym("u", system.nu)
+    rates = casadi.jacobian(bc.to_casadi(system, "independent_loop_rate_error")(state.q, u), u)
+    matrix = np.array(casadi.Function("f", [], [rates])()["o0"])
+    assert matrix.shape == (system.nu - system.dof, system.nu)
+    assert np.linalg.matrix_rank(matrix) == len(matrix)
 
 
 def test_more_drives_than_degrees_of_freedom() -> None:
