@@ -8,8 +8,10 @@ cassie): forward dynamics along the closed machine, by independent q and u and b
 followed by `computeConstraintDynamicsDerivatives`, which differentiates by all coordinates, off the closed machine,
 with a proximal term.
 Times are the best of several rounds in which all take turns; batches are 256 states, per state, from which the time of
-an empty loop of Python is taken off for Pinocchio. The last line is a vector-Jacobian product, as a multiple of one
-forward dynamics.
+an empty loop of Python is taken off for Pinocchio. A line says what a vector-Jacobian product takes, as a multiple of
+one forward dynamics. Where CasADi is installed, the last one says what it takes for forward dynamics, and with its
+matrices: the same graph (`bc.to_casadi`), which CasADi differentiates by all entries and evaluates in its virtual
+machine, as IPOPT has it, called through buffers.
 """
 
 from __future__ import annotations
@@ -106,11 +108,36 @@ def product(system: bc.System, q: Any, u: Any) -> None:
           "times one forward dynamics (calls from Python)")
 
 
+def beside_casadi(system: bc.System, q: Any, u: Any) -> None:
+    """The same function and its derivatives by CasADi."""
+    try:
+        import casadi
+    except ImportError:
+        return
+    forward, tau = bc.to_casadi(system, "forward_dynamics", at=q if system.loops else None), np.zeros(system.nu)
+    inputs = [casadi.SX.sym(name, forward.size1_in(name)) for name in ("q", "u", "tau")]
+    value = forward(*inputs)
+    slopes = casadi.Function("slopes", inputs, [value, casadi.jacobian(value, casadi.vertcat(*inputs))])
+    calls, kept = {}, []
+    for name, f in (("forward dynamics", forward), ("with its matrices", slopes)):
+        buffer, call = f.buffer()
+        arrays = [np.array(x, dtype=float) for x in (q, u, tau)] + [np.zeros(f.nnz_out(i)) for i in range(f.n_out())]
+        kept += [buffer, *arrays]  # CasADi holds addresses alone
+        for i, x in enumerate(arrays):
+            (buffer.set_arg if i < 3 else buffer.set_res)(i if i < 3 else i - 3, memoryview(x))
+        call()
+        calls[name] = times(call)
+    took = interleaved(calls, ROUNDS)
+    print("  CasADi: " + ", ".join(f"{name} {t / CALLS * 1e6:.1f} us" for name, t in took.items())
+          + f" ({slopes.n_instructions()} instructions)", flush=True)
+
+
 def trees(name: str) -> None:
     pair = Pair(name, mimic="free")
     print(f"{name}: {pair.system.nu} speeds; microseconds a call, nanoseconds a state of {BATCH}")
     report(tree_calls(pair), pair.q, pair.u)
     product(pair.system, pair.q, pair.u)
+    beside_casadi(pair.system, pair.q, pair.u)
 
 
 def closed(name: str) -> None:
@@ -139,6 +166,7 @@ def closed(name: str) -> None:
                         system.bind("forward_dynamics", state.q, state.u, tau, by=("q", "u", "tau")))}
     report(rows, state.q, state.u)
     product(system, state.q, state.u)
+    beside_casadi(system, state.q, state.u)
 
 
 if __name__ == "__main__":
