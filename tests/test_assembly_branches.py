@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import pickle
 import re
@@ -235,11 +236,17 @@ KEYS = {**DRIVES, "ladder": ["arm0.angle1", "arm0.angle2"]}  # joints with sever
 CASES = [(name, drive) for name in sorted(KEYS) for drive in KEYS[name] if drive != "floating"]
 
 
+@functools.cache
+def begun(name: str) -> tuple[bc.System, bc.State]:
+    """A machine, for all its drives, and where it starts."""
+    system = bc.compile(bc.load(name))
+    return system, system.assemble(guess={k: v for k, v in ANGLES.get(name, {}).items() if k in system.joint_names})
+
+
 @pytest.mark.parametrize(("name", "drive"), CASES)
 def test_assembly_agrees_with_drive(name: str, drive: str) -> None:
     """Half a turn (or a metre) each way from the reference position, all other drives still."""
-    system = bc.compile(bc.load(name))
-    start = system.assemble(guess={k: v for k, v in ANGLES.get(name, {}).items() if k in system.joint_names})
+    system, start = begun(name)
     places = {k: system.model.configuration.coordinate_entries(k) for k in KEYS[name]}
     held = {k: start.q[p] for k, p in places.items() if k != drive}
     laws: dict[str, Any] = {k: still(v.tolist()) for k, v in held.items()}

@@ -64,8 +64,9 @@ def test_loop_methods_agree(name: str) -> None:
     oracle = bc.compile(machine, "dense", "numpy").release(*opened)
     q, u, tau = states(oracle, count=2)
     expected = oracle.forward_dynamics(q, u, tau)
-    for method in ("elimination", "recursive", "kane", "operator"):
-        found = bc.compile(machine, method).release(*opened).forward_dynamics(q, u, tau)
+    for method in ("elimination", "recursive", "kane", "operator"):  # the files differ little: one is compiled by all
+        backend = "llvm" if method == "elimination" or name == DEAD else "numpy"
+        found = bc.compile(machine, method, backend).release(*opened).forward_dynamics(q, u, tau)
         assert np.abs(found - expected).max() < 1e-10 * np.abs(expected).max(), method
 
 

@@ -92,13 +92,13 @@ class _Check:
 
     def columns(self, q: Floats) -> Floats:
         """(6, nu), child axes."""
-        found = self.call("subspace", list(q), self.k)
+        found = self.call("subspace", _plain(q), self.k)
         if len(found) != self.joint.nu:
             raise self.wrong("subspace", f"needs {self.joint.nu} columns, one for every speed, got {len(found)}", q)
         return np.array([six(c) for c in found]).reshape(self.joint.nu, 6).T
 
     def rates(self, q: Floats, u: Floats) -> Floats:
-        return np.array(self.call("rates", list(q), list(u)), dtype=float)
+        return np.array(self.call("rates", _plain(q), _plain(u)), dtype=float)
 
     def moved(self, q: Floats, u: Floats, time: float) -> Floats:
         return np.asarray(self.call("integrate", q, u * time), dtype=float)
@@ -122,7 +122,7 @@ class _Check:
 
     def neutral_and_frame(self, q: Floats) -> None:
         """The neutral position, and what the two constants of a free frame do."""
-        self.call("transforms", list(q), self.k)
+        self.call("transforms", _plain(q), self.k)
         place = self.pose(q)
         if np.abs(place.turn.T @ place.turn - np.eye(3)).max() > _EXACT:
             raise self.wrong("transforms", "the rotation is no rotation matrix", q)
@@ -184,7 +184,7 @@ class _Check:
         u = self.rng.normal(size=self.joint.nu)
         said = f"acceleration [angular; linear] at constant speeds {np.round(u, 4).tolist()}, in child axes"
         self.equal("drift", said,
-                   six(self.call("drift", list(q), list(u), self.k)), self.acceleration(q, u), q, _ROUGH)
+                   six(self.call("drift", _plain(q), _plain(u), self.k)), self.acceleration(q, u), q, _ROUGH)
 
     def configuration(self, q: Floats) -> None:
         """Integrating, differences, valid coordinates, and measuring."""
@@ -287,9 +287,9 @@ class _Check:
         v = [graph.leaf(("u", i)) for i in range(joint.nu)]
         numbers = {"q": q, "u": u}
         for method, given, plain in (
-                ("transforms", (x, self.k), (list(q), self.k)), ("subspace", (x, self.k), (list(q), self.k)),
-                ("drift", (x, v, self.k), (list(q), list(u), self.k)), ("rates", (x, v), (list(q), list(u))),
-                ("normalized", (x,), (list(q),))):
+                ("transforms", (x, self.k), (_plain(q), self.k)), ("subspace", (x, self.k), (_plain(q), self.k)),
+                ("drift", (x, v, self.k), (_plain(q), _plain(u), self.k)), ("rates", (x, v), (_plain(q), _plain(u))),
+                ("normalized", (x,), (_plain(q),))):
             made = _entries(self.call(method, *given))
             found = evaluate(made, lambda key: float(numbers[key[0]][key[1]]))
             self.equal(method, "on traced scalars", found, _entries(self.call(method, *plain)), q, _EXACT)
@@ -309,7 +309,7 @@ class _Bodies:
         w, alpha, v, a = rng.normal(size=(4, 3))  # of the parent, at the joint
         u, udot = rng.normal(size=n), rng.normal(size=n)
         turn, columns = self.places[1].turn, check.columns(q)
-        drift = six(check.joint.drift(list(q), list(u), check.k))
+        drift = six(check.joint.drift(_plain(q), _plain(u), check.k))
         spin, slide = turn @ columns[:3] @ u, turn @ columns[3:] @ u
         r = self.places[1].shift - first.shift
         omega = w + spin
@@ -353,3 +353,8 @@ def _entries(made: Any) -> list[Any]:
     if isinstance(made, (list, tuple)):
         return [x for part in made for x in _entries(part)]
     return [made if isinstance(made, Scalar) else float(made)]
+
+
+def _plain(values: Floats) -> list[float]:
+    """Numbers as constants are: outside of their range functions raise, as a user's own would."""
+    return [float(x) for x in values]

@@ -122,7 +122,7 @@ def _motions(joint: Joint, sides: Sequence[Side], q: Floats, k: Sequence[float])
     slide = np.concatenate([np.zeros((3, 3)), np.eye(3)])
     whole = [np.concatenate([spin, slide + np.cross(spin, at)], axis=1) for at in points]
     turn = np.array([sides[1].x, sides[1].y, sides[1].z]).T
-    columns = np.array([six(c) for c in joint.subspace(list(q), k)]).reshape(-1, 6)
+    columns = np.array([six(c) for c in joint.subspace([float(x) for x in q], k)]).reshape(-1, 6)
     angular, linear = columns[:, :3] @ turn.T, columns[:, 3:] @ turn.T
     own = np.concatenate([angular, linear - np.cross(angular, np.array(sides[1].arm))], axis=1)
     return {"motions of both bodies together": (whole[0], whole[1]),

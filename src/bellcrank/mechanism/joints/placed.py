@@ -39,7 +39,7 @@ class Place(NamedTuple):
 def place_of(joint: Joint, q: Sequence[float] | Floats, k: Sequence[float]) -> Place:
     """The child side in the parent side, canonical axes."""
     place = Place(np.eye(3), np.zeros(3))
-    for t in joint.transforms(list(q), list(k)):
+    for t in joint.transforms([float(x) for x in q], list(k)):
         columns = [np.array(t.rotation.apply(Vector(*e)), dtype=float) for e in np.eye(3).tolist()]
         place = place @ Place(np.stack(columns, axis=-1), np.array(t.translation, dtype=float))
     return place
