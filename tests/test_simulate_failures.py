@@ -80,9 +80,7 @@ def test_events_of_joints_that_are_not_there() -> None:
         ball().simulate(([1.0], [0.0]), 0.1, events=[bc.Event(lambda t, q, u: q["knee"], "e")])
 
 
-def test_events_need_a_single_state() -> None:
-    with pytest.raises(bc.ModelError, match="single state"):
-        ball().simulate((np.ones((2, 1)), np.zeros((2, 1))), 0.1, events=[bc.Event(lambda t, q, u: t - 0.05)])
+def test_a_batch_of_one_state_has_events() -> None:
     result = ball().simulate((np.ones((1, 1)), np.zeros((1, 1))), 0.1, events=bc.joint_limit("slide", 0.98))
     assert result.q.shape[1:] == (1, 1) and len(result.event_time) >= 1
 

@@ -51,7 +51,7 @@ def test_no_length(kind: str, method: str, backend: str) -> None:
     assert system.inverse_dynamics([0.0], [1.0], [0.0]) == pytest.approx([M * G + C])
 
 
-@pytest.mark.parametrize("stepper", ["rk4", "rk8", "gauss", "radau", "semi_implicit", "dopri5", "dop853"])
+@pytest.mark.parametrize("stepper", ["rk4", "rk8", "gauss", "radau", "semi_implicit", "dopri5", "dop853", "radau5"])
 def test_simulated_from_and_through_where_they_meet(stepper: str) -> None:
     system = bc.compile(mass_on_a_spring())
     result = system.simulate(([0.0], [10.0]), 2.0, stepper=stepper)

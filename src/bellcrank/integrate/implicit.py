@@ -9,9 +9,9 @@ is by substitution.
 from __future__ import annotations
 
 from bellcrank.integrate.fixed_step import STEPPING, Stepping
-from bellcrank.target.program import Builder, DriverLayout, Int, Integers, Memory, Real
+from bellcrank.target.program import Bool, Builder, DriverLayout, Int, Integers, Memory, Real
 
-__all__ = ["IMPLICIT", "collocation", "factorise", "solve_factored"]
+__all__ = ["IMPLICIT", "collocation", "factorise", "not_finite", "solve_factored"]
 
 IMPLICIT = DriverLayout((*STEPPING.integers, "stages", "newton", "anew", "iterations", "factored",
                          "n_derivatives"),
@@ -42,7 +42,7 @@ class _Implicit:
         s.at(number)
         with f.when(f.count("n_derivatives") > 0):
             f.call_all("derivatives", f.count("n_derivatives"))
-        with f.when(f.count("n_derivatives") == 0):
+        with f.when((f.count("n_derivatives") == 0) | not_finite(f, self.jacobian, size * size)):
             self.difference()
 
     def difference(self) -> None:
@@ -175,6 +175,14 @@ class _Implicit:
             self.forget()
             with f.loop(size) as j:
                 s.stage[j] = float("nan")
+
+
+def not_finite(f: Builder, entries: Memory, count: Int) -> Bool:
+    """Whether an entry is not finite: at kinks, such as that of a length at zero, there is no derivative."""
+    total = f.variable(0.0)
+    with f.loop(count) as j:
+        total.set(total.value + entries[j] * 0.0)
+    return total.value.is_nan().any()
 
 
 def factorise(f: Builder, matrix: Memory, pivots: Integers, m: Int) -> None:

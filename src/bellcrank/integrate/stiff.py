@@ -19,7 +19,7 @@ closed like after any other.
 from __future__ import annotations
 
 from bellcrank.integrate.adaptive import ADAPTIVE, Adaptive, close_by
-from bellcrank.integrate.implicit import factorise, solve_factored
+from bellcrank.integrate.implicit import factorise, not_finite, solve_factored
 from bellcrank.integrate.tableaux import StiffRadau, stiff_radau
 from bellcrank.target.array_loops import copy
 from bellcrank.target.program import Builder, DriverLayout, Int, Memory, Real
@@ -64,7 +64,8 @@ class _Stiff(Adaptive):
         self.clock[0] = self.time.value
         with f.when(f.count("n_derivatives") > 0):
             f.call_all("derivatives", f.count("n_derivatives"))
-        with f.when(f.count("n_derivatives") == 0), f.loop(size) as k:
+        without = (f.count("n_derivatives") == 0) | not_finite(f, self.jacobian, size * size)
+        with f.when(without), f.loop(size) as k:
             held = self.y[k]
             step = (held.abs() + 1.0) * 1.5e-8
             self.stage[k] = held + step

@@ -61,9 +61,9 @@ def _shape(shape: tuple[int, ...]) -> tuple[int, int]:
 def _outputs(traced: TracedFunction, arrays: dict[str, Any]) -> dict[str, Any]:
     import casadi
 
-    functions = {"sqrt": casadi.sqrt, "sin": casadi.sin, "cos": casadi.cos, "exp": casadi.exp, "log": casadi.log,
-                 "tanh": casadi.tanh, "atan2": casadi.atan2,
-                 "less": lambda a, b, x, y: casadi.if_else(a < b, x, y)}
+    functions: dict[str, Any] = {
+        "sqrt": casadi.sqrt, "sin": casadi.sin, "cos": casadi.cos, "exp": casadi.exp, "log": casadi.log,
+        "tanh": casadi.tanh, "atan2": casadi.atan2, "less": lambda a, b, x, y: casadi.if_else(a < b, x, y)}
     entries = {name: [array[i, j] for i in range(array.shape[0]) for j in range(array.shape[1])]
                for name, array in arrays.items()}
     out = {}
