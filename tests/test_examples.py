@@ -52,3 +52,14 @@ def test_the_least_torque_is_less_and_gets_there() -> None:
     assert np.abs(linkage.loop_error(best.q)).max() < 1e-12
     assert np.abs(module.replayed(linkage, plain, 5e-3) - module.GOAL).max() < np.radians(1.0)
     assert np.abs(module.replayed(linkage, best, 5e-3) - module.GOAL).max() < np.radians(1.0)
+
+
+def test_an_inverted_linkage_is_held(capsys: pytest.CaptureFixture[str]) -> None:
+    script("09_inverted_linkage").main()
+    free, held, end = capsys.readouterr().out.splitlines()
+    assert "6.31" in free and "-4." in held and "stands within" in end
+
+
+def test_inertias_are_found(capsys: pytest.CaptureFixture[str]) -> None:
+    script("10_identification").main()
+    assert [line.split(": ")[1].split(" of")[0] for line in capsys.readouterr().out.splitlines()] == ["43", "8"]
