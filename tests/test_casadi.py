@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from typing import Any
 
 import numpy as np
@@ -11,6 +9,7 @@ import pytest
 from hypothesis import given
 
 import bellcrank as bc
+import children
 from interop import AT_STATE, OF_BODY, OF_LOOPS, POINT, by_method, sprung
 from mechanisms import build, examples, state, trees
 
@@ -178,4 +177,5 @@ def test_packages_are_imported_when_they_are_asked_for() -> None:
             "        assert f'bellcrank[{name}]' in str(error), error\n"
             "    else:\n"
             "        assert f is None, name\n")
-    subprocess.run([sys.executable, "-c", code], check=True)
+    done = children.run_code(code)
+    assert done.returncode == 0, done.stderr
