@@ -12,9 +12,9 @@ from collections.abc import Callable, Sequence
 from bellcrank.integrate.fixed_step import STEPPING, correct, weighted
 from bellcrank.integrate.tableaux import Explicit
 from bellcrank.target.array_loops import copy, each, sum_of
-from bellcrank.target.program import Builder, DriverLayout, Int, Mask, Program, Real
+from bellcrank.target.program import Builder, DriverLayout, Int, Program, Real
 
-__all__ = ["ADAPTIVE", "Adaptive", "close_by", "embedded_pair"]
+__all__ = ["ADAPTIVE", "Adaptive", "embedded_pair", "integrate"]
 
 #: a sample whose correction is larger than this, in units of the tolerance, is not to be trusted
 _PROPORTION = 30.0
@@ -30,6 +30,8 @@ ADAPTIVE = DriverLayout(
 
 class Adaptive:
     """What adaptive methods share: slopes, samples, and going on from a step."""
+
+    growth = 10.0  #: a step is at most so many times as long as the one before
 
     def __init__(self, f: Builder, stages: int) -> None:
         self.f, self.size, self.stages = f, f.count("size"), stages
@@ -74,6 +76,22 @@ class Adaptive:
     def interpolate(self, x: Real, h: Real) -> None:
         """The interpolant at the part x of the step, corrected, in `stage`, and as it was in `rate`."""
         raise NotImplementedError
+
+    def change_of_step(self, error: Real, worse: Real) -> Real:
+        """By how much the step may grow or must shrink; it does not grow right after a rejection (`worse` is 1)."""
+        wish = (error + 1e-30).power(self.f.real("exponent")) * self.safety()
+        return wish.min((worse > 0.5).pick(1.0, self.growth)).max(0.2)
+
+    def safety(self) -> float | Real:
+        """The part of the step that the error would allow."""
+        return 0.9
+
+    def next_step(self, h: Real, factor: Real) -> Real:
+        """The step after an accepted one."""
+        return h * factor
+
+    def keep(self) -> None:
+        """What the next call goes on with, besides the state."""
 
     def shift(self) -> Real:
         """By how much `stage` was corrected, in units of the tolerance, squared; NaN if that failed."""
@@ -209,10 +227,11 @@ class _Pair(Adaptive):
 
 def embedded_pair(tableau: Callable[[], Explicit]) -> Program:
     """A driver of an embedded pair, in one lane."""
-    return lambda f: _integrate(f, _Pair(f, tableau()))
+    return lambda f: integrate(f, _Pair(f, tableau()))
 
 
-def _integrate(f: Builder, x: Adaptive) -> None:
+def integrate(f: Builder, x: Adaptive) -> None:
+    """The driver of an adaptive method."""
     worse = f.counter(0)  # whether the last attempt was rejected
     f.set_count("status", 0)
     with f.when(f.count("known") == 0):
@@ -224,12 +243,13 @@ def _integrate(f: Builder, x: Adaptive) -> None:
         left = x.end - x.time.value
         leave((left <= 0.0).any())
         leave(f.count("steps") >= f.count("limit"))
-        close = close_by(x.step.value, left)
+        # a last step that would be a little too short is stretched, one a little too long is cut
+        close = x.step.value * 1.01 >= left
         h = close.pick(left, x.step.value)
         x.attempt(h)
         error = x.error(h)
         bad = error.is_nan()
-        factor = _factor(f, error, worse.value.real())
+        factor = x.change_of_step(error, worse.value.real())
         with f.when(bad.any() & (f.count("shrink") == 0)):
             f.set_count("status", 1)
         leave(bad.any() & (f.count("shrink") == 0))
@@ -237,7 +257,7 @@ def _integrate(f: Builder, x: Adaptive) -> None:
         with f.when(good.any()):
             x.take(h)
             worse.set(0)
-            longer = h * factor
+            longer = x.next_step(h, factor)
             x.step.set(close.pick(x.step.value.max(longer), longer))
         with f.when(~good.any()):
             f.set_count("rejected", f.count("rejected") + 1)
@@ -249,17 +269,5 @@ def _integrate(f: Builder, x: Adaptive) -> None:
         leave(short.any())
     f.set_real("time", x.time.value)
     f.set_real("step", x.step.value)
+    x.keep()
     f.finish()
-
-
-def close_by(step: Real, left: Real) -> Mask:
-    """Whether a step ends the stretch: one that would be a little too short is stretched, one too long is cut."""
-    return step * 1.01 >= left
-
-
-def _factor(f: Builder, error: Real, worse: Real) -> Real:
-    """By how much the step may grow or must shrink; it does not grow right after a rejection."""
-    wish = (error + 1e-30).power(f.real("exponent")) * 0.9
-    most = (worse > 0.5).pick(1.0, 10.0)
-    return wish.min(most).max(0.2)
-

@@ -18,7 +18,7 @@ closed like after any other.
 
 from __future__ import annotations
 
-from bellcrank.integrate.adaptive import ADAPTIVE, Adaptive, close_by
+from bellcrank.integrate.adaptive import ADAPTIVE, Adaptive, integrate
 from bellcrank.integrate.implicit import factorise, not_finite, solve_factored
 from bellcrank.integrate.tableaux import StiffRadau, stiff_radau
 from bellcrank.target.array_loops import copy
@@ -43,6 +43,8 @@ FAILED = 1e6
 
 
 class _Stiff(Adaptive):
+    growth = 8.0
+
     def __init__(self, f: Builder, figures: StiffRadau) -> None:
         super().__init__(f, 4)  # slopes: at the beginning, three stages, at the end
         self.figures = figures
@@ -261,8 +263,14 @@ class _Stiff(Adaptive):
         with f.when((self.theta.value > QUICK).any()):
             self.stale.set(1)
 
+    def safety(self) -> Real:
+        """Less where the iteration took long."""
+        return 0.9 * (2.0 * ROUNDS + 1.0) / (self.rounds.value.real() + 2.0 * ROUNDS)
+
+    def next_step(self, h: Real, factor: Real) -> Real:
+        return h * (factor < SAME).pick(factor.min(1.0), factor)
+
     def keep(self) -> None:
-        """What the next call goes on with."""
         f = self.f
         f.set_count("stale", self.stale.value)
         f.set_count("here", self.here.value)
@@ -271,49 +279,4 @@ class _Stiff(Adaptive):
 
 def stiff_pair(f: Builder) -> None:
     """A driver of Radau IIA with step-size control, in one lane."""
-    x, worse = _Stiff(f, stiff_radau()), f.counter(0)
-    f.set_count("status", 0)
-    with f.when(f.count("known") == 0):
-        copy(f, x.y, x.stage, x.size)
-        x.clock[0] = x.time.value
-        x.slope(0)
-        f.set_count("known", 1)
-    with f.forever() as leave:
-        left = x.end - x.time.value
-        leave((left <= 0.0).any())
-        leave(f.count("steps") >= f.count("limit"))
-        close = close_by(x.step.value, left)
-        h = close.pick(left, x.step.value)
-        x.attempt(h)
-        error = x.error(h)
-        bad = error.is_nan()
-        with f.when(bad.any() & (f.count("shrink") == 0)):
-            f.set_count("status", 1)
-        leave(bad.any() & (f.count("shrink") == 0))
-        good = error <= 1.0
-        factor = _factor(f, error, x.rounds.value.real(), worse.value.real())
-        with f.when(good.any()):
-            x.take(h)
-            worse.set(0)
-            longer = h * (factor < SAME).pick(factor.min(1.0), factor)
-            x.step.set(close.pick(x.step.value.max(longer), longer))
-        with f.when(~good.any()):
-            f.set_count("rejected", f.count("rejected") + 1)
-            worse.set(1)
-            x.step.set(h * bad.pick(0.2, factor))
-        short = x.step.value < f.real("smallest")
-        with f.when(short.any()):
-            f.set_count("status", 2)
-        leave(short.any())
-    f.set_real("time", x.time.value)
-    f.set_real("step", x.step.value)
-    x.keep()
-    f.finish()
-
-
-def _factor(f: Builder, error: Real, rounds: Real, worse: Real) -> Real:
-    """By how much the step may grow or must shrink: less where the iteration took long."""
-    safety = 0.9 * (2.0 * ROUNDS + 1.0) / (rounds + 2.0 * ROUNDS)
-    wish = (error + 1e-30).power(f.real("exponent")) * safety
-    most = (worse > 0.5).pick(1.0, 8.0)
-    return wish.min(most).max(0.2)
+    integrate(f, _Stiff(f, stiff_radau()))
