@@ -120,9 +120,13 @@ def test_gradients_by_a_sweep_back() -> None:
 
 
 @pytest.mark.parametrize("change, words", [
-    ({"stepper": "dop853"}, "fixed steps"), ({"stepper": "gauss"}, "cannot be differentiated"),
+    ({"stepper": "dop853"}, "fixed steps"), ({"tau": {"A": 1.0}, "sensitivities": ["torque"]}, "there are q0, u0, tau"),
+    ({"control": bc.Traced(lambda t, q, u: {"A": -u["A"]}), "sensitivities": ["tau"]}, "there are q0, u0, length"),
+    ({"events": [bc.Event(lambda t, q, u: 1.0 if u[0] > 0 else -1.0, "turn")]}, "function of event 'turn'"),
+    ({"events": [bc.Event(lambda t, q, u: u[0], "turn", action=lambda s, m: m.project(*s))]}, "what event 'turn' does"),
+    ({"events": [bc.Event(lambda t, q, u: u[0], "turn", action=bc.detach("D"))]}, "'turn' changes what the machine"),
     ({"sensitivities": ["mass"]}, "nothing called 'mass'"), ({"sensitivities": "load"}, "list of names"),
-    ({"closing": "velocity"}, "closing='position'"), ({"control": lambda t, q, u: 0.0 * u}, "without")])
+    ({"closing": "velocity"}, "closing='position'"), ({"control": lambda t, q, u: 0.0 * u}, "Traced")])
 def test_what_cannot_be_differentiated_is_refused(change: dict[str, Any], words: str) -> None:
     system = bc.compile(four_bar())
     state = system.assemble(q={"A": 0.7})
@@ -132,3 +136,116 @@ def test_what_cannot_be_differentiated_is_refused(change: dict[str, Any], words:
         bc.gradient(lambda q, u: 1.0, system, state, 0.1)
     with pytest.raises(bc.ModelError, match="cannot be traced"):
         bc.gradient(lambda q, u: 1.0 if q[0] * 2 else u[0], system, state, 0.1)
+
+
+def samples(run: Any, name: str | None = None) -> np.ndarray:
+    """States at samples, or their derivatives."""
+    one = ("q", "u") if name is None else (f"d_q_{name}", f"d_u_{name}")
+    return np.concatenate([run[x].values for x in one], axis=1)
+
+
+@pytest.mark.parametrize("stepper", ["semi_implicit", "gauss", "radau"])
+@pytest.mark.parametrize("closed", [False, True])
+def test_implicit_steps(stepper: str, closed: bool) -> None:
+    """Their stages are solved for, and differentiated as solved; back and forth the same."""
+    system = bc.compile(four_bar(), independent=["A"]) if closed else bc.compile(ball_arm())
+    start = system.assemble(q={"A": 0.7}, u={"A": 1.5}) if closed else system.random_state(np.random.default_rng(0))
+    options: dict[str, Any] = {"stepper": stepper, "step": 0.02, "output": 0.1}
+    tau = {"A": 0.3} if closed else {"elbow": 0.3}
+
+    def motion(load: float) -> np.ndarray:
+        return samples(system.with_parameters(load=load).simulate(start, 0.3, tau=tau, **options))
+
+    load = float(system.parameters["load"])
+    by = ["load", "q0", "u0", "tau"]
+    run = system.simulate(start, 0.3, tau=tau, sensitivities=by, **options)
+    close(samples(run, "load")[..., 0], slopes(lambda s: motion(load + s)))
+    _, found = bc.gradient(lambda q, u: q[0] * u[1], system, start, 0.3, by=by, step=0.02, stepper=stepper, tau=tau)
+    q, u = run.q.values[-1], run.u.values[-1]
+    for name in by:
+        close(found[name], u[1] * run[f"d_q_{name}"].values[-1, 0] + q[0] * run[f"d_u_{name}"].values[-1, 1], 1e-10)
+
+
+def pulled(t: Any, q: Any, u: Any) -> dict[str, Any]:
+    return {"A": 2.0 * bm.sin(3.0 * t) - 0.8 * u["A"] - q["B"]}
+
+
+def at_the_cut(t: Any, q: Any, u: Any) -> dict[str, Any]:
+    return {"A": -u["A"], "D": 2.0 - 0.5 * u["D"]}
+
+
+@pytest.mark.parametrize("options", [
+    {"control": bc.Traced(pulled)}, {"control": bc.Traced(pulled, period=0.03)}, {"control": bc.Traced(at_the_cut)},
+    {"control": bc.Traced(at_the_cut, period=0.02)}, {"tau": {"D": 1.5}},
+    {"wrenches": {"coupler": (0, 0, 0.4, 3, 2, 0)}},
+    {"wrenches": bc.Traced(lambda t, q, u: {"coupler": (0, 0, -u["A"], 3.0 * q["B"], 0, 0)})},
+    {"wrenches": bc.Traced(lambda t, q, u: {"rocker": (0, 0, -u["A"], t, 0, 0)}, period=0.02)}],
+    ids=["stages", "held", "cut", "cut and held", "cut forces", "wrench", "wrench law", "wrench held"])
+def test_forces_of_every_kind(options: dict[str, Any]) -> None:
+    """Controllers that depend on the state, in every stage or held, on joints that close loops, on bodies."""
+    system = bc.compile(four_bar(), independent=["A"], cut=["D"])
+
+    def motion(angle: float, load: float) -> np.ndarray:
+        one = system.with_parameters(load=load)
+        return samples(one.simulate(one.assemble(q={"A": angle}, u={"A": 1.5}), 0.3, **STEPS, **options))
+
+    start = system.assemble(q={"A": 0.7}, u={"A": 1.5})
+    by = ["q0", "load"]
+    run = system.simulate(start, 0.3, sensitivities=by, **STEPS, **options)
+    close(samples(run, "q0")[..., 0], slopes(lambda s: motion(0.7 + s, 5.0)), 1e-7)
+    close(samples(run, "load")[..., 0], slopes(lambda s: motion(0.7, 5.0 + s)), 1e-7)
+    _, found = bc.gradient(lambda q, u: q[0] * u[1], system, start, 0.3, by=by, step=0.01, **options)
+    q, u = run.q.values[-1], run.u.values[-1]
+    for name in by:
+        close(found[name], u[1] * run[f"d_q_{name}"].values[-1, 0] + q[0] * run[f"d_u_{name}"].values[-1, 1], 1e-10)
+
+
+def doubled(state: bc.State, system: Any) -> bc.State:
+    return bc.State(state.q, np.array([1.5 * x + 0.1 * bm.sin(state.q[4]) for x in state.u]), state.t)
+
+
+@pytest.mark.parametrize("closed, events", [
+    (False, [bc.Event(lambda t, q, u: q["elbow"] - 0.3 - 0.1 * t, "kick", 1, doubled)]),
+    (False, [*bc.joint_limit("elbow", -0.4, 0.9, restitution=0.8)]),
+    (False, [*bc.joint_limit("elbow", -0.4, 0.9, restitution=0.8), bc.Event(lambda t, q, u: u["elbow"], "turned", -1)]),
+    (True, [*bc.joint_limit("A", lower=0.3, restitution=0.6)]), (True, [*bc.joint_limit("D", 1.5, 1.95)]),
+    (True, [*bc.joint_limit("A", lower=0.3), bc.Event(lambda t, q, u: q["A"] - 0.31, "end", 1, "stop")]),
+    (False, [bc.Event(lambda t, q, u: q["elbow"] - 0.3, "set", action=bc.Change(state=bc.State(
+        np.array([1.0, 0, 0, 0, 0.4]), np.array([0.1, 0.2, 0.3, -1.0]))))])],
+    ids=["kick", "stop", "stop and record", "closed", "stop of a cut joint", "end", "given state"])
+def test_through_events(closed: bool, events: list[bc.Event]) -> None:
+    """Their times depend on what came before; the end of the run, too, if an event ends it."""
+    system = bc.compile(four_bar(), independent=["A"], cut=["D"]) if closed else bc.compile(ball_arm())
+    load = float(system.parameters["load"])
+
+    def start(one: bc.System, speed: float = 1.5) -> Any:
+        if closed:
+            return one.assemble(q={"A": 0.7}, u={"A": speed})
+        return np.array([1.0, 0, 0, 0, 0.2]), np.array([0.3, speed - 1.0, -0.2, 2.0])
+
+    def motion(load: float = load, speed: float = 1.5) -> np.ndarray:
+        one = system.with_parameters(load=load)
+        run = one.simulate(start(one, speed), 0.5, events=events, **STEPS)
+        return np.hstack([samples(run), run.time.values[:, None]])
+
+    by = ["load", "u0"]
+    run = system.simulate(start(system), 0.5, events=events, sensitivities=by, **STEPS)
+    assert np.abs(run.d_time_load.values).max() > 1e-4, "an event happened"
+    column = 0 if closed else 1
+    for name, k, expected in (("load", 0, slopes(lambda s: motion(load=load + s))),
+                              ("u0", column, slopes(lambda s: motion(speed=1.5 + s)))):
+        close(samples(run, name)[..., k], expected[:, :-1], 1e-6)
+        close(run[f"d_time_{name}"].values[:, k], expected[:, -1], 1e-6)
+    _, found = bc.gradient(lambda q, u: q[0] * u[1] + u[0], system, start(system), 0.5, by=by, step=0.01, events=events)
+    q, u = run.q.values[-1], run.u.values[-1]
+    for name in by:
+        d_q, d_u = run[f"d_q_{name}"].values[-1], run[f"d_u_{name}"].values[-1]
+        close(found[name], u[1] * d_q[0] + q[0] * d_u[1] + d_u[0], 1e-10)
+
+
+def test_joints_that_come_to_rest_are_refused() -> None:
+    system = bc.compile(four_bar(), independent=["A"])
+    state = system.assemble(q={"A": 0.7}, u={"A": 1.5})
+    with pytest.raises(bc.NotYetError, match="'A at 0.3' at t = .* changes what the machine is made of"):
+        system.simulate(state, 1.5, events=bc.joint_limit("A", lower=0.3, restitution=0.0),
+                        sensitivities=["load"], step=0.01)

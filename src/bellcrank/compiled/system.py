@@ -167,7 +167,8 @@ class System(Machine):
         `Traced`. `events` are `Event` objects. `file` streams the samples to a NetCDF file. `progress(done, duration)`
         is called now and then. `sensitivities` names "q0", "u0" (the beginning), "tau" or parameters, by which the
         samples are differentiated, exactly for the steps that are made: ``d_q_<name>``, ``d_u_<name>`` (one state,
-        "rk4" or "rk8").
+        fixed steps); through controllers that are `Traced` and through events that keep the topology, whose times
+        change, too: ``d_time_<name>``.
 
         An interrupt, a failing callback, a singular position or numbers that grow beyond all bounds end the run with a
         `SimulationWarning`; what was computed is returned, with ``status`` and ``reason`` among its attributes. So does

@@ -4,20 +4,22 @@ state as it stands (no tangent space) and by some other inputs: for implicit int
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from types import MappingProxyType
 from typing import Any
 
 from bellcrank.derivatives.directions import Seeds
 from bellcrank.derivatives.through_constraints import closed_slopes
 from bellcrank.derivatives.through_inverse import forward_slopes
 from bellcrank.formulations import SHARED
-from bellcrank.lowering.choose import UNROLL_LINKS
+from bellcrank.lowering.choose import UNROLL_LINKS, GraphTracer
 from bellcrank.lowering.function import Function, Tracer
 from bellcrank.scalar.derivative import jacobian
 from bellcrank.scalar.evaluation import evaluate
-from bellcrank.scalar.graph import Number, Scalar
+from bellcrank.scalar.graph import Number, Scalar, digest
 from bellcrank.topology.tree import Tree
 
-__all__ = ["corrected_with_jacobian", "rates_jacobian", "rates_with_jacobian"]
+__all__ = ["corrected_with_jacobian", "rates_jacobian", "rates_with_jacobian", "thrown_with_jacobian"]
 
 #: (input, entry)
 Leaf = tuple[str, int]
@@ -37,16 +39,58 @@ def rates_jacobian(functions: Mapping[str, Function], tree: Tree) -> Function | 
     return Function("rates_jacobian", SHARED["bias"].text, ("q", "u", "tau"), "totals", size * size, made=made)
 
 
-def rates_with_jacobian(tree: Tree, by: Sequence[Leaf]) -> Function:
-    """The rates, then their derivatives by q, u and the inputs `by`, row by row."""
+def rates_with_jacobian(tree: Tree, by: Sequence[Leaf], laws: Mapping[Leaf, Number] = MappingProxyType({}),
+                        sizes: Mapping[str, int] = MappingProxyType({})) -> Function:
+    """The rates, then their derivatives by q, u and the inputs `by`, row by row.
+
+    `laws` are forces that follow from the state, {("tau", i) or ("wrench", i): expression}; their leaves are inputs of
+    the machine, or others that `sizes` names."""
     size, columns = tree.nq + tree.nu, tree.nq + tree.nu + len(by)
 
     def made(tracer: Tracer) -> list[Number]:
-        values, rows = _rates(tracer, _seeds(tracer, by))
-        return _numbers([*values, *_flat(rows, columns)])
+        graph, seeds = tracer.graph, _seeds(tracer, by)
+        acting = dict(zip(laws, evaluate(list(laws.values()), graph.leaf), strict=True))
+        for key, rates in zip(acting, jacobian(list(acting.values()), seeds), strict=True):
+            if rates:
+                seeds[graph.leaf(key)] = rates
+        values, rows = _rates(tracer, seeds)
+        entries = [*values, *_flat(rows, columns)]
+        return _numbers(evaluate(entries, lambda k: acting[k] if k in acting else graph.leaf(k)) if acting else entries)
 
-    return Function(f"rates with derivatives by {tuple(by)}", SHARED["bias"].text, ("q", "u", "tau"), "totals",
-                    size * (1 + columns), made=made)
+    ruled = {key[0] for key in laws}
+    inputs = ("q", "u", *(() if "tau" in ruled else ("tau",)), *sizes, *(("t",) if laws else ()))
+    name = f"rates with derivatives by {tuple(by)}" + (f", {digest(list(laws.values()))}" if laws else "")
+    return Function(name, SHARED["bias"].text, inputs, "totals", size * (1 + columns), made=made,
+                    sizes=tuple(sizes.items()))
+
+
+def thrown_with_jacobian(tree: Tree, speed: Number, powers: Sequence[tuple[int, Number]], restitution: float,
+                         by: Sequence[Leaf]) -> Function:
+    """Speeds after a stop has thrown one back, an entry of u or a sum v = a u + d, then their derivatives by q, u and
+    `by`, row by row.
+
+        u+ = u - (1 + e) v c / (a c),    c = du̇/dτ a: what a force at that speed does to all    (1)
+
+    `speed` is v, an expression of ("q", i), ("u", i) and so on; `powers` are the entries of a by their places."""
+    size, columns = tree.nq + tree.nu, tree.nq + tree.nu + len(by)
+
+    def made(tracer: Tracer) -> list[Number]:
+        inner = GraphTracer(replace(tracer.tree, actuators={}), False)  # impulses know no limits of motors
+        graph = inner.graph
+        v, *row = evaluate([speed, *(x for _, x in powers)], graph.leaf)
+        places = [entry for entry, _ in powers]
+        force = {graph.leaf(("tau", entry)): {0: x} for entry, x in zip(places, row, strict=True)}
+        response = [slope.get(0, 0.0) for slope in _accelerations(inner, force)[1]]
+        share: Number = 0.0
+        for entry, x in zip(places, row, strict=True):
+            share = share + x * response[entry]
+        factor = (1.0 + restitution) * v / share
+        after = [graph.leaf(("u", i)) - factor * c for i, c in enumerate(response)]
+        entries = [*after, *_flat(jacobian(after, _seeds(inner, by)), columns)]
+        return _numbers(evaluate(entries, tracer.graph.leaf))
+
+    name = f"thrown back, {digest([speed])}, {restitution!r}, with derivatives by {tuple(by)}"
+    return Function(name, SHARED["bias"].text, ("q", "u"), "totals", (size - tree.nq) * (1 + columns), made=made)
 
 
 def corrected_with_jacobian(tree: Tree, by: Sequence[Leaf]) -> Function:
@@ -74,8 +118,12 @@ def _seeds(tracer: Tracer, by: Sequence[Leaf]) -> Seeds:
 
 def _rates(tracer: Tracer, seeds: Seeds) -> tuple[list[Number], list[dict[Any, Number]]]:
     moved = tracer(SHARED["coordinate_rates"])
-    udot, slopes = (closed_slopes if tracer.tree.looped else forward_slopes)(tracer, seeds)
+    udot, slopes = _accelerations(tracer, seeds)
     return [*moved, *udot], [*jacobian(moved, seeds), *slopes]
+
+
+def _accelerations(tracer: Tracer, seeds: Seeds) -> tuple[list[Number], list[dict[Any, Number]]]:
+    return (closed_slopes if tracer.tree.looped else forward_slopes)(tracer, seeds)
 
 
 def _flat(rows: Sequence[Mapping[Any, Number]], columns: int) -> list[Number]:

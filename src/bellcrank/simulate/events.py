@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -19,7 +19,7 @@ from bellcrank.simulate.control import Named, named
 if TYPE_CHECKING:
     from bellcrank.system.machine_functions import Machine
 
-__all__ = ["Arrival", "Change", "Event", "Watch", "attach", "detach", "enter", "leave", "lock", "unlock"]
+__all__ = ["Arrival", "Break", "Change", "Event", "Watch", "attach", "detach", "enter", "leave", "lock", "unlock"]
 
 Floats = npt.NDArray[np.float64]
 
@@ -115,6 +115,17 @@ class Event:
             return Change(state=answer)
         raise StateError(f"event {self.name!r}: its action must return a State, a Change or None, got "
                          f"{type(answer).__name__}")
+
+
+class Break(NamedTuple):
+    """Where a run did not simply go on: events at one time, what each did, and the state behind them."""
+
+    t: float
+    events: tuple[Event, ...]
+    changes: tuple[Change, ...]
+    after: State
+    changed: bool  #: whether the state or the machine is another one
+    stop: bool
 
 
 def detach(*names: str) -> Change:

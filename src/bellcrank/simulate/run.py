@@ -24,7 +24,7 @@ from bellcrank.simulate.alarm import Alarm
 from bellcrank.simulate.changing import Changing
 from bellcrank.simulate.courses import Course, FixedCourse, Piece
 from bellcrank.simulate.early import begin_errors, in_lanes
-from bellcrank.simulate.events import Change, Event, Watch
+from bellcrank.simulate.events import Break, Change, Event, Watch
 from bellcrank.simulate.fixed import Failure
 from bellcrank.simulate.interrupt import Patience, patient
 from bellcrank.simulate.setup import Setup
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from bellcrank.simulate.result import Result
     from bellcrank.system.machine_functions import Machine
 
-__all__ = ["SimulationWarning", "simulate"]
+__all__ = ["SimulationWarning", "recorded", "simulate"]
 
 Floats = npt.NDArray[np.float64]
 Progress = Callable[[float, float], object]
@@ -62,6 +62,11 @@ def simulate(system: Machine, state: Any, duration: float, *, step: float | None
                      threads, file, closing)
     if progress is not None and not callable(progress):
         raise ModelError(f"simulate: progress must be a function of (seconds done, duration), got {progress!r}")
+    if sensitivities:
+        from bellcrank.simulate.sensitivity import check_differentiable, with_sensitivities
+
+        check_differentiable(setup)
+        return with_sensitivities(setup, *recorded(setup, progress, file), sensitivities)
     if setup.events and setup.count > 1:
         from bellcrank.simulate.one_by_one import one_by_one
 
@@ -69,6 +74,13 @@ def simulate(system: Machine, state: Any, duration: float, *, step: float | None
             "duration": duration, "step": step, "stepper": stepper, "output": output, "tau": tau, "wrenches": wrenches,
             "control": control, "events": events, "rtol": rtol, "atol": atol, "file": file, "progress": progress,
             "threads": threads, "closing": closing})
+    return recorded(setup, progress, file)[0]
+
+
+def recorded(setup: Setup, progress: Progress | None = None, file: str | os.PathLike[str] | None = None
+             ) -> tuple[Result, list[Break]]:
+    """The run, and where events changed its course."""
+    system = setup.system
     check_target(file, setup.batch)
     with patient() as patience:
         course = setup.course(system, setup.y0, setup.start)
@@ -81,12 +93,8 @@ def simulate(system: Machine, state: Any, duration: float, *, step: float | None
                         advice=setup.advice, share=ROUGHLY if setup.stepper == "semi_implicit" else DRIFT,
                         lanes=in_lanes(system, setup.count * setup.samples),
                         closures=known_closures(system.model) if setup.alters else None)
-        result = _Run(setup, course, writer, progress, patience).go()
-    if not sensitivities:
-        return result
-    from bellcrank.simulate.sensitivity import with_sensitivities
-
-    return with_sensitivities(setup, result, sensitivities)
+        run = _Run(setup, course, writer, progress, patience)
+        return run.go(), run.breaks
 
 
 class _Run:
@@ -97,6 +105,7 @@ class _Run:
         self.machine = Changing(setup)
         self.alarm = Alarm(setup.count, setup.step) if setup.fixed and setup.step is not None else None
         self.recent: list[float] = []
+        self.breaks: list[Break] = []
         self.withheld: tuple[Floats, Floats] | None = None
         self.anchor: tuple[Course, Piece, State] | None = None  #: the event at hand
 
@@ -128,7 +137,7 @@ class _Run:
         return result
 
     def warn(self, text: str) -> None:
-        warnings.warn(f"simulate {self.machine.system.model.name!r}: {text}", SimulationWarning, stacklevel=5)
+        warnings.warn(f"simulate {self.machine.system.model.name!r}: {text}", SimulationWarning, stacklevel=6)
 
     def run_pieces(self, course: Course) -> tuple[str, str]:
         """Piece after piece, to the end or to what prevents it."""
@@ -282,6 +291,7 @@ class _Run:
         q, u = course.unpack(y[None], np.array([t]))
         first = state = State(q[0].copy(), u[0].copy(), t)
         kept, stop, changed = {k: float(watch.side[k]) for k in events}, "", False
+        changes = []
         self.anchor = (course, piece, state)
         for k in events:
             event = watch.events[k]
@@ -290,6 +300,7 @@ class _Run:
             if isinstance(event, Stop):
                 change, loss = self.machine.held(course, event, state, change)
             self.crowd(t, event)
+            changes.append(change)
             if change.alters:
                 state, changed = self.change(state, change, loss), True
             if change.stop:
@@ -297,6 +308,8 @@ class _Run:
         self.anchor = None
         if not (changed or stop):
             return None
+        done = tuple(watch.events[k] for k in events)
+        self.breaks.append(Break(t, done, tuple(changes), state, changed, bool(stop)))
         before = piece.times < t - 1e-12 * max(1.0, abs(t))
         self.write(course, Piece(piece.times[before], piece.samples[before], piece.point_times, piece.points))
         self.sample(course, first)
@@ -352,6 +365,7 @@ class _Run:
             if stop.touched(state, self.machine.system):
                 change, _ = self.machine.held(course, stop, state, stop.act(state, self.machine.system))
                 state, _ = self.machine.changed(state, change)
+                self.breaks.append(Break(state.t, (stop,), (change,), state, True, False))
                 self.writer.change_system(self.machine.system, self.machine.number)
                 self.go_on(course, watch, state, {k: 1.0})
 

@@ -1,42 +1,39 @@
 """How a run of fixed steps depends on its beginning, on forces and parameters: exact derivatives of discrete motion.
 
-The steps of an explicit method are differentiated as they are made, stage by stage,
+`variations` takes derivatives along forward, step by step and through events; `swept_back` goes back from an objective,
+with states kept at every so many steps and the steps between made again. What is differentiated are the steps that the
+run has made: `differentiated_steps` has those, `differentiated_events` what happens between them.
 
-    k_i = f(y + h Σ a_ij k_j),    δk_i = J_i (δy + h Σ a_ij δk_j) + P_i δp    (1)
-
-and so is the closing of the loops after a step, y⁺ = C(y). `variations` takes derivatives along forward; `swept_back`
-goes back from an objective, with states kept at every so many steps and the steps between made again:
-
-    λ ← Cᵀ λ,    μ_i = h b_i λ + h Σ_{j>i} a_ji J_jᵀ μ_j,    λ ← λ + Σ J_iᵀ μ_i,    ∇p ← ∇p + Σ P_iᵀ μ_i    (2)
-
-Python runs between stages, compiled code in them: some ten microseconds a stage of a small machine.
+Controllers are differentiated with the machine. One that is held for some steps says k(t, y) at the first of them: that
+is an input of these steps, which changes by k_y δy + k_p δp.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from bellcrank.derivatives.rates import corrected_with_jacobian, rates_with_jacobian
-from bellcrank.errors import ModelError, NotYetError, StateError
-from bellcrank.integrate.tableaux import Explicit
-from bellcrank.simulate.steppers import NEAR, ROUNDS, STEPPERS
+from bellcrank.errors import ModelError, NotYetError
+from bellcrank.scalar.evaluation import evaluate
+from bellcrank.scalar.graph import Graph, Number
+from bellcrank.simulate.closing import spread
+from bellcrank.simulate.differentiated_events import Passed, check_event, expressions_at, through
+from bellcrank.simulate.differentiated_steps import Acting, DifferentiatedSteps, Leaf, Moved
 from bellcrank.system.derivatives import forward_slopes_at
 
 if TYPE_CHECKING:
-    from bellcrank.loops.plan import LoopPlan
+    from bellcrank.simulate.events import Break
     from bellcrank.simulate.result import Result
     from bellcrank.simulate.setup import Setup
     from bellcrank.system.machine_functions import Machine
 
-__all__ = ["Variations", "Walk", "swept_back", "variations", "with_sensitivities"]
+__all__ = ["Variations", "check_differentiable", "swept_back", "variations", "with_sensitivities"]
 
 Floats = npt.NDArray[np.float64]
-Leaf = tuple[str, int]
 
 
 @dataclass(frozen=True)
@@ -49,141 +46,150 @@ class Unknown:
     columns: tuple[str, ...]
 
 
-class Variations(dict[str, Floats]):
-    """Derivatives of q and u at the samples, (samples, nq + nu, columns) by name."""
+class Between(NamedTuple):
+    """A part of a run between two moments that matter: a step, or what is left of one."""
 
-    columns: dict[str, tuple[str, ...]]
-
-
-class Walk:
-    """Steps of an explicit method with their derivatives, from one state."""
-
-    def __init__(self, system: Machine, stepper: str, step: float, tau: Floats, leaves: Sequence[Leaf], q: Floats,
-                 t: float) -> None:
-        kind = STEPPERS.get(stepper)
-        tableau = kind.tableau() if kind is not None and kind.tableau is not None else None
-        if not isinstance(tableau, Explicit) or (kind is not None and kind.adaptive):
-            raise NotYetError(f"sensitivities: stepper {stepper!r} cannot be differentiated; take 'rk4' or 'rk8'")
-        if system.model.method == "momenta" or system.model.batched or any(system.model.options.baumgarte):
-            raise NotYetError("sensitivities: one machine at a time, without baumgarte, and not with Hamilton's "
-                              "equations")
-        self.system, self.tableau, self.h, self.leaves = system, tableau, step, tuple(leaves)
-        self.nq, self.size = system.nq, system.nq + system.nu
-        self.stage_q, self.stage_u, self.tau = np.zeros(system.nq), np.zeros(system.nu), np.ascontiguousarray(tau)
-        self.clock = np.zeros(1)
-        self._bind(system.plans.first(q, t) if system.model.tree.looped else None)  # what runs begin with
-
-    def _bind(self, plan: LoopPlan | None) -> None:
-        """Bind the kernels; with loops, for a plan."""
-        system, kernels = self.system, self.system.kernels
-        run = kernels.evaluator if plan is None else kernels.planned(plan)
-        tree = run.tree
-        self._calls: list[tuple[Callable[[], Floats], Floats]] = []
-        for function in (rates_with_jacobian(tree, self.leaves), corrected_with_jacobian(tree, self.leaves)):
-            kernels.functions[function.name] = function
-            inputs = {"q": self.stage_q, "u": self.stage_u, "tau": self.tau, "t": self.clock,
-                      "parameters": np.array([float(v) for v in system.model.values.values()])}
-            arrays = [inputs[name] for name in run.inputs(function, False)]
-            out = np.empty(function.size(tree))
-            self._calls.append((kernels.bound(function.name, arrays, out, run), out))
-
-    def _run(self, which: int, y: Floats, t: float) -> Floats:
-        self.stage_q[:], self.stage_u[:], self.clock[0] = y[:self.nq], y[self.nq:], t
-        try:
-            self._calls[which][0]()
-        except StateError:
-            if not self.system.model.tree.looped:
-                raise
-            self._bind(self.system.plans.at(y[:self.nq], t))  # a pivot vanished: other speeds take over
-            self._calls[which][0]()
-        return self._calls[which][1]
-
-    def rates(self, y: Floats, t: float) -> tuple[Floats, Floats]:
-        """f, and [J P]."""
-        out, n = self._run(0, y, t), self.size
-        return out[:n].copy(), out[n:].reshape(n, -1).copy()
-
-    def corrected(self, y: Floats, t: float) -> tuple[Floats, list[Floats]]:
-        """The state after closing, and the derivatives of every round, first to last."""
-        n, rounds = self.size, []
-        for _ in range(ROUNDS):
-            out = self._run(1, y, t)
-            y = out[:n].copy()
-            rounds.append(out[n + self.system.nu:].reshape(n, -1).copy())
-            if not np.abs(out[n:n + self.system.nu]).max(initial=0.0) > NEAR:
-                break
-        return y, rounds
-
-    def stages(self, y: Floats, t: float) -> tuple[list[Floats], list[Floats]]:
-        """Slopes of a step, and [J P] at each."""
-        a, c = self.tableau.a, self.tableau.c
-        slopes: list[Floats] = []
-        jacobians: list[Floats] = []
-        for i in range(self.tableau.stages):
-            at = y + self.h * sum((a[i, j] * k for j, k in enumerate(slopes) if a[i, j]), np.zeros(self.size))
-            k, slope = self.rates(at, t + self.h * c[i])
-            slopes.append(k)
-            jacobians.append(slope)
-        return slopes, jacobians
-
-    def end(self, y: Floats, slopes: Sequence[Floats]) -> Floats:
-        """The step's result before closing."""
-        return y + self.h * sum((b * k for b, k in zip(self.tableau.b, slopes, strict=True)), np.zeros(self.size))
-
-    def forward(self, y: Floats, change: Floats, by: Floats, t: float) -> tuple[Floats, Floats]:
-        """(1) and the closing: the next state and its derivatives (size, columns); `by` (leaves, columns) is δp."""
-        slopes, jacobians = self.stages(y, t)
-        a, n = self.tableau.a, self.size
-        changes: list[Floats] = []
-        for i, slope in enumerate(jacobians):
-            at = change + self.h * sum((a[i, j] * k for j, k in enumerate(changes) if a[i, j]), np.zeros(change.shape))
-            changes.append(slope[:, :n] @ at + slope[:, n:] @ by)
-        change = change + self.h * sum((b * k for b, k in zip(self.tableau.b, changes, strict=True)),
-                                       np.zeros(change.shape))
-        y, rounds = self.corrected(self.end(y, slopes), t + self.h)
-        for slope in rounds:
-            change = slope[:, :n] @ change + slope[:, n:] @ by
-        return y, change
-
-    def backward(self, y: Floats, weights: Floats, total: Floats, t: float) -> Floats:
-        """(2) of the step that begins at y: what weights of its result are as weights of its beginning; the gradient by
-        the leaves is added to `total`."""
-        slopes, jacobians = self.stages(y, t)
-        _, rounds = self.corrected(self.end(y, slopes), t + self.h)
-        n, a, b = self.size, self.tableau.a, self.tableau.b
-        for slope in reversed(rounds):
-            total += slope[:, n:].T @ weights
-            weights = slope[:, :n].T @ weights
-        backs: dict[int, Floats] = {}  # J_iᵀ μ_i
-        for i in range(len(slopes) - 1, -1, -1):
-            mu = self.h * (b[i] * weights + sum((a[j, i] * back for j, back in backs.items()), np.zeros(n)))
-            backs[i] = jacobians[i][:, :n].T @ mu
-            total += jacobians[i][:, n:].T @ mu
-        return np.asarray(weights + sum(backs.values(), np.zeros(n)))
+    t: float
+    goal: float
+    asks: bool  #: whether held controllers are asked at its beginning
+    samples: bool  #: whether its end is a sample
+    at: Break | None  #: what happens there
 
 
-def unknowns(system: Machine, names: Sequence[str], q: Floats, u: Floats, tau: Floats, t: float) -> list[Unknown]:
+class DifferentiatedRun:
+    """A run with what is needed to differentiate it."""
+
+    def __init__(self, setup: Setup, breaks: Sequence[Break], names: Sequence[str]) -> None:
+        if breaks and breaks[0].t <= setup.start:
+            raise NotYetError(f"sensitivities: the run begins at a stop ({breaks[0].events[0].name})")
+        self.setup, self.system = setup, setup.system
+        y, nq = setup.y0[0], self.system.nq
+        self.first = y.copy()
+        self.held = [d for d in setup.drives if d.period is not None]
+        joint = "given" if setup.cuts else "tau"
+        given = {joint: np.broadcast_to(setup.tau, (1, setup.tau.shape[-1]))[0].copy()}
+        if setup.wrenches is not None:
+            given["wrench"] = np.broadcast_to(setup.wrenches, (1, setup.wrenches.shape[-1]))[0].copy()
+        self.found = unknowns(self.system, names, y[:nq], y[nq:], setup, joint)
+        leaves = [leaf for x in self.found for leaf in x.leaves]
+        self.inputs = {d: ("wrench" if d.target == "wrench" else joint) for d in self.held}
+        for d in self.held:
+            leaves += [(self.inputs[d], i) for i in range(len(given[self.inputs[d]]))]
+        self.leaves = [*leaves, ("t", 0)] if breaks else leaves
+        self.steps = DifferentiatedSteps(self.system, setup.stepper, Acting(given, _laws(setup)), self.leaves, y[:nq],
+                                         setup.start)
+        self.stretches = list(_ways(setup, breaks))
+
+    def columns(self) -> tuple[Moved, dict[str, slice]]:
+        """The unknowns side by side, and which columns are whose."""
+        widths = [x.start.shape[1] for x in self.found]
+        change, at, places = np.hstack([x.start for x in self.found]), 0, {}
+        by = np.zeros((len(self.leaves), change.shape[1]))
+        for x, width in zip(self.found, widths, strict=True):
+            for k, leaf in enumerate(x.leaves):
+                by[self.leaves.index(leaf), at + k] = 1.0
+            places[x.name] = slice(at, at + width)
+            at += width
+        none = np.zeros(at)
+        return Moved(change, by, none, none), places
+
+    def ask(self, y: Floats, t: float) -> list[tuple[list[int], Floats]]:
+        """Let held controllers say what acts from now on; rows of the leaves that are theirs, and the derivatives by q,
+        u and all leaves."""
+        out = []
+        for d in self.held:
+            values, slope = expressions_at(self.steps, d.graph(self.system), y, t)
+            self.steps.acting.inputs[self.inputs[d]][:] = values
+            out.append(([self.leaves.index((self.inputs[d], i)) for i in range(len(values))], slope))
+        return out
+
+    def asked(self, y: Floats, t: float, moved: Moved) -> Moved:
+        """The same with derivatives along."""
+        by = moved.by.copy()
+        for rows, slope in self.ask(y, t):
+            by[rows] = slope[:, :len(y)] @ moved.state + slope[:, len(y):] @ self.steps.at(moved, 0.0)
+        return replace(moved, by=by)
+
+    def whole(self, y: Floats, stretch: Between) -> Floats:
+        """The derivatives of (state, time) at the end of a stretch by (state, leaves, time) at its beginning, for
+        stretches that end in an event or begin in one."""
+        n, p = len(y), len(self.leaves)
+        eye = np.eye(n + p + 1)
+        moved = Moved(eye[:n], eye[n:-1], eye[-1], -eye[-1])
+        if stretch.at is None:
+            return np.vstack([self.steps.forward(y, stretch.t, stretch.goal - stretch.t, moved)[1], 0.0 * eye[-1]])
+        passed = through(self.steps, y, stretch.t, stretch.at, replace(moved, length=0.0 * eye[-1]))
+        return np.vstack([passed.after, passed.time])
+
+    def end(self, y: Floats, stretch: Between) -> Floats:
+        """The state behind a stretch."""
+        if stretch.at is not None:
+            return np.concatenate([stretch.at.after.q, stretch.at.after.u])
+        return self.steps.plain(y, stretch.t, stretch.goal - stretch.t)
+
+
+def _laws(setup: Setup) -> dict[Leaf, Number]:
+    """Forces that follow from the state in every stage."""
+    system, out = setup.system, {}
+    drives = {d.target: d.graph(system) for d in setup.drives if d.period is None}
+    joint: list[Number] = drives.get("tau", [])
+    if setup.cuts:  # forces of closing joints, as forces of others that do the same
+        graph = Graph()
+        given = evaluate(joint, graph.leaf) if joint else [
+            graph.leaf(("given", i)) for i in range(setup.tau.shape[-1])]
+        joint = evaluate(spread(system, setup.cuts), lambda key: given[key[1]] if key[0] == "tau" else graph.leaf(key))
+    out = {("tau", i): x for i, x in enumerate(joint)}
+    return out | {("wrench", i): x for i, x in enumerate(drives.get("wrench", []))}
+
+
+def _ways(setup: Setup, breaks: Sequence[Break]) -> Any:
+    """The way of a run, as it was."""
+    assert setup.step is not None
+    start, step, hold = setup.start, setup.step, setup.holds()
+    number, t, ahead = 0, start, list(breaks)
+    grid = True
+    while number < setup.steps:
+        goal = start + (number + 1) * step
+        asks = grid and number % hold == 0
+        if ahead and ahead[0].t <= goal + 1e-12 * max(1.0, abs(goal)):
+            at = ahead.pop(0)
+            yield Between(t, at.t, asks, True, at)
+            if at.stop:
+                return
+            number = int(np.floor((at.t - start) / step + 1e-9))
+            t = start + number * step
+            grid = abs(at.t - t) < 1e-12 * max(1.0, abs(at.t))
+            t = t if grid else at.t
+            continue
+        number, grid = number + 1, True
+        yield Between(t, goal, asks, number % setup.every == 0 or number == setup.steps, None)
+        t = goal
+
+
+# -- what is asked for ------------------------------------------------------------------------------
+def unknowns(system: Machine, names: Sequence[str], q: Floats, u: Floats, setup: Setup, joint: str) -> list[Unknown]:
     """What is asked for, by name. The beginning of a closed machine changes along its independent speeds."""
-    nu, size = system.nu, system.nq + system.nu
+    nu, size, t = system.nu, system.nq + system.nu, setup.start
+    driven = any(d.target == "tau" for d in setup.drives)
     out = []
     for name in names:
         if name in ("q0", "u0"):
-            out.append(_beginning(system, name, q, u, tau, t))
-        elif name == "tau":
-            out.append(Unknown(name, tuple(("tau", i) for i in range(nu)), np.zeros((size, nu)), system.speed_names))
+            out.append(_beginning(system, name, q, u, t))
+        elif name == "tau" and not driven:
+            out.append(Unknown(name, tuple((joint, i) for i in range(nu)), np.zeros((size, nu)), system.speed_names))
         elif name in system.model.values:
             place = list(system.model.values).index(name)
             out.append(Unknown(name, (("parameters", place),), _start_by_parameter(system, q, u, place, t), (name,)))
         else:
-            known = ", ".join(["q0", "u0", "tau", *system.model.values])
+            known = ", ".join(["q0", "u0", *(() if driven else ("tau",)), *system.model.values])
             raise ModelError(f"sensitivities: nothing called {name!r} to differentiate by; there are {known}")
     return out
 
 
-def _beginning(system: Machine, name: str, q: Floats, u: Floats, tau: Floats, t: float) -> Unknown:
+def _beginning(system: Machine, name: str, q: Floats, u: Floats, t: float) -> Unknown:
     tree = system.model.tree
     independent = list(system.plans.first(q, t).independent) if tree.looped else tree.free_speeds()
-    slopes = forward_slopes_at(system.plans, q, u, tau, None, t, independent, ("tau",))
+    slopes = forward_slopes_at(system.plans, q, u, np.zeros(system.nu), None, t, independent, ("tau",))
     columns = tuple(system.speed_names[v] for v in independent)
     if name == "u0":
         return Unknown(name, (), np.vstack([np.zeros((system.nq, len(columns))), slopes.speeds[1]]), columns)
@@ -195,92 +201,130 @@ def _start_by_parameter(system: Machine, q: Floats, u: Floats, place: int, t: fl
     """How a closed first state follows a parameter, independent coordinates and speeds at rest."""
     if not system.model.tree.looped:
         return np.zeros((system.nq + system.nu, 1))
-    walk = Walk(system, "rk4", 1e-3, np.zeros(system.nu), [("parameters", place)], q, t)
-    slope, n = walk.corrected(np.concatenate([q, u]), t)[1][0], walk.size
+    steps = DifferentiatedSteps(system, "rk4", Acting({"tau": np.zeros(system.nu)}, {}), [("parameters", place)], q, t)
+    slope, n = steps.corrected(np.concatenate([q, u]), t)[1][0], steps.size
     change = slope[:, n:]
     for _ in range(2):  # speeds see where positions have gone in the next round
         change = slope[:, :n] @ change + slope[:, n:]
     return change
 
 
-def variations(system: Machine, q: Floats, u: Floats, t: float, step: float, steps: int, every: int, stepper: str,
-               tau: Floats, names: Sequence[str]) -> Variations:
-    """Derivatives of the motion at every `every`-th step."""
-    found = unknowns(system, names, q, u, tau, t)
-    leaves = [leaf for x in found for leaf in x.leaves]
-    walk = Walk(system, stepper, step, tau, leaves, q, t)
-    widths = [x.start.shape[1] for x in found]
-    change = np.hstack([x.start for x in found])
-    by, at = np.zeros((len(leaves), change.shape[1])), 0
-    for x, width in zip(found, widths, strict=True):
-        for k, leaf in enumerate(x.leaves):
-            by[leaves.index(leaf), at + k] = 1.0
-        at += width
-    y, rows = np.concatenate([q, u]), [change]
-    for i in range(steps):
-        y, change = walk.forward(y, change, by, t + i * step)
-        if (i + 1) % every == 0:
-            rows.append(change)
-    whole = np.stack(rows)
-    out, at = Variations(), 0
-    for x, width in zip(found, widths, strict=True):
-        out[x.name] = whole[..., at:at + width]
-        at += width
-    out.columns = {x.name: x.columns for x in found}
+def check_differentiable(setup: Setup) -> None:
+    """Refuse what cannot be differentiated, by name and before anything runs."""
+    if not setup.fixed or setup.step is None or setup.count != 1 or setup.batch:
+        raise NotYetError("simulate: sensitivities are for one state and fixed steps")
+    if setup.closing != "position":
+        raise NotYetError("simulate: sensitivities are for closing='position'")
+    for d in setup.drives:
+        if not d.traced:
+            what = "control" if d.target == "tau" else "wrenches"
+            raise NotYetError(f"simulate: sensitivities: {what} is a Python function, which cannot be differentiated; "
+                              "write it with bellcrank.math, as a Traced one")
+    for event in setup.events:
+        check_event(setup.system, event)
+
+
+# -- forward ----------------------------------------------------------------------------------------
+class Variations(dict[str, Floats]):
+    """Derivatives of q and u at the samples, (samples, nq + nu, columns) by name; and of the times of samples."""
+
+    columns: dict[str, tuple[str, ...]]
+    times: dict[str, Floats]
+
+
+def variations(setup: Setup, breaks: Sequence[Break], names: Sequence[str]) -> Variations:
+    """Derivatives of a run's samples."""
+    motion = DifferentiatedRun(setup, breaks, names)
+    moved, places = motion.columns()
+    y, rows, times = motion.first, [moved.state], [moved.start]
+    for s in motion.stretches:
+        if s.asks:
+            moved = motion.asked(y, s.t, moved)
+        if s.at is None:
+            y, change = motion.steps.forward(y, s.t, s.goal - s.t, replace(moved, length=-moved.start))
+            moved = replace(moved, state=change, start=0.0 * moved.start)
+            seen = [change] if s.samples else []
+        else:
+            passed: Passed = through(motion.steps, y, s.t, s.at, moved)
+            y, moved = motion.end(y, s), replace(moved, state=passed.after, start=passed.time)
+            seen = [passed.before, passed.after] if s.at.changed else [passed.before]
+        rows += seen
+        times += [moved.start] * len(seen)
+    whole, when = np.stack(rows), np.stack(times)
+    out = Variations({name: whole[..., place] for name, place in places.items()})
+    out.columns = {x.name: x.columns for x in motion.found}
+    out.times = {name: when[:, place] for name, place in places.items()}
     return out
 
 
-def with_sensitivities(setup: Setup, result: Result, names: Sequence[str]) -> Result:
-    """A result with the derivatives of its samples: ``d_q_<name>`` and ``d_u_<name>``."""
-    system = setup.system
-    plain = setup.fixed and setup.count == 1 and not (setup.drives or setup.events or setup.batch) and \
-        setup.wrenches is None and setup.closing == "position" and not setup.cuts
-    if not plain or setup.step is None:
-        raise NotYetError("simulate: sensitivities are for one state, fixed steps, closing='position', and without "
-                          "controllers, events, wrenches or forces on cut joints")
-    if result.attrs["status"] != "finished":
+def with_sensitivities(setup: Setup, result: Result, breaks: Sequence[Break], names: Sequence[str]) -> Result:
+    """A result with the derivatives of its samples, ``d_q_<name>`` and ``d_u_<name>``; with events that change
+    something, or end the run, also of the times of samples, ``d_time_<name>``."""
+    if result.attrs["status"] not in ("finished", "stopped"):
         return result
-    y, nq = setup.y0[0], system.nq
-    tau = np.broadcast_to(setup.tau, (1, system.nu))[0]
-    found = variations(system, y[:nq].copy(), y[nq:].copy(), setup.start, setup.step, setup.steps, setup.every,
-                       setup.stepper, tau, names)
+    nq = setup.system.nq
+    found = variations(setup, breaks, names)
     more: dict[str, Any] = {}
     for name, rows in found.items():
         label = f"by_{name}"
         more[f"d_q_{name}"] = (("time", "coordinate", label), rows[:, :nq])
         more[f"d_u_{name}"] = (("time", "speed", label), rows[:, nq:])
+        if breaks:
+            more[f"d_time_{name}"] = (("time", label), found.times[name])
         result = result.assign_coords({label: list(found.columns[name])})
     return result.assign(more)
 
 
-def swept_back(system: Machine, q: Floats, u: Floats, t: float, step: float, steps: int, stepper: str, tau: Floats,
-               names: Sequence[str], slope: Callable[[Floats], tuple[float, Floats]]
-               ) -> tuple[float, dict[str, Floats]]:
-    """The value of an objective of the last state, and its gradient. `slope` gives value and derivatives of a state."""
-    found = unknowns(system, names, q, u, tau, t)
-    leaves = [leaf for x in found for leaf in x.leaves]
-    walk = Walk(system, stepper, step, tau, leaves, q, t)
-    every = max(1, round(steps**0.5))
-    kept, y = {0: np.concatenate([q, u])}, np.concatenate([q, u])
-    for i in range(steps):
-        y, _ = walk.corrected(walk.end(y, walk.stages(y, t + i * step)[0]), t + (i + 1) * step)
-        if (i + 1) % every == 0:
-            kept[i + 1] = y
-    value, weights = slope(y)
-    total = np.zeros(len(leaves))
-    for first in sorted((k for k in kept if k < steps), reverse=True):
-        last = min(first + every, steps)
-        states = [kept[first]]
-        for i in range(first, last - 1):
-            y = states[-1]
-            states.append(walk.corrected(walk.end(y, walk.stages(y, t + i * step)[0]), t + (i + 1) * step)[0])
-        for i in range(last - 1, first - 1, -1):
-            weights = walk.backward(states[i - first], weights, total, t + i * step)
+# -- back -------------------------------------------------------------------------------------------
+def swept_back(setup: Setup, breaks: Sequence[Break], states: Floats, names: Sequence[str],
+               slope: Callable[[Floats], tuple[float, Floats]]) -> tuple[float, dict[str, Floats]]:
+    """The value of an objective of the last state, and its gradient. `states` are the samples of the run; `slope` gives
+    value and derivatives of a state."""
+    motion = DifferentiatedRun(setup, breaks, names)
+    n, stretches = setup.y0.shape[1], motion.stretches
+    value, weights = slope(states[-1])
+    total, late = np.zeros(len(motion.leaves)), 0.0  # gradients by the leaves, and by the time of what comes
+    for first, last, row in reversed(_blocks(motion)):
+        ys = [states[row]]
+        for s in stretches[first:last - 1]:
+            if s.asks:
+                motion.ask(ys[-1], s.t)
+            ys.append(motion.end(ys[-1], s))
+        for k in range(last - 1, first - 1, -1):
+            y, s = ys[k - first], stretches[k]
+            held = _held(motion, ys, first, k)
+            if s.at is None and (k == 0 or stretches[k - 1].at is None):
+                weights, late = motion.steps.backward(y, s.t, s.goal - s.t, weights, total), 0.0
+            else:
+                back = motion.whole(y, s).T @ np.append(weights, late)
+                weights, total, late = back[:n], total + back[n:-1], float(back[-1])
+            for rows, by in held if s.asks else ():
+                own = total[rows].copy()
+                total[rows] = 0.0
+                weights, total = weights + by[:, :n].T @ own, total + by[:, n:].T @ own
+                late += float(by[:, -1] @ own) if breaks else 0.0
     out = {}
-    for x in found:
-        own = np.array([total[leaves.index(leaf)] for leaf in x.leaves])
-        moved = x.start.T @ weights
-        out[x.name] = moved + own if len(own) else moved
+    for x in motion.found:
+        own = np.array([total[motion.leaves.index(leaf)] for leaf in x.leaves])
+        out[x.name] = x.start.T @ weights + own if len(own) else x.start.T @ weights
     return value, out
 
 
+def _blocks(motion: DifferentiatedRun) -> list[tuple[int, int, int]]:
+    """Pieces of the run that begin at samples: first stretch, the one behind the last, and the sample. What held
+    controllers say is known from the beginning of a piece on."""
+    begins, row = [(0, 0)], 0
+    for k, s in enumerate(motion.stretches[:-1]):
+        row += 1 + s.at.changed if s.at is not None else int(s.samples)
+        if s.samples and (motion.stretches[k + 1].asks or not motion.held):
+            begins.append((k + 1, row))
+    ends = [*(first for first, _ in begins[1:]), len(motion.stretches)]
+    return [(first, end, row) for (first, row), end in zip(begins, ends, strict=True)]
+
+
+def _held(motion: DifferentiatedRun, ys: Sequence[Floats], first: int, k: int) -> list[tuple[list[int], Floats]]:
+    """Let held controllers say again what they said for a stretch."""
+    if not motion.held:
+        return []
+    last = max(i for i in range(first, k + 1) if motion.stretches[i].asks)
+    return motion.ask(ys[last - first], motion.stretches[last].t)

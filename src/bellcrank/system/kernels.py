@@ -328,16 +328,16 @@ class Kernels:
     def _direct(self) -> bool:
         return not self.large and self.maker.schedule != "rolled"
 
-    def bound(self, name: str, arrays: list[Floats], out: Floats, evaluator: Evaluator | None = None
-              ) -> Callable[[], Floats]:
+    def bound(self, name: str, arrays: list[Floats], out: Floats, evaluator: Evaluator | None = None,
+              wrenches: bool = False) -> Callable[[], Floats]:
         """A call bound to arrays, which are contiguous and of the right sizes."""
         function, run = self.functions[name], evaluator or self.evaluator
         compiled, said = self.compiled(name, run), f"{name}: an input or the result is not finite"
         if compiled is not None:
-            return compiled.backend.bound(compiled.kernel(function, False, 1), arrays, out, StateError, said)
+            return compiled.backend.bound(compiled.kernel(function, wrenches, 1), arrays, out, StateError, said)
 
         def reference() -> Floats:
-            result, finite = run.run(function, False, [a.reshape(1, -1) for a in arrays], 1)
+            result, finite = run.run(function, wrenches, [a.reshape(1, -1) for a in arrays], 1)
             out.reshape(-1)[:] = result[0]
             if not finite:
                 raise StateError(said)
