@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from bellcrank.errors import SingularError
@@ -16,12 +16,20 @@ from bellcrank.scalar.count import OperationCount, count, count_nodes
 from bellcrank.scalar.evaluation import evaluate
 from bellcrank.scalar.graph import Graph, Number, Scalar
 from bellcrank.schedule.sweeps import Direct
-from bellcrank.target.kernel_source import EntryKernel, GraphKernel, KernelSource, RolledData, RolledKernel
+from bellcrank.target.column_code import ColumnGraphs, split
+from bellcrank.target.kernel_source import (
+    ColumnKernel,
+    EntryKernel,
+    GraphKernel,
+    KernelSource,
+    RolledData,
+    RolledKernel,
+)
 from bellcrank.topology.builder import collector_paused
 from bellcrank.topology.tree import Tree
 
-__all__ = ["UNROLL_LINKS", "GraphTracer", "count_traced", "entries_of", "kernel_source", "read_inputs", "together",
-           "trace"]
+__all__ = ["UNROLL_LINKS", "GraphTracer", "column_source", "count_traced", "entries_of", "kernel_source", "read_inputs",
+           "together", "trace"]
 
 #: trees up to this many links are traced whole ...
 UNROLL_LINKS = 48
@@ -122,6 +130,19 @@ def kernel_source(tree: Tree, function: Function, inputs: Mapping[str, int], tra
         return None if ahead is None else kernel(laned(ahead, lanes))
 
     return replace(kernel(traced), beside=beside)
+
+
+def column_source(tree: Tree, function: Function, inputs: Mapping[str, int], wrenches: bool,
+                  flat: Callable[[], list[Number]]) -> ColumnKernel:
+    """What a backend compiles of a function that has columns; `flat` traces it as one graph."""
+    make = function.columns
+    assert make is not None
+
+    def columns() -> ColumnGraphs:
+        with collector_paused():
+            return split(*make(GraphTracer(tree, wrenches)))
+
+    return ColumnKernel(columns, lambda: GraphKernel(flat(), inputs), inputs, function.size(tree))
 
 
 def count_traced(tree: Tree, function: Function, traced: list[Number] | RolledProgram) -> OperationCount:

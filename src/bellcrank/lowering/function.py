@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from bellcrank.schedule.sweeps import Direct, Field, Sweeps, flatten
 from bellcrank.spatial import General, Identity, Matrix3, Transform, Vector
 from bellcrank.topology.tree import Applied, LinkNumbers, Tree
 
-__all__ = ["Function", "Tracer", "direct", "input_sizes", "place", "view", "world_of"]
+__all__ = ["Columns", "Function", "Tracer", "direct", "input_sizes", "place", "view", "world_of"]
 
 #: reads entry `index` of input array `name`
 Read = Callable[[str, int], Number]
@@ -34,6 +34,15 @@ class Tracer(Protocol):
 
     def machine(self, inputs: tuple[str, ...]) -> Direct:
         """The machine as its texts see it, with these inputs traced."""
+
+
+class Columns(NamedTuple):
+    """Entries, then matrices found column by column."""
+
+    entries: list[Number]
+    given: list[list[Number]]  #: the inputs of all columns of every matrix, row by row
+    rows: int  #: inputs of one column
+    step: list[Number]  #: a column from the leaves ("column", r)
 
 
 @dataclass(frozen=True)
@@ -65,6 +74,8 @@ class Function:
     single: bool = False
     #: instead of a text: how the entries are made from those of other functions, traced in one graph
     made: Callable[[Tracer], list[Number]] | None = None
+    #: the same as matrices whose columns are found in the same way, where they are
+    columns: Callable[[Tracer], Columns] | None = None
     #: lengths of inputs that are this function's alone
     sizes: tuple[tuple[str, int], ...] = ()
 

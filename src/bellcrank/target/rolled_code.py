@@ -10,7 +10,7 @@ from typing import Any
 from bellcrank.scalar.graph import Scalar, reachable
 from bellcrank.schedule.rolled import INWARD, OUTWARD, PATHS, KindCode, Plan, SweepCode
 from bellcrank.target.calling import Body, LaneStates, finite_array
-from bellcrank.target.graph_code import compute, value_of
+from bellcrank.target.operation_code import compute, value_of
 from bellcrank.target.program import Builder, Int, Integers, Memory, Real, Table
 
 __all__ = ["COLUMNS", "rolled"]
