@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bellcrank.scalar.graph import Number, digest
-from bellcrank.schedule.rolled import Plan
+from bellcrank.schedule.rolled_plan import Plan
 from bellcrank.target.calling import Body
 from bellcrank.target.graph_code import entry_by_entry, scratch, unrolled
 from bellcrank.target.program import Builder

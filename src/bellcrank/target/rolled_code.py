@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from bellcrank.scalar.graph import Scalar, reachable
-from bellcrank.schedule.rolled import INWARD, OUTWARD, PATHS, KindCode, Plan, SweepCode
+from bellcrank.schedule.rolled import INWARD, OUTWARD, PATHS
+from bellcrank.schedule.rolled_plan import KindCode, Plan, SweepCode
 from bellcrank.target.calling import Body, LaneStates, finite_array
 from bellcrank.target.graph_code import compute, value_of
 from bellcrank.target.program import Builder, Int, Integers, Memory, Real, Table
@@ -74,7 +75,7 @@ def rolled(b: Builder, plan: Plan, inputs: Sequence[str], local: list[str], mirr
         check = b.constant(0.0)
         for name, size in sizes.items() if states.checked else ():
             check = finite_array(b, states.inputs[name], size, check)
-        if PATHS in plan.directions:
+        if PATHS in plan.directions or plan.zeroed:
             with b.loop(out_size) as i:
                 target[i] = 0.0
         for position, code in enumerate(_ahead(plan)):
@@ -127,7 +128,7 @@ def _compute_ahead(c: _Context, code: KindCode, position: int) -> None:
 
 def _has_work(plan: Plan, code: KindCode, k: int) -> bool:
     sweep = code.sweeps[k]
-    return bool((sweep.sent and plan.read[k]) or sweep.outputs or sweep.saves or sweep.starts)
+    return bool((sweep.sent and plan.read[k]) or sweep.outputs or sweep.written or sweep.saves or sweep.starts)
 
 
 def _sweep(c: _Context, k: int, direction: str) -> None:
@@ -207,6 +208,8 @@ class _Item:
                 return place[slot + i]
             case ("carry", _, i):
                 return self.record_of(0)[i]
+            case ("root", k, i):
+                return self.c.work[self.c.plan.edge_slot[k] + i]
         raise AssertionError(key)
 
     def compute(self, code: SweepCode) -> dict[Any, str]:
@@ -249,6 +252,10 @@ def _item(c: _Context, kind: KindCode, k: int, item: Int) -> None:
     for j, entry in code.outputs:
         target, offset = ("result", j) if places is None else places[j]
         c.target[at.start(target) + offset] = value_of(b, entry, value)
+    for w in code.written:
+        entry = value_of(b, w.value, value)
+        here: Int | int = at.start(w.column) + w.offset if w.column else w.offset
+        c.target[here] = c.target[here] + entry if w.adds else entry
 
 
 def _walk(c: _Context, k: int, item: Int, column: Int) -> None:
@@ -291,6 +298,8 @@ def _epilogue(c: _Context) -> None:
         raise AssertionError(key)
 
     value: dict[Any, str] = {}
-    compute(b, reachable(plan.epilogue), value, leaf)
+    compute(b, reachable(plan.at_root), value, leaf)
     for i, entry in enumerate(plan.epilogue):
         c.target[i] = value_of(b, entry if type(entry) is Scalar else float(entry), value)
+    for i, entry in plan.added:
+        c.target[i] = c.target[i] + value_of(b, entry if type(entry) is Scalar else float(entry), value)
