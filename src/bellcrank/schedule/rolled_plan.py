@@ -1,9 +1,13 @@
-"""What each kind of item computes in which sweep of a rolled program, and what it must remember in between."""
+"""What each kind of item computes in which sweep of a rolled program, and what it must remember in between.
+
+Kinds of many items compute *ahead* of all sweeps what depends on nothing that travels, and *behind* them all what
+nobody waits for (the derivatives of what is computed ahead, mostly): several items side by side.
+"""
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple
@@ -49,17 +53,21 @@ class KindCode:
     slot: dict[Scalar, int]  #: place of saved nodes in the record
     #: what depends on nothing that travels, if it is computed before all sweeps, for several items side by side
     ahead: SweepCode | None = None
+    #: what nobody waits for, if it is computed after all sweeps, side by side; then every item writes it
+    behind: SweepCode = field(default_factory=SweepCode)
+    #: place of nodes that are saved side by side: by what is computed ahead and behind, and in sweeps for the latter
+    beside: dict[Scalar, int] = field(default_factory=dict)
 
     @property
-    def ahead_statics(self) -> list[Scalar]:
-        """Those of the `statics` that are needed ahead."""
-        needed = set(self.ahead.body) if self.ahead is not None else set()
+    def beside_statics(self) -> list[Scalar]:
+        """Those of the `statics` that are needed ahead or behind."""
+        needed = {*(self.ahead.body if self.ahead is not None else ()), *self.behind.body}
         return [node for node in self.statics if node in needed]
 
     @property
-    def ahead_inputs(self) -> list[str]:
-        """Inputs of which the item's part is needed ahead."""
-        body = self.ahead.body if self.ahead is not None else []
+    def beside_inputs(self) -> list[str]:
+        """Inputs of which the item's part is needed ahead or behind."""
+        body = [*(self.ahead.body if self.ahead is not None else ()), *self.behind.body]
         return list(dict.fromkeys(n.args[0][1] for n in body if n.op is LEAF and n.args[0][0] == "in"))
 
 
@@ -100,7 +108,7 @@ class Plan:
     @property
     def block_row(self) -> int:
         """Integers per block of items side by side (see `lowering.ahead`)."""
-        return 2 + self.lanes * max((len(code.ahead_inputs) for code in self.codes), default=0)
+        return 2 + self.lanes * max((len(code.beside_inputs) for code in self.codes), default=0)
 
 
 def plan(rolled: Rolled, result: Field, epilogue: Sequence[Number], ahead: Sequence[int] = (),
@@ -122,9 +130,10 @@ def plan(rolled: Rolled, result: Field, epilogue: Sequence[Number], ahead: Seque
         at += sweep.width if sweep.to_root else 0
     codes, record = [], max([1, at, *(s.width for s in rolled.sweeps if s.direction == PATHS)])  # paths use the root's
     for kind in rolled.kinds:
-        code = _plan_kind(rolled, kind, result, at, True, written) if kind.index in ahead else None
-        if code is None or not _worth(code):
-            code = _plan_kind(rolled, kind, result, at, False, written) if known is None else known.codes[kind.index]
+        own = written[kind.index] if written else ()
+        code = _side_by_side(rolled, kind, result, own, at) if kind.index in ahead else None
+        if code is None:
+            code = _Planning(rolled, kind, result, own).made(at) if known is None else known.codes[kind.index]
         record = max(record, at + len(code.slot))
         codes.append(code)
     return Plan(codes, [s.direction for s in rolled.sweeps], [s.width for s in rolled.sweeps],
@@ -136,33 +145,124 @@ def plan(rolled: Rolled, result: Field, epilogue: Sequence[Number], ahead: Seque
 _WORK = {SIN: 20, COS: 20, DIV: 5, SQRT: 5}
 
 
-def _worth(code: KindCode) -> bool:
-    """Whether what is computed ahead saves more than it costs to store it, and to fetch what it is computed from."""
-    if code.ahead is None:
-        return False
+def _worth(code: KindCode, part: SweepCode, kept: int) -> bool:
+    """Whether computing a part side by side saves more than it costs to keep so many values there, and to fetch what it
+    is computed from."""
     numbers = set(code.statics)
-    rest = [node for node in code.ahead.body if node not in numbers]
+    rest = [node for node in part.body if node not in numbers]
     fetched = sum(1 for node in rest if node.op is LEAF)
     work = sum(_WORK.get(node.op, 1) for node in rest) - fetched
-    return work > 4 * len(code.ahead.saves) + 2 * fetched
+    return work > 4 * kept + 2 * fetched
 
 
-def _plan_kind(rolled: Rolled, kind: Kind, result: Field, first_slot: int, ahead: bool,
-               written: Sequence[Sequence[Written]]) -> KindCode:
-    """Plan until nothing is left to be done in a sweep that comes too late for what travelled in another."""
-    stage, static = _stages(kind.graph), _static_nodes(kind.graph)
-    local = {node for node, last in stage.items() if last == -1 and node.op is not LEAF and node not in static}
-    known: dict[int, list[Written]] = {}  # when entries that are written are known
-    for w in written[kind.index] if written else ():
-        known.setdefault(max(stage[w.value], 0) if type(w.value) is Scalar else 0, []).append(w)
-    due: dict[int, dict[Scalar, None]] = {k: {} for k in range(len(rolled.sweeps))}
-    while True:
-        late: dict[Scalar, None] = {}
-        code = _try_plan(rolled, kind, result, first_slot, stage, static, due, late, local if ahead else set(), known)
-        if not late:
+def _side_by_side(rolled: Rolled, kind: Kind, result: Field, written: Sequence[Written], first_slot: int
+                  ) -> KindCode | None:
+    """What a kind does ahead and behind, or ahead alone, as far as that is worth it."""
+    if written:
+        code = _Planning(rolled, kind, result, written, True, True).made(first_slot)
+        assert code.ahead is not None
+        late = len(code.behind.loads) + len(code.behind.saves)
+        if _worth(code, code.behind, late) and _worth(code, code.ahead, max(len(code.beside) - late, 0)):
             return code
-        for node in late:
-            due[stage[node]][node] = None
+    code = _Planning(rolled, kind, result, written, True, False).made(first_slot)
+    assert code.ahead is not None
+    return code if _worth(code, code.ahead, len(code.ahead.saves)) else None
+
+
+class _Planning:
+    """Plans what one kind does, until nothing is left to be done in a sweep that comes too late for what travelled in
+    another."""
+
+    def __init__(self, rolled: Rolled, kind: Kind, result: Field, written: Sequence[Written], ahead: bool = False,
+                 behind: bool = False) -> None:
+        self.rolled, self.kind, self.result, self.written = rolled, kind, result, written
+        self.ahead, self.behind = ahead, behind
+        self.stage, self.static = _stages(kind.graph), _static_nodes(kind.graph)
+        self.travelled = {node: k for node, k in self.stage.items() if node.op is LEAF and k > -1}
+        #: what is computed in a sweep although only later ones look at it
+        self.due: dict[int, dict[Scalar, None]] = {k: {} for k in range(len(rolled.sweeps))}
+
+    def made(self, first_slot: int) -> KindCode:
+        while True:
+            code = self._try(first_slot)
+            if not self.late:
+                return code
+            for node in self.late:
+                self.due[self.stage[node]][node] = None
+
+    def _try(self, first_slot: int) -> KindCode:
+        self.late: dict[Scalar, None] = {}
+        self.statics: dict[Scalar, None] = {}
+        self.loaded: dict[Scalar, None] = {}  # by sweeps
+        #: the sweep that computes a node, -1: ahead of all
+        self.origin = {node: -1 for node, last in self.stage.items()
+                       if last == -1 and node.op is not LEAF and node not in self.static} if self.ahead else {}
+        sweeps, walks = [], {}
+        for k, sweep in enumerate(self.rolled.sweeps):
+            code = self._sweep(k)
+            sweeps.append(code)
+            for node in code.body:
+                self.origin.setdefault(node, k)
+            if sweep.direction == PATHS:
+                walks[k] = SweepCode(sent=sweep.sent[self.kind.index])
+                walks[k].outputs = list(enumerate(flatten(self.result[self.kind.index])))
+                self._fill(walks[k], [*walks[k].sent, *(v for _, v in walks[k].outputs)], k)
+        behind = self._put_behind(sweeps) if self.behind else SweepCode()
+        return self._placed(sweeps, walks, behind, first_slot)
+
+    def _sweep(self, k: int) -> SweepCode:
+        kind, sweep, code = self.kind, self.rolled.sweeps[k], SweepCode()
+        if sweep.direction == OUTWARD and not kind.is_tip:
+            code.sent = sweep.sent[kind.index]
+        elif sweep.direction == INWARD and (not kind.is_base or sweep.to_root):
+            code.sent = sweep.sent[kind.index]
+            code.adds_to_parent = not kind.is_first
+        elif sweep.direction == PATHS:
+            code.starts = sweep.starts[kind.index]
+        if self.result is not None and self.result.sweep == k and sweep.direction != PATHS:
+            code.outputs = list(enumerate(flatten(self.result[kind.index])))
+        if not self.behind:  # as soon as they are known
+            code.written = [w for w in self.written if k == (
+                max(self.stage[w.value], 0) if type(w.value) is Scalar else 0)]
+        self._fill(code, [*code.sent, *(v for _, v in code.outputs), *(w.value for w in code.written),
+                          *(v for s in code.starts for v in s), *self.due[k]], k)
+        return code
+
+    def _fill(self, code: SweepCode, roots: Sequence[Number], k: int) -> None:
+        """What code of sweep k computes, and fetches."""
+        gone = {node for node, when in self.travelled.items() if when < k}
+        _schedule(code, roots, self.origin, self.static, self.statics, gone)
+        self.late.update((x, None) for x in code.body if -1 < self.stage[x] < k and x not in self.origin)
+        self.loaded.update(dict.fromkeys(code.loads))
+
+    def _put_behind(self, sweeps: list[SweepCode]) -> SweepCode:
+        """What is written and not computed in a sweep anyway."""
+        behind = SweepCode()
+        for w in self.written:
+            k = self.origin.get(w.value, -1) if type(w.value) is Scalar else 0
+            (sweeps[k] if k >= 0 else behind).written.append(w)
+        behind.saves = list(dict.fromkeys(w.value for w in behind.written if w.value not in self.static))
+        _schedule(behind, [w.value for w in behind.written], self.origin, self.static, self.statics,
+                  set(self.travelled))
+        self.late.update((x, None) for x in behind.body if x in self.travelled)
+        return behind
+
+    def _placed(self, sweeps: list[SweepCode], walks: dict[int, SweepCode], behind: SweepCode, first_slot: int
+                ) -> KindCode:
+        """Where values are kept."""
+        kept = dict.fromkeys((*self.loaded, *behind.loads))
+        before = SweepCode(saves=[node for node in kept if self.origin[node] < 0])
+        _schedule(before, before.saves, {}, self.static, self.statics, set())
+        every = dict.fromkeys((*before.saves, *behind.loads, *behind.saves))
+        beside = {node: i for i, node in enumerate(every)}
+        slot: dict[Scalar, int] = {}
+        for node in kept:
+            if self.origin[node] >= 0:
+                sweeps[self.origin[node]].saves.append(node)
+                if node not in beside:
+                    slot[node] = first_slot + len(slot)
+        return KindCode(self.kind, sweeps, walks, list(self.statics), slot, before if self.ahead else None, behind,
+                        beside)
 
 
 def _stages(graph: Graph) -> dict[Scalar, int]:
@@ -179,58 +279,6 @@ def _stages(graph: Graph) -> dict[Scalar, int]:
                     last = stage[a]
             stage[node] = last
     return stage
-
-
-def _try_plan(rolled: Rolled, kind: Kind, result: Field, first_slot: int, stage: dict[Scalar, int], static: set[Scalar],
-              due: dict[int, dict[Scalar, None]], late: dict[Scalar, None], ahead: set[Scalar],
-              known: dict[int, list[Written]]) -> KindCode:
-    travelled = [(node, stage[node]) for node in kind.graph.nodes if node.op is LEAF and stage[node] > -1]
-    sweeps: list[SweepCode] = []
-    walks: dict[int, SweepCode] = {}
-    computed = set(ahead)
-    saves: dict[Scalar, int] = {}  # node -> sweep that computes it, -1: ahead of all
-    origin = dict.fromkeys(ahead, -1)
-    statics: dict[Scalar, None] = {}
-    for k, sweep in enumerate(rolled.sweeps):
-        code = SweepCode()
-        if sweep.direction == OUTWARD and not kind.is_tip:
-            code.sent = sweep.sent[kind.index]
-        elif sweep.direction == INWARD and (not kind.is_base or sweep.to_root):
-            code.sent = sweep.sent[kind.index]
-            code.adds_to_parent = not kind.is_first
-        elif sweep.direction == PATHS:
-            code.starts = sweep.starts[kind.index]
-        if result is not None and result.sweep == k and sweep.direction != PATHS:
-            code.outputs = list(enumerate(flatten(result[kind.index])))
-        code.written = known.get(k, [])
-        roots = [*code.sent, *(v for _, v in code.outputs), *(w.value for w in code.written),
-                 *(v for s in code.starts for v in s), *due[k]]
-        gone = {node for node, when in travelled if when < k}
-        _schedule(code, roots, computed, static, statics, gone)
-        late.update((node, None) for node in code.body if -1 < stage[node] < k and node not in computed)
-        for node in code.loads:
-            saves[node] = origin[node]
-        for node in code.body:
-            if node not in computed:
-                computed.add(node)
-                origin[node] = k
-        sweeps.append(code)
-        if sweep.direction == PATHS:
-            walk = SweepCode(sent=sweep.sent[kind.index])
-            walk.outputs = list(enumerate(flatten(result[kind.index])))
-            _schedule(walk, [*walk.sent, *(v for _, v in walk.outputs)], computed, static, statics, gone)
-            late.update((node, None) for node in walk.body if -1 < stage[node] < k and node not in computed)
-            for node in walk.loads:
-                saves[node] = origin[node]
-            walks[k] = walk
-    before = SweepCode(saves=[node for node, k in saves.items() if k < 0])
-    _schedule(before, before.saves, set(), static, statics, set())
-    slot: dict[Scalar, int] = {}
-    for node, k in saves.items():
-        if k >= 0:
-            slot[node] = first_slot + len(slot)
-            sweeps[k].saves.append(node)
-    return KindCode(kind, sweeps, walks, list(statics), slot, before if ahead else None)
 
 
 def _static_nodes(graph: Graph) -> set[Scalar]:
@@ -252,7 +300,7 @@ def _static_nodes(graph: Graph) -> set[Scalar]:
 _CHEAP = (ADD, SUB, MUL, NEG)
 
 
-def _schedule(code: SweepCode, roots: Sequence[Number], computed: set[Scalar], static: set[Scalar],
+def _schedule(code: SweepCode, roots: Sequence[Number], computed: Container[Scalar], static: set[Scalar],
               statics: dict[Scalar, None], gone: set[Scalar]) -> None:
     """Fill in body and loads: compute what is new, fetch what an earlier sweep computed, or compute it
     again where that takes one cheap operation on values that are at hand anyway. `gone` are the values that
