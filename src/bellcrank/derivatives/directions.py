@@ -136,8 +136,10 @@ class _Closed(_Open):
         """(2)"""
         if not by:
             return {}
-        moved = {self.graph.leaf((x.input, entry)): dict([self.column(x, j)])
-                 for x in by for j, entry in enumerate(x.entries)}
+        moved: Seeds = {}
+        for x in by:
+            for j, entry in enumerate(x.entries):
+                self.add(moved, (x.input, entry), dict([self.column(x, j)]))
         return dict(enumerate(tangents(self.tracer(self.functions["displacements"]), moved)))
 
     def _accelerate(self, seeds: Seeds, motions: Sequence[Mapping[Any, Number]],

@@ -66,6 +66,10 @@ def trace(tree: Tree, function: Function, wrenches: bool, schedule: str) -> list
 
     `schedule` is "unrolled", "rolled" or "auto". Springs reach across links: with them there are no loops over records.
     """
+    base = function if function.product is None else function.product.function
+    if function.product is not None and rolls(tree, schedule):
+        with collector_paused():
+            return (roll_groups if base.groups else roll)(tree, function, wrenches)
     if function.made is not None:
         return GraphTracer(tree, wrenches)(function)
     whole = schedule == "unrolled" or bool(tree.pairs)
@@ -77,6 +81,11 @@ def trace(tree: Tree, function: Function, wrenches: bool, schedule: str) -> list
             return entries
     with collector_paused():
         return (roll_groups if function.groups else roll)(tree, function, wrenches)
+
+
+def rolls(tree: Tree, schedule: str) -> bool:
+    """Whether products are rolled into loops: where all functions are, whatever the length of the code otherwise."""
+    return not tree.pairs and (schedule == "rolled" or (schedule == "auto" and tree.n > UNROLL_LINKS))
 
 
 def together(traces: Sequence[Sequence[Number]]) -> list[Number]:
@@ -116,7 +125,7 @@ def kernel_source(tree: Tree, function: Function, inputs: Mapping[str, int], tra
     """What a backend compiles."""
     if isinstance(traced, list):
         return GraphKernel(traced, inputs)
-    entry = None if function.groups else same_entry(traced, function.size(tree))
+    entry = None if function.groups or function.product is not None else same_entry(traced, function.size(tree))
     if entry is not None:
         return EntryKernel(entry, inputs, function.size(tree))
 
@@ -150,7 +159,8 @@ def count_traced(tree: Tree, function: Function, traced: list[Number] | RolledPr
     if isinstance(traced, list):
         return count(traced)
     total = OperationCount()
-    passing = [0] * len(traced.plan.codes) if function.groups else _passing(tree, traced)
+    walked = any(code.walks for code in traced.plan.codes)
+    passing = _passing(tree, traced) if walked else [0] * len(traced.plan.codes)
     for index, (code, times) in enumerate(zip(traced.plan.codes, traced.counts, strict=True)):
         for walk in code.walks.values():
             total = total.plus(count_nodes(set(walk.body) - set(code.statics)), passing[index])

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
+import numpy.typing as npt
 
 from bellcrank.loops.constraint_kinematics import jacobian_pattern
 from bellcrank.lowering.link import Link, World, bound
@@ -16,7 +17,8 @@ from bellcrank.schedule.sweeps import Direct, Field, Sweeps, flatten
 from bellcrank.spatial import General, Identity, Matrix3, Transform, Vector
 from bellcrank.topology.tree import Applied, LinkNumbers, Tree
 
-__all__ = ["Columns", "Function", "Tracer", "direct", "input_sizes", "place", "view", "world_of"]
+__all__ = ["Columns", "Function", "Product", "Tracer", "direct", "input_sizes", "part_starts", "place", "view",
+           "world_of"]
 
 #: reads entry `index` of input array `name`
 Read = Callable[[str, int], Number]
@@ -43,6 +45,16 @@ class Columns(NamedTuple):
     given: list[list[Number]]  #: the inputs of all columns of every matrix, row by row
     rows: int  #: inputs of one column
     step: list[Number]  #: a column from the leaves ("column", r)
+
+
+@dataclass(frozen=True)
+class Product:
+    """A product of a function's derivatives with a vector, for loops over records (see `product_columns`)."""
+
+    function: Function
+    by: tuple[str, ...]  #: inputs, all entries of each; coordinates in the tangent space
+    widths: tuple[int, ...]  #: directions of each
+    backward: bool  #: from weights of the results to all variables; else along one direction
 
 
 @dataclass(frozen=True)
@@ -78,6 +90,8 @@ class Function:
     columns: Callable[[Tracer], Columns] | None = None
     #: lengths of inputs that are this function's alone
     sizes: tuple[tuple[str, int], ...] = ()
+    #: what it is a product of, which sweeps can be rolled for
+    product: Product | None = None
 
     def size(self, tree: Tree) -> int:
         """Number of entries of the result."""
@@ -109,6 +123,12 @@ def input_sizes(tree: Tree) -> dict[str, int]:
     return {"q": tree.nq, "u": tree.nu, "tau": tree.nu, "udot": tree.nu, "p": tree.nu, "dq": tree.nu, "du": tree.nu,
             "scale": tree.nu, "t": 1, "point": 3,
             "wrench": 6 * (len(tree.body_names) - 1), "parameters": len(tree.parameters)}
+
+
+def part_starts(tree: Tree, name: str) -> npt.NDArray[np.int64]:
+    """Where each link's own part of an input begins."""
+    starts = tree.q_start if name == "q" else np.array(wrench_starts(tree)) if name == "wrench" else tree.u_start
+    return np.asarray(starts, dtype=np.int64)
 
 
 def wrench_starts(tree: Tree) -> list[int]:

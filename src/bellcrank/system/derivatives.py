@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -17,6 +18,7 @@ from bellcrank.scalar.graph import Scalar
 from bellcrank.system.derivative_questions import (
     Answer,
     Question,
+    Reading,
     answer_to,
     arguments_of,
     check_question,
@@ -24,6 +26,7 @@ from bellcrank.system.derivative_questions import (
 )
 from bellcrank.system.evaluator import UNROLL_LINKS, CompiledEvaluator, Evaluator, TracedEvaluator
 from bellcrank.system.kernels import NO_DOORS, DoorPair, Evaluation, Kernels, Wrenches
+from bellcrank.system.large_derivatives import large_entries, large_question
 from bellcrank.system.loop_plans import LoopPlans
 from bellcrank.system.reactions import reaction_program
 from bellcrank.target.backend import DoorForm
@@ -103,18 +106,30 @@ def derivatives(plans: LoopPlans, function: str, arguments: Sequence[Any], *, by
     given = arguments_of(plans, asked, arguments)
     if "wrenches" in (*names, then) and wrenches is None:
         wrenches = np.zeros((len(plans.model.body_names), 6))
+    if _is_large(plans):
+        large = large_question(plans, asked, given["q"], t)
+        given |= _vectors(function, large.reading, along, weights)
+        return _read(asked, large.reading, large_entries(plans, large, given, wrenches, t))
     run, plan = _evaluator(plans, asked, given, t)
     answer = answer_to(plans, asked, run.tree)
-    if along is not None:
-        given |= {f"along{i}": _direction(x, a, answer) for i, (x, a) in enumerate(along.items())}
-    if weights is not None:
-        entries = np.asarray(weights, dtype=float)
-        if entries.shape[entries.ndim - len(answer.shape):] != answer.shape:
-            raise StateError(f"derivatives: weights need the shape of {function}, (..., {_shown(answer.shape)}), got "
-                             f"{entries.shape}")
-        given["weights"] = entries.reshape(*entries.shape[:entries.ndim - len(answer.shape)], answer.what.size)
+    given |= _vectors(function, answer.reading, along, weights)
     rows = _run(plans, asked, answer, given, wrenches, t, run, plan)
-    return _read(asked, answer, rows)
+    return _read(asked, answer.reading, rows)
+
+
+def _vectors(function: str, reading: Reading, along: Mapping[str, npt.ArrayLike] | None, weights: npt.ArrayLike | None
+             ) -> dict[str, Floats]:
+    """What derivatives are multiplied with, as inputs of kernels."""
+    if along is not None:
+        return {f"along{i}": _direction(x, a, reading) for i, (x, a) in enumerate(along.items())}
+    if weights is None:
+        return {}
+    entries, shape = np.asarray(weights, dtype=float), reading.shape
+    lead = entries.shape[:max(entries.ndim - len(shape), 0)]
+    if entries.shape[len(lead):] != shape:
+        raise StateError(f"derivatives: weights need the shape of {function}, (..., {_shown(shape)}), got "
+                         f"{entries.shape}")
+    return {"weights": entries.reshape(*lead, reading.size)}
 
 
 def _at_once(plans: LoopPlans, function: str, arguments: Sequence[Any], by: Sequence[str] | str, body: str | None
@@ -130,7 +145,8 @@ def _at_once(plans: LoopPlans, function: str, arguments: Sequence[Any], by: Sequ
     if quick is None or found is None:
         return None
     value, *parts = found
-    return Derivatives(function, value, dict(zip(names, parts, strict=True)), quick.answer.axes, quick.answer.columns)
+    reading = quick.answer.reading
+    return Derivatives(function, value, dict(zip(names, parts, strict=True)), reading.axes, reading.columns)
 
 
 class Quick(NamedTuple):
@@ -147,12 +163,12 @@ def _quick(plans: LoopPlans, asked: Question) -> Quick | None:
         plans, run, answer = bound_answer(plans, asked)
     except (BellcrankError, ValueError):
         return None
-    inputs, (size, shape) = answer.what.inputs, (answer.what.size, answer.shape)
+    inputs, (size, shape) = answer.what.inputs, (answer.what.size, answer.reading.shape)
     left = {"tau": np.zeros(plans.tree.nu), "point": np.zeros(3)}
     defaults = tuple(left[x] for x in inputs[-1:] if x in left)
     parts, at = [_part(0, shape)], size
     for label in asked.by:
-        whole = (*shape, *answer.parts[label])
+        whole = (*shape, *answer.reading.parts[label])
         parts.append(_part(at, whole))
         at += int(np.prod(whole, dtype=int))
     doors = plans.kernels.door_pair(answer.function.name, DoorForm(defaults=defaults, parts=tuple(parts)), run)
@@ -162,6 +178,7 @@ def _quick(plans: LoopPlans, asked: Question) -> Quick | None:
 def bound_answer(plans: LoopPlans, asked: Question) -> tuple[LoopPlans, Evaluator, Answer]:
     """How a question is answered whatever the state: of a tree, or by the first plan."""
     check_question(asked)
+    _refuse_large(plans, "derivatives at once or bound to arrays")
     plans = _by_elimination(plans, None)
     nowhere = {"q": plans.reference().q if plans.tree.looped else plans.configuration.neutral()}
     run, _ = _evaluator(plans, asked, nowhere, 0.0, plans.reference().plan if plans.tree.looped else None)
@@ -186,9 +203,6 @@ def _by_elimination(plans: LoopPlans, closed: bool | None) -> LoopPlans:
     """Plans by which closed machines are differentiated: those of `elimination`, since what is differentiated does not
     depend on the method."""
     tree, model = plans.tree, plans.model
-    if tree.n > UNROLL_LINKS or plans.kernels.maker.schedule == "rolled":
-        raise NotYetError(f"derivatives: {tree.name!r} is rolled into loops ({tree.n} links); up to {UNROLL_LINKS} "
-                          "links can be differentiated")
     rolling = [c.name for c in tree.closures if c.nonholonomic] if closed is not False else []
     if rolling:
         raise NotYetError(f"derivatives: {', '.join(map(repr, rolling[:4]))} bind speeds alone (rolling, knife edges): "
@@ -198,6 +212,17 @@ def _by_elimination(plans: LoopPlans, closed: bool | None) -> LoopPlans:
     if closed is False and any(model.options.baumgarte):
         raise NotYetError("derivatives: closed=False does not go together with baumgarte=...; leave one of them out")
     return by_elimination(plans)
+
+
+def _is_large(plans: LoopPlans) -> bool:
+    """Whether the machine is rolled into loops."""
+    return plans.tree.n > UNROLL_LINKS or plans.kernels.maker.schedule == "rolled"
+
+
+def _refuse_large(plans: LoopPlans, what: str) -> None:
+    if _is_large(plans):
+        raise NotYetError(f"{what}: {plans.tree.name!r} is rolled into loops ({plans.tree.n} links); up to "
+                          f"{UNROLL_LINKS} links can be asked about")
 
 
 def by_elimination(plans: LoopPlans) -> LoopPlans:
@@ -210,12 +235,12 @@ def by_elimination(plans: LoopPlans) -> LoopPlans:
     return LoopPlans(kernels.for_model(kernels.model.with_values(model.values)))
 
 
-def _direction(label: str, array: npt.ArrayLike, answer: Answer) -> Floats:
-    size = int(np.prod(answer.parts[label], dtype=int))
+def _direction(label: str, array: npt.ArrayLike, reading: Reading) -> Floats:
     values = np.asarray(array, dtype=float)
-    if not answer.parts[label]:
+    if not reading.parts[label]:
         return values[..., None]
-    return flat(f"along[{label!r}]", values, size, "one for every direction: " + ", ".join(answer.columns[label]))
+    return flat(f"along[{label!r}]", values, prod(reading.parts[label]),
+                "one for every direction: " + ", ".join(reading.columns[label]))
 
 
 def _evaluator(plans: LoopPlans, asked: Question, given: Mapping[str, Any], t: npt.ArrayLike,
@@ -276,6 +301,7 @@ def forward_slopes_at(plans: LoopPlans, q: Floats, u: Floats, tau: Floats, wrenc
                       independent: Sequence[int], by: tuple[str, ...]) -> Slopes:
     """Derivatives of forward dynamics of one state, along chosen independent speeds and `by` tau or wrenches. What
     would take longer to compile is interpreted."""
+    _refuse_large(plans, "derivatives along chosen speeds")
     plans = _by_elimination(plans, None)
     asked = Question("forward_dynamics", None, ("q", "u", *by), plans.tree.looped, "")
     here = {"q": q, "u": u, "tau": tau}
@@ -311,7 +337,7 @@ def _turned(plans: LoopPlans, asked: Question, answer: Answer, here: Mapping[str
     size, at = answer.what.size, answer.what.size
     out = {"": found.out[0, :size]}
     for x in full.by:
-        count = int(np.prod(whole.parts[x], dtype=int))
+        count = int(np.prod(whole.reading.parts[x], dtype=int))
         out[x] = found.out[0, at:at + size * count].reshape(size, count)
         at += size * count
     if not asked.closed:
@@ -357,23 +383,24 @@ def _contracted(asked: Question, answer: Answer, matrices: Mapping[str, Floats],
     return np.concatenate([value, *(matrices[x].ravel() for x in asked.by)])
 
 
-def _read(asked: Question, answer: Answer, rows: Floats) -> Derivatives:
+def _read(asked: Question, reading: Reading, rows: Floats) -> Derivatives:
     """Entries as named arrays."""
-    lead, size, shape = rows.shape[:-1], answer.what.size, answer.shape
+    lead, size, shape = rows.shape[:-1], reading.size, reading.shape
     parts: dict[str, Floats] = {}
     value, at = rows[..., :0], 0
     if asked.then is None:
         value, at = rows[..., :size].reshape((*lead, *shape)), size
     if asked.product == "along":
-        return Derivatives(asked.function, value, {"along": rows[..., size:].reshape((*lead, *shape))}, answer.axes, {})
+        return Derivatives(asked.function, value, {"along": rows[..., size:].reshape((*lead, *shape))}, reading.axes,
+                           {})
     own = () if asked.product else shape
-    after = answer.parts[asked.then] if asked.then is not None else ()
+    after = reading.parts[asked.then] if asked.then is not None else ()
     for label in asked.by:
-        whole = (*own, *answer.parts[label], *after)
-        count = int(np.prod(whole, dtype=int))
+        whole = (*own, *reading.parts[label], *after)
+        count = prod(whole)
         parts[label] = rows[..., at:at + count].reshape((*lead, *whole))
         at += count
-    return Derivatives(asked.function, value, parts, answer.axes if not asked.product else (), answer.columns)
+    return Derivatives(asked.function, value, parts, reading.axes if not asked.product else (), reading.columns)
 
 
 def _shown(shape: Sequence[int]) -> str:

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bellcrank.scalar.graph import Number, Scalar, digest
-from bellcrank.schedule.rolled import Plan
+from bellcrank.schedule.rolled_plan import Plan
 from bellcrank.target.calling import Body
 from bellcrank.target.column_code import ColumnGraphs, by_columns
 from bellcrank.target.cut_code import Pieces

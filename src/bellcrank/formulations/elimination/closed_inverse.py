@@ -145,6 +145,10 @@ def inward_forces(group: GroupView, received: Sequence[Number]) -> tuple[tuple[N
             force[v] = link.change("tau")[c] if shape.own[k] else 0.0
             udot[v] = link.udot[c]
             speeds.append(link.u[c])
+    for relation in shape.relations:  # couplers reach speeds by which no member moves
+        for v, place in relation.terms:
+            witness, c, _ = relation.every[place]
+            udot[v] = group.witnesses[witness].udot[c]
     for v, load in zip(shape.ports.speeds, received, strict=False):
         force[v] = force.get(v, 0.0) + load  # (29) of the children
     constraints = group_constraints(group)
