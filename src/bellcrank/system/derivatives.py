@@ -89,8 +89,8 @@ def derivatives(plans: LoopPlans, function: str, arguments: Sequence[Any], *, by
                 along: Mapping[str, npt.ArrayLike] | None = None, weights: npt.ArrayLike | None = None,
                 closed: bool | None = None) -> Derivatives:
     """See `System.derivatives`."""
-    if then is None and wrenches is None and t is START and along is None and weights is None and closed is None:
-        answered = _at_once(plans, function, arguments, by, body)
+    if then is None and wrenches is None and t is START and closed is None and (along is None or weights is None):
+        answered = _at_once(plans, function, arguments, by, body, along, weights)
         if answered is not None:
             return answered
     check_time(t)
@@ -132,21 +132,31 @@ def _vectors(function: str, reading: Reading, along: Mapping[str, npt.ArrayLike]
     return {"weights": entries.reshape(*lead, reading.size)}
 
 
-def _at_once(plans: LoopPlans, function: str, arguments: Sequence[Any], by: Sequence[str] | str, body: str | None
-             ) -> Derivatives | None:
+def _at_once(plans: LoopPlans, function: str, arguments: Sequence[Any], by: Sequence[str] | str, body: str | None,
+             along: Mapping[str, npt.ArrayLike] | None, weights: npt.ArrayLike | None) -> Derivatives | None:
     """Through a door, if arguments are arrays that it can take as they are."""
-    names = (by,) if isinstance(by, str) else tuple(by)
+    product = "along" if along is not None else "weights" if weights is not None else ""
+    names = tuple(along) if along is not None else (by,) if isinstance(by, str) else tuple(by)
     try:
-        quick = plans.kernels.kept(("derivatives at once", function, body, names),
-                                   lambda: _quick(plans, Question(function, body, names, plans.tree.looped, "")))
+        quick = plans.kernels.kept(("derivatives at once", function, body, names, product),
+                                   lambda: _quick(plans, Question(function, body, names, plans.tree.looped, product)))
     except TypeError:  # a list within `by`
         return None
-    found = None if quick is None else quick.doors(*arguments)
-    if quick is None or found is None:
+    if quick is None:
+        return None
+    if product:
+        left = quick.left if len(arguments) == len(quick.answer.what.inputs) - 1 else ()
+        vectors = tuple(along.values()) if along is not None else (weights,)
+        arguments = (*arguments, *left, *vectors)
+    found = quick.doors(*arguments)
+    if found is None:
         return None
     value, *parts = found
     reading = quick.answer.reading
-    return Derivatives(function, value, dict(zip(names, parts, strict=True)), reading.axes, reading.columns)
+    if product == "along":
+        return Derivatives(function, value, {"along": parts[0]}, reading.axes, {})
+    return Derivatives(function, value, dict(zip(names, parts, strict=True)), () if product else reading.axes,
+                       reading.columns)
 
 
 class Quick(NamedTuple):
@@ -154,6 +164,7 @@ class Quick(NamedTuple):
 
     doors: DoorPair
     answer: Answer
+    left: tuple[Floats, ...]  #: what stands for the last input if that is left out
 
 
 def _quick(plans: LoopPlans, asked: Question) -> Quick | None:
@@ -166,13 +177,15 @@ def _quick(plans: LoopPlans, asked: Question) -> Quick | None:
     inputs, (size, shape) = answer.what.inputs, (answer.what.size, answer.reading.shape)
     left = {"tau": np.zeros(plans.tree.nu), "point": np.zeros(3)}
     defaults = tuple(left[x] for x in inputs[-1:] if x in left)
+    own = {"": [(*shape, *answer.reading.parts[x]) for x in asked.by], "along": [shape],
+           "weights": [answer.reading.parts[x] for x in asked.by]}[asked.product]
     parts, at = [_part(0, shape)], size
-    for label in asked.by:
-        whole = (*shape, *answer.reading.parts[label])
+    for whole in own:
         parts.append(_part(at, whole))
         at += int(np.prod(whole, dtype=int))
-    doors = plans.kernels.door_pair(answer.function.name, DoorForm(defaults=defaults, parts=tuple(parts)), run)
-    return None if doors is NO_DOORS else Quick(doors, answer)
+    form = DoorForm(defaults=() if asked.product else defaults, parts=tuple(parts))
+    doors = plans.kernels.door_pair(answer.function.name, form, run)
+    return None if doors is NO_DOORS else Quick(doors, answer, defaults)
 
 
 def bound_answer(plans: LoopPlans, asked: Question) -> tuple[LoopPlans, Evaluator, Answer]:
