@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from flexible_cases import beam, bracket, case, section
 from scipy import sparse
 
 import bellcrank as bc
@@ -17,6 +16,7 @@ from bellcrank.mechanism.flexible.flexible_body import FlexibleBody
 from bellcrank.mechanism.flexible.modal_kinetics import ModalInertia
 from bellcrank.mechanism.flexible.shape_integrals import ShapeIntegrals
 from bellcrank.spatial import Motion, Vector
+from flexible_cases import beam, bracket, case, section
 
 KINDS = ("lumped", "consistent_nodal", "continuum")
 STEEL = {"E": 2.1e11, "rho": 7850.0}
