@@ -32,6 +32,12 @@ class World(NamedTuple):
     external: bool  #: whether external wrenches act anywhere
     rotors: bool = False  #: whether any joint has an armature
     point: Vector = Vector.zero()  #: of a body, in its own frame, that a function asks about
+    flexible: bool = False  #: whether any body deforms
+
+    @property
+    def gravity_in_world(self) -> Vector:
+        """Gravity in world axes."""
+        return self.ground.rotation.apply(self.gravity)
 
 
 class Link:
@@ -188,6 +194,23 @@ class Link:
                 if driven:
                     total = total + column * rate
         return total
+
+    @property
+    def given_drift(self) -> Motion:
+        """Acceleration relative to the parent at the accelerations that are given."""
+        total = self.joint.drift(self.q, self.u, self.numbers.joint)
+        for column, udot in zip(self.columns, self.udot, strict=True):
+            total = total + column * udot
+        return total
+
+    @property
+    def moving_columns(self) -> tuple[Motion, ...]:
+        """The columns of all speeds that move it relative to its parent, from the first of its own on."""
+        return self.columns
+
+    def moving_rates(self, u: Sequence[Number]) -> tuple[Motion, ...]:
+        """Rates of their entries."""
+        return self.column_rates(u)
 
     def column_rates(self, u: Sequence[Number]) -> tuple[Motion, ...]:
         """Rates of the columns' entries in link axes at speeds u."""

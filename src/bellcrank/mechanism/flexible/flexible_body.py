@@ -72,6 +72,10 @@ class FlexibleBody:
         self._check_energies()
         self._check_clamped()
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return FlexibleBody, (self.nodes, self.modes, self.stiffness, self.damping, self.integrals, dict(self.names),
+                              self.inertia, self.clamped)
+
     # -- what is there --------------------------------------------------------------------------------------------
     @property
     def size(self) -> int:
@@ -94,6 +98,14 @@ class FlexibleBody:
         if not -n <= int(name) < n:
             raise ModelError(f"there is no node {name}; the body has {n} nodes, 0 to {n - 1}")
         return int(name) % n
+
+    def usual_size(self) -> Floats:
+        """For each mode a coordinate at which nodes move by 1 % of the body's extent or turn by 0.05 rad: about what
+        linear elasticity is made for."""
+        extent = float(np.ptp(self.nodes, axis=0).max()) or 1.0
+        moved = np.abs(self.modes[:, :3]).max(axis=(0, 1)) / (0.01 * extent)
+        turned = np.abs(self.modes[:, 3:]).max(axis=(0, 1)) / 0.05
+        return np.asarray(1.0 / np.maximum(np.maximum(moved, turned), 1e-300))
 
     def frequencies(self) -> Floats:
         """Angular frequencies [rad/s] with the frame held, ascending."""
