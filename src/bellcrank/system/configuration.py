@@ -115,9 +115,9 @@ class Configuration:
         u = rng.normal(size=(*lead, self.nu))
         for r in self.records:
             if isinstance(r.joint, Modal):  # small deformations
-                (i, j), size = self.starts[r.name], r.joint.body.usual_size()
-                q[..., i:i + r.joint.nq] *= size
-                u[..., j:j + r.joint.nu] *= size
+                (i, j), usual = self.starts[r.name], r.joint.body.usual_size()
+                q[..., i:i + r.joint.nq] *= usual
+                u[..., j:j + r.joint.nu] *= usual
         return self.normalize(q), u
 
     @cached_property

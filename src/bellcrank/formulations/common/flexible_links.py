@@ -123,7 +123,7 @@ def with_prescribed(form: ModalForm, link: ModalLink) -> ModalForm:
         if driven:
             force = force + form.columns[j] * value
             right = [x + row[j] * value for x, row in zip(right, form.matrix, strict=True)]
-    return form._replace(force=force, right=tuple(right))
+    return ModalForm(form.mass, form.columns, form.matrix, force, tuple(right))
 
 
 def inward_modes(link: ModalLink, upper: ModalLoad | tuple[Any, ...], place: LinkAtPoint, velocity: ModalVelocity,
