@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from types import ModuleType
 
-from bellcrank.errors import ModelError, NotYetError
+from bellcrank.errors import ModelError
 from bellcrank.formulations import complement, dense, divide, elimination, kane, momenta, operator, recursive, reduction
 from bellcrank.formulations.common import body_kinetics, closing_steps
 from bellcrank.formulations.common import link_kinematics as kinematics
@@ -36,7 +36,9 @@ _VERBS = {"forward_dynamics": (("q", "u", "tau"), "speeds", 1), "inverse_dynamic
 _FLEXIBLE = ("poses", "velocities", "accelerations", "totals", "center_of_mass", "momentum", "kinetic_energy",
              "potential_energy", "motion_and_gravity", "prescribed", "driven_speeds", "joint_laws", "drives",
              "coordinate_rates", "joint_reactions", "stored_energy", "pair_wrenches", "displaced", "sped", "bias",
-             "joint_wrenches", "inverse_dynamics", "mass_matrix")
+             "joint_wrenches", "inverse_dynamics", "mass_matrix", "displacements", "speed_changes", "corrections",
+             "largest_errors", "dependent_speeds", "loop_state", "loop_matrix", "nearest_step", "projected",
+             "closed_inverse", "allowed_motions", "independent_forces")
 
 #: functions that do not depend on the formulation
 SHARED: dict[str, Function] = {f.name: replace(f, flexible=f.name in _FLEXIBLE) for f in (
@@ -118,7 +120,7 @@ def functions_of(method: str, looped: bool = False) -> dict[str, Function]:
     if looped and "constrained_dynamics" in names:
         own["forward_dynamics"] = Function("forward_dynamics", names["constrained_dynamics"], ("q", "u", "tau"),
                                            "speeds", whole="groups" not in over, groups="groups" in over,
-                                           bases="bases" in over)
+                                           bases="bases" in over, flexible="constrained_dynamics" in covering)
     if looped:
         own |= {name: Function(name, names[name], ("q", "u"), "speeds", groups="groups" in over, bases="bases" in over)
                 for name in ("dependent_speeds", "speed_changes") if name in names}
@@ -133,9 +135,8 @@ def check_topology(method: str, tree: Tree) -> None:
     """Refuse a machine with loops, or with bodies that deform, that a formulation covers in no state."""
     if tree.flexible:
         body, covering = tree.joint_names[tree.flexible[0]], [m for m in METHODS if hasattr(METHODS[m], "FLEXIBLE")]
-        if tree.looped:
-            raise NotYetError(f"body {body!r} deforms: machines with loops or couplers cannot have such bodies yet")
-        if not functions_of(method)["forward_dynamics"].flexible:
+        if not functions_of(method, tree.looped)["forward_dynamics"].flexible and not (
+                tree.looped and method == "dense"):
             raise ModelError(f"method {method!r} does not cover bodies that deform, such as {body!r}; use one of "
                              f"{', '.join(covering)} or 'auto'")
     check = getattr(method_module(method), "check_topology", None)

@@ -10,9 +10,10 @@ from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Any
 
-from bellcrank.lowering.link import Link
+from bellcrank.lowering.link import Link, ModalRow
 from bellcrank.mechanism.flexible.deformation import Modal, NodeMotion
 from bellcrank.mechanism.flexible.modal_kinetics import ModalForm
+from bellcrank.mechanism.forces.element import Moving
 from bellcrank.mechanism.joints import Joint
 from bellcrank.scalar.graph import Number
 from bellcrank.scalar.jet import Jet, as_jet
@@ -24,6 +25,8 @@ __all__ = ["ModalLink", "NodeLink", "by_role", "link_class"]
 
 class ModalLink(Link):
     """The frame of a flexible body, with its modal coordinates."""
+
+    moving: Callable[[], Moving]  #: axes, origin and velocity, in the axes of the ground link
 
     @property
     def deformation(self) -> Modal:
@@ -43,6 +46,41 @@ class ModalLink(Link):
     def resistance(self) -> tuple[ArticulatedInertia, tuple[Force, ...], tuple[tuple[Number, ...], ...]]:
         """The inertia of frame and modes: see `ModalForm`."""
         return self.deformation.inertia.resistance(self.q)
+
+    @cached_property
+    def _forms(self) -> list[tuple[Vector, ModalForm]]:
+        return []
+
+    def form_at(self, omega: Vector) -> ModalForm:
+        """The form, with what prescribed modes need, at an angular velocity; `moving` knows that of the origin."""
+        for known, form in self._forms:
+            if known is omega:
+                return form
+        velocity = Vector.zero()
+        if not self.deformation.inertia.material:
+            here = self.moving()
+            velocity = here.axes.inverse(here.velocity)
+        form = self.with_prescribed(self.form(Motion(omega, velocity)))
+        self._forms.append((omega, form))
+        return form
+
+    def with_prescribed(self, form: ModalForm) -> ModalForm:
+        """The form with what prescribed accelerations of modes need; at nodes they are part of the drift."""
+        force, right = form.force, list(form.right)
+        for j, (driven, value) in enumerate(zip(self.mask, self.prescribed_udot, strict=True)):
+            if driven:
+                force = force + form.columns[j] * value
+                right = [x + row[j] * value for x, row in zip(right, form.matrix, strict=True)]
+        return ModalForm(form.mass, form.columns, form.matrix, force, tuple(right))
+
+    def kinetics(self, omega: Vector) -> tuple[ArticulatedInertia, Force]:
+        form = self.form_at(omega)
+        return form.mass, form.force
+
+    def modal_rows(self, omega: Vector) -> tuple[ModalRow, ...]:
+        form = self.form_at(omega)
+        return tuple(ModalRow(column, row[:i + 1], right) for i, (column, row, right) in
+                     enumerate(zip(form.columns, form.matrix, form.right, strict=True)))
 
     def form(self, motion: Motion) -> ModalForm:
         """The inertia, and the forces that velocities need; `motion` is the frame's velocity in its own axes."""
@@ -91,6 +129,19 @@ class NodeLink(Link):
         jets = [Jet(value, rate, 0.0) for value, rate in zip(self.carrier.q, self.carrier.u, strict=True)]
         columns = self.node.columns(jets)
         return tuple(rebuild(c, (as_jet(x).rate for x in flatten(c, Jet)), Jet) for c in columns)
+
+    @property
+    def moving_speeds(self) -> Sequence[Number]:
+        return self.carrier.u
+
+    def with_speeds(self, u: Sequence[Number]) -> NodeLink:
+        """The same node where the modes of its carrier have these speeds."""
+        other = super().with_speeds(())
+        assert isinstance(other, NodeLink)
+        carrier = self.carrier.with_speeds(u)
+        assert isinstance(carrier, ModalLink)
+        other.carrier = carrier
+        return other
 
     @cached_property
     def rate(self) -> Motion:

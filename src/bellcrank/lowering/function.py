@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -202,6 +203,8 @@ def direct(tree: Tree, inputs: tuple[str, ...], read: Read, wrenches: bool) -> D
 
     widths = [0 if j is None else j.nu for j in tree.joints]
     sweeps = LoopedDirect(tree.parent.tolist(), make, world, tree.u_start.tolist(), widths)
+    for link, frame in known_frames.items():
+        frame.moving = partial(sweeps.moving.__getitem__, link)
 
     def again(values: Mapping[str, Sequence[Number]]) -> LoopedDirect:
         def other(name: str, i: int) -> Number:

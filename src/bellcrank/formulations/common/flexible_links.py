@@ -116,19 +116,9 @@ def with_body(form: ModalForm, upper: ModalLoad | tuple[Any, ...]) -> ModalLoad:
         tuple(a + b for a, b in zip(own.right, upper.right, strict=True)))
 
 
-def with_prescribed(form: ModalForm, link: ModalLink) -> ModalForm:
-    """The form with what prescribed accelerations need; at nodes they are part of the bias already."""
-    force, right = form.force, list(form.right)
-    for j, (driven, value) in enumerate(zip(link.mask, link.prescribed_udot, strict=True)):
-        if driven:
-            force = force + form.columns[j] * value
-            right = [x + row[j] * value for x, row in zip(right, form.matrix, strict=True)]
-    return ModalForm(form.mass, form.columns, form.matrix, force, tuple(right))
-
-
 def inward_modes(link: ModalLink, upper: ModalLoad | tuple[Any, ...], place: LinkAtPoint, velocity: ModalVelocity,
                  axes: General | None) -> tuple[tuple[ArticulatedInertia, Force], tuple[EliminatedMode, ...]]:
-    mass, force, columns, matrix, right = with_body(with_prescribed(velocity.form, link), upper)
+    mass, force, columns, matrix, right = with_body(link.with_prescribed(velocity.form), upper)
     if axes is not None:
         force = force - link.external(axes)
     mass, force, rows = eliminate_modes(mass, force, columns, matrix, right, link)
