@@ -25,13 +25,13 @@ def modes_of(system: bc.System) -> list[int]:
 
 
 # -- f3: slider-crank --------------------------------------------------------------------------------------------------
-def slider_crank(kind: str) -> bc.Mechanism:
+def slider_crank(kind: str, stiffening: bool = False) -> bc.Mechanism:
     data = case("f3_slidercrank")
     p = data["data"]
     m = bc.Mechanism("slider-crank", gravity=(0, 0, 0))
     m.add_body("crank", bc.Inertia.rod(1.0, (0, 0, 0), (p["crank"], 0, 0)))
     m.add_body("rod", beam(p, 8, modes=np.array(data["modes"]["2"]["basis"]), support="pinned", inertia=kind,
-                           names={"mid": 4}))
+                           names={"mid": 4}, stiffening=stiffening))
     m.add_body("block", bc.Inertia(p["m_block"]))
     m.add_joint("A", bc.Revolute("z"), m.ground, "crank")
     m.add_joint("B", bc.Revolute("z"), "crank", "rod", parent_pose=bc.Pose((p["crank"], 0, 0)))
@@ -42,14 +42,14 @@ def slider_crank(kind: str) -> bc.Mechanism:
 
 
 @cache
-def slider(kind: str = "continuum") -> bc.System:
-    return bc.compile(slider_crank(kind))
+def slider(kind: str = "continuum", stiffening: bool = False) -> bc.System:
+    return bc.compile(slider_crank(kind, stiffening))
 
 
-@pytest.mark.parametrize("kind", ["lumped", "continuum"])
-def test_a_slider_crank_with_a_flexible_rod(kind: str) -> None:
-    data, system = case("f3_slidercrank"), slider(kind)
-    wanted, times = data["ffr"][f"{kind}_linear_2modes"], np.array(data["t"])
+@pytest.mark.parametrize(("kind", "beams"), [("lumped", "linear"), ("continuum", "linear"), ("continuum", "stiffened")])
+def test_a_slider_crank_with_a_flexible_rod(kind: str, beams: str) -> None:
+    data, system = case("f3_slidercrank"), slider(kind, beams == "stiffened")
+    wanted, times = data["ffr"][f"{kind}_{beams}_2modes"], np.array(data["t"])
     straight = {f"rod.{name}": x for name, x in STRAIGHT.items()}
     result = system.simulate(system.assemble(q=straight, u=straight), times[-1], stepper="dop853", rtol=1e-10,
                              atol=1e-12, output=times)
@@ -65,14 +65,14 @@ def test_a_slider_crank_with_a_flexible_rod(kind: str) -> None:
 
 
 # -- f5: four-bar ------------------------------------------------------------------------------------------------------
-def four_bar(kind: str) -> bc.Mechanism:
+def four_bar(kind: str, stiffening: bool = False) -> bc.Mechanism:
     data = case("f5_fourbar")
     p = data["data"]
     crank, follower = p["crank"], p["follower"]
     m = bc.Mechanism("four-bar", gravity=p["g"])
     m.add_body("crank", bc.Inertia.rod(crank["mass"], (0, 0, 0), (crank["length"], 0, 0)))
     m.add_body("coupler", beam(p["coupler"], 8, modes=np.array(data["modes"]["2"]["basis"]), support="pinned",
-                               inertia=kind))
+                               inertia=kind, stiffening=stiffening))
     m.add_body("follower", bc.Inertia.rod(follower["mass"], (0, 0, 0), (follower["length"], 0, 0)))
     m.add_joint("A", bc.Revolute("z"), m.ground, "crank")
     m.add_joint("B", bc.Revolute("z"), "crank", "coupler", parent_pose=bc.Pose((crank["length"], 0, 0)))
@@ -82,8 +82,9 @@ def four_bar(kind: str) -> bc.Mechanism:
 
 
 @cache
-def linkage(kind: str = "continuum", method: str = "auto", backend: str = "llvm") -> bc.System:
-    return bc.compile(four_bar(kind), method=method, backend=backend)
+def linkage(kind: str = "continuum", method: str = "auto", backend: str = "llvm", stiffening: bool = False
+            ) -> bc.System:
+    return bc.compile(four_bar(kind, stiffening), method=method, backend=backend)
 
 
 def start(system: bc.System) -> bc.State:
@@ -99,10 +100,10 @@ def start(system: bc.System) -> bc.State:
     return system.assemble(q={"A": p["theta0"], **straight}, u={"A": p["omega0"], **straight}, guess=q)
 
 
-@pytest.mark.parametrize("kind", ["lumped", "continuum"])
-def test_a_four_bar_with_a_flexible_coupler(kind: str) -> None:
-    data, system = case("f5_fourbar"), linkage(kind)
-    wanted, times = data["ffr"][f"{kind}_linear_2modes"], np.array(data["t"])
+@pytest.mark.parametrize(("kind", "beams"), [("lumped", "linear"), ("continuum", "linear"), ("continuum", "stiffened")])
+def test_a_four_bar_with_a_flexible_coupler(kind: str, beams: str) -> None:
+    data, system = case("f5_fourbar"), linkage(kind, stiffening=beams == "stiffened")
+    wanted, times = data["ffr"][f"{kind}_{beams}_2modes"], np.array(data["t"])
     state, tau = start(system), {"A": data["data"]["torque"]}
     udot = system.forward_dynamics(state.q, state.u, tau)
     assert relative(udot[[0, *modes_of(system)]], wanted["qdd0"]) < 1e-12
@@ -113,9 +114,10 @@ def test_a_four_bar_with_a_flexible_coupler(kind: str) -> None:
     assert np.abs(system.loop_error(q)).max() < 1e-14
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_elimination_against_the_full_equations(kind: str) -> None:
-    system, oracle = linkage(kind), linkage(kind, "dense", "numpy")
+@pytest.mark.parametrize(("kind", "stiffening"), [*((kind, False) for kind in KINDS), ("consistent_nodal", True)])
+def test_elimination_against_the_full_equations(kind: str, stiffening: bool) -> None:
+    system = linkage(kind, stiffening=stiffening)
+    oracle = linkage(kind, "dense", "numpy", stiffening=stiffening)
     state = start(system)
     rng = np.random.default_rng(3)
     for _ in range(3):

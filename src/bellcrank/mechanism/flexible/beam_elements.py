@@ -11,7 +11,7 @@ All integrals are taken by six Gauss points an element, exact for sections that 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import astuple, dataclass
 
 import numpy as np
@@ -146,6 +146,30 @@ class BeamElements:
                 m = np.array([s.mass, s.mass, s.mass, s.Jx, s.Jy, s.Jz])
                 masses.append(m * (0.5 * h * weight))
         return np.array(points), np.array(shapes), np.concatenate(masses)
+
+    def shortening(self, modes: Floats, products: Sequence[tuple[int, int]]) -> tuple[Floats, Floats]:
+        """Displacements along x of products of modal coordinates (see `stiffening`), at the nodes, (n, 6, products),
+        and at the points of `samples`, (points, 6, products)."""
+        at_nodes = np.zeros((self.elements + 1, 6, len(products)))
+        inside = np.zeros((6 * self.elements, 6, len(products)))
+        for k in range(self.elements):
+            ends = np.concatenate([modes[k], modes[k + 1]])
+            start = at_nodes[k, 0]
+            at_nodes[k + 1, 0] = start + self._shortened(k, ends, 1.0, products)
+            for j, at in enumerate(_AT):
+                inside[6 * k + j, 0] = start + self._shortened(k, ends, 0.5 * (1.0 + float(at)), products)
+        return at_nodes, inside
+
+    def _shortened(self, k: int, ends: Floats, part: float, products: Sequence[tuple[int, int]]) -> Floats:
+        """The integral over the first part of an element."""
+        h, total = self._step, np.zeros((ends.shape[1],) * 2)
+        s = self.section((k + 0.5) / self.elements)
+        for at, weight in zip(_AT, _WEIGHT, strict=True):
+            xi = 0.5 * part * (1.0 + at)
+            for entries, turn, bending, shear in ((_XY, np.ones(4), s.EIz, s.GAy), (_XZ, _TURN, s.EIy, s.GAz)):
+                slope = (_deflection(xi, h, _shear(h, bending, shear))[1] * turn) @ ends[entries]
+                total += 0.5 * part * h * weight * np.outer(slope, slope)
+        return np.array([-(0.5 if a == b else 1.0) * total[a, b] for a, b in products])
 
     @property
     def _step(self) -> float:

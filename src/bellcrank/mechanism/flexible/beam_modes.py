@@ -13,6 +13,7 @@ from bellcrank.mechanism.flexible.beam_elements import BeamElements, BeamSection
 from bellcrank.mechanism.flexible.body_parts import INERTIAS, BodyParts
 from bellcrank.mechanism.flexible.component_modes import normal_modes, rigid_motions
 from bellcrank.mechanism.flexible.shape_integrals import Floats, ShapeIntegrals
+from bellcrank.mechanism.flexible.stiffening import Stiffening
 
 __all__ = ["beam_parts"]
 
@@ -26,7 +27,7 @@ Section = BeamSection | tuple[BeamSection, BeamSection] | Callable[[float], Beam
 
 
 def beam_parts(length: float, section: Section, elements: int, modes: int | Mapping[str, int] | str | npt.ArrayLike,
-               support: str, inertia: str, names: Mapping[str, int]) -> BodyParts:
+               support: str, inertia: str, names: Mapping[str, int], stiffening: bool = False) -> BodyParts:
     """See `FlexibleBody.beam`."""
     if not 0.0 < length < float("inf"):
         raise ModelError(f"FlexibleBody.beam: the length must be greater than 0, got {length!r}")
@@ -41,16 +42,37 @@ def beam_parts(length: float, section: Section, elements: int, modes: int | Mapp
     shapes = _shapes(modes, made, mass, stiffness, support)
     n, k = elements + 1, shapes.shape[1]
     at_nodes = shapes.reshape(n, 6, k)
-    if inertia == "continuum":
-        points, there, weights = made.samples(at_nodes)
-        from scipy import sparse
-
-        integrals = ShapeIntegrals.from_points(points, there, sparse.diags(weights))
-    else:
-        integrals = ShapeIntegrals.from_points(made.nodes, at_nodes, mass if inertia == "consistent_nodal" else
-                                               made.lumped_mass())
+    more = None
+    if stiffening:
+        products = tuple((a, b) for a in range(k) for b in range(a, k))
+        at_ends, inside = made.shortening(at_nodes, products)
+        products, at_ends, inside = _present(products, at_ends, inside)
+        more = Stiffening(products, at_ends[:, :3], _integrals(made, at_nodes, mass, inertia, at_ends, inside))
+    integrals = _integrals(made, at_nodes, mass, inertia, at_nodes[:, :, :0], None)
     return BodyParts(made.nodes, at_nodes, integrals, shapes.T @ stiffness @ shapes,
-                     {"base": 0, "tip": elements, **names}, inertia, "base" if support == "clamped" else None)
+                     {"base": 0, "tip": elements, **names}, inertia, "base" if support == "clamped" else None, more)
+
+
+def _present(products: tuple[tuple[int, int], ...], at_ends: Floats, inside: Floats
+             ) -> tuple[tuple[tuple[int, int], ...], Floats, Floats]:
+    """Without products that shorten nothing: of stretch and twist, and of bending in two planes."""
+    size = np.abs(inside).max(axis=(0, 1), initial=0.0)
+    kept = [m for m, x in enumerate(size) if x > 1e-13 * size.max(initial=0.0)]
+    return tuple(products[m] for m in kept), at_ends[:, :, kept], inside[:, :, kept]
+
+
+def _integrals(made: BeamElements, modes: Floats, mass: Floats, inertia: str, more: Floats, inside: Floats | None
+               ) -> ShapeIntegrals:
+    """Those of the modes, and of second-order shapes at the nodes and inside the elements."""
+    if inertia != "continuum":
+        weight = mass if inertia == "consistent_nodal" else made.lumped_mass()
+        return ShapeIntegrals.from_points(made.nodes, np.concatenate([modes, more], axis=-1), weight)
+    from scipy import sparse
+
+    points, there, weights = made.samples(modes)
+    if inside is not None:
+        there = np.concatenate([there, inside], axis=-1)
+    return ShapeIntegrals.from_points(points, there, sparse.diags(weights))
 
 
 def _section(section: Section) -> Callable[[float], BeamSection]:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from bellcrank.mechanism.flexible.shape_integrals import Floats, ShapeIntegrals
+from bellcrank.mechanism.flexible.stiffening import Stiffening
 
 __all__ = ["INERTIAS", "BodyParts"]
 
@@ -23,3 +24,4 @@ class BodyParts(NamedTuple):
     names: Mapping[str, int]
     inertia: str
     clamped: str | None
+    stiffening: Stiffening | None = None

@@ -20,6 +20,7 @@ from bellcrank.mechanism.constraint_rows import Row, Side
 from bellcrank.mechanism.flexible.flexible_body import FlexibleBody
 from bellcrank.mechanism.flexible.modal_kinetics import ModalInertia
 from bellcrank.mechanism.flexible.rotation_vector import rotation, turning, turning_drift
+from bellcrank.mechanism.flexible.stiffening import StiffenedInertia
 from bellcrank.mechanism.forces.spring import LinearSpring
 from bellcrank.mechanism.joints.joint import Array, Joint
 from bellcrank.scalar.graph import Number
@@ -47,9 +48,10 @@ class Modal(_Deformation):
         self.speed_names = body.mode_names
 
     @cached_property
-    def inertia(self) -> ModalInertia:
+    def inertia(self) -> ModalInertia | StiffenedInertia:
         """The kinetic energy."""
-        return ModalInertia(self.body.integrals)
+        more = self.body.stiffening
+        return ModalInertia(self.body.integrals) if more is None else StiffenedInertia(more)
 
     @cached_property
     def stiffness(self) -> list[list[float]]:
@@ -120,6 +122,13 @@ class NodeMotion(_Deformation):
         at = Vector(*self.body.nodes[self.node].tolist())
         return at, [Vector(*x) for x in modes[:3].T.tolist()], [Vector(*x) for x in modes[3:].T.tolist()]
 
+    @cached_property
+    def _second(self) -> list[Vector]:
+        """What products of modal coordinates do to it."""
+        if self.body.stiffening is None:
+            return []
+        return [Vector(*x) for x in self.body.stiffening.shapes[self.node].T.tolist()]
+
     def _turn(self, values: Sequence[Number]) -> Vector:
         total = Vector.zero()
         for shape, x in zip(self._shapes[2], values, strict=True):
@@ -131,6 +140,9 @@ class NodeMotion(_Deformation):
         at, shapes, _ = self._shapes
         for shape, x in zip(shapes, e, strict=True):
             at = at + shape * x
+        if self.body.stiffening is not None:
+            for shape, x in zip(self._second, self.body.stiffening.coordinates(e), strict=True):
+                at = at + shape * x
         return Transform(rotation(self._turn(e)), at)
 
     def columns(self, e: Sequence[Number]) -> tuple[Motion, ...]:
@@ -138,11 +150,21 @@ class NodeMotion(_Deformation):
         theta = self._turn(e)
         turn = rotation(theta)
         _, shapes, turns = self._shapes
+        shapes = list(shapes)
+        for m, shape in enumerate(self._second):
+            assert self.body.stiffening is not None
+            for a, slope in self.body.stiffening.slopes(e, m).items():
+                shapes[a] = shapes[a] + shape * slope
         return tuple(Motion(turning(theta, r), turn.inverse(u)) for u, r in zip(shapes, turns, strict=True))
 
     def accelerating(self, e: Sequence[Number], rate: Sequence[Number]) -> Motion:
         """The acceleration at constant modal speeds, as seen from the body frame, in the node's axes."""
-        return Motion(turning_drift(self._turn(e), self._turn(rate)), Vector.zero())
+        bent = Vector.zero()
+        if self.body.stiffening is not None:
+            for shape, c in zip(self._second, self.body.stiffening.curvatures(rate), strict=True):
+                bent = bent + shape * c
+            bent = rotation(self._turn(e)).inverse(bent)
+        return Motion(turning_drift(self._turn(e), self._turn(rate)), bent)
 
     def transforms(self, q: Sequence[Number], k: Sequence[Number]) -> tuple[Transform, ...]:
         return (self.place([0.0] * self.body.size),)

@@ -17,6 +17,7 @@ from bellcrank.mechanism.flexible.body_parts import INERTIAS, BodyParts
 from bellcrank.mechanism.flexible.component_modes import check_symmetric
 from bellcrank.mechanism.flexible.reduced_body import reduced_parts
 from bellcrank.mechanism.flexible.shape_integrals import Floats, ShapeIntegrals
+from bellcrank.mechanism.flexible.stiffening import Stiffening
 
 __all__ = ["FlexibleBody"]
 
@@ -52,6 +53,7 @@ class FlexibleBody:
     names: Mapping[str, int]  #: nodes by name: joints, forces and bodies attach there
     inertia: str = "consistent_nodal"  #: which of `INERTIAS`
     clamped: str | None = None  #: the node that the frame is held at
+    stiffening: Stiffening | None = None  #: second-order displacements, if they count
 
     def __post_init__(self) -> None:
         nodes, modes = _array("nodes", self.nodes), _array("modes", self.modes)
@@ -74,7 +76,7 @@ class FlexibleBody:
 
     def __reduce__(self) -> tuple[Any, ...]:
         return FlexibleBody, (self.nodes, self.modes, self.stiffness, self.damping, self.integrals, dict(self.names),
-                              self.inertia, self.clamped)
+                              self.inertia, self.clamped, self.stiffening)
 
     # -- what is there --------------------------------------------------------------------------------------------
     @property
@@ -121,8 +123,8 @@ class FlexibleBody:
     @staticmethod
     def beam(length: float, section: BeamSection | tuple[BeamSection, BeamSection] | Callable[[float], BeamSection], *,
              elements: int = 8, modes: int | Mapping[str, int] | str | npt.ArrayLike = 6, support: str = "clamped",
-             inertia: str = "continuum", damping: npt.ArrayLike = 0.0, names: Mapping[str, int] | None = None
-             ) -> FlexibleBody:
+             inertia: str = "continuum", stiffening: bool = False, damping: npt.ArrayLike = 0.0,
+             names: Mapping[str, int] | None = None) -> FlexibleBody:
         """A straight beam along x; node j lies at x = j length / elements.
 
         `section`: one, two (at both ends, linear between) or a function of the part 0..1 of the length.
@@ -131,12 +133,14 @@ class FlexibleBody:
         (6 nodes, k). Those computed have unit mass by the consistent matrix, whatever the `inertia` is.
         `support`: "clamped" (the frame is held at x = 0), "pinned" (the frame's x axis goes through both ends, which
         do not stretch) or "free" (the frame floats with the mean motion).
+        `stiffening`: whether bent beams grow shorter, to second order: then axial forces (of rotation, joints, weight)
+        make them stiffer against bending, or weaker. Beams that turn fast need it. It costs k^2/2 more shapes.
         `damping`: a ratio for all modes or one each, or a modal matrix. `names`: nodes by name; "base" and "tip" are
         always there.
 
         Cost: O(elements^3).
         """
-        return _body(beam_parts(length, section, elements, modes, support, inertia, names or {}), damping)
+        return _body(beam_parts(length, section, elements, modes, support, inertia, names or {}, stiffening), damping)
 
     @staticmethod
     def from_modes(nodes: npt.ArrayLike, modes: npt.ArrayLike, mass: Any, stiffness: Any, *,
@@ -225,7 +229,7 @@ def _body(parts: BodyParts, damping: npt.ArrayLike) -> FlexibleBody:
     six = np.zeros((n, 6, k))
     six[:, :d] = parts.shapes
     return FlexibleBody(parts.nodes, six, parts.stiffness, _damping(damping, parts.stiffness, parts.integrals.modal),
-                        parts.integrals, parts.names, parts.inertia, parts.clamped)
+                        parts.integrals, parts.names, parts.inertia, parts.clamped, parts.stiffening)
 
 
 def _damping(damping: npt.ArrayLike, stiffness: Floats, mass: Floats) -> Floats:
