@@ -364,6 +364,8 @@ class LoopKinematics:
 
     def _entries(self, q: npt.ArrayLike, rows: ClosureArrays, t: npt.ArrayLike, origin: Floats) -> Floats:
         """Entries for all speeds, those of closures and then those of couplers; `origin` are those of the links."""
+        if self.tree.flexible:  # a mode moves several nodes
+            return self.run("loop_matrix", {"q": q}, t)[..., self.m:]
         screws = self.run("world_columns", {"q": q}, t)
         lead = np.broadcast_shapes(screws.shape[:-1], rows.value.shape[:-1])
         screws = screws.reshape(*screws.shape[:-1], self.tree.nu, 6)
@@ -389,11 +391,8 @@ def jacobian_pattern(tree: Tree) -> list[tuple[int, int, int, int, int]]:
     for c in tree.closures:
         for side, path in enumerate(paths_between(tree, c.first, c.second)):
             for link in path:
-                joint = tree.joints[link]
-                assert joint is not None
-                start = int(tree.u_start[link])
                 out += [(row, speed, side, c.second if side else c.first, link)
-                        for speed in range(start, start + joint.nu) for row in range(begin, begin + c.rows)]
+                        for speed in tree.movers(link) for row in range(begin, begin + c.rows)]
         begin += c.rows
     return out
 

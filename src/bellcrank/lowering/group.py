@@ -21,6 +21,7 @@ from bellcrank.lowering.link import Link, World
 from bellcrank.lowering.looped import LoopedDirect
 from bellcrank.mechanism.constraint_rows import at_time
 from bellcrank.mechanism.coupling import Part
+from bellcrank.mechanism.flexible.deformation import NodeMotion
 from bellcrank.scalar.graph import Number
 from bellcrank.schedule.sweeps import Direct, Field, flatten, rebuild
 from bellcrank.spatial import ArticulatedInertia, Force, Matrix3, Motion, Symmetric3, Vector
@@ -97,6 +98,13 @@ class GroupShape:
     #: parent's (-1: none); see `base_shapes`
     hosts: tuple[int, ...] = ()
     host_slot: int = -1
+    #: member, column and local speed of what moves nodes of flexible bodies
+    shared: tuple[tuple[int, int, int], ...] = ()
+
+    @property
+    def numbers(self) -> dict[tuple[int, int], int]:
+        """The local speed of every column that moves a member relative to its parent."""
+        return {pair: v for v, pair in enumerate(self.speeds)} | {(k, c): v for k, c, v in self.shared}
 
 
 class Message(NamedTuple):
@@ -146,9 +154,9 @@ class GroupView:
         """The same group with its local speeds as given; others, those of links that no constraint involves, and
         prescribed ones stay as they are."""
         shape = self.shape
-        number = {pair: v for v, pair in enumerate(shape.speeds)}
-        links = [link.with_speeds([speeds.get(number.get((k, c), PASSING), x) for c, x in enumerate(link.u)])
-                 for k, link in enumerate(self.links)]
+        number = shape.numbers
+        links = [link.with_speeds([speeds.get(number.get((k, c), PASSING), x)
+                                   for c, x in enumerate(link.moving_speeds)]) for k, link in enumerate(self.links)]
         seen: dict[int, dict[int, Number]] = {}
         for relation in shape.relations:
             for v, place in relation.terms:
@@ -282,8 +290,8 @@ def _draft(tree: Tree, group: Group, children: list[Group], row_starts: list[int
     row_place, relations, witnesses = row_places(tree, row_starts, group, speeds)
     ports = Ports(tuple(sorted({bodies[c.reference] for c in children if c.reference})),
                   tuple(sorted({speeds[v] for c in children for v in c.carried})))
-    bound = {speeds[int(tree.u_start[links[m]]) + c] for s in closures for m in (*s.first_path, *s.second_path)
-             for c in free_speeds(tree, links[m])} | {v for r in relations for v, _ in r.terms} | set(ports.speeds)
+    bound = {speeds[v] for s in closures for m in (*s.first_path, *s.second_path) for v in tree.movers(links[m])
+             if v in speeds} | {v for r in relations for v, _ in r.terms} | set(ports.speeds)
     own = [speeds[v] for v in group.independent]
     shape = GroupShape(
         parents=tuple(bodies[int(tree.parent[link])] for link in links),
@@ -291,8 +299,17 @@ def _draft(tree: Tree, group: Group, children: list[Group], row_starts: list[int
         speeds=tuple(pairs), rows=row_place, dependent=tuple(speeds[v] for v in group.dependent), sizes=group.sizes,
         independent=tuple(v for v in own if v in bound), early=tuple(v for v in own if v not in bound),
         carried=tuple(speeds[v] for v in group.carried), closures=closures, relations=relations,
-        grounded=reference == 0, ports=ports, above=Ports((), ()), body_slot=-1, speed_slots=())
+        grounded=reference == 0, ports=ports, above=Ports((), ()), body_slot=-1, speed_slots=(),
+        shared=shared_columns(tree, links, speeds))
     return shape, links, group.closures, _Index(bodies, speeds, witnesses)
+
+
+def shared_columns(tree: Tree, links: Sequence[int], speeds: Mapping[int, int]) -> tuple[tuple[int, int, int], ...]:
+    """Member, column and local speed of what moves nodes of flexible bodies."""
+    if not tree.flexible:
+        return ()
+    return tuple((k, c, speeds[v]) for k, link in enumerate(links) if isinstance(tree.joints[link], NodeMotion)
+                 for c, v in enumerate(tree.movers(link)) if v in speeds)
 
 
 def closure_shape(tree: Tree, k: int, bodies: dict[int, int]) -> ClosureShape:
@@ -380,7 +397,8 @@ def whole_machine(flat: LoopedDirect) -> GroupView:
         parents=tuple(bodies[int(tree.parent[link])] for link in range(1, n + 1)), own=(True,) * n,
         speeds=tuple(owner[v] for v in range(tree.nu)), rows=rows, dependent=(), sizes=(), independent=(), early=(),
         carried=(), closures=tuple(closure_shape(tree, k, bodies) for k in closures), relations=relations,
-        grounded=True, ports=nothing, above=nothing, body_slot=-1, speed_slots=())
+        grounded=True, ports=nothing, above=nothing, body_slot=-1, speed_slots=(),
+        shared=shared_columns(tree, range(1, n + 1), {v: v for v in range(tree.nu)}))
     return GroupView(shape, flat.views[1:], [closure_numbers(tree, k, flat.bind, flat.world.time) for k in closures],
                      [c.kind for c in tree.closures], flat.world, (0.0, 0.0), (0, 0),
                      [flat.views[link] for link in witnesses])

@@ -34,6 +34,7 @@ Declared deviations
 - Tables 3 and 4 are not coded a second time: constraints come at the link's origin and are shifted by (45).
 - In body axes (39)-(41) are reduced before they are shifted, like (28): D_j meets the reduced Phi_Zj.
 - Couplers between joints, which the paper does not have, are added to Phi_Zj,2.
+- Flexible bodies, which the paper does not have, add two kinds of links: see `flexible_links`.
 
 Cost: O(n); about 410 additions and multiplications per pin joint in body axes and chosen frames. The command
 ``python benchmarks/operations.py`` prints exact counts for every point. With m independent constraints of loops
@@ -46,6 +47,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
 
+from bellcrank.formulations.common.flexible_links import accelerations_with_modes, forces_with_modes
 from bellcrank.formulations.common.link_kinematics import outward_axes
 from bellcrank.formulations.common.multipliers import (
     LoadShare,
@@ -67,7 +69,11 @@ from bellcrank.scalar.graph import Number
 from bellcrank.schedule.sweeps import Field, Sweeps
 from bellcrank.spatial import ArticulatedInertia, Force, General, Motion, Vector
 
-__all__ = ["BIBTEX", "VARIANTS", "constrained_dynamics", "forward_dynamics", "inverse_dynamics", "joint_wrenches"]
+__all__ = ["BIBTEX", "FLEXIBLE", "VARIANTS", "constrained_dynamics", "forward_dynamics", "inverse_dynamics",
+           "joint_wrenches"]
+
+#: functions that cover bodies that deform
+FLEXIBLE = ("forward_dynamics", "inverse_dynamics", "joint_wrenches")
 
 BIBTEX = """@article{kang2003recursive,
   author  = {Kang, Sheen-Gil and Yoon, Yong-San},
@@ -81,6 +87,8 @@ BIBTEX = """@article{kang2003recursive,
 
 def forward_dynamics(tree: Sweeps) -> Field:
     """Joint accelerations for given joint forces, at the joint point in body axes."""
+    if tree.world.flexible:
+        return accelerations_with_modes(tree, inward_reduced, outward_reduced)
     chosen = POINTS["body"]
     axes = outward_axes(tree)
     place = chosen.places(tree)
@@ -138,11 +146,15 @@ VARIANTS = {point: {"forward_dynamics": partial(forward_dynamics_at, point=point
 
 def inverse_dynamics(tree: Sweeps) -> Field:
     """Joint forces for given joint accelerations."""
+    if tree.world.flexible:
+        return forces_with_modes(tree, *_newton_euler(tree), inward_wrenches, inward_forces)
     return tree.inward(inward_forces, *_newton_euler(tree), zero=Force.zero())[0]
 
 
 def joint_wrenches(tree: Sweeps) -> Field:
     """Wrench on each body through its inboard joint, link axes, for given joint accelerations."""
+    if tree.world.flexible:
+        return forces_with_modes(tree, *_newton_euler(tree), inward_wrenches, None)
     return tree.inward(inward_wrenches, *_newton_euler(tree), zero=Force.zero())[0]
 
 
@@ -363,9 +375,7 @@ def outward_motions(link: Link, parent: tuple[Vector, Motion]
         linear = t.rotation.inverse(linear + arm_acceleration(alpha, omega, t.translation))  # (26), d/dt (20)
         alpha, omega = t.rotation.inverse(alpha), t.rotation.inverse(omega)
     rate = link.rate
-    drift = link.joint.drift(link.q, link.u, link.numbers.joint)
-    for column, udot in zip(link.columns, link.udot, strict=True):
-        drift = drift + column * udot
+    drift = link.given_drift
     alpha = alpha + omega.cross(rate.angular) + drift.angular  # (26), (27)
     linear = linear + omega.cross(rate.linear) * 2.0 + drift.linear
     own = omega + rate.angular, Motion(alpha, linear)
