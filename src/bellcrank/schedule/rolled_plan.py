@@ -1,7 +1,9 @@
 """What each kind of item computes in which sweep of a rolled program, and what it must remember in between.
 
-Kinds of many items compute *ahead* of all sweeps what depends on nothing that travels, and *behind* them all what
-nobody waits for (the derivatives of what is computed ahead, mostly): several items side by side.
+Kinds of many items compute *ahead* of all sweeps what depends on nothing that travels, and *behind* them what no sweep
+waits for (the derivatives of what is computed ahead, mostly): several items side by side. Where sweeps look at results
+that others have summed up, these are complete before: a new *phase* begins, and what is behind the one before is
+computed between them.
 """
 
 from __future__ import annotations
@@ -26,6 +28,7 @@ class Written(NamedTuple):
     offset: int
     value: Number
     adds: bool = False  #: to what others have written there
+    phase: int = 0  #: at whose end it must have been written
 
 
 @dataclass
@@ -53,22 +56,26 @@ class KindCode:
     slot: dict[Scalar, int]  #: place of saved nodes in the record
     #: what depends on nothing that travels, if it is computed before all sweeps, for several items side by side
     ahead: SweepCode | None = None
-    #: what nobody waits for, if it is computed after all sweeps, side by side; then every item writes it
-    behind: SweepCode = field(default_factory=SweepCode)
+    #: what no sweep of a phase waits for, if it is computed after them, side by side; then every item writes it
+    behind: list[SweepCode] = field(default_factory=list)
     #: place of nodes that are saved side by side: by what is computed ahead and behind, and in sweeps for the latter
     beside: dict[Scalar, int] = field(default_factory=dict)
 
     @property
     def beside_statics(self) -> list[Scalar]:
         """Those of the `statics` that are needed ahead or behind."""
-        needed = {*(self.ahead.body if self.ahead is not None else ()), *self.behind.body}
+        needed = set(self._body_beside)
         return [node for node in self.statics if node in needed]
 
     @property
     def beside_inputs(self) -> list[str]:
         """Inputs of which the item's part is needed ahead or behind."""
-        body = [*(self.ahead.body if self.ahead is not None else ()), *self.behind.body]
-        return list(dict.fromkeys(n.args[0][1] for n in body if n.op is LEAF and n.args[0][0] == "in"))
+        return list(dict.fromkeys(n.args[0][1] for n in self._body_beside
+                                  if n.op is LEAF and n.args[0][0] in ("in", "out")))
+
+    @property
+    def _body_beside(self) -> list[Scalar]:
+        return [x for code in (self.ahead, *self.behind) if code is not None for x in code.body]
 
 
 @dataclass
@@ -87,6 +94,7 @@ class Plan:
     #: at the root, to entries of the result
     added: Sequence[tuple[int, Number]] = ()
     zeroed: bool = False  #: whether the result begins with zeros, because not every entry is written, or some are added
+    phases: Sequence[int] = ()  #: the sweeps before which results are complete that later ones look at
     #: items side by side in what is computed ahead
     lanes: int = 1
 
@@ -138,7 +146,7 @@ def plan(rolled: Rolled, result: Field, epilogue: Sequence[Number], ahead: Seque
         codes.append(code)
     return Plan(codes, [s.direction for s in rolled.sweeps], [s.width for s in rolled.sweeps],
                 [s.to_root for s in rolled.sweeps], edge_slot, record, max([0, *(s.width for s in rolled.sweeps)]),
-                list(epilogue), rolled.root_graph, added or (), added is not None)
+                list(epilogue), rolled.root_graph, added or (), added is not None, rolled.phases)
 
 
 #: operations that count for several
@@ -161,8 +169,9 @@ def _side_by_side(rolled: Rolled, kind: Kind, result: Field, written: Sequence[W
     if written:
         code = _Planning(rolled, kind, result, written, True, True).made(first_slot)
         assert code.ahead is not None
-        late = len(code.behind.loads) + len(code.behind.saves)
-        if _worth(code, code.behind, late) and _worth(code, code.ahead, max(len(code.beside) - late, 0)):
+        late = {x for part in code.behind for x in (*part.loads, *part.saves)}
+        behind = SweepCode([x for part in code.behind for x in part.body])
+        if _worth(code, behind, len(late)) and _worth(code, code.ahead, max(len(code.beside) - len(late), 0)):
             return code
     code = _Planning(rolled, kind, result, written, True, False).made(first_slot)
     assert code.ahead is not None
@@ -178,7 +187,8 @@ class _Planning:
         self.rolled, self.kind, self.result, self.written = rolled, kind, result, written
         self.ahead, self.behind = ahead, behind
         self.stage, self.static = _stages(kind.graph), _static_nodes(kind.graph)
-        self.travelled = {node: k for node, k in self.stage.items() if node.op is LEAF and k > -1}
+        self.travelled = {node: k for node, k in self.stage.items()
+                          if node.op is LEAF and k > -1 and node.args[0][0] != "out"}
         #: what is computed in a sweep although only later ones look at it
         self.due: dict[int, dict[Scalar, None]] = {k: {} for k in range(len(rolled.sweeps))}
 
@@ -197,8 +207,12 @@ class _Planning:
         #: the sweep that computes a node, -1: ahead of all
         self.origin = {node: -1 for node, last in self.stage.items()
                        if last == -1 and node.op is not LEAF and node not in self.static} if self.ahead else {}
-        sweeps, walks = [], {}
+        sweeps: list[SweepCode] = []
+        walks: dict[int, SweepCode] = {}
+        behind: list[SweepCode] = []
         for k, sweep in enumerate(self.rolled.sweeps):
+            behind += [self._put_behind(sweeps, phase, k) for phase, first in enumerate(self.rolled.phases)
+                       if first == k and self.behind]
             code = self._sweep(k)
             sweeps.append(code)
             for node in code.body:
@@ -207,7 +221,8 @@ class _Planning:
                 walks[k] = SweepCode(sent=sweep.sent[self.kind.index])
                 walks[k].outputs = list(enumerate(flatten(self.result[self.kind.index])))
                 self._fill(walks[k], [*walks[k].sent, *(v for _, v in walks[k].outputs)], k)
-        behind = self._put_behind(sweeps) if self.behind else SweepCode()
+        if self.behind:
+            behind.append(self._put_behind(sweeps, len(behind), len(sweeps)))
         return self._placed(sweeps, walks, behind, first_slot)
 
     def _sweep(self, k: int) -> SweepCode:
@@ -235,34 +250,41 @@ class _Planning:
         self.late.update((x, None) for x in code.body if -1 < self.stage[x] < k and x not in self.origin)
         self.loaded.update(dict.fromkeys(code.loads))
 
-    def _put_behind(self, sweeps: list[SweepCode]) -> SweepCode:
-        """What is written and not computed in a sweep anyway."""
-        behind = SweepCode()
+    def _put_behind(self, sweeps: list[SweepCode], phase: int, end: int) -> SweepCode:
+        """What is written in a phase, of sweeps up to `end`, and not computed in one of them anyway."""
+        behind, every = SweepCode(), len(self.rolled.sweeps)
         for w in self.written:
-            k = self.origin.get(w.value, -1) if type(w.value) is Scalar else 0
-            (sweeps[k] if k >= 0 else behind).written.append(w)
+            if w.phase == phase:
+                k = self.origin.get(w.value, -1) if type(w.value) is Scalar else 0
+                (sweeps[k] if 0 <= k < every else behind).written.append(w)
         behind.saves = list(dict.fromkeys(w.value for w in behind.written if w.value not in self.static))
-        _schedule(behind, [w.value for w in behind.written], self.origin, self.static, self.statics,
-                  set(self.travelled))
-        self.late.update((x, None) for x in behind.body if x in self.travelled)
+        gone = {node for node, when in self.travelled.items() if when < end}
+        _schedule(behind, [w.value for w in behind.written], self.origin, self.static, self.statics, gone)
+        self.late.update((x, None) for x in behind.body if x in gone)
+        for node in behind.body:
+            self.origin.setdefault(node, every + phase)
         return behind
 
-    def _placed(self, sweeps: list[SweepCode], walks: dict[int, SweepCode], behind: SweepCode, first_slot: int
+    def _placed(self, sweeps: list[SweepCode], walks: dict[int, SweepCode], behind: list[SweepCode], first_slot: int
                 ) -> KindCode:
         """Where values are kept."""
-        kept = dict.fromkeys((*self.loaded, *behind.loads))
+        kept = dict.fromkeys((*self.loaded, *(x for code in behind for x in code.loads)))
         before = SweepCode(saves=[node for node in kept if self.origin[node] < 0])
         _schedule(before, before.saves, {}, self.static, self.statics, set())
-        every = dict.fromkeys((*before.saves, *behind.loads, *behind.saves))
-        beside = {node: i for i, node in enumerate(every)}
-        slot: dict[Scalar, int] = {}
+        codes = [*sweeps, *behind]
         for node in kept:
-            if self.origin[node] >= 0:
-                sweeps[self.origin[node]].saves.append(node)
-                if node not in beside:
-                    slot[node] = first_slot + len(slot)
+            if self.origin[node] >= 0 and node not in codes[self.origin[node]].saves:
+                codes[self.origin[node]].saves.append(node)
+        every = dict.fromkeys((*before.saves, *(x for code in behind for x in (*code.loads, *code.saves))))
+        beside = {node: i for i, node in enumerate(every)}
+        own = [node for node in kept if self.origin[node] >= 0 and node not in beside]
+        slot = {node: first_slot + i for i, node in enumerate(own)}
         return KindCode(self.kind, sweeps, walks, list(self.statics), slot, before if self.ahead else None, behind,
                         beside)
+
+
+#: leaves that are known from some sweep on (sums at the root after it): where their keys tell which
+_KNOWN_FROM = {"parent": 1, "sum": 1, "carry": 1, "root": 1, "out": 3}
 
 
 def _stages(graph: Graph) -> dict[Scalar, int]:
@@ -271,7 +293,7 @@ def _stages(graph: Graph) -> dict[Scalar, int]:
     for node in graph.nodes:
         if node.op is LEAF:
             key = node.args[0]
-            stage[node] = key[1] if key[0] in ("parent", "sum", "carry") else key[1] + 1 if key[0] == "root" else -1
+            stage[node] = key[_KNOWN_FROM[key[0]]] + (key[0] == "root") if key[0] in _KNOWN_FROM else -1
         else:
             last = -1
             for a in node.args:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 import numpy as np
 
 from bellcrank.arrays import Floats
-from bellcrank.derivatives.open_products import open_product
+from bellcrank.derivatives.open_products import closed_product, open_product
 from bellcrank.lowering.function import Function
 
 if TYPE_CHECKING:
@@ -48,31 +48,36 @@ class OpenProducts:
                  *(("wrench",) if forced else ())}
         return tuple(x for x in _ORDER if x in by and x in known)
 
-    def _product(self, function: Function, by: tuple[str, ...], backward: bool) -> str:
-        made = self.kernels.kept(("open product", function.name, by, backward),
-                                 lambda: open_product(function, by, backward, self.run.tree))
+    def product(self, function: Function, by: tuple[str, ...], backward: bool, closing: Function | None = None
+                ) -> Function:
+        """The function that computes a product."""
+        tree = self.run.tree
+        made = self.kernels.kept(("product", function.name, by, backward, closing is None), lambda: (
+            open_product(function, by, backward, tree) if closing is None else
+            closed_product(function, closing, by, tree)))
         self.kernels.functions[made.name] = made
-        return made.name
+        return made
 
     def forward(self, function: Function, rates: Rates, forced: bool = False) -> tuple[Floats, Floats]:
         """The result, and its rate. `forced`: wrenches act on it."""
         by, size = self._read(function, tuple(rates), forced), function.size(self.run.tree)
         given = self.given | {f"along{i}": rates[x] for i, x in enumerate(by)}
-        rows = self.kernels.evaluate(self._product(function, by, False), given, self.wrenches if forced else None,
+        rows = self.kernels.evaluate(self.product(function, by, False).name, given, self.wrenches if forced else None,
                                      self.t, self.run).result
         return rows[..., :size], rows[..., size:]
 
-    def backward(self, function: Function, by: Sequence[str], weights: Floats, forced: bool = False
-                 ) -> tuple[Floats, dict[str, Floats]]:
-        """The result, and the derivatives of its sum with weights, where it depends on a variable at all."""
+    def backward(self, function: Function, by: Sequence[str], weights: Floats, forced: bool = False,
+                 closing: Function | None = None) -> tuple[Floats, dict[str, Floats]]:
+        """The result, and the derivatives of its sum with weights, where it depends on a variable at all; with
+        `closing`, "closed_q" and "closed_u" as well (see `closed_product`)."""
         sought, size = self._read(function, by, forced), function.size(self.run.tree)
-        rows = self.kernels.evaluate(self._product(function, sought, True), self.given | {"weights": weights},
-                                     self.wrenches if forced else None, self.t, self.run).result
-        name, at = self._product(function, sought, True), size
-        product = self.kernels.functions[name].product
-        assert product is not None
-        out = {}
-        for x, n in zip(sought, product.widths, strict=True):
+        made = self.product(function, sought, True, closing)
+        rows = self.kernels.evaluate(made.name, self.given | {"weights": weights}, self.wrenches if forced else None,
+                                     self.t, self.run).result
+        assert made.product is not None
+        out, at, nu = {}, size, self.run.tree.nu
+        parts = dict(zip(sought, made.product.widths, strict=True))
+        for x, n in parts.items() if closing is None else {**parts, "closed_q": nu, "closed_u": nu}.items():
             out[x] = rows[..., at:at + n]
             at += n
         return rows[..., :size], out
@@ -193,6 +198,20 @@ class ClosedMotion:
         return r + self._along(x)
 
     # -- backward -------------------------------------------------------------------------------
+    def backward_at_once(self, chain: Plain, by: Sequence[str], weights: Floats) -> tuple[Floats, dict[str, Floats]]:
+        """The value of a function of groups, and the derivatives of its sum with weights along the closed machine, by
+        one kernel; where directions are those of the plan."""
+        others = [x for x in by if x not in ("q", "u")]
+        value, found = self.at.backward(chain.function, ("q", "u", *others), weights,
+                                        chain.forced and self.at.wrenches is not None,
+                                        self.functions["dependent_speeds"])
+        out = {x: found[x] for x in others if x in found}
+        out |= {x: found[f"closed_{x}"][..., self.own] for x in ("q", "u")}
+        shared = tuple(x for x in by if x in ("t", "parameters"))
+        if shared:
+            out = added(out, self.at.backward(self.functions["displacements"], shared, found["q"])[1])
+        return value, out
+
     def backward(self, found: Rates, by: Sequence[str]) -> dict[str, Floats]:
         """Derivatives along the closed machine from those by every coordinate and speed by itself."""
         out = {x: a for x, a in found.items() if x not in ("q", "u", "udot") and x in by}

@@ -162,10 +162,12 @@ def _backward(of: LargeQuestion, at: OpenProducts, chart: ClosedMotion | None, w
               ) -> tuple[Floats, dict[str, Floats]]:
     """The value, and the derivatives of its sum with weights by each variable."""
     sought = [of.reading.variables[x].input for x in of.asked.by]
-    every = sought if chart is None else [*sought, *(x for x in MOTION if x in at.given and x not in sought)]
-    value, found = of.chain.backward(at, tuple(dict.fromkeys(every)), weights)
-    if chart is not None:
-        found = chart.backward(found, sought)
+    if chart is not None and chart.turn is None and isinstance(of.chain, Plain) and of.chain.function.groups:
+        value, found = chart.backward_at_once(of.chain, tuple(dict.fromkeys(sought)), weights)
+    else:
+        every = sought if chart is None else [*sought, *(x for x in MOTION if x in at.given and x not in sought)]
+        value, found = of.chain.backward(at, tuple(dict.fromkeys(every)), weights)
+        found = found if chart is None else chart.backward(found, sought)
     out = {}
     for label in of.asked.by:
         variable = of.reading.variables[label]
