@@ -30,6 +30,9 @@ class Written(NamedTuple):
     adds: bool = False  #: to what others have written there
     phase: int = 0  #: at whose end it must have been written
 
+    def in_phase(self, phase: int) -> Written:
+        return Written(*self[:-1], phase)
+
 
 @dataclass
 class SweepCode:

@@ -138,7 +138,7 @@ def closed_backward(traced: TracedSweeps, closing: Field, variables: Seeded) -> 
         more, found = _mirrored(rolled, roots, weights, sought, [], {}, len(sweeps))
         sweeps += more or [SweepTrace(OUTWARD, 0, [[] for _ in rolled.kinds])]
         for own, out, adjoint in zip(every, written, found, strict=True):
-            out += [w._replace(phase=phase) for w in own.places(adjoint, moves)
+            out += [w.in_phase(phase) for w in own.places(adjoint, moves)
                     if phase < 2 or w.column.startswith("closed_q")]
     made = _again(rolled, sweeps)
     made.phases = phases

@@ -44,9 +44,13 @@ class OpenProducts:
     def _read(self, function: Function, by: Sequence[str], forced: bool) -> tuple[str, ...]:
         """Those of the variables that the function may depend on, in order."""
         tree = self.run.tree
-        known = {*function.inputs, *(("t",) if tree.timed else ()), *(("parameters",) if tree.parameters else ()),
-                 *(("wrench",) if forced else ())}
+        shared = self.kernels.kept("shared inputs", lambda: (*(("t",) if tree.timed else ()),
+                                                             *(("parameters",) if tree.parameters else ())))
+        known = {*function.inputs, *shared, *(("wrench",) if forced else ())}
         return tuple(x for x in _ORDER if x in by and x in known)
+
+    def _size(self, function: Function) -> int:
+        return self.kernels.kept(("size", function.name), lambda: function.size(self.run.tree))
 
     def product(self, function: Function, by: tuple[str, ...], backward: bool, closing: Function | None = None
                 ) -> Function:
@@ -60,7 +64,7 @@ class OpenProducts:
 
     def forward(self, function: Function, rates: Rates, forced: bool = False) -> tuple[Floats, Floats]:
         """The result, and its rate. `forced`: wrenches act on it."""
-        by, size = self._read(function, tuple(rates), forced), function.size(self.run.tree)
+        by, size = self._read(function, tuple(rates), forced), self._size(function)
         given = self.given | {f"along{i}": rates[x] for i, x in enumerate(by)}
         rows = self.kernels.evaluate(self.product(function, by, False).name, given, self.wrenches if forced else None,
                                      self.t, self.run).result
@@ -70,7 +74,7 @@ class OpenProducts:
                  closing: Function | None = None) -> tuple[Floats, dict[str, Floats]]:
         """The result, and the derivatives of its sum with weights, where it depends on a variable at all; with
         `closing`, "closed_q" and "closed_u" as well (see `closed_product`)."""
-        sought, size = self._read(function, by, forced), function.size(self.run.tree)
+        sought, size = self._read(function, by, forced), self._size(function)
         made = self.product(function, sought, True, closing)
         rows = self.kernels.evaluate(made.name, self.given | {"weights": weights}, self.wrenches if forced else None,
                                      self.t, self.run).result
@@ -179,19 +183,27 @@ class ClosedMotion:
         out["q"] = self._completed(still, rates.get("q", none))
         ways = {"q": out["q"], **shared}
         if "u" in self.inputs:
-            follow = self.at.forward(self.functions["dependent_speeds"], ways)[1]
-            out["u"] = self._completed(follow, rates.get("u", none))
+            out["u"] = self._followed("dependent_speeds", ways, "u", rates.get("u", none))
         if "udot" in self.inputs:
             ways["u"] = out["u"]
-            follow = self.at.forward(self.functions["dependent_accelerations"], ways)[1]
-            out["udot"] = self._completed(follow, rates.get("udot", none))
+            out["udot"] = self._followed("dependent_accelerations", ways, "udot", rates.get("udot", none))
         return out
+
+    def _followed(self, name: str, ways: Rates, x: str, change: Floats) -> Floats:
+        """How speeds or accelerations change with everything else, and with the independent ones."""
+        if self.turn is None:  # both in one pass
+            return self.at.forward(self.functions[name], {**ways, x: self._whole(change)})[1]
+        return self._completed(self.at.forward(self.functions[name], ways)[1], change)
+
+    def _whole(self, x: Floats) -> Floats:
+        """Rates of all speeds, zero but for the plan's independent ones."""
+        whole = np.zeros((*x.shape[:-1], self.nu))
+        whole[..., self.own] = x
+        return whole
 
     def _along(self, x: Floats) -> Floats:
         """N x."""
-        whole = np.zeros((*x.shape[:-1], self.nu))
-        whole[..., self.own] = x
-        return self.at.forward(self.functions["dependent_speeds"], {"u": whole})[1]
+        return self.at.forward(self.functions["dependent_speeds"], {"u": self._whole(x)})[1]
 
     def _completed(self, r: Floats, change: Floats) -> Floats:
         x = change if self.turn is None else (change - r[..., self.asked]) @ self.turn.T
