@@ -169,16 +169,14 @@ def _worth(code: KindCode, part: SweepCode, kept: int) -> bool:
 def _side_by_side(rolled: Rolled, kind: Kind, result: Field, written: Sequence[Written], first_slot: int
                   ) -> KindCode | None:
     """What a kind does ahead and behind, or ahead alone, as far as that is worth it."""
-    if written:
-        code = _Planning(rolled, kind, result, written, True, True).made(first_slot)
-        assert code.ahead is not None
-        late = {x for part in code.behind for x in (*part.loads, *part.saves)}
-        behind = SweepCode([x for part in code.behind for x in part.body])
-        if _worth(code, behind, len(late)) and _worth(code, code.ahead, max(len(code.beside) - len(late), 0)):
-            return code
-    code = _Planning(rolled, kind, result, written, True, False).made(first_slot)
+    phases = range(len(rolled.phases) + 1) if written else ()
+    code = _Planning(rolled, kind, result, written, True, phases).made(first_slot)
+    some = [p for p in phases if _worth(code, code.behind[p], len(code.behind[p].loads) + len(code.behind[p].saves))]
+    if len(some) < len(phases):
+        code = _Planning(rolled, kind, result, written, True, some).made(first_slot)
     assert code.ahead is not None
-    return code if _worth(code, code.ahead, len(code.ahead.saves)) else None
+    late = {x for part in code.behind for x in (*part.loads, *part.saves)}
+    return code if _worth(code, code.ahead, len([x for x in code.beside if x not in late])) else None
 
 
 class _Planning:
@@ -186,7 +184,7 @@ class _Planning:
     another."""
 
     def __init__(self, rolled: Rolled, kind: Kind, result: Field, written: Sequence[Written], ahead: bool = False,
-                 behind: bool = False) -> None:
+                 behind: Sequence[int] = ()) -> None:
         self.rolled, self.kind, self.result, self.written = rolled, kind, result, written
         self.ahead, self.behind = ahead, behind
         self.stage, self.static = _stages(kind.graph), _static_nodes(kind.graph)
@@ -215,7 +213,7 @@ class _Planning:
         behind: list[SweepCode] = []
         for k, sweep in enumerate(self.rolled.sweeps):
             behind += [self._put_behind(sweeps, phase, k) for phase, first in enumerate(self.rolled.phases)
-                       if first == k and self.behind]
+                       if first == k]
             code = self._sweep(k)
             sweeps.append(code)
             for node in code.body:
@@ -224,8 +222,7 @@ class _Planning:
                 walks[k] = SweepCode(sent=sweep.sent[self.kind.index])
                 walks[k].outputs = list(enumerate(flatten(self.result[self.kind.index])))
                 self._fill(walks[k], [*walks[k].sent, *(v for _, v in walks[k].outputs)], k)
-        if self.behind:
-            behind.append(self._put_behind(sweeps, len(behind), len(sweeps)))
+        behind.append(self._put_behind(sweeps, len(behind), len(sweeps)))
         return self._placed(sweeps, walks, behind, first_slot)
 
     def _sweep(self, k: int) -> SweepCode:
@@ -239,9 +236,8 @@ class _Planning:
             code.starts = sweep.starts[kind.index]
         if self.result is not None and self.result.sweep == k and sweep.direction != PATHS:
             code.outputs = list(enumerate(flatten(self.result[kind.index])))
-        if not self.behind:  # as soon as they are known
-            code.written = [w for w in self.written if k == (
-                max(self.stage[w.value], 0) if type(w.value) is Scalar else 0)]
+        code.written = [w for w in self.written if w.phase not in self.behind and k == (
+            max(self.stage[w.value], 0) if type(w.value) is Scalar else 0)]  # as soon as they are known
         self._fill(code, [*code.sent, *(v for _, v in code.outputs), *(w.value for w in code.written),
                           *(v for s in code.starts for v in s), *self.due[k]], k)
         return code
@@ -257,7 +253,7 @@ class _Planning:
         """What is written in a phase, of sweeps up to `end`, and not computed in one of them anyway."""
         behind, every = SweepCode(), len(self.rolled.sweeps)
         for w in self.written:
-            if w.phase == phase:
+            if w.phase == phase and phase in self.behind:
                 k = self.origin.get(w.value, -1) if type(w.value) is Scalar else 0
                 (sweeps[k] if 0 <= k < every else behind).written.append(w)
         behind.saves = list(dict.fromkeys(w.value for w in behind.written if w.value not in self.static))
