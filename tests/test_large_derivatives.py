@@ -165,7 +165,7 @@ def test_many_items_side_by_side(name: str, sizes: dict[str, int]) -> None:
         run = system.kernels.planned(system.plans.first(q, 0.0))
         made = next(f for f in system.kernels.functions.values() if "along the loops" in f.name)
         ahead = run.trace(made).ahead()  # type: ignore[attr-defined]
-        assert any(all(part.body for part in code.behind[:2]) for code in ahead.plan.codes if code.behind)
+        assert any(part.body for code in ahead.plan.codes for part in code.behind)
 
 
 def test_parts_of_closed_machines_by_themselves() -> None:

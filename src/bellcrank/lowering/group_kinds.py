@@ -76,8 +76,8 @@ def roll_groups(tree: Tree, function: Function, wrenches: bool) -> RolledProgram
     local = local_inputs(function, wrenches)
     kinds = [rolling.kind(i, g, world, local) for i, g in enumerate(rolling.representatives)]
     sweeps = Rolled(kinds, GroupWorld(world, rolling.widths), root_graph)
-    closing = product.closing.text(sweeps) if product is not None and product.closing is not None else None
     traced = as_traced(sweeps, base.text(sweeps), False)
+    closing = product.closing.text(sweeps) if product is not None and product.closing is not None else None
     if product is not None:
         traced = differentiated(tree, product, traced, lambda kind: [
             (f"@{m}", link) for m, link in enumerate((*kind.view.links, *kind.view.witnesses))], True, closing)

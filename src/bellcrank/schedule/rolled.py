@@ -73,6 +73,8 @@ class Rolled:
         self.kinds, self.world, self.root_graph = kinds, world, root_graph
         self.sweeps: list[SweepTrace] = []
         self.phases: list[int] = []  #: sweeps that look at what all before them have added to the result
+        #: sweeps that each item does at once with the one before, which goes the same way: neither waits for the other
+        self.joined: list[int] = []
 
     def constant(self, value: Any) -> Field:
         return RolledField([value] * len(self.kinds), 0)

@@ -89,7 +89,7 @@ class Plan:
     directions: list[str]
     widths: list[int]
     persistent: list[bool]  #: sweeps whose travelling values are looked at again: they live in the records
-    edge_slot: list[int]  #: for these, where they start in a record
+    edge_slot: list[int]  #: for these, where they start in a record; for others, in a buffer
     record: int  #: scalars per record
     buffer: int  #: scalars per shared buffer
     epilogue: list[Number]
@@ -98,6 +98,7 @@ class Plan:
     added: Sequence[tuple[int, Number]] = ()
     zeroed: bool = False  #: whether the result begins with zeros, because not every entry is written, or some are added
     phases: Sequence[int] = ()  #: the sweeps before which results are complete that later ones look at
+    joined: Sequence[int] = ()  #: sweeps that are done in one loop with the one before
     #: items side by side in what is computed ahead
     lanes: int = 1
 
@@ -109,6 +110,14 @@ class Plan:
         for node in itertools.chain(*bodies, reachable(self.at_root)):
             if node.op is LEAF and node.args[0][0] in ("parent", "sum", "root"):
                 out[node.args[0][1]].add(node.args[0][2])
+        return out
+
+    @property
+    def loops(self) -> list[list[int]]:
+        """The sweeps of every loop over all items."""
+        out: list[list[int]] = []
+        for k in range(len(self.directions)):
+            out[-1].append(k) if k in self.joined else out.append([k])
         return out
 
     @property
@@ -135,10 +144,12 @@ def plan(rolled: Rolled, result: Field, epilogue: Sequence[Number], ahead: Seque
     looked_at = {node.args[0][1] for node in reachable(at_root) if node.op is LEAF and node.args[0][0] == "root"}
     for k in looked_at:
         rolled.sweeps[k].to_root = True
-    edge_slot, at = [], 0
-    for sweep in rolled.sweeps:
-        edge_slot.append(at)
-        at += sweep.width if sweep.to_root else 0
+    edge_slot, at, buffer, start = [], 0, 0, 0
+    for k, sweep in enumerate(rolled.sweeps):
+        start = start if k in rolled.joined else 0
+        edge_slot.append(at if sweep.to_root else start)
+        at, start = (at + sweep.width, start) if sweep.to_root else (at, start + sweep.width)
+        buffer = max(buffer, start, sweep.width)
     codes, record = [], max([1, at, *(s.width for s in rolled.sweeps if s.direction == PATHS)])  # paths use the root's
     for kind in rolled.kinds:
         own = written[kind.index] if written else ()
@@ -148,8 +159,9 @@ def plan(rolled: Rolled, result: Field, epilogue: Sequence[Number], ahead: Seque
         record = max(record, at + len(code.slot))
         codes.append(code)
     return Plan(codes, [s.direction for s in rolled.sweeps], [s.width for s in rolled.sweeps],
-                [s.to_root for s in rolled.sweeps], edge_slot, record, max([0, *(s.width for s in rolled.sweeps)]),
-                list(epilogue), rolled.root_graph, added or (), added is not None, rolled.phases)
+                [s.to_root for s in rolled.sweeps], edge_slot, record, buffer,
+                list(epilogue), rolled.root_graph, added or (), added is not None, rolled.phases,
+                rolled.joined)
 
 
 #: operations that count for several

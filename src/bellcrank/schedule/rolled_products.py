@@ -107,46 +107,64 @@ def backward(traced: TracedSweeps, variables: Seeded) -> TracedSweeps:
     every, root = [variables(kind) for kind in rolled.kinds], variables(None)
     at_root = _at_root(rolled, epilogue, root)
     values = _entries(rolled, result)
-    sweeps, found = _mirrored(rolled, values, _given_weights(rolled, values), [v.rates for v in every], epilogue,
-                              at_root, len(rolled.sweeps))
+    back = _mirrored(rolled, values, _given_weights(rolled, values), [v.rates for v in every], epilogue, at_root,
+                     len(rolled.sweeps))
     written = [[*_results(kind, entries), *own.places(adjoint, None)]
-               for kind, entries, own, adjoint in zip(rolled.kinds, values, every, found, strict=True)]
+               for kind, entries, own, adjoint in zip(rolled.kinds, values, every, back.found, strict=True)]
     added = [(w.offset, w.value) for w in root.places(at_root, None)]
-    return TracedSweeps(_again(rolled, [*rolled.sweeps, *sweeps]), None, list(epilogue), written, added)
+    return TracedSweeps(_again(rolled, [*rolled.sweeps, *back.sweeps]), None, list(epilogue), written, added)
 
 
 def closed_backward(traced: TracedSweeps, closing: Field, variables: Seeded) -> TracedSweeps:
     """The same along a closed machine, in three phases, of which each looks at what the one before has summed up.
 
-    With the field `closing`, all speeds S(q, v) from the independent ones v, whose derivative by these is N: the
-    derivatives by q and u, every one by itself, are q̄ and ū; then q̄ += S_qᵀ ū, and Nᵀ ū goes to the columns "closed_u";
-    then Nᵀ q̄ to "closed_q". The text of `closing` must have been traced first.
+    With the field `closing`, all speeds S(q, v) from the independent ones v, whose derivative by these is N: first the
+    derivatives ū by u, every one by itself; then those by q, to which S_qᵀ ū belongs, and Nᵀ ū, which goes to the
+    columns "closed_u"; then Nᵀ q̄ to "closed_q".
     """
     rolled, result = traced[:2]
-    every, values = [variables(kind) for kind in rolled.kinds], _entries(rolled, result)
-    speeds = _entries(rolled, closing)
-    written = [_results(kind, entries) for kind, entries in zip(rolled.kinds, values, strict=True)]
-    sweeps, phases = list(rolled.sweeps), []
-    weights = _given_weights(rolled, values)
-    for phase, (roots, moves) in enumerate(((values, None), (speeds, {"u": "closed_u"}), (speeds, {"u": "closed_q"}))):
-        if phase:
-            phases.append(len(sweeps))
-            weights = [[kind.graph.leaf(("out", f"{_SUMMED[phase]}@{column.partition('@')[2]}", j, len(sweeps)))
-                        for column, j in value_places(kind, entries)]
-                       for kind, entries in zip(rolled.kinds, speeds, strict=True)]
-        sought = [[leaf for leaf in own.rates if phase < 2 or leaf.args[0][1].startswith("u@")] for own in every]
-        more, found = _mirrored(rolled, roots, weights, sought, [], {}, len(sweeps))
-        sweeps += more or [SweepTrace(OUTWARD, 0, [[] for _ in rolled.kinds])]
-        for own, out, adjoint in zip(every, written, found, strict=True):
-            out += [w.in_phase(phase) for w in own.places(adjoint, moves)
-                    if phase < 2 or w.column.startswith("closed_q")]
-    made = _again(rolled, sweeps)
-    made.phases = phases
+    every = [variables(kind) for kind in rolled.kinds]
+    values, speeds = _entries(rolled, result), _entries(rolled, closing)
+    everything = [list(own.rates) for own in every]
+    first = _mirrored(rolled, values, _given_weights(rolled, values), everything, [], {}, len(rolled.sweeps))
+    second = _mirrored(rolled, speeds, _summed(rolled, speeds, "by_u", first.end), everything, [], {}, first.end)
+    third = _mirrored(rolled, speeds, _summed(rolled, speeds, "by_q", second.end),
+                      [[x for x in own if _of_speeds(x)] for own in everything], [], {}, second.end)
+    written = []
+    for n, (kind, own) in enumerate(zip(rolled.kinds, every, strict=True)):
+        late = [x for x in own.rates if not _of_speeds(x) and _with_speeds(x)]
+        both = adjoints([*first.roots[n], *second.roots[n]], [*first.factors[n], *second.factors[n]], late)
+        alone = {x: a for x, a in first.found[n].items() if x not in set(late)}
+        written.append([
+            *_results(kind, values[n]), *own.places(alone, None),
+            *(w.in_phase(1) for w in own.places(both, None)),
+            *(w.in_phase(1) for w in own.places(_speeds_of(second.found[n]), {"u": "closed_u"})),
+            *(w.in_phase(2) for w in own.places(_speeds_of(third.found[n]), {"u": "closed_q"}))])
+    made = _again(rolled, [*rolled.sweeps, *first.sweeps, *second.sweeps, *third.sweeps])
+    made.phases = [first.end, second.end]
+    ways = [sweep.direction for sweep in rolled.sweeps]
+    made.joined = [k for k in range(1, len(ways)) if ways[k] == ways[k - 1]]
     return TracedSweeps(made, None, [], written, ())
 
 
-#: the columns of what the phase before has summed up
-_SUMMED = ("", "by_u", "by_q")
+def _of_speeds(leaf: Scalar) -> bool:
+    return bool(leaf.args[0][1].startswith("u@"))
+
+
+def _with_speeds(leaf: Scalar) -> bool:
+    """Whether speeds that keep a machine closed depend on it: on coordinates, parameters and time."""
+    return bool(leaf.args[0][0] == "global" or leaf.args[0][1].startswith("q@"))
+
+
+def _speeds_of(found: Mapping[Scalar, Number]) -> dict[Scalar, Number]:
+    return {x: a for x, a in found.items() if x.op is LEAF and x.args[0][0] == "in" and _of_speeds(x)}
+
+
+def _summed(rolled: Rolled, values: Sequence[Sequence[Number]], name: str, sweep: int) -> list[list[Number]]:
+    """As weights, what the phases before a sweep have summed up in the columns of a name."""
+    return [[kind.graph.leaf(("out", f"{name}@{column.partition('@')[2]}", j, sweep))
+             for column, j in value_places(kind, entries)]
+            for kind, entries in zip(rolled.kinds, values, strict=True)]
 
 
 def _entries(rolled: Rolled, result: Field) -> list[list[Number]]:
@@ -162,16 +180,27 @@ def _given_weights(rolled: Rolled, values: Sequence[Sequence[Number]]) -> list[l
             for kind, entries in zip(rolled.kinds, values, strict=True)]
 
 
+class Mirrored(NamedTuple):
+    """The mirror images of sweeps, and by kind what is differentiated with which weights, and the adjoints."""
+
+    sweeps: list[SweepTrace]
+    end: int  #: the number of the sweep after them
+    roots: list[list[Number]]
+    factors: list[list[Number]]
+    found: list[dict[Scalar, Number]]
+
+
 def _mirrored(rolled: Rolled, values: Sequence[Sequence[Number]], weights: Sequence[Sequence[Number]],
               variables: Sequence[Iterable[Scalar]], epilogue: Sequence[Number], at_root: Mapping[Scalar, Number],
-              first: int) -> tuple[list[SweepTrace], list[dict[Scalar, Number]]]:
-    """The mirror images of sweeps, numbered from `first` on, and the adjoints of all variables, by kind."""
+              first: int) -> Mirrored:
+    """Sweeps numbered from `first` on, at least one, and the adjoints of all variables."""
     moving, asked = _moving(rolled, variables), _asked(rolled, values, epilogue)
     slots = [{i: n for n, i in enumerate(sorted(m & a))} for m, a in zip(moving, asked, strict=True)]
     mirrored = [k for k in reversed(range(len(slots))) if slots[k]]
     place = {k: first + n for n, k in enumerate(mirrored)}
     out = {k: SweepTrace(INWARD if rolled.sweeps[k].direction == OUTWARD else OUTWARD, len(slots[k])) for k in mirrored}
-    every = []
+    made = Mirrored([out[k] for k in mirrored] or [SweepTrace(OUTWARD, 0, [[] for _ in rolled.kinds])],
+                    first + max(len(mirrored), 1), [], [], [])
     for kind, own, entries, given in zip(rolled.kinds, variables, values, weights, strict=True):
         received = {(k, i): leaf for leaf, (_, k, i) in _received(kind.graph) if k < len(slots) and i in slots[k]}
         roots, factors = list(entries), list(given)
@@ -182,8 +211,9 @@ def _mirrored(rolled: Rolled, values: Sequence[Sequence[Number]], weights: Seque
         found = adjoints(roots, factors, [*own, *received.values()])
         for k in mirrored:
             out[k].sent.append([found.get(received[k, i], 0.0) if (k, i) in received else 0.0 for i in slots[k]])
-        every.append(found)
-    return [out[k] for k in mirrored], every
+        for part, item in ((made.roots, roots), (made.factors, factors), (made.found, found)):
+            part.append(item)  # type: ignore[arg-type]
+    return made
 
 
 def _weights(rolled: Rolled, kind: Kind, k: int, slots: Mapping[int, int], mirrored: int,

@@ -85,12 +85,12 @@ def rolled(b: Builder, plan: Plan, inputs: Sequence[str], local: list[str], mirr
         for position, code in enumerate(_ahead(plan)):
             assert code.ahead is not None
             _compute_beside(c, code, position, code.ahead)
-        for k, direction in enumerate(plan.directions):
+        for sweeps in plan.loops:
             for phase, first in enumerate(plan.phases):
-                if first == k:
+                if first == sweeps[0]:
                     _finish_phase(c, phase)
-            if any(_has_work(plan, code, k) for code in plan.codes):
-                _sweep(c, k, direction)
+            if any(_has_work(plan, code, k) for code in plan.codes for k in sweeps):
+                _sweep(c, sweeps)
         _finish_phase(c, len(plan.phases))
         _epilogue(c)
         return finite_array(b, target, out_size, check) if states.checked else None
@@ -180,9 +180,9 @@ def _has_work(plan: Plan, code: KindCode, k: int) -> bool:
     return bool((sweep.sent and plan.read[k]) or sweep.outputs or sweep.written or sweep.saves or sweep.starts)
 
 
-def _sweep(c: _Context, k: int, direction: str) -> None:
+def _sweep(c: _Context, sweeps: Sequence[int]) -> None:
     """Loop over the runs of items of one kind, outward or inward."""
-    b, back = c.b, direction == INWARD
+    b, back = c.b, c.plan.directions[sweeps[0]] == INWARD
     with b.loop(c.n_runs, len(_ahead(c.plan)), back=back) as run:
         base = run * 3
         kind, first, end = (c.runs[base + i] for i in range(3))
@@ -190,11 +190,14 @@ def _sweep(c: _Context, k: int, direction: str) -> None:
         def items(code: KindCode) -> Callable[[], None]:
             def emit() -> None:
                 with b.loop(end, first, back=back) as item, c.piece(item):
-                    _item(c, code, k, item)
+                    for k in sweeps:
+                        if _has_work(c.plan, code, k):
+                            _item(c, code, k, item)
 
             return emit
 
-        b.switch(kind, [(code.kind.index, items(code)) for code in c.plan.codes if _has_work(c.plan, code, k)])
+        b.switch(kind, [(code.kind.index, items(code)) for code in c.plan.codes
+                        if any(_has_work(c.plan, code, k) for k in sweeps)])
 
 
 class _Item:
@@ -221,7 +224,7 @@ class _Item:
                 self._edges[key] = self.record if column.startswith("own") else self.record_of(self.start("parent"))
             else:
                 self._edges[key] = self.c.buffers.at(self.start(column), plan.buffer)
-        return self._edges[key], plan.edge_slot[k] if plan.persistent[k] else 0
+        return self._edges[key], plan.edge_slot[k]
 
     def start(self, name: str) -> Int:
         if name not in self._starts:
