@@ -57,6 +57,8 @@ class Product:
     by: tuple[str, ...]  #: inputs, all entries of each; coordinates in the tangent space
     widths: tuple[int, ...]  #: directions of each
     backward: bool  #: from weights of the results to all variables; else along one direction
+    #: backward along a closed machine: all speeds from the independent ones
+    closing: Function | None = None
 
 
 @dataclass(frozen=True)

@@ -26,7 +26,7 @@ from bellcrank.system.derivative_questions import (
 )
 from bellcrank.system.evaluator import UNROLL_LINKS, CompiledEvaluator, Evaluator, TracedEvaluator
 from bellcrank.system.kernels import NO_DOORS, DoorPair, Evaluation, Kernels, Wrenches
-from bellcrank.system.large_derivatives import large_entries, large_question
+from bellcrank.system.large_derivatives import LargeDoor, large_door, large_entries, large_question
 from bellcrank.system.loop_plans import LoopPlans
 from bellcrank.system.reactions import reaction_program
 from bellcrank.target.backend import DoorForm
@@ -90,7 +90,9 @@ def derivatives(plans: LoopPlans, function: str, arguments: Sequence[Any], *, by
                 closed: bool | None = None) -> Derivatives:
     """See `System.derivatives`."""
     if then is None and wrenches is None and t is START and closed is None and (along is None or weights is None):
-        answered = _at_once(plans, function, arguments, by, body, along, weights)
+        answered = _weighted_at_once(plans, function, arguments, by, body, weights) \
+            if weights is not None and _is_large(plans) else \
+            _at_once(plans, function, arguments, by, body, along, weights)
         if answered is not None:
             return answered
     check_time(t)
@@ -159,6 +161,29 @@ def _at_once(plans: LoopPlans, function: str, arguments: Sequence[Any], by: Sequ
                        reading.columns)
 
 
+def _weighted_at_once(plans: LoopPlans, function: str, arguments: Sequence[Any], by: Sequence[str] | str,
+                      body: str | None, weights: Any) -> Derivatives | None:
+    """The same for vector-Jacobian products of large machines."""
+    names = (by,) if isinstance(by, str) else tuple(by)
+    try:
+        door = plans.kernels.kept(("weighted at once", function, body, names),
+                                  lambda: _weighted_door(plans, Question(function, body, names, plans.tree.looped,
+                                                                         "weights")))
+    except TypeError:  # a list within `by`
+        return None
+    found = None if door is None else door(names, *arguments, weights)
+    if door is None or found is None:
+        return None
+    return Derivatives(function, *found, (), door.reading.columns)
+
+
+def _weighted_door(plans: LoopPlans, asked: Question) -> LargeDoor | None:
+    try:
+        return large_door(_by_elimination(plans, None), asked)
+    except BellcrankError:
+        return None
+
+
 class Quick(NamedTuple):
     """An answer that needs no look at the state."""
 
@@ -216,8 +241,9 @@ def _by_elimination(plans: LoopPlans, closed: bool | None) -> LoopPlans:
     """Plans by which closed machines are differentiated: those of `elimination`, since what is differentiated does not
     depend on the method."""
     tree, model = plans.tree, plans.model
-    rolling = [c.name for c in tree.closures if c.nonholonomic] if closed is not False else []
-    if rolling:
+    rolling = plans.kernels.kept("closures that bind speeds alone", lambda: [
+        c.name for c in tree.closures if c.nonholonomic])
+    if rolling and closed is not False:
         raise NotYetError(f"derivatives: {', '.join(map(repr, rolling[:4]))} bind speeds alone (rolling, knife edges): "
                           "there are more coordinates than independent speeds; closed=False differentiates by each")
     if not tree.looped or model.method == "elimination":
@@ -252,8 +278,9 @@ def _direction(label: str, array: npt.ArrayLike, reading: Reading) -> Floats:
     values = np.asarray(array, dtype=float)
     if not reading.parts[label]:
         return values[..., None]
-    return flat(f"along[{label!r}]", values, prod(reading.parts[label]),
-                "one for every direction: " + ", ".join(reading.columns[label]))
+    size = prod(reading.parts[label])
+    return values if values.shape[-1:] == (size,) else flat(
+        f"along[{label!r}]", values, size, "one for every direction: " + ", ".join(reading.columns[label]))
 
 
 def _evaluator(plans: LoopPlans, asked: Question, given: Mapping[str, Any], t: npt.ArrayLike,
