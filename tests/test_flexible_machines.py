@@ -5,12 +5,14 @@ from __future__ import annotations
 import copy
 import pickle
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 import bellcrank as bc
+from bellcrank.io.native.same import difference
 from flexible_cases import beam, case
 
 KINDS = ("lumped", "consistent_nodal", "continuum")
@@ -375,6 +377,34 @@ def test_copies_are_equal() -> None:
     assert np.array_equal(again.forward_dynamics(q, u, tau), system.forward_dynamics(q, u, tau))
     assert bc.compile(copy.deepcopy(arm_mechanism("lumped"))).model == system.model
     assert arm("continuum").model != system.model
+
+
+@pytest.mark.parametrize("form", ["yaml", "json"])
+def test_model_files(form: str, tmp_path: Path) -> None:
+    m = arm_mechanism("lumped")
+    m.prescribe("link1", lambda t: 0.01 * bc.math.sin(t), "mode2")
+    m.add_body("blade", bc.FlexibleBody.beam(1.0, STEEL, elements=3, modes={"y": 2}, damping=0.01, stiffening=True))
+    m.add_joint("J3", bc.Revolute("y"), "link2.tip", "blade")
+    file = tmp_path / f"arm.{form}"
+    bc.save(m, file)
+    read = bc.load(file)
+    assert difference(m, read) is None
+    one, other = (bc.compile(x, backend="numpy") for x in (m, read))
+    q, u = one.random_state(np.random.default_rng(0))
+    assert one.coordinate_names == other.coordinate_names
+    assert np.array_equal(one.forward_dynamics(q, u, t=0.3), other.forward_dynamics(q, u, t=0.3))
+    text = file.read_text()
+    wrong = text.replace('"clamped": "base"', '"clamped": "bass"').replace("clamped: base", "clamped: bass")
+    file.write_text(wrong)
+    with pytest.raises(bc.FileError, match="body 'link1': .*no node called 'bass'"):
+        bc.load(file)
+    assert wrong != text
+
+
+def test_other_files_cannot_hold_deformation(tmp_path: Path) -> None:
+    for name in ("arm.urdf", "arm.sdf", "arm.xml"):
+        with pytest.raises(bc.ModelError, match="'link1'"):
+            bc.save(arm_mechanism("lumped"), tmp_path / name)
 
 
 def test_derivatives() -> None:
