@@ -420,6 +420,50 @@ def test_derivatives() -> None:
             assert np.abs(found[name][:, i] - difference).max() < 1e-5 * np.abs(found[name]).max()
 
 
+# -- large machines ----------------------------------------------------------------------------------------------------
+def long_chain(n: int, mixed: bool) -> bc.Mechanism:
+    """Flexible links one after the other; mixed: with different numbers of modes, a rigid body each, and tip masses."""
+    bodies = [bc.FlexibleBody.beam(0.5, STEEL, elements=3, modes={"y": 1, "z": k}, stiffening=mixed) for k in (1, 2)]
+    m, last = bc.Mechanism("chain"), "ground"
+    for i in range(n):
+        m.add_body(f"b{i}", bodies[i % 2 if mixed else 0])
+        m.add_joint(f"j{i}", bc.Revolute("xyz"[i % 3]), last, f"b{i}")
+        last = f"b{i}.tip"
+        if mixed:
+            m.add_body(f"c{i}", bc.Inertia(0.2, (0.1, 0, 0), 1e-3))
+            m.add_joint(f"k{i}", bc.Universal("y", "z"), last, f"c{i}")
+            last = f"c{i}"
+    return m
+
+
+@pytest.mark.parametrize("mixed", [False, True])
+def test_loops_over_links(mixed: bool) -> None:
+    """The rolled schedule gives what the unrolled one does."""
+    m = long_chain(3, mixed)
+    m.prescribe("b1", lambda t: 0.01 * bc.math.cos(3.0 * t), "mode1")
+    rolled, plain = bc.compile(m, schedule="rolled"), bc.compile(m, backend="numpy")
+    rng = np.random.default_rng(8)
+    q, u = plain.random_state(rng, 3)
+    tau, udot = rng.normal(size=(2, 3, plain.nu))
+    for name, arguments in (("forward_dynamics", (q, u, tau)), ("inverse_dynamics", (q, u, udot)), ("bias", (q, u)),
+                            ("kinetic_energy", (q, u)), ("potential_energy", (q,)), ("momentum", (q, u)),
+                            ("energy", (q, u))):
+        found, wanted = (np.asarray(getattr(s, name)(*arguments, t=0.3)) for s in (rolled, plain))
+        assert relative(found, wanted) < 1e-10, name
+    assert np.abs(rolled.pose(q, "b2.tip", t=0.3).position - plain.pose(q, "b2.tip", t=0.3).position).max() < 1e-13
+
+
+def test_a_long_chain_has_few_kinds_of_links() -> None:
+    """Code does not grow with the chain; what is computed keeps the equations."""
+    system = bc.compile(long_chain(60, False))
+    q, u = system.random_state(np.random.default_rng(1))
+    tau = np.linspace(-1.0, 1.0, system.nu)
+    udot = system.forward_dynamics(q, u, tau)
+    assert np.abs(system.inverse_dynamics(q, u, udot) - tau).max() < 1e-7
+    per_link = [bc.compile(long_chain(n, False), schedule="rolled").operation_count().total / n for n in (30, 60)]
+    assert abs(per_link[1] / per_link[0] - 1.0) < 0.02
+
+
 # -- refusals ----------------------------------------------------------------------------------------------------------
 def test_refusals() -> None:
     m = arm_mechanism("lumped")
