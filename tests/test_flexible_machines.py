@@ -13,7 +13,7 @@ import pytest
 
 import bellcrank as bc
 from bellcrank.io.native.same import difference
-from flexible_cases import beam, case
+from flexible_cases import beam, bracket, case
 
 KINDS = ("lumped", "consistent_nodal", "continuum")
 STEEL = bc.BeamSection.round(0.01, E=2.1e11, rho=7850.0)
@@ -145,6 +145,26 @@ def test_a_free_beam_hit_by_an_impulse() -> None:
     later = system.momentum(result.q.values, result.u.values)
     assert np.abs(later - momentum).max() < 1e-10 * np.abs(momentum).max()
     assert np.abs(system.energy(result.q.values, result.u.values) / wanted["energy"] - 1.0).max() < 1e-10
+
+
+def test_a_free_bracket_that_tumbles() -> None:
+    """f7: a solid body with its lowest free modes, turning at 437 rad/s."""
+    data = case("f7_solid")["motion"]
+    nodes, mass, stiffness = bracket()
+    body = bc.FlexibleBody.from_matrices(mass, stiffness, nodes, {}, modes=8, reduction="free")
+    shapes = body.modes[:, :3].reshape(-1, 8)
+    signs = np.array([np.sign(shapes[entry, j] * value) for j, (entry, value) in enumerate(data["signs"])])
+    m = bc.Mechanism("bracket", gravity=(0, 0, 0))
+    m.add_body("bracket", body)
+    m.add_joint("free", bc.Free(), m.ground, "bracket")
+    system = bc.compile(m)
+    q, u = system.neutral(), np.array([*data["omega0"], *data["v0"], *np.zeros(8)])
+    assert relative(system.forward_dynamics(q, u)[6:] * signs, data["qdd0"]) < 1e-6
+    times = np.array(data["t"])
+    result = system.simulate((q, u), times[-1], stepper="dop853", rtol=1e-10, atol=1e-14, output=times)
+    assert relative(result.q.values[:, 7:] * signs, data["q"]) < 1e-5
+    turn = system.pose(result.q.values, "bracket").rotation
+    assert np.abs(turn - np.array(data["R"]).reshape(-1, 3, 3)).max() < 1e-8
 
 
 def spinning(stiffening: bool) -> bc.System:
