@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import re
 from typing import Any
 
@@ -15,6 +16,7 @@ from bellcrank.mechanism.flexible.component_modes import craig_bampton, normal_m
 from bellcrank.mechanism.flexible.flexible_body import FlexibleBody
 from bellcrank.mechanism.flexible.modal_kinetics import ModalInertia
 from bellcrank.mechanism.flexible.shape_integrals import ShapeIntegrals
+from bellcrank.mechanism.flexible.solid_elements import solid_matrices
 from bellcrank.spatial import Motion, Vector
 from flexible_cases import beam, bracket, case, section
 
@@ -264,6 +266,67 @@ def test_free_modes_of_a_bracket() -> None:
     guyan = FlexibleBody.from_matrices(mass, stiffness, nodes, {**faces, "B": case("f7_solid")["mesh"]["face_B_nodes"]},
                                        reduction="guyan", frame="A")
     assert guyan.size == 6 and guyan.free_frequencies()[0] / (2 * np.pi) > 0.999 * data["freq_Hz"][0]
+
+
+def test_meshes() -> None:
+    """The bracket's own mesh gives its matrices; the same solid of tetrahedra the same mass and rigid inertia."""
+    data = case("f7_solid")
+    nodes, mass, stiffness = bracket()
+    cells = np.array(data["mesh"]["hex_vtk_order"])
+    p = data["data"]
+    own = solid_matrices(nodes, {"hexahedron": cells}, p["E"], p["nu"], p["rho"])
+    for found, wanted in zip(own, (mass, stiffness), strict=True):
+        assert abs(found - wanted).max() < 1e-13 * abs(wanted).max()
+    split = np.array([[0, 1, 3, 4], [1, 2, 3, 6], [1, 3, 4, 6], [1, 6, 4, 5], [3, 6, 7, 4]])
+    tetra = cells[:, split].reshape(-1, 4)
+    faces = {"A": lambda x: x[:, 0] > 0.1199, "B": data["mesh"]["face_B_nodes"]}
+    bodies = {kind: FlexibleBody.from_mesh((nodes, {kind: some}), p["E"], p["nu"], p["rho"], interfaces=faces, modes=4)
+              for kind, some in (("hexahedron", cells), ("tetra", tetra))}
+    first, second = (b.integrals for b in bodies.values())
+    assert relative(second.mass, first.mass) < 1e-13 and relative(second.moment, first.moment) < 1e-12
+    assert np.abs(second.second / first.second - 1.0).max() < 0.02  # consistent masses of two interpolations
+    stiffer = bodies["tetra"].free_frequencies() / bodies["hexahedron"].free_frequencies()
+    assert stiffer[0] > 1.0
+
+
+def test_a_quadratic_tetrahedron_bends() -> None:
+    """A slender bar of quadratic tetrahedra has the frequency of a beam; linear ones are far too stiff."""
+    nx, size = 8, (0.4, 0.02, 0.02)
+    grid = np.array([(i, j, k) for k in range(3) for j in range(3) for i in range(2 * nx + 1)], dtype=float)
+    points = grid * np.array(size) / np.array([2 * nx, 2, 2])
+
+    def at(i: int, j: int, k: int) -> int:
+        return (k * 3 + j) * (2 * nx + 1) + i
+
+    corners = np.array([[0, 0, 0], [2, 0, 0], [2, 2, 0], [0, 2, 0], [0, 0, 2], [2, 0, 2], [2, 2, 2], [0, 2, 2]])
+    linear, quadratic = [], []
+    for block in range(nx):
+        split = [[0, 1, 3, 4], [1, 2, 3, 6], [1, 3, 4, 6], [1, 6, 4, 5], [3, 6, 7, 4]]
+        if block % 2:  # neighbours share the diagonals of their faces
+            mirror = [1, 0, 3, 2, 5, 4, 7, 6]
+            split = [[mirror[c] for c in (t[1], t[0], t[2], t[3])] for t in split]
+        for tetra in split:
+            ends = [corners[c] + np.array([2 * block, 0, 0]) for c in tetra]
+            middles = [(ends[a] + ends[b]) // 2 for a, b in ((0, 1), (1, 2), (2, 0), (0, 3), (1, 3), (2, 3))]
+            linear.append([at(*e) for e in ends])
+            quadratic.append([at(*e) for e in (*ends, *middles)])
+    found = [FlexibleBody.from_mesh((points, {kind: cells}), 2.1e11, 0.3, 7850.0, modes=2, reduction="free",
+                                    interfaces={}).frequencies()[0]
+             for kind, cells in (("tetra10", quadratic), ("tetra", linear))]
+    bar = BeamSection.rectangle(0.02, 0.02, thick=True, **STEEL)
+    wanted = FlexibleBody.beam(0.4, bar, elements=16, modes={"y": 1}, support="free").frequencies()[0]
+    assert abs(found[0] / wanted - 1.0) < 0.02 and found[1] / wanted > 1.2
+
+
+@pytest.mark.parametrize(("mesh", "said"), [
+    (3.0, "needs a mesh"), ((np.zeros((4, 3)), {"triangle": [[0, 1, 2]]}), "no solid elements"),
+    ((np.zeros((4, 3)), {"tetra": [[0, 1, 2, 3]]}), "flat or folded"),
+    ((np.eye(4)[:, :3], {"tetra": [[0, 1, 2]]}), "tetra elements need 4 nodes"), ("nowhere.msh", "meshio")])
+def test_bad_meshes(mesh: Any, said: str) -> None:
+    if isinstance(mesh, str) and importlib.util.find_spec("meshio"):
+        pytest.skip("meshio is there")
+    with pytest.raises(bc.ModelError, match=said):
+        FlexibleBody.from_mesh(mesh, 2e11, 0.3, 7850.0, interfaces={})
 
 
 def test_a_beam_given_by_matrices_is_the_beam() -> None:

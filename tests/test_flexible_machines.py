@@ -5,13 +5,15 @@ from __future__ import annotations
 import copy
 import pickle
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 import bellcrank as bc
-from flexible_cases import beam, case
+from bellcrank.io.native.same import difference
+from flexible_cases import beam, bracket, case
 
 KINDS = ("lumped", "consistent_nodal", "continuum")
 STEEL = bc.BeamSection.round(0.01, E=2.1e11, rho=7850.0)
@@ -143,6 +145,26 @@ def test_a_free_beam_hit_by_an_impulse() -> None:
     later = system.momentum(result.q.values, result.u.values)
     assert np.abs(later - momentum).max() < 1e-10 * np.abs(momentum).max()
     assert np.abs(system.energy(result.q.values, result.u.values) / wanted["energy"] - 1.0).max() < 1e-10
+
+
+def test_a_free_bracket_that_tumbles() -> None:
+    """f7: a solid body with its lowest free modes, turning at 437 rad/s."""
+    data = case("f7_solid")["motion"]
+    nodes, mass, stiffness = bracket()
+    body = bc.FlexibleBody.from_matrices(mass, stiffness, nodes, {}, modes=8, reduction="free")
+    shapes = body.modes[:, :3].reshape(-1, 8)
+    signs = np.array([np.sign(shapes[entry, j] * value) for j, (entry, value) in enumerate(data["signs"])])
+    m = bc.Mechanism("bracket", gravity=(0, 0, 0))
+    m.add_body("bracket", body)
+    m.add_joint("free", bc.Free(), m.ground, "bracket")
+    system = bc.compile(m)
+    q, u = system.neutral(), np.array([*data["omega0"], *data["v0"], *np.zeros(8)])
+    assert relative(system.forward_dynamics(q, u)[6:] * signs, data["qdd0"]) < 1e-6
+    times = np.array(data["t"])
+    result = system.simulate((q, u), times[-1], stepper="dop853", rtol=1e-10, atol=1e-14, output=times)
+    assert relative(result.q.values[:, 7:] * signs, data["q"]) < 1e-5
+    turn = system.pose(result.q.values, "bracket").rotation
+    assert np.abs(turn - np.array(data["R"]).reshape(-1, 3, 3)).max() < 1e-8
 
 
 def spinning(stiffening: bool) -> bc.System:
@@ -377,6 +399,34 @@ def test_copies_are_equal() -> None:
     assert arm("continuum").model != system.model
 
 
+@pytest.mark.parametrize("form", ["yaml", "json"])
+def test_model_files(form: str, tmp_path: Path) -> None:
+    m = arm_mechanism("lumped")
+    m.prescribe("link1", lambda t: 0.01 * bc.math.sin(t), "mode2")
+    m.add_body("blade", bc.FlexibleBody.beam(1.0, STEEL, elements=3, modes={"y": 2}, damping=0.01, stiffening=True))
+    m.add_joint("J3", bc.Revolute("y"), "link2.tip", "blade")
+    file = tmp_path / f"arm.{form}"
+    bc.save(m, file)
+    read = bc.load(file)
+    assert difference(m, read) is None
+    one, other = (bc.compile(x, backend="numpy") for x in (m, read))
+    q, u = one.random_state(np.random.default_rng(0))
+    assert one.coordinate_names == other.coordinate_names
+    assert np.array_equal(one.forward_dynamics(q, u, t=0.3), other.forward_dynamics(q, u, t=0.3))
+    text = file.read_text()
+    wrong = text.replace('"clamped": "base"', '"clamped": "bass"').replace("clamped: base", "clamped: bass")
+    file.write_text(wrong)
+    with pytest.raises(bc.FileError, match="body 'link1': .*no node called 'bass'"):
+        bc.load(file)
+    assert wrong != text
+
+
+def test_other_files_cannot_hold_deformation(tmp_path: Path) -> None:
+    for name in ("arm.urdf", "arm.sdf", "arm.xml"):
+        with pytest.raises(bc.ModelError, match="'link1'"):
+            bc.save(arm_mechanism("lumped"), tmp_path / name)
+
+
 def test_derivatives() -> None:
     system = arm()
     q, u, tau = (x[0] for x in random_states(system, 1))
@@ -388,6 +438,50 @@ def test_derivatives() -> None:
             both = [system.forward_dynamics(*((x + k * step) if x is at else x for x in (q, u)), tau) for k in (1, -1)]
             difference = (both[0] - both[1]) / (2 * h)
             assert np.abs(found[name][:, i] - difference).max() < 1e-5 * np.abs(found[name]).max()
+
+
+# -- large machines ----------------------------------------------------------------------------------------------------
+def long_chain(n: int, mixed: bool) -> bc.Mechanism:
+    """Flexible links one after the other; mixed: with different numbers of modes, a rigid body each, and tip masses."""
+    bodies = [bc.FlexibleBody.beam(0.5, STEEL, elements=3, modes={"y": 1, "z": k}, stiffening=mixed) for k in (1, 2)]
+    m, last = bc.Mechanism("chain"), "ground"
+    for i in range(n):
+        m.add_body(f"b{i}", bodies[i % 2 if mixed else 0])
+        m.add_joint(f"j{i}", bc.Revolute("xyz"[i % 3]), last, f"b{i}")
+        last = f"b{i}.tip"
+        if mixed:
+            m.add_body(f"c{i}", bc.Inertia(0.2, (0.1, 0, 0), 1e-3))
+            m.add_joint(f"k{i}", bc.Universal("y", "z"), last, f"c{i}")
+            last = f"c{i}"
+    return m
+
+
+@pytest.mark.parametrize("mixed", [False, True])
+def test_loops_over_links(mixed: bool) -> None:
+    """The rolled schedule gives what the unrolled one does."""
+    m = long_chain(3, mixed)
+    m.prescribe("b1", lambda t: 0.01 * bc.math.cos(3.0 * t), "mode1")
+    rolled, plain = bc.compile(m, schedule="rolled"), bc.compile(m, backend="numpy")
+    rng = np.random.default_rng(8)
+    q, u = plain.random_state(rng, 3)
+    tau, udot = rng.normal(size=(2, 3, plain.nu))
+    for name, arguments in (("forward_dynamics", (q, u, tau)), ("inverse_dynamics", (q, u, udot)), ("bias", (q, u)),
+                            ("kinetic_energy", (q, u)), ("potential_energy", (q,)), ("momentum", (q, u)),
+                            ("energy", (q, u))):
+        found, wanted = (np.asarray(getattr(s, name)(*arguments, t=0.3)) for s in (rolled, plain))
+        assert relative(found, wanted) < 1e-10, name
+    assert np.abs(rolled.pose(q, "b2.tip", t=0.3).position - plain.pose(q, "b2.tip", t=0.3).position).max() < 1e-13
+
+
+def test_a_long_chain_has_few_kinds_of_links() -> None:
+    """Code does not grow with the chain; what is computed keeps the equations."""
+    system = bc.compile(long_chain(60, False))
+    q, u = system.random_state(np.random.default_rng(1))
+    tau = np.linspace(-1.0, 1.0, system.nu)
+    udot = system.forward_dynamics(q, u, tau)
+    assert np.abs(system.inverse_dynamics(q, u, udot) - tau).max() < 1e-7
+    per_link = [bc.compile(long_chain(n, False), schedule="rolled").operation_count().total / n for n in (30, 60)]
+    assert abs(per_link[1] / per_link[0] - 1.0) < 0.02
 
 
 # -- refusals ----------------------------------------------------------------------------------------------------------

@@ -35,7 +35,8 @@ _VERBS = {"forward_dynamics": (("q", "u", "tau"), "speeds", 1), "inverse_dynamic
 #: functions that cover bodies that deform, beside those that formulations name as `FLEXIBLE`
 _FLEXIBLE = ("poses", "velocities", "accelerations", "totals", "center_of_mass", "momentum", "kinetic_energy",
              "potential_energy", "motion_and_gravity", "prescribed", "driven_speeds", "joint_laws", "drives",
-             "coordinate_rates", "joint_reactions", "stored_energy", "pair_wrenches", "displaced", "sped", "bias",
+             "coordinate_rates", "joint_reactions", "stored_energy", "joint_energy",
+             "dependent_accelerations", "pair_wrenches", "displaced", "sped", "bias",
              "joint_wrenches", "inverse_dynamics", "mass_matrix", "displacements", "speed_changes", "corrections",
              "largest_errors", "dependent_speeds", "loop_state", "loop_matrix", "nearest_step", "projected",
              "closed_inverse", "allowed_motions", "independent_forces")

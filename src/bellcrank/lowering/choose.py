@@ -75,7 +75,8 @@ def trace(tree: Tree, function: Function, wrenches: bool, schedule: str) -> list
             return (roll_groups if base.groups else roll)(tree, function, wrenches)
     if function.made is not None:
         return GraphTracer(tree, wrenches)(function)
-    whole = schedule == "unrolled" or bool(tree.pairs) or bool(tree.flexible)
+    whole = schedule == "unrolled" or bool(tree.pairs) or (
+        bool(tree.flexible) and (function.groups or function.layout in ("matrix", "columns")))
     if (schedule != "rolled" and tree.n <= UNROLL_LINKS) or whole:
         graph = Graph()
         with collector_paused():

@@ -32,7 +32,12 @@ class World(NamedTuple):
     external: bool  #: whether external wrenches act anywhere
     rotors: bool = False  #: whether any joint has an armature
     point: Vector = Vector.zero()  #: of a body, in its own frame, that a function asks about
-    flexible: bool = False  #: whether any body deforms
+    modes: int = 0  #: the most modes that a body has
+
+    @property
+    def flexible(self) -> bool:
+        """Whether any body deforms."""
+        return self.modes > 0
 
     @property
     def gravity_in_world(self) -> Vector:

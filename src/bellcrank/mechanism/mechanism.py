@@ -224,7 +224,7 @@ class Mechanism(ForceElements):
 
         A body that deforms is given a `FlexibleBody` in place of its inertia. Its named nodes are bodies, too, called
         ``"rod.tip"``: joints, forces and constraints attach there. Its modal coordinates are those of a joint with the
-        body's name, ``rod.mode1``; they come after those of the joint that carries it.
+        body's name, ``rod.mode1``; they come after those of the first joint that it is attached by.
 
         One that is not `present` stands still, with all that it carries, until an event lets it `enter` the run. It
         hangs on the ground itself, usually by a `Free` joint."""
@@ -290,7 +290,7 @@ class Mechanism(ForceElements):
         return record
 
     def _order_modes(self, record: Connection, first: Body, second: Body) -> None:
-        """Modal coordinates come after those of the joint that carries their body."""
+        """Modal coordinates come after those of the first joint that their body is attached by."""
         if isinstance(record.joint, (Modal, NodeMotion)):
             return
         for end in (first, second):
@@ -299,10 +299,12 @@ class Mechanism(ForceElements):
                 del self._joints[record.name]
                 raise ModelError(f"joint {record.name!r}: {end.name!r} is part of the flexible body "
                                  f"{inboard[0].name!r}; attach to that, or to one of its nodes")
-        modal = self._joints.get(second.name)
-        if modal is not None and isinstance(modal.joint, Modal) and modal.parent == second.index and not any(
-                r.child == second.index for r in self._joints.values() if r is not record):
-            self._joints[modal.name] = self._joints.pop(modal.name)
+        for end in (first, second):
+            modal = self._joints.get(end.name)
+            if modal is not None and isinstance(modal.joint, Modal) and modal.parent == end.index and not any(
+                    end.index in (r.parent, r.child) for r in self._joints.values() if r not in (record, modal)):
+                for r in [modal, *(r for r in self._joints.values() if r.parent == modal.child)]:
+                    self._joints[r.name] = self._joints.pop(r.name)
 
     def _open_poses(self, name: str, poses: tuple[Pose, Pose], free: str, closed: bool, rigid: bool = False
                     ) -> tuple[Pose, Pose]:

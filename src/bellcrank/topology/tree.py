@@ -171,6 +171,11 @@ class Tree:
         """The links whose coordinates are modal ones."""
         return tuple(link for link, joint in enumerate(self.joints) if isinstance(joint, Modal))
 
+    @cached_property
+    def modes(self) -> int:
+        """The most modes that a body has."""
+        return max((joint.nu for joint in self.joints if isinstance(joint, Modal)), default=0)
+
     def movers(self, link: int) -> range:
         """The speeds that move a link relative to its parent: its own, or for a node those of its body's modes."""
         joint, start = self.joints[link], int(self.u_start[link])

@@ -44,6 +44,17 @@ class ModalLoad(NamedTuple):
     matrix: Rows  #: lower triangle
     right: tuple[Number, ...]
 
+    @staticmethod
+    def rigid(mass: ArticulatedInertia, force: Force, k: int) -> ModalLoad:
+        """Without modal rows: what travels between links must be alike for all of them."""
+        return ModalLoad(mass, force, (Force.zero(),) * k, tuple((0.0,) * (i + 1) for i in range(k)), (0.0,) * k)
+
+    def padded(self, k: int) -> ModalLoad:
+        """With as many modal rows as any body has."""
+        extra = range(len(self.columns), k)
+        return ModalLoad(self.mass, self.force, (*self.columns, *(Force.zero() for _ in extra)),
+                         (*self.matrix, *((0.0,) * (i + 1) for i in extra)), (*self.right, *(0.0 for _ in extra)))
+
 
 class EliminatedMode(NamedTuple):
     """e''_j = free - gain . a - sum of factors * e''_l over the modes l that follow."""
@@ -66,10 +77,20 @@ def accelerations_with_modes(tree: Sweeps, inward: Callable[..., Any], outward: 
     axes, place = outward_axes(tree), POINTS["body"].places(tree)
     velocity = tree.outward(by_role(outward_rigid, outward_form, outward_rigid), place,
                             root=(Vector.zero(), Motion.zero()))
-    kept, _ = tree.inward(by_role(inward, inward_modes, inward_node), place, velocity, axes,
-                          zero=(ArticulatedInertia.zero(), Force.zero()))
-    return tree.outward(by_role(outward, outward_modes, outward_node), place, velocity, kept,
-                        root=Motion(Vector.zero(), -tree.world.gravity))
+    k = tree.world.modes
+
+    def rigid_inward(link: Link, upper: ModalLoad, *own: Any) -> tuple[ModalLoad, Any]:
+        (mass, force), kept = inward(link, (upper.mass, upper.force), *own)
+        return ModalLoad.rigid(mass, force, k), kept
+
+    def rigid_outward(link: Link, carried: tuple[Motion, tuple[Number, ...]], *own: Any) -> tuple[Any, Any]:
+        acceleration, kept = outward(link, carried[0], *own)
+        return (acceleration, (0.0,) * k), kept
+
+    kept, _ = tree.inward(by_role(rigid_inward, inward_modes, inward_node), place, velocity, axes,
+                          zero=ModalLoad.rigid(ArticulatedInertia.zero(), Force.zero(), k))
+    return tree.outward(by_role(rigid_outward, outward_modes, outward_node), place, velocity, kept,
+                        root=(Motion(Vector.zero(), -tree.world.gravity), (0.0,) * k))
 
 
 def outward_rigid(link: Link, parent: tuple[Vector, Motion], place: LinkAtPoint
@@ -84,12 +105,12 @@ def outward_form(link: ModalLink, parent: tuple[Vector, Motion], place: LinkAtPo
     return (omega, motion), ModalVelocity(velocity.bias, link.form(motion))
 
 
-def inward_node(link: NodeLink, upper: tuple[ArticulatedInertia, Force], place: LinkAtPoint, velocity: Velocity,
-                axes: General | None) -> tuple[ModalLoad, tuple[()]]:
-    mass, force = upper[0] + place.inertia.articulated(), upper[1] + velocity.force
+def inward_node(link: NodeLink, upper: ModalLoad, place: LinkAtPoint, velocity: Velocity, axes: General | None
+                ) -> tuple[ModalLoad, tuple[()]]:
+    mass, force = upper.mass + place.inertia.articulated(), upper.force + velocity.force
     if axes is not None:
         force = force - link.external(axes)
-    return inward_node_load(link, mass, force + mass @ velocity.bias), ()
+    return inward_node_load(link, mass, force + mass @ velocity.bias).padded(link.world.modes), ()
 
 
 def inward_node_load(link: NodeLink, mass: ArticulatedInertia, force: Force) -> ModalLoad:
@@ -103,21 +124,18 @@ def inward_node_load(link: NodeLink, mass: ArticulatedInertia, force: Force) -> 
     return ModalLoad(mass, force, tuple(columns), matrix, right)
 
 
-def with_body(form: ModalForm, upper: ModalLoad | tuple[Any, ...]) -> ModalLoad:
-    """The body's own rows and those of its nodes, if it has any."""
-    own = ModalLoad(form.mass, form.force, form.columns,
-                    tuple(row[:i + 1] for i, row in enumerate(form.matrix)), form.right)
-    if not isinstance(upper, ModalLoad):
-        return own
+def with_body(form: ModalForm, upper: ModalLoad) -> ModalLoad:
+    """The body's own rows and those of its nodes."""
     return ModalLoad(
-        own.mass + upper.mass, own.force + upper.force,
-        tuple(a + b for a, b in zip(own.columns, upper.columns, strict=True)),
-        tuple(tuple(a + b for a, b in zip(*rows, strict=True)) for rows in zip(own.matrix, upper.matrix, strict=True)),
-        tuple(a + b for a, b in zip(own.right, upper.right, strict=True)))
+        form.mass + upper.mass, form.force + upper.force,
+        tuple(a + b for a, b in zip(form.columns, upper.columns, strict=False)),
+        tuple(tuple(a + b for a, b in zip(own, row, strict=False))
+              for own, row in zip(form.matrix, upper.matrix, strict=False)),
+        tuple(a + b for a, b in zip(form.right, upper.right, strict=False)))
 
 
-def inward_modes(link: ModalLink, upper: ModalLoad | tuple[Any, ...], place: LinkAtPoint, velocity: ModalVelocity,
-                 axes: General | None) -> tuple[tuple[ArticulatedInertia, Force], tuple[EliminatedMode, ...]]:
+def inward_modes(link: ModalLink, upper: ModalLoad, place: LinkAtPoint, velocity: ModalVelocity, axes: General | None
+                 ) -> tuple[ModalLoad, tuple[EliminatedMode, ...]]:
     mass, force, columns, matrix, right = with_body(link.with_prescribed(velocity.form), upper)
     if axes is not None:
         force = force - link.external(axes)
@@ -125,7 +143,7 @@ def inward_modes(link: ModalLink, upper: ModalLoad | tuple[Any, ...], place: Lin
     force = force + mass @ velocity.bias
     for t in reversed(place.transforms):
         mass, force = t.articulated(mass), t.force(force)
-    return (mass, force), rows
+    return ModalLoad.rigid(mass, force, link.world.modes), rows
 
 
 def eliminate_modes(mass: ArticulatedInertia, force: Force, columns: Sequence[Force], matrix: Rows,
@@ -156,9 +174,12 @@ def eliminate_modes(mass: ArticulatedInertia, force: Force, columns: Sequence[Fo
     return mass, force, tuple(rows)
 
 
-def outward_modes(link: ModalLink, acceleration: Motion, place: LinkAtPoint, velocity: ModalVelocity,
-                  rows: tuple[EliminatedMode, ...]
-                  ) -> tuple[tuple[Motion, tuple[Number, ...]], tuple[Number, ...]]:
+Carried = tuple[Motion, tuple[Number, ...]]
+
+
+def outward_modes(link: ModalLink, carried: Carried, place: LinkAtPoint, velocity: ModalVelocity,
+                  rows: tuple[EliminatedMode, ...]) -> tuple[Carried, tuple[Number, ...]]:
+    acceleration = carried[0]
     for t in place.transforms:
         acceleration = t.acceleration(acceleration)
     acceleration = acceleration + velocity.bias
@@ -169,19 +190,19 @@ def outward_modes(link: ModalLink, acceleration: Motion, place: LinkAtPoint, vel
         for factor, later in zip(rows[k].factors, free[k + 1:], strict=True):
             value = value - factor * udot[later]
         udot[free[k]] = value
-    return (acceleration, tuple(udot)), tuple(udot)
+    return (acceleration, (*udot, *(0.0,) * (link.world.modes - len(udot)))), tuple(udot)
 
 
-def outward_node(link: NodeLink, carried: tuple[Motion, tuple[Number, ...]], place: LinkAtPoint, velocity: Velocity,
-                 nothing: tuple[()]) -> tuple[Motion, tuple[()]]:
+def outward_node(link: NodeLink, carried: Carried, place: LinkAtPoint, velocity: Velocity, nothing: tuple[()]
+                 ) -> tuple[Carried, tuple[()]]:
     acceleration, udot = carried
     for t in place.transforms:
         acceleration = t.acceleration(acceleration)
     acceleration = acceleration + velocity.bias  # with what prescribed modes do
-    for column, value, driven in zip(link.moving_columns, udot, link.carrier.mask, strict=True):
+    for column, value, driven in zip(link.moving_columns, udot, link.carrier.mask, strict=False):
         if not driven:
             acceleration = acceleration + column * value
-    return acceleration, ()
+    return (acceleration, (0.0,) * len(udot)), ()
 
 
 # -- inverse dynamics ------------------------------------------------------------------------------------------------
@@ -207,21 +228,26 @@ def forces_with_modes(tree: Sweeps, motions: Field, axes: Field, wrenches: Calla
     """
     velocity = tree.outward(_outward_velocity, root=Motion.zero())
     motions = tree.outward(by_role(_rigid_motion, _modal_motion, _rigid_motion), motions, velocity, root=())
+    k = tree.world.modes
 
-    def node(link: NodeLink, upper: Force, motion: Any, axes: General | None) -> tuple[NodeWrench, Any]:
-        lower, total = wrenches(link, upper, motion, axes)
-        shares = tuple(column.dot(total) for column in link.moving_columns)
-        return NodeWrench(lower, shares), () if forces else total
+    def rigid(link: Link, upper: NodeWrench, motion: Any, axes: General | None) -> tuple[NodeWrench, Any]:
+        lower, kept = (forces or wrenches)(link, upper.wrench, motion, axes)
+        return NodeWrench(lower, (0.0,) * k), kept
 
-    def frame(link: ModalLink, upper: Force | NodeWrench, motion: ModalMotion, axes: General | None
-              ) -> tuple[Force, Any]:
+    def node(link: NodeLink, upper: NodeWrench, motion: Any, axes: General | None) -> tuple[NodeWrench, Any]:
+        lower, total = wrenches(link, upper.wrench, motion, axes)
+        shares = [column.dot(total) for column in link.moving_columns]
+        return NodeWrench(lower, (*shares, *(0.0,) * (k - len(shares)))), () if forces else total
+
+    def frame(link: ModalLink, upper: NodeWrench, motion: ModalMotion, axes: General | None
+              ) -> tuple[NodeWrench, Any]:
         total, modal = inward_modal_forces(link, upper, motion, axes)
         lower = total
         for t in reversed(link.transforms):
             lower = t.force(lower)
-        return lower, modal if forces else total
+        return NodeWrench(lower, (0.0,) * k), modal if forces else total
 
-    return tree.inward(by_role(forces or wrenches, frame, node), motions, axes, zero=Force.zero())[0]
+    return tree.inward(by_role(rigid, frame, node), motions, axes, zero=NodeWrench(Force.zero(), (0.0,) * k))[0]
 
 
 def _outward_velocity(link: Link, parent: Motion) -> tuple[Motion, Motion]:
@@ -238,7 +264,7 @@ def _modal_motion(link: ModalLink, nothing: tuple[()], motion: tuple[Vector, Mot
     return (), ModalMotion(motion[1], link.form(velocity))
 
 
-def inward_modal_forces(link: ModalLink, upper: Force | NodeWrench, motion: ModalMotion, axes: General | None
+def inward_modal_forces(link: ModalLink, upper: NodeWrench, motion: ModalMotion, axes: General | None
                         ) -> tuple[Force, tuple[Number, ...]]:
     """The frame's rows at given accelerations."""
     a, (mass, columns, matrix, total, right) = motion
@@ -247,9 +273,8 @@ def inward_modal_forces(link: ModalLink, upper: Force | NodeWrench, motion: Moda
     for j, (column, value) in enumerate(zip(columns, link.udot, strict=True)):
         total = total + column * value
         modal = [x + matrix[i][j] * value for i, x in enumerate(modal)]
-    if isinstance(upper, NodeWrench):
-        total = total + upper.wrench
-        modal = [x + share for x, share in zip(modal, upper.modal, strict=True)]
+    total = total + upper.wrench
+    modal = [x + share for x, share in zip(modal, upper.modal, strict=False)]
     if axes is not None:
         total = total - link.external(axes)
     return total, tuple(modal)

@@ -17,6 +17,7 @@ from bellcrank.mechanism.flexible.body_parts import INERTIAS, BodyParts
 from bellcrank.mechanism.flexible.component_modes import check_symmetric
 from bellcrank.mechanism.flexible.reduced_body import reduced_parts
 from bellcrank.mechanism.flexible.shape_integrals import Floats, ShapeIntegrals
+from bellcrank.mechanism.flexible.solid_elements import mesh_parts, solid_matrices
 from bellcrank.mechanism.flexible.stiffening import Stiffening
 
 __all__ = ["FlexibleBody"]
@@ -187,6 +188,39 @@ class FlexibleBody:
         return _body(reduced_parts(mass, stiffness, _array("nodes", nodes), interfaces, modes, cutoff, reduction,
                                    frame), damping)
 
+    @staticmethod
+    def from_mesh(mesh: Any, E: float, nu: float, rho: float, *,
+                  interfaces: Mapping[str, Sequence[int] | Callable[[Floats], npt.ArrayLike]], modes: int = 10,
+                  cutoff: float | None = None, reduction: str = "craig-bampton", frame: str | None = None,
+                  damping: npt.ArrayLike = 0.0) -> FlexibleBody:
+        """From a mesh of tetrahedra (linear or quadratic) or hexahedra, of one material: Young's modulus E [Pa],
+        Poisson's ratio nu, density rho [kg/m^3].
+
+        `mesh`: of meshio or scikit-fem, the name of a file that meshio reads, or (points, {"tetra": cells}).
+        `interfaces`: nodes by name, or a function that takes all points, (n, 3), and says which belong to it. The rest
+        as in `from_matrices`.
+
+        >>> import numpy as np
+        >>> x = np.array([(i, j, k) for k in (0, 1) for j in (0, 1) for i in (0, 1, 2)], dtype=float) * 0.1
+        >>> cells = [[i, i + 1, i + 4, i + 3, i + 6, i + 7, i + 10, i + 9] for i in (0, 1)]
+        >>> block = FlexibleBody.from_mesh((x, {"hexahedron": cells}), 2e11, 0.3, 7800.0, modes=2, frame="wall",
+        ...                                interfaces={"wall": lambda p: p[:, 0] < 0.01, "end": [2, 5, 8, 11]})
+        >>> round(block.integrals.mass, 9), block.size
+        (15.6, 8)
+        """
+        points, cells = mesh_parts(mesh)
+        used = np.unique(np.concatenate([some.ravel() for some in cells.values()]))
+        if len(used) < len(points):  # points that belong to no solid element have no mass
+            place = np.full(len(points), -1)
+            place[used] = np.arange(len(used))
+            cells = {kind: place[some] for kind, some in cells.items()}
+        else:
+            place = np.arange(len(points))
+        mass, stiffness = solid_matrices(points[used], cells, E, nu, rho)
+        chosen = {name: _chosen(name, given, points[used], place) for name, given in interfaces.items()}
+        return FlexibleBody.from_matrices(mass, stiffness, points[used], chosen, modes=modes, cutoff=cutoff,
+                                          reduction=reduction, frame=frame, damping=damping)
+
     # -- checks ---------------------------------------------------------------------------------------------------
     def _check_energies(self) -> None:
         mass = self.integrals.mass_matrix(np.zeros(self.size))
@@ -230,6 +264,20 @@ def _body(parts: BodyParts, damping: npt.ArrayLike) -> FlexibleBody:
     six[:, :d] = parts.shapes
     return FlexibleBody(parts.nodes, six, parts.stiffness, _damping(damping, parts.stiffness, parts.integrals.modal),
                         parts.integrals, parts.names, parts.inertia, parts.clamped, parts.stiffening)
+
+
+def _chosen(name: str, given: Any, points: Floats, place: npt.NDArray[np.int64]) -> list[int]:
+    """The nodes of an interface, among those that are used."""
+    if callable(given):
+        found = np.asarray(given(points))
+        if found.shape != (len(points),):
+            raise ModelError(f"FlexibleBody.from_mesh: interface {name!r}: the function must give one truth for each "
+                             f"of the {len(points)} points, got shape {found.shape}")
+        return [int(i) for i in np.flatnonzero(found)]
+    nodes = np.asarray(given, dtype=np.int64).ravel()
+    if nodes.size and (nodes.min() < 0 or nodes.max() >= len(place)):
+        raise ModelError(f"FlexibleBody.from_mesh: interface {name!r} names a node that the mesh does not have")
+    return [int(i) for i in place[nodes] if i >= 0]
 
 
 def _damping(damping: npt.ArrayLike, stiffness: Floats, mass: Floats) -> Floats:

@@ -57,13 +57,9 @@ class ModalInertia:
     def resistance(self, e: Sequence[Number]) -> tuple[ArticulatedInertia, tuple[Force, ...], tuple[tuple[Number, ...],
                                                                                                   ...]]:
         """Mass, columns and matrix of the form."""
-        k = self.integrals.size
         second = self._second[0]
-        for a in range(k):
-            slope = self._second[a + 1]
-            for b in range(k):
-                slope = slope + _times(self._curves[a][b], e[b])
-            second = second + _times(slope, e[a])
+        for a, x in enumerate(e):
+            second = second + _times(self._second[a + 1] + self._second_slope(a, e), 0.5 * x)
         coupling = _transposed(self._first_at(e))
         columns = tuple(Force(angular, linear) for angular, linear in zip(self._angular_at(e), self._linear,
                                                                          strict=True))
@@ -95,9 +91,7 @@ class ModalInertia:
             change = Vector.zero()  # dH_j/dt less what dT/de_j has of the same kind
             for a in range(k):
                 change = change + (self._rates[j][a] - self._rates[a][j]) * rate[a]
-            slope = self._second[j + 1]
-            for b in range(k):
-                slope = slope + _times(self._curves[j][b], 2.0 * e[b])
+            slope = self._second_slope(j, e)
             out.append(w.dot(change) - 0.5 * _squared(slope, w) - v.dot(self._first[j + 1] @ w)
                        - self._linear[j].dot(turn))
         return tuple(out)
@@ -117,18 +111,24 @@ class ModalInertia:
     def _second_rate(self, e: Sequence[Number], rate: Sequence[Number]) -> Symmetric3:
         total = Symmetric3.zero()
         for a, x in enumerate(rate):
-            slope = self._second[a + 1]
-            for b, y in enumerate(e):
-                slope = slope + _times(self._curves[a][b], 2.0 * y)
-            total = total + _times(slope, x)
+            total = total + _times(self._second_slope(a, e), x)
         return total
+
+    def _second_slope(self, a: int, e: Sequence[Number]) -> Symmetric3:
+        """dJ/de_a."""
+        slope = self._second[a + 1]
+        for curve, y in zip(self._curves[a], e, strict=True):
+            slope = slope + _times(curve, 2.0 * y)
+        return slope
 
     def _angular_at(self, e: Sequence[Number]) -> list[Vector]:
         return [_sum(own, rates, e) for own, rates in zip(self._angular, self._rates, strict=True)]
 
     def _angular_change(self, rate: Sequence[Number]) -> Vector:
-        """dH/dt edot."""
+        """dH/dt edot; of points, whose u x du/dt is turned by no acceleration, none."""
         total = Vector.zero()
+        if self.material:
+            return total
         for rates, x in zip(self._rates, rate, strict=True):
             total = total + _sum(Vector.zero(), rates, rate) * x
         return total
