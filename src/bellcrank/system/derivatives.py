@@ -25,6 +25,7 @@ from bellcrank.system.derivative_questions import (
     inputs_of,
 )
 from bellcrank.system.evaluator import UNROLL_LINKS, CompiledEvaluator, Evaluator, TracedEvaluator
+from bellcrank.system.inverse_dynamics import check_motion
 from bellcrank.system.kernels import NO_DOORS, DoorPair, Evaluation, Kernels, Wrenches
 from bellcrank.system.large_derivatives import LargeDoor, large_door, large_entries, large_question
 from bellcrank.system.loop_plans import LoopPlans
@@ -324,6 +325,8 @@ def _other_plans(plans: LoopPlans, asked: Question, answer: Answer, found: Evalu
         values = dict(zip(plans.model.values, rows.get("parameters", [()])[k if "parameters" in rows else 0],
                           strict=False))
         own = LoopPlans(plans.kernels.for_model(plans.model.with_values(values))) if values else plans
+        if asked.function == "inverse_dynamics" and asked.closed:
+            check_motion(own, here["q"], here["u"], here["udot"], t)
         matrices, _ = _turned(own, asked, answer, here, None if there is None else np.asarray(there)[k], t)
         found.out[state] = _contracted(asked, answer, matrices, {x: a[k] for x, a in rows.items()})
 
