@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import pickle
+import warnings
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -482,6 +483,21 @@ def test_a_long_chain_has_few_kinds_of_links() -> None:
     assert np.abs(system.inverse_dynamics(q, u, udot) - tau).max() < 1e-7
     per_link = [bc.compile(long_chain(n, False), schedule="rolled").operation_count().total / n for n in (30, 60)]
     assert abs(per_link[1] / per_link[0] - 1.0) < 0.02
+
+
+def test_large_deflections_are_told() -> None:
+    """A soft rod that falls onto its wall bends beyond what linear elasticity is for."""
+    soft = bc.BeamSection.round(0.004, E=2e9, rho=1200.0)
+    m = bc.Mechanism("soft", gravity=(0, -9.81, 0))
+    m.add_body("rod", bc.FlexibleBody.beam(1.0, soft, elements=4, modes={"y": 2}, damping=0.05))
+    m.add_joint("wall", bc.Weld(), m.ground, "rod")
+    system = bc.compile(m)
+    with pytest.warns(bc.SimulationWarning, match="body 'rod' deforms more than linear.*node 'tip' moves by"):
+        result = system.simulate(system.assemble(), 1.0, stepper="dop853")
+    assert "rod" in result.attrs["warnings"]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        system.simulate(system.assemble(), 0.02, stepper="dop853")
 
 
 # -- refusals ----------------------------------------------------------------------------------------------------------
