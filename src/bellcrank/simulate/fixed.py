@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import queue
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -37,7 +36,7 @@ class FixedRun:
         #: passages through singular positions that states are on, and the steps since the start with which they end
         self._ahead: dict[int, tuple[Crossing, Passage, int]] = {}
         self._unhelpful: set[int] = set()  #: states that weak plans serve better than passages
-        self.threads = threads or os.cpu_count() or 1
+        self.threads = threads or equations.backend.threads()
         nq = equations.system.nq
         self._plans: list[Any] = [equations.first_plan(y[0, :nq], start)] * len(y)
         self._idle = equations.idle(kind.name)

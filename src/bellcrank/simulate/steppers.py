@@ -26,6 +26,8 @@ Ints = npt.NDArray[np.int64]
 
 #: corrections are repeated while they move a joint by more than NEAR, and have failed beyond FAR [rad or m]
 NEAR, FAR, ROUNDS = 1e-12, 1e-6, 8
+#: the same by the kind of numbers: in floats they end, and have failed, earlier
+NEAR_AND_FAR = {"double": (NEAR, FAR), "float": (2e-6, 1e-3)}
 #: states up to this many numbers get a driver of their own
 SMALL = 32
 #: implicit methods factor matrices up to this many stage unknowns; beyond, only problems that are not stiff converge
@@ -103,7 +105,8 @@ class FixedStepper:
         self._run = driver_of(kind, code.backend, code.width, code.nq, code.nu, code.shift)
         self.memory = m = code.memory(layout, extra)
         m.set(size=code.size, split=code.nq, n_shift=code.shift, rounds=ROUNDS if code.shift else 1)
-        m.set_real(near=NEAR, far=FAR)
+        near, far = NEAR_AND_FAR[code.real]
+        m.set_real(near=near, far=far)
         if isinstance(tableau, Collocation):
             point_all(m, a=tableau.a, c=tableau.c, d=tableau.d, ahead=tableau.ahead)
             m.point("pivots", np.zeros(order, dtype=np.int64))

@@ -2,7 +2,8 @@
 
 A backend makes three kinds of functions of neutral programs: *kernels* (a function of arrays, for the states of a
 batch), *blocks* (the same for a few states side by side, called by compiled code) and *drivers* (programs that call
-blocks, such as integrators). It is a folder beside this file with a `runtime`; `backend_named` finds it by its name.
+blocks, such as integrators). It is a folder beside this file with a runtime, `NAME/NAME_runtime.py`;
+`backend_named` finds it by its name.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ __all__ = [
     "DoorForm",
     "Driver",
     "DriverBuffers",
+    "ForeignArrays",
     "backend_named",
     "libraries",
 ]
@@ -46,7 +48,10 @@ class BatchKernel(Protocol):
     width: int
     rolled: Any  #: what it loops over, or None
     scratch: int  #: reals of scratch memory per lane
-    packed_strides: Ints
+
+    @property
+    def packed_strides(self) -> Ints:
+        """`strides` of arrays without gaps."""
 
     def strides(self, of_inputs: Sequence[int]) -> Ints:
         """What `run` takes, for given distances between the states of each input."""
@@ -130,13 +135,33 @@ class DoorForm:
 Driver = Callable[[Any], None]
 
 
+class ForeignArrays(Protocol):
+    """Arrays that live on a device, of whatever library."""
+
+    def holds(self, value: Any) -> bool:
+        """Whether it is one."""
+
+    def to_numpy(self, value: Any) -> npt.NDArray[Any]:
+        """A copy in this process's memory."""
+
+    def from_numpy(self, array: npt.NDArray[Any], example: Any) -> Any:
+        """A copy on the device, an array of the library that the example is from."""
+
+
 class Backend(Protocol):
     """A target with its runtime."""
 
     name: str
+    real: str  #: numbers of results: "double" or "float"
 
     def lanes(self) -> int:
         """LaneStates that batches advance side by side."""
+
+    def threads(self) -> int:
+        """Threads of this process that share a batch."""
+
+    def foreign(self) -> ForeignArrays | None:
+        """What knows arrays that are not in this process's memory, if kernels run on such."""
 
     def kernel(self, source: KernelSource, width: int) -> BatchKernel:
         """A compiled function for one state (`width` 1) or for lanes."""
@@ -170,7 +195,7 @@ class Backend(Protocol):
 def _found() -> tuple[str, ...]:
     """The folders beside this file that have a runtime, in the order they wish for."""
     folder = Path(__file__).parent
-    names = [p.parent.name for p in folder.glob("*/runtime.py")]
+    names = [p.parent.name for p in folder.glob("*/*_runtime.py")]
     return tuple(sorted(names, key=lambda name: (import_module(f"{__package__}.{name}").ORDER, name)))
 
 
@@ -178,9 +203,9 @@ def _found() -> tuple[str, ...]:
 BACKENDS = _found()
 
 
-def backend_named(name: str) -> Backend:
-    """The backend of a name in `BACKENDS`."""
-    made: Backend = _runtime(name).backend()
+def backend_named(name: str, precision: str = "double") -> Backend:
+    """The backend of a name in `BACKENDS`, for numbers of this precision."""
+    made: Backend = _runtime(name).backend(precision)
     return made
 
 
@@ -190,4 +215,4 @@ def libraries() -> tuple[str, ...]:
 
 
 def _runtime(name: str) -> Any:
-    return import_module(f"{__package__}.{name}.runtime")
+    return import_module(f"{__package__}.{name}.{name}_runtime")

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import ctypes
+import os
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import Any
 
 import numpy as np
 
+from bellcrank.errors import ModelError
 from bellcrank.target.backend import Backend, CallLists, Door, DoorForm, Driver
 from bellcrank.target.calling import copying, one_block, over_states
 from bellcrank.target.kernel_source import KernelSource
@@ -25,10 +27,16 @@ __all__ = ["LlvmBackend", "backend", "batch_text"]
 class LlvmBackend:
     """See `target.backend.Backend`."""
 
-    name = "llvm"
+    name, real = "llvm", "double"
 
     def lanes(self) -> int:
         return jit.vector_width()
+
+    def threads(self) -> int:
+        return os.cpu_count() or 1
+
+    def foreign(self) -> None:
+        return None
 
     def kernel(self, source: KernelSource, width: int) -> Kernel:
         source = source.side_by_side(jit.vector_width()) if width == 1 else source
@@ -80,8 +88,10 @@ class LlvmBackend:
 _BACKEND: Backend = LlvmBackend()
 
 
-def backend() -> Backend:
+def backend(precision: str = "double") -> Backend:
     """The one there is: it holds nothing."""
+    if precision != "double":
+        raise ModelError(f"precision={precision!r}: code for the CPU computes with doubles; take backend='cuda'")
     return _BACKEND
 
 
