@@ -29,10 +29,12 @@ static thread_local Three threadIdx, blockIdx, blockDim, gridDim;
 #define __noinline__ __attribute__((noinline))
 #define __launch_bounds__(...)
 #define __restrict__
+#define __CUDACC_VER_MAJOR__ 0
 static inline double __dmul_rn(double a, double b) { return a * b; }
 static inline double __dadd_rn(double a, double b) { return a + b; }
 static inline float __fmul_rn(float a, float b) { return a * b; }
 static inline float __fadd_rn(float a, float b) { return a + b; }
+static inline void __threadfence() {}
 static inline void atomicOr(int *flag, int bit) { *flag |= bit; }
 """
 

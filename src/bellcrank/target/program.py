@@ -69,6 +69,8 @@ class Operands(ABC):
 
     #: states side by side
     width: int
+    #: whether calls are copies of what they call: few places should call
+    inlines_calls = False
 
     # -- integers and truth values ------------------------------------------------------------------
     @abstractmethod

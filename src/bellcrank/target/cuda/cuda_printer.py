@@ -20,7 +20,10 @@ typedef unsigned long long uint64_t;
 #include <math.h>
 #include <stdint.h>
 #endif
+static __device__ __noinline__ void unreached() { __threadfence(); }
 """
+#: operations between two calls that never happen
+STRETCH = 200
 #: loops of known length up to this many rounds are unrolled, so that arrays can be registers
 UNROLLED = 256
 
@@ -28,11 +31,23 @@ UNROLLED = 256
 class CudaPrinter(CPrinter):
     """The statements of one function; `real` is "double" or "float"."""
 
+    inlines_calls = True
+
     def __init__(self, arguments: Arguments, real: str = "double") -> None:
         super().__init__(arguments, real)
+        self._since, self._breaks = 0, 0
         self._exact = ("__d{}_rn" if real == "double" else "__f{}_rn").format
 
     # -- reals --------------------------------------------------------------------------------------
+    def real_do(self, text: str) -> str:
+        """A constant. Long stretches are divided by calls that never happen: the compiler orders the operations of a
+        stretch as it likes, and of a long one so that many more values are kept than registers hold."""
+        self._since += 1
+        if self._since > STRETCH:
+            self._since, self._breaks = 0, self._breaks + 1
+            self.put(f"if (never == {self._breaks}) unreached();")
+        return super().real_do(text)
+
     def add(self, a: str, b: str, fuse: bool = True) -> str:
         return super().add(a, b) if fuse else self.real_do(f"{self._exact('add')}({a}, {b})")
 

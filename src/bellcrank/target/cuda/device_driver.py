@@ -10,15 +10,11 @@ import numpy.typing as npt
 
 from bellcrank.target.backend import CallLists
 from bellcrank.target.cuda.device import Device, DeviceFunction
-from bellcrank.target.cuda.device_text import CHANGING, WARP, DeviceText, driver_text
+from bellcrank.target.cuda.device_text import CHANGING, THREADS, WARP, DeviceText, driver_text
 from bellcrank.target.kernel_source import RolledData
 from bellcrank.target.program import DriverLayout, Program
 
 __all__ = ["DeviceDriver", "DeviceMemory", "Launch"]
-
-#: threads of a block
-THREADS = 128
-
 
 class DeviceMemory:
     """See `target.backend.DriverBuffers`; arrays that are pointed at are taken to the device for a run, and back."""
@@ -75,7 +71,7 @@ class Launch(NamedTuple):
         arguments += self.tables
         arguments += [np.int32(memory.integers[n]) for n in CHANGING if n in memory.layout.integers]
         arguments += [self.kind(memory.reals[n]) for n in memory.layout.reals]
-        self.function(blocks, THREADS, [*arguments, np.int64(states)])
+        self.function(blocks, THREADS, [*arguments, np.int32(0), np.int64(states)])
 
 
 class DeviceDriver:
@@ -90,7 +86,7 @@ class DeviceDriver:
         if memory.launch is None:
             known = {n: v for n, v in memory.integers.items() if n not in CHANGING}
             text, rolled, work, buffers = driver_text(self.program, self.layout, memory.calls, memory.extra, known,
-                                                      self.real, str(THREADS))
+                                                      self.real)
             outer = tuple(name.removesuffix("_of_all") for _, name in text.parameters if name.endswith("_of_all")
                           and name not in ("work_of_all", "buffers_of_all"))
             memory.launch = Launch(self.device.function(text), text, outer, self._tables(rolled), work, buffers,

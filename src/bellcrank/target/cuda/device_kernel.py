@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from bellcrank.target.backend import BatchKernel, DoorForm
 from bellcrank.target.cuda.device import MOST_BLOCKS, Device, DeviceFunction
-from bellcrank.target.cuda.device_text import WARP, batch_text
+from bellcrank.target.cuda.device_text import THREADS, WARP, batch_text
 from bellcrank.target.kernel_source import KernelSource
 
 __all__ = ["DeviceKernel"]
@@ -19,8 +19,6 @@ __all__ = ["DeviceKernel"]
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 
-#: threads of a block
-THREADS = 128
 #: part of the free memory that one launch on arrays of NumPy may take
 _SHARE = 0.5
 
@@ -47,7 +45,7 @@ class DeviceKernel:
 
     @cached_property
     def function(self) -> DeviceFunction:
-        return self.device.function(batch_text(self.source, self.real, str(THREADS)))
+        return self.device.function(batch_text(self.source, self.real))
 
     def strides(self, of_inputs: Sequence[int]) -> Ints:
         return self.host.strides(of_inputs) if self.width == 1 else np.array(of_inputs, dtype=np.int64)
@@ -88,7 +86,7 @@ class DeviceKernel:
         if self.rolled is not None:
             blocks = min(blocks, self._resident)
             arguments += [device.empty((blocks * THREADS * self.rolled.work_size,), self.kind), *self._tables]
-        self.function(blocks, THREADS, [*arguments, flag, np.int64(states)])
+        self.function(blocks, THREADS, [*arguments, flag, np.int32(0), np.int64(states)])
         return flag
 
     @cached_property

@@ -19,12 +19,16 @@ from bellcrank.target.cuda.cuda_printer import PRELUDE, CudaPrinter
 from bellcrank.target.kernel_source import KernelSource, RolledData
 from bellcrank.target.program import DriverLayout, Program
 
-__all__ = ["CHANGING", "WARP", "DeviceBlock", "DeviceText", "batch_text", "driver_text"]
+__all__ = ["CHANGING", "THREADS", "WARP", "DeviceBlock", "DeviceText", "batch_text", "driver_text"]
 
 #: threads that execute together, and states side by side in the arrays of drivers
 WARP = 32
 #: integers of drivers that differ from call to call; the others are numbers of the code
 CHANGING = ("steps", "first", "every", "hold", "samples")
+#: threads of a block: few, so that there is much shared memory for what registers do not hold
+THREADS = 64
+#: operations of all calls of a driver up to which these are copies of what they call
+INLINED = 20_000
 #: reals of a state in the buffers of a driver up to which these are arrays of the thread: registers, if all goes well
 OWN_BUFFERS = 1024
 _STATE = "(long long)blockIdx.x * blockDim.x + threadIdx.x"
@@ -53,7 +57,7 @@ class DeviceBlock:
         return None if isinstance(self.source, tuple) else self.source.data
 
 
-def batch_text(source: KernelSource, real: str, bounds: str = "128") -> DeviceText:
+def batch_text(source: KernelSource, real: str) -> DeviceText:
     """A kernel for the states of a batch; each input and the result have a distance between states and one between
     entries."""
     given: list[tuple[str, str]] = []
@@ -63,7 +67,7 @@ def batch_text(source: KernelSource, real: str, bounds: str = "128") -> DeviceTe
     given += [(f"{real} *__restrict__", "results"), ("long long", "out_state"), ("long long", "out_entry")]
     if source.data is not None:
         given += [(f"{real} *__restrict__", "work_of_all"), *_tables(real, "")]
-    given += [("int *", "flag"), ("long long", "states")]
+    given += [("int *", "flag"), ("int", "never"), ("long long", "states")]
     pointers = {name: Pointer(name, True, f"{name}_entry") for name in source.inputs}
     pointers |= {"out": Pointer("out", False, "out_entry")}
     printer = CudaPrinter(Arguments(*_rolled_arguments(source, pointers, "")), real)
@@ -75,8 +79,7 @@ def batch_text(source: KernelSource, real: str, bounds: str = "128") -> DeviceTe
     printer.result = bad.operand
     work = [] if source.data is None else [_own("work", "work_of_all", source.data.work_size, real)]
     starts = [f"        const {real} *const {name} = in_{name} + state * {name}_state;" for name in names]
-    lines = [f'extern "C" __global__ void __launch_bounds__({bounds}) kernel(', _listed(given) + ")", "{",
-             f"    const long long thread = {_STATE};", *work, "    int bad = 0;",
+    lines = [_head(given), f"    const long long thread = {_STATE};", *work, "    int bad = 0;",
              "    for (long long state = thread; state < states; state += (long long)gridDim.x * blockDim.x) {",
              *starts, f"        {real} *const out = results + state * out_state;",
              *(f"    {line}" for line in printer.lines), f"        bad |= {printer.result};", "    }",
@@ -109,20 +112,23 @@ def _rolled_arguments(source: KernelSource, pointers: dict[str, Pointer], which:
     return pointers, integers | {"n_runs": len(data.runs), last: int(np.ravel(data.runs)[-1])}
 
 
-def _listed(parameters: Sequence[tuple[str, str]]) -> str:
-    return ",\n".join(f"    {kind} {name}" for kind, name in parameters)
+def _head(parameters: Sequence[tuple[str, str]]) -> str:
+    """The head of a kernel; what registers do not hold goes to shared memory first."""
+    listed = ",\n".join(f"    {kind} {name}" for kind, name in parameters)
+    return (f'extern "C" __global__ void __launch_bounds__({THREADS}) kernel(\n{listed})\n{{\n'
+            '#if __CUDACC_VER_MAJOR__ >= 13\n    asm volatile(".pragma \\"enable_smem_spilling\\";");\n#endif')
 
 
 # -- drivers ----------------------------------------------------------------------------------------
 class _DriverText:
     """Collects the functions of a driver."""
 
-    def __init__(self, calls: CallLists, sizes: Mapping[str, int], real: str, inline: bool) -> None:
+    def __init__(self, calls: CallLists, sizes: Mapping[str, int], real: str) -> None:
         self.calls, self.sizes, self.real = calls, sizes, real
         self.own = sum(sizes.values()) <= OWN_BUFFERS
         self.step = "1" if self.own else str(WARP)
-        self.attribute = "__forceinline__" if inline and self.own else "__noinline__"
-        self.functions: list[str] = []
+        self._functions: list[tuple[str, str]] = []  #: heads and bodies
+        self._lines: dict[str, int] = {}
         self.rolled: list[tuple[str, RolledData]] = []  #: with what their tables are called
         self._made: dict[int, tuple[str, list[str]]] = {}
 
@@ -147,9 +153,11 @@ class _DriverText:
         if block.data is not None:
             parameters += [(kind, n) for kind, n in _tables(self.real, which) if n in used]
             self.rolled.append((which, block.data))
-        self.functions.append("\n".join([
-            f"static __device__ {self.attribute} void {title}({', '.join(f'{k} {n}' for k, n in parameters)})", "{",
-            *printer.lines, "}"]))
+        parameters += [("int", "never")] if "never" in used else []
+        lines = printer.lines
+        self._functions.append((f"void {title}({', '.join(f'{k} {n}' for k, n in parameters)})",
+                                "\n".join(["", "{", *lines, "}"])))
+        self._lines[title] = len(lines)
         self._made[id(block)] = title, [n for _, n in parameters]
         return self._made[id(block)]
 
@@ -164,6 +172,12 @@ class _DriverText:
     def _at(self, buffer: str, entry: int) -> str:
         return f"{buffer} + {entry * int(self.step)}" if entry else buffer
 
+    def functions(self, lines: Sequence[str]) -> list[str]:
+        """The texts of functions that these lines call: copied there, unless that would be too much."""
+        called = sum(self._lines.get(line.strip().partition("(")[0], 0) for line in lines)
+        how = "__forceinline__" if self.own and called <= INLINED else "__noinline__"
+        return [f"static __device__ {how} {head}{body}" for head, body in self._functions]
+
     def buffers(self) -> list[str]:
         """Statements that make the buffers."""
         if self.own:
@@ -176,12 +190,11 @@ class _DriverText:
 
 
 def driver_text(program: Program, layout: DriverLayout, calls: CallLists, extra: Mapping[str, int],
-                integers: Mapping[str, int], real: str, bounds: str = "128", inline: bool = True
-                ) -> tuple[DeviceText, list[RolledData], int, int]:
+                integers: Mapping[str, int], real: str) -> tuple[DeviceText, list[RolledData], int, int]:
     """A driver with its blocks; also the data of rolled blocks, and reals of workspace and of buffers that a thread
     needs in the device's memory."""
     sizes = {**calls.sizes, **extra}
-    made = _DriverText(calls, sizes, real, inline)
+    made = _DriverText(calls, sizes, real)
     lists = {name: [made.statement(call) for call in listed] for name, listed in calls.lists.items()}
     outer = [n for n in layout.pointers if n not in sizes and n not in calls.lists]
     pointers = {name: Pointer(name, False, made.step) for name in sizes} | {
@@ -195,11 +208,10 @@ def driver_text(program: Program, layout: DriverLayout, calls: CallLists, extra:
     given += [(f"{real} *", "work_of_all"), (f"{real} *", "buffers_of_all")]
     given += [p for which, _ in made.rolled for p in _tables(real, which)]
     given += [("int", n) for n in CHANGING if n in layout.integers] + [(real, n) for n in layout.reals]
-    given += [("long long", "states")]
+    given += [("int", "never"), ("long long", "states")]
     starts = [f"    {real} *const {n} = {n}_of_all + (thread / {WARP}) * {n}_block + thread % {WARP};" for n in outer]
-    lines = [f'extern "C" __global__ void __launch_bounds__({bounds}) kernel(', _listed(given) + ")", "{",
-             f"    const long long thread = {_STATE};", "    if (thread >= states) return;", *starts,
+    lines = [_head(given), f"    const long long thread = {_STATE};", "    if (thread >= states) return;", *starts,
              *([_own("work", "work_of_all", work, real)] if work else []), *made.buffers(), *printer.lines, "}"]
-    text = DeviceText("\n".join([PRELUDE, *made.functions, *lines, ""]), tuple(given))
+    text = DeviceText("\n".join([PRELUDE, *made.functions(printer.lines), *lines, ""]), tuple(given))
     return text, [data for _, data in made.rolled], work, buffers
 
