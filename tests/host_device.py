@@ -29,6 +29,7 @@ static thread_local Three threadIdx, blockIdx, blockDim, gridDim;
 #define __noinline__ __attribute__((noinline))
 #define __launch_bounds__(...)
 #define __restrict__
+#define __constant__ const
 #define __CUDACC_VER_MAJOR__ 0
 static inline double __dmul_rn(double a, double b) { return a * b; }
 static inline double __dadd_rn(double a, double b) { return a + b; }
