@@ -219,3 +219,49 @@ def test_what_is_missing_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
             bc.compile(bc.load("pendulum"), backend=backend, precision="single")
     with pytest.raises(bc.errors.ModelError, match="precision 'half' must be"):
         bc.compile(bc.load("pendulum"), precision="half")
+
+
+# -- states that stay on the device ---------------------------------------------------------------
+@with_compiler
+@pytest.mark.parametrize("backend", ("cuda", "llvm"))
+def test_rollouts_are_the_motion(gpu: HostDevice, backend: str) -> None:
+    """With forces from a policy, resets, and a state that needs another plan on the way."""
+    cpu = bc.compile(bc.load("four_bar"))
+    system = bc.compile(bc.load("four_bar"), backend=backend, independent=["C"])
+    q, u, _ = states(cpu)
+    u = u * np.linspace(0.1, 12.0, len(u))[:, None]
+    motion = bc.rollout(system, (q, u), step=1e-3)
+    for _ in range(10):
+        motion.step(-0.3 * motion.u, steps=20)
+    again, now = cpu.simulate((q, u), 0.02, step=1e-3, tau=-0.3 * u, output=0.02), 0.02
+    while now < 0.199:
+        last = (again.q.values[-1], again.u.values[-1])
+        again, now = cpu.simulate(last, 0.02, step=1e-3, tau=-0.3 * last[1], output=0.02), now + 0.02
+    kind = HostArray if backend == "cuda" else np.ndarray
+    assert type(motion.q) is kind and motion.alive.all() and abs(motion.t - 0.2) < 1e-12
+    assert np.abs(motion.q - again.q.values[-1]).max() < 1e-7
+    mask = np.zeros(STATES, dtype=bool)
+    mask[[2, 35]] = True
+    before = np.array(motion.q)
+    motion.reset(mask, (q[0], u[0]))
+    assert np.array_equal(np.asarray(motion.q)[mask], q[[0, 0]]) and np.array_equal(motion.u[~mask], motion.u[~mask])
+    assert np.array_equal(np.asarray(motion.q)[~mask], before[~mask])
+    with pytest.raises(bc.StateError, match="tau must have the shape"):
+        motion.step(np.zeros(7))
+    with pytest.raises(bc.ModelError, match="side by side"):
+        bc.rollout(system, (q, u), step=1e-3, stepper="dopri5")
+
+
+@with_compiler
+def test_states_that_cannot_go_on_are_told_of(gpu: HostDevice) -> None:
+    _, system = pair("double_pendulum")
+    q, u = np.full((STATES, 2), 0.3), np.zeros((STATES, 2))
+    u[4] = 1e200  # squares of it overflow
+    motion = bc.rollout(system, (q, u), step=1e-3)
+    motion.step(steps=3)
+    assert np.flatnonzero(~np.asarray(motion.alive)).tolist() == [4] == [f.state for f in motion.failures]
+    motion.step(steps=3)
+    assert len(motion.failures) == 1 and np.isfinite(motion.q).all()
+    motion.reset([4], (q[0], u[0]))
+    motion.step(steps=1)
+    assert motion.alive.all() and not motion.failures

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -121,7 +121,7 @@ class FixedStepper:
         `first` counts the steps done since `start`; every `every`-th step is a sample. An implicit method keeps its
         Jacobian between calls for the same `owner`.
         """
-        m, code, n = self.memory, self.code, len(y)
+        code, n = self.code, len(y)
         samples = (first + steps) // every - first // every
         whole = np.zeros((n, code.sizes["inputs"]))
         for name, rows in inputs.items():
@@ -130,16 +130,23 @@ class FixedStepper:
         blocks = len(states)
         out = np.empty((blocks, samples, code.size, code.width)) if samples else np.empty((blocks, 1, 1, 1))
         done = np.empty((blocks, 1, code.width))
+        self.advance(states, given, done, out, start, step, first, steps, every, hold, owner)
+        rows = out.transpose(1, 0, 3, 2).reshape(samples, -1, code.size) if samples else np.empty((0, n, code.size))
+        return Taken(rows[:, :n], unpacked(states, n), unpacked(done, n)[:, 0].astype(np.int64), unpacked(given, n))
+
+    def advance(self, states: Any, given: Any, done: Any, out: Any, start: float, step: float, first: int, steps: int,
+                every: int, hold: int = 1, owner: object = None) -> None:
+        """The same on blocks of states, (blocks, entries, lanes), which change: of NumPy, or where the code runs."""
+        m = self.memory
         for name, array in (("all_y", states), ("all_inputs", given), ("all_done", done), ("out", out)):
             m.address(name, array)
-        m.set(blocks=blocks, samples=samples, steps=steps, first=first, every=every, hold=hold)
+        samples = (first + steps) // every - first // every
+        m.set(blocks=len(states), samples=samples, steps=steps, first=first, every=every, hold=hold)
         if self._implicit:
             m.set(anew=int(owner is None or (owner, step) != self._owner))
         m.set_real(start=start, step=step)
         self._run(m)
         self._owner = (owner, step) if owner is not None else None
-        rows = out.transpose(1, 0, 3, 2).reshape(samples, -1, code.size) if samples else np.empty((0, n, code.size))
-        return Taken(rows[:, :n], unpacked(states, n), unpacked(done, n)[:, 0].astype(np.int64), unpacked(given, n))
 
 
 class Taken(NamedTuple):

@@ -147,6 +147,9 @@ class ForeignArrays(Protocol):
     def from_numpy(self, array: npt.NDArray[Any], example: Any) -> Any:
         """A copy on the device, an array of the library that the example is from."""
 
+    def upload(self, array: npt.NDArray[Any]) -> Any:
+        """A copy on the device, an array of the library that the code is run by."""
+
 
 class Backend(Protocol):
     """A target with its runtime."""

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from bellcrank.target.backend import CallLists
 from bellcrank.target.cuda.device import Device, DeviceFunction
-from bellcrank.target.cuda.device_text import CHANGING, THREADS, WARP, DeviceText, driver_text
+from bellcrank.target.cuda.device_text import CHANGING, THREADS, WARP, WRITTEN, DeviceText, driver_text
 from bellcrank.target.kernel_source import RolledData
 from bellcrank.target.program import DriverLayout, Program
 
@@ -100,8 +100,16 @@ class DeviceDriver:
 
     def __call__(self, memory: DeviceMemory) -> None:
         launch = self.compiled(memory)
-        there = {name: self.device.upload(np.ascontiguousarray(memory.arrays[name], dtype=self.kind))
-                 for name in launch.outer}
+        there = {name: self._there(name, memory.arrays[name]) for name in launch.outer}
         launch(there, memory, memory.integers["blocks"] * WARP)
         for name, array in there.items():
-            memory.arrays[name][...] = self.device.download(array)
+            if array is not memory.arrays[name]:
+                memory.arrays[name][...] = self.device.download(array)
+
+    def _there(self, name: str, array: Any) -> Any:
+        """An array on the device: as it is if it is there already."""
+        if self.device.holds(array):
+            assert array.dtype == self.kind and array.flags.c_contiguous, name
+            return array
+        return self.device.empty(array.shape, self.kind) if name in WRITTEN else \
+            self.device.upload(np.ascontiguousarray(array, dtype=self.kind))

@@ -19,12 +19,15 @@ from bellcrank.target.cuda.cuda_printer import PRELUDE, CudaPrinter
 from bellcrank.target.kernel_source import KernelSource, RolledData
 from bellcrank.target.program import DriverLayout, Program
 
-__all__ = ["CHANGING", "THREADS", "WARP", "DeviceBlock", "DeviceText", "DriverText", "batch_text", "driver_text"]
+__all__ = ["CHANGING", "THREADS", "WARP", "WRITTEN", "DeviceBlock", "DeviceText", "DriverText", "batch_text",
+           "driver_text"]
 
 #: threads that execute together, and states side by side in the arrays of drivers
 WARP = 32
 #: integers of drivers that differ from call to call; the others are numbers of the code
 CHANGING = ("steps", "first", "every", "hold", "samples")
+#: arrays of drivers that these only write
+WRITTEN = ("all_done", "out")
 #: threads of a block: few, so that there is much shared memory for what registers do not hold
 THREADS = 64
 #: statements of a thread from which on shared memory holds what registers do not, and from which on long stretches are
