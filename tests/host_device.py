@@ -83,7 +83,7 @@ class HostFunction:
         self._start(ctypes.c_uint(blocks), ctypes.c_uint(threads), pointers)
 
     def resources(self, threads: int) -> dict[str, float]:
-        return {"registers": 0, "local_bytes": 0, "occupancy": 1.0}
+        return {"registers": 0, "local_bytes": 0, "shared_bytes": 0, "occupancy": 1.0}
 
 
 class HostDevice:

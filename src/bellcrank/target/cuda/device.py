@@ -28,7 +28,7 @@ class DeviceFunction(Protocol):
         """Start it on the present stream; arguments are arrays of the device and NumPy scalars."""
 
     def resources(self, threads: int) -> dict[str, float]:
-        """Registers and bytes of local memory of a thread, and the part of all threads that can run at once."""
+        """Registers, bytes of local and of shared memory of a thread, and the part of all threads that run at once."""
 
 
 class Device(Protocol):
@@ -107,7 +107,7 @@ class CupyFunction:
         active = cupy.cuda.driver.occupancyMaxActiveBlocksPerMultiprocessor(kernel.kernel.ptr, threads, 0)
         most = cupy.cuda.runtime.getDeviceProperties(0)["maxThreadsPerMultiProcessor"]
         return {"registers": kernel.num_regs, "local_bytes": kernel.local_size_bytes,
-                "occupancy": active * threads / most}
+                "shared_bytes": kernel.shared_size_bytes / threads, "occupancy": active * threads / most}
 
 
 class CupyDevice:
