@@ -11,8 +11,8 @@ threads that the device could hold, those that run at once. **memory**, **arithm
 device moves in a second, and of the multiplications with additions that its units for doubles (floats) can do, that
 are reached; operations are counted as in the source.
 
-Peers, measured on one H200: MuJoCo Warp 4.0 (single precision, soft loops): Panda 4.4e7 steps/s, four-bar 7.1e7, Stewart
-platform 2.3e7 forward dynamics/s, 2.1e7 steps/s. Newton 1.7 Kamino: four-bar 2.1e6 steps/s, loop error 7e-7 m.
+Peers, measured on one H200: MuJoCo Warp 4.0 (single precision, soft loops): Panda 4.4e7 steps/s, four-bar 7.1e7,
+Stewart platform 2.3e7 forward dynamics/s, 2.1e7 steps/s. Newton 1.7 Kamino: four-bar 2.1e6 steps/s, loop error 7e-7 m.
 
 ``--check`` compares functions and motions with the code for the CPU, and times nothing; it ends with an error if one
 is off.
@@ -25,9 +25,11 @@ import json
 import sys
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 
@@ -44,11 +46,12 @@ PEERS = {"Panda": "MuJoCo Warp 4.4e7 steps", "four-bar": "MuJoCo Warp 7.1e7 step
          "Stewart": "MuJoCo Warp 2.1e7 steps, 2.3e7 dynamics"}
 
 
-class Case(NamedTuple):
+@dataclass(frozen=True)
+class Case:
     """A machine: how it is made, options of `compile`, and states of a batch for dynamics and for steps."""
 
     make: Callable[[], bc.Mechanism]
-    options: dict[str, Any] = {}
+    options: Mapping[str, Any] = MappingProxyType({})
     dynamics: int = 1 << 22
     steps: int = 1 << 20
     speed: float = 1.0
@@ -253,7 +256,7 @@ def line(row: dict[str, Any]) -> str:
     return (f"{row['machine']:12s} {row['precision']:6s} | {d['rate']:.2e} dynamics/s, error {d['error']:.0e}, "
             f"{used(d)}, memory {100 * d['memory']:.0f} %, arithmetic {100 * d['arithmetic']:.0f} %, "
             f"{d['compiled']:.1f} s | {s['rate']:.2e} steps/s, error {s['error']:.0e}, loop {s['loop']:.0e}, energy "
-            f"{s['energy']:.0e}, alive {s['alive']:.3f}, {used(s)}, {s['compiled']:.1f} s {'| ' + peer if peer else ''}")
+            f"{s['energy']:.0e}, alive {s['alive']:.3f}, {used(s)}, {s['compiled']:.1f} s {'| ' * bool(peer)}{peer}")
 
 
 def used(found: dict[str, Any]) -> str:
