@@ -26,9 +26,8 @@ import sys
 import time
 import warnings
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -51,7 +50,7 @@ class Case:
     """A machine: how it is made, options of `compile`, and states of a batch for dynamics and for steps."""
 
     make: Callable[[], bc.Mechanism]
-    options: Mapping[str, Any] = MappingProxyType({})
+    options: Mapping[str, Any] = field(default_factory=dict)
     dynamics: int = 1 << 22
     steps: int = 1 << 20
     speed: float = 1.0

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from bellcrank.errors import ModelError, NotYetError, StateError
+from bellcrank.errors import ModelError, NotYetError, SingularError, StateError
 from bellcrank.simulate.early import width_of
 from bellcrank.simulate.equations import Equations
 from bellcrank.simulate.fixed import Failure, FixedRun
@@ -76,6 +76,7 @@ class Rollout:
         plan = self._equations.first_plan(setup.y0[0, :self.system.nq], setup.start)
         self._stepper = FixedStepper(self._equations.code(plan, width), self._kind)
         self._width, self._code = width, self._stepper.code
+        self._others: dict[Any, FixedStepper] = {}  #: of other plans, by their keys
         self._float = np.float64 if self._code.real == "double" else np.float32
         whole = np.zeros((self.count, self._code.sizes["inputs"]))
         for name, rows in self._equations.inputs(np.arange(self.count)).items():
@@ -153,17 +154,13 @@ class Rollout:
                 for x, n in zip(state[:2], (self.system.nq, self.system.nu), strict=True))
         system = self._single(chosen)
         rows = replace(self._setup, system=system, y0=np.concatenate([q, u], axis=-1), start=self.t).closed()
-        self._write(chosen, rows)
+        self._write(chosen, self._place(rows))
         self._alive[self._place(chosen, np.int64)] = True
         self.failures = [f for f in self.failures if f.state not in set(chosen.tolist())]
 
     def _numbers(self, value: Any) -> npt.NDArray[Any]:
         foreign = self._device is not None and self._device.holds(value)
         return self._device.to_numpy(value) if self._device is not None and foreign else np.asarray(value)
-
-    def _write(self, chosen: Ints, rows: npt.NDArray[Any]) -> None:
-        lanes = [self._place(x, np.int64) for x in (chosen // self._width, chosen % self._width)]
-        self._y[lanes[0], :, lanes[1]] = self._place(rows)
 
     def _single(self, chosen: Ints) -> Machine:
         """The machine of some states, with their own parameters."""
@@ -172,13 +169,51 @@ class Rollout:
         return self.system.with_parameters(**{
             name: np.broadcast_to(v, (self.count,))[chosen] for name, v in self.system.model.values.items()})
 
-    def _rescue(self, chosen: Ints, steps: int) -> None:
-        """Bring states whose plan failed through the steps that are left, with plans made where they are."""
-        done = self._numbers(self._rows(self._done, 0, 1))[chosen, 0].astype(np.int64)
-        y, given = (self._numbers(self._rows(x, 0, x.shape[1]))[chosen].astype(float) for x in (self._y, self._given))
+    # -- states whose plan fails --------------------------------------------------------------------
+    def _rescue(self, left: Ints, steps: int) -> None:
+        """Bring states through the steps that are left with plans made where they are: what serves one is tried for
+        all, where they are; the last few are the CPU's."""
+        done = self._numbers(self._done).reshape(-1)[:self.count].astype(np.int64)
+        few = self._width // 2 if self._device is not None else 0
+        while len(left) > few:
+            first = int(left[0])
+            at, q = self.t + int(done[first]) * self._h, self._lanes(self._y, left[:1], 1)[0, :self.system.nq, 0]
+            try:
+                plan = self._equations.plan_at(self._numbers(q).astype(float), at)
+            except SingularError:
+                plan = None
+            before = int(done[first])
+            if plan is not None:
+                self._through(plan, left, done, steps)
+            if done[first] == before:  # a plan that was made here does not last a step
+                self._alone(left[:1], done, steps)
+                left = left[1:]
+            left = left[done[left] < steps]
+        if len(left):
+            self._alone(left, done, steps)
+
+    def _through(self, plan: Any, chosen: Ints, done: Ints, steps: int) -> None:
+        """Go on with another plan, as far as it serves; `done` are the steps of all states."""
+        if plan.key not in self._others:
+            self._others[plan.key] = FixedStepper(self._equations.code(plan, self._width), self._kind)
+        stepper, width = self._others[plan.key], self._width
+        for already in np.unique(done[chosen]).tolist():
+            some = chosen[done[chosen] == already]
+            y, given = (self._lanes(x, some, width) for x in (self._y, self._given))
+            taken, nowhere = self._place(np.zeros((len(y), 1, width))), self._place(np.zeros((len(y), 1, 1, 1)))
+            stepper.advance(y, given, taken, nowhere, self._setup.start, self._h, self._steps + already,
+                            steps - already, _NEVER)
+            self._write(some, y.transpose(0, 2, 1).reshape(-1, self._code.size)[:len(some)])
+            done[some] += self._numbers(taken).reshape(-1)[:len(some)].astype(np.int64)
+        if 2 * len(chosen) > self.count:
+            self._stepper = stepper  # most states are where it serves
+
+    def _alone(self, chosen: Ints, done: Ints, steps: int) -> None:
+        """Let the CPU do it, through singular positions if need be; who cannot go on is told of."""
+        y, given = (self._numbers(self._lanes(x, chosen, 1))[:, :, 0].astype(float) for x in (self._y, self._given))
         tau = given[:, self._code.inputs["tau"]:self._code.inputs["tau"] + self.system.nu]
-        for already in np.unique(done).tolist():
-            some = np.flatnonzero(done == already)
+        for already in np.unique(done[chosen]).tolist():
+            some = np.flatnonzero(done[chosen] == already)
             run = FixedRun(self._made(self._single(chosen[some]), len(some), tau[some]), self._kind, y[some],
                            self.t + already * self._h, self._h)
             run.advance(steps - already, _NEVER)
@@ -187,4 +222,15 @@ class Rollout:
                 lane = int(chosen[some[failure.state]])
                 self.failures.append(Failure(lane, failure.time, failure.reason, failure.diverged))
                 self._alive[lane] = False
-        self._write(chosen, y)
+        done[chosen] = steps
+        self._write(chosen, self._place(y))
+
+    def _lanes(self, blocks: Any, chosen: Ints, width: int) -> Any:
+        """Some states as blocks of their own; the last is filled up."""
+        padded = chosen[np.minimum(np.arange(-(-len(chosen) // width) * width), len(chosen) - 1)]
+        at = [self._place(x, np.int64) for x in (padded // self._width, padded % self._width)]
+        return blocks[at[0], :, at[1]].reshape(-1, width, blocks.shape[1]).transpose(0, 2, 1).copy()
+
+    def _write(self, chosen: Ints, rows: Any) -> None:
+        lanes = [self._place(x, np.int64) for x in (chosen // self._width, chosen % self._width)]
+        self._y[lanes[0], :, lanes[1]] = rows
