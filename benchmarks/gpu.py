@@ -129,7 +129,7 @@ class Machine:
         few = self.states(min(n, 256))
         error = gap(cupy.asnumpy(made[:len(few[0])]), self.cpu.forward_dynamics(*few))
         gpu, q = self.gpu, few[0][0]
-        run = gpu.kernels.planned(gpu.plans.first(q, 0.0)) if gpu.loops else gpu.kernels.evaluator
+        run = gpu.kernels.planned(gpu.plans.at(q, 0.0)) if gpu.loops else gpu.kernels.evaluator
         kernel = run.kernel(gpu.kernels.functions["forward_dynamics"], False, run.backend.lanes())
         read = {"q": arrays[0], "u": arrays[1], "tau": arrays[2], "t": cupy.zeros((1, 1), self.kind)}
         listed = [read[name] for name in kernel.inputs]

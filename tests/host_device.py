@@ -91,6 +91,7 @@ class HostDevice:
 
     def __init__(self) -> None:
         self.functions: dict[str, HostFunction] = {}
+        self.downloads = 0  #: numbers that came back
 
     def function(self, text: DeviceText) -> HostFunction:
         if text.text not in self.functions:
@@ -101,6 +102,7 @@ class HostDevice:
         return np.array(array).view(HostArray)
 
     def download(self, array: HostArray) -> Any:
+        self.downloads += array.size if array.dtype != bool else 0
         return np.array(array).view(np.ndarray)
 
     def empty(self, shape: tuple[int, ...], kind: type, columns: bool = False) -> HostArray:

@@ -142,7 +142,9 @@ def test_states_whose_plan_fails_get_another(gpu: HostDevice) -> None:
     q[7], u[7] = dead.q, dead.u
     expected = bc.compile(bc.load("four_bar")).forward_dynamics(q, u)
     assert gap(system.forward_dynamics(q, u), expected) < 1e-8
+    before = gpu.downloads
     assert gap(system.forward_dynamics(q.view(HostArray), u.view(HostArray)), expected) < 1e-8
+    assert gpu.downloads - before < STATES  # flags, and the state that the plan is made for: the others stay there
 
 
 # -- motion -----------------------------------------------------------------------------------------

@@ -32,6 +32,7 @@ __all__ = [
     "Driver",
     "DriverBuffers",
     "ForeignArrays",
+    "Instead",
     "backend_named",
     "libraries",
 ]
@@ -131,6 +132,9 @@ class DoorForm:
     parts: tuple[tuple[int, tuple[int, ...], tuple[int, ...]], ...] = ()
 
 
+#: another kernel of the same function for a state without a finite result, of which it is given the inputs; or None
+Instead = Callable[..., Any]
+
 #: runs a driver on its memory; releases the interpreter's lock
 Driver = Callable[[Any], None]
 
@@ -183,9 +187,10 @@ class Backend(Protocol):
     def memory(self, calls: CallLists, layout: DriverLayout, extra: Mapping[str, int]) -> DriverBuffers:
         """Memory for a driver, with `extra` buffers."""
 
-    def door(self, kernel: Any, form: DoorForm) -> Door | None:
+    def door(self, kernel: Any, form: DoorForm, instead: Instead | None = None) -> Door | None:
         """``door(*inputs)`` for one state: the result, or None if the arrays do not fit or something is not finite.
-        None where there is nothing cheaper than `BatchKernel.run`."""
+        None where there is nothing cheaper than `BatchKernel.run`. Of arrays that live elsewhere, for any number of
+        states; those without a finite result are computed by what there is `instead`."""
 
     def batch_door(self, kernel: Any, form: DoorForm, least: int, most: int) -> Door | None:
         """The same for `least` to `most` states: arrays (states, size), or (size,) for what is the same in all."""

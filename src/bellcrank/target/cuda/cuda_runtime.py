@@ -19,6 +19,7 @@ from bellcrank.target.backend import (
     DoorForm,
     Driver,
     DriverBuffers,
+    Instead,
     backend_named,
 )
 from bellcrank.target.cuda.device import Device, current
@@ -67,8 +68,8 @@ class CudaBackend:
     def memory(self, calls: CallLists, layout: DriverLayout, extra: Mapping[str, int]) -> DriverBuffers:
         return self.host.memory(calls, layout, extra) if calls.width == 1 else DeviceMemory(calls, layout, extra)
 
-    def door(self, kernel: DeviceKernel, form: DoorForm) -> Door | None:
-        return DeviceDoor(self, kernel, form)
+    def door(self, kernel: DeviceKernel, form: DoorForm, instead: Instead | None = None) -> Door | None:
+        return DeviceDoor(self, kernel, form, instead)
 
     def batch_door(self, kernel: DeviceKernel, form: DoorForm, least: int, most: int) -> Door | None:
         return self.host.batch_door(kernel.host, form, least, most) if kernel.width == 1 else None
@@ -81,14 +82,14 @@ class CudaBackend:
 class DeviceDoor:
     """Arrays of the device are answered by the device, one state of NumPy by the host."""
 
-    def __init__(self, backend: CudaBackend, kernel: DeviceKernel, form: DoorForm) -> None:
-        self._backend, self._kernel, self._form = backend, kernel, form
+    def __init__(self, backend: CudaBackend, kernel: DeviceKernel, form: DoorForm, instead: Instead | None) -> None:
+        self._backend, self._kernel, self._form, self._instead = backend, kernel, form, instead
         self._one: Door | None = None
         self._asked = False
 
     def __call__(self, *arguments: Any) -> Any:
         if any(self._kernel.device.holds(a) for a in arguments):
-            return self._kernel.answer(self._form, arguments)
+            return self._kernel.answer(self._form, arguments, self._instead)
         if not self._asked:
             self._one, self._asked = self._backend.host.door(self._kernel.host, self._form), True
         return None if self._one is None else self._one(*arguments)

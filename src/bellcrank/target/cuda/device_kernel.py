@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from bellcrank.target.backend import BatchKernel, DoorForm
+from bellcrank.target.backend import BatchKernel, DoorForm, Instead
 from bellcrank.target.cuda.device import MOST_BLOCKS, Device, DeviceFunction
 from bellcrank.target.cuda.device_text import THREADS, WARP, batch_text
 from bellcrank.target.kernel_source import KernelSource
@@ -104,9 +104,9 @@ class DeviceKernel:
                 *(self.device.upload(x.astype(np.int32).ravel()) for x in (r.table, r.runs))]
 
     # -- arrays of the device -----------------------------------------------------------------------
-    def answer(self, form: DoorForm, arguments: Sequence[Any]) -> Any:
+    def answer(self, form: DoorForm, arguments: Sequence[Any], instead: Instead | None = None) -> Any:
         """The result for arrays of the device, one of the same library; None if they do not fit, or something is not
-        finite."""
+        finite, by what there is `instead` either."""
         given = [a for i, a in enumerate(arguments) if i != form.skipped]
         given += [None] * (len(self.inputs) - len(given))
         if len(given) != len(self.inputs):
@@ -128,9 +128,34 @@ class DeviceKernel:
             states = next(iter(leads))[0] if leads else 1
             columns = next((a.strides[0] < a.strides[1] for a in arrays if a.ndim == 2), False)
             out = self.device.empty((states, self.out_size), self.kind, columns)
-            if states and not self.launch(arrays, out, states):
+            if states and not self.launch(arrays, out, states) and not (
+                    instead is not None and self._mended(arrays, out, states, instead)):
                 return None
             return self._shaped(out if leads else out[0], form, example)
+
+    def _mended(self, arrays: Sequence[Any], out: Any, states: int, instead: Instead) -> bool:
+        """Compute the states without a finite result by other kernels, each made for one of them and tried for all."""
+        device = self.device
+        several = [a.ndim > 1 and len(a) == states for a in arrays]
+        bad = np.flatnonzero(~self._finite(out))
+        while len(bad):
+            first = [device.download(a[int(bad[0])] if many else a).astype(float).reshape(-1)
+                     for a, many in zip(arrays, several, strict=True)]
+            other = instead(*first) if all(np.isfinite(x).all() for x in first) else None
+            if not isinstance(other, DeviceKernel):
+                return False
+            rows = device.upload(bad)
+            again = device.empty((len(bad), self.out_size), self.kind)
+            other.start([a[rows] if many else a for a, many in zip(arrays, several, strict=True)], again, len(bad))
+            good = self._finite(again)
+            if not good[0]:
+                return False
+            out[device.upload(bad[good])] = again[device.upload(np.flatnonzero(good))]
+            bad = bad[~good]
+        return True
+
+    def _finite(self, rows: Any) -> npt.NDArray[np.bool_]:
+        return self.device.download((rows * 0.0 == 0.0).all(axis=-1))
 
     def _shaped(self, out: Any, form: DoorForm, example: Any) -> Any:
         lead = out.shape[:-1]

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from bellcrank.errors import ModelError
-from bellcrank.target.backend import Backend, CallLists, Door, DoorForm, Driver
+from bellcrank.target.backend import Backend, CallLists, Door, DoorForm, Driver, Instead
 from bellcrank.target.calling import copying, one_block, over_states
 from bellcrank.target.kernel_source import KernelSource
 from bellcrank.target.llvm import door, jit
@@ -66,7 +66,7 @@ class LlvmBackend:
     def memory(self, calls: CallLists, layout: DriverLayout, extra: Mapping[str, int]) -> DriverMemory:
         return DriverMemory(calls, layout, extra)
 
-    def door(self, kernel: Kernel, form: DoorForm) -> Door | None:
+    def door(self, kernel: Kernel, form: DoorForm, instead: Instead | None = None) -> Door | None:
         return door.make_door(kernel, form) if door.available() else None
 
     def batch_door(self, kernel: Kernel, form: DoorForm, least: int, most: int) -> Door | None:
