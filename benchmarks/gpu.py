@@ -97,8 +97,8 @@ class Machine:
         if self.cpu.loops:
             start = self.cpu.assemble(u=self.case.speed * rng.normal(size=self.cpu.nu))
         else:
-            start = self.cpu.random_state(0)
-            start = bc.State(start.q, self.case.speed * start.u, 0.0)
+            q, u = self.cpu.random_state(rng)
+            start = bc.State(q, self.case.speed * u, 0.0)
         self.start = start
         large = self.cpu.nu > 100
         along = None if large else self.cpu.simulate(start, 63 * STEP, step=STEP, output=STEP)
@@ -263,6 +263,30 @@ def used(found: dict[str, Any]) -> str:
             f"{found['occupancy']:.2f}")
 
 
+def quarter_cars(count: int = 100_000, seconds: float = 10.0) -> None:
+    """Many quarter cars with springs of their own, from 50 mm above their design position; beside some on the CPU."""
+    import cupy
+
+    m = bc.load("quarter_car")
+    m.add_spring("more", m.ground, "lower_arm", (-0.02, 0.45, 0.62), (-0.01, 0.56, 0.2), length=0.41,
+                 stiffness=m.parameter("more", 0.0))
+    more = np.random.default_rng(0).uniform(-5000.0, 15000.0, count)
+    systems = [bc.compile(m, backend=backend) for backend in ("cuda", "llvm")]
+    start = systems[1].assemble(q={"arm": -0.12930036652171667})
+    begun = time.perf_counter()
+    motion = bc.rollout(systems[0].with_parameters(more=more), start, STEP)
+    motion.step(steps=1)
+    prepared = time.perf_counter() - begun
+    while motion.t < seconds - 0.5 * STEP:
+        motion.step(steps=min(1000, round((seconds - motion.t) / STEP)))
+    q = cupy.asnumpy(motion.q)
+    wall = time.perf_counter() - begun
+    few = bc.rollout(systems[1].with_parameters(more=more[:64]), start, STEP)
+    few.step(steps=round(seconds / STEP))
+    print(f"{count} quarter cars, {seconds:g} s each in steps of 1 ms: {wall:.2f} s, {prepared:.2f} s of them before "
+    print(f"{count} quarter cars, {seconds:g} s each in steps of 1 ms: {wall:.2f} s, {prepared:.2f} s of them before the "
+          f"first step; loop error {loop_error(systems[1], q[:4096]):.0e}, against the CPU {gap(q[:64], few.q):.0e}")
+
 # -- checks -----------------------------------------------------------------------------------------
 def check(names: list[str], precision: str) -> list[str]:
     """What is not as on the CPU."""
@@ -351,6 +375,8 @@ def main() -> None:
             raise SystemExit("not as on the CPU:\n" + "\n".join(wrong))
         return
     rows = measure(given.only, precisions)
+    if "quarter car" in given.only:
+        quarter_cars()
     if given.json:
         given.json.write_text(json.dumps(rows, indent=1), encoding="utf-8")
 

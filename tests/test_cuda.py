@@ -4,7 +4,9 @@ On a GPU, `python benchmarks/gpu.py --check` looks at the same."""
 from __future__ import annotations
 
 import sys
+import types
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,6 +15,7 @@ import pytest
 import bellcrank as bc
 from bellcrank.target.cuda import cuda_runtime, device
 from host_device import COMPILER, HostArray, HostDevice
+from pages import check_prints
 
 with_compiler = pytest.mark.skipif(COMPILER is None, reason="there is no C++ compiler")
 STATES = 40  # more than a warp, and not a multiple of one
@@ -267,3 +270,12 @@ def test_states_that_cannot_go_on_are_told_of(gpu: HostDevice) -> None:
     motion.reset([4], (q[0], u[0]))
     motion.step(steps=1)
     assert motion.alive.all() and not motion.failures
+
+
+@with_compiler
+def test_the_page_as_pasted(gpu: HostDevice, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With something in the place of CuPy."""
+    cupy = types.ModuleType("cupy")
+    cupy.asarray = lambda a, order: np.array(a, order=order).view(HostArray)  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "cupy", cupy)
+    check_prints(Path(__file__).parents[1] / "docs" / "gpu.md", 1)

@@ -119,10 +119,13 @@ class FixedRun:
 
     def _jobs(self, states: Ints, already: Ints) -> list[Ints]:
         """States that share plan and progress, shared between threads in whole blocks."""
-        groups: dict[Any, list[int]] = {}
-        for i in states.tolist():
-            plan = self._plans[i]
-            groups.setdefault((plan.key if plan is not None else None, int(already[i])), []).append(i)
+        groups: dict[Any, list[int]] | dict[Any, Ints] = {None: states}
+        if len(set(map(id, self._plans))) > 1 or (already[states] != already[states[0]]).any():
+            lists: dict[Any, list[int]] = {}
+            for i in states.tolist():
+                plan = self._plans[i]
+                lists.setdefault((plan.key if plan is not None else None, int(already[i])), []).append(i)
+            groups = lists
         jobs = []
         for members in groups.values():
             width = self._width
