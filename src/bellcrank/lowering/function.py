@@ -48,8 +48,8 @@ class Function:
     #: layout of the result: "speeds", "twice" (two a speed: all first ones, then all others), "coordinates", "links",
     #: "screws", "groups" (over groups of links), "matrix" (symmetric), "columns", "totals" or "conditions" (value and
     #: rate of all), "constraints" (values and Jacobian), "step" and "state" (see
-    #: `formulations.common.closing_steps`), "wrenches" (of all bodies), "reactions" (of all joints and closures) or
-    #: "motions" (in independent speeds: N and the drift)
+    #: `formulations.common.closing_steps`), "wrenches" (of all bodies), "reactions" (of all joints and closures),
+    #: "motions" (in independent speeds: N and the drift) or "rows" (one for every constraint)
     layout: str
     #: numbers per link ("links"), per speed ("screws"), per group of links ("groups") or in all ("totals")
     width: int = 1
@@ -79,7 +79,7 @@ class Function:
         return {"speeds": tree.nu, "twice": 2 * tree.nu, "coordinates": tree.nq, "links": self.width * tree.n,
                 "screws": self.width * tree.nu, "conditions": 2 * _rows(tree), "step": 2 * tree.nu + 5,
                 "state": tree.nq + tree.nu + 2, "wrenches": 6 * (len(tree.body_names) - 1),
-                "reactions": 6 * (tree.n + len(tree.closures)),
+                "reactions": 6 * (tree.n + len(tree.closures)), "rows": _rows(tree),
                 "matrix": tree.nu * tree.nu, "columns": tree.nu * tree.nu, "totals": self.width}[self.layout]
 
 
@@ -177,7 +177,7 @@ def direct(tree: Tree, inputs: tuple[str, ...], read: Read, wrenches: bool) -> D
 def place(function: Function, tree: Tree, sweeps: Direct, field: Field) -> list[Number]:
     """The entries of the result array, in order."""
     if function.layout in ("totals", "conditions", "constraints", "step", "state", "wrenches", "reactions",
-                           "motions"):
+                           "motions", "rows"):
         return list(field)
     if function.layout in ("matrix", "columns"):
         return [x for row in sweeps.joint_matrix(field, function.layout == "matrix") for x in row]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,6 +16,7 @@ from bellcrank.loops.null_space import null_space
 from bellcrank.system.kernels import Wrenches
 from bellcrank.system.loop_errors import loop_jacobian
 from bellcrank.system.tree_dynamics import tree_forces
+from bellcrank.system.whole_programs import run_whole
 
 if TYPE_CHECKING:
     from bellcrank.system.loop_plans import LoopPlans
@@ -28,8 +31,16 @@ def loop_loads(plans: LoopPlans, q: npt.ArrayLike, u: npt.ArrayLike, tau: Forces
                wrenches: Wrenches = None, t: npt.ArrayLike = 0.0) -> Floats:
     """Multipliers of all constraints, shape (..., constraints): J^T lambda = what the tree lacks. Where constraints
     are redundant they are the smallest of all possible (minimum norm)."""
-    lack = tree_forces(plans, q, u, udot, wrenches, t) - np.asarray(plans.configuration.forces(tau), dtype=float)
-    lack = np.where(plans.model.prescribed_mask(), 0.0, lack)
+    given = {"q": q, "u": u, "udot": udot, "tau": plans.configuration.forces(tau)}
+    return run_whole(plans, "constraint_multipliers", given, wrenches, t, partial(_careful_loads, plans))
+
+
+def _careful_loads(plans: LoopPlans, given: Mapping[str, npt.ArrayLike], wrenches: Wrenches, t: npt.ArrayLike
+                   ) -> Floats:
+    """By singular values or sparse factors."""
+    q = given["q"]
+    needed = tree_forces(plans, q, given["u"], given["udot"], wrenches, t)
+    lack = np.where(plans.model.prescribed_mask(), 0.0, needed - np.asarray(given["tau"], dtype=float))
     if plans.tree.nu > _LARGE:
         return _sparse_loads(plans, q, t, lack)
     jacobian = loop_jacobian(plans, q, t=t)

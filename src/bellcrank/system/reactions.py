@@ -20,6 +20,7 @@ from bellcrank.system.inverse_dynamics import inverse_dynamics
 from bellcrank.system.kernels import NO_DOORS, DoorPair, Wrenches
 from bellcrank.system.loop_loads import loop_loads
 from bellcrank.system.tree_dynamics import run_forced
+from bellcrank.system.whole_programs import with_careful_states
 from bellcrank.target.backend import Door, DoorForm
 from bellcrank.topology.builder import build_tree
 from bellcrank.topology.release import carried_joints, lock, release
@@ -45,9 +46,7 @@ def reactions(plans: LoopPlans, q: npt.ArrayLike, u: npt.ArrayLike, tau: Forces 
         udot = forward_dynamics(plans, q, u, tau, wrenches=wrenches, t=t)
     program = reaction_program(plans, q, t)
     if program is not None:
-        found = _by_program(plans, program, {"q": q, "u": u, "tau": tau, "udot": udot}, wrenches, t)
-        if found is not None:
-            return found
+        return _by_program(plans, program, {"q": q, "u": u, "tau": tau, "udot": udot}, wrenches, t)
     return _careful_reactions(plans, q, u, tau, udot, wrenches, t)
 
 
@@ -79,19 +78,17 @@ def reaction_program(plans: LoopPlans, q: npt.ArrayLike, t: npt.ArrayLike, plan:
 
 
 def _by_program(plans: LoopPlans, program: ReactionProgram, given: Mapping[str, npt.ArrayLike | None],
-                wrenches: Wrenches, t: npt.ArrayLike) -> dict[str, Floats] | None:
-    """Reactions by the program, the careful way for some states of a batch where pivots vanish; None if all must go
-    that way."""
+                wrenches: Wrenches, t: npt.ArrayLike) -> dict[str, Floats]:
+    """Reactions by the program, the careful way for states where pivots vanish."""
     arrays = {name: np.zeros(plans.tree.nu) if a is None else a for name, a in given.items()}
+
+    def careful(rows: Mapping[str, npt.ArrayLike], wrenches: Wrenches, t: npt.ArrayLike) -> Floats:
+        made = _careful_reactions(plans, rows["q"], rows["u"], rows["tau"], rows["udot"], wrenches, t)
+        return np.concatenate([made[name] for name in program.names], axis=-1)
+
     found = plans.kernels.evaluate("joint_reactions", arrays, wrenches, t, program.run)
-    if not found.finite:
-        bad, rows, there = found.failing(wrenches, plans.model.body_names)
-        if plans.model.batched or not found.lead or not len(bad):
-            return None
-        careful = _careful_reactions(plans, rows["q"], rows["u"], rows["tau"], rows["udot"], there,
-                                     rows["t"][:, 0] if "t" in rows else 0.0)
-        found.out[bad] = np.concatenate([careful[name] for name in program.names], axis=-1)
-    each = found.result.reshape(*found.lead, len(program.names), 6)
+    rows = with_careful_states(plans, found, arrays, wrenches, t, careful)
+    each = rows.reshape(*rows.shape[:-1], len(program.names), 6)
     return dict(zip(program.names, np.moveaxis(each, -2, 0), strict=True))
 
 

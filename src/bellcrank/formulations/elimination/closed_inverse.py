@@ -36,7 +36,8 @@ from bellcrank.scalar.functions import maximum, select_less
 from bellcrank.scalar.graph import Number
 from bellcrank.schedule.sweeps import Field, Sweeps
 
-__all__ = ["closed_inverse", "independent_forces", "needed_forces", "where_loops_hold", "with_more_drives"]
+__all__ = ["closed_inverse", "constraint_multipliers", "enforced_forces", "independent_forces", "needed_forces",
+           "where_loops_hold", "with_more_drives"]
 
 _NOT_A_NUMBER = float("nan")
 
@@ -92,6 +93,37 @@ def _enforced(machine: LoopedDirect, solver: LoadSolver, found: Projected, neede
     for statement, load in zip(solver.constraints, smallest_loads(machine, solver, found.loads), strict=True):
         for v, x in statement.driven.items():
             tau[v] = tau[v] - x * load
+
+
+def constraint_multipliers(tree: Sweeps) -> tuple[Number, ...]:
+    """(27) for given joint forces ``tau``: the multipliers of all constraints. Not a number where the accelerations are
+    not those that the forces cause, as no multipliers make up for that."""
+    machine = require_direct(tree)
+    solver = LoadSolver(machine, every_constraint(machine))
+    lack = lacking_forces(machine)
+    found = solver.projected(lack)  # (28), (29)
+    one = one_if_balanced(found.force.values(), lack.values())
+    return tuple(x * one for x in smallest_loads(machine, solver, found.loads))  # (30), (31)
+
+
+def enforced_forces(tree: Sweeps) -> Field:
+    """The joint forces ``tau`` where the motion is free, what enforces it where it is prescribed."""
+    machine = require_direct(tree)
+    solver = LoadSolver(machine, every_constraint(machine))
+    tau = list(machine.given("tau"))
+    _enforced(machine, solver, solver.projected(lacking_forces(machine)), needed_forces(machine), tau)
+    return machine.joint_field(tau)
+
+
+def lacking_forces(machine: LoopedDirect) -> dict[int, Number]:
+    """The right hand side of (27), by free speed: what the constraints must supply."""
+    tau, fixed = machine.given("tau"), machine.tree.prescribed_speeds()
+    return {v: x - tau[v] for v, x in needed_forces(machine).items() if not fixed[v]}
+
+
+def one_if_balanced(left: Iterable[Number], lack: Iterable[Number]) -> Number:
+    """1 if what is left of forces is nothing beside them; else not a number."""
+    return select_less(_largest(left), (_largest(lack) + 1.0) * OPEN, 1.0, _NOT_A_NUMBER)
 
 
 def where_loops_hold(tree: Sweeps, forces: Field) -> Field:

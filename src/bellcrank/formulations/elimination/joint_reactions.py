@@ -5,7 +5,7 @@ welds have reactions, too.
 
 | docs/elimination.md | here |
 |---|---|
-| f, tau (27) | ``needed``, the input ``tau`` |
+| f - tau (27) | ``lacking_forces`` |
 | lambda (27), (30), (31) | ``multipliers`` |
 | n_A, n_B (5) | ``ConstraintEquation.ends`` |
 
@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from bellcrank.formulations.elimination.closed_inverse import needed_forces
+from bellcrank.formulations.elimination.closed_inverse import lacking_forces
 from bellcrank.formulations.elimination.constraint_loads import (
     LoadSolver,
     Statement,
@@ -54,9 +54,8 @@ def joint_reactions(tree: Sweeps) -> tuple[Number, ...]:
 
 def _multipliers(machine: LoopedDirect, constraints: Sequence[Statement]) -> list[Number]:
     """(27) for given joint forces: what the closures must supply."""
-    tau, needed = machine.given("tau"), needed_forces(machine)
     solver = LoadSolver(machine, constraints)
-    found = solver.projected({v: x - tau[v] for v, x in needed.items()})  # (27), (28)
+    found = solver.projected(lacking_forces(machine))  # (27), (28)
     return smallest_loads(machine, solver, found.loads)  # (30), (31)
 
 
