@@ -13,7 +13,14 @@ from bellcrank.formulations import complement, dense, divide, elimination, kane,
 from bellcrank.formulations.common import body_kinetics, closing_steps
 from bellcrank.formulations.common import link_kinematics as kinematics
 from bellcrank.formulations.common.link_accelerations import accelerations
-from bellcrank.formulations.elimination import closed_inverse, constraint_loads, group_rows, joint_reactions, projection
+from bellcrank.formulations.elimination import (
+    closed_inverse,
+    constraint_loads,
+    group_loads,
+    group_rows,
+    joint_reactions,
+    projection,
+)
 from bellcrank.lowering import element_energy, looped
 from bellcrank.lowering.function import Function
 from bellcrank.topology.tree import Tree
@@ -64,8 +71,11 @@ SHARED: dict[str, Function] = {f.name: f for f in (
     Function("enforced_forces", closed_inverse.enforced_forces, ("q", "u", "tau", "udot"), "speeds", whole=True),
     Function("allowed_motions", constraint_loads.allowed_motions, ("q", "u"), "motions", whole=True),
     Function("independent_forces", closed_inverse.independent_forces, ("q", "u", "udot", "tau"), "speeds", groups=True),
+    Function("group_multipliers", group_loads.group_multipliers, ("q", "tau"), "rows", groups=True),
+    Function("closing_wrenches", group_loads.closing_wrenches, ("q", "tau"), "closures", 12, groups=True),
     Function("joint_reactions", joint_reactions.joint_reactions, ("q", "u", "tau", "udot"), "reactions",
              single=True),
+    Function("loaded_wrenches", joint_reactions.loaded_wrenches, ("q", "u", "udot", "load"), "links", 6),
     Function("stored_energy", element_energy.stored_energy, ("q",), "totals", whole=True),
     Function("pair_wrenches", looped.pair_wrenches, ("q", "u"), "wrenches", whole=True),
     Function("displaced", projection.displaced, ("q", "dq"), "coordinates"),

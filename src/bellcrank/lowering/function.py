@@ -49,9 +49,10 @@ class Function:
     #: "screws", "groups" (over groups of links), "matrix" (symmetric), "columns", "totals" or "conditions" (value and
     #: rate of all), "constraints" (values and Jacobian), "step" and "state" (see
     #: `formulations.common.closing_steps`), "wrenches" (of all bodies), "reactions" (of all joints and closures),
-    #: "motions" (in independent speeds: N and the drift) or "rows" (one for every constraint)
+    #: "motions" (in independent speeds: N and the drift), "rows" (one for every constraint) or "closures"
     layout: str
-    #: numbers per link ("links"), per speed ("screws"), per group of links ("groups") or in all ("totals")
+    #: numbers per link ("links"), per speed ("screws"), per group of links ("groups"), per closure ("closures") or
+    #: in all ("totals")
     width: int = 1
     #: whether the text looks at the machine as a whole, which only small trees can be traced with
     whole: bool = False
@@ -80,6 +81,7 @@ class Function:
                 "screws": self.width * tree.nu, "conditions": 2 * _rows(tree), "step": 2 * tree.nu + 5,
                 "state": tree.nq + tree.nu + 2, "wrenches": 6 * (len(tree.body_names) - 1),
                 "reactions": 6 * (tree.n + len(tree.closures)), "rows": _rows(tree),
+                "closures": self.width * len(tree.closures),
                 "matrix": tree.nu * tree.nu, "columns": tree.nu * tree.nu, "totals": self.width}[self.layout]
 
 
@@ -96,7 +98,7 @@ def _entries(tree: Tree) -> int:
 def input_sizes(tree: Tree) -> dict[str, int]:
     """Lengths of all input arrays."""
     return {"q": tree.nq, "u": tree.nu, "tau": tree.nu, "udot": tree.nu, "p": tree.nu, "dq": tree.nu, "du": tree.nu,
-            "scale": tree.nu, "t": 1, "point": 3,
+            "scale": tree.nu, "t": 1, "point": 3, "load": 6 * tree.n,
             "wrench": 6 * (len(tree.body_names) - 1), "parameters": len(tree.parameters)}
 
 
@@ -148,7 +150,7 @@ def direct(tree: Tree, inputs: tuple[str, ...], read: Read, wrenches: bool) -> D
     known = {*inputs, "wrench"} if wrenches else set(inputs)
 
     def make(link: int) -> Link:
-        start = {"q": int(tree.q_start[link]), "wrench": wrench[link]}
+        start = {"q": int(tree.q_start[link]), "wrench": wrench[link], "load": 6 * (link - 1)}
         u = int(tree.u_start[link])
 
         def local(name: str, j: int) -> Number:

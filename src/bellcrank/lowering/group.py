@@ -32,7 +32,8 @@ PASSING = -2
 VIRTUAL = -3
 
 __all__ = ["VIRTUAL", "ClosureShape", "GroupShape", "GroupView", "Local", "Message", "Ports", "closure_shape",
-           "direct_groups", "free_speeds", "place_groups", "row_places", "shapes_of", "whole_machine"]
+           "closure_starts", "direct_groups", "free_speeds", "group_couplers", "place_groups", "row_places",
+           "shapes_of", "whole_machine"]
 
 
 class Ports(NamedTuple):
@@ -393,6 +394,17 @@ class GroupWorld(NamedTuple):
     widths: tuple[int, int]
 
 
+def closure_starts(function: Function, tree: Tree) -> list[int]:
+    """Where the numbers of every closure begin in a result that has some for each, and where those of the last end."""
+    return [0, *accumulate(c.rows if function.layout == "rows" else function.width for c in tree.closures)]
+
+
+def group_couplers(tree: Tree, group: Group) -> list[int]:
+    """The places of a group's couplers among all constraints."""
+    first = sum(c.rows for c in tree.closures)
+    return [r for r in group.rows if r >= first]
+
+
 def place_groups(function: Function, tree: Tree, field: Field) -> list[Number]:
     """The entries of a result with a number, or two, per speed: groups keep those of their own links, in order; or
     with some per group."""
@@ -400,6 +412,13 @@ def place_groups(function: Function, tree: Tree, field: Field) -> list[Number]:
         return [x for kept in field[1:] for x in kept]
     size = function.size(tree)
     out: list[Number] = [0.0] * size
+    if function.layout in ("rows", "closures"):
+        starts = closure_starts(function, tree)
+        for group, kept in zip(tree.plan.groups, field[1:], strict=True):
+            places = [starts[k] + r for k in group.closures for r in range(starts[k + 1] - starts[k])]
+            for place, x in zip((*places, *group_couplers(tree, group)), kept, strict=False):
+                out[place] = x
+        return out
     for group, kept in zip(tree.plan.groups, field[1:], strict=True):
         values = iter(kept)
         for first in range(0, size, tree.nu):

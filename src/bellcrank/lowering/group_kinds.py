@@ -19,6 +19,8 @@ from bellcrank.lowering.group import (
     Local,
     Ports,
     closure_numbers,
+    closure_starts,
+    group_couplers,
     message_widths,
 )
 from bellcrank.lowering.link import World
@@ -117,7 +119,9 @@ class _Rolling:
     def __init__(self, tree: Tree, shapes: list[Local], wrenches: bool, function: Function) -> None:
         self.tree, self.shapes, self.wrenches = tree, shapes, wrenches
         #: columns that tell where results of members go; none if they are the groups' own
-        self.results = {"twice": ("result", "second"), "groups": ()}.get(function.layout, ("result",))
+        self.results = {"twice": ("result", "second"), "groups": (), "rows": (), "closures": ()}.get(
+            function.layout, ("result",))
+        self.function, self.closing = function, function.layout in ("rows", "closures")
         self.width = function.width
         self.widths = message_widths(shapes)
         self.members = max(len(s.links) + len(s.witnesses) for s in shapes)
@@ -190,10 +194,20 @@ class _Rolling:
                           [tree.closures[k].kind for k in s.closures], own_world, tree.plan.baumgarte, self.widths,
                           witnesses)
         parent = tree.plan.groups[g].parent
+        return Kind(index, graph, group, is_base=parent < 0, is_tip=g not in self.has_child,
+                    is_first=self.last[parent] == g, places=self._places(g))
+
+    def _places(self, g: int) -> list[tuple[str, int]] | None:
+        """Where the entries of a group's result go: columns of the table and offsets; None: all in a row."""
+        tree, s = self.tree, self.shapes[g]
+        if self.closing:
+            starts = closure_starts(self.function, tree)
+            couplers = len(s.shape.relations) if self.function.layout == "rows" else 0
+            return [*((f"closure@{i}", r) for i, k in enumerate(s.closures) for r in range(starts[k + 1] - starts[k])),
+                    *((f"coupler@{i}", 0) for i in range(couplers))]
         places = [(f"{result}@{m}", i) for result in self.results for m, link in enumerate(s.links) if s.shape.own[m]
                   for i in range(tree.joints[link].nu)]  # type: ignore[union-attr]
-        return Kind(index, graph, group, is_base=parent < 0, is_tip=g not in self.has_child,
-                    is_first=self.last[parent] == g, places=places if self.results else None)
+        return places if self.results else None
 
     def _reader(self, graph: Graph, member: int, local: list[str]) -> Callable[[str, int], Number]:
         def read(name: str, j: int) -> Number:
@@ -262,4 +276,11 @@ class _Rolling:
                 names.append(f"{name}@{m}")
                 start = tree.q_start if name == "q" else wrench if name == "wrench" else tree.u_start
                 columns.append(start[link[:, m]] + (tree.nu if name == "second" else 0))
+        if self.closing:
+            starts = closure_starts(self.function, tree)
+            for label, lists in (("closure", [[starts[k] for k in s.closures] for s in self.shapes]),
+                                 ("coupler", [group_couplers(tree, group) for group in tree.plan.groups])):
+                for i in range(max(map(len, lists))):
+                    names.append(f"{label}@{i}")
+                    columns.append(np.array([0, *(some[i] if i < len(some) else 0 for some in lists)]))
         return names, np.ascontiguousarray(np.stack(columns, axis=-1).astype(np.int64))

@@ -308,7 +308,6 @@ def _table(tree: Tree, function: Function, of_link: Ints, numbers: Ints, buffers
     result = {"screws": function.width * tree.u_start, "links": function.width * np.arange(-1, n),
               "coordinates": tree.q_start, "totals": np.zeros(n + 1, dtype=np.int64)}.get(function.layout, tree.u_start)
     columns = [tree.parent, of_link, numbers, result, *buffers.T]
-    for name in local:
-        columns.append(tree.q_start if name == "q" else np.array(wrench_starts(tree)) if name == "wrench"
-                       else tree.u_start)
+    starts = {"q": tree.q_start, "wrench": np.array(wrench_starts(tree)), "load": 6 * np.arange(-1, n)}
+    columns += [starts.get(name, tree.u_start) for name in local]
     return np.ascontiguousarray(np.stack(columns, axis=-1).astype(np.int64))

@@ -318,14 +318,16 @@ class Kernels:
         name = f"{what} of {body!r}" if body is not None else "poses of all bodies"
         with self.shared.lock:
             if name not in self.functions:
-                made = None if not self._direct() else poses_function(self.model, name) if body is None else \
+                made = None if not self.direct else poses_function(self.model, name) if body is None else \
                     body_function(self.model, what, body, name)
                 if made is None:
                     return None
                 self.functions[name] = made
             return self.functions[name]
 
-    def _direct(self) -> bool:
+    @property
+    def direct(self) -> bool:
+        """Whether the machine is small enough, and its schedule such, that functions may look at it as a whole."""
         return not self.large and self.maker.schedule != "rolled"
 
     def bound(self, name: str, arrays: list[Floats], out: Floats, evaluator: Evaluator | None = None,

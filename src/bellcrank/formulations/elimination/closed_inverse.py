@@ -24,9 +24,12 @@ from bellcrank.formulations.elimination.constraint_loads import (
     Statement,
     every_constraint,
     factored,
+    largest,
+    one_if_balanced,
     smallest_loads,
     unload,
 )
+from bellcrank.formulations.elimination.group_loads import group_forces, sent_forces
 from bellcrank.formulations.elimination.group_rows import ConstraintEquation, group_constraints, redundant_constraints
 from bellcrank.formulations.recursive import inverse_dynamics
 from bellcrank.loops.tolerances import OPEN
@@ -121,11 +124,6 @@ def lacking_forces(machine: LoopedDirect) -> dict[int, Number]:
     return {v: x - tau[v] for v, x in needed_forces(machine).items() if not fixed[v]}
 
 
-def one_if_balanced(left: Iterable[Number], lack: Iterable[Number]) -> Number:
-    """1 if what is left of forces is nothing beside them; else not a number."""
-    return select_less(_largest(left), (_largest(lack) + 1.0) * OPEN, 1.0, _NOT_A_NUMBER)
-
-
 def where_loops_hold(tree: Sweeps, forces: Field) -> Field:
     """Joint forces by whatever method, not a number where the motion opens the loops."""
     machine = require_direct(tree)
@@ -147,16 +145,9 @@ def one_if_closed(constraints: Iterable[tuple[Mapping[int, Number], ConstraintEq
     for free, equation in constraints:
         position, motion = maximum(position, abs(equation.value)), maximum(motion, abs(equation.rate))
         motion = maximum(motion, abs(sum((x * udot[v] for v, x in free.items()), 0.0) - equation.gamma))
-    fastest, largest = _largest(u), _largest(udot)
-    size = fastest * fastest + largest + 1.0
+    fastest = largest(u)
+    size = fastest * fastest + largest(udot) + 1.0
     return select_less(maximum(position * size, motion), size * OPEN, 1.0, _NOT_A_NUMBER)
-
-
-def _largest(values: Iterable[Number]) -> Number:
-    out: Number = 0.0
-    for x in values:
-        out = maximum(out, abs(x))
-    return out
 
 
 # -- group by group, for machines that are too large to be looked at as a whole -------------------------------------
@@ -168,17 +159,13 @@ def independent_forces(groups: Sweeps) -> Field:
 
 def inward_forces(group: GroupView, received: Sequence[Number]) -> tuple[tuple[Number, ...], tuple[Number, ...]]:
     shape = group.shape
-    force: dict[int, Number] = {}
+    force = group_forces(group, received)
     udot: list[Number] = [0.0] * len(shape.speeds)
     speeds: list[Number] = []
     for v, (k, c) in enumerate(shape.speeds):
         if k >= 0:
-            link = group.links[k]
-            force[v] = link.change("tau")[c] if shape.own[k] else 0.0
-            udot[v] = link.udot[c]
-            speeds.append(link.u[c])
-    for v, load in zip(shape.ports.speeds, received, strict=False):
-        force[v] = force.get(v, 0.0) + load  # (29) of the children
+            udot[v] = group.links[k].udot[c]
+            speeds.append(group.links[k].u[c])
     constraints = group_constraints(group)
     rows = [dict(c.factors) for c in constraints]
     unload(factored(shape.dependent, shape.sizes, rows), rows, force)  # (28), (29)
@@ -187,7 +174,4 @@ def inward_forces(group: GroupView, received: Sequence[Number]) -> tuple[tuple[N
     number = {pair: v for v, pair in enumerate(shape.speeds)}
     kept = [closed - 1.0 if number[k, c] in shape.dependent else force[number[k, c]] * closed
             for k, link in enumerate(group.links) if shape.own[k] for c in range(link.joint.nu)]
-    sent: list[Number] = [0.0] * len(received)
-    for v, slot in zip(shape.carried, shape.speed_slots, strict=True):
-        sent[slot] = force.get(v, 0.0) * closed
-    return tuple(sent), tuple(kept)
+    return tuple(x * closed for x in sent_forces(group, force, len(received))), tuple(kept)

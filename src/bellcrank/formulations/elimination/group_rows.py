@@ -30,7 +30,8 @@ from bellcrank.scalar.graph import Number
 from bellcrank.schedule.sweeps import Field, Sweeps
 from bellcrank.spatial import Force, General, Matrix3, Motion, Vector
 
-__all__ = ["ConstraintEquation", "group_constraints", "largest_errors", "redundant_constraints"]
+__all__ = ["ConstraintEquation", "closure_constraints", "coupler_constraint", "group_constraints", "largest_errors",
+           "redundant_constraints"]
 
 
 class ConstraintEquation(NamedTuple):

@@ -28,11 +28,11 @@ from bellcrank.lowering.element_loads import closing_load
 from bellcrank.lowering.link import Link
 from bellcrank.lowering.looped import LoopedDirect, require_direct
 from bellcrank.scalar.graph import Number
-from bellcrank.schedule.sweeps import Sweeps, flatten
+from bellcrank.schedule.sweeps import Field, Sweeps, flatten
 from bellcrank.spatial import Force, General, Matrix3, Vector
 from bellcrank.topology.pairs import LoopForce
 
-__all__ = ["joint_reactions"]
+__all__ = ["joint_reactions", "loaded_wrenches"]
 
 
 def joint_reactions(tree: Sweeps) -> tuple[Number, ...]:
@@ -47,8 +47,8 @@ def joint_reactions(tree: Sweeps) -> tuple[Number, ...]:
         multipliers = _multipliers(machine, constraints)
         loads = _on_links(machine, constraints, multipliers)
         closing = _at_closures(machine, constraints, multipliers)
-    carried, _ = machine.inward(inward_loads, loads, zero=Force.zero())
-    own = [_in_body_axes(machine, k, wrenches[k] - carried[k]) for k in range(1, len(machine.parent))]
+    left, _ = machine.inward(inward_relief, wrenches, loads, zero=Force.zero())
+    own = [_in_body_axes(machine, k, left[k]) for k in range(1, len(machine.parent))]
     return tuple(flatten((*own, *closing)))
 
 
@@ -93,13 +93,24 @@ def _along_closure(machine: LoopedDirect, index: int) -> Force:
     return total
 
 
-def inward_loads(link: Link, upper: Force, own: Force) -> tuple[Force, Force]:
-    """What acts on a link and on all outboard of it."""
+def loaded_wrenches(tree: Sweeps) -> Field:
+    """[moment; force] of every tree joint on its outboard link, in link axes about its origin, if wrenches ``load`` of
+    constraints act on the links: for machines of any size, whose closures' loads are known (`group_loads`)."""
+    loads = tree.outward(outward_given_loads, root=())
+    return tree.inward(inward_relief, joint_wrenches(tree), loads, zero=Force.zero())[0]
+
+
+def outward_given_loads(link: Link, nothing: tuple[()]) -> tuple[tuple[()], Force]:
+    return (), link.load
+
+
+def inward_relief(link: Link, upper: Force, wrench: Force, own: Force) -> tuple[Force, Force]:
+    """What a joint exerts if constraints carry part of it: what acts on its link and on all outboard of that."""
     total = upper + own
     lower = total
     for t in reversed(link.transforms):
         lower = t.force(lower)
-    return lower, total
+    return lower, wrench - total
 
 
 def _in_body_axes(machine: LoopedDirect, link: int, wrench: Force) -> Force:
