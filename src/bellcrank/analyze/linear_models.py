@@ -30,8 +30,8 @@ from bellcrank.errors import ModelError, NotYetError, SingularError, StateError
 from bellcrank.loops.closer import State
 from bellcrank.loops.tolerances import CLOSED
 from bellcrank.simulate.fields import layout_of
-from bellcrank.system.derivatives import Slopes, forward_slopes_at
 from bellcrank.system.loop_errors import loop_drive
+from bellcrank.system.state_slopes import Slopes, forward_slopes_at
 
 if TYPE_CHECKING:
     from bellcrank.compiled.system import System

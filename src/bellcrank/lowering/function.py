@@ -10,7 +10,7 @@ import numpy as np
 
 from bellcrank.loops.constraint_kinematics import jacobian_pattern
 from bellcrank.lowering.link import Link, World, bound
-from bellcrank.lowering.looped import LoopedDirect
+from bellcrank.lowering.looped import LoopedDirect, row_count
 from bellcrank.scalar.graph import Graph, Number
 from bellcrank.schedule.sweeps import Direct, Field, Sweeps, flatten
 from bellcrank.spatial import General, Identity, Matrix3, Transform, Vector
@@ -72,22 +72,17 @@ class Function:
     def size(self, tree: Tree) -> int:
         """Number of entries of the result."""
         if self.layout == "constraints":
-            return _rows(tree) + _entries(tree)
+            return row_count(tree) + _entries(tree)
         if self.layout == "groups":
             return self.width * len(tree.plan.groups)
         if self.layout == "motions":
             return tree.nu * (len(tree.plan.independent) + 1)
         return {"speeds": tree.nu, "twice": 2 * tree.nu, "coordinates": tree.nq, "links": self.width * tree.n,
-                "screws": self.width * tree.nu, "conditions": 2 * _rows(tree), "step": 2 * tree.nu + 5,
+                "screws": self.width * tree.nu, "conditions": 2 * row_count(tree), "step": 2 * tree.nu + 5,
                 "state": tree.nq + tree.nu + 2, "wrenches": 6 * (len(tree.body_names) - 1),
-                "reactions": 6 * (tree.n + len(tree.closures)), "rows": _rows(tree),
+                "reactions": 6 * (tree.n + len(tree.closures)), "rows": row_count(tree),
                 "closures": self.width * len(tree.closures),
                 "matrix": tree.nu * tree.nu, "columns": tree.nu * tree.nu, "totals": self.width}[self.layout]
-
-
-def _rows(tree: Tree) -> int:
-    """Number of constraints."""
-    return sum(c.rows for c in tree.closures) + len(tree.relations)
 
 
 def _entries(tree: Tree) -> int:
@@ -99,6 +94,7 @@ def input_sizes(tree: Tree) -> dict[str, int]:
     """Lengths of all input arrays."""
     return {"q": tree.nq, "u": tree.nu, "tau": tree.nu, "udot": tree.nu, "p": tree.nu, "dq": tree.nu, "du": tree.nu,
             "scale": tree.nu, "t": 1, "point": 3, "load": 6 * tree.n,
+            "multipliers": row_count(tree),
             "wrench": 6 * (len(tree.body_names) - 1), "parameters": len(tree.parameters)}
 
 

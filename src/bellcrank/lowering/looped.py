@@ -195,11 +195,7 @@ class LoopedDirect(Direct):
     @cached_property
     def places(self) -> list[tuple[int, int]]:
         """Row and speed of the entries of `loop_matrix`."""
-        tree = self.tree
-        begin = sum(c.rows for c in tree.closures)
-        return [(row, speed) for row, speed, *_ in jacobian_pattern(tree)] + [
-            (begin + k, int(tree.u_start[link]) + i) for k, relation in enumerate(tree.relations)
-            for link, i, _ in relation.terms]
+        return row_speeds(self.tree)
 
     def partial_rates(self) -> list[Number]:
         """The parts of all constraints' rates that laws of time of closures and couplers cause."""
@@ -262,6 +258,19 @@ class LoopedDirect(Direct):
         views = [(self.views[link], i) for link, i, _ in relation.terms]
         return coupled([part for _, _, part in relation.terms], [view.q[i] for view, i in views],
                        [view.u[i] for view, i in views], *at_time((relation.offset,), self.world.time))
+
+
+def row_count(tree: Tree) -> int:
+    """Number of constraints."""
+    return sum(c.rows for c in tree.closures) + len(tree.relations)
+
+
+def row_speeds(tree: Tree) -> list[tuple[int, int]]:
+    """Row and speed of the entries of `loop_matrix`."""
+    begin = sum(c.rows for c in tree.closures)
+    return [(row, speed) for row, speed, *_ in jacobian_pattern(tree)] + [
+        (begin + k, int(tree.u_start[link]) + i) for k, relation in enumerate(tree.relations)
+        for link, i, _ in relation.terms]
 
 
 def loop_state(tree: Sweeps) -> tuple[Number, ...]:
