@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from bellcrank.analyze.minimal import Chart, force_array, length_scale, speed_labels, with_laws
-from bellcrank.arrays import Floats, check_unmasked, flat, leading, one_time, wrench_array
+from bellcrank.analyze.minimal import Chart, force_arrays, length_scale, speed_labels, with_laws
+from bellcrank.arrays import Floats, check_unmasked, leading, one_time, wrench_array
 from bellcrank.errors import AssemblyError, NotYetError, SingularError, StateError
 from bellcrank.loops.closer import State
 from bellcrank.loops.tolerances import CLOSED
@@ -68,11 +68,10 @@ def equilibrium(system: System, guess: State | Mapping[str, float | Sequence[flo
         raise StateError(f"equilibrium: hold is a mapping or a list of names; write [{hold!r}]")
     t = one_time(t)
     check_unmasked("equilibrium: guess", guess)
-    forces = None if tau is None else flat("tau", system.model.configuration.forces(tau), system.nu,
-                                           "one for every speed")
+    forces = force_arrays(system, tau)
     loads = None if wrenches is None else wrench_array(wrenches, system.body_names)
     lead = leading([np.empty((*axes, 0)) for axes in (
-        batch_axes(system.plans, guess), () if forces is None else forces.shape[:-1],
+        batch_axes(system.plans, guess), forces.shape[:-1],
         () if loads is None else loads.shape[:-2])])
     if lead:
         def one(index: tuple[int, ...]) -> State:
@@ -83,10 +82,9 @@ def equilibrium(system: System, guess: State | Mapping[str, float | Sequence[flo
         each = [one(index) for index in np.ndindex(*lead)]
         return State(np.reshape([s.q for s in each], (*lead, system.nq)),
                      np.reshape([s.u for s in each], (*lead, system.nu)), t)
-    force = force_array(system, tau)
     q = _start(system, guess, hold, t)
     held = [v for key in hold for v in system.model.configuration.speed_entries(key)]
-    balance = _Balance(system, force, wrenches, t, held)
+    balance = _Balance(system, forces, wrenches, t, held)
     q = _descend(balance, q, iterations) if stable else _newton(balance, q, iterations)
     return balance.checked(q)
 

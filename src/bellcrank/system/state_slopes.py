@@ -30,6 +30,8 @@ __all__ = ["Slopes", "by_elimination", "differentiable", "evaluator_for", "forwa
 
 #: operations beyond which one state is interpreted sooner than compiled
 _INTERPRETED = 3000
+#: states for which it is compiled whatever its size
+_FEW = 20
 
 
 def differentiable(plans: LoopPlans, closed: bool | None) -> LoopPlans:
@@ -88,15 +90,15 @@ class Slopes(NamedTuple):
 
 
 def forward_slopes_at(plans: LoopPlans, q: Floats, u: Floats, tau: Floats, wrenches: Floats | None, t: float,
-                      independent: Sequence[int], by: tuple[str, ...]) -> Slopes:
+                      independent: Sequence[int], by: tuple[str, ...], states: int = 1) -> Slopes:
     """Derivatives of forward dynamics of one state, along chosen independent speeds and `by` tau or wrenches. What
-    would take longer to compile is interpreted."""
+    would take longer to compile than to interpret for so many states is interpreted."""
     plans = differentiable(plans, None)
     asked = Question("forward_dynamics", None, ("q", "u", *by), plans.tree.looped, "")
     here = {"q": q, "u": u, "tau": tau}
     run, _ = evaluator_for(plans, asked, here, t)
     answer = answer_to(plans, asked, run.tree)._replace(independent=list(independent))
-    found, motion = turned(plans, asked, answer, here, wrenches, t)
+    found, motion = turned(plans, asked, answer, here, wrenches, t, states)
     k, nu = len(independent), plans.tree.nu
     if not plans.tree.looped:  # every speed is its own direction
         chosen = np.eye(nu)[:, list(independent)]
@@ -119,13 +121,13 @@ def unbalanced_rates(plans: LoopPlans, given: Mapping[str, npt.ArrayLike], along
         return function
 
     function = kernels.kept("unbalanced forces", make)
-    run = _for_one(kernels.evaluator, function, wrenches is not None)
+    run = _for_few(kernels.evaluator, function, wrenches is not None)
     arrays = {**given, "u": np.zeros(tree.nu), "along0": along}
     return kernels.run(function.name, arrays, wrenches, t, run)[..., tree.nu:]
 
 
-def turned(plans: LoopPlans, asked: Question, answer: Answer, here: Mapping[str, Floats], wrenches: Wrenches, t: float
-            ) -> tuple[dict[str, Floats], Floats]:
+def turned(plans: LoopPlans, asked: Question, answer: Answer, here: Mapping[str, Floats], wrenches: Wrenches, t: float,
+           states: int = 1) -> tuple[dict[str, Floats], Floats]:
     """The value, and the matrices of one state, (entries, columns): in directions of the first plan, by another; and
     how the machine moves along them, rows of position, u and u̇ by speed.
 
@@ -139,7 +141,7 @@ def turned(plans: LoopPlans, asked: Question, answer: Answer, here: Mapping[str,
     run, _ = evaluator_for(plans, asked, here, t, plan)
     whole = answer_to(plans, full, run.tree)
     plans.kernels.functions |= {f.name: f for f in (whole.function, whole.chart) if f is not None}
-    one = _for_one(run, whole.function, wrenches is not None)
+    one = _for_few(run, whole.function, wrenches is not None, states)
     found = plans.kernels.evaluate(whole.function.name, here, wrenches, t, one)
     if not found.finite:
         plans.kernels.refuse(found)
@@ -153,7 +155,7 @@ def turned(plans: LoopPlans, asked: Question, answer: Answer, here: Mapping[str,
         return out, np.zeros((0, 0))
     assert whole.chart is not None and plan is not None
     ways = plans.kernels.planned(plan)
-    ways = TracedEvaluator(ways) if isinstance(ways, CompiledEvaluator) else ways
+    ways = TracedEvaluator(ways) if isinstance(ways, CompiledEvaluator) and states < _FEW else ways
     chart = plans.kernels.evaluate(whole.chart.name, here, None, t, ways).out[0]
     first, nu, levels = answer.independent, plans.tree.nu, len(motion)
     every, rates, at = {}, {}, 0
@@ -172,9 +174,9 @@ def turned(plans: LoopPlans, asked: Question, answer: Answer, here: Mapping[str,
     return out, np.linalg.solve(turn.T, moving.T).T
 
 
-def _for_one(run: Evaluator, function: Function, wrenches: bool) -> Evaluator:
-    """What runs a function for a state or two: interpreted, if that is quicker than compiling it."""
-    if not isinstance(run, CompiledEvaluator):
+def _for_few(run: Evaluator, function: Function, wrenches: bool, states: int = 1) -> Evaluator:
+    """What runs a function for a state or a few: interpreted, if that is quicker than compiling it."""
+    if not isinstance(run, CompiledEvaluator) or states >= _FEW:
         return run
     traced = run.trace(function, wrenches)
     nodes = next((len(x.graph.nodes) for x in traced if type(x) is Scalar), 0) if isinstance(traced, list) else 0
