@@ -233,14 +233,12 @@ class LoopedDirect(Direct):
 
     def _row(self, c: Closure, row: Row, alpha: float, beta: float) -> LoopRow:
         ends = []
-        rate = row.partial
         for link, w in ((c.first, row.first), (c.second, row.second)):
-            axes, _, omega, velocity = self.moving[link]
-            if alpha:
-                rate = rate + Motion(omega, velocity).dot(w)
+            axes = self.moving[link].axes
             if link:
                 ends.append((link, Force(axes.inverse(w.moment), axes.inverse(w.force))))
-        return LoopRow(tuple(ends), (), stabilized(row.gamma, row.value, rate, alpha, beta), row.partial)
+        right = row.right_side(self.moving[c.first].twist, self.moving[c.second].twist, alpha, beta)
+        return LoopRow(tuple(ends), (), right, row.partial)
 
     def _relation(self, relation: Any, alpha: float, beta: float) -> LoopRow:
         value, rate, slopes, gamma, partial = self.coupler(relation)
@@ -281,8 +279,7 @@ def loop_state(tree: Sweeps) -> tuple[Number, ...]:
     for c in machine.tree.closures:
         for row in machine.rows_of(c):
             values.append(row.value)
-            ends = [(machine.moving[link], w) for link, w in ((c.first, row.first), (c.second, row.second))]
-            rates.append(sum((Motion(m.omega, m.velocity).dot(w) for m, w in ends), row.partial))
+            rates.append(row.rate(machine.moving[c.first].twist, machine.moving[c.second].twist))
     for relation in machine.tree.relations:
         made = machine.coupler(relation)
         values.append(made.value)

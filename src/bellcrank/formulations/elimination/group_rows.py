@@ -127,13 +127,8 @@ def _rows(group: GroupView, index: int, paths: dict[int, list[RelativeMember]]) 
 
 def _rate(shape: ClosureShape, paths: dict[int, list[RelativeMember]], row: Row) -> Number:
     """The rate of a constraint, (5)."""
-    total = row.partial
-    for path, relative, covector in ((shape.first_path, paths[0], row.first),
-                                     (shape.second_path, paths[1], row.second)):
-        if path:
-            end = relative[-1].moving
-            total = total + Motion(end.omega, end.velocity).dot(covector)
-    return total
+    return row.rate(*(paths[side][-1].moving.twist if path else Motion.zero()
+                      for side, path in enumerate((shape.first_path, shape.second_path))))
 
 
 def _outward(group: GroupView, path: tuple[int, ...]) -> list[RelativeMember]:
