@@ -20,7 +20,8 @@ import numpy.typing as npt
 
 from bellcrank.arrays import Floats, half_turn
 from bellcrank.errors import AssemblyError
-from bellcrank.loops.constraint_kinematics import LoopKinematics, loop_joints, paths_between
+from bellcrank.loops.constraint_kinematics import LoopKinematics
+from bellcrank.loops.loop_paths import loop_joints, paths_between
 from bellcrank.loops.near_closer import NearCloser
 from bellcrank.loops.tolerances import DENSE, FLIPPED, RANK, RANK_DAMPED, STRIDE
 

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from bellcrank.loops.constraint_kinematics import jacobian_pattern
+from bellcrank.loops.loop_paths import jacobian_pattern
 from bellcrank.lowering.link import Link, World, bound
 from bellcrank.lowering.looped import LoopedDirect, row_count
 from bellcrank.scalar.graph import Graph, Number

@@ -16,13 +16,12 @@ from bellcrank.lowering.group import (
     ClosureNumbers,
     GroupView,
     GroupWorld,
-    Local,
-    Ports,
     closure_numbers,
     closure_starts,
     group_couplers,
     message_widths,
 )
+from bellcrank.lowering.group_shape import Local, Ports
 from bellcrank.lowering.link import World
 from bellcrank.lowering.link_kinds import (
     LITERAL,

@@ -11,7 +11,7 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 from bellcrank.errors import ModelError, SingularError
-from bellcrank.loops.constraint_kinematics import jacobian_pattern, paths_between
+from bellcrank.loops.loop_paths import jacobian_pattern, paths_between
 from bellcrank.lowering.element_loads import element_loads, sides_of, unit_wrench
 from bellcrank.lowering.link import Link
 from bellcrank.mechanism.constraint_rows import Row, Side, at_time, stabilized

@@ -2,28 +2,24 @@
 
 from __future__ import annotations
 
-import json
 import os
-import platform
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import cache, lru_cache
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from bellcrank import __version__
 from bellcrank.arrays import Floats
 from bellcrank.errors import BellcrankError, FileError, StateError
-from bellcrank.mechanism.fingerprint import fingerprint
 from bellcrank.simulate.account import DRIFT, Balance, exchange, floor_of
 from bellcrank.simulate.fields import DERIVED, MOST_CLOSURES, PER_EVENT, STATE, TOPOLOGY, Layout, derive, layout_of
 from bellcrank.simulate.interrupt import uninterrupted
 from bellcrank.simulate.netcdf import EventRecord, GrowingFile, open_result, per_event
-from bellcrank.target.backend import libraries
+from bellcrank.simulate.run_attributes import plain_attribute, run_attributes
 
 if TYPE_CHECKING:
     from bellcrank.simulate.result import Result
@@ -36,8 +32,6 @@ STATUSES = ("finished", "stopped", "interrupted", "failed", "diverged")
 #: samples wait until they take this many bytes, and are worked on in blocks of about this size: in memory, and on the
 #: way to a file, where a block must not keep others waiting for long
 _BLOCK, _STREAMED = 1 << 20, 1 << 18
-#: what an array among the settings or parameters may have to be written out
-_WRITTEN_OUT = 64
 
 
 class Writer:
@@ -72,7 +66,7 @@ class Writer:
             self._layout = replace(self._layout, changing=True,
                                    closures=tuple(closures) if len(closures) <= MOST_CLOSURES else ())
         self._topology = 0
-        self._early = _early_attrs(system, dict(settings or {}))
+        self._early = run_attributes(system, dict(settings or {}))
         self._notes: dict[str, Any] = {}
         self._events: list[EventRecord] = []
         self._settings, self._advice, self._share, self._lanes = dict(settings or {}), advice, share, lanes
@@ -203,7 +197,7 @@ class Writer:
         elif name == "events":
             self._events.extend(_event(x) for x in value)
         else:
-            self._notes[name] = _plain(value)
+            self._notes[name] = plain_attribute(value)
 
     def finish(self, status: str, reason: str = "") -> Result:
         """End the run, whatever way it went (`STATUSES`), and return all samples with what is known of them.
@@ -360,53 +354,3 @@ def _event_variables(events: Sequence[EventRecord], layout: Layout) -> dict[str,
         out["event_sample"] = ("event", np.array([e.sample for e in events], dtype=np.int32),
                                {"long_name": "flat index of the sample, -1 if not said"})
     return out
-
-
-# -- metadata -----------------------------------------------------------------------------------------
-def _early_attrs(system: Machine, settings: dict[str, Any]) -> dict[str, Any]:
-    """What is known of a run before it starts."""
-    versions = {"bellcrank": __version__, "numpy": np.__version__, "python": platform.python_version()}
-    versions |= {name: _version(name) for name in libraries()}
-    return {"bellcrank_result": 1, "mechanism": system.model.name,
-            "mechanism_hash": fingerprint(system.model.mechanism, fixed=True),
-            "parameters": _json(system.parameters), "formulation": system.model.method,
-            "backend": system.kernels.backend,
-            "stepper": str(settings.get("stepper", "")), "settings": _json(settings), "versions": _json(versions)}
-
-
-@cache
-def _version(library: str) -> str:
-    from importlib.metadata import PackageNotFoundError, version
-
-    try:
-        return version(library)
-    except PackageNotFoundError:  # another backend
-        return ""
-
-
-def _json(value: Any) -> str:
-    return json.dumps(value, default=_simple)
-
-
-def _simple(value: Any) -> Any:
-    """Something JSON can write in the place of `value`."""
-    if isinstance(value, np.generic):
-        return value.item()
-    if isinstance(value, np.ndarray):
-        return value.tolist() if value.size <= _WRITTEN_OUT else f"array of shape {value.shape}"
-    if callable(value):
-        return getattr(value, "__qualname__", type(value).__qualname__)
-    if isinstance(value, Mapping):
-        return dict(value)
-    return list(value) if isinstance(value, (set, frozenset)) else str(value)
-
-
-def _plain(value: Any) -> str | int | float:
-    """A value that attributes of files can hold."""
-    if isinstance(value, np.generic):
-        value = value.item()
-    if isinstance(value, bool):
-        return int(value)
-    if value is None:
-        return ""
-    return value if isinstance(value, (str, int, float)) else _json(value)

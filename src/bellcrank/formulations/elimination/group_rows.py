@@ -21,7 +21,8 @@ from typing import NamedTuple
 
 from bellcrank.formulations.common.link_kinematics import known_motion
 from bellcrank.lowering.element_loads import side_of
-from bellcrank.lowering.group import ClosureShape, GroupView
+from bellcrank.lowering.group import GroupView
+from bellcrank.lowering.group_shape import ClosureShape
 from bellcrank.lowering.looped import Moving, outward_moving
 from bellcrank.mechanism.constraint_rows import Row, at_time, stabilized
 from bellcrank.mechanism.coupling import coupled

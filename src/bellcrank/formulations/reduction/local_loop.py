@@ -14,7 +14,8 @@ from typing import NamedTuple
 
 from bellcrank.formulations.common.small_systems import guarded_inverse
 from bellcrank.formulations.reduction.messages import Relative
-from bellcrank.lowering.group import VIRTUAL, GroupView
+from bellcrank.lowering.group import GroupView
+from bellcrank.lowering.group_shape import VIRTUAL
 from bellcrank.lowering.link import Link
 from bellcrank.mechanism.constraint_rows import Row, Side
 from bellcrank.scalar.graph import Number
