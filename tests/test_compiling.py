@@ -32,7 +32,8 @@ def run(library: jit.Library, x: float) -> float:
     kernel = ctypes.CFUNCTYPE(ctypes.c_int32, *[ctypes.c_void_p] * 3, ctypes.c_int64, ctypes.c_int64,
                               *[ctypes.c_void_p] * 4, ctypes.c_int64)(library.address)
     given, out, strides = ctypes.c_double(x), ctypes.c_double(), (ctypes.c_int64 * 4)(1, 1, 1, 0)
-    kernel(ctypes.byref(given), ctypes.byref(out), strides, 0, 1, None, None, None, None, 0)
+    work = (ctypes.c_double * 1000)()  # values that go from one piece of the code to the next
+    kernel(ctypes.byref(given), ctypes.byref(out), strides, 0, 1, work, None, None, None, 0)
     return out.value
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,6 +18,8 @@ from bellcrank.scalar import functions as fn
 from bellcrank.scalar.derivative import adjoints, jacobian, tangents
 from bellcrank.scalar.evaluation import evaluate
 from bellcrank.scalar.graph import Graph
+from bellcrank.target import cut_code, kernel_source
+from bellcrank.target.llvm import compiling, jit
 from mechanisms import build, examples, state, trees
 from properties import leave
 
@@ -448,3 +452,40 @@ def test_a_controller_of_python_cannot_be_differentiated() -> None:
     with pytest.raises(bc.BellcrankError):
         m.add_joint_force("push", m.joints[0].name, jump)
         bc.compile(m).derivatives("forward_dynamics", [0.1], [0.0])
+
+
+@pytest.mark.parametrize("loops", [False, True])
+def test_columns_and_pieces_of_large_code(loops: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Columns side by side in lanes, the last of them twice, in loops for batches, and code cut into pieces: the same
+    numbers as one graph gives."""
+    monkeypatch.setenv("BELLCRANK_CACHE", str(tmp_path))
+    machine = bc.load("scissor_lift") if loops else bc.Mechanism("nine links")
+    for k in range(0 if loops else 9):
+        machine.add_body(f"link{k}", bc.Inertia(1.0 + 0.1 * k, (0.1, 0, 0), (0.01, 0.02, 0.03)))
+        machine.add_joint(f"joint{k}", bc.Revolute("z"), f"link{k - 1}" if k else machine.ground, f"link{k}",
+                          parent_pose=bc.Pose((0.2, 0, 0)))
+
+    def answers(backend: str) -> list[np.ndarray]:
+        system = bc.compile(machine, backend=backend)
+        state = system.assemble() if loops else bc.State(*system.random_state(np.random.default_rng(0)))
+        u = system.project(state.q, np.linspace(-1.0, 1.0, system.nu)).u
+        tau = np.linspace(0.0, 1.0, system.nu)
+        one = system.derivatives("forward_dynamics", state.q, u, tau, by=("q", "u", "tau"))
+        many = system.derivatives("forward_dynamics", np.tile(state.q, (9, 1)), np.tile(u, (9, 1)), tau,
+                                  by=("q", "u", "tau"))
+        return [*one.values(), *(x[8] for x in many.values())]
+
+    made: list[str] = []
+    original = compiling.compiled
+    monkeypatch.setattr(compiling, "compiled", lambda text, more: made.append(text) or original(text, more))
+    usual = answers("llvm")
+    monkeypatch.setattr(kernel_source, "LARGE", 0)
+    monkeypatch.setattr(kernel_source, "LONG", 100)
+    monkeypatch.setattr(cut_code, "PIECE", 300)
+    monkeypatch.setenv("BELLCRANK_CACHE", str(tmp_path / "other"))
+    monkeypatch.setattr(jit, "_loaded", weakref.WeakValueDictionary())
+    cut = answers("llvm")
+    assert any(text.count("@piece") > 4 for text in made), "cut into pieces"
+    for found, other, expected in zip(usual, cut, answers("numpy"), strict=True):
+        for x in (found, other):
+            np.testing.assert_allclose(x, expected, rtol=0, atol=2e-11 * np.abs(expected).max())

@@ -337,7 +337,7 @@ def test_threads_change_nothing(schedule: str, rng: np.random.Generator) -> None
         np.testing.assert_array_equal(several.forward_dynamics(q, u, tau), wanted)
         run = several.kernels.evaluator
         kernel = run.kernel(several.kernels.functions["forward_dynamics"], False, jit.vector_width())
-        assert len(run._parts(n, kernel)) == threads
+        assert len(run._parts(n, kernel, 0)) == threads
         tau[n - 1, 2] = math.nan
         with pytest.raises(bc.StateError, match=rf"tau\[2\] \(j3.angle\) is nan, batch index \({n - 1},\)"):
             several.forward_dynamics(q, u, tau)
@@ -356,7 +356,7 @@ def test_threads_on_small_batches(threads: int, monkeypatch: pytest.MonkeyPatch,
                                    atol=64 * EPS * np.abs(wanted).max())
         for w in WIDTHS:
             kernel = many.kernels.evaluator.kernel(many.kernels.functions["forward_dynamics"], False, w)
-            parts = many.kernels.evaluator._parts(n, kernel)
+            parts = many.kernels.evaluator._parts(n, kernel, 0)
             assert [i for a, b in parts for i in range(a, b)] == list(range(n))
             assert all(a % w == 0 for a, _ in parts) and len(parts) <= threads
 

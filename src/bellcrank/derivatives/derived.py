@@ -11,8 +11,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from bellcrank.derivatives.directions import Seeds, Variable, chart, directions, width
-from bellcrank.lowering.function import Function, Tracer
+from bellcrank.derivatives.directions import Seeds, Solved, Variable, chart, directions, width
+from bellcrank.lowering.function import Columns, Function, Tracer
 from bellcrank.scalar.derivative import adjoints, combined, jacobian, tangents
 from bellcrank.scalar.graph import Number, Scalar
 from bellcrank.topology.tree import Tree
@@ -33,6 +33,8 @@ class Quantity:
     entries: Callable[[Tracer], list[Number]]
     #: its own way to values and derivatives, if it has one
     special: Callable[[Tracer, Seeds], Slopes] | None = None
+    #: the same for one direction after the other
+    solved: Callable[[Tracer, Seeds], Solved] | None = None
 
     def slopes(self, tracer: Tracer, seeds: Seeds) -> Slopes:
         """The entries, and for each of them the derivatives along directions."""
@@ -65,7 +67,16 @@ def derivative(name: str, what: Quantity, space: Space, tree: Tree) -> Function:
         values, rows = what.slopes(tracer, space.seeds(tracer, what))
         return _numbers([*values, *_matrices(rows, space.by, widths)])
 
-    return Function(name, _no_text, what.inputs, "totals", what.size * (1 + sum(widths)), made=made)
+    def columns(tracer: Tracer) -> Columns:
+        assert what.solved is not None
+        values, rows, solve = what.solved(tracer, space.seeds(tracer, what))
+        given = [[row.get((x.label, j), 0.0) for row in rows for j in range(n)]
+                 for x, n in zip(space.by, widths, strict=True)]
+        return Columns(_numbers(values), [_numbers(g) for g in given], len(rows),
+                       _numbers(solve([tracer.graph.leaf(("column", r)) for r in range(len(rows))])))
+
+    return Function(name, _no_text, what.inputs, "totals", what.size * (1 + sum(widths)), made=made,
+                    columns=columns if what.solved is not None else None)
 
 
 def second_derivative(name: str, what: Quantity, space: Space, then: Variable, tree: Tree) -> Function:

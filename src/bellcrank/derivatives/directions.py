@@ -17,7 +17,7 @@ all of u̇ with those and v̇. Time and parameters move the constraints, and dep
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from bellcrank.formulations import SHARED
@@ -26,12 +26,20 @@ from bellcrank.scalar.derivative import combined, jacobian, tangents
 from bellcrank.scalar.graph import Number, Scalar
 from bellcrank.topology.tree import Tree
 
-__all__ = ["MOTION", "Seeds", "Variable", "chart", "directions", "width"]
+__all__ = ["MOTION", "Seeds", "Solved", "Variable", "chart", "directions", "width"]
 
 #: {leaf: {direction: rate}}
 Seeds = dict[Scalar, dict[Any, Number]]
 #: inputs that move with the machine
 MOTION = ("q", "u", "udot")
+
+
+class Solved(NamedTuple):
+    """Derivatives by equations that are the same for every direction."""
+
+    values: list[Number]
+    rows: list[dict[Any, Number]]  #: right hand sides, by direction
+    solve: Callable[[Sequence[Number]], list[Number]]  #: one direction
 
 
 class Variable(NamedTuple):
@@ -128,8 +136,10 @@ class _Closed(_Open):
         """(2)"""
         if not by:
             return {}
-        moved = {self.graph.leaf((x.input, entry)): dict([self.column(x, j)])
-                 for x in by for j, entry in enumerate(x.entries)}
+        moved: Seeds = {}
+        for x in by:
+            for j, entry in enumerate(x.entries):
+                self.add(moved, (x.input, entry), dict([self.column(x, j)]))
         return dict(enumerate(tangents(self.tracer(self.functions["displacements"]), moved)))
 
     def _accelerate(self, seeds: Seeds, motions: Sequence[Mapping[Any, Number]],

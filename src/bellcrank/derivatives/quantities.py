@@ -7,8 +7,8 @@ from typing import Any
 
 from bellcrank.derivatives.derived import Quantity, Slopes
 from bellcrank.derivatives.directions import Seeds
-from bellcrank.derivatives.through_constraints import closed_slopes
-from bellcrank.derivatives.through_inverse import forward_slopes
+from bellcrank.derivatives.through_constraints import closed_slopes, closed_solved
+from bellcrank.derivatives.through_inverse import forward_slopes, forward_solved
 from bellcrank.lowering.function import Function, Tracer
 from bellcrank.lowering.looped import row_count, row_speeds
 from bellcrank.scalar.derivative import jacobian
@@ -29,7 +29,7 @@ def plain(function: Function, tree: Tree) -> Quantity:
 def _forward(functions: Functions, tree: Tree) -> Quantity:
     function = functions["forward_dynamics"]
     return Quantity(function.inputs, tree.nu, lambda tracer: tracer(function),
-                    closed_slopes if tree.looped else forward_slopes)
+                    closed_slopes if tree.looped else forward_slopes, closed_solved if tree.looped else forward_solved)
 
 
 def _inverse(functions: Functions, tree: Tree) -> Quantity:

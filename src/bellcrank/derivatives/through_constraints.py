@@ -21,7 +21,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from bellcrank.derivatives.directions import Seeds
+from bellcrank.derivatives.directions import Seeds, Solved
 from bellcrank.derivatives.through_inverse import InertiaFactors
 from bellcrank.formulations import SHARED
 from bellcrank.formulations.elimination.closed_inverse import needed_forces
@@ -32,11 +32,22 @@ from bellcrank.scalar.derivative import jacobian
 from bellcrank.scalar.evaluation import evaluate
 from bellcrank.scalar.graph import Number, is_zero
 
-__all__ = ["closed_slopes"]
+__all__ = ["closed_slopes", "closed_solved"]
 
 
 def closed_slopes(tracer: Tracer, seeds: Seeds) -> tuple[list[Number], list[dict[Any, Number]]]:
     """Accelerations of all speeds, and how they change along the directions of `seeds`."""
+    values, rows, solve = closed_solved(tracer, seeds)
+    out: list[dict[Any, Number]] = [{} for _ in values]
+    for d in dict.fromkeys(d for row in rows for d in row):
+        for v, x in enumerate(solve([row.get(d, 0.0) for row in rows])):
+            if not is_zero(x):
+                out[v][d] = x
+    return values, out
+
+
+def closed_solved(tracer: Tracer, seeds: Seeds) -> Solved:
+    """The same, one direction after the other."""
     tree, graph = tracer.tree, tracer.graph
     machine = require_direct(tracer.machine(("q", "u", "udot", "tau")))
     constraints = every_constraint(machine)
@@ -83,16 +94,19 @@ def closed_slopes(tracer: Tracer, seeds: Seeds) -> tuple[list[Number], list[dict
     rows = jacobian(residual, seeds)
     flat = iter(placed([x for row in rows for x in row.values()], loads))
     rows = [{d: next(flat) for d in row} for row in rows]
-    out: list[dict[Any, Number]] = [row if v in fixed else {} for v, row in enumerate(jacobian(own, seeds))]
-    for d in dict.fromkeys(d for row in rows for d in row):
-        force = {v: row[d] for v, row in zip(free, rows, strict=False) if d in row}
+    moved = jacobian(own, seeds)
+
+    def solve(column: Sequence[Number]) -> list[Number]:
+        force = {v: x for v, x in zip(free, column, strict=False) if not is_zero(x)}
         right = list(zero)
-        for r, row in zip(kept, rows[len(free):], strict=True):
-            right[r] = row.get(d, 0.0)
-        for v, x in enumerate(_solved(solver, factors, matrix, force, right, free)):
-            if v not in fixed and not is_zero(x):
-                out[v][d] = x
-    return values, out
+        for r, x in zip(kept, column[len(free):], strict=False):
+            right[r] = x
+        found = _solved(solver, factors, matrix, force, right, free)
+        for v, x in zip(fixed, column[len(free) + len(kept):], strict=True):
+            found[v] = x
+        return found
+
+    return Solved(values, [*rows, *(moved[v] for v in fixed)], solve)
 
 
 def _reduced(solver: LoadSolver, matrix: Sequence[Number], nu: int) -> InertiaFactors:

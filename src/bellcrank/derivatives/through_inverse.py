@@ -11,16 +11,16 @@ section 6.5). Speeds that are prescribed have accelerations of their own; the ot
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
-from bellcrank.derivatives.directions import Seeds
+from bellcrank.derivatives.directions import Seeds, Solved
 from bellcrank.formulations import SHARED
 from bellcrank.lowering.function import Tracer
 from bellcrank.scalar.derivative import jacobian
 from bellcrank.scalar.evaluation import evaluate
 from bellcrank.scalar.graph import Number, Scalar, is_zero
 
-__all__ = ["InertiaFactors", "forward_slopes"]
+__all__ = ["InertiaFactors", "forward_slopes", "forward_solved"]
 
 
 class InertiaFactors:
@@ -87,8 +87,17 @@ class InertiaFactors:
         return columns
 
 
-def forward_slopes(tracer: Tracer, seeds: Seeds) -> tuple[list[Number], list[dict[Any, Number]]]:
-    """Accelerations of all speeds, and how they change along the directions of `seeds`. Cost: O(n depth) for each."""
+class _Equations(NamedTuple):
+    """(1), with the free speeds in the order of the factors."""
+
+    order: list[int]
+    values: list[Number]  #: accelerations of all speeds
+    own: list[Number]  #: those of prescribed ones
+    residual: list[Number]  #: τ - [M u̇ + h], u̇ an input
+    factors: InertiaFactors
+
+
+def _equations(tracer: Tracer) -> _Equations:
     tree, graph = tracer.tree, tracer.graph
     free = set(tree.free_speeds())
     order = [int(tree.u_start[k]) + j for k, joint in enumerate(tree.joints) if joint is not None
@@ -100,13 +109,16 @@ def forward_slopes(tracer: Tracer, seeds: Seeds) -> tuple[list[Number], list[dic
     factors = InertiaFactors(tracer(SHARED["mass_matrix"]), tree.nu, order)
     udot = factors.solve({v: drives[v] + laws[v] - bias[v] for v in order})
     values = [udot.get(v, 0.0) if v in free else own[v] for v in range(tree.nu)]
+    return _Equations(order, values, own, [drives[v] + laws[v] - inverse[v] for v in order], factors)
 
-    # (1): what the residual does along each direction, at fixed accelerations
-    residual = [drives[v] + laws[v] - inverse[v] for v in order]
-    by_inverse = not tree.actuators and _entry_by_entry(seeds)
+
+def forward_slopes(tracer: Tracer, seeds: Seeds) -> tuple[list[Number], list[dict[Any, Number]]]:
+    """Accelerations of all speeds, and how they change along the directions of `seeds`. Cost: O(n depth) for each."""
+    order, values, own, residual, factors = _equations(tracer)
+    by_inverse = not tracer.tree.actuators and _entry_by_entry(seeds)
     rows = jacobian(residual, {leaf: rates for leaf, rates in seeds.items() if not (by_inverse and _is_force(leaf))})
     right = _columns(order, _at_accelerations(tracer, rows, values))
-    out: list[dict[Any, Number]] = [{} if v in free else row for v, row in enumerate(jacobian(own, seeds))]
+    out: list[dict[Any, Number]] = [{} if v in order else row for v, row in enumerate(jacobian(own, seeds))]
     for d, column in right.items():
         for v, x in factors.solve(column).items():
             out[v][d] = x
@@ -115,6 +127,21 @@ def forward_slopes(tracer: Tracer, seeds: Seeds) -> tuple[list[Number], list[dic
             for w, x in column.items():
                 out[w][("tau", v)] = x
     return values, out
+
+
+def forward_solved(tracer: Tracer, seeds: Seeds) -> Solved:
+    """The same, one direction after the other."""
+    order, values, own, residual, factors = _equations(tracer)
+    rows = _at_accelerations(tracer, jacobian(residual, seeds), values)
+    fixed = [v for v in range(tracer.tree.nu) if v not in order]
+    moved = jacobian(own, seeds)
+
+    def solve(column: Sequence[Number]) -> list[Number]:
+        found = factors.solve({v: x for v, x in zip(order, column, strict=False) if not is_zero(x)})
+        found |= dict(zip(fixed, column[len(order):], strict=True))
+        return [found.get(v, 0.0) for v in range(tracer.tree.nu)]
+
+    return Solved(values, [*rows, *(moved[v] for v in fixed)], solve)
 
 
 def _is_force(leaf: Scalar) -> bool:

@@ -1,4 +1,4 @@
-"""Data for what rolled kernels compute ahead of their sweeps, several items of a kind side by side.
+"""Data for what rolled kernels compute ahead of their sweeps, and behind them, several items of a kind side by side.
 
 Items of a kind are taken in blocks of as many as there are lanes; lanes that are left over repeat the last item. What a
 block reads lies in rows behind the table of items: where its numbers begin (lanes side by side), where its values go,
@@ -39,14 +39,14 @@ def laned(program: RolledProgram, lanes: int) -> RolledProgram:
         assert code.ahead is not None
         items = np.flatnonzero(program.table[:, _KIND] == code.kind.index)
         items = items[items > 0]
-        n, values = -(-len(items) // lanes), len(code.ahead.saves)
+        n, values = -(-len(items) // lanes), len(code.beside)
         lane = np.minimum(np.arange(n * lanes), len(items) - 1).reshape(n, lanes)
         begin = work + np.arange(n) * values * lanes
         place[items] = (begin[:, None] + np.arange(lanes)).ravel()[:len(items)]
-        statics = [code.statics.index(s) for s in code.ahead_statics]
+        statics = [code.statics.index(s) for s in code.beside_statics]
         own = program.numbers[program.table[items, _NUMBERS][:, None] + np.array(statics, dtype=np.int64)]
         numbers.append(own[lane].transpose(0, 2, 1).ravel())
-        columns = [first + program.local.index(name) for name in code.ahead_inputs]
+        columns = [first + program.local.index(name) for name in code.beside_inputs]
         starts = program.table[items][:, columns][lane].transpose(0, 2, 1).reshape(n, -1)
         blocks.append(np.concatenate([(at + np.arange(n) * len(statics) * lanes)[:, None], begin[:, None], starts], 1))
         runs.append((code.kind.index, done, done + n))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from bellcrank.errors import SingularError
@@ -16,12 +16,20 @@ from bellcrank.scalar.count import OperationCount, count, count_nodes
 from bellcrank.scalar.evaluation import evaluate
 from bellcrank.scalar.graph import Graph, Number, Scalar
 from bellcrank.schedule.sweeps import Direct
-from bellcrank.target.kernel_source import EntryKernel, GraphKernel, KernelSource, RolledData, RolledKernel
+from bellcrank.target.column_code import ColumnGraphs, split
+from bellcrank.target.kernel_source import (
+    ColumnKernel,
+    EntryKernel,
+    GraphKernel,
+    KernelSource,
+    RolledData,
+    RolledKernel,
+)
 from bellcrank.topology.builder import collector_paused
 from bellcrank.topology.tree import Tree
 
-__all__ = ["UNROLL_LINKS", "GraphTracer", "count_traced", "entries_of", "kernel_source", "read_inputs", "together",
-           "trace"]
+__all__ = ["UNROLL_LINKS", "GraphTracer", "column_source", "count_traced", "entries_of", "kernel_source", "read_inputs",
+           "together", "trace"]
 
 #: trees up to this many links are traced whole ...
 UNROLL_LINKS = 48
@@ -58,6 +66,10 @@ def trace(tree: Tree, function: Function, wrenches: bool, schedule: str) -> list
 
     `schedule` is "unrolled", "rolled" or "auto". Springs reach across links: with them there are no loops over records.
     """
+    base = function if function.product is None else function.product.function
+    if function.product is not None and rolls(tree, schedule):
+        with collector_paused():
+            return (roll_groups if base.groups else roll)(tree, function, wrenches)
     if function.made is not None:
         return GraphTracer(tree, wrenches)(function)
     whole = schedule == "unrolled" or bool(tree.pairs)
@@ -69,6 +81,11 @@ def trace(tree: Tree, function: Function, wrenches: bool, schedule: str) -> list
             return entries
     with collector_paused():
         return (roll_groups if function.groups else roll)(tree, function, wrenches)
+
+
+def rolls(tree: Tree, schedule: str) -> bool:
+    """Whether products are rolled into loops: where all functions are, whatever the length of the code otherwise."""
+    return not tree.pairs and (schedule == "rolled" or (schedule == "auto" and tree.n > UNROLL_LINKS))
 
 
 def together(traces: Sequence[Sequence[Number]]) -> list[Number]:
@@ -108,7 +125,7 @@ def kernel_source(tree: Tree, function: Function, inputs: Mapping[str, int], tra
     """What a backend compiles."""
     if isinstance(traced, list):
         return GraphKernel(traced, inputs)
-    entry = None if function.groups else same_entry(traced, function.size(tree))
+    entry = None if function.groups or function.product is not None else same_entry(traced, function.size(tree))
     if entry is not None:
         return EntryKernel(entry, inputs, function.size(tree))
 
@@ -124,12 +141,26 @@ def kernel_source(tree: Tree, function: Function, inputs: Mapping[str, int], tra
     return replace(kernel(traced), beside=beside)
 
 
+def column_source(tree: Tree, function: Function, inputs: Mapping[str, int], wrenches: bool,
+                  flat: Callable[[], list[Number]]) -> ColumnKernel:
+    """What a backend compiles of a function that has columns; `flat` traces it as one graph."""
+    make = function.columns
+    assert make is not None
+
+    def columns() -> ColumnGraphs:
+        with collector_paused():
+            return split(*make(GraphTracer(tree, wrenches)))
+
+    return ColumnKernel(columns, lambda: GraphKernel(flat(), inputs), inputs, function.size(tree))
+
+
 def count_traced(tree: Tree, function: Function, traced: list[Number] | RolledProgram) -> OperationCount:
     """The operations of one evaluation."""
     if isinstance(traced, list):
         return count(traced)
     total = OperationCount()
-    passing = [0] * len(traced.plan.codes) if function.groups else _passing(tree, traced)
+    walked = any(code.walks for code in traced.plan.codes)
+    passing = _passing(tree, traced) if walked else [0] * len(traced.plan.codes)
     for index, (code, times) in enumerate(zip(traced.plan.codes, traced.counts, strict=True)):
         for walk in code.walks.values():
             total = total.plus(count_nodes(set(walk.body) - set(code.statics)), passing[index])

@@ -1,24 +1,32 @@
-"""The energy stored in force elements, as a text: for the whole machine, on the direct schedule."""
+"""The energy stored in force elements, as a text: of those between links on the direct schedule alone."""
 
 from __future__ import annotations
 
 from bellcrank.lowering.element_loads import closing_motion
+from bellcrank.lowering.link import Link
 from bellcrank.lowering.looped import LoopedDirect, require_direct
 from bellcrank.scalar.graph import Number
 from bellcrank.schedule.sweeps import Sweeps
 from bellcrank.topology.pairs import LoopForce, SumForce
 
-__all__ = ["stored_energy"]
+__all__ = ["joint_energy", "stored_energy"]
 
 
 def stored_energy(tree: Sweeps) -> tuple[Number, ...]:
     """Energy stored in springs, bushings and stops [J]: one number."""
     machine = require_direct(tree)
-    time, total = machine.world.time, 0.0
-    for view in machine.views[1:]:
-        for i, law in view.laws:
-            total = total + law.at(time).energy(view.q[i])
-    return (total + _between(machine),)
+    return (joint_energy(tree)[0] + _between(machine),)
+
+
+def joint_energy(tree: Sweeps) -> tuple[Number, ...]:
+    """Energy stored in laws on joints alone [J]: one number, on any schedule."""
+    return (tree.inward(inward_energy, zero=0.0)[1],)
+
+
+def inward_energy(link: Link, upper: Number) -> tuple[Number, tuple[()]]:
+    for i, law in link.laws:
+        upper = upper + law.at(link.world.time).energy(link.q[i])
+    return upper, ()
 
 
 def _between(machine: LoopedDirect) -> Number:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
+import numpy.typing as npt
 
 from bellcrank.loops.loop_paths import jacobian_pattern
 from bellcrank.lowering.link import Link, World, bound
@@ -16,7 +17,8 @@ from bellcrank.schedule.sweeps import Direct, Field, Sweeps, flatten
 from bellcrank.spatial import General, Identity, Matrix3, Transform, Vector
 from bellcrank.topology.tree import Applied, LinkNumbers, Tree
 
-__all__ = ["Function", "Tracer", "direct", "input_sizes", "place", "view", "world_of"]
+__all__ = ["Columns", "Function", "Product", "Tracer", "direct", "input_sizes", "part_starts", "place", "view",
+           "world_of"]
 
 #: reads entry `index` of input array `name`
 Read = Callable[[str, int], Number]
@@ -34,6 +36,25 @@ class Tracer(Protocol):
 
     def machine(self, inputs: tuple[str, ...]) -> Direct:
         """The machine as its texts see it, with these inputs traced."""
+
+
+class Columns(NamedTuple):
+    """Entries, then matrices found column by column."""
+
+    entries: list[Number]
+    given: list[list[Number]]  #: the inputs of all columns of every matrix, row by row
+    rows: int  #: inputs of one column
+    step: list[Number]  #: a column from the leaves ("column", r)
+
+
+@dataclass(frozen=True)
+class Product:
+    """A product of a function's derivatives with a vector, for loops over records (see `product_columns`)."""
+
+    function: Function
+    by: tuple[str, ...]  #: inputs, all entries of each; coordinates in the tangent space
+    widths: tuple[int, ...]  #: directions of each
+    backward: bool  #: from weights of the results to all variables; else along one direction
 
 
 @dataclass(frozen=True)
@@ -66,8 +87,12 @@ class Function:
     single: bool = False
     #: instead of a text: how the entries are made from those of other functions, traced in one graph
     made: Callable[[Tracer], list[Number]] | None = None
+    #: the same as matrices whose columns are found in the same way, where they are
+    columns: Callable[[Tracer], Columns] | None = None
     #: lengths of inputs that are this function's alone
     sizes: tuple[tuple[str, int], ...] = ()
+    #: what it is a product of, which sweeps can be rolled for
+    product: Product | None = None
 
     def size(self, tree: Tree) -> int:
         """Number of entries of the result."""
@@ -96,6 +121,13 @@ def input_sizes(tree: Tree) -> dict[str, int]:
             "scale": tree.nu, "t": 1, "point": 3, "load": 6 * tree.n,
             "multipliers": row_count(tree),
             "wrench": 6 * (len(tree.body_names) - 1), "parameters": len(tree.parameters)}
+
+
+def part_starts(tree: Tree, name: str) -> npt.NDArray[np.int64]:
+    """Where each link's own part of an input begins."""
+    starts = tree.q_start if name == "q" else wrench_starts(tree) if name == "wrench" else \
+        6 * np.arange(-1, tree.n) if name == "load" else tree.u_start
+    return np.asarray(starts, dtype=np.int64)
 
 
 def wrench_starts(tree: Tree) -> list[int]:

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bellcrank.lowering.base_shapes import shapes_for
-from bellcrank.lowering.function import Function, binder, view, world_of, wrench_starts
+from bellcrank.lowering.function import Function, binder, part_starts, view, world_of
 from bellcrank.lowering.group import (
     ClosureNumbers,
     GroupView,
@@ -36,9 +36,12 @@ from bellcrank.lowering.link_kinds import (
     used_numbers,
     with_ahead,
 )
+from bellcrank.lowering.product_columns import differentiated, local_inputs, name_of_part, part_columns, product_columns
 from bellcrank.scalar.evaluation import evaluate
 from bellcrank.scalar.graph import Graph, Number, Scalar
-from bellcrank.schedule.rolled import Kind, KindCode, Plan, Rolled, plan
+from bellcrank.schedule.rolled import Kind, Rolled
+from bellcrank.schedule.rolled_plan import KindCode, Plan
+from bellcrank.schedule.rolled_products import as_traced
 from bellcrank.schedule.sweeps import flatten, rebuild
 from bellcrank.spatial import Vector
 from bellcrank.topology.tree import Closure, Tree, unpack_link
@@ -62,7 +65,8 @@ def few_kinds(tree: Tree, function: Function) -> bool:
 
 def roll_groups(tree: Tree, function: Function, wrenches: bool) -> RolledProgram:
     """Trace a function once per kind of group."""
-    shapes = shapes_for(function)(tree)
+    product, base = function.product, function if function.product is None else function.product.function
+    shapes = shapes_for(base)(tree)
     rolling = _Rolling(tree, shapes, wrenches, function)
     root_graph = Graph()
 
@@ -70,10 +74,14 @@ def roll_groups(tree: Tree, function: Function, wrenches: bool) -> RolledProgram
         return root_graph.leaf(("global", name, index))
 
     world = world_of(tree, shared, wrenches, binder(tree, shared))
-    local = [*function.inputs, "wrench"] if wrenches else list(function.inputs)
+    local = local_inputs(function, wrenches)
     kinds = [rolling.kind(i, g, world, local) for i, g in enumerate(rolling.representatives)]
     sweeps = Rolled(kinds, GroupWorld(world, rolling.widths), root_graph)
-    result, counts = function.text(sweeps), np.bincount(rolling.of_group[1:], minlength=len(kinds)).tolist()
+    traced = as_traced(sweeps, base.text(sweeps), False)
+    if product is not None:
+        traced = differentiated(tree, product, traced, lambda kind: [
+            (f"@{m}", link) for m, link in enumerate((*kind.view.links, *kind.view.witnesses))], True)
+    counts = np.bincount(rolling.of_group[1:], minlength=len(kinds)).tolist()
     parent = np.array([0, *(group.parent + 1 for group in tree.plan.groups)], dtype=np.int64)
     buffers, n_buffers = edge_buffers(parent)
     runs = runs_of(rolling.of_group)
@@ -84,7 +92,7 @@ def roll_groups(tree: Tree, function: Function, wrenches: bool) -> RolledProgram
         work = made.record * (len(shapes) + 1) + made.buffer * n_buffers
         return RolledProgram(made, columns, numbers, table, runs, work, counts)
 
-    return with_ahead(program, lambda ahead, known: plan(sweeps, result, [], ahead, known), counts)
+    return with_ahead(program, traced.planned, counts)
 
 
 def _symbolic(c: Closure) -> bool:
@@ -118,10 +126,11 @@ class _Rolling:
     def __init__(self, tree: Tree, shapes: list[Local], wrenches: bool, function: Function) -> None:
         self.tree, self.shapes, self.wrenches = tree, shapes, wrenches
         #: columns that tell where results of members go; none if they are the groups' own
+        self.function, base = function, function if function.product is None else function.product.function
+        self.closing = base.layout in ("rows", "closures")
         self.results = {"twice": ("result", "second"), "groups": (), "rows": (), "closures": ()}.get(
-            function.layout, ("result",))
-        self.function, self.closing = function, function.layout in ("rows", "closures")
-        self.width = function.width
+            base.layout, ("result",))
+        self.width = base.width
         self.widths = message_widths(shapes)
         self.members = max(len(s.links) + len(s.witnesses) for s in shapes)
         parents = [group.parent for group in tree.plan.groups]
@@ -268,13 +277,14 @@ class _Rolling:
         link = np.zeros((n + 1, self.members), dtype=np.int64)
         for g, s in enumerate(self.shapes):
             link[g + 1, :len(s.links) + len(s.witnesses)] = [*s.links, *s.witnesses]
-        wrench = np.array(wrench_starts(tree))
-        names, columns = [], [parent, self.of_group, numbers, self.width * np.arange(-1, n), *buffers.T]
-        for m in range(self.members):
-            for name in (*local, *self.results):
-                names.append(f"{name}@{m}")
-                start = tree.q_start if name == "q" else wrench if name == "wrench" else tree.u_start
-                columns.append(start[link[:, m]] + (tree.nu if name == "second" else 0))
+        parts = {name: part_starts(tree, name_of_part(self.function, name)) for name in local}
+        results = {name: tree.u_start + (tree.nu if name == "second" else 0) for name in self.results}
+        parts |= results
+        if self.function.product is not None:
+            parts |= part_columns(tree, product_columns(tree, self.function.product), results)
+        columns = [parent, self.of_group, numbers, self.width * np.arange(-1, n), *buffers.T]
+        columns += [start[link[:, m]] for m in range(self.members) for start in parts.values()]
+        names = [f"{name}@{m}" for m in range(self.members) for name in parts]
         if self.closing:
             starts = closure_starts(self.function, tree)
             for label, lists in (("closure", [[starts[k] for k in s.closures] for s in self.shapes]),

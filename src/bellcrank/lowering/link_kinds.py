@@ -10,11 +10,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from bellcrank.lowering.function import Function, binder, view, world_of, wrench_starts
+from bellcrank.lowering.function import Function, binder, part_starts, view, world_of
 from bellcrank.lowering.link import World
+from bellcrank.lowering.product_columns import differentiated, local_inputs, name_of_part, part_columns, product_columns
 from bellcrank.scalar.evaluation import evaluate
 from bellcrank.scalar.graph import LEAF, Graph, Number, reachable
-from bellcrank.schedule.rolled import Kind, KindCode, Plan, Rolled, plan
+from bellcrank.schedule.rolled import Kind, Rolled
+from bellcrank.schedule.rolled_plan import KindCode, Plan
+from bellcrank.schedule.rolled_products import as_traced
 from bellcrank.schedule.sweeps import flatten, rebuild
 from bellcrank.topology.tree import TURN_ENTRIES, Tree, unpack_link
 
@@ -57,22 +60,24 @@ def roll(tree: Tree, function: Function, wrenches: bool) -> RolledProgram:
         return root_graph.leaf(("global", name, index))
 
     world = world_of(tree, shared, wrenches, binder(tree, shared))
-    local = [*function.inputs, "wrench"] if wrenches else list(function.inputs)
+    product, base = function.product, function if function.product is None else function.product.function
+    local = local_inputs(function, wrenches)
     kinds = [_kind(tree, i, link, codes[link], world, local, wrenches) for i, link in enumerate(representatives)]
     sweeps = Rolled(kinds, world, root_graph)
-    result = function.text(sweeps)
-    kept, epilogue = (None, list(result)) if function.layout == "totals" else (result, [])
+    traced = as_traced(sweeps, base.text(sweeps), base.layout == "totals")
+    if product is not None:
+        traced = differentiated(tree, product, traced, lambda kind: [("", kind.view)], False)
     counts = np.bincount(of_link[1:], minlength=len(kinds)).tolist()
     runs = runs_of(of_link)
     buffers, n_buffers = edge_buffers(tree.parent)
 
     def program(made: Plan) -> RolledProgram:
         numbers, starts = _numbers(tree, of_link, codes, made.codes)
-        table = _table(tree, function, of_link, starts, buffers, local)
+        columns, table = _table(tree, function, of_link, starts, buffers, local)
         work = made.record * (tree.n + 1) + made.buffer * n_buffers
-        return RolledProgram(made, local, numbers, table, runs, work, counts)
+        return RolledProgram(made, columns, numbers, table, runs, work, counts)
 
-    return with_ahead(program, lambda ahead, known: plan(sweeps, kept, epilogue, ahead, known), counts)
+    return with_ahead(program, traced.planned, counts)
 
 
 def with_ahead(program: Callable[[Plan], RolledProgram], planned: Callable[[Sequence[int], Plan | None], Plan],
@@ -303,11 +308,14 @@ def edge_buffers(parent: Ints) -> tuple[Ints, int]:
     return np.stack([own_out, own_out[parent], own_sum, own_sum[parent]], axis=-1), max(top, top_in)
 
 
-def _table(tree: Tree, function: Function, of_link: Ints, numbers: Ints, buffers: Ints, local: list[str]) -> Ints:
-    n = tree.n
-    result = {"screws": function.width * tree.u_start, "links": function.width * np.arange(-1, n),
-              "coordinates": tree.q_start, "totals": np.zeros(n + 1, dtype=np.int64)}.get(function.layout, tree.u_start)
-    columns = [tree.parent, of_link, numbers, result, *buffers.T]
-    starts = {"q": tree.q_start, "wrench": np.array(wrench_starts(tree)), "load": 6 * np.arange(-1, n)}
-    columns += [starts.get(name, tree.u_start) for name in local]
-    return np.ascontiguousarray(np.stack(columns, axis=-1).astype(np.int64))
+def _table(tree: Tree, function: Function, of_link: Ints, numbers: Ints, buffers: Ints, inputs: list[str]
+           ) -> tuple[list[str], Ints]:
+    """Names of the columns for links' parts of inputs and results, and the whole table."""
+    n, base = tree.n, function if function.product is None else function.product.function
+    result = {"screws": base.width * tree.u_start, "links": base.width * np.arange(-1, n),
+              "coordinates": tree.q_start, "totals": np.zeros(n + 1, dtype=np.int64)}.get(base.layout, tree.u_start)
+    parts = {name: part_starts(tree, name_of_part(function, name)) for name in inputs}
+    if function.product is not None:
+        parts |= part_columns(tree, product_columns(tree, function.product), {"result": result})
+    columns = [tree.parent, of_link, numbers, result, *buffers.T, *parts.values()]
+    return list(parts), np.ascontiguousarray(np.stack(columns, axis=-1).astype(np.int64))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from bellcrank.scalar import functions as fn
@@ -26,7 +26,7 @@ from bellcrank.scalar.graph import (
     reachable,
 )
 
-__all__ = ["evaluate"]
+__all__ = ["evaluate", "evaluate_nodes"]
 
 _FUNCTIONS: Mapping[str, Callable[..., Number]] = {
     SQRT: fn.sqrt, SIN: fn.sin, COS: fn.cos, EXP: fn.exp, LOG: fn.log, TANH: fn.tanh, LESS: fn.select_less,
@@ -40,10 +40,19 @@ def evaluate(roots: Sequence[Any], leaf: Callable[[Any], Number] | Mapping[Any, 
 
     The values may be floats, arrays or scalars of another graph; floats among the roots pass through.
     """
+    value: dict[Scalar, Number] = {}
+    evaluate_nodes(reachable(roots), value, leaf, functions, constant)
+    return [value[r] if type(r) is Scalar else r for r in roots]
+
+
+def evaluate_nodes(nodes: Iterable[Scalar], value: dict[Scalar, Number],
+                   leaf: Callable[[Any], Number] | Mapping[Any, Number],
+                   functions: Mapping[str, Callable[..., Number]] | None = None,
+                   constant: Callable[[float], Number] | None = None) -> None:
+    """Add the values of `nodes`, arguments first, to those that are known."""
     table = functions or _FUNCTIONS
     look = leaf.__getitem__ if isinstance(leaf, Mapping) else leaf
-    value: dict[Scalar, Number] = {}
-    for node in reachable(roots):
+    for node in nodes:
         if node.op is LEAF:
             value[node] = look(node.args[0])
             continue
@@ -62,4 +71,3 @@ def evaluate(roots: Sequence[Any], leaf: Callable[[Any], Number] | Mapping[Any, 
             value[node] = args[0] / args[1]
         else:
             value[node] = table[node.op](*args)
-    return [value[r] if type(r) is Scalar else r for r in roots]

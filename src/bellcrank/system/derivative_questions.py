@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -17,7 +18,7 @@ from bellcrank.derivatives.derived import (
     product_forward,
     second_derivative,
 )
-from bellcrank.derivatives.directions import MOTION, Variable, width
+from bellcrank.derivatives.directions import MOTION, Variable
 from bellcrank.derivatives.quantities import AT_STATE, plain, quantity
 from bellcrank.errors import ModelError, StateError, hint
 from bellcrank.formulations.common.body_kinetics import AT_BODY
@@ -25,10 +26,11 @@ from bellcrank.lowering.function import Function
 from bellcrank.topology.tree import wrench_order
 
 if TYPE_CHECKING:
+    from bellcrank.loops.plan import LoopPlan
     from bellcrank.system.loop_plans import LoopPlans
     from bellcrank.topology.tree import Tree
 
-__all__ = ["Answer", "Question", "answer_to", "arguments_of", "check_question", "inputs_of"]
+__all__ = ["Answer", "Question", "Reading", "answer_to", "arguments_of", "check_question", "inputs_of", "reading_of"]
 
 #: (what, names of its entries)
 Axes = tuple[tuple[str, Sequence[Any]], ...]
@@ -49,15 +51,27 @@ class Question:
     then: str | None = None
 
 
+class Reading(NamedTuple):
+    """How the entries of an answer are to be read."""
+
+    shape: tuple[int, ...]  #: of the value
+    axes: Axes  #: names of its entries, axis by axis
+    parts: dict[str, tuple[int, ...]]  #: shapes of the axes of columns, by variable
+    columns: dict[str, tuple[str, ...]]
+    variables: dict[str, Variable]
+
+    @property
+    def size(self) -> int:
+        """Entries of the value."""
+        return prod(self.shape)
+
+
 class Answer(NamedTuple):
     """How a question is answered: the function, what it is of, and how its entries are to be read."""
 
     function: Function
     what: Quantity
-    shape: tuple[int, ...]  #: of the value
-    axes: Axes  #: names of its entries, axis by axis
-    parts: dict[str, tuple[int, ...]]  #: shapes of the axes of columns, by variable
-    columns: dict[str, tuple[str, ...]]
+    reading: Reading
     independent: list[int]  #: the speeds that directions of closed machines belong to
     chart: Function | None  #: how the machine moves along them
 
@@ -125,29 +139,35 @@ def answer_to(plans: LoopPlans, asked: Question, tree: Tree) -> Answer:
     return plans.kernels.kept(("derivatives", asked), lambda: _made(plans, asked, tree))
 
 
+def reading_of(plans: LoopPlans, asked: Question, tree: Tree, plan: LoopPlan | None) -> Reading:
+    """How an answer is to be read, with directions of a plan if the machine is closed."""
+    shape, axes = _shape(plans, asked, tree)
+    parts, columns, variables = {}, {}, {}
+    for label in asked.by if asked.then is None else (*asked.by, asked.then):
+        variables[label], own, names = _variable(plans, asked, label)
+        moving = asked.closed and variables[label].input in MOTION
+        independent = plan.independent if plan is not None else ()
+        parts[label] = (len(independent),) if moving else own
+        if names is not None:
+            columns[label] = tuple(names[v] for v in independent) if moving else names
+    return Reading(shape, axes, parts, columns, variables)
+
+
 def _made(plans: LoopPlans, asked: Question, tree: Tree) -> Answer:
     kernels, functions = plans.kernels, plans.kernels.functions
     what = quantity(asked.function, functions, tree) if asked.body is None else _of_body(plans, asked)
-    shape, axes = _shape(plans, asked, tree)
-    labels = asked.by if asked.then is None else (*asked.by, asked.then)
-    found = {label: _variable(plans, asked, label) for label in labels}
-    space = Space(tuple(found[label][0] for label in asked.by), asked.closed, functions)
-    parts, columns = {}, {}
-    for label, (variable, own, names) in found.items():
-        moving = asked.closed and variable.input in MOTION
-        parts[label] = (width(tree, variable, True),) if moving else own
-        if names is not None:
-            columns[label] = tuple(names[v] for v in tree.plan.independent) if moving else names
+    reading = reading_of(plans, asked, tree, tree.plan)
+    space = Space(tuple(reading.variables[label] for label in asked.by), asked.closed, functions)
     name = f"derivatives {asked}"
     if asked.then is not None:
-        function = second_derivative(name, what, space, found[asked.then][0], tree)
+        function = second_derivative(name, what, space, reading.variables[asked.then], tree)
     else:
         makers = {"": derivative, "along": product_forward, "weights": product_backward}
         function = makers[asked.product](name, what, space, tree)
     chart = directions_of_plan(f"directions of {name}", what, space, tree) if asked.closed else None
     kernels.functions |= {f.name: f for f in (function, chart) if f is not None}
     independent = list(tree.plan.independent) if asked.closed else []
-    return Answer(function, what, shape, axes, parts, columns, independent, chart)
+    return Answer(function, what, reading, independent, chart)
 
 
 def _of_body(plans: LoopPlans, asked: Question) -> Quantity:

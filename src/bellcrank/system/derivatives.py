@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -14,6 +15,7 @@ from bellcrank.loops.closer import State
 from bellcrank.system.derivative_questions import (
     Answer,
     Question,
+    Reading,
     answer_to,
     arguments_of,
     check_question,
@@ -21,8 +23,9 @@ from bellcrank.system.derivative_questions import (
 )
 from bellcrank.system.evaluator import Evaluator
 from bellcrank.system.kernels import NO_DOORS, DoorPair, Evaluation, Wrenches
+from bellcrank.system.large_derivatives import large_entries, large_question
 from bellcrank.system.loop_plans import LoopPlans
-from bellcrank.system.state_slopes import differentiable, evaluator_for, turned
+from bellcrank.system.state_slopes import differentiable, evaluator_for, refuse_large, turned
 from bellcrank.target.backend import DoorForm
 
 if TYPE_CHECKING:
@@ -79,8 +82,8 @@ def derivatives(plans: LoopPlans, function: str, arguments: Sequence[Any], *, by
                 along: Mapping[str, npt.ArrayLike] | None = None, weights: npt.ArrayLike | None = None,
                 closed: bool | None = None) -> Derivatives:
     """See `System.derivatives`."""
-    if then is None and wrenches is None and t is START and along is None and weights is None and closed is None:
-        answered = _at_once(plans, function, arguments, by, body)
+    if then is None and wrenches is None and t is START and closed is None and (along is None or weights is None):
+        answered = _at_once(plans, function, arguments, by, body, along, weights)
         if answered is not None:
             return answered
     check_time(t)
@@ -96,34 +99,57 @@ def derivatives(plans: LoopPlans, function: str, arguments: Sequence[Any], *, by
     given = arguments_of(plans, asked, arguments)
     if "wrenches" in (*names, then) and wrenches is None:
         wrenches = np.zeros((len(plans.model.body_names), 6))
+    if not plans.kernels.direct:
+        large = large_question(plans, asked, given["q"], t)
+        given |= _vectors(function, large.reading, along, weights)
+        return _read(asked, large.reading, large_entries(plans, large, given, wrenches, t))
     run, plan = evaluator_for(plans, asked, given, t)
     answer = answer_to(plans, asked, run.tree)
-    if along is not None:
-        given |= {f"along{i}": _direction(x, a, answer) for i, (x, a) in enumerate(along.items())}
-    if weights is not None:
-        entries = np.asarray(weights, dtype=float)
-        if entries.shape[entries.ndim - len(answer.shape):] != answer.shape:
-            raise StateError(f"derivatives: weights need the shape of {function}, (..., {_shown(answer.shape)}), got "
-                             f"{entries.shape}")
-        given["weights"] = entries.reshape(*entries.shape[:entries.ndim - len(answer.shape)], answer.what.size)
+    given |= _vectors(function, answer.reading, along, weights)
     rows = _run(plans, asked, answer, given, wrenches, t, run, plan)
-    return _read(asked, answer, rows)
+    return _read(asked, answer.reading, rows)
 
 
-def _at_once(plans: LoopPlans, function: str, arguments: Sequence[Any], by: Sequence[str] | str, body: str | None
-             ) -> Derivatives | None:
+def _vectors(function: str, reading: Reading, along: Mapping[str, npt.ArrayLike] | None, weights: npt.ArrayLike | None
+             ) -> dict[str, Floats]:
+    """What derivatives are multiplied with, as inputs of kernels."""
+    if along is not None:
+        return {f"along{i}": _direction(x, a, reading) for i, (x, a) in enumerate(along.items())}
+    if weights is None:
+        return {}
+    entries, shape = np.asarray(weights, dtype=float), reading.shape
+    lead = entries.shape[:max(entries.ndim - len(shape), 0)]
+    if entries.shape[len(lead):] != shape:
+        raise StateError(f"derivatives: weights need the shape of {function}, (..., {_shown(shape)}), got "
+                         f"{entries.shape}")
+    return {"weights": entries.reshape(*lead, reading.size)}
+
+
+def _at_once(plans: LoopPlans, function: str, arguments: Sequence[Any], by: Sequence[str] | str, body: str | None,
+             along: Mapping[str, npt.ArrayLike] | None, weights: npt.ArrayLike | None) -> Derivatives | None:
     """Through a door, if arguments are arrays that it can take as they are."""
-    names = (by,) if isinstance(by, str) else tuple(by)
+    product = "along" if along is not None else "weights" if weights is not None else ""
+    names = tuple(along) if along is not None else (by,) if isinstance(by, str) else tuple(by)
     try:
-        quick = plans.kernels.kept(("derivatives at once", function, body, names),
-                                   lambda: _quick(plans, Question(function, body, names, plans.tree.looped, "")))
+        quick = plans.kernels.kept(("derivatives at once", function, body, names, product),
+                                   lambda: _quick(plans, Question(function, body, names, plans.tree.looped, product)))
     except TypeError:  # a list within `by`
         return None
-    found = None if quick is None else quick.doors(*arguments)
-    if quick is None or found is None:
+    if quick is None:
+        return None
+    if product:
+        left = quick.left if len(arguments) == len(quick.answer.what.inputs) - 1 else ()
+        vectors = tuple(along.values()) if along is not None else (weights,)
+        arguments = (*arguments, *left, *vectors)
+    found = quick.doors(*arguments)
+    if found is None:
         return None
     value, *parts = found
-    return Derivatives(function, value, dict(zip(names, parts, strict=True)), quick.answer.axes, quick.answer.columns)
+    reading = quick.answer.reading
+    if product == "along":
+        return Derivatives(function, value, {"along": parts[0]}, reading.axes, {})
+    return Derivatives(function, value, dict(zip(names, parts, strict=True)), () if product else reading.axes,
+                       reading.columns)
 
 
 class Quick(NamedTuple):
@@ -131,6 +157,7 @@ class Quick(NamedTuple):
 
     doors: DoorPair
     answer: Answer
+    left: tuple[Floats, ...]  #: what stands for the last input if that is left out
 
 
 def _quick(plans: LoopPlans, asked: Question) -> Quick | None:
@@ -140,21 +167,24 @@ def _quick(plans: LoopPlans, asked: Question) -> Quick | None:
         plans, run, answer = bound_answer(plans, asked)
     except (BellcrankError, ValueError):
         return None
-    inputs, (size, shape) = answer.what.inputs, (answer.what.size, answer.shape)
+    inputs, (size, shape) = answer.what.inputs, (answer.what.size, answer.reading.shape)
     left = {"tau": np.zeros(plans.tree.nu), "point": np.zeros(3)}
     defaults = tuple(left[x] for x in inputs[-1:] if x in left)
+    own = {"": [(*shape, *answer.reading.parts[x]) for x in asked.by], "along": [shape],
+           "weights": [answer.reading.parts[x] for x in asked.by]}[asked.product]
     parts, at = [_part(0, shape)], size
-    for label in asked.by:
-        whole = (*shape, *answer.parts[label])
+    for whole in own:
         parts.append(_part(at, whole))
         at += int(np.prod(whole, dtype=int))
-    doors = plans.kernels.door_pair(answer.function.name, DoorForm(defaults=defaults, parts=tuple(parts)), run)
-    return None if doors is NO_DOORS else Quick(doors, answer)
+    form = DoorForm(defaults=() if asked.product else defaults, parts=tuple(parts))
+    doors = plans.kernels.door_pair(answer.function.name, form, run)
+    return None if doors is NO_DOORS else Quick(doors, answer, defaults)
 
 
 def bound_answer(plans: LoopPlans, asked: Question) -> tuple[LoopPlans, Evaluator, Answer]:
     """How a question is answered whatever the state: of a tree, or by the first plan."""
     check_question(asked)
+    refuse_large(plans, "derivatives at once or bound to arrays")
     plans = differentiable(plans, None)
     nowhere = {"q": plans.reference().q if plans.tree.looped else plans.configuration.neutral()}
     run, _ = evaluator_for(plans, asked, nowhere, 0.0, plans.reference().plan if plans.tree.looped else None)
@@ -175,12 +205,12 @@ def _product(along: object, weights: object, then: object) -> str:
     return "along" if along is not None else "weights" if weights is not None else ""
 
 
-def _direction(label: str, array: npt.ArrayLike, answer: Answer) -> Floats:
-    size = int(np.prod(answer.parts[label], dtype=int))
+def _direction(label: str, array: npt.ArrayLike, reading: Reading) -> Floats:
     values = np.asarray(array, dtype=float)
-    if not answer.parts[label]:
+    if not reading.parts[label]:
         return values[..., None]
-    return flat(f"along[{label!r}]", values, size, "one for every direction: " + ", ".join(answer.columns[label]))
+    return flat(f"along[{label!r}]", values, prod(reading.parts[label]),
+                "one for every direction: " + ", ".join(reading.columns[label]))
 
 
 def _run(plans: LoopPlans, asked: Question, answer: Answer, given: Mapping[str, Any], wrenches: Wrenches,
@@ -225,23 +255,24 @@ def _contracted(asked: Question, answer: Answer, matrices: Mapping[str, Floats],
     return np.concatenate([value, *(matrices[x].ravel() for x in asked.by)])
 
 
-def _read(asked: Question, answer: Answer, rows: Floats) -> Derivatives:
+def _read(asked: Question, reading: Reading, rows: Floats) -> Derivatives:
     """Entries as named arrays."""
-    lead, size, shape = rows.shape[:-1], answer.what.size, answer.shape
+    lead, size, shape = rows.shape[:-1], reading.size, reading.shape
     parts: dict[str, Floats] = {}
     value, at = rows[..., :0], 0
     if asked.then is None:
         value, at = rows[..., :size].reshape((*lead, *shape)), size
     if asked.product == "along":
-        return Derivatives(asked.function, value, {"along": rows[..., size:].reshape((*lead, *shape))}, answer.axes, {})
+        return Derivatives(asked.function, value, {"along": rows[..., size:].reshape((*lead, *shape))}, reading.axes,
+                           {})
     own = () if asked.product else shape
-    after = answer.parts[asked.then] if asked.then is not None else ()
+    after = reading.parts[asked.then] if asked.then is not None else ()
     for label in asked.by:
-        whole = (*own, *answer.parts[label], *after)
-        count = int(np.prod(whole, dtype=int))
+        whole = (*own, *reading.parts[label], *after)
+        count = prod(whole)
         parts[label] = rows[..., at:at + count].reshape((*lead, *whole))
         at += count
-    return Derivatives(asked.function, value, parts, answer.axes if not asked.product else (), answer.columns)
+    return Derivatives(asked.function, value, parts, reading.axes if not asked.product else (), reading.columns)
 
 
 def _shown(shape: Sequence[int]) -> str:

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from dataclasses import dataclass
+from functools import cache
 from itertools import pairwise
 from typing import Protocol
 
@@ -18,6 +19,7 @@ import numpy.typing as npt
 from bellcrank.errors import SlowWarning
 from bellcrank.lowering.choose import (
     UNROLL_LINKS,
+    column_source,
     count_traced,
     entries_of,
     kernel_source,
@@ -44,7 +46,7 @@ WHOLE_SPEEDS = 24
 #: looped machines: texts that look at all loops at once are compiled up to this many operations, else interpreted
 LOOP_NODES = 40_000
 #: batches of at least this many operations are shared between threads
-THREAD_WORK = 4_000_000
+THREAD_WORK = 2_000_000
 
 
 class Evaluator(Protocol):
@@ -134,9 +136,16 @@ class CompiledEvaluator:
         """What kernels of the function are made of, whatever their width; its key takes a walk through the graph."""
         key = (function.name, wrenches)
         if key not in self._sources:
-            self._sources[key] = kernel_source(self.tree, function, self.inputs(function, wrenches),
-                                               self.trace(function, wrenches))
+            inputs = self.inputs(function, wrenches)
+            self._sources[key] = kernel_source(self.tree, function, inputs, self.trace(function, wrenches)) \
+                if function.columns is None else \
+                column_source(self.tree, function, inputs, wrenches, lambda: self._flat(function, wrenches))
         return self._sources[key]
+
+    def _flat(self, function: Function, wrenches: bool) -> list[Number]:
+        traced = self.trace(function, wrenches)
+        assert isinstance(traced, list)
+        return traced
 
     def blocks(self, functions: Sequence[Function], wrenches: bool) -> list[tuple[KernelSource, tuple[str, ...]]]:
         """The functions for calls from compiled code: as one kernel if they can be one graph, so that they share what
@@ -192,14 +201,14 @@ class CompiledEvaluator:
         if n == 0:
             return out, True
         strides = kernel.strides([0 if len(a) == 1 else a.shape[1] for a in arrays])
-        parts = self._parts(n, kernel)
+        parts = self._parts(n, kernel, self.most_for_one_thread(function))
         if len(parts) == 1:
             with self._lock if kernel.scratch else nullcontext():
                 return out, kernel.run(arrays, strides, out, 0, n)
-        with ThreadPoolExecutor(len(parts)) as pool:
-            jobs = [pool.submit(kernel.run, arrays, strides, out, begin, end, kernel.workspace())
-                    for begin, end in parts]
-            finished = [job.result() for job in jobs]
+        jobs = [_pool(os.getpid(), self.threads).submit(kernel.run, arrays, strides, out, begin, end,
+                                                        kernel.workspace()) for begin, end in parts[1:]]
+        first = kernel.run(arrays, strides, out, *parts[0], kernel.workspace())
+        finished = [first, *(job.result() for job in jobs)]
         return out, all(finished)
 
     def _interpret(self, function: Function, wrenches: bool, arrays: Sequence[Floats], n: int) -> tuple[Floats, bool]:
@@ -210,19 +219,26 @@ class CompiledEvaluator:
                                    self.tree, 5)
         return NumpyEvaluator(self.tree).run(function, wrenches, arrays, n)
 
-    def most_for_one_thread(self, size: int) -> int:
-        """States up to which threads are not worth their while, for results of this size: some 100 operations for
-        every speed or result, less for those of matrices, which are many."""
-        return THREAD_WORK // max(100 * min(size, self.tree.nu) + 4 * size, 1)
+    def most_for_one_thread(self, function: Function) -> int:
+        """States up to which threads are not worth their while: some 100 operations for every speed or result, less for
+        those of matrices, which are many; derivatives take 30 for each."""
+        size = function.size(self.tree)
+        return THREAD_WORK // max(30 * size if function.made else 100 * min(size, self.tree.nu) + 4 * size, 1)
 
-    def _parts(self, n: int, kernel: BatchKernel) -> list[tuple[int, int]]:
+    def _parts(self, n: int, kernel: BatchKernel, alone: int) -> list[tuple[int, int]]:
         """Stretches of the batch, one per thread, each a whole number of blocks."""
-        threads = min(self.threads, n // kernel.width) if n > self.most_for_one_thread(kernel.out_size) else 1
+        threads = min(self.threads, n // kernel.width) if n > alone else 1
         if threads <= 1:
             return [(0, n)]
         blocks = -(-n // kernel.width)
         cuts = [min(n, blocks * i // threads * kernel.width) for i in range(threads + 1)]
         return [(a, b) for a, b in pairwise(cuts) if b > a]
+
+
+@cache
+def _pool(process: int, threads: int) -> ThreadPoolExecutor:
+    """Threads that wait for work, those of this process: a fork leaves them behind."""
+    return ThreadPoolExecutor(threads, "bellcrank computes")
 
 
 class TracedEvaluator:

@@ -294,7 +294,7 @@ class Kernels:
         least = run.backend.lanes() // 2 + 1
 
         def many(lanes: bool) -> Door | None:
-            states = (least, run.most_for_one_thread(function.size(run.tree))) if lanes else (1, least - 1)
+            states = (least, run.most_for_one_thread(function)) if lanes else (1, least - 1)
             kernel = run.kernel(function, False, run.backend.lanes() if lanes else 1)
             return run.backend.batch_door(kernel, form, *states)
 

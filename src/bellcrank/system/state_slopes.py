@@ -25,7 +25,8 @@ from bellcrank.system.reactions import reaction_program
 if TYPE_CHECKING:
     from bellcrank.loops.plan import LoopPlan
 
-__all__ = ["Slopes", "by_elimination", "differentiable", "evaluator_for", "forward_slopes_at", "turned",
+__all__ = ["Slopes", "by_elimination", "differentiable", "evaluator_for", "forward_slopes_at", "refuse_large",
+           "turned",
            "unbalanced_rates"]
 
 #: operations beyond which one state is interpreted sooner than compiled
@@ -38,7 +39,6 @@ def differentiable(plans: LoopPlans, closed: bool | None) -> LoopPlans:
     """Plans by which closed machines are differentiated: those of `elimination`, since what is differentiated does not
     depend on the method."""
     tree, model = plans.tree, plans.model
-    _refuse_rolled(plans)
     rolling = [c.name for c in tree.closures if c.nonholonomic] if closed is not False else []
     if rolling:
         raise NotYetError(f"derivatives: {', '.join(map(repr, rolling[:4]))} bind speeds alone (rolling, knife edges): "
@@ -50,10 +50,11 @@ def differentiable(plans: LoopPlans, closed: bool | None) -> LoopPlans:
     return by_elimination(plans)
 
 
-def _refuse_rolled(plans: LoopPlans) -> None:
+def refuse_large(plans: LoopPlans, what: str) -> None:
+    """Refuse machines whose code is rolled into loops."""
     if not plans.kernels.direct:
-        raise NotYetError(f"derivatives: {plans.tree.name!r} is rolled into loops ({plans.tree.n} links); up to "
-                          f"{UNROLL_LINKS} links can be differentiated")
+        raise NotYetError(f"{what}: {plans.tree.name!r} is rolled into loops ({plans.tree.n} links); up to "
+                          f"{UNROLL_LINKS} links can be asked about")
 
 
 def by_elimination(plans: LoopPlans) -> LoopPlans:
@@ -93,6 +94,7 @@ def forward_slopes_at(plans: LoopPlans, q: Floats, u: Floats, tau: Floats, wrenc
                       independent: Sequence[int], by: tuple[str, ...], states: int = 1) -> Slopes:
     """Derivatives of forward dynamics of one state, along chosen independent speeds and `by` tau or wrenches. What
     would take longer to compile than to interpret for so many states is interpreted."""
+    refuse_large(plans, "derivatives along chosen speeds")
     plans = differentiable(plans, None)
     asked = Question("forward_dynamics", None, ("q", "u", *by), plans.tree.looped, "")
     here = {"q": q, "u": u, "tau": tau}
@@ -112,7 +114,7 @@ def unbalanced_rates(plans: LoopPlans, given: Mapping[str, npt.ArrayLike], along
     """How what forces leave unbalanced at every speed (`derivatives.quantities.unbalanced`) changes along motions of
     all speeds (..., nu), for q, tau and multipliers of the constraints; every coordinate by itself, exactly."""
     kernels, tree = plans.kernels, plans.tree
-    _refuse_rolled(plans)
+    refuse_large(plans, "derivatives of forces at rest")
 
     def make() -> Function:
         space = Space((Variable("q", "q", tuple(range(tree.nu))),), False, kernels.functions)
@@ -148,7 +150,7 @@ def turned(plans: LoopPlans, asked: Question, answer: Answer, here: Mapping[str,
     size, at = answer.what.size, answer.what.size
     out = {"": found.out[0, :size]}
     for x in full.by:
-        count = int(np.prod(whole.parts[x], dtype=int))
+        count = int(np.prod(whole.reading.parts[x], dtype=int))
         out[x] = found.out[0, at:at + size * count].reshape(size, count)
         at += size * count
     if not asked.closed:

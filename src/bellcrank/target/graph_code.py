@@ -1,88 +1,23 @@
-"""Expression graphs as code: one operation of the builder for every node, and kernels that are straight lines of these:
-the whole computation, or that of each entry, is one graph, and constants are literals."""
+"""Kernels that are straight lines of operations: the whole computation, or that of each entry, is one graph, and
+constants are literals."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from types import MappingProxyType
 from typing import Any
 
-from bellcrank.scalar.graph import (
-    ADD,
-    ATAN2,
-    COS,
-    DIV,
-    EXP,
-    LEAF,
-    LESS,
-    LOG,
-    MUL,
-    NEG,
-    SIN,
-    SQRT,
-    SUB,
-    TANH,
-    Scalar,
-    nearest_first,
-    reachable,
-)
+from bellcrank.scalar.graph import LEAF, Scalar, nearest_first, reachable
 from bellcrank.target.array_loops import each
 from bellcrank.target.calling import Body, LaneStates, finite_array, finite_sum
+from bellcrank.target.cut_code import Pieces
+from bellcrank.target.operation_code import NOTHING, compute, value_of
 from bellcrank.target.program import Builder, Int, Memory, Real
 
-__all__ = ["compute", "entry_by_entry", "scratch", "unrolled", "value_of"]
+__all__ = ["entry_by_entry", "order_of", "scratch", "unrolled"]
 
 #: results from which on they pass through scratch memory
 _MANY = 64
-
-NOTHING: Mapping[Any, Callable[[str], None]] = MappingProxyType({})
-
-
-def compute(b: Builder, nodes: Iterable[Scalar], value: dict[Any, str], leaf: Callable[[Any], str],
-            done: Mapping[Any, Callable[[str], None]] = NOTHING) -> None:
-    """Operands of `nodes` (arguments first) that are not in `value` yet; those of leaves come from `leaf`. What is in
-    `done` hears of its node's operand at once.
-
-    Graphs have up to a hundred thousand nodes: operands instead of values, and as little as possible for each.
-    """
-    pairs: dict[Any, tuple[str, str]] = {}
-
-    def pair(angle: Any) -> tuple[str, str]:
-        if angle not in pairs:
-            pairs[angle] = b.sincos(value[angle])
-        return pairs[angle]
-
-    make: dict[str, Callable[..., str]] = {
-        ADD: b.add, SUB: b.sub, MUL: b.mul, DIV: b.div, NEG: b.neg, SQRT: b.sqrt,
-        LESS: lambda x, y, yes, no: b.select(b.real_compare("<", x, y), yes, no),
-        **{name: _library(b, name) for name in (EXP, LOG, TANH, ATAN2)}}
-    number = b.number
-    for node in nodes:
-        if node in value:
-            continue
-        op, args = node.op, node.args
-        if op is LEAF:
-            value[node] = leaf(args[0])
-            continue
-        if op is SIN:
-            value[node] = pair(args[0])[0]
-        elif op is COS:
-            value[node] = pair(args[0])[1]
-        else:
-            value[node] = make[op](*[value[a] if type(a) is Scalar else number(a) for a in args])
-        if node in done:
-            done[node](value[node])
-
-
-def _library(b: Builder, name: str) -> Callable[..., str]:
-    return lambda *operands: b.library(name, *operands)
-
-
-def value_of(b: Builder, entry: Any, value: dict[Any, str]) -> Real:
-    """An entry of a result: a node's value, or a number."""
-    return Real(b, value[entry] if type(entry) is Scalar else b.number(float(entry)))
-
 
 def scratch(outputs: int, width: int) -> int:
     """Reals per lane that a kernel of batches needs to work in: results that are many are left with their lanes side by
@@ -104,13 +39,17 @@ def stores(b: Builder, outputs: Sequence[Any], place: Memory) -> dict[Any, Calla
     return {out: partial(store, places) for out, places in at.items()}
 
 
-def unrolled(b: Builder, outputs: Sequence[Any], inputs: Mapping[str, int]) -> Body:
-    """The body of a kernel (see `target.calling`); leaves of the graph are keys (name, index) of the inputs."""
+def order_of(outputs: Sequence[Any]) -> list[Scalar]:
+    """The operations of a graph in the order in which kernels make them."""
+    return (nearest_first if len(outputs) >= _MANY else reachable)(outputs)
+
+
+def unrolled(b: Builder, outputs: Sequence[Any], inputs: Mapping[str, int], pieces: Pieces | None = None) -> Body:
+    """The body of a kernel (see `target.calling`); leaves of the graph are keys (name, index) of the inputs. With
+    `pieces` of it, those are functions of their own where the target can have such."""
 
     def body(states: LaneStates) -> Real | None:
-        value: dict[Any, str] = {}
-        many = len(outputs) >= _MANY
-        nodes = (nearest_first if many else reachable)(outputs)
+        nodes = order_of(outputs)
         pairs = [(name, i) for name, size in inputs.items() for i in range(size)]
         if not states.checked:
             used = {node.args[0] for node in nodes if node.op is LEAF}
@@ -120,17 +59,36 @@ def unrolled(b: Builder, outputs: Sequence[Any], inputs: Mapping[str, int]) -> B
         target = states.target(len(outputs))
         through = states.spread and scratch(len(outputs), b.width)
         place = b.memory("work") if through else target
-        done = stores(b, outputs, place) if many else NOTHING
-        compute(b, nodes, value, lambda key: loaded[key].operand, done)
-        results = [value_of(b, out, value) for out in outputs]
-        for i, (out, result) in enumerate(zip(outputs, results, strict=True)):
-            if out not in done:
-                place[i] = result
+        if pieces is not None and b.cuts and (through or not states.spread):
+            _in_pieces(b, outputs, loaded, pieces, b.memory("work").at(len(outputs) if through else 0), place)
+            check = None if check is None else finite_array(b, place, Int(b, str(len(outputs))), check)
+        else:
+            check = _in_one(b, outputs, nodes, loaded, place, check)
         if through:
             b.unpack(place, target, len(outputs))
-        return None if check is None else finite_sum(b, results, check)
+        return check
 
     return body
+
+
+def _in_one(b: Builder, outputs: Sequence[Any], nodes: Sequence[Scalar], loaded: Mapping[Any, Real], place: Memory,
+            check: Real | None) -> Real | None:
+    value: dict[Any, str] = {}
+    done = stores(b, outputs, place) if len(outputs) >= _MANY else NOTHING
+    compute(b, nodes, value, lambda key: loaded[key].operand, done)
+    results = [value_of(b, out, value) for out in outputs]
+    for i, (out, result) in enumerate(zip(outputs, results, strict=True)):
+        if out not in done:
+            place[i] = result
+    return None if check is None else finite_sum(b, results, check)
+
+
+def _in_pieces(b: Builder, outputs: Sequence[Any], loaded: Mapping[Any, Real], pieces: Pieces, between: Memory,
+               place: Memory) -> None:
+    for i, out in enumerate(outputs):
+        if type(out) is not Scalar or out.op is LEAF:
+            place[i] = loaded[out.args[0]] if type(out) is Scalar else b.constant(float(out))
+    pieces.write(b, loaded.__getitem__, between, place, done=stores(b, outputs, place))
 
 
 def entry_by_entry(b: Builder, entry: Any, inputs: Mapping[str, int], size: int) -> Body:

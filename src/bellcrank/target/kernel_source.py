@@ -10,14 +10,21 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from bellcrank.scalar.graph import Number, digest
-from bellcrank.schedule.rolled import Plan
+from bellcrank.scalar.graph import Number, Scalar, digest
+from bellcrank.schedule.rolled_plan import Plan
 from bellcrank.target.calling import Body
-from bellcrank.target.graph_code import entry_by_entry, scratch, unrolled
+from bellcrank.target.column_code import ColumnGraphs, by_columns
+from bellcrank.target.cut_code import Pieces
+from bellcrank.target.graph_code import entry_by_entry, order_of, scratch, unrolled
 from bellcrank.target.program import Builder
 from bellcrank.target.rolled_code import rolled
 
-__all__ = ["EntryKernel", "GraphKernel", "KernelSource", "RolledData", "RolledKernel"]
+__all__ = ["ColumnKernel", "EntryKernel", "GraphKernel", "KernelSource", "RolledData", "RolledKernel"]
+
+#: operations from which on a graph is cut into pieces
+LONG = 6_000
+#: operations from which on one graph of batches is too large to be quick, and loops over columns are quicker
+LARGE = 60_000
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -88,14 +95,55 @@ class GraphKernel:
     def key(self) -> str:
         return f"{digest(self.outputs)} {dict(self.inputs)}"
 
+    @cached_property
+    def pieces(self) -> Pieces | None:
+        """What it is cut into, if it is long."""
+        if all(len(x.graph.nodes) <= LONG for x in self.outputs if type(x) is Scalar):
+            return None
+        nodes = order_of(self.outputs)
+        return Pieces(nodes) if len(nodes) > LONG else None
+
     def side_by_side(self, lanes: int) -> GraphKernel:
         return self
 
     def scratch(self, width: int) -> int:
-        return scratch(self.size, width)
+        return scratch(self.size, width) + (0 if self.pieces is None else self.pieces.size)
 
     def body(self, b: Builder) -> Body:
-        return unrolled(b, self.outputs, self.inputs)
+        return unrolled(b, self.outputs, self.inputs, self.pieces)
+
+
+@dataclass(frozen=True)
+class ColumnKernel:
+    """Matrices found column by column: of one state, columns side by side; of batches as one graph, if that is small
+    enough, which knows what is zero in every column."""
+
+    columns: Callable[[], ColumnGraphs]
+    flat: Callable[[], GraphKernel]
+    inputs: Mapping[str, int]
+    size: int
+    data: None = None
+    side: int = 0
+    lanes: int = 1
+
+    @cached_property
+    def graphs(self) -> ColumnGraphs:
+        """The graphs, made when they are asked for."""
+        return self.columns()
+
+    @property
+    def key(self) -> str:
+        return f"{self.graphs.key} {dict(self.inputs)}"
+
+    def side_by_side(self, lanes: int) -> KernelSource:
+        fits = max(self.graphs.widths) >= lanes if lanes > 1 else self.graphs.nodes > LARGE
+        return self if fits else self.flat()
+
+    def scratch(self, width: int) -> int:
+        return self.graphs.work + (self.size if width > 1 else 0)
+
+    def body(self, b: Builder) -> Body:
+        return by_columns(b, self.graphs, self.inputs)
 
 
 @dataclass(frozen=True)

@@ -69,6 +69,8 @@ class Operands(ABC):
 
     #: states side by side
     width: int
+    #: whether code in pieces (`Builder.piece`) is better than in one
+    cuts: bool = False
 
     # -- integers and truth values ------------------------------------------------------------------
     @abstractmethod

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from bellcrank.scalar.graph import Scalar, reachable
-from bellcrank.schedule.rolled import INWARD, OUTWARD, PATHS, KindCode, Plan, SweepCode
+from bellcrank.schedule.rolled import INWARD, OUTWARD, PATHS
+from bellcrank.schedule.rolled_plan import KindCode, Plan, SweepCode, Written
 from bellcrank.target.calling import Body, LaneStates, finite_array
-from bellcrank.target.graph_code import compute, value_of
+from bellcrank.target.operation_code import compute, value_of
 from bellcrank.target.program import Builder, Int, Integers, Memory, Real, Table
 
 __all__ = ["COLUMNS", "rolled"]
@@ -74,14 +75,18 @@ def rolled(b: Builder, plan: Plan, inputs: Sequence[str], local: list[str], mirr
         check = b.constant(0.0)
         for name, size in sizes.items() if states.checked else ():
             check = finite_array(b, states.inputs[name], size, check)
-        if PATHS in plan.directions:
+        if PATHS in plan.directions or plan.zeroed:
             with b.loop(out_size) as i:
                 target[i] = 0.0
         for position, code in enumerate(_ahead(plan)):
-            _compute_ahead(c, code, position)
+            assert code.ahead is not None
+            _compute_beside(c, code, position, code.ahead)
         for k, direction in enumerate(plan.directions):
             if any(_has_work(plan, code, k) for code in plan.codes):
                 _sweep(c, k, direction)
+        for position, code in enumerate(_ahead(plan)):
+            _compute_beside(c, code, position, code.behind)
+        _write_behind(c)
         _epilogue(c)
         return finite_array(b, target, out_size, check) if states.checked else None
 
@@ -90,7 +95,7 @@ def rolled(b: Builder, plan: Plan, inputs: Sequence[str], local: list[str], mirr
 
 def _operations(plan: Plan) -> int:
     return sum(len(sweep.body) for code in plan.codes
-               for sweep in (*code.sweeps, *code.walks.values(), *((code.ahead,) if code.ahead else ())))
+               for sweep in (*code.sweeps, *code.walks.values(), code.behind, *((code.ahead,) if code.ahead else ())))
 
 
 def _ahead(plan: Plan) -> list[KindCode]:
@@ -98,16 +103,17 @@ def _ahead(plan: Plan) -> list[KindCode]:
     return [code for code in plan.codes if code.ahead is not None]
 
 
-def _compute_ahead(c: _Context, code: KindCode, position: int) -> None:
-    """What items of one kind compute from their own inputs alone, several side by side (see `lowering.ahead`)."""
-    b, ahead, first = c.b, code.ahead, position * 3
-    assert ahead is not None
+def _compute_beside(c: _Context, kind: KindCode, position: int, code: SweepCode) -> None:
+    """What items of one kind compute ahead of all sweeps, or behind them, side by side (see `lowering.ahead`)."""
+    if not code.saves:
+        return
+    b, first = c.b, position * 3
     with b.loop(c.runs[first + 2], c.runs[first + 1]) as block, c.piece(block), b.side_by_side() as lanes:
         assert lanes == c.plan.lanes
         row = c.blocks + block * c.plan.block_row
         numbers, target = c.numbers_ahead.at(c.table[row]), c.work.at(c.table[row + 1])
         parts = {name: c.inputs[name.split("@")[0]].gathered([c.table[row + (2 + i * lanes + j)] for j in range(lanes)])
-                 for i, name in enumerate(code.ahead_inputs)}
+                 for i, name in enumerate(kind.beside_inputs)}
 
         def leaf(key: Any) -> str:
             match key:
@@ -117,17 +123,52 @@ def _compute_ahead(c: _Context, code: KindCode, position: int) -> None:
                     return c.inputs[name].everywhere(j).operand
             raise AssertionError(key)
 
-        value: dict[Any, str] = {node: numbers[i * lanes].operand for i, node in enumerate(code.ahead_statics)}
+        value: dict[Any, str] = {node: target[kind.beside[node] * lanes].operand for node in code.loads}
+        needed = set(code.body)
+        value |= {node: numbers[i * lanes].operand for i, node in enumerate(kind.beside_statics) if node in needed}
 
         def store(i: int) -> Callable[[str], None]:  # at once: registers are few
             return lambda operand: target.__setitem__(i * lanes, Real(b, operand))
 
-        compute(b, ahead.body, value, leaf, {node: store(i) for i, node in enumerate(ahead.saves)})
+        known = [node for node in code.saves if node in value]
+        for node in known:
+            store(kind.beside[node])(value[node])
+        compute(b, code.body, value, leaf, {node: store(kind.beside[node]) for node in code.saves if node not in value})
+
+
+def _write_behind(c: _Context) -> None:
+    """Items write what was computed behind the sweeps, one after another: some add to the same entries."""
+    codes = [code for code in c.plan.codes if code.behind.written]
+    if not codes:
+        return
+    b = c.b
+    with b.loop(c.n_runs, len(_ahead(c.plan))) as run:
+        kind, first, end = (c.runs[run * 3 + i] for i in range(3))
+
+        def items(code: KindCode) -> Callable[[], None]:
+            def emit() -> None:
+                with b.loop(end, first) as item, c.piece(item):
+                    at = _Item(c, code, item)
+                    index = {node: i for i, node in enumerate(code.statics)}
+                    _write(c, at, code.behind.written, {
+                        w.value: (at.number(index[w.value]) if w.value in index else at.kept(w.value)).operand
+                        for w in code.behind.written})
+
+            return emit
+
+        b.switch(kind, [(code.kind.index, items(code)) for code in codes])
+
+
+def _write(c: _Context, at: _Item, written: Sequence[Written], value: dict[Any, str]) -> None:
+    for w in written:
+        entry = value_of(c.b, w.value, value)
+        here: Int | int = at.start(w.column) + w.offset if w.column else w.offset
+        c.target[here] = c.target[here] + entry if w.adds else entry
 
 
 def _has_work(plan: Plan, code: KindCode, k: int) -> bool:
     sweep = code.sweeps[k]
-    return bool((sweep.sent and plan.read[k]) or sweep.outputs or sweep.saves or sweep.starts)
+    return bool((sweep.sent and plan.read[k]) or sweep.outputs or sweep.written or sweep.saves or sweep.starts)
 
 
 def _sweep(c: _Context, k: int, direction: str) -> None:
@@ -157,7 +198,7 @@ class _Item:
         self._edges: dict[tuple[str, bool], Memory] = {}
         self._numbers: Table | None = None
         self._starts: dict[str, Int] = {}
-        self._ahead: Memory | None = None
+        self._beside: Memory | None = None
 
     def record_of(self, item: Int | int) -> Memory:
         return self.c.work.at(item, self.c.plan.record)
@@ -184,11 +225,22 @@ class _Item:
             self._numbers = self.c.numbers.at(self.start("numbers"))
         return self._numbers[index]
 
-    def ahead(self, index: int) -> Real:
-        """A value that was computed ahead."""
-        if self._ahead is None:
-            self._ahead = self.c.work.at(self.c.table[self.row + (self.c.row - 1)])
-        return self._ahead[index * self.c.plan.lanes]
+    def _place(self, node: Scalar) -> tuple[Memory, int]:
+        """Where a node is kept: beside other items' values, or in the record."""
+        if node not in self.code.beside:
+            return self.record, self.code.slot[node]
+        if self._beside is None:
+            self._beside = self.c.work.at(self.c.table[self.row + (self.c.row - 1)])
+        return self._beside, self.code.beside[node] * self.c.plan.lanes
+
+    def kept(self, node: Scalar) -> Real:
+        """A value that was computed earlier."""
+        place, index = self._place(node)
+        return place[index]
+
+    def keep(self, node: Scalar, value: Real) -> None:
+        place, index = self._place(node)
+        place[index] = value
 
     def leaf(self, key: Any) -> str:
         return self._leaf(key).operand
@@ -207,14 +259,14 @@ class _Item:
                 return place[slot + i]
             case ("carry", _, i):
                 return self.record_of(0)[i]
+            case ("root", k, i):
+                return self.c.work[self.c.plan.edge_slot[k] + i]
         raise AssertionError(key)
 
     def compute(self, code: SweepCode) -> dict[Any, str]:
         """Values of all nodes of a piece of code."""
         index = {node: i for i, node in enumerate(self.code.statics)}
-        ahead = {node: i for i, node in enumerate(self.code.ahead.saves)} if self.code.ahead is not None else {}
-        value: dict[Any, str] = {node: self.ahead(ahead[node]).operand if node in ahead else
-                                 self.record[self.code.slot[node]].operand for node in code.loads}
+        value: dict[Any, str] = {node: self.kept(node).operand for node in code.loads}
         for node in code.body:
             if node in index:
                 value[node] = self.number(index[node]).operand
@@ -228,7 +280,7 @@ def _item(c: _Context, kind: KindCode, k: int, item: Int) -> None:
     at = _Item(c, kind, item)
     value = at.compute(code)
     for node in code.saves:
-        at.record[kind.slot[node]] = Real(b, value[node])
+        at.keep(node, Real(b, value[node]))
     if c.plan.directions[k] == PATHS:
         for column, start in enumerate(code.starts):
             for i, entry in enumerate(start):
@@ -249,6 +301,7 @@ def _item(c: _Context, kind: KindCode, k: int, item: Int) -> None:
     for j, entry in code.outputs:
         target, offset = ("result", j) if places is None else places[j]
         c.target[at.start(target) + offset] = value_of(b, entry, value)
+    _write(c, at, code.written, value)
 
 
 def _walk(c: _Context, k: int, item: Int, column: Int) -> None:
@@ -291,6 +344,8 @@ def _epilogue(c: _Context) -> None:
         raise AssertionError(key)
 
     value: dict[Any, str] = {}
-    compute(b, reachable(plan.epilogue), value, leaf)
+    compute(b, reachable(plan.at_root), value, leaf)
     for i, entry in enumerate(plan.epilogue):
         c.target[i] = value_of(b, entry if type(entry) is Scalar else float(entry), value)
+    for i, entry in plan.added:
+        c.target[i] = c.target[i] + value_of(b, entry if type(entry) is Scalar else float(entry), value)

@@ -166,6 +166,10 @@ def inward_forces(group: GroupView, received: Sequence[Number]) -> tuple[tuple[N
         if k >= 0:
             udot[v] = group.links[k].udot[c]
             speeds.append(group.links[k].u[c])
+    for relation in shape.relations:  # couplers reach speeds by which no member moves
+        for v, place in relation.terms:
+            witness, c, _ = relation.every[place]
+            udot[v] = group.witnesses[witness].udot[c]
     constraints = group_constraints(group)
     rows = [dict(c.factors) for c in constraints]
     unload(factored(shape.dependent, shape.sizes, rows), rows, force)  # (28), (29)

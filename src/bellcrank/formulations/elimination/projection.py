@@ -30,7 +30,8 @@ from bellcrank.spatial import Motion
 #: sigma of (20): corrections divide errors of integration by the pivots; those of a plan may shrink to this part
 _SHRUNK = 0.1
 
-__all__ = ["coordinate_rates", "corrections", "dependent_speeds", "displaced", "displacements", "sped", "speed_changes"]
+__all__ = ["coordinate_rates", "corrections", "dependent_accelerations", "dependent_speeds", "displaced",
+           "displacements", "sped", "speed_changes"]
 
 
 def displacements(groups: Sweeps) -> Field:
@@ -51,6 +52,11 @@ def corrections(groups: Sweeps) -> Field:
 def dependent_speeds(groups: Sweeps) -> Field:
     """All speeds from the independent ones of u, which alone are read: those at which the constraints' rates vanish."""
     return groups.outward(outward_speeds, root=(0.0,) * groups.world.widths[1])
+
+
+def dependent_accelerations(groups: Sweeps) -> Field:
+    """All accelerations from the independent ones of udot, which alone are read: those that the constraints demand."""
+    return groups.outward(outward_dependent_accelerations, root=(0.0,) * groups.world.widths[1])
 
 
 def outward_displacements(group: GroupView, flat: Sequence[Number]) -> tuple[tuple[Number, ...], tuple[Number, ...]]:
@@ -110,6 +116,29 @@ def outward_speeds(group: GroupView, flat: Sequence[Number]) -> tuple[tuple[Numb
             for k, link in enumerate(group.links) if shape.own[k] for c, x in enumerate(link.u)]
     still = Motion.zero()
     return group.answer(still, [still] * len(group.links), speeds), tuple(kept)
+
+
+def outward_dependent_accelerations(group: GroupView, flat: Sequence[Number]
+                                    ) -> tuple[tuple[Number, ...], tuple[Number, ...]]:
+    shape = group.shape
+    _, rates = group.from_parent(flat)  # those carried, as they are
+    for v, (k, c) in enumerate(shape.speeds):
+        if v not in rates and v not in shape.dependent and k >= 0:
+            rates[v] = group.links[k].udot[c]
+    constraints = group_constraints(group)
+    rows, right = [dict(c.factors) for c in constraints], [c.gamma for c in constraints]  # (2)
+    inverses = pivoted(shape, rows, right)  # (19), (20)
+    for i in reversed(range(len(rows))):
+        total = right[i]
+        for w, x in rows[i].items():
+            if w != shape.dependent[i]:
+                total = total - x * rates[w]
+        rates[shape.dependent[i]] = total * inverses[i]  # (21)
+    number = {pair: v for v, pair in enumerate(shape.speeds)}
+    kept = [rates[number[k, c]] if (k, c) in number else x
+            for k, link in enumerate(group.links) if shape.own[k] for c, x in enumerate(link.udot)]
+    still = Motion.zero()
+    return group.answer(still, [still] * len(group.links), rates), tuple(kept)
 
 
 # -- joint by joint ------------------------------------------------------------------------------------------------

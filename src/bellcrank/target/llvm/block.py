@@ -32,14 +32,16 @@ class CompiledBlock:
     width: int
     rolled: RolledData | None
     strides: Ints
+    scratch: int = 0  #: reals of memory per lane to work in
 
     def frame(self, places: Mapping[str, int], out: int) -> tuple[Ints, Floats]:
         """What its function gets: addresses of inputs and result, and its data. Keep both arrays alive."""
-        work = aligned(self.rolled.work_size * self.width if self.rolled else 0)
-        tail = dict.fromkeys(FRAME_TAIL, 0) | {"out": out, "strides": self.strides.ctypes.data}
+        work = aligned((self.rolled.work_size if self.rolled else self.scratch) * self.width)
+        tail = dict.fromkeys(FRAME_TAIL, 0) | {"out": out, "strides": self.strides.ctypes.data,
+                                               "work": work.ctypes.data}
         if self.rolled is not None:
             r = self.rolled
-            tail |= {"work": work.ctypes.data, "numbers": r.numbers.ctypes.data, "table": r.table.ctypes.data,
+            tail |= {"numbers": r.numbers.ctypes.data, "table": r.table.ctypes.data,
                      "runs": r.runs.ctypes.data, "n_runs": len(r.runs)}
         return np.array([*(places[n] for n in self.inputs), *tail.values()], dtype=np.int64), work
 

@@ -18,7 +18,7 @@ from bellcrank.target.llvm import cache
 __all__ = ["Effort", "Job", "machine"]
 
 
-#: lines of code from which on compiling takes LLVM too long (some 50 us a line) with its better half
+#: lines of one function from which on compiling takes LLVM too long (some 50 us a line) with its better half
 _LARGE = 40_000
 
 
@@ -113,7 +113,8 @@ def compiled(text: str, effort: Effort = Effort.AS_TRACED) -> bytes:
     """Object code of a module. Nothing is shared with other threads, so that several can be at it."""
     import llvmlite.binding as llvm
 
-    processor = machine(2 if effort >= Effort.STRAIGHT or text.count("\n") < _LARGE else 0)
+    longest = max(part.count("\n") for part in text.split("\ndefine "))
+    processor = machine(2 if effort >= Effort.STRAIGHT or longest < _LARGE else 0)
     module = llvm.parse_assembly(text, llvm.create_context())
     module.triple = processor.triple
     module.data_layout = str(processor.target_data)

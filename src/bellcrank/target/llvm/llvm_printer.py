@@ -21,6 +21,8 @@ FRAME_TAIL = ("out", "strides", "work", "numbers", "table", "runs", "n_runs")
 class LlvmPrinter(Instructions):
     """Writes the instructions of one function; subclasses know its arguments."""
 
+    cuts = True  # LLVM takes four times as long for a function of twice the length
+
     # -- arguments ----------------------------------------------------------------------------------
     @abstractmethod
     def pointer(self, name: str) -> str:

@@ -31,20 +31,20 @@ class LlvmBackend:
         return jit.vector_width()
 
     def kernel(self, source: KernelSource, width: int) -> Kernel:
-        source = source.side_by_side(jit.vector_width()) if width == 1 else source
+        source = source.side_by_side(jit.vector_width() if width == 1 else 1)
         text = batch_text(source, width)
         library = jit.begin(text(), effort=_effort(source)) if source.key is None else \
             jit.begin(f"{source.key} {width}", text)
         return Kernel(library, source.inputs, source.size, width, source.data, source.side, source.scratch(width))
 
     def block(self, source: KernelSource, names: tuple[str, ...], width: int) -> CompiledBlock:
-        source = source.side_by_side(jit.vector_width()) if width == 1 else source
+        source = source.side_by_side(jit.vector_width() if width == 1 else 1)
         text = _block_text(source, width)
         library = jit.begin(text(), effort=_effort(source)) if source.key is None else \
             jit.begin(f"block {source.key} {width}", text)
         sizes = list(source.inputs.values())  # rolled kernels read their sizes from what others use as strides
         strides = np.array([*sizes, *sizes, source.size, source.side], dtype=np.int64)
-        return CompiledBlock(library, tuple(source.inputs), names, width, source.data, strides)
+        return CompiledBlock(library, tuple(source.inputs), names, width, source.data, strides, source.scratch(width))
 
     def copying(self, count: int, stride: int, offset: int, width: int) -> CompiledBlock:
         library = jit.begin(print_program(BlockPrinter(width, ["from"]), copying))

@@ -1,0 +1,260 @@
+"""Derivatives of machines that are rolled into loops: products with vectors, linear in the number of links, and
+matrices, column by column (or row by row, where these are fewer), side by side in lanes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from bellcrank.arrays import Floats, flat, wrench_array
+from bellcrank.derivatives.directions import MOTION
+from bellcrank.errors import NotYetError, SingularError, StateError
+from bellcrank.formulations import functions_of
+from bellcrank.lowering.function import Function, input_sizes
+from bellcrank.system.array_products import Chain, ClosedInverse, ClosedMotion, OpenProducts, Plain, Sum
+from bellcrank.system.derivative_questions import Question, Reading, reading_of
+from bellcrank.system.loop_plans import LoopPlans
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from bellcrank.loops.plan import LoopPlan
+    from bellcrank.system.kernels import Wrenches
+    from bellcrank.topology.tree import Tree
+
+__all__ = ["LargeQuestion", "large_entries", "large_question"]
+
+#: what is one function as it stands
+_PLAIN = ("momenta", "kinetic_energy", "potential_energy", "center_of_mass", "momentum", "joint_laws")
+
+
+def _functions(tree: Tree) -> dict[str, Function]:
+    """The functions that are differentiated, whatever the method: what they compute does not depend on it."""
+    return functions_of("elimination", True) if tree.looped else functions_of("recursive")
+
+
+def _chain(tree: Tree, name: str, functions: Mapping[str, Function]) -> Chain:
+    """What is differentiated, made of functions that are rolled."""
+    def less_laws(function: str) -> Chain:
+        own = Plain(functions[function], True)
+        return Sum(((1.0, own), (-1.0, Plain(functions["joint_laws"])))) if tree.joint_forces else own
+
+    if name == "forward_dynamics":
+        return Plain(functions[name], True)
+    if name == "bias":
+        return less_laws(name)
+    if name == "inverse_dynamics" and not tree.looped:
+        return less_laws(name)
+    if name == "inverse_dynamics" and not any(tree.prescribed_speeds()):
+        return ClosedInverse(less_laws(name), functions["independent_forces"])
+    if name in _PLAIN:
+        return Plain(functions[name])
+    if name == "stored_energy" and not tree.pairs:
+        return Plain(functions["joint_energy"])
+    if name == "energy" and not tree.pairs:
+        moving = Plain(functions["motion_and_gravity"])
+        return Sum(((1.0, moving), (1.0, Plain(functions["joint_energy"])))) if tree.joint_forces else moving
+    known = ("forward_dynamics", "inverse_dynamics", "bias", "energy", "stored_energy", *_PLAIN)
+    raise NotYetError(f"derivatives of {name}: {tree.name!r} has {tree.n} links and is rolled into loops; of such "
+                      f"machines {', '.join(known)} can be differentiated, where nothing but joints connects links "
+                      "and, with loops, nothing is prescribed in inverse_dynamics")
+
+
+class LargeQuestion(NamedTuple):
+    """A question about a large machine, with what answers it."""
+
+    asked: Question
+    reading: Reading
+    chain: Chain
+    functions: Mapping[str, Function]
+    plan: LoopPlan | None  #: whose independent speeds the directions of closed machines belong to
+
+    @property
+    def independent(self) -> tuple[int, ...]:
+        """The speeds that directions of closed machines belong to."""
+        return () if self.plan is None else self.plan.independent
+
+    @property
+    def moved(self) -> bool:
+        """Whether the machine moves along with its variables."""
+        return self.asked.closed and any(self.reading.variables[x].input in (*MOTION, "t", "parameters")
+                                         for x in self.asked.by)
+
+
+def large_question(plans: LoopPlans, asked: Question, q: npt.ArrayLike, t: npt.ArrayLike) -> LargeQuestion:
+    """What answers a question, checked. Directions of closed machines are those of the first plan."""
+    tree = plans.tree
+    if asked.body is not None or asked.then is not None:
+        raise NotYetError(f"derivatives of {asked.function}: {tree.name!r} has {tree.n} links and is rolled into "
+                          f"loops; {'body' if asked.then is None else 'then'}=... is for up to 48 links")
+    if tree.pairs:
+        raise NotYetError(f"derivatives: {tree.name!r} has {tree.n} links, and elements between links that no joint "
+                          "connects (springs, bushings); machines of up to 48 links can be differentiated with these")
+    functions, plan = _functions(tree), plans.first(q, t) if tree.looped else None
+    return LargeQuestion(asked, reading_of(plans, asked, tree, plan), _chain(tree, asked.function, functions),
+                         functions, plan)
+
+
+def large_entries(plans: LoopPlans, of: LargeQuestion, given: Mapping[str, Any], wrenches: Wrenches, t: npt.ArrayLike
+                  ) -> Floats:
+    """The entries of an answer, (*batch, size): the value, then the derivatives. `given` are the inputs, and what
+    derivatives are multiplied with ("along0" and so on, or "weights")."""
+    arrays = _shaped(plans, given)
+    rows = _entries(plans, of, arrays, wrenches, t, of.plan)
+    if not np.isfinite(rows).all():
+        _check(arrays)
+        if of.plan is None:
+            raise SingularError(f"derivatives of {of.asked.function}: {plans.tree.name!r} has no finite result: the "
+                                "state or the machine is singular (an inertia vanishes, a quaternion is zero, or "
+                                "numbers overflow)")
+        _by_other_plans(plans, of, arrays, wrenches, t, rows)
+    return rows
+
+
+def _shaped(plans: LoopPlans, given: Mapping[str, Any]) -> dict[str, Floats]:
+    """Inputs as arrays, checked."""
+    sizes, out = input_sizes(plans.tree), {}
+    for x, array in given.items():
+        what = "the coordinates" if x == "q" else "one for every speed"
+        out[x] = flat(x, array, sizes[x], what) if x in sizes else np.asarray(array, dtype=float)
+    return out
+
+
+def _entries(plans: LoopPlans, of: LargeQuestion, given: Mapping[str, Floats], wrenches: Wrenches, t: npt.ArrayLike,
+             plan: LoopPlan | None) -> Floats:
+    """The same by one plan; not finite where its pivots vanish."""
+    kernels = plans.kernels
+    run = kernels.evaluator if plan is None else kernels.planned(plan)
+    inputs = {x: a for x, a in given.items() if x != "weights" and not x.startswith("along")}
+    at = OpenProducts(kernels, run, inputs, wrenches, t)
+    chart = ClosedMotion(at, of.functions, of.independent) if of.moved else None
+    if of.asked.product == "along":
+        value, change = _forward(of, at, chart, {x: given[f"along{i}"] for i, x in enumerate(of.asked.by)})
+        return np.concatenate(np.broadcast_arrays(value, change), axis=-1)
+    if of.asked.product == "weights":
+        value, parts = _backward(of, at, chart, given["weights"])
+        return _joined([value, *(parts[x] for x in of.asked.by)])
+    return _matrices(plans, of, at, chart)
+
+
+def _forward(of: LargeQuestion, at: OpenProducts, chart: ClosedMotion | None, ways: Mapping[str, Floats]
+             ) -> tuple[Floats, Floats]:
+    """The value, and its rate for rates of the variables."""
+    rates: dict[str, Floats] = {}
+    for label, way in ways.items():
+        variable = of.reading.variables[label]
+        if of.asked.closed and variable.input in MOTION:
+            rates[variable.input] = way
+            continue
+        whole = np.zeros((*way.shape[:-1], _size(at, variable.input)))
+        whole[..., list(variable.entries)] = way
+        rates[variable.input] = rates[variable.input] + whole if variable.input in rates else whole
+    return of.chain.forward(at, rates if chart is None else chart.forward(rates))
+
+
+def _size(at: OpenProducts, name: str) -> int:
+    return at.run.tree.nu if name == "q" else input_sizes(at.run.tree)[name]
+
+
+def _backward(of: LargeQuestion, at: OpenProducts, chart: ClosedMotion | None, weights: Floats
+              ) -> tuple[Floats, dict[str, Floats]]:
+    """The value, and the derivatives of its sum with weights by each variable."""
+    sought = [of.reading.variables[x].input for x in of.asked.by]
+    every = sought if chart is None else [*sought, *(x for x in MOTION if x in at.given and x not in sought)]
+    value, found = of.chain.backward(at, tuple(dict.fromkeys(every)), weights)
+    if chart is not None:
+        found = chart.backward(found, sought)
+    out = {}
+    for label in of.asked.by:
+        variable = of.reading.variables[label]
+        if of.asked.closed and variable.input in MOTION:
+            part = found.get(variable.input, np.zeros(len(of.independent)))
+        else:
+            whole = found.get(variable.input)
+            part = np.zeros(len(variable.entries)) if whole is None else whole[..., list(variable.entries)]
+        out[label] = part
+    return value, out
+
+
+def _joined(parts: Sequence[Floats]) -> Floats:
+    lead = np.broadcast_shapes(*(p.shape[:-1] for p in parts))
+    return np.concatenate([np.broadcast_to(p, (*lead, p.shape[-1])) for p in parts], axis=-1)
+
+
+def _matrices(plans: LoopPlans, of: LargeQuestion, at: OpenProducts, chart: ClosedMotion | None) -> Floats:
+    """The value and matrices, row by row: directions (or weights of single entries) are one more axis of the batch, the
+    first one."""
+    widths = {x: int(np.prod(of.reading.parts[x], dtype=int)) for x in of.asked.by}
+    size, batch = of.reading.size, _batch_axes(plans, at)
+
+    def units(n: int) -> Floats:
+        return np.eye(n).reshape(n, *(1,) * batch, n)
+
+    if size <= sum(widths.values()):
+        value, found = _backward(of, at, chart, units(size))
+        rows = {x: np.moveaxis(np.broadcast_to(a, (*value.shape[:-1], a.shape[-1])), 0, -2) for x, a in found.items()}
+        return _joined([value[0], *(a.reshape(*a.shape[:-2], -1) for a in rows.values())])
+    total, start, ways = sum(widths.values()), 0, {}
+    for x, n in widths.items():
+        way = np.zeros((total, *(1,) * batch, n))
+        way[start:start + n] = units(n)
+        ways[x], start = way, start + n
+    value, change = _forward(of, at, chart, ways)
+    change = np.broadcast_to(change, (total, *value.shape[1:]))
+    parts, start = [value[0]], 0
+    for n in widths.values():
+        block = np.moveaxis(change[start:start + n], 0, -1)
+        parts.append(block.reshape(*block.shape[:-2], -1))
+        start += n
+    return _joined(parts)
+
+
+def _batch_axes(plans: LoopPlans, at: OpenProducts) -> int:
+    """How many axes the batch has."""
+    axes = [a.ndim - 1 for a in at.given.values()] + [np.ndim(at.t)]
+    if plans.tree.parameters:
+        axes.append(plans.kernels.parameter_array().ndim - 1)
+    if at.wrenches is not None:
+        axes.append(wrench_array(at.wrenches, plans.model.body_names).ndim - 2)
+    return max(axes)
+
+
+def _check(given: Mapping[str, Floats]) -> None:
+    """Say which input is not finite, if one is not."""
+    for x, array in given.items():
+        bad = np.argwhere(~np.isfinite(array))
+        if len(bad):
+            where = f", batch index {tuple(bad[0][:-1].tolist())}" if array.ndim > 1 else ""
+            raise StateError(f"derivatives: {x}[{int(bad[0][-1])}] is {array[tuple(bad[0])]}{where}; inputs must be "
+                             "finite")
+
+
+def _by_other_plans(plans: LoopPlans, of: LargeQuestion, given: Mapping[str, Floats], wrenches: Wrenches,
+                    t: npt.ArrayLike, rows: Floats) -> None:
+    """Fill in states in which pivots of the first plan vanish, by plans made for them; directions stay those of the
+    first plan."""
+    lead = rows.shape[:-1]
+    whole = {x: np.broadcast_to(a, (*lead, a.shape[-1])) for x, a in given.items()}
+    times = np.broadcast_to(np.asarray(t, dtype=float), lead)
+    felt = None if wrenches is None else wrench_array(wrenches, plans.model.body_names)
+    felt = felt if felt is None else np.broadcast_to(felt, (*lead, *felt.shape[-2:]))
+    values = plans.kernels.parameter_array() if plans.model.batched else None
+    for state in map(tuple, np.argwhere(~np.isfinite(rows).all(axis=-1)).tolist()):
+        own = plans
+        if values is not None:
+            here = np.broadcast_to(values, (*lead, values.shape[-1]))[state]
+            own = LoopPlans(plans.kernels.for_model(plans.model.with_values(
+                dict(zip(plans.model.values, here.tolist(), strict=True)))))
+        when = float(times[state])
+        plan = own.at(whole["q"][state], when)
+        try:
+            found = _entries(own, of, {x: a[state] for x, a in whole.items()},
+                             None if felt is None else felt[state], when, plan)
+        except np.linalg.LinAlgError:
+            found = np.full(rows.shape[-1:], np.nan)
+        if not np.isfinite(found).all():
+            raise SingularError(f"derivatives of {of.asked.function}: {plans.tree.name!r} is singular"
+                                f"{f' at batch index {state}' if state else ''}")
+        rows[state] = found

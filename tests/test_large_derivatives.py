@@ -1,0 +1,232 @@
+"""Derivatives of machines that are rolled into loops: as those of the machine as one graph, and as differences."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pytest
+
+import bellcrank as bc
+import loop_extras
+from bellcrank import math as bm
+from bellcrank.system import large_derivatives
+from bellcrank.system.derivative_questions import Question
+from mechanisms import JOINTS, Part, Tree, build
+from test_derivatives import Closed, close, differences, laden_arm
+
+NAMES = {"forward_dynamics": ("q", "u", "tau"), "inverse_dynamics": ("q", "u", "udot"), "potential_energy": ("q",),
+         "center_of_mass": ("q",), "stored_energy": ("q",)}
+
+
+class Both:
+    """One machine, rolled into loops and as one graph, at a state."""
+
+    def __init__(self, make: Callable[[], bc.Mechanism], t: float = 0.0, **options: Any) -> None:
+        self.rolled = system = bc.compile(make(), schedule="rolled", **options)
+        self.whole = bc.compile(make(), schedule="unrolled", backend="numpy", **options)
+        rng = np.random.default_rng(7)
+        if system.loops:
+            near = system.integrate(system.assemble(t=t).q, 0.05 * rng.normal(size=system.nu))
+            self.q, self.u = system.project(near, rng.normal(size=system.nu), t=t)[:2]
+        else:
+            self.q, self.u = system.random_state(rng)
+        self.t, self.tau = t, rng.normal(size=system.nu)
+        self.udot = system.forward_dynamics(self.q, self.u, self.tau, t=t)
+
+    def agree(self, function: str, by: Sequence[str] = (), tolerance: float = 1e-10, **options: Any) -> None:
+        """Matrices and products are those of the graph."""
+        inputs = NAMES.get(function, ("q", "u"))
+        arguments = [getattr(self, x) for x in inputs]
+        names = (*inputs, *by)
+        expected = self.whole.derivatives(function, *arguments, by=names, t=self.t, **options)
+        axes = expected.value.ndim
+        rng = np.random.default_rng(1)
+        weights = rng.normal(size=expected.value.shape)
+        ways = {x: rng.normal(size=a.shape[axes:]) for x, a in expected.items()}
+        ask = self.rolled.derivatives
+        found = ask(function, *arguments, by=names, t=self.t, **options)
+        back = ask(function, *arguments, by=names, weights=weights, t=self.t, **options)
+        along = ask(function, *arguments, along=ways, t=self.t, **options)["along"]
+        assert found.columns == expected.columns
+        close(found.value, expected.value, tolerance)
+        for x, matrix in expected.items():
+            close(found[x], matrix, tolerance)
+            close(back[x], np.tensordot(weights, matrix, axes), tolerance)
+        close(along, sum(np.tensordot(matrix, ways[x], ways[x].ndim) for x, matrix in expected.items()), tolerance)
+
+    def products_agree(self, function: str, by: Sequence[str], tolerance: float = 1e-10) -> None:
+        """Products are those of the graph: for machines whose matrices would take long as graphs."""
+        arguments, names = [getattr(self, x) for x in NAMES[function]], (*NAMES[function], *by)
+        rng = np.random.default_rng(2)
+        weights = rng.normal(size=self.rolled.nu)
+        found, expected = (s.derivatives(function, *arguments, by=names, weights=weights, t=self.t)
+                           for s in (self.rolled, self.whole))
+        close(found.value, expected.value, tolerance)
+        for x, slopes in expected.items():
+            close(found[x], slopes, tolerance)
+        ways = {x: rng.normal(size=a.shape) for x, a in expected.items()}
+        found, expected = (s.derivatives(function, *arguments, along=ways, t=self.t)
+                           for s in (self.rolled, self.whole))
+        close(found["along"], expected["along"], tolerance)
+
+
+# -- the same as one graph --------------------------------------------------------------------------------------------
+def every_joint() -> bc.Mechanism:
+    """Every joint type, some listed backwards, branches, wrenches that laws give, motions that are prescribed."""
+    moving = [joint for joint in JOINTS if joint != "Weld"]
+    parts = [Part(joint, (i - 1) // 2, backwards=i % 3 == 1, wrench=("", "world", "body")[i % 3],
+                  driven=2 if joint in ("Universal", "Cylindrical") else 0) for i, joint in enumerate(moving)]
+    return build(Tree((*parts, Part("Revolute", 2, driven=1), Part("Spherical", 4, backwards=True)), 3))
+
+
+def laden() -> bc.Mechanism:
+    """Laws on joints, a motor with limits, an armature, a wrench, and parameters, gravity among them."""
+    m = bc.Mechanism("laden chain")
+    load, reach, pull = m.parameter("load", 1.3), m.parameter("reach", 0.4), m.parameter("pull", 1.0)
+    m.gravity = (0.0, 0.5, -9.81 * pull)
+    m.add_body("upper", bc.Inertia.rod(2.0, (0, 0, 0), (0.5, 0, 0)))
+    m.add_body("fore", bc.Inertia(load, (0.2, 0.05, 0), (0.02, 0.03, 0.04)))
+    m.add_body("hand", bc.Inertia.box(0.5, (0.1, 0.2, 0.05), (0.05, 0, 0)))
+    m.add_joint("shoulder", bc.Revolute("y"), m.ground, "upper")
+    m.add_joint("elbow", bc.Universal("z", "x"), "upper", "fore", parent_pose=bc.Pose((reach, 0, 0)))
+    m.add_joint("wrist", bc.Spherical(), "fore", "hand", parent_pose=bc.Pose((0.4, 0, 0)))
+    m.add_joint_spring("brace", "elbow", stiffness=20.0 * load, damping=0.5, coordinate=0)
+    m.add_armature("rotor", "shoulder", 0.2)
+    m.add_actuator("motor", "shoulder", 40.0, no_load_speed=30.0)
+    m.add_wrench("wind", "hand", force=(lambda t: 3 * bm.cos(t), 2.0 * load, 0.0), at=(0, 0, 0.1), axes="body")
+    return m
+
+
+def linkage() -> bc.Mechanism:
+    """A four-bar of a given length, with a spring on a joint and one that closes its loop at a time."""
+    m = bc.Mechanism("four-bar of a given length", gravity=(0, -9.81, 0))
+    length = m.parameter("length", 1.0)
+    for name, mass, size in (("crank", 1.5, 0.3), ("coupler", 5.0, length), ("rocker", 3.0, 0.6)):
+        m.add_body(name, bc.Inertia(mass, (0.5 * size, 0, 0), (0.01, 0.02, 0.03)))
+    m.add_joint("A", bc.Revolute("z"), m.ground, "crank")
+    m.add_joint("B", bc.Revolute("z"), "crank", "coupler", parent_pose=bc.Pose((0.3, 0, 0)))
+    m.add_joint("C", bc.Revolute("z"), "coupler", "rocker", parent_pose=bc.Pose((length, 0, 0)))
+    m.add_joint("D", bc.Revolute("z"), "rocker", m.ground, parent_pose=bc.Pose((0.6, 0, 0)),
+                child_pose=bc.Pose((1.0, 0, 0)))
+    m.add_joint_spring("spring", "A", stiffness=20.0, damping=0.5)
+    return m
+
+
+@cache
+def both(name: str) -> Both:
+    return {"joints": lambda: Both(every_joint, 0.3), "laden": lambda: Both(laden, 0.2),
+            "ladder": lambda: Both(lambda: bc.load("ladder", cells=2)),
+            "geared": lambda: Both(loop_extras.geared), "cams": lambda: Both(loop_extras.cams, 0.2),
+            "linkage": lambda: Both(linkage)}[name]()
+
+
+@pytest.mark.parametrize("function", ["forward_dynamics", "inverse_dynamics"])
+def test_every_joint(function: str) -> None:
+    both("joints").products_agree(function, ("t", "wrenches"))
+
+
+@pytest.mark.parametrize("function", ["forward_dynamics", "inverse_dynamics", "bias", "momenta", "kinetic_energy",
+                                      "potential_energy", "energy", "stored_energy", "center_of_mass", "momentum",
+                                      "joint_laws"])
+def test_functions_parameters_and_laws(function: str) -> None:
+    both("laden").agree(function, ("parameters", "load", "t"))
+
+
+@pytest.mark.parametrize("name, function, by", [
+    ("ladder", "forward_dynamics", ("wrenches",)), ("ladder", "inverse_dynamics", ()), ("ladder", "kinetic_energy", ()),
+    ("ladder", "potential_energy", ()), ("geared", "forward_dynamics", ()), ("geared", "inverse_dynamics", ()),
+    ("cams", "forward_dynamics", ("t",)), ("cams", "energy", ("t",)), ("linkage", "forward_dynamics", ("length",)),
+    ("linkage", "inverse_dynamics", ("length", "parameters")), ("linkage", "energy", ("length",)),
+    ("linkage", "momenta", ("length",))])
+def test_closed_machines(name: str, function: str, by: Sequence[str]) -> None:
+    both(name).agree(function, by)
+
+
+def test_parts_of_closed_machines_by_themselves() -> None:
+    both("ladder").agree("forward_dynamics", closed=False)
+
+
+def test_batches() -> None:
+    """Directions are an axis of the batch; results are those of the states one by one."""
+    c = both("linkage")
+    system, q, u = c.rolled, np.stack([c.q] * 3), c.u * np.array([[1.0], [-0.5], [2.0]])
+    times, weights = np.linspace(0.0, 1.0, 3), np.cos(np.arange(9.0)).reshape(3, 3)
+    many = system.derivatives("forward_dynamics", q, u, by=("q", "length"), t=times)
+    back = system.derivatives("forward_dynamics", q, u, by=("q", "length"), weights=weights)
+    for i in range(3):
+        one = system.derivatives("forward_dynamics", q[i], u[i], by=("q", "length"), t=float(times[i]))
+        for x in one:
+            close(many[x][i], one[x], 1e-12)
+            close(back[x][i], weights[i] @ one[x], 1e-12)
+    lengths = system.with_parameters(length=np.array([1.0, 1.01]))
+    with_two = lengths.derivatives("kinetic_energy", c.q, c.u, by=("u", "length"))
+    assert with_two["u"].shape == (2, 1) and with_two["length"].shape == (2,)
+    close(with_two["u"][0], system.derivatives("kinetic_energy", c.q, c.u, by="u")["u"], 1e-12)
+
+
+def test_directions_survive_a_change_of_plan() -> None:
+    """Where pivots of the first plan vanish another one computes; directions stay those of the first."""
+    c = both("linkage")
+    plans = c.rolled.plans
+    first = plans.first(c.q, 0.0)
+    other = next(p for p in (plans.driven_at((v,)) for v in range(3)) if p.independent != first.independent)
+    given = {"q": c.q, "u": c.u, "tau": c.tau, "weights": np.array([0.3, -1.0, 2.0])}
+    for product, names in (("", ("q", "u", "tau", "length")), ("weights", ("length", "q", "u"))):
+        question = large_derivatives.large_question(plans, Question("forward_dynamics", None, names, True, product),
+                                                    c.q, 0.0)
+        expected, found = (large_derivatives._entries(plans, question, given, None, 0.0, p) for p in (first, other))
+        close(found, expected, 1e-9)
+
+
+# -- differences ------------------------------------------------------------------------------------------------------
+def check_against_differences(system: bc.System, q: np.ndarray, u: np.ndarray, moved: Callable[..., Any],
+                              size: float, tolerance: float) -> None:
+    """Forward dynamics along a direction of some size, forward and backward."""
+    rng = np.random.default_rng(4)
+    tau, weights = rng.normal(size=system.nu), rng.normal(size=system.nu)
+    back = system.derivatives("forward_dynamics", q, u, tau, by=("q", "u", "tau"), weights=weights)
+    ways = {x: size * rng.normal(size=a.shape) for x, a in back.items()}
+    along = system.derivatives("forward_dynamics", q, u, tau, along=ways)["along"]
+    slope = differences(lambda s: system.forward_dynamics(
+        *moved(s[:, None] * ways["q"], s[:, None] * ways["u"]), tau + s[:, None] * ways["tau"]))
+    close(along, slope, tolerance)
+    whole = sum(float(np.abs(back[x]) @ np.abs(ways[x])) for x in ways)
+    assert abs(sum(float(back[x] @ ways[x]) for x in ways) - float(weights @ along)) < 1e-10 * whole
+
+
+def test_a_chain_of_a_thousand_bodies() -> None:
+    system = bc.compile(bc.load("chain", n=1000))
+    rng = np.random.default_rng(0)
+    q, u = system.random_state(rng)
+    check_against_differences(system, q, u, lambda a, b: (system.integrate(q, a), u + b), 1e-3, 1e-7)
+
+
+def test_a_ladder_of_256_cells() -> None:
+    c = Closed(bc.load("ladder", cells=256))
+    check_against_differences(c.system, c.q, c.u, c.at, 0.1, 1e-7)
+
+
+# -- what cannot be asked ---------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("function, options, words", [
+    ("forward_dynamics", {"then": "q"}, "then=... is for up to 48 links"),
+    ("pose", {"body": "hand", "by": "q"}, "body=... is for up to 48 links"),
+    ("mass_matrix", {"by": "q"}, "of such machines forward_dynamics, inverse_dynamics"),
+    ("forward_dynamics", {"by": "mass"}, "nothing called 'mass'"),
+    ("forward_dynamics", {"weights": np.zeros(3)}, "weights need the shape of forward_dynamics")])
+def test_refusals(function: str, options: dict[str, Any], words: str) -> None:
+    c = both("laden")
+    with pytest.raises(bc.BellcrankError, match=words):
+        c.rolled.derivatives(function, c.q, *(() if function in ("pose", "mass_matrix") else (c.u,)), **options)
+
+
+def test_inputs_are_checked() -> None:
+    c = both("laden")
+    with pytest.raises(bc.StateError, match=r"q\[1\] is nan"):
+        c.rolled.derivatives("forward_dynamics", np.where(np.arange(len(c.q)) == 1, np.nan, c.q), c.u)
+    with pytest.raises(bc.StateError, match="q"):
+        c.rolled.derivatives("forward_dynamics", c.q[:-1], c.u)
+    with pytest.raises(bc.NotYetError, match="elements between links"):
+        bc.compile(laden_arm(), schedule="rolled").derivatives("forward_dynamics", c.q, c.u)
