@@ -20,6 +20,7 @@ from bellcrank.simulate.fields import DERIVED, MOST_CLOSURES, PER_EVENT, STATE, 
 from bellcrank.simulate.interrupt import uninterrupted
 from bellcrank.simulate.netcdf import EventRecord, GrowingFile, open_result, per_event
 from bellcrank.simulate.run_attributes import plain_attribute, run_attributes
+from bellcrank.simulate.shelf import Shelf
 
 if TYPE_CHECKING:
     from bellcrank.simulate.result import Result
@@ -71,8 +72,9 @@ class Writer:
         self._events: list[EventRecord] = []
         self._settings, self._advice, self._share, self._lanes = dict(settings or {}), advice, share, lanes
         self._balance = Balance(floor_of(system))
-        self._waiting: list[dict[str, Floats]] = []  # samples as they came
-        self._blocks: list[dict[str, Floats]] = []  # in memory: with what follows from them
+        self._shelf = Shelf()  # samples as they came; with a file, those that wait
+        self._passed = 0  # of these, how many were passed on
+        self._derived: list[dict[str, Floats]] = []  # in memory: what follows from them
         self._bytes = self._done = 0  # waiting, passed on
         self._with_forces: bool | None = None
         self._last_time = -np.inf
@@ -93,14 +95,14 @@ class Writer:
         layout = self._layout
         if self._finished:
             raise StateError("this run is finished: nothing can be added")
-        times = np.array(t, dtype=float).reshape(-1)
+        times = np.asarray(t, dtype=float).reshape(-1)
         lead = (len(times), *layout.batch)
         given = {"q": (q, len(layout.coordinates)), "u": (u, len(layout.speeds)), "tau": (tau, len(layout.speeds)),
                  "loop_tau": (loop_tau, len(layout.loop_speeds))}
         block = {"time": times}
         for name, (value, size) in given.items():
             if value is not None:
-                block[name] = np.array(value, dtype=float)
+                block[name] = np.asarray(value, dtype=float)
                 if block[name].shape != (*lead, size):
                     raise StateError(f"{name}: samples need the shape {(*lead, size)}, got {block[name].shape}")
         if len(times) and not (times[0] >= self._last_time and (np.diff(times) >= 0.0).all()):
@@ -114,7 +116,7 @@ class Writer:
             self._begun = (times[0], block["q"][0].copy(), block["u"][0].copy())
         with uninterrupted():  # samples are added and counted, or neither
             self._last_time = float(times[-1])
-            self._waiting.append(block)
+            self._shelf.add(block)
             self.samples += len(times)
             self._bytes += sum(x.nbytes for x in block.values())
             if self._bytes >= (_BLOCK if self._growing is None else _STREAMED):
@@ -162,29 +164,27 @@ class Writer:
         """Derive energies and loop errors of the waiting samples and pass them on, in blocks of bounded size.
 
         Called where no interrupt can come: a block is accounted for, and passed on, once."""
-        if not self._waiting:
+        begin, end = self._passed, self._shelf.count
+        n = end - begin
+        if not n:
             return
-        joined = self._waiting[0] if len(self._waiting) == 1 else \
-            {name: np.concatenate([b[name] for b in self._waiting]) for name in self._waiting[0]}
-        self._waiting = [joined]  # an error must lose nothing
-        n, kept = len(joined["time"]), self._blocks
         size = max(1, n * (_BLOCK if self._growing is None else _STREAMED) // max(1, self._bytes))
-        for start in range(0, n, size):
-            block = {name: x[start:start + size] for name, x in joined.items()}
-            block |= derive(self._system, block["time"], block["q"], block["u"], self._lanes)
-            self._balance.add(block)
-            rest = [{name: x[start + size:] for name, x in joined.items()}]
-            blocks = [] if self._growing else [*self._blocks, block]
+        for start in range(begin, end, size):
+            block = self._shelf.between(start, min(start + size, end))
+            more = derive(self._system, block["time"], block["q"], block["u"], self._lanes)
+            self._balance.add(block | more)
+            derived = self._derived
             if self._growing is not None:
-                self._growing.write(self._done, block)
-            done = self._done + len(block["time"])
-            self._done, self._blocks, self._waiting = done, blocks, rest
+                self._growing.write(self._done, block | more)
+            else:
+                derived = [*self._derived, more]
+            passed, done = start + len(block["time"]), self._done + len(block["time"])
+            self._passed, self._done, self._derived = passed, done, derived  # an error loses nothing
             self._sync()
-        made = self._blocks[len(kept):]
-        if len(made) > 1:  # what came in one piece stays in one
-            self._blocks = [*kept, {name: joined[name] if name in joined else np.concatenate([b[name] for b in made])
-                                    for name in made[0]}]
-        self._waiting, self._bytes = [], 0
+        self._bytes = 0
+        if self._growing is not None:
+            self._shelf.clear()
+            self._passed = 0
 
     def note(self, name: str, value: Any) -> None:
         """Keep something that is known late: it becomes an attribute of the result.
@@ -266,17 +266,18 @@ class Writer:
         fields = [f for f in (*STATE, *DERIVED)
                   if "tau" not in f.name or (self._with_forces and (layout.loop_speeds or f.name == "tau"))]
         variables: dict[str, Any] = {}
+        rows = self._shelf.between(0, self._shelf.count)
         for field in fields:
             shape = (0, *layout.batch, *((len(getattr(layout, f"{field.along}s")),) if field.along else ()))
-            parts = [b.pop(field.name) for b in self._blocks]
+            parts = [rows[field.name]] if field.name in rows else [b.pop(field.name) for b in self._derived]
             values = parts[0] if len(parts) == 1 else np.concatenate(parts) if parts else np.zeros(shape)
             variables[field.name] = Variable(layout.dims(field), values, layout.attrs(field), fastpath=True)
-        times = np.concatenate([np.zeros(0), *(b["time"] for b in self._blocks)])
+        times = rows.get("time", np.zeros(0))
         if not self._events:  # nothing along events
             layout = replace(layout, closures=())
         coords: dict[str, Any] = {"time": ("time", times, {"units": "s", "long_name": "time"}), **_labels(layout)}
         if layout.changing:
-            numbers = np.concatenate([np.zeros(0), *(b["topology"] for b in self._blocks)]).astype(np.int32)
+            numbers = rows.get("topology", np.zeros(0)).astype(np.int32)
             variables["topology"] = ("time", numbers, layout.attrs(TOPOLOGY))
         return Result(variables | _event_variables(self._events, layout), coords=coords,
                       attrs={**self._early, **late})
