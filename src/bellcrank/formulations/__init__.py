@@ -78,6 +78,7 @@ SHARED: dict[str, Function] = {f.name: f for f in (
              single=True),
     Function("loaded_wrenches", joint_reactions.loaded_wrenches, ("q", "u", "udot", "load"), "links", 6),
     Function("stored_energy", element_energy.stored_energy, ("q",), "totals", whole=True),
+    Function("dissipated_power", element_energy.dissipated_power, ("q", "u"), "totals", whole=True),
     Function("joint_energy", element_energy.joint_energy, ("q",), "totals"),
     Function("pair_wrenches", looped.pair_wrenches, ("q", "u"), "wrenches", whole=True),
     Function("displaced", projection.displaced, ("q", "dq"), "coordinates"),
