@@ -6,7 +6,9 @@ Trees (panda, go2, talos): forward dynamics by q, u and tau beside `computeABADe
 udot beside `computeRNEADerivatives`; results are compared before anything is timed. Closed machines (four_bar, stewart,
 cassie): forward dynamics along the closed machine, by independent q and u and by tau, beside `constraintDynamics`
 followed by `computeConstraintDynamicsDerivatives`, which differentiates by all coordinates, off the closed machine,
-with a proximal term.
+with a proximal term. Large machines (chain of 1000 bodies, ladder of 256 cells), which are rolled into loops: products
+of forward dynamics' derivatives by q, u and tau with a vector, and the matrices, as multiples of one forward dynamics;
+products are compared with differences before.
 Times are the best of several rounds in which all take turns; batches are 256 states, per state, from which the time of
 an empty loop of Python is taken off for Pinocchio. A line says what a vector-Jacobian product takes, as a multiple of
 one forward dynamics. Where CasADi is installed, the last one says what it takes for forward dynamics, and with its
@@ -31,6 +33,7 @@ import bellcrank as bc
 
 TREES = ("panda", "go2", "talos")
 CLOSED = ("four_bar", "stewart", "cassie")
+LARGE = {"chain": {"n": 1000}, "ladder": {"cells": 256}}
 CALLS = 500
 ROUNDS = 11
 
@@ -169,7 +172,38 @@ def closed(name: str) -> None:
     beside_casadi(system, state.q, state.u)
 
 
+def large(name: str) -> None:
+    """Products and matrices of a machine that is rolled into loops."""
+    system = bc.compile(bc.load(name, **LARGE[name]))
+    rng = np.random.default_rng(5)
+    if system.loops:
+        near = system.integrate(system.assemble().q, 0.02 * rng.normal(size=system.nu))
+        q, u = system.project(near, rng.normal(size=system.nu))[:2]
+    else:
+        q, u = system.random_state(rng)
+    tau, weights, by = rng.normal(size=system.nu), rng.normal(size=system.nu), ("q", "u", "tau")
+    back = system.derivatives("forward_dynamics", q, u, tau, by=by, weights=weights)
+    ways = {x: rng.normal(size=a.shape) for x, a in back.items()}
+    along = system.derivatives("forward_dynamics", q, u, tau, along=ways)["along"]
+    h = 1e-4 * ways["tau"]
+    slope = weights @ (system.forward_dynamics(q, u, tau + h) - system.forward_dynamics(q, u, tau - h)) / 2e-4
+    print(f"{name}: {system.nu} speeds; backward and forward differ by "
+          f"{differs(sum(back[x] @ ways[x] for x in by), weights @ along):.1e}, by tau from differences "
+          f"{differs(back['tau'] @ ways['tau'], slope):.1e}")
+    calls: dict[str, Callable[[], Any]] = {
+        "forward dynamics": lambda: system.forward_dynamics(q, u, tau),
+        "vector-Jacobian": lambda: system.derivatives("forward_dynamics", q, u, tau, by=by, weights=weights),
+        "Jacobian-vector": lambda: system.derivatives("forward_dynamics", q, u, tau, along=ways)}
+    many = {what: (lambda call=call: [call() for _ in range(50)]) for what, call in calls.items()}
+    many["matrices"] = lambda: system.derivatives("forward_dynamics", q, u, tau, by=by)
+    for call in many.values():
+        call()
+    took = {what: t / (1 if what == "matrices" else 50) for what, t in interleaved(many, ROUNDS).items()}
+    for what, t in took.items():
+        print(f"  {what:17} {t * 1e6:10.1f} us {t / took['forward dynamics']:8.2f} times forward dynamics", flush=True)
+
+
 if __name__ == "__main__":
     warnings.simplefilter("ignore")
-    for chosen in sys.argv[1:] or [*TREES, *CLOSED]:
-        (trees if chosen in TREES else closed)(chosen)
+    for chosen in sys.argv[1:] or [*TREES, *CLOSED, *LARGE]:
+        (trees if chosen in TREES else large if chosen in LARGE else closed)(chosen)

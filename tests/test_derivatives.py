@@ -489,3 +489,10 @@ def test_columns_and_pieces_of_large_code(loops: bool, monkeypatch: pytest.Monke
     for found, other, expected in zip(usual, cut, answers("numpy"), strict=True):
         for x in (found, other):
             np.testing.assert_allclose(x, expected, rtol=0, atol=2e-11 * np.abs(expected).max())
+
+
+def test_motions_that_open_loops_have_no_drives_and_no_derivatives_of_them() -> None:
+    system = bc.compile(bc.load("four_bar"))
+    state = system.assemble(q={"A": 0.5}, u={"A": 1.0})
+    with pytest.raises(bc.StateError, match="these accelerations open the loop"):
+        system.derivatives("inverse_dynamics", state.q, state.u, np.ones(system.nu), by="q")

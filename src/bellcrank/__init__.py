@@ -15,6 +15,7 @@ __version__ = "0.1.0"
 _PLACES = {
     "analyze": "analyze", "check_joint": "analyze", "cite": "formulations", "compare": "analyze",
     "compile": "compiled.compile", "examples": "examples", "gradient": "analyze", "identify": "analyze",
+    "BeamSection": "mechanism.flexible.beam_elements", "FlexibleBody": "mechanism.flexible.flexible_body",
     "Inertia": "mechanism.inertia",
     "export_c": "io.export.export_c", "to_casadi": "io.export.casadi_function",
     "to_jax": "io.export.jax_function", "to_sympy": "io.export.sympy_expressions",
@@ -36,14 +37,14 @@ _PLACES = {
 }
 
 __all__ = [
-    "Angle", "AssemblyError", "BellcrankError", "BellcrankWarning", "BranchWarning", "CacheWarning", "Change",
-    "Cylindrical", "Distance", "Event", "FileError", "Free", "Inertia", "Joint", "KnifeEdge", "Mechanism", "ModelError",
-    "NotYetError", "Planar", "PointOnLine", "PointOnPlane", "Pose", "Prismatic", "Result", "Revolute", "RollingBall",
-    "RollingDisk", "Sampled", "Screw", "SimulationWarning", "SingularError", "SlowWarning", "Spherical", "State",
-    "StateError", "System", "Traced", "Universal", "Weld", "__version__", "analyze", "attach", "check_joint", "cite",
-    "compare", "compile", "detach", "enter", "examples", "export_c", "gradient", "identify", "joint_limit", "leave",
-    "lift_off", "load", "lock", "math", "open_result", "papers", "read", "save", "to_casadi", "to_jax",
-    "to_sympy", "to_torch", "unlock",
+    "Angle", "AssemblyError", "BeamSection", "BellcrankError", "BellcrankWarning", "BranchWarning", "CacheWarning",
+    "Change", "Cylindrical", "Distance", "Event", "FileError", "FlexibleBody", "Free", "Inertia", "Joint", "KnifeEdge",
+    "Mechanism", "ModelError", "NotYetError", "Planar", "PointOnLine", "PointOnPlane", "Pose", "Prismatic", "Result",
+    "Revolute", "RollingBall", "RollingDisk", "Sampled", "Screw", "SimulationWarning", "SingularError", "SlowWarning",
+    "Spherical", "State", "StateError", "System", "Traced", "Universal", "Weld", "__version__", "analyze", "attach",
+    "check_joint", "cite", "compare", "compile", "detach", "enter", "examples", "export_c", "gradient", "identify",
+    "joint_limit", "leave", "lift_off", "load", "lock", "math", "open_result", "papers", "read", "save", "to_casadi",
+    "to_jax", "to_sympy", "to_torch", "unlock",
 ]
 
 if TYPE_CHECKING:
@@ -73,6 +74,8 @@ if TYPE_CHECKING:
     from bellcrank.io.load import load, read, save
     from bellcrank.loops.closer import State
     from bellcrank.mechanism.constraints import Angle, Distance, PointOnLine, PointOnPlane
+    from bellcrank.mechanism.flexible.beam_elements import BeamSection
+    from bellcrank.mechanism.flexible.flexible_body import FlexibleBody
     from bellcrank.mechanism.inertia import Inertia
     from bellcrank.mechanism.joints import (
         Cylindrical,

@@ -6,6 +6,7 @@ has) and one line here.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import ModuleType
 
 from bellcrank.errors import ModelError
@@ -38,8 +39,18 @@ AUTO = {False: "recursive", True: "elimination"}
 _VERBS = {"forward_dynamics": (("q", "u", "tau"), "speeds", 1), "inverse_dynamics": (("q", "u", "udot"), "speeds", 1),
           "mass_matrix": (("q",), "matrix", 1), "joint_wrenches": (("q", "u", "udot"), "links", 6)}
 
+#: functions that cover bodies that deform, beside those that formulations name as `FLEXIBLE`
+_FLEXIBLE = ("poses", "velocities", "accelerations", "totals", "center_of_mass", "momentum", "kinetic_energy",
+             "potential_energy", "motion_and_gravity", "prescribed", "driven_speeds", "joint_laws", "drives",
+             "coordinate_rates", "joint_reactions", "stored_energy", "joint_energy",
+             "dependent_accelerations", "pair_wrenches", "displaced", "sped", "bias",
+             "joint_wrenches", "inverse_dynamics", "mass_matrix", "displacements", "speed_changes", "corrections",
+             "largest_errors", "dependent_speeds", "loop_state", "loop_matrix", "nearest_step", "projected",
+             "closed_inverse", "allowed_motions", "independent_forces", "constraint_multipliers", "enforced_forces",
+             "group_multipliers")
+
 #: functions that do not depend on the formulation
-SHARED: dict[str, Function] = {f.name: f for f in (
+SHARED: dict[str, Function] = {f.name: replace(f, flexible=f.name in _FLEXIBLE) for f in (
     Function("poses", kinematics.poses, ("q",), "links", 12),
     Function("velocities", kinematics.velocities, ("q", "u"), "links", 6),
     Function("accelerations", accelerations, ("q", "u", "udot"), "links", 6),
@@ -117,14 +128,15 @@ def functions_of(method: str, looped: bool = False) -> dict[str, Function]:
     module = method_module(method)
     _, _, variant = method.partition("/")
     names = {**vars(module), **(module.VARIANTS[variant] if variant else {})}
+    covering = () if variant else names.get("FLEXIBLE", ())
     own = {name: Function(name, names[name], inputs, layout, width, name in names.get("WHOLE", ()),
-                          name in names.get("BY_MATRIX", ()))
+                          name in names.get("BY_MATRIX", ()), flexible=name in covering)
            for name, (inputs, layout, width) in _VERBS.items() if name in names}
     over = names.get("OVER", ())
     if looped and "constrained_dynamics" in names:
         own["forward_dynamics"] = Function("forward_dynamics", names["constrained_dynamics"], ("q", "u", "tau"),
                                            "speeds", whole="groups" not in over, groups="groups" in over,
-                                           bases="bases" in over)
+                                           bases="bases" in over, flexible="constrained_dynamics" in covering)
     if looped:
         own |= {name: Function(name, names[name], ("q", "u"), "speeds", groups="groups" in over, bases="bases" in over)
                 for name in ("dependent_speeds", "speed_changes") if name in names}
@@ -136,7 +148,13 @@ def functions_of(method: str, looped: bool = False) -> dict[str, Function]:
 
 
 def check_topology(method: str, tree: Tree) -> None:
-    """Refuse a machine with loops that a formulation covers in no state."""
+    """Refuse a machine with loops, or with bodies that deform, that a formulation covers in no state."""
+    if tree.flexible:
+        body, covering = tree.joint_names[tree.flexible[0]], [m for m in METHODS if hasattr(METHODS[m], "FLEXIBLE")]
+        if not functions_of(method, tree.looped)["forward_dynamics"].flexible and not (
+                tree.looped and method == "dense"):
+            raise ModelError(f"method {method!r} does not cover bodies that deform, such as {body!r}; use one of "
+                             f"{', '.join(covering)} or 'auto'")
     check = getattr(method_module(method), "check_topology", None)
     if check is not None and tree.looped:
         check(tree)

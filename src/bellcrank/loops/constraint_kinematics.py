@@ -336,6 +336,8 @@ class LoopKinematics:
 
     def _entries(self, q: npt.ArrayLike, rows: ClosureArrays, t: npt.ArrayLike, origin: Floats) -> Floats:
         """Entries for all speeds, those of closures and then those of couplers; `origin` are those of the links."""
+        if self.tree.flexible:  # a mode moves several nodes
+            return self.run("loop_matrix", {"q": q}, t)[..., self.m:]
         screws = self.run("world_columns", {"q": q}, t)
         lead = np.broadcast_shapes(screws.shape[:-1], rows.value.shape[:-1])
         screws = screws.reshape(*screws.shape[:-1], self.tree.nu, 6)

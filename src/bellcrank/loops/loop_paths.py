@@ -46,10 +46,7 @@ def jacobian_pattern(tree: Tree) -> list[tuple[int, int, int, int, int]]:
     for c in tree.closures:
         for side, path in enumerate(paths_between(tree, c.first, c.second)):
             for link in path:
-                joint = tree.joints[link]
-                assert joint is not None
-                start = int(tree.u_start[link])
                 out += [(row, speed, side, c.second if side else c.first, link)
-                        for speed in range(start, start + joint.nu) for row in range(begin, begin + c.rows)]
+                        for speed in tree.movers(link) for row in range(begin, begin + c.rows)]
         begin += c.rows
     return out

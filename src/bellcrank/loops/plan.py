@@ -227,6 +227,7 @@ class Planner:
                 continue
             mine = set(draft.links)
             own = {v for link in mine for v in self.free[link]}
+            draft.carried |= {v for link in mine for v in self._moving(link)} - own  # nodes move by others' speeds
             ends = {self.parent[link] for link in mine if self.parent[link] not in mine} | {*self._hangs_from(g)}
             for r, _ in draft.pivots:
                 if r < self.loops.m_closures:
@@ -246,7 +247,7 @@ class Planner:
             for end in ends:  # what lies on the way there moves what the group acts on
                 while end != reference:
                     if end not in mine:
-                        draft.carried |= set(self.free[end])
+                        draft.carried |= {*self.free[end], *self._moving(end)}
                     end = self.parent[end]
             up = max((self.group_of(v) for v in draft.carried), default=-1)
             if reference:  # whoever holds the reference passes on what is carried further
@@ -255,6 +256,10 @@ class Planner:
             self.up[g] = up
             if up >= 0:
                 self.drafts[up].children.append(g)
+
+    def _moving(self, link: int) -> list[int]:
+        """The free speeds that move a link relative to its parent."""
+        return [v for v in self.tree.movers(link) if v in self.free[self.link_of_speed[v]]]
 
     def _hangs_from(self, g: int) -> tuple[int, ...]:
         """Links that a group acts on, besides what its own links and constraints say."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bellcrank.lowering.element_loads import closing_motion
+from bellcrank.lowering.flexible_link import ModalLink
 from bellcrank.lowering.link import Link
 from bellcrank.lowering.looped import LoopedDirect, require_direct
 from bellcrank.scalar.graph import Number
@@ -13,7 +14,7 @@ __all__ = ["dissipated_power", "joint_energy", "stored_energy"]
 
 
 def stored_energy(tree: Sweeps) -> tuple[Number, ...]:
-    """Energy stored in springs, bushings and stops [J]: one number."""
+    """Energy stored in springs, bushings, stops and flexible bodies [J]: one number."""
     machine = require_direct(tree)
     return (joint_energy(tree)[0] + _between(machine),)
 
@@ -50,6 +51,8 @@ def joint_energy(tree: Sweeps) -> tuple[Number, ...]:
 def inward_energy(link: Link, upper: Number) -> tuple[Number, tuple[()]]:
     for i, law in link.laws:
         upper = upper + law.at(link.world.time).energy(link.q[i])
+    if isinstance(link, ModalLink):
+        upper = upper + link.deformation.coupling_energy(link.q)
     return upper, ()
 
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from bellcrank.loops.loop_paths import jacobian_pattern
+from bellcrank.lowering.flexible_link import ModalLink, NodeLink, link_class
 from bellcrank.lowering.link import Link, World, bound
 from bellcrank.lowering.looped import LoopedDirect, row_count
 from bellcrank.scalar.graph import Graph, Number
@@ -55,6 +57,8 @@ class Product:
     by: tuple[str, ...]  #: inputs, all entries of each; coordinates in the tangent space
     widths: tuple[int, ...]  #: directions of each
     backward: bool  #: from weights of the results to all variables; else along one direction
+    #: backward along a closed machine: all speeds from the independent ones
+    closing: Function | None = None
 
 
 @dataclass(frozen=True)
@@ -85,6 +89,8 @@ class Function:
     bases: bool = False
     #: whether the text asks for a single link, which loops over kinds of links do not know
     single: bool = False
+    #: whether the text covers bodies that deform
+    flexible: bool = False
     #: instead of a text: how the entries are made from those of other functions, traced in one graph
     made: Callable[[Tracer], list[Number]] | None = None
     #: the same as matrices whose columns are found in the same way, where they are
@@ -147,8 +153,8 @@ def world_of(tree: Tree, read: Read, wrenches: bool, bind: Callable[[Any], Any],
     gravity = Vector(*(bind(g) for g in tree.gravity))
     return World(read("t", 0), gravity if plain else rows.inverse(gravity),
                  Transform(Identity() if plain else rows, Vector(*tree.ground_shift.tolist())),
-                 wrenches or bool(tree.applied or tree.pairs), bool(tree.armatures),
-                 Vector(*(read("point", i) for i in range(3))) if point else Vector.zero())
+                 wrenches or bool(tree.applied or tree.pairs) or tree.weighed, bool(tree.armatures),
+                 Vector(*(read("point", i) for i in range(3))) if point else Vector.zero(), tree.modes)
 
 
 def view(tree: Tree, link: int, numbers: LinkNumbers, read: Callable[[str, int], Number], world: World,
@@ -158,9 +164,9 @@ def view(tree: Tree, link: int, numbers: LinkNumbers, read: Callable[[str, int],
     assert joint is not None
     applied = tuple(Applied(bind(w.moment), bind(w.force), bind(w.at), bind(w.axes))
                     for w in tree.applied.get(link, ()))
-    return Link(joint, numbers, read, world, tree.prescribed[link], applied, wrenches,
-                bind(tree.joint_forces.get(link, ())), bind(tree.actuators.get(link, ())),
-                bind(tree.armatures.get(link, ())))
+    return link_class(joint)(joint, numbers, read, world, tree.prescribed[link], applied, wrenches,
+                             bind(tree.joint_forces.get(link, ())), bind(tree.actuators.get(link, ())),
+                             bind(tree.armatures.get(link, ())))
 
 
 def binder(tree: Tree, read: Read) -> Callable[[Any], Any]:
@@ -177,6 +183,8 @@ def direct(tree: Tree, inputs: tuple[str, ...], read: Read, wrenches: bool) -> D
     wrench = wrench_starts(tree)
     known = {*inputs, "wrench"} if wrenches else set(inputs)
 
+    known_frames: dict[int, ModalLink] = {}
+
     def make(link: int) -> Link:
         start = {"q": int(tree.q_start[link]), "wrench": wrench[link], "load": 6 * (link - 1)}
         u = int(tree.u_start[link])
@@ -187,10 +195,17 @@ def direct(tree: Tree, inputs: tuple[str, ...], read: Read, wrenches: bool) -> D
         numbers = tree.numbers(link)
         if link in tree.symbolic:
             numbers = bind(numbers)
-        return view(tree, link, numbers, local, world, wrenches, bind)
+        made = view(tree, link, numbers, local, world, wrenches, bind)
+        if isinstance(made, ModalLink):
+            known_frames[link] = made
+        elif isinstance(made, NodeLink):
+            made.carrier = known_frames[int(tree.parent[link])]
+        return made
 
     widths = [0 if j is None else j.nu for j in tree.joints]
     sweeps = LoopedDirect(tree.parent.tolist(), make, world, tree.u_start.tolist(), widths)
+    for link, frame in known_frames.items():
+        frame.moving = partial(sweeps.moving.__getitem__, link)
 
     def again(values: Mapping[str, Sequence[Number]]) -> LoopedDirect:
         def other(name: str, i: int) -> Number:

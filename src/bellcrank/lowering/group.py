@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from bellcrank.loops.plan import Group
 from bellcrank.lowering.element_loads import columns_of
 from bellcrank.lowering.function import Function, binder, direct
-from bellcrank.lowering.group_shape import PASSING, GroupShape, Local, Ports, closure_shape, row_places
+from bellcrank.lowering.group_shape import PASSING, GroupShape, Local, Ports, closure_shape, row_places, shared_columns
 from bellcrank.lowering.link import Link, World
 from bellcrank.lowering.looped import LoopedDirect
 from bellcrank.mechanism.constraint_rows import at_time
@@ -72,9 +72,9 @@ class GroupView:
         """The same group with its local speeds as given; others, those of links that no constraint involves, and
         prescribed ones stay as they are."""
         shape = self.shape
-        number = {pair: v for v, pair in enumerate(shape.speeds)}
-        links = [link.with_speeds([speeds.get(number.get((k, c), PASSING), x) for c, x in enumerate(link.u)])
-                 for k, link in enumerate(self.links)]
+        number = shape.numbers
+        links = [link.with_speeds([speeds.get(number.get((k, c), PASSING), x)
+                                   for c, x in enumerate(link.moving_speeds)]) for k, link in enumerate(self.links)]
         seen: dict[int, dict[int, Number]] = {}
         for relation in shape.relations:
             for v, place in relation.terms:
@@ -184,7 +184,8 @@ def whole_machine(flat: LoopedDirect) -> GroupView:
         parents=tuple(bodies[int(tree.parent[link])] for link in range(1, n + 1)), own=(True,) * n,
         speeds=tuple(owner[v] for v in range(tree.nu)), rows=rows, dependent=(), sizes=(), independent=(), early=(),
         carried=(), closures=tuple(closure_shape(tree, k, bodies) for k in closures), relations=relations,
-        grounded=True, ports=nothing, above=nothing, body_slot=-1, speed_slots=())
+        grounded=True, ports=nothing, above=nothing, body_slot=-1, speed_slots=(),
+        shared=shared_columns(tree, range(1, n + 1), {v: v for v in range(tree.nu)}))
     return GroupView(shape, flat.views[1:], [closure_numbers(tree, k, flat.bind, flat.world.time) for k in closures],
                      [c.kind for c in tree.closures], flat.world, (0.0, 0.0), (0, 0),
                      [flat.views[link] for link in witnesses])

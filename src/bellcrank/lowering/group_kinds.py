@@ -78,9 +78,10 @@ def roll_groups(tree: Tree, function: Function, wrenches: bool) -> RolledProgram
     kinds = [rolling.kind(i, g, world, local) for i, g in enumerate(rolling.representatives)]
     sweeps = Rolled(kinds, GroupWorld(world, rolling.widths), root_graph)
     traced = as_traced(sweeps, base.text(sweeps), False)
+    closing = product.closing.text(sweeps) if product is not None and product.closing is not None else None
     if product is not None:
         traced = differentiated(tree, product, traced, lambda kind: [
-            (f"@{m}", link) for m, link in enumerate((*kind.view.links, *kind.view.witnesses))], True)
+            (f"@{m}", link) for m, link in enumerate((*kind.view.links, *kind.view.witnesses))], True, closing)
     counts = np.bincount(rolling.of_group[1:], minlength=len(kinds)).tolist()
     parent = np.array([0, *(group.parent + 1 for group in tree.plan.groups)], dtype=np.int64)
     buffers, n_buffers = edge_buffers(parent)

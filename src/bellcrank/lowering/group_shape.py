@@ -8,6 +8,7 @@ the reference) and speeds that the messages of a group's children refer to.
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any, NamedTuple
@@ -15,10 +16,11 @@ from typing import Any, NamedTuple
 from bellcrank.loops.loop_paths import paths_between
 from bellcrank.loops.plan import Group, LoopPlan
 from bellcrank.mechanism.coupling import Part
+from bellcrank.mechanism.flexible.deformation import NodeMotion
 from bellcrank.topology.tree import Tree
 
 __all__ = ["PASSING", "VIRTUAL", "ClosureShape", "GroupShape", "Local", "Ports", "RelationShape",
-           "closure_shape", "free_speeds", "row_places", "shapes_of"]
+           "closure_shape", "free_speeds", "row_places", "shapes_of", "shared_columns"]
 
 #: the member of speeds that only pass through a group
 PASSING = -2
@@ -88,6 +90,13 @@ class GroupShape:
     #: parent's (-1: none); see `base_shapes`
     hosts: tuple[int, ...] = ()
     host_slot: int = -1
+    #: member, column and local speed of what moves nodes of flexible bodies
+    shared: tuple[tuple[int, int, int], ...] = ()
+
+    @property
+    def numbers(self) -> dict[tuple[int, int], int]:
+        """The local speed of every column that moves a member relative to its parent."""
+        return {pair: v for v, pair in enumerate(self.speeds)} | {(k, c): v for k, c, v in self.shared}
 
 
 # -- shapes from a plan --------------------------------------------------------------------------------------------
@@ -163,8 +172,8 @@ def _draft(tree: Tree, group: Group, children: list[Group], row_starts: list[int
     row_place, relations, witnesses = row_places(tree, row_starts, group, speeds)
     ports = Ports(tuple(sorted({bodies[c.reference] for c in children if c.reference})),
                   tuple(sorted({speeds[v] for c in children for v in c.carried})))
-    bound = {speeds[int(tree.u_start[links[m]]) + c] for s in closures for m in (*s.first_path, *s.second_path)
-             for c in free_speeds(tree, links[m])} | {v for r in relations for v, _ in r.terms} | set(ports.speeds)
+    bound = {speeds[v] for s in closures for m in (*s.first_path, *s.second_path) for v in tree.movers(links[m])
+             if v in speeds} | {v for r in relations for v, _ in r.terms} | set(ports.speeds)
     own = [speeds[v] for v in group.independent]
     shape = GroupShape(
         parents=tuple(bodies[int(tree.parent[link])] for link in links),
@@ -172,8 +181,17 @@ def _draft(tree: Tree, group: Group, children: list[Group], row_starts: list[int
         speeds=tuple(pairs), rows=row_place, dependent=tuple(speeds[v] for v in group.dependent), sizes=group.sizes,
         independent=tuple(v for v in own if v in bound), early=tuple(v for v in own if v not in bound),
         carried=tuple(speeds[v] for v in group.carried), closures=closures, relations=relations,
-        grounded=reference == 0, ports=ports, above=Ports((), ()), body_slot=-1, speed_slots=())
+        grounded=reference == 0, ports=ports, above=Ports((), ()), body_slot=-1, speed_slots=(),
+        shared=shared_columns(tree, links, speeds))
     return shape, links, group.closures, _Index(bodies, speeds, witnesses)
+
+
+def shared_columns(tree: Tree, links: Sequence[int], speeds: Mapping[int, int]) -> tuple[tuple[int, int, int], ...]:
+    """Member, column and local speed of what moves nodes of flexible bodies."""
+    if not tree.flexible:
+        return ()
+    return tuple((k, c, speeds[v]) for k, link in enumerate(links) if isinstance(tree.joints[link], NodeMotion)
+                 for c, v in enumerate(tree.movers(link)) if v in speeds)
 
 
 def closure_shape(tree: Tree, k: int, bodies: dict[int, int]) -> ClosureShape:

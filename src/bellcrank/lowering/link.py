@@ -14,7 +14,7 @@ from bellcrank.scalar.evaluation import evaluate
 from bellcrank.scalar.graph import Number, Scalar, is_zero
 from bellcrank.scalar.jet import Jet, as_jet
 from bellcrank.schedule.sweeps import flatten, rebuild
-from bellcrank.spatial import Force, General, Motion, RigidInertia, Symmetric3, Transform, Vector
+from bellcrank.spatial import ArticulatedInertia, Force, General, Motion, RigidInertia, Symmetric3, Transform, Vector
 from bellcrank.topology.tree import Applied, LinkNumbers
 
 __all__ = ["Link", "World"]
@@ -32,6 +32,26 @@ class World(NamedTuple):
     external: bool  #: whether external wrenches act anywhere
     rotors: bool = False  #: whether any joint has an armature
     point: Vector = Vector.zero()  #: of a body, in its own frame, that a function asks about
+    modes: int = 0  #: the most modes that a body has
+
+    @property
+    def flexible(self) -> bool:
+        """Whether any body deforms."""
+        return self.modes > 0
+
+    @property
+    def gravity_in_world(self) -> Vector:
+        """Gravity in world axes."""
+        return self.ground.rotation.apply(self.gravity)
+
+
+class ModalRow(NamedTuple):
+    """force = column . a + sum of matrix * accelerations of the modes up to this one, and of later ones by their rows,
+    + right."""
+
+    column: Force
+    matrix: tuple[Number, ...]
+    right: Number
 
 
 class Link:
@@ -58,8 +78,8 @@ class Link:
         def read(name: str, j: int) -> Number:
             return u[j] if name == "u" else self._read(name, j)
 
-        return Link(self.joint, self.numbers, read, self.world, self.prescribed, self.applied, self.with_wrenches,
-                    self.laws, self.actuators, self.armatures)
+        return type(self)(self.joint, self.numbers, read, self.world, self.prescribed, self.applied,
+                          self.with_wrenches, self.laws, self.actuators, self.armatures)
 
     @cached_property
     def com(self) -> Vector:
@@ -194,6 +214,36 @@ class Link:
                 if driven:
                     total = total + column * rate
         return total
+
+    @property
+    def given_drift(self) -> Motion:
+        """Acceleration relative to the parent at the accelerations that are given."""
+        total = self.joint.drift(self.q, self.u, self.numbers.joint)
+        for column, udot in zip(self.columns, self.udot, strict=True):
+            total = total + column * udot
+        return total
+
+    @property
+    def moving_columns(self) -> tuple[Motion, ...]:
+        """The columns of all speeds that move it relative to its parent, from the first of its own on."""
+        return self.columns
+
+    @property
+    def moving_speeds(self) -> Sequence[Number]:
+        """Those speeds."""
+        return self.u
+
+    def kinetics(self, omega: Vector) -> tuple[ArticulatedInertia, Force]:
+        """What it resists, and the force that its angular velocity needs, in link axes about its origin."""
+        return self.inertia.articulated(), self.inertia.gyroscopic(omega)
+
+    def modal_rows(self, omega: Vector) -> Sequence[ModalRow]:
+        """Rows of the modes of a body that deforms; none of a rigid one."""
+        return ()
+
+    def moving_rates(self, u: Sequence[Number]) -> tuple[Motion, ...]:
+        """Rates of their entries."""
+        return self.column_rates(u)
 
     def column_rates(self, u: Sequence[Number]) -> tuple[Motion, ...]:
         """Rates of the columns' entries in link axes at speeds u."""

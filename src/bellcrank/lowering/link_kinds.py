@@ -10,9 +10,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from bellcrank.lowering.flexible_link import ModalLink, NodeLink
 from bellcrank.lowering.function import Function, binder, part_starts, view, world_of
 from bellcrank.lowering.link import World
 from bellcrank.lowering.product_columns import differentiated, local_inputs, name_of_part, part_columns, product_columns
+from bellcrank.mechanism.flexible.deformation import NodeMotion
 from bellcrank.scalar.evaluation import evaluate
 from bellcrank.scalar.graph import LEAF, Graph, Number, reachable
 from bellcrank.schedule.rolled import Kind, Rolled
@@ -190,10 +192,23 @@ def link_codes(tree: Tree) -> tuple[Ints, Ints]:
         codes.append(code)
     special = np.zeros(tree.n + 1, dtype=np.int64)  # laws, wrenches and parameters make a kind of its own
     driven = [link for link, law in enumerate(tree.prescribed) if law is not None]
-    for link in (*driven, *tree.applied, *tree.symbolic, *tree.joint_forces, *tree.actuators,
+    for link in (*driven, *tree.applied, *tree.symbolic, *_with_laws(tree), *tree.actuators,
                  *tree.armatures):
         special[link] = link
+    for link in np.flatnonzero(special[tree.parent]).tolist() if tree.flexible else ():
+        if isinstance(tree.joints[link], NodeMotion):  # moved by modes with laws of their own
+            special[link] = link
     return np.array(codes), special
+
+
+def _with_laws(tree: Tree) -> list[int]:
+    """Links whose joints have forces of their own; the elasticity of a flexible body is that of its kind."""
+    found = set(tree.joint_forces)
+    for link in tree.flexible:
+        joint = tree.joints[link]
+        if joint is not None and len(tree.joint_forces[link]) == joint.nu:
+            found.discard(link)
+    return sorted(found)
 
 
 def number_pattern(tree: Tree, exploit: bool) -> Ints:
@@ -246,7 +261,13 @@ def _kind(tree: Tree, index: int, link: int, codes: tuple[int, ...], world: Worl
                               [LITERAL[c] if c in LITERAL else graph.leaf(("const", i)) for i, c in enumerate(used)])
     children = tree.parent[1:] == link
     siblings = np.flatnonzero(tree.parent == tree.parent[link])
-    return Kind(index, graph, view(tree, link, numbers, read, own_world, wrenches, bind),
+    made = view(tree, link, numbers, read, own_world, wrenches, bind)
+    if isinstance(made, NodeLink):  # its part of the inputs is that of its carrier
+        above = int(tree.parent[link])
+        frame = view(tree, above, tree.numbers(above), read, own_world, False, bind)
+        assert isinstance(frame, ModalLink)
+        made.carrier = frame
+    return Kind(index, graph, made,
                 is_base=bool(tree.parent[link] == 0), is_tip=not bool(children.any()),
                 is_first=bool(siblings.max() == link))
 

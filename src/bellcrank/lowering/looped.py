@@ -301,7 +301,7 @@ def loop_matrix(tree: Sweeps) -> tuple[Number, ...]:
             for link in path:
                 axes, origin, _, _ = machine.moving[link]
                 arm = machine.moving[end].origin - origin
-                for column in machine.views[link].columns:  # as the end of the path sees it
+                for column in machine.views[link].moving_columns:  # as the end of the path sees it
                     turn = axes.apply(column.angular)
                     screw = Motion(turn, axes.apply(column.linear) + turn.cross(arm))
                     entries += [screw.dot(getattr(row, side)) for row in rows]

@@ -2,7 +2,8 @@
 
 Coordinates change in the tangent space, dq = Q(q) times a number for every speed. Of what each item has its own part of
 (coordinates, speeds, forces, wrenches) the direction lies in inputs "along0", "along1" and so on, in the order of the
-variables, and the derivatives in columns "by0", "by1"; parameters and time are shared, and all items add to them.
+variables, and the derivatives in columns "by_q", "by_u" and so on; parameters and time are shared, and all items add to
+them.
 """
 
 from __future__ import annotations
@@ -18,7 +19,8 @@ from bellcrank.lowering.link import Link
 from bellcrank.scalar.graph import LEAF, Graph, Number, Scalar, is_zero
 from bellcrank.schedule.rolled import Kind
 from bellcrank.schedule.rolled_plan import Written
-from bellcrank.schedule.rolled_products import TracedSweeps, Variables, backward, forward
+from bellcrank.schedule.rolled_products import TracedSweeps, Variables, backward, closed_backward, forward
+from bellcrank.schedule.sweeps import Field
 from bellcrank.topology.tree import Tree
 
 __all__ = ["PartColumn", "differentiated", "product_columns"]
@@ -41,21 +43,28 @@ def product_columns(tree: Tree, product: Product) -> list[PartColumn]:
     if not product.backward:
         return [PartColumn("rate", "result", size)]
     out = [PartColumn("weights", "result", 0)]
-    return out + [PartColumn(f"by{i}", "wrench" if x == "wrench" else "u", start)
-                  for i, (x, start) in enumerate(zip(product.by, _offsets(tree, product), strict=True))
-                  if x not in SHARED_INPUTS]
+    out += [PartColumn(f"by_{x}", "wrench" if x == "wrench" else "u", start)
+            for x, start in zip(product.by, _offsets(tree, product), strict=True) if x not in SHARED_INPUTS]
+    if product.closing is not None:
+        end = size + sum(product.widths)
+        out += [PartColumn("closed_q", "u", end), PartColumn("closed_u", "u", end + tree.nu)]
+    return out
 
 
 def differentiated(tree: Tree, product: Product, traced: TracedSweeps,
-                   members: Callable[[Kind], Sequence[tuple[str, Link]]], adds: bool) -> TracedSweeps:
+                   members: Callable[[Kind], Sequence[tuple[str, Link]]], adds: bool, closing: Field = None
+                   ) -> TracedSweeps:
     """The sweeps of a product from those of its function. `members`: links of a kind, with what is added to names of
-    inputs to tell them apart; `adds`: whether several items read the same entries."""
+    inputs to tell them apart; `adds`: whether several items read the same entries; `closing`: what the function that
+    keeps the machine closed has made, traced before."""
     offsets = _offsets(tree, product)
 
     def of(kind: Kind | None) -> Variables:
         graph = traced.sweeps.root_graph if kind is None else kind.graph
         return _Sought(product.by, offsets, graph, [] if kind is None else members(kind), adds).variables()
 
+    if product.closing is not None:
+        return closed_backward(traced, closing, of)
     return (backward if product.backward else forward)(traced, of)
 
 
@@ -120,7 +129,7 @@ class _Sought:
         free = [0.0 if driven else x for x, driven in zip(way, link.mask, strict=True)]
         return list(link.joint.rates(link.q, free))
 
-    def _places(self, found: Mapping[Scalar, Number]) -> Iterator[Written]:
+    def _places(self, found: Mapping[Scalar, Number], columns: Mapping[str, str] | None) -> Iterator[Written]:
         for i, x in enumerate(self.by):
             if x in SHARED_INPUTS:
                 for leaf, value in found.items():
@@ -130,7 +139,7 @@ class _Sought:
             for suffix, link in self.members:
                 for j, value in enumerate(self._derivatives(x, suffix, link, found)):
                     if not is_zero(value):
-                        yield Written(f"by{i}{suffix}", j, value, self.adds)
+                        yield Written(f"{(columns or {}).get(x, f'by_{x}')}{suffix}", j, value, self.adds)
 
     def _derivatives(self, x: str, suffix: str, link: Link, found: Mapping[Scalar, Number]) -> list[Number]:
         nu, nq = link.joint.nu, link.joint.nq

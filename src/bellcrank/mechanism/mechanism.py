@@ -8,11 +8,14 @@ from copy import deepcopy
 from dataclasses import replace
 from typing import Any
 
-from bellcrank.errors import ModelError
+from bellcrank.errors import ModelError, NotYetError
 from bellcrank.mechanism.add_forces import ForceElements
 from bellcrank.mechanism.checks import bounded, coupled_part, look, new_name, number, triple, try_motion
 from bellcrank.mechanism.closing_frames import check_poses, closing_poses, frame_parameters
 from bellcrank.mechanism.coupling import Law1
+from bellcrank.mechanism.flexible.deformation import Modal, NodeMotion
+from bellcrank.mechanism.flexible.flexible_body import FlexibleBody
+from bellcrank.mechanism.flexible.placing import add_deformation
 from bellcrank.mechanism.forces.wrench import Wrench
 from bellcrank.mechanism.inertia import Inertia
 from bellcrank.mechanism.joints import Joint, Weld
@@ -186,18 +189,29 @@ class Mechanism(ForceElements):
                 raise ModelError(f"{what} uses a parameter of another mechanism; declare it with "
                                  f"parameter() of {self.name!r}")
 
-    def add_body(self, name: str, inertia: Inertia | None = None, *, present: bool = True) -> Body:
-        """Add a rigid body. Its frame is where you want it: inertia and joints are given in it.
+    def add_body(self, name: str, inertia: Inertia | FlexibleBody | None = None, *, present: bool = True) -> Body:
+        """Add a body. Its frame is where you want it: inertia and joints are given in it.
+
+        A body that deforms is given a `FlexibleBody` in place of its inertia. Its named nodes are bodies, too, called
+        ``"rod.tip"``: joints, forces and constraints attach there. Its modal coordinates are those of a joint with the
+        body's name, ``rod.mode1``; they come after those of the first joint that it is attached by.
 
         One that is not `present` stands still, with all that it carries, until an event lets it `enter` the run. It
         hangs on the ground itself, usually by a `Free` joint."""
         new_name(self._bodies, name, "body")
         if name in self._frames:
             raise ModelError(f"body {name!r}: a frame has that name already")
+        if isinstance(inertia, FlexibleBody):
+            if not present:
+                raise NotYetError(f"body {name!r} deforms and cannot enter a run later")
+            body = self.add_body(name)
+            add_deformation(self, name, inertia)
+            return body
         if inertia is None:
             inertia = Inertia.zero()
         elif not isinstance(inertia, Inertia):
-            raise ModelError(f"body {name!r}: inertia must be a bellcrank.Inertia, got {type(inertia).__name__}")
+            raise ModelError(f"body {name!r}: inertia must be a bellcrank.Inertia or bellcrank.FlexibleBody, got "
+                             f"{type(inertia).__name__}")
         self._check_own(f"body {name!r}", inertia.mass, *inertia.com, *inertia.inertia)
         body = Body(name, len(self._by_index), inertia)
         self._bodies[name] = body
@@ -242,7 +256,25 @@ class Mechanism(ForceElements):
         poses = self._open_poses(name, poses, free, closed, isinstance(joint, Weld))
         record = Connection(name, joint, first.index, second.index, *poses)
         self._joints[name] = record
+        self._order_modes(record, first, second)
         return record
+
+    def _order_modes(self, record: Connection, first: Body, second: Body) -> None:
+        """Modal coordinates come after those of the first joint that their body is attached by."""
+        if isinstance(record.joint, (Modal, NodeMotion)):
+            return
+        for end in (first, second):
+            inboard = [r for r in self._joints.values() if r.child == end.index] if "." in end.name else []
+            if inboard and isinstance(inboard[0].joint, Modal):
+                del self._joints[record.name]
+                raise ModelError(f"joint {record.name!r}: {end.name!r} is part of the flexible body "
+                                 f"{inboard[0].name!r}; attach to that, or to one of its nodes")
+        for end in (first, second):
+            modal = self._joints.get(end.name)
+            if modal is not None and isinstance(modal.joint, Modal) and modal.parent == end.index and not any(
+                    end.index in (r.parent, r.child) for r in self._joints.values() if r not in (record, modal)):
+                for r in [modal, *(r for r in self._joints.values() if r.parent == modal.child)]:
+                    self._joints[r.name] = self._joints.pop(r.name)
 
     def _open_poses(self, name: str, poses: tuple[Pose, Pose], free: str, closed: bool, rigid: bool = False
                     ) -> tuple[Pose, Pose]:

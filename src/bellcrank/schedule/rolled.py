@@ -11,6 +11,7 @@ Leaves of a kind's graph:
   ("parent", k, i)   entry i of what sweep k brought from the parent
   ("sum", k, i)      entry i of what the children sent in sweep k
   ("carry", k, i)    entry i of what travels along a path in sweep k
+  ("out", name, j, k) entry j of the item's own part of the result, complete from sweep k on
   ("root", k, i)     entry i of the sum that reached the root (in the epilogue, and in sweeps after k)
 
 What travels along edges lives only until the receiver has taken it: it goes through a few buffers that all
@@ -71,6 +72,9 @@ class Rolled:
     def __init__(self, kinds: Sequence[Kind], world: Any, root_graph: Graph) -> None:
         self.kinds, self.world, self.root_graph = kinds, world, root_graph
         self.sweeps: list[SweepTrace] = []
+        self.phases: list[int] = []  #: sweeps that look at what all before them have added to the result
+        #: sweeps that each item does at once with the one before, which goes the same way: neither waits for the other
+        self.joined: list[int] = []
 
     def constant(self, value: Any) -> Field:
         return RolledField([value] * len(self.kinds), 0)

@@ -1,7 +1,9 @@
 """What each kind of item computes in which sweep of a rolled program, and what it must remember in between.
 
-Kinds of many items compute *ahead* of all sweeps what depends on nothing that travels, and *behind* them all what
-nobody waits for (the derivatives of what is computed ahead, mostly): several items side by side.
+Kinds of many items compute *ahead* of all sweeps what depends on nothing that travels, and *behind* them what no sweep
+waits for (the derivatives of what is computed ahead, mostly): several items side by side. Where sweeps look at results
+that others have summed up, these are complete before: a new *phase* begins, and what is behind the one before is
+computed between them.
 """
 
 from __future__ import annotations
@@ -26,6 +28,10 @@ class Written(NamedTuple):
     offset: int
     value: Number
     adds: bool = False  #: to what others have written there
+    phase: int = 0  #: at whose end it must have been written
+
+    def in_phase(self, phase: int) -> Written:
+        return Written(*self[:-1], phase)
 
 
 @dataclass
@@ -53,22 +59,26 @@ class KindCode:
     slot: dict[Scalar, int]  #: place of saved nodes in the record
     #: what depends on nothing that travels, if it is computed before all sweeps, for several items side by side
     ahead: SweepCode | None = None
-    #: what nobody waits for, if it is computed after all sweeps, side by side; then every item writes it
-    behind: SweepCode = field(default_factory=SweepCode)
+    #: what no sweep of a phase waits for, if it is computed after them, side by side; then every item writes it
+    behind: list[SweepCode] = field(default_factory=list)
     #: place of nodes that are saved side by side: by what is computed ahead and behind, and in sweeps for the latter
     beside: dict[Scalar, int] = field(default_factory=dict)
 
     @property
     def beside_statics(self) -> list[Scalar]:
         """Those of the `statics` that are needed ahead or behind."""
-        needed = {*(self.ahead.body if self.ahead is not None else ()), *self.behind.body}
+        needed = set(self._body_beside)
         return [node for node in self.statics if node in needed]
 
     @property
     def beside_inputs(self) -> list[str]:
         """Inputs of which the item's part is needed ahead or behind."""
-        body = [*(self.ahead.body if self.ahead is not None else ()), *self.behind.body]
-        return list(dict.fromkeys(n.args[0][1] for n in body if n.op is LEAF and n.args[0][0] == "in"))
+        return list(dict.fromkeys(n.args[0][1] for n in self._body_beside
+                                  if n.op is LEAF and n.args[0][0] in ("in", "out")))
+
+    @property
+    def _body_beside(self) -> list[Scalar]:
+        return [x for code in (self.ahead, *self.behind) if code is not None for x in code.body]
 
 
 @dataclass
@@ -79,7 +89,7 @@ class Plan:
     directions: list[str]
     widths: list[int]
     persistent: list[bool]  #: sweeps whose travelling values are looked at again: they live in the records
-    edge_slot: list[int]  #: for these, where they start in a record
+    edge_slot: list[int]  #: for these, where they start in a record; for others, in a buffer
     record: int  #: scalars per record
     buffer: int  #: scalars per shared buffer
     epilogue: list[Number]
@@ -87,6 +97,8 @@ class Plan:
     #: at the root, to entries of the result
     added: Sequence[tuple[int, Number]] = ()
     zeroed: bool = False  #: whether the result begins with zeros, because not every entry is written, or some are added
+    phases: Sequence[int] = ()  #: the sweeps before which results are complete that later ones look at
+    joined: Sequence[int] = ()  #: sweeps that are done in one loop with the one before
     #: items side by side in what is computed ahead
     lanes: int = 1
 
@@ -98,6 +110,14 @@ class Plan:
         for node in itertools.chain(*bodies, reachable(self.at_root)):
             if node.op is LEAF and node.args[0][0] in ("parent", "sum", "root"):
                 out[node.args[0][1]].add(node.args[0][2])
+        return out
+
+    @property
+    def loops(self) -> list[list[int]]:
+        """The sweeps of every loop over all items."""
+        out: list[list[int]] = []
+        for k in range(len(self.directions)):
+            out[-1].append(k) if k in self.joined else out.append([k])
         return out
 
     @property
@@ -124,10 +144,12 @@ def plan(rolled: Rolled, result: Field, epilogue: Sequence[Number], ahead: Seque
     looked_at = {node.args[0][1] for node in reachable(at_root) if node.op is LEAF and node.args[0][0] == "root"}
     for k in looked_at:
         rolled.sweeps[k].to_root = True
-    edge_slot, at = [], 0
-    for sweep in rolled.sweeps:
-        edge_slot.append(at)
-        at += sweep.width if sweep.to_root else 0
+    edge_slot, at, buffer, start = [], 0, 0, 0
+    for k, sweep in enumerate(rolled.sweeps):
+        start = start if k in rolled.joined else 0
+        edge_slot.append(at if sweep.to_root else start)
+        at, start = (at + sweep.width, start) if sweep.to_root else (at, start + sweep.width)
+        buffer = max(buffer, start, sweep.width)
     codes, record = [], max([1, at, *(s.width for s in rolled.sweeps if s.direction == PATHS)])  # paths use the root's
     for kind in rolled.kinds:
         own = written[kind.index] if written else ()
@@ -137,8 +159,9 @@ def plan(rolled: Rolled, result: Field, epilogue: Sequence[Number], ahead: Seque
         record = max(record, at + len(code.slot))
         codes.append(code)
     return Plan(codes, [s.direction for s in rolled.sweeps], [s.width for s in rolled.sweeps],
-                [s.to_root for s in rolled.sweeps], edge_slot, record, max([0, *(s.width for s in rolled.sweeps)]),
-                list(epilogue), rolled.root_graph, added or (), added is not None)
+                [s.to_root for s in rolled.sweeps], edge_slot, record, buffer,
+                list(epilogue), rolled.root_graph, added or (), added is not None, rolled.phases,
+                rolled.joined)
 
 
 #: operations that count for several
@@ -158,15 +181,14 @@ def _worth(code: KindCode, part: SweepCode, kept: int) -> bool:
 def _side_by_side(rolled: Rolled, kind: Kind, result: Field, written: Sequence[Written], first_slot: int
                   ) -> KindCode | None:
     """What a kind does ahead and behind, or ahead alone, as far as that is worth it."""
-    if written:
-        code = _Planning(rolled, kind, result, written, True, True).made(first_slot)
-        assert code.ahead is not None
-        late = len(code.behind.loads) + len(code.behind.saves)
-        if _worth(code, code.behind, late) and _worth(code, code.ahead, max(len(code.beside) - late, 0)):
-            return code
-    code = _Planning(rolled, kind, result, written, True, False).made(first_slot)
+    phases = range(len(rolled.phases) + 1) if written else ()
+    code = _Planning(rolled, kind, result, written, True, phases).made(first_slot)
+    some = [p for p in phases if _worth(code, code.behind[p], len(code.behind[p].loads) + len(code.behind[p].saves))]
+    if len(some) < len(phases):
+        code = _Planning(rolled, kind, result, written, True, some).made(first_slot)
     assert code.ahead is not None
-    return code if _worth(code, code.ahead, len(code.ahead.saves)) else None
+    late = {x for part in code.behind for x in (*part.loads, *part.saves)}
+    return code if _worth(code, code.ahead, len([x for x in code.beside if x not in late])) else None
 
 
 class _Planning:
@@ -174,11 +196,12 @@ class _Planning:
     another."""
 
     def __init__(self, rolled: Rolled, kind: Kind, result: Field, written: Sequence[Written], ahead: bool = False,
-                 behind: bool = False) -> None:
+                 behind: Sequence[int] = ()) -> None:
         self.rolled, self.kind, self.result, self.written = rolled, kind, result, written
         self.ahead, self.behind = ahead, behind
         self.stage, self.static = _stages(kind.graph), _static_nodes(kind.graph)
-        self.travelled = {node: k for node, k in self.stage.items() if node.op is LEAF and k > -1}
+        self.travelled = {node: k for node, k in self.stage.items()
+                          if node.op is LEAF and k > -1 and node.args[0][0] != "out"}
         #: what is computed in a sweep although only later ones look at it
         self.due: dict[int, dict[Scalar, None]] = {k: {} for k in range(len(rolled.sweeps))}
 
@@ -197,8 +220,12 @@ class _Planning:
         #: the sweep that computes a node, -1: ahead of all
         self.origin = {node: -1 for node, last in self.stage.items()
                        if last == -1 and node.op is not LEAF and node not in self.static} if self.ahead else {}
-        sweeps, walks = [], {}
+        sweeps: list[SweepCode] = []
+        walks: dict[int, SweepCode] = {}
+        behind: list[SweepCode] = []
         for k, sweep in enumerate(self.rolled.sweeps):
+            behind += [self._put_behind(sweeps, phase, k) for phase, first in enumerate(self.rolled.phases)
+                       if first == k]
             code = self._sweep(k)
             sweeps.append(code)
             for node in code.body:
@@ -207,7 +234,7 @@ class _Planning:
                 walks[k] = SweepCode(sent=sweep.sent[self.kind.index])
                 walks[k].outputs = list(enumerate(flatten(self.result[self.kind.index])))
                 self._fill(walks[k], [*walks[k].sent, *(v for _, v in walks[k].outputs)], k)
-        behind = self._put_behind(sweeps) if self.behind else SweepCode()
+        behind.append(self._put_behind(sweeps, len(behind), len(sweeps)))
         return self._placed(sweeps, walks, behind, first_slot)
 
     def _sweep(self, k: int) -> SweepCode:
@@ -221,9 +248,8 @@ class _Planning:
             code.starts = sweep.starts[kind.index]
         if self.result is not None and self.result.sweep == k and sweep.direction != PATHS:
             code.outputs = list(enumerate(flatten(self.result[kind.index])))
-        if not self.behind:  # as soon as they are known
-            code.written = [w for w in self.written if k == (
-                max(self.stage[w.value], 0) if type(w.value) is Scalar else 0)]
+        code.written = [w for w in self.written if w.phase not in self.behind and k == (
+            max(self.stage[w.value], 0) if type(w.value) is Scalar else 0)]  # as soon as they are known
         self._fill(code, [*code.sent, *(v for _, v in code.outputs), *(w.value for w in code.written),
                           *(v for s in code.starts for v in s), *self.due[k]], k)
         return code
@@ -235,34 +261,41 @@ class _Planning:
         self.late.update((x, None) for x in code.body if -1 < self.stage[x] < k and x not in self.origin)
         self.loaded.update(dict.fromkeys(code.loads))
 
-    def _put_behind(self, sweeps: list[SweepCode]) -> SweepCode:
-        """What is written and not computed in a sweep anyway."""
-        behind = SweepCode()
+    def _put_behind(self, sweeps: list[SweepCode], phase: int, end: int) -> SweepCode:
+        """What is written in a phase, of sweeps up to `end`, and not computed in one of them anyway."""
+        behind, every = SweepCode(), len(self.rolled.sweeps)
         for w in self.written:
-            k = self.origin.get(w.value, -1) if type(w.value) is Scalar else 0
-            (sweeps[k] if k >= 0 else behind).written.append(w)
+            if w.phase == phase and phase in self.behind:
+                k = self.origin.get(w.value, -1) if type(w.value) is Scalar else 0
+                (sweeps[k] if 0 <= k < every else behind).written.append(w)
         behind.saves = list(dict.fromkeys(w.value for w in behind.written if w.value not in self.static))
-        _schedule(behind, [w.value for w in behind.written], self.origin, self.static, self.statics,
-                  set(self.travelled))
-        self.late.update((x, None) for x in behind.body if x in self.travelled)
+        gone = {node for node, when in self.travelled.items() if when < end}
+        _schedule(behind, [w.value for w in behind.written], self.origin, self.static, self.statics, gone)
+        self.late.update((x, None) for x in behind.body if x in gone)
+        for node in behind.body:
+            self.origin.setdefault(node, every + phase)
         return behind
 
-    def _placed(self, sweeps: list[SweepCode], walks: dict[int, SweepCode], behind: SweepCode, first_slot: int
+    def _placed(self, sweeps: list[SweepCode], walks: dict[int, SweepCode], behind: list[SweepCode], first_slot: int
                 ) -> KindCode:
         """Where values are kept."""
-        kept = dict.fromkeys((*self.loaded, *behind.loads))
+        kept = dict.fromkeys((*self.loaded, *(x for code in behind for x in code.loads)))
         before = SweepCode(saves=[node for node in kept if self.origin[node] < 0])
         _schedule(before, before.saves, {}, self.static, self.statics, set())
-        every = dict.fromkeys((*before.saves, *behind.loads, *behind.saves))
-        beside = {node: i for i, node in enumerate(every)}
-        slot: dict[Scalar, int] = {}
+        codes = [*sweeps, *behind]
         for node in kept:
-            if self.origin[node] >= 0:
-                sweeps[self.origin[node]].saves.append(node)
-                if node not in beside:
-                    slot[node] = first_slot + len(slot)
+            if self.origin[node] >= 0 and node not in codes[self.origin[node]].saves:
+                codes[self.origin[node]].saves.append(node)
+        every = dict.fromkeys((*before.saves, *(x for code in behind for x in (*code.loads, *code.saves))))
+        beside = {node: i for i, node in enumerate(every)}
+        own = [node for node in kept if self.origin[node] >= 0 and node not in beside]
+        slot = {node: first_slot + i for i, node in enumerate(own)}
         return KindCode(self.kind, sweeps, walks, list(self.statics), slot, before if self.ahead else None, behind,
                         beside)
+
+
+#: leaves that are known from some sweep on (sums at the root after it): where their keys tell which
+_KNOWN_FROM = {"parent": 1, "sum": 1, "carry": 1, "root": 1, "out": 3}
 
 
 def _stages(graph: Graph) -> dict[Scalar, int]:
@@ -271,7 +304,7 @@ def _stages(graph: Graph) -> dict[Scalar, int]:
     for node in graph.nodes:
         if node.op is LEAF:
             key = node.args[0]
-            stage[node] = key[1] if key[0] in ("parent", "sum", "carry") else key[1] + 1 if key[0] == "root" else -1
+            stage[node] = key[_KNOWN_FROM[key[0]]] + (key[0] == "root") if key[0] in _KNOWN_FROM else -1
         else:
             last = -1
             for a in node.args:

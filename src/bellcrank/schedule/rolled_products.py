@@ -26,7 +26,7 @@ from bellcrank.schedule.rolled import INWARD, OUTWARD, PATHS, Kind, Rolled, Swee
 from bellcrank.schedule.rolled_plan import Plan, Written, plan
 from bellcrank.schedule.sweeps import Field, flatten
 
-__all__ = ["TracedSweeps", "Variables", "as_traced", "backward", "forward"]
+__all__ = ["TracedSweeps", "Variables", "as_traced", "backward", "closed_backward", "forward"]
 
 
 class TracedSweeps(NamedTuple):
@@ -49,8 +49,8 @@ class Variables(NamedTuple):
 
     #: forward: how fast leaves change
     rates: Mapping[Scalar, Number]
-    #: backward: where adjoints go, for adjoints of leaves
-    places: Callable[[Mapping[Scalar, Number]], Iterable[Written]]
+    #: backward: where adjoints go, for adjoints of leaves; {input: column} to other columns than "by_<input>"
+    places: Callable[[Mapping[Scalar, Number], Mapping[str, str] | None], Iterable[Written]]
 
 
 def as_traced(sweeps: Rolled, result: Any, totals: bool) -> TracedSweeps:
@@ -104,34 +104,116 @@ def backward(traced: TracedSweeps, variables: Seeded) -> TracedSweeps:
     ("global", "weights") for the epilogue."""
     rolled, result, epilogue = traced[:3]
     _refuse_paths(rolled)
+    every, root = [variables(kind) for kind in rolled.kinds], variables(None)
+    at_root = _at_root(rolled, epilogue, root)
+    values = _entries(rolled, result)
+    back = _mirrored(rolled, values, _given_weights(rolled, values), [v.rates for v in every], epilogue, at_root,
+                     len(rolled.sweeps))
+    written = [[*_results(kind, entries), *own.places(adjoint, None)]
+               for kind, entries, own, adjoint in zip(rolled.kinds, values, every, back.found, strict=True)]
+    added = [(w.offset, w.value) for w in root.places(at_root, None)]
+    return TracedSweeps(_again(rolled, [*rolled.sweeps, *back.sweeps]), None, list(epilogue), written, added)
+
+
+def closed_backward(traced: TracedSweeps, closing: Field, variables: Seeded) -> TracedSweeps:
+    """The same along a closed machine, in three phases, of which each looks at what the one before has summed up.
+
+    With the field `closing`, all speeds S(q, v) from the independent ones v, whose derivative by these is N: first the
+    derivatives ū by u, every one by itself; then those by q, to which S_qᵀ ū belongs, and Nᵀ ū, which goes to the
+    columns "closed_u"; then Nᵀ q̄ to "closed_q".
+    """
+    rolled, result = traced[:2]
     every = [variables(kind) for kind in rolled.kinds]
-    root = variables(None)
-    values = [[] if result is None else list(flatten(result[kind.index])) for kind in rolled.kinds]
-    moving = _moving(rolled, [v.rates for v in every])
-    asked = _asked(rolled, values, epilogue)
+    values, speeds = _entries(rolled, result), _entries(rolled, closing)
+    everything = [list(own.rates) for own in every]
+    first = _mirrored(rolled, values, _given_weights(rolled, values), everything, [], {}, len(rolled.sweeps))
+    second = _mirrored(rolled, speeds, _summed(rolled, speeds, "by_u", first.end), everything, [], {}, first.end)
+    third = _mirrored(rolled, speeds, _summed(rolled, speeds, "by_q", second.end),
+                      [[x for x in own if _of_speeds(x)] for own in everything], [], {}, second.end)
+    written = []
+    for n, (kind, own) in enumerate(zip(rolled.kinds, every, strict=True)):
+        late = [x for x in own.rates if not _of_speeds(x) and _with_speeds(x)]
+        both = adjoints([*first.roots[n], *second.roots[n]], [*first.factors[n], *second.factors[n]], late)
+        alone = {x: a for x, a in first.found[n].items() if x not in set(late)}
+        written.append([
+            *_results(kind, values[n]), *own.places(alone, None),
+            *(w.in_phase(1) for w in own.places(both, None)),
+            *(w.in_phase(1) for w in own.places(_speeds_of(second.found[n]), {"u": "closed_u"})),
+            *(w.in_phase(2) for w in own.places(_speeds_of(third.found[n]), {"u": "closed_q"}))])
+    made = _again(rolled, [*rolled.sweeps, *first.sweeps, *second.sweeps, *third.sweeps])
+    made.phases = [first.end, second.end]
+    ways = [sweep.direction for sweep in rolled.sweeps]
+    made.joined = [k for k in range(1, len(ways)) if ways[k] == ways[k - 1]]
+    return TracedSweeps(made, None, [], written, ())
+
+
+def _of_speeds(leaf: Scalar) -> bool:
+    return bool(leaf.args[0][1].startswith("u@"))
+
+
+def _with_speeds(leaf: Scalar) -> bool:
+    """Whether speeds that keep a machine closed depend on it: on coordinates, parameters and time."""
+    return bool(leaf.args[0][0] == "global" or leaf.args[0][1].startswith("q@"))
+
+
+def _speeds_of(found: Mapping[Scalar, Number]) -> dict[Scalar, Number]:
+    return {x: a for x, a in found.items() if x.op is LEAF and x.args[0][0] == "in" and _of_speeds(x)}
+
+
+def _summed(rolled: Rolled, values: Sequence[Sequence[Number]], name: str, sweep: int) -> list[list[Number]]:
+    """As weights, what the phases before a sweep have summed up in the columns of a name."""
+    return [[kind.graph.leaf(("out", f"{name}@{column.partition('@')[2]}", j, sweep))
+             for column, j in value_places(kind, entries)]
+            for kind, entries in zip(rolled.kinds, values, strict=True)]
+
+
+def _entries(rolled: Rolled, result: Field) -> list[list[Number]]:
+    return [[] if result is None else list(flatten(result[kind.index])) for kind in rolled.kinds]
+
+
+def _results(kind: Kind, entries: Sequence[Number]) -> list[Written]:
+    return [Written(column, j, x) for (column, j), x in zip(value_places(kind, entries), entries, strict=True)]
+
+
+def _given_weights(rolled: Rolled, values: Sequence[Sequence[Number]]) -> list[list[Number]]:
+    return [[kind.graph.leaf(("in", f"weights@{column}", j)) for column, j in value_places(kind, entries)]
+            for kind, entries in zip(rolled.kinds, values, strict=True)]
+
+
+class Mirrored(NamedTuple):
+    """The mirror images of sweeps, and by kind what is differentiated with which weights, and the adjoints."""
+
+    sweeps: list[SweepTrace]
+    end: int  #: the number of the sweep after them
+    roots: list[list[Number]]
+    factors: list[list[Number]]
+    found: list[dict[Scalar, Number]]
+
+
+def _mirrored(rolled: Rolled, values: Sequence[Sequence[Number]], weights: Sequence[Sequence[Number]],
+              variables: Sequence[Iterable[Scalar]], epilogue: Sequence[Number], at_root: Mapping[Scalar, Number],
+              first: int) -> Mirrored:
+    """Sweeps numbered from `first` on, at least one, and the adjoints of all variables."""
+    moving, asked = _moving(rolled, variables), _asked(rolled, values, epilogue)
     slots = [{i: n for n, i in enumerate(sorted(m & a))} for m, a in zip(moving, asked, strict=True)]
     mirrored = [k for k in reversed(range(len(slots))) if slots[k]]
-    place = {k: len(slots) + n for n, k in enumerate(mirrored)}
+    place = {k: first + n for n, k in enumerate(mirrored)}
     out = {k: SweepTrace(INWARD if rolled.sweeps[k].direction == OUTWARD else OUTWARD, len(slots[k])) for k in mirrored}
-    at_root = _at_root(rolled, epilogue, slots, root)
-    written: list[list[Written]] = []
-    for kind, own, entries in zip(rolled.kinds, every, values, strict=True):
-        received = {(k, i): leaf for leaf, (_, k, i) in _received(kind.graph) if i in slots[k]}
-        places = value_places(kind, entries)
-        roots = list(entries)
-        weights: list[Number] = [kind.graph.leaf(("in", f"weights@{column}", j)) for column, j in places]
+    made = Mirrored([out[k] for k in mirrored] or [SweepTrace(OUTWARD, 0, [[] for _ in rolled.kinds])],
+                    first + max(len(mirrored), 1), [], [], [])
+    for kind, own, entries, given in zip(rolled.kinds, variables, values, weights, strict=True):
+        received = {(k, i): leaf for leaf, (_, k, i) in _received(kind.graph) if k < len(slots) and i in slots[k]}
+        roots, factors = list(entries), list(given)
         for k in mirrored:
             for i, weight in _weights(rolled, kind, k, slots[k], place[k], at_root):
                 roots.append(rolled.sweeps[k].sent[kind.index][i])
-                weights.append(weight)
-        found = adjoints(roots, weights, [*own.rates, *received.values()])
+                factors.append(weight)
+        found = adjoints(roots, factors, [*own, *received.values()])
         for k in mirrored:
             out[k].sent.append([found.get(received[k, i], 0.0) if (k, i) in received else 0.0 for i in slots[k]])
-        written.append([*(Written(column, j, x) for (column, j), x in zip(places, entries, strict=True)),
-                        *own.places(found)])
-    added = [(w.offset, w.value) for w in root.places(at_root)]
-    sweeps = _again(rolled, [*rolled.sweeps, *(out[k] for k in mirrored)])
-    return TracedSweeps(sweeps, None, list(epilogue), written, added)
+        for part, item in ((made.roots, roots), (made.factors, factors), (made.found, found)):
+            part.append(item)  # type: ignore[arg-type]
+    return made
 
 
 def _weights(rolled: Rolled, kind: Kind, k: int, slots: Mapping[int, int], mirrored: int,
@@ -149,12 +231,10 @@ def _weights(rolled: Rolled, kind: Kind, k: int, slots: Mapping[int, int], mirro
                 yield i, evaluate([weight], kind.graph.leaf)[0]
 
 
-def _at_root(rolled: Rolled, epilogue: Sequence[Number], slots: Sequence[Mapping[int, int]], root: Variables
-             ) -> dict[Scalar, Number]:
+def _at_root(rolled: Rolled, epilogue: Sequence[Number], root: Variables) -> dict[Scalar, Number]:
     """Adjoints of what reached the root, and of variables there."""
     weights = [rolled.root_graph.leaf(("global", "weights", j)) for j in range(len(epilogue))]
-    sums = [leaf for leaf, (_, k, i) in _received(rolled.root_graph) if i in slots[k]]
-    return adjoints(epilogue, weights, [*root.rates, *sums])
+    return adjoints(epilogue, weights, [*root.rates, *(leaf for leaf, _ in _received(rolled.root_graph))])
 
 
 def _again(rolled: Rolled, sweeps: Sequence[SweepTrace]) -> Rolled:
@@ -190,7 +270,7 @@ def _moving(rolled: Rolled, variables: Sequence[Iterable[Scalar]]) -> list[set[i
     while True:
         before = sum(map(len, out))
         for kind, own, every in zip(rolled.kinds, variables, nodes, strict=True):
-            active = {*own, *(leaf for leaf, (_, k, i) in _received(kind.graph) if i in out[k])}
+            active = {*own, *(leaf for leaf, (_, k, i) in _received(kind.graph) if k < len(out) and i in out[k])}
             for node in every:
                 if node.op is not LEAF and any(type(a) is Scalar and a in active for a in node.args):
                     active.add(node)

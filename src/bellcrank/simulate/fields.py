@@ -10,6 +10,7 @@ import numpy as np
 
 from bellcrank.arrays import Floats
 from bellcrank.errors import BellcrankError
+from bellcrank.mechanism.flexible.deformation import Modal
 from bellcrank.mechanism.joints import Joint
 from bellcrank.scalar.graph import Number
 from bellcrank.system.body_kinematics import totals as body_totals
@@ -71,21 +72,27 @@ def speed_units(joint: Joint) -> tuple[str, ...]:
     >>> speed_units(bc.Cylindrical("z"))
     ('rad/s', 'm/s')
     """
+    if isinstance(joint, Modal):
+        return ("1/s",) * joint.nu
     return tuple("rad/s" if turns else "m/s" for turns in turns(joint))
 
 
 def force_units(joint: Joint) -> tuple[str, ...]:
     """Units of the forces conjugate to a joint's speeds."""
+    if isinstance(joint, Modal):
+        return ("J",) * joint.nu
     return tuple("N m" if turns else "N" for turns in turns(joint))
 
 
 def coordinate_units(joint: Joint) -> tuple[str, ...]:
-    """Units of a joint's coordinates: rad, m, or 1 for quaternions.
+    """Units of a joint's coordinates: rad, m, or 1 for quaternions and modal coordinates.
 
     >>> import bellcrank as bc
     >>> coordinate_units(bc.Free())
     ('1', '1', '1', '1', 'm', 'm', 'm')
     """
+    if isinstance(joint, Modal):
+        return ("1",) * joint.nq
     if joint.nq == joint.nu:
         return tuple("rad" if turns else "m" for turns in turns(joint))
     return ("1",) * 4 + ("m",) * (joint.nq - 4)  # a quaternion comes first

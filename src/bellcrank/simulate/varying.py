@@ -193,9 +193,9 @@ class _StateRun:
 
     def _mend(self, part: Stretch, times: Floats) -> None:
         """Samples inside a step are corrected with the plan of the step. Where a long step passes over a position at
-        which that plan is no good, the step is looked at anew as a passage. Where that fails they come as interpolated,
-        and are brought to the nearest state that is closed; if not even the interpolant is finite there, steps are made
-        to the sample."""
+        which that plan is no good, they come as interpolated, and are brought to the nearest state that is closed. Next
+        to a singular position that is none in particular: there the step is looked at anew as a passage; if not even
+        the interpolant is finite, steps are made to the sample."""
         ends = np.concatenate([self.path[-1][0][-1:], part.times])
         states = np.concatenate([self.path[-1][1][-1:], part.states])
         taken = times[:len(part.samples)]
@@ -205,8 +205,8 @@ class _StateRun:
             i = min(max(int(np.searchsorted(ends, t)), 1), len(ends) - 1)
             if i not in smooth:
                 inside = np.flatnonzero((taken > ends[i - 1]) & (taken < ends[i]))
-                smooth[i] = self._resampled(part.samples, times, inside, states[i - 1], float(ends[i - 1]),
-                                            float(ends[i]))
+                smooth[i] = self._singular(part.samples[k], t) and self._resampled(
+                    part.samples, times, inside, states[i - 1], float(ends[i - 1]), float(ends[i]))
             if smooth[i]:
                 continue
             if np.isfinite(part.samples[k]).all():
@@ -216,6 +216,11 @@ class _StateRun:
             if left > CLOSED:
                 self._fail(f"the sample at t = {t:.9g} s cannot be computed: it is next to a singular position")
                 return
+
+    def _singular(self, y: Floats, t: float) -> bool:
+        """Whether a state is next to a singular position, or is none at all."""
+        system = self.run.equations.single(self.index)
+        return not np.isfinite(y).all() or weak(system, y[:system.nq], t)
 
     def _resampled(self, samples: Floats, times: Floats, inside: npt.NDArray[np.int64], y: Floats, t: float, end: float
                    ) -> bool:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 import numpy as np
 
 from bellcrank.arrays import Floats
-from bellcrank.derivatives.open_products import open_product
+from bellcrank.derivatives.open_products import closed_product, open_product
 from bellcrank.lowering.function import Function
 
 if TYPE_CHECKING:
@@ -44,35 +44,44 @@ class OpenProducts:
     def _read(self, function: Function, by: Sequence[str], forced: bool) -> tuple[str, ...]:
         """Those of the variables that the function may depend on, in order."""
         tree = self.run.tree
-        known = {*function.inputs, *(("t",) if tree.timed else ()), *(("parameters",) if tree.parameters else ()),
-                 *(("wrench",) if forced else ())}
+        shared = self.kernels.kept("shared inputs", lambda: (*(("t",) if tree.timed else ()),
+                                                             *(("parameters",) if tree.parameters else ())))
+        known = {*function.inputs, *shared, *(("wrench",) if forced else ())}
         return tuple(x for x in _ORDER if x in by and x in known)
 
-    def _product(self, function: Function, by: tuple[str, ...], backward: bool) -> str:
-        made = self.kernels.kept(("open product", function.name, by, backward),
-                                 lambda: open_product(function, by, backward, self.run.tree))
+    def _size(self, function: Function) -> int:
+        return self.kernels.kept(("size", function.name), lambda: function.size(self.run.tree))
+
+    def product(self, function: Function, by: tuple[str, ...], backward: bool, closing: Function | None = None
+                ) -> Function:
+        """The function that computes a product."""
+        tree = self.run.tree
+        made = self.kernels.kept(("product", function.name, by, backward, closing is None), lambda: (
+            open_product(function, by, backward, tree) if closing is None else
+            closed_product(function, closing, by, tree)))
         self.kernels.functions[made.name] = made
-        return made.name
+        return made
 
     def forward(self, function: Function, rates: Rates, forced: bool = False) -> tuple[Floats, Floats]:
         """The result, and its rate. `forced`: wrenches act on it."""
-        by, size = self._read(function, tuple(rates), forced), function.size(self.run.tree)
+        by, size = self._read(function, tuple(rates), forced), self._size(function)
         given = self.given | {f"along{i}": rates[x] for i, x in enumerate(by)}
-        rows = self.kernels.evaluate(self._product(function, by, False), given, self.wrenches if forced else None,
+        rows = self.kernels.evaluate(self.product(function, by, False).name, given, self.wrenches if forced else None,
                                      self.t, self.run).result
         return rows[..., :size], rows[..., size:]
 
-    def backward(self, function: Function, by: Sequence[str], weights: Floats, forced: bool = False
-                 ) -> tuple[Floats, dict[str, Floats]]:
-        """The result, and the derivatives of its sum with weights, where it depends on a variable at all."""
-        sought, size = self._read(function, by, forced), function.size(self.run.tree)
-        rows = self.kernels.evaluate(self._product(function, sought, True), self.given | {"weights": weights},
-                                     self.wrenches if forced else None, self.t, self.run).result
-        name, at = self._product(function, sought, True), size
-        product = self.kernels.functions[name].product
-        assert product is not None
-        out = {}
-        for x, n in zip(sought, product.widths, strict=True):
+    def backward(self, function: Function, by: Sequence[str], weights: Floats, forced: bool = False,
+                 closing: Function | None = None) -> tuple[Floats, dict[str, Floats]]:
+        """The result, and the derivatives of its sum with weights, where it depends on a variable at all; with
+        `closing`, "closed_q" and "closed_u" as well (see `closed_product`)."""
+        sought, size = self._read(function, by, forced), self._size(function)
+        made = self.product(function, sought, True, closing)
+        rows = self.kernels.evaluate(made.name, self.given | {"weights": weights}, self.wrenches if forced else None,
+                                     self.t, self.run).result
+        assert made.product is not None
+        out, at, nu = {}, size, self.run.tree.nu
+        parts = dict(zip(sought, made.product.widths, strict=True))
+        for x, n in parts.items() if closing is None else {**parts, "closed_q": nu, "closed_u": nu}.items():
             out[x] = rows[..., at:at + n]
             at += n
         return rows[..., :size], out
@@ -174,25 +183,47 @@ class ClosedMotion:
         out["q"] = self._completed(still, rates.get("q", none))
         ways = {"q": out["q"], **shared}
         if "u" in self.inputs:
-            follow = self.at.forward(self.functions["dependent_speeds"], ways)[1]
-            out["u"] = self._completed(follow, rates.get("u", none))
+            out["u"] = self._followed("dependent_speeds", ways, "u", rates.get("u", none))
         if "udot" in self.inputs:
             ways["u"] = out["u"]
-            follow = self.at.forward(self.functions["dependent_accelerations"], ways)[1]
-            out["udot"] = self._completed(follow, rates.get("udot", none))
+            out["udot"] = self._followed("dependent_accelerations", ways, "udot", rates.get("udot", none))
         return out
+
+    def _followed(self, name: str, ways: Rates, x: str, change: Floats) -> Floats:
+        """How speeds or accelerations change with everything else, and with the independent ones."""
+        if self.turn is None:  # both in one pass
+            return self.at.forward(self.functions[name], {**ways, x: self._whole(change)})[1]
+        return self._completed(self.at.forward(self.functions[name], ways)[1], change)
+
+    def _whole(self, x: Floats) -> Floats:
+        """Rates of all speeds, zero but for the plan's independent ones."""
+        whole = np.zeros((*x.shape[:-1], self.nu))
+        whole[..., self.own] = x
+        return whole
 
     def _along(self, x: Floats) -> Floats:
         """N x."""
-        whole = np.zeros((*x.shape[:-1], self.nu))
-        whole[..., self.own] = x
-        return self.at.forward(self.functions["dependent_speeds"], {"u": whole})[1]
+        return self.at.forward(self.functions["dependent_speeds"], {"u": self._whole(x)})[1]
 
     def _completed(self, r: Floats, change: Floats) -> Floats:
         x = change if self.turn is None else (change - r[..., self.asked]) @ self.turn.T
         return r + self._along(x)
 
     # -- backward -------------------------------------------------------------------------------
+    def backward_at_once(self, chain: Plain, by: Sequence[str], weights: Floats) -> tuple[Floats, dict[str, Floats]]:
+        """The value of a function of groups, and the derivatives of its sum with weights along the closed machine, by
+        one kernel; where directions are those of the plan."""
+        others = [x for x in by if x not in ("q", "u")]
+        value, found = self.at.backward(chain.function, ("q", "u", *others), weights,
+                                        chain.forced and self.at.wrenches is not None,
+                                        self.functions["dependent_speeds"])
+        out = {x: found[x] for x in others if x in found}
+        out |= {x: found[f"closed_{x}"][..., self.own] for x in ("q", "u")}
+        shared = tuple(x for x in by if x in ("t", "parameters"))
+        if shared:
+            out = added(out, self.at.backward(self.functions["displacements"], shared, found["q"])[1])
+        return value, out
+
     def backward(self, found: Rates, by: Sequence[str]) -> dict[str, Floats]:
         """Derivatives along the closed machine from those by every coordinate and speed by itself."""
         out = {x: a for x, a in found.items() if x not in ("q", "u", "udot") and x in by}

@@ -46,7 +46,7 @@ def poses_function(model: Model, name: str) -> Function | None:
         return None
     bodies = [_constant_place(*body_place(model, body)) for body in model.body_names]
     return Function(name, lambda tree: all_poses(cast(Direct, tree), bodies), ("q",), "totals", 12 * len(bodies),
-                    single=True)
+                    single=True, flexible=True)
 
 
 def _constant_place(link: int, turn: Floats, shift: Floats) -> BodyPlace:
@@ -65,4 +65,4 @@ def body_function(model: Model, what: str, body: str, name: str) -> Function | N
     text, inputs, width = AT_BODY[what]
     at = _constant_place(link, turn, shift)
     size = width if width > 0 else -width * model.tree.nu
-    return Function(name, lambda tree: text(cast(Direct, tree), at), inputs, "totals", size, single=True)
+    return Function(name, lambda tree: text(cast(Direct, tree), at), inputs, "totals", size, single=True, flexible=True)

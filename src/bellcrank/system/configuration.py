@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from bellcrank.arrays import Floats, Forces, by_name, flat, leading
 from bellcrank.errors import ModelError, StateError, hint
+from bellcrank.mechanism.flexible.deformation import Modal
 from bellcrank.mechanism.joints import Joint
 from bellcrank.mechanism.mechanism import Mechanism
 
@@ -104,13 +105,20 @@ class Configuration:
 
     def random_state(self, rng: np.random.Generator | None = None, size: tuple[int, ...] | int = ()
                      ) -> tuple[Floats, Floats]:
-        """Random q (angles within a turn, lengths of order one, uniform orientations) and u of order one."""
+        """Random q (angles within a turn, lengths of order one, uniform orientations, small deformations) and u of
+        order one."""
         rng = rng or np.random.default_rng()
         lead = (size,) if isinstance(size, int) else tuple(size)
         q = rng.uniform(-np.pi, np.pi, (*lead, self.nq))
         if not self._simple:  # components of a normal distribution point uniformly in all directions
             q = rng.normal(size=(*lead, self.nq))
-        return self.normalize(q), rng.normal(size=(*lead, self.nu))
+        u = rng.normal(size=(*lead, self.nu))
+        for r in self.records:
+            if isinstance(r.joint, Modal):  # small deformations
+                (i, j), usual = self.starts[r.name], r.joint.body.usual_size()
+                q[..., i:i + r.joint.nq] *= usual
+                u[..., j:j + r.joint.nu] *= usual
+        return self.normalize(q), u
 
     @cached_property
     def _layout(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], list[tuple[Joint, int, int]]]:

@@ -22,8 +22,9 @@ from bellcrank.system.derivative_questions import (
     inputs_of,
 )
 from bellcrank.system.evaluator import Evaluator
+from bellcrank.system.inverse_dynamics import check_motion
 from bellcrank.system.kernels import NO_DOORS, DoorPair, Evaluation, Wrenches
-from bellcrank.system.large_derivatives import large_entries, large_question
+from bellcrank.system.large_derivatives import LargeDoor, large_door, large_entries, large_question
 from bellcrank.system.loop_plans import LoopPlans
 from bellcrank.system.state_slopes import differentiable, evaluator_for, refuse_large, turned
 from bellcrank.target.backend import DoorForm
@@ -83,7 +84,9 @@ def derivatives(plans: LoopPlans, function: str, arguments: Sequence[Any], *, by
                 closed: bool | None = None) -> Derivatives:
     """See `System.derivatives`."""
     if then is None and wrenches is None and t is START and closed is None and (along is None or weights is None):
-        answered = _at_once(plans, function, arguments, by, body, along, weights)
+        answered = _weighted_at_once(plans, function, arguments, by, body, weights) \
+            if weights is not None and not plans.kernels.direct else \
+            _at_once(plans, function, arguments, by, body, along, weights)
         if answered is not None:
             return answered
     check_time(t)
@@ -152,6 +155,29 @@ def _at_once(plans: LoopPlans, function: str, arguments: Sequence[Any], by: Sequ
                        reading.columns)
 
 
+def _weighted_at_once(plans: LoopPlans, function: str, arguments: Sequence[Any], by: Sequence[str] | str,
+                      body: str | None, weights: Any) -> Derivatives | None:
+    """The same for vector-Jacobian products of large machines."""
+    names = (by,) if isinstance(by, str) else tuple(by)
+    try:
+        door = plans.kernels.kept(("weighted at once", function, body, names),
+                                  lambda: _weighted_door(plans, Question(function, body, names, plans.tree.looped,
+                                                                         "weights")))
+    except TypeError:  # a list within `by`
+        return None
+    found = None if door is None else door(names, *arguments, weights)
+    if door is None or found is None:
+        return None
+    return Derivatives(function, *found, (), door.reading.columns)
+
+
+def _weighted_door(plans: LoopPlans, asked: Question) -> LargeDoor | None:
+    try:
+        return large_door(differentiable(plans, None), asked)
+    except BellcrankError:
+        return None
+
+
 class Quick(NamedTuple):
     """An answer that needs no look at the state."""
 
@@ -209,8 +235,9 @@ def _direction(label: str, array: npt.ArrayLike, reading: Reading) -> Floats:
     values = np.asarray(array, dtype=float)
     if not reading.parts[label]:
         return values[..., None]
-    return flat(f"along[{label!r}]", values, prod(reading.parts[label]),
-                "one for every direction: " + ", ".join(reading.columns[label]))
+    size = prod(reading.parts[label])
+    return values if values.shape[-1:] == (size,) else flat(
+        f"along[{label!r}]", values, size, "one for every direction: " + ", ".join(reading.columns[label]))
 
 
 def _run(plans: LoopPlans, asked: Question, answer: Answer, given: Mapping[str, Any], wrenches: Wrenches,
@@ -240,6 +267,8 @@ def _other_plans(plans: LoopPlans, asked: Question, answer: Answer, found: Evalu
         values = dict(zip(plans.model.values, rows.get("parameters", [()])[k if "parameters" in rows else 0],
                           strict=False))
         own = LoopPlans(plans.kernels.for_model(plans.model.with_values(values))) if values else plans
+        if asked.function == "inverse_dynamics" and asked.closed:
+            check_motion(own, here["q"], here["u"], here["udot"], t)
         matrices, _ = turned(own, asked, answer, here, None if there is None else np.asarray(there)[k], t)
         found.out[state] = _contracted(asked, answer, matrices, {x: a[k] for x, a in rows.items()})
 

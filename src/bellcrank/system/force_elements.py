@@ -13,6 +13,7 @@ from bellcrank.arrays import Floats, Forces, check_time, flat
 from bellcrank.errors import SingularError, StateError
 from bellcrank.lowering.element_loads import closing_load, closing_motion, element_loads
 from bellcrank.lowering.link import bound
+from bellcrank.mechanism.flexible.deformation import Modal
 from bellcrank.mechanism.forces.element import Moving
 from bellcrank.scalar.graph import Number
 from bellcrank.spatial import Force, General, Matrix3, Vector
@@ -36,6 +37,8 @@ def stored_energy(plans: LoopPlans, q: npt.ArrayLike, *, t: npt.ArrayLike = 0.0)
     place = _coordinates(plans, q)
     for x, _, along in _along_joints(plans, place, np.zeros(plans.tree.nu), t):
         total = total + along.energy(x)
+    for deformation, e, _ in _deformations(plans, place, np.zeros(plans.tree.nu), t):
+        total = total + deformation.coupling_energy(e)
     pairs = [pair for pair in plans.tree.pairs if not isinstance(pair, SumForce)]
     if pairs:
         moving = link_motions(plans, place, None, t)
@@ -64,6 +67,8 @@ def dissipated_power(plans: LoopPlans, q: npt.ArrayLike, u: npt.ArrayLike, *, t:
     place, speeds = _coordinates(plans, q), flat("u", u, plans.tree.nu, "one for every speed")
     for x, rate, along in _along_joints(plans, place, speeds, t):
         total = total + along.loss(x, rate)
+    for deformation, _, rates in _deformations(plans, place, speeds, t):
+        total = total + deformation.coupling_loss(rates)
     pairs = [pair for pair in plans.tree.pairs if not isinstance(pair, SumForce)]
     if pairs:
         moving, around = link_motions(plans, place, speeds, t), Surroundings(_times(t))
@@ -160,7 +165,7 @@ def _compiled(plans: LoopPlans, name: str, given: Mapping[str, npt.ArrayLike], t
     """A function of all elements by compiled code, also where it is not finite; None for machines that have none or are
     too large for it, and where code is not asked for."""
     kernels, some = plans.kernels, plans.tree.pairs or plans.tree.joint_forces
-    run = kernels.compiled(name) if some and not kernels.springs_outside else None
+    run = kernels.compiled(name) if some and kernels.covers(name) and not kernels.springs_outside else None
     if run is None:
         return None
     quick = kernels.quickly(name, given, t)
@@ -228,6 +233,18 @@ def _along_joints(plans: LoopPlans, q: Floats, u: Floats, t: npt.ArrayLike) -> l
                 own = plans.loops.coordinate(link, i, q, u, t)
                 x, rate = x + own[0] * factor, rate + own[1] * factor
             out.append((x, rate, with_values(plans, pair.along).at(_times(t))))
+    return out
+
+
+def _deformations(plans: LoopPlans, q: Floats, u: Floats, t: npt.ArrayLike
+                  ) -> list[tuple[Modal, list[Number], list[Number]]]:
+    """Flexible bodies with their modal coordinates and speeds."""
+    out = []
+    for link in plans.tree.flexible:
+        joint = plans.tree.joints[link]
+        assert isinstance(joint, Modal)
+        both = [plans.loops.coordinate(link, i, q, u, t) for i in range(joint.nu)]
+        out.append((joint, [x for x, _ in both], [rate for _, rate in both]))
     return out
 
 

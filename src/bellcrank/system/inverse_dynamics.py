@@ -33,7 +33,7 @@ from bellcrank.target.backend import DoorForm
 if TYPE_CHECKING:
     from bellcrank.system.loop_plans import LoopPlans
 
-__all__ = ["consistent_acceleration", "drive_forces", "inverse_dynamics"]
+__all__ = ["check_motion", "consistent_acceleration", "drive_forces", "inverse_dynamics"]
 
 #: machines with more speeds than this are solved by sparse factors, state by state
 _LARGE = 300
@@ -129,7 +129,7 @@ def _careful_inverse(plans: LoopPlans, q: npt.ArrayLike, u: npt.ArrayLike, udot:
     """B tau = what the motion needs, modulo the loops, by singular values or sparse factors; `scale`: of the forces."""
     driven = plans.model.prescribed_mask()
     needed = tree_forces(plans, q, u, udot, wrenches, t)
-    _check_motion(plans, q, u, udot, t)
+    check_motion(plans, q, u, udot, t)
     out = np.zeros(needed.shape)
     free = np.flatnonzero(~driven)
     if plans.tree.nu > _LARGE:
@@ -245,7 +245,7 @@ def _underactuated(plans: LoopPlans, drives: list[int], rank: int, freedom: int)
                       f"the actuated joints ({names}) control only {rank}; name more of them in actuated=")
 
 
-def _check_motion(plans: LoopPlans, q: npt.ArrayLike, u: npt.ArrayLike, udot: npt.ArrayLike, t: npt.ArrayLike) -> None:
+def check_motion(plans: LoopPlans, q: npt.ArrayLike, u: npt.ArrayLike, udot: npt.ArrayLike, t: npt.ArrayLike) -> None:
     """A motion that opens the loops has no drives."""
     size = 1.0 + float(np.abs(np.asarray(udot)).max(initial=0.0)) + float(np.abs(np.asarray(u)).max(initial=0.0))**2
     for what, error, scale in (

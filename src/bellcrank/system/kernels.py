@@ -192,6 +192,10 @@ class Kernels:
         run = evaluator or self.evaluator
         return run if isinstance(run, CompiledEvaluator) and run.compiles_whole(self.functions[name]) else None
 
+    def covers(self, name: str) -> bool:
+        """Whether the function knows all that this machine has: bodies that deform, if there are some."""
+        return self.functions[name].flexible or not self.tree.flexible
+
     def interprets(self, name: str) -> bool:
         """Whether compiled code was asked for, but this function is too large for it."""
         return isinstance(self.evaluator, CompiledEvaluator) and self.evaluator.too_large(self.functions[name])

@@ -10,12 +10,14 @@ import numpy as np
 
 from bellcrank.arrays import Floats, flat, wrench_array
 from bellcrank.derivatives.directions import MOTION
-from bellcrank.errors import NotYetError, SingularError, StateError
+from bellcrank.errors import BellcrankError, NotYetError, SingularError, StateError
 from bellcrank.formulations import functions_of
 from bellcrank.lowering.function import Function, input_sizes
 from bellcrank.system.array_products import Chain, ClosedInverse, ClosedMotion, OpenProducts, Plain, Sum
-from bellcrank.system.derivative_questions import Question, Reading, reading_of
+from bellcrank.system.derivative_questions import Question, Reading, check_question, reading_of
+from bellcrank.system.kernels import NO_DOORS, DoorPair
 from bellcrank.system.loop_plans import LoopPlans
+from bellcrank.target.backend import DoorForm
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -24,7 +26,7 @@ if TYPE_CHECKING:
     from bellcrank.system.kernels import Wrenches
     from bellcrank.topology.tree import Tree
 
-__all__ = ["LargeQuestion", "large_entries", "large_question"]
+__all__ = ["LargeDoor", "LargeQuestion", "large_door", "large_entries", "large_question"]
 
 #: what is one function as it stands
 _PLAIN = ("momenta", "kinetic_energy", "potential_energy", "center_of_mass", "momentum", "joint_laws")
@@ -92,9 +94,60 @@ def large_question(plans: LoopPlans, asked: Question, q: npt.ArrayLike, t: npt.A
     if tree.pairs:
         raise NotYetError(f"derivatives: {tree.name!r} has {tree.n} links, and elements between links that no joint "
                           "connects (springs, bushings); machines of up to 48 links can be differentiated with these")
-    functions, plan = _functions(tree), plans.first(q, t) if tree.looped else None
-    return LargeQuestion(asked, reading_of(plans, asked, tree, plan), _chain(tree, asked.function, functions),
-                         functions, plan)
+    plan = plans.first(q, t) if tree.looped else None
+
+    def made() -> LargeQuestion:
+        functions = _functions(tree)
+        return LargeQuestion(asked, reading_of(plans, asked, tree, plan), _chain(tree, asked.function, functions),
+                             functions, plan)
+
+    return plans.kernels.kept(("large question", asked, None if plan is None else plan.key), made)
+
+
+class LargeDoor(NamedTuple):
+    """The cheapest way to a vector-Jacobian product: one kernel, which looks at the arrays itself."""
+
+    doors: DoorPair
+    reading: Reading
+    chosen: dict[str, npt.NDArray[np.int64]]  #: of variables that belong to some speeds, which these are
+
+    def __call__(self, by: Sequence[str], *arrays: Any) -> tuple[Floats, dict[str, Floats]] | None:
+        """The value, and the derivatives by each variable; None if the arrays do not fit."""
+        found = self.doors.one(*arrays)
+        if found is None:
+            return None
+        value, *parts = found
+        return value, {x: part[self.chosen[x]] if x in self.chosen else part
+                       for x, part in zip(by, parts, strict=True)}
+
+
+def large_door(plans: LoopPlans, asked: Question) -> LargeDoor | None:
+    """The door of a vector-Jacobian product by q, u, tau or udot, where one kernel computes it; None where not, and
+    where the question is wrong."""
+    if not set(asked.by) <= {"q", "u", "tau", "udot"} or len(set(asked.by)) < len(asked.by):
+        return None
+    try:
+        check_question(asked)
+        start = plans.reference().q if plans.tree.looped else plans.configuration.neutral()
+        of = large_question(plans, asked, start, 0.0)
+    except BellcrankError:
+        return None
+    if not isinstance(of.chain, Plain) or of.chain.function.layout != "speeds":
+        return None
+    if asked.closed != of.chain.function.groups:
+        return None
+    kernels = plans.kernels
+    run = kernels.evaluator if of.plan is None else kernels.planned(of.plan)
+    at, size, nu = OpenProducts(kernels, run, {}, None, 0.0), of.reading.size, plans.tree.nu
+    inputs = of.chain.function.inputs if asked.closed else tuple(x for x in of.chain.function.inputs if x in asked.by)
+    made = at.product(of.chain.function, inputs, True, of.functions["dependent_speeds"] if asked.closed else None)
+    starts = {x: size + nu * i for i, x in enumerate(inputs)}
+    if asked.closed:
+        starts |= {"q": size + nu * len(inputs), "u": size + nu * (len(inputs) + 1)}
+    parts = ((0, (size,), (1,)), *((starts[x], (nu,), (1,)) for x in asked.by))
+    doors = kernels.door_pair(made.name, DoorForm(parts=parts), run)
+    chosen = {x: np.array(of.independent, dtype=np.int64) for x in asked.by if asked.closed and x in MOTION}
+    return None if doors is NO_DOORS else LargeDoor(doors, of.reading, chosen)
 
 
 def large_entries(plans: LoopPlans, of: LargeQuestion, given: Mapping[str, Any], wrenches: Wrenches, t: npt.ArrayLike
@@ -162,10 +215,12 @@ def _backward(of: LargeQuestion, at: OpenProducts, chart: ClosedMotion | None, w
               ) -> tuple[Floats, dict[str, Floats]]:
     """The value, and the derivatives of its sum with weights by each variable."""
     sought = [of.reading.variables[x].input for x in of.asked.by]
-    every = sought if chart is None else [*sought, *(x for x in MOTION if x in at.given and x not in sought)]
-    value, found = of.chain.backward(at, tuple(dict.fromkeys(every)), weights)
-    if chart is not None:
-        found = chart.backward(found, sought)
+    if chart is not None and chart.turn is None and isinstance(of.chain, Plain) and of.chain.function.groups:
+        value, found = chart.backward_at_once(of.chain, tuple(dict.fromkeys(sought)), weights)
+    else:
+        every = sought if chart is None else [*sought, *(x for x in MOTION if x in at.given and x not in sought)]
+        value, found = of.chain.backward(at, tuple(dict.fromkeys(every)), weights)
+        found = found if chart is None else chart.backward(found, sought)
     out = {}
     for label in of.asked.by:
         variable = of.reading.variables[label]

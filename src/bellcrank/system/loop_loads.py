@@ -36,10 +36,11 @@ def loop_loads(plans: LoopPlans, q: npt.ArrayLike, u: npt.ArrayLike, tau: Forces
     return run_whole(plans, "constraint_multipliers", given, wrenches, t, partial(_careful_loads, plans))
 
 
-def group_program(plans: LoopPlans, q: npt.ArrayLike, t: npt.ArrayLike) -> Evaluator | None:
-    """What runs functions that take constraints group by group, for any number of links; None where the plan to try
-    first does not, since a closure belongs to several groups or a redundant coupler to none."""
-    if plans.model.dense_loops:
+def group_program(plans: LoopPlans, q: npt.ArrayLike, t: npt.ArrayLike, name: str = "group_multipliers"
+                  ) -> Evaluator | None:
+    """What runs functions, such as this one, that take constraints group by group, for any number of links; None where
+    the plan to try first does not, since a closure belongs to several groups or a redundant coupler to none."""
+    if plans.model.dense_loops or not plans.kernels.covers(name):
         return None
     try:
         plan = plans.first(q, t)

@@ -182,7 +182,7 @@ def _by_groups(plans: LoopPlans, run: Evaluator, given: Mapping[str, npt.ArrayLi
     """Reactions by compiled code that loops over groups and over links; None where it takes other pivots. `run`: of the
     tree with every body a link of its own."""
     q, u, tree, kernels = given["q"], given["u"], plans.tree, plans.kernels
-    planned = None if plans.model.batched else group_program(plans, q, t)
+    planned = None if plans.model.batched else group_program(plans, q, t, "closing_wrenches")
     if planned is None:
         return None
     lack = lacking_forces(plans, given, wrenches, t)

@@ -6,8 +6,10 @@ import numpy as np
 
 from bellcrank.errors import ModelError
 from bellcrank.formulations.common.pivot import eliminate
+from bellcrank.lowering.flexible_link import ModalLink
 from bellcrank.lowering.function import direct
 from bellcrank.lowering.link import Link
+from bellcrank.mechanism.flexible.deformation import Modal
 from bellcrank.mechanism.joints import Revolute
 from bellcrank.spatial import ArticulatedInertia, Force, RigidInertia
 from bellcrank.topology.release import lock
@@ -51,7 +53,7 @@ def _find_loose(tree: Tree) -> None:
     along = second[:, 5] <= _NOTHING * (second[:, 0] + second[:, 3] + second[:, 5])  # about the joint's z axis
     for link in (np.flatnonzero((still | along) & ~has_child)).tolist():
         joint = tree.joints[link]
-        if joint is None or not joint.nu or link in tree.symbolic or _all_held(tree, link):
+        if joint is None or not joint.nu or link in tree.flexible or link in tree.symbolic or _all_held(tree, link):
             continue
         if still[link]:
             raise _LooseError(tree.joint_names[link], "nothing resists its motion (body "
@@ -85,6 +87,10 @@ def _all_held(tree: Tree, link: int) -> bool:
 def _check_pivots(tree: Tree) -> None:
     """Look at every pivot of the articulated recursion in one general configuration."""
     q = np.random.default_rng(0).uniform(0.5, 1.0, tree.nq)  # general for quaternions, too
+    for link in tree.flexible:
+        joint, start = tree.joints[link], int(tree.q_start[link])
+        assert isinstance(joint, Modal)
+        q[start:start + joint.nq] *= joint.body.usual_size()
     values = list(tree.parameters.values())
 
     def read(name: str, index: int) -> float:
@@ -96,6 +102,10 @@ def _check_pivots(tree: Tree) -> None:
     def step(link: Link, upper: tuple[ArticulatedInertia, RigidInertia]
              ) -> tuple[tuple[ArticulatedInertia, RigidInertia], None]:
         mass, whole = upper[0] + link.inertia.articulated(), upper[1] + link.inertia
+        if isinstance(link, ModalLink):  # modes have masses, and move no frame
+            for t in reversed(link.transforms):
+                mass, whole = t.articulated(mass), t.rigid(whole)
+            return (mass, whole), None
         for column, armature, prescribed in zip(link.columns, link.armature, link.mask, strict=True):
             if prescribed:
                 continue

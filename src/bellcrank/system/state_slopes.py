@@ -39,8 +39,9 @@ def differentiable(plans: LoopPlans, closed: bool | None) -> LoopPlans:
     """Plans by which closed machines are differentiated: those of `elimination`, since what is differentiated does not
     depend on the method."""
     tree, model = plans.tree, plans.model
-    rolling = [c.name for c in tree.closures if c.nonholonomic] if closed is not False else []
-    if rolling:
+    rolling = plans.kernels.kept("closures that bind speeds alone", lambda: [
+        c.name for c in tree.closures if c.nonholonomic])
+    if rolling and closed is not False:
         raise NotYetError(f"derivatives: {', '.join(map(repr, rolling[:4]))} bind speeds alone (rolling, knife edges): "
                           "there are more coordinates than independent speeds; closed=False differentiates by each")
     if not tree.looped or model.method == "elimination":

@@ -33,7 +33,7 @@ def fits(plans: LoopPlans, run: Evaluator, name: str) -> bool:
 def whole_program(plans: LoopPlans, q: npt.ArrayLike, t: npt.ArrayLike, name: str) -> Evaluator | None:
     """What runs such a function by the plan to try first; None where there is no such program: for large machines, and
     methods without plans."""
-    if plans.model.dense_loops or plans.kernels.springs_outside:
+    if plans.model.dense_loops or plans.kernels.springs_outside or not plans.kernels.covers(name):
         return None
     try:
         run = plans.kernels.planned(plans.first(q, t))

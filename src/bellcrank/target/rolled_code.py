@@ -44,6 +44,10 @@ class _Context:
     mirrored: bool  #: whether it is symmetric
     large: bool  #: whether the code of kinds is better compiled one by one
 
+    def array(self, name: str) -> Memory:
+        """The input that a column belongs to, or the result."""
+        return self.inputs.get(name.split("@")[0], self.target)
+
     def piece(self, item: Int) -> AbstractContextManager[None]:
         """The code of one kind for an item."""
         if not self.large:
@@ -81,12 +85,13 @@ def rolled(b: Builder, plan: Plan, inputs: Sequence[str], local: list[str], mirr
         for position, code in enumerate(_ahead(plan)):
             assert code.ahead is not None
             _compute_beside(c, code, position, code.ahead)
-        for k, direction in enumerate(plan.directions):
-            if any(_has_work(plan, code, k) for code in plan.codes):
-                _sweep(c, k, direction)
-        for position, code in enumerate(_ahead(plan)):
-            _compute_beside(c, code, position, code.behind)
-        _write_behind(c)
+        for sweeps in plan.loops:
+            for phase, first in enumerate(plan.phases):
+                if first == sweeps[0]:
+                    _finish_phase(c, phase)
+            if any(_has_work(plan, code, k) for code in plan.codes for k in sweeps):
+                _sweep(c, sweeps)
+        _finish_phase(c, len(plan.phases))
         _epilogue(c)
         return finite_array(b, target, out_size, check) if states.checked else None
 
@@ -95,7 +100,7 @@ def rolled(b: Builder, plan: Plan, inputs: Sequence[str], local: list[str], mirr
 
 def _operations(plan: Plan) -> int:
     return sum(len(sweep.body) for code in plan.codes
-               for sweep in (*code.sweeps, *code.walks.values(), code.behind, *((code.ahead,) if code.ahead else ())))
+               for sweep in (*code.sweeps, *code.walks.values(), *code.behind, *((code.ahead,) if code.ahead else ())))
 
 
 def _ahead(plan: Plan) -> list[KindCode]:
@@ -112,12 +117,12 @@ def _compute_beside(c: _Context, kind: KindCode, position: int, code: SweepCode)
         assert lanes == c.plan.lanes
         row = c.blocks + block * c.plan.block_row
         numbers, target = c.numbers_ahead.at(c.table[row]), c.work.at(c.table[row + 1])
-        parts = {name: c.inputs[name.split("@")[0]].gathered([c.table[row + (2 + i * lanes + j)] for j in range(lanes)])
+        parts = {name: c.array(name).gathered([c.table[row + (2 + i * lanes + j)] for j in range(lanes)])
                  for i, name in enumerate(kind.beside_inputs)}
 
         def leaf(key: Any) -> str:
             match key:
-                case ("in", name, j):
+                case ("in", name, j) | ("out", name, j, _):
                     return parts[name][j].operand
                 case ("global", name, j):
                     return c.inputs[name].everywhere(j).operand
@@ -136,9 +141,12 @@ def _compute_beside(c: _Context, kind: KindCode, position: int, code: SweepCode)
         compute(b, code.body, value, leaf, {node: store(kind.beside[node]) for node in code.saves if node not in value})
 
 
-def _write_behind(c: _Context) -> None:
-    """Items write what was computed behind the sweeps, one after another: some add to the same entries."""
-    codes = [code for code in c.plan.codes if code.behind.written]
+def _finish_phase(c: _Context, phase: int) -> None:
+    """What is computed behind the sweeps of a phase. Items write it one after another: some add to the same entries."""
+    for position, code in enumerate(_ahead(c.plan)):
+        for behind in code.behind[phase:phase + 1]:
+            _compute_beside(c, code, position, behind)
+    codes = [code for code in c.plan.codes if code.behind and code.behind[phase].written]
     if not codes:
         return
     b = c.b
@@ -150,9 +158,10 @@ def _write_behind(c: _Context) -> None:
                 with b.loop(end, first) as item, c.piece(item):
                     at = _Item(c, code, item)
                     index = {node: i for i, node in enumerate(code.statics)}
-                    _write(c, at, code.behind.written, {
+                    written = code.behind[phase].written
+                    _write(c, at, written, {
                         w.value: (at.number(index[w.value]) if w.value in index else at.kept(w.value)).operand
-                        for w in code.behind.written})
+                        for w in written})
 
             return emit
 
@@ -171,9 +180,9 @@ def _has_work(plan: Plan, code: KindCode, k: int) -> bool:
     return bool((sweep.sent and plan.read[k]) or sweep.outputs or sweep.written or sweep.saves or sweep.starts)
 
 
-def _sweep(c: _Context, k: int, direction: str) -> None:
+def _sweep(c: _Context, sweeps: Sequence[int]) -> None:
     """Loop over the runs of items of one kind, outward or inward."""
-    b, back = c.b, direction == INWARD
+    b, back = c.b, c.plan.directions[sweeps[0]] == INWARD
     with b.loop(c.n_runs, len(_ahead(c.plan)), back=back) as run:
         base = run * 3
         kind, first, end = (c.runs[base + i] for i in range(3))
@@ -181,11 +190,14 @@ def _sweep(c: _Context, k: int, direction: str) -> None:
         def items(code: KindCode) -> Callable[[], None]:
             def emit() -> None:
                 with b.loop(end, first, back=back) as item, c.piece(item):
-                    _item(c, code, k, item)
+                    for k in sweeps:
+                        if _has_work(c.plan, code, k):
+                            _item(c, code, k, item)
 
             return emit
 
-        b.switch(kind, [(code.kind.index, items(code)) for code in c.plan.codes if _has_work(c.plan, code, k)])
+        b.switch(kind, [(code.kind.index, items(code)) for code in c.plan.codes
+                        if any(_has_work(c.plan, code, k) for k in sweeps)])
 
 
 class _Item:
@@ -212,7 +224,7 @@ class _Item:
                 self._edges[key] = self.record if column.startswith("own") else self.record_of(self.start("parent"))
             else:
                 self._edges[key] = self.c.buffers.at(self.start(column), plan.buffer)
-        return self._edges[key], plan.edge_slot[k] if plan.persistent[k] else 0
+        return self._edges[key], plan.edge_slot[k]
 
     def start(self, name: str) -> Int:
         if name not in self._starts:
@@ -248,7 +260,9 @@ class _Item:
     def _leaf(self, key: Any) -> Real:
         match key:
             case ("in", name, j):  # "q@2": of the item's member 2
-                return self.c.inputs[name.split("@")[0]][self.start(name) + j]
+                return self.c.array(name)[self.start(name) + j]
+            case ("out", name, j, _):
+                return self.c.target[self.start(name) + j]
             case ("global", name, j):
                 return self.c.inputs[name][j]
             case ("parent", k, i):

@@ -10,6 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from bellcrank.errors import ModelError
+from bellcrank.mechanism.flexible.deformation import Modal, NodeMotion
 from bellcrank.mechanism.joints import Joint, Weld
 from bellcrank.mechanism.mechanism import HERE, Connection, Mechanism
 from bellcrank.mechanism.pose import IDENTITY_ROWS, Pose
@@ -63,7 +65,7 @@ class _Builder:
         records = mechanism.joints
         self.inboard: list[Connection | None] = [records[j] if j >= 0 else None for j in topology.joint]
         kinds: list[Joint | None] = [
-            None if r is None else r.joint.reversed() if back else r.joint
+            None if r is None else _reversed(r) if back else r.joint
             for r, back in zip(self.inboard, topology.backwards, strict=True)]
         # links: heads are bodies that are not welded to their parent
         self.heads = [0] + [b for b in topology.order if not (merge_welds and type(kinds[b]) is Weld)]
@@ -255,6 +257,9 @@ class _Builder:
         inboard = np.array([self.topology.joint[h] for h in self.heads], dtype=np.int64)
         inboard[0] = 0
         q_start, u_start = starts[inboard, 0], starts[inboard, 1]
+        for link, joint in enumerate(self.joints):
+            if type(joint) is NodeMotion:  # it moves by the coordinates of its body
+                q_start[link], u_start[link] = (start[self.parent[link]] for start in (q_start, u_start))
         nq, nu = (int(x) for x in ends[-1])
         members: list[tuple[int, ...]] = [(h,) for h in self.heads]
         if self.nb > len(self.heads):
@@ -336,6 +341,15 @@ class _Builder:
         _, shift, _ = self._poses([self.heads[link]], True)
         p = self.topology.parent[self.heads[link]]
         return [float(x) for x in self.body_turn[p] @ shift[0] + self.body_shift[p]]
+
+
+def _reversed(record: Connection) -> Joint:
+    """A joint that was given from the body towards its parent."""
+    if isinstance(record.joint, (Modal, NodeMotion)):
+        raise ModelError(f"the flexible body {record.name.partition('.')[0]!r} is carried by its node: its frame must "
+                         "be on the side of the ground. Carry the body itself, write its modes with the frame held at "
+                         "that node, or let the frame float, by bellcrank.Free() between the ground and the body")
+    return record.joint.reversed()
 
 
 def _alignments(joints: Sequence[Joint]) -> Floats:

@@ -9,6 +9,7 @@ import numpy as np
 
 from bellcrank.errors import ModelError
 from bellcrank.mechanism.constraint_rows import Side, at_time
+from bellcrank.mechanism.flexible.deformation import Modal
 from bellcrank.mechanism.forces import Actuator
 from bellcrank.mechanism.forces.armature import EVERY
 from bellcrank.mechanism.forces.element import Along
@@ -100,6 +101,9 @@ def _forces(link_of: dict[str, int], mechanism: Mechanism, cut: dict[str, int], 
     """Forces on coordinates of tree joints by link, and elements between links."""
     forces: dict[int, tuple[tuple[int, Along], ...]] = {}
     pairs: list[Pair | LoopForce | SumForce] = []
+    for index, kind in enumerate(builder.joints):
+        if isinstance(kind, Modal):
+            forces[index] = tuple(enumerate(kind.springs()))
     for f in mechanism.joint_forces:
         if f.joint in cut:
             pairs.append(LoopForce(f.name, cut[f.joint], f.coordinate, f.along))

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from bellcrank.errors import ModelError
+from bellcrank.mechanism.flexible.deformation import Modal, NodeMotion
 from bellcrank.mechanism.mechanism import Mechanism
 
 __all__ = ["Step", "Topology", "spanning_tree"]
@@ -153,6 +154,8 @@ class _Ears:
         self.rows = [_NEVER if r.prescribed is not None else 500 if r.name in coupled else 99 if r.name in driven
                      else 6 - r.joint.nu for r in records]
         self.names = [r.name for r in records]
+        #: what leads from the frame of a flexible body to its nodes, and not back
+        self.one_way = {i for i, r in enumerate(records) if isinstance(r.joint, (Modal, NodeMotion))}
         self.edges: list[list[int]] = [[] for _ in range(n)]
         gone = set(forbidden)
         for i, (a, b) in enumerate(zip(first, second, strict=True)):
@@ -275,19 +278,37 @@ class _Ears:
             return self.rows[edges[i]], -edges[i]
 
         last = len(edges) - 1
+        some = self._possible(edges, start)
         if start != end and last > 0:
-            ends = [i for i in (0, last) if self.rows[edges[i]] < 99]
+            ends = [i for i in (0, last) if self.rows[edges[i]] < 99 and i in some]
             if len(ends) == 2 and self.depth[start] != self.depth[end]:
                 return (0 if self.depth[start] > self.depth[end] else last,
                         "at the deeper end of what the loop adds, which keeps all loops short")
             if ends:
                 return min(ends, key=cost), "at an end of what the loop adds, which keeps all loops short"
-        best = min(range(len(edges)), key=cost)
+        best = min(some, key=cost)
         if self.rows[edges[best]] == _NEVER:
             around = ", ".join(repr(self.names[e]) for e in edges)
             raise ModelError(f"the joints {around} close a loop, but all of them follow prescribed motions; leave one "
                              "free")
         return best, f"leaves fewest constraints of its loop ({self.rows[edges[best]]})"
+
+    def _possible(self, edges: list[int], start: int) -> list[int]:
+        """The edges of an ear that can be cut: flexible bodies must be reached by their frames."""
+        first, last, body = 0, len(edges) - 1, start
+        for i, edge in enumerate(edges):
+            if edge in self.one_way:
+                if self.first[edge] == body:
+                    first = i + 1
+                else:
+                    last = min(last, i - 1)
+            body = self.other(edge, body)
+        if first > last:
+            name = next(self.names[e] for e in edges if e in self.one_way).partition(".")[0]
+            raise ModelError(f"the flexible body {name!r} is reached by nodes from both sides of a loop: let its frame "
+                             "float, by bellcrank.Free() between the ground and the body, or write its modes with the "
+                             "frame held at one of the nodes")
+        return list(range(first, last + 1))
 
     def _attach(self, bodies: Sequence[int], edges: Sequence[int], to: int) -> None:
         for body, edge in zip(bodies, edges, strict=True):

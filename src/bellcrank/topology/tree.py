@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bellcrank.mechanism.coupling import Part
+from bellcrank.mechanism.flexible.deformation import Modal, NodeMotion
 from bellcrank.mechanism.forces import Actuator
 from bellcrank.mechanism.forces.element import Along
 from bellcrank.mechanism.joints import Joint, Weld
@@ -164,6 +165,28 @@ class Tree:
     def looped(self) -> bool:
         """Whether speeds are bound by anything but the tree's joints."""
         return bool(self.closures or self.relations)
+
+    @cached_property
+    def flexible(self) -> tuple[int, ...]:
+        """The links whose coordinates are modal ones."""
+        return tuple(link for link, joint in enumerate(self.joints) if isinstance(joint, Modal))
+
+    @cached_property
+    def modes(self) -> int:
+        """The most modes that a body has."""
+        return max((joint.nu for joint in self.joints if isinstance(joint, Modal)), default=0)
+
+    def movers(self, link: int) -> range:
+        """The speeds that move a link relative to its parent: its own, or for a node those of its body's modes."""
+        joint, start = self.joints[link], int(self.u_start[link])
+        if isinstance(joint, NodeMotion):
+            return range(start, start + joint.body.size)
+        return range(start, start + (0 if joint is None or isinstance(joint, Modal) else joint.nu))
+
+    @cached_property
+    def weighed(self) -> bool:
+        """Whether gravity acts on some body otherwise than an acceleration of the ground would."""
+        return any(isinstance(j, Modal) and not j.inertia.material for j in self.joints)
 
     @property
     def timed(self) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from bellcrank.lowering.flexible_link import ModalLink, by_role
 from bellcrank.lowering.link import Link
 from bellcrank.scalar.graph import Number
 from bellcrank.schedule.sweeps import Field, Sweeps
@@ -76,7 +77,7 @@ def _screw(link: Link, omega: Vector, axes: General) -> tuple[Vector, tuple[tupl
         omega = t.rotation.inverse(omega)
     omega = omega + link.rate.angular
     out = []
-    for column, own in zip(link.columns, link.column_rates(link.u), strict=True):
+    for column, own in zip(link.moving_columns, link.moving_rates(link.u), strict=True):
         # a vector given in link axes changes by its components and by the link's turning
         rate = Motion(omega.cross(column.angular) + own.angular, omega.cross(column.linear) + own.linear)
         out.append((Motion(axes.apply(column.angular), axes.apply(column.linear)),
@@ -100,7 +101,8 @@ def totals(tree: Sweeps) -> tuple[Number, ...]:
     pose = poses(tree)
     motion = tree.outward(_own_velocity, root=Motion.zero())
     zero = (0.0, Vector.zero(), Force.zero(), 0.0)
-    _, (mass, first, momentum, twice) = tree.inward(_sum, pose, motion, zero=zero)
+    step = by_role(_sum, _sum_with_modes, _sum) if tree.world.flexible else _sum
+    _, (mass, first, momentum, twice) = tree.inward(step, pose, motion, zero=zero)
     ground = ground_axes(tree)
     gravity = ground.apply(tree.world.gravity)
     return (mass, *first, *momentum.force, *momentum.moment, 0.5 * twice, -gravity.dot(first))
@@ -121,6 +123,22 @@ def _sum(link: Link, upper: tuple[Number, Vector, Force, Number], pose: tuple[Ge
         twice = twice + a * (u * u)
     return (mass + body.mass, first + here.rotation.apply(body.first) + here.translation * body.mass,
             total + here.force(momentum), twice + motion.dot(momentum)), ()
+
+
+def _sum_with_modes(link: ModalLink, upper: tuple[Number, Vector, Force, Number], pose: tuple[General, Vector],
+                    motion: Motion) -> tuple[tuple[Number, Vector, Force, Number], tuple[()]]:
+    inertia, columns, matrix = link.resistance
+    modal = Force.zero()
+    mass, first, total, twice = upper
+    for column, row, u in zip(columns, matrix, link.u, strict=True):
+        modal = modal + column * u
+        for entry, other in zip(row, link.u, strict=True):
+            twice = twice + entry * (u * other)
+    momentum = inertia @ motion
+    twice = twice + motion.dot(momentum + modal + modal)
+    here, own = Transform(*pose), link.deformation.inertia.mass
+    return (mass + own, first + here.rotation.apply(link.moment) + here.translation * own,
+            total + here.force(momentum + modal), twice), ()
 
 
 def inward_composites(link: Link, upper: RigidInertia) -> tuple[RigidInertia, RigidInertia]:

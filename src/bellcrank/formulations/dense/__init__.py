@@ -20,13 +20,15 @@ from __future__ import annotations
 from bellcrank.formulations.common.link_kinematics import inward_composites
 from bellcrank.formulations.common.rotor_rows import WithRotors, past_rotors, rotors_on_diagonal
 from bellcrank.formulations.common.small_systems import solve_positive
+from bellcrank.formulations.dense.flexible_matrix import matrix_with_modes
 from bellcrank.formulations.recursive import inverse_dynamics
 from bellcrank.lowering.link import Link
 from bellcrank.scalar.graph import Number
 from bellcrank.schedule.sweeps import Field, Sweeps
 from bellcrank.spatial import Force, RigidInertia
 
-__all__ = ["BIBTEX", "BY_MATRIX", "WHOLE", "forward_dynamics", "inverse_dynamics", "mass_matrix", "solve_positive"]
+__all__ = ["BIBTEX", "BY_MATRIX", "FLEXIBLE", "WHOLE", "forward_dynamics", "inverse_dynamics", "mass_matrix",
+           "solve_positive"]
 
 BIBTEX = """@article{walker1982efficient,
   author  = {Walker, M. W. and Orin, D. E.},
@@ -38,6 +40,8 @@ BIBTEX = """@article{walker1982efficient,
 }"""
 
 
+#: functions that cover bodies that deform
+FLEXIBLE = ("forward_dynamics", "inverse_dynamics", "mass_matrix")
 #: functions that need the matrix as a whole
 WHOLE = ("forward_dynamics",)
 #: those that LAPACK computes just as well
@@ -46,6 +50,8 @@ BY_MATRIX = ("forward_dynamics",)
 
 def mass_matrix(tree: Sweeps) -> Field:
     """Columns of the joint-space mass matrix, lower part, along the paths to the root."""
+    if tree.world.flexible:
+        return matrix_with_modes(tree)
     composites, _ = tree.inward(inward_composites, zero=RigidInertia.zero())
     if tree.world.rotors:
         return tree.paths(start_with_rotors, past_rotors(inward_column), composites)

@@ -42,12 +42,13 @@ from bellcrank.formulations.elimination.group_rows import ConstraintEquation, gr
 from bellcrank.formulations.recursive import forward_dynamics, inverse_dynamics, joint_wrenches
 from bellcrank.lowering.group import GroupView, Message
 from bellcrank.lowering.group_shape import GroupShape
-from bellcrank.lowering.link import Link
+from bellcrank.lowering.link import Link, ModalRow
 from bellcrank.scalar.graph import Number
 from bellcrank.schedule.sweeps import Field, Sweeps
 from bellcrank.spatial import ArticulatedInertia, Force, General, Matrix3, Motion, Vector
 
-__all__ = ["BIBTEX", "OVER", "constrained_dynamics", "forward_dynamics", "inverse_dynamics", "joint_wrenches"]
+__all__ = ["BIBTEX", "FLEXIBLE", "OVER", "constrained_dynamics", "forward_dynamics", "inverse_dynamics",
+           "joint_wrenches"]
 
 BIBTEX = f"""@software{{bellcrank,
   author  = {{{{The Bellcrank team}}}},
@@ -57,6 +58,8 @@ BIBTEX = f"""@software{{bellcrank,
   note    = {{Derivation: docs/elimination.md}}
 }}"""
 
+#: functions that cover bodies that deform
+FLEXIBLE = ("forward_dynamics", "inverse_dynamics", "joint_wrenches", "constrained_dynamics")
 #: the function for machines with loops sweeps over groups of links
 OVER = ("groups",)
 
@@ -201,16 +204,20 @@ def lift(work: GroupForm, k: int, known: MemberMotion) -> None:
     group = work.group
     link, form = group.links[k], work.forms[k]
     mass, force = form.mass, form.force
+    mine = [(v, c) for v, (member, c) in enumerate(group.shape.speeds) if member == k]
     if group.shape.own[k]:
-        mass = mass + link.inertia.articulated()  # (12)
-        force = force + link.inertia.gyroscopic(known.omega)  # (12)
+        inertia, needed = link.kinetics(known.omega)
+        mass, force = mass + inertia, force + needed  # (12)
+        add_modes(work, form, link.modal_rows(known.omega), {c: v for v, c in mine})  # (12)
         if known.axes is not None:
             force = force - link.external(known.axes)  # (12)
     force = force + mass @ known.bias  # (13)
     for w, column in form.columns.items():
         work.add_right(w, known.bias.dot(column))  # (13)
     form.mass, form.force = mass, force
-    mine = [(v, c) for v, (member, c) in enumerate(group.shape.speeds) if member == k]
+    for member, c, v in group.shape.shared:
+        if member == k:
+            introduce(work, form, v, link.moving_columns[c], 0.0, 0.0)
     for v, c in mine:
         tau, armature = (link.tau[c], link.armature[c]) if group.shape.own[k] else (0.0, 0.0)
         introduce(work, form, v, link.columns[c], tau, armature)
@@ -226,6 +233,19 @@ def lift(work: GroupForm, k: int, known: MemberMotion) -> None:
     target.mass, target.force = target.mass + mass, target.force + force  # (17)
     for w, column in columns.items():
         target.columns[w] = target.columns[w] + column if w in target.columns else column  # (17)
+
+
+def add_modes(work: GroupForm, form: BodyForm, rows: Sequence[ModalRow], numbers: dict[int, int]) -> None:
+    """The rows of a deforming body's free modes, (12): I and f have its own part already."""
+    for c, row in enumerate(rows):
+        if c not in numbers:
+            continue  # prescribed
+        v = numbers[c]
+        form.columns[v] = form.columns[v] + row.column if v in form.columns else row.column
+        work.add_right(v, row.right)
+        for d, value in enumerate(row.matrix):
+            if d in numbers:
+                work.add(v, numbers[d], value)
 
 
 def introduce(work: GroupForm, form: BodyForm, v: int, column: Motion, tau: Number, armature: Number) -> None:
@@ -380,6 +400,9 @@ def _accelerate(group: GroupView, k: int, link: Link, motion: Motion, known: Mem
     """A member's acceleration, (24), and the early speeds that were eliminated at it."""
     for t in link.transforms:
         motion = t.acceleration(motion)  # (1): X a_p
+    for member, c, v in group.shape.shared:
+        if member == k:
+            motion = motion + link.moving_columns[c] * speeds[v]  # (1): nodes
     here = [(v, c) for v, (member, c) in enumerate(group.shape.speeds) if member == k]
     by_speed = {p.speed: p for p in pivots}
     for v, c in reversed(here):  # a row refers to the motion without the columns introduced before it

@@ -150,7 +150,7 @@ def _constraint(group: GroupView, shape: ClosureShape, paths: dict[int, list[Rel
     """Carry a row's covectors from its ends to the common ancestor; what each joint does to them is its entry: (8)."""
     value, first, second, gamma, _ = row
     factors: dict[int, Number] = {}
-    number = {pair: v for v, pair in enumerate(group.shape.speeds)}
+    number = group.shape.numbers
     rate = _rate(shape, paths, row)
     ends: list[tuple[int, Force]] = []
     for at, path, relative, covector in ((shape.first, shape.first_path, paths[0], first),
@@ -164,7 +164,7 @@ def _constraint(group: GroupView, shape: ClosureShape, paths: dict[int, list[Rel
         for member, known in zip(path, reversed(relative), strict=True):
             link = group.links[member]
             gamma = gamma - known.bias.dot(wrench)  # (8)
-            for c, column in enumerate(link.columns):
+            for c, column in enumerate(link.moving_columns):
                 if (member, c) in number:
                     v = number[member, c]
                     factors[v] = factors.get(v, 0.0) + column.dot(wrench)  # (8): J_v

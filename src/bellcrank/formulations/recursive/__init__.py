@@ -34,6 +34,7 @@ Declared deviations
 - Tables 3 and 4 are not coded a second time: constraints come at the link's origin and are shifted by (45).
 - In body axes (39)-(41) are reduced before they are shifted, like (28): D_j meets the reduced Phi_Zj.
 - Couplers between joints, which the paper does not have, are added to Phi_Zj,2.
+- Flexible bodies, which the paper does not have, add two kinds of links: see `flexible_links`.
 
 Cost: O(n); about 410 additions and multiplications per pin joint in body axes and chosen frames. The command
 ``python benchmarks/operations.py`` prints exact counts for every point. With m independent constraints of loops
@@ -46,6 +47,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
 
+from bellcrank.formulations.common.flexible_links import accelerations_with_modes
 from bellcrank.formulations.common.link_kinematics import outward_axes
 from bellcrank.formulations.common.multipliers import (
     LoadShare,
@@ -68,7 +70,11 @@ from bellcrank.scalar.graph import Number
 from bellcrank.schedule.sweeps import Field, Sweeps
 from bellcrank.spatial import ArticulatedInertia, Force, General, Motion, Vector
 
-__all__ = ["BIBTEX", "VARIANTS", "constrained_dynamics", "forward_dynamics", "inverse_dynamics", "joint_wrenches"]
+__all__ = ["BIBTEX", "FLEXIBLE", "VARIANTS", "constrained_dynamics", "forward_dynamics", "inverse_dynamics",
+           "joint_wrenches"]
+
+#: functions that cover bodies that deform
+FLEXIBLE = ("forward_dynamics", "inverse_dynamics", "joint_wrenches")
 
 BIBTEX = """@article{kang2003recursive,
   author  = {Kang, Sheen-Gil and Yoon, Yong-San},
@@ -82,6 +88,8 @@ BIBTEX = """@article{kang2003recursive,
 
 def forward_dynamics(tree: Sweeps) -> Field:
     """Joint accelerations for given joint forces, at the joint point in body axes."""
+    if tree.world.flexible:
+        return accelerations_with_modes(tree, inward_reduced, outward_reduced)
     chosen = POINTS["body"]
     axes = outward_axes(tree)
     place = chosen.places(tree)

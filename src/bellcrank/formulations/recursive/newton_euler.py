@@ -5,6 +5,7 @@ S.-G. Kang and Y.-S. Yoon; see `recursive` for the citation, the notation and wh
 
 from __future__ import annotations
 
+from bellcrank.formulations.common.flexible_links import forces_with_modes
 from bellcrank.formulations.common.link_kinematics import outward_axes
 from bellcrank.lowering.link import Link
 from bellcrank.scalar.graph import Number
@@ -17,11 +18,15 @@ __all__ = ["arm_acceleration", "inverse_dynamics", "inward_forces", "inward_wren
 
 def inverse_dynamics(tree: Sweeps) -> Field:
     """Joint forces for given joint accelerations."""
+    if tree.world.flexible:
+        return forces_with_modes(tree, *_newton_euler(tree), inward_wrenches, inward_forces)
     return tree.inward(inward_forces, *_newton_euler(tree), zero=Force.zero())[0]
 
 
 def joint_wrenches(tree: Sweeps) -> Field:
     """Wrench on each body through its inboard joint, link axes, for given joint accelerations."""
+    if tree.world.flexible:
+        return forces_with_modes(tree, *_newton_euler(tree), inward_wrenches, None)
     return tree.inward(inward_wrenches, *_newton_euler(tree), zero=Force.zero())[0]
 
 
@@ -40,9 +45,7 @@ def outward_motions(link: Link, parent: tuple[Vector, Motion]
         linear = t.rotation.inverse(linear + arm_acceleration(alpha, omega, t.translation))  # (26), d/dt (20)
         alpha, omega = t.rotation.inverse(alpha), t.rotation.inverse(omega)
     rate = link.rate
-    drift = link.joint.drift(link.q, link.u, link.numbers.joint)
-    for column, udot in zip(link.columns, link.udot, strict=True):
-        drift = drift + column * udot
+    drift = link.given_drift
     alpha = alpha + omega.cross(rate.angular) + drift.angular  # (26), (27)
     linear = linear + omega.cross(rate.linear) * 2.0 + drift.linear
     own = omega + rate.angular, Motion(alpha, linear)

@@ -8,6 +8,7 @@ from typing import Any
 
 import bellcrank.io.native.schema as schema
 from bellcrank.errors import FileError, ModelError
+from bellcrank.io.native.flexible_parts import read_flexible
 from bellcrank.io.native.formula import Formula, parse
 from bellcrank.io.native.formula_steps import run
 from bellcrank.io.native.source_lines import Marked
@@ -58,7 +59,7 @@ class _Build:
             m.gravity = self.numbers(d.gravity)
         for name, body in d.bodies.items():
             with self.at("bodies", name):
-                m.add_body(name, self.inertia(body), present=body.present)
+                self.body(name, body)
         for section, adder in (
                 ("joints", self.joint), ("frames", self.frame), ("couplers", self.coupler),
                 ("constraints", self.constraint), ("springs", self.spring), ("bushings", self.bushing),
@@ -104,6 +105,16 @@ class _Build:
         return {name: self.number(v) for name, v in values.items() if v is not None}
 
     # -- parts --------------------------------------------------------------------------------
+    def body(self, name: str, body: schema.BodyPart) -> None:
+        if body.flexible is None:
+            self.m.add_body(name, self.inertia(body), present=body.present)
+            return
+        if body.model_fields_set != {"flexible"}:
+            raise ModelError(f"body {name!r}: what deforms has its inertia in `flexible`; leave out the rest")
+        self.m.add_body(name, read_flexible(body.flexible))
+        for mode, law in (body.flexible.prescribed or {}).items():
+            self.m.prescribe(name, self.law(law, "t"), mode)
+
     def inertia(self, body: schema.BodyPart) -> Inertia:
         given: Any = body.inertia
         if isinstance(given, list) and given and isinstance(given[0], list):

@@ -9,11 +9,13 @@ from typing import Any
 
 from bellcrank.errors import ModelError
 from bellcrank.io.common.names import control_character
+from bellcrank.io.native.flexible_parts import dump_flexible
 from bellcrank.io.native.formula import written
 from bellcrank.io.native.formula_steps import TooLongError, from_scalar
 from bellcrank.io.native.trace import trace, trace_several
 from bellcrank.mechanism import constraints, forces, joints, rolling
 from bellcrank.mechanism.closing_frames import frame_parameters
+from bellcrank.mechanism.flexible.deformation import Modal, NodeMotion
 from bellcrank.mechanism.inertia import Inertia
 from bellcrank.mechanism.mechanism import Body, Connection, Mechanism
 from bellcrank.mechanism.placed_elements import Constraint, Coupler, JointForce, JointSum, Spring
@@ -54,6 +56,9 @@ class _Dump:
         self.frames = {label for name, side in mechanism.open_at_start.items() if side
                        for label in frame_parameters(name)}
         self.joint_names = {record.name for record in mechanism.joints}
+        #: flexible bodies, and what belongs to them
+        self.flexible = {r.name: r for r in mechanism.joints if isinstance(r.joint, Modal)}
+        self.parts = {r.child for r in mechanism.joints if isinstance(r.joint, (Modal, NodeMotion))}
         self.bodies = ("ground", *(_text(b.name, "body") for b in mechanism.bodies))
 
     def document(self) -> dict[str, Any]:
@@ -63,8 +68,9 @@ class _Dump:
                 raise ModelError(f"parameter {name!r}: needs a name and a finite value, got {m.parameters[name]!r}")
         sections: dict[str, dict[str, Any]] = {
             "parameters": {_text(k, "parameter"): float(v) for k, v in m.parameters.items() if k not in self.frames},
-            "bodies": {b.name: self.body(b) for b in m.bodies},
-            "joints": _named(m.joints, "joint", self.joint),
+            "bodies": {b.name: self.body(b) for b in m.bodies if b.index not in self.parts},
+            "joints": _named([r for r in m.joints if not isinstance(r.joint, (Modal, NodeMotion))], "joint",
+                             self.joint),
             "frames": _named(m.frames, "frame", lambda f: {
                 "body": self.bodies[f.body], "pose": self.pose(f.pose, f"frame {f.name!r}")}),
             "couplers": _named(m.couplers, "coupler", self.coupler),
@@ -125,6 +131,12 @@ class _Dump:
         return made if inertia.problem() is None else {**made, "checked": False}
 
     def body(self, body: Body) -> dict[str, Any]:
+        record = self.flexible.get(body.name)
+        if record is not None and isinstance(record.joint, Modal):
+            made = dump_flexible(record.joint.body)
+            if record.prescribed is not None:
+                made["prescribed"] = self.prescribed(record, f"body {body.name!r}")
+            return {"flexible": made}
         made = self.inertia(body.inertia, f"body {body.name!r}")
         return {**made, "present": False} if body.name in self.m.absent_at_start else made
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Mapping
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -72,7 +74,7 @@ class _Comparison:
             self.found.append((path, (value.shape, value.tobytes())))
         elif callable(value):
             self.found.append((path, trace(value, ("x", "rate")[:arity], path)))
-        elif isinstance(value, dict):
+        elif isinstance(value, Mapping):
             self.found.append((path, len(value)))
             for key, inner in value.items():
                 self.found.append((path, key))
@@ -92,6 +94,7 @@ class _Comparison:
         self.found.append((path, kind.__qualname__))
         names = {n for base in kind.__mro__ for n in _listed(base.__dict__.get("__slots__", ()))}
         names |= set(getattr(value, "__dict__", {}))
+        names -= {n for base in kind.__mro__ for n, x in vars(base).items() if isinstance(x, cached_property)}
         for name in sorted(names - {"__dict__", "__weakref__"}):
             inner = getattr(value, name)
             if isinstance(value, Prescribed) and name == "whole" and inner is not None:

@@ -35,6 +35,9 @@ SINGULAR = {
 _ADDRESS = "https://json-schema.org/draft/2020-12/schema"
 
 
+Matrix = list[list[Fixed]]
+
+
 def _version(value: Any) -> int:
     if isinstance(value, bool) or value != VERSION:
         raise PydanticCustomError("version", "the form is version {got}; this Bellcrank reads version {known}",
@@ -83,8 +86,47 @@ class PosePart(Part):
 Pose = Annotated[Annotated[Three, Tag("list")] | Annotated[PosePart, Tag("mapping")], Discriminator(form)]
 
 
+class IntegralsPart(Part):
+    """Coefficients of the kinetic energy of a body that deforms, by rows: see `ShapeIntegrals`."""
+
+    mass: Fixed = Field(description="[kg]")
+    first: Matrix
+    first_rates: Matrix
+    second: Matrix
+    second_rates: Matrix
+    second_curves: Matrix
+    linear: Matrix
+    angular: Matrix
+    angular_rates: Matrix
+    modal: Matrix
+    moment: list[Fixed]
+
+
+class StiffeningPart(Part):
+    """Second-order displacements: products of two modes, by their numbers from 0."""
+
+    products: Matrix
+    shapes: Matrix
+    integrals: IntegralsPart
+
+
+class FlexiblePart(Part):
+    """How a body deforms: nodes, modes (six numbers a mode and node), modal stiffness, damping and inertia."""
+
+    nodes: Matrix = Field(description="[m]")
+    modes: Matrix = Field(description="one row a node: ux of all modes, uy, uz, rx, ry, rz")
+    stiffness: Matrix
+    damping: Matrix
+    integrals: IntegralsPart
+    names: dict[Name, Fixed] = Field(default={}, description="nodes by name")
+    inertia: Literal["lumped", "consistent_nodal", "continuum"] = "consistent_nodal"
+    clamped: Name | None = Field(default=None, description="the node that the frame is held at")
+    stiffening: StiffeningPart | None = None
+    prescribed: dict[Name, Law] | None = Field(default=None, description="laws of the time t by mode")
+
+
 class BodyPart(Part):
-    """A rigid body. Inertia is about the centre of mass, in body axes."""
+    """A body. Inertia is about the centre of mass, in body axes."""
 
     mass: Num = Field(default=0.0, description="[kg]")
     com: Three = Field(default=[0.0, 0.0, 0.0], description="centre of mass [m]")
@@ -94,6 +136,7 @@ class BodyPart(Part):
         default=0.0, description="[kg m^2] one number, three principal moments, xx xy xz yy yz zz, or a matrix")
     checked: bool = Field(default=True, description="false: an inertia that no real body has is meant")
     present: bool = Field(default=True, description="false: an event lets it enter a run")
+    flexible: FlexiblePart | None = Field(default=None, description="in place of the others: how it deforms")
 
 
 class FramePart(Part):

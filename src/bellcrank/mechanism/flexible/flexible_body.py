@@ -1,0 +1,328 @@
+"""A body that deforms: nodes, shapes, stiffness, damping and inertia, in one frame of the body's own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from bellcrank.errors import ModelError, hint
+from bellcrank.mechanism.flexible.beam_elements import BeamSection
+from bellcrank.mechanism.flexible.beam_modes import beam_parts
+from bellcrank.mechanism.flexible.body_parts import INERTIAS, BodyParts
+from bellcrank.mechanism.flexible.component_modes import check_symmetric
+from bellcrank.mechanism.flexible.reduced_body import reduced_parts
+from bellcrank.mechanism.flexible.shape_integrals import Floats, ShapeIntegrals
+from bellcrank.mechanism.flexible.solid_elements import mesh_parts, solid_matrices
+from bellcrank.mechanism.flexible.stiffening import Stiffening
+
+__all__ = ["FlexibleBody"]
+
+#: a mode whose inertia is this much that of a rigid motion is one
+_RIGID = 1e-9
+
+
+@dataclass(frozen=True, eq=False)
+class FlexibleBody:
+    """What `Mechanism.add_body` takes for a body that deforms.
+
+    Displacements are sums of k *modes*, shapes in the body frame, times modal coordinates. The frame is the one in
+    which the modes are written: modes that vanish at a node hold the frame there (`clamped`); modes of a free body let
+    it float with the mean motion. A node moves to X + u and turns by the rotation vector theta, where (u, theta) is
+    the sum of the modes there.
+
+    Usually made by `beam` or `from_matrices`. Lengths in m, masses in kg; modal quantities are those of the modes as
+    given. Arrays are read-only.
+
+    >>> import numpy as np
+    >>> rod = FlexibleBody.beam(1.0, BeamSection.round(0.01, E=2e11, rho=7800.0), elements=8, modes={"y": 2})
+    >>> (rod.frequencies() / (2 * np.pi)).round(1).tolist()
+    [7.1, 44.4]
+    >>> rod.mode_names, dict(rod.names)
+    (('mode1', 'mode2'), {'base': 0, 'tip': 8})
+    """
+
+    nodes: Floats  #: (n, 3), reference positions
+    modes: Floats  #: (n, 6, k): three displacements and three small rotations at every node
+    stiffness: Floats  #: (k, k)
+    damping: Floats  #: (k, k)
+    integrals: ShapeIntegrals
+    names: Mapping[str, int]  #: nodes by name: joints, forces and bodies attach there
+    inertia: str = "consistent_nodal"  #: which of `INERTIAS`
+    clamped: str | None = None  #: the node that the frame is held at
+    stiffening: Stiffening | None = None  #: second-order displacements, if they count
+
+    def __post_init__(self) -> None:
+        nodes, modes = _array("nodes", self.nodes), _array("modes", self.modes)
+        if nodes.ndim != 2 or nodes.shape[1] != 3 or not len(nodes):
+            raise ModelError(f"FlexibleBody: nodes must have the shape (n, 3), got {nodes.shape}")
+        k = self.integrals.size
+        if modes.shape != (len(nodes), 6, k):
+            raise ModelError(f"FlexibleBody: modes must have the shape (nodes, 6, modes) = {(len(nodes), 6, k)}, got "
+                             f"{modes.shape}")
+        if self.inertia not in INERTIAS:
+            raise ModelError(f"FlexibleBody: inertia {self.inertia!r} is none of {', '.join(INERTIAS)}")
+        stiffness, damping = (check_symmetric(f"FlexibleBody: the modal {what}", x, k)
+                              for what, x in (("stiffness", self.stiffness), ("damping", self.damping)))
+        for name, value in (("nodes", nodes), ("modes", modes), ("stiffness", stiffness), ("damping", damping)):
+            value.setflags(write=False)
+            object.__setattr__(self, name, value)
+        object.__setattr__(self, "names", MappingProxyType(_node_names(self.names, len(nodes))))
+        self._check_energies()
+        self._check_clamped()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return FlexibleBody, (self.nodes, self.modes, self.stiffness, self.damping, self.integrals, dict(self.names),
+                              self.inertia, self.clamped, self.stiffening)
+
+    # -- what is there --------------------------------------------------------------------------------------------
+    @property
+    def size(self) -> int:
+        """Number of modes."""
+        return self.integrals.size
+
+    @property
+    def mode_names(self) -> tuple[str, ...]:
+        """Names of the modal coordinates."""
+        return tuple(f"mode{i + 1}" for i in range(self.size))
+
+    def node(self, name: str | int) -> int:
+        """The index of a node, by its name or number (negative ones from the end)."""
+        if isinstance(name, str):
+            if name not in self.names:
+                raise ModelError(f"no node called {name!r}; there are {', '.join(map(repr, self.names)) or 'none'}"
+                                 f"{hint(name, self.names)}")
+            return self.names[name]
+        n = len(self.nodes)
+        if not -n <= int(name) < n:
+            raise ModelError(f"there is no node {name}; the body has {n} nodes, 0 to {n - 1}")
+        return int(name) % n
+
+    def usual_size(self) -> Floats:
+        """For each mode a coordinate at which nodes move by 1 % of the body's extent or turn by 0.05 rad: about what
+        linear elasticity is made for."""
+        extent = float(np.ptp(self.nodes, axis=0).max()) or 1.0
+        moved = np.abs(self.modes[:, :3]).max(axis=(0, 1)) / (0.01 * extent)
+        turned = np.abs(self.modes[:, 3:]).max(axis=(0, 1)) / 0.05
+        return np.asarray(1.0 / np.maximum(np.maximum(moved, turned), 1e-300))
+
+    def frequencies(self) -> Floats:
+        """Angular frequencies [rad/s] with the frame held, ascending."""
+        return _frequencies(self.stiffness, self.integrals.modal)
+
+    def free_frequencies(self) -> Floats:
+        """Angular frequencies [rad/s] of the free body, ascending, without the six zeros of rigid motion."""
+        mass = self.integrals.mass_matrix(np.zeros(self.size))
+        rigid, cross = mass[:6, :6], mass[:6, 6:]
+        return _frequencies(self.stiffness, mass[6:, 6:] - cross.T @ np.linalg.solve(rigid, cross))
+
+    # -- where bodies come from -----------------------------------------------------------------------------------
+    @staticmethod
+    def beam(length: float, section: BeamSection | tuple[BeamSection, BeamSection] | Callable[[float], BeamSection], *,
+             elements: int = 8, modes: int | Mapping[str, int] | str | npt.ArrayLike = 6, support: str = "clamped",
+             inertia: str = "continuum", stiffening: bool = False, damping: npt.ArrayLike = 0.0,
+             names: Mapping[str, int] | None = None) -> FlexibleBody:
+        """A straight beam along x; node j lies at x = j length / elements.
+
+        `section`: one, two (at both ends, linear between) or a function of the part 0..1 of the length.
+        `modes`: how many of the lowest; or how many of each kind, such as ``{"y": 2, "z": 2, "x": 1, "t": 1}`` (bending
+        in xy and xz, stretch, twist); or "all", every degree of freedom of the nodes; or shapes by columns,
+        (6 nodes, k). Those computed have unit mass by the consistent matrix, whatever the `inertia` is.
+        `support`: "clamped" (the frame is held at x = 0), "pinned" (the frame's x axis goes through both ends, which
+        do not stretch) or "free" (the frame floats with the mean motion).
+        `stiffening`: whether bent beams grow shorter, to second order: then axial forces (of rotation, joints, weight)
+        make them stiffer against bending, or weaker. Beams that turn fast need it. It costs k^2/2 more shapes.
+        `damping`: a ratio for all modes or one each, or a modal matrix. `names`: nodes by name; "base" and "tip" are
+        always there.
+
+        Cost: O(elements^3).
+        """
+        return _body(beam_parts(length, section, elements, modes, support, inertia, names or {}, stiffening), damping)
+
+    @staticmethod
+    def from_modes(nodes: npt.ArrayLike, modes: npt.ArrayLike, mass: Any, stiffness: Any, *,
+                   damping: npt.ArrayLike = 0.0, names: Mapping[str, int] | None = None, clamped: str | None = None,
+                   inertia: str = "consistent_nodal") -> FlexibleBody:
+        """From shapes at the nodes, (d n, k) node by node, with d = 3 displacements or d = 6 with rotations.
+
+        `mass`: the matrix of all degrees of freedom, (d n, d n); `stiffness`: the same, or that of the modes, (k, k).
+        """
+        at = _array("nodes", nodes)
+        shapes = _array("modes", modes)
+        n = len(at)
+        d = shapes.shape[0] // n if n else 0
+        if shapes.ndim != 2 or d not in (3, 6) or shapes.shape[0] != d * n:
+            raise ModelError(f"FlexibleBody.from_modes: modes must have 3 or 6 rows for each of the {n} nodes, got "
+                             f"shape {shapes.shape}")
+        k = shapes.shape[1]
+        weight = check_symmetric("FlexibleBody: the mass matrix", mass, d * n)
+        size = np.shape(stiffness)[0] if np.ndim(stiffness) == 2 else 0
+        if size == d * n and size != k:
+            full = check_symmetric("FlexibleBody: the stiffness matrix", stiffness, d * n)
+            stiffness = shapes.T @ (full @ shapes)
+        integrals = ShapeIntegrals.from_points(at, shapes.reshape(n, d, k), weight)
+        stiff = check_symmetric("FlexibleBody: the modal stiffness", stiffness, k)
+        parts = BodyParts(at, shapes.reshape(n, d, k), integrals, stiff, names or {}, inertia, clamped)
+        return _body(parts, damping)
+
+    @staticmethod
+    def from_matrices(mass: Any, stiffness: Any, nodes: npt.ArrayLike,
+                      interfaces: Mapping[str, int | Sequence[int]], *, modes: int = 10, cutoff: float | None = None,
+                      reduction: str = "craig-bampton", frame: str | None = None, damping: npt.ArrayLike = 0.0
+                      ) -> FlexibleBody:
+        """From the matrices of any finite-element program, dense or SciPy sparse, reduced.
+
+        Degrees of freedom come node by node, three displacements each, or six with rotations. `interfaces` names what
+        joints and forces attach to: a node (with rotations), or the nodes of a face, which is tied rigidly to a new
+        node at their centroid. `modes`: how many fixed-interface modes; with a `cutoff` [Hz], those below it.
+        `reduction`: "craig-bampton"; "guyan", without normal modes; "free", the lowest modes of the free body alone.
+        `frame`: the interface that the frame is held at; otherwise it floats with the mean motion. The frame's axes and
+        origin are those of `nodes`. Shapes are made orthonormal, rigid motions are removed.
+
+        Cost: one factorisation of the stiffness of what is not an interface, and `modes` eigenvectors.
+        """
+        return _body(reduced_parts(mass, stiffness, _array("nodes", nodes), interfaces, modes, cutoff, reduction,
+                                   frame), damping)
+
+    @staticmethod
+    def from_mesh(mesh: Any, E: float, nu: float, rho: float, *,
+                  interfaces: Mapping[str, Sequence[int] | Callable[[Floats], npt.ArrayLike]], modes: int = 10,
+                  cutoff: float | None = None, reduction: str = "craig-bampton", frame: str | None = None,
+                  damping: npt.ArrayLike = 0.0) -> FlexibleBody:
+        """From a mesh of tetrahedra (linear or quadratic) or hexahedra, of one material: Young's modulus E [Pa],
+        Poisson's ratio nu, density rho [kg/m^3].
+
+        `mesh`: of meshio or scikit-fem, the name of a file that meshio reads, or (points, {"tetra": cells}).
+        `interfaces`: nodes by name, or a function that takes all points, (n, 3), and says which belong to it. The rest
+        as in `from_matrices`.
+
+        >>> import numpy as np
+        >>> x = np.array([(i, j, k) for k in (0, 1) for j in (0, 1) for i in (0, 1, 2)], dtype=float) * 0.1
+        >>> cells = [[i, i + 1, i + 4, i + 3, i + 6, i + 7, i + 10, i + 9] for i in (0, 1)]
+        >>> block = FlexibleBody.from_mesh((x, {"hexahedron": cells}), 2e11, 0.3, 7800.0, modes=2, frame="wall",
+        ...                                interfaces={"wall": lambda p: p[:, 0] < 0.01, "end": [2, 5, 8, 11]})
+        >>> round(block.integrals.mass, 9), block.size
+        (15.6, 8)
+        """
+        points, cells = mesh_parts(mesh)
+        used = np.unique(np.concatenate([some.ravel() for some in cells.values()]))
+        if len(used) < len(points):  # points that belong to no solid element have no mass
+            place = np.full(len(points), -1)
+            place[used] = np.arange(len(used))
+            cells = {kind: place[some] for kind, some in cells.items()}
+        else:
+            place = np.arange(len(points))
+        mass, stiffness = solid_matrices(points[used], cells, E, nu, rho)
+        chosen = {name: _chosen(name, given, points[used], place) for name, given in interfaces.items()}
+        return FlexibleBody.from_matrices(mass, stiffness, points[used], chosen, modes=modes, cutoff=cutoff,
+                                          reduction=reduction, frame=frame, damping=damping)
+
+    # -- checks ---------------------------------------------------------------------------------------------------
+    def _check_energies(self) -> None:
+        mass = self.integrals.mass_matrix(np.zeros(self.size))
+        rigid, cross, modal = mass[:6, :6], mass[:6, 6:], mass[6:, 6:]
+        if not self.integrals.mass > 0.0:
+            raise ModelError(f"FlexibleBody: the mass is {self.integrals.mass:.3g}; it must be greater than 0")
+        for j in range(self.size):
+            if not modal[j, j] > 0.0:
+                raise ModelError(f"FlexibleBody: mode{j + 1} moves no mass (modal mass {modal[j, j]:.3g}); leave it "
+                                 "out")
+        scale = 1.0 / np.sqrt(np.diag(modal))
+        inner = (modal - cross.T @ np.linalg.pinv(rigid) @ cross) * np.outer(scale, scale)
+        values, shares = np.linalg.eigh(inner)
+        if self.size and values[0] < -_RIGID * self.size:
+            raise ModelError("FlexibleBody: the modal mass matrix is not positive definite: it does not belong to "
+                             "these modes and masses")
+        if self.size and values[0] < _RIGID:
+            worst = int(np.abs(shares[:, 0]).argmax())
+            raise ModelError(f"FlexibleBody: mode{worst + 1} is a rigid motion of the body, or the sum of other modes "
+                             "and one; the frame moves rigidly already: remove it")
+        stiff = np.linalg.eigvalsh(self.stiffness * np.outer(scale, scale))
+        if self.size and stiff[0] < -1e-10 * max(abs(stiff[-1]), 1e-300):
+            raise ModelError(f"FlexibleBody: the stiffness matrix is not positive: a deformation has the energy "
+                             f"{stiff[0]:.3g} per unit of modal mass")
+
+    def _check_clamped(self) -> None:
+        if self.clamped is None:
+            return
+        at = self.modes[self.node(self.clamped)]
+        for j in range(self.size):
+            largest = float(np.abs(self.modes[:, :, j]).max())
+            if float(np.abs(at[:, j]).max()) > 1e-9 * largest:
+                raise ModelError(f"FlexibleBody: the frame is clamped at node {self.clamped!r}, but mode{j + 1} moves "
+                                 f"it by {float(np.abs(at[:, j]).max()):.3g} (largest entry {largest:.3g})")
+
+
+def _body(parts: BodyParts, damping: npt.ArrayLike) -> FlexibleBody:
+    """A body from its parts, and its damping: a ratio, ratios or a matrix."""
+    n, d, k = parts.shapes.shape
+    six = np.zeros((n, 6, k))
+    six[:, :d] = parts.shapes
+    return FlexibleBody(parts.nodes, six, parts.stiffness, _damping(damping, parts.stiffness, parts.integrals.modal),
+                        parts.integrals, parts.names, parts.inertia, parts.clamped, parts.stiffening)
+
+
+def _chosen(name: str, given: Any, points: Floats, place: npt.NDArray[np.int64]) -> list[int]:
+    """The nodes of an interface, among those that are used."""
+    if callable(given):
+        found = np.asarray(given(points))
+        if found.shape != (len(points),):
+            raise ModelError(f"FlexibleBody.from_mesh: interface {name!r}: the function must give one truth for each "
+                             f"of the {len(points)} points, got shape {found.shape}")
+        return [int(i) for i in np.flatnonzero(found)]
+    nodes = np.asarray(given, dtype=np.int64).ravel()
+    if nodes.size and (nodes.min() < 0 or nodes.max() >= len(place)):
+        raise ModelError(f"FlexibleBody.from_mesh: interface {name!r} names a node that the mesh does not have")
+    return [int(i) for i in place[nodes] if i >= 0]
+
+
+def _damping(damping: npt.ArrayLike, stiffness: Floats, mass: Floats) -> Floats:
+    given = _array("damping", damping)
+    k = len(mass)
+    if given.ndim == 2:
+        return given
+    if given.ndim == 1 and given.shape != (k,):
+        raise ModelError(f"FlexibleBody: needs one damping ratio, or one for each of the {k} modes, got {len(given)}")
+    if (given < 0.0).any():
+        raise ModelError("FlexibleBody: damping ratios must be at least 0")
+    if not k or not given.any():
+        return np.zeros((k, k))
+    from scipy import linalg
+
+    values, shapes = linalg.eigh(stiffness, mass)
+    rates = 2.0 * given * np.sqrt(np.maximum(values, 0.0))
+    back = mass @ shapes  # the inverse transposed, as shapes have unit mass
+    return np.asarray((back * rates) @ back.T)
+
+
+def _frequencies(stiffness: Floats, mass: Floats) -> Floats:
+    if not len(mass):
+        return np.zeros(0)
+    from scipy import linalg
+
+    return np.asarray(np.sqrt(np.maximum(linalg.eigh(stiffness, mass, eigvals_only=True), 0.0)))
+
+
+def _array(what: str, values: npt.ArrayLike) -> Floats:
+    try:
+        found = np.array(values, dtype=float)
+    except (TypeError, ValueError):
+        raise ModelError(f"FlexibleBody: {what} must be numbers") from None
+    if not np.isfinite(found).all():
+        raise ModelError(f"FlexibleBody: {what} holds entries that are not finite")
+    return found
+
+
+def _node_names(names: Mapping[str, int], n: int) -> dict[str, int]:
+    out = {}
+    for name, index in names.items():
+        if not name or "." in name:
+            raise ModelError(f"FlexibleBody: {name!r} cannot name a node: names are texts without a dot")
+        if not -n <= int(index) < n:
+            raise ModelError(f"FlexibleBody: node {name!r} is number {index}, but there are only {n} nodes")
+        out[name] = int(index) % n
+    return out

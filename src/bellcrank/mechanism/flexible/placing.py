@@ -1,0 +1,49 @@
+"""A flexible body in the graph of bodies and joints: see `deformation`."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Protocol
+
+import numpy as np
+
+from bellcrank.errors import ModelError
+from bellcrank.mechanism.flexible.deformation import Modal, NodeMotion
+from bellcrank.mechanism.flexible.flexible_body import FlexibleBody
+from bellcrank.mechanism.inertia import Inertia
+
+__all__ = ["FRAME", "PartList", "add_deformation", "undeformed"]
+
+#: the body that has a flexible body's inertia: its name, after that of the body and a dot
+FRAME = "frame"
+
+
+class PartList(Protocol):
+    """What parts are added to."""
+
+    def add_body(self, name: str, inertia: Inertia | FlexibleBody | None = None, *, present: bool = True) -> Any:
+        """Add a body."""
+
+    def add_joint(self, name: str, joint: Any, parent: Any, child: Any) -> Any:
+        """Connect two bodies."""
+
+
+def undeformed(flexible: FlexibleBody) -> Inertia:
+    """The inertia of the body as it was made."""
+    found = flexible.integrals
+    com = found.moment / found.mass
+    about = found.second - found.mass * (float(com @ com) * np.eye(3) - np.outer(com, com))
+    return Inertia(found.mass, com.tolist(), about, checked=False)
+
+
+def add_deformation(graph: PartList, name: str, flexible: FlexibleBody) -> None:
+    """Add what deforms to a body that is there: its frame with the modal coordinates, and its nodes."""
+    for node in flexible.names:
+        if node == FRAME or re.fullmatch(r"mode\d+", node):
+            raise ModelError(f"body {name!r}: a node cannot be called {node!r}; the library uses that name")
+    frame = f"{name}.{FRAME}"
+    graph.add_body(frame, undeformed(flexible))
+    graph.add_joint(name, Modal(flexible), name, frame)
+    for node, index in flexible.names.items():
+        graph.add_body(f"{name}.{node}")
+        graph.add_joint(f"{name}.{node}", NodeMotion(flexible, index), frame, f"{name}.{node}")

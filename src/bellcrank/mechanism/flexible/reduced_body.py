@@ -1,0 +1,153 @@
+"""A finite-element model, reduced to the parts of a flexible body: interfaces, shapes, frame."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from bellcrank.errors import ModelError, hint
+from bellcrank.mechanism.flexible.body_parts import BodyParts
+from bellcrank.mechanism.flexible.component_modes import (
+    check_symmetric,
+    craig_bampton,
+    largest_positive,
+    normal_modes,
+    rigid_motions,
+    tie_faces,
+)
+from bellcrank.mechanism.flexible.shape_integrals import Floats, ShapeIntegrals
+
+__all__ = ["reduced_parts"]
+
+_REDUCTIONS = ("craig-bampton", "guyan", "free")
+#: a vibration slower than this part of the fastest is a rigid motion
+_SLOW = 1e-7
+
+
+def reduced_parts(mass: Any, stiffness: Any, nodes: Floats, interfaces: Mapping[str, int | Sequence[int]], modes: int,
+                  cutoff: float | None, reduction: str, frame: str | None) -> BodyParts:
+    """See `FlexibleBody.from_matrices`."""
+    if nodes.ndim != 2 or nodes.shape[1] != 3:
+        raise ModelError(f"FlexibleBody.from_matrices: nodes must have the shape (n, 3), got {nodes.shape}")
+    if reduction not in _REDUCTIONS:
+        raise ModelError(f"FlexibleBody.from_matrices: reduction {reduction!r} is none of {', '.join(_REDUCTIONS)}")
+    if frame is not None and frame not in interfaces:
+        raise ModelError(f"FlexibleBody.from_matrices: the frame {frame!r} is no interface{hint(frame, interfaces)}")
+    if frame is not None and reduction == "free":
+        raise ModelError("FlexibleBody.from_matrices: modes of the free body float; they cannot be held at the "
+                         f"interface {frame!r}")
+    rows = int(np.shape(mass)[0]) if np.ndim(mass) == 2 else 0
+    d = rows // len(nodes)
+    if d not in (3, 6) or rows != d * len(nodes):
+        raise ModelError(f"FlexibleBody.from_matrices: the mass matrix must have 3 or 6 rows for each of the "
+                         f"{len(nodes)} nodes, got shape {np.shape(mass)}")
+    weight = check_symmetric("FlexibleBody.from_matrices: the mass matrix", mass, rows)
+    stiff = check_symmetric("FlexibleBody.from_matrices: the stiffness matrix", stiffness, rows)
+    _check_rigid(stiff, nodes, d)
+    model = _Model(weight, stiff, nodes, d, interfaces)
+    shapes = model.shapes(reduction, modes, cutoff, frame)
+    return model.parts(shapes, frame)
+
+
+def _check_rigid(stiffness: Any, nodes: Floats, d: int) -> None:
+    """Rigid motions must cost no energy: otherwise the matrix is that of a body held somewhere."""
+    motions = rigid_motions(nodes - nodes.mean(axis=0), d)
+    forces = np.abs(stiffness @ motions).max(axis=0)
+    size = float(abs(stiffness).max()) * np.abs(motions).max(axis=0)
+    worst = int((forces / size).argmax())
+    if forces[worst] > 1e-6 * size[worst]:
+        motion = ("a shift along x", "a shift along y", "a shift along z", "a turn about x", "a turn about y",
+                  "a turn about z")[worst]
+        raise ModelError(f"FlexibleBody.from_matrices: {motion} of the whole body meets the force {forces[worst]:.3g}: "
+                         "give the stiffness matrix of the free body, without supports")
+
+
+class _Model:
+    """A model whose faces are tied: its degrees of freedom are those of free nodes, then six for each interface."""
+
+    def __init__(self, mass: Any, stiffness: Any, nodes: Floats, d: int,
+                 interfaces: Mapping[str, int | Sequence[int]]) -> None:
+        self.full_mass, self.nodes, self.d, self.n = mass, nodes, d, len(nodes)
+        self.names = list(interfaces)
+        faces = [_face(name, given, self.n, d) for name, given in interfaces.items()]
+        used: dict[int, str] = {}
+        for name, face in zip(self.names, faces, strict=True):
+            for node in face:
+                if used.setdefault(node, name) != name:
+                    raise ModelError(f"FlexibleBody.from_matrices: node {node} belongs to the interfaces "
+                                     f"{used[node]!r} and {name!r}; a node can be tied to one only")
+        self.tied = list(used)
+        self.references = [nodes[face].mean(axis=0) for face in faces]
+        self.tie = tie_faces(nodes, d, list(zip(faces, self.references, strict=True)))
+        self.mass, self.stiffness = ((self.tie.T @ x @ self.tie) for x in (mass, stiffness))
+        self.size = self.mass.shape[0]
+
+    def boundary(self, name: str) -> list[int]:
+        """The six degrees of freedom of an interface."""
+        first = self.size - 6 * (len(self.names) - self.names.index(name))
+        return list(range(first, first + 6))
+
+    def shapes(self, reduction: str, modes: int, cutoff: float | None, frame: str | None) -> Floats:
+        """Orthonormal shapes of the tied model by columns, rigid motions removed."""
+        limit = None if cutoff is None else 2.0 * np.pi * cutoff
+        if reduction == "free":
+            values, shapes = normal_modes(self.mass, self.stiffness, int(modes) + 6, cutoff=limit)
+            return self._elastic(values, shapes)
+        basis = craig_bampton(self.mass, self.stiffness, [i for name in self.names for i in self.boundary(name)],
+                              0 if reduction == "guyan" else int(modes), cutoff=limit)
+        if frame is not None:  # its own six columns are the rigid motions, with the shapes of the others
+            at = 6 * self.names.index(frame)
+            basis = np.delete(basis, range(at, at + 6), axis=1)
+        mass, stiffness = basis.T @ (self.mass @ basis), basis.T @ (self.stiffness @ basis)
+        values, shapes = normal_modes(0.5 * (mass + mass.T), 0.5 * (stiffness + stiffness.T), basis.shape[1])
+        return largest_positive(basis @ shapes) if frame is not None else self._elastic(values, basis @ shapes)
+
+    def _elastic(self, values: Floats, shapes: Floats) -> Floats:
+        """Without the six rigid motions, and orthogonal to them."""
+        slow = int((np.sqrt(np.maximum(values, 0.0)) <= _SLOW * np.sqrt(max(float(values[-1]), 0.0))).sum())
+        if slow > 6:
+            raise ModelError(f"FlexibleBody.from_matrices: the body has {slow} motions without stiffness, not six: is "
+                             "it in several pieces, or are nodes not connected?")
+        shapes = shapes[:, 6:]
+        motions = self._rigid()
+        weighted = self.mass @ motions
+        shapes = shapes - motions @ np.linalg.solve(motions.T @ weighted, weighted.T @ shapes)
+        return largest_positive(shapes)
+
+    def _rigid(self) -> Floats:
+        """Rigid motions of the tied model."""
+        loose = np.setdiff1d(np.arange(self.n), self.tied)
+        free = rigid_motions(self.nodes[loose], self.d)
+        return np.concatenate([free, *(rigid_motions(at[None], 6) for at in self.references)])
+
+    def parts(self, shapes: Floats, frame: str | None) -> BodyParts:
+        """Those of the body, with a node of its own for every interface."""
+        k = shapes.shape[1]
+        everywhere = np.asarray(self.tie @ shapes).reshape(self.n, self.d, k)
+        integrals = ShapeIntegrals.from_points(self.nodes, everywhere, self.full_mass)
+        six = np.zeros((self.n + len(self.names), 6, k))
+        six[:self.n, :self.d] = everywhere
+        if self.names:
+            six[self.n:] = shapes[self.size - 6 * len(self.names):].reshape(len(self.names), 6, k)
+        nodes = np.concatenate([self.nodes, np.reshape(self.references, (-1, 3))])
+        stiffness = shapes.T @ (self.stiffness @ shapes)
+        return BodyParts(nodes, six, integrals, 0.5 * (stiffness + stiffness.T),
+                         {name: self.n + i for i, name in enumerate(self.names)}, "consistent_nodal", frame)
+
+
+def _face(name: str, given: int | Sequence[int], n: int, d: int) -> list[int]:
+    """The nodes of an interface."""
+    one = np.ndim(given) == 0
+    face = [int(x) for x in np.atleast_1d(np.asarray(given)).tolist()]
+    wrong = [x for x in face if not 0 <= x < n]
+    if wrong:
+        raise ModelError(f"FlexibleBody.from_matrices: interface {name!r} names node {wrong[0]}, but there are only "
+                         f"{n} nodes")
+    if not face or len(set(face)) != len(face):
+        raise ModelError(f"FlexibleBody.from_matrices: interface {name!r} needs nodes, each once")
+    if d == 3 and (one or len(face) < 3):
+        raise ModelError(f"FlexibleBody.from_matrices: interface {name!r} is a node of solid elements, which has no "
+                         "rotation; give at least three nodes of a face")
+    return face

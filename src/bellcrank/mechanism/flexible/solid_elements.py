@@ -1,0 +1,142 @@
+"""Solid finite elements of linear elasticity: mass and stiffness matrices of meshes of tetrahedra and hexahedra.
+
+Isoparametric elements with three displacements a node, integrated by Gauss points that are exact for elements with
+straight edges: linear and quadratic tetrahedra, trilinear hexahedra. O. C. Zienkiewicz and R. L. Taylor, "The Finite
+Element Method", volume 1, chapters 4 to 9. Nodes of elements are ordered as in VTK and meshio.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from bellcrank.errors import ModelError
+
+__all__ = ["SHAPES", "mesh_parts", "solid_matrices"]
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+
+class _Rule(NamedTuple):
+    """Shape functions and slopes at integration points of the reference element."""
+
+    weights: Floats
+    values: Floats  #: (points, nodes)
+    slopes: Floats  #: (points, nodes, 3)
+
+
+_CORNERS = np.array([[-1, -1, -1], [1, -1, -1], [1, 1, -1], [-1, 1, -1], [-1, -1, 1], [1, -1, 1], [1, 1, 1],
+                     [-1, 1, 1]], dtype=float)
+#: edges of a tetrahedron with a node in their middle
+_EDGES = ((0, 1), (1, 2), (2, 0), (0, 3), (1, 3), (2, 3))
+
+
+def _hexahedron() -> _Rule:
+    points = _CORNERS / np.sqrt(3.0)
+    factors = 1.0 + _CORNERS[None] * points[:, None]  # (points, nodes, 3)
+    slopes = np.stack([_CORNERS[:, i] * factors[..., (i + 1) % 3] * factors[..., (i + 2) % 3] for i in range(3)], -1)
+    return _Rule(np.ones(8), factors.prod(-1) / 8.0, slopes / 8.0)
+
+
+def _tetrahedron(quadratic: bool) -> _Rule:
+    """By Gauss points of the cube, one side of which is drawn together: exact for polynomials of degree five."""
+    at, weight = np.polynomial.legendre.leggauss(4)
+    at, weight = 0.5 * (at + 1.0), 0.5 * weight
+    a, b, c = (x.ravel() for x in np.meshgrid(at, at, at, indexing="ij"))
+    volume = np.einsum("i,j,k->ijk", weight, weight, weight).ravel() * (1.0 - a)**2 * (1.0 - b)
+    x, y, z = a, (1.0 - a) * b, (1.0 - a) * (1.0 - b) * c
+    part = np.stack([1.0 - x - y - z, x, y, z], axis=-1)
+    slope = np.array([[-1.0, -1.0, -1.0], [1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]])
+    if not quadratic:
+        return _Rule(volume, part, np.broadcast_to(slope, (len(volume), 4, 3)))
+    values = [part[:, i] * (2.0 * part[:, i] - 1.0) for i in range(4)]
+    slopes = [(4.0 * part[:, i] - 1.0)[:, None] * slope[i] for i in range(4)]
+    for i, j in _EDGES:
+        values.append(4.0 * part[:, i] * part[:, j])
+        slopes.append(4.0 * (part[:, i][:, None] * slope[j] + part[:, j][:, None] * slope[i]))
+    return _Rule(volume, np.stack(values, -1), np.stack(slopes, 1))
+
+
+#: elements by the names that meshio has for them: number of nodes, and the rule
+SHAPES: dict[str, tuple[int, Callable[[], _Rule]]] = {
+    "tetra": (4, lambda: _tetrahedron(False)), "tetra10": (10, lambda: _tetrahedron(True)),
+    "hexahedron": (8, _hexahedron)}
+
+
+def mesh_parts(mesh: Any) -> tuple[Floats, dict[str, Ints]]:
+    """Points and cells by kind of a meshio mesh, of a file that meshio reads, of a scikit-fem mesh, or of a pair
+    (points, {"tetra": cells, ...})."""
+    if isinstance(mesh, (str, bytes)) or hasattr(mesh, "__fspath__"):
+        try:
+            import meshio
+        except ImportError:
+            raise ModelError("FlexibleBody.from_mesh: files of meshes are read by meshio: pip install meshio") from None
+        mesh = meshio.read(mesh)
+    if hasattr(mesh, "cells_dict"):
+        points, cells = mesh.points, mesh.cells_dict
+    elif hasattr(mesh, "p") and hasattr(mesh, "t"):  # scikit-fem has nodes by columns, and another order in hexahedra
+        order = [0, 3, 6, 2, 1, 5, 7, 4] if mesh.t.shape[0] == 8 else range(mesh.t.shape[0])
+        points, cells = mesh.p.T, {"hexahedron" if mesh.t.shape[0] == 8 else "tetra": mesh.t[list(order)].T}
+    else:
+        try:
+            points, cells = mesh
+        except (TypeError, ValueError):
+            raise ModelError("FlexibleBody.from_mesh: needs a mesh of meshio or scikit-fem, the name of a file, or "
+                             f"(points, cells by kind), got {type(mesh).__name__}") from None
+    found = {kind: np.asarray(some, dtype=np.int64) for kind, some in cells.items() if kind in SHAPES and len(some)}
+    if not found:
+        raise ModelError(f"FlexibleBody.from_mesh: the mesh has no solid elements ({', '.join(SHAPES)}), only "
+                         f"{', '.join(cells) or 'none'}")
+    return np.asarray(points, dtype=float), found
+
+
+def solid_matrices(points: Floats, cells: Mapping[str, Ints], E: float, nu: float, rho: float) -> tuple[Any, Any]:
+    """Mass and stiffness matrix, sparse, three degrees of freedom a node. Cost: linear in the elements."""
+    from scipy import sparse
+
+    if not (E > 0.0 and rho > 0.0 and -1.0 < nu < 0.5):
+        raise ModelError(f"FlexibleBody.from_mesh: needs E > 0, rho > 0 and -1 < nu < 0.5, got {E}, {rho} and {nu}")
+    elastic = np.zeros((6, 6))
+    elastic[:3, :3] = E * nu / ((1.0 + nu) * (1.0 - 2.0 * nu))
+    elastic[np.arange(3), np.arange(3)] += E / (1.0 + nu)
+    elastic[np.arange(3, 6), np.arange(3, 6)] = E / (2.0 * (1.0 + nu))
+    rows, columns, masses, stiffnesses = [], [], [], []
+    for kind, some in cells.items():
+        nodes, rule = SHAPES[kind]
+        if some.ndim != 2 or some.shape[1] != nodes or some.min() < 0 or some.max() >= len(points):
+            raise ModelError(f"FlexibleBody.from_mesh: {kind} elements need {nodes} nodes of the mesh each, got shape "
+                             f"{some.shape}")
+        mass, stiffness = _elements(points[some], rule(), elastic, rho)
+        places = (3 * some[:, :, None] + np.arange(3)).reshape(len(some), -1)
+        rows.append(np.repeat(places, 3 * nodes, axis=1).ravel())
+        columns.append(np.tile(places, (1, 3 * nodes)).ravel())
+        masses.append(mass.ravel())
+        stiffnesses.append(stiffness.ravel())
+    place, size = (np.concatenate(rows), np.concatenate(columns)), (3 * len(points),) * 2
+    first, second = (sparse.csr_matrix((np.concatenate(x), place), shape=size) for x in (masses, stiffnesses))
+    return first, second
+
+
+def _elements(x: Floats, rule: _Rule, elastic: Floats, rho: float) -> tuple[Floats, Floats]:
+    """Mass and stiffness of many elements whose nodes lie at x, (elements, nodes, 3)."""
+    n = 3 * x.shape[1]
+    mass, stiffness = np.zeros((len(x), n // 3, n // 3)), np.zeros((len(x), n, n))
+    side = np.sign(np.linalg.det(np.einsum("ni,enj->eij", rule.slopes[0], x)))  # nodes may be numbered either way round
+    for weight, value, slope in zip(rule.weights, rule.values, rule.slopes, strict=True):
+        jacobian = np.einsum("ni,enj->eij", slope, x)
+        volume = np.linalg.det(jacobian) * (side * weight)
+        if not (volume > 0.0).all():
+            raise ModelError(f"FlexibleBody.from_mesh: element {int(volume.argmin())} is flat or folded")
+        d = np.linalg.solve(jacobian, np.broadcast_to(slope.T, (len(x), *slope.T.shape)))  # (elements, 3, nodes)
+        strain = np.zeros((len(x), 6, n))
+        for i in range(3):
+            strain[:, i, i::3] = d[:, i]
+        for row, (i, j) in enumerate(((0, 1), (1, 2), (0, 2)), 3):
+            strain[:, row, i::3], strain[:, row, j::3] = d[:, j], d[:, i]
+        stiffness += np.einsum("eai,ab,ebj,e->eij", strain, elastic, strain, volume, optimize=True)
+        mass += rho * volume[:, None, None] * np.outer(value, value)
+    return np.einsum("eij,kl->eikjl", mass, np.eye(3)).reshape(len(x), n, n), stiffness

@@ -1,0 +1,182 @@
+"""Loops through bodies that deform: references f3 and f5, and the methods among each other."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pytest
+
+import bellcrank as bc
+from flexible_cases import beam, case
+
+KINDS = ("lumped", "consistent_nodal", "continuum")
+STRAIGHT = {"mode1": 0.0, "mode2": 0.0}
+
+
+def relative(found: Any, wanted: Any) -> float:
+    wanted = np.asarray(wanted)
+    return float(np.abs(np.asarray(found) - wanted).max() / np.abs(wanted).max())
+
+
+def modes_of(system: bc.System) -> list[int]:
+    return [i for i, name in enumerate(system.coordinate_names) if ".mode" in name]
+
+
+# -- f3: slider-crank --------------------------------------------------------------------------------------------------
+def slider_crank(kind: str, stiffening: bool = False) -> bc.Mechanism:
+    data = case("f3_slidercrank")
+    p = data["data"]
+    m = bc.Mechanism("slider-crank", gravity=(0, 0, 0))
+    m.add_body("crank", bc.Inertia.rod(1.0, (0, 0, 0), (p["crank"], 0, 0)))
+    m.add_body("rod", beam(p, 8, modes=np.array(data["modes"]["2"]["basis"]), support="pinned", inertia=kind,
+                           names={"mid": 4}, stiffening=stiffening))
+    m.add_body("block", bc.Inertia(p["m_block"]))
+    m.add_joint("A", bc.Revolute("z"), m.ground, "crank")
+    m.add_joint("B", bc.Revolute("z"), "crank", "rod", parent_pose=bc.Pose((p["crank"], 0, 0)))
+    m.add_joint("C", bc.Revolute("z"), "rod.tip", "block")
+    m.add_joint("S", bc.Prismatic("x"), m.ground, "block")
+    m.prescribe("A", lambda t: p["Omega"] * t)
+    return m
+
+
+@cache
+def slider(kind: str = "continuum", stiffening: bool = False) -> bc.System:
+    return bc.compile(slider_crank(kind, stiffening))
+
+
+@pytest.mark.parametrize(("kind", "beams"), [("lumped", "linear"), ("continuum", "linear"), ("continuum", "stiffened")])
+def test_a_slider_crank_with_a_flexible_rod(kind: str, beams: str) -> None:
+    data, system = case("f3_slidercrank"), slider(kind, beams == "stiffened")
+    wanted, times = data["ffr"][f"{kind}_{beams}_2modes"], np.array(data["t"])
+    straight = {f"rod.{name}": x for name, x in STRAIGHT.items()}
+    result = system.simulate(system.assemble(q=straight, u=straight), times[-1], stepper="dop853", rtol=1e-10,
+                             atol=1e-12, output=times)
+    q, u = result.q.values, result.u.values
+    assert relative(q[:, modes_of(system)], wanted["q"]) < 1e-9
+    assert relative(u[:, modes_of(system)], wanted["qd"]) < 1e-8
+    assert np.abs(system.pose(q, "block", t=times).position[:, 0] - wanted["block_x"]).max() < 1e-12
+    frame, middle = (system.pose(q, body, t=times) for body in ("rod", "rod.mid"))
+    bent = ((middle.position - frame.position)[:, None, :] @ frame.rotation)[:, 0, 1] / data["data"]["L"]
+    assert np.abs(bent - wanted["mid_over_L"]).max() < 1e-10
+    torque = np.asarray(system.drive_forces(q, u, t=times))[:, 0]
+    assert relative(torque, wanted["drive_torque"]) < 1e-8
+
+
+# -- f5: four-bar ------------------------------------------------------------------------------------------------------
+def four_bar(kind: str, stiffening: bool = False) -> bc.Mechanism:
+    data = case("f5_fourbar")
+    p = data["data"]
+    crank, follower = p["crank"], p["follower"]
+    m = bc.Mechanism("four-bar", gravity=p["g"])
+    m.add_body("crank", bc.Inertia.rod(crank["mass"], (0, 0, 0), (crank["length"], 0, 0)))
+    m.add_body("coupler", beam(p["coupler"], 8, modes=np.array(data["modes"]["2"]["basis"]), support="pinned",
+                               inertia=kind, stiffening=stiffening))
+    m.add_body("follower", bc.Inertia.rod(follower["mass"], (0, 0, 0), (follower["length"], 0, 0)))
+    m.add_joint("A", bc.Revolute("z"), m.ground, "crank")
+    m.add_joint("B", bc.Revolute("z"), "crank", "coupler", parent_pose=bc.Pose((crank["length"], 0, 0)))
+    m.add_joint("D", bc.Revolute("z"), m.ground, "follower", parent_pose=bc.Pose((p["ground"], 0, 0)))
+    m.add_joint("C", bc.Revolute("z"), "coupler.tip", "follower", child_pose=bc.Pose((follower["length"], 0, 0)))
+    return m
+
+
+@cache
+def linkage(kind: str = "continuum", method: str = "auto", backend: str = "llvm", stiffening: bool = False
+            ) -> bc.System:
+    return bc.compile(four_bar(kind, stiffening), method=method, backend=backend)
+
+
+def start(system: bc.System) -> bc.State:
+    p, initial = case("f5_fourbar")["data"], case("f5_fourbar")["initial"]
+    q = system.neutral()
+    places = {"A.angle": p["theta0"], "B.angle": initial["coupler_angle"] - p["theta0"],
+              "D.angle": initial["follower_angle"]}
+    for name, value in places.items():
+        q[system.coordinate_names.index(name)] = value
+    u = np.zeros(system.nu)
+    u[0] = p["omega0"]
+    straight = {f"coupler.{name}": 0.0 for name in STRAIGHT}
+    return system.assemble(q={"A": p["theta0"], **straight}, u={"A": p["omega0"], **straight}, guess=q)
+
+
+@pytest.mark.parametrize(("kind", "beams"), [("lumped", "linear"), ("continuum", "linear"), ("continuum", "stiffened")])
+def test_a_four_bar_with_a_flexible_coupler(kind: str, beams: str) -> None:
+    data, system = case("f5_fourbar"), linkage(kind, stiffening=beams == "stiffened")
+    wanted, times = data["ffr"][f"{kind}_{beams}_2modes"], np.array(data["t"])
+    state, tau = start(system), {"A": data["data"]["torque"]}
+    udot = system.forward_dynamics(state.q, state.u, tau)
+    assert relative(udot[[0, *modes_of(system)]], wanted["qdd0"]) < 1e-12
+    result = system.simulate(state, times[-1], tau=tau, stepper="dop853", rtol=1e-11, atol=1e-13, output=times)
+    q = result.q.values
+    assert np.abs(q[:, 0] - np.array(wanted["theta1"])).max() < 1e-10
+    assert np.abs(q[:, modes_of(system)] - np.array(wanted["q"])).max() < 1e-10
+    assert np.abs(system.loop_error(q)).max() < 1e-14
+
+
+@pytest.mark.parametrize(("kind", "stiffening"), [*((kind, False) for kind in KINDS), ("consistent_nodal", True)])
+def test_elimination_against_the_full_equations(kind: str, stiffening: bool) -> None:
+    system = linkage(kind, stiffening=stiffening)
+    oracle = linkage(kind, "dense", "numpy", stiffening=stiffening)
+    state = start(system)
+    rng = np.random.default_rng(3)
+    for _ in range(3):
+        bent = {f"coupler.{name}": x for name, x in zip(STRAIGHT, rng.normal(size=2) * 0.02, strict=True)}
+        closed = system.assemble(q={"A": rng.uniform(0.8, 1.4), **bent}, guess=state.q)
+        u = system.project(closed.q, rng.normal(size=system.nu) * 3.0).u
+        tau = rng.normal(size=system.nu)
+        found = system.forward_dynamics(closed.q, u, tau)
+        assert relative(found, oracle.forward_dynamics(closed.q, u, tau)) < 1e-11
+        # constraint forces do no work
+        h = 1e-5
+        rate = [float(system.energy(*_moved(system, closed.q, u, found, k * h))) for k in (-2, -1, 1, 2)]
+        power = (8 * (rate[2] - rate[1]) - (rate[3] - rate[0])) / (12 * h)
+        assert abs(power - tau @ u) < 1e-6 * (np.abs(tau * u).sum() + 1.0)
+
+
+def _moved(system: bc.System, q: Any, u: Any, udot: Any, h: float) -> tuple[Any, Any]:
+    return q + h * u + 0.5 * h * h * udot, u + h * udot
+
+
+def test_inverse_dynamics_and_reactions_of_a_loop() -> None:
+    system = linkage()
+    state = start(system)
+    udot = system.forward_dynamics(state.q, state.u, {"A": 2.0})
+    needed = system.inverse_dynamics(state.q, state.u, udot)
+    assert abs(needed[0] - 2.0) < 1e-11 and np.abs(needed[1:]).max() < 1e-11
+    # Newton's equation of the whole machine: forces of the ground's joints and weight make its momentum change
+    reactions = system.reactions(state.q, state.u, {"A": 2.0})
+    force = sum(system.pose(state.q, body).rotation @ reactions[joint][3:]
+                for joint, body in (("A", "crank"), ("D", "follower")))
+    h = 1e-5
+    change = (system.momentum(*_moved(system, state.q, state.u, udot, h))
+              - system.momentum(*_moved(system, state.q, state.u, udot, -h)))[3:] / (2 * h)
+    weight = system.model.mass * np.array(case("f5_fourbar")["data"]["g"])
+    assert np.abs(force + weight - change).max() < 1e-6 * np.abs(change).max()
+
+
+def test_a_floating_frame_held_at_both_ends() -> None:
+    """A beam with free modes, whose frame floats, welded to the wall at its base and loaded at its tip: the loop of the
+    weld is closed exactly, and with all free modes the static deflection is that of a cantilever."""
+    rod = bc.BeamSection.round(0.01, E=2.1e11, rho=7850.0)
+    m = bc.Mechanism("cantilever", gravity=(0, 0, 0))
+    m.add_body("rod", bc.FlexibleBody.beam(1.0, rod, elements=6, modes={"y": 12}, support="free"))
+    m.add_joint("float", bc.Planar(), m.ground, "rod")
+    m.add_joint("wall", bc.Weld(), m.ground, "rod.base")
+    m.add_wrench("load", "rod.tip", force=(0, -1.0, 0))
+    system = bc.compile(m)
+    assert system.model.tree.cut_names == ("wall",) and system.dof == 12
+    rest = bc.analyze.equilibrium(system, system.assemble())
+    sag = system.pose(rest.q, "rod.tip").position[1]
+    assert abs(sag / (-1.0 / (3 * rod.EIz)) - 1.0) < 1e-4
+    assert np.abs(system.loop_error(rest.q)).max() < 1e-13
+
+
+def test_a_body_reached_by_two_nodes_is_refused() -> None:
+    rod = bc.BeamSection.round(0.01, E=2.1e11, rho=7850.0)
+    m = bc.Mechanism("bridge")
+    m.add_body("rod", bc.FlexibleBody.beam(1.0, rod, elements=4, modes={"y": 2}, support="free"))
+    m.add_joint("left", bc.Revolute("z"), m.ground, "rod.base")
+    m.add_joint("right", bc.Revolute("z"), m.ground, "rod.tip")
+    with pytest.raises(bc.ModelError, match="'rod' is reached by nodes from both sides of a loop"):
+        bc.compile(m)
