@@ -121,7 +121,7 @@ class NearCloser:
             q[going] = self.integrate(q[going], move * part[:, None])
         return q, closed
 
-    def newton(self, q: Floats, held: Mask, weights: Floats, t: float) -> tuple[Floats, Floats]:
+    def newton(self, q: Floats, held: Mask, weights: Floats, t: npt.ArrayLike) -> tuple[Floats, Floats]:
         """What is left open in positions (n, nq), and Newton's smallest steps that would close them."""
         scale = np.where(held, 0.0, 1.0 / weights)
         out = self.attempt("nearest_step", {"q": q, "dq": np.zeros((1, self.nu)), "scale": scale}, t)
