@@ -4,7 +4,8 @@
 
 Times are of the one call, after the machine was compiled by `bellcrank.compile` and, with loops, assembled; they hold
 tracing, printing, LLVM and the call itself. "one" is a single state, "batch" 1000 of them. The rows of closed machines
-begin with the assembly. `NAME` chooses machines.
+begin with the assembly. "CPU" is the time of all threads, which says more where others work on the machine, too. `NAME`
+chooses machines.
 """
 
 from __future__ import annotations
@@ -92,15 +93,16 @@ def calls(system: bc.System, q: Any, u: Any) -> Iterator[tuple[str, Callable[[],
     yield "simulate 0.01 s", lambda: system.simulate((q, u), 0.01, step=1e-3)
 
 
-def measured(name: str) -> dict[str, float]:
-    """Seconds of each first call; run in a process of its own."""
+def measured(name: str) -> dict[str, tuple[float, float]]:
+    """Seconds of each first call, by the clock and of all threads; run in a process of its own."""
     warnings.simplefilter("ignore")
-    mechanism, out = machine(name), {}
+    mechanism = machine(name)
+    out: dict[str, tuple[float, float]] = {}
 
     def timed(what: str, call: Callable[[], Any]) -> Any:
-        start = time.perf_counter()
+        start = time.perf_counter(), time.process_time()
         result = call()
-        out[what] = time.perf_counter() - start
+        out[what] = time.perf_counter() - start[0], time.process_time() - start[1]
         return result
 
     system = timed("compile", lambda: bc.compile(mechanism))
@@ -114,8 +116,8 @@ def measured(name: str) -> dict[str, float]:
     return out
 
 
-def rows(name: str) -> list[tuple[str, float, float]]:
-    """(call, seconds cold, seconds from the cache)."""
+def rows(name: str) -> list[tuple[str, float, float, float]]:
+    """(call, seconds cold, of all threads, seconds from the cache)."""
     with tempfile.TemporaryDirectory() as folder:
         environment = {**os.environ, "BELLCRANK_CACHE": folder}
         runs = []
@@ -126,16 +128,16 @@ def rows(name: str) -> list[tuple[str, float, float]]:
                 print(f"{name}: {done.stderr.strip().splitlines()[-1]}")
                 return []
             runs.append(json.loads(done.stdout))
-    return [(what, runs[0][what], runs[1][what]) for what in runs[0]]
+    return [(what, *runs[0][what], runs[1][what][0]) for what in runs[0]]
 
 
 def main(names: list[str]) -> None:
     """Print the table."""
-    print(f"{'':34} {'cold':>9} {'cached':>9}")
+    print(f"{'':34} {'cold':>9} {'CPU':>9} {'cached':>9}")
     for name in names or [*MODELS, *EXAMPLES]:
         print(name)
-        for what, cold, cached in rows(name):
-            print(f"  {what:32} {cold:7.2f} s {cached:7.3f} s", flush=True)
+        for what, cold, spent, cached in rows(name):
+            print(f"  {what:32} {cold:7.2f} s {spent:7.2f} s {cached:7.3f} s", flush=True)
 
 
 if __name__ == "__main__":

@@ -7,7 +7,10 @@ import pytest
 from scipy.optimize import minimize_scalar
 
 import bellcrank as bc
+import looped
 from bellcrank import math
+from bellcrank.analyze import statics
+from bellcrank.analyze.differences import derivative
 
 
 def sprung_four_bar() -> bc.Mechanism:
@@ -133,6 +136,45 @@ def test_prescribed_joints_are_at_their_law() -> None:
     assert np.abs(system.loop_error(state.q)).max() < 1e-12
     with pytest.raises(bc.StateError, match="'?A'?.*move the loops at t = 0.5"):
         bc.analyze.equilibrium(system, t=0.5)
+
+
+@pytest.mark.parametrize("name", ("double_pendulum", "double_wishbone", "bennett"))
+def test_stiffness_is_exact(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Away from equilibrium, where forces and curved constraints both take part: as extrapolated differences say."""
+    system = bc.compile(bc.load(name))
+    rng = np.random.default_rng(2)
+    q = looped.states(system)[0][1] if system.loops else rng.normal(size=system.nq)
+    balance = statics._Balance(system, rng.normal(size=system.nu), None, 0.0, [])
+    chart = balance.chart(q)
+    k = len(chart.independent)
+    expected, error = derivative(lambda z: balance.slope(chart, chart.positions(z)[0]), np.full(k, 0.05),
+                                 [slice(0, k)], levels=10)
+    monkeypatch.setattr(statics._Balance, "_stiffness_by_differences", None)
+    found = balance.stiffness(chart)
+    assert np.abs(found).max() > 0.1
+    assert np.abs(found - expected).max() < 1e-8 * np.abs(found).max() + 10.0 * error.max()
+
+
+def test_stiffness_of_rolled_machines_by_differences() -> None:
+    """Their code cannot be differentiated; the equilibrium is the same."""
+    plain, rolled = (bc.compile(bc.load("four_bar"), schedule=way) for way in ("auto", "rolled"))
+    found = [bc.analyze.equilibrium(s, {"A": 1.2}).q for s in (plain, rolled)]
+    assert np.abs(found[0] - found[1]).max() < 1e-9
+
+
+def test_load_cases_in_a_batch() -> None:
+    system = bc.compile(bc.load("pendulum"))
+    weight = 9.81 * system.model.mass * float(np.linalg.norm(system.center_of_mass([0.0])))
+    tau = weight * np.array([[[0.0], [0.5]], [[-0.5], [0.1]]])
+    state = bc.analyze.equilibrium(system, tau=tau)
+    assert state.q.shape == (2, 2, 1) and state.u.shape == (2, 2, 1)
+    assert np.abs(weight * np.sin(state.q) - tau).max() < 1e-11
+    starts = np.array([[0.3], [3.0]])
+    loads = np.zeros((2, 1, 6))
+    again = bc.analyze.equilibrium(system, starts, wrenches=loads, stable=False).q
+    assert np.abs(again - [[0.0], [np.pi]]).max() < 1e-11
+    with pytest.raises(bc.StateError, match="do not fit together"):
+        bc.analyze.equilibrium(system, starts, tau=np.zeros((3, 1)))
 
 
 def test_what_cannot_rest_says_why() -> None:

@@ -10,6 +10,7 @@ import pytest
 from scipy.linalg import expm
 
 import bellcrank as bc
+from bellcrank.system import state_slopes
 from test_analysis_equilibrium import energy, sprung_four_bar
 
 
@@ -293,8 +294,10 @@ def test_bad_input_says_what_is_wrong() -> None:
         bc.analyze.linearize(system, state, inputs="A")
     with pytest.raises(bc.ModelError, match="needs 1 speeds"):
         bc.analyze.linearize(system, state, coordinates=["A", "B"])
-    with pytest.raises(bc.StateError, match="one state at a time"):
+    with pytest.raises(bc.StateError, match="loops.*are open"):
         bc.analyze.linearize(system, (np.zeros((2, 3)), np.zeros((2, 3))))
+    with pytest.raises(bc.StateError, match="of a batch need shapes"):
+        bc.analyze.linearize(system, (np.zeros((2, 3)), np.zeros((3, 3))))
     with pytest.raises(bc.StateError, match="finite"):
         bc.analyze.linearize(system, (np.full(3, np.nan), np.zeros(3)))
 
@@ -310,3 +313,29 @@ def test_one_machine_at_a_time() -> None:
     assert found.angular[0] == pytest.approx(np.sqrt(9.81 / 4.0), rel=1e-12)
     with pytest.raises(bc.ModelError, match="one machine at a time"):
         bc.analyze.equilibrium(system.with_parameters(length=[1.0, 2.0]))
+
+
+def test_batches_of_states() -> None:
+    """One model for each state, in the same coordinates, those of the first; arrays come out stacked."""
+    system = bc.compile(bc.load("four_bar"))
+    state = system.assemble(q={"A": np.array([[0.5, 0.9], [1.3, 2.0]])}, u={"A": 1.0})
+    tau = np.random.default_rng(0).normal(size=(2, 2, 3))
+    found = bc.analyze.linearize(system, state, tau=tau)
+    assert found.A.shape == (2, 2, 2, 2) and found.eigenvalues.shape == (2, 2, 2)
+    one = bc.analyze.linearize(system, (state.q[1, 0], state.u[1, 0]), tau=tau[1, 0])
+    for name in "ABCD":
+        assert np.array_equal(getattr(found, name)[1, 0], getattr(one, name))
+    assert found[1, 0].states == one.states
+    rest = bc.analyze.equilibrium(system, np.array([state.q[0, 0], state.q[0, 1]]))
+    modes = bc.analyze.modes(system, rest)
+    assert modes.frequencies.shape == (2, 1) and np.ptp(modes.frequencies) < 1e-9
+
+
+def test_many_states_are_worth_compiling(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is interpreted for one state is compiled for many: the same but for rounding."""
+    system = bc.compile(bc.load("four_bar"))
+    monkeypatch.setattr(state_slopes, "_INTERPRETED", 1)
+    state = system.assemble(q={"A": np.linspace(0.5, 1.5, 20)}, u={"A": 1.0})
+    many = bc.analyze.linearize(system, state).A
+    one = np.array([bc.analyze.linearize(system, (q, u)).A for q, u in zip(state.q[:3], state.u[:3], strict=True)])
+    assert np.abs(many[:3] - one).max() < 1e-12 * np.abs(one).max()

@@ -11,6 +11,7 @@ import pytest
 
 import bellcrank as bc
 from bellcrank import math
+from bellcrank.analyze import driven
 
 DATA = Path(__file__).parent / "data" / "loops"
 
@@ -201,3 +202,17 @@ def test_long_steps_stay_on_the_branch() -> None:
     assert np.abs(coarse.q.values - fine.q.values[::80]).max() < 1e-12
     assert fine.udot.attrs["units"] == "rad/s^2" and fine.tau.attrs["units"] == "N m"
     assert np.abs(coarse.tau.values - fine.tau.values[::80]).max() < 1e-9
+
+
+@pytest.mark.parametrize("fast", (1.0, 2.0 * np.pi / 0.16))
+def test_samples_between_those_of_a_walk(fast: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Most samples are closed together, from two of a walk; the same as one after the other, also where the motion
+    comes back to where it was within sixteen samples."""
+    system = bc.compile(bc.load("four_bar"))
+    times = np.arange(0.0, 1.0, 0.01)
+    motion = {"A": lambda t: 0.5 + 0.8 * math.sin(fast * t)}
+    together = bc.analyze.drive(system, motion, times)
+    monkeypatch.setattr(driven, "_APART", 1)
+    one = bc.analyze.drive(system, motion, times)
+    assert np.abs(together.q.values - one.q.values).max() < 1e-13
+    assert np.abs(together.tau.values - one.tau.values).max() < 1e-11 * np.abs(one.tau.values).max()

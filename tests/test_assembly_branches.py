@@ -15,6 +15,7 @@ import pytest
 
 import bellcrank as bc
 from bellcrank.errors import BranchWarning
+from bellcrank.system import assembly
 from test_zoo import ANGLES, DRIVES
 
 Floats = npt.NDArray[np.float64]
@@ -84,6 +85,43 @@ def test_four_bar_over_a_whole_turn_on_either_branch(side: float) -> None:
     for angle in 0.7 + np.linspace(-np.pi, np.pi, 91):
         state = system.assemble(q={"A": angle}, guess=start)
         assert apart(state.q, four_bar_at(angle, side)) < 1e-13 and state.q[0] == angle
+
+
+@pytest.mark.parametrize("side", (1.0, -1.0))
+def test_a_whole_turn_in_one_batch(side: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All angles are walked together by compiled steps, each on the branch of the guess; none goes one by one."""
+    system = bc.compile(bc.load("four_bar"), actuated=["A"])
+    start, angles = four_bar_at(0.7, side), 0.7 + np.linspace(-2.0 * np.pi, 2.0 * np.pi, 60).reshape(4, 15)
+    monkeypatch.setattr(assembly, "on_branch", None)
+    state = system.assemble(q={"A": angles}, u={"A": 1.0}, guess=start)
+    assert state.q.shape == (4, 15, 3) and np.array_equal(state.q[..., 0], angles) and (state.u[..., 0] == 1.0).all()
+    expected = [four_bar_at(angle, side) for angle in angles.ravel()]
+    assert apart(state.q.reshape(-1, 3), np.array(expected)) < 1e-13 and not state.branch_changed
+    for turns in (state.q[..., 1], state.q[..., 2]):  # no jumps: the rocker swings, the coupler turns along
+        assert np.abs(np.diff(turns.ravel())).max() < 0.5
+
+
+def test_one_of_a_batch_whose_branch_ends() -> None:
+    """The others do not suffer, and the error is that of the state."""
+    system = bc.compile(bc.load("four_bar"))
+    start = system.assemble(q={"A": 0.5})
+    held = np.array([-1.4, -1.2923, -1.35])
+    together = system.assemble(q={"C": held}, guess=start).q
+    one = np.array([system.assemble(q={"C": x}, guess=start).q for x in held])
+    assert np.abs(together - one).max() < 1e-12
+    with pytest.raises(bc.AssemblyError, match=r"branch of the guess ends at C.angle = -1.29221 on the way to -1.2"):
+        system.assemble(q={"C": np.array([-1.4, -1.2])}, guess=start)
+
+
+def test_what_a_batch_leaves_free_is_nearest_to_the_guess() -> None:
+    system = bc.compile(bc.load("five_bar"))
+    start = system.assemble(guess=ANGLES_OF_FIVE_BAR)
+    values = start.q[0] + np.array([0.1, 0.25, 0.4])
+    together = system.assemble(q={"leg1.1": values}, guess=start).q
+    one = np.array([system.assemble(q={"leg1.1": x}, guess=start).q for x in values])
+    far = [np.linalg.norm(x - start.q, axis=-1) for x in (together, one)]
+    assert np.abs(far[0] - far[1]).max() < 1e-6 and np.abs(together - one).max() < 1e-3
+    assert np.abs(system.loop_error(together)).max() < 1e-13
 
 
 def test_joints_that_close_loops_are_walked_too() -> None:

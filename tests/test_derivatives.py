@@ -364,7 +364,7 @@ def test_directions_survive_a_change_of_plan() -> None:
     first = plans.reference().plan
     other = next(p for p in (plans.driven_at((v,)) for v in range(3)) if p.independent != first.independent)
     state = system.project(system.integrate(system.assemble().q, [0.03, -0.02, 0.05]), [1.0, 0.4, -0.3])
-    from bellcrank.system import derivatives as module
+    from bellcrank.system import state_slopes as module
     from bellcrank.system.derivative_questions import Question, answer_to
 
     asked = Question("forward_dynamics", None, ("q", "u", "tau"), True, "")
@@ -377,7 +377,7 @@ def test_directions_survive_a_change_of_plan() -> None:
             return other
 
     moved = Elsewhere(plans.kernels)
-    found, _ = module._turned(moved, asked, answer, here, None, 0.0)
+    found, _ = module.turned(moved, asked, answer, here, None, 0.0)
     for name in ("q", "u", "tau"):
         close(found[name], expected[name], 1e-9)
 

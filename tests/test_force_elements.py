@@ -12,6 +12,7 @@ import bellcrank as bc
 import looped
 from bellcrank.formulations import method_names
 from bellcrank.mechanism.forces import Actuator, Bushing, Drag, Friction, LawForce, Limit, LinearSpring, PotentialSpring
+from bellcrank.system import force_elements
 from bellcrank.system.tree_dynamics import tree_forces
 
 NONE = (0.0, 0.0, 0.0)
@@ -534,3 +535,18 @@ def test_records_of_elements() -> None:
     assert m.springs[0].law(0.5, 1.0) == pytest.approx(40.0 * 0.1 + 2.0)
     m.copy().add_drag("another", "a", coefficient=1.0)
     assert len(m.drags) == 2
+
+
+def test_elements_are_one_compiled_function(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What all elements store, lose and exert is not computed link by link on arrays; batches come out alike."""
+    system = bc.compile(bc.load("quarter_car"))
+    q, u, _ = looped.states(system)
+    other = bc.compile(bc.load("quarter_car"), backend="numpy")
+    expected = [bc.analyze.stored_energy(other, q), bc.analyze.dissipated_power(other, q, u),
+                bc.analyze.element_wrenches(other, q, u)]
+    monkeypatch.setattr(force_elements, "link_motions", None)
+    found = [bc.analyze.stored_energy(system, q), bc.analyze.dissipated_power(system, q, u),
+             bc.analyze.element_wrenches(system, q, u)]
+    for ours, theirs in zip(found, expected, strict=True):
+        assert ours.shape == theirs.shape and np.abs(ours - theirs).max() < 1e-12 * np.abs(theirs).max()
+    assert float(bc.analyze.stored_energy(system, q[0])) == pytest.approx(found[0][0], rel=1e-14)

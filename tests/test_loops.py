@@ -9,7 +9,7 @@ import pytest
 
 import bellcrank as bc
 import looped
-from bellcrank.loops.constraint_kinematics import loop_joints
+from bellcrank.loops.loop_paths import loop_joints
 from bellcrank.topology.spanning_tree import spanning_tree
 
 # -- topology ------------------------------------------------------------------------------------------------------

@@ -27,6 +27,7 @@ from bellcrank.simulate.account import RESOLVED, floor_of
 from bellcrank.simulate.fields import coordinate_units, force_units, speed_units
 from bellcrank.simulate.netcdf import EVENT_ROOM
 from bellcrank.simulate.result import Result
+from bellcrank.simulate.shelf import Shelf
 from bellcrank.simulate.store import Writer, partial_path
 
 
@@ -791,3 +792,21 @@ def test_import_stays_light() -> None:
     code = "import sys, bellcrank; print([m for m in ('xarray', 'netCDF4', 'matplotlib', 'numpy') if m in sys.modules])"
     said = children.run_code(code)
     assert said.stdout == "[]\n"
+
+
+def test_shelf_joins_what_came_in_pieces() -> None:
+    """Rows added in pieces lie in one array; what was handed out does not change when it grows."""
+    shelf, rng = Shelf(), np.random.default_rng(0)
+    pieces = [{"time": rng.normal(size=k), "q": rng.normal(size=(k, 2, 3))} for k in (1, 7, 0, 30, 2)]
+    first: dict[str, np.ndarray] = {}
+    for piece in pieces:
+        shelf.add(piece)
+        first = first or shelf.between(0, 1)
+    assert shelf.count == 40
+    for name in ("time", "q"):
+        whole = np.concatenate([p[name] for p in pieces])
+        assert np.array_equal(shelf.between(0, 40)[name], whole) and np.array_equal(first[name], whole[:1])
+        assert np.array_equal(shelf.between(5, 9)[name], whole[5:9])
+    shelf.clear()
+    shelf.add(pieces[1])
+    assert shelf.count == 7 and np.array_equal(shelf.between(0, 7)["q"], pieces[1]["q"])

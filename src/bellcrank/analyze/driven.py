@@ -15,6 +15,7 @@ from bellcrank.arrays import Floats, check_unmasked
 from bellcrank.errors import AssemblyError, ModelError, StateError
 from bellcrank.loops.closer import State
 from bellcrank.loops.nearest import Held
+from bellcrank.loops.tolerances import SAME
 from bellcrank.mechanism.motion import Prescribed
 from bellcrank.scalar.jet import Jet, as_jet
 from bellcrank.simulate.fields import STATE, layout_of
@@ -27,6 +28,9 @@ if TYPE_CHECKING:
     from bellcrank.system.kernels import Wrenches
 
 __all__ = ["drive"]
+
+#: samples of which one is found by a walk
+_APART = 16
 
 #: a motion: number, or function of time that gives a coordinate (all of a joint's, if it has several)
 Motion = Callable[[Any], Any] | float
@@ -45,7 +49,7 @@ def drive(system: System, motion: Mapping[str, Motion], times: npt.ArrayLike, *,
 
     Returns a `Result` over time [s] with q, u, udot, tau, and if asked `reaction` (as `System.reactions`); `plot`,
     `kinematics` and the like work as after a simulation. Loops close to rounding.
-    Cost: a few closings per sample, one after the other; the rest in batches.
+    Cost: of every sixteenth sample some closings, one after the other; the rest in batches.
 
     >>> import bellcrank as bc
     >>> linkage = bc.compile(bc.load("four_bar"))
@@ -62,15 +66,13 @@ def drive(system: System, motion: Mapping[str, Motion], times: npt.ArrayLike, *,
     q0 = _first(system, laws, float(samples[0]), guess)
     _check_determined(system, closer, q0, float(samples[0]), motion)
     follower = Follower(closer, laws.put, float, q0, resolution=1e-12)
-    rows = [q0]
-    for before, now in pairwise(samples):
-        try:
-            rows.append(follower.to(rows[-1], float(before), float(now)))
-        except DeadPointError as stop:
-            raise AssemblyError(f"drive: {system.model.name!r} cannot follow beyond t = {stop.reached:.9g} s: there "
-                                f"{', '.join(motion)} and the loops no longer determine joint {stop.joint!r} (a dead "
-                                "point)") from None
-    q, _ = closer.close(np.array(rows), samples)
+    try:
+        rows = _followed(follower, laws, samples, q0)
+    except DeadPointError as stop:
+        raise AssemblyError(f"drive: {system.model.name!r} cannot follow beyond t = {stop.reached:.9g} s: there "
+                            f"{', '.join(motion)} and the loops no longer determine joint {stop.joint!r} (a dead "
+                            "point)") from None
+    q, _ = closer.close(rows, samples)
     u, udot = laws.rates(samples)
     u = closer.speeds(q, u, samples)
     udot = closer.accelerations(q, u, _driven_accelerations(system, q, u, udot, samples), samples)
@@ -79,6 +81,41 @@ def drive(system: System, motion: Mapping[str, Motion], times: npt.ArrayLike, *,
     tau = system.inverse_dynamics(q, u, udot, wrenches=wrenches, t=samples, actuated=which)
     wrench = system.reactions(q, u, tau, udot=udot, wrenches=wrenches, t=samples) if reactions else None
     return _dataset(system, samples, q, u, udot, tau, wrench)
+
+
+def _followed(follower: Follower, laws: _Laws, times: Floats, q0: Floats) -> Floats:
+    """Positions at all times: every sixteenth by a walk, those between from two of these, together; one after the other
+    where that is not clear."""
+    marks = [*range(0, len(times) - 1, _APART), len(times) - 1]
+    found = np.empty((len(times), len(q0)))
+    found[0] = q0
+    for a, b in pairwise(marks):
+        found[b] = follower.to(found[a], float(times[a]), float(times[b]))
+    between = [(a, b) for a, b in pairwise(marks) if b > a + 1]
+    if not between:
+        return found
+    first = np.concatenate([np.full(b - a - 1, a) for a, b in between])
+    last = np.concatenate([np.full(b - a - 1, b) for a, b in between])
+    inner = np.concatenate([np.arange(a + 1, b) for a, b in between])
+    span = times[last] - times[first]
+    part = np.where(span != 0.0, (times[inner] - times[first]) / np.where(span != 0.0, span, 1.0), 0.0)
+    ways = follower.difference(found[first], found[last])
+    starts = laws.put_many(follower.integrate(found[first], part[:, None] * ways), times[inner])
+    found[inner], good = follower.closed_together(starts, times[inner], np.abs(ways / follower.lengths).max(axis=-1))
+    for a, b in between:
+        if not good[(inner > a) & (inner < b)].all():
+            end = found[b].copy()
+            _one_by_one(follower, times, found, a + 1, b + 1)
+            if np.abs(follower.difference(end, found[b])).max() > SAME:  # the walk of sixteen took another way
+                _one_by_one(follower, times, found, b + 1, len(times))
+                break
+    return found
+
+
+def _one_by_one(follower: Follower, times: Floats, found: Floats, begin: int, end: int) -> None:
+    """Positions at some of the times by a walk from each to the next, in place."""
+    for i in range(begin, end):
+        found[i] = follower.to(found[i - 1], float(times[i - 1]), float(times[i]))
 
 
 class _Laws:
@@ -127,6 +164,10 @@ class _Laws:
         if not np.isfinite(q).all():
             raise StateError(f"drive: a motion is not finite at t = {t:g}")
         return self.system.normalize(q)
+
+    def put_many(self, q: Floats, times: Floats) -> Floats:
+        """q (n, nq) with the driven coordinates of times (n,)."""
+        return np.array([self.put(row, float(t)) for row, t in zip(q, times, strict=True)])
 
     def rates(self, times: Floats) -> tuple[Floats, Floats]:
         """Speeds and accelerations of the driven joints, zero elsewhere."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from bellcrank.errors import BellcrankError
-from bellcrank.loops.constraint_kinematics import loop_joints
+from bellcrank.loops.loop_paths import loop_joints
 
 if TYPE_CHECKING:
     from bellcrank.compiled.system import System

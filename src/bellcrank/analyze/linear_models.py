@@ -8,41 +8,29 @@ variational equations have them; rotations of ball and free joints are rotation 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from bellcrank.analyze.differences import derivative
-from bellcrank.analyze.minimal import (
-    Chart,
-    closed_state,
-    driven_entries,
-    force_array,
-    length_scale,
-    speed_labels,
-)
-from bellcrank.arrays import Floats, flat, wrench_array
-from bellcrank.errors import ModelError, NotYetError, SingularError, StateError
+from bellcrank.analyze.minimal import Chart, closed_states, driven_entries, force_arrays, length_scale
+from bellcrank.analyze.model_ports import Flow, ModelInputs, ModelOutputs, Outputs
+from bellcrank.analyze.state_batch import StateBatch
+from bellcrank.arrays import Floats, flat
+from bellcrank.errors import ModelError, NotYetError, StateError
 from bellcrank.loops.closer import State
 from bellcrank.loops.tolerances import CLOSED
 from bellcrank.simulate.fields import layout_of
-from bellcrank.system.derivatives import Slopes, forward_slopes_at
-from bellcrank.system.loop_errors import loop_drive
+from bellcrank.system.state_slopes import forward_slopes_at
 
 if TYPE_CHECKING:
     from bellcrank.compiled.system import System
     from bellcrank.system.kernels import Wrenches
 
-__all__ = ["LinearModel", "linearize"]
-
-_WRENCH = ("mx", "my", "mz", "fx", "fy", "fz")
-
-#: outputs: names, {name: function of a State}, or one function
-Outputs = Sequence[str] | Mapping[str, Callable[[State], Any]] | Callable[[State], Any] | None
+__all__ = ["LinearModel", "linear_model", "linearize"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,7 +95,7 @@ class LinearModel:
 def linearize(system: System, state: State | tuple[npt.ArrayLike, npt.ArrayLike], *,
               tau: Mapping[str, npt.ArrayLike] | npt.ArrayLike | None = None, inputs: Sequence[str] | None = None,
               outputs: Outputs = None, coordinates: Sequence[str] | None = None, wrenches: Wrenches = None,
-              t: float | None = None) -> LinearModel:
+              t: npt.ArrayLike | None = None) -> LinearModel | StateBatch:
     """Linearize the equations of motion about a closed state, at rest or moving.
 
     `inputs` names joints or their coordinates (forces on them, those that close loops included), bodies
@@ -115,7 +103,8 @@ def linearize(system: System, state: State | tuple[npt.ArrayLike, npt.ArrayLike]
     independent ones if not given. `outputs` names coordinates ("A.angle"), rates ("A.rate", "A.angle.rate") and
     accelerations ("A.acceleration"), or is a function of a `State`, or {name: function}; all q and u if not given.
     `coordinates` names the independent joints; they are chosen if not given: the actuated ones or those of the plan
-    where they are well conditioned.
+    where they are well conditioned. Leading axes of the state are a batch of models with the same coordinates, those
+    of its first state (see `StateBatch`): ``models.A`` has shape (..., 2 k, 2 k).
 
     Derivatives are exact (`System.derivatives`). Outputs that are functions of users, and machines that are too large
     or roll, are differentiated by extrapolated differences, accurate to about 1e-10 relative to the largest entry of a
@@ -128,17 +117,29 @@ def linearize(system: System, state: State | tuple[npt.ArrayLike, npt.ArrayLike]
     >>> model.A.round(6).tolist()
     [[0.0, 1.0], [-9.81, 0.0]]
     """
-    trim = closed_state(system, state, t, "linearize")
-    _refuse_rolling(system, trim)
     wanted = None if coordinates is None else driven_entries(system, coordinates, "linearize")
+    each, forces = closed_states(system, state, t, "linearize"), force_arrays(system, tau)
+    if not each.ndim:
+        return linear_model(system, each.item(), forces, inputs, outputs, wanted, wrenches)
+    if each.size and wanted is None:
+        first: State = each.item(0)
+        wanted = list(Chart.at(system, first.q, first.t).independent)
+    every = np.broadcast_to(forces, (*each.shape, system.nu))
+    return StateBatch.of(each.shape, lambda index: linear_model(
+        system, each[index], every[index], inputs, outputs, wanted, wrenches, each.size))
+
+
+def linear_model(system: System, trim: State, force: Floats, inputs: Sequence[str] | None, outputs: Outputs,
+                 wanted: Sequence[int] | None, wrenches: Wrenches, states: int = 1) -> LinearModel:
+    """The model about one of so many states. See `linearize`."""
+    _refuse_rolling(system, trim)
     chart = Chart.at(system, trim.q, trim.t, wanted=wanted)
-    force = force_array(system, tau)
     entries = list(chart.independent)
-    drives = _Drives.read(system, trim, inputs, entries)
-    wanted_outputs = _Observed.read(system, outputs)
-    flow = _Flow(system, chart, trim, force, wrenches, wanted_outputs)
+    drives = ModelInputs.read(system, trim, inputs, entries)
+    wanted_outputs = ModelOutputs.read(system, outputs)
+    flow = Flow(system, chart, trim, force, wrenches, wanted_outputs)
     k, nu, basis = len(entries), system.nu, chart.basis(trim.q)
-    by_place, by_speed, by_force, error = _slopes(flow, drives)
+    by_place, by_speed, by_force, error = _slopes(flow, drives, states)
     transport = 0.0 - (_transport(system, trim.u) @ basis)[entries]
     a = np.block([[transport, np.eye(k)], [by_place[entries], by_speed[entries]]])
     b = np.vstack([np.zeros((k, len(drives.names))), by_force[entries]])
@@ -158,7 +159,7 @@ def _refuse_rolling(system: System, trim: State) -> None:
                           "rest, or simulate it from neighbouring states")
 
 
-def _slopes(flow: _Flow, drives: _Drives) -> tuple[Floats, Floats, Floats, float]:
+def _slopes(flow: Flow, drives: ModelInputs, states: int) -> tuple[Floats, Floats, Floats, float]:
     """The derivatives of [udot; outputs] by coordinates, speeds and inputs, and the error of what is not exact: outputs
     that are functions of users, and all of machines that cannot be differentiated."""
     system, trim, nu = flow.system, flow.trim, flow.system.nu
@@ -166,7 +167,7 @@ def _slopes(flow: _Flow, drives: _Drives) -> tuple[Floats, Floats, Floats, float
     loads = np.zeros((len(system.body_names), 6)) if flow.wrenches is None and loaded else flow.wrenches
     try:
         exact = forward_slopes_at(system.plans, trim.q, trim.u, flow.tau, loads, trim.t, flow.chart.independent,
-                                  ("tau", "wrenches") if loaded else ("tau",))
+                                  ("tau", "wrenches") if loaded else ("tau",), states)
     except NotYetError:
         return _by_differences(flow, drives)
     by_force = exact.matrices["tau"] @ drives.forces.T
@@ -182,7 +183,7 @@ def _slopes(flow: _Flow, drives: _Drives) -> tuple[Floats, Floats, Floats, float
     return by_place, by_speed, by_input, error
 
 
-def _by_differences(flow: _Flow, drives: _Drives) -> tuple[Floats, Floats, Floats, float]:
+def _by_differences(flow: Flow, drives: ModelInputs) -> tuple[Floats, Floats, Floats, float]:
     """The same by extrapolated differences."""
     system, chart, trim = flow.system, flow.chart, flow.trim
     entries, labels = list(chart.independent), chart.labels
@@ -224,197 +225,3 @@ def _transport(system: System, u: Floats) -> Floats:
 
 def _cross(w: Floats) -> Floats:
     return np.array([[0.0, -w[2], w[1]], [w[2], 0.0, -w[0]], [-w[1], w[0], 0.0]])
-
-
-class _Flow:
-    """Accelerations and outputs near the state, in one row of numbers: [udot; outputs]."""
-
-    def __init__(self, system: System, chart: Chart, trim: State, tau: Floats, wrenches: Wrenches, observed: _Observed
-                 ) -> None:
-        self.system, self.chart, self.trim, self.tau, self.observed = system, chart, trim, tau, observed
-        self.wrenches = None if wrenches is None else wrench_array(wrenches, system.body_names)
-        self.rates = trim.u[list(chart.independent)]
-        sizes = observed.sizes(trim)
-        ends = system.nu + np.cumsum([0, *sizes])
-        self.groups = [slice(0, system.nu), *(slice(int(a), int(b)) for a, b in pairwise(ends))]
-
-    def __call__(self, q: Floats, u: Floats, tau: Floats, wrenches: Floats | None) -> Floats:
-        loads = self.wrenches if wrenches is None else wrenches if self.wrenches is None else self.wrenches + wrenches
-        udot = self.system.forward_dynamics(q, u, tau, wrenches=loads, t=self.trim.t)
-        return np.hstack([udot, self.observed(q, u, udot, self.trim.t)])
-
-    def careful(self, q: Floats, u: Floats, good: npt.NDArray[np.bool_]) -> Floats:
-        """NaN where the machine cannot be or is singular."""
-        out = np.full((len(q), self.groups[-1].stop), np.nan)
-        try:
-            out[good] = self(q[good], u[good], self.tau, None)
-        except SingularError:
-            for i in np.flatnonzero(good):
-                try:
-                    out[i] = self(q[i][None], u[i][None], self.tau, None)[0]
-                except SingularError:
-                    continue
-        return out
-
-    def displaced(self, z: Floats) -> Floats:
-        """For displacements (b, k), the loops closed again."""
-        q, left = self.chart.positions(z)
-        good = left < CLOSED
-        safe = np.where(good[:, None], q, self.trim.q)
-        return self.careful(safe, self.chart.speeds(safe, np.broadcast_to(self.rates, z.shape)), good)
-
-    def quickened(self, v: Floats) -> Floats:
-        """For deviations (b, k) of the independent speeds."""
-        q = np.broadcast_to(self.trim.q, (len(v), self.system.nq))
-        basis = self.chart.basis(self.trim.q)
-        return self.careful(q, self.trim.u + v @ basis.T, np.ones(len(v), dtype=bool))
-
-
-@dataclass(frozen=True)
-class _Drives:
-    """Inputs: joint forces and wrenches per unit of each."""
-
-    names: tuple[str, ...]
-    forces: Floats  # (inputs, nu)
-    wrenches: Floats  # (inputs, bodies, 6)
-
-    @classmethod
-    def read(cls, system: System, trim: State, inputs: Sequence[str] | None, independent: list[int]) -> _Drives:
-        if isinstance(inputs, str):
-            raise ModelError(f"linearize: inputs is a list of names; write [{inputs!r}]")
-        labels = speed_labels(system)
-        names: list[str] = []
-        forces: list[Floats] = []
-        loads: list[Floats] = []
-        default = [] if inputs is not None else list(system.model.options.actuated) or [labels[v] for v in independent]
-        for key in default if inputs is None else inputs:
-            for name, force, load in _columns(system, trim, key, labels):
-                names.append(name)
-                forces.append(force)
-                loads.append(load)
-        n, bodies = len(names), len(system.body_names)
-        return cls(tuple(names), np.reshape(forces, (n, system.nu)), np.reshape(loads, (n, bodies, 6)))
-
-    def response(self, flow: _Flow) -> Floats:
-        """d [udot; outputs] / d input."""
-        n, system = len(self.names), flow.system
-        if not n:
-            return np.zeros((flow.groups[-1].stop, 0))
-
-        def loaded(w: Floats) -> Floats:
-            q, u = (np.broadcast_to(x, (len(w), len(x))) for x in (flow.trim.q, flow.trim.u))
-            loads = np.tensordot(w, self.wrenches, 1) if self.wrenches.any() else None
-            return flow(q, u, flow.tau + w @ self.forces, loads)
-
-        base = np.abs(loaded(np.zeros((1, n)))[0, :system.nu]).max(initial=0.0)
-        step = np.ones(n)
-        if system.model.tree.actuators:  # limits bend the response
-            return derivative(loaded, step, flow.groups, levels=16, names=self.names)[0]
-        for _ in range(2):  # affine: any step is exact, and the second is as large as rounding likes it
-            out = (loaded(np.diag(step)) - loaded(-np.diag(step))) / (2.0 * step[:, None])
-            strength = np.abs(out[:, :system.nu]).max(axis=1, initial=0.0)
-            step = np.where(strength > 0.0, (1.0 + base) / np.maximum(strength, 1e-300), 1.0)
-        return out.T
-
-
-def _columns(system: System, trim: State, key: str, labels: tuple[str, ...]) -> list[tuple[str, Floats, Floats]]:
-    """Names, forces and wrenches of one name among the inputs."""
-    bodies = system.body_names
-    none, still = np.zeros(system.nu), np.zeros((len(bodies), 6))
-    joints = {r.name for r in system.model.mechanism.joints}
-    if key in joints and key in system.model.tree.cut_names:
-        kind = system.model.mechanism.joint(key).joint
-        names = (key,) if kind.nu == 1 else tuple(f"{key}.{c}" for c in kind.speed_names)
-        return [(n, loop_drive(system.plans, trim.q, {key: row}, t=trim.t), still)
-                for n, row in zip(names, np.eye(kind.nu), strict=True)]
-    if key in joints or key.rpartition(".")[0] in joints:
-        return [(labels[v], np.eye(system.nu)[v], still) for v in driven_entries(system, [key], "linearize")]
-    body, _, component = key.rpartition(".")
-    chosen = _WRENCH if key in bodies else (component,) if body in bodies and component in _WRENCH else ()
-    if not chosen:
-        raise ModelError(f"linearize: no input {key!r}; name a joint, a body, or a body with one of "
-                         f"{', '.join(_WRENCH)} such as '{bodies[0]}.fx'")
-    body = key if key in bodies else body
-    out = []
-    for c in chosen:
-        load = still.copy()
-        load[bodies.index(body), _WRENCH.index(c)] = 1.0
-        out.append((f"{body}.{c}", none, load))
-    return out
-
-
-class _Observed:
-    """Outputs: entries of q, u and udot by name, or functions of a state."""
-
-    def __init__(self, labels: tuple[str, ...], picks: tuple[npt.NDArray[np.int64], ...], order: list[int],
-                 functions: tuple[tuple[str, Callable[[State], Any]], ...]) -> None:
-        self.labels, self.picks, self.order, self.functions = labels, picks, order, functions
-
-    @classmethod
-    def read(cls, system: System, outputs: Outputs) -> _Observed:
-        none = (np.zeros(0, dtype=np.int64),) * 3
-        if callable(outputs):
-            return cls((), none, [], (("y", outputs),))
-        if isinstance(outputs, Mapping):
-            return cls((), none, [], tuple(outputs.items()))
-        if isinstance(outputs, str):
-            raise ModelError(f"linearize: outputs is a list of names; write [{outputs!r}]")
-        known: dict[str, tuple[int, int]] = {}
-        for i, name in enumerate(speed_labels(system)):
-            full = system.speed_names[i]
-            turned = system.model.mechanism.joint(full.rpartition(".")[0]).joint
-            for ending, part in ((".rate", 1), (".acceleration", 2)):
-                known[f"{name}{ending}"] = known[f"{full}{ending}"] = (part, i)
-            if turned.nq != turned.nu:
-                known[full] = (1, i)  # angular velocities are no rates of coordinates
-        for i, name in enumerate(system.coordinate_names):
-            joint = name.rpartition(".")[0]
-            known[name] = (0, i)
-            if system.model.mechanism.joint(joint).joint.nq == 1:
-                known[joint] = (0, i)
-        if outputs is None:
-            outputs = (*system.coordinate_names,
-                       *(n if n in known and known[n][0] == 1 else f"{n}.rate" for n in system.speed_names))
-        for name in outputs:
-            if name not in known:
-                raise ModelError(f"linearize: no output {name!r}; there are {', '.join(list(known)[:12])} ...")
-        picks = tuple(np.array([known[n][1] for n in outputs if known[n][0] == part], dtype=np.int64)
-                      for part in range(3))
-        blocks = [i for part in range(3) for i, n in enumerate(outputs) if known[n][0] == part]
-        return cls(tuple(outputs), picks, [blocks.index(i) for i in range(len(blocks))], ())
-
-    def sizes(self, trim: State) -> list[int]:
-        """Sizes of the groups of outputs that share a step of differences."""
-        return [len(self.labels)] if not self.functions else [_row(f, trim).size for _, f in self.functions]
-
-    def names(self, trim: State) -> tuple[str, ...]:
-        """Names of all outputs; functions that give several numbers count them."""
-        if not self.functions:
-            return self.labels
-        sizes = self.sizes(trim)
-        return tuple(n if size == 1 else f"{n}[{i}]" for (n, _), size in zip(self.functions, sizes, strict=True)
-                     for i in range(size))
-
-    def slopes(self, flow: _Flow, exact: Slopes, by_force: Floats) -> tuple[Floats, Floats, Floats]:
-        """Derivatives of outputs by name, by coordinates, speeds and inputs."""
-        system, trim = flow.system, flow.trim
-        rates = system.kernels.run("coordinate_rates", {"q": trim.q, "u": np.vstack([exact.moved.T, 0.0 * trim.u])},
-                                   None, trim.t)
-        by_place = (rates[:-1] - rates[-1]).T, exact.speeds[0], exact.matrices["q"]
-        by_speed = 0.0 * by_place[0], exact.speeds[1], exact.matrices["u"]
-        inputs = np.zeros((system.nq, by_force.shape[1])), np.zeros(by_force.shape), by_force
-        place, speed, force = (np.vstack([x[pick] for x, pick in zip(parts, self.picks, strict=True)])[self.order]
-                               for parts in (by_place, by_speed, inputs))
-        return place, speed, force
-
-    def __call__(self, q: Floats, u: Floats, udot: Floats, t: float) -> Floats:
-        if self.functions:
-            rows = [np.concatenate([_row(f, State(a, b, t)) for _, f in self.functions])
-                    for a, b in zip(q, u, strict=True)]
-            return np.array(rows)
-        parts = [x[:, pick] for x, pick in zip((q, u, udot), self.picks, strict=True)]
-        return np.hstack(parts)[:, self.order]
-
-
-def _row(function: Callable[[State], Any], state: State) -> Floats:
-    return np.ravel(np.asarray(function(state), dtype=float))

@@ -25,8 +25,8 @@ from bellcrank.system.loop_errors import loop_acceleration_error, loop_jacobian
 if TYPE_CHECKING:
     from bellcrank.compiled.system import System
 
-__all__ = ["Chart", "GivenSpeeds", "closed_state", "driven_entries", "force_array", "independent_speeds",
-           "length_scale", "speed_labels", "with_laws"]
+__all__ = ["Chart", "GivenSpeeds", "closed_state", "closed_states", "driven_entries", "force_arrays",
+           "independent_speeds", "length_scale", "speed_labels", "with_laws"]
 
 #: independent speeds whose share of the motion is smaller than this are poor coordinates
 _GOOD = 0.02
@@ -216,14 +216,35 @@ def with_laws(system: System, q: Floats, u: Floats, t: npt.ArrayLike) -> tuple[F
     return assembly.with_laws(system.plans, q, u, t)
 
 
-def force_array(system: System, tau: Mapping[str, npt.ArrayLike] | npt.ArrayLike | None) -> Floats:
-    """Joint forces of one state from an array or from {joint: value}."""
+def force_arrays(system: System, tau: Mapping[str, npt.ArrayLike] | npt.ArrayLike | None) -> Floats:
+    """Joint forces (..., nu) from an array or from {joint: value}; zero if not given."""
     if tau is None:
         return np.zeros(system.nu)
     out = flat("tau", system.model.configuration.forces(tau), system.nu, "one for every speed")
-    if out.ndim != 1 or not np.isfinite(out).all():
+    if not np.isfinite(out).all():
         raise StateError(f"tau: needs {system.nu} finite numbers, got shape {out.shape}")
     return out.copy()
+
+
+def closed_states(system: System, state: State | tuple[npt.ArrayLike, npt.ArrayLike], t: npt.ArrayLike | None, what: str
+                  ) -> npt.NDArray[np.object_]:
+    """Closed states (see `closed_state`), with the batch axes of the given one, as an array of objects."""
+    q = state[0] if isinstance(state, tuple) and len(state) > 1 else None
+    lead = np.shape(q)[:-1] if getattr(q, "ndim", 1) != 1 else ()
+    each = np.empty(lead, dtype=object)
+    if not lead:
+        each[()] = closed_state(system, state, None if t is None else one_time(t), what)
+        return each
+    when = t if t is not None else state[2] if len(state) > 2 else 0.0
+    try:
+        places, speeds = (np.broadcast_to(np.asarray(x, dtype=float), (*lead, np.shape(x)[-1])) for x in state[:2])
+        times = np.broadcast_to(np.asarray(when, dtype=float), lead)
+    except (TypeError, ValueError, IndexError):
+        raise StateError(f"{what}: q, u and t of a batch need shapes (..., {system.nq}), (..., {system.nu}) and (...), "
+                         f"got {', '.join(str(np.shape(x)) for x in state[:2])} and {np.shape(when)}") from None
+    for index in np.ndindex(*lead):
+        each[index] = closed_state(system, (places[index], speeds[index]), float(times[index]), what)
+    return each
 
 
 def closed_state(system: System, state: State | tuple[npt.ArrayLike, npt.ArrayLike], t: float | None, what: str

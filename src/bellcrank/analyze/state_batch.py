@@ -8,8 +8,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from bellcrank.arrays import Floats
-
 __all__ = ["StateBatch"]
 
 
@@ -75,6 +73,6 @@ class StateBatch:
         return StateBatch.of(lead, dict(zip(np.ndindex(*lead), found, strict=True)).__getitem__)
 
 
-def _stacked(lead: tuple[int, ...], parts: Any) -> Floats:
+def _stacked(lead: tuple[int, ...], parts: Any) -> npt.NDArray[Any]:
     each = np.array(parts)
-    return np.asarray(each.reshape(*lead, *each.shape[1:]), dtype=float)
+    return np.asarray(each.reshape(*lead, *each.shape[1:]), dtype=np.result_type(each, float))

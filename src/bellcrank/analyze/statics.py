@@ -1,29 +1,31 @@
 """Static equilibrium: where a machine at rest stays at rest.
 
 In minimal coordinates z (see `closing.Chart`) the unbalanced force is ``g = N^T (bias(q, 0) - tau)``, the slope of the
-potential energy if there is one. Newton's method uses the stiffness dg/dz, by central differences, with its eigenvalues
-made positive, measured with the mass matrix: every step then goes down the potential energy, which need not be known,
-so that force laws given as functions are no exception, and maxima and saddle points repel. Near the solution it is
-Newton's method itself, and g vanishes to rounding.
+potential energy if there is one. Newton's method uses the stiffness dg/dz, exact, with its eigenvalues made positive,
+measured with the mass matrix: every step then goes down the potential energy, which need not be known, so that force
+laws given as functions are no exception, and maxima and saddle points repel. Near the solution it is Newton's method
+itself, and g vanishes to rounding. Machines whose code is rolled into loops (over 48 links) cannot be differentiated
+yet: there the stiffness is found by central differences.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from bellcrank.analyze.minimal import Chart, force_array, length_scale, speed_labels, with_laws
-from bellcrank.arrays import Floats, check_unmasked, one_time
-from bellcrank.errors import AssemblyError, SingularError, StateError
+from bellcrank.analyze.minimal import Chart, force_arrays, length_scale, speed_labels, with_laws
+from bellcrank.arrays import Floats, check_unmasked, leading, one_time, wrench_array
+from bellcrank.errors import AssemblyError, NotYetError, SingularError, StateError
 from bellcrank.loops.closer import State
 from bellcrank.loops.tolerances import CLOSED
 from bellcrank.system.force_elements import actuator_forces
-from bellcrank.system.held_values import near
+from bellcrank.system.held_values import batch_axes, near, one_of
 from bellcrank.system.loop_errors import loop_acceleration_error
+from bellcrank.system.state_slopes import unbalanced_rates
 
 if TYPE_CHECKING:
     from bellcrank.compiled.system import System
@@ -43,7 +45,8 @@ def equilibrium(system: System, guess: State | Mapping[str, float | Sequence[flo
                 t: float = 0.0, stable: bool = True, iterations: int = 200) -> State:
     """A state at rest in which nothing accelerates, loops closed, near `guess`.
 
-    `guess` is a state, an array q or a mapping {joint: value} to start from (all joints at zero if not given). `hold`
+    `guess` is a state, an array q or a mapping {joint: value} to start from (all joints at zero if not given). Arrays
+    with leading axes, of the guess, of `tau` or of `wrenches` (load cases), give a state with these axes. `hold`
     locks joints, at values {joint: value} or where the guess has them (names): `inverse_dynamics` with these joints as
     `actuated` gives the forces that hold them. `tau` are constant joint forces, `wrenches` external loads. Prescribed
     joints are where their laws have them at time t; a law that turns a whole machine steadily gives its relative
@@ -52,7 +55,8 @@ def equilibrium(system: System, guess: State | Mapping[str, float | Sequence[flo
     With `stable`, only stable or indifferent equilibria are found: from a maximum or saddle point the search goes
     on downhill. Without, the nearest one by Newton's method, whatever its kind. If there is none in reach, the error
     names the joints whose forces are least balanced. Forces balance to about 1e-12 of their size. Cost: some ten
-    iterations of 2 k closings and evaluations for k degrees of freedom.
+    iterations, each with the exact stiffness by k products of a derivative with a vector, for k degrees of freedom;
+    states of a batch one after the other.
 
     >>> import bellcrank as bc
     >>> linkage = bc.compile(bc.load("four_bar"))
@@ -64,12 +68,30 @@ def equilibrium(system: System, guess: State | Mapping[str, float | Sequence[flo
         raise StateError(f"equilibrium: hold is a mapping or a list of names; write [{hold!r}]")
     t = one_time(t)
     check_unmasked("equilibrium: guess", guess)
-    force = force_array(system, tau)
+    forces = force_arrays(system, tau)
+    loads = None if wrenches is None else wrench_array(wrenches, system.body_names)
+    lead = leading([np.empty((*axes, 0)) for axes in (
+        batch_axes(system.plans, guess), forces.shape[:-1],
+        () if loads is None else loads.shape[:-2])])
+    if lead:
+        def one(index: tuple[int, ...]) -> State:
+            start: Any = one_of(system.plans, guess, lead, index)
+            return equilibrium(system, start, hold=hold, tau=_at(forces, lead, 1, index),
+                               wrenches=_at(loads, lead, 2, index), t=t, stable=stable, iterations=iterations)
+
+        each = [one(index) for index in np.ndindex(*lead)]
+        return State(np.reshape([s.q for s in each], (*lead, system.nq)),
+                     np.reshape([s.u for s in each], (*lead, system.nu)), t)
     q = _start(system, guess, hold, t)
     held = [v for key in hold for v in system.model.configuration.speed_entries(key)]
-    balance = _Balance(system, force, wrenches, t, held)
+    balance = _Balance(system, forces, wrenches, t, held)
     q = _descend(balance, q, iterations) if stable else _newton(balance, q, iterations)
     return balance.checked(q)
+
+
+def _at(array: Floats | None, lead: tuple[int, ...], own: int, index: tuple[int, ...]) -> Floats | None:
+    """One state's part of an array whose last `own` axes are no batch axes."""
+    return None if array is None else np.broadcast_to(array, (*lead, *array.shape[array.ndim - own:]))[index]
 
 
 def _start(system: System, guess: State | Mapping[str, float | Sequence[float]] | npt.ArrayLike | None,
@@ -117,7 +139,26 @@ class _Balance:
         return actuator_forces(self.system.plans, q, np.zeros(self.system.nu), self.tau, t=self.t)
 
     def stiffness(self, chart: Chart) -> Floats:
-        """dg/dz at the chart's origin by central differences."""
+        """dg/dz at the chart's origin."""
+        try:
+            return self._exact_stiffness(chart)
+        except NotYetError:  # large machines, whose code is rolled into loops
+            return self._stiffness_by_differences(chart)
+
+    def _exact_stiffness(self, chart: Chart) -> Floats:
+        """N^T (r - J^T lambda)' N with r = bias - tau and constant multipliers that take r off the dependent speeds:
+        where N changes, nothing is left to be multiplied with it."""
+        q, basis, solved = chart.q, chart.basis(chart.q), chart.closer.solved
+        given: dict[str, Floats] = {"q": q, "tau": self.tau}
+        if self.system.model.tree.looped:
+            r = self.bias(q) - self.drive(q)
+            given["multipliers"] = r[solved] @ chart.closer.inverse(q, self.t) if chart.closer.looped else \
+                np.zeros(self.system.plans.loops.m)
+        rates = unbalanced_rates(self.system.plans, given, basis.T.copy(), self.wrenches, self.t)
+        return np.asarray((rates @ basis).T)
+
+    def _stiffness_by_differences(self, chart: Chart) -> Floats:
+        """The same by central differences."""
         k = len(chart.independent)
         h = 1e-5 * length_scale(self.system, chart.q, self.t)
         q, _ = chart.positions(np.concatenate([h * np.eye(k), -h * np.eye(k)]))

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from bellcrank.analyze.linear_models import LinearModel, linearize
+from bellcrank.analyze.linear_models import LinearModel, linear_model
+from bellcrank.analyze.minimal import closed_states, force_arrays
+from bellcrank.analyze.state_batch import StateBatch
 from bellcrank.arrays import Floats
 from bellcrank.errors import StateError
 from bellcrank.loops.closer import State
@@ -80,8 +82,8 @@ class Modes:
 
 def modes(system: System, state: State | tuple[npt.ArrayLike, npt.ArrayLike], *, damped: bool = False,
           tau: Mapping[str, npt.ArrayLike] | npt.ArrayLike | None = None, wrenches: Wrenches = None,
-          t: float | None = None) -> Modes:
-    """Modes of small vibrations about an equilibrium (see `equilibrium`).
+          t: npt.ArrayLike | None = None) -> Modes | StateBatch:
+    """Modes of small vibrations about an equilibrium (see `equilibrium`); of a batch of them, a `StateBatch` of modes.
 
     Undamped: from mass and stiffness in minimal coordinates, as if dampers, friction and gyroscopic forces were not
     there; real shapes. Damped: from the eigenvalues of the linear model, complex shapes, one mode for each pair and
@@ -94,7 +96,17 @@ def modes(system: System, state: State | tuple[npt.ArrayLike, npt.ArrayLike], *,
     >>> bc.analyze.modes(pendulum, bc.analyze.equilibrium(pendulum)).frequencies.round(4)
     array([0.4266, 1.1441])
     """
-    model = linearize(system, state, tau=tau, inputs=(), outputs=(), wrenches=wrenches, t=t)
+    each, forces = closed_states(system, state, t, "modes"), force_arrays(system, tau)
+    if not each.ndim:
+        return _modes_at(system, each.item(), forces, damped, wrenches)
+    every = np.broadcast_to(forces, (*each.shape, system.nu))
+    return StateBatch.of(each.shape, lambda index: _modes_at(system, each[index], every[index], damped, wrenches,
+                                                             each.size))
+
+
+def _modes_at(system: System, state: State, tau: Floats, damped: bool, wrenches: Wrenches, states: int = 1) -> Modes:
+    """The modes about one of so many states."""
+    model = linear_model(system, state, tau, (), (), None, wrenches, states)
     k = len(model.chart.independent)
     trim = model.state
     basis = model.shapes

@@ -10,12 +10,13 @@ from bellcrank.derivatives.directions import Seeds
 from bellcrank.derivatives.through_constraints import closed_slopes, closed_solved
 from bellcrank.derivatives.through_inverse import forward_slopes, forward_solved
 from bellcrank.lowering.function import Function, Tracer
+from bellcrank.lowering.looped import row_count, row_speeds
 from bellcrank.scalar.derivative import jacobian
 from bellcrank.scalar.evaluation import evaluate
 from bellcrank.scalar.graph import Number
 from bellcrank.topology.tree import Tree
 
-__all__ = ["AT_STATE", "plain", "quantity"]
+__all__ = ["AT_STATE", "plain", "quantity", "unbalanced"]
 
 Functions = Mapping[str, Function]
 
@@ -54,15 +55,12 @@ def _reactions(functions: Functions, tree: Tree) -> Quantity:
     """Wrenches of all joints and closures at the accelerations of forward dynamics."""
     function, forward = functions["joint_reactions"], _forward(functions, tree)
 
-    def drives(tracer: Tracer) -> list[Number]:
-        return tracer(functions["drives"]) if tree.actuators else [
-            tracer.graph.leaf(("tau", i)) for i in range(tree.nu)]
-
     def put(tracer: Tracer, entries: list[Number], values: Mapping[Any, Number]) -> list[Number]:
         return evaluate(entries, lambda key: values[key] if key in values else tracer.graph.leaf(key))
 
     def places(tracer: Tracer, udot: list[Number]) -> dict[Any, Number]:
-        return {("udot", v): x for v, x in enumerate(udot)} | {("tau", v): x for v, x in enumerate(drives(tracer))}
+        tau = _drives(functions, tracer)
+        return {("udot", v): x for v, x in enumerate(udot)} | {("tau", v): x for v, x in enumerate(tau)}
 
     def entries(tracer: Tracer) -> list[Number]:
         # through the equations: plans of the method count links of the machine as it moves, not all of them
@@ -71,7 +69,7 @@ def _reactions(functions: Functions, tree: Tree) -> Quantity:
     def slopes(tracer: Tracer, seeds: Seeds) -> Slopes:
         udot, rates = forward.slopes(tracer, seeds)
         own = tracer(function)
-        forces = jacobian(drives(tracer), seeds)
+        forces = jacobian(_drives(functions, tracer), seeds)
         inner = {leaf: d for leaf, d in seeds.items() if leaf.args[0][0] != "tau"}
         inner |= {tracer.graph.leaf(("udot", v)): row for v, row in enumerate(rates) if row}
         inner |= {tracer.graph.leaf(("tau", v)): row for v, row in enumerate(forces) if row}
@@ -91,6 +89,27 @@ def _energy(functions: Functions, tree: Tree) -> Quantity:
         return [sum((tracer(part)[0] for part in parts[1:]), tracer(parts[0])[0])]
 
     return Quantity(("q", "u"), 1, entries)
+
+
+def unbalanced(functions: Functions, tree: Tree) -> Quantity:
+    """What joint forces and given multipliers of all constraints leave to be done at every speed: f - tau - J^T lambda
+    of docs/elimination.md (27), at zero accelerations."""
+    bias = _less_laws(functions, tree, "bias")
+
+    def entries(tracer: Tracer) -> list[Number]:
+        left = [x - force for x, force in zip(bias.entries(tracer), _drives(functions, tracer), strict=True)]
+        if tree.looped:
+            for (row, v), x in zip(row_speeds(tree), tracer(functions["loop_matrix"])[row_count(tree):], strict=True):
+                left[v] = left[v] - x * tracer.graph.leaf(("multipliers", row))
+        return left
+
+    return Quantity(("q", "u", "tau", "multipliers") if tree.looped else ("q", "u", "tau"), tree.nu, entries)
+
+
+def _drives(functions: Functions, tracer: Tracer) -> list[Number]:
+    """Joint forces within the limits of actuators."""
+    tree = tracer.tree
+    return tracer(functions["drives"]) if tree.actuators else [tracer.graph.leaf(("tau", i)) for i in range(tree.nu)]
 
 
 #: functions of a state that are not one kernel as they stand

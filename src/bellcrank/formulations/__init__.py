@@ -14,7 +14,14 @@ from bellcrank.formulations import complement, dense, divide, elimination, kane,
 from bellcrank.formulations.common import body_kinetics, closing_steps
 from bellcrank.formulations.common import link_kinematics as kinematics
 from bellcrank.formulations.common.link_accelerations import accelerations
-from bellcrank.formulations.elimination import closed_inverse, constraint_loads, group_rows, joint_reactions, projection
+from bellcrank.formulations.elimination import (
+    closed_inverse,
+    constraint_loads,
+    group_loads,
+    group_rows,
+    joint_reactions,
+    projection,
+)
 from bellcrank.lowering import element_energy, looped
 from bellcrank.lowering.function import Function
 from bellcrank.topology.tree import Tree
@@ -39,7 +46,8 @@ _FLEXIBLE = ("poses", "velocities", "accelerations", "totals", "center_of_mass",
              "dependent_accelerations", "pair_wrenches", "displaced", "sped", "bias",
              "joint_wrenches", "inverse_dynamics", "mass_matrix", "displacements", "speed_changes", "corrections",
              "largest_errors", "dependent_speeds", "loop_state", "loop_matrix", "nearest_step", "projected",
-             "closed_inverse", "allowed_motions", "independent_forces")
+             "closed_inverse", "allowed_motions", "independent_forces", "constraint_multipliers", "enforced_forces",
+             "group_multipliers")
 
 #: functions that do not depend on the formulation
 SHARED: dict[str, Function] = {f.name: replace(f, flexible=f.name in _FLEXIBLE) for f in (
@@ -70,11 +78,18 @@ SHARED: dict[str, Function] = {f.name: replace(f, flexible=f.name in _FLEXIBLE) 
     Function("nearest_step", closing_steps.nearest_step, ("q", "dq", "scale"), "step", whole=True),
     Function("projected", closing_steps.projected, ("q", "u"), "state", whole=True),
     Function("closed_inverse", closed_inverse.closed_inverse, ("q", "u", "udot"), "speeds", whole=True),
+    Function("constraint_multipliers", closed_inverse.constraint_multipliers, ("q", "u", "tau", "udot"), "rows",
+             whole=True),
+    Function("enforced_forces", closed_inverse.enforced_forces, ("q", "u", "tau", "udot"), "speeds", whole=True),
     Function("allowed_motions", constraint_loads.allowed_motions, ("q", "u"), "motions", whole=True),
     Function("independent_forces", closed_inverse.independent_forces, ("q", "u", "udot", "tau"), "speeds", groups=True),
+    Function("group_multipliers", group_loads.group_multipliers, ("q", "tau"), "rows", groups=True),
+    Function("closing_wrenches", group_loads.closing_wrenches, ("q", "tau"), "closures", 12, groups=True),
     Function("joint_reactions", joint_reactions.joint_reactions, ("q", "u", "tau", "udot"), "reactions",
              single=True),
+    Function("loaded_wrenches", joint_reactions.loaded_wrenches, ("q", "u", "udot", "load"), "links", 6),
     Function("stored_energy", element_energy.stored_energy, ("q",), "totals", whole=True),
+    Function("dissipated_power", element_energy.dissipated_power, ("q", "u"), "totals", whole=True),
     Function("joint_energy", element_energy.joint_energy, ("q",), "totals"),
     Function("pair_wrenches", looped.pair_wrenches, ("q", "u"), "wrenches", whole=True),
     Function("displaced", projection.displaced, ("q", "dq"), "coordinates"),

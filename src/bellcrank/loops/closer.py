@@ -20,7 +20,8 @@ import numpy.typing as npt
 
 from bellcrank.arrays import Floats, half_turn
 from bellcrank.errors import AssemblyError
-from bellcrank.loops.constraint_kinematics import LoopKinematics, loop_joints, paths_between
+from bellcrank.loops.constraint_kinematics import LoopKinematics
+from bellcrank.loops.loop_paths import loop_joints, paths_between
 from bellcrank.loops.near_closer import NearCloser
 from bellcrank.loops.tolerances import DENSE, FLIPPED, RANK, RANK_DAMPED, STRIDE
 
@@ -247,7 +248,9 @@ class Closer:
         return bool(kind.coordinate_names()[e.coordinate].startswith("angle")) and not kind.counts_turns
 
     def coordinate_row(self, q: Floats, e: Extra, t: npt.ArrayLike) -> Floats:
-        """d(coordinate of a cut joint)/du, (..., nu), by central differences of its measurement along the loop."""
+        """d(coordinate of a cut joint)/du, (..., nu), by central differences of its measurement along the loop: the
+        only row that is not exact, since `Joint.measure` works on arrays, of users' joints too, and has no derivative.
+        Those of constraints are (`LoopKinematics.position_entries`)."""
         tree = self.loops.tree
         c = tree.closures[e.closure]
         links = [k for path in paths_between(tree, c.first, c.second) for k in path]

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bellcrank.arrays import Floats
+from bellcrank.loops.loop_paths import jacobian_pattern
 from bellcrank.loops.row_labels import row_labels
 from bellcrank.mechanism.constraint_rows import Row, Side, Timed, at_time
 from bellcrank.mechanism.coupling import coupled
@@ -22,7 +23,7 @@ from bellcrank.scalar.graph import Number
 from bellcrank.spatial import Vector
 from bellcrank.topology.tree import Closure, Tree
 
-__all__ = ["ClosureArrays", "LoopKinematics", "common_ancestor", "jacobian_pattern", "loop_joints", "paths_between"]
+__all__ = ["ClosureArrays", "LoopKinematics"]
 
 Ints = npt.NDArray[np.int64]
 #: evaluates a function of the tree: name, inputs, time
@@ -49,35 +50,6 @@ class _Family(NamedTuple):
     first: Ints
     second: Ints
     rows: Ints  #: (members, rows): their places among all rows
-
-
-def common_ancestor(parent: Sequence[int], a: int, b: int) -> int:
-    """The nearest link from which both a and b hang, or which is one of them; parents have smaller numbers."""
-    while a != b:
-        if a > b:
-            a = int(parent[a])
-        else:
-            b = int(parent[b])
-    return a
-
-
-def paths_between(tree: Tree, a: int, b: int) -> tuple[list[int], list[int]]:
-    """The links from a and from b up to their nearest common ancestor, which is left out."""
-    top = common_ancestor(tree.parent, a, b)  # type: ignore[arg-type]
-    left: list[int] = []
-    right: list[int] = []
-    for link, path in ((a, left), (b, right)):
-        while link != top:
-            path.append(link)
-            link = int(tree.parent[link])
-    return left, right
-
-
-def loop_joints(tree: Tree, closure: int) -> list[str]:
-    """Names of the joints around one loop, the closing one last."""
-    c = tree.closures[closure]
-    left, right = paths_between(tree, c.first, c.second)
-    return [tree.joint_names[k] for k in (*left[::-1], *right)] + [c.name]
 
 
 class LoopKinematics:
@@ -381,20 +353,6 @@ class LoopKinematics:
     def jacobian(self, q: npt.ArrayLike, rows: ClosureArrays, t: npt.ArrayLike = 0.0) -> Floats:
         """The Jacobian with respect to the free speeds, shape (..., m, nu). Cost: O(m nu)."""
         return self.dense(self.entries(q, rows, t))
-
-
-def jacobian_pattern(tree: Tree) -> list[tuple[int, int, int, int, int]]:
-    """The entries of the closures' rows, in order: row, speed, side (0 first, 1 second), the link the row acts on
-    there, the link the speed moves."""
-    out = []
-    begin = 0
-    for c in tree.closures:
-        for side, path in enumerate(paths_between(tree, c.first, c.second)):
-            for link in path:
-                out += [(row, speed, side, c.second if side else c.first, link)
-                        for speed in tree.movers(link) for row in range(begin, begin + c.rows)]
-        begin += c.rows
-    return out
 
 
 def _side_by_side(numbers: Sequence[Number]) -> Floats:

@@ -121,11 +121,11 @@ class NearCloser:
             q[going] = self.integrate(q[going], move * part[:, None])
         return q, closed
 
-    def newton(self, q: Floats, held: Mask, weights: Floats, t: float) -> tuple[float, Floats]:
-        """What is left open in one position, and Newton's smallest step that would close it."""
+    def newton(self, q: Floats, held: Mask, weights: Floats, t: npt.ArrayLike) -> tuple[Floats, Floats]:
+        """What is left open in positions (n, nq), and Newton's smallest steps that would close them."""
         scale = np.where(held, 0.0, 1.0 / weights)
-        out = self.attempt("nearest_step", {"q": q[None], "dq": np.zeros((1, self.nu)), "scale": scale}, t)[0]
-        return float(out[2 * self.nu]), out[:self.nu]
+        out = self.attempt("nearest_step", {"q": q, "dq": np.zeros((1, self.nu)), "scale": scale}, t)
+        return out[:, 2 * self.nu], out[:, :self.nu]
 
     def consistent(self, q: Floats, u: Floats, t: npt.ArrayLike) -> tuple[Floats, Floats, Mask]:
         """Closed positions (n, nq) and speeds (n, nu) next to states that are nearly so, and which of them are."""

@@ -17,9 +17,10 @@ import numpy.typing as npt
 
 from bellcrank.arrays import Floats, half_turn
 from bellcrank.loops.closer import Closer, Extra, Target
+from bellcrank.loops.closing_ways import ClosingWays
 from bellcrank.loops.tolerances import CLOSED, DENSE, LONGEST, RANK, ROUNDING, SHORT, TINY
 from bellcrank.loops.walking import DeadPointError, Walker, small_moves
-from bellcrank.mechanism.joints import Joint
+from bellcrank.loops.walking_together import WalksTogether
 
 __all__ = ["End", "Held", "Nearest"]
 
@@ -239,6 +240,22 @@ class Nearest:
         found, left = self._tight(found, held.mask, held.extra)
         return held.put(found) if left < CLOSED else End(1.0, walk.loosest(found, 1.0), found)
 
+    def walked_together(self, q: Floats, guess: Floats, held: Sequence[Held]) -> tuple[Floats, Mask]:
+        """The same for many closed positions and guesses (n, nq), which hold the same joints of the tree at values of
+        their own, and which of them got there; the others, and all of large machines, are to be walked one by one."""
+        first, close, near = held[0], self.assembler, self.assembler.near
+        if near is None or first.extra:
+            return q, np.zeros(len(q), dtype=bool)
+        places, values = list(first.places), np.array([h.values for h in held])
+        lengths = small_moves(self.speed_names, close.loops.poses(q, self.t)[1])
+        found, good = WalksTogether(near, q, first.mask, self.weights, places, values, self.t, lengths).ends()
+        aim = close.normalize(guess)
+        aim[:, places] = found[:, places] = values
+        found, closed = near.nearest(aim, first.mask, self.weights, self.t, found, np.inf)
+        found[:, places] = values
+        far = np.abs(np.where(first.mask, close.difference(q, found), 0.0)).max(axis=-1, initial=0.0) > _FAR
+        return found, good & closed & ~far
+
     def _quickly(self, q: Floats, guess: Floats, held: Held) -> Floats | None:
         """The same by compiled steps, where what is held is so near that one step of the walk leads there."""
         near = self.assembler.near
@@ -283,7 +300,7 @@ class HeldWalker(Walker):
         self.determined = False  #: whether what is held and the loops determine everything, as last seen
         self._places = list(held.places)
         self._way = np.where(held.mask, close.difference(q, close.normalize(held.put(q))), 0.0)
-        self._ways = _Ways(close, q, near.t, held.extra)
+        self._ways = ClosingWays(close, q, near.t, held.extra)
 
     def put(self, q: Floats, at: float) -> Floats:
         """q with the tree's coordinates on their way."""
@@ -346,38 +363,9 @@ class NearWalker(HeldWalker):
     def newton(self, q: Floats, at: float) -> tuple[float, Floats]:
         near = self.near.assembler.near
         assert near is not None
-        return near.newton(q, self.held.mask, self.near.weights, self.near.t)
+        size, step = near.newton(q[None], self.held.mask, self.near.weights, self.near.t)
+        return float(size[0]), step[0]
 
     def whole(self, q: Floats) -> Floats | None:
         """The position at the end, None if it takes more than one step."""
         return self._step(q, 0.0, 1.0)
-
-
-class _Ways:
-    """Ways of coordinates of closing joints from where they are to where they shall be: angles the shorter way round,
-    as they are measured within a turn."""
-
-    def __init__(self, close: Closer, q: Floats, t: float, extra: tuple[Extra, ...]) -> None:
-        self.end = np.array([e.value for e in extra])
-        self.start, self.slope = np.zeros(len(extra)), np.zeros(len(extra))
-        self.whole: list[tuple[list[int], Joint, Floats, Floats]] = []
-        for closure in dict.fromkeys(e.closure for e in extra):
-            kind, now = close.loops.tree.closures[closure].kind, close.coordinates(q, closure, t)
-            mine = [i for i, e in enumerate(extra) if e.closure == closure]
-            for i in mine:
-                gap = extra[i].value - now[extra[i].coordinate]
-                self.start[i] = now[extra[i].coordinate]
-                self.slope[i] = half_turn(gap) if close.turns(extra[i]) else gap
-            if kind.nq != kind.nu and len({extra[i].coordinate for i in mine}) == kind.nq:
-                mine.sort(key=lambda i: extra[i].coordinate)
-                end = kind.normalize(self.end[mine])
-                self.whole.append((mine, kind, now, kind.difference(now, end)))
-
-    def at(self, part: float) -> Floats:
-        """The values at part of the way."""
-        if part == 1.0:
-            return self.end
-        out = self.start + part * self.slope
-        for mine, kind, now, turn in self.whole:
-            out[mine] = kind.integrate(now, part * turn)
-        return out

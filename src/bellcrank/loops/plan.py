@@ -19,7 +19,8 @@ import numpy as np
 import numpy.typing as npt
 
 from bellcrank.arrays import Floats
-from bellcrank.loops.constraint_kinematics import LoopKinematics, common_ancestor
+from bellcrank.loops.constraint_kinematics import LoopKinematics
+from bellcrank.loops.loop_paths import common_ancestor
 
 __all__ = ["Group", "GroupDraft", "LoopPlan", "Pivoting", "Planner", "make_plan"]
 

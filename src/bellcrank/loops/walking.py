@@ -136,7 +136,8 @@ class Walker(ABC):
 
 def small_moves(names: Sequence[str], origins: Floats) -> Floats:
     """What is small for each speed, by name: 1 rad for angles, half the extent of the machine for lengths, at most
-    1 m; from the origins of its bodies (n, 3)."""
-    size = float(np.ptp(origins, axis=0).max(initial=0.0))
-    length = min(1.0, 0.5 * size) if size > 1e-9 else 1.0
-    return np.array([1.0 if name.rpartition(".")[2].startswith(("angle", "w")) else length for name in names])
+    1 m; from the origins of its bodies (..., n, 3). Shape (..., nu)."""
+    size = np.ptp(origins, axis=-2).max(axis=-1, initial=0.0)
+    length = np.where(size > 1e-9, np.minimum(1.0, 0.5 * size), 1.0)
+    angles = np.array([name.rpartition(".")[2].startswith(("angle", "w")) for name in names], dtype=bool)
+    return np.where(angles, 1.0, length[..., None])

@@ -13,7 +13,7 @@ from itertools import accumulate
 from bellcrank.errors import ModelError
 from bellcrank.loops.plan import Group, LoopPlan
 from bellcrank.lowering.function import Function
-from bellcrank.lowering.group import (
+from bellcrank.lowering.group_shape import (
     VIRTUAL,
     GroupShape,
     Local,

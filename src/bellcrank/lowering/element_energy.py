@@ -1,4 +1,4 @@
-"""The energy stored in force elements, as a text: of those between links on the direct schedule alone."""
+"""The energy that force elements store and lose, as texts: of those between links on the direct schedule alone."""
 
 from __future__ import annotations
 
@@ -8,15 +8,39 @@ from bellcrank.lowering.link import Link
 from bellcrank.lowering.looped import LoopedDirect, require_direct
 from bellcrank.scalar.graph import Number
 from bellcrank.schedule.sweeps import Sweeps
-from bellcrank.topology.pairs import LoopForce, SumForce
+from bellcrank.topology.pairs import LoopForce, SumForce, Surroundings
 
-__all__ = ["joint_energy", "stored_energy"]
+__all__ = ["dissipated_power", "joint_energy", "stored_energy"]
 
 
 def stored_energy(tree: Sweeps) -> tuple[Number, ...]:
     """Energy stored in springs, bushings, stops and flexible bodies [J]: one number."""
     machine = require_direct(tree)
     return (joint_energy(tree)[0] + _between(machine),)
+
+
+def dissipated_power(tree: Sweeps) -> tuple[Number, ...]:
+    """Power that force elements take from the machine and do not store [W]: one number."""
+    machine = require_direct(tree)
+    total: Number = 0.0
+    for view in machine.views[1:]:
+        for i, law in view.laws:
+            total = total + law.at(machine.world.time).loss(view.q[i], view.u[i])
+    moving = machine.moving.__getitem__
+    around = Surroundings(machine.world.time, machine.world.ground.rotation)
+    for pair in machine.tree.pairs:
+        if isinstance(pair, SumForce):
+            x, rate = (sum((part[i] * factor for part, i, factor in terms), 0.0) for terms in (
+                [(machine.views[link].q, i, factor) for link, i, factor in pair.terms],
+                [(machine.views[link].u, i, factor) for link, i, factor in pair.terms]))
+            total = total + machine.bind(pair.along).at(machine.world.time).loss(x, rate)
+        elif isinstance(pair, LoopForce):
+            across = closing_motion(machine.tree.closures[pair.closure], moving, machine.bind)
+            total = total + machine.bind(pair.along).at(machine.world.time).loss(
+                across.coordinates[pair.coordinate], across.speeds[pair.coordinate])
+        else:
+            total = total + machine.bind(pair).loss(moving(pair.first), moving(pair.second), around)
+    return (total,)
 
 
 def joint_energy(tree: Sweeps) -> tuple[Number, ...]:

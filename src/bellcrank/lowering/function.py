@@ -10,10 +10,10 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from bellcrank.loops.constraint_kinematics import jacobian_pattern
+from bellcrank.loops.loop_paths import jacobian_pattern
 from bellcrank.lowering.flexible_link import ModalLink, NodeLink, link_class
 from bellcrank.lowering.link import Link, World, bound
-from bellcrank.lowering.looped import LoopedDirect
+from bellcrank.lowering.looped import LoopedDirect, row_count
 from bellcrank.scalar.graph import Graph, Number
 from bellcrank.schedule.sweeps import Direct, Field, Sweeps, flatten
 from bellcrank.spatial import General, Identity, Matrix3, Transform, Vector
@@ -73,10 +73,11 @@ class Function:
     #: layout of the result: "speeds", "twice" (two a speed: all first ones, then all others), "coordinates", "links",
     #: "screws", "groups" (over groups of links), "matrix" (symmetric), "columns", "totals" or "conditions" (value and
     #: rate of all), "constraints" (values and Jacobian), "step" and "state" (see
-    #: `formulations.common.closing_steps`), "wrenches" (of all bodies), "reactions" (of all joints and closures) or
-    #: "motions" (in independent speeds: N and the drift)
+    #: `formulations.common.closing_steps`), "wrenches" (of all bodies), "reactions" (of all joints and closures),
+    #: "motions" (in independent speeds: N and the drift), "rows" (one for every constraint) or "closures"
     layout: str
-    #: numbers per link ("links"), per speed ("screws"), per group of links ("groups") or in all ("totals")
+    #: numbers per link ("links"), per speed ("screws"), per group of links ("groups"), per closure ("closures") or
+    #: in all ("totals")
     width: int = 1
     #: whether the text looks at the machine as a whole, which only small trees can be traced with
     whole: bool = False
@@ -102,21 +103,17 @@ class Function:
     def size(self, tree: Tree) -> int:
         """Number of entries of the result."""
         if self.layout == "constraints":
-            return _rows(tree) + _entries(tree)
+            return row_count(tree) + _entries(tree)
         if self.layout == "groups":
             return self.width * len(tree.plan.groups)
         if self.layout == "motions":
             return tree.nu * (len(tree.plan.independent) + 1)
         return {"speeds": tree.nu, "twice": 2 * tree.nu, "coordinates": tree.nq, "links": self.width * tree.n,
-                "screws": self.width * tree.nu, "conditions": 2 * _rows(tree), "step": 2 * tree.nu + 5,
+                "screws": self.width * tree.nu, "conditions": 2 * row_count(tree), "step": 2 * tree.nu + 5,
                 "state": tree.nq + tree.nu + 2, "wrenches": 6 * (len(tree.body_names) - 1),
-                "reactions": 6 * (tree.n + len(tree.closures)),
+                "reactions": 6 * (tree.n + len(tree.closures)), "rows": row_count(tree),
+                "closures": self.width * len(tree.closures),
                 "matrix": tree.nu * tree.nu, "columns": tree.nu * tree.nu, "totals": self.width}[self.layout]
-
-
-def _rows(tree: Tree) -> int:
-    """Number of constraints."""
-    return sum(c.rows for c in tree.closures) + len(tree.relations)
 
 
 def _entries(tree: Tree) -> int:
@@ -127,13 +124,15 @@ def _entries(tree: Tree) -> int:
 def input_sizes(tree: Tree) -> dict[str, int]:
     """Lengths of all input arrays."""
     return {"q": tree.nq, "u": tree.nu, "tau": tree.nu, "udot": tree.nu, "p": tree.nu, "dq": tree.nu, "du": tree.nu,
-            "scale": tree.nu, "t": 1, "point": 3,
+            "scale": tree.nu, "t": 1, "point": 3, "load": 6 * tree.n,
+            "multipliers": row_count(tree),
             "wrench": 6 * (len(tree.body_names) - 1), "parameters": len(tree.parameters)}
 
 
 def part_starts(tree: Tree, name: str) -> npt.NDArray[np.int64]:
     """Where each link's own part of an input begins."""
-    starts = tree.q_start if name == "q" else np.array(wrench_starts(tree)) if name == "wrench" else tree.u_start
+    starts = tree.q_start if name == "q" else wrench_starts(tree) if name == "wrench" else \
+        6 * np.arange(-1, tree.n) if name == "load" else tree.u_start
     return np.asarray(starts, dtype=np.int64)
 
 
@@ -187,7 +186,7 @@ def direct(tree: Tree, inputs: tuple[str, ...], read: Read, wrenches: bool) -> D
     known_frames: dict[int, ModalLink] = {}
 
     def make(link: int) -> Link:
-        start = {"q": int(tree.q_start[link]), "wrench": wrench[link]}
+        start = {"q": int(tree.q_start[link]), "wrench": wrench[link], "load": 6 * (link - 1)}
         u = int(tree.u_start[link])
 
         def local(name: str, j: int) -> Number:
@@ -223,7 +222,7 @@ def direct(tree: Tree, inputs: tuple[str, ...], read: Read, wrenches: bool) -> D
 def place(function: Function, tree: Tree, sweeps: Direct, field: Field) -> list[Number]:
     """The entries of the result array, in order."""
     if function.layout in ("totals", "conditions", "constraints", "step", "state", "wrenches", "reactions",
-                           "motions"):
+                           "motions", "rows"):
         return list(field)
     if function.layout in ("matrix", "columns"):
         return [x for row in sweeps.joint_matrix(field, function.layout == "matrix") for x in row]

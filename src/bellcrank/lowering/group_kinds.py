@@ -16,11 +16,12 @@ from bellcrank.lowering.group import (
     ClosureNumbers,
     GroupView,
     GroupWorld,
-    Local,
-    Ports,
     closure_numbers,
+    closure_starts,
+    group_couplers,
     message_widths,
 )
+from bellcrank.lowering.group_shape import Local, Ports
 from bellcrank.lowering.link import World
 from bellcrank.lowering.link_kinds import (
     LITERAL,
@@ -127,7 +128,9 @@ class _Rolling:
         self.tree, self.shapes, self.wrenches = tree, shapes, wrenches
         #: columns that tell where results of members go; none if they are the groups' own
         self.function, base = function, function if function.product is None else function.product.function
-        self.results = {"twice": ("result", "second"), "groups": ()}.get(base.layout, ("result",))
+        self.closing = base.layout in ("rows", "closures")
+        self.results = {"twice": ("result", "second"), "groups": (), "rows": (), "closures": ()}.get(
+            base.layout, ("result",))
         self.width = base.width
         self.widths = message_widths(shapes)
         self.members = max(len(s.links) + len(s.witnesses) for s in shapes)
@@ -200,10 +203,20 @@ class _Rolling:
                           [tree.closures[k].kind for k in s.closures], own_world, tree.plan.baumgarte, self.widths,
                           witnesses)
         parent = tree.plan.groups[g].parent
+        return Kind(index, graph, group, is_base=parent < 0, is_tip=g not in self.has_child,
+                    is_first=self.last[parent] == g, places=self._places(g))
+
+    def _places(self, g: int) -> list[tuple[str, int]] | None:
+        """Where the entries of a group's result go: columns of the table and offsets; None: all in a row."""
+        tree, s = self.tree, self.shapes[g]
+        if self.closing:
+            starts = closure_starts(self.function, tree)
+            couplers = len(s.shape.relations) if self.function.layout == "rows" else 0
+            return [*((f"closure@{i}", r) for i, k in enumerate(s.closures) for r in range(starts[k + 1] - starts[k])),
+                    *((f"coupler@{i}", 0) for i in range(couplers))]
         places = [(f"{result}@{m}", i) for result in self.results for m, link in enumerate(s.links) if s.shape.own[m]
                   for i in range(tree.joints[link].nu)]  # type: ignore[union-attr]
-        return Kind(index, graph, group, is_base=parent < 0, is_tip=g not in self.has_child,
-                    is_first=self.last[parent] == g, places=places if self.results else None)
+        return places if self.results else None
 
     def _reader(self, graph: Graph, member: int, local: list[str]) -> Callable[[str, int], Number]:
         def read(name: str, j: int) -> Number:
@@ -273,4 +286,11 @@ class _Rolling:
         columns = [parent, self.of_group, numbers, self.width * np.arange(-1, n), *buffers.T]
         columns += [start[link[:, m]] for m in range(self.members) for start in parts.values()]
         names = [f"{name}@{m}" for m in range(self.members) for name in parts]
+        if self.closing:
+            starts = closure_starts(self.function, tree)
+            for label, lists in (("closure", [[starts[k] for k in s.closures] for s in self.shapes]),
+                                 ("coupler", [group_couplers(tree, group) for group in tree.plan.groups])):
+                for i in range(max(map(len, lists))):
+                    names.append(f"{label}@{i}")
+                    columns.append(np.array([0, *(some[i] if i < len(some) else 0 for some in lists)]))
         return names, np.ascontiguousarray(np.stack(columns, axis=-1).astype(np.int64))

@@ -133,6 +133,12 @@ class Link:
         """A given change, one number per speed."""
         return [self._read(name, j) for j in range(self.joint.nu)]
 
+    @property
+    def load(self) -> Force:
+        """A wrench that is given for this link: in its axes, about its origin."""
+        six = [self._read("load", j) for j in range(6)]
+        return Force(Vector(*six[:3]), Vector(*six[3:]))
+
     @cached_property
     def law_forces(self) -> list[Number]:
         """Joint forces of springs, dampers and other laws."""

@@ -11,7 +11,7 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 from bellcrank.errors import ModelError, SingularError
-from bellcrank.loops.constraint_kinematics import jacobian_pattern, paths_between
+from bellcrank.loops.loop_paths import jacobian_pattern, paths_between
 from bellcrank.lowering.element_loads import element_loads, sides_of, unit_wrench
 from bellcrank.lowering.link import Link
 from bellcrank.mechanism.constraint_rows import Row, Side, at_time, stabilized
@@ -195,11 +195,7 @@ class LoopedDirect(Direct):
     @cached_property
     def places(self) -> list[tuple[int, int]]:
         """Row and speed of the entries of `loop_matrix`."""
-        tree = self.tree
-        begin = sum(c.rows for c in tree.closures)
-        return [(row, speed) for row, speed, *_ in jacobian_pattern(tree)] + [
-            (begin + k, int(tree.u_start[link]) + i) for k, relation in enumerate(tree.relations)
-            for link, i, _ in relation.terms]
+        return row_speeds(self.tree)
 
     def partial_rates(self) -> list[Number]:
         """The parts of all constraints' rates that laws of time of closures and couplers cause."""
@@ -237,14 +233,12 @@ class LoopedDirect(Direct):
 
     def _row(self, c: Closure, row: Row, alpha: float, beta: float) -> LoopRow:
         ends = []
-        rate = row.partial
         for link, w in ((c.first, row.first), (c.second, row.second)):
-            axes, _, omega, velocity = self.moving[link]
-            if alpha:
-                rate = rate + Motion(omega, velocity).dot(w)
+            axes = self.moving[link].axes
             if link:
                 ends.append((link, Force(axes.inverse(w.moment), axes.inverse(w.force))))
-        return LoopRow(tuple(ends), (), stabilized(row.gamma, row.value, rate, alpha, beta), row.partial)
+        right = row.right_side(self.moving[c.first].twist, self.moving[c.second].twist, alpha, beta)
+        return LoopRow(tuple(ends), (), right, row.partial)
 
     def _relation(self, relation: Any, alpha: float, beta: float) -> LoopRow:
         value, rate, slopes, gamma, partial = self.coupler(relation)
@@ -264,6 +258,19 @@ class LoopedDirect(Direct):
                        [view.u[i] for view, i in views], *at_time((relation.offset,), self.world.time))
 
 
+def row_count(tree: Tree) -> int:
+    """Number of constraints."""
+    return sum(c.rows for c in tree.closures) + len(tree.relations)
+
+
+def row_speeds(tree: Tree) -> list[tuple[int, int]]:
+    """Row and speed of the entries of `loop_matrix`."""
+    begin = sum(c.rows for c in tree.closures)
+    return [(row, speed) for row, speed, *_ in jacobian_pattern(tree)] + [
+        (begin + k, int(tree.u_start[link]) + i) for k, relation in enumerate(tree.relations)
+        for link, i, _ in relation.terms]
+
+
 def loop_state(tree: Sweeps) -> tuple[Number, ...]:
     """Values of all constraints, then their rates."""
     machine = require_direct(tree)
@@ -272,8 +279,7 @@ def loop_state(tree: Sweeps) -> tuple[Number, ...]:
     for c in machine.tree.closures:
         for row in machine.rows_of(c):
             values.append(row.value)
-            ends = [(machine.moving[link], w) for link, w in ((c.first, row.first), (c.second, row.second))]
-            rates.append(sum((Motion(m.omega, m.velocity).dot(w) for m, w in ends), row.partial))
+            rates.append(row.rate(machine.moving[c.first].twist, machine.moving[c.second].twist))
     for relation in machine.tree.relations:
         made = machine.coupler(relation)
         values.append(made.value)

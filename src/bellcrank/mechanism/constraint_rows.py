@@ -31,7 +31,7 @@ from typing import NamedTuple
 from bellcrank.scalar.functions import atan2, cos, select_less, sin
 from bellcrank.scalar.graph import Number, is_zero
 from bellcrank.scalar.jet import Jet, as_jet
-from bellcrank.spatial import Force, Vector
+from bellcrank.spatial import Force, Motion, Vector
 
 __all__ = ["Row", "Side", "Timed", "advance", "at_time", "coincident", "distance", "parallel_axes", "perpendicular",
            "slipless", "stabilized", "timed", "turn_about_z", "within"]
@@ -80,6 +80,18 @@ class Row(NamedTuple):
     second: Force
     gamma: Number
     partial: Number = 0.0
+
+    def of(self, first: Motion, second: Motion, known: Number = 0.0) -> Number:
+        """What the row makes of motions of the two bodies (velocities, accelerations), besides what is known."""
+        return known + first.dot(self.first) + second.dot(self.second)
+
+    def rate(self, first: Motion, second: Motion) -> Number:
+        """The constraint's rate at velocities of the two bodies."""
+        return self.of(first, second, self.partial)
+
+    def right_side(self, first: Motion, second: Motion, alpha: float, beta: float) -> Number:
+        """gamma, stabilised if alpha or beta is not zero, at velocities of the two bodies."""
+        return stabilized(self.gamma, self.value, self.rate(first, second) if alpha else 0.0, alpha, beta)
 
 
 def stabilized(gamma: Number, value: Number, rate: Number, alpha: float, beta: float) -> Number:

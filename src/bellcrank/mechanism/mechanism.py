@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from bellcrank.errors import ModelError, NotYetError
@@ -20,6 +20,7 @@ from bellcrank.mechanism.forces.wrench import Wrench
 from bellcrank.mechanism.inertia import Inertia
 from bellcrank.mechanism.joints import Joint, Weld
 from bellcrank.mechanism.motion import Entry, Fixed, Law, Prescribed
+from bellcrank.mechanism.parts import Body, Connection, Frame
 from bellcrank.mechanism.pickling import check_picklable
 from bellcrank.mechanism.placed_elements import Constraint, Coupler
 from bellcrank.mechanism.pose import Pose
@@ -30,37 +31,6 @@ __all__ = ["HERE", "Body", "Connection", "Frame", "Mechanism", "Wrench"]
 
 #: the default pose of joints and frames
 HERE = Pose()
-
-
-@dataclass(frozen=True, slots=True)
-class Body:
-    """A rigid body; `index` 0 is the ground."""
-
-    name: str
-    index: int
-    inertia: Inertia
-
-
-@dataclass(frozen=True, slots=True)
-class Connection:
-    """A joint between two bodies: T_parent_child = parent_pose J(q) child_pose^-1."""
-
-    name: str
-    joint: Joint
-    parent: int
-    child: int
-    parent_pose: Pose
-    child_pose: Pose
-    prescribed: Prescribed | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Frame:
-    """A named place on a body."""
-
-    name: str
-    body: int
-    pose: Pose
 
 
 class Mechanism(ForceElements):

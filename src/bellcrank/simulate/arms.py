@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from bellcrank.formulations import functions_of
 from bellcrank.formulations.operator.changing_closures import arm_ends, closing_wrenches, end_pairs, read_ends
-from bellcrank.loops.constraint_kinematics import common_ancestor
+from bellcrank.loops.loop_paths import common_ancestor
 from bellcrank.lowering.choose import read_inputs
 from bellcrank.lowering.function import Function, direct
 from bellcrank.lowering.looped import LoopedDirect

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bellcrank.errors import ModelError
-from bellcrank.loops.constraint_kinematics import paths_between
+from bellcrank.loops.loop_paths import paths_between
 from bellcrank.lowering.element_loads import closing_motion
 from bellcrank.lowering.function import direct
 from bellcrank.lowering.looped import LoopedDirect

@@ -30,6 +30,7 @@ from bellcrank.simulate.by_topology import by_topology
 from bellcrank.simulate.closing import given_wrenches
 from bellcrank.simulate.fields import force_units
 from bellcrank.simulate.probe import trust
+from bellcrank.simulate.turning import continuous_turns, unit_quaternions
 from bellcrank.system.arrangements import known_closures
 from bellcrank.system.kernels import Wrenches
 
@@ -356,7 +357,7 @@ class Result(xarray.Dataset):  # type: ignore[no-untyped-call]  # of its __init_
         arrays = {name: self._over(values, "axis", {"units": units, "long_name": f"{name.replace('_', ' ')} of {body}"},
                                    name).assign_coords(axis=["x", "y", "z"])
                   for name, (values, units) in table.items()}
-        turn = _continuous(_quaternion(pose.rotation), self._lead)
+        turn = continuous_turns(unit_quaternions(pose.rotation), self._lead)
         arrays["orientation"] = self._over(turn, "quaternion", {"units": "1", "long_name": f"orientation of {body}"},
                                            "orientation").assign_coords(quaternion=["w", "x", "y", "z"])
         return xarray.Dataset(arrays, attrs={"body": body, "point": np.asarray(point, dtype=float)})
@@ -384,20 +385,3 @@ def _finite(what: str, q: Floats, u: Floats, tau: Floats | None) -> tuple[Floats
         raise StateError(f"{what}: no state of this selection is finite")
     q, u = (np.where(good[..., None], x, x[good][0]) for x in (q, u))
     return q, u, None if tau is None else np.where(good[..., None] & np.isfinite(tau), tau, 0.0)
-
-
-def _quaternion(rotation: Floats) -> Floats:
-    """Unit quaternions of rotation matrices, (..., 3, 3) -> (..., 4)."""
-    from bellcrank.mechanism.joints import quaternion
-
-    return quaternion.from_matrix(rotation)
-
-
-def _continuous(turn: Floats, lead: tuple[str, ...]) -> Floats:
-    """Of q and -q, which are the same orientation, the one nearer to the sample before."""
-    if "time" not in lead or not turn.size:
-        return turn
-    first = np.moveaxis(turn, lead.index("time"), 0).copy()
-    flips = np.where((first[1:] * first[:-1]).sum(axis=-1, keepdims=True) < 0.0, -1.0, 1.0)
-    first[1:] *= np.cumprod(flips, axis=0)
-    return np.moveaxis(first, 0, lead.index("time"))

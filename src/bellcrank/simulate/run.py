@@ -25,8 +25,8 @@ from bellcrank.simulate.changing import Changing
 from bellcrank.simulate.courses import Course, FixedCourse, Piece
 from bellcrank.simulate.early import begin_errors, in_lanes
 from bellcrank.simulate.events import Break, Change, Event, Watch
-from bellcrank.simulate.fixed import Failure
 from bellcrank.simulate.interrupt import Patience, patient
+from bellcrank.simulate.pieces_read import between_points, finite_rows, how_it_ended, time_within, told_failure
 from bellcrank.simulate.setup import Setup
 from bellcrank.simulate.stops import LiftOff, Stop
 from bellcrank.simulate.store import Writer, check_target
@@ -159,11 +159,12 @@ class _Run:
             course.control_if_due()
             self.release_sample(course)
             if course.failures and len(course.failures) >= self.setup.count:
-                return _ended(course.failures), _told(course.failures[0])
+                return how_it_ended(course.failures), told_failure(course.failures[0])
         if course.failures:
             some = course.failures[0]
-            return _ended(course.failures), (f"{len(course.failures)} of {self.setup.count} states could not finish; "
-                                             f"state {some.state}: {_told(some)}")
+            return how_it_ended(course.failures), (
+                f"{len(course.failures)} of {self.setup.count} states could not finish; state {some.state}: "
+                f"{told_failure(some)}")
         return "finished", ""
 
     # -- samples --------------------------------------------------------------------------------
@@ -171,7 +172,7 @@ class _Run:
         """Hand samples to the writer; states that have failed are NaN, and a run of one state ends before that."""
         times, y = piece.times, piece.samples
         if self.setup.count == 1 and course.failures:
-            n = _finite(y)
+            n = finite_rows(y)
             times, y = times[:n], y[:n]
         if course.due and len(times) and abs(times[-1] - course.time) <= 1e-12 * max(1.0, abs(course.time)):
             self.withheld = (times[-1:], y[-1:])  # until controllers have said what acts from there on
@@ -182,7 +183,7 @@ class _Run:
         if self.alarm is not None and isinstance(course, FixedCourse):
             self.alarm.look(course.run, times, y, u)
             if self.setup.count == 1 and course.failures:
-                n = _finite(y)
+                n = finite_rows(y)
                 times, q, u = times[:n], q[:n], u[:n]
         self.add(times, q, u, course.forces(times, q, u))
         return ""
@@ -228,13 +229,13 @@ class _Run:
     # -- events ---------------------------------------------------------------------------------
     def handle(self, course: Course, watch: Watch, piece: Piece) -> str:
         """Look for events along the piece; where one changes something, keep what came before and go on from there."""
-        n = _finite(piece.points)
+        n = finite_rows(piece.points)
         for s, part, values in self.looks(course, watch, piece, n):
             crossed = watch.crossed(values[1])
             hits = sorted((at, k) for k in crossed if (at := self.root(course, watch, piece, s, part, k)) is not None)
             while hits:
-                at, t = hits[0][0], _time(piece, s, hits[0][0])
-                together = [j for other, j in hits if abs(_time(piece, s, other) - t) <= 1e-12 * max(1.0, abs(t))]
+                at, t = hits[0][0], time_within(piece, s, hits[0][0])
+                together = [j for other, j in hits if abs(time_within(piece, s, other) - t) <= 1e-12 * max(1.0, abs(t))]
                 hits = hits[len(together):]
                 wanted = [j for j in together if watch.wanted(j)]
                 stop = self.act(course, watch, piece, wanted, t, s, at) if wanted else None
@@ -248,7 +249,7 @@ class _Run:
               ) -> Iterator[tuple[int, tuple[float, float], tuple[Floats, Floats]]]:
         """For every step (or part of a long one): its number, the part, the functions at both ends of that."""
         parts = course.glances
-        times, y = _between(course, piece, n, parts)
+        times, y = between_points(course, piece, n, parts)
         q, u = course.unpack(y, times)
         values = watch.values(times, q, u)
         for s in range(n - 1):
@@ -270,7 +271,7 @@ class _Run:
         from scipy.optimize import brentq
 
         def value(x: float) -> float:
-            t = np.array([_time(piece, s, x)])
+            t = np.array([time_within(piece, s, x)])
             return float(watch.values(t, *course.unpack(self.state(course, piece, s, x)[None], t))[0, k])
 
         first, last = value(part[0]), value(part[1])
@@ -375,45 +376,3 @@ class _Run:
         if len(self.recent) > _CROWDED and t - self.recent[0] < (self.setup.step or 1e-4 * self.setup.duration):
             raise StateError(f"event {event.name!r} happens again and again at t = {t:.9g} s: a bounce that has come "
                              "to rest cannot go on; stop there, or use joint_limit, which holds")
-
-
-def _time(piece: Piece, s: int, part: float) -> float:
-    """Time at a part of a step."""
-    return float(piece.point_times[s] + part * (piece.point_times[s + 1] - piece.point_times[s]))
-
-
-def _between(course: Course, piece: Piece, n: int, parts: Sequence[float]) -> tuple[Floats, Floats]:
-    """Times and states at parts of the first n - 1 steps, the start first. Between the ends of steps they are
-    interpolated: good enough to see that something happens."""
-    t, y = piece.point_times[:n], piece.points[:n]
-    if len(parts) == 1:
-        return t, y
-    nq = course.system.nq
-    q, u = course.unpack(y, t)
-    slope = course.system.model.configuration.qdot(q, u)
-    x = np.array(parts)[None, :, None]
-    h = np.diff(t)[:, None, None]
-    a, b = y[:-1, None], y[1:, None]
-    out = a + x * (b - a)
-    cubic = (2 * x**3 - 3 * x**2 + 1) * a[..., :nq] + (x**3 - 2 * x**2 + x) * h * slope[:-1, None] \
-        + (3 * x**2 - 2 * x**3) * b[..., :nq] + (x**3 - x**2) * h * slope[1:, None]
-    out[..., :nq] = np.where(x == 1.0, b[..., :nq], cubic)
-    times = t[:-1, None] + np.diff(t)[:, None] * np.array(parts)
-    return (np.concatenate([t[:1], times.ravel()]),
-            np.concatenate([y[:1], out.reshape(-1, y.shape[1])]))
-
-
-def _finite(y: Floats) -> int:
-    """How many rows come before the first that is not finite."""
-    bad = np.flatnonzero(~np.isfinite(y.reshape(len(y), int(np.prod(y.shape[1:])))).all(axis=1))
-    return int(bad[0]) if len(bad) else len(y)
-
-
-def _ended(failures: Sequence[Failure]) -> str:
-    """How a run ends whose states could not go on."""
-    return "diverged" if all(f.diverged for f in failures) else "failed"
-
-
-def _told(failure: Failure) -> str:
-    """The reason with the time, if that is not in it."""
-    return failure.reason if "t = " in failure.reason else f"{failure.reason} (at t = {failure.time:.6g} s)"

@@ -23,7 +23,7 @@ from bellcrank.scalar.graph import Graph, Number
 from bellcrank.simulate.closing import spread
 from bellcrank.simulate.differentiated_events import Passed, check_event, expressions_at, through
 from bellcrank.simulate.differentiated_steps import Acting, DifferentiatedSteps, Leaf, Moved
-from bellcrank.system.derivatives import forward_slopes_at
+from bellcrank.system.state_slopes import forward_slopes_at
 
 if TYPE_CHECKING:
     from bellcrank.simulate.events import Break

@@ -2,29 +2,26 @@
 
 from __future__ import annotations
 
-import json
 import os
-import platform
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import cache, lru_cache
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from bellcrank import __version__
 from bellcrank.arrays import Floats
 from bellcrank.errors import BellcrankError, FileError, StateError
-from bellcrank.mechanism.fingerprint import fingerprint
 from bellcrank.simulate.account import DRIFT, Balance, exchange, floor_of
 from bellcrank.simulate.deflections import Deflections
 from bellcrank.simulate.fields import DERIVED, MOST_CLOSURES, PER_EVENT, STATE, TOPOLOGY, Layout, derive, layout_of
 from bellcrank.simulate.interrupt import uninterrupted
 from bellcrank.simulate.netcdf import EventRecord, GrowingFile, open_result, per_event
-from bellcrank.target.backend import libraries
+from bellcrank.simulate.run_attributes import plain_attribute, run_attributes
+from bellcrank.simulate.shelf import Shelf
 
 if TYPE_CHECKING:
     from bellcrank.simulate.result import Result
@@ -37,8 +34,6 @@ STATUSES = ("finished", "stopped", "interrupted", "failed", "diverged")
 #: samples wait until they take this many bytes, and are worked on in blocks of about this size: in memory, and on the
 #: way to a file, where a block must not keep others waiting for long
 _BLOCK, _STREAMED = 1 << 20, 1 << 18
-#: what an array among the settings or parameters may have to be written out
-_WRITTEN_OUT = 64
 
 
 class Writer:
@@ -73,14 +68,15 @@ class Writer:
             self._layout = replace(self._layout, changing=True,
                                    closures=tuple(closures) if len(closures) <= MOST_CLOSURES else ())
         self._topology = 0
-        self._early = _early_attrs(system, dict(settings or {}))
+        self._early = run_attributes(system, dict(settings or {}))
         self._notes: dict[str, Any] = {}
         self._events: list[EventRecord] = []
         self._settings, self._advice, self._share, self._lanes = dict(settings or {}), advice, share, lanes
         self._balance = Balance(floor_of(system))
         self._deflections = Deflections(system)
-        self._waiting: list[dict[str, Floats]] = []  # samples as they came
-        self._blocks: list[dict[str, Floats]] = []  # in memory: with what follows from them
+        self._shelf = Shelf()  # samples as they came; with a file, those that wait
+        self._passed = 0  # of these, how many were passed on
+        self._derived: list[dict[str, Floats]] = []  # in memory: what follows from them
         self._bytes = self._done = 0  # waiting, passed on
         self._with_forces: bool | None = None
         self._last_time = -np.inf
@@ -101,14 +97,14 @@ class Writer:
         layout = self._layout
         if self._finished:
             raise StateError("this run is finished: nothing can be added")
-        times = np.array(t, dtype=float).reshape(-1)
+        times = np.asarray(t, dtype=float).reshape(-1)
         lead = (len(times), *layout.batch)
         given = {"q": (q, len(layout.coordinates)), "u": (u, len(layout.speeds)), "tau": (tau, len(layout.speeds)),
                  "loop_tau": (loop_tau, len(layout.loop_speeds))}
         block = {"time": times}
         for name, (value, size) in given.items():
             if value is not None:
-                block[name] = np.array(value, dtype=float)
+                block[name] = np.asarray(value, dtype=float)
                 if block[name].shape != (*lead, size):
                     raise StateError(f"{name}: samples need the shape {(*lead, size)}, got {block[name].shape}")
         if len(times) and not (times[0] >= self._last_time and (np.diff(times) >= 0.0).all()):
@@ -123,7 +119,7 @@ class Writer:
             self._begun = (times[0], block["q"][0].copy(), block["u"][0].copy())
         with uninterrupted():  # samples are added and counted, or neither
             self._last_time = float(times[-1])
-            self._waiting.append(block)
+            self._shelf.add(block)
             self.samples += len(times)
             self._bytes += sum(x.nbytes for x in block.values())
             if self._bytes >= (_BLOCK if self._growing is None else _STREAMED):
@@ -171,29 +167,27 @@ class Writer:
         """Derive energies and loop errors of the waiting samples and pass them on, in blocks of bounded size.
 
         Called where no interrupt can come: a block is accounted for, and passed on, once."""
-        if not self._waiting:
+        begin, end = self._passed, self._shelf.count
+        n = end - begin
+        if not n:
             return
-        joined = self._waiting[0] if len(self._waiting) == 1 else \
-            {name: np.concatenate([b[name] for b in self._waiting]) for name in self._waiting[0]}
-        self._waiting = [joined]  # an error must lose nothing
-        n, kept = len(joined["time"]), self._blocks
         size = max(1, n * (_BLOCK if self._growing is None else _STREAMED) // max(1, self._bytes))
-        for start in range(0, n, size):
-            block = {name: x[start:start + size] for name, x in joined.items()}
-            block |= derive(self._system, block["time"], block["q"], block["u"], self._lanes)
-            self._balance.add(block)
-            rest = [{name: x[start + size:] for name, x in joined.items()}]
-            blocks = [] if self._growing else [*self._blocks, block]
+        for start in range(begin, end, size):
+            block = self._shelf.between(start, min(start + size, end))
+            more = derive(self._system, block["time"], block["q"], block["u"], self._lanes)
+            self._balance.add(block | more)
+            derived = self._derived
             if self._growing is not None:
-                self._growing.write(self._done, block)
-            done = self._done + len(block["time"])
-            self._done, self._blocks, self._waiting = done, blocks, rest
+                self._growing.write(self._done, block | more)
+            else:
+                derived = [*self._derived, more]
+            passed, done = start + len(block["time"]), self._done + len(block["time"])
+            self._passed, self._done, self._derived = passed, done, derived  # an error loses nothing
             self._sync()
-        made = self._blocks[len(kept):]
-        if len(made) > 1:  # what came in one piece stays in one
-            self._blocks = [*kept, {name: joined[name] if name in joined else np.concatenate([b[name] for b in made])
-                                    for name in made[0]}]
-        self._waiting, self._bytes = [], 0
+        self._bytes = 0
+        if self._growing is not None:
+            self._shelf.clear()
+            self._passed = 0
 
     def note(self, name: str, value: Any) -> None:
         """Keep something that is known late: it becomes an attribute of the result.
@@ -206,7 +200,7 @@ class Writer:
         elif name == "events":
             self._events.extend(_event(x) for x in value)
         else:
-            self._notes[name] = _plain(value)
+            self._notes[name] = plain_attribute(value)
 
     def finish(self, status: str, reason: str = "") -> Result:
         """End the run, whatever way it went (`STATUSES`), and return all samples with what is known of them.
@@ -276,17 +270,18 @@ class Writer:
         fields = [f for f in (*STATE, *DERIVED)
                   if "tau" not in f.name or (self._with_forces and (layout.loop_speeds or f.name == "tau"))]
         variables: dict[str, Any] = {}
+        rows = self._shelf.between(0, self._shelf.count)
         for field in fields:
             shape = (0, *layout.batch, *((len(getattr(layout, f"{field.along}s")),) if field.along else ()))
-            parts = [b.pop(field.name) for b in self._blocks]
+            parts = [rows[field.name]] if field.name in rows else [b.pop(field.name) for b in self._derived]
             values = parts[0] if len(parts) == 1 else np.concatenate(parts) if parts else np.zeros(shape)
             variables[field.name] = Variable(layout.dims(field), values, layout.attrs(field), fastpath=True)
-        times = np.concatenate([np.zeros(0), *(b["time"] for b in self._blocks)])
+        times = rows.get("time", np.zeros(0))
         if not self._events:  # nothing along events
             layout = replace(layout, closures=())
         coords: dict[str, Any] = {"time": ("time", times, {"units": "s", "long_name": "time"}), **_labels(layout)}
         if layout.changing:
-            numbers = np.concatenate([np.zeros(0), *(b["topology"] for b in self._blocks)]).astype(np.int32)
+            numbers = rows.get("topology", np.zeros(0)).astype(np.int32)
             variables["topology"] = ("time", numbers, layout.attrs(TOPOLOGY))
         return Result(variables | _event_variables(self._events, layout), coords=coords,
                       attrs={**self._early, **late})
@@ -364,53 +359,3 @@ def _event_variables(events: Sequence[EventRecord], layout: Layout) -> dict[str,
         out["event_sample"] = ("event", np.array([e.sample for e in events], dtype=np.int32),
                                {"long_name": "flat index of the sample, -1 if not said"})
     return out
-
-
-# -- metadata -----------------------------------------------------------------------------------------
-def _early_attrs(system: Machine, settings: dict[str, Any]) -> dict[str, Any]:
-    """What is known of a run before it starts."""
-    versions = {"bellcrank": __version__, "numpy": np.__version__, "python": platform.python_version()}
-    versions |= {name: _version(name) for name in libraries()}
-    return {"bellcrank_result": 1, "mechanism": system.model.name,
-            "mechanism_hash": fingerprint(system.model.mechanism, fixed=True),
-            "parameters": _json(system.parameters), "formulation": system.model.method,
-            "backend": system.kernels.backend,
-            "stepper": str(settings.get("stepper", "")), "settings": _json(settings), "versions": _json(versions)}
-
-
-@cache
-def _version(library: str) -> str:
-    from importlib.metadata import PackageNotFoundError, version
-
-    try:
-        return version(library)
-    except PackageNotFoundError:  # another backend
-        return ""
-
-
-def _json(value: Any) -> str:
-    return json.dumps(value, default=_simple)
-
-
-def _simple(value: Any) -> Any:
-    """Something JSON can write in the place of `value`."""
-    if isinstance(value, np.generic):
-        return value.item()
-    if isinstance(value, np.ndarray):
-        return value.tolist() if value.size <= _WRITTEN_OUT else f"array of shape {value.shape}"
-    if callable(value):
-        return getattr(value, "__qualname__", type(value).__qualname__)
-    if isinstance(value, Mapping):
-        return dict(value)
-    return list(value) if isinstance(value, (set, frozenset)) else str(value)
-
-
-def _plain(value: Any) -> str | int | float:
-    """A value that attributes of files can hold."""
-    if isinstance(value, np.generic):
-        value = value.item()
-    if isinstance(value, bool):
-        return int(value)
-    if value is None:
-        return ""
-    return value if isinstance(value, (str, int, float)) else _json(value)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -55,7 +55,7 @@ def assemble(plans: LoopPlans, q: State | Values = None, u: Values = None, *, gu
 
 def _assemble_many(plans: LoopPlans, q: State | Values, u: Values, guess: State | Values,
                    weights: Mapping[str, float] | None, t: float, lead: tuple[int, ...]) -> State:
-    """States of a batch: those near closed ones together, the others, and those with coordinates held, one by one."""
+    """A batch: states near closed ones, and that hold joints of the tree, together; others one by one."""
     nq, nu = plans.tree.nq, plans.tree.nu
     scale, changed = weighting(plans, weights), False
     if isinstance(q, Mapping):
@@ -77,11 +77,33 @@ def _assemble_many(plans: LoopPlans, q: State | Values, u: Values, guess: State 
 
 def _held_positions(plans: LoopPlans, q: Mapping[str, Any], guess: State | Values, scale: Floats, t: float,
                     lead: tuple[int, ...]) -> tuple[Floats, bool]:
-    """Closed positions (states, nq) with coordinates held, and whether one of them is on another branch."""
-    found = [on_branch(plans, *begin(plans, one_of(plans, q, lead, i), one_of(plans, guess, lead, i)), scale, t,
-                       "assemble") for i in np.ndindex(*lead)]
-    return (np.array([position for position, _ in found]).reshape(-1, plans.tree.nq),
-            any(end is not None for _, end in found))
+    """Closed positions (states, nq) with coordinates held, and whether one of them is on another branch: all together,
+    those that cannot go on one by one."""
+    asked = [begin(plans, one_of(plans, q, lead, i), one_of(plans, guess, lead, i)) for i in np.ndindex(*lead)]
+    out, good = _walked_together(plans, asked, scale, t)
+    changed = False
+    for i in np.flatnonzero(~good):
+        out[i], end = on_branch(plans, *asked[i], scale, t, "assemble")
+        changed = changed or end is not None
+    return out, changed
+
+
+def _walked_together(plans: LoopPlans, asked: Sequence[tuple[Floats, Held]], scale: Floats, t: float
+                     ) -> tuple[Floats, npt.NDArray[np.bool_]]:
+    """Positions (states, nq) of guesses on their branches with what is held at its values, and which were found."""
+    starts = np.array([start for start, _ in asked]).reshape(-1, plans.tree.nq)
+    out, good = starts.copy(), np.zeros(len(starts), dtype=bool)
+    if not plans.tree.looped or not len(starts) or not asked[0][1].places:
+        return out, good
+    one_machine(plans, "assemble")
+    near = Nearest(plans.closer, scale, t, plans.turning, plans.configuration.speed_names)
+    guesses, which = np.unique(starts, axis=0, return_inverse=True)
+    first = [_nearest_closed(plans, near, guess) for guess in guesses]
+    some = np.flatnonzero([first[i] is not None for i in which.ravel()])
+    if len(some):
+        closed = np.array([first[i] for i in which.ravel()[some]])
+        out[some], good[some] = near.walked_together(closed, starts[some], [asked[int(i)][1] for i in some])
+    return out, good
 
 
 def _careful_position(plans: LoopPlans, start: Floats, scale: Floats, t: float) -> Floats:

@@ -10,10 +10,10 @@ import numpy.typing as npt
 from bellcrank.arrays import Floats
 from bellcrank.errors import AssemblyError
 from bellcrank.formulations.elimination.closed_inverse import with_more_drives
-from bellcrank.lowering.choose import UNROLL_LINKS
 from bellcrank.lowering.function import Function
-from bellcrank.system.evaluator import CompiledEvaluator, Evaluator
+from bellcrank.system.evaluator import Evaluator
 from bellcrank.system.kernels import NO_DOORS, DoorPair
+from bellcrank.system.whole_programs import fits, whole_program
 from bellcrank.target.backend import DoorForm
 
 if TYPE_CHECKING:
@@ -55,14 +55,7 @@ def drive_program(plans: LoopPlans, q: npt.ArrayLike, t: npt.ArrayLike, drives: 
         return None
     extra = tuple(v for v in drives if v not in plan.independent)
     name, run = _function(plans, plan is first, extra), plans.kernels.planned(plan)
-    return DriveProgram(name, run, bool(extra)) if _fits(plans, run, name) else None
-
-
-def _fits(plans: LoopPlans, run: Evaluator, name: str) -> bool:
-    """Whether a machine is small enough for a function that looks at it as a whole."""
-    if isinstance(run, CompiledEvaluator):
-        return run.compiles_whole(plans.kernels.functions[name])
-    return run.tree.n <= UNROLL_LINKS
+    return DriveProgram(name, run, bool(extra)) if fits(plans, run, name) else None
 
 
 def _function(plans: LoopPlans, usual: bool, extra: tuple[int, ...]) -> str:
@@ -97,15 +90,10 @@ def allowed_motions(plans: LoopPlans, q: npt.ArrayLike, u: npt.ArrayLike, t: npt
                     ) -> tuple[Floats, Floats] | None:
     """N (..., nu, dof) and d (..., nu) with udot = N vdot + d for the independent speeds of the plan to try first; None
     where that takes another plan, or a method without plans, or a smaller machine."""
-    if plans.model.dense_loops:
+    run, kernels = whole_program(plans, q, t, "allowed_motions"), plans.kernels
+    if run is None or not run.tree.plan.independent:
         return None
-    try:
-        plan = plans.first(q, t)
-    except AssemblyError:  # open, and closed nowhere near
-        return None
-    run, kernels = plans.kernels.planned(plan), plans.kernels
-    if not plan.independent or not _fits(plans, run, "allowed_motions"):
-        return None
+    plan = run.tree.plan
     doors = kernels.kept(("motions", plan.key), lambda: kernels.door_pair("allowed_motions", DoorForm(), run))
     rows: Floats | None = doors(q, u)
     if rows is None:

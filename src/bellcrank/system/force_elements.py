@@ -30,6 +30,9 @@ __all__ = ["actuator_forces", "dissipated_power", "element_wrenches", "explain_m
 def stored_energy(plans: LoopPlans, q: npt.ArrayLike, *, t: npt.ArrayLike = 0.0) -> Floats:
     """Energy stored in springs, bushings and stops [J], shape (...). Cost: O(n + elements)."""
     check_time(t)
+    quick = _compiled(plans, "stored_energy", {"q": q}, t)
+    if quick is not None:
+        return quick[..., 0]
     total: Number = 0.0
     place = _coordinates(plans, q)
     for x, _, along in _along_joints(plans, place, np.zeros(plans.tree.nu), t):
@@ -56,6 +59,10 @@ def dissipated_power(plans: LoopPlans, q: npt.ArrayLike, u: npt.ArrayLike, *, t:
     negative: the wind does work.
     """
     check_time(t)
+    quick = _compiled(plans, "dissipated_power", {"q": q, "u": u}, t)
+    if quick is not None:
+        _refuse_meeting(plans, quick, q, t)
+        return quick[..., 0]
     total: Number = 0.0
     place, speeds = _coordinates(plans, q), flat("u", u, plans.tree.nu, "one for every speed")
     for x, rate, along in _along_joints(plans, place, speeds, t):
@@ -93,6 +100,10 @@ def element_wrenches(plans: LoopPlans, q: npt.ArrayLike, u: npt.ArrayLike, *, t:
     """What elements between bodies (springs, bushings, drag), and forces on closing joints, all or some of them, exert
     on all bodies: (..., bodies, 6), [moment; force] in world axes about each body's origin."""
     tree = plans.tree
+    quick = None if pairs is not None else _compiled(plans, "pair_wrenches", {"q": q, "u": u}, t)
+    if quick is not None:
+        _refuse_meeting(plans, quick, q, t)
+        return _by_body(plans, quick)
     pairs = tree.pairs if pairs is None else pairs
     turn, origin = plans.loops.poses(q, t)
     moving, around = link_motions(plans, q, u, t), Surroundings(_times(t))
@@ -139,10 +150,31 @@ def _sum_wrenches(plans: LoopPlans, sums: tuple[SumForce, ...], q: npt.ArrayLike
     bodies = len(plans.tree.body_names) - 1
     if not sums:
         return np.zeros((bodies, 6))
-    found = plans.kernels.by_formulation("pair_wrenches", {"q": q, "u": u}, t, replace(plans.tree, pairs=sums))
-    out = np.empty((*found.shape[:-1], bodies, 6))
+    return _by_body(plans, plans.kernels.by_formulation("pair_wrenches", {"q": q, "u": u}, t,
+                                                        replace(plans.tree, pairs=sums)))
+
+
+def _by_body(plans: LoopPlans, found: Floats) -> Floats:
+    """Wrenches (..., bodies, 6) in the order of bodies, from that in which links read them."""
+    out = np.empty((*found.shape[:-1], len(plans.tree.body_names) - 1, 6))
     out[..., wrench_order(plans.tree), :] = found.reshape(out.shape)
     return out
+
+
+def _compiled(plans: LoopPlans, name: str, given: Mapping[str, npt.ArrayLike], t: npt.ArrayLike) -> Floats | None:
+    """A function of all elements by compiled code, also where it is not finite; None for machines that have none or are
+    too large for it, and where code is not asked for."""
+    kernels, some = plans.kernels, plans.tree.pairs or plans.tree.joint_forces
+    run = kernels.compiled(name) if some and kernels.covers(name) and not kernels.springs_outside else None
+    if run is None:
+        return None
+    quick = kernels.quickly(name, given, t)
+    if quick is not None:
+        return quick
+    found = kernels.evaluate(name, given, None, t, run)
+    if not found.finite:
+        kernels.check_inputs(found)
+    return found.result
 
 
 def _on_bodies(plans: LoopPlans, found: list[tuple[int, Floats]], turn: Floats, lead: tuple[int, ...]) -> Floats:

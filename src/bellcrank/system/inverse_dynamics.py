@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -26,6 +27,7 @@ from bellcrank.system.loop_errors import (
 )
 from bellcrank.system.loop_loads import loop_loads
 from bellcrank.system.tree_dynamics import tree_forces
+from bellcrank.system.whole_programs import run_whole, with_careful_states
 from bellcrank.target.backend import DoorForm
 
 if TYPE_CHECKING:
@@ -86,15 +88,13 @@ def _looped_inverse(plans: LoopPlans, q: npt.ArrayLike, u: npt.ArrayLike, udot: 
         return _careful_inverse(plans, q, u, udot, drives, scale, wrenches, t) if quick is None else quick
     if program.shared and weights is not None:
         return _careful_inverse(plans, q, u, udot, drives, scale, wrenches, t)
-    found = plans.kernels.evaluate(program.name, {"q": q, "u": u, "udot": udot}, wrenches, t, program.run)
-    if found.finite:
-        return found.result
-    bad, rows, there = found.failing(wrenches, plans.model.body_names)
-    if plans.model.batched or not found.lead or not len(bad):
-        return _careful_inverse(plans, q, u, udot, drives, scale, wrenches, t)
-    found.out[bad] = _careful_inverse(plans, rows["q"], rows["u"], rows["udot"], drives, scale, there,
-                                      rows["t"][:, 0] if "t" in rows else 0.0)
-    return found.result
+    given = {"q": q, "u": u, "udot": udot}
+
+    def careful(given: Mapping[str, npt.ArrayLike], wrenches: Wrenches, t: npt.ArrayLike) -> Floats:
+        return _careful_inverse(plans, given["q"], given["u"], given["udot"], drives, scale, wrenches, t)
+
+    found = plans.kernels.evaluate(program.name, given, wrenches, t, program.run)
+    return with_careful_states(plans, found, given, wrenches, t, careful)
 
 
 def _by_groups(plans: LoopPlans, q: npt.ArrayLike, u: npt.ArrayLike, udot: npt.ArrayLike, drives: tuple[int, ...],
@@ -136,9 +136,7 @@ def _careful_inverse(plans: LoopPlans, q: npt.ArrayLike, u: npt.ArrayLike, udot:
         _sparse_drives(plans, q, t, needed, list(drives), scale, out)
     else:
         _dense_drives(plans, q, t, needed, list(drives), scale, free, out)
-    if driven.any():
-        loads = loop_loads(plans, q, u, out, udot, wrenches, t)
-        out[..., driven] = (needed - plans.loops.driven_loads(q, loads, t))[..., driven]
+    _enforce(plans, q, u, udot, needed, out, wrenches, t)
     return out
 
 
@@ -172,14 +170,30 @@ def _virtual_motions(plans: LoopPlans, q: npt.ArrayLike, t: npt.ArrayLike) -> Fl
 def _looped_drives(plans: LoopPlans, q: npt.ArrayLike, u: npt.ArrayLike, tau: Forces | None, udot: npt.ArrayLike,
                    wrenches: Wrenches, t: npt.ArrayLike) -> Floats:
     """All joint forces: tau where the motion is free, the enforcing force where it is prescribed."""
+    force = np.zeros(plans.tree.nu) if tau is None else actuator_forces(plans, q, u, tau, t=t)
+    if not plans.model.prescribed_mask().any():
+        return np.array(np.broadcast_to(force, np.broadcast_shapes(force.shape, np.shape(udot))))
+    given = {"q": q, "u": u, "udot": udot, "tau": force}
+    return run_whole(plans, "enforced_forces", given, wrenches, t, partial(_careful_drives, plans))
+
+
+def _careful_drives(plans: LoopPlans, given: Mapping[str, npt.ArrayLike], wrenches: Wrenches, t: npt.ArrayLike
+                    ) -> Floats:
+    """The same by the multipliers of all constraints."""
+    q, u, udot = given["q"], given["u"], given["udot"]
     needed = tree_forces(plans, q, u, udot, wrenches, t)
+    out = np.array(np.broadcast_to(given["tau"], needed.shape))
+    _enforce(plans, q, u, udot, needed, out, wrenches, t)
+    return out
+
+
+def _enforce(plans: LoopPlans, q: npt.ArrayLike, u: npt.ArrayLike, udot: npt.ArrayLike, needed: Floats, out: Floats,
+             wrenches: Wrenches, t: npt.ArrayLike) -> None:
+    """Put what enforces prescribed motions into joint forces: what the tree needs there, less what the loops supply."""
     driven = plans.model.prescribed_mask()
-    given = np.zeros(plans.tree.nu) if tau is None else actuator_forces(plans, q, u, tau, t=t)
-    out = np.broadcast_to(given, needed.shape).copy()
     if driven.any():
         loads = loop_loads(plans, q, u, out, udot, wrenches, t)
         out[..., driven] = (needed - plans.loops.driven_loads(q, loads, t))[..., driven]
-    return out
 
 
 def _dense_drives(plans: LoopPlans, q: npt.ArrayLike, t: npt.ArrayLike, needed: Floats, drives: list[int],

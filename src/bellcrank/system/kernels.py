@@ -192,6 +192,10 @@ class Kernels:
         run = evaluator or self.evaluator
         return run if isinstance(run, CompiledEvaluator) and run.compiles_whole(self.functions[name]) else None
 
+    def covers(self, name: str) -> bool:
+        """Whether the function knows all that this machine has: bodies that deform, if there are some."""
+        return self.functions[name].flexible or not self.tree.flexible
+
     def interprets(self, name: str) -> bool:
         """Whether compiled code was asked for, but this function is too large for it."""
         return isinstance(self.evaluator, CompiledEvaluator) and self.evaluator.too_large(self.functions[name])
@@ -325,14 +329,16 @@ class Kernels:
         name = f"{what} of {body!r}" if body is not None else "poses of all bodies"
         with self.shared.lock:
             if name not in self.functions:
-                made = None if not self._direct() else poses_function(self.model, name) if body is None else \
+                made = None if not self.direct else poses_function(self.model, name) if body is None else \
                     body_function(self.model, what, body, name)
                 if made is None:
                     return None
                 self.functions[name] = made
             return self.functions[name]
 
-    def _direct(self) -> bool:
+    @property
+    def direct(self) -> bool:
+        """Whether the machine is small enough, and its schedule such, that functions may look at it as a whole."""
         return not self.large and self.maker.schedule != "rolled"
 
     def bound(self, name: str, arrays: list[Floats], out: Floats, evaluator: Evaluator | None = None,

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from bellcrank.arrays import Floats, check_time, check_unmasked, flat
 from bellcrank.errors import ModelError, hint
-from bellcrank.loops.constraint_kinematics import paths_between
+from bellcrank.loops.loop_paths import paths_between
 from bellcrank.lowering.group_kinds import few_kinds
 
 if TYPE_CHECKING:

@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from bellcrank.arrays import Floats, Forces
-from bellcrank.errors import SingularError
+from bellcrank.errors import AssemblyError, SingularError
 from bellcrank.loops.closer import sparse_least
 from bellcrank.loops.null_space import null_space
+from bellcrank.system.evaluator import Evaluator
 from bellcrank.system.kernels import Wrenches
 from bellcrank.system.loop_errors import loop_jacobian
 from bellcrank.system.tree_dynamics import tree_forces
+from bellcrank.system.whole_programs import run_whole
 
 if TYPE_CHECKING:
     from bellcrank.system.loop_plans import LoopPlans
 
-__all__ = ["loop_loads"]
+__all__ = ["group_program", "lacking_forces", "loop_loads"]
 
 #: machines with more speeds than this are solved by sparse factors, state by state
 _LARGE = 300
@@ -28,8 +32,47 @@ def loop_loads(plans: LoopPlans, q: npt.ArrayLike, u: npt.ArrayLike, tau: Forces
                wrenches: Wrenches = None, t: npt.ArrayLike = 0.0) -> Floats:
     """Multipliers of all constraints, shape (..., constraints): J^T lambda = what the tree lacks. Where constraints
     are redundant they are the smallest of all possible (minimum norm)."""
-    lack = tree_forces(plans, q, u, udot, wrenches, t) - np.asarray(plans.configuration.forces(tau), dtype=float)
-    lack = np.where(plans.model.prescribed_mask(), 0.0, lack)
+    given = {"q": q, "u": u, "udot": udot, "tau": plans.configuration.forces(tau)}
+    return run_whole(plans, "constraint_multipliers", given, wrenches, t, partial(_careful_loads, plans))
+
+
+def group_program(plans: LoopPlans, q: npt.ArrayLike, t: npt.ArrayLike, name: str = "group_multipliers"
+                  ) -> Evaluator | None:
+    """What runs functions, such as this one, that take constraints group by group, for any number of links; None where
+    the plan to try first does not, since a closure belongs to several groups or a redundant coupler to none."""
+    if plans.model.dense_loops or not plans.kernels.covers(name):
+        return None
+    try:
+        plan = plans.first(q, t)
+    except AssemblyError:  # open, and closed nowhere near
+        return None
+    closures = sorted(k for group in plan.groups for k in group.closures)
+    couplers = [r for r in plan.redundant if r >= plans.loops.m_closures]
+    whole = closures == list(range(len(plans.tree.closures))) and not couplers
+    return plans.kernels.planned(plan) if whole else None
+
+
+def lacking_forces(plans: LoopPlans, given: Mapping[str, npt.ArrayLike], wrenches: Wrenches, t: npt.ArrayLike
+                   ) -> Floats:
+    """What the constraints must supply at the free speeds, zero at prescribed ones, (..., nu)."""
+    needed = tree_forces(plans, given["q"], given["u"], given["udot"], wrenches, t)
+    return np.where(plans.model.prescribed_mask(), 0.0, needed - np.asarray(given["tau"], dtype=float))
+
+
+def _careful_loads(plans: LoopPlans, given: Mapping[str, npt.ArrayLike], wrenches: Wrenches, t: npt.ArrayLike
+                   ) -> Floats:
+    """Of large machines group by group; by singular values or sparse factors where that fails, and of others."""
+    lack, q = lacking_forces(plans, given, wrenches, t), given["q"]
+    run = None if plans.kernels.direct else group_program(plans, q, t)
+    if run is not None:
+        found = plans.kernels.evaluate("group_multipliers", {"q": q, "tau": lack}, None, t, run)
+        if found.finite:
+            return found.result
+    return _least_loads(plans, q, t, lack)
+
+
+def _least_loads(plans: LoopPlans, q: npt.ArrayLike, t: npt.ArrayLike, lack: Floats) -> Floats:
+    """By singular values or sparse factors."""
     if plans.tree.nu > _LARGE:
         return _sparse_loads(plans, q, t, lack)
     jacobian = loop_jacobian(plans, q, t=t)

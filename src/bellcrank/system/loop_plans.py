@@ -16,7 +16,8 @@ from bellcrank.arrays import Floats, flat
 from bellcrank.errors import AssemblyError, ModelError, SingularError
 from bellcrank.formulations import method_module
 from bellcrank.loops.closer import Closer, Target, project
-from bellcrank.loops.constraint_kinematics import LoopKinematics, loop_joints
+from bellcrank.loops.constraint_kinematics import LoopKinematics
+from bellcrank.loops.loop_paths import loop_joints
 from bellcrank.loops.near_closer import NearCloser
 from bellcrank.loops.null_space import null_space
 from bellcrank.loops.plan import LoopPlan, make_plan

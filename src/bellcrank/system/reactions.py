@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -18,10 +18,12 @@ from bellcrank.system.force_elements import actuator_forces, law_wrench
 from bellcrank.system.forward_dynamics import forward_doors, forward_dynamics
 from bellcrank.system.inverse_dynamics import inverse_dynamics
 from bellcrank.system.kernels import NO_DOORS, DoorPair, Wrenches
-from bellcrank.system.loop_loads import loop_loads
+from bellcrank.system.loop_loads import group_program, lacking_forces, loop_loads
 from bellcrank.system.tree_dynamics import run_forced
+from bellcrank.system.whole_programs import with_careful_states
 from bellcrank.target.backend import Door, DoorForm
 from bellcrank.topology.builder import build_tree
+from bellcrank.topology.pairs import LoopForce
 from bellcrank.topology.release import carried_joints, lock, release
 
 if TYPE_CHECKING:
@@ -45,9 +47,7 @@ def reactions(plans: LoopPlans, q: npt.ArrayLike, u: npt.ArrayLike, tau: Forces 
         udot = forward_dynamics(plans, q, u, tau, wrenches=wrenches, t=t)
     program = reaction_program(plans, q, t)
     if program is not None:
-        found = _by_program(plans, program, {"q": q, "u": u, "tau": tau, "udot": udot}, wrenches, t)
-        if found is not None:
-            return found
+        return _by_program(plans, program, {"q": q, "u": u, "tau": tau, "udot": udot}, wrenches, t)
     return _careful_reactions(plans, q, u, tau, udot, wrenches, t)
 
 
@@ -79,38 +79,48 @@ def reaction_program(plans: LoopPlans, q: npt.ArrayLike, t: npt.ArrayLike, plan:
 
 
 def _by_program(plans: LoopPlans, program: ReactionProgram, given: Mapping[str, npt.ArrayLike | None],
-                wrenches: Wrenches, t: npt.ArrayLike) -> dict[str, Floats] | None:
-    """Reactions by the program, the careful way for some states of a batch where pivots vanish; None if all must go
-    that way."""
+                wrenches: Wrenches, t: npt.ArrayLike) -> dict[str, Floats]:
+    """Reactions by the program, the careful way for states where pivots vanish."""
     arrays = {name: np.zeros(plans.tree.nu) if a is None else a for name, a in given.items()}
+
+    def careful(rows: Mapping[str, npt.ArrayLike], wrenches: Wrenches, t: npt.ArrayLike) -> Floats:
+        made = _careful_reactions(plans, rows["q"], rows["u"], rows["tau"], rows["udot"], wrenches, t)
+        return np.concatenate([made[name] for name in program.names], axis=-1)
+
     found = plans.kernels.evaluate("joint_reactions", arrays, wrenches, t, program.run)
-    if not found.finite:
-        bad, rows, there = found.failing(wrenches, plans.model.body_names)
-        if plans.model.batched or not found.lead or not len(bad):
-            return None
-        careful = _careful_reactions(plans, rows["q"], rows["u"], rows["tau"], rows["udot"], there,
-                                     rows["t"][:, 0] if "t" in rows else 0.0)
-        found.out[bad] = np.concatenate([careful[name] for name in program.names], axis=-1)
-    each = found.result.reshape(*found.lead, len(program.names), 6)
-    return dict(zip(program.names, np.moveaxis(each, -2, 0), strict=True))
+    rows = with_careful_states(plans, found, arrays, wrenches, t, careful)
+    return _named(program.names, rows.reshape(*rows.shape[:-1], len(program.names), 6))
 
 
 def _careful_reactions(plans: LoopPlans, q: npt.ArrayLike, u: npt.ArrayLike, tau: Forces | None, udot: npt.ArrayLike,
                        wrenches: Wrenches, t: npt.ArrayLike) -> dict[str, Floats]:
-    """Closing loads by singular values or sparse factors, the rest from the tree."""
+    """Of large machines closing loads group by group; by singular values or sparse factors where that fails, and of
+    others; the rest from the tree."""
     loops: dict[str, Floats] = {}
-    if plans.tree.looped:
-        force = np.zeros(plans.tree.nu) if tau is None else tau
-        loops, loads = _loop_reactions(plans, q, u, force, udot, wrenches, t)
-        wrenches = loads if wrenches is None else wrench_array(wrenches, plans.model.body_names) + loads
     run = plans.kernels.of_tree("reactions", lambda: _unmerged(plans.model))
-    raw = run_forced(plans, "joint_wrenches", {"q": q, "u": u, "udot": udot}, wrenches, t, run)
-    tree = run.tree
-    raw = raw.reshape(*raw.shape[:-1], tree.n, 2, 3)
+    motion = {"q": q, "u": u, "udot": udot}
+    if plans.tree.looped:
+        given = motion | {"tau": np.zeros(plans.tree.nu) if tau is None else plans.configuration.forces(tau)}
+        found = None if plans.kernels.direct else _by_groups(plans, run, given, wrenches, t)
+        if found is not None:
+            return found
+        loops, loads = _loop_reactions(plans, given, wrenches, t)
+        wrenches = loads if wrenches is None else wrench_array(wrenches, plans.model.body_names) + loads
+    return _in_body_axes(run.tree, run_forced(plans, "joint_wrenches", motion, wrenches, t, run)) | loops
+
+
+def _in_body_axes(tree: Tree, raw: Floats) -> dict[str, Floats]:
+    """Wrenches of tree joints (..., 6 n) in link axes, by name, in those of the outboard bodies."""
+    each = raw.reshape(*raw.shape[:-1], tree.n, 2, 3)
     turn = tree.body_turn[[members[0] for members in tree.members[1:]]]  # body axes in link axes
-    local = np.einsum("...nkj,nji->...nki", raw, turn)
-    return {name: local[..., i, :, :].reshape(*local.shape[:-3], 6)
-            for i, name in enumerate(tree.joint_names[1:])} | loops
+    if (turn != np.eye(3)).any():
+        each = np.einsum("...nkj,nji->...nki", each, turn)
+    return _named(tree.joint_names[1:], each.reshape(*raw.shape[:-1], tree.n, 6))
+
+
+def _named(names: Sequence[str], each: Floats) -> dict[str, Floats]:
+    """Wrenches (..., names, 6) by name."""
+    return dict(zip(names, np.moveaxis(each, -2, 0), strict=True))
 
 
 def reaction_doors(plans: LoopPlans) -> DoorPair:
@@ -167,25 +177,98 @@ def closure_wrenches(plans: LoopPlans, q: npt.ArrayLike, u: npt.ArrayLike | None
     return out
 
 
-def _loop_reactions(plans: LoopPlans, q: npt.ArrayLike, u: npt.ArrayLike, tau: Forces, udot: npt.ArrayLike,
-                    wrenches: Wrenches, t: npt.ArrayLike) -> tuple[dict[str, Floats], Floats]:
+def _by_groups(plans: LoopPlans, run: Evaluator, given: Mapping[str, npt.ArrayLike], wrenches: Wrenches,
+               t: npt.ArrayLike) -> dict[str, Floats] | None:
+    """Reactions by compiled code that loops over groups and over links; None where it takes other pivots. `run`: of the
+    tree with every body a link of its own."""
+    q, u, tree, kernels = given["q"], given["u"], plans.tree, plans.kernels
+    planned = None if plans.model.batched else group_program(plans, q, t, "closing_wrenches")
+    if planned is None:
+        return None
+    lack = lacking_forces(plans, given, wrenches, t)
+    found = kernels.evaluate("closing_wrenches", {"q": q, "tau": lack}, None, t, planned)
+    if not found.finite:
+        return None
+    places = _closing_places(plans, run.tree) if tree.parameters else kernels.kept(
+        "places of closing wrenches", lambda: _closing_places(plans, run.tree))
+    made = np.asarray((places @ found.out.T).T)
+    loads, closing = (part.reshape(*found.lead, -1) for part in np.split(made, [6 * run.tree.n], axis=-1))
+    raw = run_forced(plans, "loaded_wrenches", {k: given[k] for k in ("q", "u", "udot")} | {"load": loads}, wrenches, t,
+                     run)
+    out = _named([c.name for c in tree.closures], closing.reshape(*found.lead, len(tree.closures), 6))
+    for i in {p.closure for p in tree.pairs if isinstance(p, LoopForce)}:
+        child = tree.body_names[_part(plans, tree.closures[i].name).child]
+        law, axes = law_wrench(plans, i, q, u, t), pose(kernels, q, child, t=t).rotation
+        out[tree.closures[i].name] = out[tree.closures[i].name] + _in_axes(law, axes)
+    return _in_body_axes(run.tree, raw) | out
+
+
+def _closing_places(plans: LoopPlans, unmerged: Tree) -> Any:
+    """A sparse matrix that makes of the wrenches of closures on their two links (in link axes about the link's origin)
+    those on the links of another tree, whose links are bodies, and those on second bodies about the joint."""
+    from scipy.sparse import coo_array
+
+    tree, model = plans.tree, plans.model
+    rows: list[int] = []
+    columns: list[int] = []
+    blocks: list[Floats] = []
+    place = {body: link for link, members in enumerate(unmerged.members) for body in members}
+
+    def put(row: int, column: int, block: Floats) -> None:
+        rows.append(row)
+        columns.append(column)
+        blocks.append(block)
+
+    for i, c in enumerate(tree.closures):
+        part = _part(plans, c.name)
+        for side, body in enumerate((part.parent, part.child)):
+            if body:
+                to_body = _moved(tree.body_turn[body].T, model.body_shift(body))
+                there = np.linalg.inv(_moved(unmerged.body_turn[body].T, unmerged.body_shift[body]))
+                put(6 * (place[body] - 1), 12 * i + 6 * side, there @ to_body)
+        put(6 * (unmerged.n + i), 12 * i + 6, _moved(tree.body_turn[part.child].T, model.values_of(c.second_shift)))
+    at = np.repeat(np.array(rows)[:, None, None] + np.arange(6)[:, None], 6, axis=2)
+    of = np.repeat(np.array(columns)[:, None, None] + np.arange(6)[None, :], 6, axis=1)
+    return coo_array((np.array(blocks).ravel(), (at.ravel(), of.ravel())),
+                     (6 * (unmerged.n + len(tree.closures)), 12 * len(tree.closures))).tocsr()
+
+
+def _moved(turn: Floats, point: Floats) -> Floats:
+    """The matrix that takes a wrench about an origin to one about a point, and then to other axes."""
+    x, y, z = point
+    cross = np.array([[0.0, -z, y], [z, 0.0, -x], [-y, x, 0.0]])
+    return np.block([[turn, -turn @ cross], [np.zeros((3, 3)), turn]])
+
+
+def _in_axes(wrench: Floats, axes: Floats) -> Floats:
+    """A wrench (..., 6) in world axes in those of a body."""
+    return np.asarray((wrench.reshape(*wrench.shape[:-1], 2, 3) @ axes).reshape(wrench.shape))
+
+
+def _part(plans: LoopPlans, name: str) -> Any:
+    """The joint or constraint that closes a loop."""
+    machine = plans.model.mechanism
+    every: tuple[Any, ...] = (*machine.joints, *machine.constraints)
+    parts: dict[str, Any] = plans.kernels.kept("parts by name", lambda: {r.name: r for r in every})
+    return parts[name]
+
+
+def _loop_reactions(plans: LoopPlans, given: Mapping[str, npt.ArrayLike], wrenches: Wrenches, t: npt.ArrayLike
+                    ) -> tuple[dict[str, Floats], Floats]:
     """Wrenches of closing joints on their children (body axes, about the joint), drive included; and what the
     closures do to all bodies, as external wrenches (..., bodies, 6)."""
-    loads = loop_loads(plans, q, u, tau, udot, wrenches, t)
+    q, u = given["q"], given["u"]
+    loads = loop_loads(plans, q, u, given["tau"], given["udot"], wrenches, t)
     lead = loads.shape[:-1]
     bodies = np.zeros((*lead, len(plans.tree.body_names) - 1, 6))
-    parts: dict[str, Any] = {r.name: r for r in plans.model.mechanism.joints}
-    parts |= {r.name: r for r in plans.model.mechanism.constraints}
     out = {}
     for i, (name, (first, second, point)) in enumerate(closure_wrenches(plans, q, u, loads, t).items()):
-        part = parts[name]
+        part = _part(plans, name)
         for index, wrench in ((part.parent, first), (part.child, second)):
             if index:
                 arm = point - pose(plans.kernels, q, plans.tree.body_names[index], t=t).position
                 bodies[..., index - 1, :3] += wrench[..., :3] + np.cross(arm, wrench[..., 3:])
                 bodies[..., index - 1, 3:] += wrench[..., 3:]
         total = second + law_wrench(plans, i, q, u, t)
-        back = np.swapaxes(pose(plans.kernels, q, plans.tree.body_names[part.child], t=t).rotation, -1, -2)
-        out[name] = np.concatenate([(back @ total[..., :3, None])[..., 0], (back @ total[..., 3:, None])[..., 0]],
-                                   axis=-1)
+        out[name] = _in_axes(total, pose(plans.kernels, q, plans.tree.body_names[part.child], t=t).rotation)
     return out, bodies

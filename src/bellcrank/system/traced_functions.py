@@ -20,10 +20,10 @@ from bellcrank.lowering.choose import GraphTracer
 from bellcrank.lowering.function import Function
 from bellcrank.scalar.evaluation import evaluate
 from bellcrank.scalar.graph import Number
-from bellcrank.system.derivatives import by_elimination
 from bellcrank.system.drive_programs import drive_entries
 from bellcrank.system.loop_plans import LoopPlans
 from bellcrank.system.reactions import reaction_program
+from bellcrank.system.state_slopes import by_elimination
 from bellcrank.topology.tree import wrench_order
 
 if TYPE_CHECKING:

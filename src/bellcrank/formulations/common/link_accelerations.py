@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bellcrank.formulations.common.link_kinematics import ground_axes, turn_axes
-from bellcrank.formulations.recursive import outward_motions
+from bellcrank.formulations.recursive.newton_euler import outward_motions
 from bellcrank.lowering.link import Link
 from bellcrank.schedule.sweeps import Field, Sweeps
 from bellcrank.spatial import General, Motion, Vector

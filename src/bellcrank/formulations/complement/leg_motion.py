@@ -14,7 +14,7 @@ from bellcrank.formulations.common.small_systems import guarded_inverse
 from bellcrank.formulations.complement.legs import Leg, Legs, platform_of
 from bellcrank.formulations.complement.twists import Twist, outward_twists
 from bellcrank.lowering.looped import LoopedDirect
-from bellcrank.mechanism.constraint_rows import Row, stabilized
+from bellcrank.mechanism.constraint_rows import Row
 from bellcrank.scalar.graph import Number
 from bellcrank.spatial import Force, Motion, RigidInertia, Transform, Vector
 from bellcrank.topology.tree import Tree
@@ -227,16 +227,12 @@ class Platform:
 
     def _right_side(self, row: Row, first: int, second: int) -> Number:
         """What the relative acceleration of a cut must be beyond that at zero free accelerations."""
-        alpha, beta = self.tree.plan.baumgarte
-        known: Number = 0.0
-        speed = row.partial
-        for link, w in ((first, row.first), (second, row.second)):
-            axes, _, omega, velocity = self.direct.moving[link]
-            rate = self.twists[link].rate if link else self.ground
-            known = known + Motion(axes.apply(rate.angular), axes.apply(rate.linear)).dot(w)
-            if alpha:
-                speed = speed + Motion(omega, velocity).dot(w)
-        return stabilized(row.gamma, row.value, speed, alpha, beta) - known
+        known: list[Motion] = []
+        for link in (first, second):
+            axes, rate = self.direct.moving[link].axes, self.twists[link].rate if link else self.ground
+            known.append(Motion(axes.apply(rate.angular), axes.apply(rate.linear)))
+        twists = self.direct.moving[first].twist, self.direct.moving[second].twist
+        return row.right_side(*twists, *self.tree.plan.baumgarte) - row.of(*known)
 
     @cached_property
     def total(self) -> Matrix:

@@ -40,7 +40,8 @@ from bellcrank.formulations.common.pivot import absent
 from bellcrank.formulations.common.small_systems import guarded_inverse
 from bellcrank.formulations.elimination.group_rows import ConstraintEquation, group_constraints
 from bellcrank.formulations.recursive import forward_dynamics, inverse_dynamics, joint_wrenches
-from bellcrank.lowering.group import GroupShape, GroupView, Message
+from bellcrank.lowering.group import GroupView, Message
+from bellcrank.lowering.group_shape import GroupShape
 from bellcrank.lowering.link import Link, ModalRow
 from bellcrank.scalar.graph import Number
 from bellcrank.schedule.sweeps import Field, Sweeps

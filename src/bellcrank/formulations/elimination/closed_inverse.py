@@ -24,9 +24,12 @@ from bellcrank.formulations.elimination.constraint_loads import (
     Statement,
     every_constraint,
     factored,
+    largest,
+    one_if_balanced,
     smallest_loads,
     unload,
 )
+from bellcrank.formulations.elimination.group_loads import group_forces, sent_forces
 from bellcrank.formulations.elimination.group_rows import ConstraintEquation, group_constraints, redundant_constraints
 from bellcrank.formulations.recursive import inverse_dynamics
 from bellcrank.loops.tolerances import OPEN
@@ -36,7 +39,8 @@ from bellcrank.scalar.functions import maximum, select_less
 from bellcrank.scalar.graph import Number
 from bellcrank.schedule.sweeps import Field, Sweeps
 
-__all__ = ["closed_inverse", "independent_forces", "needed_forces", "where_loops_hold", "with_more_drives"]
+__all__ = ["closed_inverse", "constraint_multipliers", "enforced_forces", "independent_forces", "needed_forces",
+           "where_loops_hold", "with_more_drives"]
 
 _NOT_A_NUMBER = float("nan")
 
@@ -94,6 +98,32 @@ def _enforced(machine: LoopedDirect, solver: LoadSolver, found: Projected, neede
             tau[v] = tau[v] - x * load
 
 
+def constraint_multipliers(tree: Sweeps) -> tuple[Number, ...]:
+    """(27) for given joint forces ``tau``: the multipliers of all constraints. Not a number where the accelerations are
+    not those that the forces cause, as no multipliers make up for that."""
+    machine = require_direct(tree)
+    solver = LoadSolver(machine, every_constraint(machine))
+    lack = lacking_forces(machine)
+    found = solver.projected(lack)  # (28), (29)
+    one = one_if_balanced(found.force.values(), lack.values())
+    return tuple(x * one for x in smallest_loads(machine, solver, found.loads))  # (30), (31)
+
+
+def enforced_forces(tree: Sweeps) -> Field:
+    """The joint forces ``tau`` where the motion is free, what enforces it where it is prescribed."""
+    machine = require_direct(tree)
+    solver = LoadSolver(machine, every_constraint(machine))
+    tau = list(machine.given("tau"))
+    _enforced(machine, solver, solver.projected(lacking_forces(machine)), needed_forces(machine), tau)
+    return machine.joint_field(tau)
+
+
+def lacking_forces(machine: LoopedDirect) -> dict[int, Number]:
+    """The right hand side of (27), by free speed: what the constraints must supply."""
+    tau, fixed = machine.given("tau"), machine.tree.prescribed_speeds()
+    return {v: x - tau[v] for v, x in needed_forces(machine).items() if not fixed[v]}
+
+
 def where_loops_hold(tree: Sweeps, forces: Field) -> Field:
     """Joint forces by whatever method, not a number where the motion opens the loops."""
     machine = require_direct(tree)
@@ -115,16 +145,9 @@ def one_if_closed(constraints: Iterable[tuple[Mapping[int, Number], ConstraintEq
     for free, equation in constraints:
         position, motion = maximum(position, abs(equation.value)), maximum(motion, abs(equation.rate))
         motion = maximum(motion, abs(sum((x * udot[v] for v, x in free.items()), 0.0) - equation.gamma))
-    fastest, largest = _largest(u), _largest(udot)
-    size = fastest * fastest + largest + 1.0
+    fastest = largest(u)
+    size = fastest * fastest + largest(udot) + 1.0
     return select_less(maximum(position * size, motion), size * OPEN, 1.0, _NOT_A_NUMBER)
-
-
-def _largest(values: Iterable[Number]) -> Number:
-    out: Number = 0.0
-    for x in values:
-        out = maximum(out, abs(x))
-    return out
 
 
 # -- group by group, for machines that are too large to be looked at as a whole -------------------------------------
@@ -136,21 +159,17 @@ def independent_forces(groups: Sweeps) -> Field:
 
 def inward_forces(group: GroupView, received: Sequence[Number]) -> tuple[tuple[Number, ...], tuple[Number, ...]]:
     shape = group.shape
-    force: dict[int, Number] = {}
+    force = group_forces(group, received)
     udot: list[Number] = [0.0] * len(shape.speeds)
     speeds: list[Number] = []
     for v, (k, c) in enumerate(shape.speeds):
         if k >= 0:
-            link = group.links[k]
-            force[v] = link.change("tau")[c] if shape.own[k] else 0.0
-            udot[v] = link.udot[c]
-            speeds.append(link.u[c])
+            udot[v] = group.links[k].udot[c]
+            speeds.append(group.links[k].u[c])
     for relation in shape.relations:  # couplers reach speeds by which no member moves
         for v, place in relation.terms:
             witness, c, _ = relation.every[place]
             udot[v] = group.witnesses[witness].udot[c]
-    for v, load in zip(shape.ports.speeds, received, strict=False):
-        force[v] = force.get(v, 0.0) + load  # (29) of the children
     constraints = group_constraints(group)
     rows = [dict(c.factors) for c in constraints]
     unload(factored(shape.dependent, shape.sizes, rows), rows, force)  # (28), (29)
@@ -159,7 +178,4 @@ def inward_forces(group: GroupView, received: Sequence[Number]) -> tuple[tuple[N
     number = {pair: v for v, pair in enumerate(shape.speeds)}
     kept = [closed - 1.0 if number[k, c] in shape.dependent else force[number[k, c]] * closed
             for k, link in enumerate(group.links) if shape.own[k] for c in range(link.joint.nu)]
-    sent: list[Number] = [0.0] * len(received)
-    for v, slot in zip(shape.carried, shape.speed_slots, strict=True):
-        sent[slot] = force.get(v, 0.0) * closed
-    return tuple(sent), tuple(kept)
+    return tuple(x * closed for x in sent_forces(group, force, len(received))), tuple(kept)

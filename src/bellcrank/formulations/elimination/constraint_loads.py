@@ -15,12 +15,12 @@ Deviations: none. Cost: O(m w) for m constraints of w speeds in small groups, an
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple, TypeVar
 
 from bellcrank.formulations.common.small_systems import guarded_inverse, solve_positive
 from bellcrank.formulations.elimination.group_rows import ConstraintEquation, group_constraints
-from bellcrank.loops.tolerances import MOVED
+from bellcrank.loops.tolerances import MOVED, OPEN
 from bellcrank.lowering.group import whole_machine
 from bellcrank.lowering.looped import LoopedDirect, require_direct
 from bellcrank.scalar.functions import maximum, select_less
@@ -28,7 +28,9 @@ from bellcrank.scalar.graph import Number, is_zero
 from bellcrank.schedule.sweeps import Sweeps
 
 __all__ = ["LoadSolver", "Projected", "Statement", "TriangularRows", "allowed_motions", "every_constraint", "factored",
-           "smallest_loads", "unload"]
+           "largest", "one_if_balanced", "shared_loads", "smallest_loads", "unload"]
+
+Key = TypeVar("Key")
 
 #: sigma of (20)
 _SHRUNK = 0.01
@@ -174,23 +176,42 @@ def _transposed(block: TriangularRows, force: Mapping[int, Number]) -> list[Numb
 def smallest_loads(machine: LoopedDirect, solver: LoadSolver, loads: Mapping[int, Number]) -> list[Number]:
     """The multipliers of all constraints, the smallest that do the same as `loads` of those that count: (30), (31)."""
     plan, constraints = machine.tree.plan, solver.constraints
-    out: list[Number] = [0.0] * len(constraints)
-    for row, load in loads.items():
-        out[row] = load
     shares = {r: solver.projected(constraints[r].free).loads for r in plan.redundant}  # (30): C
-    shares = {r: {k: x for k, x in c.items() if not is_zero(x)} for r, c in shares.items()}
-    some = [r for r in plan.redundant if shares[r]]
-    matrix = [[_product(shares[a], shares[b]) + (1.0 if a == b else 0.0) for b in some[:i + 1]]
+    found = shared_loads(loads, shares)  # (31)
+    return [found.get(r, 0.0) for r in range(len(constraints))]
+
+
+def shared_loads(loads: Mapping[Key, Number], shares: Mapping[Key, Mapping[Key, Number]]) -> dict[Key, Number]:
+    """(31): loads mu of the constraints that count, shared with redundant ones, whose rows C are `shares`."""
+    out = dict(loads)
+    every = {r: {k: x for k, x in c.items() if not is_zero(x)} for r, c in shares.items()}
+    out |= dict.fromkeys(every, 0.0)
+    some = [r for r, c in every.items() if c]
+    matrix = [[_product(every[a], every[b]) + (1.0 if a == b else 0.0) for b in some[:i + 1]]
               for i, a in enumerate(some)]
-    extra = solve_positive(matrix, [_product(shares[r], loads) for r in some])  # (31): nu
+    extra = solve_positive(matrix, [_product(every[r], loads) for r in some])  # (31): nu
     for r, nu in zip(some, extra, strict=True):
         out[r] = nu
-        for k, x in shares[r].items():
+        for k, x in every[r].items():
             out[k] = out[k] - x * nu  # (31): lambda_K
     return out
 
 
-def _product(a: Mapping[int, Number], b: Mapping[int, Number]) -> Number:
+def one_if_balanced(left: Iterable[Number], forces: Iterable[Number]) -> Number:
+    """1 if what is left of forces, or of entries of a row, is nothing beside them; else not a number."""
+    rest = largest(left)
+    return 1.0 if is_zero(rest) else select_less(rest, (largest(forces) + 1.0) * OPEN, 1.0, _NOT_A_NUMBER)
+
+
+def largest(values: Iterable[Number]) -> Number:
+    """The largest size."""
+    out: Number = 0.0
+    for x in values:
+        out = maximum(out, abs(x))
+    return out
+
+
+def _product(a: Mapping[Key, Number], b: Mapping[Key, Number]) -> Number:
     total: Number = 0.0
     for k, x in a.items():
         if k in b:

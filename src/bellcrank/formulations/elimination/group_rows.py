@@ -21,7 +21,8 @@ from typing import NamedTuple
 
 from bellcrank.formulations.common.link_kinematics import known_motion
 from bellcrank.lowering.element_loads import side_of
-from bellcrank.lowering.group import ClosureShape, GroupView
+from bellcrank.lowering.group import GroupView
+from bellcrank.lowering.group_shape import ClosureShape
 from bellcrank.lowering.looped import Moving, outward_moving
 from bellcrank.mechanism.constraint_rows import Row, at_time, stabilized
 from bellcrank.mechanism.coupling import coupled
@@ -30,7 +31,8 @@ from bellcrank.scalar.graph import Number
 from bellcrank.schedule.sweeps import Field, Sweeps
 from bellcrank.spatial import Force, General, Matrix3, Motion, Vector
 
-__all__ = ["ConstraintEquation", "group_constraints", "largest_errors", "redundant_constraints"]
+__all__ = ["ConstraintEquation", "closure_constraints", "coupler_constraint", "group_constraints", "largest_errors",
+           "redundant_constraints"]
 
 
 class ConstraintEquation(NamedTuple):
@@ -126,13 +128,8 @@ def _rows(group: GroupView, index: int, paths: dict[int, list[RelativeMember]]) 
 
 def _rate(shape: ClosureShape, paths: dict[int, list[RelativeMember]], row: Row) -> Number:
     """The rate of a constraint, (5)."""
-    total = row.partial
-    for path, relative, covector in ((shape.first_path, paths[0], row.first),
-                                     (shape.second_path, paths[1], row.second)):
-        if path:
-            end = relative[-1].moving
-            total = total + Motion(end.omega, end.velocity).dot(covector)
-    return total
+    return row.rate(*(paths[side][-1].moving.twist if path else Motion.zero()
+                      for side, path in enumerate((shape.first_path, shape.second_path))))
 
 
 def _outward(group: GroupView, path: tuple[int, ...]) -> list[RelativeMember]:

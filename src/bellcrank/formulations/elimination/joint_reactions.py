@@ -5,7 +5,7 @@ welds have reactions, too.
 
 | docs/elimination.md | here |
 |---|---|
-| f, tau (27) | ``needed``, the input ``tau`` |
+| f - tau (27) | ``lacking_forces`` |
 | lambda (27), (30), (31) | ``multipliers`` |
 | n_A, n_B (5) | ``ConstraintEquation.ends`` |
 
@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from bellcrank.formulations.elimination.closed_inverse import needed_forces
+from bellcrank.formulations.elimination.closed_inverse import lacking_forces
 from bellcrank.formulations.elimination.constraint_loads import (
     LoadSolver,
     Statement,
@@ -28,11 +28,11 @@ from bellcrank.lowering.element_loads import closing_load
 from bellcrank.lowering.link import Link
 from bellcrank.lowering.looped import LoopedDirect, require_direct
 from bellcrank.scalar.graph import Number
-from bellcrank.schedule.sweeps import Sweeps, flatten
+from bellcrank.schedule.sweeps import Field, Sweeps, flatten
 from bellcrank.spatial import Force, General, Matrix3, Vector
 from bellcrank.topology.pairs import LoopForce
 
-__all__ = ["joint_reactions"]
+__all__ = ["joint_reactions", "loaded_wrenches"]
 
 
 def joint_reactions(tree: Sweeps) -> tuple[Number, ...]:
@@ -47,16 +47,15 @@ def joint_reactions(tree: Sweeps) -> tuple[Number, ...]:
         multipliers = _multipliers(machine, constraints)
         loads = _on_links(machine, constraints, multipliers)
         closing = _at_closures(machine, constraints, multipliers)
-    carried, _ = machine.inward(inward_loads, loads, zero=Force.zero())
-    own = [_in_body_axes(machine, k, wrenches[k] - carried[k]) for k in range(1, len(machine.parent))]
+    left, _ = machine.inward(inward_relief, wrenches, loads, zero=Force.zero())
+    own = [_in_body_axes(machine, k, left[k]) for k in range(1, len(machine.parent))]
     return tuple(flatten((*own, *closing)))
 
 
 def _multipliers(machine: LoopedDirect, constraints: Sequence[Statement]) -> list[Number]:
     """(27) for given joint forces: what the closures must supply."""
-    tau, needed = machine.given("tau"), needed_forces(machine)
     solver = LoadSolver(machine, constraints)
-    found = solver.projected({v: x - tau[v] for v, x in needed.items()})  # (27), (28)
+    found = solver.projected(lacking_forces(machine))  # (27), (28)
     return smallest_loads(machine, solver, found.loads)  # (30), (31)
 
 
@@ -94,13 +93,24 @@ def _along_closure(machine: LoopedDirect, index: int) -> Force:
     return total
 
 
-def inward_loads(link: Link, upper: Force, own: Force) -> tuple[Force, Force]:
-    """What acts on a link and on all outboard of it."""
+def loaded_wrenches(tree: Sweeps) -> Field:
+    """[moment; force] of every tree joint on its outboard link, in link axes about its origin, if wrenches ``load`` of
+    constraints act on the links: for machines of any size, whose closures' loads are known (`group_loads`)."""
+    loads = tree.outward(outward_given_loads, root=())
+    return tree.inward(inward_relief, joint_wrenches(tree), loads, zero=Force.zero())[0]
+
+
+def outward_given_loads(link: Link, nothing: tuple[()]) -> tuple[tuple[()], Force]:
+    return (), link.load
+
+
+def inward_relief(link: Link, upper: Force, wrench: Force, own: Force) -> tuple[Force, Force]:
+    """What a joint exerts if constraints carry part of it: what acts on its link and on all outboard of that."""
     total = upper + own
     lower = total
     for t in reversed(link.transforms):
         lower = t.force(lower)
-    return lower, total
+    return lower, wrench - total
 
 
 def _in_body_axes(machine: LoopedDirect, link: int, wrench: Force) -> Force:

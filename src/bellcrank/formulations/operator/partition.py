@@ -57,7 +57,8 @@ import numpy as np
 import numpy.typing as npt
 
 from bellcrank.errors import ModelError, SingularError, hint
-from bellcrank.formulations.operator.operators import BlockDiagonal, Operator, SpatialOperators
+from bellcrank.formulations.operator.linear_operator import BlockDiagonal, Operator
+from bellcrank.formulations.operator.operators import SpatialOperators
 from bellcrank.topology.tree import Tree
 
 __all__ = ["FreeHalves", "Half", "Pair", "Partition", "Rows"]

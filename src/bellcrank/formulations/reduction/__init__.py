@@ -95,7 +95,8 @@ from bellcrank.formulations.reduction.messages import (
 )
 from bellcrank.loops.base_plan import make_base_plan as make_plan
 from bellcrank.loops.common_base import loops_on_bases
-from bellcrank.lowering.group import VIRTUAL, GroupView
+from bellcrank.lowering.group import GroupView
+from bellcrank.lowering.group_shape import VIRTUAL
 from bellcrank.lowering.link import Link
 from bellcrank.scalar.graph import Number
 from bellcrank.schedule.sweeps import Field, Sweeps

@@ -11,7 +11,8 @@ from typing import NamedTuple
 from bellcrank.formulations.common.pivot import Pivot, eliminate
 from bellcrank.formulations.reduction.local_loop import Dependent
 from bellcrank.formulations.reduction.messages import Burden, Relative, Virtual
-from bellcrank.lowering.group import VIRTUAL, GroupView
+from bellcrank.lowering.group import GroupView
+from bellcrank.lowering.group_shape import VIRTUAL
 from bellcrank.lowering.link import Link
 from bellcrank.scalar.graph import Number
 from bellcrank.spatial import ArticulatedInertia, Force, Motion, RigidInertia, Vector

@@ -1,6 +1,10 @@
 """Local closed-loop kinematics of the coordinate reduction: from joints around loops to their dependent speeds.
 
 Anderson and Critchley 2003, 3.1; equation numbers are the paper's. See `reduction` for notation and deviations.
+
+The constraints are rows of the common library, evaluated at the ends of the loop. How these ends move is the paper's
+own text, and not that of other methods: all around a loop is resolved in the axes of its virtual body and counted from
+the loop's first joint, so that a loop that hangs from another sees nothing of the machine but that body.
 """
 
 from __future__ import annotations
@@ -10,9 +14,10 @@ from typing import NamedTuple
 
 from bellcrank.formulations.common.small_systems import guarded_inverse
 from bellcrank.formulations.reduction.messages import Relative
-from bellcrank.lowering.group import VIRTUAL, GroupView
+from bellcrank.lowering.group import GroupView
+from bellcrank.lowering.group_shape import VIRTUAL
 from bellcrank.lowering.link import Link
-from bellcrank.mechanism.constraint_rows import Row, Side, stabilized
+from bellcrank.mechanism.constraint_rows import Row, Side
 from bellcrank.scalar.graph import Number
 from bellcrank.spatial import Force, General, Matrix3, Motion, Vector
 
@@ -42,6 +47,11 @@ class LoopEnd(NamedTuple):
     side: Side
     remainder: Motion
     point: Vector  #: in the base's axes, from the first joint on the base
+
+    @property
+    def velocity(self) -> Motion:
+        """Of the point."""
+        return Motion(self.side.omega, self.side.rate)
 
 
 def at_rest(remainder: Motion) -> Relative:
@@ -190,18 +200,13 @@ def _toward(group: GroupView, i: int, loop: ClosedLoop, row: Row, virtual: Relat
 
 def lacking_acceleration(group: GroupView, row: Row, ends: Sequence[LoopEnd]) -> Number:
     """tau A_t of the phantom, (33) at the acceleration level: what the constraint lacks if all udot vanish."""
-    alpha, beta = group.baumgarte
-    known = ends[0].remainder.dot(row.first) + ends[1].remainder.dot(row.second)
-    rate = lacking_velocity(group, row, ends) if alpha else 0.0
-    return known - stabilized(row.gamma, row.value, rate, alpha, beta)
+    first, second = ends
+    return row.of(first.remainder, second.remainder) - row.right_side(first.velocity, second.velocity, *group.baumgarte)
 
 
 def lacking_velocity(group: GroupView, row: Row, ends: Sequence[LoopEnd]) -> Number:
     """tau V of the phantom, (33): what the constraint's rate is at the speeds given."""
-    total = row.partial
-    for end, covector in zip(ends, (row.first, row.second), strict=True):
-        total = total + Motion(end.side.omega, end.side.rate).dot(covector)
-    return total
+    return row.rate(ends[0].velocity, ends[1].velocity)
 
 
 def _seen(link: Link, body: Relative, common: General, point: Vector) -> list[Motion]:

@@ -11,7 +11,8 @@ from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from bellcrank.formulations.kane import Known
-from bellcrank.lowering.group import GroupShape, GroupView
+from bellcrank.lowering.group import GroupView
+from bellcrank.lowering.group_shape import GroupShape
 from bellcrank.scalar.graph import Number
 from bellcrank.schedule.sweeps import Sweeps, flatten, rebuild
 from bellcrank.spatial import ArticulatedInertia, Force, General, Matrix3, Motion, Symmetric3, Transform, Vector

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, Self, cast
 from bellcrank.scalar.functions import select_less
 from bellcrank.scalar.graph import Number
 from bellcrank.scalar.jet import Jet, as_jet
-from bellcrank.spatial import General, Vector
+from bellcrank.spatial import General, Motion, Vector
 
 __all__ = ["Along", "Element", "Moving", "positive_part"]
 
@@ -22,6 +22,11 @@ class Moving(NamedTuple):
     origin: Vector
     omega: Vector
     velocity: Vector
+
+    @property
+    def twist(self) -> Motion:
+        """Its velocity, [angular; linear]."""
+        return Motion(self.omega, self.velocity)
 
 
 class Element:

@@ -1,0 +1,186 @@
+"""Derivatives where a machine is: by which plan, in whose directions; of forward dynamics and of forces at rest."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from bellcrank.arrays import Floats
+from bellcrank.derivatives.derived import Space, product_forward
+from bellcrank.derivatives.directions import MOTION, Variable
+from bellcrank.derivatives.quantities import unbalanced
+from bellcrank.errors import NotYetError
+from bellcrank.lowering.function import Function
+from bellcrank.scalar.graph import Scalar
+from bellcrank.system.derivative_questions import Answer, Question, answer_to
+from bellcrank.system.evaluator import UNROLL_LINKS, CompiledEvaluator, Evaluator, TracedEvaluator
+from bellcrank.system.kernels import Kernels, Wrenches
+from bellcrank.system.loop_plans import LoopPlans
+from bellcrank.system.reactions import reaction_program
+
+if TYPE_CHECKING:
+    from bellcrank.loops.plan import LoopPlan
+
+__all__ = ["Slopes", "by_elimination", "differentiable", "evaluator_for", "forward_slopes_at", "refuse_large",
+           "turned",
+           "unbalanced_rates"]
+
+#: operations beyond which one state is interpreted sooner than compiled
+_INTERPRETED = 3000
+#: states for which it is compiled whatever its size
+_FEW = 20
+
+
+def differentiable(plans: LoopPlans, closed: bool | None) -> LoopPlans:
+    """Plans by which closed machines are differentiated: those of `elimination`, since what is differentiated does not
+    depend on the method."""
+    tree, model = plans.tree, plans.model
+    rolling = plans.kernels.kept("closures that bind speeds alone", lambda: [
+        c.name for c in tree.closures if c.nonholonomic])
+    if rolling and closed is not False:
+        raise NotYetError(f"derivatives: {', '.join(map(repr, rolling[:4]))} bind speeds alone (rolling, knife edges): "
+                          "there are more coordinates than independent speeds; closed=False differentiates by each")
+    if not tree.looped or model.method == "elimination":
+        return plans
+    if closed is False and any(model.options.baumgarte):
+        raise NotYetError("derivatives: closed=False does not go together with baumgarte=...; leave one of them out")
+    return by_elimination(plans)
+
+
+def refuse_large(plans: LoopPlans, what: str) -> None:
+    """Refuse machines whose code is rolled into loops."""
+    if not plans.kernels.direct:
+        raise NotYetError(f"{what}: {plans.tree.name!r} is rolled into loops ({plans.tree.n} links); up to "
+                          f"{UNROLL_LINKS} links can be asked about")
+
+
+def by_elimination(plans: LoopPlans) -> LoopPlans:
+    """The same machine; if it has loops, by the method `elimination`, which is one graph for a plan."""
+    model = plans.model
+    if not plans.tree.looped or model.method == "elimination":
+        return plans
+    kernels = plans.kernels.kept("derivatives by elimination", lambda: Kernels(
+        replace(model, method="elimination"), plans.kernels.maker))
+    return LoopPlans(kernels.for_model(kernels.model.with_values(model.values)))
+
+
+def evaluator_for(plans: LoopPlans, asked: Question, given: Mapping[str, Any], t: npt.ArrayLike,
+               plan: LoopPlan | None = None) -> tuple[Evaluator, LoopPlan | None]:
+    """What runs the function, and the plan for loops, if it is not given."""
+    if asked.function == "reactions":
+        program = reaction_program(plans, given["q"], t, plan)
+        if program is None:
+            raise NotYetError(f"derivatives of reactions: {plans.tree.name!r} has no program for them")
+        return program.run, program.run.tree.plan
+    if not plans.tree.looped:
+        return plans.kernels.evaluator, None
+    plan = plan or plans.first(given["q"], t)
+    return plans.kernels.planned(plan), plan
+
+
+class Slopes(NamedTuple):
+    """Forward dynamics of one state, how it changes, and how the machine moves meanwhile, along independent speeds."""
+
+    value: Floats
+    matrices: dict[str, Floats]  #: of q, u, tau and wrenches, (nu, columns)
+    moved: Floats  #: position, by speed, with the coordinates, (nu, k)
+    speeds: tuple[Floats, Floats]  #: u with the coordinates and with the speeds, (nu, k) each
+
+
+def forward_slopes_at(plans: LoopPlans, q: Floats, u: Floats, tau: Floats, wrenches: Floats | None, t: float,
+                      independent: Sequence[int], by: tuple[str, ...], states: int = 1) -> Slopes:
+    """Derivatives of forward dynamics of one state, along chosen independent speeds and `by` tau or wrenches. What
+    would take longer to compile than to interpret for so many states is interpreted."""
+    refuse_large(plans, "derivatives along chosen speeds")
+    plans = differentiable(plans, None)
+    asked = Question("forward_dynamics", None, ("q", "u", *by), plans.tree.looped, "")
+    here = {"q": q, "u": u, "tau": tau}
+    run, _ = evaluator_for(plans, asked, here, t)
+    answer = answer_to(plans, asked, run.tree)._replace(independent=list(independent))
+    found, motion = turned(plans, asked, answer, here, wrenches, t, states)
+    k, nu = len(independent), plans.tree.nu
+    if not plans.tree.looped:  # every speed is its own direction
+        chosen = np.eye(nu)[:, list(independent)]
+        found |= {x: found[x] @ chosen for x in ("q", "u")}
+        return Slopes(found[""], found, chosen, (np.zeros((nu, k)), chosen))
+    return Slopes(found[""], found, motion[:nu, :k], (motion[nu:, :k], motion[nu:, k:]))
+
+
+def unbalanced_rates(plans: LoopPlans, given: Mapping[str, npt.ArrayLike], along: Floats, wrenches: Wrenches,
+                     t: npt.ArrayLike) -> Floats:
+    """How what forces leave unbalanced at every speed (`derivatives.quantities.unbalanced`) changes along motions of
+    all speeds (..., nu), for q, tau and multipliers of the constraints; every coordinate by itself, exactly."""
+    kernels, tree = plans.kernels, plans.tree
+    refuse_large(plans, "derivatives of forces at rest")
+
+    def make() -> Function:
+        space = Space((Variable("q", "q", tuple(range(tree.nu))),), False, kernels.functions)
+        function = product_forward("unbalanced forces along motions", unbalanced(kernels.functions, tree), space, tree)
+        kernels.functions |= {function.name: function}
+        return function
+
+    function = kernels.kept("unbalanced forces", make)
+    run = _for_few(kernels.evaluator, function, wrenches is not None)
+    arrays = {**given, "u": np.zeros(tree.nu), "along0": along}
+    return kernels.run(function.name, arrays, wrenches, t, run)[..., tree.nu:]
+
+
+def turned(plans: LoopPlans, asked: Question, answer: Answer, here: Mapping[str, Floats], wrenches: Wrenches, t: float,
+           states: int = 1) -> tuple[dict[str, Floats], Floats]:
+    """The value, and the matrices of one state, (entries, columns): in directions of the first plan, by another; and
+    how the machine moves along them, rows of position, u and u̇ by speed.
+
+    With c the first plan's motion (position, u and u̇ at its independent speeds) along the other's directions, m of
+    motion and x of anything else: D_c = D_m (dc/dm)⁻¹, D_x - D_c (dc/dx).
+    """
+    plan = plans.at(here["q"], t) if plans.tree.looped else None
+    motion = tuple(x for x in MOTION if x in answer.what.inputs or x in ("q", "u"))
+    others = tuple(x for x in asked.by if x not in motion)
+    full = replace(asked, by=(*motion, *others) if asked.closed else asked.by, product="")
+    run, _ = evaluator_for(plans, asked, here, t, plan)
+    whole = answer_to(plans, full, run.tree)
+    plans.kernels.functions |= {f.name: f for f in (whole.function, whole.chart) if f is not None}
+    one = _for_few(run, whole.function, wrenches is not None, states)
+    found = plans.kernels.evaluate(whole.function.name, here, wrenches, t, one)
+    if not found.finite:
+        plans.kernels.refuse(found)
+    size, at = answer.what.size, answer.what.size
+    out = {"": found.out[0, :size]}
+    for x in full.by:
+        count = int(np.prod(whole.reading.parts[x], dtype=int))
+        out[x] = found.out[0, at:at + size * count].reshape(size, count)
+        at += size * count
+    if not asked.closed:
+        return out, np.zeros((0, 0))
+    assert whole.chart is not None and plan is not None
+    ways = plans.kernels.planned(plan)
+    ways = TracedEvaluator(ways) if isinstance(ways, CompiledEvaluator) and states < _FEW else ways
+    chart = plans.kernels.evaluate(whole.chart.name, here, None, t, ways).out[0]
+    first, nu, levels = answer.independent, plans.tree.nu, len(motion)
+    every, rates, at = {}, {}, 0
+    for x in full.by:
+        count = out[x].shape[1]
+        every[x] = chart[at:at + levels * nu * count].reshape(levels, nu, count)
+        rates[x] = every[x][:, first].reshape(-1, count)
+        at += levels * nu * count
+    turn = np.concatenate([rates[x] for x in motion], axis=1)
+    moving = np.concatenate([every[x].reshape(levels * nu, -1) for x in motion], axis=1)
+    moved = np.linalg.solve(turn.T, np.concatenate([out[x] for x in motion], axis=1).T).T
+    for x, part in zip(motion, np.split(moved, levels, axis=1), strict=True):
+        out[x] = part
+    for x in others:
+        out[x] = out[x] - moved @ rates[x]
+    return out, np.linalg.solve(turn.T, moving.T).T
+
+
+def _for_few(run: Evaluator, function: Function, wrenches: bool, states: int = 1) -> Evaluator:
+    """What runs a function for a state or a few: interpreted, if that is quicker than compiling it."""
+    if not isinstance(run, CompiledEvaluator) or states >= _FEW:
+        return run
+    traced = run.trace(function, wrenches)
+    nodes = next((len(x.graph.nodes) for x in traced if type(x) is Scalar), 0) if isinstance(traced, list) else 0
+    return TracedEvaluator(run) if nodes > _INTERPRETED else run
