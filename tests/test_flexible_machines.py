@@ -538,6 +538,25 @@ def test_a_long_chain_has_few_kinds_of_links() -> None:
     assert abs(per_link[1] / per_link[0] - 1.0) < 0.02
 
 
+def test_derivatives_of_a_long_chain() -> None:
+    """Forward and reverse products of rolled kernels: several nodes move by the same coordinates."""
+    system = bc.compile(long_chain(13, False))
+    assert system.model.tree.n > 48
+    rng = np.random.default_rng(2)
+    q, u = system.random_state(rng)
+    tau, weights = rng.normal(size=(2, system.nu))
+    found = system.derivatives("forward_dynamics", q, u, tau)
+    for name, at, h in (("q", q, 1e-7), ("u", u, 1e-4)):
+        for i in (1, 5):
+            step = np.zeros(system.nu)
+            step[i] = h
+            both = [system.forward_dynamics(*((x + k * step) if x is at else x for x in (q, u)), tau) for k in (1, -1)]
+            assert relative(found[name][:, i], (both[0] - both[1]) / (2 * h)) < 1e-5
+    products = system.derivatives("forward_dynamics", q, u, tau, weights=weights)
+    for name in ("q", "u"):
+        assert relative(products[name], weights @ found[name]) < 1e-11
+
+
 def test_large_deflections_are_told() -> None:
     """A soft rod that falls onto its wall bends beyond what linear elasticity is for."""
     soft = bc.BeamSection.round(0.004, E=2e9, rho=1200.0)
@@ -560,6 +579,8 @@ def test_refusals() -> None:
         bc.compile(m, method="kane")
     with pytest.raises(bc.NotYetError, match="momenta does not cover bodies that deform, such as 'link1'"):
         arm().momenta(np.zeros(10), np.zeros(10))
+    with pytest.raises(bc.NotYetError, match="regressor does not cover bodies that deform, such as 'link1'"):
+        arm().regressor(np.zeros(10), np.zeros(10), np.zeros(10))
     with pytest.raises(bc.ModelError, match="'link2.tpi'.*did you mean 'link2.tip'"):
         m.add_joint("J3", bc.Revolute("z"), "link2.tpi", m.add_body("hand", bc.Inertia(1.0)))
     with pytest.raises(bc.ModelError, match="'link2.frame' is part of the flexible body 'link2'"):

@@ -256,6 +256,8 @@ def _by_elimination(plans: LoopPlans, closed: bool | None) -> LoopPlans:
 
 def _is_large(plans: LoopPlans) -> bool:
     """Whether the machine is rolled into loops."""
+    if plans.tree.flexible and plans.tree.looped:  # groups with nodes are not rolled
+        return False
     return plans.tree.n > UNROLL_LINKS or plans.kernels.maker.schedule == "rolled"
 
 
