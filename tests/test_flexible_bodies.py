@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import importlib.util
 import re
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from scipy import sparse
+from scipy import io, sparse
 
 import bellcrank as bc
 from bellcrank.mechanism.flexible.beam_elements import BeamElements, BeamSection
@@ -341,6 +342,25 @@ def test_a_beam_given_by_matrices_is_the_beam() -> None:
         assert body.size == whole.size == 24
         assert relative(body.frequencies(), whole.frequencies()) < 1e-10
         assert relative(body.free_frequencies(), whole.free_frequencies()) < 1e-10
+
+
+def test_matrices_in_files(tmp_path: Path) -> None:
+    data = case("f1_cantilever")
+    mass, stiffness = (np.array(data["mass_stiffness"][name]) for name in ("M_consistent", "K"))
+    nodes = [(x, 0.0, 0.0) for x in data["mass_stiffness"]["node_x"]]
+    io.savemat(tmp_path / "beam.mat", {"M": mass, "K": sparse.csc_matrix(stiffness)})
+    np.save(tmp_path / "M.npy", mass)
+    sparse.save_npz(tmp_path / "K.npz", sparse.csr_matrix(stiffness))
+    io.mmwrite(tmp_path / "K.mtx", sparse.coo_matrix(stiffness), precision=17)
+    wanted = FlexibleBody.from_matrices(mass, stiffness, nodes, {"base": 0}, modes=3, frame="base").frequencies()
+    for pair in ((f"{tmp_path / 'beam.mat'}:M", f"{tmp_path / 'beam.mat'}:K"), (tmp_path / "M.npy", tmp_path / "K.npz"),
+                 (tmp_path / "M.npy", tmp_path / "K.mtx")):
+        found = FlexibleBody.from_matrices(*pair, nodes, {"base": 0}, modes=3, frame="base").frequencies()
+        assert relative(found, wanted) < 1e-9
+    for given, said in ((f"{tmp_path / 'beam.mat'}:k", "no matrix 'k'"), (tmp_path / "beam.mat", "say which"),
+                        (tmp_path / "nothing.mat", "there is no file"), (tmp_path, "there is no file")):
+        with pytest.raises(bc.ModelError, match=said):
+            FlexibleBody.from_matrices(mass, given, nodes, {"base": 0}, modes=3)
 
 
 def test_damping_ratios() -> None:
