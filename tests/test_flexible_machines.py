@@ -339,6 +339,37 @@ def test_methods_agree(kind: str) -> None:
     assert relative(system.kinetic_energy(q, u), 0.5 * np.einsum("ni,nij,nj->n", u, mass, u)) < 1e-13
 
 
+@pytest.mark.parametrize(("kind", "stiffening"), [*((kind, False) for kind in KINDS), ("consistent_nodal", True),
+                                                  ("continuum", True)])
+def test_bias_is_that_of_lagrange(kind: str, stiffening: bool) -> None:
+    """dM/dt u - d(u M u)/dq / 2 + dV/dq, by differences, in deformed states: velocity terms that do no work, too."""
+    data = case("f2_arm")["data"]
+    m = bc.Mechanism("arm", gravity=data["g"])
+    for link in ("link1", "link2"):
+        m.add_body(link, beam(data[link], 2, modes={"y": 1, "z": 1, "t": 1}, inertia=kind, stiffening=stiffening))
+    m.add_joint("J1", bc.Revolute(data["axis1_in_ground"]), m.ground, "link1")
+    m.add_joint("J2", bc.Universal("y", "z"), "link1.tip", "link2")
+    system = bc.compile(m, backend="numpy")
+    q, u, _ = random_states(system, 2)
+    h = 1e-4
+
+    def at(step: Any) -> tuple[Any, Any]:
+        moved = q + step
+        return system.mass_matrix(moved), system.energy(moved, 0 * u)
+
+    def slope(step: Any) -> list[Any]:
+        one, two = (([a - b for a, b in zip(at(k * step), at(-k * step), strict=True)]) for k in (1, 2))
+        return [(8 * a - b) / (12 * h) for a, b in zip(one, two, strict=True)]
+
+    change, _ = slope(h * u)
+    wanted = np.einsum("nij,nj->ni", change, u)
+    for i in range(system.nu):
+        by, potential = slope(h * np.eye(system.nu)[i])
+        wanted[:, i] += potential - 0.5 * np.einsum("ni,nij,nj->n", u, by, u)
+    assert relative(system.bias(q, u), wanted) < 1e-8
+    assert np.abs(system.bias(q, u) - system.bias(q, 0 * u)).max() > 1e-3  # there are velocity terms
+
+
 def test_kinematics_of_nodes_and_of_what_they_carry() -> None:
     system = loaded()
     q, u, udot = random_states(system, 3)
