@@ -189,6 +189,25 @@ def test_inertias_are_never_mixed_up() -> None:
     assert [b.integrals.material for b in bodies.values()] == [True, False, True]
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_equations_of_one_body_are_lagranges(kind: str) -> None:
+    """With any shapes, large deformations and speeds: rates of momenta by differences, exact for a quadratic matrix."""
+    rng = np.random.default_rng(6)
+    data = case("f1_cantilever")["data"]
+    body = beam(data, 2, modes=np.concatenate([np.zeros((6, 4)), rng.normal(size=(12, 4))]), inertia=kind)
+    e, rate, w, v = rng.normal(size=4), rng.normal(size=4), rng.normal(size=3), rng.normal(size=3)
+    nu, mass = np.array([*v, *w, *rate]), body.integrals.mass_matrix
+    nudot = np.array([*-np.cross(w, v), *np.zeros(7)])  # no acceleration of the frame's origin
+    p = mass(e) @ nu
+    change = 0.5 * (mass(e + rate) - mass(e - rate)) @ nu + mass(e) @ nudot
+    slopes = np.array([nu @ (mass(e + unit) - mass(e - unit)) @ nu / 4.0 for unit in np.eye(4)])
+    wanted = [*(change[:3] + np.cross(w, p[:3])), *(change[3:6] + np.cross(w, p[3:6]) + np.cross(v, p[:3])),
+              *(change[6:] - slopes)]
+    motion = Motion(Vector(*w.tolist()), Vector(*v.tolist()))
+    form = ModalInertia(body.integrals).form(e.tolist(), rate.tolist(), motion)
+    assert relative([*form.force.force, *form.force.moment, *form.right], wanted) < 1e-13
+
+
 def test_the_form_is_that_of_the_mass_matrix() -> None:
     rng = np.random.default_rng(5)
     body = f1_body("consistent_nodal", "modal")
