@@ -337,6 +337,7 @@ def test_methods_agree(kind: str) -> None:
     assert np.abs(needed - tau).max() < 1e-10 * np.abs(mass @ found[..., None]).max()
     assert np.abs((mass @ found[..., None])[..., 0] + system.bias(q, u) - needed).max() < 1e-9
     assert relative(system.kinetic_energy(q, u), 0.5 * np.einsum("ni,nij,nj->n", u, mass, u)) < 1e-13
+    assert relative(system.momenta(q, u), np.einsum("nij,nj->ni", mass, u)) < 1e-13
 
 
 @pytest.mark.parametrize(("kind", "stiffening"), [*((kind, False) for kind in KINDS), ("consistent_nodal", True),
@@ -608,8 +609,8 @@ def test_refusals() -> None:
     m = arm_mechanism("lumped")
     with pytest.raises(bc.ModelError, match="method 'kane' does not cover bodies that deform, such as 'link1'"):
         bc.compile(m, method="kane")
-    with pytest.raises(bc.NotYetError, match="momenta does not cover bodies that deform, such as 'link1'"):
-        arm().momenta(np.zeros(10), np.zeros(10))
+    with pytest.raises(bc.NotYetError, match="hamilton does not cover bodies that deform, such as 'link1'"):
+        arm().hamilton(np.zeros(10), np.zeros(10))
     with pytest.raises(bc.NotYetError, match="regressor does not cover bodies that deform, such as 'link1'"):
         arm().regressor(np.zeros(10), np.zeros(10), np.zeros(10))
     with pytest.raises(bc.ModelError, match="'link2.tpi'.*did you mean 'link2.tip'"):
