@@ -34,6 +34,8 @@ _PLACES = {
     **dict.fromkeys(("Sampled", "Traced"), "simulate.control"), "SimulationWarning": "simulate.run",
     **dict.fromkeys(("Change", "Event", "attach", "detach", "enter", "leave", "lock", "unlock"), "simulate.events"),
     "joint_limit": "simulate.stops", "lift_off": "simulate.stops",
+    **dict.fromkeys(("latin_hypercube", "random_samples", "sobol"), "studies.random_samples"),
+    "open_sweep": "studies.zarr_store", "sweep": "studies.sweeping",
 }
 
 __all__ = [
@@ -43,8 +45,8 @@ __all__ = [
     "Revolute", "RollingBall", "RollingDisk", "Sampled", "Screw", "SimulationWarning", "SingularError", "SlowWarning",
     "Spherical", "State", "StateError", "System", "Traced", "Universal", "Weld", "__version__", "analyze", "attach",
     "check_joint", "cite", "compare", "compile", "detach", "enter", "examples", "export_c", "gradient", "identify",
-    "joint_limit", "leave", "lift_off", "load", "lock", "math", "open_result", "papers", "read", "save", "to_casadi",
-    "to_jax", "to_sympy", "to_torch", "unlock",
+    "joint_limit", "latin_hypercube", "leave", "lift_off", "load", "lock", "math", "open_result", "open_sweep", "papers",
+    "random_samples", "read", "save", "sobol", "sweep", "to_casadi", "to_jax", "to_sympy", "to_torch", "unlock",
 ]
 
 if TYPE_CHECKING:
@@ -98,6 +100,9 @@ if TYPE_CHECKING:
     from bellcrank.simulate.result import Result
     from bellcrank.simulate.run import SimulationWarning
     from bellcrank.simulate.stops import joint_limit, lift_off
+    from bellcrank.studies.random_samples import latin_hypercube, random_samples, sobol
+    from bellcrank.studies.sweeping import sweep
+    from bellcrank.studies.zarr_store import open_sweep
 
 
 __getattr__ = on_first_use(__name__, _PLACES, globals())

@@ -1,0 +1,103 @@
+"""The states in which the runs of a block begin."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from bellcrank.arrays import Floats
+from bellcrank.errors import BellcrankError
+from bellcrank.loops.closer import State
+from bellcrank.loops.tolerances import ROUNDING
+
+if TYPE_CHECKING:
+    from bellcrank.compiled.system import System
+    from bellcrank.studies.sample_table import Column
+
+__all__ = ["FirstStates", "first_states", "with_row", "with_rows"]
+
+_OTHER_BRANCH = "the branch of the guess ends on the way: it begins at the nearest position on another branch"
+
+
+class FirstStates(NamedTuple):
+    """States of some rows, (rows, nq) and (rows, nu); why rows have none, and what is to be said of others."""
+
+    q: Floats
+    u: Floats
+    t: float
+    failed: dict[int, str]
+    remarks: dict[int, str]
+
+
+def with_rows(system: System, columns: tuple[Column, ...], rows: Floats) -> System:
+    """The machine with the parameters of rows (rows, columns) as a batch."""
+    values = {c.key: rows[:, k].copy() for k, c in enumerate(columns) if c.kind == "p"}
+    return system.with_parameters(**values) if values else system
+
+
+def with_row(system: System, columns: tuple[Column, ...], row: Floats) -> System:
+    """The machine with the parameters of one row."""
+    values = {c.key: float(row[k]) for k, c in enumerate(columns) if c.kind == "p"}
+    return system.with_parameters(**values) if values else system
+
+
+def first_states(first: System, columns: tuple[Column, ...], rows: Floats, given: Mapping[str, Any]) -> FirstStates:
+    """A state for every row: what `assemble` makes of `given` (q, u, guess, weights, t) and of what the row says.
+    `first` is the machine with the parameters of the first row.
+
+    Every row is put together by itself, so that it does not depend on the others; rows that say the same of the
+    beginning share it, and where the loops are closed with the parameters of the first row, they need not be closed
+    again. Cost: one call of `assemble` per different beginning.
+    """
+    count, system = len(rows), first
+    found = FirstStates(np.zeros((count, system.nq)), np.zeros((count, system.nu)), float(given.get("t", 0.0)), {}, {})
+    starting = [k for k, c in enumerate(columns) if c.kind != "p"]
+    known: dict[bytes, tuple[State | str, str]] = {}
+    for i, row in enumerate(rows):
+        key = row[starting].tobytes()
+        if key not in known:
+            known[key] = _assembled(first, columns, row, given)
+        _put(found, i, *known[key])
+    if system.model.tree.looped and any(c.kind == "p" for c in columns):
+        for i in _open(with_rows(system, columns, rows), found):
+            found.failed.pop(i, None)
+            found.remarks.pop(i, None)
+            _put(found, i, *_assembled(with_row(system, columns, rows[i]), columns, rows[i], given))
+    return found
+
+
+def _put(found: FirstStates, i: int, state: State | str, remark: str) -> None:
+    if isinstance(state, str):
+        found.failed[i] = state
+        return
+    found.q[i], found.u[i] = state.q, state.u
+    if remark:
+        found.remarks[i] = remark
+
+
+def _assembled(system: System, columns: tuple[Column, ...], row: Floats, given: Mapping[str, Any]
+               ) -> tuple[State | str, str]:
+    """The state of one row, or why there is none; and what is to be said of it."""
+    held: dict[str, Any] = {}
+    for kind in ("q", "u"):
+        own = {c.key: float(row[k]) for k, c in enumerate(columns) if c.kind == kind}
+        held[kind] = {**(given.get(kind) or {}), **own} if own else given.get(kind)
+    rest = {name: given[name] for name in ("guess", "weights", "t") if name in given}
+    try:
+        state = system.assemble(**held, **rest)
+    except (BellcrankError, ArithmeticError, np.linalg.LinAlgError) as error:
+        return str(error), ""
+    return state, _OTHER_BRANCH if state.branch_changed else ""
+
+
+def _open(system: System, found: FirstStates) -> list[int]:
+    """Rows whose loops are open, or open further, with their own parameters; and those that have no state yet."""
+    gap = np.abs(system.loop_error(found.q, t=found.t)).max(axis=-1, initial=0.0)
+    rate = np.abs(system.loop_rate_error(found.q, found.u, t=found.t)).max(axis=-1, initial=0.0)
+    size = 1.0 + np.abs(found.u).max(axis=-1, initial=0.0)
+    bad = ~((gap <= ROUNDING) & (rate <= ROUNDING * size))
+    bad[list(found.failed)] = True
+    bad[0] = False  # it was put together with its own
+    return np.flatnonzero(bad).tolist()
