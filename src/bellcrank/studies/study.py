@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +19,7 @@ from bellcrank.loops.closer import State
 from bellcrank.mechanism.fingerprint import fingerprint_of
 from bellcrank.mechanism.mechanism import Mechanism
 from bellcrank.simulate.setup import Setup
-from bellcrank.studies.first_states import FirstStates, first_states, with_row
+from bellcrank.studies.first_states import Assembled, FirstStates, first_states, shaping_columns, with_row
 from bellcrank.studies.sample_table import Column, Table, columns_of
 
 if TYPE_CHECKING:
@@ -53,6 +53,7 @@ class Study:
     reduce: Callable[..., Any] | tuple[str, ...] | None = None
     #: values of the run in the first lane of every block: plans for loops are made for that, wherever a run is computed
     reference: tuple[float, ...] = ()
+    shaping: tuple[int, ...] = ()  #: columns of the parameters that loops depend on
     times: tuple[float, ...] = field(default=(), repr=False)  #: of the samples, if runs are simulated
 
     @property
@@ -65,6 +66,11 @@ class Study:
         """The machine of the first lane."""
         return with_row(self.system, self.columns, np.array(self.reference))
 
+    @cached_property
+    def _beginnings(self) -> dict[bytes, Assembled]:
+        """States in which runs of this process have begun."""
+        return {}
+
     @property
     def options(self) -> dict[str, Any]:
         """What `simulate` is told."""
@@ -74,7 +80,7 @@ class Study:
     def begin(self, rows: Floats) -> FirstStates:
         """The states in which runs begin, the first row that of the reference."""
         assert isinstance(self.run, Mapping)
-        return first_states(self.first, self.columns, rows, self.run)
+        return first_states(self.first, self.columns, rows, self.run, self.shaping, self._beginnings)
 
     def simulate(self, system: System, states: FirstStates, progress: Callable[[float, float], object]) -> Result:
         """Runs from these states, on one thread."""
@@ -87,7 +93,7 @@ class Study:
                 "reduce": fingerprint_of(self.reduce), "version": __version__}
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in vars(self).items() if name != "first"}
+        return {f.name: getattr(self, f.name) for f in fields(self)}
 
 
 def machine_of(machine: Any) -> System:
@@ -116,13 +122,13 @@ def study_of(system: System, table: Table, run: Any, reduce: Any) -> Study:
         raise ModelError("sweep: run is a mapping of what simulate() takes, such as {'duration': 10.0}, or a function "
                          f"of (system, samples); got {run!r}")
     if isinstance(run, Mapping):
-        _check_run(run, columns)
+        _check_run(system, run, columns)
     study = Study(system, columns, dict(run) if isinstance(run, Mapping) else run, _reduction(reduce, callable(run)),
                   tuple(table.rows(0, 1)[0].tolist()))
     return _with_reference(study, table) if study.simulated else study
 
 
-def _check_run(run: Mapping[str, Any], columns: tuple[Column, ...]) -> None:
+def _check_run(system: System, run: Mapping[str, Any], columns: tuple[Column, ...]) -> None:
     known = [n for n in inspect.signature(System.simulate).parameters if n not in ("self", *_OWN)]
     for name in run:
         if name in _OWN:
@@ -137,6 +143,8 @@ def _check_run(run: Mapping[str, Any], columns: tuple[Column, ...]) -> None:
         varied = [c.name for c in columns if c.kind == kind]
         if varied and not isinstance(run.get(kind) or {}, Mapping):
             raise ModelError(f"sweep: run: {kind} must be a mapping {{joint: value}} where {', '.join(varied)} varies")
+        for name in run.get(kind) or () if isinstance(run.get(kind), Mapping) else ():
+            system.model.configuration.split(name)  # says what is wrong with it
 
 
 def _reduction(reduce: Any, function: bool) -> Callable[..., Any] | tuple[str, ...] | None:
@@ -162,12 +170,15 @@ def _with_reference(study: Study, table: Table) -> Study:
         made = replace(study, reference=tuple(row[0].tolist()))
         states = made.begin(row)
         if not states.failed:
-            o = made.options
-            setup = Setup.of(made.first, State(states.q[0], states.u[0], states.t), o["duration"], o.get("step"),
+            o, begun = made.options, State(states.q[0], states.u[0], states.t)
+            setup = Setup.of(made.first, begun, o["duration"], o.get("step"),
                              o.get("stepper", "rk4"), o.get("output"), o.get("tau"), o.get("wrenches"),
                              o.get("control"), o.get("events", ()), o.get("rtol", 1e-9), o.get("atol", 1e-12), 1, None,
                              o.get("closing", "position"))
-            return replace(made, times=tuple(setup.sample_times.tolist()))
+            some = np.unique(np.linspace(0, table.runs - 1, LANES).astype(np.int64)).tolist()
+            rows = np.concatenate([table.rows(k, k + 1) for k in some])
+            return replace(made, times=tuple(setup.sample_times.tolist()),
+                           shaping=shaping_columns(made.first, made.columns, begun, rows))
         reason = reason or states.failed[0]
     raise AssemblyError(f"sweep: none of the first {min(TRIED, table.runs)} samples can be put together; the first: "
                         f"{reason}")
