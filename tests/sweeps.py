@@ -50,9 +50,18 @@ def same(one: xarray.Dataset, other: xarray.Dataset) -> None:
             assert a.tolist() == b.tolist(), name
 
 
+#: damped pendulums from different beginnings
+SAMPLES = {"damping": np.linspace(0.0, 1.0, 160), "q.hinge": np.linspace(0.1, 1.5, 160)}
+
+
+def study(**options: Any) -> xarray.Dataset:
+    """A sweep that takes a while."""
+    return bc.sweep(pendulum(), samples=SAMPLES, run=RUN, reduce=slow_reduce, **options)
+
+
 def slow_reduce(result: Any) -> dict[str, Any]:
     """The last angle, after a while: there is time to be killed."""
     import time
 
-    time.sleep(0.02)
+    time.sleep(0.03)
     return {"last": result.q.isel(time=-1, coordinate=0)}

@@ -12,7 +12,7 @@ from typing import Any
 from bellcrank.arrays import Floats
 from bellcrank.errors import BranchWarning, ModelError
 from bellcrank.simulate.run import SimulationWarning
-from bellcrank.studies.kept_values import Part
+from bellcrank.studies.kept_values import ChunkResult
 from bellcrank.studies.lane_blocks import compute_chunk
 from bellcrank.studies.study import Study
 
@@ -58,7 +58,7 @@ def quiet() -> None:
         warnings.simplefilter("ignore", category)
 
 
-def chunk_task(data: bytes, digest: str, rows: Floats) -> Part:
+def chunk_task(data: bytes, digest: str, rows: Floats) -> ChunkResult:
     """A chunk in another process."""
     with _lock:
         study = _known.get(digest)

@@ -15,7 +15,7 @@ from typing import Any, Protocol
 from bellcrank.arrays import Floats
 from bellcrank.errors import ModelError
 from bellcrank.studies.chunk_task import chunk_task, packed
-from bellcrank.studies.kept_values import Part
+from bellcrank.studies.kept_values import ChunkResult
 from bellcrank.studies.lane_blocks import compute_chunk
 from bellcrank.studies.study import Study
 from bellcrank.studies.worker_pool import WorkerLostError, WorkerPool
@@ -29,7 +29,7 @@ _LOST = ("KilledWorker", "WorkerCrashedError", "NodeDiedError", "CommClosedError
 
 
 #: sends a study, its digest and rows to be computed; returns their results to come, and what calls it off
-Submit = Callable[..., tuple[Future[Part], Callable[[], object]]]
+Submit = Callable[..., tuple[Future[ChunkResult], Callable[[], object]]]
 
 
 class Workers(Protocol):
@@ -37,7 +37,7 @@ class Workers(Protocol):
 
     count: int  #: how many it computes at a time
 
-    def submit(self, rows: Floats) -> Future[Part]:
+    def submit(self, rows: Floats) -> Future[ChunkResult]:
         """Have rows computed."""
 
     def close(self) -> None:
@@ -82,7 +82,7 @@ class _Threads:
         self._pool = pool or ThreadPoolExecutor(_cores(), thread_name_prefix="sweep")
         self.count = getattr(self._pool, "_max_workers", 1)
 
-    def submit(self, rows: Floats) -> Future[Part]:
+    def submit(self, rows: Floats) -> Future[ChunkResult]:
         return self._pool.submit(compute_chunk, self._study, rows, self._stop)
 
     def close(self) -> None:
@@ -98,7 +98,7 @@ class _Processes:
         self.count = _cores()
         self.pool = WorkerPool(*packed(study), self.count)
 
-    def submit(self, rows: Floats) -> Future[Part]:
+    def submit(self, rows: Floats) -> Future[ChunkResult]:
         return self.pool.submit(rows)
 
     def close(self) -> None:
@@ -110,9 +110,9 @@ class _Remote:
 
     def __init__(self, study: Study, submit: Submit, count: int) -> None:
         self._message, self._submit, self.count = packed(study), submit, max(1, count)
-        self._open: dict[Future[Part], Callable[[], object]] = {}
+        self._open: dict[Future[ChunkResult], Callable[[], object]] = {}
 
-    def submit(self, rows: Floats) -> Future[Part]:
+    def submit(self, rows: Floats) -> Future[ChunkResult]:
         future, cancel = self._submit(*self._message, rows)
         self._open[future] = cancel
         future.add_done_callback(lambda done: self._open.pop(done, None))
@@ -124,7 +124,7 @@ class _Remote:
 
 
 def _submit_to(executor: Executor) -> Submit:
-    def submit(*message: Any) -> tuple[Future[Part], Callable[[], object]]:
+    def submit(*message: Any) -> tuple[Future[ChunkResult], Callable[[], object]]:
         try:
             future = executor.submit(chunk_task, *message)
             return future, future.cancel
@@ -143,9 +143,9 @@ def _is_dask(executor: Any) -> bool:
 
 def _dask(client: Any) -> Submit:
     """Tasks of a Dask client; the scheduler itself gives those of a lost worker to another."""
-    def submit(data: bytes, digest: str, rows: Floats) -> tuple[Future[Part], Callable[[], object]]:
+    def submit(data: bytes, digest: str, rows: Floats) -> tuple[Future[ChunkResult], Callable[[], object]]:
         task = client.submit(chunk_task, data, digest, rows, pure=False)
-        future: Future[Part] = Future()
+        future: Future[ChunkResult] = Future()
         future.set_running_or_notify_cancel()
 
         def hand_over(done: Any) -> None:
@@ -171,7 +171,7 @@ def _ray(ray: Any) -> Submit:
     remote = ray.remote(chunk_task).options(max_retries=3)
     kept: dict[str, Any] = {}
 
-    def submit(data: bytes, digest: str, rows: Floats) -> tuple[Future[Part], Callable[[], object]]:
+    def submit(data: bytes, digest: str, rows: Floats) -> tuple[Future[ChunkResult], Callable[[], object]]:
         if digest not in kept:
             kept[digest] = ray.put(data)
         task = remote.remote(kept[digest], digest, rows)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,7 +15,7 @@ from bellcrank.loops.tolerances import ROUNDING
 
 if TYPE_CHECKING:
     from bellcrank.compiled.system import System
-    from bellcrank.studies.sample_table import Column
+    from bellcrank.studies.sample_table import VariedColumn
 
 __all__ = ["Assembled", "FirstStates", "first_states", "shaping_columns", "with_row", "with_rows"]
 
@@ -27,7 +28,8 @@ Assembled = tuple[State | str, str]
 _REMEMBERED = 4096
 
 
-class FirstStates(NamedTuple):
+@dataclass(frozen=True)
+class FirstStates:
     """States of some rows, (rows, nq) and (rows, nu); why rows have none, and what is to be said of others."""
 
     q: Floats
@@ -36,20 +38,24 @@ class FirstStates(NamedTuple):
     failed: dict[int, str]
     remarks: dict[int, str]
 
+    def picked(self, rows: Sequence[int]) -> FirstStates:
+        """The states of other rows, or of the same several times."""
+        return replace(self, q=self.q[list(rows)], u=self.u[list(rows)])
 
-def with_rows(system: System, columns: tuple[Column, ...], rows: Floats) -> System:
+
+def with_rows(system: System, columns: tuple[VariedColumn, ...], rows: Floats) -> System:
     """The machine with the parameters of rows (rows, columns) as a batch."""
     values = {c.key: rows[:, k].copy() for k, c in enumerate(columns) if c.kind == "p"}
     return system.with_parameters(**values) if values else system
 
 
-def with_row(system: System, columns: tuple[Column, ...], row: Floats) -> System:
+def with_row(system: System, columns: tuple[VariedColumn, ...], row: Floats) -> System:
     """The machine with the parameters of one row."""
     values = {c.key: float(row[k]) for k, c in enumerate(columns) if c.kind == "p"}
     return system.with_parameters(**values) if values else system
 
 
-def first_states(first: System, columns: tuple[Column, ...], rows: Floats, given: Mapping[str, Any],
+def first_states(first: System, columns: tuple[VariedColumn, ...], rows: Floats, given: Mapping[str, Any],
                  shaping: tuple[int, ...], known: dict[bytes, Assembled]) -> FirstStates:
     """A state for every row: what `assemble` makes of `given` (q, u, guess, weights, t) and of what the row says.
     `first` is the machine with the parameters of the first row, `shaping` are the columns of those that loops depend
@@ -79,7 +85,7 @@ def first_states(first: System, columns: tuple[Column, ...], rows: Floats, given
     return found
 
 
-def shaping_columns(first: System, columns: tuple[Column, ...], state: State, rows: Floats) -> tuple[int, ...]:
+def shaping_columns(first: System, columns: tuple[VariedColumn, ...], state: State, rows: Floats) -> tuple[int, ...]:
     """Columns of parameters on which the loops depend: with other values of rows, a closed state is open."""
     if not first.model.tree.looped:
         return ()
@@ -102,7 +108,7 @@ def _put(found: FirstStates, i: int, state: State | str, remark: str) -> None:
         found.remarks[i] = remark
 
 
-def _assembled(system: System, columns: tuple[Column, ...], row: Floats, given: Mapping[str, Any]) -> Assembled:
+def _assembled(system: System, columns: tuple[VariedColumn, ...], row: Floats, given: Mapping[str, Any]) -> Assembled:
     """The state of one row, or why there is none; and what is to be said of it."""
     held: dict[str, Any] = {}
     for kind in ("q", "u"):

@@ -12,17 +12,25 @@ import json
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import CancelledError
-from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from bellcrank.arrays import Floats
 from bellcrank.errors import BellcrankError, ModelError
 from bellcrank.studies.first_states import FirstStates, with_rows
-from bellcrank.studies.kept_values import MisuseError, Part, Variable, as_variables, joined, merged, simulated_values
-from bellcrank.studies.sample_table import Table
-from bellcrank.studies.study import LANES, TRIED, Study, error_text
+from bellcrank.studies.kept_values import (
+    ChunkResult,
+    MisuseError,
+    RunValues,
+    as_variables,
+    joined,
+    merged,
+    simulated_values,
+)
+from bellcrank.studies.sample_table import SampleTable
+from bellcrank.studies.study import LANES, Study, candidates, error_text
 
 if TYPE_CHECKING:
     from bellcrank.compiled.system import System
@@ -34,21 +42,22 @@ __all__ = ["RUNS_PER_BLOCK", "compute_chunk", "with_tried_reference"]
 RUNS_PER_BLOCK = LANES - 1
 
 
-class _Lanes(NamedTuple):
+@dataclass(frozen=True)
+class _Lanes:
     """Results of lanes: values whose row k is that of lane k + 1; how lanes ended that did not just finish, and why."""
 
-    values: dict[str, Variable]
-    coords: dict[str, Variable]
+    values: dict[str, RunValues]
+    coords: dict[str, RunValues]
     notes: dict[int, tuple[str, str]]
 
 
-def compute_chunk(study: Study, rows: Floats, stop: threading.Event | None = None) -> Part:
+def compute_chunk(study: Study, rows: Floats, stop: threading.Event | None = None) -> ChunkResult:
     """Results of rows (runs, columns); `stop` ends it early with a `CancelledError`."""
     stop = stop or threading.Event()
     return joined([_block(study, rows[k:k + RUNS_PER_BLOCK], stop) for k in range(0, len(rows), RUNS_PER_BLOCK)])
 
 
-def _block(study: Study, rows: Floats, stop: threading.Event) -> Part:
+def _block(study: Study, rows: Floats, stop: threading.Event) -> ChunkResult:
     """Results of at most `RUNS_PER_BLOCK` rows."""
     count = len(rows)
     table = np.concatenate([np.array([study.reference]), rows, np.repeat(rows[:1], LANES - 1 - count, axis=0)])
@@ -58,7 +67,7 @@ def _block(study: Study, rows: Floats, stop: threading.Event) -> Part:
     else:
         found = _isolated(lambda picked: _called(study, table[picked]), lanes, stop)
     said = [found.notes.get(i, ("finished", "")) for i in lanes]
-    return Part({name: v._replace(values=v.values[:count]) for name, v in found.values.items()}, found.coords,
+    return ChunkResult({name: v.having(v.values[:count]) for name, v in found.values.items()}, found.coords,
                 [status for status, _ in said], [reason for _, reason in said])
 
 
@@ -94,12 +103,12 @@ def _simulated(study: Study, table: Floats, lanes: Sequence[int], stop: threadin
 
     def attempt(picked: list[int]) -> _Lanes:
         system = with_rows(study.system, study.columns, table[picked])
-        result = _run(study, system, states._replace(q=states.q[picked], u=states.u[picked]), stop)
+        result = _run(study, system, states.picked(picked), stop)
         notes = {i: (status, reason) for i, status, reason in json.loads(result.attrs.get("remarks", "[]"))
                  if i and picked[i] == i}
         some = [i for i in active if picked[i] == i]
         found = _isolated(lambda again: _reduced(study, result, table[picked], again[1:]), some, stop)
-        return found._replace(notes={**notes, **found.notes})
+        return replace(found, notes={**notes, **found.notes})
 
     try:
         found = _isolated(_checked(attempt, study, states, stop), active, stop)
@@ -130,7 +139,7 @@ def _checked(attempt: Callable[[list[int]], _Lanes], study: Study, states: First
         except BellcrankError:
             if not tried and not stop.is_set():
                 tried.append(True)
-                alone = states._replace(q=states.q[[0] * LANES], u=states.u[[0] * LANES])
+                alone = states.picked([0] * LANES)
                 system = with_rows(study.system, study.columns, np.array([study.reference] * LANES))
                 try:
                     _run(study, system, alone, stop)
@@ -178,13 +187,14 @@ def _called(study: Study, rows: Floats) -> _Lanes:
     assert callable(study.run)
     got = study.run(with_rows(study.system, study.columns, rows), samples)
     values, coords = as_variables("run", got, LANES, study)
-    return _Lanes({name: v._replace(values=v.values[1:]) for name, v in values.items()}, coords, {})
+    return _Lanes({name: v.having(v.values[1:]) for name, v in values.items()}, coords, {})
 
 
-def with_tried_reference(study: Study, table: Table) -> Study:
+def with_tried_reference(study: Study, table: SampleTable) -> Study:
     """A study of a function whose first lane is one that the function can compute."""
     reason: Exception | None = None
-    for i in range(min(TRIED, table.runs)):
+    tried = candidates(table)
+    for i in tried:
         made = replace(study, reference=tuple(table.rows(i, i + 1)[0].tolist()))
         try:
             _called(made, np.array([made.reference] * LANES))
@@ -194,5 +204,5 @@ def with_tried_reference(study: Study, table: Table) -> Study:
         except Exception as error:
             reason = reason or error
     assert reason is not None
-    raise ModelError(f"sweep: run fails for the first {min(TRIED, table.runs)} samples, one after the other; the first "
-                     f"of them: {error_text(reason)}") from reason
+    raise ModelError(f"sweep: run fails for all of {len(tried)} samples that were tried; for the first: "
+                     f"{error_text(reason)}") from reason

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from bellcrank.studies.kept_values import MisuseError, Part, Variable, fill_of
-from bellcrank.studies.sample_table import Table, as_coordinates
+from bellcrank.studies.kept_values import ChunkResult, MisuseError, RunValues, fill_of
+from bellcrank.studies.sample_table import SampleTable, as_coordinates
 
 if TYPE_CHECKING:
     import xarray
@@ -24,7 +24,7 @@ class Sink(Protocol):
     def missing(self) -> list[int]:
         """Numbers of the chunks that have not come."""
 
-    def put(self, number: int, part: Part) -> None:
+    def put(self, number: int, part: ChunkResult) -> None:
         """Keep the results of a chunk."""
 
     def dataset(self) -> xarray.Dataset:
@@ -34,7 +34,7 @@ class Sink(Protocol):
         """Nothing more comes."""
 
 
-def check_names(known: Mapping[str, Any], part: Part) -> None:
+def check_names(known: Mapping[str, Any], part: ChunkResult) -> None:
     """Refuse results of other names than those that came first."""
     if part.variables and set(part.variables) != set(known):
         raise MisuseError(f"sweep: some runs return {', '.join(sorted(part.variables))}, others "
@@ -44,21 +44,21 @@ def check_names(known: Mapping[str, Any], part: Part) -> None:
 class MemorySink:
     """Arrays of this process."""
 
-    def __init__(self, table: Table, attrs: Mapping[str, Any], chunk: int) -> None:
+    def __init__(self, table: SampleTable, attrs: Mapping[str, Any], chunk: int) -> None:
         self._table, self._attrs, self.chunk = table, dict(attrs), chunk
-        self._variables: dict[str, Variable] = {}
-        self._coords: dict[str, Variable] = {}
+        self._variables: dict[str, RunValues] = {}
+        self._coords: dict[str, RunValues] = {}
         self._status = np.full(table.runs, "pending", dtype=object)
         self._reason = np.full(table.runs, "", dtype=object)
 
     def missing(self) -> list[int]:
         return list(range(-(-self._table.runs // self.chunk)))
 
-    def put(self, number: int, part: Part) -> None:
+    def put(self, number: int, part: ChunkResult) -> None:
         rows = slice(number * self.chunk, number * self.chunk + len(part.status))
         if part.variables and not self._variables:
             self._coords = part.coords
-            self._variables = {name: v._replace(values=np.full(
+            self._variables = {name: v.having(np.full(
                 (self._table.runs, *v.values.shape[1:]), fill_of(v.values.dtype),
                 dtype=object if v.values.dtype.kind == "U" else v.values.dtype)) for name, v in part.variables.items()}
         check_names(self._variables, part)

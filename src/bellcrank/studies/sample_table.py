@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 
     from bellcrank.compiled.system import System
 
-__all__ = ["Column", "Table", "as_coordinates", "columns_of", "table_of"]
+__all__ = ["SampleTable", "VariedColumn", "as_coordinates", "columns_of", "table_of"]
 
 
 @dataclass(frozen=True)
-class Table:
+class SampleTable:
     """Values of every run: one column per name. Of a grid, only its values are kept and rows are made when asked for.
 
     Rows run through the samples first, then through the grid, its last name quickest.
@@ -52,7 +52,7 @@ class Table:
         return np.stack(columns, axis=-1)
 
 
-def table_of(parameters: Any, samples: Any) -> Table:
+def table_of(parameters: Any, samples: Any) -> SampleTable:
     """Read what `sweep` was given."""
     import xarray
 
@@ -69,7 +69,7 @@ def table_of(parameters: Any, samples: Any) -> Table:
     twice = {name for name, _ in grid} & {name for name, _ in rows}
     if twice:
         raise ModelError(f"sweep: {', '.join(sorted(twice))} is in parameters and in samples; once is enough")
-    return Table(tuple(grid), tuple(rows))
+    return SampleTable(tuple(grid), tuple(rows))
 
 
 def _grid(parameters: Any) -> list[tuple[str, Floats]]:
@@ -112,7 +112,7 @@ def _values(what: str, name: str, values: Any) -> Floats:
 
 
 @dataclass(frozen=True)
-class Column:
+class VariedColumn:
     """What a column of the table is: a parameter ("p"), or a coordinate ("q") or speed ("u") at the beginning."""
 
     name: str
@@ -120,14 +120,14 @@ class Column:
     key: str  #: the parameter, or the joint or "joint.coordinate"
 
 
-def columns_of(system: System, names: tuple[str, ...], whose: str = "sweep") -> tuple[Column, ...]:
+def columns_of(system: System, names: tuple[str, ...], whose: str = "sweep") -> tuple[VariedColumn, ...]:
     """What names mean for a machine; those of parameters come first."""
     return tuple(_column(system, name, whose) for name in names)
 
 
-def _column(system: System, name: str, whose: str) -> Column:
+def _column(system: System, name: str, whose: str) -> VariedColumn:
     if name in system.parameters:
-        return Column(name, "p", name)
+        return VariedColumn(name, "p", name)
     kind, dot, key = name.partition(".")
     if not dot or kind not in ("q", "u"):
         known = ", ".join(system.parameters) or "none: make some with Mechanism.parameter"
@@ -144,10 +144,10 @@ def _column(system: System, name: str, whose: str) -> Column:
                          f"{', '.join(f'{kind}.{whole}.{n}' for n in there) or 'none'}")
     if coordinate is not None and coordinate not in there:
         raise ModelError(f"{whose}: {name}: joint {whole!r} has {', '.join(there)}")
-    return Column(name, kind, key)
+    return VariedColumn(name, kind, key)
 
 
-def as_coordinates(table: Table) -> dict[str, xarray.Variable]:
+def as_coordinates(table: SampleTable) -> dict[str, xarray.Variable]:
     """The columns as variables along ``run``. Cost: O(runs) numbers per column."""
     import xarray
 

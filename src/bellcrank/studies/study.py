@@ -20,17 +20,17 @@ from bellcrank.mechanism.fingerprint import fingerprint_of
 from bellcrank.mechanism.mechanism import Mechanism
 from bellcrank.simulate.setup import Setup
 from bellcrank.studies.first_states import Assembled, FirstStates, first_states, shaping_columns, with_row
-from bellcrank.studies.sample_table import Column, Table, columns_of
+from bellcrank.studies.sample_table import SampleTable, VariedColumn, columns_of
 
 if TYPE_CHECKING:
     from bellcrank.simulate.result import Result
 
-__all__ = ["LANES", "REDUCTIONS", "TRIED", "Study", "error_text", "machine_of", "study_of"]
+__all__ = ["LANES", "REDUCTIONS", "Study", "candidates", "error_text", "machine_of", "study_of"]
 
 #: runs side by side in one block, always, whatever the chunks: numbers may depend on how many states share a call
 LANES = 128
-#: rows that are tried as the first lane of all blocks
-TRIED = 16
+#: rows that are tried as the first lane of all blocks: the first ones, and some of all
+_FIRST, _SPREAD = 4, 60
 #: what `reduce` may be by name: what is made of each variable over time
 REDUCTIONS: dict[str, Callable[[Any], Any]] = {
     "first": lambda x: x.isel(time=0), "last": lambda x: x.isel(time=-1),
@@ -48,7 +48,7 @@ class Study:
     """What workers need to know; made by `study_of`."""
 
     system: System
-    columns: tuple[Column, ...]
+    columns: tuple[VariedColumn, ...]
     run: Mapping[str, Any] | Callable[..., Any]
     reduce: Callable[..., Any] | tuple[str, ...] | None = None
     #: values of the run in the first lane of every block: plans for loops are made for that, wherever a run is computed
@@ -86,7 +86,7 @@ class Study:
         """Runs from these states, on one thread."""
         return system.simulate(State(states.q, states.u, states.t), **self.options, threads=1, progress=progress)
 
-    def fingerprints(self, table: Table) -> dict[str, str]:
+    def fingerprints(self, table: SampleTable) -> dict[str, str]:
         """What makes this study this one, part by part."""
         return {"machine": fingerprint_of((self.system.model.digest, self.system.kernels.backend)),
                 "samples": fingerprint_of((table.grid, table.samples)), "run": fingerprint_of(self.run),
@@ -115,7 +115,7 @@ def machine_of(machine: Any) -> System:
                          f"{type(machine).__name__}") from None
 
 
-def study_of(system: System, table: Table, run: Any, reduce: Any) -> Study:
+def study_of(system: System, table: SampleTable, run: Any, reduce: Any) -> Study:
     """Check what a sweep was asked for, and find the run that stands in the first lane of all blocks."""
     columns = columns_of(system, table.names)
     if not isinstance(run, Mapping) and not callable(run):
@@ -128,7 +128,7 @@ def study_of(system: System, table: Table, run: Any, reduce: Any) -> Study:
     return _with_reference(study, table) if study.simulated else study
 
 
-def _check_run(system: System, run: Mapping[str, Any], columns: tuple[Column, ...]) -> None:
+def _check_run(system: System, run: Mapping[str, Any], columns: tuple[VariedColumn, ...]) -> None:
     known = [n for n in inspect.signature(System.simulate).parameters if n not in ("self", *_OWN)]
     for name in run:
         if name in _OWN:
@@ -162,10 +162,10 @@ def _reduction(reduce: Any, function: bool) -> Callable[..., Any] | tuple[str, .
     return names
 
 
-def _with_reference(study: Study, table: Table) -> Study:
+def _with_reference(study: Study, table: SampleTable) -> Study:
     """The first row that can be put together as the reference; with the times at which its run is sampled."""
-    reason = ""
-    for i in range(min(TRIED, table.runs)):
+    reason, tried = "", candidates(table)
+    for i in tried:
         row = table.rows(i, i + 1)
         made = replace(study, reference=tuple(row[0].tolist()))
         states = made.begin(row)
@@ -180,8 +180,13 @@ def _with_reference(study: Study, table: Table) -> Study:
             return replace(made, times=tuple(setup.sample_times.tolist()),
                            shaping=shaping_columns(made.first, made.columns, begun, rows))
         reason = reason or states.failed[0]
-    raise AssemblyError(f"sweep: none of the first {min(TRIED, table.runs)} samples can be put together; the first: "
-                        f"{reason}")
+    raise AssemblyError(f"sweep: none of {len(tried)} samples that were tried can be put together; the first: {reason}")
+
+
+def candidates(table: SampleTable) -> list[int]:
+    """Rows that may stand in the first lane of all blocks, in the order in which they are tried."""
+    spread = np.linspace(0, table.runs - 1, _SPREAD).astype(np.int64).tolist()
+    return list(dict.fromkeys([*range(min(_FIRST, table.runs)), *spread]))
 
 
 def error_text(error: BaseException) -> str:

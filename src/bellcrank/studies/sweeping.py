@@ -16,10 +16,10 @@ from bellcrank.errors import ModelError
 from bellcrank.simulate.run import SimulationWarning
 from bellcrank.studies.chunk_task import quiet
 from bellcrank.studies.executors import Workers, is_lost, workers_of
-from bellcrank.studies.kept_values import Part
+from bellcrank.studies.kept_values import ChunkResult
 from bellcrank.studies.lane_blocks import RUNS_PER_BLOCK, with_tried_reference
 from bellcrank.studies.result_sinks import MemorySink, Sink
-from bellcrank.studies.sample_table import Table, table_of
+from bellcrank.studies.sample_table import SampleTable, table_of
 from bellcrank.studies.study import Study, machine_of, study_of
 from bellcrank.studies.sweep_progress import SweepProgress
 from bellcrank.studies.zarr_store import ZarrSink, check_out
@@ -128,12 +128,12 @@ def _chunk_of(study: Study, runs: int, workers: int) -> int:
     return RUNS_PER_BLOCK * max(1, blocks)
 
 
-def _compute(workers: Workers, table: Table, sink: Sink, progress: Any, name: str) -> None:
+def _compute(workers: Workers, table: SampleTable, sink: Sink, progress: Any, name: str) -> None:
     """Have all missing chunks computed; those of lost workers again, by others."""
     waiting = deque(sink.missing())
     runs = sum(_span(table, sink.chunk, k)[1] - _span(table, sink.chunk, k)[0] for k in waiting)
     bar = SweepProgress(progress, name, table.runs, table.runs - runs)
-    flying: dict[Future[Part], int] = {}
+    flying: dict[Future[ChunkResult], int] = {}
     losses: Counter[int] = Counter()
     bar.begin()
     try:
@@ -151,14 +151,14 @@ def _compute(workers: Workers, table: Table, sink: Sink, progress: Any, name: st
                         continue
                     first, last = _span(table, sink.chunk, number)
                     why = f"its worker died, {_LOSSES} times over: a run of this chunk, or too little memory, ends it"
-                    part = Part({}, {}, ["failed"] * (last - first), [why] * (last - first))
+                    part = ChunkResult({}, {}, ["failed"] * (last - first), [why] * (last - first))
                 sink.put(number, part)
                 bar.add(len(part.status), sum(s not in _GOOD for s in part.status))
     finally:
         bar.end()
 
 
-def _result(future: Future[Part]) -> Part | None:
+def _result(future: Future[ChunkResult]) -> ChunkResult | None:
     """What a future holds; None if its worker was lost."""
     try:
         return future.result()
@@ -168,7 +168,7 @@ def _result(future: Future[Part]) -> Part | None:
         raise
 
 
-def _span(table: Table, chunk: int, number: int) -> tuple[int, int]:
+def _span(table: SampleTable, chunk: int, number: int) -> tuple[int, int]:
     return number * chunk, min((number + 1) * chunk, table.runs)
 
 

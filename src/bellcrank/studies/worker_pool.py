@@ -10,7 +10,7 @@ import threading
 from concurrent.futures import Future
 
 from bellcrank.arrays import Floats
-from bellcrank.studies.kept_values import Part
+from bellcrank.studies.kept_values import ChunkResult
 from bellcrank.studies.worker_process import receive, send
 
 __all__ = ["WorkerLostError", "WorkerPool"]
@@ -31,7 +31,7 @@ class WorkerPool:
 
     def __init__(self, data: bytes, digest: str, workers: int) -> None:
         self._study, self._closing = (data, digest), False
-        self._tasks: queue.SimpleQueue[tuple[Future[Part], Floats] | None] = queue.SimpleQueue()
+        self._tasks: queue.SimpleQueue[tuple[Future[ChunkResult], Floats] | None] = queue.SimpleQueue()
         self._lock = threading.Lock()
         self._children: set[subprocess.Popen[bytes]] = set()
         self._threads = [threading.Thread(target=self._serve, daemon=True) for _ in range(workers)]
@@ -44,9 +44,9 @@ class WorkerPool:
         with self._lock:
             return [child.pid for child in self._children if child.poll() is None]
 
-    def submit(self, rows: Floats) -> Future[Part]:
+    def submit(self, rows: Floats) -> Future[ChunkResult]:
         """Have rows computed."""
-        future: Future[Part] = Future()
+        future: Future[ChunkResult] = Future()
         self._tasks.put((future, rows))
         return future
 

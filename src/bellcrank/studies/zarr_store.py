@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bellcrank.errors import FileError, ModelError
-from bellcrank.studies.kept_values import MisuseError, Part, Variable, fill_of
+from bellcrank.studies.kept_values import ChunkResult, MisuseError, RunValues, fill_of
 from bellcrank.studies.result_sinks import check_names
-from bellcrank.studies.sample_table import Table
+from bellcrank.studies.sample_table import SampleTable
 
 if TYPE_CHECKING:
     import xarray
@@ -70,8 +70,8 @@ def _attributes(path: Path) -> dict[str, Any] | None:
 class ZarrSink:
     """The store of one sweep, open for writing."""
 
-    def __init__(self, path: Path, table: Table, attrs: Mapping[str, Any], fingerprints: Mapping[str, str], chunk: int
-                 ) -> None:
+    def __init__(self, path: Path, table: SampleTable, attrs: Mapping[str, Any], fingerprints: Mapping[str, str],
+                 chunk: int) -> None:
         self._path, self._table = path, table
         self._lock = contextlib.ExitStack()
         self._lock.enter_context(_alone(path))
@@ -115,7 +115,7 @@ class ZarrSink:
     def missing(self) -> list[int]:
         return np.flatnonzero(self._done[:] == 0).tolist()
 
-    def put(self, number: int, part: Part) -> None:
+    def put(self, number: int, part: ChunkResult) -> None:
         rows = slice(number * self.chunk, number * self.chunk + len(part.status))
         if part.variables and not self._names:
             self._lay_out(part)
@@ -130,7 +130,7 @@ class ZarrSink:
         self._group["reason"][rows] = np.array(part.reason, dtype=object)
         self._done[number] = 1  # last: what is marked is complete
 
-    def _lay_out(self, part: Part) -> None:
+    def _lay_out(self, part: ChunkResult) -> None:
         """Make the arrays for results, as the first ones say."""
         runs = self._table.runs
         for name, v in part.coords.items():
@@ -155,7 +155,7 @@ def _plain(attrs: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in attrs.items() if isinstance(value, (str, int, float))}
 
 
-def _auxiliary(coords: Mapping[str, Variable], v: Variable) -> list[str]:
+def _auxiliary(coords: Mapping[str, RunValues], v: RunValues) -> list[str]:
     """Coordinates of a variable that are not named like a dimension."""
     return [name for name, c in coords.items() if c.dims != (name,) and set(c.dims) <= set(v.dims)]
 
@@ -204,6 +204,8 @@ def _alone(path: Path) -> Iterator[None]:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             raise FileError(f"sweep: out: another process is writing to {path}") from None
+        if not lock.exists() or os.fstat(file.fileno()).st_ino != lock.stat().st_ino:  # gone with who held it
+            raise FileError(f"sweep: out: another process was writing to {path} just now; try again")
         try:
             yield
         finally:
