@@ -15,7 +15,10 @@ import xarray
 
 import bellcrank as bc
 from bellcrank.studies import sweeping
+from bellcrank.studies.kept_values import ChunkResult, RunValues
 from bellcrank.studies.lane_blocks import RUNS_PER_BLOCK
+from bellcrank.studies.sample_table import table_of
+from bellcrank.studies.zarr_store import ZarrSink
 from sweeps import RUN, four_bar, pendulum, same
 
 FAILS = "ignore:.*runs did not finish:bellcrank.SimulationWarning"
@@ -66,8 +69,15 @@ def test_order_and_neighbours_change_nothing(looped: xarray.Dataset) -> None:
     same(looped.isel(run=order), some)
 
 
-def test_processes_change_nothing(looped: xarray.Dataset) -> None:
-    same(looped, looped_study(executor="processes", chunk=40))
+@pytest.mark.parametrize("stepper", ("gauss", "dop853"))
+def test_order_changes_nothing_with_other_steppers(stepper: str) -> None:
+    rng = np.random.default_rng(5)
+    samples = {"mass": rng.uniform(3.0, 6.0, 12), "u.A": rng.uniform(-20.0, 20.0, 12)}
+    run = {"duration": 0.2, "step": 4e-3, "output": 0.1, "stepper": stepper, "rtol": 1e-6, "q": {"A": 1.0}}
+    order = np.array([0, *1 + rng.permutation(11)])
+    one = bc.sweep(four_bar(), samples=samples, run=run)
+    other = bc.sweep(four_bar(), samples={name: x[order] for name, x in samples.items()}, run=run, chunk=5)
+    same(one.isel(run=order), other)
 
 
 def test_other_executors_change_nothing(looped: xarray.Dataset) -> None:
@@ -222,6 +232,21 @@ def test_resume_computes_what_is_missing(tmp_path: Path, monkeypatch: pytest.Mon
     same(whole.isel(run=slice(8, None)), again.isel(run=slice(8, None)))
 
 
+def test_what_is_not_written_is_not_marked(tmp_path: Path) -> None:
+    """A chunk that could not be written whole is missing still."""
+    pytest.importorskip("zarr")
+    values = {"x": RunValues(("run",), np.arange(4.0), {})}
+    good = ChunkResult(values, {}, ["finished"] * 4, [""] * 4)
+    sink = ZarrSink(tmp_path / "study.zarr", table_of({"a": np.arange(8.0)}, None), {"varied": ["a"]}, {}, 4)
+    sink.put(0, good)
+    with pytest.raises(ValueError):
+        sink.put(1, good._replace(reason=["", ""]))
+    assert sink.missing() == [1]
+    sink.put(1, good)
+    assert sink.missing() == []
+    sink.close()
+
+
 @pytest.mark.parametrize(("change", "part"), [
     ({"run": {**RUN, "q": {"hinge": 1.1}}}, "are: run."), ({"reduce": "last"}, "are: reduce.")])
 def test_another_study_is_refused(change: Any, part: str, tmp_path: Path) -> None:
@@ -269,6 +294,7 @@ def test_without_zarr(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ({"run": {"duration": 1.0, "stepp": 0.1}}, "run has no option 'stepp'; did you mean 'step'?"),
     ({"run": {"duration": 1.0, "file": "x.nc"}}, "'file' is not for sweeps: the results go to out"),
     ({"run": 5}, "run is a mapping of what simulate() takes"), ({"run": {"duration": 1.0, "stepper": "rk5"}}, "rk5"),
+    ({"run": {"duration": 1.0, "stepper": "scipy/RK45"}}, "run: stepper scipy/RK45: batches of parameters need"),
     ({"reduce": "median"}, "'median' is neither a function"), ({"chunk": 0}, "chunk must be a positive number"),
     ({"executor": "cluster"}, "executor must be 'threads', 'processes'"), ({"resume": True}, "resume=True needs out"),
     ({"progress": "yes"}, "progress must be True"),
@@ -281,6 +307,14 @@ def test_without_zarr(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_refusals(options: Any, message: str) -> None:
     with pytest.raises(bc.ModelError, match=re.escape(message)):
         bc.sweep(pendulum(), **{"parameters": {"damping": [0.1]}, "run": RUN, **options})
+
+
+def test_results_that_do_not_fit(monkeypatch: pytest.MonkeyPatch) -> None:
+    from bellcrank.studies import result_sinks
+
+    monkeypatch.setattr(result_sinks, "available_memory", lambda: 1e4)
+    with pytest.raises(bc.ModelError, match=re.escape("write them to a store (out=...)")):
+        bc.sweep(pendulum(), {"damping": np.linspace(0.0, 1.0, 60)}, run=RUN)
 
 
 def test_machines_by_name_and_refused_ones() -> None:
@@ -303,7 +337,6 @@ def test_progress_is_told(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_chunks_are_whole_blocks() -> None:
-    from bellcrank.studies.sample_table import table_of
     from bellcrank.studies.study import study_of
 
     study = study_of(pendulum(), table_of({"damping": [0.1]}, None), RUN, "last")

@@ -45,8 +45,9 @@ __all__ = [
     "Revolute", "RollingBall", "RollingDisk", "Sampled", "Screw", "SimulationWarning", "SingularError", "SlowWarning",
     "Spherical", "State", "StateError", "System", "Traced", "Universal", "Weld", "__version__", "analyze", "attach",
     "check_joint", "cite", "compare", "compile", "detach", "enter", "examples", "export_c", "gradient", "identify",
-    "joint_limit", "latin_hypercube", "leave", "lift_off", "load", "lock", "math", "open_result", "open_sweep", "papers",
-    "random_samples", "read", "save", "sobol", "sweep", "to_casadi", "to_jax", "to_sympy", "to_torch", "unlock",
+    "joint_limit", "latin_hypercube", "leave", "lift_off", "load", "lock", "math", "open_result", "open_sweep",
+    "papers", "random_samples", "read", "save", "sobol", "sweep", "to_casadi", "to_jax", "to_sympy", "to_torch",
+    "unlock",
 ]
 
 if TYPE_CHECKING:

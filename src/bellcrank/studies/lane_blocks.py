@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from bellcrank.arrays import Floats
-from bellcrank.errors import BellcrankError, ModelError
+from bellcrank.errors import BellcrankError, ModelError, NotYetError
 from bellcrank.studies.first_states import FirstStates, with_rows
 from bellcrank.studies.kept_values import (
     ChunkResult,
@@ -143,6 +143,8 @@ def _checked(attempt: Callable[[list[int]], _Lanes], study: Study, states: First
                 system = with_rows(study.system, study.columns, np.array([study.reference] * LANES))
                 try:
                     _run(study, system, alone, stop)
+                except (ModelError, NotYetError) as error:  # not of the sample, but of what is asked for
+                    raise MisuseError(f"sweep: run: {error}") from error
                 except BellcrankError as error:
                     raise _EverywhereError(error) from None
             raise

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
+from bellcrank.errors import ModelError
+from bellcrank.simulate.sizes import available_memory
 from bellcrank.studies.kept_values import ChunkResult, MisuseError, RunValues, fill_of
 from bellcrank.studies.sample_table import SampleTable, as_coordinates
 
@@ -41,6 +43,16 @@ def check_names(known: Mapping[str, Any], part: ChunkResult) -> None:
                           f"{', '.join(sorted(known))}; all must return the same")
 
 
+def _check_room(part: ChunkResult, runs: int) -> None:
+    """Refuse results that do not fit into memory."""
+    needed = sum(v.values[:1].nbytes for v in part.variables.values()) * float(runs)
+    room = available_memory()
+    if needed > room:
+        raise ModelError(f"sweep: the results of {runs:,} runs need {needed / 1e9:.3g} GB of memory, and "
+                         f"{room / 1e9:.3g} GB are free; write them to a store (out=...), keep less (reduce=...), or "
+                         "sample less often")
+
+
 class MemorySink:
     """Arrays of this process."""
 
@@ -57,6 +69,7 @@ class MemorySink:
     def put(self, number: int, part: ChunkResult) -> None:
         rows = slice(number * self.chunk, number * self.chunk + len(part.status))
         if part.variables and not self._variables:
+            _check_room(part, self._table.runs)
             self._coords = part.coords
             self._variables = {name: v.having(np.full(
                 (self._table.runs, *v.values.shape[1:]), fill_of(v.values.dtype),
