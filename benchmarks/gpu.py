@@ -283,8 +283,10 @@ def quarter_cars(count: int = 100_000, seconds: float = 10.0) -> None:
     wall = time.perf_counter() - begun
     few = bc.rollout(systems[1].with_parameters(more=more[:64]), start, STEP)
     few.step(steps=round(seconds / STEP))
+    error, off = loop_error(systems[1], q[:4096]), gap(q[:64], few.q)
     print(f"{count} quarter cars, {seconds:g} s each in steps of 1 ms: {wall:.2f} s, {prepared:.2f} s of them before "
-          f"the first step; loop error {loop_error(systems[1], q[:4096]):.0e}, beside the CPU {gap(q[:64], few.q):.0e}")
+          f"the first step; loop error {error:.0e}, against the CPU {off:.0e}")
+
 
 # -- checks -----------------------------------------------------------------------------------------
 def check(names: list[str], precision: str) -> list[str]:
