@@ -20,7 +20,7 @@ from bellcrank.simulate.deflections import Deflections
 from bellcrank.simulate.fields import DERIVED, MOST_CLOSURES, PER_EVENT, STATE, TOPOLOGY, Layout, derive, layout_of
 from bellcrank.simulate.interrupt import uninterrupted
 from bellcrank.simulate.netcdf import EventRecord, GrowingFile, open_result, per_event
-from bellcrank.simulate.run_attributes import plain_attribute, run_attributes
+from bellcrank.simulate.run_attributes import as_json, plain_attribute, run_attributes
 from bellcrank.simulate.shelf import Shelf
 
 if TYPE_CHECKING:
@@ -208,7 +208,7 @@ class Writer:
         for state, status, reason in remarks:
             self._remarks.setdefault(state, (state, status, reason))
         if self._remarks:
-            self._notes["remarks"] = _json(sorted(self._remarks.values()))
+            self._notes["remarks"] = as_json(sorted(self._remarks.values()))
 
     def finish(self, status: str, reason: str = "") -> Result:
         """End the run, whatever way it went (`STATUSES`), and return all samples with what is known of them.
