@@ -3,21 +3,24 @@ matrices, column by column (or row by row, where these are fewer), side by side 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from bellcrank.arrays import Floats, flat, wrench_array
 from bellcrank.derivatives.directions import MOTION
+from bellcrank.derivatives.pair_functions import pair_functions
 from bellcrank.errors import BellcrankError, NotYetError, SingularError, StateError
 from bellcrank.formulations import functions_of
 from bellcrank.lowering.function import Function, input_sizes
 from bellcrank.system.array_products import Chain, ClosedInverse, ClosedMotion, OpenProducts, Plain, Sum
 from bellcrank.system.derivative_questions import Question, Reading, check_question, reading_of
+from bellcrank.system.element_products import Loaded, OfMotions
 from bellcrank.system.kernels import NO_DOORS, DoorPair
 from bellcrank.system.loop_plans import LoopPlans
 from bellcrank.target.backend import DoorForm
+from bellcrank.topology.pairs import SumForce
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -37,31 +40,34 @@ def _functions(tree: Tree) -> dict[str, Function]:
     return functions_of("elimination", True) if tree.looped else functions_of("recursive")
 
 
-def _chain(tree: Tree, name: str, functions: Mapping[str, Function]) -> Chain:
+def _chain(plans: LoopPlans, name: str, functions: Mapping[str, Function]) -> Chain:
     """What is differentiated, made of functions that are rolled."""
-    def less_laws(function: str) -> Chain:
+    tree, outside = plans.tree, plans.kernels.springs_outside
+    pairs = plans.kernels.kept("functions of elements", lambda: pair_functions(tree)) if outside else None
+
+    def forced(function: str) -> Chain:
         own = Plain(functions[function], True)
+        return own if pairs is None else Loaded(own, pairs, functions)
+
+    def less_laws(function: str) -> Chain:
+        own = forced(function)
         return Sum(((1.0, own), (-1.0, Plain(functions["joint_laws"])))) if tree.joint_forces else own
 
-    if name == "forward_dynamics":
-        return Plain(functions[name], True)
-    if name == "bias":
-        return less_laws(name)
-    if name == "inverse_dynamics" and not tree.looped:
-        return less_laws(name)
-    if name == "inverse_dynamics" and not any(tree.prescribed_speeds()):
-        return ClosedInverse(less_laws(name), functions["independent_forces"])
-    if name in _PLAIN:
-        return Plain(functions[name])
-    if name == "stored_energy" and not tree.pairs:
-        return Plain(functions["joint_energy"])
-    if name == "energy" and not tree.pairs:
-        moving = Plain(functions["motion_and_gravity"])
-        return Sum(((1.0, moving), (1.0, Plain(functions["joint_energy"])))) if tree.joint_forces else moving
-    known = ("forward_dynamics", "inverse_dynamics", "bias", "energy", "stored_energy", *_PLAIN)
-    raise NotYetError(f"derivatives of {name}: {tree.name!r} has {tree.n} links and is rolled into loops; of such "
-                      f"machines {', '.join(known)} can be differentiated, where nothing but joints connects links "
-                      "and, with loops, nothing is prescribed in inverse_dynamics")
+    stored: Chain = Plain(functions["joint_energy"] if outside or not tree.pairs else functions["stored_energy"])
+    if pairs is not None:
+        stored = Sum(((1.0, stored), (1.0, OfMotions(pairs.energy, pairs.links, functions))))
+    made: dict[str, Callable[[], Chain]] = {
+        "forward_dynamics": lambda: forced(name), "bias": lambda: less_laws(name), "stored_energy": lambda: stored,
+        "inverse_dynamics": lambda: ClosedInverse(less_laws(name), functions["independent_forces"])
+        if tree.looped else less_laws(name),
+        "energy": lambda: Sum(((1.0, Plain(functions["motion_and_gravity"])), (1.0, stored)))
+        if tree.joint_forces or tree.pairs else Plain(functions["motion_and_gravity"])}
+    made |= dict.fromkeys(_PLAIN, lambda: Plain(functions[name]))
+    if name not in made or (name == "inverse_dynamics" and tree.looped and any(tree.prescribed_speeds())):
+        raise NotYetError(f"derivatives of {name}: {tree.name!r} has {tree.n} links and is rolled into loops; of such "
+                          f"machines {', '.join(made)} can be differentiated, the forces of closed ones where nothing "
+                          "is prescribed")
+    return made[name]()
 
 
 class LargeQuestion(NamedTuple):
@@ -91,14 +97,15 @@ def large_question(plans: LoopPlans, asked: Question, q: npt.ArrayLike, t: npt.A
     if asked.body is not None or asked.then is not None:
         raise NotYetError(f"derivatives of {asked.function}: {tree.name!r} has {tree.n} links and is rolled into "
                           f"loops; {'body' if asked.then is None else 'then'}=... is for up to 48 links")
-    if tree.pairs:
-        raise NotYetError(f"derivatives: {tree.name!r} has {tree.n} links, and elements between links that no joint "
-                          "connects (springs, bushings); machines of up to 48 links can be differentiated with these")
+    sums = [pair.name for pair in tree.pairs if isinstance(pair, SumForce)] if plans.kernels.springs_outside else []
+    if sums:
+        raise NotYetError(f"derivatives: {tree.name!r} has {tree.n} links and is rolled into loops; forces along sums "
+                          f"of joints ({', '.join(map(repr, sums[:4]))}) can be differentiated up to 48 links")
     plan = plans.first(q, t) if tree.looped else None
 
     def made() -> LargeQuestion:
         functions = _functions(tree)
-        return LargeQuestion(asked, reading_of(plans, asked, tree, plan), _chain(tree, asked.function, functions),
+        return LargeQuestion(asked, reading_of(plans, asked, tree, plan), _chain(plans, asked.function, functions),
                              functions, plan)
 
     return plans.kernels.kept(("large question", asked, None if plan is None else plan.key), made)
