@@ -129,7 +129,8 @@ def both(name: str) -> Both:
     return {"joints": lambda: Both(every_joint, 0.3), "laden": lambda: Both(laden, 0.2),
             "linkages": lambda: Both(lambda: bc.load("four_bar_chain", cells=2)),
             "geared": lambda: Both(loop_extras.geared), "cams": lambda: Both(loop_extras.cams, 0.2),
-            "linkage": lambda: Both(linkage), "sprung": lambda: Both(sprung), "arm": lambda: Both(laden_arm, 0.3)}[name]()
+            "linkage": lambda: Both(linkage), "sprung": lambda: Both(sprung),
+            "arm": lambda: Both(laden_arm, 0.3)}[name]()
 
 
 @pytest.mark.parametrize("function", ["forward_dynamics", "inverse_dynamics"])
@@ -218,6 +219,16 @@ def test_directions_survive_a_change_of_plan() -> None:
                                                     c.q, 0.0)
         expected, found = (large_derivatives._entries(plans, question, given, None, 0.0, p) for p in (first, other))
         close(found, expected, 1e-9)
+
+
+@pytest.mark.parametrize("name", ["linkage", "sprung", "laden"])
+def test_linear_models_are_exact(name: str) -> None:
+    c = both(name)
+    state = bc.State(c.q, c.u, c.t)
+    found, expected = (bc.analyze.linearize(s, state) for s in (c.rolled, c.whole))
+    assert found.error == 0.0
+    close(found.A, expected.A, 1e-9)
+    close(found.B, expected.B, 1e-9)
 
 
 # -- differences ------------------------------------------------------------------------------------------------------

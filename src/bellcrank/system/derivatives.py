@@ -28,7 +28,7 @@ from bellcrank.system.derivative_results import Derivatives, read_entries
 from bellcrank.system.evaluator import UNROLL_LINKS, CompiledEvaluator, Evaluator, TracedEvaluator
 from bellcrank.system.inverse_dynamics import check_motion
 from bellcrank.system.kernels import NO_DOORS, DoorPair, Evaluation, Kernels, Wrenches
-from bellcrank.system.large_derivatives import LargeDoor, large_door, large_entries, large_question
+from bellcrank.system.large_derivatives import LargeDoor, large_door, large_entries, large_question, large_slopes
 from bellcrank.system.loop_plans import LoopPlans
 from bellcrank.system.reactions import reaction_program
 from bellcrank.target.backend import DoorForm
@@ -303,14 +303,18 @@ def forward_slopes_at(plans: LoopPlans, q: Floats, u: Floats, tau: Floats, wrenc
                       independent: Sequence[int], by: tuple[str, ...]) -> Slopes:
     """Derivatives of forward dynamics of one state, along chosen independent speeds and `by` tau or wrenches. What
     would take longer to compile is interpreted."""
-    _refuse_large(plans, "derivatives along chosen speeds")
     plans = _by_elimination(plans, None)
-    asked = Question("forward_dynamics", None, ("q", "u", *by), plans.tree.looped, "")
-    here = {"q": q, "u": u, "tau": tau}
-    run, _ = _evaluator(plans, asked, here, t)
-    answer = answer_to(plans, asked, run.tree)._replace(independent=list(independent))
-    found, motion = _turned(plans, asked, answer, here, wrenches, t)
-    k, nu = len(independent), plans.tree.nu
+    here, k, nu = {"q": q, "u": u, "tau": tau}, len(independent), plans.tree.nu
+    if _is_large(plans):
+        value, found, motions = large_slopes(plans, here, wrenches, t, independent, ("q", "u", *by))
+        if motions is not None:
+            return Slopes(value, found, motions[0], motions[1:])
+        found[""], motion = value, np.zeros((0, 0))
+    else:
+        asked = Question("forward_dynamics", None, ("q", "u", *by), plans.tree.looped, "")
+        run, _ = _evaluator(plans, asked, here, t)
+        answer = answer_to(plans, asked, run.tree)._replace(independent=list(independent))
+        found, motion = _turned(plans, asked, answer, here, wrenches, t)
     if not plans.tree.looped:  # every speed is its own direction
         chosen = np.eye(nu)[:, list(independent)]
         found |= {x: found[x] @ chosen for x in ("q", "u")}

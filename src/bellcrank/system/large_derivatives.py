@@ -4,6 +4,7 @@ matrices, column by column (or row by row, where these are fewer), side by side 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from bellcrank.system.kernels import Wrenches
     from bellcrank.topology.tree import Tree
 
-__all__ = ["LargeDoor", "LargeQuestion", "large_door", "large_entries", "large_question"]
+__all__ = ["LargeDoor", "LargeQuestion", "large_door", "large_entries", "large_question", "large_slopes"]
 
 #: what is one function as it stands
 _PLAIN = ("momenta", "kinetic_energy", "potential_energy", "center_of_mass", "momentum", "joint_laws")
@@ -77,12 +78,12 @@ class LargeQuestion(NamedTuple):
     reading: Reading
     chain: Chain
     functions: Mapping[str, Function]
-    plan: LoopPlan | None  #: whose independent speeds the directions of closed machines belong to
+    plan: LoopPlan | None  #: the first to be tried
+    independent: tuple[int, ...]  #: the speeds that directions of closed machines belong to
 
-    @property
-    def independent(self) -> tuple[int, ...]:
-        """The speeds that directions of closed machines belong to."""
-        return () if self.plan is None else self.plan.independent
+    def along(self, independent: Sequence[int]) -> LargeQuestion:
+        """The same with directions of other speeds."""
+        return LargeQuestion(*self[:-1], tuple(independent))
 
     @property
     def moved(self) -> bool:
@@ -106,7 +107,7 @@ def large_question(plans: LoopPlans, asked: Question, q: npt.ArrayLike, t: npt.A
     def made() -> LargeQuestion:
         functions = _functions(tree)
         return LargeQuestion(asked, reading_of(plans, asked, tree, plan), _chain(plans, asked.function, functions),
-                             functions, plan)
+                             functions, plan, () if plan is None else plan.independent)
 
     return plans.kernels.kept(("large question", asked, None if plan is None else plan.key), made)
 
@@ -171,6 +172,39 @@ def large_entries(plans: LoopPlans, of: LargeQuestion, given: Mapping[str, Any],
                                 "numbers overflow)")
         _by_other_plans(plans, of, arrays, wrenches, t, rows)
     return rows
+
+
+class LargeSlopes(NamedTuple):
+    """Forward dynamics of one state, its matrices, and how a closed machine moves along chosen speeds, (nu, k) each:
+    positions and speeds with coordinates, speeds with speeds."""
+
+    value: Floats
+    matrices: dict[str, Floats]
+    motions: tuple[Floats, Floats, Floats] | None  #: none of trees
+
+
+def large_slopes(plans: LoopPlans, here: Mapping[str, Floats], wrenches: Wrenches, t: float,
+                 independent: Sequence[int], by: tuple[str, ...]) -> LargeSlopes:
+    """Derivatives of forward dynamics by `by`, along chosen independent speeds of a closed machine."""
+    tree = plans.tree
+    of = large_question(plans, Question("forward_dynamics", None, by, tree.looped, ""), here["q"], t)
+    plan = plans.at(here["q"], t) if tree.looped else None
+    of = of.along(independent) if tree.looped else of
+    rows = _entries(plans, of, here, wrenches, t, plan)
+    if not np.isfinite(rows).all():
+        raise SingularError(f"derivatives of forward_dynamics: {tree.name!r} is singular")
+    matrices, at = {}, tree.nu
+    for x in by:
+        count = prod(of.reading.parts[x])
+        matrices[x] = rows[at:at + tree.nu * count].reshape(tree.nu, count)
+        at += tree.nu * count
+    if plan is None:
+        return LargeSlopes(rows[:tree.nu], matrices, None)
+    moving = ClosedMotion(OpenProducts(plans.kernels, plans.kernels.planned(plan), here, None, t), of.functions,
+                          of.independent)
+    unit = np.eye(len(independent))
+    place, speed = moving.forward({"q": unit}), moving.forward({"u": unit})
+    return LargeSlopes(rows[:tree.nu], matrices, (place["q"].T, place["u"].T, speed["u"].T))
 
 
 def _shaped(plans: LoopPlans, given: Mapping[str, Any]) -> dict[str, Floats]:
