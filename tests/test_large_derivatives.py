@@ -12,6 +12,7 @@ import pytest
 import bellcrank as bc
 import loop_extras
 from bellcrank import math as bm
+from bellcrank.io.export.host_function import HostFunction
 from bellcrank.system import large_derivatives
 from bellcrank.system.derivative_questions import Question
 from mechanisms import JOINTS, Part, Tree, build
@@ -229,6 +230,18 @@ def test_linear_models_are_exact(name: str) -> None:
     assert found.error == 0.0
     close(found.A, expected.A, 1e-9)
     close(found.B, expected.B, 1e-9)
+
+
+def test_what_other_libraries_call() -> None:
+    """JAX and PyTorch see the same functions, every entry of q and u by itself."""
+    c = both("linkage")
+    host = HostFunction("a test", c.rolled, "forward_dynamics")
+    weights = np.array([0.3, -1.0, 2.0])
+    found = host.weighted((c.q, c.u, c.tau, np.array([1.0])), weights)
+    expected = c.whole.derivatives("forward_dynamics", c.q, c.u, c.tau, by=("q", "u", "tau", "parameters"),
+                                   weights=weights, closed=False)
+    for part, x in zip(found, expected, strict=True):
+        close(part, expected[x], 1e-10)
 
 
 # -- differences ------------------------------------------------------------------------------------------------------
