@@ -125,7 +125,7 @@ class LargeDoor(NamedTuple):
         if found is None:
             return None
         value, *parts = found
-        return value, {x: part[self.chosen[x]] if x in self.chosen else part
+        return value, {x: part.take(self.chosen[x]) if x in self.chosen else part
                        for x, part in zip(by, parts, strict=True)}
 
 
@@ -242,8 +242,10 @@ def _forward(of: LargeQuestion, at: OpenProducts, chart: ClosedMotion | None, wa
         if of.asked.closed and variable.input in MOTION:
             rates[variable.input] = way
             continue
-        whole = np.zeros((*way.shape[:-1], _size(at, variable.input)))
-        whole[..., list(variable.entries)] = way
+        whole = way
+        if label != variable.input:  # some entries, or in another order
+            whole = np.zeros((*way.shape[:-1], _size(at, variable.input)))
+            whole[..., list(variable.entries)] = way
         rates[variable.input] = rates[variable.input] + whole if variable.input in rates else whole
     return of.chain.forward(at, rates if chart is None else chart.forward(rates))
 
@@ -269,7 +271,8 @@ def _backward(of: LargeQuestion, at: OpenProducts, chart: ClosedMotion | None, w
             part = found.get(variable.input, np.zeros(len(of.independent)))
         else:
             whole = found.get(variable.input)
-            part = np.zeros(len(variable.entries)) if whole is None else whole[..., list(variable.entries)]
+            part = np.zeros(len(variable.entries)) if whole is None else \
+                whole if label == variable.input else whole[..., list(variable.entries)]
         out[label] = part
     return value, out
 
