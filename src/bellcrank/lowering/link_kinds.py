@@ -68,7 +68,7 @@ def roll(tree: Tree, function: Function, wrenches: bool) -> RolledProgram:
     sweeps = Rolled(kinds, world, root_graph)
     traced = as_traced(sweeps, base.text(sweeps), base.layout == "totals")
     if product is not None:
-        traced = differentiated(tree, product, traced, lambda kind: [("", kind.view)], False)
+        traced = differentiated(tree, product, traced, lambda kind: [("", kind.view)], bool(tree.flexible))
     counts = np.bincount(of_link[1:], minlength=len(kinds)).tolist()
     runs = runs_of(of_link)
     buffers, n_buffers = edge_buffers(tree.parent)
