@@ -17,6 +17,7 @@ from bellcrank.system import large_derivatives
 from bellcrank.system.derivative_questions import Question
 from mechanisms import JOINTS, Part, Tree, build
 from test_derivatives import Closed, close, differences, laden_arm
+from test_flexible_machines import long_chain
 
 NAMES = {"forward_dynamics": ("q", "u", "tau"), "inverse_dynamics": ("q", "u", "udot"), "potential_energy": ("q",),
          "center_of_mass": ("q",), "stored_energy": ("q",)}
@@ -242,6 +243,11 @@ def test_what_other_libraries_call() -> None:
                                    weights=weights, closed=False)
     for part, x in zip(found, expected, strict=True):
         close(part, expected[x], 1e-10)
+
+
+def test_flexible_bodies() -> None:
+    """Nodes read the coordinates of the body that carries them, and add to its derivatives."""
+    Both(lambda: long_chain(2, True)).products_agree("inverse_dynamics", ())
 
 
 # -- differences ------------------------------------------------------------------------------------------------------

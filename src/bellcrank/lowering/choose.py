@@ -70,7 +70,7 @@ def trace(tree: Tree, function: Function, wrenches: bool, schedule: str) -> list
     `schedule` is "unrolled", "rolled" or "auto". Springs reach across links: with them there are no loops over records.
     """
     base = function if function.product is None else function.product.function
-    if function.product is not None and rolls(tree, schedule):
+    if function.product is not None and rolls(tree, schedule) and not (tree.flexible and base.groups):
         with collector_paused():
             return (roll_groups if base.groups else roll)(tree, function, wrenches)
     if function.made is not None:

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from bellcrank.lowering.flexible_link import ModalLink, NodeLink
 from bellcrank.lowering.function import Function, binder, part_starts, view, world_of
-from bellcrank.lowering.link import Link, World
+from bellcrank.lowering.link import World
 from bellcrank.lowering.product_columns import differentiated, local_inputs, name_of_part, part_columns, product_columns
 from bellcrank.mechanism.flexible.deformation import NodeMotion
 from bellcrank.scalar.evaluation import evaluate
@@ -68,7 +68,7 @@ def roll(tree: Tree, function: Function, wrenches: bool) -> RolledProgram:
     sweeps = Rolled(kinds, world, root_graph)
     traced = as_traced(sweeps, base.text(sweeps), base.layout == "totals")
     if product is not None:
-        traced = differentiated(tree, product, traced, lambda kind: [("", _mover(kind.view))], bool(tree.flexible))
+        traced = differentiated(tree, product, traced, lambda kind: [("", kind.view)], bool(tree.flexible))
     counts = np.bincount(of_link[1:], minlength=len(kinds)).tolist()
     runs = runs_of(of_link)
     buffers, n_buffers = edge_buffers(tree.parent)
@@ -199,11 +199,6 @@ def link_codes(tree: Tree) -> tuple[Ints, Ints]:
         if isinstance(tree.joints[link], NodeMotion):  # moved by modes with laws of their own
             special[link] = link
     return np.array(codes), special
-
-
-def _mover(link: Link) -> Link:
-    """Whose coordinates move a link: its own, or its carrier's, which several links read."""
-    return link.carrier if isinstance(link, NodeLink) else link
 
 
 def _with_laws(tree: Tree) -> list[int]:

@@ -14,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from bellcrank.lowering.flexible_link import NodeLink
 from bellcrank.lowering.function import Function, Product, part_starts
 from bellcrank.lowering.link import Link
 from bellcrank.scalar.graph import LEAF, Graph, Number, Scalar, is_zero
@@ -117,12 +118,16 @@ class _Sought:
             own, at, rest = name.partition("@")
             if own in self.by and own != "q":
                 rates[node] = self.graph.leaf((kind, f"along{self.by.index(own)}{at}{rest}", j))
-        for suffix, link in self.members if "q" in self.by else ():
+        for suffix, link in self._frames() if "q" in self.by else ():
             way = [self.graph.leaf(("in", f"along{self.by.index('q')}{suffix}", v)) for v in range(link.joint.nu)]
             for j, rate in enumerate(self._moved(link, way)):
                 if not is_zero(rate):
                     rates[self.graph.leaf(("in", f"q{suffix}", j))] = rate
         return Variables(rates, self._places)
+
+    def _frames(self) -> list[tuple[str, Link]]:
+        """The links whose parts of the inputs the members read: of nodes of flexible bodies, those that carry them."""
+        return [(suffix, link.carrier if isinstance(link, NodeLink) else link) for suffix, link in self.members]
 
     def _moved(self, link: Link, way: Sequence[Number]) -> list[Number]:
         """Rates of a joint's coordinates; those that are prescribed do not move."""
@@ -136,7 +141,7 @@ class _Sought:
                     if leaf.args[0][:2] == ("global", x):
                         yield Written("", self.offsets[i] + leaf.args[0][2], value, True)
                 continue
-            for suffix, link in self.members:
+            for suffix, link in self.members if x == "wrench" else self._frames():
                 for j, value in enumerate(self._derivatives(x, suffix, link, found)):
                     if not is_zero(value):
                         yield Written(f"{(columns or {}).get(x, f'by_{x}')}{suffix}", j, value, self.adds)
