@@ -60,8 +60,7 @@ def gap(a: Any, b: Any) -> float:
 # -- one function of many states ------------------------------------------------------------------
 @with_compiler
 @pytest.mark.parametrize(("name", "options"), [
-    ("four_bar", {}), ("quadruped", {}), ("ladder", {"cells": 3, "schedule": "rolled"}),
-    ("chain", {"n": 6, "schedule": "rolled"})])
+    ("four_bar", {}), ("chain", {"n": 6, "schedule": "rolled"})])
 def test_dynamics_as_on_the_cpu(gpu: HostDevice, name: str, options: dict[str, Any]) -> None:
     cpu, system = pair(name, **options)
     q, u, tau = states(cpu)
@@ -167,7 +166,7 @@ def test_motion_as_on_the_cpu(gpu: HostDevice, stepper: str) -> None:
 
 @with_compiler
 @pytest.mark.parametrize(("name", "options"), [
-    ("quadruped", {}), ("ladder", {"cells": 3, "schedule": "rolled"}), ("chain", {"n": 6, "schedule": "rolled"})])
+    ("quadruped", {}), ("ladder", {"cells": 2, "schedule": "rolled"})])
 def test_motions_of_trees_and_rolled_machines(gpu: HostDevice, name: str, options: dict[str, Any]) -> None:
     cpu, system = pair(name, **options)
     q, u, _ = states(cpu)
