@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import platform
+import sys
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -370,7 +371,7 @@ def _event_variables(events: Sequence[EventRecord], layout: Layout) -> dict[str,
 def _early_attrs(system: Machine, settings: dict[str, Any]) -> dict[str, Any]:
     """What is known of a run before it starts."""
     versions = {"bellcrank": __version__, "numpy": np.__version__, "python": platform.python_version()}
-    versions |= {name: _version(name) for name in libraries()}
+    versions |= {name: _version(name) for name in libraries(system.kernels.backend)}
     return {"bellcrank_result": 1, "mechanism": system.model.name,
             "mechanism_hash": fingerprint(system.model.mechanism, fixed=True),
             "parameters": _json(system.parameters), "formulation": system.model.method,
@@ -384,8 +385,8 @@ def _version(library: str) -> str:
 
     try:
         return version(library)
-    except PackageNotFoundError:  # another backend
-        return ""
+    except PackageNotFoundError:  # another backend, or a package that is distributed by other names
+        return str(getattr(sys.modules.get(library), "__version__", ""))
 
 
 def _json(value: Any) -> str:
