@@ -4,7 +4,9 @@ arrays are those of NumPy, of a class of their own."""
 from __future__ import annotations
 
 import ctypes
+import getpass
 import hashlib
+import os
 import shutil
 import tempfile
 from collections.abc import Sequence
@@ -57,14 +59,16 @@ class HostFunction:
                  "    for (unsigned b = 0; b < blocks; ++b) for (unsigned t = 0; t < threads; ++t) {\n"
                  f"        blockIdx.x = b;\n        threadIdx.x = t;\n        kernel({casts});\n    }}\n}}\n")
         body = _SHIM + text.text + start
-        folder = Path(tempfile.gettempdir()) / "bellcrank-host-device"
+        folder = Path(tempfile.gettempdir()) / f"bellcrank-host-device-{getpass.getuser()}"
         folder.mkdir(exist_ok=True)
         library = folder / f"{hashlib.sha256(body.encode()).hexdigest()[:24]}.so"
         if not library.exists():
-            source = library.with_suffix(".cpp")
+            source, made = (folder / f"{library.stem}-{os.getpid()}{end}" for end in (".cpp", ".so"))
             source.write_text(body, encoding="utf-8")
-            done = children.run([COMPILER, "-O1", "-ffp-contract=off", "-w", "-shared", "-fPIC", source, "-o", library])
+            done = children.run([COMPILER, "-O0", "-ffp-contract=off", "-w", "-shared", "-fPIC", source, "-o", made])
             assert done.returncode == 0, done.stderr[:4000]
+            source.unlink()
+            os.replace(made, library)  # other processes may be making it, too
         self._start = ctypes.CDLL(str(library)).start
 
     def __call__(self, blocks: int, threads: int, arguments: Sequence[Any]) -> None:

@@ -31,6 +31,7 @@ from bellcrank.simulate.setup import Setup
 from bellcrank.simulate.stops import LiftOff, Stop
 from bellcrank.simulate.store import Writer, check_target
 from bellcrank.system.arrangements import known_closures
+from bellcrank.system.foreign_arrays import foreign_to, to_numpy
 
 if TYPE_CHECKING:
     from bellcrank.simulate.result import Result
@@ -58,6 +59,9 @@ def simulate(system: Machine, state: Any, duration: float, *, step: float | None
     """See `System.simulate`."""
     if isinstance(sensitivities, str):
         raise ModelError(f"simulate: sensitivities is a list of names; write [{sensitivities!r}]")
+    elsewhere = foreign_to(system.kernels)
+    if elsewhere is not None:  # samples are NumPy's, wherever they were computed
+        state, tau, wrenches = (to_numpy(elsewhere, x, []) for x in (state, tau, wrenches))
     setup = Setup.of(system, state, duration, step, stepper, output, tau, wrenches, control, events, rtol, atol,
                      threads, file, closing)
     if progress is not None and not callable(progress):

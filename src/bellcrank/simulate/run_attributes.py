@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import platform
+import sys
 from collections.abc import Mapping
 from functools import cache
 from typing import TYPE_CHECKING, Any
@@ -26,7 +27,7 @@ _WRITTEN_OUT = 64
 def run_attributes(system: Machine, settings: dict[str, Any]) -> dict[str, Any]:
     """What is known of a run before it starts."""
     versions = {"bellcrank": __version__, "numpy": np.__version__, "python": platform.python_version()}
-    versions |= {name: found for name in libraries() if (found := _version(name))}
+    versions |= {name: _version(name) for name in libraries(system.kernels.backend)}
     return {"bellcrank_result": 1, "mechanism": system.model.name,
             "mechanism_hash": fingerprint(system.model.mechanism, fixed=True),
             "parameters": as_json(system.parameters), "formulation": system.model.method,
@@ -40,8 +41,8 @@ def _version(library: str) -> str:
 
     try:
         return version(library)
-    except PackageNotFoundError:  # another backend
-        return ""
+    except PackageNotFoundError:  # another backend, or a package that is distributed by other names
+        return str(getattr(sys.modules.get(library), "__version__", ""))
 
 
 def as_json(value: Any) -> str:

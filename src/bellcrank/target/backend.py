@@ -217,9 +217,10 @@ def backend_named(name: str, precision: str = "double") -> Backend:
     return made
 
 
-def libraries() -> tuple[str, ...]:
-    """Packages that compile, whose versions results tell."""
-    return tuple(library for name in BACKENDS for library in import_module(f"{__package__}.{name}").LIBRARIES)
+def libraries(backend: str) -> tuple[str, ...]:
+    """Packages that compile for a backend, and for the usual one, which helps others; results tell their versions."""
+    return tuple(library for name in BACKENDS if name in (BACKENDS[0], backend)
+                 for library in import_module(f"{__package__}.{name}").LIBRARIES)
 
 
 def _runtime(name: str) -> Any:
