@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from bellcrank.target.kernel_source import GraphKernel
-from bellcrank.target.llvm.runtime import batch_text
+from bellcrank.target.llvm.llvm_runtime import batch_text
 
 
 def unrolled_text(outputs: Sequence[Any], inputs: Mapping[str, int], width: int) -> str:

@@ -15,6 +15,7 @@ QUICK: dict[str, tuple[str, ...]] = {
     "scalar": ("test_scalar.py::test_digest_is_the_same_in_every_process", "test_scalar.py"),
     "target": ("test_sincos.py::test_zero_keeps_its_sign",),
     "target/c": ("test_export_c.py::test_names_cannot_end_comments", "test_export_c.py::test_refusals"),
+    "target/cuda": ("test_cuda.py::test_arrays_of_the_device_stay_there", "test_cuda.py"),
     "target/llvm": ("test_sincos.py::test_zero_keeps_its_sign", "test_lanes.py", "test_cache.py"),
     "schedule": ("test_operators.py::test_lemma_5_for_a_chain",),
     "integrate": ("test_simulate_impulses.py::test_attaching_where_it_is_open_is_refused",),

@@ -540,7 +540,7 @@ def test_memory_does_not_grow_with_the_number_of_loads() -> None:
         import gc
         from bellcrank.target.llvm import jit
         from bellcrank.target.kernel_source import GraphKernel
-        from bellcrank.target.llvm.runtime import batch_text
+        from bellcrank.target.llvm.llvm_runtime import batch_text
         from bellcrank.scalar.graph import Graph
 
         sources = [batch_text(GraphKernel([Graph().leaf(("x", 0)) * factor], {"x": 1}), 1)()

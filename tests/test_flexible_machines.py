@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import pickle
+import warnings
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,11 @@ import numpy as np
 import pytest
 
 import bellcrank as bc
+from bellcrank.formulations.operator.flexible_operators import flexible_operators
 from bellcrank.io.native.same import difference
+from bellcrank.lowering.function import direct
+from bellcrank.lowering.looped import LoopedDirect
+from bellcrank.mechanism.flexible.beam_elements import BeamElements
 from flexible_cases import beam, bracket, case
 
 KINDS = ("lumped", "consistent_nodal", "continuum")
@@ -48,7 +53,7 @@ def forces(state: Any) -> Any:
 
 
 # -- references --------------------------------------------------------------------------------------------------------
-@pytest.mark.parametrize(("method", "backend"), [("recursive", "llvm"), ("dense", "numpy")])
+@pytest.mark.parametrize(("method", "backend"), [("recursive", "llvm"), ("dense", "numpy"), ("operator", "numpy")])
 @pytest.mark.parametrize("kind", KINDS)
 def test_states_of_an_arm(kind: str, method: str, backend: str) -> None:
     system, found = arm(kind, method, backend), 0
@@ -82,6 +87,52 @@ def test_free_motion_of_an_arm() -> None:
     assert np.abs(result["energy"].values - data["energy"]).max() < 1e-9
     assert list(result.coordinate.values[:3]) == ["J1.angle", "link1.mode1", "link1.mode2"]
     assert list(result.coordinate_units.values[:2]) == ["rad", "1"]
+
+
+# -- the arm of section 4 of Rodriguez, Jain and Kreutz ----------------------------------------------------------------
+def planar_arm(kind: str) -> bc.Mechanism:
+    """Two links of two elements, whose coordinates are displacements and rotations of the nodes in the plane."""
+    p = case("flexible_arm")["data"]
+    m, last = bc.Mechanism("planar arm", gravity=(0, -p["g"], 0)), "ground"
+    shapes = np.eye(18)[:, [6, 7, 11, 12, 13, 17]]
+    for i in range(2):
+        section = bc.BeamSection(p["EA"][i], p["EI"][i], p["EI"][i], 1.0, p["rhoA"][i], 1e-3)
+        m.add_body(f"link{i}", bc.FlexibleBody.beam(p["L"][i], section, elements=2, modes=shapes, inertia=kind))
+        m.add_joint(f"hinge{i}", bc.Revolute("z"), last, f"link{i}")
+        last = f"link{i}.tip"
+    return m
+
+
+@pytest.mark.parametrize("method", ["recursive", "operator"])
+@pytest.mark.parametrize(("kind", "masses", "equations"), [
+    ("lumped", "lumped", "lagrange"), ("lumped", "lumped", "kane_nodal"),
+    ("consistent_nodal", "consistent", "lagrange"), ("continuum", "consistent", "kane_nodal")])
+def test_the_papers_arm(kind: str, masses: str, equations: str, method: str) -> None:
+    data, system = case("flexible_arm"), bc.compile(planar_arm(kind), method=method, backend="numpy")
+    state = data["states"]["undeformed_rigid_motion"]
+    q, u, wanted = np.array(state["q"]), np.array(state["v"]), state[masses]
+    assert relative(system.mass_matrix(q), wanted["mass_matrix"]) < 1e-14
+    assert relative(system.forward_dynamics(q, u, data["tau"]), wanted[f"qdd_{equations}"]) < 1e-11
+    assert abs(float(system.kinetic_energy(q, u)) / wanted["T"] - 1.0) < 1e-14
+
+
+def test_the_papers_operators() -> None:
+    """M^f as (4.3) factors it, deformed, is the mass matrix; B C = E_phi, and phi as the lemma has it."""
+    data = case("flexible_arm")
+    system = bc.compile(planar_arm("consistent_nodal"), method="operator", backend="numpy")
+    q = np.array(data["states"]["deformed"]["q"])
+    p = data["data"]
+    masses = {}
+    for i in range(2):
+        section = bc.BeamSection(p["EA"][i], p["EI"][i], p["EI"][i], 1.0, p["rhoA"][i], 1e-3)
+        masses[f"link{i}"] = BeamElements(p["L"][i], 2, lambda part, s=section: s).mass()  # type: ignore[misc]
+    machine = direct(system.model.tree, ("q",), lambda name, i: float(q[i]) if name == "q" else 0.0, False)
+    assert isinstance(machine, LoopedDirect)
+    found = flexible_operators(machine, masses)
+    assert relative(found.mass(), system.mass_matrix(q)) < 1e-13
+    assert np.abs(found.C @ found.B - found.shift).max() < 1e-15
+    bcphi = found.shift @ found.phi
+    assert np.abs(bcphi - (found.phi - np.eye(12))).max() < 1e-14
 
 
 @cache
@@ -276,10 +327,11 @@ def test_energy_changes_by_the_power_of_the_forces(kind: str) -> None:
 @pytest.mark.parametrize("kind", KINDS)
 def test_methods_agree(kind: str) -> None:
     system = loaded(kind)
-    other = bc.compile(system.model.mechanism, method="dense", backend="numpy")
     q, u, tau = random_states(system, 3)
     found = system.forward_dynamics(q, u, tau)
-    assert relative(found, other.forward_dynamics(q, u, tau)) < 1e-11
+    for method in ("dense", "operator"):
+        other = bc.compile(system.model.mechanism, method=method, backend="numpy")
+        assert relative(found, other.forward_dynamics(q, u, tau)) < 1e-11
     mass = system.mass_matrix(q)
     needed = system.inverse_dynamics(q, u, found)
     assert np.abs(needed - tau).max() < 1e-10 * np.abs(mass @ found[..., None]).max()
@@ -342,6 +394,8 @@ def test_locked_and_prescribed_modes() -> None:
     mass = system.mass_matrix(q)
     wanted = expected({1: -2.5 * np.sin(50.0 * t)}, speeds)
     assert relative(driven.forward_dynamics(q, speeds, tau, t=t), wanted) < 1e-11
+    operator = bc.compile(m, method="operator", backend="numpy")
+    assert relative(operator.forward_dynamics(q, speeds, tau, t=t), wanted) < 1e-11
 
 
 def test_static_deflection_and_frequencies_of_a_cantilever() -> None:
@@ -482,6 +536,21 @@ def test_a_long_chain_has_few_kinds_of_links() -> None:
     assert np.abs(system.inverse_dynamics(q, u, udot) - tau).max() < 1e-7
     per_link = [bc.compile(long_chain(n, False), schedule="rolled").operation_count().total / n for n in (30, 60)]
     assert abs(per_link[1] / per_link[0] - 1.0) < 0.02
+
+
+def test_large_deflections_are_told() -> None:
+    """A soft rod that falls onto its wall bends beyond what linear elasticity is for."""
+    soft = bc.BeamSection.round(0.004, E=2e9, rho=1200.0)
+    m = bc.Mechanism("soft", gravity=(0, -9.81, 0))
+    m.add_body("rod", bc.FlexibleBody.beam(1.0, soft, elements=4, modes={"y": 2}, damping=0.05))
+    m.add_joint("wall", bc.Weld(), m.ground, "rod")
+    system = bc.compile(m)
+    with pytest.warns(bc.SimulationWarning, match="body 'rod' deforms more than linear.*node 'tip' moves by"):
+        result = system.simulate(system.assemble(), 1.0, stepper="dop853")
+    assert "rod" in result.attrs["warnings"]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        system.simulate(system.assemble(), 0.02, stepper="dop853")
 
 
 # -- refusals ----------------------------------------------------------------------------------------------------------

@@ -32,6 +32,7 @@ _PLACES = {
     "State": "loops.closer",
     "Result": "simulate.result", "open_result": "simulate.netcdf",
     **dict.fromkeys(("Sampled", "Traced"), "simulate.control"), "SimulationWarning": "simulate.run",
+    **dict.fromkeys(("Rollout", "rollout"), "simulate.rollout"),
     **dict.fromkeys(("Change", "Event", "attach", "detach", "enter", "leave", "lock", "unlock"), "simulate.events"),
     "joint_limit": "simulate.stops", "lift_off": "simulate.stops",
 }
@@ -40,11 +41,11 @@ __all__ = [
     "Angle", "AssemblyError", "BeamSection", "BellcrankError", "BellcrankWarning", "BranchWarning", "CacheWarning",
     "Change", "Cylindrical", "Distance", "Event", "FileError", "FlexibleBody", "Free", "Inertia", "Joint", "KnifeEdge",
     "Mechanism", "ModelError", "NotYetError", "Planar", "PointOnLine", "PointOnPlane", "Pose", "Prismatic", "Result",
-    "Revolute", "RollingBall", "RollingDisk", "Sampled", "Screw", "SimulationWarning", "SingularError", "SlowWarning",
-    "Spherical", "State", "StateError", "System", "Traced", "Universal", "Weld", "__version__", "analyze", "attach",
-    "check_joint", "cite", "compare", "compile", "detach", "enter", "examples", "export_c", "gradient", "identify",
-    "joint_limit", "leave", "lift_off", "load", "lock", "math", "open_result", "papers", "read", "save", "to_casadi",
-    "to_jax", "to_sympy", "to_torch", "unlock",
+    "Revolute", "RollingBall", "RollingDisk", "Rollout", "Sampled", "Screw", "SimulationWarning", "SingularError",
+    "SlowWarning", "Spherical", "State", "StateError", "System", "Traced", "Universal", "Weld", "__version__",
+    "analyze", "attach", "check_joint", "cite", "compare", "compile", "detach", "enter", "examples", "export_c",
+    "gradient", "identify", "joint_limit", "leave", "lift_off", "load", "lock", "math", "open_result", "papers", "read",
+    "rollout", "save", "to_casadi", "to_jax", "to_sympy", "to_torch", "unlock",
 ]
 
 if TYPE_CHECKING:
@@ -96,6 +97,7 @@ if TYPE_CHECKING:
     from bellcrank.simulate.events import Change, Event, attach, detach, enter, leave, lock, unlock
     from bellcrank.simulate.netcdf import open_result
     from bellcrank.simulate.result import Result
+    from bellcrank.simulate.rollout import Rollout, rollout
     from bellcrank.simulate.run import SimulationWarning
     from bellcrank.simulate.stops import joint_limit, lift_off
 

@@ -147,14 +147,18 @@ def functions_of(method: str, looped: bool = False) -> dict[str, Function]:
     return {**SHARED, **own}
 
 
+def _deforms(method: str, looped: bool) -> bool:
+    """Whether a formulation covers bodies that deform; the full equations with loops are solved elsewhere."""
+    return functions_of(method, looped)["forward_dynamics"].flexible or (looped and method == "dense")
+
+
 def check_topology(method: str, tree: Tree) -> None:
     """Refuse a machine with loops, or with bodies that deform, that a formulation covers in no state."""
     if tree.flexible:
-        body, covering = tree.joint_names[tree.flexible[0]], [m for m in METHODS if hasattr(METHODS[m], "FLEXIBLE")]
-        if not functions_of(method, tree.looped)["forward_dynamics"].flexible and not (
-                tree.looped and method == "dense"):
-            raise ModelError(f"method {method!r} does not cover bodies that deform, such as {body!r}; use one of "
-                             f"{', '.join(covering)} or 'auto'")
+        body, covering = tree.joint_names[tree.flexible[0]], [m for m in METHODS if _deforms(m, tree.looped)]
+        if not _deforms(method, tree.looped):
+            raise ModelError(f"method {method!r} does not cover {'loops with ' * tree.looped}bodies that deform, such "
+                             f"as {body!r}; use one of {', '.join(covering)} or 'auto'")
     check = getattr(method_module(method), "check_topology", None)
     if check is not None and tree.looped:
         check(tree)

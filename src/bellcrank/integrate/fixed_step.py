@@ -175,6 +175,9 @@ def explicit_step(tableau: Callable[[], Explicit]) -> Callable[[Stepping], OneSt
 
             each(f, size, one, s.step)
 
+        if f.inlines_calls and made.chained:
+            return chained_stages(s, made)
+
         def one_step(number: Int) -> None:
             for i in range(made.stages):
                 combine(made.a[i].tolist())
@@ -186,6 +189,45 @@ def explicit_step(tableau: Callable[[], Explicit]) -> Callable[[Stepping], OneSt
         return one_step
 
     return method
+
+
+def chained_stages(s: Stepping, made: Explicit) -> OneStep:
+    """A method each of whose stages needs the slope before it alone, as a loop: one place evaluates."""
+    f, size, y, stage, rate, total = s.f, s.size, s.y, s.stage, s.rate, s.f.memory("slopes")
+    ahead = [*(float(made.a[i, i - 1]) for i in range(1, made.stages)), 0.0]
+
+    def one_step(number: Int) -> None:
+        here, share, forth, stages = f.variable(0.0), f.variable(0.0), f.variable(0.0), f.counter(0)
+
+        def weights(i: int) -> Callable[[], None]:
+            def put() -> None:
+                for variable, value in ((here, made.c[i]), (share, made.b[i]), (forth, ahead[i])):
+                    variable.set(float(value))
+
+            return put
+
+        def begin(j: Int) -> None:
+            total[j] = 0.0
+            stage[j] = y[j]
+
+        def gather(j: Int, step: Real, share: Real, forth: Real) -> None:
+            total[j] = total[j] + rate[j] * share
+            stage[j] = y[j] + step * (rate[j] * forth)
+
+        def end(j: Int, step: Real) -> None:
+            stage[j] = y[j] + step * total[j]
+
+        each(f, size, begin)
+        with f.forever() as leave:
+            f.switch(stages.value, [(i, weights(i)) for i in range(made.stages)])
+            s.at(number, here.value)
+            s.evaluate()
+            each(f, size, gather, s.step, share.value, forth.value)
+            stages.set(stages.value + 1)
+            leave(stages.value >= made.stages)
+        each(f, size, end, s.step)
+
+    return one_step
 
 
 def semi_implicit_step(s: Stepping) -> OneStep:

@@ -41,6 +41,11 @@ class Explicit:
     def stages(self) -> int:
         return len(self.b)
 
+    @property
+    def chained(self) -> bool:
+        """Whether each stage needs the slope before it alone."""
+        return not np.any(self.a - np.diag(np.diag(self.a, -1), -1))
+
 
 @dataclass(frozen=True)
 class Collocation:

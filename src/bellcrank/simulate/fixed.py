@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import queue
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -37,7 +36,7 @@ class FixedRun:
         #: passages through singular positions that states are on, and the steps since the start with which they end
         self._ahead: dict[int, tuple[Crossing, Passage, int]] = {}
         self._unhelpful: set[int] = set()  #: states that weak plans serve better than passages
-        self.threads = threads or os.cpu_count() or 1
+        self.threads = threads or equations.backend.threads()
         nq = equations.system.nq
         self._plans: list[Any] = [equations.first_plan(y[0, :nq], start)] * len(y)
         self._idle = equations.idle(kind.name)
@@ -120,10 +119,13 @@ class FixedRun:
 
     def _jobs(self, states: Ints, already: Ints) -> list[Ints]:
         """States that share plan and progress, shared between threads in whole blocks."""
-        groups: dict[Any, list[int]] = {}
-        for i in states.tolist():
-            plan = self._plans[i]
-            groups.setdefault((plan.key if plan is not None else None, int(already[i])), []).append(i)
+        groups: dict[Any, list[int]] | dict[Any, Ints] = {None: states}
+        if len(set(map(id, self._plans))) > 1 or (already[states] != already[states[0]]).any():
+            lists: dict[Any, list[int]] = {}
+            for i in states.tolist():
+                plan = self._plans[i]
+                lists.setdefault((plan.key if plan is not None else None, int(already[i])), []).append(i)
+            groups = lists
         jobs = []
         for members in groups.values():
             width = self._width

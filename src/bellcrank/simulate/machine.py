@@ -50,6 +50,11 @@ class Code:
     inputs: Mapping[str, int]  #: where tau, wrenches and parameters begin among the inputs
 
     @property
+    def real(self) -> str:
+        """The kind of numbers it computes with: few states are the business of the CPU, in doubles."""
+        return self.backend.real if self.width > 1 else "double"
+
+    @property
     def size(self) -> int:
         """Numbers in a state."""
         return self.nq + self.nu

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -26,6 +26,8 @@ Ints = npt.NDArray[np.int64]
 
 #: corrections are repeated while they move a joint by more than NEAR, and have failed beyond FAR [rad or m]
 NEAR, FAR, ROUNDS = 1e-12, 1e-6, 8
+#: the same by the kind of numbers: in floats they end, and have failed, earlier
+NEAR_AND_FAR = {"double": (NEAR, FAR), "float": (2e-6, 1e-3)}
 #: states up to this many numbers get a driver of their own
 SMALL = 32
 #: implicit methods factor matrices up to this many stage unknowns; beyond, only problems that are not stiff converge
@@ -103,7 +105,8 @@ class FixedStepper:
         self._run = driver_of(kind, code.backend, code.width, code.nq, code.nu, code.shift)
         self.memory = m = code.memory(layout, extra)
         m.set(size=code.size, split=code.nq, n_shift=code.shift, rounds=ROUNDS if code.shift else 1)
-        m.set_real(near=NEAR, far=FAR)
+        near, far = NEAR_AND_FAR[code.real]
+        m.set_real(near=near, far=far)
         if isinstance(tableau, Collocation):
             point_all(m, a=tableau.a, c=tableau.c, d=tableau.d, ahead=tableau.ahead)
             m.point("pivots", np.zeros(order, dtype=np.int64))
@@ -118,7 +121,7 @@ class FixedStepper:
         `first` counts the steps done since `start`; every `every`-th step is a sample. An implicit method keeps its
         Jacobian between calls for the same `owner`.
         """
-        m, code, n = self.memory, self.code, len(y)
+        code, n = self.code, len(y)
         samples = (first + steps) // every - first // every
         whole = np.zeros((n, code.sizes["inputs"]))
         for name, rows in inputs.items():
@@ -127,16 +130,23 @@ class FixedStepper:
         blocks = len(states)
         out = np.empty((blocks, samples, code.size, code.width)) if samples else np.empty((blocks, 1, 1, 1))
         done = np.empty((blocks, 1, code.width))
+        self.advance(states, given, done, out, start, step, first, steps, every, hold, owner)
+        rows = out.transpose(1, 0, 3, 2).reshape(samples, -1, code.size) if samples else np.empty((0, n, code.size))
+        return Taken(rows[:, :n], unpacked(states, n), unpacked(done, n)[:, 0].astype(np.int64), unpacked(given, n))
+
+    def advance(self, states: Any, given: Any, done: Any, out: Any, start: float, step: float, first: int, steps: int,
+                every: int, hold: int = 1, owner: object = None) -> None:
+        """The same on blocks of states, (blocks, entries, lanes), which change: of NumPy, or where the code runs."""
+        m = self.memory
         for name, array in (("all_y", states), ("all_inputs", given), ("all_done", done), ("out", out)):
             m.address(name, array)
-        m.set(blocks=blocks, samples=samples, steps=steps, first=first, every=every, hold=hold)
+        samples = (first + steps) // every - first // every
+        m.set(blocks=len(states), samples=samples, steps=steps, first=first, every=every, hold=hold)
         if self._implicit:
             m.set(anew=int(owner is None or (owner, step) != self._owner))
         m.set_real(start=start, step=step)
         self._run(m)
         self._owner = (owner, step) if owner is not None else None
-        rows = out.transpose(1, 0, 3, 2).reshape(samples, -1, code.size) if samples else np.empty((0, n, code.size))
-        return Taken(rows[:, :n], unpacked(states, n), unpacked(done, n)[:, 0].astype(np.int64), unpacked(given, n))
 
 
 class Taken(NamedTuple):

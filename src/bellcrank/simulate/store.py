@@ -16,6 +16,7 @@ import numpy.typing as npt
 from bellcrank.arrays import Floats
 from bellcrank.errors import BellcrankError, FileError, StateError
 from bellcrank.simulate.account import DRIFT, Balance, exchange, floor_of
+from bellcrank.simulate.deflections import Deflections
 from bellcrank.simulate.fields import DERIVED, MOST_CLOSURES, PER_EVENT, STATE, TOPOLOGY, Layout, derive, layout_of
 from bellcrank.simulate.interrupt import uninterrupted
 from bellcrank.simulate.netcdf import EventRecord, GrowingFile, open_result, per_event
@@ -72,6 +73,7 @@ class Writer:
         self._events: list[EventRecord] = []
         self._settings, self._advice, self._share, self._lanes = dict(settings or {}), advice, share, lanes
         self._balance = Balance(floor_of(system))
+        self._deflections = Deflections(system)
         self._shelf = Shelf()  # samples as they came; with a file, those that wait
         self._passed = 0  # of these, how many were passed on
         self._derived: list[dict[str, Floats]] = []  # in memory: what follows from them
@@ -110,6 +112,7 @@ class Writer:
         self._expect_forces("tau" in block)
         if not len(times):
             return
+        self._deflections.look(block["q"])
         if layout.changing:
             block["topology"] = np.full(len(times), float(self._topology))
         if not self.samples:
@@ -228,8 +231,9 @@ class Writer:
             verdict = self._balance.verdict(does, self._advice, self._share)
         if verdict.diverged and status in ("finished", "stopped"):
             status, reason = "diverged", verdict.diverged
-        if verdict.warning and status != "diverged":
-            self._notes["warnings"] = verdict.warning
+        told = [x for x in (verdict.warning if status != "diverged" else "", self._deflections.text()) if x]
+        if told:
+            self._notes["warnings"] = "; ".join(told)
         late = {"wall_time": time.perf_counter() - self._start,
                 "largest_loop_error": self._balance.largest_loop_error,
                 "energy_drift": self._balance.drift(does == "work"), "energy_exchange": does,

@@ -97,7 +97,7 @@ class CompiledEvaluator:
 
     def __init__(self, tree: Tree, backend: Backend, schedule: str = "auto", threads: int | None = None) -> None:
         self.tree, self.backend, self.schedule = tree, backend, schedule
-        self.threads = threads if threads is not None else os.cpu_count() or 1
+        self.threads = threads if threads is not None else backend.threads()
         self._traces: dict[tuple[str, bool], list[Number] | RolledProgram] = {}
         self._sources: dict[tuple[str, bool], KernelSource] = {}
         self._kernels: dict[tuple[str, bool, int], BatchKernel] = {}
@@ -279,11 +279,12 @@ class Maker:
     backend: str
     schedule: str = "auto"
     threads: int | None = None
+    precision: str = "double"
 
     def __call__(self, tree: Tree) -> Evaluator:
         if self.backend == "numpy":
             return NumpyEvaluator(tree)
-        return CompiledEvaluator(tree, backend_named(self.backend), self.schedule, self.threads)
+        return CompiledEvaluator(tree, backend_named(self.backend, self.precision), self.schedule, self.threads)
 
 
 def solve_dense(run: CompiledEvaluator, wrenches: bool, arrays: Sequence[Floats], n: int) -> tuple[Floats, bool]:

@@ -36,8 +36,16 @@ def forward_doors(plans: LoopPlans) -> DoorPair:
     form = DoorForm(defaults=(np.zeros(plans.tree.nu),))
     if not plans.tree.looped:
         return plans.kernels.door_pair("forward_dynamics", form)
+
+    def instead(q: Floats, u: Floats, tau: Floats) -> Evaluator | None:
+        """By a plan for a state where the first has no result."""
+        try:
+            return plans.kernels.planned(plans.at(q, START))
+        except SingularError:
+            return None
+
     try:
-        return plans.kernels.door_pair("forward_dynamics", form, plans.kernels.planned(plans.reference().plan))
+        return plans.kernels.door_pair("forward_dynamics", form, plans.kernels.planned(plans.reference().plan), instead)
     except AssemblyError:  # plans are made where the states are
         return NO_DOORS
 

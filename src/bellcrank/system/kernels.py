@@ -286,12 +286,19 @@ class Kernels:
         return f" ({names.speed_names[entry]})" if label in ("u", "p", "tau", "udot") else ""
 
     # -- one state ------------------------------------------------------------------------------
-    def door_pair(self, name: str, form: DoorForm, evaluator: Evaluator | None = None) -> DoorPair:
-        """The cheapest calls of a function, where it is one kernel that reads nothing else than its arguments."""
+    def door_pair(self, name: str, form: DoorForm, evaluator: Evaluator | None = None,
+                  instead: Callable[..., Evaluator | None] | None = None) -> DoorPair:
+        """The cheapest calls of a function, where it is one kernel that reads nothing else than its arguments;
+        `instead` finds another evaluator for a state without a finite result, from its arguments."""
         function, run = self.functions[name], self.compiled(name, evaluator)
         if run is None or list(run.inputs(function, False)) != list(function.inputs):
             return NO_DOORS
-        one = run.backend.door(run.kernel(function, False, 1), form)
+
+        def other(*given: Floats) -> Any:
+            found = self.compiled(name, instead(*given)) if instead is not None else None
+            return None if found is None else found.kernel(function, False, 1)
+
+        one = run.backend.door(run.kernel(function, False, 1), form, other if instead is not None else None)
         if one is None:
             return NO_DOORS
 

@@ -9,7 +9,7 @@ computes, and says what is wrong.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import wraps
+from functools import partial, wraps
 from inspect import Parameter, signature
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar, cast, overload
 
@@ -23,6 +23,7 @@ from bellcrank.loops.closer import State
 from bellcrank.mechanism.mechanism import Body
 from bellcrank.mechanism.pose import Pose
 from bellcrank.system.drive_programs import drives_doors
+from bellcrank.system.foreign_arrays import foreign_to, on_copies
 from bellcrank.system.forward_dynamics import forward_doors
 from bellcrank.system.kernels import NO_DOORS, DoorPair, DoorTable
 from bellcrank.system.reactions import reaction_doors
@@ -119,6 +120,9 @@ def _called(method: Callable[..., Any], count: int, door: str, body: bool) -> Ca
                 return found
         if state is not None:
             kwargs.setdefault("t", state.t)
+        elsewhere = foreign_to(self.kernels)
+        if elsewhere is not None:
+            return on_copies(elsewhere, partial(method, self), args, kwargs)
         return method(self, *args, **kwargs)
 
     @wraps(method)

@@ -2,7 +2,8 @@
 
 A backend makes three kinds of functions of neutral programs: *kernels* (a function of arrays, for the states of a
 batch), *blocks* (the same for a few states side by side, called by compiled code) and *drivers* (programs that call
-blocks, such as integrators). It is a folder beside this file with a `runtime`; `backend_named` finds it by its name.
+blocks, such as integrators). It is a folder beside this file with a runtime, `NAME/NAME_runtime.py`;
+`backend_named` finds it by its name.
 """
 
 from __future__ import annotations
@@ -30,6 +31,8 @@ __all__ = [
     "DoorForm",
     "Driver",
     "DriverBuffers",
+    "ForeignArrays",
+    "Instead",
     "backend_named",
     "libraries",
 ]
@@ -46,7 +49,10 @@ class BatchKernel(Protocol):
     width: int
     rolled: Any  #: what it loops over, or None
     scratch: int  #: reals of scratch memory per lane
-    packed_strides: Ints
+
+    @property
+    def packed_strides(self) -> Ints:
+        """`strides` of arrays without gaps."""
 
     def strides(self, of_inputs: Sequence[int]) -> Ints:
         """What `run` takes, for given distances between the states of each input."""
@@ -126,17 +132,43 @@ class DoorForm:
     parts: tuple[tuple[int, tuple[int, ...], tuple[int, ...]], ...] = ()
 
 
+#: another kernel of the same function for a state without a finite result, of which it is given the inputs; or None
+Instead = Callable[..., Any]
+
 #: runs a driver on its memory; releases the interpreter's lock
 Driver = Callable[[Any], None]
+
+
+class ForeignArrays(Protocol):
+    """Arrays that live on a device, of whatever library."""
+
+    def holds(self, value: Any) -> bool:
+        """Whether it is one."""
+
+    def to_numpy(self, value: Any) -> npt.NDArray[Any]:
+        """A copy in this process's memory."""
+
+    def from_numpy(self, array: npt.NDArray[Any], example: Any) -> Any:
+        """A copy on the device, an array of the library that the example is from."""
+
+    def upload(self, array: npt.NDArray[Any]) -> Any:
+        """A copy on the device, an array of the library that the code is run by."""
 
 
 class Backend(Protocol):
     """A target with its runtime."""
 
     name: str
+    real: str  #: numbers of results: "double" or "float"
 
     def lanes(self) -> int:
         """LaneStates that batches advance side by side."""
+
+    def threads(self) -> int:
+        """Threads of this process that share a batch."""
+
+    def foreign(self) -> ForeignArrays | None:
+        """What knows arrays that are not in this process's memory, if kernels run on such."""
 
     def kernel(self, source: KernelSource, width: int) -> BatchKernel:
         """A compiled function for one state (`width` 1) or for lanes."""
@@ -155,9 +187,10 @@ class Backend(Protocol):
     def memory(self, calls: CallLists, layout: DriverLayout, extra: Mapping[str, int]) -> DriverBuffers:
         """Memory for a driver, with `extra` buffers."""
 
-    def door(self, kernel: Any, form: DoorForm) -> Door | None:
+    def door(self, kernel: Any, form: DoorForm, instead: Instead | None = None) -> Door | None:
         """``door(*inputs)`` for one state: the result, or None if the arrays do not fit or something is not finite.
-        None where there is nothing cheaper than `BatchKernel.run`."""
+        None where there is nothing cheaper than `BatchKernel.run`. Of arrays that live elsewhere, for any number of
+        states; those without a finite result are computed by what there is `instead`."""
 
     def batch_door(self, kernel: Any, form: DoorForm, least: int, most: int) -> Door | None:
         """The same for `least` to `most` states: arrays (states, size), or (size,) for what is the same in all."""
@@ -170,7 +203,7 @@ class Backend(Protocol):
 def _found() -> tuple[str, ...]:
     """The folders beside this file that have a runtime, in the order they wish for."""
     folder = Path(__file__).parent
-    names = [p.parent.name for p in folder.glob("*/runtime.py")]
+    names = [p.parent.name for p in folder.glob("*/*_runtime.py")]
     return tuple(sorted(names, key=lambda name: (import_module(f"{__package__}.{name}").ORDER, name)))
 
 
@@ -178,9 +211,9 @@ def _found() -> tuple[str, ...]:
 BACKENDS = _found()
 
 
-def backend_named(name: str) -> Backend:
-    """The backend of a name in `BACKENDS`."""
-    made: Backend = _runtime(name).backend()
+def backend_named(name: str, precision: str = "double") -> Backend:
+    """The backend of a name in `BACKENDS`, for numbers of this precision."""
+    made: Backend = _runtime(name).backend(precision)
     return made
 
 
@@ -190,4 +223,4 @@ def libraries() -> tuple[str, ...]:
 
 
 def _runtime(name: str) -> Any:
-    return import_module(f"{__package__}.{name}.runtime")
+    return import_module(f"{__package__}.{name}.{name}_runtime")

@@ -71,6 +71,8 @@ class Operands(ABC):
     width: int
     #: whether code in pieces (`Builder.piece`) is better than in one
     cuts: bool = False
+    #: whether calls are copies of what they call: few places should call
+    inlines_calls = False
 
     # -- integers and truth values ------------------------------------------------------------------
     @abstractmethod

@@ -6,6 +6,8 @@ Laboratory, conference text of 1989.
 | | |
 |---|---|
 | `tree_recursion` | forward and inverse dynamics of trees, (2.1)-(3.7) and (A.1), (A.2): notation, deviations |
+| `flexible_recursion` | trees with flexible links: section 4 |
+| `flexible_operators` | B, C, h, m and M^f of section 4 as matrices |
 | `closed_chains` | machines with loops: sections 2.3 and 3, steps (A)-(F) |
 | `changing_closures` | the same for closures that change: step (D) by itself |
 | `secondary_first`, `choose_secondary` | the alternative step (D) for a small secondary system, and where it pays |
@@ -19,7 +21,10 @@ from bellcrank.formulations.operator.choose_secondary import refine_plan
 from bellcrank.formulations.operator.secondary_first import constrained_dynamics
 from bellcrank.formulations.operator.tree_recursion import forward_dynamics, inverse_dynamics
 
-__all__ = ["BIBTEX", "constrained_dynamics", "forward_dynamics", "inverse_dynamics", "refine_plan"]
+__all__ = ["BIBTEX", "FLEXIBLE", "constrained_dynamics", "forward_dynamics", "inverse_dynamics", "refine_plan"]
+
+#: functions that cover bodies that deform
+FLEXIBLE = ("forward_dynamics", "inverse_dynamics")
 
 BIBTEX = """@misc{rodriguez1989spatial,
   author       = {Rodriguez, G. and Jain, A. and Kreutz, K.},

@@ -32,6 +32,8 @@ from typing import NamedTuple
 from bellcrank.formulations.common.link_kinematics import outward_axes
 from bellcrank.formulations.common.pivot import absent
 from bellcrank.formulations.dense import solve_positive
+from bellcrank.formulations.operator.flexible_recursion import accelerations_of_flexible_links
+from bellcrank.formulations.recursive import inverse_dynamics as forces
 from bellcrank.lowering.link import Link
 from bellcrank.scalar.graph import Number
 from bellcrank.schedule.sweeps import Field, Sweeps
@@ -64,6 +66,8 @@ class Innovation(NamedTuple):
 
 def inverse_dynamics(tree: Sweeps) -> Field:
     """T = H f, (2.1)."""
+    if tree.world.flexible:
+        return forces(tree)  # (2.1) for nodes and modes: section 4
     axes = outward_axes(tree)
     still = LinkState(Motion.zero(), Motion(Vector.zero(), -tree.world.gravity))
     return tree.inward(inward_bias, tree.outward(outward_states, root=still), axes, zero=Force.zero())[0]
@@ -72,6 +76,8 @@ def inverse_dynamics(tree: Sweeps) -> Field:
 def forward_dynamics(tree: Sweeps) -> Field:
     """betadot = [I - H psi K]* D^-1 [I - H psi K] That, (3.7)."""
     bias = inverse_dynamics(tree)  # C of (2.5): free accelerations read as zero here
+    if tree.world.flexible:
+        return accelerations_of_flexible_links(tree, bias, inward_innovations, outward_accelerations)  # section 4
     innovation, _ = tree.inward(inward_innovations, bias, zero=(ArticulatedInertia.zero(), Force.zero()))
     return tree.outward(outward_accelerations, innovation, root=Motion.zero())
 

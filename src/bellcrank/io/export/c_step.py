@@ -10,7 +10,7 @@ from bellcrank.integrate.fixed_step import OneStep, Stepping, explicit_step, sem
 from bellcrank.integrate.tableaux import Explicit
 from bellcrank.io.export.c_header import Declared, Draft
 from bellcrank.simulate.machine import Code, make_code
-from bellcrank.simulate.steppers import FAR, NEAR, ROUNDS
+from bellcrank.simulate.steppers import NEAR_AND_FAR, ROUNDS
 from bellcrank.target.array_loops import copy
 from bellcrank.target.backend import Call
 from bellcrank.target.c.c_printer import Arguments, Pointer, literal
@@ -26,8 +26,6 @@ STEPS: dict[str, tuple[Callable[[Stepping], OneStep], Callable[[], Explicit] | N
     "semi_implicit": (semi_implicit_step, None)}
 #: buffers that the program itself uses
 _OWN = ("stage", "rate", "clock", "slopes", "inputs")
-#: in floats corrections end, and have failed, earlier [rad or m]
-NEAR_FLOAT, FAR_FLOAT = 2e-6, 1e-3
 
 
 def check_stepper(stepper: str) -> None:
@@ -100,7 +98,7 @@ def _at(buffer: str, entry: int) -> str:
 def _add_core(draft: Draft, core: str, code: Code, method: Callable[[Stepping], OneStep],
               layout: dict[str, int], parameters: list[str]) -> None:
     """A static function that leaves the new state in the workspace."""
-    unit, single = draft.unit, draft.unit.real == "float"
+    unit = draft.unit
 
     def statement(call: Call) -> str:
         where = {**code.places, **call.inputs}
@@ -110,7 +108,7 @@ def _add_core(draft: Draft, core: str, code: Code, method: Callable[[Stepping], 
     lists = {name: [statement(c) for c in getattr(code, name)] for name in ("rates", "forces", "corrections")}
     integers = {"size": code.size, "split": code.nq, "n_shift": code.shift,
                 "rounds": ROUNDS if code.shift else 1, **{f"n_{name}": len(calls) for name, calls in lists.items()}}
-    near, far = (NEAR_FLOAT, FAR_FLOAT) if single else (NEAR, FAR)
+    near, far = NEAR_AND_FAR[unit.real]
     reals = {"start": "t", "step": "h", "near": literal(near, unit.real), "far": literal(far, unit.real)}
     pointers = {name: Pointer(name, False) for name in (*code.sizes, "slopes")} | {
         "y": Pointer("y"), "tau": Pointer("tau"), "parameters": Pointer("parameters")}

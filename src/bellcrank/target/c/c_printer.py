@@ -11,24 +11,25 @@ from typing import NamedTuple
 from bellcrank.target.program import Bool, Builder, Carried, Int, Integers, Memory, Real, Table
 from bellcrank.target.values import int_operand
 
-__all__ = ["Arguments", "CPrinter", "Pointer", "literal"]
+__all__ = ["Arguments", "CPrinter", "Pointer", "known", "literal"]
 
 _LARGEST_FLOAT = 3.4028234663852886e38
 _WORD = re.compile(r"[A-Za-z_]\w*")
 
 
 class Pointer(NamedTuple):
-    """An array in C."""
+    """An array in C; `step` is the distance between entries of one state, where a printer knows of others."""
 
     text: str
     const: bool = True
+    step: str = "1"
 
 
 class Arguments(NamedTuple):
     """What the names of a program stand for in C."""
 
     pointers: Mapping[str, Pointer] = {}
-    integers: Mapping[str, int] = {}
+    integers: Mapping[str, int | str] = {}  #: numbers, or names
     reals: Mapping[str, str] = {}
     calls: Mapping[str, Sequence[str]] = {}  #: statements
 
@@ -68,18 +69,23 @@ class CPrinter(Builder):
 
     def do(self, kind: str, text: str) -> str:
         """A constant."""
-        name = self._name()
-        self._lines.append((self._depth, name, f"const {kind} {name} = {text};"))
+        name = self.name()
+        self.define(name, f"const {kind} {name} = {text};")
         return name
+
+    def define(self, name: str, text: str) -> None:
+        """A statement that defines a constant, if it is used."""
+        self._lines.append((self._depth, name, text))
 
     def alias(self, name: str, text: str) -> None:
         """A pointer with a name, if it is used."""
-        self._lines.append((self._depth, name, f"{self.real_type} *const {name} = {text};"))
+        self.define(name, f"{self.real_type} *const {name} = {text};")
 
     def real_do(self, text: str) -> str:
         return self.do(self.real_type, text)
 
-    def _name(self, letter: str = "v") -> str:
+    def name(self, letter: str = "v") -> str:
+        """A new name."""
         self._names += 1
         return f"{letter}{self._names}"
 
@@ -107,7 +113,7 @@ class CPrinter(Builder):
 
     # -- integers and truth values: those that are known are computed here ----------------------------
     def int_op(self, op: str, a: str, b: str) -> str:
-        if _known(a) and _known(b):
+        if known(a) and known(b):
             x, y = int(a), int(b)
             return str({"+": x + y, "-": x - y, "*": x * y, "|": x | y}.get(op, x % y if y else 0))
         if (op in "+-|" and b == "0") or (op == "*" and b == "1"):
@@ -117,7 +123,7 @@ class CPrinter(Builder):
         return self.do("int32_t", f"{a} {op} {b}")
 
     def int_compare(self, op: str, a: str, b: str) -> str:
-        if _known(a) and _known(b):
+        if known(a) and known(b):
             x, y = int(a), int(b)
             return str(int({"==": x == y, "!=": x != y, "<": x < y, "<=": x <= y, ">": x > y, ">=": x >= y}[op]))
         return self.do("int", f"{a} {op} {b}")
@@ -126,7 +132,7 @@ class CPrinter(Builder):
         return self.do("int32_t", f"{a} < {b} ? {a} : {b}")
 
     def int_real(self, a: str) -> str:
-        return self.number(float(a)) if _known(a) else self.real_do(f"({self.real_type}){a}")
+        return self.number(float(a)) if known(a) else self.real_do(f"({self.real_type}){a}")
 
     def bool_op(self, op: str, a: str, b: str) -> str:
         for x, y in ((a, b), (b, a)):
@@ -137,10 +143,10 @@ class CPrinter(Builder):
         return self.do("int", f"{a} {op}{op} {b}")
 
     def bool_not(self, a: str) -> str:
-        return str(1 - int(a)) if _known(a) else self.do("int", f"!{a}")
+        return str(1 - int(a)) if known(a) else self.do("int", f"!{a}")
 
     def bool_int(self, a: str) -> str:
-        return a if _known(a) else self.do("int32_t", a)
+        return a if known(a) else self.do("int32_t", a)
 
     def mask_any(self, a: str) -> str:
         return a
@@ -187,7 +193,7 @@ class CPrinter(Builder):
         if self._f:
             return self.library("sin", a), self.library("cos", a)
         self.needs.add("sincos")
-        s, c = self._name("s"), self._name("c")
+        s, c = self.name("s"), self.name("c")
         self.put(f"double {s}, {c};")
         self.put(f"{self.prefix}sincos({a}, &{s}, &{c});")
         return s, c
@@ -231,8 +237,8 @@ class CPrinter(Builder):
         offset = self.int_op("*", index, str(times))
         if offset == "0":
             return place
-        name, const = self._name("p"), "const " if place.const else ""
-        self._lines.append((self._depth, name, f"{const}{self.real_type} *const {name} = {place.text} + {offset};"))
+        name, const = self.name("p"), "const " if place.const else ""
+        self.define(name, f"{const}{self.real_type} *const {name} = {place.text} + {offset};")
         return Pointer(name, place.const)
 
     def table_load(self, place: Pointer, index: str) -> str:
@@ -242,14 +248,14 @@ class CPrinter(Builder):
         return self.move(place, index, 1)
 
     def integer_load(self, place: Pointer, index: str) -> str:
-        known = self.arguments.integers.get(f"{place.text}[{index}]")
-        return str(known) if known is not None else self.do("int32_t", f"{place.text}[{index}]")
+        given = self.arguments.integers.get(f"{place.text}[{index}]")
+        return str(given) if given is not None else self.do("int32_t", f"{place.text}[{index}]")
 
     def integer_store(self, place: Pointer, index: str, value: str) -> None:
         self.put(f"{place.text}[{index}] = {value};")
 
     def slot(self, kind: str) -> str:
-        name = self._name("x")
+        name = self.name("x")
         self.put(f"{self._kind(kind)} {name};")
         return name
 
@@ -292,30 +298,35 @@ class CPrinter(Builder):
         return Table(self, self.arguments.pointers[name])
 
     # -- control ------------------------------------------------------------------------------------
+    def before_loop(self, first: str, last: str) -> None:
+        """What stands in front of a loop between these bounds."""
+
     @contextlib.contextmanager
     def loop(self, end: Int | int, start: Int | int = 0, back: bool = False, step: int = 1) -> Iterator[Int]:
-        i, first, last = self._name("i"), int_operand(start), int_operand(end)
+        i, first, last = self.name("i"), int_operand(start), int_operand(end)
         place = len(self._lines)
+        self.before_loop(first, last)
         if back:
             self._open(f"for (int32_t {i} = {self.int_op('-', last, '1')}; {i} >= {first}; {_change(i, -step)})")
         else:
             self._open(f"for (int32_t {i} = {first}; {i} < {last}; {_change(i, step)})")
         yield Int(self, i)
         self._close()
-        if _known(first) and _known(last) and int(first) >= int(last):
+        if known(first) and known(last) and int(first) >= int(last):
             del self._lines[place:]
 
     def fold(self, end: Int | int, first: Carried, body: Callable[[Int, Carried], Carried], start: Int | int = 0,
              step: int = 1) -> Carried:
-        carried, i = self._name("x"), self._name("i")
+        carried, i = self.name("x"), self.name("i")
         self.put(f"{self._kind('real' if isinstance(first, Real) else 'integer')} {carried} = {first.operand};")
+        self.before_loop(int_operand(start), int_operand(end))
         self._open(f"for (int32_t {i} = {int_operand(start)}; {i} < {int_operand(end)}; {i} += {step})")
         self.put(f"{carried} = {body(Int(self, i), type(first)(self, carried)).operand};")
         self._close()
         return type(first)(self, carried)
 
     def chase(self, first: Int, body: Callable[[Int], Int]) -> None:
-        i = self._name("i")
+        i = self.name("i")
         self._open(f"for (int32_t {i} = {first.operand}; {i} != 0;)")
         self.put(f"{i} = {body(Int(self, i)).operand};")
         self._close()
@@ -335,7 +346,7 @@ class CPrinter(Builder):
     @contextlib.contextmanager
     def when(self, condition: Bool) -> Iterator[None]:
         place = len(self._lines)
-        if not _known(condition.operand):
+        if not known(condition.operand):
             self._open(f"if ({condition.operand})")
         else:
             self._open("")
@@ -357,7 +368,7 @@ class CPrinter(Builder):
         self._close()
 
     def rarely(self, condition: Bool, usual: Sequence[str], make: Callable[[], Sequence[str]]) -> tuple[str, ...]:
-        names = [self._name("x") for _ in usual]
+        names = [self.name("x") for _ in usual]
         for name, operand in zip(names, usual, strict=True):
             self.put(f"{self.real_type} {name} = {operand};")
         self._open(f"if ({condition.operand})")
@@ -380,5 +391,6 @@ def _change(name: str, step: int) -> str:
     return f"{sign}{sign}{name}" if abs(step) == 1 else f"{name} {sign}= {abs(step)}"
 
 
-def _known(operand: str) -> bool:
+def known(operand: str) -> bool:
+    """Whether an operand is a number."""
     return operand.lstrip("-").isdigit()

@@ -181,6 +181,9 @@ class CBackend:
     def __init__(self, unit: CUnit) -> None:
         self.unit = unit
 
+    def threads(self) -> int:
+        return 1
+
     def block(self, source: KernelSource, names: tuple[str, ...], width: int) -> CBlock:
         assert width == 1
         return self.unit.block(source, names, "_and_".join(names))

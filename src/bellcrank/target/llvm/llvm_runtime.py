@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import ctypes
+import os
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import Any
 
 import numpy as np
 
-from bellcrank.target.backend import Backend, CallLists, Door, DoorForm, Driver
+from bellcrank.errors import ModelError
+from bellcrank.target.backend import Backend, CallLists, Door, DoorForm, Driver, Instead
 from bellcrank.target.calling import copying, one_block, over_states
 from bellcrank.target.kernel_source import KernelSource
 from bellcrank.target.llvm import door, jit
@@ -25,10 +27,16 @@ __all__ = ["LlvmBackend", "backend", "batch_text"]
 class LlvmBackend:
     """See `target.backend.Backend`."""
 
-    name = "llvm"
+    name, real = "llvm", "double"
 
     def lanes(self) -> int:
         return jit.vector_width()
+
+    def threads(self) -> int:
+        return os.cpu_count() or 1
+
+    def foreign(self) -> None:
+        return None
 
     def kernel(self, source: KernelSource, width: int) -> Kernel:
         source = source.side_by_side(jit.vector_width() if width == 1 else 1)
@@ -58,7 +66,7 @@ class LlvmBackend:
     def memory(self, calls: CallLists, layout: DriverLayout, extra: Mapping[str, int]) -> DriverMemory:
         return DriverMemory(calls, layout, extra)
 
-    def door(self, kernel: Kernel, form: DoorForm) -> Door | None:
+    def door(self, kernel: Kernel, form: DoorForm, instead: Instead | None = None) -> Door | None:
         return door.make_door(kernel, form) if door.available() else None
 
     def batch_door(self, kernel: Kernel, form: DoorForm, least: int, most: int) -> Door | None:
@@ -80,8 +88,10 @@ class LlvmBackend:
 _BACKEND: Backend = LlvmBackend()
 
 
-def backend() -> Backend:
+def backend(precision: str = "double") -> Backend:
     """The one there is: it holds nothing."""
+    if precision != "double":
+        raise ModelError(f"precision={precision!r}: code for the CPU computes with doubles; take backend='cuda'")
     return _BACKEND
 
 

@@ -1,0 +1,236 @@
+"""States that stay where they are computed: forces in, coordinates and speeds out, step after step."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from bellcrank.errors import ModelError, NotYetError, SingularError, StateError
+from bellcrank.simulate.early import width_of
+from bellcrank.simulate.equations import Equations
+from bellcrank.simulate.fixed import Failure, FixedRun
+from bellcrank.simulate.machine import packed
+from bellcrank.simulate.setup import Setup
+from bellcrank.simulate.steppers import STEPPERS, FixedStepper
+from bellcrank.system.foreign_arrays import foreign_to, to_numpy
+
+if TYPE_CHECKING:
+    from bellcrank.system.machine_functions import Machine
+
+__all__ = ["Rollout", "rollout"]
+
+Ints = npt.NDArray[np.int64]
+
+#: steps between samples that are never taken
+_NEVER = 1 << 30
+
+
+def rollout(system: Machine, state: Any, step: float, stepper: str = "rk4") -> Rollout:
+    """Begin a `Rollout` of a batch of states, all of them at the same time, with fixed steps of `step` seconds."""
+    if step is None:
+        raise ModelError("rollout: give the step [s]")
+    foreign = foreign_to(system.kernels)
+    given = to_numpy(foreign, tuple(state), []) if foreign is not None and isinstance(state, tuple) else state
+    setup = Setup.of(system, given, step, step, stepper, None, None, None, None, (), 1e-9, 1e-12, None)
+    if not setup.fixed or not STEPPERS[stepper].lanes:
+        raise ModelError(f"rollout: {stepper!r} does not take steps of many states side by side; take 'rk4', 'rk8' or "
+                         "'semi_implicit'")
+    if system.model.method == "momenta":
+        raise NotYetError("rollout: not with the method 'momenta', whose states are (q, p)")
+    if not Equations.compiled(system, setup.y0[0, :system.nq], setup.start):
+        raise NotYetError(f"rollout: the steps of {system.model.name!r} are not one compiled program")
+    return Rollout(setup)
+
+
+class Rollout:
+    """Many motions side by side, a few steps at a time, for learning and control: the states stay where they are
+    computed, in the memory of the GPU with ``backend="cuda"``, and are read as arrays of that (CuPy's).
+
+    Loops are closed after every step. A state whose plan fails is brought through the call by the CPU with plans of its
+    own, and the others do not notice; one that cannot go on stays where it was, `alive` is false there, and `failures`
+    say why. Cost: that of the steps, and one number read from the device for each call.
+
+    >>> import bellcrank as bc, numpy as np
+    >>> pendulums = bc.compile(bc.load("pendulum"))
+    >>> motion = bc.rollout(pendulums, (np.linspace(0.1, 1.0, 100)[:, None], np.zeros((100, 1))), step=1e-3)
+    >>> for _ in range(5):
+    ...     motion.step(-0.1 * motion.u, steps=10)          # a policy's forces in
+    >>> motion.q.shape, round(motion.t, 6)                  # what it sees, (100, 1)
+    ((100, 1), 0.05)
+    >>> motion.reset([3, 7], ([0.5], [0.0]))                # some begin anew
+    """
+
+    def __init__(self, setup: Setup) -> None:
+        self.system, self._setup, self.count = setup.system, setup, setup.count
+        self.failures: list[Failure] = []  #: of states that could not go on
+        self._kind = STEPPERS[setup.stepper]
+        assert setup.step is not None
+        self._h, self._steps = setup.step, 0
+        self._equations = self._made(self.system, setup.count, setup.tau)
+        backend = self._equations.backend
+        self._device = backend.foreign()
+        width = width_of(self._kind, backend.lanes(), setup.count) if self._device is None else backend.lanes()
+        plan = self._equations.first_plan(setup.y0[0, :self.system.nq], setup.start)
+        self._stepper = FixedStepper(self._equations.code(plan, width), self._kind)
+        self._width, self._code = width, self._stepper.code
+        self._others: dict[Any, FixedStepper] = {}  #: of other plans, by their keys
+        self._float = np.float64 if self._code.real == "double" else np.float32
+        whole = np.zeros((self.count, self._code.sizes["inputs"]))
+        for name, rows in self._equations.inputs(np.arange(self.count)).items():
+            whole[:, self._code.inputs[name]:self._code.inputs[name] + rows.shape[1]] = rows
+        self._y, self._given = (self._place(packed(x, width)) for x in (setup.y0, whole))
+        self._done = self._place(np.zeros((len(self._y), 1, width)))
+        self._nowhere = self._place(np.zeros((len(self._y), 1, 1, 1)))
+        self._alive = self._place(np.ones(self.count), bool)
+
+    def _made(self, system: Machine, count: int, tau: Any) -> Equations:
+        return Equations(system, (count,), tau, None, separate=self._kind.tableau is None)
+
+    def _place(self, array: npt.NDArray[Any], kind: Any = None) -> Any:
+        array = array.astype(self._float if kind is None else kind)
+        return array if self._device is None else self._device.upload(array)
+
+    # -- what is there ------------------------------------------------------------------------------
+    @property
+    def t(self) -> float:
+        """The time [s]."""
+        return self._setup.start + self._steps * self._h
+
+    @property
+    def q(self) -> Any:
+        """Coordinates, (states, nq)."""
+        return self._rows(self._y, 0, self.system.nq)
+
+    @property
+    def u(self) -> Any:
+        """Speeds, (states, nu)."""
+        return self._rows(self._y, self.system.nq, self._code.size)
+
+    @property
+    def alive(self) -> Any:
+        """Which states go on, (states,)."""
+        return self._alive.copy()
+
+    def _rows(self, blocks: Any, first: int, end: int) -> Any:
+        return blocks[:, first:end].transpose(0, 2, 1).reshape(-1, end - first)[:self.count]
+
+    # -- what can be done ---------------------------------------------------------------------------
+    def step(self, tau: Any = None, steps: int = 1) -> None:
+        """Take steps with joint forces tau (states, nu) or (nu,), held meanwhile; without, with those of before."""
+        if tau is not None:
+            self._push(tau)
+        self._stepper.advance(self._y, self._given, self._done, self._nowhere, self._setup.start, self._h, self._steps,
+                              steps, _NEVER)
+        short = (self._done.reshape(-1)[:self.count] < steps) & self._alive
+        if bool(short.any()):
+            self._rescue(np.flatnonzero(self._numbers(short)), steps)
+        self._steps += steps
+
+    def _push(self, tau: Any) -> None:
+        nu, place = self.system.nu, self._code.inputs["tau"]
+        if self._device is None or not self._device.holds(tau):
+            tau = self._place(np.asarray(tau, dtype=float))
+        if tau.shape not in ((nu,), (self.count, nu)):
+            raise StateError(f"rollout: tau must have the shape {(self.count, nu)} or {(nu,)}, got {tau.shape}")
+        into = self._given[:, place:place + nu].transpose(0, 2, 1)  # (blocks, lanes, nu)
+        if tau.ndim == 1:
+            into[...] = tau
+            return
+        whole = self.count // self._width
+        into[:whole] = tau[:whole * self._width].reshape(whole, self._width, nu)
+        if whole * self._width < self.count:
+            into[whole, :self.count - whole * self._width] = tau[whole * self._width:]
+
+    def reset(self, which: Any, state: Any) -> None:
+        """Let some states (numbers or a mask) begin anew from (q, u), given for each or the same for all; loops must be
+        closed there."""
+        chosen = np.arange(self.count)[self._numbers(which)]
+        if not len(chosen):
+            return
+        q, u = (np.broadcast_to(np.asarray(self._numbers(x), dtype=float), (len(chosen), n))
+                for x, n in zip(state[:2], (self.system.nq, self.system.nu), strict=True))
+        system = self._single(chosen)
+        rows = replace(self._setup, system=system, y0=np.concatenate([q, u], axis=-1), start=self.t).closed()
+        self._write(chosen, self._place(rows))
+        self._alive[self._place(chosen, np.int64)] = True
+        self.failures = [f for f in self.failures if f.state not in set(chosen.tolist())]
+
+    def _numbers(self, value: Any) -> npt.NDArray[Any]:
+        foreign = self._device is not None and self._device.holds(value)
+        return self._device.to_numpy(value) if self._device is not None and foreign else np.asarray(value)
+
+    def _single(self, chosen: Ints) -> Machine:
+        """The machine of some states, with their own parameters."""
+        if not self.system.model.batched:
+            return self.system
+        return self.system.with_parameters(**{
+            name: np.broadcast_to(v, (self.count,))[chosen] for name, v in self.system.model.values.items()})
+
+    # -- states whose plan fails --------------------------------------------------------------------
+    def _rescue(self, left: Ints, steps: int) -> None:
+        """Bring states through the steps that are left with plans made where they are: what serves one is tried for
+        all, where they are; the last few are the CPU's."""
+        done = self._numbers(self._done).reshape(-1)[:self.count].astype(np.int64)
+        few = self._width // 2 if self._device is not None else 0
+        while len(left) > few:
+            first = int(left[0])
+            at, q = self.t + int(done[first]) * self._h, self._lanes(self._y, left[:1], 1)[0, :self.system.nq, 0]
+            try:
+                plan = self._equations.plan_at(self._numbers(q).astype(float), at)
+            except SingularError:
+                plan = None
+            before = int(done[first])
+            if plan is not None:
+                self._through(plan, left, done, steps)
+            if done[first] == before:  # a plan that was made here does not last a step
+                self._alone(left[:1], done, steps)
+                left = left[1:]
+            left = left[done[left] < steps]
+        if len(left):
+            self._alone(left, done, steps)
+
+    def _through(self, plan: Any, chosen: Ints, done: Ints, steps: int) -> None:
+        """Go on with another plan, as far as it serves; `done` are the steps of all states."""
+        if plan.key not in self._others:
+            self._others[plan.key] = FixedStepper(self._equations.code(plan, self._width), self._kind)
+        stepper, width = self._others[plan.key], self._width
+        for already in np.unique(done[chosen]).tolist():
+            some = chosen[done[chosen] == already]
+            y, given = (self._lanes(x, some, width) for x in (self._y, self._given))
+            taken, nowhere = self._place(np.zeros((len(y), 1, width))), self._place(np.zeros((len(y), 1, 1, 1)))
+            stepper.advance(y, given, taken, nowhere, self._setup.start, self._h, self._steps + already,
+                            steps - already, _NEVER)
+            self._write(some, y.transpose(0, 2, 1).reshape(-1, self._code.size)[:len(some)])
+            done[some] += self._numbers(taken).reshape(-1)[:len(some)].astype(np.int64)
+        if 2 * len(chosen) > self.count:
+            self._stepper = stepper  # most states are where it serves
+
+    def _alone(self, chosen: Ints, done: Ints, steps: int) -> None:
+        """Let the CPU do it, through singular positions if need be; who cannot go on is told of."""
+        y, given = (self._numbers(self._lanes(x, chosen, 1))[:, :, 0].astype(float) for x in (self._y, self._given))
+        tau = given[:, self._code.inputs["tau"]:self._code.inputs["tau"] + self.system.nu]
+        for already in np.unique(done[chosen]).tolist():
+            some = np.flatnonzero(done[chosen] == already)
+            run = FixedRun(self._made(self._single(chosen[some]), len(some), tau[some]), self._kind, y[some],
+                           self.t + already * self._h, self._h)
+            run.advance(steps - already, _NEVER)
+            y[some] = run.y
+            for failure in run.failures:
+                lane = int(chosen[some[failure.state]])
+                self.failures.append(Failure(lane, failure.time, failure.reason, failure.diverged))
+                self._alive[lane] = False
+        done[chosen] = steps
+        self._write(chosen, self._place(y))
+
+    def _lanes(self, blocks: Any, chosen: Ints, width: int) -> Any:
+        """Some states as blocks of their own; the last is filled up."""
+        padded = chosen[np.minimum(np.arange(-(-len(chosen) // width) * width), len(chosen) - 1)]
+        at = [self._place(x, np.int64) for x in (padded // self._width, padded % self._width)]
+        return blocks[at[0], :, at[1]].reshape(-1, width, blocks.shape[1]).transpose(0, 2, 1).copy()
+
+    def _write(self, chosen: Ints, rows: Any) -> None:
+        lanes = [self._place(x, np.int64) for x in (chosen // self._width, chosen % self._width)]
+        self._y[lanes[0], :, lanes[1]] = rows

@@ -1,0 +1,126 @@
+"""Prints programs as CUDA C++, for the state of one thread: as C, but that arrays have a distance between the entries
+of one state, and that what must not be fused says so."""
+
+from __future__ import annotations
+
+import math
+import struct
+
+from bellcrank.target.c.c_printer import Arguments, CPrinter, Pointer, known
+
+__all__ = ["PRELUDE", "CudaPrinter"]
+
+#: what NVRTC, which has no headers of the C library, does not know
+PRELUDE = """\
+#ifdef __CUDACC_RTC__
+typedef int int32_t;
+typedef unsigned long long uint64_t;
+#define NAN __longlong_as_double(0x7ff8000000000000LL)
+#define INFINITY __longlong_as_double(0x7ff0000000000000LL)
+#define FLT_MAX 3.402823466e+38f
+#else
+#include <float.h>
+#include <math.h>
+#include <stdint.h>
+#endif
+static __device__ __noinline__ void unreached() { __threadfence(); }
+
+static __device__ __forceinline__ double quotient(double a, double b)
+{
+#ifdef __CUDA_ARCH__
+    double r;
+    asm("rcp.approx.ftz.f64 %0, %1;" : "=d"(r) : "d"(b));
+    r = fma(r, fma(-b, r, 1.0), r);
+    r = fma(r, fma(-b, r, 1.0), r);
+    const double q = a * r;
+    return fma(fma(-b, q, a), r, q);
+#else
+    return a / b;
+#endif
+}
+"""
+#: doubles in constant memory, of which there are 64 kB
+MOST_CONSTANTS = 6000
+#: loops of known length up to this many rounds are unrolled, so that arrays can be registers
+UNROLLED = 256
+
+
+class CudaPrinter(CPrinter):
+    """The statements of one function; `real` is "double" or "float"."""
+
+    inlines_calls = True
+
+    def __init__(self, arguments: Arguments, real: str = "double", constants: dict[str, str] | None = None,
+                 stretch: int = 0) -> None:
+        super().__init__(arguments, real)
+        self.stretch = stretch  #: operations between two calls that never happen, if there are such calls
+        self._constants = constants  #: literals by their text: what stands for them
+        self._since, self._breaks = 0, 0
+        self._exact = ("__d{}_rn" if real == "double" else "__f{}_rn").format
+
+    # -- reals --------------------------------------------------------------------------------------
+    def real_do(self, text: str) -> str:
+        """A constant. Of a large program long stretches are divided by calls that never happen: the compiler orders the
+        operations of a stretch as it likes, and of a long one so that many more values are kept than registers hold."""
+        self._since += 1
+        if self.stretch and self._since > self.stretch:
+            self._since, self._breaks = 0, self._breaks + 1
+            self.put(f"if (never == {self._breaks}) unreached();")
+        return super().real_do(text)
+
+    def add(self, a: str, b: str, fuse: bool = True) -> str:
+        return super().add(a, b) if fuse else self.real_do(f"{self._exact('add')}({a}, {b})")
+
+    def sub(self, a: str, b: str, fuse: bool = True) -> str:
+        return super().sub(a, b) if fuse else self.real_do(f"{self._exact('add')}({a}, -{b})")
+
+    def mul(self, a: str, b: str, fuse: bool = True) -> str:
+        return super().mul(a, b) if fuse else self.real_do(f"{self._exact('mul')}({a}, {b})")
+
+    def div(self, a: str, b: str) -> str:
+        """Doubles: to a unit in the last place, without the branches of the device's own for numbers near the limits
+        of their range, where the result is not finite."""
+        return self.real_do(f"quotient({a}, {b})") if self.real_type == "double" else super().div(a, b)
+
+    def number(self, value: float) -> str:
+        """Doubles that do not fit into an instruction lie in constant memory, which instructions can name."""
+        text = super().number(abs(value))
+        if self._constants is None or self.real_type == "float" or not math.isfinite(value) or not (
+                struct.unpack("<Q", struct.pack("<d", value))[0] & 0xffffffff) or (
+                text not in self._constants and len(self._constants) >= MOST_CONSTANTS):
+            return super().number(value)
+        place = self._constants.setdefault(text, f"constants[{len(self._constants)}]")
+        return place if value > 0.0 else f"(-{place})"  # a sign costs nothing, a place does
+
+    def sincos(self, a: str) -> tuple[str, str]:
+        """The device's own: one or two units in the last place, at any angle."""
+        s, c = self.name("s"), self.name("c")
+        self.put(f"{self.real_type} {s}, {c};")
+        self.put(f"sincos{'f' if self.real_type == 'float' else ''}({a}, &{s}, &{c});")
+        return s, c
+
+    # -- memory -------------------------------------------------------------------------------------
+    def load(self, place: Pointer, index: str, aligned: bool) -> str:
+        return self.real_do(f"{place.text}[{self._entry(place, index)}]")
+
+    def store(self, place: Pointer, index: str, value: str, aligned: bool) -> None:
+        assert not place.const, place
+        self.put(f"{place.text}[{self._entry(place, index)}] = {value};")
+
+    def _entry(self, place: Pointer, index: str) -> str:
+        if place.step == "1" or index == "0":
+            return index
+        return str(int(index) * int(place.step)) if known(index) and known(place.step) else f"{index} * {place.step}"
+
+    def move(self, place: Pointer, index: str, times: int) -> Pointer:
+        offset = self.int_op("*", index, str(times))
+        if offset == "0":
+            return place
+        name, const = self.name("p"), "const " if place.const else ""
+        self.define(name, f"{const}{self.real_type} *const {name} = {place.text} + {self._entry(place, offset)};")
+        return Pointer(name, place.const, place.step)
+
+    # -- control ------------------------------------------------------------------------------------
+    def before_loop(self, first: str, last: str) -> None:
+        if known(first) and known(last) and int(last) - int(first) <= UNROLLED:
+            self.put("#pragma unroll")

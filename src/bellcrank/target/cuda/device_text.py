@@ -1,0 +1,262 @@
+"""The texts of kernels: a function of many states, or a driver with all the blocks it calls; one thread per state.
+
+Arrays of drivers have the states of a warp side by side, entry by entry: neighbouring threads read neighbouring words,
+and the distance between entries is a number of the code.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from bellcrank.target.backend import Call, CallLists
+from bellcrank.target.c.c_printer import Arguments, Pointer
+from bellcrank.target.calling import LaneStates, copying, one_block
+from bellcrank.target.cuda.cuda_printer import PRELUDE, CudaPrinter
+from bellcrank.target.kernel_source import KernelSource, RolledData
+from bellcrank.target.program import DriverLayout, Program
+
+__all__ = ["CHANGING", "THREADS", "WARP", "WRITTEN", "DeviceBlock", "DeviceText", "DriverText", "batch_text",
+           "driver_text"]
+
+#: threads that execute together, and states side by side in the arrays of drivers
+WARP = 32
+#: integers of drivers that differ from call to call; the others are numbers of the code
+CHANGING = ("steps", "first", "every", "hold", "samples")
+#: arrays of drivers that these only write
+WRITTEN = ("all_done", "out")
+#: threads of a block: few, so that there is much shared memory for what registers do not hold
+THREADS = 64
+#: statements of a thread from which on shared memory holds what registers do not, and from which on long stretches are
+#: divided, of kernels and of drivers, and how long they then are
+SPILLING, DIVIDED, DIVIDED_DRIVER, STRETCH = 1000, 10_000, 5000, 200
+#: operations of all calls of a driver up to which these are copies of what they call
+INLINED = 20_000
+#: reals of a state in the buffers of a driver up to which these are arrays of the thread: registers, if all goes well
+OWN_BUFFERS = 1024
+_STATE = "(long long)blockIdx.x * blockDim.x + threadIdx.x"
+
+
+class DeviceText(NamedTuple):
+    """A source with one function, ``kernel``."""
+
+    text: str
+    parameters: tuple[tuple[str, str], ...]  #: types and names
+
+
+class DriverText(NamedTuple):
+    """A driver with its blocks."""
+
+    source: DeviceText
+    rolled: list[RolledData]  #: of its rolled blocks
+    work: int  #: reals of workspace that a thread needs in the device's memory
+    buffers: int  #: reals of buffers that a thread needs there
+
+
+@dataclass(frozen=True, eq=False)
+class DeviceBlock:
+    """What is called by drivers: a source of a kernel, or (count, stride, offset) of entries to be copied."""
+
+    source: KernelSource | tuple[int, int, int]
+    outputs: tuple[str, ...]
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        return ("from",) if isinstance(self.source, tuple) else tuple(self.source.inputs)
+
+    @property
+    def data(self) -> RolledData | None:
+        return None if isinstance(self.source, tuple) else self.source.data
+
+
+def batch_text(source: KernelSource, real: str) -> DeviceText:
+    """A kernel for the states of a batch; each input and the result have a distance between states and one between
+    entries."""
+    made, lines = _batch_text(source, real, 0, False)
+    return made if lines <= SPILLING else _batch_text(source, real, STRETCH if lines > DIVIDED else 0, True)[0]
+
+
+def _batch_text(source: KernelSource, real: str, stretch: int, spilling: bool) -> tuple[DeviceText, int]:
+    """The same, and the length of what a thread does."""
+    given: list[tuple[str, str]] = []
+    for name in source.inputs:
+        given += [(f"const {real} *__restrict__", f"in_{name}"), ("long long", f"{name}_state"),
+                  ("long long", f"{name}_entry")]
+    given += [(f"{real} *__restrict__", "results"), ("long long", "out_state"), ("long long", "out_entry")]
+    if source.data is not None:
+        given += [(f"{real} *__restrict__", "work_of_all"), *_tables(real, "")]
+    given += [("int *", "flag"), ("int", "never"), ("long long", "states")]
+    pointers = {name: Pointer(name, True, f"{name}_entry") for name in source.inputs}
+    pointers |= {"out": Pointer("out", False, "out_entry")}
+    constants: dict[str, str] = {}
+    printer = CudaPrinter(Arguments(*_rolled_arguments(source, pointers, "")), real, constants, stretch)
+    names = list(source.inputs)
+    inputs, out = {name: printer.memory(name) for name in names}, printer.memory("out")
+    check = source.body(printer)(LaneStates(inputs, lambda size: out, True, False))
+    assert check is not None
+    bad = check.is_nan().any().integer()
+    printer.result = bad.operand
+    work = [] if source.data is None else [_own("work", "work_of_all", source.data.work_size, real)]
+    starts = [f"        const {real} *const {name} = in_{name} + state * {name}_state;" for name in names]
+    lines = [_head(given, spilling), f"    const long long thread = {_STATE};", *work, "    int bad = 0;",
+             "    for (long long state = thread; state < states; state += (long long)gridDim.x * blockDim.x) {",
+             *starts, f"        {real} *const out = results + state * out_state;",
+             *(f"    {line}" for line in printer.lines), f"        bad |= {printer.result};", "    }",
+             "    if (bad) atomicOr(flag, 1);", "}"]
+    return DeviceText("\n".join([PRELUDE, *_constants(constants), *lines, ""]), tuple(given)), len(printer.lines)
+
+
+def _constants(texts: Mapping[str, str]) -> list[str]:
+    """The table of literals: the constants of all functions."""
+    return [f"static __constant__ double constants[{len(texts)}] = {{\n    {', '.join(texts)}}};"] if texts else []
+
+
+def _tables(real: str, which: str) -> list[tuple[str, str]]:
+    return [(f"const {real} *__restrict__", f"numbers{which}"), ("const int *__restrict__", f"table{which}"),
+            ("const int *__restrict__", f"runs{which}")]
+
+
+def _own(name: str, of_all: str, size: int, real: str) -> str:
+    """A thread's part of memory whose lanes lie side by side."""
+    return (f"    {real} *const {name} = {of_all} + (thread / {WARP}) * {size * WARP}LL + thread % {WARP};")
+
+
+def _rolled_arguments(source: KernelSource, pointers: dict[str, Pointer], which: str
+                      ) -> tuple[dict[str, Pointer], dict[str, int | str]]:
+    """What names stand for in a kernel that may loop over records: pointers, and integers that are known."""
+    data = source.data
+    if data is None:
+        return pointers, {}
+    pointers = pointers | {name: Pointer(f"{name}{which}") for name in ("numbers", "table", "runs", "strides")}
+    pointers["work"] = Pointer("work", False, str(WARP))
+    sizes = list(source.inputs.values())
+    listed = [*sizes, *sizes, source.size, source.side]
+    last = f"runs{which}[{3 * len(data.runs) - 1}]"
+    integers: dict[str, int | str] = {f"strides{which}[{i}]": v for i, v in enumerate(listed)}
+    return pointers, integers | {"n_runs": len(data.runs), last: int(np.ravel(data.runs)[-1])}
+
+
+def _head(parameters: Sequence[tuple[str, str]], spilling: bool) -> str:
+    """The head of a kernel; `spilling`: what registers do not hold goes to shared memory first."""
+    listed = ",\n".join(f"    {kind} {name}" for kind, name in parameters)
+    return (f'extern "C" __global__ void __launch_bounds__({THREADS}) kernel(\n{listed})\n{{' + (
+        '\n#if __CUDACC_VER_MAJOR__ >= 13\n    asm volatile(".pragma \\"enable_smem_spilling\\";");\n#endif'
+        if spilling else ""))
+
+
+# -- drivers ----------------------------------------------------------------------------------------
+class _Functions:
+    """Collects the functions of a driver."""
+
+    def __init__(self, calls: CallLists, sizes: Mapping[str, int], real: str, stretch: int) -> None:
+        self.calls, self.sizes, self.real, self.stretch = calls, sizes, real, stretch
+        self.own = sum(sizes.values()) <= OWN_BUFFERS
+        self.step = "1" if self.own else str(WARP)
+        self._functions: list[tuple[str, str]] = []  #: heads and bodies
+        self._lines: dict[str, int] = {}
+        self.constants: dict[str, str] = {}
+        self.rolled: list[tuple[str, RolledData]] = []  #: with what their tables are called
+        self._made: dict[int, tuple[str, list[str]]] = {}
+
+    def function(self, block: DeviceBlock) -> tuple[str, list[str]]:
+        """The name of a block's function, and what it takes."""
+        if id(block) in self._made:
+            return self._made[id(block)]
+        number = len(self._made)
+        title, which, source = f"block{number}", str(number), block.source
+        pointers = {name: Pointer(name, True, self.step) for name in block.inputs}
+        pointers["out"] = Pointer("out", False, self.step)
+        if isinstance(source, tuple):
+            pointers["strides"] = Pointer("strides")
+            printer = CudaPrinter(Arguments(pointers, {f"strides[{i}]": v for i, v in enumerate(source)}), self.real,
+                                  self.constants, self.stretch)
+            copying(printer)
+        else:
+            printer = CudaPrinter(Arguments(*_rolled_arguments(source, pointers, which)), self.real, self.constants,
+                                  self.stretch)
+            one_block(printer, list(source.inputs), source.body(printer))
+        used = printer.used()
+        parameters = [(f"const {self.real} *", n) for n in block.inputs if n in used]
+        parameters += [(f"{self.real} *", n) for n in ("out", "work") if n in used]
+        if block.data is not None:
+            parameters += [(kind, n) for kind, n in _tables(self.real, which) if n in used]
+            self.rolled.append((which, block.data))
+        parameters += [("int", "never")] if "never" in used else []
+        lines = printer.lines
+        self._functions.append((f"void {title}({', '.join(f'{k} {n}' for k, n in parameters)})",
+                                "\n".join(["", "{", *lines, "}"])))
+        self._lines[title] = len(lines)
+        self._made[id(block)] = title, [n for _, n in parameters]
+        return self._made[id(block)]
+
+    def statement(self, call: Call) -> str:
+        block = call.block
+        assert isinstance(block, DeviceBlock)
+        title, takes = self.function(block)
+        where = {**self.calls.places, **call.inputs}
+        places = {n: self._at(*where[n]) for n in block.inputs} | {"out": self._at(call.buffer, call.start)}
+        return f"{title}({', '.join(places.get(n, n) for n in takes)});"
+
+    def _at(self, buffer: str, entry: int) -> str:
+        return f"{buffer} + {entry * int(self.step)}" if entry else buffer
+
+    def length(self, lines: Sequence[str]) -> int:
+        """Statements of these lines and of all they call."""
+        return len(lines) + sum(self._lines.get(line.strip().partition("(")[0], 0) for line in lines)
+
+    def functions(self, lines: Sequence[str]) -> list[str]:
+        """The texts of functions that these lines call: copied there, unless that would be too much."""
+        how = "__forceinline__" if self.own and self.length(lines) <= INLINED else "__noinline__"
+        return [f"static __device__ {how} {head}{body}" for head, body in self._functions]
+
+    def buffers(self) -> list[str]:
+        """Statements that make the buffers."""
+        if self.own:
+            return [f"    {self.real} {name}[{size}] = {{}};" for name, size in self.sizes.items() if size]
+        out, at = [_own("buffers", "buffers_of_all", sum(self.sizes.values()), self.real)], 0
+        for name, size in self.sizes.items():
+            out.append(f"    {self.real} *const {name} = buffers + {at * WARP};")
+            at += size
+        return out
+
+
+def driver_text(program: Program, layout: DriverLayout, calls: CallLists, extra: Mapping[str, int],
+                integers: Mapping[str, int], real: str) -> DriverText:
+    """A driver with its blocks."""
+    made, lines = _driver_text(program, layout, calls, extra, integers, real, 0, False)
+    if lines <= SPILLING:
+        return made
+    stretch = STRETCH if lines > DIVIDED_DRIVER else 0
+    return _driver_text(program, layout, calls, extra, integers, real, stretch, True)[0]
+
+
+def _driver_text(program: Program, layout: DriverLayout, calls: CallLists, extra: Mapping[str, int],
+                 integers: Mapping[str, int], real: str, stretch: int, spilling: bool) -> tuple[DriverText, int]:
+    """The same, and the length of what a thread does."""
+    sizes = {**calls.sizes, **extra}
+    made = _Functions(calls, sizes, real, stretch)
+    lists = {name: [made.statement(call) for call in listed] for name, listed in calls.lists.items()}
+    outer = [n for n in layout.pointers if n not in sizes and n not in calls.lists]
+    pointers = {name: Pointer(name, False, made.step) for name in sizes} | {
+        name: Pointer(name, False, str(WARP)) for name in outer}
+    known: dict[str, int | str] = {n: n if n in CHANGING else integers[n] for n in layout.integers} | {"blocks": 1}
+    printer = CudaPrinter(Arguments(pointers, known, {n: n for n in layout.reals}, lists), real, made.constants)
+    program(printer)
+    work = max([0, *(data.work_size for _, data in made.rolled)])
+    buffers = 0 if made.own else sum(sizes.values())
+    given = [p for n in outer for p in ((f"{real} *", f"{n}_of_all"), ("long long", f"{n}_block"))]
+    given += [(f"{real} *", "work_of_all"), (f"{real} *", "buffers_of_all")]
+    given += [p for which, _ in made.rolled for p in _tables(real, which)]
+    given += [("int", n) for n in CHANGING if n in layout.integers] + [(real, n) for n in layout.reals]
+    given += [("int", "never"), ("long long", "states")]
+    starts = [f"    {real} *const {n} = {n}_of_all + (thread / {WARP}) * {n}_block + thread % {WARP};" for n in outer]
+    lines = [_head(given, spilling), f"    const long long thread = {_STATE};", "    if (thread >= states) return;",
+             *starts, *([_own("work", "work_of_all", work, real)] if work else []), *made.buffers(),
+             *printer.lines, "}"]
+    parts = [PRELUDE, *_constants(made.constants), *made.functions(printer.lines), *lines, ""]
+    text = DeviceText("\n".join(parts), tuple(given))
+    return DriverText(text, [data for _, data in made.rolled], work, buffers), made.length(printer.lines)
+

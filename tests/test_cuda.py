@@ -1,0 +1,291 @@
+"""Code for GPUs, without one: texts compiled by the C++ compiler of this machine, run thread by thread (`host_device`).
+On a GPU, `python benchmarks/gpu.py --check` looks at the same."""
+
+from __future__ import annotations
+
+import sys
+import types
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import bellcrank as bc
+from bellcrank.target.cuda import cuda_runtime, device
+from host_device import COMPILER, HostArray, HostDevice
+from pages import check_prints
+
+with_compiler = pytest.mark.skipif(COMPILER is None, reason="there is no C++ compiler")
+STATES = 40  # more than a warp, and not a multiple of one
+
+
+@pytest.fixture(scope="module")
+def gpu() -> Iterator[HostDevice]:
+    """Where code for GPUs runs in these tests."""
+    made, before = HostDevice(), cuda_runtime.current
+    cuda_runtime.current = lambda: made
+    cuda_runtime.made.cache_clear()
+    yield made
+    cuda_runtime.current = before
+    cuda_runtime.made.cache_clear()
+
+
+def states(system: bc.System, seed: int = 0, count: int = STATES) -> tuple[Any, Any, Any]:
+    """Some q, u and tau."""
+    rng = np.random.default_rng(seed)
+    if system.loops:
+        start = system.assemble(u=rng.normal(size=system.nu))
+        q, u = np.repeat(start.q[None], count, 0), start.u * rng.uniform(0.2, 1.0, (count, 1))
+    else:
+        q = system.normalize(rng.normal(size=(count, system.nq)))
+        u = rng.normal(size=(count, system.nu))
+    return q, u, rng.normal(size=(count, system.nu))
+
+
+def pair(name: str, **options: Any) -> tuple[bc.System, bc.System]:
+    """A machine for the CPU, and for the device."""
+    compiled = {k: options.pop(k) for k in ("schedule", "precision", "independent") if k in options}
+    m = bc.load(name, **options)
+    return bc.compile(m, **{k: v for k, v in compiled.items() if k != "precision"}), \
+        bc.compile(m, backend="cuda", **compiled)
+
+
+def gap(a: Any, b: Any) -> float:
+    return float(np.abs(np.asarray(a) - np.asarray(b)).max() / np.abs(np.asarray(b)).max())
+
+
+# -- one function of many states ------------------------------------------------------------------
+@with_compiler
+@pytest.mark.parametrize(("name", "options"), [
+    ("four_bar", {}), ("quadruped", {}), ("ladder", {"cells": 3, "schedule": "rolled"}),
+    ("chain", {"n": 6, "schedule": "rolled"})])
+def test_dynamics_as_on_the_cpu(gpu: HostDevice, name: str, options: dict[str, Any]) -> None:
+    cpu, system = pair(name, **options)
+    q, u, tau = states(cpu)
+    before = len(gpu.functions)
+    assert gap(system.forward_dynamics(q, u, tau), cpu.forward_dynamics(q, u, tau)) < 1e-12
+    assert len(gpu.functions) > before  # it was the device
+    assert gap(system.mass_matrix(q), cpu.mass_matrix(q)) < 1e-12
+    assert gap(system.forward_dynamics(q[:3], u[:3]), cpu.forward_dynamics(q[:3], u[:3])) < 1e-12
+
+
+@with_compiler
+@pytest.mark.parametrize("order", ("C", "F"))
+def test_arrays_of_the_device_stay_there(gpu: HostDevice, order: Any) -> None:
+    cpu, system = pair("four_bar")
+    q, u, tau = states(cpu)
+    there = [np.array(a, order=order).view(HostArray) for a in (q, u, tau)]
+    made = system.forward_dynamics(*there)
+    assert type(made) is HostArray and made.flags.f_contiguous == (order == "F")
+    assert gap(made, cpu.forward_dynamics(q, u, tau)) < 1e-12
+    assert gap(system.forward_dynamics(*there[:2]), cpu.forward_dynamics(q, u)) < 1e-12
+    one = there[2][0]  # the same forces in all states
+    assert gap(system.forward_dynamics(there[0], there[1], one), cpu.forward_dynamics(q, u, tau[0])) < 1e-12
+    single = system.forward_dynamics(there[0][0], there[1][0], one)
+    assert type(single) is HostArray and gap(single, cpu.forward_dynamics(q[0], u[0], tau[0])) < 1e-12
+
+
+QUESTIONS: dict[str, Callable[[bc.System, Any, Any], Any]] = {
+    "forces by name": lambda s, q, u: s.forward_dynamics(q, u, {"A": 1.0}),
+    "at a time": lambda s, q, u: s.forward_dynamics(q, u, t=1.0),
+    "state": lambda s, q, u: s.kinetic_energy(bc.State(q, u, 0.0)),
+    "inverse dynamics": lambda s, q, u: s.inverse_dynamics(q, u, s.forward_dynamics(q, u, {"A": 1.0})),
+    "mass matrix": lambda s, q, u: s.mass_matrix(q), "bias": lambda s, q, u: s.bias(q, u),
+    "pose": lambda s, q, u: s.pose(q, "coupler").position,
+    "poses": lambda s, q, u: s.pose(q).rotation,
+    "velocity": lambda s, q, u: s.velocity(q, u, "coupler"),
+    "jacobian": lambda s, q, u: s.jacobian(q, "coupler", (0.1, 0.2, 0.3)),
+    "reactions": lambda s, q, u: s.reactions(q, u)["A"], "energy": lambda s, q, u: s.energy(q, u),
+    "loop error": lambda s, q, u: 1.0 + s.loop_error(q), "reduced": lambda s, q, u: s.reduced(q, u).mass_matrix,
+    "center of mass": lambda s, q, u: s.center_of_mass(q),
+}
+
+
+@with_compiler
+@pytest.mark.parametrize("question", QUESTIONS)
+def test_every_method_takes_arrays_of_the_device(gpu: HostDevice, question: str) -> None:
+    """Answered there, or on copies: the result is an array of the same kind."""
+    cpu, system = pair("four_bar")
+    q, u, _ = states(cpu)
+    made = QUESTIONS[question](system, q.view(HostArray), u.view(HostArray))
+    assert type(made) is HostArray, type(made)
+    assert gap(made, QUESTIONS[question](cpu, q, u)) < 1e-11
+
+
+@with_compiler
+def test_single_precision(gpu: HostDevice) -> None:
+    cpu, system = pair("four_bar", precision="single")
+    q, u, tau = states(cpu)
+    assert 1e-9 < gap(system.forward_dynamics(q, u, tau), cpu.forward_dynamics(q, u, tau)) < 1e-4
+    made = system.forward_dynamics(*(a.astype(np.float32).view(HostArray) for a in (q, u, tau)))
+    assert type(made) is HostArray and made.dtype == np.float32
+    run = {"duration": 0.05, "step": 1e-3, "output": 0.05}
+    mine, other = system.simulate((q, u), **run), cpu.simulate((q, u), **run)
+    assert 1e-12 < gap(mine.q, other.q) < 1e-4 and float(mine.loop_error.max()) < 1e-5
+
+
+@with_compiler
+def test_numbers_that_are_not_finite_are_told_of(gpu: HostDevice) -> None:
+    cpu, system = pair("four_bar")
+    q, u, _ = states(cpu)
+    u[5, 1] = np.nan
+    for given in ((q, u), (q.view(HostArray), u.view(HostArray))):
+        with pytest.raises(bc.errors.StateError, match=r"u\[1\].*batch index \(5,\)"):
+            system.forward_dynamics(*given)
+
+
+@with_compiler
+def test_states_whose_plan_fails_get_another(gpu: HostDevice) -> None:
+    """Where the coupler's angle does not tell the position, the first plan has no result."""
+    cpu, system = pair("four_bar", independent=["C"])
+    q, u, _ = states(cpu)
+    dead = cpu.assemble(q={"A": 0.0}, u={"A": 1.0})
+    q[7], u[7] = dead.q, dead.u
+    expected = bc.compile(bc.load("four_bar")).forward_dynamics(q, u)
+    assert gap(system.forward_dynamics(q, u), expected) < 1e-8
+    before = gpu.downloads
+    assert gap(system.forward_dynamics(q.view(HostArray), u.view(HostArray)), expected) < 1e-8
+    assert gpu.downloads - before < STATES  # flags, and the state that the plan is made for: the others stay there
+
+
+# -- motion -----------------------------------------------------------------------------------------
+@with_compiler
+@pytest.mark.parametrize("stepper", ("rk4", "semi_implicit"))
+def test_motion_as_on_the_cpu(gpu: HostDevice, stepper: str) -> None:
+    cpu, system = pair("four_bar")
+    q, u, tau = states(cpu)
+    run = {"duration": 0.05, "step": 1e-3, "output": 0.01, "tau": tau, "stepper": stepper}
+    before = len(gpu.functions)
+    mine, other = system.simulate((q, u), **run), cpu.simulate((q, u), **run)
+    assert len(gpu.functions) > before
+    assert gap(mine.q, other.q) < 1e-12 and gap(mine.u, other.u) < 1e-12 and mine.q.shape == (6, STATES, 3)
+    assert float(mine.loop_error.max()) < 1e-12
+
+
+@with_compiler
+@pytest.mark.parametrize(("name", "options"), [
+    ("quadruped", {}), ("ladder", {"cells": 3, "schedule": "rolled"}), ("chain", {"n": 6, "schedule": "rolled"})])
+def test_motions_of_trees_and_rolled_machines(gpu: HostDevice, name: str, options: dict[str, Any]) -> None:
+    cpu, system = pair(name, **options)
+    q, u, _ = states(cpu)
+    run = {"duration": 5e-3, "step": 1e-3}
+    assert gap(system.simulate((q, u), **run).q, cpu.simulate((q, u), **run).q) < 1e-11
+
+
+@with_compiler
+def test_independent_speeds_change_state_by_state(gpu: HostDevice) -> None:
+    """A lane whose plan fails gets another one, and the others do not notice."""
+    cpu, system = pair("four_bar", independent=["C"])
+    q, u, _ = states(cpu)
+    u = u * np.linspace(0.1, 12.0, len(u))[:, None]
+    run = {"duration": 0.2, "step": 1e-3, "output": 0.2}
+    mine, other = system.simulate((q, u), **run), cpu.simulate((q, u), **run)
+    assert mine.attrs["switches"] == other.attrs["switches"] >= 2 and mine.attrs["status"] == "finished"
+    assert np.abs(mine.q - other.q).max() < 1e-8 and float(mine.loop_error.max()) < 1e-12
+
+
+@with_compiler
+def test_parameters_as_a_batch(gpu: HostDevice) -> None:
+    m = bc.Mechanism("pendulum")
+    length = m.parameter("length", 1.0)
+    bob = m.add_body("bob", bc.Inertia.point(1.0, (0.0, 0.0, -length)))
+    m.add_joint("hinge", bc.Revolute("x"), m.ground, bob)
+    lengths = np.linspace(0.5, 2.0, STATES)
+    runs = [bc.compile(m, backend=backend).with_parameters(length=lengths).simulate(
+        ([0.5], [0.0]), 0.1, step=1e-2) for backend in ("cuda", "llvm")]
+    assert gap(runs[0].q, runs[1].q) < 1e-13
+
+
+@with_compiler
+def test_few_states_are_the_hosts(gpu: HostDevice) -> None:
+    """A launch takes longer than they do; the numbers are those of the CPU."""
+    cpu, system = pair("four_bar")
+    q, u, tau = states(cpu, count=5)
+    before = len(gpu.functions)
+    assert np.array_equal(system.forward_dynamics(q, u, tau), cpu.forward_dynamics(q, u, tau))
+    assert np.array_equal(system.forward_dynamics(q[0], u[0]), cpu.forward_dynamics(q[0], u[0]))
+    assert np.array_equal(system.simulate((q[0], u[0]), 0.1, stepper="dopri5").q,
+                          cpu.simulate((q[0], u[0]), 0.1, stepper="dopri5").q)
+    assert len(gpu.functions) == before
+
+
+# -- without a device -------------------------------------------------------------------------------
+def test_what_is_missing_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "cupy", None)
+    monkeypatch.setattr(cuda_runtime, "current", device.current)
+    device.current.cache_clear()
+    cuda_runtime.made.cache_clear()
+    with pytest.raises(bc.errors.ModelError, match=r"needs CuPy.*pip install bellcrank\[cuda\]"):
+        bc.compile(bc.load("pendulum"), backend="cuda")
+    for backend in ("llvm", "numpy"):
+        with pytest.raises(bc.errors.ModelError, match="precision='single'.*backend='cuda'"):
+            bc.compile(bc.load("pendulum"), backend=backend, precision="single")
+    with pytest.raises(bc.errors.ModelError, match="precision 'half' must be"):
+        bc.compile(bc.load("pendulum"), precision="half")
+
+
+# -- states that stay on the device ---------------------------------------------------------------
+@with_compiler
+@pytest.mark.parametrize("backend", ("cuda", "llvm"))
+def test_rollouts_are_the_motion(gpu: HostDevice, backend: str) -> None:
+    """With forces from a policy, resets, and a state that needs another plan on the way."""
+    cpu = bc.compile(bc.load("four_bar"))
+    system = bc.compile(bc.load("four_bar"), backend=backend, independent=["C"])
+    q, u, _ = states(cpu)
+    u = u * np.linspace(0.1, 12.0, len(u))[:, None]
+    motion = bc.rollout(system, (q, u), step=1e-3)
+    for _ in range(10):
+        motion.step(-0.3 * motion.u, steps=20)
+    again, now = cpu.simulate((q, u), 0.02, step=1e-3, tau=-0.3 * u, output=0.02), 0.02
+    while now < 0.199:
+        last = (again.q.values[-1], again.u.values[-1])
+        again, now = cpu.simulate(last, 0.02, step=1e-3, tau=-0.3 * last[1], output=0.02), now + 0.02
+    kind = HostArray if backend == "cuda" else np.ndarray
+    assert type(motion.q) is kind and motion.alive.all() and abs(motion.t - 0.2) < 1e-12
+    assert np.abs(motion.q - again.q.values[-1]).max() < 1e-7
+    mask = np.zeros(STATES, dtype=bool)
+    mask[[2, 35]] = True
+    before = np.array(motion.q)
+    motion.reset(mask, (q[0], u[0]))
+    assert np.array_equal(np.asarray(motion.q)[mask], q[[0, 0]]) and np.array_equal(motion.u[~mask], motion.u[~mask])
+    assert np.array_equal(np.asarray(motion.q)[~mask], before[~mask])
+    with pytest.raises(bc.StateError, match="tau must have the shape"):
+        motion.step(np.zeros(7))
+    with pytest.raises(bc.ModelError, match="side by side"):
+        bc.rollout(system, (q, u), step=1e-3, stepper="dopri5")
+
+
+@with_compiler
+def test_states_that_cannot_go_on_are_told_of(gpu: HostDevice) -> None:
+    _, system = pair("double_pendulum")
+    q, u = np.full((STATES, 2), 0.3), np.zeros((STATES, 2))
+    u[4] = 1e200  # squares of it overflow
+    motion = bc.rollout(system, (q, u), step=1e-3)
+    motion.step(steps=3)
+    assert np.flatnonzero(~np.asarray(motion.alive)).tolist() == [4] == [f.state for f in motion.failures]
+    motion.step(steps=3)
+    assert len(motion.failures) == 1 and np.isfinite(motion.q).all()
+    motion.reset([4], (q[0], u[0]))
+    motion.step(steps=1)
+    assert motion.alive.all() and not motion.failures
+
+
+@with_compiler
+def test_the_page_as_pasted(gpu: HostDevice, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With something in the place of CuPy."""
+    cupy = types.ModuleType("cupy")
+    cupy.asarray = lambda a, order: np.array(a, order=order).view(HostArray)  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "cupy", cupy)
+    check_prints(Path(__file__).parents[1] / "docs" / "gpu.md", 1)
+
+
+@with_compiler
+def test_derivatives(gpu: HostDevice) -> None:
+    """Matrices whose columns a CPU finds in lanes."""
+    cpu, other = pair("arm")
+    q, u, tau = states(cpu)
+    with_matrices = [s.derivatives("forward_dynamics", q, u, tau, by=("u", "tau")) for s in (cpu, other)]
+    for name in ("u", "tau"):
+        assert gap(with_matrices[1][name], with_matrices[0][name]) < 1e-12
