@@ -28,7 +28,7 @@ _WRITTEN_OUT = 64
 def run_attributes(system: Machine, settings: dict[str, Any]) -> dict[str, Any]:
     """What is known of a run before it starts."""
     versions = {"bellcrank": __version__, "numpy": np.__version__, "python": platform.python_version()}
-    versions |= {name: _version(name) for name in libraries()}
+    versions |= {name: number for name in libraries() if (number := _version(name))}
     return {"bellcrank_result": 1, "mechanism": system.model.name,
             "mechanism_hash": fingerprint(system.model.mechanism, fixed=True),
             "parameters": _json(system.parameters), "formulation": system.model.method,
