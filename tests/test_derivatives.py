@@ -226,6 +226,23 @@ def test_second_derivatives() -> None:
     close(again, again.swapaxes(-1, -2), 1e-11)  # of the acceleration of each speed, by two coordinates: symmetric
 
 
+@pytest.mark.parametrize("element", ["spring", "drag"])
+def test_elements_at_rest(element: str) -> None:
+    """Where nothing moves, dampers without a length and drag have derivatives, too."""
+    m = bc.load("double_pendulum")
+    tip = m.bodies[-1]
+    if element == "spring":
+        m.add_spring("spring", tip, m.ground, (0, 0, 0.1), (1.0, 1.0, 0), stiffness=3.0, damping=0.3)
+    else:
+        m.add_drag("drag", tip, area=0.5, coefficient=1.2, turn_quadratic=0.1)
+    system = bc.compile(m, backend="numpy")
+    q, u = np.array([0.4, -0.9]), np.zeros(2)
+    d = system.derivatives("forward_dynamics", q, u, by=("q", "u"))
+    close(d["q"], column_differences(lambda s: system.forward_dynamics(q + s, u), 2))
+    if element == "spring":  # drag grows with the square of the speed: its slope at rest is zero, and no polynomial's
+        close(d["u"], column_differences(lambda s: system.forward_dynamics(q, s), 2))
+
+
 # -- closed machines --------------------------------------------------------------------------------------------------
 class Closed:
     """A closed machine at a state, and its motion by the independent speeds of the plan."""

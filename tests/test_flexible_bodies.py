@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import importlib.util
 import re
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from scipy import sparse
+from scipy import io, sparse
 
 import bellcrank as bc
 from bellcrank.mechanism.flexible.beam_elements import BeamElements, BeamSection
@@ -188,6 +189,25 @@ def test_inertias_are_never_mixed_up() -> None:
     assert [b.integrals.material for b in bodies.values()] == [True, False, True]
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_equations_of_one_body_are_lagranges(kind: str) -> None:
+    """With any shapes, large deformations and speeds: rates of momenta by differences, exact for a quadratic matrix."""
+    rng = np.random.default_rng(6)
+    data = case("f1_cantilever")["data"]
+    body = beam(data, 2, modes=np.concatenate([np.zeros((6, 4)), rng.normal(size=(12, 4))]), inertia=kind)
+    e, rate, w, v = rng.normal(size=4), rng.normal(size=4), rng.normal(size=3), rng.normal(size=3)
+    nu, mass = np.array([*v, *w, *rate]), body.integrals.mass_matrix
+    nudot = np.array([*-np.cross(w, v), *np.zeros(7)])  # no acceleration of the frame's origin
+    p = mass(e) @ nu
+    change = 0.5 * (mass(e + rate) - mass(e - rate)) @ nu + mass(e) @ nudot
+    slopes = np.array([nu @ (mass(e + unit) - mass(e - unit)) @ nu / 4.0 for unit in np.eye(4)])
+    wanted = [*(change[:3] + np.cross(w, p[:3])), *(change[3:6] + np.cross(w, p[3:6]) + np.cross(v, p[:3])),
+              *(change[6:] - slopes)]
+    motion = Motion(Vector(*w.tolist()), Vector(*v.tolist()))
+    form = ModalInertia(body.integrals).form(e.tolist(), rate.tolist(), motion)
+    assert relative([*form.force.force, *form.force.moment, *form.right], wanted) < 1e-13
+
+
 def test_the_form_is_that_of_the_mass_matrix() -> None:
     rng = np.random.default_rng(5)
     body = f1_body("consistent_nodal", "modal")
@@ -341,6 +361,25 @@ def test_a_beam_given_by_matrices_is_the_beam() -> None:
         assert body.size == whole.size == 24
         assert relative(body.frequencies(), whole.frequencies()) < 1e-10
         assert relative(body.free_frequencies(), whole.free_frequencies()) < 1e-10
+
+
+def test_matrices_in_files(tmp_path: Path) -> None:
+    data = case("f1_cantilever")
+    mass, stiffness = (np.array(data["mass_stiffness"][name]) for name in ("M_consistent", "K"))
+    nodes = [(x, 0.0, 0.0) for x in data["mass_stiffness"]["node_x"]]
+    io.savemat(tmp_path / "beam.mat", {"M": mass, "K": sparse.csc_matrix(stiffness)})
+    np.save(tmp_path / "M.npy", mass)
+    sparse.save_npz(tmp_path / "K.npz", sparse.csr_matrix(stiffness))
+    io.mmwrite(tmp_path / "K.mtx", sparse.coo_matrix(stiffness), precision=17)
+    wanted = FlexibleBody.from_matrices(mass, stiffness, nodes, {"base": 0}, modes=3, frame="base").frequencies()
+    for pair in ((f"{tmp_path / 'beam.mat'}:M", f"{tmp_path / 'beam.mat'}:K"), (tmp_path / "M.npy", tmp_path / "K.npz"),
+                 (tmp_path / "M.npy", tmp_path / "K.mtx")):
+        found = FlexibleBody.from_matrices(*pair, nodes, {"base": 0}, modes=3, frame="base").frequencies()
+        assert relative(found, wanted) < 1e-9
+    for given, said in ((f"{tmp_path / 'beam.mat'}:k", "no matrix 'k'"), (tmp_path / "beam.mat", "say which"),
+                        (tmp_path / "nothing.mat", "there is no file"), (tmp_path, "there is no file")):
+        with pytest.raises(bc.ModelError, match=said):
+            FlexibleBody.from_matrices(mass, given, nodes, {"base": 0}, modes=3)
 
 
 def test_damping_ratios() -> None:

@@ -155,6 +155,18 @@ def test_inverse_dynamics_and_reactions_of_a_loop() -> None:
     assert np.abs(force + weight - change).max() < 1e-6 * np.abs(change).max()
 
 
+def test_steppers_and_vibrations_of_a_loop() -> None:
+    system = linkage()
+    state, tau = start(system), {"A": 2.0}
+    wanted = system.simulate(state, 0.03, tau=tau, stepper="dop853", rtol=1e-11, atol=1e-13).q.values[-1]
+    for stepper, step, error in (("gauss", 1e-3, 1e-9), ("radau5", None, 1e-9)):
+        found = system.simulate(state, 0.03, tau=tau, stepper=stepper, step=step).q.values[-1]
+        assert np.abs(found - wanted).max() < error, stepper
+    rest = bc.analyze.equilibrium(system, state)
+    found = np.sort(np.abs(bc.analyze.modes(system, rest).eigenvalues.imag))
+    assert len(found) == system.dof and abs(found[-1] / case("f5_fourbar")["modes"]["2"]["omega"][1] - 1.0) < 0.03
+
+
 def test_a_floating_frame_held_at_both_ends() -> None:
     """A beam with free modes, whose frame floats, welded to the wall at its base and loaded at its tip: the loop of the
     weld is closed exactly, and with all free modes the static deflection is that of a cantilever."""

@@ -337,6 +337,38 @@ def test_methods_agree(kind: str) -> None:
     assert np.abs(needed - tau).max() < 1e-10 * np.abs(mass @ found[..., None]).max()
     assert np.abs((mass @ found[..., None])[..., 0] + system.bias(q, u) - needed).max() < 1e-9
     assert relative(system.kinetic_energy(q, u), 0.5 * np.einsum("ni,nij,nj->n", u, mass, u)) < 1e-13
+    assert relative(system.momenta(q, u), np.einsum("nij,nj->ni", mass, u)) < 1e-13
+
+
+@pytest.mark.parametrize(("kind", "stiffening"), [*((kind, False) for kind in KINDS), ("consistent_nodal", True),
+                                                  ("continuum", True)])
+def test_bias_is_that_of_lagrange(kind: str, stiffening: bool) -> None:
+    """dM/dt u - d(u M u)/dq / 2 + dV/dq, by differences, in deformed states: velocity terms that do no work, too."""
+    data = case("f2_arm")["data"]
+    m = bc.Mechanism("arm", gravity=data["g"])
+    for link in ("link1", "link2"):
+        m.add_body(link, beam(data[link], 2, modes={"y": 1, "z": 1, "t": 1}, inertia=kind, stiffening=stiffening))
+    m.add_joint("J1", bc.Revolute(data["axis1_in_ground"]), m.ground, "link1")
+    m.add_joint("J2", bc.Universal("y", "z"), "link1.tip", "link2")
+    system = bc.compile(m, backend="numpy")
+    q, u, _ = random_states(system, 2)
+    h = 1e-4
+
+    def at(step: Any) -> tuple[Any, Any]:
+        moved = q + step
+        return system.mass_matrix(moved), system.energy(moved, 0 * u)
+
+    def slope(step: Any) -> list[Any]:
+        one, two = (([a - b for a, b in zip(at(k * step), at(-k * step), strict=True)]) for k in (1, 2))
+        return [(8 * a - b) / (12 * h) for a, b in zip(one, two, strict=True)]
+
+    change, _ = slope(h * u)
+    wanted = np.einsum("nij,nj->ni", change, u)
+    for i in range(system.nu):
+        by, potential = slope(h * np.eye(system.nu)[i])
+        wanted[:, i] += potential - 0.5 * np.einsum("ni,nij,nj->n", u, by, u)
+    assert relative(system.bias(q, u), wanted) < 1e-8
+    assert np.abs(system.bias(q, u) - system.bias(q, 0 * u)).max() > 1e-3  # there are velocity terms
 
 
 def test_kinematics_of_nodes_and_of_what_they_carry() -> None:
@@ -538,6 +570,25 @@ def test_a_long_chain_has_few_kinds_of_links() -> None:
     assert abs(per_link[1] / per_link[0] - 1.0) < 0.02
 
 
+def test_derivatives_of_a_long_chain() -> None:
+    """Forward and reverse products of rolled kernels: several nodes move by the same coordinates."""
+    system = bc.compile(long_chain(13, False))
+    assert system.model.tree.n > 48
+    rng = np.random.default_rng(2)
+    q, u = system.random_state(rng)
+    tau, weights = rng.normal(size=(2, system.nu))
+    found = system.derivatives("forward_dynamics", q, u, tau)
+    for name, at, h in (("q", q, 1e-7), ("u", u, 1e-4)):
+        for i in (1, 5):
+            step = np.zeros(system.nu)
+            step[i] = h
+            both = [system.forward_dynamics(*((x + k * step) if x is at else x for x in (q, u)), tau) for k in (1, -1)]
+            assert relative(found[name][:, i], (both[0] - both[1]) / (2 * h)) < 1e-5
+    products = system.derivatives("forward_dynamics", q, u, tau, weights=weights)
+    for name in ("q", "u"):
+        assert relative(products[name], weights @ found[name]) < 1e-11
+
+
 def test_large_deflections_are_told() -> None:
     """A soft rod that falls onto its wall bends beyond what linear elasticity is for."""
     soft = bc.BeamSection.round(0.004, E=2e9, rho=1200.0)
@@ -558,8 +609,10 @@ def test_refusals() -> None:
     m = arm_mechanism("lumped")
     with pytest.raises(bc.ModelError, match="method 'kane' does not cover bodies that deform, such as 'link1'"):
         bc.compile(m, method="kane")
-    with pytest.raises(bc.NotYetError, match="momenta does not cover bodies that deform, such as 'link1'"):
-        arm().momenta(np.zeros(10), np.zeros(10))
+    with pytest.raises(bc.NotYetError, match="hamilton does not cover bodies that deform, such as 'link1'"):
+        arm().hamilton(np.zeros(10), np.zeros(10))
+    with pytest.raises(bc.NotYetError, match="regressor does not cover bodies that deform, such as 'link1'"):
+        arm().regressor(np.zeros(10), np.zeros(10), np.zeros(10))
     with pytest.raises(bc.ModelError, match="'link2.tpi'.*did you mean 'link2.tip'"):
         m.add_joint("J3", bc.Revolute("z"), "link2.tpi", m.add_body("hand", bc.Inertia(1.0)))
     with pytest.raises(bc.ModelError, match="'link2.frame' is part of the flexible body 'link2'"):

@@ -12,6 +12,7 @@ import pytest
 import bellcrank as bc
 import loop_extras
 from bellcrank import math as bm
+from bellcrank.io.export.host_function import HostFunction
 from bellcrank.system import large_derivatives
 from bellcrank.system.derivative_questions import Question
 from mechanisms import JOINTS, Part, Tree, build
@@ -115,12 +116,22 @@ def linkage() -> bc.Mechanism:
     return m
 
 
+def sprung() -> bc.Mechanism:
+    """The same with springs between its links and the ground, one of which is as stiff as a parameter says."""
+    m = linkage()
+    m.add_spring("band", "coupler", m.ground, (0.3, 0.1, 0), (0.2, 0.9, 0), stiffness=30 * m.parameter("stiff", 2.0),
+                 damping=1.0, length=0.2)
+    m.add_spring("cord", "crank", "rocker", (0.1, 0, 0.2), (0.2, 0, 0), stiffness=15.0, damping=0.3)
+    return m
+
+
 @cache
 def both(name: str) -> Both:
     return {"joints": lambda: Both(every_joint, 0.3), "laden": lambda: Both(laden, 0.2),
             "linkages": lambda: Both(lambda: bc.load("four_bar_chain", cells=2)),
             "geared": lambda: Both(loop_extras.geared), "cams": lambda: Both(loop_extras.cams, 0.2),
-            "linkage": lambda: Both(linkage)}[name]()
+            "linkage": lambda: Both(linkage), "sprung": lambda: Both(sprung),
+            "arm": lambda: Both(laden_arm, 0.3)}[name]()
 
 
 @pytest.mark.parametrize("function", ["forward_dynamics", "inverse_dynamics"])
@@ -135,7 +146,14 @@ def test_functions_parameters_and_laws(function: str) -> None:
     both("laden").agree(function, ("parameters", "load", "t"))
 
 
+@pytest.mark.parametrize("function", ["forward_dynamics", "bias", "energy"])
+def test_springs_between_links(function: str) -> None:
+    """They act from outside of the loops over links."""
+    both("arm").agree(function, ("parameters", "t"))
+
+
 @pytest.mark.parametrize("name, function, by", [
+    ("sprung", "forward_dynamics", ("length", "stiff")), ("sprung", "stored_energy", ("stiff",)),
     ("geared", "forward_dynamics", ()), ("geared", "inverse_dynamics", ("wrenches",)),
     ("cams", "forward_dynamics", ("t",)), ("cams", "energy", ("t",)), ("linkages", "inverse_dynamics", ()),
     ("linkage", "forward_dynamics", ("length",)),
@@ -204,6 +222,28 @@ def test_directions_survive_a_change_of_plan() -> None:
         close(found, expected, 1e-9)
 
 
+@pytest.mark.parametrize("name", ["linkage", "sprung", "laden"])
+def test_linear_models_are_exact(name: str) -> None:
+    c = both(name)
+    state = bc.State(c.q, c.u, c.t)
+    found, expected = (bc.analyze.linearize(s, state) for s in (c.rolled, c.whole))
+    assert found.error == 0.0
+    close(found.A, expected.A, 1e-9)
+    close(found.B, expected.B, 1e-9)
+
+
+def test_what_other_libraries_call() -> None:
+    """JAX and PyTorch see the same functions, every entry of q and u by itself."""
+    c = both("linkage")
+    host = HostFunction("a test", c.rolled, "forward_dynamics")
+    weights = np.array([0.3, -1.0, 2.0])
+    found = host.weighted((c.q, c.u, c.tau, np.array([1.0])), weights)
+    expected = c.whole.derivatives("forward_dynamics", c.q, c.u, c.tau, by=("q", "u", "tau", "parameters"),
+                                   weights=weights, closed=False)
+    for part, x in zip(found, expected, strict=True):
+        close(part, expected[x], 1e-10)
+
+
 # -- differences ------------------------------------------------------------------------------------------------------
 def check_against_differences(system: bc.System, q: np.ndarray, u: np.ndarray, moved: Callable[..., Any],
                               size: float, tolerance: float) -> None:
@@ -236,7 +276,7 @@ def test_a_ladder_of_256_cells() -> None:
 @pytest.mark.parametrize("function, options, words", [
     ("forward_dynamics", {"then": "q"}, "then=... is for up to 48 links"),
     ("pose", {"body": "hand", "by": "q"}, "body=... is for up to 48 links"),
-    ("mass_matrix", {"by": "q"}, "of such machines forward_dynamics, inverse_dynamics"),
+    ("mass_matrix", {"by": "q"}, "of such machines forward_dynamics, bias"),
     ("forward_dynamics", {"by": "mass"}, "nothing called 'mass'"),
     ("forward_dynamics", {"weights": np.zeros(3)}, "weights need the shape of forward_dynamics")])
 def test_refusals(function: str, options: dict[str, Any], words: str) -> None:
@@ -251,5 +291,11 @@ def test_inputs_are_checked() -> None:
         c.rolled.derivatives("forward_dynamics", np.where(np.arange(len(c.q)) == 1, np.nan, c.q), c.u)
     with pytest.raises(bc.StateError, match="q"):
         c.rolled.derivatives("forward_dynamics", c.q[:-1], c.u)
-    with pytest.raises(bc.NotYetError, match="elements between links"):
-        bc.compile(laden_arm(), schedule="rolled").derivatives("forward_dynamics", c.q, c.u)
+
+
+def test_forces_along_sums_of_joints_are_refused() -> None:
+    m = linkage()
+    m.add_joint_spring("sum", {"A": 1.0, "B": -0.5}, stiffness=3.0)
+    system = bc.compile(m, schedule="rolled")
+    with pytest.raises(bc.NotYetError, match="sums of joints \\('sum'\\)"):
+        system.derivatives("forward_dynamics", system.assemble())

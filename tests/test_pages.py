@@ -14,7 +14,7 @@ DOCS = Path(__file__).parents[1] / "docs"
 
 @pytest.mark.parametrize(("page", "blocks"), [
     ("loops", 4), ("results", 4), ("model_file", 1), ("joints", 5), ("elimination", 3), ("architecture", 1),
-    ("export", 3), ("derivatives", 6), ("topology", 1), ("flexible", 4)])
+    ("export", 3), ("derivatives", 6), ("topology", 1), ("flexible", 4), ("sweeps", 4)])
 def test_pages_run_as_pasted(page: str, blocks: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     check_prints(DOCS / f"{page}.md", blocks)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import numpy as np
@@ -252,3 +253,17 @@ def test_driven_into_a_dead_position(stepper: str) -> None:
     dead = np.arccos(0.25 + 1.0 - 1.21) - 1.5
     assert 0.0 < dead < 0.2 and dead - 0.005 < float(result.time[-1]) <= dead + 1e-9
     assert float(result.loop_error.max()) < 1e-9
+
+
+@pytest.mark.filterwarnings("ignore::bellcrank.SimulationWarning")
+def test_energies_of_states_beside_one_that_overflows() -> None:
+    """Where a state's energy overflows, those of the others are what they are alone; remarks name the state."""
+    machine = system("double_pendulum")
+    q, u = np.full((5, 2), 0.3), np.zeros((5, 2))
+    u[2] = 4e3
+    found, alone = (machine.simulate((a, b), 0.2, step=0.05) for a, b in ((q, u), (q[:2], u[:2])))
+    others = [0, 1, 3, 4]
+    assert np.isfinite(found["energy"].values[:, others]).all() and np.isnan(found["energy"].values[-1, 2])
+    assert np.abs(found["energy"].values[:, :2] - alone["energy"].values).max() < 1e-12
+    assert [(k, status) for k, status, _ in json.loads(found.attrs["remarks"])] == [(2, "diverged")]
+    assert "remarks" not in alone.attrs

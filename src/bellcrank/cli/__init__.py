@@ -104,6 +104,55 @@ def simulate(model: Model,
     raise typer.Exit(run(request, Output(json, quiet, progress)))
 
 
+@app.command(short_help="Run a machine many times", epilog=lines(
+    "bellcrank sweep machine.yaml --vary load=1:5:100 --sample 'mass~normal(2,0.1)' --runs 100000 --out study.zarr",
+    "bellcrank sweep quarter_car --option parameters=true --sample 'stiffness~normal(25000,2500)' --runs 1000 "
+    "--set q.arm=-0.1",
+    "bellcrank sweep pendulum --vary q.hinge=0.1:3:30 --reduce last --reduce max",
+    "bellcrank sweep machine.yaml --sample 'mass~uniform(1,3)' --runs 5000 --out study.zarr --resume --executor dask"))
+def sweep(model: Model,
+          vary: Annotated[list[str] | None, typer.Option(
+              metavar="NAME=VALUES", help="a grid: FIRST:LAST:COUNT or numbers with commas, of a parameter, or of "
+                                          "q.JOINT or u.JOINT at the beginning; may be repeated")] = None,
+          sample: Annotated[list[str] | None, typer.Option(
+              metavar="NAME~DISTRIBUTION", help="random values: normal(mean,deviation), uniform(low,high), "
+                                                "lognormal(...), or one of scipy.stats; may be repeated")] = None,
+          runs: Annotated[int | None, typer.Option(
+              help="runs in all; with --vary as many of them at every point of the grid")] = None,
+          method: Annotated[str, typer.Option(help="how samples are drawn: lhs, sobol, random")] = "lhs",
+          seed: Annotated[int, typer.Option(help="of the samples")] = 0,
+          duration: Annotated[float, typer.Option(help="seconds to simulate")] = 10.0,
+          step: Annotated[float | None, typer.Option(help="time step [s]")] = None,
+          stepper: Annotated[str, typer.Option(help="method of integration, as of `simulate`")] = "rk4",
+          interval: Annotated[float | None, typer.Option("--output", help="time between samples [s]")] = None,
+          settings: Annotated[list[str] | None, typer.Option(
+              "--set", metavar="NAME=VALUE", help="the beginning of all runs: q.JOINT=0.5, u.JOINT=1; p:NAME=2 sets a "
+                                                  "parameter; may be repeated")] = None,
+          reduce: Annotated[list[str] | None, typer.Option(
+              help="keep this of every variable over time: first, last, min, max, mean, std; may be repeated")] = None,
+          out: Annotated[Path | None, typer.Option(help="a Zarr store (.zarr), written while it runs, or .nc")] = None,
+          resume: Annotated[bool, typer.Option("--resume", help="go on with the store where it stopped")] = False,
+          chunk: Annotated[int | None, typer.Option(help="runs in one task")] = None,
+          executor: Annotated[str, typer.Option(help="threads, processes or dask")] = "threads",
+          address: Annotated[str | None, typer.Option(
+              help="of the Dask scheduler, such as tcp://host:8786; processes of this machine otherwise")] = None,
+          formulation: Annotated[str, typer.Option(help="formulation of the equations of motion")] = "auto",
+          option: Options = None, floating_base: Floating = False,
+          quiet: Quiet = False, json: Json = False, progress: Bar = True) -> None:
+    """Run a machine with many values of its parameters, or from many beginnings.
+
+    Without --out, the last values of every run are kept, and what they are over all runs is printed. A sweep with
+    --out that was interrupted or killed goes on with --resume and the same arguments.
+    """
+    from bellcrank.cli.parameter_study import StudyRequest
+    from bellcrank.cli.parameter_study import sweep as run
+
+    request = StudyRequest(model, vary or (), sample or (), runs, method, seed, duration, step, stepper, interval,
+                           settings or (), reduce or (), out, resume, chunk, executor, address, formulation,
+                           option or (), floating_base)
+    raise typer.Exit(run(request, Output(json, quiet, progress)))
+
+
 @app.command(short_help="Bodies, joints, loops, mobility", epilog=lines(
     "bellcrank inspect four_bar", "bellcrank inspect four_bar --cut B",
     "bellcrank inspect ladder --option cells=3 --json"))

@@ -16,18 +16,19 @@ from bellcrank.scalar.derivative import adjoints, combined
 from bellcrank.scalar.graph import Number, Scalar
 from bellcrank.topology.tree import Tree
 
-__all__ = ["closed_product", "open_product"]
+__all__ = ["closed_product", "open_product", "product_widths"]
 
 
 def open_product(function: Function, by: Sequence[str], backward: bool, tree: Tree) -> Function:
     """The entries of a function, then their rates along one direction, given as inputs "along0" and so on, one for each
     input of `by`; or if `backward` the derivatives by each of their sum with the input "weights". Cost: a few times
     that of the function."""
-    widths = _widths(by, tree)
+    widths = product_widths(function, by, tree)
     space = _space(by, widths)
     name = f"{function.name} {'backward' if backward else 'forward'} by {', '.join(by)}"
     made = (product_backward if backward else product_forward)(name, plain(function, tree), space, tree)
-    return replace(made, product=Product(function, tuple(by), widths, backward))
+    product = Product(function, tuple(by), widths, backward) if function.made is None else None
+    return replace(made, sizes=(*function.sizes, *made.sizes), product=product)
 
 
 def closed_product(function: Function, closing: Function, by: Sequence[str], tree: Tree) -> Function:
@@ -39,7 +40,7 @@ def closed_product(function: Function, closing: Function, by: Sequence[str], tre
 
     q̄ and what is by parameters and time contain (1), too. Cost: little more than that of the product.
     """
-    widths = _widths(by, tree)
+    widths = product_widths(function, by, tree)
     space, size = _space(by, widths), function.size(tree)
 
     def made(tracer: Tracer) -> list[Number]:
@@ -66,8 +67,10 @@ def closed_product(function: Function, closing: Function, by: Sequence[str], tre
                     product=Product(function, tuple(by), widths, True, closing))
 
 
-def _widths(by: Sequence[str], tree: Tree) -> tuple[int, ...]:
-    return tuple(tree.nu if x == "q" else input_sizes(tree)[x] for x in by)
+def product_widths(function: Function, by: Sequence[str], tree: Tree) -> tuple[int, ...]:
+    """The number of directions of each input."""
+    sizes = {**input_sizes(tree), **dict(function.sizes), "q": tree.nu}
+    return tuple(sizes[x] for x in by)
 
 
 def _space(by: Sequence[str], widths: Sequence[int]) -> Space:

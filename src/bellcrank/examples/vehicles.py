@@ -6,17 +6,22 @@ from bellcrank.examples.shapes import bar, cross, direction, slender, vee
 from bellcrank.mechanism.inertia import Inertia
 from bellcrank.mechanism.joints import Prismatic, Revolute, Spherical, Universal
 from bellcrank.mechanism.mechanism import Mechanism
+from bellcrank.scalar.graph import Number
 
 __all__ = ["double_wishbone", "quarter_car"]
 
 BALL = Spherical()
 
 
-def quarter_car() -> Mechanism:
+def quarter_car(parameters: bool = False) -> Mechanism:
     """A five-link suspension with the counts of Kang & Yoon: a lower arm, the knuckle with the wheel on a ball
     joint, two upper links and a tie rod, one spring with damper. In the design position. One degree of
-    freedom: drive "arm". There is no tyre: the wheel hangs on the spring."""
+    freedom: drive "arm". There is no tyre: the wheel hangs on the spring. With `parameters`, the spring's "stiffness"
+    [N/m], "damping" [N s/m] and "length" [m] at rest stay inputs."""
     m = Mechanism("quarter car")
+    spring: dict[str, Number] = {"stiffness": 25000.0, "damping": 1000.0, "length": 0.41}
+    if parameters:
+        spring = {name: m.parameter(name, float(value)) for name, value in spring.items()}
     a1, a2, b = (0.15, 0.35, 0.2), (-0.2, 0.36, 0.21), (0.01, 0.7, 0.18)
     c1, d1 = (0.1, 0.42, 0.5), (0.02, 0.66, 0.52)
     c2, d2 = (-0.14, 0.43, 0.49), (-0.04, 0.66, 0.51)
@@ -33,8 +38,7 @@ def quarter_car() -> Mechanism:
         m.add_joint(name, Universal("x", cross((1, 0, 0), direction(inner, outer))), m.ground, body, at=inner)
     for name, _, _, outer in links:
         m.add_joint(f"{name}_ball", BALL, name, knuckle, at=outer)
-    m.add_spring("spring", m.ground, arm, (-0.02, 0.45, 0.62), (-0.01, 0.56, 0.2), stiffness=25000.0, damping=1000.0,
-                 length=0.41)
+    m.add_spring("spring", m.ground, arm, (-0.02, 0.45, 0.62), (-0.01, 0.56, 0.2), **spring)
     return m
 
 

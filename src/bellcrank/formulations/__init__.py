@@ -47,7 +47,7 @@ _FLEXIBLE = ("poses", "velocities", "accelerations", "totals", "center_of_mass",
              "joint_wrenches", "inverse_dynamics", "mass_matrix", "displacements", "speed_changes", "corrections",
              "largest_errors", "dependent_speeds", "loop_state", "loop_matrix", "nearest_step", "projected",
              "closed_inverse", "allowed_motions", "independent_forces", "constraint_multipliers", "enforced_forces",
-             "group_multipliers")
+             "group_multipliers", "momenta")
 
 #: functions that do not depend on the formulation
 SHARED: dict[str, Function] = {f.name: replace(f, flexible=f.name in _FLEXIBLE) for f in (

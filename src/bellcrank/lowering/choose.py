@@ -89,6 +89,8 @@ def trace(tree: Tree, function: Function, wrenches: bool, schedule: str) -> list
 
 def rolls(tree: Tree, schedule: str) -> bool:
     """Whether products are rolled into loops: where all functions are, whatever the length of the code otherwise."""
+    if tree.flexible and tree.looped:  # groups with nodes of flexible bodies are not
+        return False
     return not tree.pairs and (schedule == "rolled" or (schedule == "auto" and tree.n > UNROLL_LINKS))
 
 

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from bellcrank.lowering.flexible_link import ModalLink, NodeLink
 from bellcrank.lowering.function import Function, binder, part_starts, view, world_of
-from bellcrank.lowering.link import World
+from bellcrank.lowering.link import Link, World
 from bellcrank.lowering.product_columns import differentiated, local_inputs, name_of_part, part_columns, product_columns
 from bellcrank.mechanism.flexible.deformation import NodeMotion
 from bellcrank.scalar.evaluation import evaluate
@@ -68,7 +68,7 @@ def roll(tree: Tree, function: Function, wrenches: bool) -> RolledProgram:
     sweeps = Rolled(kinds, world, root_graph)
     traced = as_traced(sweeps, base.text(sweeps), base.layout == "totals")
     if product is not None:
-        traced = differentiated(tree, product, traced, lambda kind: [("", kind.view)], False)
+        traced = differentiated(tree, product, traced, lambda kind: [("", _mover(kind.view))], bool(tree.flexible))
     counts = np.bincount(of_link[1:], minlength=len(kinds)).tolist()
     runs = runs_of(of_link)
     buffers, n_buffers = edge_buffers(tree.parent)
@@ -201,6 +201,11 @@ def link_codes(tree: Tree) -> tuple[Ints, Ints]:
     return np.array(codes), special
 
 
+def _mover(link: Link) -> Link:
+    """Whose coordinates move a link: its own, or its carrier's, which several links read."""
+    return link.carrier if isinstance(link, NodeLink) else link
+
+
 def _with_laws(tree: Tree) -> list[int]:
     """Links whose joints have forces of their own; the elasticity of a flexible body is that of its kind."""
     found = set(tree.joint_forces)
@@ -264,7 +269,7 @@ def _kind(tree: Tree, index: int, link: int, codes: tuple[int, ...], world: Worl
     made = view(tree, link, numbers, read, own_world, wrenches, bind)
     if isinstance(made, NodeLink):  # its part of the inputs is that of its carrier
         above = int(tree.parent[link])
-        frame = view(tree, above, tree.numbers(above), read, own_world, False, bind)
+        frame = view(tree, above, numbers, read, own_world, wrenches, bind)
         assert isinstance(frame, ModalLink)
         made.carrier = frame
     return Kind(index, graph, made,

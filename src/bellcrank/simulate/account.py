@@ -110,6 +110,7 @@ class Verdict(NamedTuple):
 
     diverged: str = ""
     warning: str = ""
+    states: tuple[tuple[int, str], ...] = ()  #: of a batch: which states that is true of, and why
 
 
 class Balance:
@@ -218,8 +219,10 @@ class Balance:
         if np.isfinite(times).any():
             when = float(np.nanmin(times))
             which = f" (state {int(np.nanargmin(times))} of {many})" if times.ndim else ""
-            return Verdict(f"at t = {when:.6g} s{which} the machine has gained more than {DIVERGED:g} times all the "
-                           f"energy there was, although nothing puts energy in: {advice}")
+            gained = (f"the machine has gained more than {DIVERGED:g} times all the energy there was, although nothing "
+                      f"puts energy in: {advice}")
+            return Verdict(f"at t = {when:.6g} s{which} {gained}", states=tuple(
+                (i, f"at t = {at:.6g} s {gained}") for i, at in enumerate(times.ravel().tolist()) if at == at))
         change = self._change if does == "none" else self._rise
         shares = np.atleast_1d(relative(change, scale))
         over = shares > share
@@ -228,7 +231,10 @@ class Balance:
         some = f" of {int(over.sum())} of {many} states" if self._when.ndim else ""
         what = ("changed", "puts energy in or takes it out") if does == "none" else ("rose", "puts energy in")
         most = f"{'up to ' if many > 1 else ''}{_percent(float(np.nanmax(shares)))}"
-        return Verdict("", f"energy{some} {what[0]} by {most} although nothing {what[1]}: {advice}")
+        why = f"although nothing {what[1]}: {advice}"
+        states = tuple((i, f"energy {what[0]} by {_percent(float(shares.flat[i]))} {why}")
+                       for i in np.flatnonzero(over).tolist())
+        return Verdict("", f"energy{some} {what[0]} by {most} {why}", states)
 
 
 def _percent(share: float) -> str:

@@ -182,7 +182,13 @@ def derive(system: Machine, t: Floats, q: Floats, u: Floats, lanes: bool | None 
             half = len(t) // 2
             parts = [derive(system, t[s], q[s], u[s], lanes) for s in (slice(None, half), slice(half, None))]
             return {name: np.concatenate([p[name] for p in parts]) for name in parts[0]}
-        return {f.name: np.full(q.shape[:-1], np.nan) for f in DERIVED}
+        sound = np.flatnonzero(np.isfinite(q).all(axis=-1) & np.isfinite(u).all(axis=-1))
+        if len(sound) < 2:
+            return {f.name: np.full(q.shape[:-1], np.nan) for f in DERIVED}
+        first = np.zeros(q.shape[:-1], dtype=bool)  # and the states: others of the batch must not suffer
+        first.flat[sound[:len(sound) // 2]] = True
+        one, other = (derive(system, t, np.where(some[..., None], q, np.nan), u, lanes) for some in (first, ~first))
+        return {name: np.where(first, one[name], other[name]) for name in one}
 
 
 def _derive(system: Machine, t: Floats, q: Floats, u: Floats, lanes: bool | None) -> dict[str, Floats]:

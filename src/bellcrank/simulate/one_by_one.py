@@ -145,6 +145,10 @@ def _account(results: list[Result]) -> dict[str, Any]:
     out |= {name: max(a[name] for a in attrs) for name in _LARGEST if all(name in a for a in attrs)}
     exchange = {a.get("energy_exchange", "none") for a in attrs}
     out["energy_exchange"] = next(x for x in ("work", "losses", "none") if x in exchange)
+    remarks = [(k, a["status"], a["reason"] or a["warnings"]) for k, a in enumerate(attrs)
+               if a["status"] != "finished" or a.get("warnings")]
+    if remarks:
+        out["remarks"] = json.dumps(remarks)
     told = [a["warnings"] for a in attrs if a.get("warnings")]
     if told:
         out["warnings"] = told[0]

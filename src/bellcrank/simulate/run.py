@@ -128,6 +128,8 @@ class _Run:
             self.writer.note(name, value)
         if len(self.machine.known) > 1:
             self.writer.note("topologies", [a.plain() for a in self.machine.known])
+        if self.setup.batch:
+            self.writer.remark((f.state, how_it_ended([f]), told_failure(f)) for f in course.failures)
         result = self.writer.finish(status, reason)
         status, reason = result.attrs["status"], result.attrs["reason"]  # it may have found out more
         if status in ("failed", "interrupted", "diverged"):

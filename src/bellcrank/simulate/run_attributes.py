@@ -17,23 +17,21 @@ from bellcrank.target.backend import libraries
 if TYPE_CHECKING:
     from bellcrank.system.machine_functions import Machine
 
-__all__ = ["plain_attribute", "run_attributes"]
+__all__ = ["as_json", "plain_attribute", "run_attributes"]
 
 #: what an array among the settings or parameters may have to be written out
 _WRITTEN_OUT = 64
 
 
-
-# -- metadata -----------------------------------------------------------------------------------------
 def run_attributes(system: Machine, settings: dict[str, Any]) -> dict[str, Any]:
     """What is known of a run before it starts."""
     versions = {"bellcrank": __version__, "numpy": np.__version__, "python": platform.python_version()}
-    versions |= {name: number for name in libraries() if (number := _version(name))}
+    versions |= {name: found for name in libraries() if (found := _version(name))}
     return {"bellcrank_result": 1, "mechanism": system.model.name,
             "mechanism_hash": fingerprint(system.model.mechanism, fixed=True),
-            "parameters": _json(system.parameters), "formulation": system.model.method,
+            "parameters": as_json(system.parameters), "formulation": system.model.method,
             "backend": system.kernels.backend,
-            "stepper": str(settings.get("stepper", "")), "settings": _json(settings), "versions": _json(versions)}
+            "stepper": str(settings.get("stepper", "")), "settings": as_json(settings), "versions": as_json(versions)}
 
 
 @cache
@@ -46,7 +44,8 @@ def _version(library: str) -> str:
         return ""
 
 
-def _json(value: Any) -> str:
+def as_json(value: Any) -> str:
+    """A text, whatever the value holds."""
     return json.dumps(value, default=_simple)
 
 
@@ -71,4 +70,4 @@ def plain_attribute(value: Any) -> str | int | float:
         return int(value)
     if value is None:
         return ""
-    return value if isinstance(value, (str, int, float)) else _json(value)
+    return value if isinstance(value, (str, int, float)) else as_json(value)

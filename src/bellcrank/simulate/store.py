@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
@@ -20,7 +20,7 @@ from bellcrank.simulate.deflections import Deflections
 from bellcrank.simulate.fields import DERIVED, MOST_CLOSURES, PER_EVENT, STATE, TOPOLOGY, Layout, derive, layout_of
 from bellcrank.simulate.interrupt import uninterrupted
 from bellcrank.simulate.netcdf import EventRecord, GrowingFile, open_result, per_event
-from bellcrank.simulate.run_attributes import plain_attribute, run_attributes
+from bellcrank.simulate.run_attributes import as_json, plain_attribute, run_attributes
 from bellcrank.simulate.shelf import Shelf
 
 if TYPE_CHECKING:
@@ -70,6 +70,7 @@ class Writer:
         self._topology = 0
         self._early = run_attributes(system, dict(settings or {}))
         self._notes: dict[str, Any] = {}
+        self._remarks: dict[int, tuple[int, str, str]] = {}
         self._events: list[EventRecord] = []
         self._settings, self._advice, self._share, self._lanes = dict(settings or {}), advice, share, lanes
         self._balance = Balance(floor_of(system))
@@ -202,6 +203,13 @@ class Writer:
         else:
             self._notes[name] = plain_attribute(value)
 
+    def remark(self, remarks: Iterable[tuple[int, str, str]]) -> None:
+        """What is to be said of single states of a batch: (flat index, how it ended, why); the first word counts."""
+        for state, status, reason in remarks:
+            self._remarks.setdefault(state, (state, status, reason))
+        if self._remarks:
+            self._notes["remarks"] = as_json(sorted(self._remarks.values()))
+
     def finish(self, status: str, reason: str = "") -> Result:
         """End the run, whatever way it went (`STATUSES`), and return all samples with what is known of them.
 
@@ -229,6 +237,8 @@ class Writer:
         if any(verdict):
             self._balance.allow(self._hidden())
             verdict = self._balance.verdict(does, self._advice, self._share)
+        if self._layout.batch and verdict.states:
+            self.remark((i, "diverged" if verdict.diverged else "finished", why) for i, why in verdict.states)
         if verdict.diverged and status in ("finished", "stopped"):
             status, reason = "diverged", verdict.diverged
         told = [x for x in (verdict.warning if status != "diverged" else "", self._deflections.text()) if x]

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 import numpy as np
 
 from bellcrank.arrays import Floats
-from bellcrank.derivatives.open_products import closed_product, open_product
+from bellcrank.derivatives.open_products import closed_product, open_product, product_widths
 from bellcrank.lowering.function import Function
 
 if TYPE_CHECKING:
@@ -23,12 +23,12 @@ if TYPE_CHECKING:
     from bellcrank.system.evaluator import Evaluator
     from bellcrank.system.kernels import Kernels, Wrenches
 
-__all__ = ["Chain", "ClosedInverse", "ClosedMotion", "OpenProducts", "Plain", "Sum"]
+__all__ = ["Chain", "ClosedInverse", "ClosedMotion", "OpenProducts", "Plain", "Rates", "Sum", "added"]
 
 Rates = Mapping[str, Floats]
 
 #: the order of inputs, so that a product has one name
-_ORDER = ("q", "u", "tau", "udot", "p", "wrench", "t", "parameters")
+_ORDER = ("q", "u", "tau", "udot", "p", "wrench", "pose", "velocity", "t", "parameters")
 
 
 class OpenProducts:
@@ -78,9 +78,8 @@ class OpenProducts:
         made = self.product(function, sought, True, closing)
         rows = self.kernels.evaluate(made.name, self.given | {"weights": weights}, self.wrenches if forced else None,
                                      self.t, self.run).result
-        assert made.product is not None
         out, at, nu = {}, size, self.run.tree.nu
-        parts = dict(zip(sought, made.product.widths, strict=True))
+        parts = dict(zip(sought, product_widths(function, sought, self.run.tree), strict=True))
         for x, n in parts.items() if closing is None else {**parts, "closed_q": nu, "closed_u": nu}.items():
             out[x] = rows[..., at:at + n]
             at += n

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -21,6 +21,7 @@ from bellcrank.system.derivative_questions import (
     check_question,
     inputs_of,
 )
+from bellcrank.system.derivative_results import Derivatives, read_entries
 from bellcrank.system.evaluator import Evaluator
 from bellcrank.system.inverse_dynamics import check_motion
 from bellcrank.system.kernels import NO_DOORS, DoorPair, Evaluation, Wrenches
@@ -30,52 +31,10 @@ from bellcrank.system.state_slopes import differentiable, evaluator_for, refuse_
 from bellcrank.target.backend import DoorForm
 
 if TYPE_CHECKING:
-    import xarray
 
     from bellcrank.loops.plan import LoopPlan
 
 __all__ = ["Derivatives", "bound_answer", "derivatives"]
-
-
-class Derivatives(Mapping[str, Floats]):
-    """A value and its derivatives: ``d["q"]`` is an array (*batch, *value, columns), one column for every direction.
-
-    `columns` names them. A number that is differentiated by (time, one parameter) has no axis of columns.
-    """
-
-    def __init__(self, name: str, value: Floats, parts: Mapping[str, Floats], axes: Sequence[tuple[str, Sequence[Any]]],
-                 columns: Mapping[str, tuple[str, ...]]) -> None:
-        self.name, self.value, self._parts, self._axes = name, value, dict(parts), tuple(axes)
-        #: names of the directions, by variable
-        self.columns = dict(columns)
-
-    def __getitem__(self, by: str) -> Floats:
-        return self._parts[by]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._parts)
-
-    def __len__(self) -> int:
-        return len(self._parts)
-
-    def __repr__(self) -> str:
-        shapes = ", ".join(f"{by}: {array.shape}" for by, array in self._parts.items())
-        return f"<derivatives of {self.name}: {shapes}>"
-
-    def dataset(self) -> xarray.Dataset:
-        """All of it with names, as an `xarray.Dataset`: the value, and ``d_<variable>`` for each variable."""
-        import xarray
-
-        own = [name for name, _ in self._axes]
-        lead = [f"batch{i}" for i in range(self.value.ndim - len(own))]
-        coordinates: dict[str, Any] = {name: list(labels) for name, labels in self._axes}
-        arrays: dict[str, Any] = {self.name: ([*lead, *own], self.value)}
-        for by, array in self._parts.items():
-            columns = self.columns.get(by)
-            if columns is not None:
-                coordinates[f"by_{by}"] = list(columns)
-            arrays[f"d_{by}"] = ([*lead, *own, *([] if columns is None else [f"by_{by}"])], array)
-        return xarray.Dataset(arrays, coordinates)
 
 
 def derivatives(plans: LoopPlans, function: str, arguments: Sequence[Any], *, by: Sequence[str] | str,
@@ -105,12 +64,12 @@ def derivatives(plans: LoopPlans, function: str, arguments: Sequence[Any], *, by
     if not plans.kernels.direct:
         large = large_question(plans, asked, given["q"], t)
         given |= _vectors(function, large.reading, along, weights)
-        return _read(asked, large.reading, large_entries(plans, large, given, wrenches, t))
+        return read_entries(asked, large.reading, large_entries(plans, large, given, wrenches, t))
     run, plan = evaluator_for(plans, asked, given, t)
     answer = answer_to(plans, asked, run.tree)
     given |= _vectors(function, answer.reading, along, weights)
     rows = _run(plans, asked, answer, given, wrenches, t, run, plan)
-    return _read(asked, answer.reading, rows)
+    return read_entries(asked, answer.reading, rows)
 
 
 def _vectors(function: str, reading: Reading, along: Mapping[str, npt.ArrayLike] | None, weights: npt.ArrayLike | None
@@ -123,7 +82,7 @@ def _vectors(function: str, reading: Reading, along: Mapping[str, npt.ArrayLike]
     entries, shape = np.asarray(weights, dtype=float), reading.shape
     lead = entries.shape[:max(entries.ndim - len(shape), 0)]
     if entries.shape[len(lead):] != shape:
-        raise StateError(f"derivatives: weights need the shape of {function}, (..., {_shown(shape)}), got "
+        raise StateError(f"derivatives: weights need the shape of {function}, (..., {', '.join(map(str, shape))}), got "
                          f"{entries.shape}")
     return {"weights": entries.reshape(*lead, reading.size)}
 
@@ -282,27 +241,3 @@ def _contracted(asked: Question, answer: Answer, matrices: Mapping[str, Floats],
     if asked.product == "weights":
         return np.concatenate([value, *(rows["weights"] @ matrices[x] for x in asked.by)])
     return np.concatenate([value, *(matrices[x].ravel() for x in asked.by)])
-
-
-def _read(asked: Question, reading: Reading, rows: Floats) -> Derivatives:
-    """Entries as named arrays."""
-    lead, size, shape = rows.shape[:-1], reading.size, reading.shape
-    parts: dict[str, Floats] = {}
-    value, at = rows[..., :0], 0
-    if asked.then is None:
-        value, at = rows[..., :size].reshape((*lead, *shape)), size
-    if asked.product == "along":
-        return Derivatives(asked.function, value, {"along": rows[..., size:].reshape((*lead, *shape))}, reading.axes,
-                           {})
-    own = () if asked.product else shape
-    after = reading.parts[asked.then] if asked.then is not None else ()
-    for label in asked.by:
-        whole = (*own, *reading.parts[label], *after)
-        count = prod(whole)
-        parts[label] = rows[..., at:at + count].reshape((*lead, *whole))
-        at += count
-    return Derivatives(asked.function, value, parts, reading.axes if not asked.product else (), reading.columns)
-
-
-def _shown(shape: Sequence[int]) -> str:
-    return ", ".join(map(str, shape))

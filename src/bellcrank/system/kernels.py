@@ -339,6 +339,8 @@ class Kernels:
     @property
     def direct(self) -> bool:
         """Whether the machine is small enough, and its schedule such, that functions may look at it as a whole."""
+        if self.tree.flexible and self.tree.looped:  # groups with nodes of flexible bodies are not rolled
+            return True
         return not self.large and self.maker.schedule != "rolled"
 
     def bound(self, name: str, arrays: list[Floats], out: Floats, evaluator: Evaluator | None = None,

@@ -3,21 +3,25 @@ matrices, column by column (or row by row, where these are fewer), side by side 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from bellcrank.arrays import Floats, flat, wrench_array
 from bellcrank.derivatives.directions import MOTION
+from bellcrank.derivatives.pair_functions import pair_functions
 from bellcrank.errors import BellcrankError, NotYetError, SingularError, StateError
 from bellcrank.formulations import functions_of
 from bellcrank.lowering.function import Function, input_sizes
 from bellcrank.system.array_products import Chain, ClosedInverse, ClosedMotion, OpenProducts, Plain, Sum
 from bellcrank.system.derivative_questions import Question, Reading, check_question, reading_of
+from bellcrank.system.element_products import Loaded, OfMotions
 from bellcrank.system.kernels import NO_DOORS, DoorPair
 from bellcrank.system.loop_plans import LoopPlans
 from bellcrank.target.backend import DoorForm
+from bellcrank.topology.pairs import SumForce
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -26,7 +30,7 @@ if TYPE_CHECKING:
     from bellcrank.system.kernels import Wrenches
     from bellcrank.topology.tree import Tree
 
-__all__ = ["LargeDoor", "LargeQuestion", "large_door", "large_entries", "large_question"]
+__all__ = ["LargeDoor", "LargeQuestion", "large_door", "large_entries", "large_question", "large_slopes"]
 
 #: what is one function as it stands
 _PLAIN = ("momenta", "kinetic_energy", "potential_energy", "center_of_mass", "momentum", "joint_laws")
@@ -37,31 +41,34 @@ def _functions(tree: Tree) -> dict[str, Function]:
     return functions_of("elimination", True) if tree.looped else functions_of("recursive")
 
 
-def _chain(tree: Tree, name: str, functions: Mapping[str, Function]) -> Chain:
+def _chain(plans: LoopPlans, name: str, functions: Mapping[str, Function]) -> Chain:
     """What is differentiated, made of functions that are rolled."""
-    def less_laws(function: str) -> Chain:
+    tree, outside = plans.tree, plans.kernels.springs_outside
+    pairs = plans.kernels.kept("functions of elements", lambda: pair_functions(tree)) if outside else None
+
+    def forced(function: str) -> Chain:
         own = Plain(functions[function], True)
+        return own if pairs is None else Loaded(own, pairs, functions)
+
+    def less_laws(function: str) -> Chain:
+        own = forced(function)
         return Sum(((1.0, own), (-1.0, Plain(functions["joint_laws"])))) if tree.joint_forces else own
 
-    if name == "forward_dynamics":
-        return Plain(functions[name], True)
-    if name == "bias":
-        return less_laws(name)
-    if name == "inverse_dynamics" and not tree.looped:
-        return less_laws(name)
-    if name == "inverse_dynamics" and not any(tree.prescribed_speeds()):
-        return ClosedInverse(less_laws(name), functions["independent_forces"])
-    if name in _PLAIN:
-        return Plain(functions[name])
-    if name == "stored_energy" and not tree.pairs:
-        return Plain(functions["joint_energy"])
-    if name == "energy" and not tree.pairs:
-        moving = Plain(functions["motion_and_gravity"])
-        return Sum(((1.0, moving), (1.0, Plain(functions["joint_energy"])))) if tree.joint_forces else moving
-    known = ("forward_dynamics", "inverse_dynamics", "bias", "energy", "stored_energy", *_PLAIN)
-    raise NotYetError(f"derivatives of {name}: {tree.name!r} has {tree.n} links and is rolled into loops; of such "
-                      f"machines {', '.join(known)} can be differentiated, where nothing but joints connects links "
-                      "and, with loops, nothing is prescribed in inverse_dynamics")
+    stored: Chain = Plain(functions["joint_energy"] if outside or not tree.pairs else functions["stored_energy"])
+    if pairs is not None:
+        stored = Sum(((1.0, stored), (1.0, OfMotions(pairs.energy, pairs.links, functions))))
+    made: dict[str, Callable[[], Chain]] = {
+        "forward_dynamics": lambda: forced(name), "bias": lambda: less_laws(name), "stored_energy": lambda: stored,
+        "inverse_dynamics": lambda: ClosedInverse(less_laws(name), functions["independent_forces"])
+        if tree.looped else less_laws(name),
+        "energy": lambda: Sum(((1.0, Plain(functions["motion_and_gravity"])), (1.0, stored)))
+        if tree.joint_forces or tree.pairs else Plain(functions["motion_and_gravity"])}
+    made |= dict.fromkeys(_PLAIN, lambda: Plain(functions[name]))
+    if name not in made or (name == "inverse_dynamics" and tree.looped and any(tree.prescribed_speeds())):
+        raise NotYetError(f"derivatives of {name}: {tree.name!r} has {tree.n} links and is rolled into loops; of such "
+                          f"machines {', '.join(made)} can be differentiated, the forces of closed ones where nothing "
+                          "is prescribed")
+    return made[name]()
 
 
 class LargeQuestion(NamedTuple):
@@ -71,12 +78,12 @@ class LargeQuestion(NamedTuple):
     reading: Reading
     chain: Chain
     functions: Mapping[str, Function]
-    plan: LoopPlan | None  #: whose independent speeds the directions of closed machines belong to
+    plan: LoopPlan | None  #: the first to be tried
+    independent: tuple[int, ...]  #: the speeds that directions of closed machines belong to
 
-    @property
-    def independent(self) -> tuple[int, ...]:
-        """The speeds that directions of closed machines belong to."""
-        return () if self.plan is None else self.plan.independent
+    def along(self, independent: Sequence[int]) -> LargeQuestion:
+        """The same with directions of other speeds."""
+        return LargeQuestion(*self[:-1], tuple(independent))
 
     @property
     def moved(self) -> bool:
@@ -91,15 +98,16 @@ def large_question(plans: LoopPlans, asked: Question, q: npt.ArrayLike, t: npt.A
     if asked.body is not None or asked.then is not None:
         raise NotYetError(f"derivatives of {asked.function}: {tree.name!r} has {tree.n} links and is rolled into "
                           f"loops; {'body' if asked.then is None else 'then'}=... is for up to 48 links")
-    if tree.pairs:
-        raise NotYetError(f"derivatives: {tree.name!r} has {tree.n} links, and elements between links that no joint "
-                          "connects (springs, bushings); machines of up to 48 links can be differentiated with these")
+    sums = [pair.name for pair in tree.pairs if isinstance(pair, SumForce)] if plans.kernels.springs_outside else []
+    if sums:
+        raise NotYetError(f"derivatives: {tree.name!r} has {tree.n} links and is rolled into loops; forces along sums "
+                          f"of joints ({', '.join(map(repr, sums[:4]))}) can be differentiated up to 48 links")
     plan = plans.first(q, t) if tree.looped else None
 
     def made() -> LargeQuestion:
         functions = _functions(tree)
-        return LargeQuestion(asked, reading_of(plans, asked, tree, plan), _chain(tree, asked.function, functions),
-                             functions, plan)
+        return LargeQuestion(asked, reading_of(plans, asked, tree, plan), _chain(plans, asked.function, functions),
+                             functions, plan, () if plan is None else plan.independent)
 
     return plans.kernels.kept(("large question", asked, None if plan is None else plan.key), made)
 
@@ -117,7 +125,7 @@ class LargeDoor(NamedTuple):
         if found is None:
             return None
         value, *parts = found
-        return value, {x: part[self.chosen[x]] if x in self.chosen else part
+        return value, {x: part.take(self.chosen[x]) if x in self.chosen else part
                        for x, part in zip(by, parts, strict=True)}
 
 
@@ -166,6 +174,39 @@ def large_entries(plans: LoopPlans, of: LargeQuestion, given: Mapping[str, Any],
     return rows
 
 
+class LargeSlopes(NamedTuple):
+    """Forward dynamics of one state, its matrices, and how a closed machine moves along chosen speeds, (nu, k) each:
+    positions and speeds with coordinates, speeds with speeds."""
+
+    value: Floats
+    matrices: dict[str, Floats]
+    motions: tuple[Floats, Floats, Floats] | None  #: none of trees
+
+
+def large_slopes(plans: LoopPlans, here: Mapping[str, Floats], wrenches: Wrenches, t: float,
+                 independent: Sequence[int], by: tuple[str, ...]) -> LargeSlopes:
+    """Derivatives of forward dynamics by `by`, along chosen independent speeds of a closed machine."""
+    tree = plans.tree
+    of = large_question(plans, Question("forward_dynamics", None, by, tree.looped, ""), here["q"], t)
+    plan = plans.at(here["q"], t) if tree.looped else None
+    of = of.along(independent) if tree.looped else of
+    rows = _entries(plans, of, here, wrenches, t, plan)
+    if not np.isfinite(rows).all():
+        raise SingularError(f"derivatives of forward_dynamics: {tree.name!r} is singular")
+    matrices, at = {}, tree.nu
+    for x in by:
+        count = prod(of.reading.parts[x])
+        matrices[x] = rows[at:at + tree.nu * count].reshape(tree.nu, count)
+        at += tree.nu * count
+    if plan is None:
+        return LargeSlopes(rows[:tree.nu], matrices, None)
+    moving = ClosedMotion(OpenProducts(plans.kernels, plans.kernels.planned(plan), here, None, t), of.functions,
+                          of.independent)
+    unit = np.eye(len(independent))
+    place, speed = moving.forward({"q": unit}), moving.forward({"u": unit})
+    return LargeSlopes(rows[:tree.nu], matrices, (place["q"].T, place["u"].T, speed["u"].T))
+
+
 def _shaped(plans: LoopPlans, given: Mapping[str, Any]) -> dict[str, Floats]:
     """Inputs as arrays, checked."""
     sizes, out = input_sizes(plans.tree), {}
@@ -201,8 +242,10 @@ def _forward(of: LargeQuestion, at: OpenProducts, chart: ClosedMotion | None, wa
         if of.asked.closed and variable.input in MOTION:
             rates[variable.input] = way
             continue
-        whole = np.zeros((*way.shape[:-1], _size(at, variable.input)))
-        whole[..., list(variable.entries)] = way
+        whole = way
+        if label != variable.input:  # some entries, or in another order
+            whole = np.zeros((*way.shape[:-1], _size(at, variable.input)))
+            whole[..., list(variable.entries)] = way
         rates[variable.input] = rates[variable.input] + whole if variable.input in rates else whole
     return of.chain.forward(at, rates if chart is None else chart.forward(rates))
 
@@ -228,7 +271,8 @@ def _backward(of: LargeQuestion, at: OpenProducts, chart: ClosedMotion | None, w
             part = found.get(variable.input, np.zeros(len(of.independent)))
         else:
             whole = found.get(variable.input)
-            part = np.zeros(len(variable.entries)) if whole is None else whole[..., list(variable.entries)]
+            part = np.zeros(len(variable.entries)) if whole is None else \
+                whole if label == variable.input else whole[..., list(variable.entries)]
         out[label] = part
     return value, out
 

@@ -19,6 +19,7 @@ from bellcrank.scalar.graph import Scalar
 from bellcrank.system.derivative_questions import Answer, Question, answer_to
 from bellcrank.system.evaluator import UNROLL_LINKS, CompiledEvaluator, Evaluator, TracedEvaluator
 from bellcrank.system.kernels import Kernels, Wrenches
+from bellcrank.system.large_derivatives import large_slopes
 from bellcrank.system.loop_plans import LoopPlans
 from bellcrank.system.reactions import reaction_program
 
@@ -95,14 +96,18 @@ def forward_slopes_at(plans: LoopPlans, q: Floats, u: Floats, tau: Floats, wrenc
                       independent: Sequence[int], by: tuple[str, ...], states: int = 1) -> Slopes:
     """Derivatives of forward dynamics of one state, along chosen independent speeds and `by` tau or wrenches. What
     would take longer to compile than to interpret for so many states is interpreted."""
-    refuse_large(plans, "derivatives along chosen speeds")
     plans = differentiable(plans, None)
-    asked = Question("forward_dynamics", None, ("q", "u", *by), plans.tree.looped, "")
-    here = {"q": q, "u": u, "tau": tau}
-    run, _ = evaluator_for(plans, asked, here, t)
-    answer = answer_to(plans, asked, run.tree)._replace(independent=list(independent))
-    found, motion = turned(plans, asked, answer, here, wrenches, t, states)
-    k, nu = len(independent), plans.tree.nu
+    here, k, nu = {"q": q, "u": u, "tau": tau}, len(independent), plans.tree.nu
+    if not plans.kernels.direct:
+        value, found, motions = large_slopes(plans, here, wrenches, t, independent, ("q", "u", *by))
+        if motions is not None:
+            return Slopes(value, found, motions[0], motions[1:])
+        found[""], motion = value, np.zeros((0, 0))
+    else:
+        asked = Question("forward_dynamics", None, ("q", "u", *by), plans.tree.looped, "")
+        run, _ = evaluator_for(plans, asked, here, t)
+        answer = answer_to(plans, asked, run.tree)._replace(independent=list(independent))
+        found, motion = turned(plans, asked, answer, here, wrenches, t, states)
     if not plans.tree.looped:  # every speed is its own direction
         chosen = np.eye(nu)[:, list(independent)]
         found |= {x: found[x] @ chosen for x in ("q", "u")}

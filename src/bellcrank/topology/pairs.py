@@ -24,6 +24,8 @@ __all__ = ["BushingPair", "DragPair", "LoopForce", "Pair", "PointPair", "SumForc
 
 #: ends that are nearer than this [m] meet
 _MEET = 1e-150
+#: speeds below this have no direction; products of its powers are numbers, so that there are derivatives at rest
+_SLOW = 1e-60
 
 
 class Surroundings(NamedTuple):
@@ -105,7 +107,7 @@ class PointPair(Element):
         along: Vector = apart * (1.0 / maximum(length, near))
         if not self.along.damped:
             return along
-        onward = rate * (1.0 / maximum(sqrt(rate.dot(rate)), _MEET))
+        onward = rate * (1.0 / sqrt(maximum(rate.dot(rate), _SLOW * _SLOW)))
         return Vector(*(select_less(length, near, a, b) for a, b in zip(onward, along, strict=True)))
 
     def meeting(self) -> str:

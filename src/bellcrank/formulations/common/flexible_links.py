@@ -30,7 +30,8 @@ from bellcrank.scalar.graph import Number
 from bellcrank.schedule.sweeps import Field, Sweeps
 from bellcrank.spatial import ArticulatedInertia, Force, General, Motion, Vector
 
-__all__ = ["ModalLoad", "accelerations_with_modes", "forces_with_modes", "inward_node_load", "with_body"]
+__all__ = ["ModalLoad", "accelerations_with_modes", "forces_with_modes", "inward_node_load",
+           "momenta_with_modes", "with_body"]
 
 Rows = tuple[tuple[Number, ...], ...]
 
@@ -242,10 +243,7 @@ def forces_with_modes(tree: Sweeps, motions: Field, axes: Field, wrenches: Calla
     def frame(link: ModalLink, upper: NodeWrench, motion: ModalMotion, axes: General | None
               ) -> tuple[NodeWrench, Any]:
         total, modal = inward_modal_forces(link, upper, motion, axes)
-        lower = total
-        for t in reversed(link.transforms):
-            lower = t.force(lower)
-        return NodeWrench(lower, (0.0,) * k), modal if forces else total
+        return NodeWrench(_lowered(link, total), (0.0,) * k), modal if forces else total
 
     return tree.inward(by_role(rigid, frame, node), motions, axes, zero=NodeWrench(Force.zero(), (0.0,) * k))[0]
 
@@ -278,3 +276,35 @@ def inward_modal_forces(link: ModalLink, upper: NodeWrench, motion: ModalMotion,
     if axes is not None:
         total = total - link.external(axes)
     return total, tuple(modal)
+
+
+# -- momenta -----------------------------------------------------------------------------------------------------------
+def momenta_with_modes(tree: Sweeps, inward: Callable[..., Any]) -> Field:
+    """M u, speed by speed; `inward` is the step of rigid links."""
+    velocity, k = tree.outward(_outward_velocity, root=Motion.zero()), tree.world.modes
+
+    def rigid(link: Link, upper: NodeWrench, motion: Motion) -> tuple[NodeWrench, Any]:
+        lower, kept = inward(link, upper.wrench, motion)
+        return NodeWrench(lower, (0.0,) * k), kept
+
+    def node(link: NodeLink, upper: NodeWrench, motion: Motion) -> tuple[NodeWrench, tuple[()]]:
+        total = upper.wrench + link.inertia @ motion
+        shares = [column.dot(total) for column in link.moving_columns]
+        return NodeWrench(_lowered(link, total), (*shares, *(0.0,) * (k - len(shares)))), ()
+
+    def frame(link: ModalLink, upper: NodeWrench, motion: Motion) -> tuple[NodeWrench, tuple[Number, ...]]:
+        mass, columns, matrix = link.resistance
+        total = upper.wrench + mass @ motion
+        modal = [share + motion.dot(column) for share, column in zip(upper.modal, columns, strict=False)]
+        for j, (column, u) in enumerate(zip(columns, link.u, strict=True)):
+            total = total + column * u
+            modal = [x + matrix[i][j] * u for i, x in enumerate(modal)]
+        return NodeWrench(_lowered(link, total), (0.0,) * k), tuple(modal)
+
+    return tree.inward(by_role(rigid, frame, node), velocity, zero=NodeWrench(Force.zero(), (0.0,) * k))[0]
+
+
+def _lowered(link: Link, force: Force) -> Force:
+    for t in reversed(link.transforms):
+        force = t.force(force)
+    return force

@@ -35,6 +35,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from bellcrank.formulations.common.flexible_links import momenta_with_modes
 from bellcrank.formulations.common.link_kinematics import outward_axes
 from bellcrank.formulations.common.pivot import Pivot, eliminate, solve
 from bellcrank.lowering.link import Link
@@ -102,6 +103,8 @@ def outward_speeds(link: Link, parent: tuple[Motion, Vector], reduced: Reduced
 
 def momenta(tree: Sweeps) -> Field:
     """Canonical momenta p of speeds u."""
+    if tree.world.flexible:
+        return momenta_with_modes(tree, inward_projections)
     velocity = tree.outward(outward_velocities, root=Motion.zero())
     return tree.inward(inward_projections, velocity, zero=Force.zero())[0]
 

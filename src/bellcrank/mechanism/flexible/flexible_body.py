@@ -15,6 +15,7 @@ from bellcrank.mechanism.flexible.beam_elements import BeamSection
 from bellcrank.mechanism.flexible.beam_modes import beam_parts
 from bellcrank.mechanism.flexible.body_parts import INERTIAS, BodyParts
 from bellcrank.mechanism.flexible.component_modes import check_symmetric
+from bellcrank.mechanism.flexible.matrix_files import matrix_of
 from bellcrank.mechanism.flexible.reduced_body import reduced_parts
 from bellcrank.mechanism.flexible.shape_integrals import Floats, ShapeIntegrals
 from bellcrank.mechanism.flexible.solid_elements import mesh_parts, solid_matrices
@@ -174,7 +175,8 @@ class FlexibleBody:
                       interfaces: Mapping[str, int | Sequence[int]], *, modes: int = 10, cutoff: float | None = None,
                       reduction: str = "craig-bampton", frame: str | None = None, damping: npt.ArrayLike = 0.0
                       ) -> FlexibleBody:
-        """From the matrices of any finite-element program, dense or SciPy sparse, reduced.
+        """From the matrices of any finite-element program, dense, SciPy sparse or files (``"model.mat:K"``, .npy,
+        .npz, .mtx), reduced.
 
         Degrees of freedom come node by node, three displacements each, or six with rotations. `interfaces` names what
         joints and forces attach to: a node (with rotations), or the nodes of a face, which is tied rigidly to a new
@@ -185,6 +187,8 @@ class FlexibleBody:
 
         Cost: one factorisation of the stiffness of what is not an interface, and `modes` eigenvectors.
         """
+        mass, stiffness = (matrix_of(f"FlexibleBody.from_matrices: the {what} matrix", x)
+                           for what, x in (("mass", mass), ("stiffness", stiffness)))
         return _body(reduced_parts(mass, stiffness, _array("nodes", nodes), interfaces, modes, cutoff, reduction,
                                    frame), damping)
 

@@ -5,11 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from bellcrank.mechanism.forces.element import Element
-from bellcrank.scalar.functions import sqrt
+from bellcrank.scalar.functions import maximum, sqrt
 from bellcrank.scalar.graph import Number, is_zero
 from bellcrank.spatial import Vector
 
 __all__ = ["Drag"]
+
+#: the square of a speed at which nothing moves
+_NOTHING = 1e-300
 
 
 @dataclass(frozen=True)
@@ -47,12 +50,17 @@ class Drag(Element):
         factor = self.density * self.coefficient * self.area * 0.5
         if is_zero(factor):
             return Vector.zero()
-        k = factor * sqrt(velocity.dot(velocity))
+        k = factor * _length(velocity)
         return Vector(*(-(k * v) for v in velocity))
 
     def moment(self, omega: Vector) -> Vector:
         """The moment at an angular velocity, in the same axes."""
         k = self.turn_linear
         if not is_zero(self.turn_quadratic):
-            k = k + self.turn_quadratic * sqrt(omega.dot(omega))
+            k = k + self.turn_quadratic * _length(omega)
         return Vector(*(-(k * w) for w in omega))
+
+
+def _length(v: Vector) -> Number:
+    """The length of a vector, at least a number that is nothing: so it has a derivative at rest."""
+    return sqrt(maximum(v.dot(v), _NOTHING))

@@ -1,0 +1,1 @@
+"""Parameter studies: many runs of one machine, on all cores, on clusters, into stores that survive being killed."""

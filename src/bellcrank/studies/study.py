@@ -1,0 +1,195 @@
+"""One study: the machine, what varies, what is run and what is kept. The same in every process."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from bellcrank import __version__
+from bellcrank.arrays import Floats, one_time
+from bellcrank.compiled.compile import compile
+from bellcrank.compiled.system import System
+from bellcrank.errors import AssemblyError, BellcrankError, ModelError, hint
+from bellcrank.loops.closer import State
+from bellcrank.mechanism.fingerprint import fingerprint_of
+from bellcrank.mechanism.mechanism import Mechanism
+from bellcrank.simulate.setup import Setup
+from bellcrank.studies.first_states import Assembled, FirstStates, first_states, shaping_columns, with_row
+from bellcrank.studies.sample_table import SampleTable, VariedColumn, columns_of
+
+if TYPE_CHECKING:
+    from bellcrank.simulate.result import Result
+
+__all__ = ["LANES", "REDUCTIONS", "Study", "candidates", "error_text", "machine_of", "study_of"]
+
+#: runs side by side in one block, always, whatever the chunks: numbers may depend on how many states share a call
+LANES = 128
+#: rows that are tried as the first lane of all blocks: the first ones, and some of all
+_FIRST, _SPREAD = 4, 60
+#: what `reduce` may be by name: what is made of each variable over time
+REDUCTIONS: dict[str, Callable[[Any], Any]] = {
+    "first": lambda x: x.isel(time=0), "last": lambda x: x.isel(time=-1),
+    "min": lambda x: x.min("time", skipna=False), "max": lambda x: x.max("time", skipna=False),
+    "mean": lambda x: x.mean("time", skipna=False), "std": lambda x: x.std("time", skipna=False)}
+#: options of `run` that say how runs begin; the others are those of `simulate`
+_BEGIN = ("q", "u", "guess", "weights", "t")
+#: options of `simulate` that the sweep itself decides on, or that belong to single runs
+_OWN = {"state": "give q and u, which assemble() takes", "file": "the results go to out", "progress": "sweep has one",
+        "threads": "chunks are shared between workers", "sensitivities": "they are of one state"}
+
+
+@dataclass(frozen=True)
+class Study:
+    """What workers need to know; made by `study_of`."""
+
+    system: System
+    columns: tuple[VariedColumn, ...]
+    run: Mapping[str, Any] | Callable[..., Any]
+    reduce: Callable[..., Any] | tuple[str, ...] | None = None
+    #: values of the run in the first lane of every block: plans for loops are made for that, wherever a run is computed
+    reference: tuple[float, ...] = ()
+    shaping: tuple[int, ...] = ()  #: columns of the parameters that loops depend on
+    times: tuple[float, ...] = field(default=(), repr=False)  #: of the samples, if runs are simulated
+
+    @property
+    def simulated(self) -> bool:
+        """Whether runs are simulations, not a function of the user."""
+        return isinstance(self.run, Mapping)
+
+    @cached_property
+    def first(self) -> System:
+        """The machine of the first lane."""
+        return with_row(self.system, self.columns, np.array(self.reference))
+
+    @cached_property
+    def _beginnings(self) -> dict[bytes, Assembled]:
+        """States in which runs of this process have begun."""
+        return {}
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """What `simulate` is told."""
+        assert isinstance(self.run, Mapping)
+        return {name: value for name, value in self.run.items() if name not in _BEGIN}
+
+    def begin(self, rows: Floats) -> FirstStates:
+        """The states in which runs begin, the first row that of the reference."""
+        assert isinstance(self.run, Mapping)
+        return first_states(self.first, self.columns, rows, self.run, self.shaping, self._beginnings)
+
+    def simulate(self, system: System, states: FirstStates, progress: Callable[[float, float], object]) -> Result:
+        """Runs from these states, on one thread."""
+        return system.simulate(State(states.q, states.u, states.t), **self.options, threads=1, progress=progress)
+
+    def fingerprints(self, table: SampleTable) -> dict[str, str]:
+        """What makes this study this one, part by part."""
+        return {"machine": fingerprint_of((self.system.model.digest, self.system.kernels.backend)),
+                "samples": fingerprint_of((table.grid, table.samples)), "run": fingerprint_of(self.run),
+                "reduce": fingerprint_of(self.reduce), "version": __version__}
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {f.name: getattr(self, f.name) for f in fields(self)}
+
+
+def machine_of(machine: Any) -> System:
+    """The machine of a sweep: compiled, described, or by the name that `load` knows."""
+    from bellcrank.io.load import load
+
+    if isinstance(machine, System):
+        batched = [name for name, value in machine.model.values.items() if np.ndim(value)]
+        if batched:
+            raise ModelError(f"sweep: the machine has arrays of the parameters {', '.join(batched)}; give one value "
+                             "each, and what varies as parameters or samples")
+        return machine
+    if isinstance(machine, Mechanism):
+        return compile(machine)
+    try:
+        return compile(load(machine))
+    except TypeError:
+        raise ModelError(f"sweep: the machine is a Mechanism, a System, or what load() takes, got "
+                         f"{type(machine).__name__}") from None
+
+
+def study_of(system: System, table: SampleTable, run: Any, reduce: Any) -> Study:
+    """Check what a sweep was asked for, and find the run that stands in the first lane of all blocks."""
+    columns = columns_of(system, table.names)
+    if not isinstance(run, Mapping) and not callable(run):
+        raise ModelError("sweep: run is a mapping of what simulate() takes, such as {'duration': 10.0}, or a function "
+                         f"of (system, samples); got {run!r}")
+    if isinstance(run, Mapping):
+        _check_run(system, run, columns)
+    study = Study(system, columns, dict(run) if isinstance(run, Mapping) else run, _reduction(reduce, callable(run)),
+                  tuple(table.rows(0, 1)[0].tolist()))
+    return _with_reference(study, table) if study.simulated else study
+
+
+def _check_run(system: System, run: Mapping[str, Any], columns: tuple[VariedColumn, ...]) -> None:
+    known = [n for n in inspect.signature(System.simulate).parameters if n not in ("self", *_OWN)]
+    for name in run:
+        if name in _OWN:
+            raise ModelError(f"sweep: run: {name!r} is not for sweeps: {_OWN[name]}")
+        if name not in (*known, *_BEGIN):
+            raise ModelError(f"sweep: run has no option {name!r}{hint(name, (*known, *_BEGIN))}; there are "
+                             f"{', '.join((*_BEGIN, *known))}")
+    if "duration" not in run:
+        raise ModelError("sweep: run needs a duration [s], such as run={'duration': 10.0}")
+    one_time(run.get("t", 0.0))
+    for kind in ("q", "u"):
+        varied = [c.name for c in columns if c.kind == kind]
+        if varied and not isinstance(run.get(kind) or {}, Mapping):
+            raise ModelError(f"sweep: run: {kind} must be a mapping {{joint: value}} where {', '.join(varied)} varies")
+        for name in run.get(kind) or () if isinstance(run.get(kind), Mapping) else ():
+            system.model.configuration.split(name)  # says what is wrong with it
+
+
+def _reduction(reduce: Any, function: bool) -> Callable[..., Any] | tuple[str, ...] | None:
+    if reduce is None:
+        return None
+    if function:
+        raise ModelError("sweep: reduce is for simulated runs; a function as run returns what shall be kept itself")
+    if callable(reduce):
+        return reduce  # type: ignore[no-any-return]
+    names = (reduce,) if isinstance(reduce, str) else tuple(reduce) if isinstance(reduce, Sequence) else (reduce,)
+    for name in names:
+        if name not in REDUCTIONS:
+            raise ModelError(f"sweep: reduce: {name!r} is neither a function of the result nor one of "
+                             f"{', '.join(REDUCTIONS)}")
+    return names
+
+
+def _with_reference(study: Study, table: SampleTable) -> Study:
+    """The first row that can be put together as the reference; with the times at which its run is sampled."""
+    reason, tried = "", candidates(table)
+    for i in tried:
+        row = table.rows(i, i + 1)
+        made = replace(study, reference=tuple(row[0].tolist()))
+        states = made.begin(row)
+        if not states.failed:
+            o, begun = made.options, State(states.q[0], states.u[0], states.t)
+            setup = Setup.of(made.first, begun, o["duration"], o.get("step"),
+                             o.get("stepper", "rk4"), o.get("output"), o.get("tau"), o.get("wrenches"),
+                             o.get("control"), o.get("events", ()), o.get("rtol", 1e-9), o.get("atol", 1e-12), 1, None,
+                             o.get("closing", "position"))
+            some = np.unique(np.linspace(0, table.runs - 1, LANES).astype(np.int64)).tolist()
+            rows = np.concatenate([table.rows(k, k + 1) for k in some])
+            return replace(made, times=tuple(setup.sample_times.tolist()),
+                           shaping=shaping_columns(made.first, made.columns, begun, rows))
+        reason = reason or states.failed[0]
+    raise AssemblyError(f"sweep: none of {len(tried)} samples that were tried can be put together; the first: {reason}")
+
+
+def candidates(table: SampleTable) -> list[int]:
+    """Rows that may stand in the first lane of all blocks, in the order in which they are tried."""
+    spread = np.linspace(0, table.runs - 1, _SPREAD).astype(np.int64).tolist()
+    return list(dict.fromkeys([*range(min(_FIRST, table.runs)), *spread]))
+
+
+def error_text(error: BaseException) -> str:
+    """An error in one line: its text alone if it is one of ours."""
+    text = " ".join(str(error).split())
+    return text if isinstance(error, BellcrankError) else f"{type(error).__name__}: {text}"
