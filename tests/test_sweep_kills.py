@@ -78,6 +78,7 @@ def test_a_chunk_that_kills_its_workers(monkeypatch: pytest.MonkeyPatch) -> None
         return {"last": result.q.isel(time=-1, coordinate=0)}
 
     monkeypatch.setattr(sweeping, "_LOSSES", 2)
+    monkeypatch.setattr(executors, "_cores", lambda: 1)
     pytest.importorskip("cloudpickle")
     with pytest.warns(bc.SimulationWarning, match="its worker died, 2 times over"):
         found = bc.sweep(pendulum(), samples=SAMPLES, run=RUN, reduce=deadly, executor="processes", chunk=40)
