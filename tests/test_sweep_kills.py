@@ -93,7 +93,7 @@ def client() -> Iterator[Any]:
     path = os.pathsep.join([str(HERE), str(Path(bc.__file__).parents[1]), os.environ.get("PYTHONPATH", "")])
     before, os.environ["PYTHONPATH"] = os.environ.get("PYTHONPATH"), path
     try:
-        with distributed.LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None,
+        with distributed.LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0",
                                       silence_logs=50) as cluster, distributed.Client(cluster) as made:
             yield made
     finally:
