@@ -44,7 +44,7 @@ def executor_of(name: str) -> Iterator[Any]:
         return
     from distributed import Client
 
-    with Client(n_workers=os.cpu_count(), threads_per_worker=1, dashboard_address=None) as client:
+    with Client(n_workers=os.cpu_count(), threads_per_worker=1, dashboard_address=":0") as client:
         yield client
 
 

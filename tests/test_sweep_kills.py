@@ -78,6 +78,7 @@ def test_a_chunk_that_kills_its_workers(monkeypatch: pytest.MonkeyPatch) -> None
         return {"last": result.q.isel(time=-1, coordinate=0)}
 
     monkeypatch.setattr(sweeping, "_LOSSES", 2)
+    monkeypatch.setattr(executors, "_cores", lambda: 1)
     pytest.importorskip("cloudpickle")
     with pytest.warns(bc.SimulationWarning, match="its worker died, 2 times over"):
         found = bc.sweep(pendulum(), samples=SAMPLES, run=RUN, reduce=deadly, executor="processes", chunk=40)
@@ -92,7 +93,7 @@ def client() -> Iterator[Any]:
     path = os.pathsep.join([str(HERE), str(Path(bc.__file__).parents[1]), os.environ.get("PYTHONPATH", "")])
     before, os.environ["PYTHONPATH"] = os.environ.get("PYTHONPATH"), path
     try:
-        with distributed.LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None,
+        with distributed.LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0",
                                       silence_logs=50) as cluster, distributed.Client(cluster) as made:
             yield made
     finally:

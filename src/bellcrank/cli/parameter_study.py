@@ -184,7 +184,7 @@ def _executor(request: StudyRequest) -> Iterator[Any]:
     except ImportError:
         raise UsageError("--executor dask: needs the package distributed: pip install 'bellcrank[sweep]'") from None
     try:
-        client = Client(request.address) if request.address else Client(dashboard_address=None)
+        client = Client(request.address) if request.address else Client(dashboard_address=":0")
     except (OSError, ValueError) as error:
         raise UsageError(f"--address {request.address}: {error}") from error
     with client:
