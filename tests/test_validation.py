@@ -76,7 +76,7 @@ def test_bodies_of_another_mechanism() -> None:
     (lambda m: m.add_joint("new", bc.Weld(), "upper", "lower", bc.Pose((1, 2, 3)), at=(1, 2, 3)),
      "joint 'new': give either `at` or"),
     (lambda m: m.add_joint("new", bc.Weld(), "upper", "lower", at=(1, 2)), "three numbers, got 2"),
-    (lambda m: m.add_body("new", 3.0), "body 'new': inertia must be a bellcrank.Inertia or bellcrank.FlexibleBody, got float"),
+    (lambda m: m.add_body("new", 3.0), "body 'new': inertia must be a bellcrank.Inertia or .*FlexibleBody, got float"),
     (lambda m: m.add_frame("new", "lower", (1, 2, 3)), "frame 'new'.*Pose"),
     (lambda m: m.add_wrench("new", "lower", force=(1, 2)), "wrench 'new': force: needs three numbers, got 2"),
     (lambda m: m.add_wrench("new", "lower", moment=(1, NAN, 0)), "wrench 'new': moment.*not finite"),
