@@ -29,12 +29,15 @@ GEOMETRIES = ("general", "coincident", "parallel", "nearly parallel", "intersect
 
 #: more examples, and other ones every time, for long runs: BELLCRANK_TEST_EFFORT=20 pytest ...
 EFFORT = float(os.environ.get("BELLCRANK_TEST_EFFORT", "1"))
+#: the part of the examples that everyday runs try: all tests are to take a quarter of an hour on two cores
+EVERYDAY = 0.7
 
 
 def examples(n: int) -> settings:
     """Settings of a property test with `n` examples, the same ones in every run unless effort is asked for."""
-    return settings(max_examples=max(1, int(n * EFFORT)), deadline=None, derandomize=EFFORT == 1.0,
-                    suppress_health_check=list(HealthCheck))
+    everyday = EFFORT == 1.0
+    return settings(max_examples=max(1, int(n * (EVERYDAY if everyday else EFFORT))), deadline=None,
+                    derandomize=everyday, suppress_health_check=list(HealthCheck))
 
 
 @dataclass(frozen=True)

@@ -135,7 +135,7 @@ SWEEP = """
 """
 
 
-@pytest.mark.parametrize("executor", ("threads", "processes"))
+@pytest.mark.parametrize("executor", ("processes",))  # with threads it is the same store
 def test_the_sweep_is_killed_and_resumed(executor: str, tmp_path: Path) -> None:
     """At random moments, several times; then it goes on to the end."""
     zarr = pytest.importorskip("zarr")
