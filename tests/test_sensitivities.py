@@ -249,3 +249,23 @@ def test_joints_that_come_to_rest_are_refused() -> None:
     with pytest.raises(bc.NotYetError, match="'A at 0.3' at t = .* changes what the machine is made of"):
         system.simulate(state, 1.5, events=bc.joint_limit("A", lower=0.3, restitution=0.0),
                         sensitivities=["load"], step=0.01)
+
+
+def test_held_controllers_between_events() -> None:
+    """What is held goes on to act behind an event within a step; back and forth the same, and as differences say."""
+    system = bc.compile(four_bar(), independent=["A"])
+    options: dict[str, Any] = {"events": bc.joint_limit("A", lower=0.3, restitution=0.6),
+                               "control": bc.Traced(lambda t, q, u: {"A": bm.sin(9.0 * t) - u["A"]}, period=0.04)}
+
+    def motion(load: float) -> np.ndarray:
+        one = system.with_parameters(load=load)
+        return samples(one.simulate(one.assemble(q={"A": 0.7}, u={"A": 1.5}), 0.4, step=0.01, output=0.2, **options))
+
+    start, by = system.assemble(q={"A": 0.7}, u={"A": 1.5}), ["load", "u0"]
+    run = system.simulate(start, 0.4, step=0.01, output=0.2, sensitivities=by, **options)
+    assert np.count_nonzero(run.d_time_load.values) >= 2
+    close(samples(run, "load")[..., 0], slopes(lambda s: motion(5.0 + s)), 1e-6)
+    _, found = bc.gradient(lambda q, u: q[0] * u[1], system, start, 0.4, by=by, step=0.01, **options)
+    q, u = run.q.values[-1], run.u.values[-1]
+    for name in by:
+        close(found[name], u[1] * run[f"d_q_{name}"].values[-1, 0] + q[0] * run[f"d_u_{name}"].values[-1, 1], 1e-10)
