@@ -6,7 +6,7 @@ PIP := -m pip install --quiet --disable-pip-version-check
 MADE := .venv/made-$(shell $(PYTHON) -c "import sys; print('%d.%d' % sys.version_info[:2])")
 PYTEST := $(BIN)/python -m pytest -n auto --dist worksteal
 
-.PHONY: demo models test quick test-wheel check benchmark clean
+.PHONY: demo models test test-all quick test-wheel check benchmark clean
 
 $(MADE): pyproject.toml
 	$(PYTHON) -m venv $(if $(wildcard $(MADE)),,--clear) .venv
@@ -28,6 +28,11 @@ models: $(MADE)
 test: $(MADE)-test check
 	$(BIN)/python tests/models.py --optional
 	$(PYTEST)
+
+# every case of large tables, of which an everyday run takes a part: tests/everyday.py
+test-all: $(MADE)-test check
+	$(BIN)/python tests/models.py --optional
+	$(PYTEST) --all
 
 # a part of the tests that touches every package: tests/quick.py says which
 quick: $(MADE)-test

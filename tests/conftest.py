@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 from hypothesis import settings
 
+import everyday
 import properties
 
 settings.register_profile("ci", deadline=None, derandomize=True)
@@ -28,6 +29,7 @@ SHARED = "BELLCRANK_TEST_CACHE"
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--shares", action="store_true", help="print how many examples of property tests compare")
+    parser.addoption("--all", action="store_true", help="every case of large tables, not an everyday run's cover")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -52,7 +54,9 @@ def pytest_configure(config: pytest.Config) -> None:
     config.add_cleanup(restore)
     config.args[:] = [tested(argument, config) for argument in config.args]
     config.addinivalue_line("markers", properties.MARK)
+    config.addinivalue_line("markers", everyday.MARK)
     config.pluginmanager.register(properties.Counting(config.getoption("--shares")))
+    config.pluginmanager.register(everyday.Everyday())
     config.pluginmanager.register(Limits())  # not as a hook of this file, which doctests in src would not call
 
 

@@ -518,6 +518,7 @@ def test_rotors_resist_what_loops_allow() -> None:
     assert bc.compile(rod(0.5)).forward_dynamics([0.0], [0.0], [1.0])[0] == pytest.approx(2.0, rel=1e-12)
 
 
+@pytest.mark.everyday(8)
 @pytest.mark.parametrize("schedule", ["unrolled", "rolled"])
 @pytest.mark.parametrize("method", [m for m in ALL if m not in ("elimination", "reduction")])
 def test_parameters(method: str, schedule: str) -> None:

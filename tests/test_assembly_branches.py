@@ -281,6 +281,7 @@ def begun(name: str) -> tuple[bc.System, bc.State]:
     return system, system.assemble(guess={k: v for k, v in ANGLES.get(name, {}).items() if k in system.joint_names})
 
 
+@pytest.mark.everyday(12)
 @pytest.mark.parametrize(("name", "drive"), CASES)
 def test_assembly_agrees_with_drive(name: str, drive: str) -> None:
     """Half a turn (or a metre) each way from the reference position, all other drives still."""

@@ -119,6 +119,7 @@ def test_threads_change_nothing(name: str) -> None:
     assert rows == [one.forward_dynamics(q[k], u[k]).tobytes() for k in range(96)]
 
 
+@pytest.mark.everyday(3)
 @pytest.mark.parametrize("stepper", ["rk4", "gauss", "radau", "dop853", "radau5"])
 @pytest.mark.parametrize("count", [1, 9])
 def test_runs_depend_on_neither_clock_nor_threads(stepper: str, count: int, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -31,6 +31,7 @@ def agrees(machine: bc.Mechanism, cut: list[str], prescribed: float = 0.0, **opt
 
 
 # -- spanning trees --------------------------------------------------------------------------------------------------
+@pytest.mark.everyday(6)
 @pytest.mark.parametrize(("name", "cut"), [
     *(("slider_crank", [joint]) for joint in ("crank", "big_end", "slide")), ("andrews", ["F"]),
     ("andrews", ["B", "A7"]), ("double_wishbone", ["rack", "lower_arm"]),

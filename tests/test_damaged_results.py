@@ -103,6 +103,7 @@ FUZZ = """
 """
 
 
+@pytest.mark.everyday(2)
 @pytest.mark.skipif(os.name != "posix", reason="alarms")
 @pytest.mark.parametrize(("kind", "count"), [("streamed", 250), ("batch", 100), ("classic", 50), ("cdf5", 50),
                                              ("hdf5", 15)])

@@ -21,6 +21,7 @@ def allowed(nu: int) -> float:
     return 1000.0 * nu * EPS
 
 
+@pytest.mark.everyday(8)
 @pytest.mark.parametrize("name", looped.ZOO)
 def test_loops_agree_with_the_oracle(name: str) -> None:
     machine = bc.load(name)

@@ -91,6 +91,7 @@ def check_functions(system: bc.System, library: CLibrary, functions: tuple[str, 
         assert status == GOOD and np.abs(result - expected).max() <= allowed, name
 
 
+@pytest.mark.everyday(3)
 @with_compiler
 @pytest.mark.parametrize("scalar", ("double", "float"))
 @pytest.mark.parametrize("name", ("panda", "arm", "quadruped/rolled", "crane"))
@@ -99,6 +100,7 @@ def test_trees_agree(name: str, scalar: str, tmp_path: Path) -> None:
     check_functions(system, exported(system, list(TREE), tmp_path, scalar=scalar), TREE, scalar)
 
 
+@pytest.mark.everyday(3)
 @with_compiler
 @pytest.mark.parametrize("name", ("four_bar", "four_bar/rolled", "quarter_car", "stewart", "ladder/rolled", "cassie"))
 def test_loops_agree(name: str, tmp_path: Path) -> None:
@@ -187,6 +189,7 @@ def stepped(library: CLibrary, y: np.ndarray, tau: np.ndarray, h: float, steps: 
     return y, plans
 
 
+@pytest.mark.everyday(4)
 @with_compiler
 @pytest.mark.parametrize(("name", "stepper"), [
     ("arm", "rk4"), ("quadruped/rolled", "rk4"), ("quadruped/rolled", "semi_implicit"), ("four_bar", "rk4"),

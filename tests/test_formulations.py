@@ -34,6 +34,7 @@ MIXED = (Part("Universal", -1), Part("Prismatic", 0, driven=1), Part("Spherical"
          backwards=True, wrench="world"), Part("Planar", 3), Part("Screw", 4, "parallel"), Part("Free", 0))
 
 
+@pytest.mark.everyday(10)
 @pytest.mark.parametrize("schedule", ["unrolled", "rolled"])
 @pytest.mark.parametrize("method", ALL)
 def test_all_methods_compiled(method: str, schedule: str) -> None:

@@ -16,6 +16,7 @@ def run(code: str) -> list[str]:
     return done.stdout.split()
 
 
+@pytest.mark.everyday(2)
 @pytest.mark.parametrize("stepper", ("scipy/DOP853", "scipy/LSODA", "scipy/Radau", "sundials/Adams"))
 def test_a_key_pressed_between_distant_samples(stepper: str) -> None:
     """Samples are a hundred seconds apart: the run must not wait for the next hundred of them."""

@@ -21,11 +21,13 @@ def allowed(nu: int) -> float:
     return 1000.0 * nu * EPS
 
 
+@pytest.mark.everyday(6)
 @pytest.mark.parametrize("name", [n for n in ZOO if n not in LARGE])
 def test_zoo_compiled(name: str) -> None:
     assert looped.disagreement(bc.load(name), "momenta") < allowed(30)
 
 
+@pytest.mark.everyday(8)
 @pytest.mark.parametrize("name", [*LARGE, "four_bar", "stewart", *EXTRA])
 def test_reference(name: str) -> None:
     assert disagreement(name, "momenta", seed=1) < allowed(30)

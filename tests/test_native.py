@@ -48,6 +48,7 @@ def test_examples_come_back_the_same(name: str, ending: str, tmp_path: Path) -> 
     assert difference(m, again(m, tmp_path, ending)) is None
 
 
+@pytest.mark.everyday(8)
 @pytest.mark.parametrize("name", bc.examples.names())
 def test_examples_move_the_same(name: str, tmp_path: Path) -> None:
     m = bc.load(name)

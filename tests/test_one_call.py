@@ -36,6 +36,7 @@ def methods(s: bc.System, body: str, point: Any) -> dict[str, Callable[[Any, Any
             **({} if s.loops else {"inverse_dynamics": lambda q, u: s.inverse_dynamics(q, u, np.ones_like(u))})}
 
 
+@pytest.mark.everyday(3)
 @pytest.mark.parametrize("name", MACHINES)
 def test_all_ways_agree(name: str) -> None:
     """Lists cannot take the cheap way; a batch of lists takes the general one, too."""

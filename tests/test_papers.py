@@ -40,6 +40,7 @@ def test_everything_asked_for_is_there() -> None:
             assert bc.papers.find(item.name) is item and bc.papers.source_of(item) is source
 
 
+@pytest.mark.everyday(14)
 @pytest.mark.parametrize("name", bc.papers.names())
 def test_short_forms_agree(name: str) -> None:
     """Each with what is printed or with an independent solution, and nothing in it is no number."""

@@ -242,6 +242,7 @@ SYSTEMS: Mapping[str, Callable[[], bc.System]] = {
 }
 
 
+@pytest.mark.everyday(6)
 @pytest.mark.parametrize("kind", SYSTEMS)
 def test_systems_compute_the_same(kind: str) -> None:
     system = SYSTEMS[kind]()

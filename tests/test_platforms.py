@@ -56,6 +56,7 @@ def test_agrees_with_the_oracle(name: str, backend: str) -> None:
     assert disagreement(bc.load(name), "complement", backend) < TOLERANCE
 
 
+@pytest.mark.everyday(5)
 @pytest.mark.parametrize(("name", "cut"), [
     ("four_bar", ["A"]), ("four_bar", ["B"]), ("four_bar", ["C"]), ("slider_crank", ["slide"]),
     ("five_bar", ["leg2.2"]), ("five_bar", ["leg1.1"]), ("stewart", ["leg2.slide"]),

@@ -24,6 +24,7 @@ def allowed(nu: int) -> float:
 
 
 # -- agreement ------------------------------------------------------------------------------------------------------
+@pytest.mark.everyday(12)
 @pytest.mark.parametrize("backend", ["numpy", "llvm"])
 @pytest.mark.parametrize("name", COVERED)
 def test_agrees_with_the_oracle(name: str, backend: str) -> None:
@@ -161,6 +162,7 @@ def all_joints(system: bc.System, cells: int, values: Sequence[float]) -> np.nda
     return np.array([of[name] for name in system.coordinate_names])
 
 
+@pytest.mark.everyday(4)
 @pytest.mark.parametrize("cells", [1, 16, 256, 1024])
 @pytest.mark.parametrize("schedule", ["auto", "rolled"])
 def test_ladder_of_any_length_is_one_pendulum(cells: int, schedule: str) -> None:

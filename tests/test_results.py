@@ -348,6 +348,7 @@ def assert_counts(result: Result) -> None:
     assert result["event_name"].values.tolist() == ["start"]
 
 
+@pytest.mark.everyday(2)
 @pytest.mark.usefixtures("signals_ignored")
 @pytest.mark.skipif(os.name != "posix", reason="signals")
 @pytest.mark.parametrize("wait", np.random.default_rng(3).uniform(0.0, 0.5, 5).tolist())

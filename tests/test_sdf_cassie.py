@@ -57,6 +57,7 @@ def test_rounded_axes_of_a_planar_linkage_are_told() -> None:
     assert any("planar linkages lock" in note.text for note in report.warned)
 
 
+@pytest.mark.everyday(3)
 @pytest.mark.parametrize("name", FILES)
 def test_loop_methods_agree(name: str) -> None:
     machine = cassie(name)
@@ -84,6 +85,7 @@ def test_near_the_dead_point_methods_are_right_or_refuse() -> None:
             bc.compile(machine, method).forward_dynamics(state.q, state.u)
 
 
+@pytest.mark.everyday(2)
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("size", (1e-3, 0.05))
 def test_perturbed_positions_close_to_rounding(seed: int, size: float) -> None:
@@ -103,6 +105,7 @@ def test_perturbed_positions_close_to_rounding(seed: int, size: float) -> None:
     assert np.abs(found - expected).max() < 10 * 2e-16 * condition * np.abs(expected).max()
 
 
+@pytest.mark.everyday(2)
 @pytest.mark.parametrize("name", FILES)
 def test_one_second_keeps_loops_and_energy(name: str) -> None:
     """The pelvis held, the legs thrown: no energy is lost, no loop opens."""

@@ -62,6 +62,7 @@ def _match(a: bc.System, b: bc.System, q: np.ndarray, renamed: dict[str, str]) -
     return guess
 
 
+@pytest.mark.everyday(8)
 @pytest.mark.parametrize("name", HELD)
 def test_examples_come_back_with_the_same_dynamics(name: str, tmp_path: pathlib.Path) -> None:
     machine = bc.load(name)

@@ -45,6 +45,7 @@ WAYS: dict[str, dict[str, Any]] = {
     "sampled": {"control": bc.Sampled(lambda t, q, u: {"D": 4.0 - 10.0 * t, "A": 0.5}, 0.02)}}
 
 
+@pytest.mark.everyday(8)
 @pytest.mark.parametrize("stepper", ("rk4", "gauss", "dop853", "scipy/DOP853"))
 @pytest.mark.parametrize("way", WAYS)
 def test_forces_on_a_closing_joint(way: str, stepper: str) -> None:

@@ -56,6 +56,7 @@ def test_compiled_spring_wrenches_are_those_of_the_system() -> None:
     assert np.abs(got - expected).max() < 1e-11 * np.abs(expected).max()
 
 
+@pytest.mark.everyday(2)
 @pytest.mark.parametrize(("stepper", "duration", "beside", "step", "allowed"), [
     ("rk4", 0.01, "rk4", 1e-3, 1e-12), ("semi_implicit", 0.02, "semi_implicit", 1e-3, 1e-12),  # same steps: rounding
     ("dop853", 0.05, "rk8", 0.01, 1e-9)])  # other steps: its tolerance

@@ -38,6 +38,7 @@ def test_formulations_move_alike_on_a_loop(method: str) -> None:
     assert float(result.loop_error.max()) < 1e-12 and float(result.loop_rate_error.max()) < 1e-11
 
 
+@pytest.mark.everyday(4)
 @pytest.mark.parametrize(("name", "methods"), [
     ("rope_ladder", ("recursive", "dense")), ("delta", ("dense",)),
     ("andrews", ("kane", "momenta", "dense", "reduction")), ("jansen", ("recursive", "dense")),
