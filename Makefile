@@ -6,7 +6,7 @@ PIP := -m pip install --quiet --disable-pip-version-check
 MADE := .venv/made-$(shell $(PYTHON) -c "import sys; print('%d.%d' % sys.version_info[:2])")
 PYTEST := $(BIN)/python -m pytest -n auto --dist worksteal
 
-.PHONY: demo models test test-all quick test-wheel check benchmark clean
+.PHONY: demo models test test-all quick test-wheel check benchmark docs pictures clean
 
 $(MADE): pyproject.toml
 	$(PYTHON) -m venv $(if $(wildcard $(MADE)),,--clear) .venv
@@ -45,6 +45,18 @@ test-wheel: $(MADE)-test
 	$(PYTHON) -m venv --clear build/wheel/venv
 	build/wheel/venv/bin/python $(PIP) "$$(echo build/wheel/*.whl)[test,peers]"
 	build/wheel/venv/bin/python -m pytest -n auto --dist worksteal
+
+$(MADE)-docs: $(MADE)
+	$(BIN)/python $(PIP) -e ".[docs]"
+	touch $@
+
+# the site, in build/docs: open build/docs/index.html. Warnings are errors, broken links too; no network is needed
+docs: $(MADE)-docs
+	$(BIN)/python -m sphinx -W --keep-going -n -q -b html docs build/docs
+
+# pictures of the tutorials, drawn anew by the code of their pages
+pictures: $(MADE)
+	$(BIN)/python docs/make_pictures.py
 
 check: $(MADE)-test
 	$(BIN)/ruff check .

@@ -4,7 +4,7 @@ Pinocchio.
     python benchmarks/machines.py [--only NAME] [--seconds 10] [--json FILE] [--no-peers]
 
 `--only` takes a part of a name and may be given several times. Files that are not here are named with what to do
-(`make models` fetches most of them). What the columns mean is told in docs/machines.md.
+(`make models` fetches most of them). What the columns mean is told in docs/reference/machines.md.
 """
 
 from __future__ import annotations

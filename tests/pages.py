@@ -8,6 +8,15 @@ import re
 from pathlib import Path
 from typing import Any
 
+DOCS = Path(__file__).resolve().parents[1] / "docs"
+
+
+def page_named(name: str) -> Path:
+    """The page of the documentation with this name, in whichever of its folders: no two have the same."""
+    found = sorted(DOCS.rglob(f"{name}.md"))
+    assert len(found) == 1, f"{name}.md: {len(found)} pages"
+    return found[0]
+
 
 def check_prints(page: Path, count: int, together: bool = True) -> None:
     """Run all Python blocks of a page, beginning with no names at all.

@@ -1,15 +1,13 @@
-"""The code of docs/analysis.md prints what the page says; its blocks build on each other."""
+"""The code of docs/howto/analysis.md prints what the page says; its blocks build on each other."""
 
 from __future__ import annotations
-
-from pathlib import Path
 
 import numpy as np
 
 from bellcrank.analyze.differences import derivative
-from pages import check_prints
+from pages import check_prints, page_named
 
-PAGE = Path(__file__).parents[1] / "docs" / "analysis.md"
+PAGE = page_named("analysis")
 
 
 def test_code_prints_what_its_comments_say() -> None:

@@ -6,7 +6,6 @@ from __future__ import annotations
 import sys
 import types
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,7 +15,7 @@ import bellcrank as bc
 from bellcrank import math as bm
 from bellcrank.target.cuda import cuda_runtime, device
 from host_device import COMPILER, HostArray, HostDevice
-from pages import check_prints
+from pages import check_prints, page_named
 
 with_compiler = pytest.mark.skipif(COMPILER is None, reason="there is no C++ compiler")
 STATES = 40  # more than a warp, and not a multiple of one
@@ -300,7 +299,7 @@ def test_the_page_as_pasted(gpu: HostDevice, monkeypatch: pytest.MonkeyPatch) ->
     cupy = types.ModuleType("cupy")
     cupy.asarray = lambda a, order: np.array(a, order=order).view(HostArray)  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "cupy", cupy)
-    check_prints(Path(__file__).parents[1] / "docs" / "gpu.md", 1)
+    check_prints(page_named("gpu"), 1)
 
 
 @with_compiler

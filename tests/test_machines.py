@@ -1,4 +1,5 @@
-"""Real machines from published files, in short: the full runs are in benchmarks/machines.py and docs/machines.md."""
+"""Real machines from published files, in short; benchmarks/machines.py and docs/reference/machines.md have the full
+runs."""
 
 from __future__ import annotations
 

@@ -12,6 +12,7 @@ import pytest
 import bellcrank as bc
 from bellcrank.io.mjcf import read_mjcf, write_mjcf
 from mjcf_peer import Peer
+from pages import page_named
 
 mujoco = pytest.importorskip("mujoco")
 from bellcrank.io.mjcf.read import MjcfReader  # noqa: E402
@@ -247,7 +248,7 @@ GRIPPER = """<mujoco><worldbody>
 
 
 def test_the_page_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    page = (Path(__file__).parents[1] / "docs" / "mjcf.md").read_text(encoding="utf-8")
+    page = page_named("mjcf").read_text(encoding="utf-8")
     monkeypatch.chdir(tmp_path)
     (tmp_path / "gripper.xml").write_text(GRIPPER)
     names: dict[str, Any] = {}

@@ -18,6 +18,7 @@ from everything import everything
 from looped_graphs import build as build_graph
 from looped_graphs import graphs
 from mechanisms import build, examples, state, trees
+from pages import page_named
 
 BOTH = pytest.mark.parametrize("ending", ["yaml", "json"])
 
@@ -176,7 +177,7 @@ def test_written_files_satisfy_the_schema(tmp_path: Path) -> None:
 
 
 def test_the_published_schema_is_up_to_date() -> None:
-    published = Path(__file__).parents[1] / "docs" / "model.schema.json"
+    published = Path(__file__).parents[1] / "docs" / "reference" / "model.schema.json"
     assert json.loads(published.read_text(encoding="utf-8")) == json_schema(), (
         "write it again: json.dumps(bellcrank.io.native.json_schema(), indent=1)")
 
@@ -314,7 +315,7 @@ def test_permissions_are_kept(tmp_path: Path) -> None:
 
 
 def test_the_example_of_the_documentation(tmp_path: Path) -> None:
-    text = (Path(__file__).parents[1] / "docs" / "model_file.md").read_text(encoding="utf-8")
+    text = page_named("model_file").read_text(encoding="utf-8")
     path = tmp_path / "swing.yaml"
     path.write_text(text.partition("```yaml\n")[2].partition("```")[0], encoding="utf-8")
     m = bc.load(path)

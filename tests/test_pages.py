@@ -7,24 +7,46 @@ from pathlib import Path
 
 import pytest
 
-from pages import check_block, check_prints
-
-DOCS = Path(__file__).parents[1] / "docs"
+from pages import DOCS, check_block, check_prints, page_named
 
 
 @pytest.mark.parametrize(("page", "blocks"), [
     ("loops", 4), ("results", 4), ("model_file", 1), ("joints", 5), ("elimination", 3), ("architecture", 1),
-    ("export", 3), ("derivatives", 6), ("topology", 1), ("flexible", 4), ("sweeps", 4)])
+    ("export", 3), ("derivatives", 6), ("topology", 1), ("flexible", 4), ("sweeps", 4), ("conventions", 1),
+    ("forces", 2), ("events", 3), ("controllers", 2)])
 def test_pages_run_as_pasted(page: str, blocks: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    check_prints(DOCS / f"{page}.md", blocks)
+    check_prints(page_named(page), blocks)
+
+
+@pytest.mark.parametrize(("page", "blocks"), [
+    ("first_machine", 4), ("engine", 6), ("suspension", 4), ("excavator", 6), ("arm_control", 6), ("legged", 5),
+    ("parameter_study", 4)])
+def test_tutorials_draw_their_pictures(page: str, blocks: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Their code runs as pasted, and writes all pictures that the page shows (`make pictures` keeps these)."""
+    monkeypatch.chdir(tmp_path)
+    check_prints(page_named(page), blocks)
+    shown = re.findall(r"!\[[^\]]+\]\(pictures/([^)]+)\)", page_named(page).read_text(encoding="utf-8"))
+    assert shown and set(shown) == {file.name for file in tmp_path.iterdir()}
+
+
+def test_the_start_page_runs() -> None:
+    check_prints(DOCS / "index.md", 1)
+
+
+def test_no_page_with_code_is_forgotten() -> None:
+    """Every page with a block of Python is run by a test that names it."""
+    tests = "".join(file.read_text(encoding="utf-8") for file in Path(__file__).parent.glob("test_*.py"))
+    for page in DOCS.rglob("*.md"):
+        if "```python" in page.read_text(encoding="utf-8"):
+            assert f'"{page.stem}"' in tests or page.name == "index.md", page
 
 
 @pytest.mark.parametrize(("package", "blocks"), [("casadi", 2), ("sympy", 1), ("jax", 1), ("torch", 1)])
 def test_other_libraries_as_pasted(package: str, blocks: int) -> None:
     """Each part of the page by itself, where its package is installed."""
     pytest.importorskip(package)
-    page = DOCS / "interop.md"
+    page = page_named("interop")
     parts = re.split(r"^## ", page.read_text(encoding="utf-8"), flags=re.M)
     found = [re.findall(r"```python\n(.*?)```", part, re.DOTALL) for part in parts if f"bc.to_{package}(" in part]
     assert [len(some) for some in found] == [blocks]
@@ -37,7 +59,7 @@ def test_the_code_of_elimination_cites_its_page() -> None:
     """Every equation of the page is cited where it is used, and no line cites one that is not there."""
     from bellcrank.formulations import elimination
 
-    page = (DOCS / "elimination.md").read_text(encoding="utf-8")
+    page = page_named("elimination").read_text(encoding="utf-8")
     there = [int(n) for n in re.findall(r"\((\d+)\)\.?$", page, re.M)]
     assert there == list(range(1, len(there) + 1)) and len(there) == 32
     folder = Path(str(elimination.__file__)).parent
@@ -56,7 +78,7 @@ def test_the_page_of_the_architecture_names_what_is_there() -> None:
     import bellcrank as bc
 
     root = Path(bc.__file__).parent
-    page = (DOCS / "architecture.md").read_text(encoding="utf-8")
+    page = page_named("architecture").read_text(encoding="utf-8")
     picture = page.partition("```text\n")[2].partition("```")[0]
     shown = {word for line in picture.splitlines() for word in re.split(r"\s{4,}", line.strip())[0].split()}
     rooms = {p.name for p in root.iterdir() if (p / "__init__.py").exists()}
@@ -69,7 +91,7 @@ def test_the_page_of_the_architecture_names_what_is_there() -> None:
 def test_the_table_of_formulations_has_all_of_them() -> None:
     from bellcrank.formulations import method_names
 
-    text = (DOCS / "choosing.md").read_text(encoding="utf-8")
+    text = page_named("choosing").read_text(encoding="utf-8")
     table = text.partition("$ bellcrank compare arm\n")[2].partition("```")[0].splitlines()
     shown = {line.split()[0] for line in table[2:]}
     assert shown == set(method_names()) and f"{len(table) - 2} formulations" in table[0]

@@ -1,4 +1,4 @@
-"""The code of docs/simulate.md prints what the page says, and its commands run."""
+"""The code of docs/howto/simulate.md prints what the page says, and its commands run."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from cli_calls import call
-from pages import check_prints
+from pages import check_prints, page_named
 
-PAGE = Path(__file__).parents[1] / "docs" / "simulate.md"
+PAGE = page_named("simulate")
 TEXT = PAGE.read_text(encoding="utf-8")
 
 

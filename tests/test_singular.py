@@ -94,7 +94,7 @@ def test_right_or_refused(case: str, angle: float) -> None:
     answers = {method: answer(case, method, angle) for method in METHODS}
     given = {k: v for k, v in answers.items() if isinstance(v, np.ndarray)}
     if angle == 0.0:
-        assert not given, given  # docs/loops.md: a position in which the machine is singular is an error
+        assert not given, given  # docs/explain/loops.md: a position in which the machine is singular is an error
     if angle >= 1e-3:
         assert len(given) == len(METHODS), {k: v for k, v in answers.items() if k not in given}
     if angle >= 1e-7:

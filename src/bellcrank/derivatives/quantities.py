@@ -93,7 +93,7 @@ def _energy(functions: Functions, tree: Tree) -> Quantity:
 
 def unbalanced(functions: Functions, tree: Tree) -> Quantity:
     """What joint forces and given multipliers of all constraints leave to be done at every speed: f - tau - J^T lambda
-    of docs/elimination.md (27), at zero accelerations."""
+    of docs/explain/elimination.md (27), at zero accelerations."""
     bias = _less_laws(functions, tree, "bias")
 
     def entries(tracer: Tracer) -> list[Number]:

@@ -13,7 +13,7 @@ which is solved as the dynamics are, by the plan: a with J a = s, and zero at th
     Nᵀ M N δv̇ = Nᵀ (r - M a),    δu̇ = a + N δv̇    (3)
 
 N is never formed for the right hand sides: `motion` and `projected` apply it and its transpose group by group, (21),
-(28) and (29) of docs/elimination.md. The factors of Nᵀ M N are made once.
+(28) and (29) of docs/explain/elimination.md. The factors of Nᵀ M N are made once.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The numbers that decide about loops: when they are closed, when constraints are dependent, how far a step goes.
 
-`docs/tolerances.md` says what they mean for users. Values of constraints are lengths [m] and cosines, steps are radians
-and metres, ranks and pivots are relative to the largest of their kind.
+`docs/explain/tolerances.md` says what they mean for users. Values of constraints are lengths [m] and cosines, steps
+are radians and metres, ranks and pivots are relative to the largest of their kind.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What a step of the elimination sees of one group in a state: its links, constraints and messages of neighbours.
 
-See `group_shape` for members, ports and local numbers, docs/elimination.md for the method.
+See `group_shape` for members, ports and local numbers, docs/explain/elimination.md for the method.
 """
 
 from __future__ import annotations

@@ -207,9 +207,9 @@ class Result(xarray.Dataset):  # type: ignore[no-untyped-call]  # of its __init_
         """Energies over time [J]: ``kinetic``, ``gravity``, ``stored``, ``total``, and ``drift``.
 
         ``drift`` is the change of the total since the first sample, relative to the energy there was: what the first
-        sample could turn into motion on the way taken, and what drives put in (docs/simulate.md). It is an error where
-        nothing does work or takes it, and the balance of work where drives, dampers or prescribed motions do. Sudden
-        changes at events count here, and not in the attribute ``energy_drift``.
+        sample could turn into motion on the way taken, and what drives put in (docs/howto/simulate.md). It is an
+        error where nothing does work or takes it, and the balance of work where drives, dampers or prescribed motions
+        do. Sudden changes at events count here, and not in the attribute ``energy_drift``.
         """
         names = {"kinetic": "kinetic_energy", "gravity": "potential_energy", "stored": "stored_energy",
                  "total": "energy"}

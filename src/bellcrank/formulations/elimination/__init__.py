@@ -1,10 +1,10 @@
 """Loops of any topology by sparse elimination, group by group: exact, linear in bodies and constraints.
 
-A formulation of our own. Its derivation, with the numbers that the lines below carry, is docs/elimination.md: Gauss's
-function (3) is minimised group by group (see `loops.plan`), each group's constraints being solved for some of its own
-speeds first.
+A formulation of our own. Its derivation, with the numbers that the lines below carry, is docs/explain/elimination.md:
+Gauss's function (3) is minimised group by group (see `loops.plan`), each group's constraints being solved for some of
+its own speeds first.
 
-| docs/elimination.md | here |
+| docs/explain/elimination.md | here |
 |---|---|
 | omega_k, c_k (4) | ``MemberMotion.omega``, ``MemberMotion.bias`` |
 | X_k, S_k, s (1) | ``link.transforms``, ``link.columns``, ``column`` |
@@ -55,7 +55,7 @@ BIBTEX = f"""@software{{bellcrank,
   title   = {{Bellcrank: sparse elimination for closed loops of any topology}},
   version = {{{__version__}}},
   year    = {{2026}},
-  note    = {{Derivation: docs/elimination.md}}
+  note    = {{Derivation: docs/explain/elimination.md}}
 }}"""
 
 #: functions that cover bodies that deform

@@ -1,9 +1,9 @@
 """Inverse dynamics of a closed machine: the forces of its drives for a motion that its loops allow.
 
-Section 8 of docs/elimination.md: the forces that the spanning tree would need, (27), are carried to the drives by
-virtual power, which constraints have no part in.
+Section 8 of docs/explain/elimination.md: the forces that the spanning tree would need, (27), are carried to the
+drives by virtual power, which constraints have no part in.
 
-| docs/elimination.md | here |
+| docs/explain/elimination.md | here |
 |---|---|
 | f (27) | ``needed``, from the recursion for trees |
 | f_E (29) | ``Projected.force`` |

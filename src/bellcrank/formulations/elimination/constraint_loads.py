@@ -1,8 +1,8 @@
 """Loads of constraints, by the pivots of a plan: forces at independent speeds that do the same, and the multipliers.
 
-Section 8 of docs/elimination.md. The whole machine is looked at as one group that states every constraint.
+Section 8 of docs/explain/elimination.md. The whole machine is looked at as one group that states every constraint.
 
-| docs/elimination.md | here |
+| docs/explain/elimination.md | here |
 |---|---|
 | J, gamma, phi, phidot (8)-(10) | ``Statement.free``, ``driven`` (columns of prescribed speeds), ``gamma``, ... |
 | K, R | ``plan.kept`` by groups, ``plan.redundant`` |

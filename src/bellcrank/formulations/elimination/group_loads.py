@@ -1,11 +1,11 @@
 """Loads of constraints group by group, for machines that are too large to be looked at as a whole.
 
-Section 8 of docs/elimination.md with one group's constraints at a time. Forces at carried speeds go on to the group
-that has these speeds; constraints that follow from the others of their own group share its loads, (30), (31). Results
-are not a number where a constraint follows from those of several groups only, where a pivot fails, (20), and where the
-forces are not those of the motion: then all constraints are looked at together.
+Section 8 of docs/explain/elimination.md with one group's constraints at a time. Forces at carried speeds go on to the
+group that has these speeds; constraints that follow from the others of their own group share its loads, (30), (31).
+Results are not a number where a constraint follows from those of several groups only, where a pivot fails, (20), and
+where the forces are not those of the motion: then all constraints are looked at together.
 
-| docs/elimination.md | here |
+| docs/explain/elimination.md | here |
 |---|---|
 | f - tau (27) | the input ``tau``, and what children sent |
 | L, U of J_KD (28) | ``block``, `constraint_loads.TriangularRows` |

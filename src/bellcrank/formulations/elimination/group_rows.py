@@ -1,9 +1,9 @@
 """The constraints of one group, written around each loop: relative kinematics, rows, right hand sides.
 
-Section 3 of docs/elimination.md: everything is relative to the nearest common ancestor e of the two ends of a cut, as
-if e were at rest.
+Section 3 of docs/explain/elimination.md: everything is relative to the nearest common ancestor e of the two ends of a
+cut, as if e were at rest.
 
-| docs/elimination.md | here |
+| docs/explain/elimination.md | here |
 |---|---|
 | A, B, n_A, n_B, gamma' (5), (6) | ``first``, ``second`` ends and covectors of a `Row`, ``gamma`` |
 | v_A, X_Ak (5), (7) | ``RelativeMember.moving``, by products of ``link.transforms`` |

@@ -1,9 +1,9 @@
 """Reactions: the wrench that every joint exerts, cut joints and other constraints included.
 
-Section 8 of docs/elimination.md. Every body is a link of its own here, with its frame at its inboard joint, so that
-welds have reactions, too.
+Section 8 of docs/explain/elimination.md. Every body is a link of its own here, with its frame at its inboard joint,
+so that welds have reactions, too.
 
-| docs/elimination.md | here |
+| docs/explain/elimination.md | here |
 |---|---|
 | f - tau (27) | ``lacking_forces`` |
 | lambda (27), (30), (31) | ``multipliers`` |

@@ -1,12 +1,12 @@
 """Back onto the loops: how far joints must move, and speeds change, so that the constraints hold again.
 
-Section 7 of docs/elimination.md. After a step of integration the constraints hold but for the integration's error.
-Independent speeds keep their values; each group solves its own constraints for its dependent ones, going outwards, so
-that what groups further in have corrected is known: (25) with the constraints' values (displacements, one Newton step),
-(26) with their rates (changes of speed, exact), by the pivots of `elimination` and with the same watch over them.
-Displacements are speeds times unit time, which suits quaternions.
+Section 7 of docs/explain/elimination.md. After a step of integration the constraints hold but for the integration's
+error. Independent speeds keep their values; each group solves its own constraints for its dependent ones, going
+outwards, so that what groups further in have corrected is known: (25) with the constraints' values (displacements,
+one Newton step), (26) with their rates (changes of speed, exact), by the pivots of `elimination` and with the same
+watch over them. Displacements are speeds times unit time, which suits quaternions.
 
-| docs/elimination.md | here |
+| docs/explain/elimination.md | here |
 |---|---|
 | delta (25), (26) | ``change``; of carried speeds it comes from the parent |
 | phi, phidot | ``ConstraintEquation.value``, ``rate`` |

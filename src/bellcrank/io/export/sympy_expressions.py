@@ -43,9 +43,9 @@ class SymbolicFunction(NamedTuple):
 def to_sympy(system: System, function: str, *, at: Any = None, wrenches: bool = False) -> SymbolicFunction:
     """A function of a small machine as SymPy expressions of its inputs; functions are those of `to_casadi`.
 
-    Symbols are real and named after coordinates and speeds, "q_shoulder_angle", "u_shoulder_angle", "tau_...",
-    "udot_...", parameters by their own names (what is to stay a letter, a mass or a length, is made a parameter of the
-    mechanism), time "t". Constants are fractions and parts of pi where they are that to rounding. Nothing is
+    Symbols are real and named after coordinates and speeds, ``q_shoulder_angle``, ``u_shoulder_angle``, ``tau_...``,
+    ``udot_...``, parameters by their own names (what is to stay a letter, a mass or a length, is made a parameter of
+    the mechanism), time "t". Constants are fractions and parts of pi where they are that to rounding. Nothing is
     simplified: `sympy.simplify` does that, `sympy.cse` finds what expressions share. Vectors are columns. With loops
     the expressions follow one plan, as in `to_casadi`, without guards against pivots that vanish. Functions of more
     than a thousand operations are refused. Needs the package sympy.

@@ -1,7 +1,7 @@
 """Bellcrank's own model files: YAML or JSON that people can read, and that hold all that a `Mechanism` can hold.
 
-The form is described in ``docs/model_file.md`` and, for other programs, by the JSON Schema in
-``docs/model.schema.json``.
+The form is described in ``docs/howto/model_file.md`` and, for other programs, by the JSON Schema in
+``docs/reference/model.schema.json``.
 """
 
 from __future__ import annotations

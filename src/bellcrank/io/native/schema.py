@@ -426,7 +426,7 @@ class Document(Part):
 
 
 def json_schema() -> dict[str, Any]:
-    """The JSON Schema of model files, as published in ``docs/model.schema.json``.
+    """The JSON Schema of model files, as published in ``docs/reference/model.schema.json``.
 
     >>> json_schema()["required"]
     ['bellcrank']

@@ -2,7 +2,7 @@
 
 A URDF <origin> is the pose of a child link in its parent link, so it becomes the joint's `parent_pose`
 and link frames are body frames. The root link is a body like the others, joined to the ground.
-Which spellings of loops are read, and how, is written down in docs/urdf.md.
+Which spellings of loops are read, and how, is written down in docs/howto/urdf.md.
 """
 
 from __future__ import annotations

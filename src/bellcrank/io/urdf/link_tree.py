@@ -54,7 +54,7 @@ def spanned(links: Mapping[str, XmlElement], edges: Sequence[Edge]) -> tuple[str
         if other is not edge:
             raise edge.element.error(f"the link {clipped(edge.child)!r} is already the child of joint "
                                      f"{clipped(other.name)!r} (line {other.element.line}); write a joint that closes "
-                                     "a loop as <loop_joint>, see docs/urdf.md")
+                                     "a loop as <loop_joint>, see docs/howto/urdf.md")
         below.setdefault(edge.parent, []).append(edge)
     roots = [name for name in links if name not in above]
     if len(roots) > 1:
@@ -70,7 +70,7 @@ def spanned(links: Mapping[str, XmlElement], edges: Sequence[Edge]) -> tuple[str
         reached = {edge.child for edge in order}
         lost = [edge for edge in edges if edge.child not in reached]
         raise lost[0].element.error(f"the joints {_listed([e.name for e in lost])} run in a circle and hang on no root "
-                                    "link; write a joint that closes a loop as <loop_joint>, see docs/urdf.md")
+                                    "link; write a joint that closes a loop as <loop_joint>, see docs/howto/urdf.md")
     return roots[0], order
 
 
