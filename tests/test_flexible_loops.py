@@ -138,6 +138,45 @@ def _moved(system: bc.System, q: Any, u: Any, udot: Any, h: float) -> tuple[Any,
     return q + h * u + 0.5 * h * h * udot, u + h * udot
 
 
+def portal(floating: bool = False) -> bc.Mechanism:
+    """Two flexible legs that carry a plate: loops in space, a coupler between modes, a mode with a given motion. The
+    second leg has a frame of its own, or one that floats and is held at its node."""
+    leg = bc.BeamSection.round(0.01, E=2.1e11, rho=7850.0, thick=True)
+    m = bc.Mechanism("portal", gravity=(1.0, -2.0, -9.81))
+    m.add_body("a", bc.FlexibleBody.beam(0.8, leg, elements=4, modes={"y": 2, "z": 1, "t": 1},
+                                         inertia="consistent_nodal"))
+    m.add_body("b", bc.FlexibleBody.beam(0.8, leg, elements=4, modes={"y": 1, "z": 2}, stiffening=True,
+                                         support="free" if floating else "clamped"))
+    m.add_body("plate", bc.Inertia(2.0, (0.1, 0.05, 0), 0.01))
+    m.add_joint("ja", bc.Universal("y", "z"), m.ground, "a")
+    m.add_joint("jb", bc.Free() if floating else bc.Universal("y", "z"), m.ground, "b",
+                parent_pose=bc.Pose((0, 0.5, 0)))
+    m.add_joint("sa", bc.Spherical(), "a.tip", "plate")
+    m.add_joint("sb", bc.Spherical(), "b.tip", "plate", child_pose=bc.Pose((0, 0.5, 0)))
+    if floating:
+        m.add_joint("foot", bc.Spherical(), m.ground, "b.base", parent_pose=bc.Pose((0, 0.5, 0)))
+    m.add_coupler("twin", {"a.mode1": 1.0, "b.mode1": -2.0})
+    m.prescribe("a", lambda t: 0.001 * bc.math.sin(20.0 * t), "mode2")
+    return m
+
+
+@pytest.mark.parametrize("floating", [False, True])
+def test_multiplier_methods(floating: bool) -> None:
+    """Unit loads of constraints at nodes and along modes: `recursive`, `operator` and `elimination` give what the full
+    equations do."""
+    m, rng = portal(floating), np.random.default_rng(1)
+    oracle = bc.compile(m, method="dense", backend="numpy")
+    q, u = oracle.random_state(rng)
+    closed = oracle.assemble(guess=oracle.integrate(oracle.neutral(), 0.1 * u), t=0.1)
+    state = oracle.project(closed.q, u, t=0.1)
+    assert np.abs(closed.q[modes_of(oracle)]).max() < 0.1  # assembled by joints rather than by bending
+    tau = rng.normal(size=oracle.nu)
+    wanted = oracle.forward_dynamics(closed.q, state.u, tau, t=0.1)
+    for method in ("recursive", "operator", "elimination"):
+        found = bc.compile(m, method=method, backend="numpy").forward_dynamics(closed.q, state.u, tau, t=0.1)
+        assert relative(found, wanted) < 1e-9, method
+
+
 def test_inverse_dynamics_and_reactions_of_a_loop() -> None:
     system = linkage()
     state = start(system)

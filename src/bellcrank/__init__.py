@@ -16,7 +16,7 @@ _PLACES = {
     "analyze": "analyze", "check_joint": "analyze", "cite": "formulations", "compare": "analyze",
     "compile": "compiled.compile", "examples": "examples", "gradient": "analyze", "identify": "analyze",
     "BeamSection": "mechanism.flexible.beam_elements", "FlexibleBody": "mechanism.flexible.flexible_body",
-    "Inertia": "mechanism.inertia",
+    "Inertia": "mechanism.inertia", "SectionPoint": "mechanism.flexible.section_points",
     "export_c": "io.export.export_c", "to_casadi": "io.export.casadi_function",
     "to_jax": "io.export.jax_function", "to_sympy": "io.export.sympy_expressions",
     "to_torch": "io.export.torch_function",
@@ -46,12 +46,12 @@ __all__ = [
     "CacheWarning", "Capsule", "Change", "Cone", "Cylinder", "Cylindrical", "Distance", "Ellipsoid", "Event",
     "FileError", "FlexibleBody", "Free", "Inertia", "Joint", "KnifeEdge", "Mechanism", "Mesh", "ModelError",
     "NotYetError", "Planar", "Plane", "PointOnLine", "PointOnPlane", "Pose", "Prismatic", "Result", "Revolute",
-    "RollingBall", "RollingDisk", "Rollout", "Sampled", "Screw", "SimulationWarning", "SingularError", "SlowWarning",
-    "Sphere", "Spherical", "State", "StateError", "System", "Traced", "Universal", "Weld", "__version__", "analyze",
-    "attach", "check_joint", "cite", "compare", "compile", "detach", "enter", "examples", "export_c", "gradient",
-    "identify", "joint_limit", "latin_hypercube", "leave", "lift_off", "load", "lock", "math", "open_result",
-    "open_sweep", "papers", "random_samples", "read", "rollout", "save", "sobol", "sweep", "to_casadi", "to_jax",
-    "to_sympy", "to_torch", "unlock",
+    "RollingBall", "RollingDisk", "Rollout", "Sampled", "Screw", "SectionPoint", "SimulationWarning", "SingularError",
+    "SlowWarning", "Sphere", "Spherical", "State", "StateError", "System", "Traced", "Universal", "Weld", "__version__",
+    "analyze", "attach", "check_joint", "cite", "compare", "compile", "detach", "enter", "examples", "export_c",
+    "gradient", "identify", "joint_limit", "latin_hypercube", "leave", "lift_off", "load", "lock", "math",
+    "open_result", "open_sweep", "papers", "random_samples", "read", "rollout", "save", "sobol", "sweep", "to_casadi",
+    "to_jax", "to_sympy", "to_torch", "unlock",
 ]
 
 if TYPE_CHECKING:
@@ -83,6 +83,7 @@ if TYPE_CHECKING:
     from bellcrank.mechanism.constraints import Angle, Distance, PointOnLine, PointOnPlane
     from bellcrank.mechanism.flexible.beam_elements import BeamSection
     from bellcrank.mechanism.flexible.flexible_body import FlexibleBody
+    from bellcrank.mechanism.flexible.section_points import SectionPoint
     from bellcrank.mechanism.geometry.solids import Box, Capsule, Cone, Cylinder, Ellipsoid, Plane, Sphere
     from bellcrank.mechanism.geometry.triangle_mesh import Mesh
     from bellcrank.mechanism.inertia import Inertia

@@ -12,26 +12,28 @@ from bellcrank.lazy_names import on_first_use
 
 _PLACES = {"actuator_forces": "element_forces", "base_parameters": "identification", "branches": "assembly_branches",
            "check_joint": "joint_checks", "compare": "comparison", "coupler_curve": "curves",
-           "dissipated_power": "element_forces", "drive": "driven", "element_wrenches": "element_forces",
+           "deflection": "deformed_bodies", "dissipated_power": "element_forces", "draw_deflection": "deformed_bodies",
+           "drive": "driven", "element_wrenches": "element_forces",
            "equilibrium": "statics", "explain": "explanation", "gradient": "objectives", "identify": "identification",
            "in_speeds": "chosen_speeds", "inertial_parameters": "identification", "linearize": "linear_models",
            "loop_acceleration_error": "loop_diagnostics", "loop_coordinates": "loop_diagnostics",
            "loop_drive": "loop_diagnostics", "loop_jacobian": "loop_diagnostics", "loop_loads": "loop_diagnostics",
            "loop_speeds": "loop_diagnostics", "mass_factors": "operator_algebra", "modes": "vibration",
-           "operators": "operator_algebra", "partition": "operator_algebra", "stored_energy": "element_forces",
-           "workspace": "curves"}
+           "operators": "operator_algebra", "partition": "operator_algebra", "section_forces": "deformed_bodies",
+           "stored_energy": "element_forces", "stresses": "deformed_bodies", "workspace": "curves"}
 
-__all__ = ["actuator_forces", "base_parameters", "branches", "check_joint", "compare", "coupler_curve",
-           "dissipated_power", "drive", "element_wrenches", "equilibrium", "explain", "gradient", "identify",
-           "in_speeds", "inertial_parameters", "linearize", "loop_acceleration_error", "loop_coordinates",
+__all__ = ["actuator_forces", "base_parameters", "branches", "check_joint", "compare", "coupler_curve", "deflection",
+           "dissipated_power", "draw_deflection", "drive", "element_wrenches", "equilibrium", "explain", "gradient",
+           "identify", "in_speeds", "inertial_parameters", "linearize", "loop_acceleration_error", "loop_coordinates",
            "loop_drive", "loop_jacobian", "loop_loads", "loop_speeds", "mass_factors", "modes", "operators",
-           "partition", "stored_energy", "workspace"]
+           "partition", "section_forces", "stored_energy", "stresses", "workspace"]
 
 if TYPE_CHECKING:
     from bellcrank.analyze.assembly_branches import branches
     from bellcrank.analyze.chosen_speeds import in_speeds
     from bellcrank.analyze.comparison import compare
     from bellcrank.analyze.curves import coupler_curve, workspace
+    from bellcrank.analyze.deformed_bodies import deflection, draw_deflection, section_forces, stresses
     from bellcrank.analyze.driven import drive
     from bellcrank.analyze.element_forces import actuator_forces, dissipated_power, element_wrenches, stored_energy
     from bellcrank.analyze.explanation import explain

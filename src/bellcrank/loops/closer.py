@@ -104,7 +104,8 @@ class Factors(NamedTuple):
     def solve(self, value: Floats, damping: Floats | float, rank: float) -> tuple[Floats, npt.NDArray[np.int64]]:
         """x with A x = value in the least-squares sense, damped, of directions above `rank` alone; and how many."""
         kept = self.s > rank * np.maximum(self.s.max(axis=-1, keepdims=True, initial=0.0), 1e-300)
-        gain = np.where(kept, self.s / np.where(kept, self.s * self.s + damping, 1.0), 0.0)
+        with np.errstate(over="ignore"):  # far off, where nothing closes
+            gain = np.where(kept, self.s / np.where(kept, self.s * self.s + damping, 1.0), 0.0)
         x = times(np.swapaxes(self.vt, -1, -2), gain * times(np.swapaxes(self.u, -1, -2), value))
         return np.where(self.finite[..., None], x, np.nan), kept.sum(axis=-1)
 

@@ -45,7 +45,7 @@ def assemble(plans: LoopPlans, q: State | Values = None, u: Values = None, *, gu
         return _assemble_many(plans, q, u, guess, weights, plain_time("assemble", t),
                               leading([np.empty((*lead, 0)) for lead in axes]))
     start, held = begin(plans, q, guess)
-    scale = weighting(plans, weights)
+    scale = weighting(plans, weights, plans.configuration.usual)
     t = plain_time("assemble", t)
     position, end = on_branch(plans, start, held, scale, t, "assemble")
     plans.remember(position, t)
@@ -57,7 +57,7 @@ def _assemble_many(plans: LoopPlans, q: State | Values, u: Values, guess: State 
                    weights: Mapping[str, float] | None, t: float, lead: tuple[int, ...]) -> State:
     """A batch: states near closed ones, and that hold joints of the tree, together; others one by one."""
     nq, nu = plans.tree.nq, plans.tree.nu
-    scale, changed = weighting(plans, weights), False
+    scale, changed = weighting(plans, weights, plans.configuration.usual), False
     if isinstance(q, Mapping):
         position, changed = _held_positions(plans, q, guess, scale, t, lead)
     else:

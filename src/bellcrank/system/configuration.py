@@ -43,6 +43,16 @@ class Configuration:
     def _simple(self) -> bool:
         return self.nq == self.nu
 
+    @cached_property
+    def usual(self) -> Floats:
+        """An ordinary change of every speed's coordinate: 1 for joints (rad, m), little for deformations."""
+        out = np.ones(self.nu)
+        for r in self.records:
+            if isinstance(r.joint, Modal):
+                j = self.starts[r.name][1]
+                out[j:j + r.joint.nu] = r.joint.body.usual_size()
+        return out
+
     # -- places by name -------------------------------------------------------------------------
     @cached_property
     def starts(self) -> dict[str, tuple[int, int]]:
@@ -113,11 +123,11 @@ class Configuration:
         if not self._simple:  # components of a normal distribution point uniformly in all directions
             q = rng.normal(size=(*lead, self.nq))
         u = rng.normal(size=(*lead, self.nu))
+        u *= self.usual
         for r in self.records:
             if isinstance(r.joint, Modal):  # small deformations
-                (i, j), usual = self.starts[r.name], r.joint.body.usual_size()
-                q[..., i:i + r.joint.nq] *= usual
-                u[..., j:j + r.joint.nu] *= usual
+                i, j = self.starts[r.name]
+                q[..., i:i + r.joint.nq] *= self.usual[j:j + r.joint.nu]
         return self.normalize(q), u
 
     @cached_property

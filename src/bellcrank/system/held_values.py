@@ -79,9 +79,9 @@ def speeds_near(plans: LoopPlans, values: Mapping[str, Any]) -> Floats:
     return by_name("u", named, plans.configuration.speed_entries, plans.tree.nu)
 
 
-def weighting(plans: LoopPlans, weights: Mapping[str, float] | None) -> Floats:
-    """Weights of all speeds from {joint: weight}, one where nothing is said."""
-    out = np.ones(plans.tree.nu)
+def weighting(plans: LoopPlans, weights: Mapping[str, float] | None, usual: Floats | None = None) -> Floats:
+    """Weights of all speeds from {joint: weight}; where nothing is said one over what is `usual`, or one."""
+    out = np.ones(plans.tree.nu) if usual is None else 1.0 / usual
     for key, value in (weights or {}).items():
         try:
             good = 0.0 < float(value) < float("inf")

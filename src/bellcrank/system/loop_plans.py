@@ -125,10 +125,10 @@ class LoopPlans:
         if not self.tree.looped:
             return space.normalize(start)
         held, first = self.model.prescribed_mask(), None
-        target = Target(held, np.ones(nu))
+        target = Target(held, 1.0 / space.usual)
         rng = np.random.default_rng(1)
         for attempt in range(12 if nu > _FEW else 24):  # small steps away from the guess first, then any
-            shake = np.zeros(nu) if attempt == 0 else rng.normal(size=nu) * min(0.05 * 2.0**attempt, 2.5)
+            shake = np.zeros(nu) if attempt == 0 else rng.normal(size=nu) * space.usual * min(0.05 * 2.0**attempt, 2.5)
             shake[held] = 0.0
             found, size = self.closer.close(space.integrate(start, shake), target, t)
             if first is None:
@@ -306,12 +306,12 @@ class LoopPlans:
 
     def _general_position(self, q: Floats, held: npt.NDArray[np.bool_], t: float) -> Floats:
         """A closed position some way off another."""
-        nu = self.tree.nu
-        rng, target = np.random.default_rng(0), Target(held, np.ones(nu))
-        wish, _ = project(self.loops, q, np.where(held, 0.0, rng.normal(size=nu)), target, t)
+        nu, usual = self.tree.nu, self.configuration.usual
+        rng, target = np.random.default_rng(0), Target(held, 1.0 / usual)
+        wish, _ = project(self.loops, q, np.where(held, 0.0, rng.normal(size=nu) * usual), target, t)
         if self.tree.rheonomic:  # what laws of time cause is no freedom
             wish = wish - project(self.loops, q, np.zeros(nu), target, t)[0]
-        largest = float(np.abs(wish).max(initial=0.0))
+        largest = float(np.abs(wish / usual).max(initial=0.0))
         for step in (0.3, 0.1) if largest > 1e-9 else ():
             moved = self.configuration.integrate(q, wish * (step / largest))
             found, size = self.closer.close(moved, target, t)

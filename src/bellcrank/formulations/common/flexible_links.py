@@ -30,8 +30,8 @@ from bellcrank.scalar.graph import Number
 from bellcrank.schedule.sweeps import Field, Sweeps
 from bellcrank.spatial import ArticulatedInertia, Force, General, Motion, Vector
 
-__all__ = ["ModalLoad", "accelerations_with_modes", "forces_with_modes", "inward_node_load",
-           "momenta_with_modes", "with_body"]
+__all__ = ["EliminatedMode", "ModalLoad", "ModalVelocity", "accelerations_with_modes", "eliminate_modes",
+           "forces_with_modes", "inward_node_load", "modal_sweeps", "momenta_with_modes", "with_body"]
 
 Rows = tuple[tuple[Number, ...], ...]
 
@@ -63,6 +63,10 @@ class EliminatedMode(NamedTuple):
     gain: Force
     free: Number
     factors: tuple[Number, ...]
+    inverse: Number  #: of the pivot
+
+    def with_free(self, free: Number) -> EliminatedMode:
+        return EliminatedMode(self.gain, free, self.factors, self.inverse)
 
 
 class ModalVelocity(NamedTuple):
@@ -75,23 +79,34 @@ class ModalVelocity(NamedTuple):
 # -- forward dynamics ------------------------------------------------------------------------------------------------
 def accelerations_with_modes(tree: Sweeps, inward: Callable[..., Any], outward: Callable[..., Any]) -> Field:
     """Accelerations for given forces; `inward` and `outward` are the steps of rigid links in body axes."""
-    axes, place = outward_axes(tree), POINTS["body"].places(tree)
-    velocity = tree.outward(by_role(outward_rigid, outward_form, outward_rigid), place,
-                            root=(Vector.zero(), Motion.zero()))
-    k = tree.world.modes
+    axes, k = outward_axes(tree), tree.world.modes
+    place, velocity, out = modal_sweeps(tree, outward)
 
     def rigid_inward(link: Link, upper: ModalLoad, *own: Any) -> tuple[ModalLoad, Any]:
         (mass, force), kept = inward(link, (upper.mass, upper.force), *own)
         return ModalLoad.rigid(mass, force, k), kept
 
+    kept, _ = tree.inward(by_role(rigid_inward, inward_modes, inward_node), place, velocity, axes,
+                          zero=ModalLoad.rigid(ArticulatedInertia.zero(), Force.zero(), k))
+    return out(kept)
+
+
+def modal_sweeps(tree: Sweeps, outward: Callable[..., Any]) -> tuple[Field, Field, Callable[[Field], Field]]:
+    """What comes before the inward sweep, places and velocities, and the one that follows it, which takes what that
+    leaves."""
+    place, k = POINTS["body"].places(tree), tree.world.modes
+    velocity = tree.outward(by_role(outward_rigid, outward_form, outward_rigid), place,
+                            root=(Vector.zero(), Motion.zero()))
+
     def rigid_outward(link: Link, carried: tuple[Motion, tuple[Number, ...]], *own: Any) -> tuple[Any, Any]:
         acceleration, kept = outward(link, carried[0], *own)
         return (acceleration, (0.0,) * k), kept
 
-    kept, _ = tree.inward(by_role(rigid_inward, inward_modes, inward_node), place, velocity, axes,
-                          zero=ModalLoad.rigid(ArticulatedInertia.zero(), Force.zero(), k))
-    return tree.outward(by_role(rigid_outward, outward_modes, outward_node), place, velocity, kept,
-                        root=(Motion(Vector.zero(), -tree.world.gravity), (0.0,) * k))
+    def accelerations(kept: Field) -> Field:
+        return tree.outward(by_role(rigid_outward, outward_modes, outward_node), place, velocity, kept,
+                            root=(Motion(Vector.zero(), -tree.world.gravity), (0.0,) * k))
+
+    return place, velocity, accelerations
 
 
 def outward_rigid(link: Link, parent: tuple[Vector, Motion], place: LinkAtPoint
@@ -171,7 +186,7 @@ def eliminate_modes(mass: ArticulatedInertia, force: Force, columns: Sequence[Fo
             for m in later:
                 if m <= i:
                     table[i, m] = table[i, m] - at(j, m) * factor
-        rows.append(EliminatedMode(gain, rest[j] * inverse, tuple(factors)))
+        rows.append(EliminatedMode(gain, rest[j] * inverse, tuple(factors), inverse))
     return mass, force, tuple(rows)
 
 

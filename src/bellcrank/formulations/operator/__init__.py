@@ -10,6 +10,7 @@ Laboratory, conference text of 1989.
 | `flexible_operators` | B, C, h, m and M^f of section 4 as matrices |
 | `closed_chains` | machines with loops: sections 2.3 and 3, steps (A)-(F) |
 | `changing_closures` | the same for closures that change: step (D) by itself |
+| `flexible_chains` | the same with flexible links |
 | `secondary_first`, `choose_secondary` | the alternative step (D) for a small secondary system, and where it pays |
 | `operators` | the operators themselves as objects |
 | `partition` | primary and secondary systems, step by step, on numbers |
@@ -24,7 +25,7 @@ from bellcrank.formulations.operator.tree_recursion import forward_dynamics, inv
 __all__ = ["BIBTEX", "FLEXIBLE", "constrained_dynamics", "forward_dynamics", "inverse_dynamics", "refine_plan"]
 
 #: functions that cover bodies that deform
-FLEXIBLE = ("forward_dynamics", "inverse_dynamics")
+FLEXIBLE = ("constrained_dynamics", "forward_dynamics", "inverse_dynamics")
 
 BIBTEX = """@misc{rodriguez1989spatial,
   author       = {Rodriguez, G. and Jain, A. and Kreutz, K.},

@@ -63,7 +63,7 @@ from bellcrank.spatial import (
 )
 
 __all__ = ["Admittance", "LinkResponse", "bias_free", "bias_free_forces", "constrained_dynamics", "free_response",
-           "part", "respond", "row_admittance"]
+           "inward_loads", "outward_response", "part", "respond", "row_admittance", "summed"]
 
 
 class LinkResponse(NamedTuple):
@@ -84,7 +84,7 @@ def constrained_dynamics(tree: Sweeps) -> Field:
     f = solve_multipliers(matrix, [a - u for a, u in zip(measured, bias_free(tree, rows), strict=True)],
                          machine.floors)  # (D): (3.11)
     extra = respond(tree, own, row_loads(machine, rows, [-x for x in f]))  # (E): (3.12), (A.6)
-    return tree.outward(_sum, free, extra, root=())  # (F)
+    return tree.outward(summed, free, extra, root=())  # (F)
 
 
 def free_response(tree: Sweeps) -> tuple[Field, Field]:
@@ -103,8 +103,9 @@ def bias_free_forces(link: Link, nothing: tuple[()], bias: tuple[Number, ...]) -
     return (), Load(Force.zero(), tuple(t - c for t, c in zip(link.tau, bias, strict=True)))
 
 
-def _sum(link: Link, nothing: tuple[()], free: LinkResponse, extra: LinkResponse
-         ) -> tuple[tuple[()], tuple[Number, ...]]:
+def summed(link: Link, nothing: tuple[()], free: LinkResponse, extra: LinkResponse
+           ) -> tuple[tuple[()], tuple[Number, ...]]:
+    """Free and corrected accelerations, and what is prescribed."""
     return (), tuple(known + a + b for known, a, b in
                      zip(link.prescribed_udot, free.betadot, extra.betadot, strict=True))
 

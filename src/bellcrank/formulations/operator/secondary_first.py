@@ -36,6 +36,7 @@ from bellcrank.formulations.common.small_systems import guarded_inverse, solve_p
 from bellcrank.formulations.dense import mass_matrix
 from bellcrank.formulations.operator import closed_chains
 from bellcrank.formulations.operator.closed_chains import LinkResponse, bias_free, respond, row_admittance
+from bellcrank.formulations.operator.flexible_chains import constrained_flexible_dynamics
 from bellcrank.formulations.operator.tree_recursion import inverse_dynamics, inward_articulation
 from bellcrank.lowering.link import Link
 from bellcrank.lowering.looped import LoopedDirect, LoopRow, require_direct
@@ -56,6 +57,8 @@ def constrained_dynamics(tree: Sweeps) -> Field:
     """betadot with the secondary system of the plan solved first, or as `closed_chains` does if there is none."""
     machine = require_direct(tree)
     second = set(machine.tree.plan.secondary)
+    if tree.world.flexible:
+        return constrained_flexible_dynamics(tree)
     if not second:
         return closed_chains.constrained_dynamics(tree)
     rows = machine.loop_rows()

@@ -34,7 +34,7 @@ Declared deviations
 - Tables 3 and 4 are not coded a second time: constraints come at the link's origin and are shifted by (45).
 - In body axes (39)-(41) are reduced before they are shifted, like (28): D_j meets the reduced Phi_Zj.
 - Couplers between joints, which the paper does not have, are added to Phi_Zj,2.
-- Flexible bodies, which the paper does not have, add two kinds of links: see `flexible_links`.
+- Flexible bodies, which the paper does not have, add two kinds of links: see `flexible_links`, `flexible_loops`.
 
 Cost: O(n); about 410 additions and multiplications per pin joint in body axes and chosen frames. The command
 ``python benchmarks/operations.py`` prints exact counts for every point. With m independent constraints of loops
@@ -57,12 +57,13 @@ from bellcrank.formulations.common.multipliers import (
     eliminate_loaded,
     gamma_with_gravity,
     idle,
-    triangle,
     unit_loads,
 )
 from bellcrank.formulations.common.pivot import Pivot, eliminate, solve
 from bellcrank.formulations.common.points import POINTS, LinkAtPoint, Velocity
 from bellcrank.formulations.common.small_systems import solve_multipliers
+from bellcrank.formulations.recursive.flexible_loops import constrained_with_modes
+from bellcrank.formulations.recursive.loop_messages import Kept, Loops
 from bellcrank.formulations.recursive.newton_euler import inverse_dynamics, joint_wrenches
 from bellcrank.lowering.link import Link
 from bellcrank.lowering.looped import Moving, require_direct
@@ -74,7 +75,7 @@ __all__ = ["BIBTEX", "FLEXIBLE", "VARIANTS", "constrained_dynamics", "forward_dy
            "joint_wrenches"]
 
 #: functions that cover bodies that deform
-FLEXIBLE = ("forward_dynamics", "inverse_dynamics", "joint_wrenches")
+FLEXIBLE = ("constrained_dynamics", "forward_dynamics", "inverse_dynamics", "joint_wrenches")
 
 BIBTEX = """@article{kang2003recursive,
   author  = {Kang, Sheen-Gil and Yoon, Yong-San},
@@ -111,6 +112,8 @@ def forward_dynamics_at(tree: Sweeps, point: str) -> Field:
 
 def constrained_dynamics(tree: Sweeps) -> Field:
     """Joint accelerations of a machine with loops, at the joint point in body axes."""
+    if tree.world.flexible:
+        return constrained_with_modes(tree, inward_reduced_loops, outward_reduced, outward_multipliers)
     return _constrained(tree, "body", inward_reduced_loops, outward_reduced)
 
 
@@ -239,23 +242,6 @@ def outward_reduced(link: Link, acceleration: Motion, place: LinkAtPoint, veloci
 
 
 # -- loops: their Jacobian inward beside the inertias, multipliers, then outward as before -----------------------------
-class Loops(NamedTuple):
-    """What the inward sweep carries of a machine with loops."""
-
-    mass: ArticulatedInertia
-    force: Force
-    jacobian: tuple[Force, ...]  #: Phi_Z, one covector for each constraint
-    matrix: Triangle  #: Phi_lambda so far
-    gamma_shift: tuple[Number, ...]  #: gamma - gammabar so far
-
-    @staticmethod
-    def zero(m: int) -> Loops:
-        return Loops(ArticulatedInertia.zero(), Force.zero(), (Force.zero(),) * m, triangle(m), (0.0,) * m)
-
-
-Kept = tuple[tuple[Pivot | EliminatedRow, ...], tuple[LoadShare, ...]]
-
-
 def outward_units(link: Link, nothing: tuple[()], units: tuple[UnitLoad, ...], place: LinkAtPoint, moving: Moving
                   ) -> tuple[tuple[()], tuple[UnitLoad, ...]]:
     """Constraints at points fixed in their bodies."""

@@ -12,6 +12,7 @@ from bellcrank.errors import ModelError
 from bellcrank.mechanism.flexible.flexible_body import FlexibleBody
 from bellcrank.mechanism.flexible.shape_integrals import ShapeIntegrals
 from bellcrank.mechanism.flexible.stiffening import Stiffening
+from bellcrank.mechanism.flexible.stress_modes import StressModes
 
 __all__ = ["dump_flexible", "read_flexible"]
 
@@ -33,7 +34,33 @@ def dump_flexible(body: FlexibleBody) -> dict[str, Any]:
     if more is not None:
         made["stiffening"] = {"products": [list(pair) for pair in more.products], "shapes": _rows(more.shapes),
                               "integrals": _dump_integrals(more.integrals)}
+    if body.forces is not None:
+        made["forces"] = _rows(body.forces)
+    if body.edges is not None:
+        made["edges"] = body.edges.tolist()
+    if body.stresses is not None:
+        made["stresses"] = _dump_stresses(body.stresses)
     return made
+
+
+def _dump_stresses(modes: StressModes) -> dict[str, Any]:
+    made: dict[str, Any] = {"nodes": modes.nodes.tolist(), "positions": _rows(modes.positions),
+                            "stress": _rows(modes.stress)}
+    if modes.strain is not None:
+        made["strain"] = _rows(modes.strain)
+    if modes.places:
+        made["places"] = list(modes.places)
+    return made
+
+
+def _read_stresses(part: schema.StressesPart, k: int) -> StressModes:
+    p = len(part.nodes)
+    if part.places is not None and len(part.places) != p:
+        raise ModelError(f"stresses: places: needs {p} names, got {len(part.places)}")
+    return StressModes(_array("stresses: stress", part.stress, (p, 6, k)),
+                       None if part.strain is None else _array("stresses: strain", part.strain, (p, 6, k)),
+                       np.array([_whole("stresses: nodes", x) for x in part.nodes], dtype=np.int64),
+                       _array("stresses: positions", part.positions, (p, 3)), tuple(part.places or ()))
 
 
 def read_flexible(part: schema.FlexiblePart) -> FlexibleBody:
@@ -53,7 +80,10 @@ def read_flexible(part: schema.FlexiblePart) -> FlexibleBody:
         _array("nodes", part.nodes, (n, 3)), _array("modes", part.modes, (n, 6, k)),
         _array("stiffness", part.stiffness, (k, k)), _array("damping", part.damping, (k, k)),
         _read_integrals(part.integrals, k), {name: _whole(f"node {name!r}", x) for name, x in part.names.items()},
-        part.inertia, part.clamped, more)
+        part.inertia, part.clamped, more,
+        None if part.forces is None else _array("forces", part.forces, (n, 6, k)),
+        None if part.stresses is None else _read_stresses(part.stresses, k),
+        None if part.edges is None else _array("edges", part.edges, (len(part.edges), 2)).astype(np.int64))
 
 
 def _whole(what: str, value: float) -> int:

@@ -110,6 +110,16 @@ class StiffeningPart(Part):
     integrals: IntegralsPart
 
 
+class StressesPart(Part):
+    """Stresses of unit modal coordinates at points: six numbers (xx, yy, zz, xy, yz, xz) for every mode."""
+
+    nodes: list[Fixed] = Field(description="the node that each point belongs to")
+    positions: Matrix = Field(description="[m]")
+    stress: Matrix = Field(description="one row a point: xx of all modes, yy, zz, xy, yz, xz [Pa]")
+    strain: Matrix | None = None
+    places: list[str] | None = Field(default=None, description="names of points in the cross sections of a beam")
+
+
 class FlexiblePart(Part):
     """How a body deforms: nodes, modes (six numbers a mode and node), modal stiffness, damping and inertia."""
 
@@ -122,6 +132,9 @@ class FlexiblePart(Part):
     inertia: Literal["lumped", "consistent_nodal", "continuum"] = "consistent_nodal"
     clamped: Name | None = Field(default=None, description="the node that the frame is held at")
     stiffening: StiffeningPart | None = None
+    forces: Matrix | None = Field(default=None, description="of a beam, a row a node: N of all modes, Vy, Vz, ...")
+    stresses: StressesPart | None = None
+    edges: Matrix | None = Field(default=None, description="pairs of nodes that pictures connect")
     prescribed: dict[Name, Law] | None = Field(default=None, description="laws of the time t by mode")
 
 

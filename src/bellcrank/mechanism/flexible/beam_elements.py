@@ -12,12 +12,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
 import numpy.typing as npt
 
 from bellcrank.errors import ModelError
+from bellcrank.mechanism.flexible.section_points import SectionPoint, rectangle_points, round_points
 
 __all__ = ["BeamElements", "BeamSection"]
 
@@ -47,6 +48,7 @@ class BeamSection:
     Jz: float = 0.0  #: the same about z
     GAy: float = math.inf  #: shear along y [N]
     GAz: float = math.inf  #: shear along z [N]
+    points: tuple[SectionPoint, ...] = ()  #: where stresses are computed
 
     def __post_init__(self) -> None:
         for name in ("EA", "EIy", "EIz", "GJ", "mass", "GAy", "GAz"):
@@ -71,7 +73,8 @@ class BeamSection:
         bending = math.pi / 64.0 * (diameter**4 - bore**4)
         part = (bore / diameter) ** 2
         factor = 6.0 * (1.0 + nu) * (1.0 + part)**2 / ((7.0 + 6.0 * nu) * (1.0 + part)**2 + (20.0 + 12.0 * nu) * part)
-        return _solid(area, bending, bending, 2.0 * bending, factor, E, rho, nu, thick)
+        points = round_points(0.5 * diameter, 0.5 * bore, E, _shear_modulus(E, nu))
+        return _solid(area, bending, bending, 2.0 * bending, factor, E, rho, nu, thick, points)
 
     @staticmethod
     def rectangle(height: float, width: float, *, E: float, rho: float, nu: float = 0.3, thick: bool = False
@@ -84,16 +87,21 @@ class BeamSection:
         series = float((np.tanh(odd * math.pi * long / (2.0 * short)) / odd**5.0).sum())
         torsion = long * short**3 / 3.0 * (1.0 - 192.0 * short / (math.pi**5 * long) * series)  # Saint-Venant
         return _solid(height * width, height * width**3 / 12.0, width * height**3 / 12.0, torsion,
-                      10.0 * (1.0 + nu) / (12.0 + 11.0 * nu), E, rho, nu, thick)
+                      10.0 * (1.0 + nu) / (12.0 + 11.0 * nu), E, rho, nu, thick,
+                      rectangle_points(height, width, E, _shear_modulus(E, nu)))
 
 
 def _solid(area: float, about_y: float, about_z: float, torsion: float, factor: float, E: float, rho: float, nu: float,
-           thick: bool) -> BeamSection:
-    G = E / (2.0 * (1.0 + nu))
+           thick: bool, points: tuple[SectionPoint, ...]) -> BeamSection:
+    G = _shear_modulus(E, nu)
     shear = factor * G * area if thick else math.inf
     rotary = rho if thick else 0.0
     return BeamSection(E * area, E * about_y, E * about_z, G * torsion, rho * area, rho * (about_y + about_z),
-                       rotary * about_y, rotary * about_z, shear, shear)
+                       rotary * about_y, rotary * about_z, shear, shear, points)
+
+
+def _shear_modulus(E: float, nu: float) -> float:
+    return E / (2.0 * (1.0 + nu))
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,6 +139,21 @@ class BeamElements:
             return np.diag([m, m, m, jx, m * h * h / 12.0 + jy, m * h * h / 12.0 + jz] * 2)
 
         return self._assembled(halves)
+
+    def section_forces(self, modes: Floats) -> Floats:
+        """What modes, (elements + 1, 6, k), cause in the sections at the nodes: N, Vy, Vz, T, My, Mz, the force and the
+        moment on the part before the section, (elements + 1, 6, k).
+
+        From the forces at the ends of the elements, which are those of the weak form; inside a beam the mean of the two
+        elements at a node.
+        """
+        total, count = np.zeros(modes.shape), np.zeros((self.elements + 1, 1, 1))
+        for k in range(self.elements):
+            ends = _stiffness(self._step, self._sections(k)) @ np.concatenate([modes[k], modes[k + 1]])
+            total[k] -= ends[:6]
+            total[k + 1] += ends[6:]
+            count[k:k + 2] += 1.0
+        return total / count
 
     def samples(self, modes: Floats) -> tuple[Floats, Floats, Floats]:
         """The continuum at its Gauss points: positions (n, 3), modes there (n, 6, k), and the diagonal of the masses,
@@ -249,9 +272,13 @@ def _stiffness(h: float, sections: list[BeamSection]) -> Floats:
 
 
 def tapered(first: BeamSection, last: BeamSection) -> Callable[[float], BeamSection]:
-    """Between two sections, every number linearly."""
+    """Between two sections, every number linearly; points of sections that both have, by their names."""
+    numbers = {f.name: (getattr(first, f.name), getattr(last, f.name)) for f in fields(first) if f.name != "points"}
+    ends = {p.name: p for p in last.points}
+    pairs = [(p, ends[p.name]) for p in first.points if p.name in ends]
+
     def at(part: float) -> BeamSection:
-        return BeamSection(*(a if a == b else a + (b - a) * part
-                             for a, b in zip(astuple(first), astuple(last), strict=True)))
+        return BeamSection(**{name: a if a == b else a + (b - a) * part for name, (a, b) in numbers.items()},
+                           points=tuple(a.towards(b, part) for a, b in pairs))
 
     return at

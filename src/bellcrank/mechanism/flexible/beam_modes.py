@@ -14,6 +14,7 @@ from bellcrank.mechanism.flexible.body_parts import INERTIAS, BodyParts
 from bellcrank.mechanism.flexible.component_modes import normal_modes, rigid_motions
 from bellcrank.mechanism.flexible.shape_integrals import Floats, ShapeIntegrals
 from bellcrank.mechanism.flexible.stiffening import Stiffening
+from bellcrank.mechanism.flexible.stress_modes import beam_stresses
 
 __all__ = ["beam_parts"]
 
@@ -49,8 +50,10 @@ def beam_parts(length: float, section: Section, elements: int, modes: int | Mapp
         products, at_ends, inside = _present(products, at_ends, inside)
         more = Stiffening(products, at_ends[:, :3], _integrals(made, at_nodes, mass, inertia, at_ends, inside))
     integrals = _integrals(made, at_nodes, mass, inertia, at_nodes[:, :, :0], None)
+    forces = made.section_forces(at_nodes)
     return BodyParts(made.nodes, at_nodes, integrals, shapes.T @ stiffness @ shapes,
-                     {"base": 0, "tip": elements, **names}, inertia, "base" if support == "clamped" else None, more)
+                     {"base": 0, "tip": elements, **names}, inertia, "base" if support == "clamped" else None, more,
+                     forces, beam_stresses(made, forces), np.stack([np.arange(elements), np.arange(1, n)], -1))
 
 
 def _present(products: tuple[tuple[int, int], ...], at_ends: Floats, inside: Floats
@@ -125,6 +128,10 @@ def _lowest(count: Any, mass: Floats, stiffness: Floats, free: list[int], beam: 
         which = f" of kind {kind!r}" if kind else ""
         raise ModelError(f"FlexibleBody.beam: modes{which} must be a whole number from 0 to {most} with "
                          f"{beam.elements} elements, got {count!r}")
+    massless = [i for i in free if not mass[i, i] > 0.0]
+    if count and massless:
+        raise ModelError("FlexibleBody.beam: sections without Jx cannot twist: give BeamSection a Jx above 0, or "
+                         'choose other modes, such as {"y": 2, "z": 2}')
     pick = np.ix_(free, free)
     _, shapes = normal_modes(mass[pick], stiffness[pick], int(count) + rigid)
     out = np.zeros((len(mass), int(count)))

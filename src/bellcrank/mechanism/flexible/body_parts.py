@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from bellcrank.mechanism.flexible.shape_integrals import Floats, ShapeIntegrals
 from bellcrank.mechanism.flexible.stiffening import Stiffening
+from bellcrank.mechanism.flexible.stress_modes import Ints, StressModes
 
 __all__ = ["INERTIAS", "BodyParts"]
 
@@ -25,3 +26,6 @@ class BodyParts(NamedTuple):
     inertia: str
     clamped: str | None
     stiffening: Stiffening | None = None
+    forces: Floats | None = None  #: section forces of beams
+    stresses: StressModes | None = None
+    edges: Ints | None = None

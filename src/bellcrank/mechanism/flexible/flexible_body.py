@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -16,10 +17,14 @@ from bellcrank.mechanism.flexible.beam_modes import beam_parts
 from bellcrank.mechanism.flexible.body_parts import INERTIAS, BodyParts
 from bellcrank.mechanism.flexible.component_modes import check_symmetric
 from bellcrank.mechanism.flexible.matrix_files import matrix_of
+from bellcrank.mechanism.flexible.mesh_body import Interfaces, solid_parts
 from bellcrank.mechanism.flexible.reduced_body import reduced_parts
 from bellcrank.mechanism.flexible.shape_integrals import Floats, ShapeIntegrals
-from bellcrank.mechanism.flexible.solid_elements import mesh_parts, solid_matrices
 from bellcrank.mechanism.flexible.stiffening import Stiffening
+from bellcrank.mechanism.flexible.stress_modes import Ints, StressModes, given_stresses
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 __all__ = ["FlexibleBody"]
 
@@ -56,6 +61,9 @@ class FlexibleBody:
     inertia: str = "consistent_nodal"  #: which of `INERTIAS`
     clamped: str | None = None  #: the node that the frame is held at
     stiffening: Stiffening | None = None  #: second-order displacements, if they count
+    forces: Floats | None = None  #: (n, 6, k), of beams: N, Vy, Vz, T, My, Mz in the sections at the nodes
+    stresses: StressModes | None = None  #: where they are known
+    edges: Ints | None = None  #: (m, 2), pairs of nodes that a picture connects
 
     def __post_init__(self) -> None:
         nodes, modes = _array("nodes", self.nodes), _array("modes", self.modes)
@@ -73,12 +81,13 @@ class FlexibleBody:
             value.setflags(write=False)
             object.__setattr__(self, name, value)
         object.__setattr__(self, "names", MappingProxyType(_node_names(self.names, len(nodes))))
+        self._check_recovery()
         self._check_energies()
         self._check_clamped()
 
     def __reduce__(self) -> tuple[Any, ...]:
         return FlexibleBody, (self.nodes, self.modes, self.stiffness, self.damping, self.integrals, dict(self.names),
-                              self.inertia, self.clamped, self.stiffening)
+                              self.inertia, self.clamped, self.stiffening, self.forces, self.stresses, self.edges)
 
     # -- what is there --------------------------------------------------------------------------------------------
     @property
@@ -121,6 +130,20 @@ class FlexibleBody:
         rigid, cross = mass[:6, :6], mass[:6, 6:]
         return _frequencies(self.stiffness, mass[6:, 6:] - cross.T @ np.linalg.solve(rigid, cross))
 
+    def plot_modes(self, count: int = 3, *, file: str | os.PathLike[str] | None = None) -> Figure:
+        """Draw the lowest vibrations with the frame held, deformed beside undeformed, with their frequencies; returns
+        the matplotlib figure, `file` saves it, too."""
+        from scipy import linalg
+
+        from bellcrank.mechanism.flexible.deflection_picture import Panel, draw_panels
+
+        if isinstance(count, bool) or not 1 <= count <= self.size:
+            raise ModelError(f"FlexibleBody.plot_modes: draws 1 to {self.size} modes, got {count!r}")
+        values, shapes = linalg.eigh(self.stiffness, self.integrals.modal)
+        panels = [Panel(f"{np.sqrt(max(values[j], 0.0)) / (2 * np.pi):.4g} Hz", self.modes @ shapes[:, j])
+                  for j in range(count)]
+        return draw_panels(self, panels, None, file)
+
     # -- where bodies come from -----------------------------------------------------------------------------------
     @staticmethod
     def beam(length: float, section: BeamSection | tuple[BeamSection, BeamSection] | Callable[[float], BeamSection], *,
@@ -147,10 +170,11 @@ class FlexibleBody:
     @staticmethod
     def from_modes(nodes: npt.ArrayLike, modes: npt.ArrayLike, mass: Any, stiffness: Any, *,
                    damping: npt.ArrayLike = 0.0, names: Mapping[str, int] | None = None, clamped: str | None = None,
-                   inertia: str = "consistent_nodal") -> FlexibleBody:
+                   inertia: str = "consistent_nodal", stress_modes: npt.ArrayLike | None = None) -> FlexibleBody:
         """From shapes at the nodes, (d n, k) node by node, with d = 3 displacements or d = 6 with rotations.
 
         `mass`: the matrix of all degrees of freedom, (d n, d n); `stiffness`: the same, or that of the modes, (k, k).
+        `stress_modes`: stresses xx, yy, zz, xy, yz, xz [Pa] at the nodes of unit modal coordinates, (n, 6, k).
         """
         at = _array("nodes", nodes)
         shapes = _array("modes", modes)
@@ -167,14 +191,16 @@ class FlexibleBody:
             stiffness = shapes.T @ (full @ shapes)
         integrals = ShapeIntegrals.from_points(at, shapes.reshape(n, d, k), weight)
         stiff = check_symmetric("FlexibleBody: the modal stiffness", stiffness, k)
-        parts = BodyParts(at, shapes.reshape(n, d, k), integrals, stiff, names or {}, inertia, clamped)
+        stresses = given_stresses("FlexibleBody.from_modes: stress_modes", stress_modes, at, None, k)
+        parts = BodyParts(at, shapes.reshape(n, d, k), integrals, stiff, names or {}, inertia, clamped,
+                          stresses=stresses)
         return _body(parts, damping)
 
     @staticmethod
     def from_matrices(mass: Any, stiffness: Any, nodes: npt.ArrayLike,
                       interfaces: Mapping[str, int | Sequence[int]], *, modes: int = 10, cutoff: float | None = None,
-                      reduction: str = "craig-bampton", frame: str | None = None, damping: npt.ArrayLike = 0.0
-                      ) -> FlexibleBody:
+                      reduction: str = "craig-bampton", frame: str | None = None, damping: npt.ArrayLike = 0.0,
+                      stress_modes: Any = None) -> FlexibleBody:
         """From the matrices of any finite-element program, dense, SciPy sparse or files (``"model.mat:K"``, .npy,
         .npz, .mtx), reduced.
 
@@ -183,20 +209,28 @@ class FlexibleBody:
         node at their centroid. `modes`: how many fixed-interface modes; with a `cutoff` [Hz], those below it.
         `reduction`: "craig-bampton"; "guyan", without normal modes; "free", the lowest modes of the free body alone.
         `frame`: the interface that the frame is held at; otherwise it floats with the mean motion. The frame's axes and
-        origin are those of `nodes`. Shapes are made orthonormal, rigid motions are removed.
+        origin are those of `nodes`. Shapes are made orthonormal, rigid motions are removed. `stress_modes`: what unit
+        displacements of single degrees of freedom cause at the nodes, (6 n, columns of the mass matrix) with rows xx,
+        yy, zz, xy, yz, xz [Pa] of the first node, then of the second, ...: dense, sparse or a file.
 
         Cost: one factorisation of the stiffness of what is not an interface, and `modes` eigenvectors.
         """
-        mass, stiffness = (matrix_of(f"FlexibleBody.from_matrices: the {what} matrix", x)
-                           for what, x in (("mass", mass), ("stiffness", stiffness)))
-        return _body(reduced_parts(mass, stiffness, _array("nodes", nodes), interfaces, modes, cutoff, reduction,
-                                   frame), damping)
+        mass, stiffness, stress_modes = (
+            matrix_of(f"FlexibleBody.from_matrices: the {what} matrix", x)
+            for what, x in (("mass", mass), ("stiffness", stiffness), ("stress", stress_modes)))
+        at = _array("nodes", nodes)
+
+        def stresses(shapes: Floats) -> StressModes | None:
+            flat = shapes.reshape(-1, shapes.shape[-1])
+            return given_stresses("FlexibleBody.from_matrices: stress_modes", stress_modes, at, flat, len(flat))
+
+        return _body(reduced_parts(mass, stiffness, at, interfaces, modes, cutoff, reduction, frame, stresses), damping)
 
     @staticmethod
     def from_mesh(mesh: Any, E: float, nu: float, rho: float, *,
-                  interfaces: Mapping[str, Sequence[int] | Callable[[Floats], npt.ArrayLike]], modes: int = 10,
-                  cutoff: float | None = None, reduction: str = "craig-bampton", frame: str | None = None,
-                  damping: npt.ArrayLike = 0.0) -> FlexibleBody:
+                  interfaces: Interfaces, modes: int = 10, cutoff: float | None = None,
+                  reduction: str = "craig-bampton", frame: str | None = None, damping: npt.ArrayLike = 0.0
+                  ) -> FlexibleBody:
         """From a mesh of tetrahedra (linear or quadratic) or hexahedra, of one material: Young's modulus E [Pa],
         Poisson's ratio nu, density rho [kg/m^3].
 
@@ -212,18 +246,7 @@ class FlexibleBody:
         >>> round(block.integrals.mass, 9), block.size
         (15.6, 8)
         """
-        points, cells = mesh_parts(mesh)
-        used = np.unique(np.concatenate([some.ravel() for some in cells.values()]))
-        if len(used) < len(points):  # points that belong to no solid element have no mass
-            place = np.full(len(points), -1)
-            place[used] = np.arange(len(used))
-            cells = {kind: place[some] for kind, some in cells.items()}
-        else:
-            place = np.arange(len(points))
-        mass, stiffness = solid_matrices(points[used], cells, E, nu, rho)
-        chosen = {name: _chosen(name, given, points[used], place) for name, given in interfaces.items()}
-        return FlexibleBody.from_matrices(mass, stiffness, points[used], chosen, modes=modes, cutoff=cutoff,
-                                          reduction=reduction, frame=frame, damping=damping)
+        return _body(solid_parts(mesh, E, nu, rho, interfaces, modes, cutoff, reduction, frame), damping)
 
     # -- checks ---------------------------------------------------------------------------------------------------
     def _check_energies(self) -> None:
@@ -250,6 +273,21 @@ class FlexibleBody:
             raise ModelError(f"FlexibleBody: the stiffness matrix is not positive: a deformation has the energy "
                              f"{stiff[0]:.3g} per unit of modal mass")
 
+    def _check_recovery(self) -> None:
+        n, k = len(self.nodes), self.size
+        if self.forces is not None and self.forces.shape != (n, 6, k):
+            raise ModelError(f"FlexibleBody: section forces must have the shape {(n, 6, k)}, got {self.forces.shape}")
+        if self.stresses is not None and self.stresses.stress.shape[2] != k:
+            raise ModelError(f"FlexibleBody: stresses must be those of the {k} modes, got "
+                             f"{self.stresses.stress.shape[2]}")
+        for what, nodes in (("stresses belong", None if self.stresses is None else self.stresses.nodes),
+                            ("edges connect", self.edges)):
+            if nodes is not None and nodes.size and not 0 <= nodes.min() <= nodes.max() < n:
+                raise ModelError(f"FlexibleBody: {what} nodes that are not there; there are {n}")
+        for array in (self.forces, self.edges):
+            if array is not None:
+                array.setflags(write=False)
+
     def _check_clamped(self) -> None:
         if self.clamped is None:
             return
@@ -267,21 +305,8 @@ def _body(parts: BodyParts, damping: npt.ArrayLike) -> FlexibleBody:
     six = np.zeros((n, 6, k))
     six[:, :d] = parts.shapes
     return FlexibleBody(parts.nodes, six, parts.stiffness, _damping(damping, parts.stiffness, parts.integrals.modal),
-                        parts.integrals, parts.names, parts.inertia, parts.clamped, parts.stiffening)
-
-
-def _chosen(name: str, given: Any, points: Floats, place: npt.NDArray[np.int64]) -> list[int]:
-    """The nodes of an interface, among those that are used."""
-    if callable(given):
-        found = np.asarray(given(points))
-        if found.shape != (len(points),):
-            raise ModelError(f"FlexibleBody.from_mesh: interface {name!r}: the function must give one truth for each "
-                             f"of the {len(points)} points, got shape {found.shape}")
-        return [int(i) for i in np.flatnonzero(found)]
-    nodes = np.asarray(given, dtype=np.int64).ravel()
-    if nodes.size and (nodes.min() < 0 or nodes.max() >= len(place)):
-        raise ModelError(f"FlexibleBody.from_mesh: interface {name!r} names a node that the mesh does not have")
-    return [int(i) for i in place[nodes] if i >= 0]
+                        parts.integrals, parts.names, parts.inertia, parts.clamped, parts.stiffening, parts.forces,
+                        parts.stresses, parts.edges)
 
 
 def _damping(damping: npt.ArrayLike, stiffness: Floats, mass: Floats) -> Floats:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,7 @@ from bellcrank.mechanism.flexible.component_modes import (
     tie_faces,
 )
 from bellcrank.mechanism.flexible.shape_integrals import Floats, ShapeIntegrals
+from bellcrank.mechanism.flexible.stress_modes import Ints, StressModes
 
 __all__ = ["reduced_parts"]
 
@@ -27,8 +28,9 @@ _SLOW = 1e-7
 
 
 def reduced_parts(mass: Any, stiffness: Any, nodes: Floats, interfaces: Mapping[str, int | Sequence[int]], modes: int,
-                  cutoff: float | None, reduction: str, frame: str | None) -> BodyParts:
-    """See `FlexibleBody.from_matrices`."""
+                  cutoff: float | None, reduction: str, frame: str | None,
+                  stresses: Callable[[Floats], StressModes | None], edges: Ints | None = None) -> BodyParts:
+    """See `FlexibleBody.from_matrices`; `stresses` takes the shapes, (n, d, k)."""
     if nodes.ndim != 2 or nodes.shape[1] != 3:
         raise ModelError(f"FlexibleBody.from_matrices: nodes must have the shape (n, 3), got {nodes.shape}")
     if reduction not in _REDUCTIONS:
@@ -48,7 +50,7 @@ def reduced_parts(mass: Any, stiffness: Any, nodes: Floats, interfaces: Mapping[
     _check_rigid(stiff, nodes, d)
     model = _Model(weight, stiff, nodes, d, interfaces)
     shapes = model.shapes(reduction, modes, cutoff, frame)
-    return model.parts(shapes, frame)
+    return model.parts(shapes, frame, stresses, edges)
 
 
 def _check_rigid(stiffness: Any, nodes: Floats, d: int) -> None:
@@ -122,7 +124,8 @@ class _Model:
         free = rigid_motions(self.nodes[loose], self.d)
         return np.concatenate([free, *(rigid_motions(at[None], 6) for at in self.references)])
 
-    def parts(self, shapes: Floats, frame: str | None) -> BodyParts:
+    def parts(self, shapes: Floats, frame: str | None, stresses: Callable[[Floats], StressModes | None],
+              edges: Ints | None) -> BodyParts:
         """Those of the body, with a node of its own for every interface."""
         k = shapes.shape[1]
         everywhere = np.asarray(self.tie @ shapes).reshape(self.n, self.d, k)
@@ -134,7 +137,8 @@ class _Model:
         nodes = np.concatenate([self.nodes, np.reshape(self.references, (-1, 3))])
         stiffness = shapes.T @ (self.stiffness @ shapes)
         return BodyParts(nodes, six, integrals, 0.5 * (stiffness + stiffness.T),
-                         {name: self.n + i for i, name in enumerate(self.names)}, "consistent_nodal", frame)
+                         {name: self.n + i for i, name in enumerate(self.names)}, "consistent_nodal", frame,
+                         stresses=stresses(everywhere), edges=edges)
 
 
 def _face(name: str, given: int | Sequence[int], n: int, d: int) -> list[int]:

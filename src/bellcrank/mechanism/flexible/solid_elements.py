@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from bellcrank.errors import ModelError
 
-__all__ = ["SHAPES", "mesh_parts", "solid_matrices"]
+__all__ = ["SHAPES", "elastic_matrix", "mesh_parts", "nodal_strains", "outer_edges", "solid_matrices"]
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -27,19 +27,24 @@ class _Rule(NamedTuple):
     weights: Floats
     values: Floats  #: (points, nodes)
     slopes: Floats  #: (points, nodes, 3)
+    outward: Floats  #: (nodes, points): from strains at the points to strains at the nodes
+    faces: tuple[tuple[int, ...], ...]  #: corners of the faces, around each
 
 
 _CORNERS = np.array([[-1, -1, -1], [1, -1, -1], [1, 1, -1], [-1, 1, -1], [-1, -1, 1], [1, -1, 1], [1, 1, 1],
                      [-1, 1, 1]], dtype=float)
 #: edges of a tetrahedron with a node in their middle
 _EDGES = ((0, 1), (1, 2), (2, 0), (0, 3), (1, 3), (2, 3))
+_QUADS = ((0, 1, 2, 3), (4, 5, 6, 7), (0, 1, 5, 4), (1, 2, 6, 5), (2, 3, 7, 6), (3, 0, 4, 7))
+_TRIANGLES = ((0, 1, 2), (0, 1, 3), (1, 2, 3), (0, 2, 3))
 
 
 def _hexahedron() -> _Rule:
     points = _CORNERS / np.sqrt(3.0)
     factors = 1.0 + _CORNERS[None] * points[:, None]  # (points, nodes, 3)
     slopes = np.stack([_CORNERS[:, i] * factors[..., (i + 1) % 3] * factors[..., (i + 2) % 3] for i in range(3)], -1)
-    return _Rule(np.ones(8), factors.prod(-1) / 8.0, slopes / 8.0)
+    outward = (1.0 + np.sqrt(3.0) * _CORNERS[:, None] * _CORNERS).prod(-1) / 8.0  # the corners, seen from the points
+    return _Rule(np.ones(8), factors.prod(-1) / 8.0, slopes / 8.0, outward, _QUADS)
 
 
 def _tetrahedron(quadratic: bool) -> _Rule:
@@ -51,14 +56,18 @@ def _tetrahedron(quadratic: bool) -> _Rule:
     x, y, z = a, (1.0 - a) * b, (1.0 - a) * (1.0 - b) * c
     part = np.stack([1.0 - x - y - z, x, y, z], axis=-1)
     slope = np.array([[-1.0, -1.0, -1.0], [1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]])
+    linear = np.concatenate([np.ones((len(volume), 1)), part[:, 1:]], axis=1)  # strains are linear at most
+    corners = np.concatenate([np.ones((4, 1)), np.eye(4)[:, 1:]], axis=1)
+    ends = corners if not quadratic else np.concatenate([corners, [0.5 * (corners[i] + corners[j]) for i, j in _EDGES]])
+    outward = ends @ np.linalg.pinv(linear)
     if not quadratic:
-        return _Rule(volume, part, np.broadcast_to(slope, (len(volume), 4, 3)))
+        return _Rule(volume, part, np.broadcast_to(slope, (len(volume), 4, 3)), outward, _TRIANGLES)
     values = [part[:, i] * (2.0 * part[:, i] - 1.0) for i in range(4)]
     slopes = [(4.0 * part[:, i] - 1.0)[:, None] * slope[i] for i in range(4)]
     for i, j in _EDGES:
         values.append(4.0 * part[:, i] * part[:, j])
         slopes.append(4.0 * (part[:, i][:, None] * slope[j] + part[:, j][:, None] * slope[i]))
-    return _Rule(volume, np.stack(values, -1), np.stack(slopes, 1))
+    return _Rule(volume, np.stack(values, -1), np.stack(slopes, 1), outward, _TRIANGLES)
 
 
 #: elements by the names that meshio has for them: number of nodes, and the rule
@@ -100,10 +109,7 @@ def solid_matrices(points: Floats, cells: Mapping[str, Ints], E: float, nu: floa
 
     if not (E > 0.0 and rho > 0.0 and -1.0 < nu < 0.5):
         raise ModelError(f"FlexibleBody.from_mesh: needs E > 0, rho > 0 and -1 < nu < 0.5, got {E}, {rho} and {nu}")
-    elastic = np.zeros((6, 6))
-    elastic[:3, :3] = E * nu / ((1.0 + nu) * (1.0 - 2.0 * nu))
-    elastic[np.arange(3), np.arange(3)] += E / (1.0 + nu)
-    elastic[np.arange(3, 6), np.arange(3, 6)] = E / (2.0 * (1.0 + nu))
+    elastic = elastic_matrix(E, nu)
     rows, columns, masses, stiffnesses = [], [], [], []
     for kind, some in cells.items():
         nodes, rule = SHAPES[kind]
@@ -121,22 +127,71 @@ def solid_matrices(points: Floats, cells: Mapping[str, Ints], E: float, nu: floa
     return first, second
 
 
+def elastic_matrix(E: float, nu: float) -> Floats:
+    """Stresses xx, yy, zz, xy, yz, xz from strains, those of shear as changes of angles: (6, 6)."""
+    elastic = np.zeros((6, 6))
+    elastic[:3, :3] = E * nu / ((1.0 + nu) * (1.0 - 2.0 * nu))
+    elastic[np.arange(3), np.arange(3)] += E / (1.0 + nu)
+    elastic[np.arange(3, 6), np.arange(3, 6)] = E / (2.0 * (1.0 + nu))
+    return elastic
+
+
+def nodal_strains(points: Floats, cells: Mapping[str, Ints], modes: Floats) -> Floats:
+    """Strains at the nodes of displacements (n, 3, k): (n, 6, k).
+
+    Those at the Gauss points of an element, where they are best, are continued to its nodes; elements that meet at a
+    node count by their volumes. E. Hinton and J. S. Campbell, "Local and Global Smoothing of Discontinuous Finite
+    Element Functions Using a Least Squares Method", Int. J. Numerical Methods in Engineering 8, 1974.
+    """
+    total, weight = np.zeros((len(points), 6, modes.shape[-1])), np.zeros(len(points))
+    for kind, some in cells.items():
+        rule = SHAPES[kind][1]()
+        at_points, size = [], np.zeros(len(some))
+        for share, slope in zip(rule.weights, rule.slopes, strict=True):
+            strain, volume = _strains(points[some], slope)
+            size += share * np.abs(volume)
+            at_points.append(np.einsum("eij,ejk->eik", strain, modes[some].reshape(len(some), -1, modes.shape[-1])))
+        ends = np.einsum("np,peik,e->enik", rule.outward, np.array(at_points), size, optimize=True)
+        np.add.at(total, some, ends)
+        np.add.at(weight, some, size[:, None])
+    return total / weight[:, None, None]
+
+
+def outer_edges(cells: Mapping[str, Ints]) -> Ints:
+    """Edges of the faces that belong to one element only, between corners: (edges, 2)."""
+    edges = [np.zeros((0, 2), dtype=np.int64)]
+    for kind, some in cells.items():
+        faces = SHAPES[kind][1]().faces
+        around = some[:, np.array(faces)].reshape(-1, len(faces[0]))
+        _, first, count = np.unique(np.sort(around, axis=1), axis=0, return_index=True, return_counts=True)
+        outside = around[first[count == 1]]
+        edges.append(np.stack([outside, np.roll(outside, -1, axis=1)], axis=-1).reshape(-1, 2))
+    return np.unique(np.sort(np.concatenate(edges), axis=1), axis=0)
+
+
+def _strains(x: Floats, slope: Floats) -> tuple[Floats, Floats]:
+    """At one point of many elements whose nodes lie at x, (elements, nodes, 3): the matrix that gives six strains from
+    displacements of the nodes, (elements, 6, 3 nodes), and the volume, negative if they are numbered the other way."""
+    jacobian = np.einsum("ni,enj->eij", slope, x)
+    d = np.linalg.solve(jacobian, np.broadcast_to(slope.T, (len(x), *slope.T.shape)))  # (elements, 3, nodes)
+    strain = np.zeros((len(x), 6, 3 * x.shape[1]))
+    for i in range(3):
+        strain[:, i, i::3] = d[:, i]
+    for row, (i, j) in enumerate(((0, 1), (1, 2), (0, 2)), 3):
+        strain[:, row, i::3], strain[:, row, j::3] = d[:, j], d[:, i]
+    return strain, np.linalg.det(jacobian)
+
+
 def _elements(x: Floats, rule: _Rule, elastic: Floats, rho: float) -> tuple[Floats, Floats]:
     """Mass and stiffness of many elements whose nodes lie at x, (elements, nodes, 3)."""
     n = 3 * x.shape[1]
     mass, stiffness = np.zeros((len(x), n // 3, n // 3)), np.zeros((len(x), n, n))
     side = np.sign(np.linalg.det(np.einsum("ni,enj->eij", rule.slopes[0], x)))  # nodes may be numbered either way round
     for weight, value, slope in zip(rule.weights, rule.values, rule.slopes, strict=True):
-        jacobian = np.einsum("ni,enj->eij", slope, x)
-        volume = np.linalg.det(jacobian) * (side * weight)
+        volume = np.linalg.det(np.einsum("ni,enj->eij", slope, x)) * (side * weight)
         if not (volume > 0.0).all():
             raise ModelError(f"FlexibleBody.from_mesh: element {int(volume.argmin())} is flat or folded")
-        d = np.linalg.solve(jacobian, np.broadcast_to(slope.T, (len(x), *slope.T.shape)))  # (elements, 3, nodes)
-        strain = np.zeros((len(x), 6, n))
-        for i in range(3):
-            strain[:, i, i::3] = d[:, i]
-        for row, (i, j) in enumerate(((0, 1), (1, 2), (0, 2)), 3):
-            strain[:, row, i::3], strain[:, row, j::3] = d[:, j], d[:, i]
+        strain, _ = _strains(x, slope)
         stiffness += np.einsum("eai,ab,ebj,e->eij", strain, elastic, strain, volume, optimize=True)
         mass += rho * volume[:, None, None] * np.outer(value, value)
     return np.einsum("eij,kl->eikjl", mass, np.eye(3)).reshape(len(x), n, n), stiffness
