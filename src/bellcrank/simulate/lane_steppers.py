@@ -11,13 +11,13 @@ import numpy.typing as npt
 from bellcrank.simulate.machine import Code, packed, unpacked
 from bellcrank.simulate.steppers import Integrator, adaptive_parts
 
-__all__ = ["LaneStates", "LaneStepper"]
+__all__ = ["LanesReached", "LaneStepper"]
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
 
-class LaneStates(NamedTuple):
+class LanesReached(NamedTuple):
     """Where states are, and what they have done in one call."""
 
     y: Floats  #: (states, size)
@@ -40,7 +40,7 @@ class LaneStepper:
         self.memory.set(traced=0)
 
     def run(self, y: Floats, t: Floats, h: Floats, inputs: Mapping[str, Floats], end: float, times: Floats,
-            sampled: Ints, limit: int, shrink: bool, pause: bool) -> LaneStates:
+            sampled: Ints, limit: int, shrink: bool, pause: bool) -> LanesReached:
         """Go on from y at times t to `end`, at most `limit` steps, sampling at the `times` from the one that each state
         has come to; `pause`: until all samples are known."""
         code, m, n = self.code, self.memory, len(y)
@@ -70,6 +70,6 @@ class LaneStepper:
         place = np.arange(count)[:, None]
         marks = left.transpose(1, 0, 2).reshape(max(count, 1), -1)[:count, :n]
         new = (place >= sampled) & (place < after)
-        return LaneStates(unpacked(states, n), each["time"][:n], each["step"][:n], rows, after,
+        return LanesReached(unpacked(states, n), each["time"][:n], each["step"][:n], rows, after,
                           (new & (marks != 0.0)).any(axis=0), *(each[k][:n].astype(np.int64)
                                                                 for k in ("steps", "rejected", "status")))

@@ -16,7 +16,7 @@ from bellcrank.errors import BellcrankError, SingularError
 from bellcrank.simulate.crossing import weak
 from bellcrank.simulate.equations import Equations
 from bellcrank.simulate.failure import Failure
-from bellcrank.simulate.lane_steppers import LaneStates, LaneStepper
+from bellcrank.simulate.lane_steppers import LanesReached, LaneStepper
 from bellcrank.simulate.steppers import Integrator
 from bellcrank.simulate.varying import LIMIT, StateRun, VaryingRun
 
@@ -112,7 +112,7 @@ class VaryingLanes(VaryingRun):
         stopped: Ints = group[here & (got.status == 1)]
         return stopped
 
-    def _sampled(self, group: Ints, got: LaneStates, have: Ints, out: Floats, here: npt.NDArray[np.bool_]) -> None:
+    def _sampled(self, group: Ints, got: LanesReached, have: Ints, out: Floats, here: npt.NDArray[np.bool_]) -> None:
         before, after = have[group], np.where(here, got.sampled, have[group])
         rows, lanes = np.nonzero((np.arange(len(got.samples))[:, None] >= before)
                                  & (np.arange(len(got.samples))[:, None] < after))
