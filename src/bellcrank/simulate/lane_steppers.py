@@ -11,7 +11,7 @@ import numpy.typing as npt
 from bellcrank.simulate.machine import Code, packed, unpacked
 from bellcrank.simulate.steppers import Integrator, adaptive_parts
 
-__all__ = ["LanesReached", "LaneStepper"]
+__all__ = ["LaneStepper", "LanesReached"]
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
