@@ -196,15 +196,38 @@ def test_what_acts_on_a_motion(gpu: HostDevice, what: str) -> None:
 
 
 @with_compiler
-def test_independent_speeds_change_state_by_state(gpu: HostDevice) -> None:
-    """A lane whose plan fails gets another one, and the others do not notice."""
+@pytest.mark.parametrize("stepper", ("rk4", "gauss", "dopri5", "radau5"))
+def test_independent_speeds_change_state_by_state(gpu: HostDevice, stepper: str) -> None:
+    """A lane whose plan fails gets another one, and the others do not notice; adaptive steps are those of the CPU."""
     cpu, system = pair("four_bar", independent=["C"])
     q, u, _ = states(cpu)
     u = u * np.linspace(0.1, 12.0, len(u))[:, None]
-    run = {"duration": 0.2, "step": 1e-3, "output": 0.2}
+    adaptive = stepper in ("dopri5", "radau5")
+    output = {"dopri5": 0.002, "radau5": 0.02}.get(stepper, 0.2)  # between steps, the first in several pieces
+    run = {"duration": 0.2, "stepper": stepper, "output": output} | ({} if adaptive else {"step": 1e-3})
+    before = len(gpu.functions)
     mine, other = system.simulate((q, u), **run), cpu.simulate((q, u), **run)
-    assert mine.attrs["switches"] == other.attrs["switches"] >= 2 and mine.attrs["status"] == "finished"
+    assert len(gpu.functions) > before
+    for name in ("steps", "rejected") if adaptive else ("switches",):
+        assert mine.attrs[name] == other.attrs[name] >= 2
+    assert mine.attrs["switches"] >= 2 and mine.attrs["status"] == "finished"
     assert np.abs(mine.q - other.q).max() < 1e-8 and float(mine.loop_error.max()) < 1e-12
+
+
+@with_compiler
+def test_adaptive_steps_of_floats_are_doubles(gpu: HostDevice) -> None:
+    """With a controller that is asked between steps; a state that cannot go on is told of, the others go on."""
+    cpu, system = pair("double_pendulum", precision="single")
+    q, u = np.full((STATES, 2), 0.3), np.linspace(0.0, 1.0, STATES)[:, None] * [1.0, -1.0]
+    u[4] = 1e100
+    run: dict[str, Any] = {"duration": 0.04, "stepper": "dopri5", "output": 0.01,
+                           "control": bc.Sampled(lambda t, q, u: -0.5 * u, period=0.02)}
+    with pytest.warns(bc.SimulationWarning, match="1 of 40 states could not finish; state 4: steps become too short"):
+        mine = system.simulate((q, u), **run)
+    with pytest.warns(bc.SimulationWarning):
+        other = cpu.simulate((q, u), **run)
+    rest = np.arange(STATES) != 4
+    assert np.abs(mine.q - other.q).values[:, rest].max() < 1e-12 and np.isnan(mine.q.values[1:, 4]).all()
 
 
 @with_compiler

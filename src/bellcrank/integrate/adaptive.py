@@ -2,7 +2,11 @@
 
 Steps are as long as the error estimate allows; samples at given times come from the pair's interpolant (and are put
 back onto the constraints like steps are). The driver returns after `limit` steps, at the end, or when a step gives
-numbers that are not finite (`status` 1) or becomes too short (`status` 2).
+numbers that are not finite (`status` 1) or becomes too short (`status` 2). With `pause` it returns when all samples are
+known, at the beginning of the step that has passed the last one: that is taken again, to the same numbers, when the
+next samples are asked for. `traced`: all steps are written down.
+
+The state is in ``y``, or, where `blocks` is not 0, that of each thread among ``all_y``, and its inputs likewise.
 """
 
 from __future__ import annotations
@@ -12,7 +16,7 @@ from collections.abc import Callable, Sequence
 from bellcrank.integrate.fixed_step import STEPPING, correct, weighted
 from bellcrank.integrate.tableaux import Explicit
 from bellcrank.target.array_loops import copy, each, sum_of
-from bellcrank.target.program import Builder, DriverLayout, Int, Program, Real
+from bellcrank.target.program import Bool, Builder, DriverLayout, Int, Program, Real
 
 __all__ = ["ADAPTIVE", "Adaptive", "embedded_pair", "integrate"]
 
@@ -23,9 +27,10 @@ _UNLIKE = 10.0
 
 ADAPTIVE = DriverLayout(
     ("size", "limit", "steps", "rejected", "status", "sampled", "samples", "known", "shrink", "n_rates", "n_forces",
-     "n_holds", "n_corrections", "n_shift", "rounds", "n_inputs"),
+     "n_holds", "n_corrections", "n_shift", "rounds", "n_inputs", "traced", "pause", "blocks"),
     ("time", "step", "end", "rtol", "atol", "near", "far", "smallest", "exponent"),
-    (*STEPPING.pointers, "new", "times", "open", "trace"))
+    (*STEPPING.pointers, "next", "times", "open", "trace"),
+    returned=("steps", "rejected", "status", "sampled", "known", "time", "step"), tables=("times",))
 
 
 class Adaptive:
@@ -36,7 +41,7 @@ class Adaptive:
     def __init__(self, f: Builder, stages: int) -> None:
         self.f, self.size, self.stages = f, f.count("size"), stages
         self.y, self.stage, self.rate, self.clock, self.slopes, self.new = (
-            f.memory(n) for n in ("y", "stage", "rate", "clock", "slopes", "new"))
+            f.memory(n) for n in ("y", "stage", "rate", "clock", "slopes", "next"))
         self.time, self.step = f.variable(f.real("time")), f.variable(f.real("step"))
         self.end = f.real("end")
         self.moved = f.variable(0.0)  #: by how much the last step was corrected
@@ -134,18 +139,23 @@ class Adaptive:
                     left_open[at] = 1.0
             f.set_count("sampled", at + 1)
 
+    def paused(self) -> Bool:
+        """Whether there is no room for further samples, which are wanted."""
+        f = self.f
+        return (f.count("pause") == 1) & (f.count("sampled") >= f.count("samples"))
+
     def take(self, h: Real) -> None:
         """Go on from the result of the step."""
         f, trace = self.f, self.f.memory("trace")
-        self.sample(h)
         steps = f.count("steps")
         row = steps * (self.size + 1)
         stop = self.time.value + h
         stop = ((self.end - stop) <= 0.0).pick(self.end, stop)
         self.time.set(stop)
-        trace[row] = stop
         copy(f, self.new, self.y, self.size)
-        copy(f, self.new, trace.at(row + 1), self.size)
+        with f.when(f.count("traced") == 1):
+            trace[row] = stop
+            copy(f, self.new, trace.at(row + 1), self.size)
         copy(f, self.slopes.at(self.size * self.stages), self.slopes, self.size)
         f.set_count("steps", steps + 1)
 
@@ -234,6 +244,10 @@ def integrate(f: Builder, x: Adaptive) -> None:
     """The driver of an adaptive method."""
     worse = f.counter(0)  # whether the last attempt was rejected
     f.set_count("status", 0)
+    inputs, given, n = f.memory("inputs"), f.memory("all_inputs"), f.count("n_inputs")
+    with f.when(f.count("blocks") > 0):
+        copy(f, given, inputs, n)
+        copy(f, f.memory("all_y"), x.y, x.size)
     with f.when(f.count("known") == 0):
         copy(f, x.y, x.stage, x.size)
         x.clock[0] = x.time.value
@@ -243,6 +257,7 @@ def integrate(f: Builder, x: Adaptive) -> None:
         left = x.end - x.time.value
         leave((left <= 0.0).any())
         leave(f.count("steps") >= f.count("limit"))
+        leave(x.paused())
         # a last step that would be a little too short is stretched, one a little too long is cut
         close = x.step.value * 1.01 >= left
         h = close.pick(left, x.step.value)
@@ -254,6 +269,9 @@ def integrate(f: Builder, x: Adaptive) -> None:
             f.set_count("status", 1)
         leave(bad.any() & (f.count("shrink") == 0))
         good = error <= 1.0
+        with f.when(good.any()):
+            x.sample(h)
+        leave(good.any() & x.paused())
         with f.when(good.any()):
             x.take(h)
             worse.set(0)
@@ -269,5 +287,7 @@ def integrate(f: Builder, x: Adaptive) -> None:
         leave(short.any())
     f.set_real("time", x.time.value)
     f.set_real("step", x.step.value)
+    with f.when(f.count("blocks") > 0):
+        copy(f, x.y, f.memory("all_y"), x.size)
     x.keep()
     f.finish()

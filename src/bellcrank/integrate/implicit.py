@@ -17,7 +17,8 @@ IMPLICIT = DriverLayout((*STEPPING.integers, "stages", "newton", "anew", "iterat
                          "n_derivatives"),
                         (*STEPPING.reals, "tolerance"),
                         (*STEPPING.pointers, "a", "c", "d", "ahead", "z", "change", "jacobian", "matrix", "pivots",
-                         "derivatives"))
+                         "derivatives"),
+                        returned=("iterations", "factored"), tables=("a", "c", "d", "ahead"))
 
 #: an iteration is given up after this many rounds; above SLOW the Jacobian is made anew for the next step
 LIMIT, SLOW = 30, 6

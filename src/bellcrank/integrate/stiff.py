@@ -30,7 +30,9 @@ STIFF = DriverLayout((*ADAPTIVE.integers, "n_derivatives", "differentiated", "fa
                       "stale", "here"),
                      (*ADAPTIVE.reals, "newton", "before", "of"),
                      (*ADAPTIVE.pointers, "z", "w", "change", "jacobian", "first", "second", "pivots", "pivots2",
-                      "last", "derivatives"))
+                      "last", "derivatives"),
+                     returned=(*ADAPTIVE.returned, "differentiated", "factored", "iterations", "guessed", "stale",
+                               "here", "before", "of"), tables=ADAPTIVE.tables)
 
 #: rounds of an iteration at most
 ROUNDS = 7

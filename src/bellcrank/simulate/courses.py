@@ -346,7 +346,8 @@ class VaryingCourse(Course):
         if isinstance(self.run, VaryingRun):
             need = min(int(self.pace), len(times))
             rows = self.run.advance(np.minimum(times, hard), need, hard, int(self.pace))
-            self.adapt(clock.perf_counter() - begun, _NUMBERS / max(1, self.y.size))
+            if not self.run.steady:
+                self.adapt(clock.perf_counter() - begun, _NUMBERS / max(1, self.y.size))
             path = self.run.states[0].path if watching else []
             point_times, points = ([t for t, _ in path], [y for _, y in path])
         else:

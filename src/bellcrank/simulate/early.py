@@ -9,6 +9,7 @@ from bellcrank.lowering.choose import UNROLL_LINKS
 from bellcrank.simulate.steppers import Integrator, driver_of
 from bellcrank.system.evaluator import CompiledEvaluator
 from bellcrank.system.loop_errors import over_groups
+from bellcrank.target.backend import Backend
 
 if TYPE_CHECKING:
     from bellcrank.system.machine_functions import Machine
@@ -25,10 +26,11 @@ def in_lanes(system: Machine, samples: int) -> bool:
     return samples > (_MANY if system.model.tree.n <= UNROLL_LINKS else _MANY_LARGE)
 
 
-def width_of(kind: Integrator, lanes: int, count: int) -> int:
+def width_of(kind: Integrator, backend: Backend, count: int) -> int:
     """How many of the states of a batch a method takes side by side; all its jobs do, also those with few states:
     rounding may depend on it, and a state's numbers must not depend on which others share its job."""
-    return lanes if kind.lanes and 2 * count > lanes else 1
+    lanes = backend.lanes()
+    return lanes if (kind.lanes or backend.own_ways) and 2 * count > lanes else 1
 
 
 def begin_code(system: Machine, kind: Integrator | None, count: int, samples: int) -> None:
@@ -39,7 +41,8 @@ def begin_code(system: Machine, kind: Integrator | None, count: int, samples: in
         return
     lanes, looped = run.backend.lanes(), system.model.tree.looped
     if kind is not None:
-        driver_of(kind, run.backend, width_of(kind, lanes, count), system.nq, system.nu, system.nu if looped else 0)
+        driver_of(kind, run.backend, width_of(kind, run.backend, count), system.nq, system.nu,
+                  system.nu if looped else 0)
     width = lanes if in_lanes(system, samples * count) else 1
     for name in ("totals", "loop_state") if looped else ("totals",):
         if kernels.compiled(name) is not None:

@@ -42,7 +42,7 @@ class FixedRun:
         self._idle = equations.idle(kind.name)
         self._token = object()  #: tells steppers that it is still the same state
         self._failed = np.zeros(len(y), dtype=bool)
-        self._width = width_of(kind, equations.backend.lanes(), len(y))
+        self._width = width_of(kind, equations.backend, len(y))
 
     @property
     def time(self) -> float:

@@ -72,7 +72,7 @@ class Rollout:
         self._equations = self._made(self.system, setup.count, setup.tau)
         backend = self._equations.backend
         self._device = backend.foreign()
-        width = width_of(self._kind, backend.lanes(), setup.count) if self._device is None else backend.lanes()
+        width = width_of(self._kind, backend, setup.count) if self._device is None else backend.lanes()
         plan = self._equations.first_plan(setup.y0[0, :self.system.nq], setup.start)
         self._stepper = FixedStepper(self._equations.code(plan, width), self._kind)
         self._width, self._code = width, self._stepper.code

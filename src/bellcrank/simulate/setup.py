@@ -20,7 +20,7 @@ from bellcrank.loops.tolerances import OPEN, ROUNDING
 from bellcrank.simulate.closing import closing_joints, cut_joint
 from bellcrank.simulate.control import Drive, drive_of, force_rows, wrench_rows
 from bellcrank.simulate.courses import Course, FixedCourse, VaryingCourse
-from bellcrank.simulate.early import begin_code
+from bellcrank.simulate.early import begin_code, width_of
 from bellcrank.simulate.equations import Equations
 from bellcrank.simulate.events import Change, Event, Watch
 from bellcrank.simulate.external import SCIPY, SUNDIALS, ExternalRun
@@ -30,6 +30,7 @@ from bellcrank.simulate.sizes import check_count, check_samples, grid, positive
 from bellcrank.simulate.steppers import STEPPERS, Integrator
 from bellcrank.simulate.stops import Stop
 from bellcrank.simulate.varying import VaryingRun
+from bellcrank.simulate.varying_lanes import VaryingLanes
 
 if TYPE_CHECKING:
     from bellcrank.system.machine_functions import Machine
@@ -271,8 +272,11 @@ class Setup:
             equations = Equations(system, self.batch, tau, wrenches, free, plain=True, cuts=self.cuts,
                                   closing=self.closing)
             nq = system.nq
-            return VaryingRun(equations, STEPPERS[self.stepper], equations.pack(y[:, :nq], y[:, nq:], t), t, self.step,
-                              self.rtol, self.atol, self.threads)
+            kind = STEPPERS[self.stepper]
+            lanes = not equations.momenta and width_of(kind, equations.backend, len(y)) > 1
+            return (VaryingLanes if lanes else VaryingRun)(
+                equations, kind, equations.pack(y[:, :nq], y[:, nq:], t), t, self.step, self.rtol, self.atol,
+                self.threads)
         if not name:
             library, name = "scipy", {"dopri5": "RK45", "dop853": "DOP853"}[self.stepper]
         rhs = Rhs(system, tau, wrenches, [d for d in self.drives if d.period is None], self.cuts, self.closing)

@@ -19,7 +19,8 @@ from bellcrank.simulate.machine import Code, fill, packed, unpacked
 from bellcrank.target.backend import Backend, Driver, DriverBuffers
 from bellcrank.target.program import Program
 
-__all__ = ["STEPPERS", "AdaptiveStepper", "FixedStepper", "Integrator", "Stretch", "Taken", "driver_of"]
+__all__ = ["STEPPERS", "AdaptiveStepper", "FixedStepper", "Integrator", "Stretch", "Taken", "adaptive_parts",
+           "driver_of"]
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -69,9 +70,9 @@ STEPPERS: dict[str, Integrator] = {k.name: k for k in (
 def driver_of(kind: Integrator, backend: Backend, width: int, nq: int, nu: int, shift: int) -> Driver:
     """The compiled driver of a method for states of this size; `shift` entries tell how far a correction moved."""
     if kind.program is stiff_pair:
-        return backend.driver(kind.program, STIFF, 1, loops=True)
+        return backend.driver(kind.program, STIFF, width, loops=True)
     if kind.adaptive:
-        return backend.driver(kind.program, ADAPTIVE, 1)
+        return backend.driver(kind.program, ADAPTIVE, width)
     if kind.tableau is not None and isinstance(kind.tableau(), Collocation):
         return backend.driver(kind.program, IMPLICIT, width, loops=True)
     known: dict[str, int] = {}
@@ -105,7 +106,7 @@ class FixedStepper:
         self._run = driver_of(kind, code.backend, code.width, code.nq, code.nu, code.shift)
         self.memory = m = code.memory(layout, extra)
         m.set(size=code.size, split=code.nq, n_shift=code.shift, rounds=ROUNDS if code.shift else 1)
-        near, far = NEAR_AND_FAR[code.real]
+        near, far = NEAR_AND_FAR["double" if self._implicit else code.real]
         m.set_real(near=near, far=far)
         if isinstance(tableau, Collocation):
             point_all(m, a=tableau.a, c=tableau.c, d=tableau.d, ahead=tableau.ahead)
@@ -137,13 +138,15 @@ class FixedStepper:
     def advance(self, states: Any, given: Any, done: Any, out: Any, start: float, step: float, first: int, steps: int,
                 every: int, hold: int = 1, owner: object = None) -> None:
         """The same on blocks of states, (blocks, entries, lanes), which change: of NumPy, or where the code runs."""
-        m = self.memory
+        m, code = self.memory, self.code
         for name, array in (("all_y", states), ("all_inputs", given), ("all_done", done), ("out", out)):
             m.address(name, array)
         samples = (first + steps) // every - first // every
         m.set(blocks=len(states), samples=samples, steps=steps, first=first, every=every, hold=hold)
         if self._implicit:
             m.set(anew=int(owner is None or (owner, step) != self._owner))
+            for name in m.layout.returned if code.width > 1 else ():  # counts of each state, which nobody reads
+                m.address(name, np.zeros(len(states) * code.width, dtype=np.int32))
         m.set_real(start=start, step=step)
         self._run(m)
         self._owner = (owner, step) if owner is not None else None
@@ -173,13 +176,13 @@ def _pair_memory(code: Code, tableau: Explicit) -> DriverBuffers:
     """Memory of an embedded pair."""
     assert tableau.e is not None and tableau.dense is not None
     slopes = tableau.stages + 1 + (0 if tableau.more is None else len(tableau.more))
-    return code.memory(ADAPTIVE, {"slopes": slopes * code.size, "new": code.size})
+    return code.memory(ADAPTIVE, {"slopes": slopes * code.size, "next": code.size})
 
 
 def _stiff_memory(code: Code, rtol: float) -> DriverBuffers:
     """Memory of an implicit method: stages, the Jacobian and two sets of factors."""
     n = code.size
-    m = code.memory(STIFF, {"slopes": 5 * n, "new": n, "z": 3 * n, "w": 3 * n, "change": 3 * n, "last": 3 * n,
+    m = code.memory(STIFF, {"slopes": 5 * n, "next": n, "z": 3 * n, "w": 3 * n, "change": 3 * n, "last": 3 * n,
                             "jacobian": n * n, "first": n * n, "second": 4 * n * n})
     m.point("pivots", np.zeros(n, dtype=np.int64))
     m.point("pivots2", np.zeros(2 * n, dtype=np.int64))
@@ -188,19 +191,25 @@ def _stiff_memory(code: Code, rtol: float) -> DriverBuffers:
     return m
 
 
+def adaptive_parts(code: Code, kind: Integrator, rtol: float, atol: float) -> tuple[Driver, DriverBuffers]:
+    """The driver of an adaptive method, and its memory, for the tolerances."""
+    assert kind.tableau is not None
+    tableau = kind.tableau()
+    assert not isinstance(tableau, Collocation)
+    m = _stiff_memory(code, rtol) if isinstance(tableau, StiffRadau) else _pair_memory(code, tableau)
+    m.set(size=code.size, n_shift=code.shift, rounds=ROUNDS if code.shift else 1)
+    m.set_real(near=NEAR, far=FAR, rtol=rtol, atol=atol,
+               exponent=-0.25 if isinstance(tableau, StiffRadau) else -1.0 / tableau.order)
+    return driver_of(kind, code.backend, code.width, code.nq, code.nu, code.shift), m
+
+
 class AdaptiveStepper:
     """Runs an adaptive method on one state."""
 
     def __init__(self, code: Code, kind: Integrator, rtol: float, atol: float) -> None:
-        assert kind.tableau is not None
-        tableau = kind.tableau()
-        assert not isinstance(tableau, Collocation)
-        self.code, self._stiff = code, isinstance(tableau, StiffRadau)
-        self._run = driver_of(kind, code.backend, 1, code.nq, code.nu, code.shift)
-        self.memory = m = _stiff_memory(code, rtol) if isinstance(tableau, StiffRadau) else _pair_memory(code, tableau)
-        m.set(size=code.size, n_shift=code.shift, rounds=ROUNDS if code.shift else 1)
-        m.set_real(near=NEAR, far=FAR, rtol=rtol, atol=atol,
-                   exponent=-0.25 if isinstance(tableau, StiffRadau) else -1.0 / tableau.order)
+        self.code, self._stiff = code, kind.program is stiff_pair
+        self._run, self.memory = adaptive_parts(code, kind, rtol, atol)
+        self.memory.set(traced=1)
 
     def load(self, y: Floats, time: float, step: float) -> None:
         """Start from a state."""

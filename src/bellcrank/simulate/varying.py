@@ -20,7 +20,7 @@ from bellcrank.simulate.steppers import AdaptiveStepper, FixedStepper, Integrato
 if TYPE_CHECKING:
     from bellcrank.loops.plan import LoopPlan
 
-__all__ = ["VaryingRun"]
+__all__ = ["LIMIT", "StateRun", "VaryingRun"]
 
 Floats = npt.NDArray[np.float64]
 
@@ -35,6 +35,8 @@ _TOO_SHORT = BellcrankError("steps become too short: the motion cannot go on pas
 class VaryingRun:
     """A batch of states with step-size control."""
 
+    steady = False  #: whether pieces must have the same length whenever it is run
+
     def __init__(self, equations: Equations, kind: Integrator, y: Floats, start: float, step: float | None, rtol: float,
                  atol: float, threads: int | None = None) -> None:
         self.equations, self.kind, self.rtol, self.atol = equations, kind, rtol, atol
@@ -42,7 +44,7 @@ class VaryingRun:
         self.failures: list[Failure] = []
         self.switches = self.crossings = self.steps = self.rejected = 0
         self.threads = threads or os.cpu_count() or 1
-        self.states = [_StateRun(self, i, row, start, step) for i, row in enumerate(y)]
+        self.states = [StateRun(self, i, row, start, step) for i, row in enumerate(y)]
 
     @property
     def y(self) -> Floats:
@@ -81,7 +83,7 @@ class VaryingRun:
     def _together(self, times: Floats, need: int, end: float) -> Floats:
         out = np.full((need, len(self.states), len(self.states[0].y)), np.nan)
 
-        def work(s: _StateRun) -> None:
+        def work(s: StateRun) -> None:
             while s.failure is None and (len(s.queue) < need or (need == len(times) and s.t < end)):
                 s.go(times[len(s.queue):], end, LIMIT)
             rows = s.taken(min(need, len(s.queue)))
@@ -116,7 +118,7 @@ class VaryingRun:
         self.failures = []
 
 
-class _StateRun:
+class StateRun:
     """One state on its way."""
 
     def __init__(self, run: VaryingRun, index: int, y: Floats, t: float, step: float | None) -> None:
@@ -238,7 +240,7 @@ class _StateRun:
     def _reached(self, y: Floats, t: float, goal: float, beyond: Floats) -> tuple[Floats, float]:
         """The state at `goal` between two states, by steps that end there; and 0, or infinity if that fails."""
         system = self.run.equations.system
-        other = _StateRun(self.run, self.index, y, t, goal - t)
+        other = StateRun(self.run, self.index, y, t, goal - t)
         if self._spare is None:
             with suppress(BellcrankError):
                 self._spare = self.run.equations.plan_at(system.normalize(0.5 * (y + beyond)[:system.nq]), goal)

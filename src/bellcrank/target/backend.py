@@ -98,6 +98,7 @@ class DriverBuffers(Protocol):
     """Buffers, call lists and arguments of a driver: one thread's copy."""
 
     buffers: dict[str, Floats]
+    layout: DriverLayout
 
     def point(self, name: str, array: npt.NDArray[Any]) -> None:
         """Let a driver's pointer refer to an array, and keep that alive."""
@@ -160,6 +161,7 @@ class Backend(Protocol):
 
     name: str
     real: str  #: numbers of results: "double" or "float"
+    own_ways: bool  #: whether the states of a block may take different ways through a program: they are threads
 
     def lanes(self) -> int:
         """LaneStates that batches advance side by side."""

@@ -62,6 +62,8 @@ class DriverLayout(NamedTuple):
     integers: tuple[str, ...]
     reals: tuple[str, ...]
     pointers: tuple[str, ...]
+    returned: tuple[str, ...] = ()  #: integers and reals that the driver gives back
+    tables: tuple[str, ...] = ()  #: pointers to what is the same for all states
 
 
 class Operands(ABC):

@@ -7,6 +7,8 @@ import math
 import struct
 
 from bellcrank.target.c.c_printer import Arguments, CPrinter, Pointer, known
+from bellcrank.target.program import Int, Real
+from bellcrank.target.values import int_operand
 
 __all__ = ["PRELUDE", "CudaPrinter"]
 
@@ -51,9 +53,11 @@ class CudaPrinter(CPrinter):
     inlines_calls = True
 
     def __init__(self, arguments: Arguments, real: str = "double", constants: dict[str, str] | None = None,
-                 stretch: int = 0) -> None:
+                 stretch: int = 0, variables: frozenset[str] = frozenset(), unrolled: int = UNROLLED) -> None:
         super().__init__(arguments, real)
         self.stretch = stretch  #: operations between two calls that never happen, if there are such calls
+        self.unrolled = unrolled  #: rounds of the longest loop that is unrolled
+        self._variables = variables  #: integers and reals of the thread that the program gives back
         self._constants = constants  #: literals by their text: what stands for them
         self._since, self._breaks = 0, 0
         self._exact = ("__d{}_rn" if real == "double" else "__f{}_rn").format
@@ -120,7 +124,20 @@ class CudaPrinter(CPrinter):
         self.define(name, f"{const}{self.real_type} *const {name} = {place.text} + {self._entry(place, offset)};")
         return Pointer(name, place.const, place.step)
 
+    # -- arguments ----------------------------------------------------------------------------------
+    def count(self, name: str) -> Int:
+        return Int(self, self.do("int32_t", name)) if name in self._variables else super().count(name)
+
+    def set_count(self, name: str, value: Int | int) -> None:
+        self.put(f"{name} = {int_operand(value)};")
+
+    def real(self, name: str) -> Real:
+        return Real(self, self.real_do(name)) if name in self._variables else super().real(name)
+
+    def set_real(self, name: str, value: Real) -> None:
+        self.put(f"{name} = {value.operand};")
+
     # -- control ------------------------------------------------------------------------------------
     def before_loop(self, first: str, last: str) -> None:
-        if known(first) and known(last) and int(last) - int(first) <= UNROLLED:
+        if known(first) and known(last) and int(last) - int(first) <= self.unrolled:
             self.put("#pragma unroll")

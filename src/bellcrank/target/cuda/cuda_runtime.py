@@ -36,6 +36,7 @@ class CudaBackend:
     """See `target.backend.Backend`."""
 
     name = "cuda"
+    own_ways = True
 
     def __init__(self, device: Device, real: str = "double") -> None:
         self.device, self.real = device, real
@@ -63,8 +64,10 @@ class CudaBackend:
 
     def driver(self, program: Program, layout: DriverLayout, width: int, known: tuple[tuple[str, int], ...] = (),
                loops: bool = False) -> Driver:
-        return self.host.driver(program, layout, 1, known, loops) if width == 1 else \
-            DeviceDriver(program, layout, self.device, self.real)
+        if width == 1:
+            return self.host.driver(program, layout, 1, known, loops)
+        real = "double" if layout.returned else self.real  # what controls errors, or iterates, needs all digits
+        return DeviceDriver(program, layout, self.device, real)
 
     def memory(self, calls: CallLists, layout: DriverLayout, extra: Mapping[str, int]) -> DriverBuffers:
         return self.host.memory(calls, layout, extra) if calls.width == 1 else DeviceMemory(calls, layout, extra)

@@ -16,6 +16,7 @@ from bellcrank.target.program import DriverLayout, Program
 
 __all__ = ["DeviceDriver", "DeviceMemory", "Launch"]
 
+
 class DeviceMemory:
     """See `target.backend.DriverBuffers`; arrays that are pointed at are taken to the device for a run, and back."""
 
@@ -53,6 +54,7 @@ class Launch(NamedTuple):
     function: DeviceFunction
     text: DeviceText
     outer: tuple[str, ...]  #: arrays of all states
+    common: tuple[str, ...]  #: arrays that are the same for all states
     tables: list[Any]
     work: int  #: reals of a thread
     buffers: int
@@ -61,16 +63,18 @@ class Launch(NamedTuple):
 
     def __call__(self, arrays: Mapping[str, Any], memory: DeviceMemory, states: int) -> None:
         """Run it on arrays of the device, shape (blocks, ..., lanes)."""
-        arguments: list[Any] = []
+        layout, arguments = memory.layout, []
         for name in self.outer:
             array = arrays[name]
             arguments += [array, np.int64(array.size // len(array))]
+        arguments += [arrays[name] for name in (*self.common, *layout.returned)]
         blocks = -(-states // THREADS)
         for size in (self.work, self.buffers):
             arguments.append(self.device.empty((blocks * THREADS * size or 1,), self.kind))
         arguments += self.tables
-        arguments += [np.int32(memory.integers[n]) for n in CHANGING if n in memory.layout.integers]
-        arguments += [self.kind(memory.reals[n]) for n in memory.layout.reals]
+        arguments += [np.int32(memory.integers[n]) for n in CHANGING if n in layout.integers
+                      and n not in layout.returned]
+        arguments += [self.kind(memory.reals[n]) for n in layout.reals if n not in layout.returned]
         self.function(blocks, THREADS, [*arguments, np.int32(0), np.int64(states)])
 
 
@@ -84,12 +88,16 @@ class DeviceDriver:
     def compiled(self, memory: DeviceMemory) -> Launch:
         """The kernel for what this memory's lists call."""
         if memory.launch is None:
+            layout = self.layout
             known = {n: v for n, v in memory.integers.items() if n not in CHANGING}
-            text, rolled, work, buffers = driver_text(self.program, self.layout, memory.calls, memory.extra, known,
-                                                      self.real)
-            outer = tuple(name.removesuffix("_of_all") for _, name in text.parameters if name.endswith("_of_all")
-                          and name not in ("work_of_all", "buffers_of_all"))
-            memory.launch = Launch(self.device.function(text), text, outer, self._tables(rolled), work, buffers,
+            whole = {n: memory.arrays[n].size for n in layout.pointers
+                     if n in memory.arrays and memory.arrays[n].dtype.kind == "i"}
+            text, rolled, work, buffers = driver_text(self.program, layout, memory.calls, memory.extra, known,
+                                                      self.real, whole)
+            names = [name for _, name in text.parameters]
+            outer = tuple(n for n in layout.pointers if f"{n}_of_all" in names)
+            memory.launch = Launch(self.device.function(text), text, outer,
+                                   tuple(n for n in layout.tables if n in names), self._tables(rolled), work, buffers,
                                    self.device, self.kind)
         return memory.launch
 
@@ -100,16 +108,18 @@ class DeviceDriver:
 
     def __call__(self, memory: DeviceMemory) -> None:
         launch = self.compiled(memory)
-        there = {name: self._there(name, memory.arrays[name]) for name in launch.outer}
+        there = {name: self._there(name, memory.arrays[name])
+                 for name in (*launch.outer, *launch.common, *self.layout.returned)}
         launch(there, memory, memory.integers["blocks"] * WARP)
         for name, array in there.items():
-            if array is not memory.arrays[name]:
+            if array is not memory.arrays[name] and name not in launch.common:
                 memory.arrays[name][...] = self.device.download(array)
 
     def _there(self, name: str, array: Any) -> Any:
         """An array on the device: as it is if it is there already."""
+        kind = np.int32 if name in self.layout.integers else self.kind
         if self.device.holds(array):
-            assert array.dtype == self.kind and array.flags.c_contiguous, name
+            assert array.dtype == kind and array.flags.c_contiguous, name
             return array
-        return self.device.empty(array.shape, self.kind) if name in WRITTEN else \
-            self.device.upload(np.ascontiguousarray(array, dtype=self.kind))
+        return self.device.empty(array.shape, kind) if name in WRITTEN else \
+            self.device.upload(np.ascontiguousarray(array, dtype=kind))

@@ -25,9 +25,9 @@ __all__ = ["CHANGING", "THREADS", "WARP", "WRITTEN", "DeviceBlock", "DeviceText"
 #: threads that execute together, and states side by side in the arrays of drivers
 WARP = 32
 #: integers of drivers that differ from call to call; the others are numbers of the code
-CHANGING = ("steps", "first", "every", "hold", "samples")
+CHANGING = ("steps", "first", "every", "hold", "samples", "limit", "shrink", "pause")
 #: arrays of drivers that these only write
-WRITTEN = ("all_done", "out")
+WRITTEN = ("all_done", "out", "open")
 #: threads of a block: few, so that there is much shared memory for what registers do not hold
 THREADS = 64
 #: statements of a thread from which on shared memory holds what registers do not, and from which on long stretches are
@@ -224,39 +224,71 @@ class _Functions:
 
 
 def driver_text(program: Program, layout: DriverLayout, calls: CallLists, extra: Mapping[str, int],
-                integers: Mapping[str, int], real: str) -> DriverText:
-    """A driver with its blocks."""
-    made, lines = _driver_text(program, layout, calls, extra, integers, real, 0, False)
+                integers: Mapping[str, int], real: str, whole: Mapping[str, int] | None = None) -> DriverText:
+    """A driver with its blocks; `whole` are lengths of arrays of integers that each thread has of its own."""
+    shape = _DriverShape(program, layout, calls, {**calls.sizes, **extra}, integers, real, whole or {})
+    made, lines = shape.text(0, False)
     if lines <= SPILLING:
         return made
-    stretch = STRETCH if lines > DIVIDED_DRIVER else 0
-    return _driver_text(program, layout, calls, extra, integers, real, stretch, True)[0]
+    return shape.text(STRETCH if lines > DIVIDED_DRIVER else 0, True)[0]
 
 
-def _driver_text(program: Program, layout: DriverLayout, calls: CallLists, extra: Mapping[str, int],
-                 integers: Mapping[str, int], real: str, stretch: int, spilling: bool) -> tuple[DriverText, int]:
-    """The same, and the length of what a thread does."""
-    sizes = {**calls.sizes, **extra}
-    made = _Functions(calls, sizes, real, stretch)
-    lists = {name: [made.statement(call) for call in listed] for name, listed in calls.lists.items()}
-    outer = [n for n in layout.pointers if n not in sizes and n not in calls.lists]
-    pointers = {name: Pointer(name, False, made.step) for name in sizes} | {
-        name: Pointer(name, False, str(WARP)) for name in outer}
-    known: dict[str, int | str] = {n: n if n in CHANGING else integers[n] for n in layout.integers} | {"blocks": 1}
-    printer = CudaPrinter(Arguments(pointers, known, {n: n for n in layout.reals}, lists), real, made.constants)
-    program(printer)
-    work = max([0, *(data.work_size for _, data in made.rolled)])
-    buffers = 0 if made.own else sum(sizes.values())
-    given = [p for n in outer for p in ((f"{real} *", f"{n}_of_all"), ("long long", f"{n}_block"))]
-    given += [(f"{real} *", "work_of_all"), (f"{real} *", "buffers_of_all")]
-    given += [p for which, _ in made.rolled for p in _tables(real, which)]
-    given += [("int", n) for n in CHANGING if n in layout.integers] + [(real, n) for n in layout.reals]
-    given += [("int", "never"), ("long long", "states")]
-    starts = [f"    {real} *const {n} = {n}_of_all + (thread / {WARP}) * {n}_block + thread % {WARP};" for n in outer]
-    lines = [_head(given, spilling), f"    const long long thread = {_STATE};", "    if (thread >= states) return;",
-             *starts, *([_own("work", "work_of_all", work, real)] if work else []), *made.buffers(),
-             *printer.lines, "}"]
-    parts = [PRELUDE, *_constants(made.constants), *made.functions(printer.lines), *lines, ""]
-    text = DeviceText("\n".join(parts), tuple(given))
-    return DriverText(text, [data for _, data in made.rolled], work, buffers), made.length(printer.lines)
+class _DriverShape(NamedTuple):
+    """What a driver's text is made of."""
 
+    program: Program
+    layout: DriverLayout
+    calls: CallLists
+    sizes: Mapping[str, int]
+    integers: Mapping[str, int]
+    real: str
+    whole: Mapping[str, int]
+
+    def text(self, stretch: int, spilling: bool) -> tuple[DriverText, int]:
+        """The text, and the length of what a thread does."""
+        real, layout = self.real, self.layout
+        made = _Functions(self.calls, self.sizes, real, stretch)
+        printer, outer, tables = self._printed(made)
+        work = max([0, *(data.work_size for _, data in made.rolled)])
+        buffers = 0 if made.own else sum(self.sizes.values())
+        given = [p for n in outer for p in ((f"{real} *", f"{n}_of_all"), ("long long", f"{n}_block"))]
+        given += [(f"const {real} *__restrict__", n) for n in tables]
+        given += [(f"{self._kind(n)} *", f"{n}_of_each") for n in layout.returned]
+        given += [(f"{real} *", "work_of_all"), (f"{real} *", "buffers_of_all")]
+        given += [p for which, _ in made.rolled for p in _tables(real, which)]
+        given += [("int", n) for n in CHANGING if n in layout.integers and n not in layout.returned]
+        given += [(real, n) for n in layout.reals if n not in layout.returned]
+        given += [("int", "never"), ("long long", "states")]
+        starts = [f"    {real} *const {n} = {n}_of_all + (thread / {WARP}) * {n}_block + thread % {WARP};"
+                  for n in outer]
+        starts += [f"    {self._kind(n)} {n} = {n}_of_each[thread];" for n in layout.returned]
+        starts += [f"    int32_t {n}[{size}];" for n, size in self.whole.items()]
+        ends = [f"    {n}_of_each[thread] = {n};" for n in layout.returned]
+        lines = [_head(given, spilling), f"    const long long thread = {_STATE};", "    if (thread >= states) return;",
+                 *starts, *([_own("work", "work_of_all", work, real)] if work else []), *made.buffers(),
+                 *printer.lines, *ends, "}"]
+        parts = [PRELUDE, *_constants(made.constants), *made.functions(printer.lines), *lines, ""]
+        text = DeviceText("\n".join(parts), tuple(given))
+        return DriverText(text, [data for _, data in made.rolled], work, buffers), made.length(printer.lines)
+
+    def _printed(self, made: _Functions) -> tuple[CudaPrinter, list[str], list[str]]:
+        """The statements of the driver itself, arrays of all states, and arrays that are the same for all."""
+        layout, sizes = self.layout, self.sizes
+        lists = {name: [made.statement(call) for call in listed] for name, listed in self.calls.lists.items()}
+        outer = [n for n in layout.pointers if not (n in sizes or n in lists or n in layout.tables or n in self.whole)]
+        pointers = {name: Pointer(name, False, made.step) for name in sizes}
+        pointers |= {name: Pointer(name, False, str(WARP)) for name in outer}
+        pointers |= {name: Pointer(name) for name in layout.tables}
+        pointers |= {name: Pointer(name, False) for name in self.whole}
+        known: dict[str, int | str] = {n: n if n in CHANGING else self.integers[n] for n in layout.integers
+                                       if n not in layout.returned} | {"blocks": 1}
+        matrices = "n_derivatives" in layout.integers  # loops over these are not to be unrolled
+        printer = CudaPrinter(Arguments(pointers, known, {n: n for n in layout.reals}, lists), self.real,
+                              made.constants, variables=frozenset(layout.returned),
+                              **({"unrolled": 0} if matrices else {}))
+        self.program(printer)
+        used = printer.used()
+        return printer, [n for n in outer if n in used], [n for n in layout.tables if n in used]
+
+    def _kind(self, name: str) -> str:
+        return "int" if name in self.layout.integers else self.real

@@ -27,7 +27,7 @@ __all__ = ["LlvmBackend", "backend", "batch_text"]
 class LlvmBackend:
     """See `target.backend.Backend`."""
 
-    name, real = "llvm", "double"
+    name, real, own_ways = "llvm", "double", False
 
     def lanes(self) -> int:
         return jit.vector_width()

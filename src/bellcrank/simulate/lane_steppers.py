@@ -1,0 +1,75 @@
+"""Adaptive methods where every state is a thread of its own: many states in one call, each with its own steps."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from bellcrank.simulate.machine import Code, packed, unpacked
+from bellcrank.simulate.steppers import Integrator, adaptive_parts
+
+__all__ = ["LaneStepper", "LanesReached"]
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+
+class LanesReached(NamedTuple):
+    """Where states are, and what they have done in one call."""
+
+    y: Floats  #: (states, size)
+    t: Floats
+    h: Floats  #: the next step
+    samples: Floats  #: (samples, states, size)
+    sampled: Ints  #: samples that are known
+    open: npt.NDArray[np.bool_]  #: states with samples that are interpolated only
+    steps: Ints
+    rejected: Ints
+    status: Ints  #: 0: all well, 1: not finite, 2: steps became too short
+
+
+class LaneStepper:
+    """Runs an adaptive method on many states."""
+
+    def __init__(self, code: Code, kind: Integrator, rtol: float, atol: float) -> None:
+        self.code = code
+        self._run, self.memory = adaptive_parts(code, kind, rtol, atol)
+        self.memory.set(traced=0)
+
+    def run(self, y: Floats, t: Floats, h: Floats, inputs: Mapping[str, Floats], end: float, times: Floats,
+            sampled: Ints, limit: int, shrink: bool, pause: bool) -> LanesReached:
+        """Go on from y at times t to `end`, at most `limit` steps, sampling at the `times` from the one that each state
+        has come to; `pause`: until all samples are known."""
+        code, m, n = self.code, self.memory, len(y)
+        whole = np.zeros((n, code.sizes["inputs"]))
+        for name, rows in inputs.items():
+            whole[:, code.inputs[name]:code.inputs[name] + rows.shape[1]] = rows
+        states, width, count = packed(y, code.width), code.width, len(times)
+        blocks = len(states)
+        out, left = np.empty((blocks, max(count, 1), code.size, width)), np.empty((blocks, max(count, 1), width))
+        arrays = {"all_y": states, "all_inputs": packed(whole, width), "out": out, "open": left,
+                  "times": np.append(times, np.inf)}
+        each: dict[str, npt.NDArray[Any]] = {name: np.zeros(blocks * width, dtype=np.int32 if name in
+                                                            m.layout.integers else np.float64)
+                                             for name in m.layout.returned}
+        for name, values in (("time", t), ("step", h), ("sampled", sampled)):
+            each[name][:n], each[name][n:] = values, values[-1]
+        for name, value in (("stale", 1), ("before", 1.0)):  # of methods that keep a Jacobian: begun anew
+            if name in each:
+                each[name][:] = value
+        for name, array in (arrays | each).items():
+            m.address(name, array)
+        m.set(blocks=blocks, limit=limit, samples=count, shrink=int(shrink), pause=int(pause))
+        m.set_real(end=end, smallest=1e-14 * max(abs(float(np.abs(t).max())), abs(end), 1e-3))
+        self._run(m)
+        rows = out.transpose(1, 0, 3, 2).reshape(max(count, 1), -1, code.size)[:count, :n]
+        after = each["sampled"][:n].astype(np.int64)
+        place = np.arange(count)[:, None]
+        marks = left.transpose(1, 0, 2).reshape(max(count, 1), -1)[:count, :n]
+        new = (place >= sampled) & (place < after)
+        return LanesReached(unpacked(states, n), each["time"][:n], each["step"][:n], rows, after,
+                          (new & (marks != 0.0)).any(axis=0), *(each[k][:n].astype(np.int64)
+                                                                for k in ("steps", "rejected", "status")))

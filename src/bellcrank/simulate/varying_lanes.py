@@ -1,0 +1,166 @@
+"""Adaptive steps of a batch whose states are threads of a device, each with its own steps.
+
+What serves one state that has stopped (another plan for its loops, or shorter steps) is tried for all that have; a
+state for which nothing of that helps, or whose samples need a closer look, is the CPU's for the rest of the run, where
+it may pass singular positions or is told of. No state's numbers depend on the others, or on where pieces end.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from bellcrank.errors import BellcrankError, SingularError
+from bellcrank.simulate.crossing import weak
+from bellcrank.simulate.equations import Equations
+from bellcrank.simulate.failure import Failure
+from bellcrank.simulate.lane_steppers import LanesReached, LaneStepper
+from bellcrank.simulate.steppers import Integrator
+from bellcrank.simulate.varying import LIMIT, StateRun, VaryingRun
+
+__all__ = ["VaryingLanes"]
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+
+class VaryingLanes(VaryingRun):
+    """See `VaryingRun`."""
+
+    def __init__(self, equations: Equations, kind: Integrator, y: Floats, start: float, step: float | None, rtol: float,
+                 atol: float, threads: int | None = None) -> None:
+        super().__init__(equations, kind, y[:0], start, step, rtol, atol, threads)
+        self._y, self._t, self._first_step = y.copy(), np.full(len(y), start), step
+        self._h: Floats | None = None
+        self._plans: list[Any] = [equations.first_plan(y[0, :equations.system.nq], start)] * len(y)
+        self._shrink = np.zeros(len(y), dtype=bool)  #: states whose next step may become as short as it has to
+        self._alone: dict[int, StateRun] = {}  #: states that the CPU looks after
+        self._steppers: dict[Any, LaneStepper] = {}
+        self._taken = self._rejections = self._changes = 0  #: of all states here
+        #: a method that begins each piece with a new Jacobian: where pieces end must not depend on the clock
+        self.steady = "radau" in kind.name
+
+    @property
+    def y(self) -> Floats:
+        out = self._y.copy()
+        for i, s in self._alone.items():
+            out[i] = s.y
+        return out
+
+    def begin(self) -> None:
+        self._stepper(self._plans[0])
+
+    def _stepper(self, plan: Any) -> LaneStepper:
+        key = None if plan is None else plan.key
+        if key not in self._steppers:
+            code = self.equations.code(plan, self.equations.backend.lanes())
+            self._steppers[key] = LaneStepper(code, self.kind, self.rtol, self.atol)
+        return self._steppers[key]
+
+    def advance(self, times: Floats, need: int, end: float, steps: int) -> Floats:
+        """See `VaryingRun.advance`."""
+        out = np.full((need, *self._y.shape), np.nan)
+        if self._h is None:
+            first = self._first_step
+            self._h = np.full(len(self._y), min(1e-3, 0.01 * max(end - self.time, 1e-9)) if first is None else first)
+        have, fresh = np.zeros(len(self._y), dtype=np.int64), np.zeros(len(self._y), dtype=bool)
+        going = np.setdiff1d(np.arange(len(self._y)), list(self._alone))
+        while len(going):
+            stopped = [self._launch(group, times[:need], end, need < len(times), have, out, fresh)
+                       for group in self._groups(going)]
+            self._plan_again(np.concatenate(stopped), fresh)
+            going = np.array([i for i in going.tolist() if i not in self._alone], dtype=np.int64)
+            going = going[(self._t[going] < end) & ((have[going] < need) | (need == len(times)))]
+        for i, s in self._alone.items():
+            self._by_the_cpu(s, times, need, end, int(have[i]), out)
+        self.time = end if need == len(times) else float(times[need - 1])
+        self._count()
+        return out
+
+    def _groups(self, states: Ints) -> list[Ints]:
+        """States that share a plan, and whether steps are to become shorter."""
+        groups: dict[Any, list[int]] = {}
+        for i in states.tolist():
+            plan = self._plans[i]
+            groups.setdefault((None if plan is None else plan.key, bool(self._shrink[i])), []).append(i)
+        return [np.array(members) for members in groups.values()]
+
+    def _launch(self, group: Ints, times: Floats, end: float, pause: bool, have: Ints, out: Floats,
+                fresh: npt.NDArray[np.bool_]) -> Ints:
+        """Go on with states of one plan; those that have stopped."""
+        assert self._h is not None
+        shrink = bool(self._shrink[group[0]])
+        got = self._stepper(self._plans[int(group[0])]).run(
+            self._y[group], self._t[group], self._h[group], self.equations.inputs(group), end, times, have[group],
+            1 if shrink else LIMIT, shrink, pause)
+        for i in group[got.open].tolist():  # from where it was
+            self._leave(i)
+        here = ~got.open
+        self._sampled(group, got, have, out, here)
+        kept = group[here]
+        self._y[kept], self._t[kept], self._h[kept] = got.y[here], got.t[here], got.h[here]
+        self._taken += int(got.steps[here].sum())
+        self._rejections += int(got.rejected[here].sum())
+        moved = group[here & (got.steps > 0)]
+        self._changes += int((fresh[moved] & ~self._shrink[moved]).sum())
+        fresh[moved] = False
+        self._shrink[moved] = False
+        for i in group[here & (got.status == 2)].tolist():
+            self._leave(i)
+        stopped: Ints = group[here & (got.status == 1)]
+        return stopped
+
+    def _sampled(self, group: Ints, got: LanesReached, have: Ints, out: Floats, here: npt.NDArray[np.bool_]) -> None:
+        before, after = have[group], np.where(here, got.sampled, have[group])
+        rows, lanes = np.nonzero((np.arange(len(got.samples))[:, None] >= before)
+                                 & (np.arange(len(got.samples))[:, None] < after))
+        out[rows, group[lanes]] = got.samples[rows, lanes]
+        have[group] = after
+
+    # -- states that have stopped ---------------------------------------------------------------------
+    def _plan_again(self, states: Ints, fresh: npt.NDArray[np.bool_]) -> None:
+        """What helps one of those that share a plan is tried for all of them."""
+        for group in self._groups(states):
+            old, members = self._plans[int(group[0])], group.tolist()
+            while members:
+                first = members[0]
+                try:
+                    plan = self._another(first, bool(fresh[first]))
+                except BellcrankError:  # there is none, or a weak one: the CPU finds a passage, or says why not
+                    self._leave(members.pop(0))
+                    continue
+                same = plan is old or plan.key == old.key
+                for i in members:
+                    self._shrink[i], self._plans[i], fresh[i] = same, plan, True
+                break
+
+    def _another(self, i: int, tried: bool) -> Any:
+        """A plan for where a state is: it may be the old one, if steps are to blame."""
+        equations, q, t = self.equations, self._y[i, :self.equations.system.nq], float(self._t[i])
+        plan = equations.plan_at(q, t, wishes=not tried)
+        if plan is not None and weak(equations.single(i), q, t):
+            raise SingularError("a singular position")
+        return plan
+
+    def _leave(self, i: int) -> None:
+        """Leave a state to the CPU."""
+        assert self._h is not None
+        self._alone[i] = state = StateRun(self, i, self._y[i], float(self._t[i]), float(self._h[i]))
+        state.plan = self._plans[i]
+
+    def _by_the_cpu(self, s: StateRun, times: Floats, need: int, end: float, have: int, out: Floats) -> None:
+        while s.failure is None and (have + len(s.queue) < need or (need == len(times) and s.t < end)):
+            s.go(times[have + len(s.queue):], end, LIMIT)
+        rows = s.taken(min(need - have, len(s.queue)))
+        out[have:have + len(rows), s.index] = rows
+
+    def _count(self) -> None:
+        alone = list(self._alone.values())
+        self.steps = self._taken + sum(s.steps for s in alone)
+        self.rejected = self._rejections + sum(s.rejected for s in alone)
+        self.switches = self._changes + sum(s.switches for s in alone)
+        self.crossings = sum(s.crossings for s in alone)
+        self.failures: list[Failure] = [s.failure for s in alone if s.failure is not None]
+
