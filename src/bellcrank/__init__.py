@@ -29,7 +29,7 @@ _PLACES = {
                      "FileError", "ModelError", "NotYetError", "SingularError", "SlowWarning", "StateError"), "errors"),
     **dict.fromkeys(("Angle", "Distance", "PointOnLine", "PointOnPlane"), "mechanism.constraints"),
     **dict.fromkeys(("KnifeEdge", "RollingBall", "RollingDisk"), "mechanism.rolling"),
-    "State": "loops.closer",
+    "State": "loops.closer", "Table": "mechanism.table",
     "Result": "simulate.result", "open_result": "simulate.netcdf",
     **dict.fromkeys(("Sampled", "Traced"), "simulate.control"), "SimulationWarning": "simulate.run",
     **dict.fromkeys(("Rollout", "rollout"), "simulate.rollout"),
@@ -44,7 +44,7 @@ __all__ = [
     "Change", "Cylindrical", "Distance", "Event", "FileError", "FlexibleBody", "Free", "Inertia", "Joint", "KnifeEdge",
     "Mechanism", "ModelError", "NotYetError", "Planar", "PointOnLine", "PointOnPlane", "Pose", "Prismatic", "Result",
     "Revolute", "RollingBall", "RollingDisk", "Rollout", "Sampled", "Screw", "SimulationWarning", "SingularError",
-    "SlowWarning", "Spherical", "State", "StateError", "System", "Traced", "Universal", "Weld", "__version__",
+    "SlowWarning", "Spherical", "State", "StateError", "System", "Table", "Traced", "Universal", "Weld", "__version__",
     "analyze", "attach", "check_joint", "cite", "compare", "compile", "detach", "enter", "examples", "export_c",
     "gradient", "identify", "joint_limit", "latin_hypercube", "leave", "lift_off", "load", "lock", "math",
     "open_result", "open_sweep", "papers", "random_samples", "read", "rollout", "save", "sobol", "sweep", "to_casadi",
@@ -96,6 +96,7 @@ if TYPE_CHECKING:
     from bellcrank.mechanism.mechanism import Mechanism
     from bellcrank.mechanism.pose import Pose
     from bellcrank.mechanism.rolling import KnifeEdge, RollingBall, RollingDisk
+    from bellcrank.mechanism.table import Table
     from bellcrank.simulate.control import Sampled, Traced
     from bellcrank.simulate.events import Change, Event, attach, detach, enter, leave, lock, unlock
     from bellcrank.simulate.netcdf import open_result
