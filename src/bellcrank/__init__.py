@@ -32,6 +32,7 @@ _PLACES = {
     **dict.fromkeys(("Box", "Capsule", "Cone", "Cylinder", "Ellipsoid", "Plane", "Sphere"),
                     "mechanism.geometry.solids"), "Mesh": "mechanism.geometry.triangle_mesh",
     "State": "loops.closer",
+    "State": "loops.closer", "Table": "mechanism.table",
     "Result": "simulate.result", "open_result": "simulate.netcdf",
     **dict.fromkeys(("Sampled", "Traced"), "simulate.control"), "SimulationWarning": "simulate.run",
     **dict.fromkeys(("Rollout", "rollout"), "simulate.rollout"),
@@ -47,7 +48,8 @@ __all__ = [
     "FileError", "FlexibleBody", "Free", "Inertia", "Joint", "KnifeEdge", "Mechanism", "Mesh", "ModelError",
     "NotYetError", "Planar", "Plane", "PointOnLine", "PointOnPlane", "Pose", "Prismatic", "Result", "Revolute",
     "RollingBall", "RollingDisk", "Rollout", "Sampled", "Screw", "SectionPoint", "SimulationWarning", "SingularError",
-    "SlowWarning", "Sphere", "Spherical", "State", "StateError", "System", "Traced", "Universal", "Weld", "__version__",
+    "SlowWarning", "Sphere", "Spherical", "State", "StateError", "System", "Table", "Traced", "Universal", "Weld",
+    "__version__",
     "analyze", "attach", "check_joint", "cite", "compare", "compile", "detach", "enter", "examples", "export_c",
     "gradient", "identify", "joint_limit", "latin_hypercube", "leave", "lift_off", "load", "lock", "math",
     "open_result", "open_sweep", "papers", "random_samples", "read", "rollout", "save", "sobol", "sweep", "to_casadi",
@@ -102,6 +104,7 @@ if TYPE_CHECKING:
     from bellcrank.mechanism.mechanism import Mechanism
     from bellcrank.mechanism.pose import Pose
     from bellcrank.mechanism.rolling import KnifeEdge, RollingBall, RollingDisk
+    from bellcrank.mechanism.table import Table
     from bellcrank.simulate.control import Sampled, Traced
     from bellcrank.simulate.events import Change, Event, attach, detach, enter, leave, lock, unlock
     from bellcrank.simulate.netcdf import open_result

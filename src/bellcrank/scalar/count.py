@@ -11,9 +11,12 @@ from bellcrank.scalar.graph import (
     ATAN2,
     COS,
     DIV,
+    ENTRY,
     EXP,
+    FLOOR,
     LEAF,
     LESS,
+    LOCATE,
     LOG,
     MUL,
     NEG,
@@ -28,7 +31,8 @@ from bellcrank.scalar.graph import (
 __all__ = ["OperationCount", "count", "count_nodes"]
 
 _KIND = {ADD: "adds", SUB: "adds", MUL: "muls", DIV: "divs", SQRT: "roots", SIN: "trigs", COS: "trigs",
-         EXP: "others", TANH: "others", LOG: "others", LESS: "others", ATAN2: "others", NEG: "negations"}
+         EXP: "others", TANH: "others", LOG: "others", LESS: "others", ATAN2: "others", FLOOR: "others",
+         LOCATE: "others", ENTRY: "others", NEG: "negations"}
 
 
 class OperationCount(NamedTuple):

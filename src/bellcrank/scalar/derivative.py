@@ -22,9 +22,12 @@ from bellcrank.scalar.graph import (
     ATAN2,
     COS,
     DIV,
+    ENTRY,
     EXP,
+    FLOOR,
     LEAF,
     LESS,
+    LOCATE,
     LOG,
     MUL,
     NEG,
@@ -74,6 +77,9 @@ _SLOPES: Mapping[str, Any] = {
     LOG: lambda node, x: (1.0 / x,),
     TANH: lambda node, x: (1.0 - node * node,),
     ATAN2: _of_atan2,
+    FLOOR: lambda node, x: (0.0,),
+    LOCATE: lambda node, x, knots: (0.0, 0.0),
+    ENTRY: lambda node, index, values: (0.0, 0.0),
     LESS: lambda node, a, b, x, y: (0.0, 0.0, fn.select_less(a, b, 1.0, 0.0), fn.select_less(a, b, 0.0, 1.0)),
 }
 

@@ -6,14 +6,18 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from bellcrank.scalar import functions as fn
+from bellcrank.scalar import lookup
 from bellcrank.scalar.graph import (
     ADD,
     ATAN2,
     COS,
     DIV,
+    ENTRY,
     EXP,
+    FLOOR,
     LEAF,
     LESS,
+    LOCATE,
     LOG,
     MUL,
     NEG,
@@ -30,7 +34,7 @@ __all__ = ["evaluate", "evaluate_nodes"]
 
 _FUNCTIONS: Mapping[str, Callable[..., Number]] = {
     SQRT: fn.sqrt, SIN: fn.sin, COS: fn.cos, EXP: fn.exp, LOG: fn.log, TANH: fn.tanh, LESS: fn.select_less,
-    ATAN2: fn.atan2}
+    ATAN2: fn.atan2, FLOOR: lookup.floor, LOCATE: lookup.locate, ENTRY: lookup.entry}
 
 
 def evaluate(roots: Sequence[Any], leaf: Callable[[Any], Number] | Mapping[Any, Number],

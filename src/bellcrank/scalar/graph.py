@@ -14,14 +14,18 @@ import hashlib
 from collections.abc import Hashable, Iterable, Sequence
 from typing import Any, TypeAlias
 
-__all__ = ["ADD", "ATAN2", "COS", "DIV", "EXP", "LEAF", "LESS", "LOG", "MUL", "NEG", "SIN", "SQRT", "SUB", "TANH",
-           "Graph", "Number", "Scalar", "digest", "is_constant", "is_zero", "nearest_first", "reachable"]
+__all__ = ["ADD", "ATAN2", "COS", "DIV", "ENTRY", "EXP", "FLOOR", "LEAF", "LESS", "LOCATE", "LOG", "MUL", "NEG", "SIN",
+           "SQRT", "SUB", "TANH", "Graph", "Number", "Scalar", "digest", "is_constant", "is_zero", "nearest_first",
+           "reachable"]
 
 LEAF, ADD, SUB, MUL, DIV, NEG = "leaf", "add", "sub", "mul", "div", "neg"
 SQRT, SIN, COS, EXP, LOG, TANH, LESS, ATAN2 = "sqrt", "sin", "cos", "exp", "log", "tanh", "less", "atan2"
+#: operations whose results jump; `scalar.lookup` has those with constants
+FLOOR, LOCATE, ENTRY = "floor", "locate", "entry"
 
 #: the one object of each name
-_OPERATIONS = {op: op for op in (LEAF, ADD, SUB, MUL, DIV, NEG, SQRT, SIN, COS, EXP, LOG, TANH, LESS, ATAN2)}
+_OPERATIONS = {op: op for op in (LEAF, ADD, SUB, MUL, DIV, NEG, SQRT, SIN, COS, EXP, LOG, TANH, LESS, ATAN2,
+                               FLOOR, LOCATE, ENTRY)}
 
 #: A float, a traced scalar, or anything that behaves like one (a NumPy array, a `Jet`).
 Number: TypeAlias = Any

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bellcrank.arrays import Floats, batch, check_time, flat, wrench_array
-from bellcrank.errors import SingularError, StateError
+from bellcrank.errors import BellcrankError, SingularError, StateError
 from bellcrank.formulations import functions_of
 from bellcrank.system.body_places import body_function, poses_function
 from bellcrank.system.evaluator import UNROLL_LINKS, CompiledEvaluator, Evaluator, Maker, NumpyEvaluator
@@ -272,8 +272,25 @@ class Kernels:
     def refuse(self, found: Evaluation) -> NoReturn:
         """Say which input is not finite, or that the state is singular."""
         self.check_inputs(found)
+        self._explain_laws(found)
         raise SingularError(f"{found.name} of {self.tree.name!r} has no finite result{found.failed()[1]}: the state or "
                             "the machine is singular (an inertia vanishes, a quaternion is zero, or numbers overflow)")
+
+    def _explain_laws(self, found: Evaluation) -> None:
+        """Let laws themselves say what is wrong, such as a table that ends: they do on numbers."""
+        given, where = found.failed()
+        if "q" not in given:
+            return
+        inputs = {"q": given["q"], "u": given.get("u", np.zeros(self.tree.nu))}
+        time = float(given["t"][0]) if "t" in given else 0.0
+        for name in ("joint_laws", "bias"):
+            try:
+                with np.errstate(all="ignore"):
+                    self.evaluate(name, inputs, None, time, NumpyEvaluator(self.tree))
+            except StateError as error:
+                raise StateError(f"{found.name} of {self.tree.name!r}{where}: {error}") from None
+            except (BellcrankError, ArithmeticError):
+                continue  # it is something else
 
     def _entry_name(self, label: str, entry: int) -> str:
         names = self.model.configuration

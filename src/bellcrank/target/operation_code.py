@@ -11,9 +11,12 @@ from bellcrank.scalar.graph import (
     ATAN2,
     COS,
     DIV,
+    ENTRY,
     EXP,
+    FLOOR,
     LEAF,
     LESS,
+    LOCATE,
     LOG,
     MUL,
     NEG,
@@ -45,7 +48,7 @@ def compute(b: Builder, nodes: Iterable[Scalar], value: dict[Any, str], leaf: Ca
         return pairs[angle]
 
     make: dict[str, Callable[..., str]] = {
-        ADD: b.add, SUB: b.sub, MUL: b.mul, DIV: b.div, NEG: b.neg, SQRT: b.sqrt,
+        ADD: b.add, SUB: b.sub, MUL: b.mul, DIV: b.div, NEG: b.neg, SQRT: b.sqrt, FLOOR: b.floor,
         LESS: lambda x, y, yes, no: b.select(b.real_compare("<", x, y), yes, no),
         **{name: _library(b, name) for name in (EXP, LOG, TANH, ATAN2)}}
     number = b.number
@@ -60,6 +63,8 @@ def compute(b: Builder, nodes: Iterable[Scalar], value: dict[Any, str], leaf: Ca
             value[node] = pair(args[0])[0]
         elif op is COS:
             value[node] = pair(args[0])[1]
+        elif op is LOCATE or op is ENTRY:
+            value[node] = (b.locate if op is LOCATE else b.entry)(value[args[0]], args[1].values)
         else:
             value[node] = make[op](*[value[a] if type(a) is Scalar else number(a) for a in args])
         if node in done:

@@ -33,7 +33,7 @@ from bellcrank.target.values import (
     Memory,
     Real,
     RealVariable,
-    Table,
+    SharedReals,
     reals,
 )
 
@@ -50,7 +50,7 @@ __all__ = [
     "Program",
     "Real",
     "RealVariable",
-    "Table",
+    "SharedReals",
 ]
 
 Carried = TypeVar("Carried", Int, Real)
@@ -134,6 +134,17 @@ class Operands(ABC):
 
     @abstractmethod
     def sqrt(self, a: str) -> str: ...
+
+    @abstractmethod
+    def floor(self, a: str) -> str: ...
+
+    @abstractmethod
+    def locate(self, a: str, knots: Sequence[float]) -> str:
+        """How many of these constants, which rise, are not above it; as a real."""
+
+    @abstractmethod
+    def entry(self, index: str, values: Sequence[float]) -> str:
+        """One of these constants; the index is a real in range."""
 
     @abstractmethod
     def largest(self, a: str, b: str) -> str: ...
@@ -266,7 +277,7 @@ class Builder(Operands):
     def integers_at(self, name: str) -> Integers: ...
 
     @abstractmethod
-    def table(self, name: str) -> Table: ...
+    def table(self, name: str) -> SharedReals: ...
 
     # -- values -------------------------------------------------------------------------------------
     def real_operand(self, value: Real | float) -> str:
@@ -313,7 +324,7 @@ class Builder(Operands):
         `Real.in_all_lanes` on the way in, `Real.lane_sum` and `Real.lane_max` on the way out."""
         return nullcontext(1)
 
-    def piece(self, *known: Int | Memory | Table | Integers) -> AbstractContextManager[None]:
+    def piece(self, *known: Int | Memory | SharedReals | Integers) -> AbstractContextManager[None]:
         """Code that hands no values on and uses those that are `known` alone: a printer may make a function of it."""
         return nullcontext()
 

@@ -12,7 +12,7 @@ from bellcrank.schedule.rolled import INWARD, OUTWARD, PATHS
 from bellcrank.schedule.rolled_plan import KindCode, Plan, SweepCode, Written
 from bellcrank.target.calling import Body, LaneStates, finite_array
 from bellcrank.target.operation_code import compute, value_of
-from bellcrank.target.program import Builder, Int, Integers, Memory, Real, Table
+from bellcrank.target.program import Builder, Int, Integers, Memory, Real, SharedReals
 
 __all__ = ["COLUMNS", "rolled"]
 
@@ -33,7 +33,7 @@ class _Context:
     target: Memory
     work: Memory
     buffers: Memory
-    numbers: Table
+    numbers: SharedReals
     table: Integers
     runs: Integers
     n_runs: Int
@@ -208,7 +208,7 @@ class _Item:
         self.row = item * c.row
         self.record = self.record_of(item)
         self._edges: dict[tuple[str, bool], Memory] = {}
-        self._numbers: Table | None = None
+        self._numbers: SharedReals | None = None
         self._starts: dict[str, Int] = {}
         self._beside: Memory | None = None
 

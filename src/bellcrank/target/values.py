@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from bellcrank.target.program import Builder
 
-__all__ = ["Bits", "Bool", "Int", "IntVariable", "Integers", "Mask", "Memory", "Real", "RealVariable", "Table"]
+__all__ = ["Bits", "Bool", "Int", "IntVariable", "Integers", "Mask", "Memory", "Real", "RealVariable", "SharedReals"]
 
 
 class Value:
@@ -275,7 +275,7 @@ class Memory:
         return Memory(self.builder, self.builder.gather(self.place, [s.operand for s in starts]))
 
 
-class Table:
+class SharedReals:
     """Reals that are the same in every lane: ``table[i]`` is a `Real`."""
 
     __slots__ = ("builder", "place")
@@ -286,9 +286,9 @@ class Table:
     def __getitem__(self, index: Int | int) -> Real:
         return Real(self.builder, self.builder.table_load(self.place, int_operand(index)))
 
-    def at(self, start: Int) -> Table:
+    def at(self, start: Int) -> SharedReals:
         """The table that begins at entry `start`."""
-        return Table(self.builder, self.builder.table_move(self.place, start.operand))
+        return SharedReals(self.builder, self.builder.table_move(self.place, start.operand))
 
 
 class Integers:

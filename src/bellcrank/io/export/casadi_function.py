@@ -58,12 +58,24 @@ def _shape(shape: tuple[int, ...]) -> tuple[int, int]:
     return rows, columns
 
 
+def _entry(index: Any, constants: Any) -> Any:
+    """One of some constants: CasADi's expressions know no arrays that are indexed by values."""
+    import casadi
+
+    found: Any = constants.values[0]
+    for i, value in enumerate(constants.values[1:], 1):
+        found = casadi.if_else(index >= i, value, found)
+    return found
+
+
 def _outputs(traced: TracedFunction, arrays: dict[str, Any]) -> dict[str, Any]:
     import casadi
 
     functions: dict[str, Any] = {
         "sqrt": casadi.sqrt, "sin": casadi.sin, "cos": casadi.cos, "exp": casadi.exp, "log": casadi.log,
-        "tanh": casadi.tanh, "atan2": casadi.atan2, "less": lambda a, b, x, y: casadi.if_else(a < b, x, y)}
+        "tanh": casadi.tanh, "atan2": casadi.atan2, "less": lambda a, b, x, y: casadi.if_else(a < b, x, y),
+        "floor": casadi.floor, "locate": lambda x, knots: sum(casadi.if_else(x >= k, 1.0, 0.0) for k in knots.values),
+        "entry": _entry}
     entries = {name: [array[i, j] for i in range(array.shape[0]) for j in range(array.shape[1])]
                for name, array in arrays.items()}
     out = {}

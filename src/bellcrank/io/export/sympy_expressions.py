@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from bellcrank.compiled.system import System
 from bellcrank.errors import ModelError
-from bellcrank.scalar.graph import reachable
+from bellcrank.scalar.graph import ENTRY, LOCATE, reachable
 from bellcrank.system.traced_functions import InputArray, traced_function
 
 if TYPE_CHECKING:
@@ -70,6 +70,10 @@ def to_sympy(system: System, function: str, *, at: Any = None, wrenches: bool = 
                          "expression to read; to_casadi takes machines of any size")
     functions = {name: getattr(sympy, name) for name in ("sqrt", "sin", "cos", "exp", "log", "tanh", "atan2")}
     functions["less"] = _selected
+    if any(node.op in (LOCATE, ENTRY) for node in reachable(traced.entries)):
+        raise ModelError(f"to_sympy: {function} of {system.model.name!r} looks something up in a table, which has no "
+                         "formula; to_casadi takes tables")
+    functions["floor"] = sympy.floor
     arrays = {name: _symbols(name, array) for name, array in traced.inputs.items()}
     found = traced.run(arrays, functions, _exact)
     outputs = {name: _matrix(values, traced.outputs[name]) for name, values in found.items()}

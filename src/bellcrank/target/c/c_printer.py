@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from bellcrank.target.program import Bool, Builder, Carried, Int, Integers, Memory, Real, Table
+from bellcrank.target.program import Bool, Builder, Carried, Int, Integers, Memory, Real, SharedReals
 from bellcrank.target.values import int_operand
 
 __all__ = ["Arguments", "CPrinter", "Pointer", "known", "literal"]
@@ -61,6 +61,7 @@ class CPrinter(Builder):
         self._lines: list[tuple[int, str | None, str]] = []  # depth, the constant it defines, text
         self._depth = 1
         self._names = 0
+        self._arrays: dict[tuple[float, ...], str] = {}  # constants that are looked up, by name
         self._f = "f" if real == "float" else ""
 
     # -- text ---------------------------------------------------------------------------------------
@@ -105,7 +106,12 @@ class CPrinter(Builder):
             if name is None or name in used:
                 used.update(_WORD.findall(text))
                 kept.append("    " * depth + text)
-        return kept[::-1]
+        return [*self._array_lines(used), *kept[::-1]]
+
+    def _array_lines(self, used: set[str]) -> list[str]:
+        return [f"    static const {self.real_type} {name}[{len(values)}] = "
+                f"{{{', '.join(literal(x, self.real_type) for x in values)}}};"
+                for values, name in self._arrays.items() if name in used]
 
     def used(self) -> set[str]:
         """Names that occur."""
@@ -179,6 +185,25 @@ class CPrinter(Builder):
 
     def sqrt(self, a: str) -> str:
         return self.library("sqrt", a)
+
+    def floor(self, a: str) -> str:
+        return self.library("floor", a)
+
+    def _array(self, values: Sequence[float]) -> str:
+        """The name of an array of constants."""
+        return self._arrays.setdefault(tuple(values), f"constants_{len(self._arrays)}")
+
+    def locate(self, a: str, knots: Sequence[float]) -> str:
+        array, found, step = self._array(knots), self.name("n"), self.name("i")
+        most = 1 << max(len(knots).bit_length() - 1, 0)
+        self.put(f"int32_t {found} = 0;")
+        self._open(f"for (int32_t {step} = {most}; {step} > 0; {step} /= 2)")
+        self.put(f"if ({found} + {step} <= {len(knots)} && {array}[{found} + {step} - 1] <= {a}) {found} += {step};")
+        self._close()
+        return self.real_do(f"({self.real_type}){found}")
+
+    def entry(self, index: str, values: Sequence[float]) -> str:
+        return self.real_do(f"{self._array(values)}[(int32_t){index}]")
 
     def largest(self, a: str, b: str) -> str:
         return self.library("fmax", a, b)
@@ -294,8 +319,8 @@ class CPrinter(Builder):
     def integers_at(self, name: str) -> Integers:
         return Integers(self, self.arguments.pointers[name])
 
-    def table(self, name: str) -> Table:
-        return Table(self, self.arguments.pointers[name])
+    def table(self, name: str) -> SharedReals:
+        return SharedReals(self, self.arguments.pointers[name])
 
     # -- control ------------------------------------------------------------------------------------
     def before_loop(self, first: str, last: str) -> None:

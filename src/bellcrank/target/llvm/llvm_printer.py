@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from bellcrank.target.llvm.instructions import Instructions
 from bellcrank.target.llvm.jit import vector_width
-from bellcrank.target.program import Bool, Carried, DriverLayout, Int, Integers, Memory, Program, Real, Table
+from bellcrank.target.program import Bool, Carried, DriverLayout, Int, Integers, Memory, Program, Real, SharedReals
 from bellcrank.target.values import int_operand
 
 __all__ = ["FRAME_TAIL", "BatchPrinter", "BlockPrinter", "DriverPrinter", "LlvmPrinter", "print_program"]
@@ -38,8 +38,8 @@ class LlvmPrinter(Instructions):
     def integers_at(self, name: str) -> Integers:
         return Integers(self, self.pointer(name))
 
-    def table(self, name: str) -> Table:
-        return Table(self, self.pointer(name))
+    def table(self, name: str) -> SharedReals:
+        return SharedReals(self, self.pointer(name))
 
     def unpack(self, source: Memory, target: Memory, size: int) -> None:
         """By squares of as many values as there are lanes, the last one overlapping the one before it."""
@@ -161,7 +161,7 @@ class LlvmPrinter(Instructions):
             self._set_width(1)
 
     @contextlib.contextmanager
-    def piece(self, *known: Int | Memory | Table | Integers) -> Iterator[None]:
+    def piece(self, *known: Int | Memory | SharedReals | Integers) -> Iterator[None]:
         """A function whose arguments have the names of what is known."""
         names: dict[str, str] = {}
         for value in known:
@@ -283,7 +283,7 @@ class DriverPrinter(LlvmPrinter):
         self.integer_store("%integers", str(self.layout.integers.index(name)), int_operand(value))
 
     def real(self, name: str) -> Real:
-        return Table(self, "%reals")[self.layout.reals.index(name)]
+        return SharedReals(self, "%reals")[self.layout.reals.index(name)]
 
     def set_real(self, name: str, value: Real) -> None:
         at = self.offset("%reals", str(self.layout.reals.index(name)))

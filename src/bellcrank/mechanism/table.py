@@ -1,0 +1,281 @@
+"""Tables: functions given by points, for laws, motions, cams and controllers."""
+
+from __future__ import annotations
+
+import csv
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from bellcrank.errors import ModelError, StateError
+from bellcrank.mechanism.piecewise import BEYOND, KINDS, pieces, surface_pieces
+from bellcrank.scalar.graph import Number, Scalar
+from bellcrank.scalar.jet import Jet
+from bellcrank.scalar.lookup import Constants, entry, floor, locate
+
+__all__ = ["Table"]
+
+
+@dataclass(frozen=True, init=False)
+class Table:
+    """A function of one or two numbers through given points, for floats, arrays, and inside compiled code.
+
+    `points` are the arguments, rising, and `values` what the function is there; of two arguments, `points` is the pair
+    of their lists and `values` has the shape (len(first), len(second)). `kind` says what is between the points:
+
+    - "linear": straight lines;
+    - "cubic": the smooth cubic spline (twice differentiable; it may overshoot);
+    - "akima": piecewise cubic after Akima (once differentiable; little overshoot);
+    - "monotone": piecewise cubic (PCHIP) that rises where the points rise and never overshoots.
+
+    `extrapolate` says what is beyond the ends, and must be given: "hold" (the value at the end), "linear" (straight on
+    with the slope at the end), "error" (an error that names the table) or "periodic" (it repeats; the first and the
+    last value must be the same). `name` is what errors and files call it.
+
+    Compiled code finds the piece by bisection among constants; derivatives are those of the pieces, exactly. Cost: some
+    20 operations and a search, O(log points).
+
+    >>> damper = Table([-1.0, 0.0, 0.5], [-900.0, 0.0, 700.0], extrapolate="linear", name="damper")
+    >>> damper(0.25), damper(-2.0)
+    (350.0, -1800.0)
+    >>> round(Table([0, 1, 2, 3], [0, 1, 8, 27], kind="cubic", extrapolate="error")(1.5), 12)
+    3.375
+    """
+
+    points: tuple[tuple[float, ...], ...]
+    values: tuple[float, ...]
+    kind: str
+    extrapolate: str
+    name: str = field(default="")
+
+    def __init__(self, points: npt.ArrayLike | Sequence[npt.ArrayLike], values: npt.ArrayLike, *, extrapolate: str,
+                 kind: str = "linear", name: str = "") -> None:
+        what = f"table {name!r}" if name else "a table"
+        if kind not in KINDS:
+            raise ModelError(f"{what}: kind must be one of {', '.join(KINDS)}, got {kind!r}")
+        if extrapolate not in BEYOND:
+            raise ModelError(f"{what}: extrapolate must be one of {', '.join(BEYOND)}, got {extrapolate!r}")
+        table = _numbers(what, "values", values)
+        if table.ndim not in (1, 2):
+            raise ModelError(f"{what}: values must have one axis or two, got the shape {table.shape}")
+        given: Any = (points,) if table.ndim == 1 else points
+        if table.ndim == 2 and len(given) != 2:
+            raise ModelError(f"{what}: values with two axes need a pair of lists as points, got {len(given)}")
+        axes = [_numbers(what, label, axis) for label, axis in zip(_labels(table.ndim), given, strict=True)]
+        for label, axis, size in zip(_labels(table.ndim), axes, table.shape, strict=True):
+            _check_axis(what, label, axis, size, kind)
+        _check_missing(what, table, axes)
+        if extrapolate == "periodic":
+            _check_period(what, table)
+        for key, value in (("points", tuple(tuple(a.tolist()) for a in axes)),
+                           ("values", tuple(table.ravel().tolist())), ("kind", kind),
+                           ("extrapolate", extrapolate), ("name", name)):
+            object.__setattr__(self, key, value)
+
+    @classmethod
+    def from_csv(cls, path: str | Path, *, x: str | int = 0, y: str | int = 1, grid: bool = False, delimiter: str = ",",
+                 extrapolate: str, kind: str = "linear", name: str | None = None) -> Table:
+        """A table from a file of numbers in columns: `x` and `y` are names of columns (of the first line) or their
+        places. With `grid`, the file is a table of two arguments: its first line has the second argument, the first
+        column the first one. The name is that of the file unless one is given.
+        """
+        path = Path(path)
+        label = path.stem if name is None else name
+        rows = _rows(path, delimiter, f"table {label!r}")
+        if grid:
+            head, body = rows[0], rows[1:]
+            points: Any = [_cells(path, body, 0), [_cell(path, head, k) for k in range(1, len(head[1]))]]
+            values: Any = [[_cell(path, row, k) for k in range(1, len(head[1]))] for row in body]
+            return cls(points, values, extrapolate=extrapolate, kind=kind, name=label)
+        named = not _is_number(rows[0][1][0])
+        columns = [_column(path, rows[0][1], key, named) for key in (x, y)]
+        points, values = (_cells(path, rows[1:] if named else rows, k) for k in columns)
+        return cls(points, values, extrapolate=extrapolate, kind=kind, name=label)
+
+    @property
+    def arguments(self) -> int:
+        """How many numbers it is a function of: 1 or 2."""
+        return len(self.points)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """How many points there are along each argument."""
+        return tuple(len(p) for p in self.points)
+
+    def __call__(self, *arguments: Number) -> Number:
+        """The function at its arguments: floats, arrays, traced scalars or jets."""
+        if len(arguments) != len(self.points):
+            raise ModelError(f"{self._what}: it is a function of {len(self.points)} numbers, got {len(arguments)}")
+        for x in arguments:
+            if hasattr(x, "look_up"):  # what writes laws into files notes the table itself
+                return x.look_up(self, *arguments)
+        if self.extrapolate == "error":
+            self._refuse_outside(arguments)
+        index: Number = 0.0
+        distances = []
+        for x, points, knots, origins in zip(arguments, self.points, self._knots, self._origins, strict=True):
+            if self.extrapolate == "periodic":
+                period = points[-1] - points[0]
+                x = x - period * floor((x - points[0]) * (1.0 / period))
+            place = locate(x, knots)
+            distances.append(x - entry(place, origins))
+            index = index * float(len(knots) + 1) + place
+        return _polynomial(self._coefficients, index, distances)
+
+    @property
+    def _what(self) -> str:
+        return f"table {self.name!r}" if self.name else f"a table of {'x'.join(map(str, self.shape))} points"
+
+    def _refuse_outside(self, arguments: Sequence[Number]) -> None:
+        """Of numbers: compiled code cannot say so, it gives NaN."""
+        for label, x, points in zip(_labels(len(arguments)), arguments, self.points, strict=True):
+            x = x.value if isinstance(x, Jet) else x
+            if isinstance(x, Scalar):
+                continue
+            values = np.asarray(x, dtype=float)
+            outside = (values < points[0]) | (values > points[-1])
+            if outside.any():
+                at = float(values[outside].ravel()[0]) if values.ndim else float(values)
+                raise StateError(f"{self._what}: {label} = {at:.6g} is outside of its points, {points[0]:g} to "
+                                 f"{points[-1]:g}; give more points, or say what is there with "
+                                 "extrapolate='hold' or 'linear'")
+
+    @cached_property
+    def _knots(self) -> tuple[Constants, ...]:
+        """Where pieces begin; the last point belongs to the last piece where there is nothing beyond it."""
+        closed = self.extrapolate == "error"
+        return tuple(Constants((*p[:-1], np.nextafter(p[-1], math.inf) if closed else p[-1])) for p in self.points)
+
+    @cached_property
+    def _origins(self) -> tuple[Constants, ...]:
+        return tuple(Constants((p[0], *p)) for p in self.points)
+
+    @cached_property
+    def _coefficients(self) -> Any:
+        """Of powers of the distances, nested: constants by piece, or a number where all pieces have the same."""
+        axes = [np.array(p) for p in self.points]
+        table = np.array(self.values).reshape(self.shape)
+        if len(axes) == 1:
+            found = pieces(self.kind, self.extrapolate, axes[0], table)
+            return [_constants(found[:, k]) for k in range(4)]
+        both = surface_pieces(self.kind, self.extrapolate, axes[0], axes[1], table)
+        return [[_constants(both[:, :, i, j].ravel()) for j in range(4)] for i in range(4)]
+
+
+def _constants(values: npt.NDArray[np.float64]) -> Constants | float:
+    first = float(values[0])
+    return first if (values == first).all() else Constants(values.tolist())
+
+
+def _polynomial(coefficients: Any, index: Number, distances: Sequence[Number]) -> Number:
+    """By Horner's rule; leading coefficients that are zero on all pieces are left out."""
+    total: Number = 0.0
+    for part in reversed(coefficients):
+        inner = _polynomial(part, index, distances[1:]) if isinstance(part, list) else (
+            part if isinstance(part, float) else entry(index, part))
+        total = inner if type(total) is float and total == 0.0 else total * distances[0] + inner
+    return total
+
+
+def _labels(count: int) -> tuple[str, ...]:
+    return ("x",) if count == 1 else ("the first argument", "the second argument")
+
+
+# -- what is given ----------------------------------------------------------------------------------------------------
+def _numbers(what: str, label: str, values: npt.ArrayLike) -> npt.NDArray[np.float64]:
+    try:
+        return np.array(values, dtype=float)
+    except (TypeError, ValueError) as error:
+        raise ModelError(f"{what}: {label} must be an array of numbers ({error})") from None
+
+
+def _check_axis(what: str, label: str, axis: npt.NDArray[np.float64], size: int, kind: str) -> None:
+    if axis.ndim != 1 or len(axis) != size:
+        raise ModelError(f"{what}: there are {size} values along {label}, but points of shape {axis.shape}")
+    if len(axis) < KINDS[kind]:
+        raise ModelError(f"{what}: {kind} interpolation needs at least {KINDS[kind]} points along {label}, got "
+                         f"{len(axis)}")
+    bad = np.flatnonzero(~np.isfinite(axis))
+    if len(bad):
+        raise ModelError(f"{what}: {label}[{bad[0]}] is {axis[bad[0]]}: an entry is missing or not finite")
+    fall = np.flatnonzero(np.diff(axis) <= 0.0)
+    if len(fall):
+        k = int(fall[0])
+        raise ModelError(f"{what}: the points along {label} must rise, but entry {k + 1}, {axis[k + 1]:g}, is not "
+                         f"above entry {k}, {axis[k]:g}; sort them, and keep one of each")
+
+
+def _check_missing(what: str, table: npt.NDArray[np.float64], axes: Sequence[npt.NDArray[np.float64]]) -> None:
+    bad = np.argwhere(~np.isfinite(table))
+    if len(bad):
+        at = tuple(int(i) for i in bad[0])
+        where = ", ".join(f"{axis[i]:g}" for axis, i in zip(axes, at, strict=True))
+        raise ModelError(f"{what}: the value at ({where}), entry {at if len(at) > 1 else at[0]}, is {table[at]}: it is "
+                         "missing or not finite")
+
+
+def _check_period(what: str, table: npt.NDArray[np.float64]) -> None:
+    size = float(np.abs(table).max(initial=0.0))
+    for axis in range(table.ndim):
+        gap = float(np.abs(table.take(0, axis) - table.take(-1, axis)).max())
+        if gap > 1e-9 * size:
+            raise ModelError(f"{what}: a periodic table must have the same value at its first and last point; they "
+                             f"differ by {gap:g}")
+
+
+# -- files ------------------------------------------------------------------------------------------------------------
+_Row = tuple[int, list[str]]
+
+
+def _rows(path: Path, delimiter: str, what: str) -> list[_Row]:
+    """Lines that hold something, with their numbers."""
+    try:
+        with path.open(newline="", encoding="utf-8-sig") as file:
+            read = list(csv.reader((line for line in file), delimiter=delimiter))
+    except OSError as error:
+        raise ModelError(f"{what}: {path} cannot be read ({error.strerror})") from None
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise ModelError(f"{what}: {path} is no text with columns ({error})") from None
+    rows = [(i, [cell.strip() for cell in row]) for i, row in enumerate(read, 1)
+            if any(cell.strip() for cell in row) and not row[0].lstrip().startswith("#")]
+    if not rows:
+        raise ModelError(f"{what}: {path} is empty")
+    return rows
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _column(path: Path, head: list[str], key: str | int, named: bool) -> int:
+    if isinstance(key, str):
+        if not named or key not in head:
+            raise ModelError(f"{path}: no column called {key!r}; "
+                             f"{'there are ' + ', '.join(head) if named else 'the first line has no names'}")
+        return head.index(key)
+    if not 0 <= key < len(head):
+        raise ModelError(f"{path}: no column {key}; there are {len(head)}, counted from 0")
+    return key
+
+
+def _cells(path: Path, rows: Sequence[_Row], column: int) -> list[float]:
+    return [_cell(path, row, column) for row in rows]
+
+
+def _cell(path: Path, row: _Row, column: int) -> float:
+    line, cells = row
+    text = cells[column] if column < len(cells) else ""
+    if not _is_number(text):
+        what = f"{text!r} is no number" if text else "an entry is missing"
+        raise ModelError(f"{path}:{line}: column {column}: {what}")
+    return float(text)

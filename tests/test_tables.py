@@ -1,0 +1,201 @@
+"""Tables: what they interpolate, what lies beyond, what is refused, and the same in compiled code."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pytest
+from scipy.interpolate import Akima1DInterpolator, CubicSpline, PchipInterpolator
+
+import bellcrank as bc
+from bellcrank.formulations import SHARED
+from bellcrank.lowering.choose import entries_of
+from bellcrank.scalar.derivative import tangents
+from bellcrank.scalar.evaluation import evaluate
+from bellcrank.scalar.graph import Graph
+from bellcrank.scalar.jet import Jet
+from bellcrank.scalar.lookup import Constants, entry, floor, locate
+from bellcrank.target.cuda.device_text import batch_text
+from bellcrank.target.kernel_source import GraphKernel
+from c_library import COMPILER, exported
+
+GRAPH = Graph()
+X = np.array([-2.0, -1.1, -0.4, 0.3, 0.9, 1.0, 2.5])
+Y = np.array([0.3, -1.0, 0.2, 0.8, 0.7, 2.0, -0.5])
+KINDS = {"cubic": CubicSpline, "akima": Akima1DInterpolator, "monotone": PchipInterpolator}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_values_are_those_of_the_usual_interpolants(kind):
+    x = np.linspace(-2.0, 2.5, 113)
+    found = bc.Table(X, Y, kind=kind, extrapolate="error")(x)
+    assert np.abs(found - KINDS[kind](X, Y)(x)).max() < 1e-13
+
+
+def test_linear_and_both_ends():
+    x = np.linspace(-2.0, 2.5, 41)
+    assert np.abs(bc.Table(X, Y, extrapolate="hold")(x) - np.interp(x, X, Y)).max() < 1e-14
+    spline = CubicSpline(X, Y)
+    on = bc.Table(X, Y, kind="cubic", extrapolate="linear")
+    assert abs(on(3.5) - (Y[-1] + spline(2.5, 1))) < 1e-12 and abs(on(-4.0) - (Y[0] - 2.0 * spline(-2.0, 1))) < 1e-12
+    held = bc.Table(X, Y, kind="cubic", extrapolate="hold")
+    assert abs(held(9.0) - Y[-1]) < 1e-13 and held(-9.0) == Y[0] and held(-2.0) == Y[0]
+    again = bc.Table([0.0, 1.0, 3.0], [2.0, 5.0, 2.0], extrapolate="periodic")
+    assert [again(x) for x in (0.5, 3.5, -2.5, 6.0)] == [3.5, 3.5, 3.5, 2.0]
+
+
+def test_beyond_the_ends_of_a_table_that_ends():
+    table = bc.Table(X, Y, extrapolate="error", name="valve")
+    assert table(2.5) == Y[-1] and table(-2.0) == Y[0]
+    with pytest.raises(bc.StateError, match=r"table 'valve': x = 2.6 is outside of its points, -2 to 2.5"):
+        table(2.6)
+    m = bc.load("pendulum")
+    m.add_joint_force("valve", "hinge", lambda q, u: table(q))
+    system = bc.compile(m)
+    with pytest.raises(bc.StateError, match=r"forward_dynamics.*table 'valve'"):
+        system.forward_dynamics([2.6], [0.0])
+
+
+def surface(x, y):
+    return np.sin(x) * np.cos(0.5 * y) + 0.1 * x * y
+
+
+@pytest.mark.parametrize(("kind", "tolerance"), [("linear", 0.08), ("cubic", 2e-3), ("akima", 1e-2),
+                                                 ("monotone", 5e-2)])
+def test_two_arguments(kind, tolerance):
+    x, y = np.linspace(0.0, 3.0, 9), np.linspace(-2.0, 2.0, 8)
+    table = bc.Table((x, y), surface(x[:, None], y), kind=kind, extrapolate="linear")
+    a, b = np.random.default_rng(0).uniform((0.0, -2.0), (3.0, 2.0), (50, 2)).T
+    assert np.abs(table(a, b) - surface(a, b)).max() < tolerance
+    assert np.abs(table(x, y[3]) - surface(x, y[3])).max() < 1e-12
+    out = table(4.0, 0.3) - table(3.0, 0.3)  # straight on: the same step again
+    assert abs(table(5.0, 0.3) - table(4.0, 0.3) - out) < 1e-12
+
+
+def test_derivatives_are_exact():
+    table = bc.Table(X, Y, kind="akima", extrapolate="linear")
+    reference = Akima1DInterpolator(X, Y)
+    jet = table(Jet(0.55, 2.0, 0.5))
+    assert abs(jet.rate - 2.0 * reference(0.55, 1)) < 1e-12
+    assert abs(jet.acceleration - (4.0 * reference(0.55, 2) + 0.5 * reference(0.55, 1))) < 1e-11
+    graph = Graph()
+    x = graph.leaf("x")
+    slope = tangents([table(x)], {x: {0: 1.0}})[0][0]
+    for at in (-1.7, 0.2, 2.2):
+        assert abs(evaluate([slope], {"x": at})[0] - reference(at, 1)) < 1e-12
+
+
+def test_lookups_on_all_kinds_of_numbers():
+    knots = Constants((0.0, 1.0, 3.0))
+    graph = Graph()
+    x = graph.leaf("x")
+    roots = [locate(x, knots), entry(locate(x, knots), Constants((4.0, 5.0, 6.0, 7.0))), floor(x)]
+    for at in (-0.5, 0.0, 2.9, 3.0):
+        assert evaluate(roots, {"x": at}) == [locate(at, knots), 4.0 + locate(at, knots), np.floor(at)]
+    assert locate(float("nan"), knots) == 0.0 == locate(np.array(np.nan), knots)
+    again = pickle.loads(pickle.dumps(graph))
+    assert evaluate([again.nodes[-1]], {"x": -1.5}) == [-2.0]
+
+
+def law(q, u):
+    return SPRING(q) - DAMPER(u, q)
+
+
+SPRING = bc.Table(X, Y, kind="monotone", extrapolate="hold", name="spring")
+DAMPER = bc.Table(([-1.0, 0.0, 2.0], [-1.0, 1.0]), [[-3.0, -2.0], [0.0, 0.1], [4.0, 6.0]], extrapolate="linear")
+
+
+def test_compiled_lookup_is_the_reference_one():
+    m = bc.load("pendulum")
+    m.add_joint_force("law", "hinge", law)
+    q, u = np.random.default_rng(1).uniform(-3.0, 3.0, (2, 21, 1))
+    system, reference = bc.compile(m), bc.compile(m, backend="numpy")
+    wanted = reference.forward_dynamics(q, u)
+    assert np.abs(system.forward_dynamics(q, u) - wanted).max() < 1e-12  # lanes
+    assert np.abs(system.forward_dynamics(q[4], u[4]) - wanted[4]).max() < 1e-12
+    assert len({str(pickle.loads(pickle.dumps(SPRING))(0.3)), str(SPRING(0.3))}) == 1
+
+
+@pytest.mark.skipif(COMPILER is None, reason="there is no C compiler")
+@pytest.mark.parametrize("scalar", ["double", "float"])
+def test_in_c(tmp_path, scalar):
+    m = bc.load("pendulum")
+    m.add_joint_force("law", "hinge", law)
+    system = bc.compile(m)
+    library = exported(system, ["forward_dynamics"], tmp_path, scalar=scalar)
+    for q, u in ((-2.6, 0.4), (0.2, -1.7), (2.4, 3.0)):
+        status, found, _ = library("forward_dynamics", {"q": np.array([q]), "u": np.array([u]), "tau": np.zeros(1)}, 1)
+        assert status == 0 and abs(found[0] - system.forward_dynamics([q], [u])[0]) < (
+            1e-12 if scalar == "double" else 1e-4)
+
+
+def test_cuda_text_holds_the_search():
+    m = bc.load("pendulum")
+    m.add_joint_force("law", "hinge", law)
+    tree = bc.compile(m).model.tree
+    traced = entries_of(tree, SHARED["joint_laws"], lambda name, i: GRAPH.leaf((name, i)), False)
+    text = batch_text(GraphKernel(traced, {"q": 1, "u": 1}), "double").text
+    assert "static const double constants_0[7]" in text and text.count("/= 2)") == 3
+
+
+def test_in_casadi():
+    casadi = pytest.importorskip("casadi")
+    m = bc.load("pendulum")
+    m.add_joint_force("law", "hinge", law)
+    system = bc.compile(m)
+    found = bc.to_casadi(system, "forward_dynamics")(casadi.DM([0.4]), casadi.DM([-0.3]), casadi.DM([0.0]))
+    assert abs(float(found) - system.forward_dynamics([0.4], [-0.3])[0]) < 1e-12
+    with pytest.raises(bc.ModelError, match="looks something up in a table"):
+        bc.to_sympy(system, "forward_dynamics")
+
+
+def test_in_a_prescribed_motion():
+    cam = bc.Table(X, Y, kind="cubic", extrapolate="error", name="cam")
+    m = bc.load("pendulum")
+    m.prescribe("hinge", lambda t: cam(t))
+    system = bc.compile(m)
+    spline = CubicSpline(X, Y)
+    assert abs(system.forward_dynamics([0.0], [0.0], t=0.7)[0] - spline(0.7, 2)) < 1e-11
+
+
+@pytest.mark.parametrize(("points", "values", "settings", "said"), [
+    ([0, 2, 1], [1, 2, 3], {}, "must rise, but entry 2, 1, is not above entry 1, 2"),
+    ([0, 1, 1], [1, 2, 3], {}, "must rise"),
+    ([0, 1, 2], [1, np.nan, 3], {}, r"the value at \(1\), entry 1, is nan: it is missing"),
+    ([0, np.inf, 2], [1, 2, 3], {}, r"x\[1\] is inf"),
+    ([0, 1], [1, 2, 3], {}, "there are 3 values along x, but points of shape"),
+    ([0], [1], {}, "at least 2 points along x, got 1"),
+    ([0, 1, 2], [1, 2, 3], {"kind": "cubic"}, "cubic interpolation needs at least 4"),
+    ([0, 1], [1, 2], {"kind": "wavy"}, "kind must be one of linear, cubic, akima, monotone, got 'wavy'"),
+    ([0, 1], [1, 2], {"extrapolate": "no"}, "extrapolate must be one of hold, linear, error, periodic"),
+    ([0, 1], [1, 2], {"extrapolate": "periodic"}, "same value at its first and last point; they differ by 1"),
+    ([[0, 1], [0, 1]], [[1, 2], [3, np.nan]], {}, r"the value at \(1, 1\), entry \(1, 1\), is nan"),
+    ([[0, 1], [1, 0]], [[1, 2], [3, 4]], {}, "along the second argument must rise"),
+    ([0, 1], [[1, 2], [3, 4]], {}, "got|points of shape"),
+    ([0, 1], "text", {}, "values must be an array of numbers")])
+def test_bad_tables_are_refused_by_name(points, values, settings, said):
+    with pytest.raises(bc.ModelError, match=rf"table 'bad': .*{said}"):
+        bc.Table(points, values, **{"extrapolate": "hold", "name": "bad", **settings})
+
+
+def test_extrapolation_must_be_said():
+    with pytest.raises(TypeError, match="extrapolate"):
+        bc.Table([0, 1], [1, 2])
+
+
+def test_from_csv(tmp_path):
+    file = tmp_path / "damper.csv"
+    file.write_text("# measured\nspeed,force\n-1, -900\n0, 0\n0.5, 700\n")
+    table = bc.Table.from_csv(file, x="speed", y="force", extrapolate="linear")
+    assert table.name == "damper" and table(0.25) == 350.0
+    grid = tmp_path / "grid.csv"
+    grid.write_text(",0,1\n0,1,2\n2,3,6\n")
+    assert bc.Table.from_csv(grid, grid=True, extrapolate="hold")(1.0, 0.5) == 3.0
+    file.write_text("speed,force\n-1, -900\n0,\n")
+    with pytest.raises(bc.ModelError, match=r"damper.csv:3: column 1: an entry is missing"):
+        bc.Table.from_csv(file, extrapolate="linear")
+    with pytest.raises(bc.ModelError, match=r"no column called 'torque'; there are speed, force"):
+        bc.Table.from_csv(file, y="torque", extrapolate="linear")
+    with pytest.raises(bc.ModelError, match=r"cannot be read"):
+        bc.Table.from_csv(tmp_path / "none.csv", extrapolate="hold")
