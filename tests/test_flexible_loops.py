@@ -166,7 +166,7 @@ def test_multiplier_methods(floating: bool) -> None:
     equations do."""
     m, rng = portal(floating), np.random.default_rng(1)
     oracle = bc.compile(m, method="dense", backend="numpy")
-    q, u = oracle.random_state(rng)
+    _, u = oracle.random_state(rng)
     closed = oracle.assemble(guess=oracle.integrate(oracle.neutral(), 0.1 * u), t=0.1)
     state = oracle.project(closed.q, u, t=0.1)
     assert np.abs(closed.q[modes_of(oracle)]).max() < 0.1  # assembled by joints rather than by bending

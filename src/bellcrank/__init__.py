@@ -31,7 +31,6 @@ _PLACES = {
     **dict.fromkeys(("KnifeEdge", "RollingBall", "RollingDisk"), "mechanism.rolling"),
     **dict.fromkeys(("Box", "Capsule", "Cone", "Cylinder", "Ellipsoid", "Plane", "Sphere"),
                     "mechanism.geometry.solids"), "Mesh": "mechanism.geometry.triangle_mesh",
-    "State": "loops.closer",
     "State": "loops.closer", "Table": "mechanism.table",
     "Result": "simulate.result", "open_result": "simulate.netcdf",
     **dict.fromkeys(("Sampled", "Traced"), "simulate.control"), "SimulationWarning": "simulate.run",
