@@ -165,6 +165,7 @@ TREES: dict[str, tuple[int, dict[int, int]]] = {
 }
 
 
+@pytest.mark.everyday(3)
 @pytest.mark.parametrize("name", list(TREES))
 def test_trees(name: str) -> None:
     m = branching(*TREES[name])

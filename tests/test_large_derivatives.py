@@ -153,6 +153,7 @@ def test_springs_between_links(function: str) -> None:
     both("arm").agree(function, ("parameters", "t"))
 
 
+@pytest.mark.everyday(5)
 @pytest.mark.parametrize("name, function, by", [
     ("sprung", "forward_dynamics", ("length", "stiff")), ("sprung", "stored_energy", ("stiff",)),
     ("geared", "forward_dynamics", ()), ("geared", "inverse_dynamics", ("wrenches",)),

@@ -113,6 +113,7 @@ def test_elimination_on_the_zoo(name: str, schedule: str) -> None:
     assert looped.disagreement(bc.load(name), "elimination", schedule=schedule) < 1e-11
 
 
+@pytest.mark.everyday(3)
 @pytest.mark.parametrize("name", ("four_bar", "rope_ladder", "linkage_quadruped", "quarter_car", "ladder"))
 def test_elimination_in_batches_and_with_wrenches(name: str) -> None:
     machine = bc.load(name)
@@ -126,6 +127,7 @@ def test_elimination_in_batches_and_with_wrenches(name: str) -> None:
     assert np.abs(alone - among).max() < 1e-11 * (1.0 + np.abs(alone).max())
 
 
+@pytest.mark.everyday(8)
 @pytest.mark.parametrize("name", looped.ZOO)
 def test_power_balance(name: str) -> None:
     """Kinetic and potential energy change by what drives and springs deliver: checked by differences in time."""
@@ -146,6 +148,7 @@ def test_power_balance(name: str) -> None:
     assert abs(power + float(bc.analyze.dissipated_power(system, q, u)) - float(tau @ u)) < 1e-4 * scale
 
 
+@pytest.mark.everyday(8)
 @pytest.mark.parametrize("name", tuple(loop_extras.EXTRA))
 @pytest.mark.parametrize("schedule", ("unrolled", "rolled"))
 def test_elimination_on_couplers_drives_and_all_closures(name: str, schedule: str) -> None:

@@ -54,6 +54,7 @@ def balance(system: bc.System, q: np.ndarray, u: np.ndarray, tau: np.ndarray, ud
     return worst
 
 
+@pytest.mark.everyday(8)
 @pytest.mark.parametrize("name", [n for n in looped.ZOO if n != "andrews"])
 def test_reactions_balance_every_body(name: str) -> None:
     system = bc.compile(bc.load(name))
@@ -63,6 +64,7 @@ def test_reactions_balance_every_body(name: str) -> None:
     assert balance(system, q[0], u[0], tau[0], udot) < 1e-10 * scale
 
 
+@pytest.mark.everyday(8)
 @pytest.mark.parametrize("name", looped.ZOO)
 def test_inverse_dynamics_gives_the_motion_back(name: str) -> None:
     system = bc.compile(bc.load(name))
@@ -230,6 +232,7 @@ def careful(system: bc.System, monkeypatch: pytest.MonkeyPatch) -> None:
     system._doors.update(inverse_dynamics=NO_DOORS, reactions=NO_DOORS)
 
 
+@pytest.mark.everyday(8)
 @pytest.mark.parametrize(("name", "backend"), [*((name, "numpy") for name in looped.ZOO), ("four_bar", "llvm"),
                                                ("bennett", "llvm"), ("quarter_car", "llvm")])
 def test_programs_agree_with_singular_values(name: str, backend: str, monkeypatch: pytest.MonkeyPatch) -> None:

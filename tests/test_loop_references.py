@@ -131,6 +131,7 @@ def ladder_state(system: bc.System, q: tuple[float, float]) -> np.ndarray:
     return np.array(parts)
 
 
+@pytest.mark.everyday(4)
 @pytest.mark.parametrize("method", ("elimination", "reduction"))
 @pytest.mark.parametrize(("cells", "allowed"), [(1, 1e-12), (16, 1e-12), (256, 1e-10), (10_000, 1e-8)])
 def test_ladder(cells: int, allowed: float, method: str) -> None:

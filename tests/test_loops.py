@@ -404,6 +404,7 @@ def test_actuated_joints_of_a_tree_must_do_all_the_work() -> None:
     assert np.abs(hanging).max() < 1e-12
 
 
+@pytest.mark.everyday(20)
 @pytest.mark.parametrize("seed", range(60))
 def test_couplers_that_share_joints_anywhere_in_a_tree(seed: int) -> None:
     """Mimic joints of grippers and hands: several followers of one leader, up and down the tree."""

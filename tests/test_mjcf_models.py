@@ -49,6 +49,7 @@ def tree(path: Path) -> tuple[MjcfReader, bc.Mechanism, Peer]:
     return reader, machine, Peer(mujoco, source.model, reader.joints, bc.compile(machine, backend="numpy"))
 
 
+@pytest.mark.everyday(60)
 @pytest.mark.parametrize("path", [HERE / "four_bar_linkage.xml", HERE / "four_bar_linkage_weld.xml",
                                   BUNDLED / "model.xml", *OTHERS], ids=lambda p: f"{p.parent.parent.name}-{p.name}")
 def test_trees_have_the_accelerations_of_mujoco(path: Path) -> None:

@@ -149,6 +149,7 @@ def compare(path: Path, floating: bool, states: int, **options: Any) -> None:
         np.testing.assert_allclose(place.position, theirs.translation, atol=1e-12 * (1.0 + np.abs(q).max()))
 
 
+@pytest.mark.everyday(60)
 @pytest.mark.parametrize("floating", [False, True], ids=["fixed", "floating"])
 @pytest.mark.parametrize("path", READABLE, ids=lambda path: path.stem)
 def test_every_robot(path: Path, floating: bool) -> None:
