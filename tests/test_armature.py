@@ -166,7 +166,6 @@ def test_every_joint_type_that_can_have_one_has() -> None:
     assert names >= {j for j in JOINTS if getattr(bc, j)().nq == getattr(bc, j)().nu > 0}
 
 
-@pytest.mark.everyday(12)
 @pytest.mark.parametrize("schedule", ["unrolled", "rolled"])
 @pytest.mark.parametrize("method", ALL)
 @pytest.mark.parametrize("parts", [EVERY, DRIVEN], ids=["all joints", "prescribed"])

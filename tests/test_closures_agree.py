@@ -29,7 +29,6 @@ def machine(joint: Joint, backwards: bool) -> bc.Mechanism:
     return m
 
 
-@pytest.mark.everyday(30)
 @pytest.mark.parametrize("backwards", [False, True], ids=["forwards", "backwards"])
 @pytest.mark.parametrize("seen", ["plain", "reversed", "Reversed"])
 @pytest.mark.parametrize("name", JOINTS)
