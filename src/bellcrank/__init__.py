@@ -29,6 +29,8 @@ _PLACES = {
                      "FileError", "ModelError", "NotYetError", "SingularError", "SlowWarning", "StateError"), "errors"),
     **dict.fromkeys(("Angle", "Distance", "PointOnLine", "PointOnPlane"), "mechanism.constraints"),
     **dict.fromkeys(("KnifeEdge", "RollingBall", "RollingDisk"), "mechanism.rolling"),
+    **dict.fromkeys(("Box", "Capsule", "Cone", "Cylinder", "Ellipsoid", "Plane", "Sphere"),
+                    "mechanism.geometry.solids"), "Mesh": "mechanism.geometry.triangle_mesh",
     "State": "loops.closer",
     "Result": "simulate.result", "open_result": "simulate.netcdf",
     **dict.fromkeys(("Sampled", "Traced"), "simulate.control"), "SimulationWarning": "simulate.run",
@@ -40,15 +42,16 @@ _PLACES = {
 }
 
 __all__ = [
-    "Angle", "AssemblyError", "BeamSection", "BellcrankError", "BellcrankWarning", "BranchWarning", "CacheWarning",
-    "Change", "Cylindrical", "Distance", "Event", "FileError", "FlexibleBody", "Free", "Inertia", "Joint", "KnifeEdge",
-    "Mechanism", "ModelError", "NotYetError", "Planar", "PointOnLine", "PointOnPlane", "Pose", "Prismatic", "Result",
-    "Revolute", "RollingBall", "RollingDisk", "Rollout", "Sampled", "Screw", "SimulationWarning", "SingularError",
-    "SlowWarning", "Spherical", "State", "StateError", "System", "Traced", "Universal", "Weld", "__version__",
-    "analyze", "attach", "check_joint", "cite", "compare", "compile", "detach", "enter", "examples", "export_c",
-    "gradient", "identify", "joint_limit", "latin_hypercube", "leave", "lift_off", "load", "lock", "math",
-    "open_result", "open_sweep", "papers", "random_samples", "read", "rollout", "save", "sobol", "sweep", "to_casadi",
-    "to_jax", "to_sympy", "to_torch", "unlock",
+    "Angle", "AssemblyError", "BeamSection", "BellcrankError", "BellcrankWarning", "Box", "BranchWarning",
+    "CacheWarning", "Capsule", "Change", "Cone", "Cylinder", "Cylindrical", "Distance", "Ellipsoid", "Event",
+    "FileError", "FlexibleBody", "Free", "Inertia", "Joint", "KnifeEdge", "Mechanism", "Mesh", "ModelError",
+    "NotYetError", "Planar", "Plane", "PointOnLine", "PointOnPlane", "Pose", "Prismatic", "Result", "Revolute",
+    "RollingBall", "RollingDisk", "Rollout", "Sampled", "Screw", "SimulationWarning", "SingularError", "SlowWarning",
+    "Sphere", "Spherical", "State", "StateError", "System", "Traced", "Universal", "Weld", "__version__", "analyze",
+    "attach", "check_joint", "cite", "compare", "compile", "detach", "enter", "examples", "export_c", "gradient",
+    "identify", "joint_limit", "latin_hypercube", "leave", "lift_off", "load", "lock", "math", "open_result",
+    "open_sweep", "papers", "random_samples", "read", "rollout", "save", "sobol", "sweep", "to_casadi", "to_jax",
+    "to_sympy", "to_torch", "unlock",
 ]
 
 if TYPE_CHECKING:
@@ -80,6 +83,8 @@ if TYPE_CHECKING:
     from bellcrank.mechanism.constraints import Angle, Distance, PointOnLine, PointOnPlane
     from bellcrank.mechanism.flexible.beam_elements import BeamSection
     from bellcrank.mechanism.flexible.flexible_body import FlexibleBody
+    from bellcrank.mechanism.geometry.solids import Box, Capsule, Cone, Cylinder, Ellipsoid, Plane, Sphere
+    from bellcrank.mechanism.geometry.triangle_mesh import Mesh
     from bellcrank.mechanism.inertia import Inertia
     from bellcrank.mechanism.joints import (
         Cylindrical,

@@ -42,6 +42,7 @@ class JointForceElements:
     _joints: dict[str, Connection]
 
     def __init__(self) -> None:
+        super().__init__()
         self._joint_forces: dict[str, JointForce] = {}
         self._joint_sums: dict[str, JointSum] = {}
         self._drives: dict[str, JointDrive] = {}

@@ -18,8 +18,8 @@ from bellcrank.scalar.graph import Scalar, digest
 
 __all__ = ["fingerprint", "fingerprint_of"]
 
-#: what a mechanism keeps besides its description: tables made from it
-_DERIVED = ("_graph", "_by_index", "_design")
+#: what a mechanism keeps besides what is computed with: tables made from it, and how its bodies look
+_DERIVED = ("_graph", "_by_index", "_design", "_shapes")
 #: what most mechanisms have none of, and earlier versions did not know
 _SELDOM = ("_open", "_absent")
 _LIBRARY = "bellcrank."
@@ -29,7 +29,8 @@ _known: weakref.WeakKeyDictionary[Mechanism, str] = weakref.WeakKeyDictionary()
 
 
 def fingerprint(mechanism: Mechanism, *, fixed: bool = False) -> str:
-    """SHA-256, in hexadecimal, of all that defines a mechanism: names, numbers, poses, elements, parameters.
+    """SHA-256, in hexadecimal, of all that is computed with in a mechanism: names, numbers, poses, elements,
+    parameters; not of its shapes.
 
     Laws given as Python functions enter by their qualified name, their code, and the numbers they hold (defaults,
     closures, globals of their own module); code of other Python versions gives another fingerprint. `fixed` says that

@@ -17,6 +17,7 @@ from bellcrank.mechanism.flexible.deformation import Modal, NodeMotion
 from bellcrank.mechanism.flexible.flexible_body import FlexibleBody
 from bellcrank.mechanism.flexible.placing import add_deformation
 from bellcrank.mechanism.forces.wrench import Wrench
+from bellcrank.mechanism.geometry.add_shapes import ShapedBodies
 from bellcrank.mechanism.inertia import Inertia
 from bellcrank.mechanism.joints import Joint, Weld
 from bellcrank.mechanism.motion import Entry, Fixed, Law, Prescribed
@@ -33,7 +34,7 @@ __all__ = ["HERE", "Body", "Connection", "Frame", "Mechanism", "Wrench"]
 HERE = Pose()
 
 
-class Mechanism(ForceElements):
+class Mechanism(ForceElements, ShapedBodies):
     """Bodies, joints, frames and forces, added one by one and checked as they come.
 
     Units are SI, angles radians, quaternions scalar first. `gravity` is the acceleration of free fall

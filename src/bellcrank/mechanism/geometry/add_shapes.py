@@ -1,0 +1,84 @@
+"""The shapes of a `Mechanism`: adding them, and what is there."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from bellcrank.errors import ModelError
+from bellcrank.mechanism.checks import new_name
+from bellcrank.mechanism.geometry.colors import to_color
+from bellcrank.mechanism.geometry.placed_shape import ROLES, SHAPES, AnyShape, PlacedShape, Role
+from bellcrank.mechanism.pose import Pose
+from bellcrank.scalar.graph import Scalar
+
+if TYPE_CHECKING:
+    from bellcrank.mechanism.parts import Body
+
+__all__ = ["ShapedBodies"]
+
+_HERE = Pose()
+
+
+class ShapedBodies:
+    """What the bodies of a `Mechanism` look like and collide with."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._shapes: dict[str, PlacedShape] = {}
+
+    @abstractmethod
+    def body(self, name: str | Body) -> Body:
+        """The body called `name`."""
+
+    @property
+    def shapes(self) -> tuple[PlacedShape, ...]:
+        """All shapes in the order they were added."""
+        return tuple(self._shapes.values())
+
+    def shapes_of(self, body: str | Body) -> tuple[PlacedShape, ...]:
+        """The shapes of one body; the ground has some, too. Cost: O(shapes)."""
+        index = self.body(body).index
+        return tuple(s for s in self._shapes.values() if s.body == index)
+
+    def add_shape(self, body: str | Body, shape: AnyShape, pose: Pose = _HERE, *,
+                  color: str | Sequence[float] | None = None, name: str | None = None, role: Role = "visual"
+                  ) -> PlacedShape:
+        """Say how a body (or the ground) looks: a shape such as ``bc.Box((0.4, 0.1, 0.1))``, and where its frame lies
+        in that of the body. With the `role` "collision" it says where the body can touch others.
+
+        `color` is a name, ``"#rrggbb"``, ``"#rrggbbaa"`` or three or four numbers in 0..1 (red, green, blue, opacity).
+        Without a `name` it is called after its body. Shapes have no mass: motion, compiled code and results are the
+        same with them and without.
+
+        >>> import bellcrank as bc
+        >>> m = bc.load("pendulum")
+        >>> m.add_shape(m.bodies[0], bc.Sphere(0.05), bc.Pose((0, 0, -1)), color="steelblue").shape
+        Sphere(radius=0.05)
+        """
+        owner = self.body(body)
+        what = f"shape {name!r}" if name is not None else f"shape of body {owner.name!r}"
+        if not isinstance(shape, SHAPES):
+            raise ModelError(f"{what}: needs a shape such as bellcrank.Box((1, 1, 1)), got {type(shape).__name__}")
+        if not isinstance(pose, Pose):
+            raise ModelError(f"{what}: the pose must be a bellcrank.Pose, got {type(pose).__name__}")
+        pose = pose.fixed(what)
+        if any(isinstance(x, Scalar) for x in (*pose.position, *pose.rows)):
+            raise ModelError(f"{what}: the pose of a shape takes numbers, not parameters")
+        if role not in ROLES:
+            raise ModelError(f"{what}: role must be 'visual' or 'collision', got {role!r}")
+        if name is None:
+            name = self._free_name(f"{owner.name} {type(shape).__name__.lower()}")
+        new_name(self._shapes, name, "shape")
+        placed = PlacedShape(name, owner.index, shape, pose, None if color is None else to_color(color, what), role)
+        self._shapes[name] = placed
+        return placed
+
+    def _free_name(self, base: str) -> str:
+        if base not in self._shapes:
+            return base
+        n = 2
+        while f"{base} {n}" in self._shapes:
+            n += 1
+        return f"{base} {n}"
