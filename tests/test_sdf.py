@@ -270,8 +270,9 @@ def test_the_report_lists_what_is_beside_the_mechanics(sdf):
              "<diffuse>1 0 0 1</diffuse></material></visual><collision name='c'><geometry><plane/></geometry>"
              "</collision><sensor name='s' type='imu'/>")
     m, report = read_sdf(sdf(link("a", more=INERTIAL + shape) + "<plugin name='p' filename='p.so'/>"))
-    assert [(s.kind, s.size, s.role) for s in report.shapes] == [("box", (1.0, 2.0, 3.0), "visual")]
-    assert {n.tag for n in report.ignored} == {"collision", "sensor", "plugin"}
+    assert [(s.kind, s.size, s.role) for s in report.shapes] == [("box", (1.0, 2.0, 3.0), "visual"),
+                                                                         ("plane", (), "collision")]
+    assert {n.tag for n in report.ignored} == {"sensor", "plugin"}
     assert len(m.bodies) == 1 and not report.surprises
 
 

@@ -95,7 +95,7 @@ def _parts(m: Mechanism) -> tuple[tuple[str, str, Any], ...]:
             ("coupler", "couplers", m.couplers), ("constraint", "constraints", m.constraints),
             ("spring", "springs", m.springs), ("bushing", "bushings", m.bushings), ("drag", "drags", m.drags),
             ("wrench", "wrenches", m.wrenches), ("joint force", "joint forces", (*m.joint_forces, *m.joint_sums)),
-            ("actuator", "actuators", m.drives), ("armature", "armatures", m.armatures),
+            ("actuator", "actuators", m.drives), ("armature", "armatures", m.armatures), ("shape", "shapes", m.shapes),
             ("parameter", "parameters", m.parameters))
 
 

@@ -15,13 +15,14 @@ from bellcrank.mechanism.pose import Pose
 __all__ = ["Actuation", "Dynamics", "Kind", "Limits", "Material", "Mimic", "Note", "ReadReport", "ReadWarning",
            "Shape", "condensed", "warn_of_surprises"]
 
-Kind = Literal["warned", "changed", "kept", "ignored"]
+Kind = Literal["warned", "changed", "kept", "ignored", "missing"]
 
 _MEANING: dict[Kind, str] = {
     "warned": "the machine may move differently than the author of the file meant",
     "changed": "read, but expressed differently",
     "kept": "no part of the equations of motion, kept as data in this report",
     "ignored": "not read",
+    "missing": "pictures lack it; the motion is the same",
 }
 _LOOSENED = ("changed", "mimic")
 
@@ -106,9 +107,9 @@ class Material:
 class Shape:
     """What a body looks like or collides with.
 
-    `kind` is mesh, box, sphere, cylinder or capsule. `size` holds the edges of a box, the radius of a
-    sphere, radius and length of a cylinder or capsule [m]; for a mesh the scale. `filename` is as
-    written in the file and never opened. `pose` lies in the body's frame.
+    `kind` is mesh, box, sphere, ellipsoid, cylinder, capsule, cone or plane. `size` holds the edges of a box or plane
+    (none if it has no end), the radius of a sphere, the half axes of an ellipsoid, radius and length of the others [m];
+    for a mesh the scale. `filename` is as written in the file. `pose` lies in the body's frame.
     """
 
     body: str
@@ -168,6 +169,11 @@ class ReadReport:
         return self.of_kind("ignored")
 
     @property
+    def missing(self) -> tuple[Note, ...]:
+        """What pictures lack: meshes that were not found."""
+        return self.of_kind("missing")
+
+    @property
     def surprises(self) -> tuple[Note, ...]:
         """What may make the motion another one than the file asks for: warnings and loosened mimic joints."""
         return tuple(note for note in self.notes if note.kind == "warned" or (note.kind, note.tag) == _LOOSENED)
@@ -193,12 +199,23 @@ def condensed(notes: tuple[Note, ...]) -> Iterator[str]:
 
 
 def warn_of_surprises(report: ReadReport, reader: str) -> None:
-    """One `ReadWarning` about what would make the machine move differently, at the line that asked for the file."""
+    """One `ReadWarning` about what would make the machine move differently, and one about meshes that were not found,
+    at the line that asked for the file."""
+    _warn_of_missing(report, reader)
     lines = list(condensed(report.surprises))
     if not lines:
         return
     rest = [f"... and {len(lines) - 3} more kinds"] if len(lines) > 3 else []
     first = f"{report.source}: not modelled, loosened or not physical (full report: {reader})"
+    warnings.warn("\n  ".join([first, *lines[:3], *rest]), ReadWarning, stacklevel=_outside())
+
+
+def _warn_of_missing(report: ReadReport, reader: str) -> None:
+    lines = list(dict.fromkeys(f"body {note.name!r}: {note.text}" for note in report.missing))
+    if not lines:
+        return
+    rest = [f"... and {len(lines) - 3} more"] if len(lines) > 3 else []
+    first = f"{report.source}: pictures will lack meshes, the motion is the same (full report: {reader})"
     warnings.warn("\n  ".join([first, *lines[:3], *rest]), ReadWarning, stacklevel=_outside())
 
 

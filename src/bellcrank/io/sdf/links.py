@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import numpy as np
+
 from bellcrank.io.common.masses import MOMENTS, given_inertia
 from bellcrank.io.common.xml import XmlElement
 from bellcrank.io.report import Kind, Material, Shape
 from bellcrank.io.sdf.text_values import boolean, number_in
+from bellcrank.mechanism.geometry.colors import NAMED, to_color
 from bellcrank.mechanism.inertia import Inertia
 from bellcrank.mechanism.pose import Pose
 
@@ -57,13 +60,41 @@ def read_shape(element: XmlElement, body: str, pose: Pose) -> Shape | None:
             size = form.only("size").text_numbers(3)
         case "sphere":
             size = (form.only("radius").text_number(),)
-        case "cylinder" | "capsule":
+        case "cylinder" | "capsule" | "cone":
             size = (form.only("radius").text_number(), form.only("length").text_number())
+        case "ellipsoid":
+            size = form.only("radii").text_numbers(3)
+        case "plane":
+            edges, normal = form.first("size"), form.first("normal")
+            size = () if element.tag == "collision" else (1.0, 1.0) if edges is None else edges.text_numbers(2)
+            pose = pose @ _facing((0.0, 0.0, 1.0) if normal is None else normal.text_numbers(3))
         case _:
             return None
-    material = element.first("material")
     return Shape(body, "visual" if element.tag == "visual" else "collision", form.tag, size, filename, pose,
-                 None if material is None else read_material(material), element.line)
+                 _looks(element), element.line)
+
+
+def _looks(element: XmlElement) -> Material | None:
+    """Material and transparency of a visual."""
+    inner, clear = element.first("material"), number_in(element, "transparency", 0.0)
+    material = None if inner is None else read_material(inner)
+    if clear and material is not None:
+        r, g, b, a = material.rgba or (0.7, 0.7, 0.7, 1.0)
+        return Material(material.name, (r, g, b, a * (1.0 - clear)))
+    return material
+
+
+def _facing(normal: tuple[float, ...]) -> Pose:
+    """A frame whose z axis is `normal`."""
+    z = np.array(normal)
+    if not z.any():
+        return Pose()
+    z = z / np.linalg.norm(z)
+    if z[2] == 1.0:
+        return Pose()
+    x = np.cross((0.0, 1.0, 0.0) if abs(z[1]) < 0.9 else (0.0, 0.0, 1.0), z)
+    x = x / np.linalg.norm(x)
+    return Pose(rotation=np.column_stack([x, np.cross(z, x), z]))
 
 
 def read_material(element: XmlElement) -> Material:
@@ -75,4 +106,6 @@ def read_material(element: XmlElement) -> Material:
         rgba = (*colour.text_numbers(3), 1.0) if len(words) == 3 else colour.text_numbers(4)
     script = element.first("script")
     name = None if script is None else script.first("name")
-    return Material("" if name is None else name.text, rgba)
+    label = "" if name is None else name.text
+    known = NAMED.get(label.removeprefix("Gazebo/").lower())  # the script itself is not read
+    return Material(label, to_color(f"#{known}", label) if rgba is None and known else rgba)

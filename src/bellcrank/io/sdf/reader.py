@@ -9,7 +9,9 @@ from dataclasses import dataclass
 
 from bellcrank.errors import FileError
 from bellcrank.io.common.angles import Turns
+from bellcrank.io.common.mesh_finder import Folders, MeshFinder
 from bellcrank.io.common.names import Names, unused
+from bellcrank.io.common.shape_records import ShapePlacer
 from bellcrank.io.common.xml import XmlElement, blame, clipped, read_xml
 from bellcrank.io.report import Dynamics, Kind, Limits, Mimic, Note, ReadReport, Shape, warn_of_surprises
 from bellcrank.io.sdf.align import align
@@ -35,7 +37,7 @@ _ASIDE = {"sensor": "a sensor", "light": "scenery", "projector": "scenery", "aud
 def load_sdf(path: str | os.PathLike[str], *, model: str | None = None, floating_base: bool = True,
              exact_angles: bool = True, parallel: float = 0.0, gravity: Sequence[float] | None = None,
              dissipation: bool = True, limits: bool = False, limit_stiffness: float = 1e4,
-             limit_damping: float = 1e2) -> Mechanism:
+             limit_damping: float = 1e2, packages: Folders = None) -> Mechanism:
     """The machine described by an SDF file. Every coordinate is zero where the file draws the machine.
 
     * ``model``: the model of a world to read; otherwise all are, with the names ``model::link``.
@@ -50,6 +52,7 @@ def load_sdf(path: str | os.PathLike[str], *, model: str | None = None, floating
     * ``parallel`` [rad]: axes that are parallel within this angle become exactly so. A planar linkage whose axes were
       rounded differently cannot move at all; the report warns about it.
 
+    Shapes of visuals and collisions come with the bodies; `packages` are further folders for mesh files, as for URDF.
     Whatever would change the motion and is not modelled is told by one `ReadWarning`; `read_sdf` returns the report.
 
     >>> import pathlib, tempfile
@@ -61,7 +64,7 @@ def load_sdf(path: str | os.PathLike[str], *, model: str | None = None, floating
     """
     mechanism, report = read_sdf(path, model=model, floating_base=floating_base, exact_angles=exact_angles,
                                  parallel=parallel, gravity=gravity, dissipation=dissipation, limits=limits,
-                                 limit_stiffness=limit_stiffness, limit_damping=limit_damping)
+                                 limit_stiffness=limit_stiffness, limit_damping=limit_damping, packages=packages)
     warn_of_surprises(report, "read_sdf")
     return mechanism
 
@@ -69,9 +72,10 @@ def load_sdf(path: str | os.PathLike[str], *, model: str | None = None, floating
 def read_sdf(path: str | os.PathLike[str], *, model: str | None = None, floating_base: bool = True,
              exact_angles: bool = True, parallel: float = 0.0, gravity: Sequence[float] | None = None,
              dissipation: bool = True, limits: bool = False, limit_stiffness: float = 1e4,
-             limit_damping: float = 1e2) -> tuple[Mechanism, ReadReport]:
+             limit_damping: float = 1e2, packages: Folders = None) -> tuple[Mechanism, ReadReport]:
     """As `load_sdf`, with a report of what was kept, changed and ignored, and without a warning."""
-    options = _Options(floating_base, parallel, gravity, dissipation, limits, limit_stiffness, limit_damping)
+    options = _Options(floating_base, parallel, gravity, dissipation, limits, limit_stiffness, limit_damping,
+                       packages)
     reader = _Reader(read_xml(path), Turns(exact_angles), model, options)
     return reader.mechanism(), reader.report()
 
@@ -85,6 +89,7 @@ class _Options:
     limits: bool
     limit_stiffness: float
     limit_damping: float
+    packages: Folders
 
 
 class _Reader:
@@ -97,6 +102,7 @@ class _Reader:
         self.dynamics: dict[str, Dynamics] = {}
         self.mimics: dict[str, Mimic] = {}
         self.shapes: list[Shape] = []
+        self.placer = ShapePlacer(MeshFinder(options.packages), self.notes)
         self.renamed: dict[str, str] = {}
         self.found: Collection = collect(root, self.poses, model)
 
@@ -217,10 +223,10 @@ class _Reader:
             self.note("ignored", element, f"cannot be used: {error}")
             return
         if shape is None:
-            self.note("ignored", element, "no mesh, box, sphere, cylinder or capsule in it")
+            self.note("ignored", element, "no shape in it that can be shown")
             return
         self.shapes.append(shape)
-        self.note("kept", element, "kept in report.shapes")
+        self.placer.place(self.machine, shape, element.source, element.attributes.get("name", ""))
 
     # -- joints -------------------------------------------------------------------------------
     def _idle(self, hinge: Hinge) -> bool:

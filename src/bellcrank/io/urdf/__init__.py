@@ -11,6 +11,7 @@ import os
 from collections.abc import Sequence
 from typing import Literal
 
+from bellcrank.io.common.mesh_finder import Folders
 from bellcrank.io.common.xml import read_xml
 from bellcrank.io.report import ReadReport, warn_of_surprises
 from bellcrank.io.urdf.robot import RobotReader, check_kind
@@ -23,7 +24,7 @@ __all__ = ["load_urdf", "read_urdf", "write_urdf"]
 
 def load_urdf(path: str | os.PathLike[str], *, floating_base: bool = False, exact_angles: bool = True,
               gravity: Sequence[float] = (0.0, 0.0, -9.81), mimic: Literal["coupler", "free"] = "coupler",
-              dynamics: bool = False, closures: Closures = None) -> Mechanism:
+              dynamics: bool = False, closures: Closures = None, packages: Folders = None) -> Mechanism:
     """The machine described by a URDF file.
 
     The root link is welded to the ground, or free to move with ``floating_base=True`` (joint "root_joint").
@@ -34,6 +35,10 @@ def load_urdf(path: str | os.PathLike[str], *, floating_base: bool = False, exac
     ``dynamics=True`` adds the damping and friction of <dynamics> as force elements. `closures` is the path of a YAML
     file that lists loop closures (also looked for beside the URDF file); without it, ``loop_closures.yaml`` or a YAML
     file of the same name beside the URDF file is used if it holds some; ``closures=False`` looks for none.
+
+    Shapes of <visual> and <collision> come with the bodies. Meshes are looked for in the folder of the file (or of the
+    package around it), ``package://NAME/`` in folders NAME beside and above it; `packages` are further folders. They
+    are read when they are shown; one that is not found is told by a `ReadWarning`.
 
     Whatever in the file would change the motion and is not modelled is told by one `ReadWarning`; `read_urdf` also
     returns the full report.
@@ -46,19 +51,20 @@ def load_urdf(path: str | os.PathLike[str], *, floating_base: bool = False, exac
     <Mechanism 'box': 1 bodies, 1 joints>
     """
     mechanism, report = read_urdf(path, floating_base=floating_base, exact_angles=exact_angles, gravity=gravity,
-                                  mimic=mimic, dynamics=dynamics, closures=closures)
+                                  mimic=mimic, dynamics=dynamics, closures=closures, packages=packages)
     warn_of_surprises(report, "read_urdf")
     return mechanism
 
 
 def read_urdf(path: str | os.PathLike[str], *, floating_base: bool = False, exact_angles: bool = True,
               gravity: Sequence[float] = (0.0, 0.0, -9.81), mimic: Literal["coupler", "free"] = "coupler",
-              dynamics: bool = False, closures: Closures = None) -> tuple[Mechanism, ReadReport]:
+              dynamics: bool = False, closures: Closures = None, packages: Folders = None
+              ) -> tuple[Mechanism, ReadReport]:
     """As `load_urdf`, with a report of what was kept, changed and ignored, and without a warning."""
     if mimic not in ("coupler", "free"):
         raise ValueError(f"mimic must be 'coupler' or 'free', got {mimic!r}")
     root = read_xml(path)
     check_kind(root)
-    reader = RobotReader(root, exact_angles, coupled=mimic == "coupler", dynamics=dynamics)
+    reader = RobotReader(root, exact_angles, coupled=mimic == "coupler", dynamics=dynamics, packages=packages)
     sidecar = find_sidecar(root.source, closures, reader)
     return reader.mechanism(floating_base, gravity, sidecar), reader.report()

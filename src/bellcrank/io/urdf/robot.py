@@ -8,7 +8,9 @@ from collections.abc import Sequence
 from bellcrank.errors import FileError
 from bellcrank.io.common.angles import Turns, unit
 from bellcrank.io.common.masses import MOMENTS, given_inertia
+from bellcrank.io.common.mesh_finder import Folders, MeshFinder
 from bellcrank.io.common.names import Names, near, unused
+from bellcrank.io.common.shape_records import ShapePlacer
 from bellcrank.io.common.xml import XmlElement, blame, clipped
 from bellcrank.io.report import Dynamics, Kind, Limits, Material, Mimic, Note, ReadReport, Shape
 from bellcrank.io.urdf.geometry import read_material, read_shape
@@ -27,7 +29,8 @@ __all__ = ["RobotReader", "check_kind"]
 class RobotReader:
     """Reads one file: collects notes and data on the way."""
 
-    def __init__(self, root: XmlElement, exact_angles: bool, *, coupled: bool = True, dynamics: bool = False) -> None:
+    def __init__(self, root: XmlElement, exact_angles: bool, *, coupled: bool = True, dynamics: bool = False,
+                 packages: Folders = None) -> None:
         self.root = root
         self.turns = Turns(exact_angles)
         self.coupled = coupled
@@ -38,6 +41,8 @@ class RobotReader:
         self.dynamics: dict[str, Dynamics] = {}
         self.mimics: dict[str, Mimic] = {}
         self.shapes: list[Shape] = []
+        self.packages = packages
+        self._shape_names: list[str] = []
         self.materials: dict[str, Material] = {}
         self.renamed: dict[str, str] = {}
         self.links: dict[str, XmlElement] = {}
@@ -80,6 +85,7 @@ class RobotReader:
             joints.add(edge, retyped.get(edge.name))
         joints.couple()
         self._rest(machine)
+        self._place_shapes(machine)
         if sidecar:
             sidecar.close(self, machine)
         return machine
@@ -194,9 +200,14 @@ class RobotReader:
             self.note("ignored", element, "no shape in it")
             return
         self.shapes.append(shape)
-        self.note("kept", element, "kept in report.shapes")
+        self._shape_names.append(element.attributes.get("name", ""))
         for material in element.all("material"):
             self._material(material)
+
+    def _place_shapes(self, machine: Mechanism) -> None:
+        placer = ShapePlacer(MeshFinder(self.packages), self.notes, self.materials)
+        for shape, name in zip(self.shapes, self._shape_names, strict=True):
+            placer.place(machine, shape, self.root.source, name)
 
     def _material(self, element: XmlElement) -> None:
         try:
@@ -207,7 +218,8 @@ class RobotReader:
         if not material.name or (material.rgba is None and material.texture is None):
             return  # without a name, or only a name: it belongs to its shape and is kept there
         if self.materials.setdefault(material.name, material) is material:
-            self.note("kept", element, "kept in report.materials")
+            if material.texture is not None:
+                self.note("kept", element, "the texture is not shown; kept in report.materials")
         elif self.materials[material.name] != material:
             self.note("kept", element, "another material has this name; this one is kept with its shape only")
 
