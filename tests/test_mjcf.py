@@ -102,7 +102,7 @@ def test_what_the_report_holds(tmp_path: Path) -> None:
     assert [(d.name, d.joint, d.actuator.limit) for d in m.drives] == [("m", "wag", 14.0)]
     assert {f.name for f in m.frames} == {"eye", "hook", "bob"}
     assert any(note.tag == "jointpos" and note.line > 30 for note in report.ignored)
-    assert {shape.kind for shape in report.shapes} == {"box", "capsule", "sphere"}
+    assert {shape.kind for shape in report.shapes} == {"box", "capsule", "sphere", "ellipsoid"}
     key = report.keyframes["crouch"]
     assert key["q"]["wag"] == 0.4 and key["q"]["ankle"] == (0.5, 0.5, 0.5, 0.5)
     assert key["q"]["hip_x"] == pytest.approx(0.3 - np.deg2rad(15))
@@ -192,7 +192,7 @@ def test_meshes_that_are_missing(tmp_path: Path) -> None:
     text = """<mujoco><asset><mesh name="m" file="gone.stl"/></asset><worldbody><body name="arm"><joint/>
       {}<geom type="mesh" mesh="m"/></body></worldbody></mujoco>"""
     m, report = read_mjcf(written(tmp_path, text.format('<inertial mass="1" pos="0 0 1" diaginertia="1 1 1"/>')))
-    assert m.bodies[0].inertia.mass == 1.0 and any("no inertia depends" in note.text for note in report.ignored)
+    assert m.bodies[0].inertia.mass == 1.0 and any("gone.stl' was not found" in note.text for note in report.missing)
     path = written(tmp_path, text.format(""))
     with pytest.raises(bc.FileError, match=r"model.xml:2: <geom> in <body 'arm'>.*'arm'.*gone.stl"):
         read_mjcf(path)

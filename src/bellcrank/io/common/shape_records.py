@@ -26,10 +26,11 @@ class ShapePlacer:
     notes: list[Note] = field(default_factory=list)
     materials: Mapping[str, Material] = field(default_factory=dict)
 
-    def place(self, machine: Mechanism, shape: Shape, source: str, name: str = "") -> None:
-        """Add one shape that the file `source` describes, under its name there if that is free."""
+    def place(self, machine: Mechanism, shape: Shape, source: str, name: str = "", made: Mesh | None = None) -> None:
+        """Add one shape that the file `source` describes, under its name there if that is free; its mesh may be `made`
+        already."""
         try:
-            made = self._made(shape, source)
+            form = made or self._made(shape, source)
         except NotFoundError as error:
             self.notes.append(Note("missing", shape.kind, shape.body, shape.line, str(error)))
             return
@@ -37,7 +38,7 @@ class ShapePlacer:
             self.notes.append(Note("ignored", shape.kind, shape.body, shape.line, f"cannot be shown: {error}"))
             return
         taken = not name or control_character(name) is not None or any(s.name == name for s in machine.shapes)
-        machine.add_shape(shape.body, made, shape.pose, color=color_of(shape.material, self.materials),
+        machine.add_shape(shape.body, form, shape.pose, color=color_of(shape.material, self.materials),
                           name=None if taken else name, role=shape.role)
 
     def _made(self, shape: Shape, source: str) -> AnyShape:

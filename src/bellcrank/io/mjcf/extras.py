@@ -1,30 +1,28 @@
-"""What MJCF holds beside the machine itself: sites, shapes and keyframes."""
+"""What MJCF holds beside the machine itself: sites and keyframes."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from bellcrank.errors import ModelError
-from bellcrank.io.mjcf.sites import rotation, site_pose
-from bellcrank.io.report import Shape
+from bellcrank.io.mjcf.sites import site_pose
 from bellcrank.mechanism.joints import quaternion
-from bellcrank.mechanism.pose import Pose
 
 if TYPE_CHECKING:
     from bellcrank.io.common.xml import XmlElement
     from bellcrank.io.mjcf.read import MjcfReader
     from bellcrank.mechanism.mechanism import Mechanism
 
-__all__ = ["read_keyframes", "read_shapes", "read_sites"]
+__all__ = ["read_keyframes", "read_sites"]
 
 Floats = npt.NDArray[np.float64]
 _FREE, _BALL = 0, 1
 
 
-# -- places and shapes ------------------------------------------------------------------------------
+# -- places -----------------------------------------------------------------------------------------
 def read_sites(reader: MjcfReader, machine: Mechanism) -> None:
     """Named sites become frames."""
     for site in range(reader.model.nsite):
@@ -37,25 +35,6 @@ def read_sites(reader: MjcfReader, machine: Mechanism) -> None:
             machine.add_frame(name, reader.bodies[body], pose)
         except ModelError:
             reader.note("ignored", element, "a body has the name of this site")
-
-
-def read_shapes(reader: MjcfReader) -> None:
-    """Shapes are kept as data."""
-    model = reader.model
-    kinds = {int(getattr(reader.mujoco.mjtGeom, f"mjGEOM_{kind.upper()}")): kind
-             for kind in ("sphere", "capsule", "cylinder", "box")}
-    for geom in range(model.ngeom):
-        kind = kinds.get(int(model.geom_type[geom]))
-        element = reader.source.element("geom", geom)
-        if kind is None:
-            reader.note("ignored", element, "a shape of a kind that is not kept")
-            continue
-        x, y, z = (float(s) for s in model.geom_size[geom])
-        size = {"sphere": (x,), "box": (2 * x, 2 * y, 2 * z)}.get(kind, (x, 2 * y))
-        role: Literal["visual", "collision"] = "visual" if int(model.geom_group[geom]) in (1, 2) else "collision"
-        reader.shapes.append(Shape(reader.bodies[int(model.geom_bodyid[geom])], role, kind, size, None,
-                                   Pose(model.geom_pos[geom], rotation(reader.mujoco, model.geom_quat[geom])), None,
-                                   element.line))
 
 
 # -- states -----------------------------------------------------------------------------------------

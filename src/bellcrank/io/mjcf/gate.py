@@ -44,11 +44,12 @@ _DROPPED: dict[str, tuple[Kind, str]] = {
     "pair": ("ignored", "contacts are not modelled"),
     "exclude": ("ignored", "contacts are not modelled"),
     "texture": ("ignored", "looks"),
-    "material": ("ignored", "looks"),
+    "layer": ("ignored", "looks"),
     "hfield": ("ignored", "terrain: contacts are not modelled"),
 }
 _CONTAINERS = ("contact", "deformable")
-_ATTRIBUTES = ("material", "user", "content_type")
+_ATTRIBUTES = ("user", "content_type")
+_LOOKS = ("name", "class", "rgba")
 _PATHS = ("meshdir", "texturedir", "assetdir", "strippath")
 #: a name may be anything, a number must not be this
 _NOT_A_NUMBER = re.compile(r"(?:^|\s)[+-]?nan(?:\s|$)", re.IGNORECASE)
@@ -257,6 +258,8 @@ class _ElementWriter:
                 raise element.error(f"{name}={clipped(value)!r} is not a number")
         if element.tag == "compiler":
             kept = {name: value for name, value in kept.items() if name not in _PATHS}
+        if element.tag == "material":
+            kept = {name: value for name, value in kept.items() if name in _LOOKS}
         if element.tag == "mesh" and section == "asset":
             self._mesh(element, kept)
         elif "file" in kept:

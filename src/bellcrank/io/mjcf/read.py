@@ -12,7 +12,8 @@ from bellcrank.errors import ModelError
 from bellcrank.io.common.names import unused
 from bellcrank.io.common.xml import XmlElement
 from bellcrank.io.mjcf.actuators import read_actuators
-from bellcrank.io.mjcf.extras import read_keyframes, read_shapes, read_sites
+from bellcrank.io.mjcf.extras import read_keyframes, read_sites
+from bellcrank.io.mjcf.geoms import read_shapes
 from bellcrank.io.mjcf.joint_forces import read_joint_forces, read_tendons
 from bellcrank.io.mjcf.loops import read_equalities
 from bellcrank.io.mjcf.sites import rotation
@@ -52,9 +53,11 @@ def read_mjcf(path: str | os.PathLike[str], *, limits: bool = False, actuators: 
     constraints become exact loops: connect a `Spherical` joint, two connects of the same bodies a `Revolute` one, weld
     a `Weld`, joint a coupler. `limits` makes stops of joint ranges, as soft as the file's solref says. With `actuators`
     motors limit the input tau of their joints, and all others whose force follows from the state are servos: the
-    control of each is a parameter of the mechanism, named like the actuator and zero unless set. Meshes are opened
-    only if an inertia depends on them; ``missing_meshes="massless"`` goes on without those that are missing. No file
-    outside `folder` is opened (that of the file unless given).
+    control of each is a parameter of the mechanism, named like the actuator and zero unless set. Geoms come with the
+    bodies as shapes: those of the groups 0 to 2 are seen, and those that can touch others are for collisions, too.
+    Meshes are opened when they are shown, and at once if an inertia depends on them;
+    ``missing_meshes="massless"`` goes on without those. No file outside `folder` is opened (that of the file unless
+    given).
     """
     source = compiled(path, folder, missing_meshes)
     reader = MjcfReader(source, limits, actuators)
@@ -112,7 +115,7 @@ class MjcfReader:
         read_tendons(self, machine)
         read_actuators(self, machine)
         read_sites(self, machine)
-        read_shapes(self)
+        read_shapes(self, machine)
         read_keyframes(self)
         return machine
 

@@ -14,6 +14,8 @@ from bellcrank.errors import FileError
 from bellcrank.io.common.contents import regular_bytes
 from bellcrank.io.common.xml import XmlElement, clipped
 from bellcrank.io.mjcf.gate import Gated, MeshFile, gated, mesh_path
+from bellcrank.io.mjcf.geoms import GeomFacts, MeshFacts
+from bellcrank.io.mjcf.sites import rotation
 
 __all__ = ["Source", "compiled", "the_mujoco"]
 
@@ -35,6 +37,7 @@ class Source:
     gate: Gated
     #: for "body", "joint", "geom", "site", "equality", "tendon", "actuator": the element of each part, by number
     elements: dict[str, dict[int, XmlElement]] = field(default_factory=dict)
+    geoms: dict[int, GeomFacts] = field(default_factory=dict)  #: by number
 
     def element(self, what: str, index: int) -> XmlElement:
         return self.elements.get(what, {}).get(index, self.gate.root)
@@ -68,7 +71,7 @@ def compiled(path: str | os.PathLike[str], folder: str | os.PathLike[str] | None
     spec.compiler.discardvisual = False
     spec.compiler.usethread = False
     spec.compiler.LRopt.mode = mujoco.mjtLRMode.mjLRMODE_NONE  # a simulation as long as the file likes
-    assets = _shapes(mujoco, spec, gate, path, folder, missing_meshes)
+    assets, facts = _shapes(mujoco, spec, gate, path, folder, missing_meshes)
     spec.assets = assets
     try:
         with warnings.catch_warnings(record=True) as said:
@@ -82,6 +85,7 @@ def compiled(path: str | os.PathLike[str], folder: str | os.PathLike[str] | None
     for what, parts in (("body", spec.bodies), ("joint", spec.joints), ("geom", spec.geoms), ("site", spec.sites),
                         ("equality", spec.equalities), ("tendon", spec.tendons), ("actuator", spec.actuators)):
         source.elements[what] = {part.id: gate.element(part.info) for part in parts}
+    source.geoms = {geom.id: known for geom, known in zip(spec.geoms, facts, strict=True)}
     _check_finite(source)
     return source
 
@@ -104,11 +108,14 @@ def _check_finite(source: Source) -> None:
 
 
 def _shapes(mujoco: Any, spec: Any, gate: Gated, path: str | os.PathLike[str], folder: str | os.PathLike[str] | None,
-            missing: str) -> dict[str, bytes]:
-    """Take shapes out of the spec that no inertia depends on; the contents of mesh files that are needed."""
+            missing: str) -> tuple[dict[str, bytes], list[GeomFacts]]:
+    """Take meshes out of the spec that no inertia depends on, a ball without mass in their place; the contents of mesh
+    files that are needed, and what is known of all geoms that are left."""
     by_name = {mesh.name: mesh for mesh in spec.meshes}
     assets: dict[str, bytes] = {}
+    facts: list[GeomFacts] = []
     for geom in list(spec.geoms):
+        collides = bool(geom.contype or geom.conaffinity)
         geom.contype = geom.conaffinity = 0  # no convex hulls
         element = gate.element(geom.info)
         if geom.type in (mujoco.mjtGeom.mjGEOM_HFIELD, mujoco.mjtGeom.mjGEOM_SDF):
@@ -116,14 +123,17 @@ def _shapes(mujoco: Any, spec: Any, gate: Gated, path: str | os.PathLike[str], f
             spec.delete(geom)
             continue
         if not geom.meshname:
+            facts.append(GeomFacts(collides))
             continue
         mesh = by_name.get(geom.meshname)
         if mesh is None:
             raise element.error(f"there is no mesh {clipped(geom.meshname)!r}")
+        known = _mesh_facts(mujoco, mesh, gate, path, folder)
         if not _weighs(spec, geom):
-            gate.note("ignored", element, "a mesh that no inertia depends on")
-            spec.delete(geom)
-        elif mesh.file:
+            _without_mesh(mujoco, geom)
+            facts.append(GeomFacts(collides, known, replaced=True))
+            continue
+        if mesh.file:
             file = gate.meshes.get(mesh.file)
             if file is None:
                 raise element.error(f"the mesh {clipped(geom.meshname)!r} has no file")
@@ -133,12 +143,42 @@ def _shapes(mujoco: Any, spec: Any, gate: Gated, path: str | os.PathLike[str], f
                 if missing == "error":
                     raise
                 gate.note("warned", element, f"taken as massless, though its mass is that of a mesh: {error}")
-                spec.delete(geom)
+                _without_mesh(mujoco, geom)
+                facts.append(GeomFacts(collides, known, replaced=True))
+                continue
+        facts.append(GeomFacts(collides, known))
     used = {geom.meshname for geom in spec.geoms}
     for mesh in list(spec.meshes):
         if mesh.name not in used:
             spec.delete(mesh)
-    return assets
+    return assets, facts
+
+
+def _without_mesh(mujoco: Any, geom: Any) -> None:
+    """A ball without mass: MuJoCo still works out where the geom is, and its color."""
+    geom.type, geom.meshname, geom.size, geom.mass = mujoco.mjtGeom.mjGEOM_SPHERE, "", [1e-3, 0.0, 0.0], 0.0
+
+
+def _mesh_facts(mujoco: Any, mesh: Any, gate: Gated, path: str | os.PathLike[str],
+                folder: str | os.PathLike[str] | None) -> MeshFacts | str:
+    """Where the triangles of a mesh are, and how they are moved; or why they are not shown."""
+    turn = rotation(mujoco, mesh.refquat)
+    moves = np.array(mesh.scale), np.array(mesh.refpos), np.eye(3) if turn is None else turn
+    if not all(np.isfinite(x).all() for x in moves) or not moves[0].all():
+        return f"the mesh {clipped(mesh.name)!r} has numbers that cannot be used"
+    if not mesh.file:
+        vertices, faces = np.array(list(mesh.uservert)), np.array(list(mesh.userface), dtype=np.int32)
+        if not len(vertices) or not len(faces) or len(vertices) % 3 or len(faces) % 3:
+            return f"the mesh {clipped(mesh.name)!r} has no faces in the file"
+        return MeshFacts("", (vertices.reshape(-1, 3), faces.reshape(-1, 3)), *moves)
+    file = gate.meshes.get(mesh.file)
+    try:
+        place = "" if file is None else mesh_path(file, path, folder)
+    except FileError as error:
+        return str(error)
+    if file is None or not os.path.isfile(place):
+        return f"the mesh {clipped(mesh.name if file is None else file.path)!r} was not found"
+    return MeshFacts(place, None, *moves)
 
 
 def _weighs(spec: Any, geom: Any) -> bool:

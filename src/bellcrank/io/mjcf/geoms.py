@@ -1,0 +1,144 @@
+"""Geoms of MJCF files: what bodies look like and collide with."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from bellcrank.errors import BellcrankError, FileError
+from bellcrank.io.common.mesh_finder import MeshFinder
+from bellcrank.io.common.shape_records import ShapePlacer
+from bellcrank.io.common.xml import clipped
+from bellcrank.io.mjcf.sites import rotation
+from bellcrank.io.report import Material, Note, Shape
+from bellcrank.mechanism.geometry.mesh_files import FORMATS
+from bellcrank.mechanism.geometry.placed_shape import Role
+from bellcrank.mechanism.geometry.triangle_mesh import Mesh
+from bellcrank.mechanism.pose import Pose
+
+if TYPE_CHECKING:
+    from bellcrank.io.common.xml import XmlElement
+    from bellcrank.io.mjcf.read import MjcfReader
+    from bellcrank.mechanism.mechanism import Mechanism
+
+__all__ = ["GeomFacts", "MeshFacts", "read_shapes"]
+
+Floats = npt.NDArray[np.float64]
+#: groups of geoms that viewers of MuJoCo show unless told otherwise
+_SHOWN = 2
+#: the color of geoms for which none is given
+_GRAY = (0.5, 0.5, 0.5, 1.0)
+_KINDS = ("sphere", "capsule", "cylinder", "box", "ellipsoid", "plane")
+
+
+@dataclass(frozen=True, slots=True)
+class MeshFacts:
+    """A mesh of a file, which MuJoCo moves, turns and scales: v -> scale * turn^T (v - shift)."""
+
+    path: str  #: its file, or nothing
+    arrays: tuple[Floats, npt.NDArray[np.int32]] | None  #: vertices and faces, if they are in the model itself
+    scale: Floats
+    shift: Floats
+    turn: Floats
+
+    def placed(self) -> tuple[Mesh, Pose]:
+        """The mesh, and where its frame lies in that of the geom."""
+        if self.arrays is not None:
+            vertices, faces = self.arrays
+            if self.scale.prod() < 0.0:
+                faces = faces[:, ::-1]
+            return Mesh((vertices - self.shift) @ self.turn * self.scale, faces), Pose()
+        along = self.turn @ np.diag(self.scale) @ self.turn.T  # scale before turning
+        if np.abs(along - np.diag(np.diag(along))).max() > 1e-9 * np.abs(self.scale).max():
+            raise FileError("a mesh that is turned and stretched along other axes than its own is not shown")
+        if os.path.splitext(self.path)[1].lower() not in FORMATS:
+            raise FileError(f"meshes of the kind {os.path.splitext(self.path)[1]!r} are not shown")
+        shift = -self.scale * (self.turn.T @ self.shift)
+        return Mesh.read(self.path, np.diag(along).tolist()), Pose(shift.tolist(), self.turn.T)
+
+
+@dataclass(frozen=True, slots=True)
+class GeomFacts:
+    """What is known of a geom before MuJoCo compiles the model."""
+
+    collides: bool
+    mesh: MeshFacts | str | None = None  #: text says why it is not shown
+    replaced: bool = False  #: its mesh was taken out, for no inertia depends on it
+
+
+def read_shapes(reader: MjcfReader, machine: Mechanism) -> None:
+    """Geoms become shapes: visual those of the groups that viewers show, collision those that can touch others."""
+    model = reader.model
+    kinds = {int(getattr(reader.mujoco.mjtGeom, f"mjGEOM_{kind.upper()}")): kind for kind in _KINDS}
+    placer = ShapePlacer(MeshFinder(), reader.notes)
+    for geom in range(model.ngeom):
+        element = reader.source.element("geom", geom)
+        facts = reader.source.geoms[geom]
+        pose = Pose(model.geom_pos[geom], rotation(reader.mujoco, model.geom_quat[geom]))
+        made: Mesh | None = None
+        kind: str | None
+        size: tuple[float, ...] = (1.0, 1.0, 1.0)
+        if facts.mesh is not None:
+            kind = "mesh"
+            try:
+                if isinstance(facts.mesh, str):
+                    raise FileError(facts.mesh)
+                made, inner = facts.mesh.placed()
+                pose = pose @ inner if facts.replaced else pose @ _moved(reader, geom).inverse() @ inner
+            except BellcrankError as error:
+                _lack(reader, element, geom, str(error))
+                continue
+        else:
+            kind = kinds.get(int(model.geom_type[geom]))
+            if kind is None:
+                reader.note("ignored", element, "a shape of a kind that is not kept")
+                continue
+            size = _size(kind, [float(s) for s in model.geom_size[geom]])
+        for role in _roles(facts.collides, int(model.geom_group[geom])):
+            shape = Shape(reader.bodies[int(model.geom_bodyid[geom])], role, kind, size,
+                          made.path if made is not None else None, pose, _material(model, geom), element.line)
+            reader.shapes.append(shape)
+            placer.place(machine, shape, element.source, reader.source.name("geom", geom), made)
+
+
+def _roles(collides: bool, group: int) -> list[Role]:
+    roles: list[Role] = ["visual"] if group <= _SHOWN or not collides else []
+    return [*roles, "collision"] if collides else roles
+
+
+def _size(kind: str, half: list[float]) -> tuple[float, ...]:
+    x, y, z = half
+    match kind:
+        case "sphere":
+            return (x,)
+        case "box":
+            return 2 * x, 2 * y, 2 * z
+        case "ellipsoid":
+            return x, y, z
+        case "plane":
+            return (2 * x, 2 * y) if x and y else ()
+    return x, 2 * y
+
+
+def _material(model: Any, geom: int) -> Material | None:
+    """The color of a geom, of its material, or none."""
+    own = tuple(float(x) for x in model.geom_rgba[geom])
+    index = int(model.geom_matid[geom])
+    if own == _GRAY and index >= 0:
+        return Material(model.mat(index).name, tuple(float(x) for x in model.mat_rgba[index]))
+    return None if own == _GRAY else Material("", own)
+
+
+def _moved(reader: MjcfReader, geom: int) -> Pose:
+    """MuJoCo puts the frames of meshes into their centers of mass: where it lies in that of the file."""
+    mesh = int(reader.model.geom_dataid[geom])
+    return Pose(reader.model.mesh_pos[mesh], rotation(reader.mujoco, reader.model.mesh_quat[mesh]))
+
+
+def _lack(reader: MjcfReader, element: XmlElement, geom: int, why: str) -> None:
+    body = reader.bodies[int(reader.model.geom_bodyid[geom])]
+    reader.notes.append(Note("missing", element.tag, body, element.line, clipped(why, 200)))
