@@ -18,6 +18,7 @@ def everything() -> bc.Mechanism:
     _joints(m, mass, length)
     _laws(m)
     _forces(m, mass, length, time)
+    _shapes(m)
     return m
 
 
@@ -109,3 +110,13 @@ def _forces(m: bc.Mechanism, mass: object, length: object, time: object) -> None
     m.add_actuator("plain", "sleeve", 5.0, coordinate="slide")
     m.add_armature("rotor", "slide.x", mass * 1e-5)
     m.add_armature("rotor 2", "sleeve", 0.1, "angle")
+
+
+def _shapes(m: bc.Mechanism) -> None:
+    for shape in (bc.Box((1, 0.1, 1 / 3)), bc.Sphere(0.1), bc.Ellipsoid((1, 2, 3)), bc.Cylinder(0.1, 1), bc.Cone(1, 2),
+                  bc.Capsule(0.1, 0.3), bc.Plane(), bc.Plane((1, 1 / 3)),
+                  bc.Mesh([(0, 0, 0), (1 / 3, 0, 0), (0, 1, -0.0)], [(0, 1, 2)]),
+                  bc.Mesh([(0, 0, 0), (1, 0, 0), (0, 1, 0)], [(0, 1, 2)], colors=[(0.1, 0, 0, 1)])):
+        m.add_shape("f", shape, color=(1 / 3, 0, 0.1))
+    m.add_shape("ground", bc.Box((1, 1, 1)), bc.Pose.rpy((1, 2, 3), 0.1, 0.2, 0.3), name="é #", color="#12345678")
+    m.add_shape("g", bc.Box((1, 1, 1)), role="collision")

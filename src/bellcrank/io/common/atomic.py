@@ -9,11 +9,16 @@ import tempfile
 
 from bellcrank.errors import FileError
 
-__all__ = ["write_text"]
+__all__ = ["write_bytes", "write_text"]
 
 
 def write_text(path: str | os.PathLike[str], text: str) -> None:
-    """Write a file in UTF-8: under another name first, put in place when it is complete.
+    """Write a file in UTF-8, whole or not at all; as `write_bytes`."""
+    write_bytes(path, text.encode("utf-8"))
+
+
+def write_bytes(path: str | os.PathLike[str], content: bytes) -> None:
+    """Write a file: under another name first, put in place when it is complete.
 
     An old file of that name stays as it was if anything goes wrong; its permissions are kept, and links followed.
     """
@@ -23,8 +28,8 @@ def write_text(path: str | os.PathLike[str], text: str) -> None:
         mode = _mode(target)
         handle, draft = tempfile.mkstemp(dir=os.path.dirname(target) or ".", prefix=".bellcrank-", suffix=".part")
         try:
-            with open(handle, "w", encoding="utf-8", newline="\n") as file:
-                file.write(text)
+            with open(handle, "wb") as file:
+                file.write(content)
                 file.flush()
                 os.fsync(file.fileno())
             os.chmod(draft, mode)

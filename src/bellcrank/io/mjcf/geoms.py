@@ -126,11 +126,16 @@ def _size(kind: str, half: list[float]) -> tuple[float, ...]:
 
 def _material(model: Any, geom: int) -> Material | None:
     """The color of a geom, of its material, or none."""
-    own = tuple(float(x) for x in model.geom_rgba[geom])
+    own = _rgba(model.geom_rgba[geom])
     index = int(model.geom_matid[geom])
     if own == _GRAY and index >= 0:
-        return Material(model.mat(index).name, tuple(float(x) for x in model.mat_rgba[index]))
+        return Material(model.mat(index).name, _rgba(model.mat_rgba[index]))
     return None if own == _GRAY else Material("", own)
+
+
+def _rgba(single: Floats) -> tuple[float, ...]:
+    """MuJoCo keeps single precision: the number that was written, if it was a short one."""
+    return tuple(round(float(x), 6) for x in single)
 
 
 def _moved(reader: MjcfReader, geom: int) -> Pose:

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import os
-import tempfile
+import warnings
 from collections.abc import Iterable
 
 import numpy as np
 import numpy.typing as npt
 
-from bellcrank.errors import FileError, ModelError
+from bellcrank.errors import BellcrankWarning, ModelError
+from bellcrank.io.common.atomic import write_text
 from bellcrank.io.common.changing_topology import refuse_changing
+from bellcrank.io.common.mesh_store import Meshes, MeshStore
 from bellcrank.io.mjcf.attributes import given, where
 from bellcrank.io.mjcf.layout import BodyLayout, PlacedBody, floats, layout_of
+from bellcrank.io.mjcf.write_geoms import GeomLines
 from bellcrank.io.mjcf.write_rest import Parts, add_parts
+from bellcrank.mechanism.geometry.solids import Plane
 from bellcrank.mechanism.inertia import Inertia
 from bellcrank.mechanism.joints import quaternion
 from bellcrank.mechanism.mechanism import Mechanism
@@ -25,37 +29,42 @@ Floats = npt.NDArray[np.float64]
 _LEAST = 2e-15
 
 
-def write_mjcf(mechanism: Mechanism, path: str | os.PathLike[str]) -> None:
+def write_mjcf(mechanism: Mechanism, path: str | os.PathLike[str], *, meshes: Meshes = "copy") -> None:
     """Write a mechanism as an MJCF file; the package mujoco is not needed.
 
     Loops are cut where MJCF can close them again: Spherical joints become a connect, Revolute ones two, Weld ones a
     weld, between sites. Read back by `read_mjcf` the machine has the same dynamics; joints with several coordinates
     come back as several joints, named ``joint.coordinate``. Principal moments of inertia of zero become 2e-15 kg m^2,
-    which MuJoCo wants. What MJCF cannot hold is a `ModelError` that names the part, and nothing is written.
+    which MuJoCo wants. Shapes of bodies are written as geoms; mesh files that do not lie beside the file are
+    copied to a folder there, or, with ``meshes="refer"``, only named. What MJCF cannot hold is a `ModelError` that
+    names the part, and nothing is written.
     """
     refuse_changing(mechanism, "MJCF")
-    text = mjcf_text(mechanism)
-    target = os.fspath(path)
-    folder = os.path.dirname(os.path.abspath(target))
-    name = ""
-    try:
-        handle, name = tempfile.mkstemp(dir=folder, suffix=".part")
-        with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as file:
-            file.write(text)
-        os.replace(name, target)
-    except OSError as error:
-        if name and os.path.exists(name):
-            os.unlink(name)
-        raise FileError(f"{target}: cannot be written: {error.strerror or error}") from None
+    store = MeshStore(os.fsdecode(path), meshes)
+    text = mjcf_text(mechanism, store)
+    store.write()
+    write_text(path, text)
 
 
-def mjcf_text(mechanism: Mechanism) -> str:
+def mjcf_text(mechanism: Mechanism, store: MeshStore) -> str:
     """The text of the file `write_mjcf` writes."""
     layout = layout_of(mechanism)
     parts = add_parts(mechanism, layout)
+    geoms = GeomLines(store)
+    for shape in mechanism.shapes:
+        endless = isinstance(shape.shape, Plane) and shape.shape.size is None
+        if shape.body and (endless or shape.body not in layout.places):
+            what = "a plane without end" if endless else "on a body without mass between two joints"
+            warnings.warn(f"shape {shape.name!r} is {what}, which MJCF has no place for; it is left out",
+                          BellcrankWarning, stacklevel=2)
+            continue
+        parts.sites.setdefault(shape.body, []).append(geoms.geom(shape))
     lines = [f"<mujoco{given(model=mechanism.name)}>",
              '  <compiler angle="radian" autolimits="true" inertiafromgeom="false" fusestatic="false"/>',
-             f"  <option{given(gravity=floats('gravity', mechanism.gravity))}/>", "  <worldbody>"]
+             f"  <option{given(gravity=floats('gravity', mechanism.gravity))}/>"]
+    if geoms.assets:
+        lines += ["  <asset>", *(f"    {line}" for line in geoms.assets), "  </asset>"]
+    lines.append("  <worldbody>")
     lines += [f"    {line}" for line in parts.sites.get(0, ())]
     for root in layout.roots:
         lines += _body(layout, parts, root, "    ")

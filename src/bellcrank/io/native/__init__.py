@@ -11,8 +11,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bellcrank.errors import FileError
+from bellcrank.io.common.mesh_finder import Folders, MeshFinder
+from bellcrank.io.common.mesh_store import Meshes, MeshStore
 from bellcrank.io.native.same import difference, same_mechanism
-from bellcrank.io.report import ReadReport
+from bellcrank.io.report import ReadReport, warn_of_surprises
 from bellcrank.mechanism.mechanism import Mechanism
 
 if TYPE_CHECKING:
@@ -27,8 +29,9 @@ __all__ = ["SUFFIXES", "difference", "json_schema", "load_native", "read_native"
 SUFFIXES = (".yaml", ".yml", ".json")
 
 
-def read_native(path: str | os.PathLike[str]) -> tuple[Mechanism, ReadReport]:
-    """The machine in a model file. Nothing in it is changed or left out, so that the report is empty.
+def read_native(path: str | os.PathLike[str], *, packages: Folders = None) -> tuple[Mechanism, ReadReport]:
+    """The machine in a model file. Nothing in it is changed or left out; the report tells of mesh files that are
+    missing. They are looked for beside the model file, and in the folders `packages`.
 
     Raises `FileError` with file, line and element. Laws are formulas, and formulas are arithmetic: no file can make
     Python run anything. Cost: linear in the size of the file, at most 64 MiB.
@@ -45,16 +48,22 @@ def read_native(path: str | os.PathLike[str]) -> tuple[Mechanism, ReadReport]:
         document = Document.model_validate(marks.value)
     except ValidationError as error:
         raise _complaint(error, marks, source) from None
-    return build(document, marks, source), ReadReport(source)
+    mechanism, notes = build(document, marks, source, MeshFinder(packages))
+    return mechanism, ReadReport(source, tuple(notes))
 
 
-def load_native(path: str | os.PathLike[str]) -> Mechanism:
+def load_native(path: str | os.PathLike[str], *, packages: Folders = None) -> Mechanism:
     """The machine in a model file."""
-    return read_native(path)[0]
+    mechanism, report = read_native(path, packages=packages)
+    warn_of_surprises(report, "read_native")
+    return mechanism
 
 
-def write_native(mechanism: Mechanism, path: str | os.PathLike[str]) -> None:
+def write_native(mechanism: Mechanism, path: str | os.PathLike[str], *, meshes: Meshes = "copy") -> None:
     """Write a machine to a .yaml, .yml or .json file, whole or not at all.
+
+    Mesh files that do not lie beside it are copied to a folder there, or, with ``meshes="refer"``, only named; meshes
+    that are arrays stand in the file itself.
 
     Reading it gives the same machine: every number to the last bit, and laws that compute the same in the same order.
     Laws written in Python are traced for that; one that cannot be is a `ModelError` that names it, as is a joint type
@@ -65,11 +74,14 @@ def write_native(mechanism: Mechanism, path: str | os.PathLike[str]) -> None:
     suffix = Path(os.fsdecode(path)).suffix.lower()
     if suffix not in SUFFIXES:
         raise FileError(f"{os.fsdecode(path)}: model files end in {', '.join(SUFFIXES)}, not in {suffix!r}")
-    write_text(path, text_of(mechanism, json=suffix == ".json"))
+    store = MeshStore(os.fsdecode(path), meshes)
+    text = text_of(mechanism, json=suffix == ".json", store=store)
+    store.write()
+    write_text(path, text)
 
 
-def text_of(mechanism: Mechanism, *, json: bool = False) -> str:
-    """The text of a model file.
+def text_of(mechanism: Mechanism, *, json: bool = False, store: MeshStore | None = None) -> str:
+    """The text of a model file; `store` says what mesh files are called in it.
 
     >>> import bellcrank as bc
     >>> print(text_of(bc.load("pendulum")))
@@ -94,7 +106,7 @@ def text_of(mechanism: Mechanism, *, json: bool = False) -> str:
     from bellcrank.io.native.dump import dump
     from bellcrank.io.native.layout_text import as_json, as_yaml
 
-    return (as_json if json else as_yaml)(dump(mechanism))
+    return (as_json if json else as_yaml)(dump(mechanism, store or MeshStore("model", "refer")))
 
 
 def json_schema() -> dict[str, Any]:

@@ -8,10 +8,13 @@ from typing import Any
 
 import bellcrank.io.native.schema as schema
 from bellcrank.errors import FileError, ModelError
+from bellcrank.io.common.mesh_finder import MeshFinder, NotFoundError
 from bellcrank.io.native.flexible_parts import read_flexible
 from bellcrank.io.native.formula import Formula, parse
 from bellcrank.io.native.formula_steps import run
+from bellcrank.io.native.shape_parts import read_solid
 from bellcrank.io.native.source_lines import Marked
+from bellcrank.io.report import Note
 from bellcrank.mechanism import constraints, joints, rolling
 from bellcrank.mechanism.closing_frames import AT_CLOSING
 from bellcrank.mechanism.coupling import Part
@@ -24,13 +27,16 @@ from bellcrank.spatial import Symmetric3
 __all__ = ["build"]
 
 
-def build(document: schema.Document, marks: Marked, source: str) -> Mechanism:
-    """The machine; what it objects to is told with the line of the file."""
-    return _Build(document, marks, source).mechanism()
+def build(document: schema.Document, marks: Marked, source: str, finder: MeshFinder) -> tuple[Mechanism, list[Note]]:
+    """The machine, and notes about meshes that are missing; what it objects to is told with the line of the file."""
+    made = _Build(document, marks, source, finder)
+    return made.mechanism(), made.notes
 
 
 class _Build:
-    def __init__(self, document: schema.Document, marks: Marked, source: str) -> None:
+    def __init__(self, document: schema.Document, marks: Marked, source: str, finder: MeshFinder) -> None:
+        self.finder = finder
+        self.notes: list[Note] = []
         self.document, self.marks, self.source = document, marks, source
         self.names: tuple[str, ...] = ()
         self.values: tuple[Number, ...] = ()
@@ -64,7 +70,7 @@ class _Build:
                 ("joints", self.joint), ("frames", self.frame), ("couplers", self.coupler),
                 ("constraints", self.constraint), ("springs", self.spring), ("bushings", self.bushing),
                 ("drags", self.drag), ("wrenches", self.wrench), ("joint_forces", self.joint_force),
-                ("actuators", self.actuator), ("armatures", self.armature)):
+                ("actuators", self.actuator), ("armatures", self.armature), ("shapes", self.shape)):
             for name, part in getattr(d, section).items():
                 with self.at(section, name):
                     adder(name, part)
@@ -280,6 +286,16 @@ class _Build:
 
     def armature(self, name: str, part: schema.ArmaturePart) -> None:
         self.m.add_armature(name, part.joint, self.number(part.inertia), part.coordinate)
+
+
+    def shape(self, name: str, part: schema.ShapePart) -> None:
+        try:
+            made = read_solid(part, self.finder, self.source)
+        except NotFoundError as error:
+            line = self.marks.find(("shapes", name)).line
+            self.notes.append(Note("missing", "mesh", part.body, line, f"shape {name!r}: {error}"))
+            return
+        self.m.add_shape(part.body, made, self.pose(part.pose), color=part.color, name=name, role=part.role)
 
 
 class _Whole(tuple[Formula, ...]):

@@ -8,14 +8,17 @@ from dataclasses import replace
 from typing import Any
 
 from bellcrank.errors import ModelError
+from bellcrank.io.common.mesh_store import MeshStore
 from bellcrank.io.common.names import control_character
 from bellcrank.io.native.flexible_parts import dump_flexible
 from bellcrank.io.native.formula import written
 from bellcrank.io.native.formula_steps import TooLongError, from_scalar
+from bellcrank.io.native.shape_parts import dump_shape
 from bellcrank.io.native.trace import trace, trace_several
 from bellcrank.mechanism import constraints, forces, joints, rolling
 from bellcrank.mechanism.closing_frames import frame_parameters
 from bellcrank.mechanism.flexible.deformation import Modal, NodeMotion
+from bellcrank.mechanism.geometry.placed_shape import PlacedShape
 from bellcrank.mechanism.inertia import Inertia
 from bellcrank.mechanism.mechanism import Body, Connection, Mechanism
 from bellcrank.mechanism.placed_elements import Constraint, Coupler, JointForce, JointSum, Spring
@@ -43,14 +46,15 @@ _NAMED_AXES: dict[tuple[float, ...], str] = {
     (-1.0, 0.0, 0.0): "-x", (0.0, -1.0, 0.0): "-y", (0.0, 0.0, -1.0): "-z"}
 
 
-def dump(mechanism: Mechanism) -> dict[str, Any]:
-    """All that a mechanism holds; `ModelError` names the part that no file can hold."""
-    return _Dump(mechanism).document()
+def dump(mechanism: Mechanism, store: MeshStore) -> dict[str, Any]:
+    """All that a mechanism holds; `ModelError` names the part that no file can hold. `store` names mesh files."""
+    return _Dump(mechanism, store).document()
 
 
 class _Dump:
-    def __init__(self, mechanism: Mechanism) -> None:
+    def __init__(self, mechanism: Mechanism, store: MeshStore) -> None:
         self.m = mechanism
+        self.store = store
         self.parameters = tuple(mechanism.parameters)
         #: parameters that joints bring with them, for frames that are defined at closing
         self.frames = {label for name, side in mechanism.open_at_start.items() if side
@@ -81,7 +85,8 @@ class _Dump:
             "joint_forces": _named((*m.joint_forces, *m.joint_sums), "joint force", self.joint_force),
             "actuators": _named(m.drives, "actuator", self.actuator),
             "armatures": _named(m.armatures, "armature", lambda a: {
-                **self.on(a), "inertia": self.number(a.inertia, f"armature {a.name!r}")})}
+                **self.on(a), "inertia": self.number(a.inertia, f"armature {a.name!r}")}),
+            "shapes": _named(m.shapes, "shape", self.shape)}
         return {"bellcrank": 1, "name": _text(m.name, "mechanism", empty=True),
                 "gravity": self.numbers(m.gravity, "gravity"), **{k: v for k, v in sections.items() if v}}
 
@@ -294,6 +299,12 @@ class _Dump:
                 **self.given(made.drag, names, what, coefficient=0.0, area=1.0, density=1.2, turn_linear=0.0,
                              turn_quadratic=0.0),
                 **self._three("wind", self.timed(made.drag.wind, f"{what}: wind"))}
+
+    def shape(self, placed: PlacedShape) -> dict[str, Any]:
+        return {"body": self.bodies[placed.body], **dump_shape(placed.shape, placed.name, self.store),
+                **self.poses(placed, ("pose",), f"shape {placed.name!r}"),
+                **({} if placed.color is None else {"color": list(placed.color)}),
+                **({"role": placed.role} if placed.role != "visual" else {})}
 
     def wrench(self, wrench: Any) -> dict[str, Any]:
         what = f"wrench {wrench.name!r}"

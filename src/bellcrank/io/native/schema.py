@@ -31,7 +31,7 @@ VERSION = 1
 SINGULAR = {
     "parameters": "parameter", "bodies": "body", "joints": "joint", "frames": "frame", "couplers": "coupler",
     "constraints": "constraint", "springs": "spring", "bushings": "bushing", "drags": "drag", "wrenches": "wrench",
-    "joint_forces": "joint force", "actuators": "actuator", "armatures": "armature"}
+    "joint_forces": "joint force", "actuators": "actuator", "armatures": "armature", "shapes": "shape"}
 _ADDRESS = "https://json-schema.org/draft/2020-12/schema"
 
 
@@ -416,6 +416,56 @@ class ArmaturePart(OnJoint):
     inertia: Num = Field(description="[kg m^2 or kg]")
 
 
+class ShapePart(Part):
+    """A shape on a body, in a frame of its own; it moves nothing."""
+
+    body: Name
+    pose: Pose = [0.0, 0.0, 0.0]
+    color: Annotated[list[Fixed], Field(min_length=3, max_length=4)] | None = Field(
+        default=None, description="red, green, blue and opacity in 0..1")
+    role: Literal["visual", "collision"] = "visual"
+
+
+class BoxShapePart(ShapePart):
+    type: Literal["box"]
+    size: Annotated[list[Fixed], Field(min_length=3, max_length=3)] = Field(description="edges [m]")
+
+
+class SphereShapePart(ShapePart):
+    type: Literal["sphere"]
+    radius: Fixed
+
+
+class EllipsoidShapePart(ShapePart):
+    type: Literal["ellipsoid"]
+    radii: Annotated[list[Fixed], Field(min_length=3, max_length=3)] = Field(description="half axes [m]")
+
+
+class RoundShapePart(ShapePart):
+    type: Literal["cylinder", "capsule", "cone"]
+    radius: Fixed
+    length: Fixed = Field(description="along z [m]")
+
+
+class PlaneShapePart(ShapePart):
+    type: Literal["plane"]
+    size: Annotated[list[Fixed], Field(min_length=2, max_length=2)] | None = Field(
+        default=None, description="edges [m]; nothing if it has no end")
+
+
+class MeshShapePart(ShapePart):
+    type: Literal["mesh"]
+    file: Name | None = Field(default=None, description="relative to the model file, with slashes")
+    scale: Annotated[list[Fixed], Field(min_length=3, max_length=3)] | None = None
+    vertices: Matrix | None = Field(default=None, description="in place of a file [m]")
+    faces: Matrix | None = Field(default=None, description="three numbers of vertices each, from 0")
+    colors: Matrix | None = Field(default=None, description="of the faces: red, green, blue, opacity in 0..1")
+
+
+AnyShapePart = Annotated[BoxShapePart | SphereShapePart | EllipsoidShapePart | RoundShapePart | PlaneShapePart
+                         | MeshShapePart, Field(discriminator="type")]
+
+
 class Document(Part):
     """A machine: bodies, joints and what acts on them, by name. SI units, radians."""
 
@@ -436,6 +486,7 @@ class Document(Part):
     joint_forces: dict[Name, AnyJointForce] = {}
     actuators: dict[Name, ActuatorPart] = {}
     armatures: dict[Name, ArmaturePart] = {}
+    shapes: dict[Name, AnyShapePart] = {}
 
 
 def json_schema() -> dict[str, Any]:

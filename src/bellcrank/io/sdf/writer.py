@@ -13,8 +13,10 @@ import numpy.typing as npt
 from bellcrank.errors import ModelError
 from bellcrank.io.common.atomic import write_text
 from bellcrank.io.common.changing_topology import refuse_changing
+from bellcrank.io.common.mesh_store import Meshes, MeshStore
 from bellcrank.io.sdf.joint_dynamics import Axes, axis_forces
 from bellcrank.io.sdf.shift import Placed, placed
+from bellcrank.io.sdf.write_visuals import look_text
 from bellcrank.mechanism.joints import Free, Prismatic, Revolute, Screw, Spherical, Universal, Weld
 from bellcrank.mechanism.mechanism import Connection, Frame, Mechanism
 from bellcrank.mechanism.pose import IDENTITY_ROWS, Pose
@@ -27,7 +29,8 @@ _TYPES: dict[type, str] = {Revolute: "revolute", Prismatic: "prismatic", Screw: 
 _RESERVED = ("world", "__model__", "__root__")
 
 
-def write_sdf(mechanism: Mechanism, path: str | os.PathLike[str], *, q: npt.ArrayLike | None = None) -> None:
+def write_sdf(mechanism: Mechanism, path: str | os.PathLike[str], *, q: npt.ArrayLike | None = None,
+              meshes: Meshes = "copy") -> None:
     """Write a machine as SDF 1.9 (1.11 if coordinates are coupled), in a world that has its gravity.
 
     SDF counts coordinates from the position it draws: zero if all loops close there, else the position that
@@ -36,18 +39,24 @@ def write_sdf(mechanism: Mechanism, path: str | os.PathLike[str], *, q: npt.Arra
     hangs on the ground by a `Free` joint. Names that SDF does not allow are changed: ``::`` becomes ``__``, and a joint
     or frame that is called like a body gets ``_joint`` or ``_frame`` behind its name.
 
+    Shapes of bodies are written, those of the ground as a link that is fixed to the world. Mesh files that do not lie
+    beside the file are copied to a folder there, or, with ``meshes="refer"``, only named.
+
     `ModelError` names what SDF cannot hold: parameters, motion laws, forces other than those of joints, other
     constraints, and joints that are cylindrical, planar or free between two bodies. The file is written whole or not at
     all.
     """
     refuse_changing(mechanism, "SDF")
-    text = _SdfWriter(mechanism, q).text()
+    store = MeshStore(os.fsdecode(path), meshes)
+    text = _SdfWriter(mechanism, q, store).text()
+    store.write()
     write_text(path, text)
 
 
 class _SdfWriter:
-    def __init__(self, machine: Mechanism, q: npt.ArrayLike | None) -> None:
+    def __init__(self, machine: Mechanism, q: npt.ArrayLike | None, store: MeshStore) -> None:
         self.machine = machine
+        self.store = store
         self._check()
         self.place: Placed = placed(machine, q)
         self.axes: Axes = axis_forces(machine, self.place.start)
@@ -94,6 +103,7 @@ class _SdfWriter:
         self.link_names = ["world"] + [_new_name("body", body.name, "_link", taken) for body in self.machine.bodies]
         self.joint_names = {j.name: _new_name("joint", j.name, "_joint", taken) for j in self.machine.joints
                             if not isinstance(j.joint, Free)}
+        self.ground_names = [_new_name("body", name, "_link", taken) for name in ("ground_shapes", "ground_weld")]
         self.model_name = _clean_name("mechanism", self.machine.name)
         # frames of the ground stand beside the model, so that its name is one of theirs
         self.frame_names: dict[str, str] = {}
@@ -111,6 +121,7 @@ class _SdfWriter:
                       f"    <model name={quoteattr(self.model_name)}>"]
         for body in m.bodies:
             self._link(body.index)
+        self._ground()
         for joint in m.joints:
             if not isinstance(joint.joint, Free):
                 self._joint(joint)
@@ -154,7 +165,28 @@ class _SdfWriter:
                           zip(("ixx", "ixy", "ixz", "iyy", "iyz", "izz"), inertia.inertia, strict=True))
         self._put(f"<inertia>{moments}</inertia>", 10)
         self._put("</inertial>", 8)
+        self._shapes(index)
         self._put("</link>", 6)
+
+    def _ground(self) -> None:
+        """Shapes of the ground: a link that is fixed to the world."""
+        if any(shape.body == 0 for shape in self.machine.shapes):
+            self._open(f"link name={quoteattr(self.ground_names[0])}", 6)
+            self._shapes(0)
+            self._put("</link>", 6)
+            self._open(f"joint name={quoteattr(self.ground_names[1])} type=\"fixed\"", 6)
+            self._put(f"<parent>world</parent><child>{escape(self.ground_names[0])}</child>", 8)
+            self._put("</joint>", 6)
+
+    def _shapes(self, index: int) -> None:
+        for shape in self.machine.shapes:
+            inside = list(look_text(shape, self.store)) if shape.body == index else []
+            if inside:
+                self._open(f"{shape.role} name={quoteattr(_clean_name('shape', shape.name))}", 8)
+                self._pose(shape.pose, None, 10)
+                for line in inside:
+                    self._put(line, 10)
+                self._put(f"</{shape.role}>", 8)
 
     def _joint(self, joint: Connection) -> None:
         kind, at = joint.joint, self.place.joints[joint.name]

@@ -18,9 +18,12 @@ import numpy as np
 from bellcrank.errors import ModelError
 from bellcrank.io.common.atomic import write_text
 from bellcrank.io.common.changing_topology import refuse_changing
+from bellcrank.io.common.mesh_store import Meshes, MeshStore
 from bellcrank.io.common.names import unused
 from bellcrank.io.urdf.write_dynamics import dynamics_of, mimics_of, refuse_rest
 from bellcrank.io.urdf.write_loops import Dialect, Ends, closing_text, origin
+from bellcrank.io.urdf.write_shapes import shape_text
+from bellcrank.mechanism.geometry.placed_shape import PlacedShape
 from bellcrank.mechanism.inertia import Inertia
 from bellcrank.mechanism.joints import (
     Cylindrical,
@@ -46,7 +49,7 @@ _ENDLESS = '<limit lower="-1e9" upper="1e9" effort="1e9" velocity="1e9"/>'
 
 
 def write_urdf(mechanism: Mechanism, path: str | os.PathLike[str], *, loops: Dialect | None = None,
-               split: bool = False, drop_gravity: bool = False) -> None:
+               split: bool = False, drop_gravity: bool = False, meshes: Meshes = "copy") -> None:
     """Write a mechanism as a URDF file, which `read_urdf` reads back with equal dynamics.
 
     Joints of the tree are revolute (written as continuous), prismatic, fixed, planar or floating; couplers of two
@@ -57,7 +60,9 @@ def write_urdf(mechanism: Mechanism, path: str | os.PathLike[str], *, loops: Dia
     they are.
 
     URDF holds no gravity: one other than (0, 0, -9.81) needs ``drop_gravity=True`` and ``read_urdf(..., gravity=...)``.
-    A part that the file cannot hold is a `ModelError` naming it, and no file is written.
+    Shapes of bodies are written, too; mesh files that do not lie beside the file are copied to a folder there, or, with
+    ``meshes="refer"``, only named. A part that the file cannot hold is a `ModelError` naming it, and no file is
+    written.
 
     >>> import tempfile
     >>> import bellcrank as bc
@@ -68,7 +73,10 @@ def write_urdf(mechanism: Mechanism, path: str | os.PathLike[str], *, loops: Dia
     <Mechanism 'four-bar': 4 bodies, 5 joints>
     """
     refuse_changing(mechanism, "URDF")
-    write_text(path, _UrdfWriter(mechanism, loops, split, drop_gravity).text())
+    store = MeshStore(os.fsdecode(path), meshes)
+    text = _UrdfWriter(mechanism, loops, split, drop_gravity, store).text()
+    store.write()
+    write_text(path, text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,12 +92,14 @@ class _Step:
 class _UrdfWriter:
     """Writes one file."""
 
-    def __init__(self, mechanism: Mechanism, loops: Dialect | None, split: bool, drop_gravity: bool) -> None:
+    def __init__(self, mechanism: Mechanism, loops: Dialect | None, split: bool, drop_gravity: bool,
+                 store: MeshStore) -> None:
         if loops not in (None, "loop_joint", "constraint", "gazebo", "drake"):
             raise ValueError(f"loops must be 'loop_joint', 'constraint', 'gazebo', 'drake' or None, got {loops!r}")
         self.mechanism = mechanism
         self.loops = loops
         self.split = split
+        self.store = store
         refuse_rest(mechanism, drop_gravity)
         self.steps, self.closing = self._tree()
         #: the link's frame in the body
@@ -98,6 +108,9 @@ class _UrdfWriter:
             self.frame[step.child] = step.record.parent_pose if step.backwards else step.record.child_pose
         self.names = {body.index: self._name("body", body.name) for body in mechanism.bodies}
         self.rooted = self._needs_root()
+        self.by_body: dict[int, list[PlacedShape]] = {}
+        for placed in mechanism.shapes:
+            self.by_body.setdefault(placed.body, []).append(placed)
         if self.rooted:
             self.names[0] = unused("world", {body.name: body for body in mechanism.bodies})
         self.place: dict[int, Pose] = {0: Pose()}
@@ -166,7 +179,7 @@ class _UrdfWriter:
         """Whether the world has to be a link of the file, because more than one weld in place hangs on it."""
         first = [step for step in self.steps if step.parent == 0]
         used = any(0 in (record.parent, record.child) for record in self.closing) or any(
-            frame.body == 0 for frame in self.mechanism.frames)
+            frame.body == 0 for frame in self.mechanism.frames) or bool(self.mechanism.shapes_of("ground"))
         if used or len(first) != 1:
             return True
         record = first[0].record
@@ -183,10 +196,11 @@ class _UrdfWriter:
         lines = ["<?xml version=\"1.0\" encoding=\"utf-8\"?>",
                  f"<robot name={name}" + (" xmlns:drake=\"http://drake.mit.edu\">" if self.loops == "drake" else ">")]
         if self.rooted:
-            lines.append(f"  <link name={quoteattr(self.names[0])}/>")
+            lines.extend(_link(self.names[0], Inertia.zero(), self._shapes(0)))
         for body in self.mechanism.bodies:
             back = self.frame[body.index].inverse()
-            lines.extend(_link(body.name, body.inertia if back == Pose() else body.inertia.transformed(back)))
+            lines.extend(_link(body.name, body.inertia if back == Pose() else body.inertia.transformed(back),
+                               self._shapes(body.index)))
         for step in self.steps:
             if step.parent or self.rooted:
                 lines.extend(self._joint(step))
@@ -199,6 +213,11 @@ class _UrdfWriter:
             lines.append(f"  <frame name={quoteattr(self._name('frame', frame.name))} "
                          f"link={quoteattr(self.names[frame.body])} {origin(pose, f'frame {frame.name!r}')}/>")
         return "\n".join([*lines, "</robot>", ""])
+
+    def _shapes(self, body: int) -> list[str]:
+        back = self.frame[body].inverse()
+        return [line for placed in self.by_body.get(body, ())
+                for line in shape_text(placed, back, self.store, self._name)]
 
     def _joint(self, step: _Step) -> Iterator[str]:
         record, what = step.record, f"joint {step.record.name!r}"
@@ -272,12 +291,13 @@ def _simple(joint: Joint) -> list[tuple[str, Literal["continuous", "prismatic", 
     return [("", "fixed", None)]
 
 
-def _link(name: str, inertia: Inertia) -> Iterator[str]:
+def _link(name: str, inertia: Inertia, shapes: Sequence[str]) -> Iterator[str]:
     numbers = (inertia.mass, *inertia.com, *inertia.inertia)
     if any(isinstance(x, Scalar) for x in numbers):
         raise ModelError(f"body {name!r}: its inertia has parameters; URDF holds numbers only")
     if not any((inertia.mass, *inertia.inertia)):
-        yield f"  <link name={quoteattr(name)}/>"
+        yield from (f"  <link name={quoteattr(name)}>", *shapes, "  </link>") if shapes else (
+            f"  <link name={quoteattr(name)}/>",)
         return
     moments = " ".join(f"{key}=\"{value!r}\"" for key, value in
                        zip(("ixx", "ixy", "ixz", "iyy", "iyz", "izz"), inertia.inertia, strict=True))
@@ -287,4 +307,5 @@ def _link(name: str, inertia: Inertia) -> Iterator[str]:
     yield f"      <mass value=\"{inertia.mass!r}\"/>"
     yield f"      <inertia {moments}/>"
     yield "    </inertial>"
+    yield from shapes
     yield "  </link>"
