@@ -182,7 +182,7 @@ def same_form(a: Any, b: Any) -> bool:
         return bool(a == b)
     a = as_mesh(a)
     return a.vertices.shape == b.vertices.shape and np.allclose(
-        a.vertices[a.faces], b.vertices[b.faces], rtol=0, atol=1e-7)  # MuJoCo keeps vertices and colors in single precision
+        a.vertices[a.faces], b.vertices[b.faces], rtol=0, atol=1e-7)  # MuJoCo has single precision
 
 
 @pytest.mark.parametrize("ending", ["yaml", "json", "urdf", "sdf", "xml"])
