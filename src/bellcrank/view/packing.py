@@ -14,7 +14,17 @@ import numpy as np
 import numpy.typing as npt
 
 from bellcrank.arrays import Floats
-from bellcrank.view.scene import Arrow, Curve, DrawnBody, DrawnJoint, DrawnShape, Scene, SceneModel, SoftBody, Track
+from bellcrank.view.scene import (
+    Arrow,
+    DrawnBody,
+    DrawnJoint,
+    DrawnShape,
+    PlottedCurve,
+    Scene,
+    SceneModel,
+    SoftBody,
+    Track,
+)
 
 __all__ = ["pack", "pose_rows"]
 
@@ -147,7 +157,7 @@ def _arrow(arrow: Arrow, scene: Scene, length: float, numbers: _Numbers) -> dict
     return out
 
 
-def _curve(curve: Curve, numbers: _Numbers) -> dict[str, Any]:
+def _curve(curve: PlottedCurve, numbers: _Numbers) -> dict[str, Any]:
     values = np.nan_to_num(curve.values)
     span = float(np.ptp(values)) if len(values) else 0.0
     kept = _rounded(values, _CURVE * span) if span > 1e-6 * np.abs(values).max(initial=0.0) else values

@@ -14,8 +14,20 @@ import numpy.typing as npt
 
 from bellcrank.arrays import Floats
 
-__all__ = ["PALETTE", "Arrow", "Curve", "DrawnBody", "DrawnJoint", "DrawnShape", "Extension", "Scene", "SceneModel",
-           "SoftBody", "Trace", "Track"]
+__all__ = [
+    "PALETTE",
+    "Arrow",
+    "DrawnBody",
+    "DrawnJoint",
+    "DrawnShape",
+    "Extension",
+    "PlottedCurve",
+    "Scene",
+    "SceneModel",
+    "SoftBody",
+    "Trace",
+    "Track",
+]
 
 #: calm colors of bodies and tracks, red, green, blue in 0..1
 PALETTE: tuple[tuple[float, float, float], ...] = tuple(
@@ -119,7 +131,7 @@ class Arrow:
 
 
 @dataclass(frozen=True)
-class Curve:
+class PlottedCurve:
     """Something over time to plot."""
 
     group: str
@@ -148,7 +160,7 @@ class Track:
     turns: Floats  #: (frames, bodies with the ground, 4), continuous
     amplitudes: tuple[Floats, ...] = ()  #: of soft bodies, (frames, k)
     arrows: tuple[Arrow, ...] = ()
-    curves: tuple[Curve, ...] = ()
+    curves: tuple[PlottedCurve, ...] = ()
     color: tuple[float, float, float] | None = None  #: of all bodies, where tracks are compared
 
 

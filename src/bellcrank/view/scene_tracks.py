@@ -12,11 +12,13 @@ from bellcrank.mechanism.flexible.deformation import Modal
 from bellcrank.simulate.result import Result
 from bellcrank.simulate.turning import continuous_turns, unit_quaternions
 from bellcrank.system.machine_functions import Machine
-from bellcrank.view.scene import Arrow, Curve, Track
+from bellcrank.view.scene import Arrow, PlottedCurve, Track
 from bellcrank.view.soft_bodies import amplitudes
 
 __all__ = ["chosen_frames", "curves_of", "finite", "still_track", "track_of"]
 
+#: pictures of runs that are too short for so many pictures a second
+_FEW = 240
 _VARIABLES = {"kinetic_energy": "kinetic", "potential_energy": "gravity", "stored_energy": "stored",
               "energy": "total"}
 _STATES = (("q", "coordinate", "coordinate_units", "coordinates"), ("u", "speed", "speed_units", "speeds"),
@@ -24,10 +26,10 @@ _STATES = (("q", "coordinate", "coordinate_units", "coordinates"), ("u", "speed"
 
 
 def chosen_frames(times: Floats, most: int, rate: float) -> Any:
-    """Samples to draw: all of them, or those nearest to so many pictures a second, at most `most`."""
+    """Samples to draw: all of them if they are few, or those nearest to so many pictures a second, at most `most`."""
     n = len(times)
     span = float(times[-1] - times[0]) if n else 0.0
-    wanted = int(min(most, max(2.0, np.ceil(span * rate) + 1.0))) if n > 1 else n
+    wanted = int(min(most, max(_FEW, np.ceil(span * rate) + 1.0)))
     if n <= wanted:
         return np.arange(n)
     grid = np.linspace(times[0], times[-1], wanted)
@@ -65,19 +67,19 @@ def track_of(result: Result, system: Machine, model: int = 0, label: str = "", a
     return Track(model, label, t, *_poses(system, q, t), _amplitudes(system, q), arrows, curves_of(result))
 
 
-def curves_of(result: xarray.Dataset) -> tuple[Curve, ...]:
+def curves_of(result: xarray.Dataset) -> tuple[PlottedCurve, ...]:
     """What can be plotted beside the picture: energies, coordinates, speeds, forces, loop errors."""
-    found = [Curve("energy", short, "J", np.asarray(result[name].values, dtype=float))
+    found = [PlottedCurve("energy", short, "J", np.asarray(result[name].values, dtype=float))
              for name, short in _VARIABLES.items() if name in result and np.ptp(result[name].values) > 0.0]
     for variable, label, units, group in _STATES:
         if variable not in result or label not in result[variable].dims:
             continue
         values = result[variable].transpose("time", label).values
         each = np.atleast_1d(result[units].values) if units in result.coords else np.full(values.shape[1], "")
-        found += [Curve(f"{group} [{each[i]}]", str(name), str(each[i]), np.asarray(values[:, i], dtype=float))
+        found += [PlottedCurve(f"{group} [{each[i]}]", str(name), str(each[i]), np.asarray(values[:, i], dtype=float))
                   for i, name in enumerate(np.atleast_1d(result[label].values))]
     if "loop_error" in result and np.any(result["loop_error"].values):
-        found.append(Curve("loop error", "loop error", "m", np.asarray(result["loop_error"].values, dtype=float)))
+        found.append(PlottedCurve("loop error", "loop error", "m", np.asarray(result["loop_error"].values, dtype=float)))
     return tuple(found)
 
 
