@@ -1,7 +1,8 @@
 """Shapes of bodies that have none: made from their inertia and from where their joints are.
 
 A body's mass distribution says about what it is: of a uniform block with the same moments, one long edge is a rod, two
-equal and one short are a disc, three equal a ball. Struts lead to the joints that this shape does not reach.
+equal and one short are a disc, three equal a ball. Struts lead to the joints that this shape does not reach. Where it
+does not fit the joints at all (much larger, or beside several of them), the body is drawn as a frame between them.
 """
 
 from __future__ import annotations
@@ -20,6 +21,8 @@ __all__ = ["MassShape", "body_shapes", "mass_shape", "strut"]
 
 #: an edge is short if it is this part of the longest; edges are alike within this part
 _SHORT, _ALIKE = 0.3, 0.2
+#: a block is no picture of a body whose joints lie this much closer together
+_TOO_LARGE = 1.3
 
 
 @dataclass(frozen=True)
@@ -70,6 +73,12 @@ def body_shapes(mass: MassShape | None, pins: Sequence[Floats], thickness: float
     if mass is None:
         return _struts_alone(points, thickness)
     core, reach = _core(mass, points, thickness, length)
+    spread = max((float(np.linalg.norm(a - b)) for a in points for b in points), default=0.0)
+    beside = len(points) > 2 and not all(reach(p)[1] for p in points)
+    link = len(points) == 2 and core.kind in ("cylinder", "sphere") and all(  # a wheel is held near its middle
+        np.linalg.norm(p - mass.com) > 0.2 * mass.edges[0] for p in points)
+    if len(points) > 1 and (beside or link or (mass.edges[0] > _TOO_LARGE * spread and core.kind != "capsule")):
+        return _frame(points, mass.com, spread, thickness)
     shapes = [core]
     for point in points:
         near, inside = reach(point)
@@ -87,12 +96,31 @@ def _distinct(points: Sequence[Floats], apart: float) -> list[Floats]:
 
 
 def _struts_alone(points: list[Floats], thickness: float) -> tuple[DrawnShape, ...]:
-    if len(points) < 2:
-        return ()
-    if len(points) == 2:
-        return (strut(points[0], points[1], thickness),)
+    return tuple(strut(a, b, thickness) for a, b in _edges(points))
+
+
+def _edges(points: list[Floats]) -> list[tuple[Floats, Floats]]:
+    """Between two points; around three or more, in the order they have seen from where they spread most."""
+    if len(points) < 3:
+        return [(points[0], points[1])] if len(points) == 2 else []
     center = np.mean(points, axis=0)
-    return tuple(strut(center, p, thickness) for p in points if np.linalg.norm(p - center) > 0.2 * thickness)
+    plane = np.linalg.svd(np.array(points) - center)[2][:2]
+    angles = [float(np.arctan2(*(plane @ (p - center)))) for p in points]
+    around = [points[i] for i in np.argsort(angles).tolist()]
+    return list(zip(around, around[1:] + around[:1], strict=True))
+
+
+def _frame(points: list[Floats], com: Floats, spread: float, thickness: float) -> tuple[DrawnShape, ...]:
+    """Struts between joints, and one to the mass where it lies elsewhere."""
+    edges = _edges(points)
+    shapes = [strut(a, b, thickness) for a, b in edges]
+    near = [a + (b - a) * float(np.clip((com - a) @ (b - a) / max(float((b - a) @ (b - a)), 1e-300), 0.0, 1.0))
+            for a, b in edges]
+    nearest = min(near, key=lambda p: float(np.linalg.norm(p - com)))
+    if np.linalg.norm(nearest - com) > 0.5 * spread:
+        shapes += [strut(nearest, com, 0.7 * thickness),
+                   DrawnShape("sphere", (2.0 * thickness,) * 3, triple_of(com), role="made")]
+    return tuple(shapes)
 
 
 def _core(mass: MassShape, points: list[Floats], thickness: float, length: float):  # type: ignore[no-untyped-def]

@@ -60,6 +60,7 @@ def model_of(mechanism: Mechanism, values: Mapping[str, Any] | None = None, cut:
     masses = [_mass(mechanism, numbers, i) for i in range(len(mechanism.bodies) + 1)]
     length = _usual_length(joints, masses)
     thickness = _THIN * length
+    extensions = _extensions(mechanism, numbers, thickness)
     given = _given_shapes(mechanism, length)
     soft = soft_bodies(mechanism, thickness)
     hidden = {s.body for s in soft} | {b.index for s in soft for b in mechanism.bodies
@@ -68,15 +69,14 @@ def model_of(mechanism: Mechanism, values: Mapping[str, Any] | None = None, cut:
     bodies, colors = [], _colors(masses)
     for i, body in enumerate((mechanism.ground, *mechanism.bodies)):
         shapes = given.get(i) or (() if i == 0 or i in hidden else body_shapes(
-            masses[i], _pins(joints, i), thickness, length))
+            masses[i], [*_pins(joints, i), *_ends(extensions, i)], thickness, length))
         mass = masses[i]
         bodies.append(DrawnBody(
             body.name, (*shapes, *symbols.get(i, ())), colors[i],
             0.0 if mass is None else numbers.one(body.inertia.mass),
             (0.0, 0.0, 0.0) if mass is None else triple_of(mass.com),
             None if mass is None else (triple_of(mass.half_axes), quaternion_of(mass.axes))))
-    return SceneModel(mechanism.name, tuple(bodies), joints, _extensions(mechanism, numbers, thickness), soft,
-                      thickness, length)
+    return SceneModel(mechanism.name, tuple(bodies), joints, extensions, soft, thickness, length)
 
 
 def _joints(mechanism: Mechanism, numbers: Numbers, cut: Sequence[str]) -> tuple[DrawnJoint, ...]:
@@ -120,6 +120,12 @@ def _pins(joints: Sequence[DrawnJoint], body: int) -> list[Floats]:
         pins += [j.parent_pose[0] if j.parent == body else j.child_pose[0] for j in joints
                  if body in (j.parent, j.child) and j.kind in ("Prismatic", "Cylindrical")]
     return pins
+
+
+def _ends(extensions: Sequence[Extension], body: int) -> list[Floats]:
+    """Points of a body where springs and rods are attached."""
+    return [np.array(point) for e in extensions for b, point in ((e.first, e.first_point), (e.second, e.second_point))
+            if b == body]
 
 
 def _usual_length(joints: Sequence[DrawnJoint], masses: Sequence[MassShape | None]) -> float:

@@ -79,7 +79,8 @@ def curves_of(result: xarray.Dataset) -> tuple[PlottedCurve, ...]:
         found += [PlottedCurve(f"{group} [{each[i]}]", str(name), str(each[i]), np.asarray(values[:, i], dtype=float))
                   for i, name in enumerate(np.atleast_1d(result[label].values))]
     if "loop_error" in result and np.any(result["loop_error"].values):
-        found.append(PlottedCurve("loop error", "loop error", "m", np.asarray(result["loop_error"].values, dtype=float)))
+        gap = np.asarray(result["loop_error"].values, dtype=float)
+        found.append(PlottedCurve("loop error", "loop error", "m", gap))
     return tuple(found)
 
 

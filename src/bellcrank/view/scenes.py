@@ -73,7 +73,7 @@ class _Maker:
     def add(self, thing: Any, label: str | None) -> None:
         """One of what `scene_of` takes."""
         if isinstance(thing, Mechanism):
-            thing = compile(thing, backend="numpy")
+            thing = compile(thing, backend="numpy", lock="massless")
         if isinstance(thing, Machine):
             thing = (thing, None)
         if isinstance(thing, Result):
