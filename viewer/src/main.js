@@ -278,7 +278,8 @@ class View {
   draw() {
     this.dirty = false;
     this.stage.draw();
-    this.bottomSpace = this.panels.bar.classList.contains("hidden") ? 8 : 62;
+    const bare = this.app.classList.contains("film") || this.panels.bar.classList.contains("hidden");
+    this.bottomSpace = bare ? 4 : 62;
     this.overlay.draw(this);
     this.drawn = (this.drawn ?? 0) + 1;
   }
@@ -286,7 +287,7 @@ class View {
   resize() {
     const [width, height] = [this.app.clientWidth, this.app.clientHeight];
     if (!width || !height) return;
-    const docked = this.panels && !this.panels.side.classList.contains("hidden") && width > 760;
+    const docked = this.panels && !this.app.classList.contains("film") && !this.panels.side.classList.contains("hidden") && width > 760;
     const room = docked ? width - this.panels.side.offsetWidth : width;
     this.app.style.setProperty("--room", `${room}px`);
     const ratio = this.stage.renderer.getPixelRatio();
@@ -422,6 +423,12 @@ const api = {
   setPoses(numbers, track = 0) {
     api.view.motions[track].setPoses(numbers);
     api.view.refresh();
+  },
+  // Nothing but the picture, for films.
+  film(on) {
+    api.view.app.classList.toggle("film", on);
+    api.view.resize();
+    api.view.arrange(api.view.sideBySide);
   },
   setSlider: (name, value) => api.view.panels.setSlider(name, value),
   show: (name, on = true) => api.view.show(name, on),

@@ -54,8 +54,9 @@ export class Panels {
     Object.assign(this.time, { type: "range", min: view.start, max: view.end, step: "any", value: view.start });
     this.time.setAttribute("aria-label", "time");
     this.time.addEventListener("input", () => {
+      const wanted = Number(this.time.value); // before anything sets it
       view.pause();
-      view.seek(Number(this.time.value));
+      view.seek(wanted);
     });
     this.readout = make("output", "readout", "", this.bar);
     this.speed = make("select", "speed", null, this.bar);

@@ -33,6 +33,9 @@ export class Stage {
     this.renderer.toneMapping = NeutralToneMapping;
     this.renderer.shadowMap.enabled = true;
     this.renderer.shadowMap.type = PCFShadowMap;
+    const facts = this.renderer.getContext().getExtension("WEBGL_debug_renderer_info");
+    const name = facts ? String(this.renderer.getContext().getParameter(facts.UNMASKED_RENDERER_WEBGL)) : "";
+    this.slow = /swiftshader|llvmpipe|software/i.test(name); // no graphics card
     this.world = new Scene();
     this.up = new Vector3(...scene.up);
     this.direction = new Vector3(...scene.view).normalize();
@@ -53,7 +56,7 @@ export class Stage {
   #lights() {
     this.key = new DirectionalLight(0xffffff, 1.9);
     this.key.castShadow = true;
-    this.key.shadow.mapSize.set(2048, 2048);
+    this.key.shadow.mapSize.setScalar(this.slow ? 1024 : 2048);
     this.key.shadow.radius = 3;
     this.key.shadow.bias = -0.0004;
     this.key.shadow.normalBias = 0.02;

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from bellcrank.errors import FileError, ModelError, NotYetError
+from bellcrank.errors import FileError, ModelError
 from bellcrank.io.common.atomic import write_bytes
 from bellcrank.system.kernels import Wrenches
 from bellcrank.view.browser_pictures import take_pictures, why_not
@@ -74,7 +74,7 @@ def animate(*things: Any, file: str | os.PathLike[str] | None = None, labels: Se
     scene = scene_of(*things, labels=labels, traces=traces, forces=True if "forces" in show and forces is None
                      and any(hasattr(x, "dims") for x in things) else forces, wrenches=wrenches, frames=frames,
                      side_by_side=side_by_side, title=title)
-    made = Animation(replace(scene, shown={name: True for name in show}))
+    made = Animation(replace(scene, shown=dict.fromkeys(show, True)))
     if target is not None:
         made.save(target, size=size, fps=fps, speed=speed, time=time, theme=theme, view=view, renderer=renderer)
     return made
@@ -125,7 +125,7 @@ class Animation:
 
     def _times(self, fps: float, speed: float) -> list[float]:
         end = float(max(t.times[-1] for t in self.scene.tracks))
-        count = int(round((end - self._start) / speed * fps)) + 1
+        count = round((end - self._start) / speed * fps) + 1
         if count > _MOST_PICTURES:
             raise ModelError(f"animate: a film of {count} pictures is too long (at most {_MOST_PICTURES}); show it "
                              "faster (speed), with fewer pictures a second (fps), or write an .html file")
@@ -137,13 +137,13 @@ class Animation:
         if not missing:
             return take_pictures(self.scene, times, size=size, theme=theme, view=view)
         if renderer == "browser":
-            raise NotYetError(f"animate: pictures by a browser need {missing}; renderer='matplotlib' draws simpler ones")
+            raise ModelError(f"animate: pictures by a browser need {missing}; renderer='matplotlib' draws simpler ones")
         return draw_pictures(self.scene, times, size=size, theme=theme)
 
     def _repr_html_(self) -> str:
         page = html.escape(self.page(), quote=True)
-        return (f'<iframe srcdoc="{page}" sandbox="allow-scripts allow-downloads" style="width:100%;height:480px;border:0;'
-                'border-radius:8px" loading="lazy">The moving picture is not shown here: save it by '
+        return (f'<iframe srcdoc="{page}" sandbox="allow-scripts allow-downloads" style="width:100%;height:480px;'
+                'border:0;border-radius:8px" loading="lazy">The moving picture is not shown here: save it by '
                 '<code>.save("run.html")</code>.</iframe>')
 
     def __repr__(self) -> str:
@@ -169,7 +169,7 @@ def _gif(pictures: Iterable[bytes], fps: float) -> bytes:
 def _ffmpeg(target: Path) -> str:
     program = shutil.which("ffmpeg")
     if program is None:
-        raise NotYetError(f"{target}: MP4 films need ffmpeg (apt install ffmpeg, brew install ffmpeg); .gif and .html "
+        raise ModelError(f"{target}: MP4 films need ffmpeg (apt install ffmpeg, brew install ffmpeg); .gif and .html "
                           "do not")
     return program
 

@@ -7,11 +7,12 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from bellcrank.errors import BellcrankError, FileError
+from bellcrank.errors import BellcrankError
 from bellcrank.view.scene import Scene
 from bellcrank.view.standalone_page import page_of
 
@@ -41,7 +42,7 @@ def why_not() -> str:
     try:
         import playwright.sync_api  # noqa: F401
     except ImportError:
-        return "the Python package playwright (pip install playwright)"
+        return "the Python package playwright (pip install 'bellcrank[view]')"
     return "" if browser_program() else "a browser (Chromium or Chrome; or name one in BELLCRANK_BROWSER)"
 
 
@@ -66,23 +67,28 @@ def opened_page(width: int, height: int, scale: float = 1.0) -> Iterator[Any]:
 
 
 def take_pictures(scene: Scene, times: Sequence[float], *, size: tuple[int, int], theme: str = "light",
-                  show: Mapping[str, bool] | None = None, view: str | None = None) -> Iterator[bytes]:
+                  show: Mapping[str, bool] | None = None, view: str | None = None) -> list[bytes]:
     """PNG pictures of a scene at the given times, without buttons and plots around them. Cost: about a tenth of a
     second each."""
+    with ThreadPoolExecutor(1) as thread:  # notebooks have a loop of events in theirs, which playwright refuses
+        return thread.submit(_taken, scene, times, size, theme, show or {}, view).result()
+
+
+def _taken(scene: Scene, times: Sequence[float], size: tuple[int, int], theme: str, show: Mapping[str, bool],
+           view: str | None) -> list[bytes]:
     with tempfile.TemporaryDirectory(prefix="bellcrank-") as folder, opened_page(*size) as page:
         file = Path(folder) / "scene.html"
-        try:
-            file.write_text(page_of(scene), encoding="utf-8")
-        except OSError as error:
-            raise FileError(f"{file}: cannot be written: {error.strerror or error}") from error
+        file.write_text(page_of(scene), encoding="utf-8")
         page.goto(file.as_uri())
         page.wait_for_function("window.bellcrank && window.bellcrank.ready", timeout=_PATIENCE)
         page.evaluate("bellcrank.film(true)")
         page.evaluate("theme => bellcrank.view.setTheme(theme)", theme)
-        for name, on in (show or {}).items():
+        for name, on in show.items():
             page.evaluate("([name, on]) => bellcrank.show(name, on)", [name, on])
         if view is not None:
             page.evaluate("name => bellcrank.from(name)", view)
+        found = []
         for time in times:
-            text = page.evaluate("t => { bellcrank.seek(t); return bellcrank.snapshot(); }", float(time))
-            yield base64.b64decode(text.partition(",")[2])
+            text = page.evaluate("t => { bellcrank.view.seek(t); return bellcrank.snapshot(); }", float(time))
+            found.append(base64.b64decode(text.partition(",")[2]))
+        return found

@@ -6,6 +6,7 @@ what is nearer is painted later. It is meant for small pictures, not for many tr
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -151,7 +152,7 @@ def _prism(own: Floats, at: Floats, radius: float, length: float, color: tuple[f
     ring = np.stack([np.cos(angle), np.sin(angle), np.zeros(_SIDES + 1)], axis=1) * radius
     heights = np.linspace(-0.5, 0.5, cuts + 1) * length
     slope = radius * (1.0 - tip) / max(length, 1e-12)
-    for low, high in zip(heights[:-1], heights[1:], strict=True):
+    for low, high in itertools.pairwise(heights):
         wide = [1.0 - (1.0 - tip) * (h / length + 0.5) for h in (low, high)]
         lower, upper = (at + (ring * w + [0.0, 0.0, h]) @ own.T for w, h in zip(wide, (low, high), strict=True))
         for k in range(_SIDES):
@@ -159,9 +160,9 @@ def _prism(own: Floats, at: Floats, radius: float, length: float, color: tuple[f
             normal = own @ np.array([np.cos(middle), np.sin(middle), slope])
             yield from _face(np.stack([lower[k], lower[k + 1], upper[k + 1], upper[k]]),
                              normal / np.linalg.norm(normal), color)
-    for sign, wide in ((-1.0, 1.0), (1.0, tip)):
-        if wide > 0.0:
-            yield from _face(at + (ring[:-1] * wide + [0.0, 0.0, sign * 0.5 * length]) @ own.T, sign * own[:, 2], color)
+    for sign, part in ((-1.0, 1.0), (1.0, tip)):
+        if part > 0.0:
+            yield from _face(at + (ring[:-1] * part + [0.0, 0.0, sign * 0.5 * length]) @ own.T, sign * own[:, 2], color)
 
 
 def _hull(points: Floats, color: tuple[float, float, float, float]) -> Iterator[FlatPiece]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterator, Sequence
+from itertools import groupby
 
 import numpy as np
 
@@ -37,13 +38,17 @@ def _picture(scene: Scene, time: float, view: FlatView, size: tuple[int, int], t
     middle = 0.5 * (view.low + view.high)
     axes.set_xlim(middle[0] - 0.5 * size[0] / scale, middle[0] + 0.5 * size[0] / scale)
     axes.set_ylim(middle[1] - 0.5 * size[1] / scale, middle[1] + 0.5 * size[1] / scale)
-    for order, piece in enumerate(flat_pieces(scene, time, view)):
-        if piece.width:
-            axes.add_collection(LineCollection([piece.points], colors=[piece.color], zorder=order, capstyle="round",
-                                               linewidths=max(0.8, 0.72 * piece.width * scale)), autolim=False)
+    pieces = flat_pieces(scene, time, view)
+    for order, (lines, some) in enumerate(groupby(pieces, key=lambda piece: piece.width > 0.0)):
+        members = list(some)  # one after the other of one kind: a collection draws them in their order
+        points, colors = [p.points for p in members], [p.color for p in members]
+        if lines:
+            widths = [max(0.8, 0.72 * p.width * scale) for p in members]
+            axes.add_collection(LineCollection(points, colors=colors, zorder=order, capstyle="round",
+                                               linewidths=widths), autolim=False)
         else:
-            axes.add_collection(PolyCollection([piece.points], facecolors=[piece.color], edgecolors=[piece.color],
-                                               linewidths=0.3, zorder=order), autolim=False)
+            axes.add_collection(PolyCollection(points, facecolors=colors, edgecolors=colors, linewidths=0.3,
+                                               zorder=order), autolim=False)
     ink = "#3a4757" if theme == "light" else "#cfd8e3"
     label = scene.title if not np.isfinite(time) or len(scene.tracks[0].times) < 2 else f"{scene.title}   {time:.2f} s"
     figure.text(0.02, 0.96, label, color=ink, va="top", fontsize=10, parse_math=False)
