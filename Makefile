@@ -6,7 +6,7 @@ PIP := -m pip install --quiet --disable-pip-version-check
 MADE := .venv/made-$(shell $(PYTHON) -c "import sys; print('%d.%d' % sys.version_info[:2])")
 PYTEST := $(BIN)/python -m pytest -n auto --dist worksteal
 
-.PHONY: demo models test test-all quick test-wheel check benchmark docs pictures clean
+.PHONY: demo models test test-all quick test-wheel check viewer benchmark docs pictures clean
 
 $(MADE): pyproject.toml
 	$(PYTHON) -m venv $(if $(wildcard $(MADE)),,--clear) .venv
@@ -61,6 +61,10 @@ pictures: $(MADE)
 check: $(MADE)-test
 	$(BIN)/ruff check .
 	$(BIN)/mypy
+
+# the page of the viewer, bundled; needs npm, which users do not
+viewer:
+	cd viewer && npm ci --no-audit --no-fund && npm run build
 
 benchmark: $(MADE)-test
 	$(BIN)/python benchmarks/trees.py

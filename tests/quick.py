@@ -43,6 +43,7 @@ QUICK: dict[str, tuple[str, ...]] = {
     "io/native": ("test_native_formula.py::test_what_formulas_mean", "test_native_formula.py", "test_native_errors.py"),
     "io/sdf": ("test_sdf.py::test_every_joint_type", "test_sdf.py"),
     "io/mjcf": ("test_mjcf.py::test_plugins_and_buffers_are_left_out", "test_mjcf.py"),
+    "view": ("test_view_scene.py::test_every_example_is_seen", "test_view_scene.py"),
     "studies": ("test_sweep.py::test_a_grid_and_samples", "test_sweep_samples.py"),
     "papers": ("test_papers.py::test_tables",),
     "cli": ("test_cli_options.py::test_other_endings_are_refused", "test_cli_options.py"),

@@ -6,7 +6,13 @@ from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import Any
 
-__all__ = ["on_first_use"]
+__all__ = ["from_above", "on_first_use"]
+
+
+def from_above(place: str, name: str) -> Any:
+    """A function of a higher layer, looked up by name when it is called: for methods that are only a shortcut to it,
+    such as `Result.animate`. Nothing is imported before, and nothing below depends on it."""
+    return getattr(import_module(f"{__package__}.{place}"), name)
 
 
 def on_first_use(package: str, places: Mapping[str, str], known: dict[str, Any]) -> Callable[[str], Any]:

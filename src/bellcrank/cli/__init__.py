@@ -252,6 +252,49 @@ def plot(file: Annotated[Path, typer.Argument(metavar="FILE", help="a result, su
     raise typer.Exit(run(file, what or (), against, out, Output(json, quiet, progress)))
 
 
+@app.command(short_help="A machine in motion: a page, a film, a picture", epilog=lines(
+    "bellcrank animate four_bar --set A=0.5 --set u:A=2 --out run.html",
+    "bellcrank animate run.nc --model four_bar --trace coupler:0.5,0.2,0 --show forces --out run.mp4",
+    "bellcrank animate robot.urdf --duration 0 --out robot.png --view corner --theme dark"))
+def animate(what: Annotated[str, typer.Argument(
+                metavar="RESULT|MODEL", help="a result (.nc), or a model file or example, which is simulated")],
+            out: Annotated[Path, typer.Option(help="what to write: .html (one page, opens offline), .gif, .mp4, .png, "
+                                                   ".svg")],
+            model: Annotated[str | None, typer.Option(help="the machine that a result is of")] = None,
+            duration: Annotated[float, typer.Option(help="seconds to simulate a model; 0: as it stands")] = 5.0,
+            settings: Annotated[list[str] | None, typer.Option(
+                "--set", metavar="NAME=VALUE", help="the beginning, as of `simulate`: JOINT=0.5, u:JOINT=1, p:NAME=2; "
+                                                    "may be repeated")] = None,
+            stepper: Annotated[str, typer.Option(help="method of integration, as of `simulate`")] = "rk4",
+            step: Annotated[float | None, typer.Option(help="time step [s]")] = None,
+            trace: Annotated[list[str] | None, typer.Option(
+                metavar="BODY[:X,Y,Z]", help="draw the path of a point of a body; may be repeated")] = None,
+            show: Annotated[list[str] | None, typer.Option(
+                help="show at first: forces, names, axes, masses, ghosts, frames, bodyNames, symbols; may be "
+                     "repeated")] = None,
+            fps: Annotated[float, typer.Option(help="pictures a second of films")] = 25.0,
+            speed: Annotated[float, typer.Option(help="of films; 1 is real time")] = 1.0,
+            size: Annotated[str, typer.Option(help="of films and pictures, in pixels")] = "960x600",
+            time: Annotated[float | None, typer.Option(help="of a picture [s]")] = None,
+            theme: Annotated[str, typer.Option(help="light or dark")] = "light",
+            view: Annotated[str | None, typer.Option(help="front, side, top or corner")] = None,
+            renderer: Annotated[str, typer.Option(
+                help="of films and pictures: browser, matplotlib, or auto: a browser if there is one")] = "auto",
+            option: Options = None, floating_base: Floating = False,
+            quiet: Quiet = False, json: Json = False, progress: Bar = True) -> None:
+    """Show a machine in motion. The page has all controls, needs no network and can be sent to others; films and
+    pictures are taken by Chromium where it is installed, else drawn by matplotlib.
+    """
+    from bellcrank.cli.animation import FilmRequest
+    from bellcrank.cli.animation import animate as run
+
+    look = {"fps": fps, "speed": speed, "size": size, "time": time, "theme": theme, "view": view,
+            "renderer": renderer}
+    request = FilmRequest(what, out, model, duration, settings or (), stepper, step, trace or (), show or (),
+                          option or (), floating_base, look)
+    raise typer.Exit(run(request, Output(json, quiet, progress)))
+
+
 @app.command(short_help="List the figures and tables of the papers", epilog=lines(
     "bellcrank papers", "bellcrank papers --json", "bellcrank papers --docs docs/papers"))
 def papers(docs: Annotated[Path | None, typer.Option(

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy.typing as npt
 
 from bellcrank.arrays import START, Floats, Forces
+from bellcrank.lazy_names import from_above
 from bellcrank.loops.closer import State
 from bellcrank.scalar.count import OperationCount
 from bellcrank.system import assembly, binding, counts, forward_dynamics, inverse_dynamics, reduced
@@ -56,6 +57,11 @@ class System(Machine):
         return (f"<System {self.model.name!r}: {len(self.body_names)} bodies, nq={self.nq}, nu={self.nu}, "
                 f"method={self.model.method!r}, backend={self.kernels.backend!r}"
                 f"{f' ({interpreted})' if interpreted else ''}>")
+
+    def _repr_html_(self) -> str:
+        """A still and a table, for notebooks."""
+        made: str = from_above("view.notebook", "html_of")(self)
+        return made
 
     # -- closed machines ------------------------------------------------------------------------
     def assemble(self, q: State | Values = None, u: Values = None, *, guess: State | Values = None,

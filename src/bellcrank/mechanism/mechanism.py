@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from bellcrank.errors import ModelError, NotYetError
+from bellcrank.lazy_names import from_above
 from bellcrank.mechanism.add_forces import ForceElements
 from bellcrank.mechanism.checks import bounded, coupled_part, look, new_name, number, triple, try_motion
 from bellcrank.mechanism.closing_frames import check_poses, closing_poses, frame_parameters
@@ -417,6 +418,11 @@ class Mechanism(ForceElements, ShapedBodies):
         poses = self._open_poses(name, poses, free, closed)
         self._constraints[name] = Constraint(name, kind, first.index, second.index, *poses)
         return self._constraints[name]
+
+    def _repr_html_(self) -> str:
+        """A still and a table, for notebooks."""
+        made: str = from_above("view.notebook", "html_of")(self)
+        return made
 
     def __repr__(self) -> str:
         return f"<Mechanism {self.name!r}: {len(self._by_index) - 1} bodies, {len(self._joints)} joints>"

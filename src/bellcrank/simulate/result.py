@@ -15,6 +15,7 @@ import xarray
 
 from bellcrank.arrays import Floats, wrench_array
 from bellcrank.errors import FileError, ModelError, StateError
+from bellcrank.lazy_names import from_above
 from bellcrank.mechanism.fingerprint import fingerprint
 from bellcrank.mechanism.pickling import check_picklable
 from bellcrank.simulate.account import energy_drift, floor_of
@@ -374,6 +375,22 @@ class Result(xarray.Dataset):  # type: ignore[no-untyped-call]  # of its __init_
         from bellcrank.simulate.plot import draw
 
         return draw(self, (what,) if isinstance(what, str) else tuple(what), against, file)
+
+
+    def animate(self, file: str | os.PathLike[str] | None = None, *others: Any, **options: Any) -> Any:
+        """Show the motion: ``result.animate("run.html")`` writes one page with all controls that opens offline;
+        ``.gif`` and ``.mp4`` films, ``.png`` and ``.svg`` stills. Without a file, notebooks show the page.
+
+        `others` are results (or systems) to compare with, drawn over this one; ``labels=("rk4", "gauss")`` name them.
+        Further options, such as ``traces=[("coupler", (0.5, 0.2, 0))]`` and ``show=["forces"]``: see
+        `bellcrank.animate`.
+        """
+        return from_above("view.animating", "animate")(self, *others, file=file, **options)
+
+    def _repr_html_(self) -> str:
+        """A still, and what `xarray` shows."""
+        made: str = from_above("view.notebook", "html_of")(self, super()._repr_html_())
+        return made
 
 
 def _finite(what: str, q: Floats, u: Floats, tau: Floats | None) -> tuple[Floats, Floats, Floats | None]:

@@ -1,0 +1,186 @@
+"""Films and pictures of machines and runs as files: HTML, GIF, MP4, PNG, SVG."""
+
+from __future__ import annotations
+
+import html
+import io
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bellcrank.errors import FileError, ModelError
+from bellcrank.io.common.atomic import write_bytes
+from bellcrank.system.kernels import Wrenches
+from bellcrank.view.browser_pictures import take_pictures, why_not
+from bellcrank.view.plain_pictures import draw_pictures
+from bellcrank.view.scene import Scene
+from bellcrank.view.scenes import MOST_FRAMES, TracePoint, scene_of
+from bellcrank.view.standalone_page import page_of
+from bellcrank.view.svg_still import svg_of
+
+__all__ = ["ENDINGS", "SHOWN", "Animation", "animate"]
+
+ENDINGS = (".html", ".gif", ".mp4", ".png", ".svg")
+#: what can be shown at first, as the page's keys have it
+SHOWN = ("symbols", "axes", "names", "bodyNames", "frames", "forces", "masses", "traces", "ghosts", "floor")
+#: pictures of a film at most
+_MOST_PICTURES = 1800
+
+
+def animate(*things: Any, file: str | os.PathLike[str] | None = None, labels: Sequence[str] | None = None,
+            traces: Sequence[TracePoint] = (), show: Sequence[str] = (), forces: bool | None = None,
+            wrenches: Wrenches = None, frames: int = MOST_FRAMES, side_by_side: bool | None = None,
+            title: str | None = None, size: tuple[int, int] = (960, 600), fps: float = 25.0, speed: float = 1.0,
+            time: float | None = None, theme: str = "light", view: str | None = None, renderer: str = "auto"
+            ) -> Animation:
+    """Show machines and runs: mechanisms, systems, (system, state) pairs, results; several over each other.
+
+    `file` says by its ending what is written: ``.html``, one page with all controls that opens from disk, offline, in
+    any browser (about 250 kB plus 10 to 28 bytes for each body and picture); ``.gif`` and ``.mp4``, films; ``.png``
+    and ``.svg``, stills at `time` (the beginning if None). It is put in place when it is complete. Without a file,
+    notebooks show the page.
+
+    `labels` name what is compared, `traces` are bodies or (body, point) whose paths are drawn, `show` is what is seen
+    at first, some of "symbols", "axes", "names", "bodyNames", "frames", "forces", "masses", "traces", "ghosts",
+    "floor". `forces` are arrows of reactions, springs and wrenches (None: computed unless the machine is large),
+    `wrenches` external ones that acted. Of a run at most `frames` samples are kept, 60 a second. Batches lie
+    `side_by_side`.
+
+    Films and stills have `size` pixels, `fps` pictures a second, `speed` 1 in real time; `theme` is "light" or
+    "dark", `view` "front", "side", "top" or "corner". They are taken by Chromium where it and playwright are
+    installed, else drawn by matplotlib, simpler; `renderer` "browser" or "matplotlib" insists on one. MP4 needs
+    ffmpeg.
+
+    >>> import bellcrank as bc
+    >>> film = bc.animate(bc.load("four_bar"), title="linkage")
+    >>> film.scene.title, len(film.page()) < 400_000
+    ('linkage', True)
+    """
+    for name in show:
+        if name not in SHOWN:
+            raise ModelError(f"animate: show={name!r} is not one of {', '.join(SHOWN)}")
+    if theme not in ("light", "dark"):
+        raise ModelError(f"animate: theme must be 'light' or 'dark', got {theme!r}")
+    if renderer not in ("auto", "browser", "matplotlib"):
+        raise ModelError(f"animate: renderer must be 'auto', 'browser' or 'matplotlib', got {renderer!r}")
+    target = None if file is None else _target(file)
+    scene = scene_of(*things, labels=labels, traces=traces, forces=True if "forces" in show and forces is None
+                     and any(hasattr(x, "dims") for x in things) else forces, wrenches=wrenches, frames=frames,
+                     side_by_side=side_by_side, title=title)
+    made = Animation(replace(scene, shown=dict.fromkeys(show, True)))
+    if target is not None:
+        made.save(target, size=size, fps=fps, speed=speed, time=time, theme=theme, view=view, renderer=renderer)
+    return made
+
+
+def _target(file: str | os.PathLike[str]) -> Path:
+    path = Path(os.fsdecode(file))
+    if path.suffix.lower() not in ENDINGS:
+        raise FileError(f"{path}: the name says what is written; it must end in {', '.join(ENDINGS)}")
+    return path
+
+
+class Animation:
+    """A scene that can be saved; in notebooks the page itself, in a frame of its own."""
+
+    def __init__(self, scene: Scene) -> None:
+        self.scene = scene
+
+    def page(self) -> str:
+        """The page, as text: one file that opens offline."""
+        return page_of(self.scene)
+
+    def save(self, file: str | os.PathLike[str], *, size: tuple[int, int] = (960, 600), fps: float = 25.0,
+             speed: float = 1.0, time: float | None = None, theme: str = "light", view: str | None = None,
+             renderer: str = "auto") -> Path:
+        """Write it; see `animate`. Returns where it is."""
+        target = _target(file)
+        ending = target.suffix.lower()
+        if ending == ".html":
+            content = self.page().encode("utf-8")
+        elif ending == ".svg":
+            content = svg_of(self.scene, time, width=size[0], height=size[1]).encode("utf-8")
+        elif ending == ".png":
+            content = next(iter(self._pictures([self._start if time is None else time], size, theme, view, renderer)))
+        else:
+            if not (fps > 0.0 and speed > 0.0):
+                raise ModelError(f"animate: fps and speed must be positive, got {fps} and {speed}")
+            if ending == ".mp4":
+                _ffmpeg(target)
+            pictures = self._pictures(self._times(fps, speed), _even(size), theme, view, renderer)
+            content = _gif(pictures, fps) if ending == ".gif" else _mp4(pictures, fps, target)
+        write_bytes(target, content)
+        return target
+
+    @property
+    def _start(self) -> float:
+        return float(min(t.times[0] for t in self.scene.tracks))
+
+    def _times(self, fps: float, speed: float) -> list[float]:
+        end = float(max(t.times[-1] for t in self.scene.tracks))
+        count = round((end - self._start) / speed * fps) + 1
+        if count > _MOST_PICTURES:
+            raise ModelError(f"animate: a film of {count} pictures is too long (at most {_MOST_PICTURES}); show it "
+                             "faster (speed), with fewer pictures a second (fps), or write an .html file")
+        return [float(t) for t in np.linspace(self._start, end, max(count, 1))]
+
+    def _pictures(self, times: Sequence[float], size: tuple[int, int], theme: str, view: str | None, renderer: str
+                  ) -> Iterable[bytes]:
+        missing = why_not() if renderer != "matplotlib" else "wanted otherwise"
+        if not missing:
+            return take_pictures(self.scene, times, size=size, theme=theme, view=view)
+        if renderer == "browser":
+            raise ModelError(f"animate: pictures by a browser need {missing}; renderer='matplotlib' draws simpler ones")
+        return draw_pictures(self.scene, times, size=size, theme=theme)
+
+    def _repr_html_(self) -> str:
+        page = html.escape(self.page(), quote=True)
+        return (f'<iframe srcdoc="{page}" sandbox="allow-scripts allow-downloads" style="width:100%;height:480px;'
+                'border:0;border-radius:8px" loading="lazy">The moving picture is not shown here: save it by '
+                '<code>.save("run.html")</code>.</iframe>')
+
+    def __repr__(self) -> str:
+        frames = max(len(t.times) for t in self.scene.tracks)
+        return f"<Animation {self.scene.title!r}: {len(self.scene.tracks)} tracks, {frames} pictures>"
+
+
+def _even(size: tuple[int, int]) -> tuple[int, int]:
+    """Films want even sizes."""
+    return size[0] + size[0] % 2, size[1] + size[1] % 2
+
+
+def _gif(pictures: Iterable[bytes], fps: float) -> bytes:
+    from PIL import Image
+
+    images = [Image.open(io.BytesIO(p)).convert("RGB").quantize(128, dither=Image.Dither.NONE) for p in pictures]
+    out = io.BytesIO()
+    images[0].save(out, format="GIF", save_all=True, append_images=images[1:], duration=max(20, round(1000.0 / fps)),
+                   loop=0, optimize=False)
+    return out.getvalue()
+
+
+def _ffmpeg(target: Path) -> str:
+    program = shutil.which("ffmpeg")
+    if program is None:
+        raise ModelError(f"{target}: MP4 films need ffmpeg (apt install ffmpeg, brew install ffmpeg); .gif and .html "
+                          "do not")
+    return program
+
+
+def _mp4(pictures: Iterable[bytes], fps: float, target: Path) -> bytes:
+    with tempfile.TemporaryDirectory(prefix="bellcrank-") as folder:
+        film = Path(folder) / "film.mp4"
+        command = [_ffmpeg(target), "-loglevel", "error", "-y", "-f", "image2pipe", "-framerate", f"{fps:g}", "-i", "-",
+                   "-c:v", "libx264", "-pix_fmt", "yuv420p", "-crf", "20", "-movflags", "+faststart", str(film)]
+        done = subprocess.run(command, input=b"".join(pictures), capture_output=True, check=False)
+        if done.returncode or not film.exists():
+            said = done.stderr.decode("utf-8", "replace").strip().splitlines()
+            raise FileError(f"{target}: ffmpeg failed: {said[-1] if said else done.returncode}")
+        return film.read_bytes()

@@ -1,0 +1,37 @@
+"""Shapes of a description as scenes have them: a kind and numbers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from bellcrank.errors import ModelError
+from bellcrank.view.frame_algebra import quaternion_of, triple_of
+from bellcrank.view.scene import DrawnShape
+
+__all__ = ["drawn_shape"]
+
+#: edge of a plane without end, in usual lengths of parts
+_ENDLESS = 20.0
+
+
+def drawn_shape(placed: Any, length: float) -> DrawnShape:
+    """A shape of a `Mechanism`, with its pose and color; `length` is a usual length of parts."""
+    shape = placed.shape
+    kind = type(shape).__name__.lower()
+    where = {"position": triple_of(placed.pose.position), "turn": quaternion_of(placed.pose.rotation),
+             "color": placed.color, "role": placed.role}
+    if kind == "mesh":
+        shades = None if placed.color is not None else shape.colors
+        return DrawnShape("mesh", (), vertices=shape.vertices, faces=np.asarray(shape.faces, dtype=np.int32),
+                          shades=shades, **where)
+    if kind == "box":
+        return DrawnShape("box", shape.size, **where)
+    if kind in ("sphere", "ellipsoid"):
+        return DrawnShape("sphere", (shape.radius,) * 3 if kind == "sphere" else shape.radii, **where)
+    if kind in ("cylinder", "cone", "capsule"):
+        return DrawnShape(kind, (shape.radius, shape.length), **where)
+    if kind == "plane":
+        return DrawnShape("plane", shape.size or (_ENDLESS * length,) * 2, **where)
+    raise ModelError(f"shape {placed.name!r}: a {type(shape).__name__} cannot be drawn")

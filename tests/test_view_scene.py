@@ -1,0 +1,114 @@
+"""Scenes: what pictures show, as numbers."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+
+import bellcrank as bc
+from bellcrank.view.frame_algebra import along, matrices, turned
+from bellcrank.view.made_shapes import body_shapes, mass_shape
+from bellcrank.view.packing import pack
+from bellcrank.view.scene import Scene
+from bellcrank.view.scene_tracks import chosen_frames
+from bellcrank.view.scenes import scene_of
+
+
+def unpacked(scene: Scene) -> tuple[dict[str, Any], np.ndarray]:
+    data = pack(scene)
+    size = int.from_bytes(data[:4], "little")
+    planes = np.frombuffer(data[4 + size:], dtype=np.uint8).reshape(4, -1)
+    return json.loads(data[4:4 + size]), np.ascontiguousarray(planes.T).view("<f4").ravel()
+
+
+@pytest.fixture(scope="module")
+def run() -> bc.Result:
+    linkage = bc.compile(bc.load("four_bar"), backend="numpy")
+    return linkage.simulate(linkage.assemble(q={"A": 0.5}, u={"A": 2.0}), duration=0.02, step=0.01)
+
+
+def test_every_example_is_seen() -> None:
+    """Every body of every machine has something to see: a shape, or symbols of its joints."""
+    for name in set(bc.examples.names()) - {"redundant_five_bar"}:  # which takes a second to close
+        scene = scene_of(bc.load(name))
+        bare = [b.name for b in scene.models[0].bodies[1:] if not b.shapes and b.mass]
+        assert not bare and not scene.notes, name
+        assert np.isfinite(scene.tracks[0].positions).all(), name
+
+
+def test_rods_discs_balls_and_blocks() -> None:
+    def kind(inertia: bc.Inertia) -> tuple[str, tuple[float, ...]]:
+        mass = mass_shape(inertia.mass, inertia.com, inertia.inertia)
+        shape = body_shapes(mass, [], 0.01, 1.0)[0]
+        return shape.kind, tuple(np.round(shape.size, 9))
+
+    assert kind(bc.Inertia.rod(2.0, (0, 0, 0), (0.6, 0, 0))) == ("capsule", (0.01, 0.6))
+    assert kind(bc.Inertia.cylinder(2.0, 0.3, 0.02)) == ("cylinder", (0.3, 0.02))
+    assert kind(bc.Inertia.sphere(2.0, 0.3)) == ("sphere", (0.3, 0.3, 0.3))
+    assert kind(bc.Inertia.box(2.0, (0.1, 0.4, 0.25))) == ("box", (0.4, 0.25, 0.1))
+    assert kind(bc.Inertia.point(2.0))[0] == "sphere"
+
+
+def test_struts_lead_where_the_mass_does_not_reach() -> None:
+    inertia = bc.Inertia.rod(1.0, (0, 0, 0), (1, 0, 0))
+    mass = mass_shape(inertia.mass, inertia.com, inertia.inertia)
+    ends = [np.array([0.0, 0.0, 0.0]), np.array([1.0, 0.0, 0.0])]
+    assert len(body_shapes(mass, ends, 0.02, 1.0)) == 1
+    far = body_shapes(mass, [*ends, np.array([0.5, 0.3, 0.0])], 0.02, 1.0)
+    assert len(far) == 2 and far[1].size == pytest.approx((0.02, 0.3))
+    assert [s.size[1] for s in body_shapes(None, ends, 0.02, 1.0)] == [1.0]
+
+
+def test_turns() -> None:
+    rng = np.random.default_rng(3)
+    for direction in (*rng.normal(size=(5, 3)), np.array([0.0, 0.0, -1.0])):
+        turn = along(direction)
+        assert np.allclose(turned(turn, (0, 0, 1)), direction / np.linalg.norm(direction), atol=1e-12)
+        assert np.allclose(matrices(turn) @ (1, 2, 3), turned(turn, (1, 2, 3)), atol=1e-12)
+
+
+def test_poses_are_those_of_the_machine(run: bc.Result) -> None:
+    scene = scene_of(run)
+    header, floats = unpacked(scene)
+    at, count = header["tracks"][0]["poses"]
+    frames = len(scene.tracks[0].times)
+    rows = floats[at:at + count].reshape(4, 7, frames)
+    assert run.system is not None
+    poses = run.system.pose(run["q"].values)
+    assert np.abs(rows[1:, :3] - np.moveaxis(poses.position, 0, 2)).max() < 1e-5
+    turn = matrices(np.moveaxis(rows[1:, 3:], 1, 2))
+    assert np.abs(turn - np.moveaxis(poses.rotation, 0, 1)).max() < 5e-5
+    assert np.abs(np.diff(rows[:, 3:], axis=2)).max() < 0.2  # quaternions do not change their sign
+
+
+def test_reactions_balance(run: bc.Result) -> None:
+    """Arrows on a body, with its weight, make its center of mass accelerate; that of D, which closes the loop on the
+    ground, is turned round to act on the rocker."""
+    scene = scene_of(run, forces=True)
+    arrows = {a.name: a for a in scene.tracks[0].arrows}
+    assert arrows["D"].body == 0
+    total = arrows["C"].force + arrows["D"].force
+    moves = run.kinematics("rocker", (0.3, 0.0, 0.0))["acceleration"].values
+    assert np.allclose(total + 3.0 * np.array([0, -9.81, 0]), 3.0 * moves, atol=1e-8)
+
+
+def test_frames_are_limited() -> None:
+    times = np.linspace(0.0, 2.0, 5001)
+    some = chosen_frames(times, 3000, 60.0)
+    assert len(some) == 240 and some[0] == 0 and some[-1] == 5000
+    assert np.ptp(np.diff(times[some])) < 1e-3
+    assert len(chosen_frames(5.0 * times, 3000, 60.0)) == 601
+    assert len(chosen_frames(times, 50, 60.0)) == 50
+    assert chosen_frames(times[:3], 50, 60.0).tolist() == [0, 1, 2]
+
+
+def test_refusals() -> None:
+    with pytest.raises(bc.ModelError, match="shows mechanisms"):
+        scene_of(3.0)
+    with pytest.raises(bc.ModelError, match="needs something"):
+        scene_of()
+    with pytest.raises(bc.ModelError, match="no body called 'cranc'"):
+        scene_of(bc.load("four_bar"), traces=["cranc"])
