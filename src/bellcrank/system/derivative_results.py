@@ -16,7 +16,7 @@ __all__ = ["Derivatives", "read_entries"]
 
 
 class Derivatives(Mapping[str, Floats]):
-    """A value and its derivatives: ``d["q"]`` is an array (*batch, *value, columns), one column for every direction.
+    """A value and its derivatives: ``d["q"]`` is an array ``(*batch, *value, columns)``, one column a direction.
 
     `columns` names them. A number that is differentiated by (time, one parameter) has no axis of columns.
     """
