@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from bellcrank.errors import FileError, ModelError
 from bellcrank.io.common.changing_topology import refuse_changing
+from bellcrank.io.common.deforming_bodies import refuse_deforming
 from bellcrank.io.mjcf.attributes import given, where
 from bellcrank.io.mjcf.layout import BodyLayout, PlacedBody, floats, layout_of
 from bellcrank.io.mjcf.write_rest import Parts, add_parts
@@ -34,6 +35,7 @@ def write_mjcf(mechanism: Mechanism, path: str | os.PathLike[str]) -> None:
     which MuJoCo wants. What MJCF cannot hold is a `ModelError` that names the part, and nothing is written.
     """
     refuse_changing(mechanism, "MJCF")
+    refuse_deforming(mechanism, "MJCF")
     text = mjcf_text(mechanism)
     target = os.fspath(path)
     folder = os.path.dirname(os.path.abspath(target))

@@ -13,6 +13,7 @@ import numpy.typing as npt
 from bellcrank.errors import ModelError
 from bellcrank.io.common.atomic import write_text
 from bellcrank.io.common.changing_topology import refuse_changing
+from bellcrank.io.common.deforming_bodies import refuse_deforming
 from bellcrank.io.sdf.joint_dynamics import Axes, axis_forces
 from bellcrank.io.sdf.shift import Placed, placed
 from bellcrank.mechanism.joints import Free, Prismatic, Revolute, Screw, Spherical, Universal, Weld
@@ -41,6 +42,7 @@ def write_sdf(mechanism: Mechanism, path: str | os.PathLike[str], *, q: npt.Arra
     all.
     """
     refuse_changing(mechanism, "SDF")
+    refuse_deforming(mechanism, "SDF")
     text = _SdfWriter(mechanism, q).text()
     write_text(path, text)
 
