@@ -49,6 +49,7 @@ def inertial_parameters(system: System) -> dict[str, float]:
     >>> list(bc.analyze.inertial_parameters(arm))[:4]
     ['bob.mass', 'bob.mx', 'bob.my', 'bob.mz']
     """
+    system.model.tree.refuse_flexible("inertial_parameters")
     values = inertial_values(system.plans)
     if values.ndim > 1:
         raise ModelError(f"{system.model.name!r} has arrays of parameters: ask about one machine at a time")

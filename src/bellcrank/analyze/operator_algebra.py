@@ -37,6 +37,7 @@ def operators(system: System, q: npt.ArrayLike, *, t: float = START) -> SpatialO
     >>> bool(np.allclose(o.mass_inverse @ (o.mass @ [1.0, 2.0]), [1.0, 2.0]))
     True
     """
+    system.model.tree.refuse_flexible("operators")
     place = flat("q", q, system.nq, "the coordinates")
     check_finite("operators", "q", place, system.coordinate_names)
     if place.ndim == 1:
@@ -72,6 +73,7 @@ def mass_factors(system: System, q: npt.ArrayLike, *, t: npt.ArrayLike = START) 
     >>> bool(np.allclose(u * d @ u.T, arm.mass_matrix([0.1, 0.2])))
     True
     """
+    system.model.tree.refuse_flexible("mass_factors")
     columns = system.kernels.run("factor_columns", {"q": q}, None, t)
     diagonal = system.kernels.run("factor_diagonal", {"q": q}, None, t)
     return columns.reshape(*columns.shape[:-1], system.nu, system.nu), diagonal
@@ -95,6 +97,7 @@ def partition(system: System, q: npt.ArrayLike, u: npt.ArrayLike, tau: Forces | 
     """
     plans, t = system.plans, one_time(t)
     plans.need_loops("partition")
+    plans.tree.refuse_flexible("partition")
     loops = plans.loops
     place = flat("q", q, plans.tree.nq, "the coordinates")
     given = np.zeros(plans.tree.nu) if tau is None else actuator_forces(plans, q, u, tau, t=t)

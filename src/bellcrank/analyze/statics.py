@@ -10,6 +10,7 @@ yet: there the stiffness is found by central differences.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -19,9 +20,10 @@ import numpy.typing as npt
 
 from bellcrank.analyze.minimal import Chart, force_arrays, length_scale, speed_labels, with_laws
 from bellcrank.arrays import Floats, check_unmasked, leading, one_time, wrench_array
-from bellcrank.errors import AssemblyError, NotYetError, SingularError, StateError
+from bellcrank.errors import AssemblyError, BellcrankWarning, NotYetError, SingularError, StateError
 from bellcrank.loops.closer import State
 from bellcrank.loops.tolerances import CLOSED
+from bellcrank.simulate.deflections import Deflections
 from bellcrank.system.force_elements import actuator_forces
 from bellcrank.system.held_values import batch_axes, near, one_of
 from bellcrank.system.loop_errors import loop_acceleration_error
@@ -86,7 +88,12 @@ def equilibrium(system: System, guess: State | Mapping[str, float | Sequence[flo
     held = [v for key in hold for v in system.model.configuration.speed_entries(key)]
     balance = _Balance(system, forces, wrenches, t, held)
     q = _descend(balance, q, iterations) if stable else _newton(balance, q, iterations)
-    return balance.checked(q)
+    found = balance.checked(q)
+    deflections = Deflections(system)
+    deflections.look(found.q)
+    if deflections.text():
+        warnings.warn(f"equilibrium of {system.model.name!r}: {deflections.text()}", BellcrankWarning, stacklevel=2)
+    return found
 
 
 def _at(array: Floats | None, lead: tuple[int, ...], own: int, index: tuple[int, ...]) -> Floats | None:

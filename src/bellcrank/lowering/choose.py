@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
-from bellcrank.errors import NotYetError, SingularError
+from bellcrank.errors import SingularError
 from bellcrank.lowering.ahead import laned
 from bellcrank.lowering.base_shapes import shapes_for
 from bellcrank.lowering.function import Function, Read, direct, input_sizes, place
@@ -54,9 +54,8 @@ def entries_of(tree: Tree, function: Function, read: Read, wrenches: bool) -> li
     """The entries of a function's result, computed at once on whatever scalars `read` gives."""
     if function.made is not None:
         return evaluate(GraphTracer(tree, wrenches)(function), lambda key: read(*key))
-    if tree.flexible and not function.flexible:
-        raise NotYetError(f"{function.name} does not cover bodies that deform, such as "
-                          f"{tree.joint_names[tree.flexible[0]]!r} of {tree.name!r}")
+    if not function.flexible:
+        tree.refuse_flexible(function.name.removeprefix("constrained_"))
     if function.groups:
         groups = direct_groups(tree, function.inputs, read, wrenches, shapes_for(function)(tree))
         return place_groups(function, tree, function.text(groups))

@@ -46,6 +46,11 @@ def look(table: dict[str, _Part], name: str, what: str, owner: str) -> _Part:
     """The part called `name`."""
     found = table.get(name) if isinstance(name, str) else None
     if found is None:
+        body, dot, node = str(name).rpartition(".")
+        nodes = [known for known in table if dot and known.startswith(f"{body}.") and known != f"{body}.frame"]
+        if what == "body" and nodes:
+            raise ModelError(f"no {what} called {name!r} in mechanism {owner!r}: {body!r} has no node {node!r}, but "
+                             f"{', '.join(repr(n.removeprefix(f'{body}.')) for n in nodes)}{hint(name, nodes)}")
         raise ModelError(f"no {what} called {name!r} in mechanism {owner!r}{hint(name, table)}")
     return found
 

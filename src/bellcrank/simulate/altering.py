@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from bellcrank.errors import ModelError, StateError, hint
+from bellcrank.errors import ModelError, NotYetError, StateError, hint
 from bellcrank.system.arrangements import Arrangement, held_closures, known_closures
 from bellcrank.topology.release import carried_joints
 
@@ -59,7 +59,11 @@ def _check(model: Model, now: Arrangement, change: Change, order: Sequence[str])
     for name in change.unlock:
         if name not in now.locked:
             raise StateError(f"unlock: {name!r} is not locked")
+    deforming = {model.tree.joint_names[link] for link in model.tree.flexible}
     for body in change.leave:
+        if body.partition(".")[0] in deforming:
+            raise NotYetError(f"leave: body {body.partition('.')[0]!r} deforms and cannot leave a run; detach the "
+                              "joints that hold it")
         if body in now.absent:
             raise StateError(f"leave: body {body!r} is not in the run")
     for arrival in change.enter:

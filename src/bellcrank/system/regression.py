@@ -44,9 +44,7 @@ def regressor(plans: LoopPlans, q: npt.ArrayLike, u: npt.ArrayLike, udot: npt.Ar
     """See `System.regressor`."""
     check_time(t)
     tree, kernels = plans.tree, plans.kernels
-    if tree.flexible:
-        raise NotYetError(f"regressor does not cover bodies that deform, such as "
-                          f"{tree.joint_names[tree.flexible[0]]!r} of {tree.name!r}")
+    tree.refuse_flexible("regressor")
     if tree.n > UNROLL_LINKS or kernels.maker.schedule == "rolled":
         raise NotYetError(f"regressor: {tree.name!r} is rolled into loops ({tree.n} links); up to {UNROLL_LINKS} can "
                           "be asked about")

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from bellcrank.errors import NotYetError
 from bellcrank.mechanism.coupling import Part
 from bellcrank.mechanism.flexible.deformation import Modal, NodeMotion
 from bellcrank.mechanism.forces import Actuator
@@ -165,6 +166,12 @@ class Tree:
     def looped(self) -> bool:
         """Whether speeds are bound by anything but the tree's joints."""
         return bool(self.closures or self.relations)
+
+    def refuse_flexible(self, what: str) -> None:
+        """Say which body deforms to those who do not cover it."""
+        if self.flexible:
+            raise NotYetError(f"{what} does not cover bodies that deform, such as "
+                              f"{self.joint_names[self.flexible[0]]!r} of {self.name!r}")
 
     @cached_property
     def flexible(self) -> tuple[int, ...]:

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from bellcrank.errors import BellcrankWarning, ModelError
 from bellcrank.io.common.atomic import write_text
 from bellcrank.io.common.changing_topology import refuse_changing
+from bellcrank.io.common.deforming_bodies import refuse_deforming
 from bellcrank.io.common.mesh_store import Meshes, MeshStore
 from bellcrank.io.mjcf.attributes import given, where
 from bellcrank.io.mjcf.layout import BodyLayout, PlacedBody, floats, layout_of
@@ -40,6 +41,7 @@ def write_mjcf(mechanism: Mechanism, path: str | os.PathLike[str], *, meshes: Me
     names the part, and nothing is written.
     """
     refuse_changing(mechanism, "MJCF")
+    refuse_deforming(mechanism, "MJCF")
     store = MeshStore(os.fsdecode(path), meshes)
     text = mjcf_text(mechanism, store)
     store.write()

@@ -13,6 +13,7 @@ import numpy.typing as npt
 from bellcrank.errors import ModelError
 from bellcrank.io.common.atomic import write_text
 from bellcrank.io.common.changing_topology import refuse_changing
+from bellcrank.io.common.deforming_bodies import refuse_deforming
 from bellcrank.io.common.mesh_store import Meshes, MeshStore
 from bellcrank.io.sdf.joint_dynamics import Axes, axis_forces
 from bellcrank.io.sdf.shift import Placed, placed
@@ -47,6 +48,7 @@ def write_sdf(mechanism: Mechanism, path: str | os.PathLike[str], *, q: npt.Arra
     all.
     """
     refuse_changing(mechanism, "SDF")
+    refuse_deforming(mechanism, "SDF")
     store = MeshStore(os.fsdecode(path), meshes)
     text = _SdfWriter(mechanism, q, store).text()
     store.write()

@@ -18,6 +18,7 @@ import numpy as np
 from bellcrank.errors import ModelError
 from bellcrank.io.common.atomic import write_text
 from bellcrank.io.common.changing_topology import refuse_changing
+from bellcrank.io.common.deforming_bodies import refuse_deforming
 from bellcrank.io.common.mesh_store import Meshes, MeshStore
 from bellcrank.io.common.names import unused
 from bellcrank.io.urdf.write_dynamics import dynamics_of, mimics_of, refuse_rest
@@ -73,6 +74,7 @@ def write_urdf(mechanism: Mechanism, path: str | os.PathLike[str], *, loops: Dia
     <Mechanism 'four-bar': 4 bodies, 5 joints>
     """
     refuse_changing(mechanism, "URDF")
+    refuse_deforming(mechanism, "URDF")
     store = MeshStore(os.fsdecode(path), meshes)
     text = _UrdfWriter(mechanism, loops, split, drop_gravity, store).text()
     store.write()

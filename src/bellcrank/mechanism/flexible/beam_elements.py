@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bellcrank.errors import ModelError
+from bellcrank.mechanism.flexible.plain_numbers import refuse_parameter
 from bellcrank.mechanism.flexible.section_points import SectionPoint, rectangle_points, round_points
 
 __all__ = ["BeamElements", "BeamSection"]
@@ -51,6 +52,8 @@ class BeamSection:
     points: tuple[SectionPoint, ...] = ()  #: where stresses are computed
 
     def __post_init__(self) -> None:
+        for name in ("EA", "EIy", "EIz", "GJ", "mass", "Jx", "Jy", "Jz", "GAy", "GAz"):
+            refuse_parameter(f"BeamSection: {name}", getattr(self, name))
         for name in ("EA", "EIy", "EIz", "GJ", "mass", "GAy", "GAz"):
             if not getattr(self, name) > 0.0:
                 raise ModelError(f"BeamSection: {name} must be greater than 0, got {getattr(self, name)!r}")
@@ -66,6 +69,7 @@ class BeamSection:
               ) -> BeamSection:
         """A rod, or a tube with a `bore`, of Young's modulus E, density rho and Poisson's ratio nu. A `thick` one
         shears and its sections turn with inertia (Timoshenko)."""
+        refuse_parameter("BeamSection.round: the diameter, bore, E, rho or nu", diameter, bore, E, rho, nu)
         if not 0.0 <= bore < diameter:
             raise ModelError(f"BeamSection.round: the bore {bore} must be at least 0 and less than the diameter "
                              f"{diameter}")
@@ -80,6 +84,7 @@ class BeamSection:
     def rectangle(height: float, width: float, *, E: float, rho: float, nu: float = 0.3, thick: bool = False
                   ) -> BeamSection:
         """A solid rectangle, `height` along y and `width` along z."""
+        refuse_parameter("BeamSection.rectangle: the height, width, E, rho or nu", height, width, E, rho, nu)
         if not (height > 0.0 and width > 0.0):
             raise ModelError(f"BeamSection.rectangle: height {height} and width {width} must be greater than 0")
         short, long = sorted((height, width))

@@ -12,6 +12,7 @@ from bellcrank.errors import ModelError
 from bellcrank.mechanism.flexible.beam_elements import BeamElements, BeamSection, tapered
 from bellcrank.mechanism.flexible.body_parts import INERTIAS, BodyParts
 from bellcrank.mechanism.flexible.component_modes import normal_modes, rigid_motions
+from bellcrank.mechanism.flexible.plain_numbers import refuse_parameter
 from bellcrank.mechanism.flexible.shape_integrals import Floats, ShapeIntegrals
 from bellcrank.mechanism.flexible.stiffening import Stiffening
 from bellcrank.mechanism.flexible.stress_modes import beam_stresses
@@ -30,6 +31,7 @@ Section = BeamSection | tuple[BeamSection, BeamSection] | Callable[[float], Beam
 def beam_parts(length: float, section: Section, elements: int, modes: int | Mapping[str, int] | str | npt.ArrayLike,
                support: str, inertia: str, names: Mapping[str, int], stiffening: bool = False) -> BodyParts:
     """See `FlexibleBody.beam`."""
+    refuse_parameter("FlexibleBody.beam: the length", length)
     if not 0.0 < length < float("inf"):
         raise ModelError(f"FlexibleBody.beam: the length must be greater than 0, got {length!r}")
     if int(elements) != elements or elements < 1:

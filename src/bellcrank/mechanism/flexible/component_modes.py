@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bellcrank.errors import ModelError
+from bellcrank.mechanism.flexible.plain_numbers import refuse_parameter
 
 __all__ = ["Floats", "check_symmetric", "craig_bampton", "normal_modes", "rigid_motions", "tie_faces"]
 
@@ -36,6 +37,7 @@ def check_symmetric(what: str, matrix: Any, size: int | None = None) -> Any:
         try:
             found = entries = np.asarray(matrix, dtype=float)
         except (TypeError, ValueError):
+            refuse_parameter(f"an entry of {what}", *np.ravel(np.asarray(matrix, dtype=object)))
             raise ModelError(f"{what} is not a matrix of numbers") from None
     shape = found.shape
     if len(shape) != 2 or shape[0] != shape[1] or (size is not None and shape[0] != size):

@@ -18,6 +18,7 @@ from bellcrank.mechanism.flexible.body_parts import INERTIAS, BodyParts
 from bellcrank.mechanism.flexible.component_modes import check_symmetric
 from bellcrank.mechanism.flexible.matrix_files import matrix_of
 from bellcrank.mechanism.flexible.mesh_body import Interfaces, solid_parts
+from bellcrank.mechanism.flexible.plain_numbers import refuse_parameter
 from bellcrank.mechanism.flexible.reduced_body import reduced_parts
 from bellcrank.mechanism.flexible.shape_integrals import Floats, ShapeIntegrals
 from bellcrank.mechanism.flexible.stiffening import Stiffening
@@ -340,6 +341,7 @@ def _array(what: str, values: npt.ArrayLike) -> Floats:
     try:
         found = np.array(values, dtype=float)
     except (TypeError, ValueError):
+        refuse_parameter(f"FlexibleBody: {what}", *np.ravel(np.asarray(values, dtype=object)))
         raise ModelError(f"FlexibleBody: {what} must be numbers") from None
     if not np.isfinite(found).all():
         raise ModelError(f"FlexibleBody: {what} holds entries that are not finite")

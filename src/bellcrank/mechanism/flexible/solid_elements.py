@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bellcrank.errors import ModelError
+from bellcrank.mechanism.flexible.plain_numbers import refuse_parameter
 
 __all__ = ["SHAPES", "elastic_matrix", "mesh_parts", "nodal_strains", "outer_edges", "solid_matrices"]
 
@@ -107,6 +108,7 @@ def solid_matrices(points: Floats, cells: Mapping[str, Ints], E: float, nu: floa
     """Mass and stiffness matrix, sparse, three degrees of freedom a node. Cost: linear in the elements."""
     from scipy import sparse
 
+    refuse_parameter("FlexibleBody.from_mesh: E, nu or rho", E, nu, rho)
     if not (E > 0.0 and rho > 0.0 and -1.0 < nu < 0.5):
         raise ModelError(f"FlexibleBody.from_mesh: needs E > 0, rho > 0 and -1 < nu < 0.5, got {E}, {rho} and {nu}")
     elastic = elastic_matrix(E, nu)
