@@ -10,7 +10,7 @@ PARTS = ("model", "kernels", "plans")
 NAMES = ("nq", "nu", "dof", "joint_names", "body_names", "coordinate_names", "speed_names", "loops", "parameters")
 CONFIGURATIONS = ("neutral", "random_state", "integrate", "difference", "normalize")
 DYNAMICS = ("forward_dynamics", "inverse_dynamics", "drive_forces", "mass_matrix", "bias", "momenta", "hamilton",
-            "reactions", "reduced", "derivatives", "regressor")
+            "reactions", "reduced", "derivatives", "regressor", "element_forces")
 KINEMATICS = ("pose", "velocity", "acceleration", "jacobian", "jacobian_rate", "center_of_mass", "momentum")
 ENERGIES = ("kinetic_energy", "potential_energy", "energy")
 LOOPS = ("loop_error", "loop_rate_error", "assemble", "project", "consistent_acceleration")
@@ -19,7 +19,7 @@ REST = ("simulate", "bind", "operation_count", "with_parameters", "release", "at
 ALL = (*PARTS, *NAMES, *CONFIGURATIONS, *DYNAMICS, *KINEMATICS, *ENERGIES, *LOOPS, *REST)
 
 #: a new name needs a reason; most questions are functions of `bellcrank.analyze`
-MOST = 50
+MOST = 51
 #: analyses that do not take a system first
 FIRST = {"check_joint": "joint", "compare": "mechanism", "gradient": "objective"}
 

@@ -45,13 +45,13 @@ REST: dict[str, Callable[[bc.System], tuple[Any, ...]]] = {
     "kinetic_energy": lambda s: (), "potential_energy": lambda s: (), "energy": lambda s: (),
     "loop_error": lambda s: (), "loop_rate_error": lambda s: (), "consistent_acceleration": lambda s: ({"A": 1.0},),
     "inverse_dynamics": lambda s: (np.linspace(0.0, 1.0, s.nu),), "reduced": lambda s: (),
-    "regressor": lambda s: (np.linspace(0.0, 1.0, s.nu),),
+    "regressor": lambda s: (np.linspace(0.0, 1.0, s.nu),), "element_forces": lambda s: (),
 }
 
 
 def pieces(made: Any) -> list[Any]:
     if isinstance(made, dict):
-        return list(made.values())
+        return [x for part in made.values() for x in (part if isinstance(part, tuple) else [part])]
     if hasattr(made, "motions"):
         return [made.motions, made.mass_matrix, made.bias, made.drift, made.offset]
     return [made.rotation, made.position] if hasattr(made, "rotation") else [made]

@@ -22,7 +22,7 @@ from bellcrank.formulations.elimination import (
     joint_reactions,
     projection,
 )
-from bellcrank.lowering import element_energy, looped
+from bellcrank.lowering import element_energy, element_views, looped
 from bellcrank.lowering.function import Function
 from bellcrank.topology.tree import Tree
 
@@ -43,7 +43,7 @@ _VERBS = {"forward_dynamics": (("q", "u", "tau"), "speeds", 1), "inverse_dynamic
 _FLEXIBLE = ("poses", "velocities", "accelerations", "totals", "center_of_mass", "momentum", "kinetic_energy",
              "potential_energy", "motion_and_gravity", "prescribed", "driven_speeds", "joint_laws", "drives",
              "coordinate_rates", "joint_reactions", "stored_energy", "joint_energy",
-             "dependent_accelerations", "pair_wrenches", "displaced", "sped", "bias",
+             "dependent_accelerations", "pair_wrenches", "element_reports", "displaced", "sped", "bias",
              "joint_wrenches", "inverse_dynamics", "mass_matrix", "displacements", "speed_changes", "corrections",
              "largest_errors", "dependent_speeds", "loop_state", "loop_matrix", "nearest_step", "projected",
              "closed_inverse", "allowed_motions", "independent_forces", "constraint_multipliers", "enforced_forces",
@@ -91,6 +91,8 @@ SHARED: dict[str, Function] = {f.name: replace(f, flexible=f.name in _FLEXIBLE) 
     Function("stored_energy", element_energy.stored_energy, ("q",), "totals", whole=True),
     Function("dissipated_power", element_energy.dissipated_power, ("q", "u"), "totals", whole=True),
     Function("joint_energy", element_energy.joint_energy, ("q",), "totals"),
+    Function("element_reports", element_views.element_reports, ("q", "u"), "elements", element_views.REPORT,
+             whole=True),
     Function("pair_wrenches", looped.pair_wrenches, ("q", "u"), "wrenches", whole=True),
     Function("displaced", projection.displaced, ("q", "dq"), "coordinates"),
     Function("sped", projection.sped, ("q", "u", "du"), "speeds"),

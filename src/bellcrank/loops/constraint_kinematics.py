@@ -282,6 +282,12 @@ class LoopKinematics:
     def coordinate(self, link: int, coordinate: int, q: npt.ArrayLike, u: npt.ArrayLike | None, t: npt.ArrayLike
                    ) -> tuple[Floats, Floats]:
         """A joint coordinate and its rate (0 without u), as its law has it where it has one."""
+        places, rates = self.read(link, q, u, t)
+        return np.asarray(places[coordinate], dtype=float), np.asarray(rates[coordinate], dtype=float)
+
+    def read(self, link: int, q: npt.ArrayLike, u: npt.ArrayLike | None, t: npt.ArrayLike
+             ) -> tuple[list[Floats], list[Floats]]:
+        """All coordinates and speeds of a joint."""
         joint, law = self.tree.joints[link], self.tree.prescribed[link]
         assert joint is not None
         first, begin = int(self.tree.q_start[link]), int(self.tree.u_start[link])
@@ -289,7 +295,7 @@ class LoopKinematics:
         rates = [np.zeros(()) if u is None else np.asarray(u, dtype=float)[..., begin + k] for k in range(joint.nu)]
         if law is not None:
             places, rates, _ = law.values(np.asarray(t, dtype=float), places, rates, [0.0] * joint.nu)
-        return np.asarray(places[coordinate], dtype=float), np.asarray(rates[coordinate], dtype=float)
+        return places, rates
 
     def through(self, rows: ClosureArrays, motion: Floats) -> Floats:
         """What the rows make of the motions of all links."""

@@ -74,7 +74,7 @@ def trace(tree: Tree, function: Function, wrenches: bool, schedule: str) -> list
             return (roll_groups if base.groups else roll)(tree, function, wrenches)
     if function.made is not None:
         return GraphTracer(tree, wrenches)(function)
-    whole = schedule == "unrolled" or bool(tree.pairs) or (
+    whole = schedule == "unrolled" or bool(tree.pairs) or tree.sees_machine or (
         bool(tree.flexible) and (function.groups or function.layout in ("matrix", "columns")))
     if (schedule != "rolled" and tree.n <= UNROLL_LINKS) or whole:
         graph = Graph()
@@ -90,7 +90,9 @@ def rolls(tree: Tree, schedule: str) -> bool:
     """Whether products are rolled into loops: where all functions are, whatever the length of the code otherwise."""
     if tree.flexible and tree.looped:  # groups with nodes of flexible bodies are not
         return False
-    return not tree.pairs and (schedule == "rolled" or (schedule == "auto" and tree.n > UNROLL_LINKS))
+    if tree.pairs or tree.sees_machine:
+        return False
+    return schedule == "rolled" or (schedule == "auto" and tree.n > UNROLL_LINKS)
 
 
 def together(traces: Sequence[Sequence[Number]]) -> list[Number]:

@@ -8,7 +8,7 @@ from bellcrank.lowering.link import Link
 from bellcrank.lowering.looped import LoopedDirect, require_direct
 from bellcrank.scalar.graph import Number
 from bellcrank.schedule.sweeps import Sweeps
-from bellcrank.topology.pairs import LoopForce, SumForce, Surroundings
+from bellcrank.topology.pairs import LoopForce, SumForce
 
 __all__ = ["dissipated_power", "joint_energy", "stored_energy"]
 
@@ -25,18 +25,18 @@ def dissipated_power(tree: Sweeps) -> tuple[Number, ...]:
     total: Number = 0.0
     for view in machine.views[1:]:
         for i, law in view.laws:
-            total = total + law.at(machine.world.time).loss(view.q[i], view.u[i])
+            total = total + law.at(machine.world.time).seen(machine.sight).loss(view.q[i], view.u[i])
     moving = machine.moving.__getitem__
-    around = Surroundings(machine.world.time, machine.world.ground.rotation)
+    around = machine.around
     for pair in machine.tree.pairs:
         if isinstance(pair, SumForce):
             x, rate = (sum((part[i] * factor for part, i, factor in terms), 0.0) for terms in (
                 [(machine.views[link].q, i, factor) for link, i, factor in pair.terms],
                 [(machine.views[link].u, i, factor) for link, i, factor in pair.terms]))
-            total = total + machine.bind(pair.along).at(machine.world.time).loss(x, rate)
+            total = total + machine.bind(pair.along).at(machine.world.time).seen(machine.sight).loss(x, rate)
         elif isinstance(pair, LoopForce):
             across = closing_motion(machine.tree.closures[pair.closure], moving, machine.bind)
-            total = total + machine.bind(pair.along).at(machine.world.time).loss(
+            total = total + machine.bind(pair.along).at(machine.world.time).seen(machine.sight).loss(
                 across.coordinates[pair.coordinate], across.speeds[pair.coordinate])
         else:
             total = total + machine.bind(pair).loss(moving(pair.first), moving(pair.second), around)

@@ -95,10 +95,11 @@ def _fixed_columns(kind: Joint, side: Side) -> tuple[Force, ...]:
     return tuple(Force(turned(w.moment), turned(w.force)) for w in wrenches)
 
 
-def closing_load(tree: Tree, force: LoopForce, moving: Motions, bind: Bind, time: Number) -> tuple[Force, Vector]:
+def closing_load(tree: Tree, force: LoopForce, moving: Motions, bind: Bind, around: Surroundings
+                 ) -> tuple[Force, Vector]:
     """What a force along a coordinate of a closing joint exerts on its child, and the point there it is about."""
     motion, k = closing_motion(tree.closures[force.closure], moving, bind), force.coordinate
-    amount = bind(force.along).at(time).force(motion.coordinates[k], motion.speeds[k])
+    amount = bind(force.along).at(around.time).seen(around.machine).force(motion.coordinates[k], motion.speeds[k])
     load: Force = motion.columns[k] * amount
     return load, motion.point
 
@@ -110,7 +111,7 @@ def element_loads(tree: Tree, pair: Pair | LoopForce, moving: Motions, bind: Bin
         wrenches = bind(pair).wrenches(moving(pair.first), moving(pair.second), around)
         return tuple(zip((pair.first, pair.second), wrenches, strict=True))
     c = tree.closures[pair.closure]
-    load, point = closing_load(tree, pair, moving, bind, around.time)
+    load, point = closing_load(tree, pair, moving, bind, around)
     # both wrenches act at the child's point: they must cancel as a whole
     return tuple((link, Force(own.moment + (point - moving(link).origin).cross(own.force), own.force))
                  for link, own in ((c.first, -load), (c.second, load)))

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bellcrank.loops.loop_paths import jacobian_pattern
+from bellcrank.lowering.element_views import element_parts
 from bellcrank.lowering.flexible_link import ModalLink, NodeLink, link_class
 from bellcrank.lowering.link import Link, World, bound
 from bellcrank.lowering.looped import LoopedDirect, row_count
@@ -74,10 +75,10 @@ class Function:
     #: "screws", "groups" (over groups of links), "matrix" (symmetric), "columns", "totals" or "conditions" (value and
     #: rate of all), "constraints" (values and Jacobian), "step" and "state" (see
     #: `formulations.common.closing_steps`), "wrenches" (of all bodies), "reactions" (of all joints and closures),
-    #: "motions" (in independent speeds: N and the drift), "rows" (one for every constraint) or "closures"
+    #: "motions" (in independent speeds: N and the drift), "rows" (one for every constraint), "closures" or "elements"
     layout: str
-    #: numbers per link ("links"), per speed ("screws"), per group of links ("groups"), per closure ("closures") or
-    #: in all ("totals")
+    #: numbers per link ("links"), per speed ("screws"), per group of links ("groups"), per closure ("closures"),
+    #: per force element ("elements") or in all ("totals")
     width: int = 1
     #: whether the text looks at the machine as a whole, which only small trees can be traced with
     whole: bool = False
@@ -112,7 +113,7 @@ class Function:
                 "screws": self.width * tree.nu, "conditions": 2 * row_count(tree), "step": 2 * tree.nu + 5,
                 "state": tree.nq + tree.nu + 2, "wrenches": 6 * (len(tree.body_names) - 1),
                 "reactions": 6 * (tree.n + len(tree.closures)), "rows": row_count(tree),
-                "closures": self.width * len(tree.closures),
+                "closures": self.width * len(tree.closures), "elements": self.width * len(element_parts(tree)),
                 "matrix": tree.nu * tree.nu, "columns": tree.nu * tree.nu, "totals": self.width}[self.layout]
 
 
@@ -162,7 +163,7 @@ def view(tree: Tree, link: int, numbers: LinkNumbers, read: Callable[[str, int],
     """A link's view; `read` takes entries relative to the link's own part of each input."""
     joint = tree.joints[link]
     assert joint is not None
-    applied = tuple(Applied(bind(w.moment), bind(w.force), bind(w.at), bind(w.axes))
+    applied = tuple(Applied(bind(w.moment), bind(w.force), bind(w.at), bind(w.axes), w.name)
                     for w in tree.applied.get(link, ()))
     return link_class(joint)(joint, numbers, read, world, tree.prescribed[link], applied, wrenches,
                              bind(tree.joint_forces.get(link, ())), bind(tree.actuators.get(link, ())),
@@ -222,7 +223,7 @@ def direct(tree: Tree, inputs: tuple[str, ...], read: Read, wrenches: bool) -> D
 def place(function: Function, tree: Tree, sweeps: Direct, field: Field) -> list[Number]:
     """The entries of the result array, in order."""
     if function.layout in ("totals", "conditions", "constraints", "step", "state", "wrenches", "reactions",
-                           "motions", "rows"):
+                           "motions", "rows", "elements"):
         return list(field)
     if function.layout in ("matrix", "columns"):
         return [x for row in sweeps.joint_matrix(field, function.layout == "matrix") for x in row]

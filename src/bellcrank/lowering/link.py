@@ -65,8 +65,25 @@ class Link:
         self.joint, self.numbers, self._read, self.world = joint, numbers, read, world
         self.prescribed, self.applied, self.with_wrenches = prescribed, applied, with_wrenches
         self.laws, self.actuators, self.armatures = laws, actuators, armatures
-        #: what springs and other elements between distant links exert on this one, link axes about its origin
-        self.pair_wrench: Force | None = None
+        self._felt: Force | None = None
+        self._late: Callable[[], None] | None = None
+        #: the whole machine, where laws look at it
+        self.machine: Any = None
+
+    @property
+    def pair_wrench(self) -> Force | None:
+        """What springs and other elements between distant links exert on this one, link axes about its origin."""
+        if self._late is not None:
+            self._late()
+        return self._felt
+
+    @pair_wrench.setter
+    def pair_wrench(self, wrench: Force | None) -> None:
+        self._felt, self._late = wrench, None
+
+    def wait_for(self, late: Callable[[], None] | None) -> None:
+        """Some of these elements are asked when somebody wants to know."""
+        self._late = late
 
     @property
     def inertia(self) -> RigidInertia:
@@ -147,7 +164,8 @@ class Link:
     def _laws_at(self, u: Sequence[Number]) -> list[Number]:
         forces: list[Number] = [0.0] * self.joint.nu
         for i, law in self.laws:
-            forces[i] = forces[i] + law.at(self.world.time).force(self.q[i], u[i])
+            forces[i] = forces[i] + law.at(self.world.time).seen(self.machine and self.machine.sight).force(
+                self.q[i], u[i])
         return forces
 
     def drives_at(self, u: Sequence[Number]) -> list[Number]:

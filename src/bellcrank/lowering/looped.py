@@ -14,6 +14,7 @@ from bellcrank.errors import ModelError, SingularError
 from bellcrank.loops.loop_paths import jacobian_pattern, paths_between
 from bellcrank.lowering.element_loads import element_loads, sides_of, unit_wrench
 from bellcrank.lowering.link import Link
+from bellcrank.lowering.machine_view import MachineView
 from bellcrank.mechanism.constraint_rows import Row, Side, at_time, stabilized
 from bellcrank.mechanism.coupling import Coupled, coupled
 from bellcrank.mechanism.forces.element import Moving
@@ -21,7 +22,7 @@ from bellcrank.scalar.graph import Number
 from bellcrank.schedule.sweeps import Direct, Field, Sweeps
 from bellcrank.spatial import Force, General, Matrix3, Motion, Vector
 from bellcrank.topology.pairs import LoopForce, Pair, SumForce, Surroundings
-from bellcrank.topology.tree import Closure, Tree
+from bellcrank.topology.tree import Closure, Tree, sees_machine
 
 __all__ = ["LoopRow", "LoopedDirect", "Moving"]
 
@@ -84,13 +85,42 @@ class LoopedDirect(Direct):
                again: Callable[[Mapping[str, Sequence[Number]]], LoopedDirect]) -> None:
         """Let the links feel the springs between them."""
         self.tree, self.bind, self.again = tree, bind, again
+        self._own_motions = self.moving
+        if tree.sees_machine:
+            for view in self.views[1:]:
+                view.machine = self
         if not tree.pairs:
             return
+        lazily = [pair for pair in tree.pairs if sees_machine(pair)]
         for pair in tree.pairs:
-            if isinstance(pair, SumForce):
-                self._pull(pair)
-            else:
-                self._act(pair)
+            if not sees_machine(pair):
+                self._load(pair)
+        if lazily:  # laws of the machine may have no value at the speeds that some functions go without
+            for view in self.views[1:]:
+                view.wait_for(lambda: self._load_all(lazily))
+
+    def _load_all(self, pairs: Sequence[Pair | LoopForce | SumForce]) -> None:
+        for view in self.views[1:]:
+            view.wait_for(None)
+        for pair in pairs:
+            self._load(pair)
+
+    def _load(self, pair: Pair | LoopForce | SumForce) -> None:
+        if isinstance(pair, SumForce):
+            self._pull(pair)
+        else:
+            self._act(pair)
+
+    @cached_property
+    def sight(self) -> MachineView:
+        """What laws of the machine see."""
+        return MachineView(self.tree, lambda link, i: self.views[link].q[i], lambda link, i: self.views[link].u[i],
+                           self._own_motions.__getitem__, self.bind, self.world.time, self.world.ground)
+
+    @property
+    def around(self) -> Surroundings:
+        """Time, axes, and the machine as laws see it."""
+        return Surroundings(self.world.time, self.world.ground.rotation, self.sight)
 
     @cached_property
     def moving(self) -> Field:
@@ -105,7 +135,7 @@ class LoopedDirect(Direct):
         """Add a wrench given in the ground link's axes about the link's origin."""
         if link == 0:
             return
-        axes = self.moving[link].axes
+        axes = self._own_motions[link].axes
         self._add(link, Force(axes.inverse(moment), axes.inverse(force)))
 
     def _add(self, link: int, wrench: Force) -> None:
@@ -115,9 +145,8 @@ class LoopedDirect(Direct):
 
     def _act(self, pair: Pair | LoopForce) -> None:
         """What an element exerts on the two links it lies between."""
-        around = Surroundings(self.world.time, self.world.ground.rotation)
         try:
-            loads = element_loads(self.tree, pair, self.moving.__getitem__, self.bind, around)
+            loads = element_loads(self.tree, pair, self._own_motions.__getitem__, self.bind, self.around)
         except SingularError as error:  # on constants
             raise ModelError(f"{error}. They do so in every state") from None
         for link, wrench in loads:
@@ -128,7 +157,7 @@ class LoopedDirect(Direct):
         places = [(self.views[link], i, factor) for link, i, factor in force.terms]
         length = sum((view.q[i] * factor for view, i, factor in places), 0.0)
         rate = sum((view.u[i] * factor for view, i, factor in places), 0.0)
-        amount = self.bind(force.along).at(self.world.time).force(length, rate)
+        amount = self.bind(force.along).at(self.world.time).seen(self.sight).force(length, rate)
         for link, i, factor in force.terms:
             view = self.views[link]
             wrench = unit_wrench(view.columns, i) * (amount * factor)

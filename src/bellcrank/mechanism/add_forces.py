@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from bellcrank.errors import ModelError
 from bellcrank.mechanism.add_joint_forces import JointForceElements
 from bellcrank.mechanism.checks import new_name, number, triple
 from bellcrank.mechanism.forces import Bushing, Drag, Wrench
+from bellcrank.mechanism.forces.law import required_arguments
+from bellcrank.mechanism.forces.machine_force import MachineLaw
 from bellcrank.mechanism.placed_elements import BodyDrag, FrameBushing, Law2, Spring
 from bellcrank.mechanism.pose import Pose
+from bellcrank.mechanism.table import Table
 from bellcrank.scalar.graph import Number
 
 if TYPE_CHECKING:
@@ -57,19 +60,41 @@ class ForceElements(JointForceElements):
     def drags(self) -> tuple[BodyDrag, ...]:
         return tuple(self._drags.values())
 
+    @property
+    def force_elements(self) -> tuple[Any, ...]:
+        """All force elements that have a name: those on joints, between bodies, on bodies, and actuators."""
+        return (*self.joint_forces, *self.joint_sums, *self.springs, *self.bushings, *self.drags, *self.wrenches,
+                *self.drives)
+
     # -- on bodies ----------------------------------------------------------------------------
     def add_wrench(self, name: str, body: str | Body, *, force: Sequence[Number] = _ZERO,
-                   moment: Sequence[Number] = _ZERO, at: Sequence[Number] = _ZERO, axes: str = "world") -> Wrench:
+                   moment: Sequence[Number] = _ZERO, at: Sequence[Number] = _ZERO, axes: str = "world",
+                   law: MachineLaw | None = None) -> Wrench:
         """A force [N] and moment [N m] on a body at the point `at` (body coordinates).
 
-        Entries are numbers, parameters or functions of time; `axes` is "world" or "body".
+        Entries are numbers, parameters or functions of time; `axes` is "world" or "body". In their place, `law` is a
+        function of the machine (see `add_joint_force`) that returns three numbers, the force, or a pair of three, force
+        and moment.
+
+        >>> import bellcrank as bc
+        >>> m = bc.load("pendulum")
+        >>> bob = m.bodies[0].name
+        >>> def wind(at):
+        ...     v = at.velocity(bob)
+        ...     return 0.1 * (2.0 - v.x), -0.1 * v.y, -0.1 * v.z
+        >>> m.add_wrench("wind", bob, law=wind).name
+        'wind'
         """
         new_name(self._wrenches, name, "wrench")
         what = f"wrench {name!r}"
         if axes not in ("world", "body"):
             raise ModelError(f"{what}: axes must be 'world' or 'body', got {axes!r}")
+        if law is not None and (tuple(force) != _ZERO or tuple(moment) != _ZERO):
+            raise ModelError(f"{what}: a law takes the place of force and moment; give one or the other")
+        if law is not None and (not callable(law) or required_arguments(law) != 1):
+            raise ModelError(f"{what}: a law is a function of one argument, which shows the machine")
         wrench = Wrench(name, self._moving_body(what, body), triple(moment, f"{what}: moment", functions=True),
-                        triple(force, f"{what}: force", functions=True), triple(at, f"{what}: at"), axes)
+                        triple(force, f"{what}: force", functions=True), triple(at, f"{what}: at"), axes, law)
         self._check_own(what, *wrench.moment, *wrench.force, *wrench.at)
         self._wrenches[name] = wrench
         return wrench
@@ -103,7 +128,8 @@ class ForceElements(JointForceElements):
     # -- between bodies -----------------------------------------------------------------------
     def add_spring(self, name: str, first: str | Body, second: str | Body, first_point: Sequence[Number],
                    second_point: Sequence[Number], *, stiffness: Number | None = None,
-                   damping: Number | None = None, length: Number = 0.0, law: Law2 | None = None,
+                   damping: Number | None = None, length: Number = 0.0,
+                   law: Law2 | MachineLaw | Table | None = None,
                    potential: Callable[[Number], Number] | None = None) -> Spring:
         """A spring and damper between two points, each in its own body's frame.
 
@@ -128,6 +154,21 @@ class ForceElements(JointForceElements):
         spring = Spring(name, self.body(first).index, self.body(second).index, *ends, along)
         self._springs[name] = spring
         return spring
+
+    def add_force_between(self, name: str, first: str | Body, second: str | Body, first_point: Sequence[Number],
+                          second_point: Sequence[Number], law: Law2 | MachineLaw | Table) -> Spring:
+        """A force along the line between two points, each in its own body's frame: the tension [N] (positive pulls them
+        together) by a law, ``law(distance, rate)``, a `Table` of one or both, or ``law(at)`` of the whole machine: see
+        `add_joint_force`. Its own distance is ``at.element(name).length``, its rate ``at.element(name).rate``.
+
+        >>> import bellcrank as bc
+        >>> m = bc.load("four_bar")
+        >>> def pull(at):
+        ...     return 40.0 * at.element("rope").length + 3.0 * at.u("A")
+        >>> m.add_force_between("rope", m.ground, "rocker", (0.3, 0.9, 0), (0.2, 0, 0), pull).name
+        'rope'
+        """
+        return self.add_spring(name, first, second, first_point, second_point, law=law)
 
     def add_bushing(self, name: str, first: str | Body, second: str | Body, first_pose: Pose = _HERE,
                     second_pose: Pose = _HERE, *, stiffness: Sequence[Number] = _ZERO,

@@ -15,13 +15,17 @@ from bellcrank.mechanism.forces import (
     LawForce,
     Limit,
     LinearSpring,
+    MachineForce,
     PotentialSpring,
     Servo,
 )
 from bellcrank.mechanism.forces.armature import EVERY
 from bellcrank.mechanism.forces.element import Along
+from bellcrank.mechanism.forces.law import TableLaw, required_arguments
+from bellcrank.mechanism.forces.machine_force import MachineLaw
 from bellcrank.mechanism.joints.spherical import Spherical
 from bellcrank.mechanism.placed_elements import JointDrive, JointForce, JointSum, Law2
+from bellcrank.mechanism.table import Table
 from bellcrank.scalar.graph import Number, is_zero
 
 if TYPE_CHECKING:
@@ -78,8 +82,9 @@ class JointForceElements:
         return tuple(self._armatures.values())
 
     # -- adding -------------------------------------------------------------------------------
-    def _spring_law(self, what: str, stiffness: Number | None, damping: Number | None, rest: Number, law: Law2 | None,
-                    potential: Callable[[Number], Number] | None, label: str) -> Along:
+    def _spring_law(self, what: str, stiffness: Number | None, damping: Number | None, rest: Number,
+                    law: Law2 | MachineLaw | Table | None, potential: Callable[[Number], Number] | None,
+                    label: str) -> Along:
         """The law of a spring from the arguments it may be described with."""
         linear = LinearSpring(number(what, "stiffness", 0.0 if stiffness is None else stiffness),
                               number(what, "damping", 0.0 if damping is None else damping), number(what, label, rest))
@@ -95,13 +100,22 @@ class JointForceElements:
             if not all(is_zero(x) for x in (linear.stiffness, linear.damping, linear.rest)):
                 raise ModelError(f"{what}: a law takes the place of stiffness, damping and {label}; give one or the "
                                  "other")
-            try_force(law, what)
-            return LawForce(law, -1.0)
+            return self._function_force(what.partition("'")[2][:-1], what, law, -1.0)
         if not all(is_zero(x) for x in (linear.stiffness, linear.rest)):
             raise ModelError(f"{what}: a potential takes the place of stiffness and {label}; give one or the other")
         assert potential is not None
         try_potential(potential, what)
         return PotentialSpring(potential, linear.damping)
+
+    @staticmethod
+    def _function_force(name: str, what: str, law: Any, sign: float) -> Along:
+        """The force of a function: of a displacement and its rate, or of the machine."""
+        if isinstance(law, Table):
+            law = TableLaw(law)
+        if callable(law) and required_arguments(law) == 1:
+            return MachineForce(name, law, sign)
+        try_force(law, what)
+        return LawForce(law, sign)
 
     def add_joint_spring(self, name: str, joint: str | Mapping[str, float], *, stiffness: Number | None = None,
                          damping: Number | None = None, rest: Number = 0.0, coordinate: int | str | None = None,
@@ -112,13 +126,28 @@ class JointForceElements:
         along = self._spring_law(f"joint spring {name!r}", stiffness, damping, rest, None, potential, "rest")
         return self._add_joint_force(name, joint, along, coordinate)
 
-    def add_joint_force(self, name: str, joint: str | Mapping[str, float], law: Law2,
+    def add_joint_force(self, name: str, joint: str | Mapping[str, float], law: Law2 | MachineLaw | Table,
                         coordinate: int | str | None = None) -> JointForce | JointSum:
-        """A force along a joint coordinate or a sum of several, ``law(q, u)``, written with `bellcrank.math`. Its
-        energy is not known; see `add_joint_spring` (with a potential), `add_friction` and `add_limit` for laws whose
-        energy is."""
-        try_force(law, f"joint force {name!r}")
-        return self._add_joint_force(name, joint, LawForce(law), coordinate)
+        """A force along a joint coordinate or a sum of several [N or N m], written with `bellcrank.math`:
+
+        - ``law(q, u)`` of the coordinate and its speed, or a `Table` of one or both;
+        - ``law(at)`` of the whole machine: ``at.q("crank")``, ``at.u("crank")``, ``at.position(body, point)``,
+          ``at.velocity(body, point)``, ``at.axes(body)``, ``at.omega(body)``, ``at.t``, ``at.parameter("k")``,
+          ``at.state("pressure")``, ``at.element("strut").force`` (or length, rate, power, energy), by name; vectors
+          are in world axes.
+
+        Its energy is not known, and all of its power counts as not stored; see `add_joint_spring` (with a potential),
+        `add_friction` and `add_limit` for laws whose energy is.
+
+        >>> import bellcrank as bc
+        >>> m = bc.load("double_pendulum")
+        >>> first, second = (j.name for j in m.joints)
+        >>> follow = m.add_joint_force("follow", second, lambda at: 5.0 * (at.q(first) - at.q(second)))
+        >>> round(float(bc.compile(m).element_forces([0.3, 0.1], [0.0, 0.0])["follow"].force), 12)
+        1.0
+        """
+        what = f"joint force {name!r}"
+        return self._add_joint_force(name, joint, self._function_force(name, what, law, 1.0), coordinate)
 
     def add_friction(self, name: str, joint: str | Mapping[str, float], *, coulomb: Number = 0.0, viscous: Number = 0.0,
                      speed: Number = 1e-3, static: Number | None = None, stribeck: Number = 1e-2,

@@ -19,10 +19,11 @@ import numpy as np
 import numpy.typing as npt
 
 from bellcrank.arrays import Floats
+from bellcrank.mechanism.first_order import StateRate
 from bellcrank.mechanism.forces import Bushing, Drag, Friction, Limit, LinearSpring, PotentialSpring
 from bellcrank.mechanism.motion import STILL
 from bellcrank.system.force_elements import with_values
-from bellcrank.topology.pairs import BushingPair, DragPair
+from bellcrank.topology.pairs import BushingPair, DragPair, WrenchPair
 from bellcrank.topology.tree import Tree
 
 if TYPE_CHECKING:
@@ -50,8 +51,8 @@ def exchange(system: Machine) -> str:
     if tree.applied or tree.driven_closures or any(_moves(law) for law in tree.prescribed if law is not None):
         return "work"
     elements: list[Any] = [along for forces in tree.joint_forces.values() for _, along in forces]
-    elements += [p.bushing if isinstance(p, BushingPair) else p.drag if isinstance(p, DragPair) else p.along
-                 for p in tree.pairs]
+    elements += [p.bushing if isinstance(p, BushingPair) else p.drag if isinstance(p, DragPair) else
+                 p if isinstance(p, WrenchPair) else p.along for p in tree.pairs]
     found = {_exchanges(with_values(system.plans, e)) for e in elements}
     return "work" if "work" in found else "losses" if "losses" in found else "none"
 
@@ -66,6 +67,8 @@ def _exchanges(element: Any) -> str:
         if element.timed or any(np.any(np.asarray(x) != 0.0) for x in element.wind):
             return "work"
         return _sign(element.coefficient, element.turn_linear, element.turn_quadratic)
+    if isinstance(element, StateRate):
+        return "none"
     if isinstance(element, Bushing):
         return _sign(*element.damping, *element.turn_damping)
     if isinstance(element, Friction):

@@ -9,8 +9,15 @@ import numpy.typing as npt
 
 from bellcrank.arrays import Floats
 from bellcrank.errors import ModelError, hint
+from bellcrank.lowering.machine_view import MachineView
 from bellcrank.mechanism.placed_elements import JointDrive, JointForce, JointSum
-from bellcrank.system.force_elements import actuator_forces, element_wrenches, link_motions, with_values
+from bellcrank.system.force_elements import (
+    actuator_forces,
+    element_wrenches,
+    link_motions,
+    machine_view,
+    with_values,
+)
 from bellcrank.system.kernels import Wrenches
 from bellcrank.system.loop_errors import loop_coordinates, loop_speeds
 from bellcrank.system.loop_loads import loop_loads
@@ -80,7 +87,12 @@ def _along(states: States, element: JointForce | JointSum) -> Floats:
     for joint, k, factor in terms:
         place, speed = _coordinate(states, joint, k)
         x, rate = x + factor * place, rate + factor * speed
-    return _scalar(states, with_values(states.system.plans, element.along).at(states.t).force(x, rate))
+    along = with_values(states.system.plans, element.along).at(states.t)
+    return _scalar(states, along.seen(_sight(states)).force(x, rate))
+
+
+def _sight(states: States) -> MachineView:
+    return machine_view(states.system.plans, states.q, states.u, states.t)
 
 
 def _scalar(states: States, value: Any) -> Floats:
@@ -150,7 +162,8 @@ def _between(states: States, name: str) -> tuple[Floats, str, tuple[str, ...]]:
         moving = link_motions(system.plans, q, u, t)
         own = with_values(system.plans, pair)
         *_, length, rate = own.line(moving(pair.first), moving(pair.second))
-        return _scalar(states, own.along.force(length, rate)), f"force of {name} along its line, apart", ("N",)
+        force = own.along.at(t).seen(_sight(states)).force(length, rate)
+        return _scalar(states, force), f"force of {name} along its line, apart", ("N",)
     bodies = {e.name: e.second for e in mechanism.bushings} | {e.name: e.body for e in mechanism.drags}
     raw = element_wrenches(system.plans, q, u, t=t, pairs=(pair,))
     first = tree.members[pair.second][0]  # wrenches are about the first body of a link

@@ -10,6 +10,7 @@ import numpy as np
 
 from bellcrank.arrays import Floats
 from bellcrank.errors import BellcrankError
+from bellcrank.mechanism.first_order import FirstOrder
 from bellcrank.mechanism.flexible.deformation import Modal
 from bellcrank.mechanism.joints import Joint
 from bellcrank.scalar.graph import Number
@@ -74,6 +75,8 @@ def speed_units(joint: Joint) -> tuple[str, ...]:
     """
     if isinstance(joint, Modal):
         return ("1/s",) * joint.nu
+    if isinstance(joint, FirstOrder):
+        return (joint.units,)
     return tuple("rad/s" if turns else "m/s" for turns in turns(joint))
 
 
@@ -81,6 +84,8 @@ def force_units(joint: Joint) -> tuple[str, ...]:
     """Units of the forces conjugate to a joint's speeds."""
     if isinstance(joint, Modal):
         return ("J",) * joint.nu
+    if isinstance(joint, FirstOrder):
+        return (f"{joint.units}/s",)
     return tuple("N m" if turns else "N" for turns in turns(joint))
 
 
@@ -93,6 +98,8 @@ def coordinate_units(joint: Joint) -> tuple[str, ...]:
     """
     if isinstance(joint, Modal):
         return ("1",) * joint.nq
+    if isinstance(joint, FirstOrder):
+        return (f"{joint.units} s",)
     if joint.nq == joint.nu:
         return tuple("rad" if turns else "m" for turns in turns(joint))
     return ("1",) * 4 + ("m",) * (joint.nq - 4)  # a quaternion comes first

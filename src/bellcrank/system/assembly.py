@@ -295,8 +295,8 @@ def _consistent(plans: LoopPlans, q: Floats, u: Values, scale: Floats, t: float,
     nu, names = plans.tree.nu, plans.configuration.speed_names
     held = plans.model.prescribed_mask()
     if u is None and not plans.tree.rheonomic:
-        return np.zeros((len(q), nu))
-    wanted: Floats = np.zeros(nu)
+        return np.broadcast_to(initial_speeds(plans), (len(q), nu)).copy()
+    wanted: Floats = initial_speeds(plans)
     if isinstance(u, Mapping):
         wanted = _held_speeds(plans, u, held, lead)
     elif u is not None:
@@ -318,7 +318,7 @@ def _consistent(plans: LoopPlans, q: Floats, u: Values, scale: Floats, t: float,
 
 def _held_speeds(plans: LoopPlans, u: Mapping[str, Any], held: npt.NDArray[np.bool_], lead: tuple[int, ...]) -> Floats:
     """Speeds (*lead, nu) given by name, marked in `held`; zero where nothing is said."""
-    wanted = np.zeros((*lead, plans.tree.nu))
+    wanted = np.broadcast_to(initial_speeds(plans), (*lead, plans.tree.nu)).copy()
     for key, value in u.items():
         entries = plans.configuration.speed_entries(key)
         joint = plans.model.mechanism.joint(plans.configuration.split(key)[0])
@@ -333,6 +333,15 @@ def _held_speeds(plans: LoopPlans, u: Mapping[str, Any], held: npt.NDArray[np.bo
             raise StateError(f"assemble: {value!r} for the speeds of {key!r} is not {len(entries)} numbers") from None
         held[entries] = True
     return wanted
+
+
+def initial_speeds(plans: LoopPlans) -> Floats:
+    """Zero, but for states of elements, which begin at their initial values."""
+    model = plans.model
+    out = np.zeros(plans.tree.nu)
+    for state in model.mechanism.states:
+        out[model.configuration.starts[state.name][1]] = float(np.asarray(model.values_of((state.initial,))).ravel()[0])
+    return out
 
 
 def same_position(plans: LoopPlans, a: Floats, b: Floats) -> bool:

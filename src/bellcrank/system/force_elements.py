@@ -13,18 +13,19 @@ from bellcrank.arrays import Floats, Forces, check_time, flat
 from bellcrank.errors import SingularError, StateError
 from bellcrank.lowering.element_loads import closing_load, closing_motion, element_loads
 from bellcrank.lowering.link import bound
+from bellcrank.lowering.machine_view import MachineView
 from bellcrank.mechanism.flexible.deformation import Modal
 from bellcrank.mechanism.forces.element import Moving
 from bellcrank.scalar.graph import Number
-from bellcrank.spatial import Force, General, Matrix3, Vector
-from bellcrank.topology.pairs import LoopForce, PointPair, SumForce, Surroundings
+from bellcrank.spatial import Force, General, Identity, Matrix3, Transform, Vector
+from bellcrank.topology.pairs import LoopForce, PointPair, SumForce
 from bellcrank.topology.tree import wrench_order
 
 if TYPE_CHECKING:
     from bellcrank.system.loop_plans import LoopPlans
 
 __all__ = ["actuator_forces", "dissipated_power", "element_wrenches", "explain_meeting", "law_wrench",
-           "link_motions", "stored_energy", "with_values"]
+           "link_motions", "machine_view", "stored_energy", "with_values"]
 
 
 def stored_energy(plans: LoopPlans, q: npt.ArrayLike, *, t: npt.ArrayLike = 0.0) -> Floats:
@@ -71,12 +72,13 @@ def dissipated_power(plans: LoopPlans, q: npt.ArrayLike, u: npt.ArrayLike, *, t:
         total = total + deformation.coupling_loss(rates)
     pairs = [pair for pair in plans.tree.pairs if not isinstance(pair, SumForce)]
     if pairs:
-        moving, around = link_motions(plans, place, speeds, t), Surroundings(_times(t))
+        sight = machine_view(plans, place, speeds, t)
+        moving, around = sight.moving, sight.around
         for pair in pairs:
             own = with_values(plans, pair)
             if isinstance(pair, LoopForce):
                 across = closing_motion(plans.tree.closures[pair.closure], moving, binder(plans))
-                total = total + own.along.at(_times(t)).loss(across.coordinates[pair.coordinate],
+                total = total + own.along.at(_times(t)).seen(sight).loss(across.coordinates[pair.coordinate],
                                                              across.speeds[pair.coordinate])
             else:
                 with np.errstate(all="ignore"):
@@ -106,7 +108,8 @@ def element_wrenches(plans: LoopPlans, q: npt.ArrayLike, u: npt.ArrayLike, *, t:
         return _by_body(plans, quick)
     pairs = tree.pairs if pairs is None else pairs
     turn, origin = plans.loops.poses(q, t)
-    moving, around = link_motions(plans, q, u, t), Surroundings(_times(t))
+    sight = machine_view(plans, q, u, t)
+    moving, around = sight.moving, sight.around
     found: list[tuple[int, Floats]] = []  # about the links' origins
     with np.errstate(all="ignore"):
         for pair in pairs:
@@ -196,7 +199,8 @@ def law_wrench(plans: LoopPlans, closure: int, q: npt.ArrayLike, u: npt.ArrayLik
     total = np.zeros(6)
     for force in plans.tree.pairs:
         if isinstance(force, LoopForce) and force.closure == closure:
-            load, _ = closing_load(plans.tree, force, link_motions(plans, q, u, t), binder(plans), _times(t))
+            sight = machine_view(plans, q, u, t)
+            load, _ = closing_load(plans.tree, force, sight.moving, binder(plans), sight.around)
             total = total + _stacked(load)
     return total
 
@@ -222,9 +226,10 @@ def binder(plans: LoopPlans) -> Callable[[Any], Any]:
 def _along_joints(plans: LoopPlans, q: Floats, u: Floats, t: npt.ArrayLike) -> list[tuple[Number, Number, Any]]:
     """Coordinate, rate and element for every force on a tree joint or a sum of some, as it is at the time."""
     out: list[tuple[Number, Number, Any]] = []
+    sight = machine_view(plans, q, u, t) if plans.tree.sees_machine else None
     for link, forces in plans.tree.joint_forces.items():
         for i, along in forces:
-            out.append((*plans.loops.coordinate(link, i, q, u, t), with_values(plans, along).at(_times(t))))
+            out.append((*plans.loops.coordinate(link, i, q, u, t), with_values(plans, along).at(_times(t)).seen(sight)))
     for pair in plans.tree.pairs:
         if isinstance(pair, SumForce):
             x: Number = 0.0
@@ -232,7 +237,7 @@ def _along_joints(plans: LoopPlans, q: Floats, u: Floats, t: npt.ArrayLike) -> l
             for link, i, factor in pair.terms:
                 own = plans.loops.coordinate(link, i, q, u, t)
                 x, rate = x + own[0] * factor, rate + own[1] * factor
-            out.append((x, rate, with_values(plans, pair.along).at(_times(t))))
+            out.append((x, rate, with_values(plans, pair.along).at(_times(t)).seen(sight)))
     return out
 
 
@@ -263,6 +268,15 @@ def link_motions(plans: LoopPlans, q: npt.ArrayLike, u: npt.ArrayLike | None, t:
         return Moving(axes, vector(origin[..., link, :]), *rates)
 
     return moving
+
+
+def machine_view(plans: LoopPlans, q: npt.ArrayLike, u: npt.ArrayLike | None, t: npt.ArrayLike) -> MachineView:
+    """The machine on arrays, as laws see it."""
+    def read(which: int) -> Callable[[int, int], Number]:
+        return lambda link, i: plans.loops.read(link, q, u, t)[which][i]
+
+    return MachineView(plans.tree, read(0), read(1), link_motions(plans, q, u, t), binder(plans), _times(t),
+                       Transform(Identity(), Vector.zero()))
 
 
 def _sized(total: Number, lead: tuple[int, ...]) -> Floats:

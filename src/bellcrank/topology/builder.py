@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import gc
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any
 
@@ -13,6 +13,7 @@ import numpy as np
 from bellcrank.errors import ModelError
 from bellcrank.mechanism.flexible.deformation import Modal, NodeMotion
 from bellcrank.mechanism.joints import Joint, Weld
+from bellcrank.mechanism.law_probe import LawUse, probe_laws
 from bellcrank.mechanism.mechanism import HERE, Connection, Mechanism
 from bellcrank.mechanism.pose import IDENTITY_ROWS, Pose
 from bellcrank.scalar.graph import Number, Scalar
@@ -36,9 +37,11 @@ def build_tree(mechanism: Mechanism, *, merge_welds: bool = True, free_frames: b
     with collector_paused():
         bound = {*(d.joint for d in mechanism.drives), *(a.joint for a in mechanism.armatures),
                  *(joint for s in mechanism.joint_sums for joint, _, _ in s.terms)}  # to the tree
+        uses = probe_laws(mechanism)
+        bound |= {joint for use in uses.values() for joint in use.joints}  # angles of others are within half a turn
         keep = (*keep, *sorted(bound.difference(cut)))
         topology = spanning_tree(mechanism, cut, keep)
-        return _Builder(mechanism, topology, merge_welds, free_frames).tree()
+        return _Builder(mechanism, topology, merge_welds, free_frames, uses).tree()
 
 
 @contextlib.contextmanager
@@ -56,8 +59,9 @@ def collector_paused() -> Iterator[None]:
 class _Builder:
     """Works through arrays with one row per body (index 0 the ground) and one per link."""
 
-    def __init__(self, mechanism: Mechanism, topology: Topology, merge_welds: bool, free_frames: bool) -> None:
-        self.mechanism, self.topology = mechanism, topology
+    def __init__(self, mechanism: Mechanism, topology: Topology, merge_welds: bool, free_frames: bool,
+                 uses: Mapping[str, LawUse]) -> None:
+        self.mechanism, self.topology, self.uses = mechanism, topology, uses
         self.free_frames = free_frames
         self.parametric = bool(mechanism.parameters)
         bodies = (mechanism.ground, *mechanism.bodies)
@@ -306,11 +310,11 @@ class _Builder:
         found: dict[int, tuple[Applied, ...]] = {}
         for w in self.mechanism.wrenches:
             link = int(self.link_of[w.body])
-            if link == 0:
+            if link == 0 or w.law is not None:
                 continue
             pose = self._body_transform(w.body)
             axes = pose if w.axes == "body" else None
-            found[link] = (*found.get(link, ()), Applied(w.moment, w.force, pose.point(Vector(*w.at)), axes))
+            found[link] = (*found.get(link, ()), Applied(w.moment, w.force, pose.point(Vector(*w.at)), axes, w.name))
         return found
 
     def _add_symbolic(self, tree: Tree, own: dict[int, tuple[Number, ...]], symbolic_place: Floats) -> None:

@@ -9,8 +9,9 @@ import numpy as np
 
 from bellcrank.errors import ModelError
 from bellcrank.mechanism.constraint_rows import Side, at_time
+from bellcrank.mechanism.first_order import StateRate
 from bellcrank.mechanism.flexible.deformation import Modal
-from bellcrank.mechanism.forces import Actuator
+from bellcrank.mechanism.forces import Actuator, MachineForce
 from bellcrank.mechanism.forces.armature import EVERY
 from bellcrank.mechanism.forces.element import Along
 from bellcrank.mechanism.mechanism import Connection, Mechanism
@@ -19,9 +20,9 @@ from bellcrank.mechanism.pose import Pose
 from bellcrank.scalar.graph import Number, Scalar
 from bellcrank.spatial import Vector
 from bellcrank.topology.check_closing import check_closing
-from bellcrank.topology.pairs import BushingPair, DragPair, LoopForce, Pair, PointPair, SumForce
+from bellcrank.topology.pairs import BushingPair, DragPair, LoopForce, Pair, PointPair, SumForce, WrenchPair
 from bellcrank.topology.spanning_tree import Topology
-from bellcrank.topology.tree import Closure, LinkStep, Relation, Tree
+from bellcrank.topology.tree import Closure, LinkStep, NamedForce, Relation, Tree
 
 if TYPE_CHECKING:
     from bellcrank.topology.builder import _Builder
@@ -40,12 +41,13 @@ def add_loops(tree: Tree, *, mechanism: Mechanism, topology: Topology, builder: 
     closures = tuple(_closure(part, builder, turns, checked) for part in parts)
     link_of = {name: link for link, name in enumerate(tree.joint_names) if link}
     relations = _relations(link_of, mechanism, index)
-    forces, pairs = _forces(link_of, mechanism, index, builder)
+    forces, pairs, named = _forces(link_of, mechanism, index, builder)
     steps = _steps(tree, mechanism, topology, builder, len(topology.closing), len(closures)) \
         if closures or relations else ()
     return replace(tree, cut_names=tuple(records[i].name for i in topology.closing), cut_reasons=topology.reasons,
                    closures=closures,
                    relations=relations, steps=steps, joint_forces=forces, pairs=pairs,
+                   named_forces=named,
                    actuators=_actuators(link_of, mechanism, index),
                    armatures=_armatures(link_of, mechanism, index))
 
@@ -97,29 +99,35 @@ def _relations(link_of: dict[str, int], mechanism: Mechanism, cut: dict[str, int
 
 
 def _forces(link_of: dict[str, int], mechanism: Mechanism, cut: dict[str, int], builder: _Builder
-            ) -> tuple[dict[int, tuple[tuple[int, Along], ...]], tuple[Pair | LoopForce | SumForce, ...]]:
-    """Forces on coordinates of tree joints by link, and elements between links."""
+            ) -> tuple[dict[int, tuple[tuple[int, Along], ...]], tuple[Pair | LoopForce | SumForce, ...],
+                       dict[str, NamedForce]]:
+    """Forces on coordinates of tree joints by link, elements between links, and the first by name."""
+    named: dict[str, NamedForce] = {}
     forces: dict[int, tuple[tuple[int, Along], ...]] = {}
     pairs: list[Pair | LoopForce | SumForce] = []
     for index, kind in enumerate(builder.joints):
         if isinstance(kind, Modal):
             forces[index] = tuple(enumerate(kind.springs()))
+    for state in mechanism.states:
+        forces[link_of[state.name]] = ((0, StateRate(state.name, state.rate, 1.0, builder.uses[state.name].clock)),)
     for f in mechanism.joint_forces:
         if f.joint in cut:
-            pairs.append(LoopForce(f.name, cut[f.joint], f.coordinate, f.along))
+            pairs.append(LoopForce(f.name, cut[f.joint], f.coordinate, _told(f, builder)))
             continue
-        link = link_of[f.joint]
-        forces[link] = (*forces.get(link, ()), (f.coordinate, f.along))
+        link, along = link_of[f.joint], _told(f, builder)
+        forces[link] = (*forces.get(link, ()), (f.coordinate, along))
+        named[f.name] = NamedForce(link, f.coordinate, along, builder.topology.backwards[builder.heads[link]])
     for many in mechanism.joint_sums:
         for joint in (j for j, _, _ in many.terms if j in cut):
             raise ModelError(f"joint force {many.name!r}: joint {joint!r} was cut to close a loop; cut another joint "
                              "of that loop with cut=")
-        pairs.append(SumForce(many.name, tuple((link_of[j], i, f) for j, i, f in many.terms), many.along))
+        pairs.append(SumForce(many.name, tuple((link_of[j], i, f) for j, i, f in many.terms),
+                              _told(many, builder)))
     plain = np.eye(3)
     for s in mechanism.springs:
         first, _, a = builder.frame_on_link(s.first, Pose(s.first_point), plain)
         second, _, b = builder.frame_on_link(s.second, Pose(s.second_point), plain)
-        pairs.append(PointPair(s.name, first, second, a, b, s.along))
+        pairs.append(PointPair(s.name, first, second, a, b, _told(s, builder)))
     for c in mechanism.bushings:
         ends = (*builder.frame_on_link(c.first, c.first_pose, plain),
                 *builder.frame_on_link(c.second, c.second_pose, plain))
@@ -128,7 +136,18 @@ def _forces(link_of: dict[str, int], mechanism: Mechanism, cut: dict[str, int], 
         link, _, at = builder.frame_on_link(d.body, Pose(d.at), plain)
         if link:
             pairs.append(DragPair(d.name, link, at, d.drag))
-    return forces, tuple(pairs)
+    for w in mechanism.wrenches:
+        link, turn, at = builder.frame_on_link(w.body, Pose(w.at), plain)
+        if link and w.law is not None:
+            pairs.append(WrenchPair(w.name, link, at, turn if w.axes == "body" else None, w.law,
+                                    builder.uses[w.name].clock))
+    return forces, tuple(pairs), named
+
+
+def _told(element: Any, builder: _Builder) -> Along:
+    """The force of an element; of one that looks at the machine, whether it looks at the time."""
+    along: Along = element.along
+    return replace(along, clock=builder.uses[element.name].clock) if isinstance(along, MachineForce) else along
 
 
 def _actuators(link_of: dict[str, int], mechanism: Mechanism, cut: dict[str, int]
@@ -153,6 +172,8 @@ def _armatures(link_of: dict[str, int], mechanism: Mechanism, cut: dict[str, int
         link = link_of[a.joint]
         which = range(3) if a.coordinate == EVERY else (a.coordinate,)
         found[link] = (*found.get(link, ()), *((i, a.inertia) for i in which))
+    for state in mechanism.states:  # rotors of unit inertia
+        found[link_of[state.name]] = (*found.get(link_of[state.name], ()), (0, 1.0))
     return found
 
 

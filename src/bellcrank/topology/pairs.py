@@ -7,7 +7,7 @@ the ground link in compiled code, those of the world on arrays. Wrenches are abo
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -16,11 +16,13 @@ from bellcrank.errors import SingularError
 from bellcrank.mechanism.forces.bushing import Bushing
 from bellcrank.mechanism.forces.drag import Drag
 from bellcrank.mechanism.forces.element import Along, Element, Moving
+from bellcrank.mechanism.forces.machine_force import MachineLaw
 from bellcrank.scalar.functions import maximum, select_less, sqrt
 from bellcrank.scalar.graph import Number, is_constant, is_zero
-from bellcrank.spatial import Force, Identity, Rotation, Vector
+from bellcrank.spatial import Force, General, Identity, Matrix3, Rotation, Vector
 
-__all__ = ["BushingPair", "DragPair", "LoopForce", "Pair", "PointPair", "SumForce", "Surroundings"]
+__all__ = ["BushingPair", "DragPair", "LoopForce", "Pair", "PointPair", "SumForce", "Surroundings",
+           "WrenchPair", "force_and_moment"]
 
 #: ends that are nearer than this [m] meet
 _MEET = 1e-150
@@ -33,6 +35,7 @@ class Surroundings(NamedTuple):
 
     time: Number = 0.0
     axes: Rotation = Identity()
+    machine: Any = None  #: what laws of the machine see
 
 
 class LoopForce(NamedTuple):
@@ -72,7 +75,11 @@ class PointPair(Element):
     first_point: tuple[Number, ...]
     second_point: tuple[Number, ...]
     along: Along
-    timed = False
+
+    @property
+    def timed(self) -> bool:
+        """Whether the force depends on time."""
+        return self.along.timed
 
     def _apart(self, first: Moving, second: Moving) -> tuple[Vector, Vector, Vector]:
         """Arms of both ends, and the way from the first to the second."""
@@ -118,7 +125,7 @@ class PointPair(Element):
     def wrenches(self, first: Moving, second: Moving, around: Surroundings) -> tuple[Force, Force]:
         """What it exerts on the first and on the second link."""
         first_arm, second_arm, along, length, rate = self.line(first, second)
-        push = along * self.along.force(length, rate)
+        push = along * self.along.at(around.time).seen(around.machine).force(length, rate)
         return Force(-first_arm.cross(push), -push), Force(second_arm.cross(push), push)
 
     def energy(self, first: Moving, second: Moving) -> Number:
@@ -127,7 +134,7 @@ class PointPair(Element):
 
     def loss(self, first: Moving, second: Moving, around: Surroundings) -> Number:
         """Power taken out of the machine and not stored [W]."""
-        return self.along.loss(*self.line(first, second)[3:])
+        return self.along.at(around.time).seen(around.machine).loss(*self.line(first, second)[3:])
 
 
 @dataclass(frozen=True)
@@ -215,7 +222,57 @@ class DragPair(Element):
         return -(force.dot(second.velocity + second.omega.cross(arm)) + moment.dot(second.omega))
 
 
-Pair: TypeAlias = PointPair | BushingPair | DragPair
+@dataclass(frozen=True)
+class WrenchPair(Element):
+    """A force and moment on the second link by a law of the machine; the first, the ground, feels nothing."""
+
+    name: str
+    second: int
+    point: tuple[Number, ...]
+    turn: npt.NDArray[np.float64] | None  #: axes of the body in those of the link; None for world axes
+    law: MachineLaw
+    clock: bool = True  #: whether the law looks at the time
+    first: int = 0
+
+    @property
+    def timed(self) -> bool:
+        """Whether the force depends on time."""
+        return self.clock
+
+    def _push(self, link: Moving, around: Surroundings) -> tuple[Vector, Vector, Vector]:
+        """Arm, force and moment in the axes of the motions."""
+        force, moment = force_and_moment(around.machine.value_of(self.name, self.law))
+        if self.turn is None:
+            force, moment = around.axes.inverse(force), around.axes.inverse(moment)
+        else:
+            own = General(Matrix3(*(Vector(*row) for row in self.turn.tolist())))
+            force, moment = (link.axes.apply(own.apply(v)) for v in (force, moment))
+        return link.axes.apply(Vector(*self.point)), force, moment
+
+    def wrenches(self, first: Moving, second: Moving, around: Surroundings) -> tuple[Force, Force]:
+        """What it exerts on the first and on the second link."""
+        arm, force, moment = self._push(second, around)
+        return Force.zero(), Force(moment + arm.cross(force), force)
+
+    def energy(self, first: Moving, second: Moving) -> Number:
+        """What it stores is not known."""
+        return 0.0
+
+    def loss(self, first: Moving, second: Moving, around: Surroundings) -> Number:
+        """Power taken out of the machine [W]: less that of the force."""
+        arm, force, moment = self._push(second, around)
+        return -(force.dot(second.velocity + second.omega.cross(arm)) + moment.dot(second.omega))
+
+
+def force_and_moment(value: Any) -> tuple[Vector, Vector]:
+    """The force and moment that a law gave: three numbers, or two times three."""
+    parts = tuple(value)
+    if len(parts) == 2:
+        return Vector(*parts[0]), Vector(*parts[1])
+    return Vector(*parts), Vector.zero()
+
+
+Pair: TypeAlias = PointPair | BushingPair | DragPair | WrenchPair
 
 
 def _seen(frame: tuple[Vector, Vector, Vector], v: Vector) -> Vector:

@@ -16,16 +16,17 @@ import numpy.typing as npt
 from bellcrank.errors import NotYetError
 from bellcrank.mechanism.coupling import Part
 from bellcrank.mechanism.flexible.deformation import Modal, NodeMotion
-from bellcrank.mechanism.forces import Actuator
+from bellcrank.mechanism.forces import Actuator, MachineForce
 from bellcrank.mechanism.forces.element import Along
 from bellcrank.mechanism.joints import Joint, Weld
 from bellcrank.mechanism.motion import Prescribed
 from bellcrank.scalar.graph import Number
 from bellcrank.spatial import RigidInertia, Transform, Vector
-from bellcrank.topology.pairs import LoopForce, Pair, SumForce
+from bellcrank.topology.pairs import LoopForce, Pair, SumForce, WrenchPair
 
-__all__ = ["ABOUT_X", "GENERAL", "IDENTITY", "Applied", "Closure", "LinkNumbers", "LinkStep", "LoopForce", "Relation",
-           "Tree", "wrench_order"]
+__all__ = ["ABOUT_X", "GENERAL", "IDENTITY", "Applied", "Closure", "LinkNumbers", "LinkStep", "LoopForce", "NamedForce",
+           "Relation",
+           "Tree", "sees_machine", "wrench_order"]
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -54,6 +55,7 @@ class Applied(NamedTuple):
     at: Vector
     #: None for world axes, else the body's axes in the link frame
     axes: Transform | None
+    name: str = ""
 
 
 class Closure(NamedTuple):
@@ -94,6 +96,15 @@ class Closure(NamedTuple):
     def welded(self, turn: Floats, shift: tuple[Number, ...]) -> Closure:
         """The same links held together, with this joint frame on the first."""
         return self._replace(kind=Weld(), first_turn=turn, first_shift=shift, first_axes=(), rows=6)
+
+
+class NamedForce(NamedTuple):
+    """A force along a coordinate of a joint of the tree."""
+
+    link: int
+    coordinate: int
+    along: Along
+    backwards: bool  #: whether the joint was given from the outboard body towards the inboard one
 
 
 class Relation(NamedTuple):
@@ -160,6 +171,8 @@ class Tree:
     #: rotor inertias felt at joints, by link: (coordinate, inertia)
     armatures: dict[int, tuple[tuple[int, Number], ...]] = field(default_factory=dict)
     pairs: tuple[Pair | LoopForce | SumForce, ...] = ()
+    #: forces along coordinates of tree joints by name
+    named_forces: dict[str, NamedForce] = field(default_factory=dict)
     plan: Any = None  #: how loops are taken apart; see `loops.plan`
 
     @property
@@ -207,6 +220,12 @@ class Tree:
         """For every constraint, whether it is one on positions; others bind speeds alone."""
         return [k < c.rows - c.nonholonomic for c in self.closures for k in range(c.rows)] \
             + [True] * len(self.relations)
+
+    @cached_property
+    def sees_machine(self) -> bool:
+        """Whether there are laws of the whole machine."""
+        return any(sees_machine(pair) for pair in self.pairs) or any(
+            isinstance(along, MachineForce) for several in self.joint_forces.values() for _, along in several)
 
     @cached_property
     def driven_closures(self) -> bool:
@@ -293,6 +312,11 @@ def unpack_link(kind: int, constants: int, bodies: int, values: list[Number]) ->
     joint = tuple(take(constants))
     inertia = RigidInertia(take(1)[0], Vector(*take(3)), Symmetric3(*take(6)))
     return LinkNumbers(placement, joint, inertia, tuple(Vector(*take(3)) for _ in range(bodies)))
+
+
+def sees_machine(pair: Pair | LoopForce | SumForce) -> bool:
+    """Whether an element is a law of the whole machine."""
+    return isinstance(pair, WrenchPair) or isinstance(getattr(pair, "along", None), MachineForce)
 
 
 def wrench_order(tree: Tree) -> list[int]:

@@ -119,7 +119,7 @@ def _sum(link: Link, upper: tuple[Number, Vector, Force, Number], pose: tuple[Ge
     momentum = body @ motion
     here = Transform(*pose)
     mass, first, total, twice = upper
-    for a, u in zip(link.armature, link.u, strict=True):
+    for a, u in zip(link.armature, link.u, strict=True) if link.joint.counts_energy else ():
         twice = twice + a * (u * u)
     return (mass + body.mass, first + here.rotation.apply(body.first) + here.translation * body.mass,
             total + here.force(momentum), twice + motion.dot(momentum)), ()

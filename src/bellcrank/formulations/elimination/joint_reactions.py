@@ -87,7 +87,7 @@ def _along_closure(machine: LoopedDirect, index: int) -> Force:
     total = Force.zero()
     for force in machine.tree.pairs:
         if isinstance(force, LoopForce) and force.closure == index:
-            load, _ = closing_load(machine.tree, force, machine.moving.__getitem__, machine.bind, machine.world.time)
+            load, _ = closing_load(machine.tree, force, machine.moving.__getitem__, machine.bind, machine.around)
             axes = machine.moving[machine.tree.closures[index].second].axes
             total = total + Force(axes.inverse(load.moment), axes.inverse(load.force))
     return total

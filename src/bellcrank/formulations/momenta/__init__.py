@@ -37,9 +37,9 @@ BIBTEX = """@inproceedings{naudet2003momenta,
 
 def hamilton(tree: Sweeps) -> Field:
     """G2 and G1: for every joint speed the pair (u, dp/dt). Rates for prescribed speeds lack their drive force."""
-    if isinstance(tree, LoopedDirect) and tree.tree.pairs:
+    if isinstance(tree, LoopedDirect) and (tree.tree.pairs or tree.tree.sees_machine):
         # elements between links see speeds, which are only known now; they do not depend on forces
         speeds = [None, *(tuple(u for u, _ in pairs) for pairs in speeds_and_rates(tree)[1:])]
         for view, moving in zip(tree.views[1:], at_speeds(tree, speeds).views[1:], strict=True):
-            view.pair_wrench = moving.pair_wrench
+            view.pair_wrench, view.machine = moving.pair_wrench, moving.machine
     return speeds_and_rates(tree)

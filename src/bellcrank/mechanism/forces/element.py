@@ -62,6 +62,10 @@ class Along(Element):
         """The force as it is at a time."""
         return self
 
+    def seen(self, machine: Any) -> Along:
+        """The force with the machine in sight: of laws that look at it, what they give."""
+        return self
+
     def force(self, x: Number, rate: Number) -> Number:
         """The force [N or N m] at the coordinate x [m or rad] and its rate."""
         raise NotImplementedError

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from bellcrank.mechanism.forces.machine_force import MachineLaw
 from bellcrank.scalar.graph import Number
 
 __all__ = ["Wrench"]
@@ -23,3 +24,5 @@ class Wrench:
     force: tuple[Number, ...]
     at: tuple[Number, ...]
     axes: str
+    #: a function of the machine that gives force, or force and moment, in place of the entries
+    law: MachineLaw | None = None

@@ -42,6 +42,8 @@ class Joint(ABC):
     condition_names: tuple[str, ...] = ()
     #: whether turning and sliding the body frame along the joint's z axis only shifts its coordinates
     has_free_frame = False
+    #: whether a rotor on it counts in the energy of motion
+    counts_energy = True
     #: whether `measure` finds angles with their whole turns, not within one turn
     counts_turns = False
 

@@ -1,0 +1,402 @@
+"""Force elements in one state: what they exert, where, how long they are, what they store. One text over any scalar.
+
+Each kind computes its parts when they are asked for, so that a law may read the length of an element without its force.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any, Protocol
+
+from bellcrank.errors import ModelError, hint
+from bellcrank.lowering.element_loads import closing_load, closing_motion, element_loads, unit_wrench
+from bellcrank.mechanism.forces.element import Moving
+from bellcrank.scalar.graph import Number
+from bellcrank.schedule.sweeps import Sweeps
+from bellcrank.spatial import Force, Vector
+from bellcrank.topology.pairs import (
+    BushingPair,
+    DragPair,
+    LoopForce,
+    PointPair,
+    SumForce,
+    Surroundings,
+    WrenchPair,
+)
+from bellcrank.topology.tree import Tree
+
+__all__ = ["FIELDS", "REPORT", "ElementView", "element_parts", "element_reports", "element_view"]
+
+#: what an element reports, and how many numbers each is
+FIELDS = {"force": 1, "length": 1, "rate": 1, "power": 1, "energy": 1, "vector": 3, "torque": 3, "first_point": 3,
+          "second_point": 3}
+#: numbers of one report
+REPORT = sum(FIELDS.values())
+
+
+class InSight(Protocol):
+    """What elements need to know of the machine: see `machine_view.MachineView`."""
+
+    t: Number
+
+    @property
+    def around(self) -> Surroundings: ...
+
+    def coordinate(self, link: int, i: int) -> tuple[Number, Number]: ...
+
+    def moving(self, link: int) -> Moving: ...
+
+    def in_world(self, v: Vector, point: bool = False) -> Vector: ...
+
+    def bind(self, value: Any) -> Any: ...
+
+
+class ElementView:
+    """An element in one state."""
+
+    #: what this kind has of `FIELDS`
+    has: tuple[str, ...] = tuple(FIELDS)
+
+    def __init__(self, at: InSight, tree: Tree, part: Any) -> None:
+        self._at, self._tree, self._part = at, tree, part
+
+    @property
+    def force(self) -> Number:
+        """Along its coordinate or line [N or N m]; positive drives that up, or the ends apart."""
+        raise self._lack("force along a line")
+
+    @property
+    def length(self) -> Number:
+        """Its coordinate, or the distance of its ends [m or rad]."""
+        raise self._lack("length")
+
+    @property
+    def rate(self) -> Number:
+        """The rate of that [m/s or rad/s]."""
+        raise self._lack("rate")
+
+    @property
+    def energy(self) -> Number:
+        """What it stores [J]."""
+        return 0.0
+
+    @property
+    def power(self) -> Number:
+        """What it puts into the machine [W]: negative where it takes energy out, to store or to lose it."""
+        return self.force * self.rate
+
+    @property
+    def vector(self) -> Vector:
+        """The force on its second body [N], world axes."""
+        raise self._lack("force vector")
+
+    @property
+    def torque(self) -> Vector:
+        """The moment on its second body about `second_point` [N m], world axes."""
+        raise self._lack("torque")
+
+    @property
+    def first_point(self) -> Vector:
+        """Where it acts on its first body [m], world axes."""
+        raise self._lack("first point")
+
+    @property
+    def second_point(self) -> Vector:
+        """Where it acts on its second body [m], world axes."""
+        raise self._lack("second point")
+
+    def _lack(self, what: str) -> ModelError:
+        return ModelError(f"this kind of element has no {what}; it has {', '.join(self.has)}")
+
+    def report(self) -> list[Number]:
+        """All of `FIELDS`, one after another; zero where it has none."""
+        out: list[Number] = []
+        for name, size in FIELDS.items():
+            value: Any = getattr(self, name) if name in self.has else 0.0 if size == 1 else (0.0, 0.0, 0.0)
+            out += [value] if size == 1 else list(value)
+        return out
+
+    def _loads(self) -> tuple[tuple[int, Force], ...]:
+        """Links, and what it exerts on each about its origin, in the axes of motions."""
+        at = self._at
+        return element_loads(self._tree, self._part, at.moving, at.bind, at.around)
+
+    def _power_of_loads(self) -> Number:
+        total: Number = 0.0
+        for link, wrench in self._loads():
+            if link:
+                total = total + self._at.moving(link).twist.dot(wrench)
+        return total
+
+
+class PointView(ElementView):
+    """A force along the line between two points."""
+
+    @cached_property
+    def _line(self) -> Any:
+        part = self._at.bind(self._part)
+        return part.line(self._at.moving(self._part.first), self._at.moving(self._part.second))
+
+    @cached_property
+    def force(self) -> Number:
+        along = self._at.bind(self._part).along.at(self._at.t).seen(self._at)
+        return along.force(self.length, self.rate)
+
+    @property
+    def length(self) -> Number:
+        return self._line[3]
+
+    @property
+    def rate(self) -> Number:
+        return self._line[4]
+
+    @property
+    def energy(self) -> Number:
+        return self._at.bind(self._part).along.energy(self.length)
+
+    @property
+    def vector(self) -> Vector:
+        turned: Vector = self._at.in_world(self._line[2]) * self.force
+        return turned
+
+    @property
+    def torque(self) -> Vector:
+        return Vector.zero()
+
+    @property
+    def first_point(self) -> Vector:
+        return self._at.in_world(self._at.moving(self._part.first).origin + self._line[0], True)
+
+    @property
+    def second_point(self) -> Vector:
+        return self._at.in_world(self._at.moving(self._part.second).origin + self._line[1], True)
+
+
+class JointView(ElementView):
+    """A force along a coordinate of a joint of the tree; the points are one on the axis of the joint."""
+
+    @property
+    def _place(self) -> tuple[int, int, Any]:
+        link, i, along, _ = self._part
+        return link, i, self._at.bind(along).at(self._at.t)
+
+    @cached_property
+    def force(self) -> Number:
+        return self._place[2].seen(self._at).force(self.length, self.rate)
+
+    @property
+    def length(self) -> Number:
+        return self._at.coordinate(*self._place[:2])[0]
+
+    @property
+    def rate(self) -> Number:
+        return self._at.coordinate(*self._place[:2])[1]
+
+    @property
+    def energy(self) -> Number:
+        return self._place[2].energy(self.length)
+
+    @cached_property
+    def _wrench(self) -> Force:
+        """A unit of the force on the joint's child, in the axes of the outboard link about its origin."""
+        link, i, _, backwards = self._part
+        joint = self._tree.joints[link]
+        assert joint is not None
+        q = [self._at.coordinate(link, k)[0] for k in range(joint.nq)]
+        numbers = self._tree.numbers(link)
+        constants = self._at.bind(numbers.joint) if link in self._tree.symbolic else numbers.joint
+        own = unit_wrench(joint.subspace(q, constants), i)
+        return -own if backwards else own
+
+    def _turned(self, v: Vector) -> Vector:
+        turned: Vector = self._at.in_world(self._at.moving(self._part[0]).axes.apply(v)) * self.force
+        return turned
+
+    @property
+    def vector(self) -> Vector:
+        return self._turned(self._wrench.force)
+
+    @property
+    def torque(self) -> Vector:
+        return self._turned(self._wrench.moment)
+
+    @property
+    def second_point(self) -> Vector:
+        return self._at.in_world(self._at.moving(self._part[0]).origin, True)
+
+    first_point = second_point
+
+
+class SumView(ElementView):
+    """A force along a sum of joint coordinates, which acts at no single point."""
+
+    has = ("force", "length", "rate", "power", "energy")
+
+    @cached_property
+    def force(self) -> Number:
+        return self._at.bind(self._part.along).at(self._at.t).seen(self._at).force(self.length, self.rate)
+
+    def _sum(self, which: int) -> Number:
+        total: Number = 0.0
+        for link, i, factor in self._part.terms:
+            total = total + self._at.coordinate(link, i)[which] * factor
+        return total
+
+    @cached_property
+    def length(self) -> Number:
+        return self._sum(0)
+
+    @cached_property
+    def rate(self) -> Number:
+        return self._sum(1)
+
+    @property
+    def energy(self) -> Number:
+        return self._at.bind(self._part.along).at(self._at.t).energy(self.length)
+
+
+class ClosingView(ElementView):
+    """A force along a coordinate of a joint that closes a loop."""
+
+    @cached_property
+    def _motion(self) -> Any:
+        return closing_motion(self._tree.closures[self._part.closure], self._at.moving, self._at.bind)
+
+    @cached_property
+    def force(self) -> Number:
+        return self._at.bind(self._part.along).at(self._at.t).seen(self._at).force(self.length, self.rate)
+
+    @property
+    def length(self) -> Number:
+        return self._motion.coordinates[self._part.coordinate]
+
+    @property
+    def rate(self) -> Number:
+        return self._motion.speeds[self._part.coordinate]
+
+    @property
+    def energy(self) -> Number:
+        return self._at.bind(self._part.along).at(self._at.t).energy(self.length)
+
+    @cached_property
+    def _load(self) -> tuple[Force, Vector]:
+        return closing_load(self._tree, self._part, self._at.moving, self._at.bind, self._at.around)
+
+    @property
+    def vector(self) -> Vector:
+        return self._at.in_world(self._load[0].force)
+
+    @property
+    def torque(self) -> Vector:
+        return self._at.in_world(self._load[0].moment)
+
+    @property
+    def second_point(self) -> Vector:
+        return self._at.in_world(self._load[1], True)
+
+    first_point = second_point
+
+
+class BodyView(ElementView):
+    """A wrench on the second body at a point of it: bushings, drag, laws."""
+
+    has = ("power", "energy", "vector", "torque", "second_point")
+
+    @property
+    def _arm(self) -> Vector:
+        """From the origin of the second link to the point, in the axes of motions."""
+        point = getattr(self._part, "second_shift", None) or self._part.point
+        return self._at.moving(self._part.second).axes.apply(Vector(*self._at.bind(tuple(point))))
+
+    @cached_property
+    def _wrench(self) -> Force:
+        return self._loads()[1][1]
+
+    @property
+    def power(self) -> Number:
+        return self._power_of_loads()
+
+    @property
+    def vector(self) -> Vector:
+        return self._at.in_world(self._wrench.force)
+
+    @property
+    def torque(self) -> Vector:
+        return self._at.in_world(self._wrench.moment - self._arm.cross(self._wrench.force))
+
+    @property
+    def second_point(self) -> Vector:
+        return self._at.in_world(self._at.moving(self._part.second).origin + self._arm, True)
+
+    @property
+    def energy(self) -> Number:
+        part = self._at.bind(self._part)
+        return part.energy(self._at.moving(self._part.first), self._at.moving(self._part.second))
+
+
+class AppliedView(ElementView):
+    """A given wrench on a body, constant or a function of time."""
+
+    has = BodyView.has
+
+    @cached_property
+    def _parts(self) -> tuple[Vector, Vector, Vector]:
+        """Force and moment in world axes, and the arm in the axes of motions."""
+        link, w = self._part
+        time, axes = self._at.t, self._at.moving(link).axes
+        force, moment = (Vector(*(x(time) if callable(x) else x for x in self._at.bind(part)))
+                         for part in (w.force, w.moment))
+        if w.axes is not None:
+            force, moment = (self._at.in_world(axes.apply(w.axes.rotation.apply(v))) for v in (force, moment))
+        return force, moment, axes.apply(Vector(*self._at.bind(tuple(w.at))))
+
+    @property
+    def vector(self) -> Vector:
+        return self._parts[0]
+
+    @property
+    def torque(self) -> Vector:
+        return self._parts[1]
+
+    @property
+    def second_point(self) -> Vector:
+        return self._at.in_world(self._at.moving(self._part[0]).origin + self._parts[2], True)
+
+    @property
+    def power(self) -> Number:
+        moving = self._at.moving(self._part[0])
+        rate = self._at.in_world(moving.velocity + moving.omega.cross(self._parts[2]))
+        return self.vector.dot(rate) + self.torque.dot(self._at.in_world(moving.omega))
+
+
+_KINDS: dict[type, type[ElementView]] = {PointPair: PointView, SumForce: SumView, LoopForce: ClosingView,
+                                         BushingPair: BodyView, DragPair: BodyView, WrenchPair: BodyView}
+
+
+def element_parts(tree: Tree) -> list[tuple[str, type[ElementView], Any]]:
+    """All elements of a tree: name, kind of view, and what it is made with."""
+    return [*((name, JointView, part) for name, part in tree.named_forces.items()),
+            *((pair.name, _KINDS[type(pair)], pair) for pair in tree.pairs),
+            *((w.name, AppliedView, (link, w)) for link, several in tree.applied.items() for w in several)]
+
+
+def element_view(at: InSight, tree: Tree, name: str) -> ElementView:
+    """One element by its name."""
+    parts = element_parts(tree)
+    found = [(kind, part) for label, kind, part in parts if label == name]
+    known = [label for label, _, _ in parts]
+    if not found:
+        raise ModelError(f"no force element called {name!r}; there are {', '.join(known) or 'none'}{hint(name, known)}")
+    if len(found) > 1:
+        raise ModelError(f"{len(found)} elements are called {name!r}; give them names of their own")
+    kind, part = found[0]
+    return kind(at, tree, part)
+
+
+def element_reports(tree: Sweeps) -> tuple[Number, ...]:
+    """What all elements report, one after another: see `FIELDS`."""
+    machine: Any = tree  # the direct schedule, which knows it as a whole
+    out: list[Number] = []
+    for _, kind, part in element_parts(machine.tree):
+        out += kind(machine.sight, machine.tree, part).report()
+    return tuple(out)

@@ -1,0 +1,69 @@
+"""States of elements of a `Mechanism`."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from bellcrank.errors import ModelError
+from bellcrank.mechanism.add_forces import ForceElements
+from bellcrank.mechanism.checks import new_name, number
+from bellcrank.mechanism.first_order import AddedState, FirstOrder
+from bellcrank.mechanism.forces.law import required_arguments
+from bellcrank.scalar.graph import Number
+
+if TYPE_CHECKING:
+    from bellcrank.mechanism.mechanism import Body, Connection
+
+__all__ = ["StatefulElements"]
+
+
+class StatefulElements(ForceElements):
+    """Forces, and states of their own that these may have."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._states: dict[str, AddedState] = {}
+
+    @abstractmethod
+    def add_body(self, name: str) -> Body:
+        """Add a body."""
+
+    @abstractmethod
+    def add_joint(self, name: str, joint: Any, parent: Any, child: Any) -> Connection:
+        """Connect two bodies."""
+
+    @property
+    def states(self) -> tuple[AddedState, ...]:
+        """States of elements."""
+        return tuple(self._states.values())
+
+    def add_state(self, name: str, rate: Callable[[Any], Number], *, initial: Number = 0.0, units: str = "1"
+                  ) -> AddedState:
+        """A state with first-order dynamics, such as a pressure, a current, the integral of a controller or an
+        activation: its rate is ``rate(at)``, a law of the machine (see `add_joint_force`), in which ``at.state(name)``
+        is the state itself. Laws read it by ``at.state(name)``.
+
+        It is integrated with the machine by every stepper: as the speed ``name.value`` among those of the machine, with
+        its integral over time, ``name.integral``, among the coordinates. `initial` (a number or a parameter) is where
+        `assemble` lets it begin unless ``u={name: value}`` says otherwise. A force `tau` on it adds to its rate.
+        Numbers of the size of other speeds do best: give a pressure in bar or MPa rather than in Pa.
+
+        >>> import bellcrank as bc
+        >>> m = bc.load("pendulum")
+        >>> lag = m.add_state("lag", lambda at: (at.q("hinge") - at.state("lag")) / 0.1, initial=0.2)
+        >>> system = bc.compile(m)
+        >>> state = system.assemble(q={"hinge": 0.5})
+        >>> system.speed_names, system.forward_dynamics(state).round(12)[1]
+        (('hinge.angle', 'lag.value'), np.float64(3.0))
+        """
+        new_name(self._states, name, "state")
+        what = f"state {name!r}"
+        if not callable(rate) or required_arguments(rate) != 1:
+            raise ModelError(f"{what}: its rate is a function of one argument, which shows the machine")
+        value = number(what, "initial", initial)
+        self._check_own(what, value)
+        self.add_joint(name, FirstOrder(str(units)), "ground", self.add_body(name))
+        self._states[name] = AddedState(name, rate, value, str(units))
+        return self._states[name]

@@ -1,0 +1,90 @@
+"""What force elements do in a state, by name, on arrays."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from bellcrank.arrays import Floats, Forces, check_time
+from bellcrank.lowering.element_views import FIELDS, REPORT, element_parts
+from bellcrank.system.evaluator import NumpyEvaluator
+from bellcrank.system.force_elements import actuator_forces, explain_meeting
+
+if TYPE_CHECKING:
+    from bellcrank.system.loop_plans import LoopPlans
+
+__all__ = ["ElementForces", "element_forces"]
+
+
+class ElementForces(NamedTuple):
+    """One force element in a state, or a batch of them; what a kind of element does not have is NaN.
+
+    Points, vectors and torques are in world axes and belong to the element's second body: the child of a joint, the
+    second body of a spring or bushing, the body of a wrench or of drag.
+    """
+
+    force: Floats  #: (...) along its coordinate or line [N or N m]; positive drives that up, or the ends apart
+    length: Floats  #: (...) its coordinate, or the distance of its ends [m or rad]
+    rate: Floats  #: (...) of that [m/s or rad/s]
+    power: Floats  #: (...) what it puts into the machine [W]; negative where it takes energy out
+    energy: Floats  #: (...) what it stores [J]
+    vector: Floats  #: (..., 3) the force on its second body [N]
+    torque: Floats  #: (..., 3) the moment on it about `second_point` [N m]
+    first_point: Floats  #: (..., 3) where it acts on its first body [m]
+    second_point: Floats  #: (..., 3) where it acts on its second body [m]
+
+
+def element_forces(plans: LoopPlans, q: npt.ArrayLike, u: npt.ArrayLike, tau: Forces | None, *, t: npt.ArrayLike
+                   ) -> dict[str, ElementForces]:
+    """All force elements by name; actuators too, if the joint forces that they limit are given."""
+    check_time(t)
+    parts = element_parts(plans.tree)
+    out: dict[str, ElementForces] = {}
+    if parts:
+        rows = _reports(plans, q, u, t)
+        rows = rows.reshape(*rows.shape[:-1], len(parts), REPORT)
+        for k, (name, kind, _) in enumerate(parts):
+            out[name] = _named(rows[..., k, :], kind.has)
+    if tau is not None:
+        out |= _actuators(plans, q, u, tau, t)
+    return out
+
+
+def _reports(plans: LoopPlans, q: npt.ArrayLike, u: npt.ArrayLike, t: npt.ArrayLike) -> Floats:
+    kernels = plans.kernels
+    run = None if kernels.springs_outside or kernels.compiled("element_reports") is None else kernels.evaluator
+    found = kernels.evaluate("element_reports", {"q": q, "u": u}, None, t, run or NumpyEvaluator(plans.tree))
+    if not found.finite:
+        kernels.check_inputs(found)
+        explain_meeting(plans, *found.failed())
+        kernels.refuse(found)
+    return found.result
+
+
+def _named(rows: Floats, has: tuple[str, ...]) -> ElementForces:
+    values, at = [], 0
+    for name, size in FIELDS.items():
+        part = rows[..., at:at + size] if size > 1 else rows[..., at]
+        values.append(part.copy() if name in has else np.full(part.shape, np.nan))
+        at += size
+    return ElementForces(*values)
+
+
+def _actuators(plans: LoopPlans, q: npt.ArrayLike, u: npt.ArrayLike, tau: Forces, t: npt.ArrayLike
+               ) -> dict[str, ElementForces]:
+    """Actuators: the forces given, within their limits."""
+    mechanism, places = plans.model.mechanism, plans.configuration.starts
+    if not mechanism.drives:
+        return {}
+    acting = actuator_forces(plans, q, u, tau, t=t)
+    out = {}
+    for drive in mechanism.drives:
+        i, j = (start + drive.coordinate for start in places[drive.joint])
+        force, x, rate = np.broadcast_arrays(acting[..., j], np.asarray(q, dtype=float)[..., i],
+                                             np.asarray(u, dtype=float)[..., j])
+        none, nothing = np.full((*force.shape, 3), np.nan), np.zeros(force.shape)
+        out[drive.name] = ElementForces(force.copy(), x.copy(), rate.copy(), force * rate, nothing, none, none.copy(),
+                                        none.copy(), none.copy())
+    return out
