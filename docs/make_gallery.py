@@ -1,7 +1,7 @@
 """Makes the gallery's pages, animations and stills from `examples/gallery`: ``make docs`` calls it before Sphinx.
 
 Every machine there is one file with `run`, its motion, and `main`, which writes the animation. Its docstring is the
-text of its page. Everything made goes to `docs/gallery`, which is not kept.
+text of its page. Everything made goes to `docs/gallery` and `docs/_static/gallery`, which are not kept.
 """
 
 from __future__ import annotations
@@ -86,9 +86,8 @@ def main() -> None:
     entries = "\n".join(f"{file.stem}_machine" for file in files)
     (TARGET / "index.md").write_text(f"""# Gallery
 
-{len(files)} machines, each one file of at most 60 lines. Every picture opens a page where the machine moves: turn
-it with the mouse, stop it, look at forces and plots. The animations are single files that work offline and can be
-mailed.
+{len(files)} machines, each one file of at most 60 lines. Every picture opens a page where the machine moves: turn it
+with the mouse, stop it, look at forces and plots. The animations are single files that work offline and can be mailed.
 
 ::::{{grid}} 1 2 3 3
 :gutter: 2

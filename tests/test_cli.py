@@ -92,6 +92,7 @@ def test_inspect_for_machines() -> None:
 def test_cite() -> None:
     assert "Naudet" in run("cite", "momenta")
     assert "Naudet" in data("cite", "momenta")["bibtex"]
+    assert run("cite").startswith("@software{bellcrank,") and bc.__version__ in run("cite")
     assert "there are auto, recursive, kane" in refused(2, "cite", "nobody")
     assert "Kang" in run("cite", "auto") and "Bellcrank team" in run("cite", "auto")
 

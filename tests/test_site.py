@@ -94,3 +94,25 @@ def test_nothing_on_the_site_comes_from_the_network() -> None:
     config = (DOCS / "conf.py").read_text(encoding="utf-8")
     assert "mathjax" not in config and "intersphinx" not in config and "://" not in config
     assert 'html_math_renderer = "mathml"' in config
+
+
+def test_the_version_is_the_same_everywhere() -> None:
+    """In the code, in CITATION.cff, and at the top of the changelog; it is released by tagging that."""
+    cff = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+    changes = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    assert re.findall(r"^version: (.+)$", cff, re.M) == [bc.__version__]
+    assert re.findall(r"^## ([\d.]+)", changes, re.M)[0] == bc.__version__
+    assert f"version = {{{bc.__version__}}}" in bc.cite()
+    title = "Bellcrank: dynamics of machines made of linked bodies"
+    assert f'title: "{title}"' in cff and title in bc.cite()
+
+
+def test_ci_runs_what_is_promised() -> None:
+    """Linux, macOS and Windows; the versions of Python that pyproject.toml names; the command that README gives."""
+    workflow = (ROOT / ".github" / "workflows" / "tests.yml").read_text(encoding="utf-8")
+    assert all(f"{name}-latest" in workflow for name in ("ubuntu", "macos", "windows"))
+    project = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    versions = re.findall(r"Python :: (3\.\d+)", project)
+    assert versions[0] == "3.11" and f"python: {str(versions).replace(chr(39), chr(34))}" in workflow
+    assert "make test" in (ROOT / ".ci" / "run").read_text(encoding="utf-8")
+    assert "make test" in (ROOT / "README.md").read_text(encoding="utf-8")

@@ -326,11 +326,12 @@ def paper(item: Annotated[str, typer.Argument(metavar="ITEM", help="a name that 
     raise typer.Exit(run(item, short, out, picture, Output(json, quiet, progress)))
 
 
-@app.command(short_help="Where a formulation comes from", epilog=lines(
-    "bellcrank cite recursive", "bellcrank cite momenta"))
-def cite(method: Annotated[str, typer.Argument(help="a formulation, such as recursive or momenta")],
+@app.command(short_help="How to cite Bellcrank, or a formulation", epilog=lines(
+    "bellcrank cite", "bellcrank cite recursive"))
+def cite(method: Annotated[str | None, typer.Argument(help="a formulation, such as recursive or momenta; without one, "
+                                                      "this software itself")] = None,
          quiet: Quiet = False, json: Json = False) -> None:
-    """Print the BibTeX entry of a formulation's source."""
+    """Print the BibTeX entry of this software, or of a formulation's source."""
     from bellcrank.cli.machines import cite as run
 
     raise typer.Exit(run(method, Output(json, quiet)))

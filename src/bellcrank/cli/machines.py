@@ -100,11 +100,11 @@ def _maker(name: str) -> dict[str, Any]:
             "options": {k: None if v is reflection.Parameter.empty else v for k, v in options.items()}}
 
 
-def cite(method: str, output: Output) -> int:
-    """Where a formulation comes from."""
+def cite(method: str | None, output: Output) -> int:
+    """How to cite this software, or where a formulation comes from."""
     from bellcrank.formulations import cite as entry
 
-    text = entry(check_method(method, "auto"))
+    text = entry(None if method is None else check_method(method, "auto"))
     output.text(text)
     output.data({"command": "cite", "status": "finished", "method": method, "bibtex": text})
     return FINE

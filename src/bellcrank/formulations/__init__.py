@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from types import ModuleType
 
+from bellcrank import __version__
 from bellcrank.errors import ModelError
 from bellcrank.formulations import complement, dense, divide, elimination, kane, momenta, operator, recursive, reduction
 from bellcrank.formulations.common import body_kinetics, closing_steps
@@ -31,6 +32,15 @@ __all__ = ["AUTO", "METHODS", "SHARED", "check_topology", "cite", "functions_of"
 METHODS: dict[str, ModuleType] = {"recursive": recursive, "kane": kane, "operator": operator, "complement": complement,
                                   "momenta": momenta, "dense": dense, "elimination": elimination,
                                   "reduction": reduction, "divide": divide}
+
+#: how this library itself is cited; CITATION.cff says the same
+_SOFTWARE = f"""@software{{bellcrank,
+  author  = {{{{The Bellcrank team}}}},
+  title   = {{{{Bellcrank: dynamics of machines made of linked bodies}}}},
+  version = {{{__version__}}},
+  year    = {{2026}},
+  license = {{BSD-3-Clause}}
+}}"""
 
 #: what "auto" stands for, without loops and with them
 AUTO = {False: "recursive", True: "elimination"}
@@ -166,12 +176,17 @@ def check_topology(method: str, tree: Tree) -> None:
         check(tree)
 
 
-def cite(method: str) -> str:
-    """The BibTeX entry of a formulation's source; of "auto", those of the methods that it chooses from.
+def cite(method: str | None = None) -> str:
+    """The BibTeX entry of this software; with a `method`, that of the formulation's source; of "auto", those of the
+    methods that it chooses from.
 
+    >>> cite().splitlines()[0]
+    '@software{bellcrank,'
     >>> cite("recursive").splitlines()[0]
     '@article{kang2003recursive,'
     """
+    if method is None:
+        return _SOFTWARE
     if method == "auto":
         chosen = f"% 'auto' is {AUTO[False]!r} for trees and {AUTO[True]!r} for machines with loops (model.method)"
         return "\n\n".join([chosen, *(cite(name) for name in AUTO.values())])

@@ -50,7 +50,7 @@ from bellcrank.spatial import ArticulatedInertia, Force, General, Matrix3, Motio
 __all__ = ["BIBTEX", "FLEXIBLE", "OVER", "constrained_dynamics", "forward_dynamics", "inverse_dynamics",
            "joint_wrenches"]
 
-BIBTEX = f"""@software{{bellcrank,
+BIBTEX = f"""@software{{bellcrankelimination,
   author  = {{{{The Bellcrank team}}}},
   title   = {{Bellcrank: sparse elimination for closed loops of any topology}},
   version = {{{__version__}}},
