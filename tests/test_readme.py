@@ -10,4 +10,4 @@ README = Path(__file__).parents[1] / "README.md"
 
 
 def test_code_prints_what_its_comments_say() -> None:
-    check_prints(README, 4, together=False)
+    check_prints(README, 1)
