@@ -17,8 +17,7 @@ author = "The Bellcrank team"
 copyright = "The Bellcrank team"
 release = version = bellcrank.__version__
 
-extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.autosummary", "sphinx.ext.viewcode", "sphinx_copybutton",
-              "sphinx_design"]
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx_copybutton", "sphinx_design"]
 exclude_patterns = ["_build", "**/_build"]
 
 # pages: headings can be linked to, as on code hosting sites
@@ -28,7 +27,6 @@ suppress_warnings = ["misc.highlighting_failure"]
 
 # reference: a name in single backticks is code, in docstrings as on pages
 default_role = "code"
-autosummary_generate = True
 autodoc_typehints = "signature"
 autodoc_typehints_format = "short"
 autodoc_member_order = "alphabetical"
