@@ -174,9 +174,10 @@ def test_large_machines_have_laws():
     names = [j.name for j in m.joints]
     m.add_joint_force("push", names[30], lambda at: -3.0 * at.q(names[10]) - 0.2 * at.u(names[59]))
     tip = m.bodies[-1].name
-    m.add_wrench("pull", tip, law=lambda at: -1.0 * at.position(tip))
+    m.add_wrench("pull", tip, law=lambda at: (-1.0 + at.state("lag")) * at.position(tip))
+    m.add_state("lag", lambda at: at.u(names[0]) - at.state("lag"), initial=0.3)
     rolled, reference = bc.compile(m), bc.compile(m, backend="numpy")
-    q, u = 0.1 * np.cos(np.arange(60.0)), 0.1 * np.sin(np.arange(60.0))
+    q, u = 0.1 * np.cos(np.arange(61.0)), 0.1 * np.sin(np.arange(61.0))
     found = reference.forward_dynamics(q, u)
     assert np.abs(rolled.forward_dynamics(q, u) - found).max() < 1e-9 * np.abs(found).max()
     assert abs(rolled.element_forces(q, u)["push"].force + 0.3 * np.cos(10.0) + 0.02 * np.sin(59.0)) < 1e-13

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 
 from bellcrank.lazy_names import on_first_use
 
-_PLACES = {"actuator_forces": "element_forces", "base_parameters": "identification", "branches": "assembly_branches",
+_PLACES = {"actuator_forces": "element_forces", "base_parameters": "identification", "body_energies": "element_forces",
+           "branches": "assembly_branches",
            "check_joint": "joint_checks", "compare": "comparison", "coupler_curve": "curves",
            "deflection": "deformed_bodies", "dissipated_power": "element_forces", "draw_deflection": "deformed_bodies",
            "drive": "driven", "element_wrenches": "element_forces",
@@ -22,7 +23,8 @@ _PLACES = {"actuator_forces": "element_forces", "base_parameters": "identificati
            "operators": "operator_algebra", "partition": "operator_algebra", "section_forces": "deformed_bodies",
            "stored_energy": "element_forces", "stresses": "deformed_bodies", "workspace": "curves"}
 
-__all__ = ["actuator_forces", "base_parameters", "branches", "check_joint", "compare", "coupler_curve", "deflection",
+__all__ = ["actuator_forces", "base_parameters", "body_energies", "branches", "check_joint", "compare",
+           "coupler_curve", "deflection",
            "dissipated_power", "draw_deflection", "drive", "element_wrenches", "equilibrium", "explain", "gradient",
            "identify", "in_speeds", "inertial_parameters", "linearize", "loop_acceleration_error", "loop_coordinates",
            "loop_drive", "loop_jacobian", "loop_loads", "loop_speeds", "mass_factors", "modes", "operators",
@@ -35,7 +37,13 @@ if TYPE_CHECKING:
     from bellcrank.analyze.curves import coupler_curve, workspace
     from bellcrank.analyze.deformed_bodies import deflection, draw_deflection, section_forces, stresses
     from bellcrank.analyze.driven import drive
-    from bellcrank.analyze.element_forces import actuator_forces, dissipated_power, element_wrenches, stored_energy
+    from bellcrank.analyze.element_forces import (
+        actuator_forces,
+        body_energies,
+        dissipated_power,
+        element_wrenches,
+        stored_energy,
+    )
     from bellcrank.analyze.explanation import explain
     from bellcrank.analyze.identification import base_parameters, identify, inertial_parameters
     from bellcrank.analyze.joint_checks import check_joint

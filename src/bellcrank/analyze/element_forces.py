@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
+import numpy as np
 import numpy.typing as npt
 
 from bellcrank.arrays import START, Floats, Forces
+from bellcrank.errors import NotYetError
 from bellcrank.system import force_elements
 from bellcrank.system.state_methods import of_motion, of_position
 
 if TYPE_CHECKING:
     from bellcrank.compiled.system import System
 
-__all__ = ["actuator_forces", "dissipated_power", "element_wrenches", "stored_energy"]
+__all__ = ["BodyEnergies", "actuator_forces", "body_energies", "dissipated_power", "element_wrenches", "stored_energy"]
+
+
+class BodyEnergies(NamedTuple):
+    """Energies of all bodies, (..., bodies)."""
+
+    kinetic: Floats
+    potential: Floats
 
 
 @of_position()
@@ -70,3 +79,32 @@ def element_wrenches(system: System, q: npt.ArrayLike, u: npt.ArrayLike, *, t: n
     (1, 6)
     """
     return force_elements.element_wrenches(system.plans, q, u, t=t)
+
+
+@of_motion()
+def body_energies(system: System, q: npt.ArrayLike, u: npt.ArrayLike, *, t: npt.ArrayLike = START) -> BodyEnergies:
+    """Kinetic energy and potential energy of gravity [J] of every body, (..., bodies) in the order of `body_names`.
+    Rotors (`add_armature`) belong to no body. Cost: O(n).
+
+    >>> import bellcrank as bc
+    >>> arm = bc.compile(bc.load("double_pendulum"))
+    >>> found = bc.analyze.body_energies(arm, [0.3, 0.1], [1.0, 2.0])
+    >>> bool(abs(found.kinetic.sum() - arm.kinetic_energy([0.3, 0.1], [1.0, 2.0])) < 1e-12)
+    True
+    """
+    if system.model.tree.flexible:
+        raise NotYetError("body_energies does not cover bodies that deform; see kinetic_energy and potential_energy")
+    kinetic, potential = [], []
+    gravity = np.asarray(system.model.values_of(system.model.tree.gravity))
+    for body in system.model.mechanism.bodies:
+        made = body.inertia
+        numbers = np.asarray(system.model.values_of((made.mass, *made.com, *made.inertia)))
+        mass, com, six = numbers[..., 0], numbers[..., 1:4], numbers[..., 4:]
+        about = six[..., [0, 1, 2, 1, 3, 4, 2, 4, 5]].reshape(*six.shape[:-1], 3, 3)
+        pose, motion = system.pose(q, body.name, t=t), system.velocity(q, u, body.name, t=t)
+        arm = (pose.rotation @ com[..., None])[..., 0]
+        spin, speed = motion[..., :3], motion[..., 3:] + np.cross(motion[..., :3], arm)
+        own = (np.swapaxes(pose.rotation, -1, -2) @ spin[..., None])[..., 0]
+        kinetic.append(0.5 * (mass * (speed**2).sum(-1) + (own * (about @ own[..., None])[..., 0]).sum(-1)))
+        potential.append(np.broadcast_to(-mass * (gravity * (pose.position + arm)).sum(-1), kinetic[-1].shape))
+    return BodyEnergies(np.stack(kinetic, axis=-1), np.stack(potential, axis=-1))

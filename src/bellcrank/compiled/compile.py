@@ -9,6 +9,7 @@ from dataclasses import replace
 from bellcrank.compiled.system import System
 from bellcrank.errors import AssemblyError, ModelError
 from bellcrank.formulations import AUTO, check_topology, functions_of, method_module
+from bellcrank.lowering.choose import UNROLL_LINKS
 from bellcrank.mechanism.mechanism import Mechanism
 from bellcrank.system.evaluator import Maker
 from bellcrank.system.forward_dynamics import warn_if_interpreted
@@ -20,6 +21,7 @@ from bellcrank.system.variants import released, without
 from bellcrank.target.backend import BACKENDS
 from bellcrank.topology.builder import build_tree, collector_paused
 from bellcrank.topology.release import lock as lock_joints
+from bellcrank.topology.tree import laws_between_links
 
 __all__ = ["compile"]
 
@@ -73,6 +75,8 @@ def compile(mechanism: Mechanism, method: str = "auto", backend: str = BACKENDS[
         mechanism = mechanism.copy()  # later changes of the description must not reach the system
         names = [_joint_of(mechanism, key) for key in (*actuated, *independent)]
         tree = build_tree(mechanism, free_frames=free_frames, cut=cut, keep=names)
+        if tree.sees_machine and (tree.n > UNROLL_LINKS or schedule == "rolled"):
+            tree = laws_between_links(tree)
         if method == "auto":
             method = AUTO[tree.looped]
         if point is not None:

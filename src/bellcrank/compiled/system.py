@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy.typing as npt
 
 from bellcrank.arrays import START, Floats, Forces
+from bellcrank.errors import NotYetError
 from bellcrank.lazy_names import from_above
 from bellcrank.loops.closer import State
 from bellcrank.scalar.count import OperationCount
@@ -153,7 +154,8 @@ class System(Machine):
                  wrenches: Any = None, control: Any = None, events: Sequence[Event] = (), rtol: float = 1e-9,
                  atol: float = 1e-12, file: str | PathLike[str] | None = None,
                  progress: Callable[[float, float], object] | None = None, threads: int | None = None,
-                 closing: str = "position", sensitivities: Sequence[str] = ()) -> Result:
+                 closing: str = "position", sensitivities: Sequence[str] = (),
+                 outputs: Mapping[str, Callable[[Any], Any]] | None = None) -> Result:
         """The motion from a state over `duration` seconds, as an `xarray.Dataset` with names and units.
 
         `state` is what `assemble` returns, or (q, u); leading axes are a batch, run side by side in lanes and threads.
@@ -174,7 +176,8 @@ class System(Machine):
         is called now and then. `sensitivities` names "q0", "u0" (the beginning), "tau" or parameters, by which the
         samples are differentiated, exactly for the steps that are made: ``d_q_<name>``, ``d_u_<name>`` (one state,
         fixed steps); through controllers that are `Traced` and through events that keep the topology, whose times
-        change, too: ``d_time_<name>``.
+        change, too: ``d_time_<name>``. `outputs` are functions of the machine by name, computed of every sample beside
+        those of `Mechanism.add_output`: see `Result.outputs` (which also serves runs that went to a file).
 
         An interrupt, a failing callback, a singular position or numbers that grow beyond all bounds end the run with a
         `SimulationWarning`; what was computed is returned, with ``status`` and ``reason`` among its attributes. So does
@@ -190,9 +193,14 @@ class System(Machine):
         """
         from bellcrank.simulate.run import simulate  # a quarter of what importing all takes, and not all simulate
 
-        return simulate(self, state, duration, step=step, stepper=stepper, output=output, tau=tau, wrenches=wrenches,
+        if outputs is not None and file is not None:
+            raise NotYetError("simulate: a run that goes to a file holds no outputs; call outputs() of the result")
+        made = simulate(self, state, duration, step=step, stepper=stepper, output=output, tau=tau, wrenches=wrenches,
                         control=control, events=events, rtol=rtol, atol=atol, file=file, progress=progress,
                         threads=threads, closing=closing, sensitivities=sensitivities)
+        if file is None and self.model.mechanism.outputs:
+            made = made.with_outputs()
+        return made.with_outputs(outputs) if outputs else made
 
     # -- calls and costs ------------------------------------------------------------------------
     def bind(self, name: str, *arrays: Floats, out: Floats | None = None, body: str | None = None,

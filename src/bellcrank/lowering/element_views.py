@@ -10,6 +10,7 @@ from typing import Any, Protocol
 
 from bellcrank.errors import ModelError, hint
 from bellcrank.lowering.element_loads import closing_load, closing_motion, element_loads, unit_wrench
+from bellcrank.mechanism.first_order import StateRate
 from bellcrank.mechanism.forces.element import Moving
 from bellcrank.scalar.graph import Number
 from bellcrank.schedule.sweeps import Sweeps
@@ -376,7 +377,8 @@ _KINDS: dict[type, type[ElementView]] = {PointPair: PointView, SumForce: SumView
 def element_parts(tree: Tree) -> list[tuple[str, type[ElementView], Any]]:
     """All elements of a tree: name, kind of view, and what it is made with."""
     return [*((name, JointView, part) for name, part in tree.named_forces.items()),
-            *((pair.name, _KINDS[type(pair)], pair) for pair in tree.pairs),
+            *((pair.name, _KINDS[type(pair)], pair) for pair in tree.pairs
+              if not isinstance(getattr(pair, "along", None), StateRate)),
             *((w.name, AppliedView, (link, w)) for link, several in tree.applied.items() for w in several)]
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from bellcrank.errors import ModelError
 from bellcrank.mechanism.add_forces import ForceElements
 from bellcrank.mechanism.checks import new_name, number
-from bellcrank.mechanism.first_order import AddedState, FirstOrder
+from bellcrank.mechanism.first_order import AddedOutput, AddedState, FirstOrder
 from bellcrank.mechanism.forces.law import required_arguments
 from bellcrank.scalar.graph import Number
 
@@ -25,6 +25,7 @@ class StatefulElements(ForceElements):
     def __init__(self) -> None:
         super().__init__()
         self._states: dict[str, AddedState] = {}
+        self._outputs: dict[str, AddedOutput] = {}
 
     @abstractmethod
     def add_body(self, name: str) -> Body:
@@ -38,6 +39,27 @@ class StatefulElements(ForceElements):
     def states(self) -> tuple[AddedState, ...]:
         """States of elements."""
         return tuple(self._states.values())
+
+    @property
+    def outputs(self) -> tuple[AddedOutput, ...]:
+        """What results hold besides states and energies."""
+        return tuple(self._outputs.values())
+
+    def add_output(self, name: str, law: Callable[[Any], Number], *, units: str = "1") -> AddedOutput:
+        """A number that results hold for every sample, under its name: ``law(at)`` of the machine (see
+        `add_joint_force`).
+
+        >>> import bellcrank as bc
+        >>> m = bc.load("pendulum")
+        >>> _ = m.add_output("height", lambda at: at.position(m.bodies[0].name).z, units="m")
+        >>> "height" in bc.compile(m).simulate(([0.5], [0.0]), duration=0.01)
+        True
+        """
+        new_name(self._outputs, name, "output")
+        if not callable(law) or required_arguments(law) != 1:
+            raise ModelError(f"output {name!r}: a law is a function of one argument, which shows the machine")
+        self._outputs[name] = AddedOutput(name, law, str(units))
+        return self._outputs[name]
 
     def add_state(self, name: str, rate: Callable[[Any], Number], *, initial: Number = 0.0, units: str = "1"
                   ) -> AddedState:

@@ -21,7 +21,7 @@ __all__ = ["fingerprint", "fingerprint_of"]
 #: what a mechanism keeps besides what is computed with: tables made from it, and how its bodies look
 _DERIVED = ("_graph", "_by_index", "_design", "_shapes")
 #: what most mechanisms have none of, and earlier versions did not know
-_SELDOM = ("_open", "_absent", "_states")
+_SELDOM = ("_open", "_absent", "_states", "_outputs")
 _LIBRARY = "bellcrank."
 _FLOATS = {float}
 _double = struct.Struct("<d").pack

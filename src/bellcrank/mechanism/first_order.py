@@ -21,7 +21,7 @@ from bellcrank.mechanism.joints.joint import Z_TURN, Array, Joint
 from bellcrank.scalar.graph import Number
 from bellcrank.spatial import Motion, Transform
 
-__all__ = ["AddedState", "FirstOrder", "StateRate"]
+__all__ = ["AddedOutput", "AddedState", "FirstOrder", "StateRate"]
 
 
 class FirstOrder(Joint):
@@ -72,6 +72,15 @@ class StateRate(MachineForce):
 
     def seen(self, machine: Any) -> Along:
         return RateOfState(machine.value_of(self.name, self.law))
+
+
+@dataclass(frozen=True, slots=True)
+class AddedOutput:
+    """A number that is computed of every sample of a run, as a law of the machine."""
+
+    name: str
+    law: MachineLaw
+    units: str
 
 
 @dataclass(frozen=True, slots=True)

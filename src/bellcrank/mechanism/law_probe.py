@@ -149,6 +149,8 @@ def _laws(mechanism: Mechanism) -> Iterable[tuple[str, str, MachineLaw, bool]]:
             yield e.name, f"{label} {e.name!r}", e.along.law, False
     for s in mechanism.states:
         yield s.name, f"state {s.name!r}", s.rate, False
+    for o in mechanism.outputs:
+        yield f"output {o.name}", f"output {o.name!r}", o.law, False
     for w in mechanism.wrenches:
         if w.law is not None:
             yield w.name, f"wrench {w.name!r}", w.law, True

@@ -10,7 +10,7 @@ from typing import Any
 
 from bellcrank.errors import ModelError, NotYetError
 from bellcrank.lazy_names import from_above
-from bellcrank.mechanism.add_states import StatefulElements
+from bellcrank.mechanism.add_elements import ReadyElements
 from bellcrank.mechanism.checks import bounded, coupled_part, look, new_name, number, triple, try_motion
 from bellcrank.mechanism.closing_frames import check_poses, closing_poses, frame_parameters
 from bellcrank.mechanism.coupling import Law1
@@ -35,7 +35,7 @@ __all__ = ["HERE", "Body", "Connection", "Frame", "Mechanism", "Wrench"]
 HERE = Pose()
 
 
-class Mechanism(StatefulElements, ShapedBodies):
+class Mechanism(ReadyElements, ShapedBodies):
     """Bodies, joints, frames and forces, added one by one and checked as they come.
 
     Units are SI, angles radians, quaternions scalar first. `gravity` is the acceleration of free fall

@@ -29,6 +29,7 @@ from bellcrank.simulate.acting import (
 )
 from bellcrank.simulate.by_topology import by_topology
 from bellcrank.simulate.closing import given_wrenches
+from bellcrank.simulate.element_results import ElementResults
 from bellcrank.simulate.fields import force_units
 from bellcrank.simulate.probe import trust
 from bellcrank.simulate.turning import continuous_turns, unit_quaternions
@@ -46,7 +47,7 @@ _WRENCH = ("mx", "my", "mz", "fx", "fy", "fz")
 _WRENCH_UNITS = ("N m",) * 3 + ("N",) * 3
 
 
-class Result(xarray.Dataset):  # type: ignore[no-untyped-call]  # of its __init_subclass__
+class Result(ElementResults):  # type: ignore[no-untyped-call]  # of its __init_subclass__
     """States, energies and loop errors of a run over time, with names and units; everything `xarray` offers works.
 
     Dimensions are ``time``, ``coordinate``, ``speed`` and, for batches, ``sample`` (``sample_0``, ``sample_1``, ... if
@@ -57,8 +58,8 @@ class Result(xarray.Dataset):  # type: ignore[no-untyped-call]  # of its __init_
     ``reason``, ``warnings``) and how well (``energy_drift``, ``largest_loop_error``). ``energy`` is a method, too: the
     variable is ``result["energy"]``.
 
-    `reactions`, `torques`, `forces` and `kinematics` compute with the machine, which is at hand after a run; after
-    reading a file, `attach` it first.
+    `reactions`, `joint_load`, `torques`, `forces`, `element`, `outputs` and `kinematics` compute with the machine,
+    which is at hand after a run; after reading a file, `attach` it first.
     """
 
     __slots__ = ("_system",)

@@ -6,7 +6,7 @@ ground. All numbers are expressed in *link frames*, chosen here to save operatio
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -26,7 +26,7 @@ from bellcrank.topology.pairs import LoopForce, Pair, SumForce, WrenchPair
 
 __all__ = ["ABOUT_X", "GENERAL", "IDENTITY", "Applied", "Closure", "LinkNumbers", "LinkStep", "LoopForce", "NamedForce",
            "Relation",
-           "Tree", "sees_machine", "wrench_order"]
+           "Tree", "laws_between_links", "sees_machine", "wrench_order"]
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -317,6 +317,21 @@ def unpack_link(kind: int, constants: int, bodies: int, values: list[Number]) ->
 def sees_machine(pair: Pair | LoopForce | SumForce) -> bool:
     """Whether an element is a law of the whole machine."""
     return isinstance(pair, WrenchPair) or isinstance(getattr(pair, "along", None), MachineForce)
+
+
+def laws_between_links(tree: Tree) -> Tree:
+    """The tree with laws of the machine on joints as forces between links: for loops over links, which see one at a
+    time. They are then no part of the reactions of those joints."""
+    kept: dict[int, tuple[tuple[int, Along], ...]] = {}
+    pairs: list[Pair | LoopForce | SumForce] = list(tree.pairs)
+    for link, several in tree.joint_forces.items():
+        plain = tuple((i, along) for i, along in several if not isinstance(along, MachineForce))
+        pairs += [SumForce(along.name, ((link, i, 1.0),), along) for i, along in several
+                  if isinstance(along, MachineForce)]
+        if plain:
+            kept[link] = plain
+    named = {name: f for name, f in tree.named_forces.items() if not isinstance(f.along, MachineForce)}
+    return replace(tree, joint_forces=kept, pairs=tuple(pairs), named_forces=named)
 
 
 def wrench_order(tree: Tree) -> list[int]:

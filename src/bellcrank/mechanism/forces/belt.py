@@ -1,0 +1,40 @@
+"""Belt and chain drives."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from bellcrank.mechanism.forces.element import Along, positive_part
+from bellcrank.scalar.graph import Number
+
+__all__ = ["Belt"]
+
+
+@dataclass(frozen=True)
+class Belt(Along):
+    """Two spans between pulleys, which only pull: along the stretch s [m] of one span (the other gets as much
+    shorter), ``-(pull(s) - pull(-s)) - damping rate`` with ``pull(s) = max(0, pretension + stiffness (s - slack))``.
+
+    `stiffness` [N/m] is that of one span, `pretension` [N], `damping` [N s/m]; `slack` [m] is how far one sprocket of a
+    loose chain moves before its span is straight.
+
+    >>> belt = Belt(stiffness=1000.0, pretension=50.0)
+    >>> belt.force(0.02, 0.0), belt.force(0.1, 0.0)
+    (-40.0, -150.0)
+    """
+
+    stiffness: Number
+    pretension: Number = 0.0
+    damping: Number = 0.0
+    slack: Number = 0.0
+
+    def _pull(self, stretch: Number) -> Number:
+        return positive_part(self.pretension + self.stiffness * (stretch - self.slack))
+
+    def force(self, x: Number, rate: Number) -> Number:
+        return -(self._pull(x) - self._pull(-x) + self.damping * rate)
+
+    def energy(self, x: Number) -> Number:
+        """That of both spans, less what their pretension stores."""
+        one, two, rest = self._pull(x), self._pull(-x), self._pull(0.0)
+        return (one * one + two * two - 2.0 * (rest * rest)) / (2.0 * self.stiffness)

@@ -1,0 +1,99 @@
+"""Hydraulic cylinders with the pressures of both chambers as states, and the valve that feeds them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from bellcrank.mechanism.forces.machine_force import MachineLaw
+from bellcrank.scalar.functions import select_less, sqrt
+from bellcrank.scalar.graph import Number
+
+__all__ = ["CylinderForce", "HydraulicCylinder", "PressureRate", "flow_through"]
+
+#: pressures are states in MPa: numbers of the size of other speeds
+MEGA = 1e6
+#: pressure difference below which flow through an edge is laminar [Pa]
+_LAMINAR = 1e4
+
+
+def flow_through(gain: Number, drop: Number) -> Number:
+    """Flow [m^3/s] of a turbulent edge at a pressure drop [Pa]: gain sqrt(drop) with its sign, smooth at zero.
+
+    >>> round(flow_through(1e-7, 4e6), 9), round(flow_through(1e-7, -4e6), 9)
+    (0.0002, -0.0002)
+    """
+    return gain * drop / sqrt(sqrt(drop * drop + _LAMINAR * _LAMINAR))
+
+
+@dataclass(frozen=True)
+class HydraulicCylinder:
+    """A differential cylinder between two points: areas [m^2], the distance of its ends when pushed in and its stroke
+    [m], dead volume of each chamber [m^3], bulk modulus of the oil [Pa], leakage past the piston [m^3/(s Pa)], viscous
+    friction [N s/m]; a valve with its gain [m^3/(s sqrt(Pa))], supply and tank pressure [Pa]."""
+
+    name: str
+    head_area: float
+    rod_area: float
+    closed: float
+    stroke: float
+    dead_volume: float
+    bulk_modulus: float
+    leakage: float
+    friction: float
+    gain: float
+    supply: float
+    tank: float
+    opening: MachineLaw | None  #: of the valve: 1 feeds the head, -1 the rod
+
+    @property
+    def head(self) -> str:
+        """The name of the state that is the pressure in the head chamber [MPa]."""
+        return f"{self.name} head"
+
+    @property
+    def rod(self) -> str:
+        """The name of the state that is the pressure in the rod chamber [MPa]."""
+        return f"{self.name} rod"
+
+    def flow(self, at: Any, pressure: Number, side: float) -> Number:
+        """What the valve lets into a chamber [m^3/s]; side: 1 for the head, -1 for the rod."""
+        if self.opening is None:
+            return 0.0
+        opening = self.opening(at) * side
+        filling = flow_through(self.gain * opening, self.supply - pressure)
+        emptying = flow_through(self.gain * opening, pressure - self.tank)
+        return select_less(opening, 0.0, emptying, filling)
+
+
+@dataclass(frozen=True)
+class CylinderForce:
+    """Its tension [N]: less what the pressures push apart."""
+
+    cylinder: HydraulicCylinder
+
+    def __call__(self, at: Any) -> Number:
+        c = self.cylinder
+        push = (at.state(c.head) * c.head_area - at.state(c.rod) * c.rod_area) * MEGA
+        return c.friction * at.element(c.name).rate - push
+
+
+@dataclass(frozen=True)
+class PressureRate:
+    """The rate of a chamber's pressure [MPa/s]: bulk modulus over volume, times what flows in less what the piston
+    displaces."""
+
+    cylinder: HydraulicCylinder
+    head: bool
+
+    def __call__(self, at: Any) -> Number:
+        c, length, rate = self.cylinder, at.element(self.cylinder.name).length, at.element(self.cylinder.name).rate
+        drop = (at.state(c.head) - at.state(c.rod)) * MEGA
+        if self.head:
+            volume, grows = c.dead_volume + c.head_area * (length - c.closed), c.head_area * rate
+            fed = c.flow(at, at.state(c.head) * MEGA, 1.0) - c.leakage * drop
+        else:
+            volume = c.dead_volume + c.rod_area * (c.closed + c.stroke - length)
+            grows = -(c.rod_area * rate)
+            fed = c.flow(at, at.state(c.rod) * MEGA, -1.0) + c.leakage * drop
+        return c.bulk_modulus / volume * (fed - grows) * (1.0 / MEGA)

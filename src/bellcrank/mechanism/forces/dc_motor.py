@@ -1,0 +1,55 @@
+"""Direct-current motors behind a gear, with the current as a state."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from bellcrank.mechanism.forces.machine_force import MachineLaw
+from bellcrank.scalar.graph import Number
+
+__all__ = ["CurrentRate", "DcMotor", "MotorTorque"]
+
+
+@dataclass(frozen=True)
+class DcMotor:
+    """Resistance [ohm], inductance [H], the constant of torque and of back voltage [N m/A = V s/rad], the gear's ratio,
+    viscous friction of the rotor [N m s/rad]; the voltage [V] is a number or a law of the machine."""
+
+    name: str
+    joint: str
+    resistance: float
+    inductance: float
+    constant: float
+    gear: float
+    friction: float
+    voltage: float | MachineLaw
+
+    @property
+    def current(self) -> str:
+        """The name of the state that is its current [A]."""
+        return f"{self.name} current"
+
+
+@dataclass(frozen=True)
+class CurrentRate:
+    """L di/dt = V - R i - k r u."""
+
+    motor: DcMotor
+
+    def __call__(self, at: Any) -> Number:
+        m = self.motor
+        voltage = m.voltage(at) if callable(m.voltage) else m.voltage
+        back = m.constant * m.gear * at.u(m.joint)
+        return (voltage - m.resistance * at.state(m.current) - back) * (1.0 / m.inductance)
+
+
+@dataclass(frozen=True)
+class MotorTorque:
+    """r (k i - b r u) on the joint."""
+
+    motor: DcMotor
+
+    def __call__(self, at: Any) -> Number:
+        m = self.motor
+        return m.gear * (m.constant * at.state(m.current) - m.friction * m.gear * at.u(m.joint))

@@ -1,0 +1,28 @@
+"""Rolling resistance of a wheel."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from bellcrank.mechanism.forces.machine_force import MachineLaw
+from bellcrank.scalar.functions import tanh
+from bellcrank.scalar.graph import Number
+
+__all__ = ["RollingResistance"]
+
+
+@dataclass(frozen=True)
+class RollingResistance:
+    """The moment ``- coefficient load radius tanh(u / speed)`` [N m] against the turning of a wheel's joint; the load
+    [N] is a number or a law of the machine."""
+
+    joint: str
+    coefficient: float
+    load: float | MachineLaw
+    radius: float
+    speed: float
+
+    def __call__(self, at: Any) -> Number:
+        load = self.load(at) if callable(self.load) else self.load
+        return -(self.coefficient * self.radius * load * tanh(at.u(self.joint) / self.speed))

@@ -1,0 +1,103 @@
+"""What elements did over a run: by name, in files and plots; loads of joints in any frame; outputs."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import bellcrank as bc
+
+
+@pytest.fixture(scope="module")
+def run() -> bc.Result:
+    m = bc.load("four_bar")
+    m.add_spring("strut", m.ground, "rocker", (0.3, 0.9, 0), (0.2, 0, 0), stiffness=40.0, damping=1.0, length=0.5)
+    m.add_servo("servo", "A", target=0.2, stiffness=10.0, limit=0.5)
+    m.add_actuator("motor", "B", 2.0)
+    m.add_limit("stop", "C", upper=-1.3, stiffness=50.0)
+    m.add_output("height", lambda at: at.position("coupler", (0.5, 0, 0)).y, units="m")
+    m.add_joint_force("last", "D", lambda at: -0.2 * at.u("D"))
+    system = bc.compile(m)
+    return system.simulate(system.assemble(q={"A": 0.5}), duration=0.2, output=0.01, tau={"B": 5.0},
+                           outputs={"pull": lambda at: at.element("strut").force})
+
+
+def test_every_element_by_name(run):
+    strut = run.element("strut")
+    assert strut.force.dims == ("time",) and strut.vector.dims == ("time", "axis")
+    assert strut.force.attrs["units"] == "N" and run.element("servo").force.attrs["units"] == "N m"
+    np.testing.assert_allclose(strut.force, run.forces("strut"), rtol=1e-13)
+    np.testing.assert_allclose(np.linalg.norm(strut.second_point - strut.first_point, axis=1), strut.length, rtol=1e-12)
+    assert np.abs(run.element("servo").force[:10] + 0.5).max() < 1e-12  # within its limit
+    np.testing.assert_allclose(run.element("motor").force, 2.0)  # what was let through of 5
+    np.testing.assert_allclose(run.element("stop").force, run.forces("stop"), atol=1e-12)
+    np.testing.assert_allclose(run.element("last").force, run.forces("last"), rtol=1e-12)
+    with pytest.raises(bc.ModelError, match=r"no force element called 'strt'.*did you mean 'strut'"):
+        run.element("strt")
+
+
+def test_powers_add_up_to_the_change_of_energy(run):
+    """By central differences of samples."""
+    names = ("strut", "servo", "motor", "stop", "last")
+    fine = run.system.simulate(run.system.assemble(q={"A": 0.5}), duration=0.1, step=1e-3, tau={"B": 5.0})
+    total = sum(fine.element(name).power for name in names)
+    energy = (fine["kinetic_energy"] + fine["potential_energy"]).values
+    rate = (energy[2:] - energy[:-2]) / 2e-3
+    assert np.abs(rate - total.values[1:-1]).max() < 3e-3 * np.abs(total).max()  # the stop begins at once
+
+
+def test_in_files_and_plots(run, tmp_path):
+    more = run.with_elements("strut", "servo")
+    assert {"strut.force", "strut.vector", "servo.power", "height", "pull"} <= set(more.data_vars)
+    assert "servo.first_point" in more and "strut.torque" in more
+    more.to_netcdf(tmp_path / "run.nc")
+    with bc.open_result(tmp_path / "run.nc") as again:
+        np.testing.assert_array_equal(again.element("strut").force, run.element("strut").force)  # without the machine
+        assert again["height"].attrs["units"] == "m"
+    assert more.plot(("strut.force", "height")).axes
+
+
+def test_outputs(run):
+    np.testing.assert_allclose(run["pull"], run.element("strut").force, rtol=1e-14)
+    coupler = run.kinematics("coupler", (0.5, 0, 0)).position
+    np.testing.assert_allclose(run["height"], coupler.sel(axis="y"), atol=1e-14)
+    np.testing.assert_allclose(run.outputs({"c": lambda at: at.q("C")}).c[0],
+                               bc.analyze.loop_coordinates(run.system, run.q[0].values, "C")[0], rtol=1e-12)
+    with pytest.raises(bc.ModelError, match="output 'bad': no joint called 'Z'"):
+        run.outputs({"bad": lambda at: at.q("Z")})
+    with pytest.raises(bc.ModelError, match="output 'two': it must return one number"):
+        run.outputs({"two": lambda at: at.position("coupler")})
+
+
+@pytest.mark.parametrize("joint", ["A", "B", "D"])
+def test_loads_of_joints_in_any_frame(run, joint):
+    system, q = run.system, run.q.values
+    record = system.model.mechanism.joint(joint)
+    ends = [("ground", *(b.name for b in system.model.mechanism.bodies))[k] for k in (record.parent, record.child)]
+    one, two = (run.joint_load(joint, body=b) for b in ends)
+    np.testing.assert_allclose(one, -two, atol=1e-9)  # they meet in the joint
+    raw = run.reactions(joint)
+    sizes = [np.linalg.norm(x.values[..., 3:], axis=-1) for x in (raw, two)]
+    np.testing.assert_allclose(*sizes, rtol=1e-10)
+    moved = run.joint_load(joint, body=ends[0], point=(0.7, 0.2, 0.0), axes="rocker")
+    turn = system.pose(q, "rocker").rotation
+    back = np.einsum("tij,tj->ti", turn, moved.values[:, 3:])
+    np.testing.assert_allclose(back, one.values[:, 3:], atol=1e-9)
+    with pytest.raises(bc.ModelError, match=f"joint_load: joint '{joint}' connects"):
+        run.joint_load(joint, body="nobody")
+
+
+def test_a_body_in_equilibrium_with_the_loads_of_its_joints(run):
+    """Newton's law of the crank: what its joints, springs and weight do is its mass times acceleration."""
+    system = run.system
+    loads = run.joint_load("A", body="crank").values[:, 3:] + run.joint_load("B", body="crank").values[:, 3:]
+    inertia = system.model.mechanism.body("crank").inertia
+    acceleration = run.kinematics("crank", inertia.com).acceleration.values
+    weight = inertia.mass * np.asarray(system.model.mechanism.gravity)
+    np.testing.assert_allclose(loads + weight, inertia.mass * acceleration, atol=1e-8)
+
+
+def test_energies_of_bodies(run):
+    found = bc.analyze.body_energies(run.system, run.q.values, run.u.values)
+    np.testing.assert_allclose(found.kinetic.sum(-1), run["kinetic_energy"], rtol=1e-11, atol=1e-12)
+    np.testing.assert_allclose(found.potential.sum(-1), run["potential_energy"], rtol=1e-11, atol=1e-12)
