@@ -13,7 +13,7 @@ from bellcrank.lazy_names import on_first_use
 __version__ = "0.1.0"
 
 _PLACES = {
-    "animate": "view.animating",
+    "animate": "view.animating", "show": "view.showing",
     "analyze": "analyze", "check_joint": "analyze", "cite": "formulations", "compare": "analyze",
     "compile": "compiled.compile", "examples": "examples", "gradient": "analyze", "identify": "analyze",
     "BeamSection": "mechanism.flexible.beam_elements", "FlexibleBody": "mechanism.flexible.flexible_body",
@@ -47,12 +47,12 @@ __all__ = [
     "CacheWarning", "Capsule", "Change", "Cone", "Cylinder", "Cylindrical", "Distance", "Ellipsoid", "Event",
     "FileError", "FlexibleBody", "Free", "Inertia", "Joint", "KnifeEdge", "Mechanism", "Mesh", "ModelError",
     "NotYetError", "Planar", "Plane", "PointOnLine", "PointOnPlane", "Pose", "Prismatic", "Result", "Revolute",
-    "RollingBall", "RollingDisk", "Rollout", "Sampled", "Screw", "SectionPoint", "SimulationWarning",
-    "SingularError", "SlowWarning", "Sphere", "Spherical", "State", "StateError", "System", "Table", "Traced",
-    "Universal", "Weld", "__version__", "analyze", "animate", "attach", "check_joint", "cite", "compare", "compile",
-    "detach", "enter", "examples", "export_c", "gradient", "identify", "joint_limit", "latin_hypercube", "leave",
-    "lift_off", "load", "lock", "math", "open_result", "open_sweep", "papers", "random_samples", "read", "rollout",
-    "save", "sobol", "sweep", "to_casadi", "to_jax", "to_sympy", "to_torch", "unlock",
+    "RollingBall", "RollingDisk", "Rollout", "Sampled", "Screw", "SectionPoint", "SimulationWarning", "SingularError",
+    "SlowWarning", "Sphere", "Spherical", "State", "StateError", "System", "Table", "Traced", "Universal", "Weld",
+    "__version__", "analyze", "animate", "attach", "check_joint", "cite", "compare", "compile", "detach", "enter",
+    "examples", "export_c", "gradient", "identify", "joint_limit", "latin_hypercube", "leave", "lift_off", "load",
+    "lock", "math", "open_result", "open_sweep", "papers", "random_samples", "read", "rollout", "save", "show",
+    "sobol", "sweep", "to_casadi", "to_jax", "to_sympy", "to_torch", "unlock",
 ]
 
 if TYPE_CHECKING:
@@ -115,6 +115,7 @@ if TYPE_CHECKING:
     from bellcrank.studies.sweeping import sweep
     from bellcrank.studies.zarr_store import open_sweep
     from bellcrank.view.animating import animate
+    from bellcrank.view.showing import show
 
 
 __getattr__ = on_first_use(__name__, _PLACES, globals())

@@ -40,6 +40,8 @@ if TYPE_CHECKING:
 __all__ = ["SimulationWarning", "recorded", "simulate"]
 
 Floats = npt.NDArray[np.float64]
+#: told (seconds done, duration); one with a method `samples` also gets times and coordinates of a single state as they
+#: come
 Progress = Callable[[float, float], object]
 
 #: more events than this within a step are an infinite sequence
@@ -106,6 +108,7 @@ class _Run:
                  ) -> None:
         self.setup, self.course, self.writer, self.progress = setup, course, writer, progress
         self.patience = patience
+        self.watcher = getattr(progress, "samples", None) if not setup.batch else None
         self.machine = Changing(setup)
         self.alarm = Alarm(setup.count, setup.step) if setup.fixed and setup.step is not None else None
         self.recent: list[float] = []
@@ -202,6 +205,8 @@ class _Run:
             tau = forces[..., :nu].reshape(*lead, -1)
             loop = forces[..., nu:].reshape(*lead, -1) if self.setup.cuts else None
         self.writer.add(times, q.reshape(*lead, -1), u.reshape(*lead, -1), tau, loop)
+        if self.watcher is not None:
+            self.watcher(np.asarray(times), q.reshape(len(times), -1))
 
     def release_sample(self, course: Course) -> None:
         """Write the sample at which controllers were asked."""

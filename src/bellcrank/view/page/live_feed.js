@@ -1,0 +1,139 @@
+// The page's side of a live server (live_server.py): sliders and dragging ask it for closed positions, and a run that
+// goes on is shown as it grows. Runs inside the start script of the page, which knows `await`.
+const base = location.pathname.replace(/[^/]*$/, "");
+const ask = async (what, data = null) => {
+  const options = data === null ? {} : { method: "POST", body: JSON.stringify(data), headers: { "Content-Type": "application/json" } };
+  const answer = await fetch(base + what, { ...options, cache: "no-store", referrerPolicy: "no-referrer" });
+  if (!answer.ok) throw new Error(`${what.split("?")[0]}: ${answer.status}`);
+  return answer.arrayBuffer();
+};
+const facts = JSON.parse(new TextDecoder().decode(await ask("facts")));
+const scene = new Uint8Array(await ask("scene"));
+const live = { answered: 0, reached: true, frames: 0, lost: false };
+window.bellcrankLive = live;
+let api = null;
+
+// One question at a time; of those that wait, only the last counts.
+let busy = false;
+let waiting = null;
+const wish = async (what, data) => {
+  waiting = [what, { ...data, time: api.view.motions[0].live ? null : api.view.time }];
+  if (busy) return;
+  busy = true;
+  while (waiting) {
+    const [path, question] = waiting;
+    waiting = null;
+    try {
+      place(new Float32Array(await ask(path, question)));
+    } catch (error) {
+      lost(error);
+      waiting = null;
+    }
+  }
+  busy = false;
+};
+const place = (numbers) => {
+  live.reached = numbers[0] === 1;
+  api.view.pause();
+  api.setPoses(numbers.slice(1 + facts.sliders.length));
+  facts.sliders.forEach((slider, i) => api.setSlider(slider.name, numbers[1 + i]));
+  live.answered += 1;
+};
+const lost = (error) => {
+  live.lost = true;
+  api.view.panels.notes.textContent = error instanceof TypeError
+    ? "The program that showed this machine has ended." : String(error.message ?? error);
+};
+
+// A body that is taken hold of follows the mouse in the plane of the screen.
+const grip = () => {
+  const { view } = api;
+  const { canvas, stage } = view;
+  let held = null;
+  const target = (event) => {
+    const box = canvas.getBoundingClientRect();
+    const place = stage.camera.position.clone().set(((event.clientX - box.left) / box.width) * 2 - 1,
+      1 - ((event.clientY - box.top) / box.height) * 2, held.depth).unproject(stage.camera);
+    return place.sub(view.motions[held.motion].offset).toArray();
+  };
+  canvas.addEventListener("pointerdown", (event) => {
+    if (event.button !== 0 || event.shiftKey || event.ctrlKey || event.metaKey) return;
+    const hit = view.hit(event.clientX, event.clientY);
+    if (!hit || hit.body === 0) return;
+    held = { ...hit, depth: stage.camera.position.clone().set(...hit.point).project(stage.camera).z, from: [event.clientX, event.clientY] };
+    stage.controls.enabled = false;
+    canvas.setPointerCapture(event.pointerId);
+  }, true);
+  canvas.addEventListener("pointermove", (event) => {
+    if (!held) return;
+    if (!held.moved && Math.hypot(event.clientX - held.from[0], event.clientY - held.from[1]) < 5) return;
+    held.moved = true;
+    wish("drag", { body: held.body, point: held.at, target: target(event) });
+  });
+  const free = () => {
+    held = null;
+    stage.controls.enabled = true;
+  };
+  canvas.addEventListener("pointerup", free);
+  canvas.addEventListener("pointercancel", free);
+};
+
+// Frames of a run become part of the track; it plays on while they come.
+const grow = (numbers, width) => {
+  const { view } = api;
+  const motion = view.motions[0];
+  const { track } = motion;
+  const old = live.frames ? motion.frames : 0;
+  const more = (numbers.length - 2) / (width + 1);
+  const [times, poses] = [new Float32Array(old + more), new Float32Array(width * (old + more))];
+  if (old) times.set(track.times);
+  for (let k = 0; k < width; k++) {
+    if (old) poses.set(track.poses.subarray(k * old, (k + 1) * old), k * (old + more));
+    for (let i = 0; i < more; i++) poses[k * (old + more) + old + i] = numbers[2 + i * (width + 1) + 1 + k];
+  }
+  for (let i = 0; i < more; i++) times[old + i] = numbers[2 + i * (width + 1)];
+  const first = !live.frames;
+  live.frames += more;
+  Object.assign(track, { times, poses });
+  [view.start, view.end] = [motion.start, motion.end];
+  Object.assign(view.panels.time, { min: view.start, max: view.end });
+  view.panels.bar.classList.remove("hidden");
+  if (first) view.seek(view.start);
+  else view.seek(view.time);
+};
+const watch = async () => {
+  const width = 7 * facts.bodies;
+  const { view } = api;
+  let count = 0;
+  while (!live.lost) {
+    try {
+      const numbers = new Float32Array(await ask(`frames?after=${count}`));
+      if (numbers[0] < count) live.frames = 0; // another run
+      count = numbers[0];
+      if (numbers.length > 2) {
+        const atEnd = live.frames === 0 || view.time >= view.end - 1e-6;
+        grow(numbers, width);
+        if (atEnd && !view.playing) {
+          view.loop = false;
+          view.last = null;
+          view.playing = true;
+        }
+      }
+      await new Promise((done) => { setTimeout(done, numbers.length > 2 ? 40 : numbers[1] ? 100 : 400); });
+    } catch (error) {
+      lost(error);
+    }
+  }
+};
+
+window.bellcrank.start(scene, {
+  sliders: facts.sliders,
+  change: (name, value) => wish("move", { slider: facts.sliders.findIndex((s) => s.name === name), value }),
+  open: (opened) => {
+    api = opened;
+    if (facts.live) {
+      grip();
+      watch();
+    }
+  },
+});
