@@ -3,6 +3,7 @@ On a GPU, `python benchmarks/gpu.py --check` looks at the same."""
 
 from __future__ import annotations
 
+import re
 import sys
 import types
 from collections.abc import Callable, Iterator
@@ -14,7 +15,8 @@ import pytest
 
 import bellcrank as bc
 from bellcrank import math as bm
-from bellcrank.target.cuda import cuda_runtime, device
+from bellcrank.target.cuda import cuda_runtime, device, device_text
+from bellcrank.target.cuda.parking import park
 from host_device import COMPILER, HostArray, HostDevice
 from pages import check_prints
 
@@ -254,6 +256,53 @@ def test_few_states_are_the_hosts(gpu: HostDevice) -> None:
     assert np.array_equal(system.simulate((q[0], u[0]), 0.1, stepper="dopri5").q,
                           cpu.simulate((q[0], u[0]), 0.1, stepper="dopri5").q)
     assert len(gpu.functions) == before
+
+
+@with_compiler
+@pytest.mark.parametrize("precision", ("double", "single"))
+def test_values_that_registers_do_not_hold(gpu: HostDevice, monkeypatch: pytest.MonkeyPatch, precision: str) -> None:
+    """With few registers: results are the same, from shared and from local memory."""
+    for name, value in (("SPILLING", 10), ("LARGE", 20), ("LARGE_DRIVER", 20), ("STRETCH", 40),
+                        ("WAYS", ((4, 5, 3, 4), (2, 12, 10, 1 << 30)))):
+        monkeypatch.setattr(device_text, name, value)
+    cpu, system = pair("four_bar", precision=precision)
+    q, u, tau = states(cpu)
+    known = set(gpu.functions)
+    most = 1e-10 if precision == "double" else 1e-4
+    assert gap(system.forward_dynamics(q, u, tau), cpu.forward_dynamics(q, u, tau)) < most
+    run = {"duration": 0.01, "step": 1e-3}
+    assert gap(system.simulate((q, u), **run).q, cpu.simulate((q, u), **run).q) < most
+    texts = [text for text in gpu.functions if text not in known and "__launch_bounds__(64, 2)" in text]
+    assert len(texts) >= 2 and all("parked[64] = " in text for text in texts)
+    assert sum("further[0] = " in text for text in texts) >= 2
+
+
+def test_parking_keeps_to_the_registers() -> None:
+    """Of a hundred values, used in another order than they were made, at most ten are alive."""
+    rng = np.random.default_rng(0)
+    lines = [f"    const double v{i} = q[{i}];" if i < 3 else f"    const double v{i} = v{i - 1} * v{i - 2};"
+             for i in range(100)]
+    lines += [f"    out[{k}] = v{i} + v{j};" for k, (i, j) in enumerate(rng.permutation(100).reshape(50, 2))]
+    made = park(lines, "double", 10, 30, 64)
+    text = "\n".join(made.lines)
+    uses: dict[str, list[int]] = {}
+    for at, line in enumerate(made.lines):
+        for name in re.findall(r"\bv[\d_]+\b", line):
+            uses.setdefault(name, []).append(at)
+    alive = [sum(u[0] <= at < u[-1] for u in uses.values()) for at in range(len(made.lines))]
+    assert max(alive) == 10 and made.shared == 30 and "volatile double further[" in text
+    values = run_python(lines, 0, 0)
+    assert run_python(made.lines, 30 * 64, 100) == values and len(values) == 50
+
+
+def run_python(lines: list[str], shared: int, local: int) -> dict[int, float]:
+    """What straight statements of C++ write to ``out``."""
+    names: dict[str, Any] = {"q": [1.01, 0.99, 1.02], "out": {}, "parked": [0.0] * shared, "further": [0.0] * local}
+    for line in lines:
+        if "=" in line and "shared_of_block" not in line:
+            exec(line.strip().removeprefix("const double ").rstrip(";"), {}, names)
+    found: dict[int, float] = names["out"]
+    return found
 
 
 # -- without a device -------------------------------------------------------------------------------
