@@ -277,7 +277,7 @@ def test_few_states_are_the_hosts(gpu: HostDevice) -> None:
 def test_values_that_registers_do_not_hold(gpu: HostDevice, monkeypatch: pytest.MonkeyPatch, precision: str) -> None:
     """With few registers: results are the same, from shared and from local memory."""
     for name, value in (("SPILLING", 10), ("LARGE", 20), ("LARGE_DRIVER", 20), ("STRETCH", 40),
-                        ("WAYS", ((4, 5, 3, 4), (2, 12, 10, 1 << 30)))):
+                        ("WAYS", ((4, 5, 3, 4), (2, 6, 4, 1 << 30)))):
         monkeypatch.setattr(device_text, name, value)
     cpu, system = pair("four_bar", precision=precision)
     q, u, tau = states(cpu)
