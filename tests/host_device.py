@@ -32,6 +32,7 @@ static thread_local Three threadIdx, blockIdx, blockDim, gridDim;
 #define __launch_bounds__(...)
 #define __restrict__
 #define __constant__ const
+#define __shared__
 #define __CUDACC_VER_MAJOR__ 0
 static inline double __dmul_rn(double a, double b) { return a * b; }
 static inline double __dadd_rn(double a, double b) { return a + b; }
@@ -58,7 +59,9 @@ class HostFunction:
                  "    gridDim.x = blocks;\n    blockDim.x = threads;\n"
                  "    for (unsigned b = 0; b < blocks; ++b) for (unsigned t = 0; t < threads; ++t) {\n"
                  f"        blockIdx.x = b;\n        threadIdx.x = t;\n        kernel({casts});\n    }}\n}}\n")
-        body = _SHIM + text.text + start
+        real = "float" if "extern __shared__ float" in text.text else "double"
+        shared = f"{real} shared_of_block[{text.shared // (4 if real == 'float' else 8) + 1}];\n"
+        body = _SHIM + text.text + shared + start
         folder = Path(tempfile.gettempdir()) / f"bellcrank-host-device-{getpass.getuser()}"
         folder.mkdir(exist_ok=True)
         library = folder / f"{hashlib.sha256(body.encode()).hexdigest()[:24]}.so"

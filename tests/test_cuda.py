@@ -3,6 +3,7 @@ On a GPU, `python benchmarks/gpu.py --check` looks at the same."""
 
 from __future__ import annotations
 
+import re
 import sys
 import types
 from collections.abc import Callable, Iterator
@@ -13,7 +14,8 @@ import pytest
 
 import bellcrank as bc
 from bellcrank import math as bm
-from bellcrank.target.cuda import cuda_runtime, device
+from bellcrank.target.cuda import cuda_runtime, device, device_text
+from bellcrank.target.cuda.parking import park
 from host_device import COMPILER, HostArray, HostDevice
 from pages import check_prints, page_named
 
@@ -122,7 +124,20 @@ def test_single_precision(gpu: HostDevice) -> None:
     assert type(made) is HostArray and made.dtype == np.float32
     run = {"duration": 0.05, "step": 1e-3, "output": 0.05}
     mine, other = system.simulate((q, u), **run), cpu.simulate((q, u), **run)
-    assert 1e-12 < gap(mine.q, other.q) < 1e-4 and float(mine.loop_error.max()) < 1e-5
+    assert 1e-12 < gap(mine.q, other.q) < 1e-6 and float(mine.loop_error.max()) < 1e-6
+
+
+@with_compiler
+@pytest.mark.parametrize("stepper", ("rk4", "semi_implicit"))
+def test_sums_over_many_floats_keep_what_is_lost(gpu: HostDevice, stepper: str) -> None:
+    """A motion in floats is as near to that in doubles as its forces are, not as its thousands of sums would be."""
+    cpu, system = pair("double_pendulum", precision="single")
+    rng = np.random.default_rng(0)
+    q, u = (0.3 * rng.normal(size=(STATES, 2)).astype(np.float32).astype(float) for _ in range(2))
+    mine, other = (bc.rollout(s, (q, u), step=1e-3, stepper=stepper) for s in (system, cpu))
+    for motion in (mine, other):
+        motion.step(steps=1000)
+    assert np.abs(np.asarray(mine.q) - other.q).max() < 5e-7  # three times that without
 
 
 @with_compiler
@@ -253,6 +268,54 @@ def test_few_states_are_the_hosts(gpu: HostDevice) -> None:
     assert np.array_equal(system.simulate((q[0], u[0]), 0.1, stepper="dopri5").q,
                           cpu.simulate((q[0], u[0]), 0.1, stepper="dopri5").q)
     assert len(gpu.functions) == before
+
+
+@with_compiler
+@pytest.mark.filterwarnings("ignore:.*energy:bellcrank.SimulationWarning")  # what floats lose of slow motions
+@pytest.mark.parametrize("precision", ("double", "single"))
+def test_values_that_registers_do_not_hold(gpu: HostDevice, monkeypatch: pytest.MonkeyPatch, precision: str) -> None:
+    """With few registers: results are the same, from shared and from local memory."""
+    for name, value in (("SPILLING", 10), ("LARGE", 20), ("LARGE_DRIVER", 20), ("STRETCH", 40),
+                        ("WAYS", ((4, 5, 3, 4), (2, 6, 4, 1 << 30)))):
+        monkeypatch.setattr(device_text, name, value)
+    cpu, system = pair("four_bar", precision=precision)
+    q, u, tau = states(cpu)
+    known = set(gpu.functions)
+    most = 1e-10 if precision == "double" else 1e-4
+    assert gap(system.forward_dynamics(q, u, tau), cpu.forward_dynamics(q, u, tau)) < most
+    run = {"duration": 0.01, "step": 1e-3}
+    assert gap(system.simulate((q, u), **run).q, cpu.simulate((q, u), **run).q) < most
+    texts = [text for text in gpu.functions if text not in known and "__launch_bounds__(64, 2)" in text]
+    assert len(texts) >= 2 and all("parked[64] = " in text for text in texts)
+    assert sum("further[0] = " in text for text in texts) >= 2
+
+
+def test_parking_keeps_to_the_registers() -> None:
+    """Of a hundred values, used in another order than they were made, at most ten are alive."""
+    rng = np.random.default_rng(0)
+    lines = [f"    const double v{i} = q[{i}];" if i < 3 else f"    const double v{i} = v{i - 1} * v{i - 2};"
+             for i in range(100)]
+    lines += [f"    out[{k}] = v{i} + v{j};" for k, (i, j) in enumerate(rng.permutation(100).reshape(50, 2))]
+    made = park(lines, "double", 10, 30, 64)
+    text = "\n".join(made.lines)
+    uses: dict[str, list[int]] = {}
+    for at, line in enumerate(made.lines):
+        for name in re.findall(r"\bv[\d_]+\b", line):
+            uses.setdefault(name, []).append(at)
+    alive = [sum(u[0] <= at < u[-1] for u in uses.values()) for at in range(len(made.lines))]
+    assert max(alive) == 10 and made.shared == 30 and "volatile double further[" in text
+    values = run_python(lines, 0, 0)
+    assert run_python(made.lines, 30 * 64, 100) == values and len(values) == 50
+
+
+def run_python(lines: list[str], shared: int, local: int) -> dict[int, float]:
+    """What straight statements of C++ write to ``out``."""
+    names: dict[str, Any] = {"q": [1.01, 0.99, 1.02], "out": {}, "parked": [0.0] * shared, "further": [0.0] * local}
+    for line in lines:
+        if "=" in line and "shared_of_block" not in line:
+            exec(line.strip().removeprefix("const double ").rstrip(";"), {}, names)
+    found: dict[int, float] = names["out"]
+    return found
 
 
 # -- without a device -------------------------------------------------------------------------------

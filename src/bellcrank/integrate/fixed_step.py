@@ -33,7 +33,7 @@ STEPPING = DriverLayout(
      "n_shift", "rounds", "blocks", "samples", "n_inputs"),
     ("start", "step", "near", "far"),
     ("y", "stage", "rate", "slopes", "clock", "shift", "inputs", "all_y", "all_inputs", "all_done", "out", "rates",
-     "forces", "holds", "corrections"))
+     "forces", "holds", "corrections", "lost"))
 
 
 class Stepping:
@@ -44,6 +44,19 @@ class Stepping:
         self.size, self.split = f.count("size"), f.count("split")
         self.y, self.stage, self.rate, self.clock = (f.memory(n) for n in ("y", "stage", "rate", "clock"))
         self.step, self.begin = f.real("step"), f.real("start")
+
+    def advanced(self, y: Real, change: Real, j: Int) -> Real:
+        """y, entry j of the state, with the change of a step. In few digits what the sum loses is kept in ``lost`` for
+        the next step: the two-sum of D. E. Knuth, "The art of computer programming", vol. 2, section 4.2.2, theorem
+        B, as W. Kahan uses it."""
+        if not self.f.compensates:
+            return y + change
+        lost = self.f.memory("lost")
+        a, b = y.exact(), (change.exact() + lost[j])
+        total = a + b
+        part = total - a
+        lost[j] = (a - (total - part)) + (b - part)
+        return total
 
     def evaluate(self) -> None:
         """`rate` of what is in `stage` at `clock`."""
@@ -105,6 +118,9 @@ class Stepping:
             self.done.set(0.0)
             self.row.set(block * f.count("samples"))
             number.set(f.count("first"))
+            if f.compensates:
+                with f.loop(self.size) as j:
+                    f.memory("lost")[j] = 0.0
             begin()
             with f.forever() as leave:
                 now = number.value
@@ -167,11 +183,14 @@ def explicit_step(tableau: Callable[[], Explicit]) -> Callable[[Stepping], OneSt
     def method(s: Stepping) -> OneStep:
         f, size, y, stage, slopes, made = s.f, s.size, s.y, s.stage, s.f.memory("slopes"), tableau()
 
-        def combine(weights: Sequence[float]) -> None:
+        def combine(weights: Sequence[float], last: bool = False) -> None:
             """stage = y + step * the weighted sum of the slopes."""
             def one(j: Int, step: Real) -> None:
                 total = weighted(slopes, size, weights, j)
-                stage[j] = y[j] if isinstance(total, float) else y[j] + step * total
+                if isinstance(total, float):
+                    stage[j] = y[j]
+                else:
+                    stage[j] = s.advanced(y[j], step * total, j) if last else y[j] + step * total
 
             each(f, size, one, s.step)
 
@@ -184,7 +203,7 @@ def explicit_step(tableau: Callable[[], Explicit]) -> Callable[[Stepping], OneSt
                 s.at(number, float(made.c[i]))
                 s.evaluate()
                 copy(f, s.rate, slopes.at(size * i), size)
-            combine(made.b.tolist())
+            combine(made.b.tolist(), last=True)
 
         return one_step
 
@@ -215,7 +234,7 @@ def chained_stages(s: Stepping, made: Explicit) -> OneStep:
             stage[j] = y[j] + step * (rate[j] * forth)
 
         def end(j: Int, step: Real) -> None:
-            stage[j] = y[j] + step * total[j]
+            stage[j] = s.advanced(y[j], step * total[j], j)
 
         each(f, size, begin)
         with f.forever() as leave:
@@ -239,7 +258,7 @@ def semi_implicit_step(s: Stepping) -> OneStep:
         new, old, slope = (m.at(first) for m in (stage, y, rate))
 
         def one(j: Int, step: Real) -> None:
-            new[j] = old[j] + step * slope[j]
+            new[j] = s.advanced(old[j], step * slope[j], j + first)
 
         each(f, count, one, s.step)
 

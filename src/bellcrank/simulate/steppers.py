@@ -94,7 +94,7 @@ class FixedStepper:
         self.code, self.kind = code, kind
         tableau = kind.tableau() if kind.tableau else None
         stages = tableau.stages if tableau else 1
-        extra = {"slopes": stages * code.size}
+        extra = {"slopes": stages * code.size, "lost": code.size if code.real == "float" else 0}
         layout = STEPPING
         if isinstance(tableau, Collocation):
             layout = IMPLICIT

@@ -75,6 +75,8 @@ class Operands(ABC):
     cuts: bool = False
     #: whether calls are copies of what they call: few places should call
     inlines_calls = False
+    #: whether reals have so few digits that sums over many steps keep what rounding loses
+    compensates = False
 
     # -- integers and truth values ------------------------------------------------------------------
     @abstractmethod

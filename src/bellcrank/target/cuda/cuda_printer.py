@@ -61,6 +61,7 @@ class CudaPrinter(CPrinter):
         self._constants = constants  #: literals by their text: what stands for them
         self._since, self._breaks = 0, 0
         self._exact = ("__d{}_rn" if real == "double" else "__f{}_rn").format
+        self.compensates = real == "float"
 
     # -- reals --------------------------------------------------------------------------------------
     def real_do(self, text: str) -> str:

@@ -97,17 +97,20 @@ class CupyFunction:
     def __init__(self, cupy: Any, text: DeviceText) -> None:
         self._cupy = cupy
         self._module = cupy.RawModule(code=text.text, options=("--std=c++11",))
-        self._kernel = self._module.get_function("kernel")
+        self._kernel, self._shared = self._module.get_function("kernel"), text.shared
+        if text.shared:
+            self._kernel.max_dynamic_shared_size_bytes = text.shared
 
     def __call__(self, blocks: int, threads: int, arguments: Sequence[Any]) -> None:
-        self._kernel((blocks,), (threads,), tuple(arguments))
+        self._kernel((blocks,), (threads,), tuple(arguments), shared_mem=self._shared)
 
     def resources(self, threads: int) -> dict[str, float]:
         kernel, cupy = self._kernel, self._cupy
-        active = cupy.cuda.driver.occupancyMaxActiveBlocksPerMultiprocessor(kernel.kernel.ptr, threads, 0)
+        active = cupy.cuda.driver.occupancyMaxActiveBlocksPerMultiprocessor(kernel.kernel.ptr, threads, self._shared)
         most = cupy.cuda.runtime.getDeviceProperties(0)["maxThreadsPerMultiProcessor"]
         return {"registers": kernel.num_regs, "local_bytes": kernel.local_size_bytes,
-                "shared_bytes": kernel.shared_size_bytes / threads, "occupancy": active * threads / most}
+                "shared_bytes": (kernel.shared_size_bytes + self._shared) / threads,
+                "occupancy": active * threads / most}
 
 
 class CupyDevice:

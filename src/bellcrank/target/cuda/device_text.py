@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -16,6 +17,7 @@ from bellcrank.target.backend import Call, CallLists
 from bellcrank.target.c.c_printer import Arguments, Pointer
 from bellcrank.target.calling import LaneStates, copying, one_block
 from bellcrank.target.cuda.cuda_printer import PRELUDE, CudaPrinter
+from bellcrank.target.cuda.parking import park
 from bellcrank.target.kernel_source import KernelSource, RolledData
 from bellcrank.target.program import DriverLayout, Program
 
@@ -30,9 +32,14 @@ CHANGING = ("steps", "first", "every", "hold", "samples", "limit", "shrink", "pa
 WRITTEN = ("all_done", "out", "open")
 #: threads of a block: few, so that there is much shared memory for what registers do not hold
 THREADS = 64
-#: statements of a thread from which on shared memory holds what registers do not, and from which on long stretches are
-#: divided, of kernels and of drivers, and how long they then are
-SPILLING, DIVIDED, DIVIDED_DRIVER, STRETCH = 1000, 10_000, 5000, 200
+#: statements of a thread from which on shared memory holds what registers do not, by the compiler, and from which on
+#: values are parked by our own choice (see `parking`) and long stretches are divided, of kernels and of drivers
+SPILLING, LARGE, LARGE_DRIVER = 1000, 4000, 2500
+#: how long stretches of large texts are
+STRETCH = 200
+#: ways to park, as measured: blocks of a multiprocessor, doubles of a thread in registers, and in shared memory,
+#: and the most that may be parked then; twice as many floats
+WAYS = ((4, 100, 108, 178), (2, 100, 220, 220), (6, 65, 72, 1 << 30))
 #: operations of all calls of a driver up to which these are copies of what they call
 INLINED = 20_000
 #: reals of a state in the buffers of a driver up to which these are arrays of the thread: registers, if all goes well
@@ -45,6 +52,7 @@ class DeviceText(NamedTuple):
 
     text: str
     parameters: tuple[tuple[str, str], ...]  #: types and names
+    shared: int = 0  #: bytes of shared memory of a block that it asks for
 
 
 class DriverText(NamedTuple):
@@ -75,12 +83,13 @@ class DeviceBlock:
 def batch_text(source: KernelSource, real: str) -> DeviceText:
     """A kernel for the states of a batch; each input and the result have a distance between states and one between
     entries."""
-    made, lines = _batch_text(source, real, 0, False)
-    return made if lines <= SPILLING else _batch_text(source, real, STRETCH if lines > DIVIDED else 0, True)[0]
+    made, lines = _batch_text(source, real, "plain")
+    return made if lines <= SPILLING else _batch_text(source, real, "parked" if lines > LARGE else "spilling")[0]
 
 
-def _batch_text(source: KernelSource, real: str, stretch: int, spilling: bool) -> tuple[DeviceText, int]:
-    """The same, and the length of what a thread does."""
+def _batch_text(source: KernelSource, real: str, how: str) -> tuple[DeviceText, int]:
+    """The same, and the length of what a thread does; `how`: what registers do not hold is left to the compiler
+    ("plain"), put into shared memory by it ("spilling"), or parked by us ("parked")."""
     given: list[tuple[str, str]] = []
     for name in source.inputs:
         given += [(f"const {real} *__restrict__", f"in_{name}"), ("long long", f"{name}_state"),
@@ -92,21 +101,51 @@ def _batch_text(source: KernelSource, real: str, stretch: int, spilling: bool) -
     pointers = {name: Pointer(name, True, f"{name}_entry") for name in source.inputs}
     pointers |= {"out": Pointer("out", False, "out_entry")}
     constants: dict[str, str] = {}
-    printer = CudaPrinter(Arguments(*_rolled_arguments(source, pointers, "")), real, constants, stretch)
+    printer = CudaPrinter(Arguments(*_rolled_arguments(source, pointers, "")), real, constants,
+                          STRETCH if how == "parked" else 0)
     names = list(source.inputs)
     inputs, out = {name: printer.memory(name) for name in names}, printer.memory("out")
     check = source.body(printer)(LaneStates(inputs, lambda size: out, True, False))
     assert check is not None
     bad = check.is_nan().any().integer()
     printer.result = bad.operand
+    body = [*printer.lines, f"    bad |= {printer.result};"]
+    way = _way([body], real) if how == "parked" else None
+    body, shared = _kept(body, real, way)
     work = [] if source.data is None else [_own("work", "work_of_all", source.data.work_size, real)]
     starts = [f"        const {real} *const {name} = in_{name} + state * {name}_state;" for name in names]
-    lines = [_head(given, spilling), f"    const long long thread = {_STATE};", *work, "    int bad = 0;",
+    lines = [_head(given, how, way), f"    const long long thread = {_STATE};", *work, "    int bad = 0;",
              "    for (long long state = thread; state < states; state += (long long)gridDim.x * blockDim.x) {",
              *starts, f"        {real} *const out = results + state * out_state;",
-             *(f"    {line}" for line in printer.lines), f"        bad |= {printer.result};", "    }",
+             *(f"    {line}" for line in body), "    }",
              "    if (bad) atomicOr(flag, 1);", "}"]
-    return DeviceText("\n".join([PRELUDE, *_constants(constants), *lines, ""]), tuple(given)), len(printer.lines)
+    return DeviceText("\n".join([PRELUDE, *_constants(constants), *lines, ""]), tuple(given), shared), len(body)
+
+
+class _Way(NamedTuple):
+    """How values are parked: `WAYS`."""
+
+    blocks: int
+    registers: int
+    shared: int
+
+
+def _way(texts: Sequence[list[str]], real: str) -> _Way:
+    """The one for statements of these functions: with more in shared memory fewer threads run at a time."""
+    many = 1 if real == "double" else 2
+    for blocks, registers, shared, most in WAYS:
+        way = _Way(blocks, many * registers, many * shared)
+        if max(park(lines, real, way.registers, 1 << 30, THREADS).shared for lines in texts) <= many * most:
+            break
+    return way
+
+
+def _kept(lines: list[str], real: str, way: _Way | None) -> tuple[list[str], int]:
+    """Statements with values parked, if they are to be, and the bytes of shared memory that this takes."""
+    if way is None:
+        return lines, 0
+    made = park(lines, real, way.registers, way.shared, THREADS)
+    return made.lines, made.shared * THREADS * (8 if real == "double" else 4)
 
 
 def _constants(texts: Mapping[str, str]) -> list[str]:
@@ -139,23 +178,25 @@ def _rolled_arguments(source: KernelSource, pointers: dict[str, Pointer], which:
     return pointers, integers | {"n_runs": len(data.runs), last: int(np.ravel(data.runs)[-1])}
 
 
-def _head(parameters: Sequence[tuple[str, str]], spilling: bool) -> str:
-    """The head of a kernel; `spilling`: what registers do not hold goes to shared memory first."""
+def _head(parameters: Sequence[tuple[str, str]], how: str, way: _Way | None) -> str:
+    """The head of a kernel."""
     listed = ",\n".join(f"    {kind} {name}" for kind, name in parameters)
-    return (f'extern "C" __global__ void __launch_bounds__({THREADS}) kernel(\n{listed})\n{{' + (
+    bounds = THREADS if way is None else f"{THREADS}, {way.blocks}"
+    return (f'extern "C" __global__ void __launch_bounds__({bounds}) kernel(\n{listed})\n{{' + (
         '\n#if __CUDACC_VER_MAJOR__ >= 13\n    asm volatile(".pragma \\"enable_smem_spilling\\";");\n#endif'
-        if spilling else ""))
+        if how == "spilling" else ""))
 
 
 # -- drivers ----------------------------------------------------------------------------------------
 class _Functions:
     """Collects the functions of a driver."""
 
-    def __init__(self, calls: CallLists, sizes: Mapping[str, int], real: str, stretch: int) -> None:
-        self.calls, self.sizes, self.real, self.stretch = calls, sizes, real, stretch
+    def __init__(self, calls: CallLists, sizes: Mapping[str, int], real: str, how: str) -> None:
+        self.calls, self.sizes, self.real, self.how = calls, sizes, real, how
+        self.stretch, self.shared = STRETCH if how == "parked" else 0, 0
         self.own = sum(sizes.values()) <= OWN_BUFFERS
         self.step = "1" if self.own else str(WARP)
-        self._functions: list[tuple[str, str]] = []  #: heads and bodies
+        self._functions: list[tuple[str, list[str]]] = []  #: heads and statements
         self._lines: dict[str, int] = {}
         self.constants: dict[str, str] = {}
         self.rolled: list[tuple[str, RolledData]] = []  #: with what their tables are called
@@ -186,8 +227,7 @@ class _Functions:
             self.rolled.append((which, block.data))
         parameters += [("int", "never")] if "never" in used else []
         lines = printer.lines
-        self._functions.append((f"void {title}({', '.join(f'{k} {n}' for k, n in parameters)})",
-                                "\n".join(["", "{", *lines, "}"])))
+        self._functions.append((f"void {title}({', '.join(f'{k} {n}' for k, n in parameters)})", lines))
         self._lines[title] = len(lines)
         self._made[id(block)] = title, [n for _, n in parameters]
         return self._made[id(block)]
@@ -209,8 +249,18 @@ class _Functions:
 
     def functions(self, lines: Sequence[str]) -> list[str]:
         """The texts of functions that these lines call: copied there, unless that would be too much."""
-        how = "__forceinline__" if self.own and self.length(lines) <= INLINED else "__noinline__"
-        return [f"static __device__ {how} {head}{body}" for head, body in self._functions]
+        copied = "__forceinline__" if self.own and self.length(lines) <= INLINED else "__noinline__"
+        out = []
+        for head, body in self._functions:
+            kept, shared = _kept(body, self.real, self.way)
+            self.shared = max(self.shared, shared)
+            out.append("\n".join([f"static __device__ {copied} {head}", "{", *kept, "}"]))
+        return out
+
+    @cached_property
+    def way(self) -> _Way | None:
+        """How values are parked, if they are."""
+        return _way([body for _, body in self._functions], self.real) if self.how == "parked" else None
 
     def buffers(self) -> list[str]:
         """Statements that make the buffers."""
@@ -227,10 +277,8 @@ def driver_text(program: Program, layout: DriverLayout, calls: CallLists, extra:
                 integers: Mapping[str, int], real: str, whole: Mapping[str, int] | None = None) -> DriverText:
     """A driver with its blocks; `whole` are lengths of arrays of integers that each thread has of its own."""
     shape = _DriverShape(program, layout, calls, {**calls.sizes, **extra}, integers, real, whole or {})
-    made, lines = shape.text(0, False)
-    if lines <= SPILLING:
-        return made
-    return shape.text(STRETCH if lines > DIVIDED_DRIVER else 0, True)[0]
+    made, lines = shape.text("plain")
+    return made if lines <= SPILLING else shape.text("parked" if lines > LARGE_DRIVER else "spilling")[0]
 
 
 class _DriverShape(NamedTuple):
@@ -244,10 +292,10 @@ class _DriverShape(NamedTuple):
     real: str
     whole: Mapping[str, int]
 
-    def text(self, stretch: int, spilling: bool) -> tuple[DriverText, int]:
+    def text(self, how: str) -> tuple[DriverText, int]:
         """The text, and the length of what a thread does."""
         real, layout = self.real, self.layout
-        made = _Functions(self.calls, self.sizes, real, stretch)
+        made = _Functions(self.calls, self.sizes, real, how)
         printer, outer, tables = self._printed(made)
         work = max([0, *(data.work_size for _, data in made.rolled)])
         buffers = 0 if made.own else sum(self.sizes.values())
@@ -264,11 +312,12 @@ class _DriverShape(NamedTuple):
         starts += [f"    {self._kind(n)} {n} = {n}_of_each[thread];" for n in layout.returned]
         starts += [f"    int32_t {n}[{size}];" for n, size in self.whole.items()]
         ends = [f"    {n}_of_each[thread] = {n};" for n in layout.returned]
-        lines = [_head(given, spilling), f"    const long long thread = {_STATE};", "    if (thread >= states) return;",
-                 *starts, *([_own("work", "work_of_all", work, real)] if work else []), *made.buffers(),
-                 *printer.lines, *ends, "}"]
+        lines = [_head(given, how, made.way), f"    const long long thread = {_STATE};",
+                 "    if (thread >= states) return;", *starts,
+                 *([_own("work", "work_of_all", work, real)] if work else []), *made.buffers(), *printer.lines, *ends,
+                 "}"]
         parts = [PRELUDE, *_constants(made.constants), *made.functions(printer.lines), *lines, ""]
-        text = DeviceText("\n".join(parts), tuple(given))
+        text = DeviceText("\n".join(parts), tuple(given), made.shared)
         return DriverText(text, [data for _, data in made.rolled], work, buffers), made.length(printer.lines)
 
     def _printed(self, made: _Functions) -> tuple[CudaPrinter, list[str], list[str]]:
