@@ -12,7 +12,7 @@ import pytest
 from PIL import Image
 
 import bellcrank as bc
-from bellcrank.view.browser_pictures import opened_page, take_pictures, why_not
+from bellcrank.view.browser_pictures import opened_page, take_pictures, wait_until_shown, why_not
 from bellcrank.view.scenes import scene_of
 from bellcrank.view.standalone_page import live_page, squeezed
 from test_view_files import HOSTILE, hostile
@@ -37,7 +37,7 @@ class Browser:
         file.write_text(html, encoding="utf-8")
         self.asked.clear()
         self.page.goto(file.as_uri())
-        self.page.wait_for_function("window.bellcrank && window.bellcrank.ready")
+        wait_until_shown(self.page)
         assert self.asked == [file.as_uri()]  # and nothing else
 
     def do(self, script: str) -> Any:

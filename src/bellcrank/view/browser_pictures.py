@@ -6,6 +6,7 @@ import base64
 import os
 import shutil
 import tempfile
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -16,13 +17,14 @@ from bellcrank.errors import BellcrankError
 from bellcrank.view.scene import Scene
 from bellcrank.view.standalone_page import page_of
 
-__all__ = ["BrowserError", "browser_program", "opened_page", "take_pictures", "why_not"]
+__all__ = ["BrowserError", "browser_program", "opened_page", "take_pictures", "wait_until_shown",
+           "why_not"]
 
 _NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome", "msedge")
 #: software rendering, the same on every machine
 ARGUMENTS = ("--use-angle=swiftshader", "--enable-unsafe-swiftshader", "--hide-scrollbars")
-#: milliseconds until a page must be there
-_PATIENCE = 60_000
+#: seconds until a page must be there
+_PATIENCE = 60.0
 
 
 class BrowserError(BellcrankError):
@@ -66,6 +68,16 @@ def opened_page(width: int, height: int, scale: float = 1.0) -> Iterator[Any]:
         raise BrowserError(f"the browser failed: {str(error).splitlines()[0]}") from error
 
 
+def wait_until_shown(page: Any) -> None:
+    """Wait until the page has drawn its first picture, or say what it says instead."""
+    begin = time.monotonic()  # asked again and again from here: the page's policy forbids to evaluate text in it
+    while not page.evaluate("Boolean(window.bellcrank && window.bellcrank.ready)"):
+        if time.monotonic() - begin > _PATIENCE:
+            said = page.evaluate("document.getElementById('app')?.textContent ?? ''")
+            raise BrowserError(f"the page showed nothing within {_PATIENCE} s: {said[:300]}")
+        page.wait_for_timeout(20)
+
+
 def take_pictures(scene: Scene, times: Sequence[float], *, size: tuple[int, int], theme: str = "light",
                   show: Mapping[str, bool] | None = None, view: str | None = None) -> list[bytes]:
     """PNG pictures of a scene at the given times, without buttons and plots around them. Cost: about a tenth of a
@@ -80,7 +92,7 @@ def _taken(scene: Scene, times: Sequence[float], size: tuple[int, int], theme: s
         file = Path(folder) / "scene.html"
         file.write_text(page_of(scene), encoding="utf-8")
         page.goto(file.as_uri())
-        page.wait_for_function("window.bellcrank && window.bellcrank.ready", timeout=_PATIENCE)
+        wait_until_shown(page)
         page.evaluate("bellcrank.film(true)")
         page.evaluate("theme => bellcrank.view.setTheme(theme)", theme)
         for name, on in show.items():
@@ -88,7 +100,7 @@ def _taken(scene: Scene, times: Sequence[float], size: tuple[int, int], theme: s
         if view is not None:
             page.evaluate("name => bellcrank.from(name)", view)
         found = []
-        for time in times:
-            text = page.evaluate("t => { bellcrank.view.seek(t); return bellcrank.snapshot(); }", float(time))
+        for when in times:
+            text = page.evaluate("t => { bellcrank.view.seek(t); return bellcrank.snapshot(); }", float(when))
             found.append(base64.b64decode(text.partition(",")[2]))
         return found

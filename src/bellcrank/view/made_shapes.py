@@ -77,7 +77,7 @@ def body_shapes(mass: MassShape | None, pins: Sequence[Floats], thickness: float
     beside = len(points) > 2 and not all(reach(p)[1] for p in points)
     link = len(points) == 2 and core.kind in ("cylinder", "sphere") and all(  # a wheel is held near its middle
         np.linalg.norm(p - mass.com) > 0.2 * mass.edges[0] for p in points)
-    if len(points) > 1 and (beside or link or (mass.edges[0] > _TOO_LARGE * spread and core.kind != "capsule")):
+    if len(points) > 1 and core.kind != "capsule" and (beside or link or mass.edges[0] > _TOO_LARGE * spread):
         return _frame(points, mass.com, spread, thickness)
     shapes = [core]
     for point in points:
