@@ -239,17 +239,28 @@ def examples(quiet: Quiet = False, json: Json = False) -> None:
 
 @app.command(short_help="Draw a result over time", epilog=lines(
     "bellcrank plot run.nc", "bellcrank plot run.nc A u.A energy --out run.svg",
-    "bellcrank plot run.nc u.A --against A --out phase.png"))
+    "bellcrank plot run.nc --phase A --size column --out phase.pdf",
+    "bellcrank plot run.nc reactions reaction.D udot --model four_bar"))
 def plot(file: Annotated[Path, typer.Argument(metavar="FILE", help="a result, such as `simulate --out` writes")],
          what: Annotated[list[str] | None, typer.Argument(
-             metavar="WHAT", help="q, u, tau, energy, loop_error, a joint (its q), u.JOINT or tau.JOINT")] = None,
+             metavar="WHAT", help="q, u, tau, energy, loop_error, a joint (its q), u.JOINT or tau.JOINT; with --model "
+                                  "also udot, reactions, reaction.JOINT, forces, force.ELEMENT, torque.JOINT")] = None,
          out: Annotated[Path | None, typer.Option(help="the picture; the name of FILE with .png otherwise")] = None,
          against: Annotated[str, typer.Option(help="draw against this instead of time")] = "time",
+         phase: Annotated[list[str] | None, typer.Option(
+             metavar="JOINT", help="draw the speed of a joint over its coordinate; may be repeated")] = None,
+         size: Annotated[str | None, typer.Option(
+             help="column (85 mm wide), page (170 mm), or WIDTHxHEIGHT in mm")] = None,
+         every: Annotated[bool, typer.Option("--every", help="also lines of zeros and rounding")] = False,
+         model: Annotated[str | None, typer.Option(help="the machine of the run, for forces and reactions")] = None,
+         option: Options = None, floating_base: Floating = False,
          quiet: Quiet = False, json: Json = False, progress: Bar = True) -> None:
-    """Draw a result over time."""
+    """Draw a result over time, as PNG, SVG or PDF."""
+    from bellcrank.cli.simulation import PlotRequest
     from bellcrank.cli.simulation import plot as run
 
-    raise typer.Exit(run(file, what or (), against, out, Output(json, quiet, progress)))
+    request = PlotRequest(file, what or (), against, out, phase or (), size, every, model, option or (), floating_base)
+    raise typer.Exit(run(request, Output(json, quiet, progress)))
 
 
 @app.command(short_help="A machine in motion: a page, a film, a picture", epilog=lines(

@@ -30,7 +30,10 @@ if TYPE_CHECKING:
     from bellcrank.loops.closer import State
     from bellcrank.simulate.result import Result
 
-__all__ = ["Request", "plot", "simulate"]
+__all__ = ["PlotRequest", "Request", "plot", "simulate"]
+
+#: errors of loops [m] that are rounding
+_CLOSED = 1e-9
 
 _CODES = {"finished": FINE, "stopped": FINE, "failed": FAILED, "diverged": FAILED, "interrupted": INTERRUPTED}
 
@@ -172,8 +175,8 @@ def _kept(result: Result, file: Path | None) -> tuple[list[str], str]:
 
 
 def _shown(result: Result) -> list[str]:
-    looped = float(result["loop_error"].max()) > 0.0
-    return ["q", "energy", *["loop_error"] * looped]
+    """What is drawn if nothing is said: loops are worth a look where they are not closed to rounding."""
+    return ["q", "energy", *["loop_error"] * (float(result["loop_error"].max()) > _CLOSED)]
 
 
 def _facts(result: Result, request: Request, files: list[str]) -> dict[str, Any]:
@@ -225,26 +228,64 @@ def _time(seconds: float) -> str:
     return f"{seconds:.3g} s" if seconds >= 1.0 else f"{seconds * 1e3:.3g} ms"
 
 
-def plot(file: Path, what: Sequence[str], against: str, picture: Path | None, output: Output) -> int:
+@dataclass(frozen=True)
+class PlotRequest:
+    """What ``bellcrank plot`` was asked for."""
+
+    file: Path
+    what: Sequence[str]
+    against: str = "time"
+    picture: Path | None = None
+    phase: Sequence[str] = ()
+    size: str | None = None
+    every: bool = False
+    model: str | None = None
+    options: Sequence[str] = ()
+    floating_base: bool = False
+
+
+def plot(request: PlotRequest, output: Output) -> int:
     """Draw a result that was written to a file."""
+    from bellcrank.compiled.compile import compile
     from bellcrank.simulate.netcdf import open_result
 
-    target = picture or file.with_suffix(".png")
+    file, against = request.file, request.against
+    target = request.picture or file.with_suffix(".png")
     _check_picture(target)
+    size = _size(request.size)
     with output.bar("drawing"), open_result(file) as result:
-        names = list(what) or _shown(result)
+        if request.model is not None:
+            machine, _ = read_model(request.model, request.options, request.floating_base)
+            result = result.attach(compile(machine))
+        names = list(request.what) or _shown(result)
         try:
-            result.plot(names, against=against, file=target)
+            result.plot(names, against=against, file=target, phase=list(request.phase) or None, size=size,
+                        every=request.every)
         except FileError:
             raise
         except BellcrankError as error:
-            raise UsageError(f"{error}. Variables are q, u, tau, energy, loop_error; joints are "
+            if result.system is None and "attach(system)" in str(error):
+                raise UsageError("forces, reactions and accelerations are computed from the machine: say which by "
+                                 "--model MODEL") from error
+            raise UsageError(f"{error}. Variables are q, u, tau, energy, loop_error; with --model also udot, "
+                        "reactions, reaction.JOINT, forces, force.ELEMENT, torque.JOINT; joints are "
                         f"{', '.join(_joints(result))}") from error
         facts = {"command": "plot", "status": "finished", "model": result.attrs.get("mechanism"), "what": names,
                  "against": against, "samples": int(result.sizes["time"]), "files": [str(target)]}
     output.text(str(target))
     output.data(facts)
     return FINE
+
+
+def _size(text: str | None) -> str | tuple[float, ...] | None:
+    """The size of a picture: a word, or millimeters as 120x80."""
+    if text is None or text in ("column", "page"):
+        return text
+    try:
+        width, height = (float(x) for x in text.lower().removesuffix("mm").split("x"))
+    except ValueError:
+        raise UsageError(f"--size {text}: column, page, or millimeters as 120x80") from None
+    return width, height
 
 
 def _joints(result: Result) -> list[str]:

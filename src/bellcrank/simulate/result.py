@@ -264,6 +264,19 @@ class Result(xarray.Dataset):  # type: ignore[no-untyped-call]  # of its __init_
         return xarray.concat(parts, dim="joint").assign_coords(joint=list(found)).assign_attrs(attrs)
 
     @by_topology
+    def accelerations(self, *, wrenches: Wrenches = None) -> xarray.DataArray:
+        """Joint accelerations (time, [sample], speed), as recorded (`analyze.drive`) or computed from the states by
+        forward dynamics; `wrenches` are external ones that acted. Cost: O(n) per sample, with loops O(n m^2)."""
+        if "udot" in self:
+            return self["udot"]
+        states = self._states(wrenches, "accelerations")
+        udot = states.system.forward_dynamics(states.q, states.u, states.tau, wrenches=states.wrenches, t=states.t)
+        out = self["u"].transpose(*self._lead, "speed").copy(data=np.where(self._failed()[..., None], np.nan, udot))
+        each = set(out["speed_units"].values.ravel().tolist()) if "speed_units" in out.coords else set()
+        units = f"{each.pop()}^2" if len(each) == 1 else "see speed_units, per s"
+        return out.rename("udot").assign_attrs(units=units, long_name="joint accelerations")
+
+    @by_topology
     def torques(self, joint: str | None = None, *, of: str = "all", drives: bool = False, wrenches: Wrenches = None
                 ) -> xarray.DataArray:
         """Forces that acted along joint coordinates, (time, [sample], speed), of all joints of the tree or of one.
@@ -365,16 +378,28 @@ class Result(xarray.Dataset):  # type: ignore[no-untyped-call]  # of its __init_
 
     # -- pictures -------------------------------------------------------------------------------------
     def plot(self, what: str | Sequence[str] = "q", against: str = "time",  # type: ignore[override]
-             file: str | os.PathLike[str] | None = None) -> Figure:
-        """Draw over time, or against a coordinate, and return the matplotlib figure; `file` saves it, too.
+             file: str | os.PathLike[str] | None = None, *, phase: str | Sequence[str] | None = None,
+             size: str | Sequence[float] | None = None, every: bool = False) -> Figure:
+        """Draw over time, or against a coordinate, and return the matplotlib figure; `file` saves it, too (PNG, SVG,
+        PDF, by its ending).
 
-        `what` is "q", "u", "tau", "energy", "loop_error", any other variable, a joint or coordinate (its q; its speeds
-        and forces as "u.name" and "tau.name"), or several of these. What has different units gets axes of its own. Of
-        batches the first 20 samples are drawn.
+        `what` is one or several of these; what has different units gets axes of its own:
+
+        * "q", "u", "udot", "tau", "energy", "loop_error", or any other variable;
+        * a joint or coordinate: its q, also if it closes a loop; "u.name", "udot.name", "tau.name", and "torque.name"
+          for all that acted along it;
+        * "reactions" (how large those of all joints are), "reaction.name" (components, body axes);
+        * a force element, or "force.name"; "forces" for all of them.
+
+        Lines of nothing but zeros or rounding, beside others of their kind, are left out unless they are asked for by
+        name or `every` is true. ``phase="crank"`` draws speed over coordinate instead. `size` is for publications:
+        "column" (85 mm wide), "page" (170 mm) or (width, height) in mm. Of batches the first 20 samples are drawn,
+        named by their parameter if one differs. Forces need the machine, as `reactions` does.
         """
         from bellcrank.simulate.plot import draw
 
-        return draw(self, (what,) if isinstance(what, str) else tuple(what), against, file)
+        return draw(self, (what,) if isinstance(what, str) else tuple(what), against, file, phase=phase, size=size,
+                    every=every)
 
 
     def animate(self, file: str | os.PathLike[str] | None = None, *others: Any, **options: Any) -> Any:
