@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ import pytest
 import bellcrank as bc
 from bellcrank.view.frame_algebra import along, matrices, turned
 from bellcrank.view.made_shapes import body_shapes, mass_shape
+from bellcrank.view.mesh_reduction import reduced
 from bellcrank.view.packing import pack
 from bellcrank.view.scene import Scene
 from bellcrank.view.scene_tracks import chosen_frames
@@ -112,3 +114,33 @@ def test_refusals() -> None:
         scene_of()
     with pytest.raises(bc.ModelError, match="no body called 'cranc'"):
         scene_of(bc.load("four_bar"), traces=["cranc"])
+
+
+def test_colors_of_materials(tmp_path: Path) -> None:
+    """Files that color by materials (DAE, GLB), not by faces."""
+    trimesh = pytest.importorskip("trimesh")
+    material = trimesh.visual.material.PBRMaterial(baseColorFactor=(0, 255, 0, 255))
+    part = trimesh.creation.box()
+    part.visual = trimesh.visual.TextureVisuals(uv=np.zeros((len(part.vertices), 2)), material=material)
+    part.export(tmp_path / "part.glb")
+    mesh = bc.Mesh.read(tmp_path / "part.glb")
+    assert mesh.colors is not None and mesh.colors[0].tolist() == [0.0, 1.0, 0.0, 1.0]
+
+
+def test_meshes_with_fewer_triangles() -> None:
+    """As many as wanted at most, in the same place, with their colors."""
+    angle = np.linspace(0.0, 2.0 * np.pi, 201)
+    ring = np.stack([np.cos(angle), np.sin(angle)], axis=1)
+    heights = np.linspace(0.0, 1.0, 41)
+    vertices = np.array([(x, y, z) for z in heights for x, y in ring])
+    k = np.array([i * 201 + j for i in range(40) for j in range(200)])
+    faces = np.concatenate([np.stack([k, k + 1, k + 201], axis=1), np.stack([k + 1, k + 202, k + 201], axis=1)])
+    shades = np.tile([0.2, 0.4, 0.6, 1.0], (len(faces), 1))
+    found = reduced(vertices, faces, shades, 3000)
+    assert 1500 < len(found.faces) <= 3000 and found.shades is not None and len(found.shades) == len(found.faces)
+    assert np.abs(np.hypot(found.vertices[:, 0], found.vertices[:, 1]) - 1.0).max() < 0.02
+    corners = found.vertices[found.faces]
+    normals = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
+    assert ((normals * corners.mean(axis=1))[:, :2].sum(axis=1) > -1e-12).all()  # the outside stays outside
+    same = reduced(vertices, faces, shades, len(faces))
+    assert same.faces is faces

@@ -3,9 +3,8 @@ import {
   BoxGeometry, BufferAttribute, BufferGeometry, Color, ConeGeometry, CylinderGeometry, DoubleSide, DynamicDrawUsage,
   FrontSide, Group, InstancedMesh, Matrix4, MeshStandardMaterial, PlaneGeometry, Quaternion, SphereGeometry, Vector3,
 } from "three";
-import { toCreasedNormals } from "three/addons/utils/BufferGeometryUtils.js";
 
-const SMOOTH_FACES = 60000; // beyond, corners of meshes are not smoothed
+const CREASE = Math.cos(0.6); // faces at a larger angle have an edge between them
 const joined = new Matrix4();
 
 export const UNIT = {
@@ -21,12 +20,48 @@ export function localMatrix(position, turn, scale) {
   return new Matrix4().compose(new Vector3(...position), new Quaternion(x, y, z, w), new Vector3(...scale));
 }
 
+// Normals of corners: the mean of those faces around a vertex that lie nearly in one plane with the corner's own.
+function smoothNormals(v, f) {
+  const faces = f.length / 3;
+  const normals = new Float32Array(3 * faces);
+  const start = new Uint32Array(v.length / 3 + 1);
+  for (let i = 0; i < faces; i++) {
+    const [a, b, c] = [3 * f[3 * i], 3 * f[3 * i + 1], 3 * f[3 * i + 2]];
+    const [ux, uy, uz] = [v[b] - v[a], v[b + 1] - v[a + 1], v[b + 2] - v[a + 2]];
+    const [wx, wy, wz] = [v[c] - v[a], v[c + 1] - v[a + 1], v[c + 2] - v[a + 2]];
+    const [x, y, z] = [uy * wz - uz * wy, uz * wx - ux * wz, ux * wy - uy * wx];
+    const size = Math.hypot(x, y, z) || 1;
+    normals.set([x / size, y / size, z / size], 3 * i);
+    for (let k = 0; k < 3; k++) start[f[3 * i + k] + 1]++;
+  }
+  for (let i = 1; i < start.length; i++) start[i] += start[i - 1];
+  const fill = start.slice();
+  const around = new Uint32Array(f.length);
+  for (let i = 0; i < f.length; i++) around[fill[f[i]]++] = (i / 3) | 0;
+  const out = new Float32Array(3 * f.length);
+  for (let i = 0; i < f.length; i++) {
+    const own = 3 * ((i / 3) | 0);
+    let [x, y, z] = [0, 0, 0];
+    for (let k = start[f[i]]; k < start[f[i] + 1]; k++) {
+      const n = 3 * around[k];
+      if (normals[own] * normals[n] + normals[own + 1] * normals[n + 1] + normals[own + 2] * normals[n + 2] > CREASE) {
+        x += normals[n];
+        y += normals[n + 1];
+        z += normals[n + 2];
+      }
+    }
+    const size = Math.hypot(x, y, z) || 1;
+    out.set([x / size, y / size, z / size], 3 * i);
+  }
+  return out;
+}
+
 function meshGeometry(shape) {
-  let geometry = new BufferGeometry();
-  geometry.setAttribute("position", new BufferAttribute(new Float32Array(shape.v), 3));
-  geometry.setIndex(new BufferAttribute(Uint32Array.from(shape.f), 1));
-  geometry = shape.f.length / 3 <= SMOOTH_FACES ? toCreasedNormals(geometry, 0.6) : geometry.toNonIndexed();
-  if (shape.f.length / 3 > SMOOTH_FACES) geometry.computeVertexNormals();
+  const geometry = new BufferGeometry();
+  const corners = new Float32Array(3 * shape.f.length);
+  for (let i = 0; i < shape.f.length; i++) corners.set(shape.v.subarray(3 * shape.f[i], 3 * shape.f[i] + 3), 3 * i);
+  geometry.setAttribute("position", new BufferAttribute(corners, 3));
+  geometry.setAttribute("normal", new BufferAttribute(smoothNormals(shape.v, shape.f), 3));
   if (shape.h) {
     const colors = new Float32Array(shape.f.length * 3);
     const shade = new Color();

@@ -40,12 +40,12 @@ class _Numbers:
         self.size = 0
         self._known: dict[int, tuple[Any, list[int]]] = {}
 
-    def put(self, array: npt.ArrayLike) -> list[int]:
-        """Where an array begins, and how long it is."""
+    def put(self, array: npt.ArrayLike, grid: float = 0.0) -> list[int]:
+        """Where an array begins, and how long it is; rounded if there is a `grid`."""
         known = self._known.get(id(array))
         if known is not None:
             return known[1]
-        flat = np.ascontiguousarray(array, dtype="<f4").ravel()
+        flat = np.ascontiguousarray(_rounded(array, grid) if grid else array, dtype="<f4").ravel()
         where = [self.size, flat.size]
         self.parts.append(flat)
         self.size += flat.size
@@ -119,7 +119,10 @@ def _body(body: DrawnBody, numbers: _Numbers) -> dict[str, Any]:
 def _shape(shape: DrawnShape, numbers: _Numbers) -> dict[str, Any]:
     out: dict[str, Any] = {"k": shape.kind, "s": shape.size, "p": (*shape.position, *shape.turn), "c": shape.color,
                            "r": shape.role}
-    for key, array in (("v", shape.vertices), ("f", shape.faces), ("h", shape.shades)):
+    if shape.vertices is not None:
+        grid = _PLACE * float(np.ptp(shape.vertices, axis=0).max(initial=0.0))
+        out["v"] = numbers.put(shape.vertices, grid)
+    for key, array in (("f", shape.faces), ("h", shape.shades)):
         if array is not None:
             out[key] = numbers.put(array)
     return out

@@ -11,6 +11,8 @@ from bellcrank.arrays import Floats
 from bellcrank.mechanism.constraints import Distance
 from bellcrank.mechanism.flexible.deformation import Modal, NodeMotion
 from bellcrank.mechanism.forces.spring import LinearSpring
+from bellcrank.mechanism.geometry.placed_shape import PlacedShape
+from bellcrank.mechanism.geometry.triangle_mesh import Mesh
 from bellcrank.mechanism.mechanism import Mechanism
 from bellcrank.mechanism.pose import Pose
 from bellcrank.scalar.evaluation import evaluate
@@ -18,13 +20,16 @@ from bellcrank.scalar.graph import Scalar
 from bellcrank.view.frame_algebra import quaternion_of, triple_of
 from bellcrank.view.joint_symbols import SLIDING, ground_symbol, joint_axes, joint_symbol
 from bellcrank.view.made_shapes import MassShape, body_shapes, mass_shape
+from bellcrank.view.mesh_reduction import FewerFaces, reduced
 from bellcrank.view.scene import PALETTE, DrawnBody, DrawnJoint, DrawnShape, Extension, SceneModel
 from bellcrank.view.shape_numbers import drawn_shape
 from bellcrank.view.soft_bodies import soft_bodies
 
-__all__ = ["Numbers", "model_of", "upward"]
+__all__ = ["MOST_FACES", "Numbers", "model_of", "upward"]
 
 _GROUND = (0.62, 0.65, 0.70)
+#: triangles of all meshes together, and of one at least
+MOST_FACES, _LEAST_FACES = 60_000, 200
 #: radius of struts, relative to a usual length of parts
 _THIN = 0.022
 
@@ -149,13 +154,23 @@ def _usual_length(joints: Sequence[DrawnJoint], masses: Sequence[MassShape | Non
 
 def _given_shapes(mechanism: Mechanism, length: float) -> dict[int, tuple[DrawnShape, ...]]:
     """Shapes that the description has; those for collisions where a body has no others."""
-    found: dict[int, list[DrawnShape]] = {}
+    found: dict[int, list[PlacedShape]] = {}
     for role in ("visual", "collision"):
         had = set(found)
         for shape in mechanism.shapes:
             if shape.role == role and shape.body not in had:
-                found.setdefault(shape.body, []).append(drawn_shape(shape, length))
-    return {body: tuple(shapes) for body, shapes in found.items()}
+                found.setdefault(shape.body, []).append(shape)
+    meshes = {id(s.shape): s.shape for some in found.values() for s in some if isinstance(s.shape, Mesh)}
+    fewer = _fewer_faces(list(meshes.values()))
+    return {body: tuple(drawn_shape(s, length, fewer.get(id(s.shape))) for s in some) for body, some in found.items()}
+
+
+def _fewer_faces(meshes: Sequence[Mesh]) -> dict[int, FewerFaces]:
+    """Meshes by their id, all together with no more triangles than a browser draws well."""
+    total = sum(len(m.faces) for m in meshes)
+    part = min(1.0, MOST_FACES / max(total, 1))
+    return {id(m): reduced(m.vertices, m.faces, m.colors, len(m.faces) if part == 1.0 else max(
+        _LEAST_FACES, int(part * len(m.faces)))) for m in meshes}
 
 
 def _symbols(joints: Sequence[DrawnJoint], thickness: float, length: float, up: Floats

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from bellcrank.errors import ModelError
+from bellcrank.mechanism.geometry.placed_shape import PlacedShape
 from bellcrank.view.frame_algebra import quaternion_of, triple_of
+from bellcrank.view.mesh_reduction import FewerFaces
 from bellcrank.view.scene import DrawnShape
 
 __all__ = ["drawn_shape"]
@@ -16,16 +16,17 @@ __all__ = ["drawn_shape"]
 _ENDLESS = 20.0
 
 
-def drawn_shape(placed: Any, length: float) -> DrawnShape:
-    """A shape of a `Mechanism`, with its pose and color; `length` is a usual length of parts."""
-    shape = placed.shape
+def drawn_shape(placed: PlacedShape, length: float, triangles: FewerFaces | None = None) -> DrawnShape:
+    """A shape of a `Mechanism`, with its pose and color; `length` is a usual length of parts, `triangles` are what is
+    drawn of a mesh."""
+    shape: Any = placed.shape
     kind = type(shape).__name__.lower()
-    where = {"position": triple_of(placed.pose.position), "turn": quaternion_of(placed.pose.rotation),
+    where: dict[str, Any] = {"position": triple_of(placed.pose.position), "turn": quaternion_of(placed.pose.rotation),
              "color": placed.color, "role": placed.role}
     if kind == "mesh":
-        shades = None if placed.color is not None else shape.colors
-        return DrawnShape("mesh", (), vertices=shape.vertices, faces=np.asarray(shape.faces, dtype=np.int32),
-                          shades=shades, **where)
+        drawn = triangles or FewerFaces(shape.vertices, shape.faces, shape.colors)
+        return DrawnShape("mesh", (), vertices=drawn.vertices, faces=drawn.faces,
+                          shades=None if placed.color is not None else drawn.shades, **where)
     if kind == "box":
         return DrawnShape("box", shape.size, **where)
     if kind in ("sphere", "ellipsoid"):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -106,6 +106,16 @@ def _through_trimesh(path: Path) -> Triangles:
     faces = np.concatenate([np.asarray(p.faces) + n for p, n in zip(parts, first, strict=True)])
     colors = None
     if any(p.visual.defined for p in parts):
-        colors = np.concatenate([np.asarray(p.visual.face_colors, dtype=float) / 255.0 for p in parts])
+        colors = np.concatenate([_face_colors(p) for p in parts])
     vertices = np.concatenate([np.asarray(p.vertices, dtype=float) for p in parts])
     return Triangles(vertices, faces.astype(np.int32), colors)
+
+
+def _face_colors(part: Any) -> npt.NDArray[np.float64]:
+    """Colors of faces (m, 4) in 0..1, whether a file gives them to faces, to vertices or to a material."""
+    if hasattr(part.visual, "face_colors"):
+        return np.asarray(part.visual.face_colors, dtype=float) / 255.0
+    corners = np.asarray(part.visual.to_color().vertex_colors, dtype=float)  # of the picture of a material
+    if corners.shape == (len(part.vertices), 4):
+        return np.asarray(corners[np.asarray(part.faces)].mean(axis=1) / 255.0)
+    return np.tile(np.asarray(part.visual.material.main_color, dtype=float) / 255.0, (len(part.faces), 1))
