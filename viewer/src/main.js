@@ -290,6 +290,9 @@ class View {
     const docked = this.panels && !this.app.classList.contains("film") && !this.panels.side.classList.contains("hidden") && width > 760;
     const room = docked ? width - this.panels.side.offsetWidth : width;
     this.app.style.setProperty("--room", `${room}px`);
+    const film = this.app.classList.contains("film");
+    this.stage.above = film ? 12 : 62;
+    this.stage.below = film || this.panels?.bar.classList.contains("hidden") ? 12 : 70;
     const ratio = this.stage.renderer.getPixelRatio();
     this.stage.resize(room, height);
     this.overlay.resize(room, height, ratio);
