@@ -221,6 +221,12 @@ class View {
     this.refresh();
   }
 
+  // There is more of a run than before.
+  extend() {
+    this.end = Math.max(...this.motions.map((m) => m.end));
+    this.panels.extend();
+  }
+
   refresh() {
     for (const part of [this.bodies, this.extensions, this.soft, this.traces]) part.update();
     if (this.shown.forces) this.arrows.update();
@@ -432,6 +438,14 @@ const api = {
     api.view.app.classList.toggle("film", on);
     api.view.resize();
     api.view.arrange(api.view.sideBySide);
+  },
+  // One more frame of a run that is still computed; the page follows it unless it was sent elsewhere in time.
+  append(time, numbers, track = 0) {
+    const { view } = api;
+    const follows = view.time >= view.end && !view.playing;
+    view.motions[track].append(time, numbers);
+    view.extend();
+    if (follows) view.seek(view.end);
   },
   setSlider: (name, value) => api.view.panels.setSlider(name, value),
   show: (name, on = true) => api.view.show(name, on),

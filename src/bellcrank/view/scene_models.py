@@ -89,7 +89,7 @@ def model_of(mechanism: Mechanism, values: Mapping[str, Any] | None = None, cut:
 def _joints(mechanism: Mechanism, numbers: Numbers, cut: Sequence[str]) -> tuple[DrawnJoint, ...]:
     found = []
     for r in mechanism.joints:
-        if isinstance(r.joint, (Modal, NodeMotion)):
+        if isinstance(r.joint, (Modal, NodeMotion)) or r.name in mechanism.open_at_start:
             continue
         found.append(DrawnJoint(r.name, type(r.joint).__name__, r.parent, r.child, _frame(r.parent_pose, numbers),
                                 _frame(r.child_pose, numbers), joint_axes(r.joint), r.name in cut))
