@@ -181,9 +181,12 @@ def test_springs_and_wrenches() -> None:
     name = m.bodies[0].name
     m.add_spring("rope", m.ground, name, (0, 0, 1), (0, 0, -1), stiffness=10.0, length=0.5)
     m.add_wrench("push", name, force=(0, 2.0, 0), axes="body")
+    m.add_wrench("wind", name, law=lambda at: (0.0, 3.0 - at.velocity(name).y, 0.0), at=(0, 0, -1))
     pendulum = bc.compile(m, backend="numpy")
     run = pendulum.simulate(([0.0], [0.0]), duration=0.02, step=0.01)
+    assert np.allclose(run.forces("wind").values[0], (3.0, 0, 0, 0, 3.0, 0))  # about the hinge
     arrows = {a.name: a for a in scene_of(run, forces=True).tracks[0].arrows}
     assert np.allclose(arrows["rope"].force[0], (0, 0, 15.0)) and arrows["rope"].kind == "spring"
+    assert np.allclose(arrows["wind"].force[0], (0, 3.0, 0)) and np.abs(arrows["wind"].moment).max() < 1e-12
     turn = run.system.pose(run["q"].values, name).rotation  # type: ignore[union-attr]
     assert np.allclose(arrows["push"].force, 2.0 * turn[:, :, 1])
