@@ -6,7 +6,7 @@ PIP := -m pip install --quiet --disable-pip-version-check
 MADE := .venv/made-$(shell $(PYTHON) -c "import sys; print('%d.%d' % sys.version_info[:2])")
 PYTEST := $(BIN)/python -m pytest -n auto --dist worksteal
 
-.PHONY: demo models test test-all quick test-wheel check viewer benchmark docs pictures clean
+.PHONY: demo models test test-all quick test-wheel check viewer benchmark docs pictures screenshots clean
 
 $(MADE): pyproject.toml
 	$(PYTHON) -m venv $(if $(wildcard $(MADE)),,--clear) .venv
@@ -59,6 +59,10 @@ docs: $(MADE)-docs
 # pictures of the tutorials, drawn anew by the code of their pages
 pictures: $(MADE)
 	$(BIN)/python docs/make_pictures.py
+
+# screenshots of the viewer, taken by the browser of the tests
+screenshots: $(MADE)-test
+	$(BIN)/python docs/make_screenshots.py
 
 check: $(MADE)-test
 	$(BIN)/ruff check .

@@ -189,6 +189,12 @@ def test_a_feed_moves_the_machine(browser: Browser) -> None:
     assert browser.do("window.changes") == [["hinge", 1.5]]
     browser.do("bellcrank.setPoses(Float32Array.of(0,0,0,1,0,0,0, 0,0,0,0.7317,0.6816,0,0))")
     assert differ(before, browser.picture()) > 0.005
+    browser.do("""for (let i = 1; i < 100; i++) bellcrank.append(0.01 * i,
+      Float32Array.of(0,0,0,1,0,0,0, 0,0,0,Math.cos(i/50),Math.sin(i/50),0,0))""")  # a run that goes on
+    assert browser.do("[bellcrank.view.motions[0].frames, bellcrank.time]") == [100, pytest.approx(0.99, abs=1e-6)]
+    later = browser.picture()
+    browser.do("bellcrank.seek(0.3)")
+    assert differ(later, browser.picture()) > 0.005
     assert browser.said == []
 
 

@@ -144,3 +144,49 @@ def test_meshes_with_fewer_triangles() -> None:
     assert ((normals * corners.mean(axis=1))[:, :2].sum(axis=1) > -1e-12).all()  # the outside stays outside
     same = reduced(vertices, faces, shades, len(faces))
     assert same.faces is faces
+
+
+def test_batches_of_parameters() -> None:
+    """A track for every sample, named by what differs, with shapes of its own."""
+    m = bc.Mechanism("pendulum")
+    length = m.parameter("length", 1.0)
+    bob = m.add_body("bob", bc.Inertia.point(1.0, (0, 0, -1.0 * length)))
+    m.add_joint("hinge", bc.Revolute("x"), m.ground, bob)
+    several = bc.compile(m, backend="numpy").with_parameters(length=np.array([0.5, 1.5]))
+    scene = scene_of(several.simulate(([0.3], [0.0]), duration=0.02, step=0.01))
+    assert [t.label for t in scene.tracks] == ["length = 0.5", "length = 1.5"] and scene.side_by_side
+    assert [scene.models[t.model].bodies[1].com[2] for t in scene.tracks] == [-0.5, -1.5]
+    assert scene.tracks[0].color != scene.tracks[1].color
+
+
+def test_flexible_bodies_bend() -> None:
+    """The nodes of the picture are where the machine has them."""
+    m = bc.Mechanism("beam")
+    section = bc.BeamSection.round(0.01, E=2e11, rho=7800.0)
+    rod = m.add_body("rod", bc.FlexibleBody.beam(1.0, section, elements=4, modes={"y": 2}))
+    m.add_joint("hinge", bc.Revolute("z"), m.ground, rod)
+    beam = bc.compile(m, backend="numpy")
+    q = np.array([0.4, 0.02, -0.01])
+    scene = scene_of((beam, q))
+    soft, track = scene.models[0].soft[0], scene.tracks[0]
+    nodes = soft.nodes + soft.shapes @ track.amplitudes[0][0]
+    world = track.positions[0, soft.body] + turned(track.turns[0, soft.body], nodes)
+    assert np.abs(world[-1] - beam.pose(q, "rod.tip").position).max() < 1e-12
+    assert abs(world[-1] - beam.pose([0.4, 0.0, 0.0], "rod.tip").position).max() > 1e-3
+
+
+def test_springs_and_wrenches() -> None:
+    """Arrows of a spring pull its ends together, of a wrench in body axes turn with the body."""
+    m = bc.load("pendulum")
+    name = m.bodies[0].name
+    m.add_spring("rope", m.ground, name, (0, 0, 1), (0, 0, -1), stiffness=10.0, length=0.5)
+    m.add_wrench("push", name, force=(0, 2.0, 0), axes="body")
+    m.add_wrench("wind", name, law=lambda at: (0.0, 3.0 - at.velocity(name).y, 0.0), at=(0, 0, -1))
+    pendulum = bc.compile(m, backend="numpy")
+    run = pendulum.simulate(([0.0], [0.0]), duration=0.02, step=0.01)
+    assert np.allclose(run.forces("wind").values[0], (3.0, 0, 0, 0, 3.0, 0))  # about the hinge
+    arrows = {a.name: a for a in scene_of(run, forces=True).tracks[0].arrows}
+    assert np.allclose(arrows["rope"].force[0], (0, 0, 15.0)) and arrows["rope"].kind == "spring"
+    assert np.allclose(arrows["wind"].force[0], (0, 3.0, 0)) and np.abs(arrows["wind"].moment).max() < 1e-12
+    turn = run.system.pose(run["q"].values, name).rotation  # type: ignore[union-attr]
+    assert np.allclose(arrows["push"].force, 2.0 * turn[:, :, 1])

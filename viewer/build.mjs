@@ -1,6 +1,6 @@
 // Bundles the viewer into one script, with the notice that its license asks for. `node build.mjs [OUTPUT]`.
 import { build } from "esbuild";
-import { readFileSync } from "node:fs";
+import { copyFileSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 
@@ -8,6 +8,9 @@ const here = dirname(fileURLToPath(import.meta.url));
 const notice = readFileSync(join(here, "node_modules/three/LICENSE"), "utf8").trim();
 const version = JSON.parse(readFileSync(join(here, "node_modules/three/package.json"), "utf8")).version;
 
+if (!process.argv[2]) {
+  copyFileSync(join(here, "node_modules/three/LICENSE"), join(here, "../src/bellcrank/view/page/three.LICENSE.txt"));
+}
 await build({
   absWorkingDir: here,
   entryPoints: ["src/main.js"],

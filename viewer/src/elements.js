@@ -55,6 +55,6 @@ export function setIcon(element, name) {
 export function number(value, digits = 3) {
   if (!Number.isFinite(value)) return "–";
   const size = Math.abs(value);
-  if (size !== 0 && (size >= 1e5 || size < 1e-3)) return value.toExponential(digits - 1);
+  if (size !== 0 && (size >= 1e5 || size < 1e-3)) return Number(value.toPrecision(digits)).toExponential();
   return String(Number(value.toPrecision(digits)));
 }

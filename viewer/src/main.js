@@ -221,6 +221,12 @@ class View {
     this.refresh();
   }
 
+  // There is more of a run than before.
+  extend() {
+    this.end = Math.max(...this.motions.map((m) => m.end));
+    this.panels.extend();
+  }
+
   refresh() {
     for (const part of [this.bodies, this.extensions, this.soft, this.traces]) part.update();
     if (this.shown.forces) this.arrows.update();
@@ -290,6 +296,9 @@ class View {
     const docked = this.panels && !this.app.classList.contains("film") && !this.panels.side.classList.contains("hidden") && width > 760;
     const room = docked ? width - this.panels.side.offsetWidth : width;
     this.app.style.setProperty("--room", `${room}px`);
+    const film = this.app.classList.contains("film");
+    this.stage.above = film ? 12 : 62;
+    this.stage.below = film || this.panels?.bar.classList.contains("hidden") ? 12 : 70;
     const ratio = this.stage.renderer.getPixelRatio();
     this.stage.resize(room, height);
     this.overlay.resize(room, height, ratio);
@@ -429,6 +438,14 @@ const api = {
     api.view.app.classList.toggle("film", on);
     api.view.resize();
     api.view.arrange(api.view.sideBySide);
+  },
+  // One more frame of a run that is still computed; the page follows it unless it was sent elsewhere in time.
+  append(time, numbers, track = 0) {
+    const { view } = api;
+    const follows = view.time >= view.end && !view.playing;
+    view.motions[track].append(time, numbers);
+    view.extend();
+    if (follows) view.seek(view.end);
   },
   setSlider: (name, value) => api.view.panels.setSlider(name, value),
   show: (name, on = true) => api.view.show(name, on),

@@ -18,7 +18,36 @@ export class Motion {
   }
 
   get frames() {
+    return this.track.count ?? this.track.times.length;
+  }
+
+  // How far apart the components of a series lie: more than there are frames where a run is still growing.
+  get stride() {
     return this.track.times.length;
+  }
+
+  // One more frame of a run that goes on, poses body by body.
+  append(time, numbers) {
+    const { track } = this;
+    const count = this.frames;
+    const size = 7 * this.bodies;
+    if (count === this.stride) {
+      const [old, room] = [this.stride, Math.max(64, 2 * this.stride)];
+      const poses = new Float32Array(size * room);
+      for (let c = 0; c < size; c++) poses.set(track.poses.subarray(c * old, c * old + old), c * room);
+      const times = new Float32Array(room);
+      times.set(track.times);
+      Object.assign(track, { poses, times });
+    }
+    for (let b = 0; b < this.bodies; b++) {
+      let same = 0; // turns do not jump between q and -q
+      for (let c = 3; c < 7; c++) same += numbers[7 * b + c] * track.poses[(7 * b + c) * this.stride + count - 1];
+      for (let c = 0; c < 7; c++) {
+        track.poses[(7 * b + c) * this.stride + count] = numbers[7 * b + c] * (c > 2 && same < 0 ? -1 : 1);
+      }
+    }
+    track.times[count] = time;
+    track.count = count + 1;
   }
 
   get start() {
@@ -31,9 +60,9 @@ export class Motion {
 
   // The frame before a time, and how far it is on the way to the next.
   place(time) {
-    const times = this.track.times;
+    const { times } = this.track;
     let low = 0;
-    let high = times.length - 1;
+    let high = this.frames - 1;
     if (!(time > times[low])) return [0, 0];
     if (time >= times[high]) return [high, 0];
     while (high - low > 1) {
@@ -47,7 +76,7 @@ export class Motion {
 
   // One number of a series (component, frame) at the present time.
   value(series, component) {
-    const base = component * this.frames + this.frame;
+    const base = component * this.stride + this.frame;
     const here = series[base];
     return this.part > 0 ? here + (series[base + 1] - here) * this.part : here;
   }
@@ -76,7 +105,7 @@ export class Motion {
 
   #compose(b) {
     const { poses } = this.track;
-    const n = this.frames;
+    const n = this.stride;
     const k = 7 * b * n + this.frame;
     at.set(poses[k], poses[k + n], poses[k + 2 * n]);
     first.set(poses[k + 4 * n], poses[k + 5 * n], poses[k + 6 * n], poses[k + 3 * n]).normalize();
@@ -94,7 +123,7 @@ export class Motion {
   // Where a point of a body is at a frame, without the track's offset.
   pointAt(body, point, frame, target) {
     const { poses } = this.track;
-    const n = this.frames;
+    const n = this.stride;
     const k = 7 * body * n + frame;
     first.set(poses[k + 4 * n], poses[k + 5 * n], poses[k + 6 * n], poses[k + 3 * n]).normalize();
     target.set(...point).applyQuaternion(first);

@@ -94,6 +94,16 @@ export class Overlay {
     if (place) this.#label(model.bodies[body].name, place, true);
   }
 
+  // Text that can be read over anything.
+  #halo(text, x, y) {
+    const c = this.context;
+    c.strokeStyle = this.dark ? "rgba(22,26,32,.85)" : "rgba(243,245,248,.9)";
+    c.lineWidth = 4;
+    c.lineJoin = "round";
+    c.strokeText(text, x, y);
+    c.fillText(text, x, y);
+  }
+
   #forceLegend(view, bottom) {
     const c = this.context;
     const motion = view.motions.find((m) => m.visible) ?? view.motions[0];
@@ -121,7 +131,7 @@ export class Overlay {
         c.fill();
       }
       c.fillStyle = this.dark ? "#cfd8e3" : "#3a4757";
-      c.fillText(`${number(value, 2)} ${part === "force" ? "N" : "N m"}  ${style.label} ${part}`, 28 + long, y + 0.5);
+      this.#halo(`${number(value, 2)} ${part === "force" ? "N" : "N m"}  ${style.label} ${part}`, 28 + long, y + 0.5);
       bottom -= 22;
     }
     return bottom - 4;
@@ -138,7 +148,7 @@ export class Overlay {
       c.roundRect(20, bottom - 13, 14, 14, 4);
       c.fill();
       c.fillStyle = this.dark ? "#cfd8e3" : "#3a4757";
-      c.fillText(motion.track.label, 42, bottom - 5.5);
+      this.#halo(motion.track.label, 42, bottom - 5.5);
       c.globalAlpha = 1;
       bottom -= 22;
     }

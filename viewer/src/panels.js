@@ -141,6 +141,11 @@ export class Panels {
     this.view.dirty = true;
   }
 
+  extend() {
+    this.time.max = this.view.end;
+    if (this.view.end > this.view.start) this.bar.classList.remove("hidden");
+  }
+
   update() {
     const { view } = this;
     this.time.value = view.time;

@@ -45,6 +45,7 @@ export class Stage {
     this.controls.enableDamping = true;
     this.controls.dampingFactor = 0.12;
     this.controls.zoomToCursor = true;
+    this.above = this.below = 0; // pixels that bars cover
     this.content = new Group();
     this.world.add(this.content);
     this.#lights();
@@ -122,17 +123,21 @@ export class Stage {
     const above = new Vector3().crossVectors(forward, right);
     const half = Math.tan((this.camera.fov * Math.PI) / 360);
     const aspect = Math.max(this.camera.aspect, 0.2);
+    const free = 1 - Math.min(0.45, (this.above + this.below) / Math.max(this.height ?? 600, 1)); // beside bars
     let distance = 0;
     for (let i = 0; i < 8; i++) {
       const corner = new Vector3(i & 1 ? this.box.max.x : this.box.min.x, i & 2 ? this.box.max.y : this.box.min.y,
         i & 4 ? this.box.max.z : this.box.min.z).sub(center);
       const [x, y, z] = [Math.abs(corner.dot(right)), Math.abs(corner.dot(above)), corner.dot(forward)];
-      distance = Math.max(distance, z + (1.16 * y) / half, z + (1.1 * x) / (half * aspect));
+      distance = Math.max(distance, z + (1.08 * y) / (half * free), z + (1.1 * x) / (half * aspect));
     }
     this.camera.position.copy(center).addScaledVector(forward, distance);
     this.camera.near = distance / 200;
     this.camera.far = distance + 60 * this.radius;
     this.camera.updateProjectionMatrix();
+    const shift = ((this.below - this.above) / Math.max(this.height ?? 600, 1)) * half * distance;
+    center.addScaledVector(above, -shift);
+    this.camera.position.addScaledVector(above, -shift);
     this.controls.target.copy(center);
     this.controls.update();
   }
@@ -153,6 +158,7 @@ export class Stage {
   }
 
   resize(width, height) {
+    this.height = height;
     this.renderer.setSize(width, height, false);
     this.camera.aspect = width / Math.max(height, 1);
     this.camera.updateProjectionMatrix();

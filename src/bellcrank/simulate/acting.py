@@ -127,7 +127,7 @@ def element_force(states: States, name: str) -> tuple[Floats, str, tuple[str, ..
     if any(c.name == name for c in mechanism.constraints):
         return constraint_forces(states, name)
     between = {e.name for e in mechanism.springs} | {e.name for e in mechanism.bushings} | {
-        e.name for e in mechanism.drags}
+        e.name for e in mechanism.drags} | {w.name for w in mechanism.wrenches if w.law is not None}
     if name not in between:
         known = [*(e.name for e in on_joints), *(d.name for d in mechanism.drives), *sorted(between),
                  *(c.name for c in mechanism.constraints)]
@@ -154,7 +154,8 @@ def constraint_forces(states: States, name: str) -> tuple[Floats, str, tuple[str
 
 
 def _between(states: States, name: str) -> tuple[Floats, str, tuple[str, ...]]:
-    """Springs between points: the force along their line. Bushings and drag: the wrench on their (second) body."""
+    """Springs between points: the force along their line. Bushings, drag and wrenches by laws: the wrench on their
+    (second) body."""
     system, q, u, _, t = states[:5]
     tree, mechanism = system.model.tree, system.model.mechanism
     pair: Any = next(p for p in tree.pairs if p.name == name)
@@ -164,7 +165,8 @@ def _between(states: States, name: str) -> tuple[Floats, str, tuple[str, ...]]:
         *_, length, rate = own.line(moving(pair.first), moving(pair.second))
         force = own.along.at(t).seen(_sight(states)).force(length, rate)
         return _scalar(states, force), f"force of {name} along its line, apart", ("N",)
-    bodies = {e.name: e.second for e in mechanism.bushings} | {e.name: e.body for e in mechanism.drags}
+    bodies = {e.name: e.second for e in mechanism.bushings} | {e.name: e.body for e in (*mechanism.drags,
+                                                                                      *mechanism.wrenches)}
     raw = element_wrenches(system.plans, q, u, t=t, pairs=(pair,))
     first = tree.members[pair.second][0]  # wrenches are about the first body of a link
     body = bodies[name]

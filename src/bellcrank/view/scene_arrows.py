@@ -95,6 +95,13 @@ def _elements(result: Result, system: Machine, track: Track) -> Iterator[Arrow]:
             yield Arrow(name, "spring", body, (0.0, 0.0, 0.0), wrench[:, 3:], wrench[:, :3])
     numbers = Numbers(mechanism, system.model.values)
     for w in mechanism.wrenches:
+        if w.law is not None:
+            given = np.asarray(result.forces(w.name).transpose("time", "component").values, dtype=float)
+            at = numbers.all(w.at)
+            arm = turned(track.turns[:, w.body], at)  # wrenches are about the body's origin
+            yield Arrow(w.name, "wrench", w.body, triple_of(at), given[:, 3:],
+                        given[:, :3] - np.cross(arm, given[:, 3:]))
+            continue
         force, moment = (np.stack([_over_time(x, track.times, numbers) for x in part], axis=1)
                          for part in (w.force, w.moment))
         if w.axes == "body":

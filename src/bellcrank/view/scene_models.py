@@ -71,6 +71,8 @@ def model_of(mechanism: Mechanism, values: Mapping[str, Any] | None = None, cut:
     hidden = {s.body for s in soft} | {b.index for s in soft for b in mechanism.bodies
                                        if b.name.startswith(f"{s.name}.")}
     symbols = _symbols(joints, thickness, length, upward(mechanism, numbers.one))
+    symbols.setdefault(0, []).extend(DrawnShape("box", (3.0 * thickness,) * 3, triple_of(end), color=(*_GROUND, 1.0),
+                                                role="ground") for end in _ends(extensions, 0))
     bodies, colors = [], _colors(masses)
     for i, body in enumerate((mechanism.ground, *mechanism.bodies)):
         shapes = given.get(i) or (() if i == 0 or i in hidden else body_shapes(
@@ -87,7 +89,7 @@ def model_of(mechanism: Mechanism, values: Mapping[str, Any] | None = None, cut:
 def _joints(mechanism: Mechanism, numbers: Numbers, cut: Sequence[str]) -> tuple[DrawnJoint, ...]:
     found = []
     for r in mechanism.joints:
-        if isinstance(r.joint, (Modal, NodeMotion)):
+        if isinstance(r.joint, (Modal, NodeMotion)) or r.name in mechanism.open_at_start:
             continue
         found.append(DrawnJoint(r.name, type(r.joint).__name__, r.parent, r.child, _frame(r.parent_pose, numbers),
                                 _frame(r.child_pose, numbers), joint_axes(r.joint), r.name in cut))

@@ -118,15 +118,15 @@ class _Maker:
             return
         self.batched = True
         stacked = result.stack(every=batch) if len(batch) > 1 else result.rename({batch[0]: "every"})
-        count = int(stacked.sizes["every"])
+        count, shape = int(stacked.sizes["every"]), tuple(result.sizes[d] for d in batch)
         if count > MOST_SAMPLES:
             self.notes.append(f"{MOST_SAMPLES} of {count} samples are shown")
         for i in np.unique(np.linspace(0, count - 1, min(count, MOST_SAMPLES)).astype(int)).tolist():
-            values = {k: np.broadcast_to(v, [stacked.sizes[d] for d in ("every",)] if np.ndim(v) == 1 else np.shape(v))
-                      .ravel()[i] for k, v in system.model.values.items() if np.ndim(v)}
+            values = {k: np.broadcast_to(v, shape).ravel()[i] for k, v in system.model.values.items() if np.ndim(v)}
             one = system.with_parameters(**values) if values else system
             run = stacked.isel(every=i).drop_vars("every", errors="ignore")
-            self._run(run.with_system(one), one, f"{label} {i}" if label else f"sample {i}")
+            said = ", ".join(f"{k} = {float(v):.4g}" for k, v in list(values.items())[:2]) or f"sample {i}"
+            self._run(run.with_system(one), one, f"{label}: {said}" if label else said)
 
     def _run(self, result: Result, system: Machine, label: str) -> None:
         result = finite(result)
