@@ -319,6 +319,39 @@ def run_python(lines: list[str], shared: int, local: int) -> dict[int, float]:
     return found
 
 
+# -- sweeps -----------------------------------------------------------------------------------------
+@with_compiler
+def test_sweeps_on_a_device(gpu: HostDevice, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Many runs in one launch, whatever the chunks; some runs fail, and the others do not notice."""
+    m = bc.load("pendulum")
+    m.add_joint_spring("damper", "hinge", damping=m.parameter("damping", 0.1))
+    samples = {"damping": np.linspace(0.0, 1.0, 300), "u.hinge": np.linspace(0.1, 1.5, 300)}
+    samples["u.hinge"][7] = 1e200
+    run = {"duration": 0.1, "step": 0.01}
+    before = len(gpu.functions)
+    with pytest.warns(bc.SimulationWarning, match="1 of 300 runs did not finish"):
+        mine = bc.sweep(m, samples=samples, run=run, reduce="last", backend="cuda")
+    assert len(gpu.functions) > before
+    with pytest.warns(bc.SimulationWarning):
+        other = bc.sweep(m, samples=samples, run=run, reduce="last")
+    with pytest.warns(bc.SimulationWarning):
+        parts = bc.sweep(m, samples=samples, run=run, reduce="last", backend="cuda", chunk=100)
+    rest = np.arange(300) != 7
+    assert gap(mine.q_last[rest], other.q_last[rest]) < 1e-12 and mine.status[7] != "finished"
+    assert np.array_equal(mine.q_last, parts.q_last, equal_nan=True)
+    monkeypatch.setattr(cuda_runtime, "current", device.current)
+    cuda_runtime.made.cache_clear()
+    monkeypatch.setitem(sys.modules, "cupy", None)
+    device.current.cache_clear()
+    with pytest.raises(bc.ModelError, match="needs CuPy"):
+        bc.sweep(m, samples=samples, run=run, reduce="last", backend="cuda")
+    alone = bc.sweep(m, samples={k: v[:5] for k, v in samples.items()}, run=run, reduce="last", backend="cuda",
+                     executor="processes")  # workers without a GPU compute on the CPU
+    assert gap(alone.q_last, other.q_last[:5]) == 0.0
+    with pytest.raises(bc.ModelError, match="sweep: no backend 'metal'"):
+        bc.sweep(m, samples=samples, run=run, backend="metal")
+
+
 # -- without a device -------------------------------------------------------------------------------
 def test_what_is_missing_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "cupy", None)
