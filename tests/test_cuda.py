@@ -189,6 +189,25 @@ def test_motions_of_trees_and_rolled_machines(gpu: HostDevice, name: str, option
     assert gap(system.simulate((q, u), **run).q, cpu.simulate((q, u), **run).q) < 1e-11
 
 
+@with_compiler
+def test_bodies_that_deform(gpu: HostDevice) -> None:
+    m = bc.Mechanism("arm")
+    m.add_body("rod", bc.FlexibleBody.beam(0.5, bc.BeamSection.round(0.01, E=2.1e10, rho=7850.0), elements=4,
+                                           modes={"y": 1, "z": 1}))
+    m.add_body("tip", bc.Inertia.box(0.1, (0.05, 0.05, 0.05)))
+    m.add_joint("root", bc.Revolute("z"), m.ground, "rod")
+    m.add_joint("end", bc.Revolute("y"), "rod.tip", "tip")
+    cpu, system = (bc.compile(m, backend=backend) for backend in ("llvm", "cuda"))
+    q, u, tau = states(cpu)
+    q, u = q * 0.001, u * 0.01
+    before = len(gpu.functions)
+    assert gap(system.forward_dynamics(q, u, tau), cpu.forward_dynamics(q, u, tau)) < 1e-11
+    for run in ({"stepper": "rk4", "step": 1e-4}, {"stepper": "dopri5"}):
+        mine, other = (s.simulate((q, u), 2e-3, output=1e-3, **run) for s in (system, cpu))
+        assert gap(mine.q, other.q) < 1e-10
+    assert len(gpu.functions) >= before + 3
+
+
 def held(t: Any, q: Any, u: Any) -> list[Any]:
     return [-0.3 * u[0] + 0.1 * bm.sin(30.0 * t), 0.0, 0.0]
 
