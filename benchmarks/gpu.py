@@ -6,8 +6,8 @@ How to read it. **dynamics/s**: forward dynamics of a batch that lies on the dev
 best of several launches. **steps/s**: `bc.rollout`, classical Runge-Kutta, 100 steps of 1 ms a call, loops closed
 after every step. **error**: against the code for the CPU, relative to the largest number; of steps after 100 of them.
 **loop**, **energy**: the largest loop error [m, rad], and the change of energy over the largest kinetic energy, after
-1000 steps of 256 states (of machines with 20 speeds and more, 100). **registers / local / shared**: of a thread, in
-bytes the last two; **occupancy**: of the threads that the device could hold, those that run at once. **memory**,
+1000 steps of 256 states (of machines with 20 speeds and more at most 100). **registers / local / shared**: of a thread,
+in bytes the last two; **occupancy**: of the threads that the device could hold, those that run at once. **memory**,
 **arithmetic**: parts of what a copy on the device moves in a second, and of the multiplications with additions that
 its units for doubles (floats) can do, that are reached; operations are counted as in the source.
 
@@ -54,6 +54,10 @@ class Case:
     dynamics: int = 1 << 22
     steps: int = 1 << 20
     speed: float = 1.0
+    #: of the forces during steps, and how long motions are whose energy is looked at: every plan of loops that motions
+    #: come to need is another kernel, seconds of compiling, and no speed of steps
+    push: float = 1.0
+    long: int = 1000
 
 
 def panda() -> bc.Mechanism:
@@ -62,6 +66,20 @@ def panda() -> bc.Mechanism:
 
 def cassie() -> bc.Mechanism:
     return bc.load(models.find("example-robot-data", "cassie_v2.sdf"), parallel=1e-5)
+
+
+def flexible() -> bc.Mechanism:
+    """A four-bar whose coupler bends."""
+    m = bc.Mechanism("flexible four-bar", gravity=(0, -9.81, 0))
+    m.add_body("crank", bc.Inertia.rod(1.5, (0, 0, 0), (0.3, 0, 0)))
+    m.add_body("rod", bc.FlexibleBody.beam(1.0, bc.BeamSection(4e6, 120.0, 120.0, 120.0, 0.8, 1e-6), elements=8,
+                                           modes={"y": 2}, support="pinned", stiffening=True))
+    m.add_body("rocker", bc.Inertia.rod(2.0, (0, 0, 0), (0.6, 0, 0)))
+    m.add_joint("A", bc.Revolute("z"), m.ground, "crank")
+    m.add_joint("B", bc.Revolute("z"), "crank", "rod", parent_pose=bc.Pose((0.3, 0, 0)))
+    m.add_joint("D", bc.Revolute("z"), m.ground, "rocker", parent_pose=bc.Pose((1.0, 0, 0)))
+    m.add_joint("C", bc.Revolute("z"), "rod.tip", "rocker", child_pose=bc.Pose((0.6, 0, 0)))
+    return m
 
 
 def example(name: str, **options: Any) -> Callable[[], bc.Mechanism]:
@@ -73,10 +91,11 @@ CASES = {
     "jansen": Case(example("jansen")), "Panda": Case(panda),
     "quarter car": Case(example("quarter_car"), {}, 1 << 21, 1 << 18),
     "quadruped": Case(example("quadruped"), {}, 1 << 21, 1 << 18),
-    "linkage legs": Case(example("linkage_quadruped"), {}, 1 << 20, 1 << 17, 0.1),
-    "delta": Case(example("delta"), {}, 1 << 20, 1 << 17, 0.1),
+    "linkage legs": Case(example("linkage_quadruped"), {}, 1 << 20, 1 << 17, 0.1, 0.05, 100),
+    "delta": Case(example("delta"), {}, 1 << 20, 1 << 17, 0.1, 0.05, 100),
     "Stewart": Case(example("stewart"), {}, 1 << 20, 1 << 17),
-    "Cassie": Case(cassie, {"schedule": "unrolled"}, 1 << 20, 1 << 17, 0.1),
+    "Cassie": Case(cassie, {"schedule": "unrolled"}, 1 << 20, 1 << 17, 0.1, 0.05, 50),
+    "flexible four-bar": Case(flexible, {}, 1 << 22, 1 << 19, 0.3),
     "ladder 64": Case(example("ladder", cells=64), {}, 4096, 4096), "chain 1000": Case(example("chain", n=1000), {},
                                                                                        4096, 4096, 0.1),
 }
@@ -150,10 +169,10 @@ class Machine:
         q, u, tau = self.states(n)
         begun = time.perf_counter()
         motion = bc.rollout(self.gpu, (q, u), STEP)
-        motion.step(tau, 1)
+        motion.step(self.case.push * tau, 1)
         compiled = time.perf_counter() - begun
         seconds = []
-        for _ in range(3):
+        for _ in range(3 if self.case.long > 100 else 1):
             cupy.cuda.Device().synchronize()
             begun = time.perf_counter()
             motion.step(steps=many)
@@ -169,15 +188,15 @@ class Machine:
 
         q, u, tau = self.states(256)
         near = bc.rollout(self.gpu, (q, u), STEP)
-        near.step(tau, 20 if self.cpu.nu < 100 else 2)
+        near.step(self.case.push * tau, 20 if self.cpu.nu < 100 else 2)
         same = bc.rollout(self.cpu, (q, u), STEP)
-        same.step(tau, 20 if self.cpu.nu < 100 else 2)
+        same.step(self.case.push * tau, 20 if self.cpu.nu < 100 else 2)
         error = max(gap(cupy.asnumpy(near.q), same.q), gap(cupy.asnumpy(near.u), same.u))
         if self.cpu.nu > 100:
             return {"error": error, "loop": loop_error(self.cpu, cupy.asnumpy(near.q)), "energy": float("nan")}
         free = bc.rollout(self.gpu, (q, u), STEP)
         before = self.cpu.energy(q, u)
-        free.step(steps=1000 if self.cpu.nu < 20 else 100)
+        free.step(steps=min(self.case.long, 1000 if self.cpu.nu < 20 else 100))
         q, u = cupy.asnumpy(free.q).astype(float), cupy.asnumpy(free.u).astype(float)
         most = max(float(self.cpu.kinetic_energy(q, u).max()), 1e-12)
         lossless = self.name not in ("quarter car",)
@@ -260,6 +279,24 @@ def line(row: dict[str, Any]) -> str:
             f"{s['energy']:.0e}, alive {s['alive']:.3f}, {used(s)}, {s['compiled']:.1f} s {'| ' * bool(peer)}{peer}")
 
 
+def adaptive(name: str = "four-bar", count: int = 1 << 17) -> None:
+    """Steps of states that choose their own, through `simulate`; beside some on the CPU."""
+    machine = Machine(name, "double")
+    q, u, _ = machine.states(count)
+    for stepper in ("dopri5", "dop853", "radau5"):
+        walls = []
+        for _ in range(2):  # the first one compiles
+            begun = time.perf_counter()
+            result = machine.gpu.simulate((q, u), 1.0, stepper=stepper, rtol=1e-9, output=1.0)
+            walls.append(time.perf_counter() - begun)
+        begun = time.perf_counter()
+        few = machine.cpu.simulate((q[:256], u[:256]), 1.0, stepper=stepper, rtol=1e-9, output=1.0)
+        cpu = 256 / (time.perf_counter() - begun)
+        print(f"{name}, {stepper}, 1 s to 1e-9, {count} states: {count / walls[1]:.3g} motions/s, "
+              f"{result.attrs['steps'] / walls[1]:.2e} steps/s ({cpu:.3g} motions/s on this CPU); against the CPU "
+              f"{gap(result.q.values[-1, :256], few.q.values[-1]):.0e}; {result.attrs['status']}", flush=True)
+
+
 def used(found: dict[str, Any]) -> str:
     return (f"{found['registers']:.0f} / {found['local_bytes']:.0f} / {found['shared_bytes']:.0f}, occupancy "
             f"{found['occupancy']:.2f}")
@@ -326,8 +363,24 @@ def check(names: list[str], precision: str) -> list[str]:
         error = machine.accuracy()["error"]
         if not error < 100 * most:
             wrong.append(f"{name} motion {precision}: {error:.1e}")
+        if cpu.nu < 20 and precision == "double":  # adaptive and implicit steps are doubles anyway
+            wrong += check_steppers(machine)
         print(f"{name} ({precision}): {'as on the CPU' if not wrong else wrong[-1]}", flush=True)
     wrong += check_others(precision)
+    return wrong
+
+
+def check_steppers(machine: Machine) -> list[str]:
+    """What is not as on the CPU of motions by other methods."""
+    wrong = []
+    q, u, _ = machine.states(64)
+    for stepper in ("rk8", "semi_implicit", "dopri5", "dop853", "radau5", "gauss"):
+        adaptive = stepper in ("dopri5", "dop853", "radau5")
+        run: dict[str, Any] = {"stepper": stepper, "output": 5e-3} | ({} if adaptive else {"step": STEP})
+        mine, other = (s.simulate((q, u), 0.02, **run) for s in (machine.gpu, machine.cpu))
+        error = max(gap(mine.q.values, other.q.values), gap(mine.u.values, other.u.values))
+        if not error < 1e-7:  # tolerances of steps, and of what is rejected
+            wrong.append(f"{machine.name} {stepper}: {error:.1e}")
     return wrong
 
 
@@ -378,6 +431,8 @@ def main() -> None:
             raise SystemExit("not as on the CPU:\n" + "\n".join(wrong))
         return
     rows = measure(given.only, precisions)
+    if "four-bar" in given.only:
+        adaptive()
     if "quarter car" in given.only:
         quarter_cars()
     if given.json:

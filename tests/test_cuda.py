@@ -188,6 +188,25 @@ def test_motions_of_trees_and_rolled_machines(gpu: HostDevice, name: str, option
     assert gap(system.simulate((q, u), **run).q, cpu.simulate((q, u), **run).q) < 1e-11
 
 
+@with_compiler
+def test_bodies_that_deform(gpu: HostDevice) -> None:
+    m = bc.Mechanism("arm")
+    m.add_body("rod", bc.FlexibleBody.beam(0.5, bc.BeamSection.round(0.01, E=2.1e10, rho=7850.0), elements=4,
+                                           modes={"y": 1, "z": 1}))
+    m.add_body("tip", bc.Inertia.box(0.1, (0.05, 0.05, 0.05)))
+    m.add_joint("root", bc.Revolute("z"), m.ground, "rod")
+    m.add_joint("end", bc.Revolute("y"), "rod.tip", "tip")
+    cpu, system = (bc.compile(m, backend=backend) for backend in ("llvm", "cuda"))
+    q, u, tau = states(cpu)
+    q, u = q * 0.001, u * 0.01
+    before = len(gpu.functions)
+    assert gap(system.forward_dynamics(q, u, tau), cpu.forward_dynamics(q, u, tau)) < 1e-11
+    for run in ({"stepper": "rk4", "step": 1e-4}, {"stepper": "dopri5"}):
+        mine, other = (s.simulate((q, u), 2e-3, output=1e-3, **run) for s in (system, cpu))
+        assert gap(mine.q, other.q) < 1e-10
+    assert len(gpu.functions) >= before + 3
+
+
 def held(t: Any, q: Any, u: Any) -> list[Any]:
     return [-0.3 * u[0] + 0.1 * bm.sin(30.0 * t), 0.0, 0.0]
 
@@ -316,6 +335,39 @@ def run_python(lines: list[str], shared: int, local: int) -> dict[int, float]:
             exec(line.strip().removeprefix("const double ").rstrip(";"), {}, names)
     found: dict[int, float] = names["out"]
     return found
+
+
+# -- sweeps -----------------------------------------------------------------------------------------
+@with_compiler
+def test_sweeps_on_a_device(gpu: HostDevice, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Many runs in one launch, whatever the chunks; some runs fail, and the others do not notice."""
+    m = bc.load("pendulum")
+    m.add_joint_spring("damper", "hinge", damping=m.parameter("damping", 0.1))
+    samples = {"damping": np.linspace(0.0, 1.0, 300), "u.hinge": np.linspace(0.1, 1.5, 300)}
+    samples["u.hinge"][7] = 1e200
+    run = {"duration": 0.1, "step": 0.01}
+    before = len(gpu.functions)
+    with pytest.warns(bc.SimulationWarning, match="1 of 300 runs did not finish"):
+        mine = bc.sweep(m, samples=samples, run=run, reduce="last", backend="cuda")
+    assert len(gpu.functions) > before
+    with pytest.warns(bc.SimulationWarning):
+        other = bc.sweep(m, samples=samples, run=run, reduce="last")
+    with pytest.warns(bc.SimulationWarning):
+        parts = bc.sweep(m, samples=samples, run=run, reduce="last", backend="cuda", chunk=100)
+    rest = np.arange(300) != 7
+    assert gap(mine.q_last[rest], other.q_last[rest]) < 1e-12 and mine.status[7] != "finished"
+    assert np.array_equal(mine.q_last, parts.q_last, equal_nan=True)
+    monkeypatch.setattr(cuda_runtime, "current", device.current)
+    cuda_runtime.made.cache_clear()
+    monkeypatch.setitem(sys.modules, "cupy", None)
+    device.current.cache_clear()
+    with pytest.raises(bc.ModelError, match="needs CuPy"):
+        bc.sweep(m, samples=samples, run=run, reduce="last", backend="cuda")
+    alone = bc.sweep(m, samples={k: v[:5] for k, v in samples.items()}, run=run, reduce="last", backend="cuda",
+                     executor="processes")  # workers without a GPU compute on the CPU
+    assert gap(alone.q_last, other.q_last[:5]) == 0.0
+    with pytest.raises(bc.ModelError, match="sweep: no backend 'metal'"):
+        bc.sweep(m, samples=samples, run=run, backend="metal")
 
 
 # -- without a device -------------------------------------------------------------------------------

@@ -190,3 +190,14 @@ def test_an_interrupt_leaves_a_store_that_goes_on(tmp_path: Path) -> None:
         study(out=tmp_path / "study.zarr", chunk=16, progress=stop)
     assert int((bc.open_sweep(tmp_path / "study.zarr").status == "finished").sum()) == 16
     same(study(), study(out=tmp_path / "study.zarr", resume=True))
+
+
+# -- Ray --------------------------------------------------------------------------------------------
+def test_ray_computes_the_same() -> None:
+    """Where Ray is installed."""
+    ray = pytest.importorskip("ray")
+    ray.init(num_cpus=2, include_dashboard=False, logging_level="ERROR")
+    try:
+        same(study(executor=ray, chunk=40), study())
+    finally:
+        ray.shutdown()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,9 @@ import pytest
 from scipy import stats
 
 import bellcrank as bc
+from bellcrank.studies.drawn_samples import METHODS
 from bellcrank.studies.sample_table import table_of
+from sweeps import pendulum, same
 
 MAKERS = (bc.latin_hypercube, bc.sobol, bc.random_samples)
 
@@ -46,6 +49,50 @@ def test_sobol_is_even() -> None:
     found = bc.sobol({"a": (0.0, 1.0), "b": (0.0, 1.0)}, 64, seed=5)
     cells = np.floor(8 * found.a.values) * 8 + np.floor(8 * found.b.values)
     assert sorted(cells.tolist()) == list(range(64))
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_samples_are_drawn_in_any_parts(method: str) -> None:
+    given = {"a": "normal(0, 1)", "b": (0.0, 1.0)}
+    drawn = bc.drawn_samples(given, 1000, method=method, seed=4)
+    whole = drawn.rows(0, 1000)
+    np.testing.assert_array_equal(np.concatenate([drawn.rows(0, 7), drawn.rows(7, 640), drawn.rows(640, 1000)]), whole)
+    if method != "latin_hypercube":  # of that there is a table in memory, made by another permutation
+        make = {"sobol": bc.sobol, "random": bc.random_samples}[method]
+        np.testing.assert_array_equal(whole, np.stack([make(given, 1000, seed=4)[n].values for n in given], axis=-1))
+    assert stats.kstest(whole[:, 0], stats.norm.cdf).pvalue > 1e-3 and abs(np.corrcoef(whole.T)[0, 1]) < 0.1
+    other = bc.drawn_samples(given, 1000, method=method, seed=5)
+    assert not np.isclose(other.rows(0, 50), whole[:50]).any()
+    assert bc.drawn_samples(given, 10**12, method=method).rows(10**11, 10**11 + 3).shape == (3, 2)
+
+
+@pytest.mark.parametrize("runs", (1, 2, 63, 64, 1000))
+def test_drawn_latin_hypercubes_have_one_run_in_every_range(runs: int) -> None:
+    found = bc.drawn_samples({"a": (0.0, 1.0), "b": (0.0, 1.0)}, runs, method="latin_hypercube", seed=9).rows(0, runs)
+    places = np.floor(runs * found).astype(int)
+    assert (np.sort(places, axis=0) == np.arange(runs)[:, None]).all()
+    assert runs < 60 or (places[:, 0] != places[:, 1]).mean() > 0.9
+
+
+def test_sweeps_of_drawn_samples(tmp_path: Path) -> None:
+    """The same as of a table, at every point of a grid, and from a store; another seed is another study."""
+    drawn, table = (make({"q.hinge": (0.1, 1.0)}, 50, seed=2) for make in (bc.drawn_samples, bc.random_samples))
+    grid, run = {"damping": [0.1, 0.2, 0.3]}, {"duration": 0.1, "step": 0.01}
+    found = bc.sweep(pendulum(), grid, samples=drawn, run=run, reduce="last", chunk=40)
+    same(found, bc.sweep(pendulum(), grid, samples=table, run=run, reduce="last"))
+    out = tmp_path / "s.zarr"
+    bc.sweep(pendulum(), drawn, run=run, reduce="last", out=out)
+    with pytest.raises(bc.ModelError, match="another study, in which other than here are: the samples"):
+        bc.sweep(pendulum(), bc.drawn_samples({"q.hinge": (0.1, 1.0)}, 50, seed=3), run=run, reduce="last", out=out,
+                 resume=True)
+
+
+@pytest.mark.parametrize(("given", "message"), [
+    ({"method": "halton"}, "no method 'halton'"), ({"runs": 0}, "runs must be a positive"),
+    ({"distributions": {"a": "norml(1, 2)"}}, "no distribution 'norml'")])
+def test_what_cannot_be_drawn(given: Any, message: str) -> None:
+    with pytest.raises(bc.ModelError, match=message):
+        bc.drawn_samples(**({"distributions": {"a": (0, 1)}, "runs": 5} | given))
 
 
 def test_rows_of_tables() -> None:

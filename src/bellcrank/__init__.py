@@ -39,6 +39,7 @@ _PLACES = {
     **dict.fromkeys(("Change", "Event", "attach", "detach", "enter", "leave", "lock", "unlock"), "simulate.events"),
     "joint_limit": "simulate.stops", "lift_off": "simulate.stops",
     **dict.fromkeys(("latin_hypercube", "random_samples", "sobol"), "studies.random_samples"),
+    "drawn_samples": "studies.drawn_samples",
     "open_sweep": "studies.zarr_store", "sweep": "studies.sweeping",
 }
 
@@ -49,10 +50,10 @@ __all__ = [
     "NotYetError", "Planar", "Plane", "PointOnLine", "PointOnPlane", "Pose", "Prismatic", "Result", "Revolute",
     "RollingBall", "RollingDisk", "Rollout", "Sampled", "Screw", "SectionPoint", "SimulationWarning", "SingularError",
     "SlowWarning", "Sphere", "Spherical", "State", "StateError", "System", "Table", "Traced", "Universal", "Weld",
-    "__version__", "analyze", "animate", "attach", "check_joint", "cite", "compare", "compile", "detach", "enter",
-    "examples", "export_c", "gradient", "identify", "joint_limit", "latin_hypercube", "leave", "lift_off", "load",
-    "lock", "math", "open_result", "open_sweep", "papers", "random_samples", "read", "rollout", "save", "show",
-    "sobol", "sweep", "to_casadi", "to_jax", "to_sympy", "to_torch", "unlock",
+    "__version__", "analyze", "animate", "attach", "check_joint", "cite", "compare", "compile", "detach",
+    "drawn_samples", "enter", "examples", "export_c", "gradient", "identify", "joint_limit", "latin_hypercube", "leave",
+    "lift_off", "load", "lock", "math", "open_result", "open_sweep", "papers", "random_samples", "read", "rollout",
+    "save", "show", "sobol", "sweep", "to_casadi", "to_jax", "to_sympy", "to_torch", "unlock",
 ]
 
 if TYPE_CHECKING:
@@ -111,6 +112,7 @@ if TYPE_CHECKING:
     from bellcrank.simulate.rollout import Rollout, rollout
     from bellcrank.simulate.run import SimulationWarning
     from bellcrank.simulate.stops import joint_limit, lift_off
+    from bellcrank.studies.drawn_samples import drawn_samples
     from bellcrank.studies.random_samples import latin_hypercube, random_samples, sobol
     from bellcrank.studies.sweeping import sweep
     from bellcrank.studies.zarr_store import open_sweep

@@ -136,6 +136,7 @@ def sweep(model: Model,
           executor: Annotated[str, typer.Option(help="threads, processes or dask")] = "threads",
           address: Annotated[str | None, typer.Option(
               help="of the Dask scheduler, such as tcp://host:8786; processes of this machine otherwise")] = None,
+          backend: Annotated[str | None, typer.Option(help="cuda: on GPUs, where workers have them")] = None,
           formulation: Annotated[str, typer.Option(help="formulation of the equations of motion")] = "auto",
           option: Options = None, floating_base: Floating = False,
           quiet: Quiet = False, json: Json = False, progress: Bar = True) -> None:
@@ -149,7 +150,7 @@ def sweep(model: Model,
 
     request = StudyRequest(model, vary or (), sample or (), runs, method, seed, duration, step, stepper, interval,
                            settings or (), reduce or (), out, resume, chunk, executor, address, formulation,
-                           option or (), floating_base)
+                           option or (), floating_base, backend)
     raise typer.Exit(run(request, Output(json, quiet, progress)))
 
 

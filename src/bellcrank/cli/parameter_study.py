@@ -24,12 +24,15 @@ if TYPE_CHECKING:
     import xarray
 
     from bellcrank.compiled.system import System
+    from bellcrank.studies.drawn_samples import DrawnSamples
 
 __all__ = ["StudyRequest", "sweep"]
 
 #: ways to draw samples
 METHODS = ("lhs", "sobol", "random")
 _EXECUTORS = ("threads", "processes", "dask")
+#: samples of which those of a chunk alone are made
+_MANY = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -56,6 +59,7 @@ class StudyRequest:
     formulation: str
     options: Sequence[str]
     floating_base: bool
+    backend: str | None = None
 
 
 def sweep(request: StudyRequest, output: Output) -> int:
@@ -77,6 +81,7 @@ def sweep(request: StudyRequest, output: Output) -> int:
             found = run(with_settings(system, settings), grid or None, samples=_samples(request, grid),
                         run=_run(request, settings), reduce=_reduction(request), executor=executor,
                         resume=request.resume, out=request.out if _is_store(request.out) else None, chunk=request.chunk,
+                        backend=request.backend,
                         progress=None if output.progress and not output.quiet and not output.json else False)
         except (AssemblyError, FileError):
             raise
@@ -137,8 +142,9 @@ def _varied(text: str) -> tuple[str, Any]:
         raise UsageError(f"--vary {text}: write NAME=FIRST:LAST:COUNT, or NAME=VALUE,VALUE,...") from None
 
 
-def _samples(request: StudyRequest, grid: dict[str, Any]) -> xarray.Dataset | None:
-    """What is drawn, as many at each point of the grid as make `runs` in all."""
+def _samples(request: StudyRequest, grid: dict[str, Any]) -> xarray.Dataset | DrawnSamples | None:
+    """What is drawn, as many at each point of the grid as make `runs` in all; of very many, chunk by chunk."""
+    from bellcrank.studies.drawn_samples import drawn_samples
     from bellcrank.studies.random_samples import latin_hypercube, random_samples, sobol
 
     if not request.sample or request.runs is None:
@@ -157,6 +163,9 @@ def _samples(request: StudyRequest, grid: dict[str, Any]) -> xarray.Dataset | No
                          if points > 1 else f"--runs {request.runs}: must be positive")
     make = {"lhs": latin_hypercube, "sobol": sobol, "random": random_samples}[request.method]
     try:
+        if request.runs // points > _MANY:
+            return drawn_samples(distributions, request.runs // points, seed=request.seed,
+                                 method={"lhs": "latin_hypercube"}.get(request.method, request.method))
         return make(distributions, request.runs // points, seed=request.seed)
     except ModelError as error:
         raise UsageError(f"--sample: {error}") from error

@@ -79,6 +79,8 @@ class _Threads:
 
     def __init__(self, study: Study, pool: ThreadPoolExecutor | None) -> None:
         self._study, self._stop, self._own = study, threading.Event(), pool is None
+        if study.backend is not None:
+            _ = study.device  # says what is missing here
         self._pool = pool or ThreadPoolExecutor(_cores(), thread_name_prefix="sweep")
         self.count = getattr(self._pool, "_max_workers", 1)
 

@@ -30,16 +30,13 @@ from bellcrank.studies.kept_values import (
     simulated_values,
 )
 from bellcrank.studies.sample_table import SampleTable
-from bellcrank.studies.study import LANES, Study, candidates, error_text
+from bellcrank.studies.study import Study, candidates, error_text
 
 if TYPE_CHECKING:
     from bellcrank.compiled.system import System
     from bellcrank.simulate.result import Result
 
-__all__ = ["RUNS_PER_BLOCK", "compute_chunk", "with_tried_reference"]
-
-#: the first lane is that of the reference
-RUNS_PER_BLOCK = LANES - 1
+__all__ = ["compute_chunk", "with_tried_reference"]
 
 
 @dataclass(frozen=True)
@@ -54,33 +51,37 @@ class _Lanes:
 def compute_chunk(study: Study, rows: Floats, stop: threading.Event | None = None) -> ChunkResult:
     """Results of rows (runs, columns); `stop` ends it early with a `CancelledError`."""
     stop = stop or threading.Event()
-    return joined([_block(study, rows[k:k + RUNS_PER_BLOCK], stop) for k in range(0, len(rows), RUNS_PER_BLOCK)])
+    size = study.runs_per_block
+    return joined([_block(study, rows[k:k + size], stop) for k in range(0, len(rows), size)])
 
 
 def _block(study: Study, rows: Floats, stop: threading.Event) -> ChunkResult:
-    """Results of at most `RUNS_PER_BLOCK` rows."""
+    """Results of the rows of one block."""
     count = len(rows)
-    table = np.concatenate([np.array([study.reference]), rows, np.repeat(rows[:1], LANES - 1 - count, axis=0)])
+    table = np.concatenate([np.array([study.reference]), rows,
+                            np.repeat(rows[:1], study.lanes_of(count) - 1 - count, axis=0)])
     lanes = list(range(1, count + 1))
     if study.simulated:
         found = _simulated(study, table, lanes, stop)
     else:
-        found = _isolated(lambda picked: _called(study, table[picked]), lanes, stop)
+        found = _isolated(lambda picked: _called(study, table[picked]), lanes, len(table), stop)
     said = [found.notes.get(i, ("finished", "")) for i in lanes]
     return ChunkResult({name: v.having(v.values[:count]) for name, v in found.values.items()}, found.coords,
                 [status for status, _ in said], [reason for _, reason in said])
 
 
 # -- runs that fail -------------------------------------------------------------------------------------
-def _isolated(attempt: Callable[[list[int]], _Lanes], active: Sequence[int], stop: threading.Event) -> _Lanes:
-    """What `attempt` makes of the active lanes; of those alone that it can compute, where it fails on some.
+def _isolated(attempt: Callable[[list[int]], _Lanes], active: Sequence[int], lanes: int, stop: threading.Event
+              ) -> _Lanes:
+    """What `attempt` makes of the active ones of all lanes; of those alone that it can compute, where it fails on some.
 
     It is given a lane for every place, copies of an active one in those of the others.
     """
     if not active:
         return _Lanes({}, {}, {})
     try:
-        return attempt([0, *(i if i in active else active[0] for i in range(1, LANES))])
+        chosen = set(active)
+        return attempt([0, *(i if i in chosen else active[0] for i in range(1, lanes))])
     except (MisuseError, CancelledError):
         raise
     except Exception as error:
@@ -89,29 +90,29 @@ def _isolated(attempt: Callable[[list[int]], _Lanes], active: Sequence[int], sto
         if len(active) == 1:
             return _Lanes({}, {}, {active[0]: ("failed", error_text(error))})
     half = len(active) // 2
-    first, second = (_isolated(attempt, some, stop) for some in (active[:half], active[half:]))
+    first, second = (_isolated(attempt, some, lanes, stop) for some in (active[:half], active[half:]))
     rows = [[i - 1 for i in some] for some in (active[:half], active[half:])]
-    return _Lanes(merged([first.values, second.values], rows, LANES - 1), first.coords or second.coords,
+    return _Lanes(merged([first.values, second.values], rows, lanes - 1), first.coords or second.coords,
                   {**first.notes, **second.notes})
 
 
 # -- simulations ----------------------------------------------------------------------------------------
 def _simulated(study: Study, table: Floats, lanes: Sequence[int], stop: threading.Event) -> _Lanes:
-    """Runs of lanes of a table (LANES, columns), simulated and reduced."""
+    """Runs of lanes of a table (lanes, columns), simulated and reduced."""
     states = study.begin(table[:len(lanes) + 1])
     active = [i for i in lanes if i not in states.failed]
 
     def attempt(picked: list[int]) -> _Lanes:
-        system = with_rows(study.system, study.columns, table[picked])
+        system = with_rows(study.machine, study.columns, table[picked])
         result = _run(study, system, states.picked(picked), stop)
         notes = {i: (status, reason) for i, status, reason in json.loads(result.attrs.get("remarks", "[]"))
                  if i and picked[i] == i}
         some = [i for i in active if picked[i] == i]
-        found = _isolated(lambda again: _reduced(study, result, table[picked], again[1:]), some, stop)
+        found = _isolated(lambda again: _reduced(study, result, table[picked], again[1:]), some, len(table), stop)
         return replace(found, notes={**notes, **found.notes})
 
     try:
-        found = _isolated(_checked(attempt, study, states, stop), active, stop)
+        found = _isolated(_checked(attempt, study, states, len(table), stop), active, len(table), stop)
     except _EverywhereError as error:
         found = _Lanes({}, {}, dict.fromkeys(active, ("failed", error_text(error.reason))))
     notes = {i: ("finished", text) for i, text in states.remarks.items() if i in active}
@@ -128,8 +129,8 @@ class _EverywhereError(MisuseError):
         self.reason = reason
 
 
-def _checked(attempt: Callable[[list[int]], _Lanes], study: Study, states: FirstStates, stop: threading.Event
-             ) -> Callable[[list[int]], _Lanes]:
+def _checked(attempt: Callable[[list[int]], _Lanes], study: Study, states: FirstStates, lanes: int,
+             stop: threading.Event) -> Callable[[list[int]], _Lanes]:
     """An attempt after whose first failure it is seen whether the reference alone would do."""
     tried: list[bool] = []
 
@@ -139,8 +140,8 @@ def _checked(attempt: Callable[[list[int]], _Lanes], study: Study, states: First
         except BellcrankError:
             if not tried and not stop.is_set():
                 tried.append(True)
-                alone = states.picked([0] * LANES)
-                system = with_rows(study.system, study.columns, np.array([study.reference] * LANES))
+                alone = states.picked([0] * lanes)
+                system = with_rows(study.machine, study.columns, np.array([study.reference] * lanes))
                 try:
                     _run(study, system, alone, stop)
                 except (ModelError, NotYetError) as error:  # not of the sample, but of what is asked for
@@ -187,8 +188,8 @@ def _called(study: Study, rows: Floats) -> _Lanes:
 
     samples = xarray.Dataset({c.name: ("run", rows[:, k].copy()) for k, c in enumerate(study.columns)})
     assert callable(study.run)
-    got = study.run(with_rows(study.system, study.columns, rows), samples)
-    values, coords = as_variables("run", got, LANES, study)
+    got = study.run(with_rows(study.machine, study.columns, rows), samples)
+    values, coords = as_variables("run", got, len(rows), study)
     return _Lanes({name: v.having(v.values[1:]) for name, v in values.items()}, coords, {})
 
 
@@ -199,7 +200,7 @@ def with_tried_reference(study: Study, table: SampleTable) -> Study:
     for i in tried:
         made = replace(study, reference=tuple(table.rows(i, i + 1)[0].tolist()))
         try:
-            _called(made, np.array([made.reference] * LANES))
+            _called(made, np.array([made.reference] * made.lanes_of(1)))
             return made
         except MisuseError:
             raise

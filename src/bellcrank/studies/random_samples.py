@@ -17,15 +17,16 @@ from bellcrank.errors import ModelError, hint
 if TYPE_CHECKING:
     import xarray
 
-__all__ = ["latin_hypercube", "random_samples", "sobol"]
+__all__ = ["BITS", "EDGE", "check_draw", "latin_hypercube", "quantiles_of", "random_samples", "sobol",
+           "told_distribution"]
 
 #: distributions under the names and with the arguments that people write; others have SciPy's
 _PLAIN = {"uniform": ("low, high", 2), "normal": ("mean, deviation", 2),
           "lognormal": ("mean of log, deviation of log", 2), "loguniform": ("low, high", 2)}
 #: quantiles are asked for at places strictly between 0 and 1: the ends of some distributions are infinite
-_EDGE = 2.0**-54
+EDGE = 2.0**-54
 #: Sobol' numbers have this many bits
-_BITS = 62
+BITS = 62
 
 
 def latin_hypercube(distributions: Mapping[str, Any], runs: int, *, seed: int = 0) -> xarray.Dataset:
@@ -37,7 +38,7 @@ def latin_hypercube(distributions: Mapping[str, Any], runs: int, *, seed: int = 
     ``"loguniform(1, 100)"`` or any continuous distribution of `scipy.stats` with its own arguments
     (``"triang(0.5, 1, 2)"``); a pair (low, high), which is uniform; or a frozen distribution of `scipy.stats`.
 
-    Returns a Dataset along ``run``, for `sweep`. Cost: O(runs) numbers per parameter.
+    Returns a Dataset along ``run``, for `sweep`. Cost: O(runs) numbers per parameter; `drawn_samples` keeps none.
 
     >>> samples = latin_hypercube({"mass": "normal(2, 0.1)", "length": (0.5, 1.5)}, 100, seed=1)
     >>> samples.mass.shape, bool(abs(samples.mass.mean() - 2.0) < 0.01)
@@ -71,21 +72,27 @@ def _sampled(what: str, distributions: Mapping[str, Any], runs: int, seed: int,
              places: Callable[[int, int, int], Floats]) -> xarray.Dataset:
     import xarray
 
+    check_draw(what, distributions, runs, seed)
+    quantiles = {str(name): quantiles_of(f"{what}: {name}", given) for name, given in distributions.items()}
+    table = np.clip(places(len(quantiles), int(runs), int(seed)), EDGE, 1.0 - 2.0 * EDGE)
+    columns = {}
+    for k, (name, quantile) in enumerate(quantiles.items()):
+        columns[name] = ("run", np.asarray(quantile(table[:, k]), dtype=float),
+                         {"distribution": told_distribution(distributions[name])})
+        if not np.isfinite(columns[name][1]).all():
+            raise ModelError(f"{what}: {name}: {told_distribution(distributions[name])} gives values that are not "
+                             "finite")
+    return xarray.Dataset(columns, attrs={"method": what, "seed": int(seed)})
+
+
+def check_draw(what: str, distributions: Any, runs: Any, seed: Any) -> None:
+    """Refuse what samples cannot be drawn of."""
     if not isinstance(distributions, Mapping) or not distributions:
         raise ModelError(f"{what}: needs {{name: distribution}}, such as {{'mass': 'normal(2, 0.1)'}}, got "
                          f"{distributions!r}")
     for name, value in (("runs", runs), ("seed", seed)):
         if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < (name == "runs"):
             raise ModelError(f"{what}: {name} must be a {'positive ' * (name == 'runs')}whole number, got {value!r}")
-    quantiles = {str(name): quantiles_of(f"{what}: {name}", given) for name, given in distributions.items()}
-    table = np.clip(places(len(quantiles), int(runs), int(seed)), _EDGE, 1.0 - 2.0 * _EDGE)
-    columns = {}
-    for k, (name, quantile) in enumerate(quantiles.items()):
-        columns[name] = ("run", np.asarray(quantile(table[:, k]), dtype=float),
-                         {"distribution": _said(distributions[name])})
-        if not np.isfinite(columns[name][1]).all():
-            raise ModelError(f"{what}: {name}: {_said(distributions[name])} gives values that are not finite")
-    return xarray.Dataset(columns, attrs={"method": what, "seed": int(seed)})
 
 
 def _latin(columns: int, runs: int, seed: int) -> Floats:
@@ -97,7 +104,7 @@ def _latin(columns: int, runs: int, seed: int) -> Floats:
 def _sobol(columns: int, runs: int, seed: int) -> Floats:
     from scipy.stats import qmc
 
-    engine = qmc.Sobol(columns, scramble=True, bits=_BITS, seed=np.random.default_rng(seed))
+    engine = qmc.Sobol(columns, scramble=True, bits=BITS, seed=np.random.default_rng(seed))
     return np.asarray(engine.random_base2(int(runs - 1).bit_length()))[:runs]
 
 
@@ -164,7 +171,7 @@ def _named(what: str, name: str, numbers: list[float], text: str) -> Callable[[F
     return made.ppf  # type: ignore[no-any-return]
 
 
-def _said(given: Any) -> str:
+def told_distribution(given: Any) -> str:
     """A distribution in words, for the record."""
     if isinstance(given, str):
         return given.strip()

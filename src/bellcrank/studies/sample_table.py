@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -10,6 +11,7 @@ import numpy as np
 
 from bellcrank.arrays import Floats, check_unmasked
 from bellcrank.errors import ModelError, hint
+from bellcrank.studies.drawn_samples import DrawnSamples
 
 if TYPE_CHECKING:
     import xarray
@@ -21,35 +23,58 @@ __all__ = ["SampleTable", "VariedColumn", "as_coordinates", "columns_of", "table
 
 @dataclass(frozen=True)
 class SampleTable:
-    """Values of every run: one column per name. Of a grid, only its values are kept and rows are made when asked for.
+    """Values of every run: one column per name. Of a grid, only its values are kept and rows are made when asked for;
+    of samples that are drawn nothing is kept.
 
     Rows run through the samples first, then through the grid, its last name quickest.
     """
 
     grid: tuple[tuple[str, Floats], ...]
     samples: tuple[tuple[str, Floats], ...]
+    drawn: DrawnSamples | None = None
 
     @property
     def names(self) -> tuple[str, ...]:
         """Names of the columns."""
-        return tuple(name for name, _ in (*self.grid, *self.samples))
+        return (*(name for name, _ in (*self.grid, *self.samples)), *(self.drawn.names if self.drawn else ()))
+
+    @property
+    def _each(self) -> int:
+        """Rows at a point of the grid."""
+        return self.drawn.runs if self.drawn else len(self.samples[0][1]) if self.samples else 1
 
     @property
     def _shape(self) -> tuple[int, ...]:
-        each = len(self.samples[0][1]) if self.samples else 1
-        return (*(len(values) for _, values in self.grid), each)
+        return (*(len(values) for _, values in self.grid), self._each)
 
     @property
     def runs(self) -> int:
         """How many rows there are."""
-        return int(np.prod([float(n) for n in self._shape])) if self.names else 0
+        return math.prod(self._shape) if self.names else 0
+
+    def identity(self) -> tuple[Any, ...]:
+        """What tells this table from others."""
+        return (self.grid, self.samples, *((self.drawn.identity(),) if self.drawn else ()))
 
     def rows(self, first: int, last: int) -> Floats:
         """Rows first to last - 1, (rows, columns)."""
         at = np.unravel_index(np.arange(first, last), self._shape)
         columns = [values[at[k]] for k, (_, values) in enumerate(self.grid)]
         columns += [values[at[-1]] for _, values in self.samples]
-        return np.stack(columns, axis=-1)
+        if self.drawn is None:
+            return np.stack(columns, axis=-1)
+        return np.concatenate([*(c[:, None] for c in columns), self._drawn_rows(first, last)], axis=-1)
+
+    def _drawn_rows(self, first: int, last: int) -> Floats:
+        """Drawn values of rows: the same samples again at every point of the grid."""
+        assert self.drawn is not None
+        parts, each = [], self._each
+        while first < last:
+            begin = first % each
+            end = min(each, begin + last - first)
+            parts.append(self.drawn.rows(begin, end))
+            first += end - begin
+        return np.concatenate(parts) if parts else np.zeros((0, len(self.drawn.names)))
 
 
 def table_of(parameters: Any, samples: Any) -> SampleTable:
@@ -61,15 +86,18 @@ def table_of(parameters: Any, samples: Any) -> SampleTable:
             raise ModelError("sweep: parameters and samples are both samples; give one of them, or a mapping "
                              "{name: values} as parameters, which is a grid")
         parameters, samples = None, parameters
+    if isinstance(parameters, DrawnSamples) and samples is None:
+        parameters, samples = None, parameters
     grid = [] if parameters is None else _grid(parameters)
-    rows = [] if samples is None else _samples(samples)
-    if not grid and not rows:
+    drawn = samples if isinstance(samples, DrawnSamples) else None
+    rows = [] if samples is None or drawn is not None else _samples(samples)
+    if not grid and not rows and drawn is None:
         raise ModelError("sweep: nothing varies; give parameters={name: values} or samples, such as "
                          "bc.latin_hypercube({...}, runs) makes")
-    twice = {name for name, _ in grid} & {name for name, _ in rows}
+    twice = {name for name, _ in grid} & {*(name for name, _ in rows), *(drawn.names if drawn else ())}
     if twice:
         raise ModelError(f"sweep: {', '.join(sorted(twice))} is in parameters and in samples; once is enough")
-    return SampleTable(tuple(grid), tuple(rows))
+    return SampleTable(tuple(grid), tuple(rows), drawn)
 
 
 def _grid(parameters: Any) -> list[tuple[str, Floats]]:

@@ -21,14 +21,17 @@ from bellcrank.mechanism.mechanism import Mechanism
 from bellcrank.simulate.setup import Setup
 from bellcrank.studies.first_states import Assembled, FirstStates, first_states, shaping_columns, with_row
 from bellcrank.studies.sample_table import SampleTable, VariedColumn, columns_of
+from bellcrank.target.backend import BACKENDS
 
 if TYPE_CHECKING:
     from bellcrank.simulate.result import Result
 
-__all__ = ["LANES", "REDUCTIONS", "Study", "candidates", "error_text", "machine_of", "study_of"]
+__all__ = ["DEVICE_LANES", "LANES", "REDUCTIONS", "Study", "candidates", "error_text", "machine_of", "study_of"]
 
 #: runs side by side in one block, always, whatever the chunks: numbers may depend on how many states share a call
 LANES = 128
+#: runs in a block on a device, where numbers do not depend on that: at most, and at least (few are the CPU's)
+DEVICE_LANES, LEAST_LANES = 1 << 15, 64
 #: rows that are tried as the first lane of all blocks: the first ones, and some of all
 _FIRST, _SPREAD = 4, 60
 #: what `reduce` may be by name: what is made of each variable over time
@@ -55,6 +58,30 @@ class Study:
     reference: tuple[float, ...] = ()
     shaping: tuple[int, ...] = ()  #: columns of the parameters that loops depend on
     times: tuple[float, ...] = field(default=(), repr=False)  #: of the samples, if runs are simulated
+    backend: str | None = None  #: what runs are computed by where that is to be had; else by that of the system
+
+    @cached_property
+    def machine(self) -> System:
+        """The machine as this process computes it."""
+        try:
+            return self.device if self.backend else self.system
+        except ModelError:  # no such device here
+            return self.system
+
+    @cached_property
+    def device(self) -> System:
+        """The machine for the `backend`; an error that says what is missing."""
+        assert self.backend is not None
+        return System(self.system.kernels.for_backend(self.backend))
+
+    def lanes_of(self, runs: int) -> int:
+        """Lanes of a block of so many runs, the first one included."""
+        return LANES if self.machine is self.system else max(LEAST_LANES, runs + 1)
+
+    @property
+    def runs_per_block(self) -> int:
+        """Runs of a full block: the first lane is that of the reference."""
+        return (LANES if self.machine is self.system else DEVICE_LANES) - 1
 
     @property
     def simulated(self) -> bool:
@@ -88,8 +115,8 @@ class Study:
 
     def fingerprints(self, table: SampleTable) -> dict[str, str]:
         """What makes this study this one, part by part."""
-        return {"machine": fingerprint_of((self.system.model.digest, self.system.kernels.backend)),
-                "samples": fingerprint_of((table.grid, table.samples)), "run": fingerprint_of(self.run),
+        return {"machine": fingerprint_of((self.system.model.digest, self.backend or self.system.kernels.backend)),
+                "samples": fingerprint_of(table.identity()), "run": fingerprint_of(self.run),
                 "reduce": fingerprint_of(self.reduce), "version": __version__}
 
     def __getstate__(self) -> dict[str, Any]:
@@ -115,7 +142,7 @@ def machine_of(machine: Any) -> System:
                          f"{type(machine).__name__}") from None
 
 
-def study_of(system: System, table: SampleTable, run: Any, reduce: Any) -> Study:
+def study_of(system: System, table: SampleTable, run: Any, reduce: Any, backend: str | None = None) -> Study:
     """Check what a sweep was asked for, and find the run that stands in the first lane of all blocks."""
     columns = columns_of(system, table.names)
     if not isinstance(run, Mapping) and not callable(run):
@@ -124,8 +151,14 @@ def study_of(system: System, table: SampleTable, run: Any, reduce: Any) -> Study
     if isinstance(run, Mapping):
         _check_run(system, run, columns)
     study = Study(system, columns, dict(run) if isinstance(run, Mapping) else run, _reduction(reduce, callable(run)),
-                  tuple(table.rows(0, 1)[0].tolist()))
+                  tuple(table.rows(0, 1)[0].tolist()), backend=_backend(backend))
     return _with_reference(study, table) if study.simulated else study
+
+
+def _backend(backend: Any) -> str | None:
+    if backend is not None and backend not in BACKENDS:
+        raise ModelError(f"sweep: no backend {backend!r}; there are {', '.join(map(repr, BACKENDS))}")
+    return backend  # type: ignore[no-any-return]
 
 
 def _check_run(system: System, run: Mapping[str, Any], columns: tuple[VariedColumn, ...]) -> None:

@@ -17,10 +17,10 @@ from bellcrank.simulate.run import SimulationWarning
 from bellcrank.studies.chunk_task import quiet
 from bellcrank.studies.executors import Workers, is_lost, workers_of
 from bellcrank.studies.kept_values import ChunkResult
-from bellcrank.studies.lane_blocks import RUNS_PER_BLOCK, with_tried_reference
+from bellcrank.studies.lane_blocks import with_tried_reference
 from bellcrank.studies.result_sinks import MemorySink, Sink
 from bellcrank.studies.sample_table import SampleTable, table_of
-from bellcrank.studies.study import Study, machine_of, study_of
+from bellcrank.studies.study import DEVICE_LANES, LANES, Study, machine_of, study_of
 from bellcrank.studies.sweep_progress import SweepProgress
 from bellcrank.studies.zarr_store import ZarrSink, check_out
 
@@ -29,30 +29,35 @@ if TYPE_CHECKING:
 
     from bellcrank.compiled.system import System
     from bellcrank.mechanism.mechanism import Mechanism
+    from bellcrank.studies.drawn_samples import DrawnSamples
 
 __all__ = ["sweep"]
 
-#: blocks in a chunk at most, and bytes of what a chunk keeps, about
-_BLOCKS, _BYTES = 8, 1 << 26
+#: blocks in a chunk at most, and bytes of what a chunk keeps, about; that on a device, which computes many runs at once
+_BLOCKS, _BYTES, _BYTES_THERE = 8, 1 << 26, 1 << 30
 #: chunks in flight for every worker
 _AHEAD = 2
 #: how often a chunk may lose its worker
 _LOSSES = 4
+#: runs that are looked at together
+_LOOK = 1 << 20
 #: how runs end that did not fail
 _GOOD = ("finished", "stopped")
 
 
 def sweep(machine: Mechanism | System | str | os.PathLike[str],
-          parameters: Mapping[str, Any] | xarray.Dataset | None = None, *,
-          run: Mapping[str, Any] | Callable[..., Any], samples: Mapping[str, Any] | xarray.Dataset | None = None,
+          parameters: Mapping[str, Any] | xarray.Dataset | DrawnSamples | None = None, *,
+          run: Mapping[str, Any] | Callable[..., Any],
+          samples: Mapping[str, Any] | xarray.Dataset | DrawnSamples | None = None,
           reduce: Callable[..., Any] | str | Sequence[str] | None = None, executor: Any = None,
           out: str | os.PathLike[str] | None = None, resume: bool = False, chunk: int | None = None,
-          progress: bool | Callable[[int, int], object] | None = None) -> xarray.Dataset:
+          progress: bool | Callable[[int, int], object] | None = None, backend: str | None = None) -> xarray.Dataset:
     """Run a machine many times with other parameters and beginnings; results along ``run``, as an `xarray.Dataset`.
 
     `machine` is a `Mechanism`, a `System`, or what `load` takes. `parameters` {name: values} is a grid: every value
     with every other. `samples` (also in the place of `parameters`) are rows: a mapping or Dataset of equally long
-    arrays, such as `latin_hypercube`, `sobol` and `random_samples` make. With both, all samples are run at every point
+    arrays, such as `latin_hypercube`, `sobol` and `random_samples` make, or `drawn_samples`, of which only those of the
+    chunks at work are in memory. With both, all samples are run at every point
     of the grid. Names are those of parameters of the machine; "q.JOINT" and "u.JOINT" ("q.JOINT.COORDINATE") are
     coordinates [rad, m] and speeds at the beginning.
 
@@ -70,6 +75,9 @@ def sweep(machine: Mechanism | System | str | os.PathLike[str],
     `concurrent.futures` executor, a `dask.distributed.Client`, or the module ``ray`` after ``ray.init()``. `chunk` runs
     (about a thousand unless given) are one task. The numbers are the same to the last bit, whatever the executor, the
     chunks and the order (on one kind of processor).
+
+    With ``backend="cuda"`` workers that have a GPU compute on it, ten thousands of runs at a time, and the others on
+    their CPU: the numbers then agree to rounding, and to the last bit on one kind of processor.
 
     `out` is a Zarr store, written chunk by chunk; the result then reads from it when it is used, through Dask where
     that is installed. A sweep that was killed goes on with ``resume=True`` and the same arguments (which may be given
@@ -99,7 +107,7 @@ def sweep(machine: Mechanism | System | str | os.PathLike[str],
         if chunk is not None and (isinstance(chunk, bool) or not isinstance(chunk, (int, np.integer)) or chunk < 1):
             raise ModelError(f"sweep: chunk must be a positive number of runs, got {chunk!r}")
         table, system = table_of(parameters, samples), machine_of(machine)
-        study = study_of(system, table, run, reduce)
+        study = study_of(system, table, run, reduce, backend)
         if not study.simulated:
             study = with_tried_reference(study, table)
         attrs = {"machine": system.model.name, "version": __version__,
@@ -124,8 +132,10 @@ def _chunk_of(study: Study, runs: int, workers: int) -> int:
     """Runs in a chunk: whole blocks, not too few for the work to be shared, not too many for memory."""
     samples = len(study.times) if study.reduce is None else 1
     bytes_per_run = 8.0 * max(1, samples) * (study.system.nq + 2 * study.system.nu + 6)
-    blocks = min(_BLOCKS, runs // (RUNS_PER_BLOCK * 4 * workers), int(_BYTES / bytes_per_run / RUNS_PER_BLOCK))
-    return RUNS_PER_BLOCK * max(1, blocks)
+    if study.backend:
+        return int(min(DEVICE_LANES - 1, max(LANES - 1, _BYTES_THERE / bytes_per_run)))
+    blocks = min(_BLOCKS, runs // ((LANES - 1) * 4 * workers), int(_BYTES / bytes_per_run / (LANES - 1)))
+    return (LANES - 1) * max(1, blocks)
 
 
 def _compute(workers: Workers, table: SampleTable, sink: Sink, progress: Any, name: str) -> None:
@@ -174,9 +184,12 @@ def _span(table: SampleTable, chunk: int, number: int) -> tuple[int, int]:
 
 def _warn(found: xarray.Dataset, name: str) -> None:
     """Say that some runs did not finish."""
-    status = np.asarray(found["status"].values).astype(object)
-    bad = np.flatnonzero(~np.isin(status, _GOOD))
-    if len(bad):
-        why = str(found["reason"][int(bad[0])].values)
-        warnings.warn(f"sweep {name!r}: {len(bad)} of {len(status)} runs did not finish, see status and reason; run "
-                      f"{int(bad[0])}: {why}", SimulationWarning, stacklevel=3)
+    runs, first, count = found.sizes["run"], -1, 0
+    for begin in range(0, runs, _LOOK):
+        status = np.asarray(found["status"][begin:begin + _LOOK].values).astype(object)
+        bad = np.flatnonzero(~np.isin(status, _GOOD))
+        first, count = begin + int(bad[0]) if first < 0 and len(bad) else first, count + len(bad)
+    if count:
+        why = str(found["reason"][first].values)
+        warnings.warn(f"sweep {name!r}: {count} of {runs} runs did not finish, see status and reason; run {first}: "
+                      f"{why}", SimulationWarning, stacklevel=3)

@@ -170,6 +170,10 @@ class Kernels:
         """The kernels of a model that differs in the values of its parameters alone; the code is shared."""
         return Kernels(model, self.maker, self.shared)
 
+    def for_backend(self, backend: str) -> Kernels:
+        """The kernels of the same model for another target."""
+        return Kernels(self.model, replace(self.maker, backend=backend))
+
     # -- what runs a function -------------------------------------------------------------------
     def kept(self, key: Any, make: Callable[[], Value]) -> Value:
         """What was made once for this model, whatever its parameters: code, and programs made of it."""
