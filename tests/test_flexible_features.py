@@ -122,6 +122,25 @@ def test_points_and_frames_at_nodes() -> None:
     assert abs(system.acceleration(state.q, state.u, udot, "rod.tip")[4]) < 1e-9 * np.abs(udot).max()
 
 
+def test_nodes_that_do_not_move_are_no_links() -> None:
+    """The node that a frame is clamped at is a place on the body: it costs nothing, and can carry the body."""
+    assert arm().model.tree.link_names == ("ground", "rod", "rod.frame", "rod.tip")
+    m = bc.Mechanism("arm", gravity=(0, -9.81, 0))
+    m.add_body("rod", ROD)
+    m.add_body("bob", bc.Inertia.sphere(0.2, 0.02))
+    m.add_joint("hinge", bc.Revolute("z"), m.ground, "rod.base")
+    m.add_joint("bolt", bc.Weld(), "rod.tip", "bob")
+    other, state = bc.compile(m, backend="numpy"), bent()
+    assert np.array_equal(other.pose(state.q, "rod.base").position, np.zeros(3))
+    wanted = arm().forward_dynamics(state.q, state.u)
+    order = [other.coordinate_names.index(name) for name in arm().coordinate_names]
+    found = other.forward_dynamics(state.q[np.argsort(order)], state.u[np.argsort(order)])[order]
+    assert np.abs(found - wanted).max() < 1e-11 * np.abs(wanted).max()
+    push = {"rod.base": np.array([0, 0, 0.3, 0, 0, 0])}  # at the hinge a moment is a joint force
+    pushed = arm().forward_dynamics(state.q, state.u, wrenches=push)
+    assert np.abs(pushed - arm().forward_dynamics(state.q, state.u, {"hinge": 0.3})).max() < 1e-9
+
+
 # -- statics and vibrations --------------------------------------------------------------------------------------------
 def test_modes_of_a_whole_machine() -> None:
     """Eigenvalues of mass and stiffness by differences; of a long rod without a bob those of a beam on a pin."""

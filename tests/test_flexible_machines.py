@@ -572,7 +572,7 @@ def test_a_long_chain_has_few_kinds_of_links() -> None:
 
 def test_derivatives_of_a_long_chain() -> None:
     """Forward and reverse products of rolled kernels: several nodes move by the same coordinates."""
-    system = bc.compile(long_chain(13, False))
+    system = bc.compile(long_chain(17, False))
     assert system.model.tree.n > 48
     rng = np.random.default_rng(2)
     q, u = system.random_state(rng)

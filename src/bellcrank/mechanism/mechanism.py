@@ -274,8 +274,10 @@ class Mechanism(StatefulElements, ShapedBodies):
         for end in (first, second):
             modal = self._joints.get(end.name)
             if modal is not None and isinstance(modal.joint, Modal) and modal.parent == end.index and not any(
-                    end.index in (r.parent, r.child) for r in self._joints.values() if r not in (record, modal)):
-                for r in [modal, *(r for r in self._joints.values() if r.parent == modal.child)]:
+                    end.index in (r.parent, r.child) for r in self._joints.values()
+                    if r not in (record, modal) and not isinstance(r.joint, NodeMotion)):
+                for r in [r for r in self._joints.values() if r is modal or (
+                        isinstance(r.joint, NodeMotion) and r.parent in (end.index, modal.child))]:
                     self._joints[r.name] = self._joints.pop(r.name)
 
     def _open_poses(self, name: str, poses: tuple[Pose, Pose], free: str, closed: bool, rigid: bool = False

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from bellcrank.errors import ModelError
-from bellcrank.mechanism.flexible.deformation import Modal, NodeMotion
+from bellcrank.mechanism.flexible.deformation import HeldNode, Modal, NodeMotion
 from bellcrank.mechanism.joints import Joint, Weld
 from bellcrank.mechanism.law_probe import LawUse, probe_laws
 from bellcrank.mechanism.mechanism import HERE, Connection, Mechanism
@@ -69,7 +69,7 @@ class _Builder:
         records = mechanism.joints
         self.inboard: list[Connection | None] = [records[j] if j >= 0 else None for j in topology.joint]
         kinds: list[Joint | None] = [
-            None if r is None else _reversed(r) if back else r.joint
+            None if r is None else Weld() if isinstance(r.joint, HeldNode) else _reversed(r) if back else r.joint
             for r, back in zip(self.inboard, topology.backwards, strict=True)]
         # links: heads are bodies that are not welded to their parent
         self.heads = [0] + [b for b in topology.order if not (merge_welds and type(kinds[b]) is Weld)]

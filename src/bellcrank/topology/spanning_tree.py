@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from bellcrank.errors import ModelError
-from bellcrank.mechanism.flexible.deformation import Modal, NodeMotion
+from bellcrank.mechanism.flexible.deformation import HeldNode, Modal, NodeMotion
 from bellcrank.mechanism.mechanism import Mechanism
 
 __all__ = ["Step", "Topology", "spanning_tree"]
@@ -155,7 +155,8 @@ class _Ears:
                      else 6 - r.joint.nu for r in records]
         self.names = [r.name for r in records]
         #: what leads from the frame of a flexible body to its nodes, and not back
-        self.one_way = {i for i, r in enumerate(records) if isinstance(r.joint, (Modal, NodeMotion))}
+        self.one_way = {i for i, r in enumerate(records)
+                        if isinstance(r.joint, (Modal, NodeMotion)) and not isinstance(r.joint, HeldNode)}
         self.edges: list[list[int]] = [[] for _ in range(n)]
         gone = set(forbidden)
         for i, (a, b) in enumerate(zip(first, second, strict=True)):

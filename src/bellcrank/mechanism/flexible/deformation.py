@@ -5,7 +5,8 @@ Body "rod" with a node "tip" becomes, in the graph of bodies and joints,
     rod --- joint "rod" (`Modal`) ---> rod.frame --- joint "rod.tip" (`NodeMotion`) ---> rod.tip
 
 `rod.frame` has the inertia and never moves relative to `rod`: its joint has the modal coordinates, which move nothing
-but nodes. A node has no coordinates of its own: its pose is a function of those of the frame it is carried by.
+but nodes. A node has no coordinates of its own: its pose is a function of those of the frame it is carried by. Nodes
+that no mode moves are welded to `rod` itself (`HeldNode`).
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from bellcrank.mechanism.joints.joint import Array, Joint
 from bellcrank.scalar.graph import Number
 from bellcrank.spatial import Motion, Transform, Vector
 
-__all__ = ["Modal", "NodeMotion"]
+__all__ = ["HeldNode", "Modal", "NodeMotion"]
 
 
 class _Deformation(Joint):
@@ -180,6 +181,20 @@ class NodeMotion(_Deformation):
 
     def __repr__(self) -> str:
         return f"NodeMotion({self.node})"
+
+
+class HeldNode(NodeMotion):
+    """A node that no mode moves, such as the one that the frame is clamped at: the body carries it rigidly."""
+
+    @staticmethod
+    def holds(body: FlexibleBody, node: int) -> bool:
+        """Whether a node is one."""
+        largest = float(np.abs(body.modes).max(initial=0.0))
+        second = 0.0 if body.stiffening is None else float(np.abs(body.stiffening.shapes[node]).max(initial=0.0))
+        return float(np.abs(body.modes[node]).max(initial=0.0)) <= 1e-12 * largest and second == 0.0
+
+    def kind(self) -> tuple[object, ...]:
+        return ("HeldNode",)
 
 
 def _cleaned(matrix: Array) -> list[list[float]]:

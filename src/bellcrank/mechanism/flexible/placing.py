@@ -8,9 +8,10 @@ from typing import Any, Protocol
 import numpy as np
 
 from bellcrank.errors import ModelError
-from bellcrank.mechanism.flexible.deformation import Modal, NodeMotion
+from bellcrank.mechanism.flexible.deformation import HeldNode, Modal, NodeMotion
 from bellcrank.mechanism.flexible.flexible_body import FlexibleBody
 from bellcrank.mechanism.inertia import Inertia
+from bellcrank.mechanism.pose import Pose
 
 __all__ = ["FRAME", "PartList", "add_deformation", "undeformed"]
 
@@ -24,7 +25,7 @@ class PartList(Protocol):
     def add_body(self, name: str, inertia: Inertia | FlexibleBody | None = None, *, present: bool = True) -> Any:
         """Add a body."""
 
-    def add_joint(self, name: str, joint: Any, parent: Any, child: Any) -> Any:
+    def add_joint(self, name: str, joint: Any, parent: Any, child: Any, parent_pose: Any = ...) -> Any:
         """Connect two bodies."""
 
 
@@ -46,4 +47,8 @@ def add_deformation(graph: PartList, name: str, flexible: FlexibleBody) -> None:
     graph.add_joint(name, Modal(flexible), name, frame)
     for node, index in flexible.names.items():
         graph.add_body(f"{name}.{node}")
-        graph.add_joint(f"{name}.{node}", NodeMotion(flexible, index), frame, f"{name}.{node}")
+        if HeldNode.holds(flexible, index):
+            graph.add_joint(f"{name}.{node}", HeldNode(flexible, index), name, f"{name}.{node}",
+                            Pose(flexible.nodes[index].tolist()))
+        else:
+            graph.add_joint(f"{name}.{node}", NodeMotion(flexible, index), frame, f"{name}.{node}")
