@@ -19,6 +19,7 @@ def everything() -> bc.Mechanism:
     _laws(m)
     _forces(m, mass, length, time)
     _shapes(m)
+    _machine_laws(m, mass)
     return m
 
 
@@ -120,3 +121,19 @@ def _shapes(m: bc.Mechanism) -> None:
         m.add_shape("f", shape, color=(1 / 3, 0, 0.1))
     m.add_shape("ground", bc.Box((1, 1, 1)), bc.Pose.rpy((1, 2, 3), 0.1, 0.2, 0.3), name="é #", color="#12345678")
     m.add_shape("g", bc.Box((1, 1, 1)), role="collision")
+
+
+def _machine_laws(m: bc.Mechanism, mass: object) -> None:
+    """Tables, laws of the machine, a state and an output; the body of a state comes last."""
+    damper = bc.Table([-1.0, 0.0, 0.5], [-9.0, 0.0, 7.0], kind="monotone", extrapolate="linear", name="damper")
+    grid = bc.Table(([0.0, 1.0], [0.0, 1.0, 2.0]), [[1, 2, 3], [4, 5, 7]], extrapolate="hold", name="two of them")
+    name = next(iter(m.parameters))
+    m.add_joint_force("tabled", "screw", lambda x, rate: damper(rate) - x)
+    m.add_joint_force("table alone", "slide.x", damper)
+    m.add_force_between("rope", "arm", "f", (0, 0, 0), (0.1, 0.2, 0.3), lambda at: grid(
+        at.element("rope").length, at.u("screw")) + at.parameter(name) * at.t)
+    m.add_wrench("jet", "g", at=(0.1, 0, 0), axes="body", law=lambda at: (
+        at.velocity("f", (0.1, 0, 0)), at.axes("arm")[1] * at.q("screw")))
+    m.add_joint_force("follow", "screw", lambda at: damper(at.element("rope").force) + at.state("pressure"))
+    m.add_state("pressure", lambda at: at.omega("g").y - at.state("pressure"), initial=mass, units="bar")
+    m.add_output("height", lambda at: at.position("arm").z, units="m")

@@ -10,8 +10,9 @@ import bellcrank.io.native.schema as schema
 from bellcrank.errors import FileError, ModelError
 from bellcrank.io.common.mesh_finder import MeshFinder, NotFoundError
 from bellcrank.io.native.flexible_parts import read_flexible
-from bellcrank.io.native.formula import Formula, parse
+from bellcrank.io.native.formula import Formula, parse, table_word
 from bellcrank.io.native.formula_steps import run
+from bellcrank.io.native.machine_laws import WrittenLaw
 from bellcrank.io.native.shape_parts import read_solid
 from bellcrank.io.native.source_lines import Marked
 from bellcrank.io.report import Note
@@ -21,6 +22,7 @@ from bellcrank.mechanism.coupling import Part
 from bellcrank.mechanism.inertia import Inertia
 from bellcrank.mechanism.mechanism import Mechanism
 from bellcrank.mechanism.pose import Pose
+from bellcrank.mechanism.table import Table
 from bellcrank.scalar.graph import Number
 from bellcrank.spatial import Symmetric3
 
@@ -40,6 +42,7 @@ class _Build:
         self.document, self.marks, self.source = document, marks, source
         self.names: tuple[str, ...] = ()
         self.values: tuple[Number, ...] = ()
+        self.tables: tuple[Table, ...] = ()
 
     @contextmanager
     def at(self, *path: Any) -> Iterator[None]:
@@ -63,14 +66,21 @@ class _Build:
                 self.names += (name,)
         with self.at("gravity"):
             m.gravity = self.numbers(d.gravity)
+        for name, table in d.tables.items():
+            with self.at("tables", name):
+                self.tables += (Table(table.points, table.values, kind=table.kind, extrapolate=table.extrapolate,
+                                      name=name if table.name is None else table.name),)
+                if table_word(self.tables[-1]) != name:
+                    raise ModelError(f"table {name!r}: formulas cannot call it so; write {table_word(self.tables[-1])}")
         for name, body in d.bodies.items():
             with self.at("bodies", name):
                 self.body(name, body)
         for section, adder in (
-                ("joints", self.joint), ("frames", self.frame), ("couplers", self.coupler),
+                ("joints", self.joint), ("states", self.state), ("frames", self.frame), ("couplers", self.coupler),
                 ("constraints", self.constraint), ("springs", self.spring), ("bushings", self.bushing),
                 ("drags", self.drag), ("wrenches", self.wrench), ("joint_forces", self.joint_force),
-                ("actuators", self.actuator), ("armatures", self.armature), ("shapes", self.shape)):
+                ("actuators", self.actuator), ("armatures", self.armature), ("shapes", self.shape),
+                ("outputs", self.output)):
             for name, part in getattr(d, section).items():
                 with self.at(section, name):
                     adder(name, part)
@@ -93,7 +103,7 @@ class _Build:
             return value
         if value.startswith("="):
             return self.law(value[1:], "t")
-        program = parse(value, self.names, ("t",))
+        program = parse(value, self.names, ("t",), self.tables)
         if not program.uses("t"):
             return self.number(value)
         for name in self.names:
@@ -102,9 +112,18 @@ class _Build:
         return self.law(value, "t")
 
     def law(self, text: float | str, *arguments: str) -> Formula:
-        made = Formula(text if isinstance(text, str) else repr(text), arguments)
+        made = Formula(text if isinstance(text, str) else repr(text), arguments, self.tables)
         assert made.program is not None  # parsed now, so that mistakes show now
         return made
+
+    def machine_law(self, part: schema.MachineLawPart) -> WrittenLaw:
+        return WrittenLaw.of([x if isinstance(x, str) else repr(x) for x in part.formulas], part.reads, self.tables)
+
+    def state(self, name: str, part: schema.StatePart) -> None:
+        self.m.add_state(name, self.machine_law(part.rate), initial=self.number(part.initial), units=part.units)
+
+    def output(self, name: str, part: schema.OutputPart) -> None:
+        self.m.add_output(name, self.machine_law(part.law), units=part.units)
 
     def optional(self, **values: float | str | None) -> dict[str, Number]:
         """Those numbers that are given."""
@@ -229,6 +248,10 @@ class _Build:
         if part.law is not None and {"stiffness", "damping", "length"} & part.model_fields_set:
             raise ModelError(f"spring {name!r}: a law takes the place of stiffness, damping and length; "
                              "give one or the other")
+        if part.machine_law is not None:
+            self.m.add_force_between(name, part.first, part.second, self.numbers(part.first_point),
+                                     self.numbers(part.second_point), self.machine_law(part.machine_law))
+            return
         self.m.add_spring(name, part.first, part.second, self.numbers(part.first_point),
                           self.numbers(part.second_point), stiffness=self.number(part.stiffness),
                           damping=self.number(part.damping), length=self.number(part.length),
@@ -248,13 +271,21 @@ class _Build:
                         wind=self.timed(part.wind))
 
     def wrench(self, name: str, part: schema.WrenchPart) -> None:
+        if part.machine_law is not None:
+            self.m.add_wrench(name, part.body, at=self.numbers(part.at), axes=part.axes,
+                              law=self.machine_law(part.machine_law))
+            return
         self.m.add_wrench(name, part.body, force=self.timed(part.force), moment=self.timed(part.moment),
                           at=self.numbers(part.at), axes=part.axes)
 
     def joint_force(self, name: str, part: Any) -> None:
         match part.type:
             case "law":
-                self.m.add_joint_force(name, part.joint, self.law(part.law, "x", "rate"), part.coordinate)
+                if (part.law is None) == (part.machine_law is None):
+                    raise ModelError(f"joint force {name!r}: give either law or machine_law")
+                law: Any = self.law(part.law, "x", "rate") if part.machine_law is None else self.machine_law(
+                    part.machine_law)
+                self.m.add_joint_force(name, part.joint, law, part.coordinate)
             case "friction":
                 self.m.add_friction(name, part.joint, coordinate=part.coordinate, **self.optional(
                     coulomb=part.coulomb, viscous=part.viscous, speed=part.speed, static=part.static,

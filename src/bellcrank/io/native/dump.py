@@ -11,18 +11,23 @@ from bellcrank.errors import ModelError
 from bellcrank.io.common.mesh_store import MeshStore
 from bellcrank.io.common.names import control_character
 from bellcrank.io.native.flexible_parts import dump_flexible
-from bellcrank.io.native.formula import written
-from bellcrank.io.native.formula_steps import TooLongError, from_scalar
+from bellcrank.io.native.formula import table_word, written
+from bellcrank.io.native.formula_steps import FormulaProgram, TooLongError, from_scalar
+from bellcrank.io.native.machine_laws import traced_law
 from bellcrank.io.native.shape_parts import dump_shape
 from bellcrank.io.native.trace import trace, trace_several
 from bellcrank.mechanism import constraints, forces, joints, rolling
 from bellcrank.mechanism.closing_frames import frame_parameters
+from bellcrank.mechanism.first_order import FirstOrder
 from bellcrank.mechanism.flexible.deformation import Modal, NodeMotion
+from bellcrank.mechanism.forces.belt import Belt
+from bellcrank.mechanism.forces.gas_spring import GasSpring
 from bellcrank.mechanism.geometry.placed_shape import PlacedShape
 from bellcrank.mechanism.inertia import Inertia
 from bellcrank.mechanism.mechanism import Body, Connection, Mechanism
 from bellcrank.mechanism.placed_elements import Constraint, Coupler, JointForce, JointSum, Spring
 from bellcrank.mechanism.pose import IDENTITY_ROWS, Pose
+from bellcrank.mechanism.table import Table
 from bellcrank.scalar.graph import Number, Scalar
 
 __all__ = ["dump"]
@@ -62,7 +67,8 @@ class _Dump:
         self.joint_names = {record.name for record in mechanism.joints}
         #: flexible bodies, and what belongs to them
         self.flexible = {r.name: r for r in mechanism.joints if isinstance(r.joint, Modal)}
-        self.parts = {r.child for r in mechanism.joints if isinstance(r.joint, (Modal, NodeMotion))}
+        self.parts = {r.child for r in mechanism.joints if isinstance(r.joint, (Modal, NodeMotion, FirstOrder))}
+        self.tables: dict[str, Table] = {}  #: those that laws look something up in, as they are called
         self.bodies = ("ground", *(_text(b.name, "body") for b in mechanism.bodies))
 
     def document(self) -> dict[str, Any]:
@@ -72,9 +78,13 @@ class _Dump:
                 raise ModelError(f"parameter {name!r}: needs a name and a finite value, got {m.parameters[name]!r}")
         sections: dict[str, dict[str, Any]] = {
             "parameters": {_text(k, "parameter"): float(v) for k, v in m.parameters.items() if k not in self.frames},
+            "tables": {},
             "bodies": {b.name: self.body(b) for b in m.bodies if b.index not in self.parts},
-            "joints": _named([r for r in m.joints if not isinstance(r.joint, (Modal, NodeMotion))], "joint",
+            "joints": _named([r for r in m.joints if not isinstance(r.joint, (Modal, NodeMotion, FirstOrder))], "joint",
                              self.joint),
+            "states": _named(m.states, "state", lambda s: {
+                "rate": self.of_machine(s.rate, f"state {s.name!r}"),
+                "initial": self.number(s.initial, f"state {s.name!r}"), "units": s.units}),
             "frames": _named(m.frames, "frame", lambda f: {
                 "body": self.bodies[f.body], "pose": self.pose(f.pose, f"frame {f.name!r}")}),
             "couplers": _named(m.couplers, "coupler", self.coupler),
@@ -86,7 +96,10 @@ class _Dump:
             "actuators": _named(m.drives, "actuator", self.actuator),
             "armatures": _named(m.armatures, "armature", lambda a: {
                 **self.on(a), "inertia": self.number(a.inertia, f"armature {a.name!r}")}),
-            "shapes": _named(m.shapes, "shape", self.shape)}
+            "shapes": _named(m.shapes, "shape", self.shape),
+            "outputs": _named(m.outputs, "output", lambda o: {
+                "law": self.of_machine(o.law, f"output {o.name!r}"), "units": o.units})}
+        sections["tables"] = {word: _table(table) for word, table in self.tables.items()}
         return {"bellcrank": 1, "name": _text(m.name, "mechanism", empty=True),
                 "gravity": self.numbers(m.gravity, "gravity"), **{k: v for k, v in sections.items() if v}}
 
@@ -112,9 +125,33 @@ class _Dump:
         """Numbers, parameters and functions of time."""
         return [self.of_time(v, what) if callable(v) else self.number(v, what) for v in values]
 
+    def formula(self, law: Callable[..., Any], arguments: tuple[str, ...], what: str) -> str:
+        """The text of a law."""
+        return self.text(trace(law, arguments, what), arguments, what)
+
+    def text(self, program: FormulaProgram, arguments: Sequence[str], what: str) -> str:
+        """The text of a program; tables in it are noted."""
+        for step in program.steps:
+            if isinstance(step.op, Table):
+                known = self.tables.setdefault(table_word(step.op), step.op)
+                if known != step.op:
+                    raise ModelError(f"{what}: two tables are called {step.op.name!r}; give them names of their own")
+        return written(program, arguments)
+
+    def of_machine(self, law: Callable[[Any], Any], what: str, several: bool = False) -> dict[str, Any]:
+        """A law of the machine."""
+        try:
+            programs, keys = traced_law(law, what, several)
+        except ModelError:
+            raise
+        except (TypeError, ValueError, AttributeError) as error:
+            raise ModelError(f"{what}: its law cannot be written as a formula ({error})") from None
+        names = tuple(f"r{i + 1}" for i in range(len(keys)))
+        return {"formulas": [self.text(p, names, what) for p in programs], "reads": [list(key) for key in keys]}
+
     def of_time(self, law: Callable[..., Any], what: str) -> Any:
         program = trace(law, ("t",), what)
-        text = written(program, ("t",))
+        text = self.text(program, ("t",), what)
         return text if program.uses("t") else {"law": text}
 
     def given(self, record: Any, names: Sequence[str], what: str, **defaults: float) -> dict[str, Any]:
@@ -207,9 +244,9 @@ class _Dump:
         assert driven is not None
         if driven.whole is not None:
             programs = trace_several(driven.whole, ("t",), what, record.joint.nq)
-            return [written(p, ("t",)) for p in programs]
+            return [self.text(p, ("t",), what) for p in programs]
         names = record.joint.coordinate_names()
-        return {name: written(trace(law, ("t",), f"{what}: {name}"), ("t",))
+        return {name: self.formula(law, ("t",), f"{what}: {name}")
                 for name, law in zip(names, driven.laws, strict=True) if law is not None}
 
     def coupler(self, coupler: Coupler) -> dict[str, Any]:
@@ -217,7 +254,7 @@ class _Dump:
         factors = {}
         for joint, coordinate, factor in coupler.terms:
             key = self.key(joint, coordinate, what)
-            factors[key] = factor if isinstance(factor, float) else written(trace(factor, ("q",), what), ("q",))
+            factors[key] = factor if isinstance(factor, float) else self.formula(factor, ("q",), what)
         offset = {} if _same(coupler.offset, 0.0) else {"offset": self.timed([coupler.offset], f"{what}: offset")[0]}
         return {"factors": factors, **offset}
 
@@ -242,10 +279,15 @@ class _Dump:
                 made = self.given(along, ("stiffness", "damping", "rest"), what, stiffness=0.0, damping=0.0, rest=0.0)
                 return {rest if name == "rest" else name: value for name, value in made.items()}
             case forces.PotentialSpring():
-                return {"potential": written(trace(along.potential, ("x",), what), ("x",)),
+                return {"potential": self.formula(along.potential, ("x",), what),
                         **self.given(along, ("damping",), what, damping=0.0)}
             case forces.LawForce():
-                return {"law": written(trace(along.law, ("x", "rate"), what), ("x", "rate"))}
+                return {"law": self.formula(along.law, ("x", "rate"), what)}
+            case forces.MachineForce():
+                return {"machine_law": self.of_machine(along.law, what)}
+            case GasSpring() | Belt():  # what they store says everything
+                return {"potential": self.formula(along.energy, ("x",), what),
+                        **self.given(along, ("damping",), what, damping=0.0)}
         raise ModelError(f"{what}: the force {type(along).__name__} is none of Bellcrank's own and cannot be written")
 
     def spring(self, spring: Spring) -> dict[str, Any]:
@@ -268,7 +310,7 @@ class _Dump:
                     for name in ("target", "target_rate", "offset")}
             return {"type": "servo", **self.on(force), **{k: v for k, v in aims.items() if not _same(v, 0.0)},
                     **self.given(along, ("stiffness", "damping", "lower", "upper"), what, stiffness=0.0, damping=0.0)}
-        kind = "law" if isinstance(along, forces.LawForce) else "spring"
+        kind = "law" if isinstance(along, (forces.LawForce, forces.MachineForce)) else "spring"
         return {"type": kind, **self.on(force), **self.along(along, "rest", what)}
 
     def on(self, record: Any) -> dict[str, Any]:
@@ -308,6 +350,9 @@ class _Dump:
 
     def wrench(self, wrench: Any) -> dict[str, Any]:
         what = f"wrench {wrench.name!r}"
+        if wrench.law is not None:
+            return {"body": self.bodies[wrench.body], "machine_law": self.of_machine(wrench.law, what, True),
+                    **self._three("at", self.numbers(wrench.at, what)), "axes": wrench.axes}
         return {"body": self.bodies[wrench.body], **self._three("force", self.timed(wrench.force, f"{what}: force")),
                 **self._three("moment", self.timed(wrench.moment, f"{what}: moment")),
                 **self._three("at", self.numbers(wrench.at, what)), "axes": wrench.axes}
@@ -315,6 +360,16 @@ class _Dump:
     @staticmethod
     def _three(name: str, values: list[Any]) -> dict[str, Any]:
         return {} if all(_same(x, 0.0) for x in values) else {name: values}
+
+
+def _table(table: Table) -> dict[str, Any]:
+    points = [list(axis) for axis in table.points]
+    values: list[Any] = list(table.values)
+    if len(points) == 2:
+        width = len(points[1])
+        values = [values[i:i + width] for i in range(0, len(values), width)]
+    return {"points": points if len(points) == 2 else points[0], "values": values, "kind": table.kind,
+            "extrapolate": table.extrapolate, **({"name": table.name} if table.name != table_word(table) else {})}
 
 
 def _same(value: Any, default: float | None) -> bool:

@@ -10,6 +10,7 @@ parsed here, by hand: nothing of it is ever handed to Python.
 
 from __future__ import annotations
 
+import hashlib
 import math
 import re
 from collections.abc import Mapping, Sequence
@@ -28,9 +29,10 @@ from bellcrank.io.native.formula_steps import (
     run,
 )
 from bellcrank.io.native.trace import TracedFormula
+from bellcrank.mechanism.table import Table
 from bellcrank.scalar.graph import ADD, DIV, MUL, NEG, SUB, Number
 
-__all__ = ["MAX_DEPTH", "MAX_LENGTH", "NO_UNITS", "RESERVED", "Formula", "parse", "written"]
+__all__ = ["MAX_DEPTH", "MAX_LENGTH", "NO_UNITS", "RESERVED", "Formula", "parse", "table_word", "written"]
 
 MAX_LENGTH = 1_000_000
 MAX_DEPTH = 64
@@ -48,6 +50,14 @@ _WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _WITH_UNIT = re.compile(r"(?!0x)[0-9.]+(?:[eE][+-]?[0-9]+)?[A-Za-z\u00b0\u00b5][A-Za-z/]*(?![A-Za-z0-9_.])")
 #: what people learn who write ``4.5 kg``
 NO_UNITS = "numbers carry no units: they are SI, angles radians"
+
+
+def table_word(table: Table) -> str:
+    """What a table is called in formulas: its name where that is a word, or one made of what it holds."""
+    if _WORD.fullmatch(table.name) and table.name not in RESERVED and table.name not in DERIVED:
+        return table.name
+    held = repr((table.points, table.values, table.kind, table.extrapolate, table.name))
+    return f"table_{hashlib.sha256(held.encode()).hexdigest()[:8]}"
 
 
 # -- reading ------------------------------------------------------------------------------------
@@ -75,14 +85,16 @@ def _tokens(text: str) -> list[_Token]:
         place = match.end()
 
 
-def parse(text: str, inputs: Sequence[str], arguments: Sequence[str] = ()) -> FormulaProgram:
+def parse(text: str, inputs: Sequence[str], arguments: Sequence[str] = (), tables: Sequence[Table] = ()
+          ) -> FormulaProgram:
     """The program of a formula of `arguments` (such as t, as they are) and `inputs` (parameters, any names)."""
-    return _Parser(text, inputs, arguments).program()
+    return _Parser(text, inputs, arguments, tables).program()
 
 
 class _Parser:
-    def __init__(self, text: str, inputs: Sequence[str], arguments: Sequence[str]) -> None:
+    def __init__(self, text: str, inputs: Sequence[str], arguments: Sequence[str], tables: Sequence[Table]) -> None:
         self.text = text
+        self.tables = {table_word(table): table for table in tables}
         self.tokens = _tokens(text)
         self.at = 0
         self.depth = 0
@@ -182,6 +194,8 @@ class _Parser:
                 raise self.error(f"there is no parameter {_short(name)!r}{_near(name, self.quoted)}")
             return self.quoted[name]
         if token.kind == "name":
+            if token.text in self.tables and self.peek().text == "(":
+                return self.looked_up(self.tables[token.text])
             called = token.text in FUNCTIONS or (token.text in DERIVED and self.peek().text == "(")
             return self.call(token.text) if called else self.name(token.text)
         if token.text == "(" and token.kind == "sign":
@@ -200,8 +214,13 @@ class _Parser:
                              f"functions{_near(name, [*self.plain, *FUNCTIONS, *DERIVED])}")
         return found
 
-    def call(self, name: str) -> Operand:
-        count, function = (FUNCTIONS if name in FUNCTIONS else DERIVED)[name]
+    def looked_up(self, table: Table) -> Operand:
+        args = self.arguments_of_call()
+        if len(args) != table.arguments:
+            raise self.error(f"the table {table_word(table)} takes {table.arguments} arguments, got {len(args)}")
+        return self.builder.step(table, *args)
+
+    def arguments_of_call(self) -> list[Operand]:
         self.deeper()
         self.expect("(")
         args = [self.sum()]
@@ -210,6 +229,11 @@ class _Parser:
             args.append(self.sum())
         self.expect(")")
         self.depth -= 1
+        return args
+
+    def call(self, name: str) -> Operand:
+        count, function = (FUNCTIONS if name in FUNCTIONS else DERIVED)[name]
+        args = self.arguments_of_call()
         if len(args) != count:
             raise self.error(f"{name} takes {count} argument{'s' * (count > 1)}, got {len(args)}")
         if name in DERIVED or name == "tan":  # as bellcrank.math does it
@@ -244,11 +268,12 @@ class Formula:
 
     text: str
     arguments: tuple[str, ...]
+    tables: tuple[Table, ...] = ()
 
     @cached_property
     def program(self) -> FormulaProgram:
         """What it does."""
-        return parse(self.text, (), self.arguments)
+        return parse(self.text, (), self.arguments, self.tables)
 
     def __call__(self, *values: Number) -> Number:
         if len(values) != len(self.arguments):
@@ -322,8 +347,8 @@ class _FormulaWriter:
         text, binds, depth = self.operand(value)
         return (text, depth) if binds >= least else (f"({text})", depth + 1)
 
-    def piece(self, op: str, args: Sequence[Operand]) -> _Piece:
-        if op in _SIGNS:
+    def piece(self, op: str | Table, args: Sequence[Operand]) -> _Piece:
+        if isinstance(op, str) and op in _SIGNS:
             sign, binds = _SIGNS[op]
             (left, one), (right, two) = self.within(args[0], binds), self.within(args[1], binds + 1)
             return _Piece(f"{left} {sign} {right}", binds, max(one, two))
@@ -335,4 +360,5 @@ class _FormulaWriter:
             power = float(args[1])
             return _Piece(f"{base}**{int(power) if power == int(power) else power}", _POWER, depth)
         parts = [self.operand(a) for a in args]
-        return _Piece(f"{op}({', '.join(p.text for p in parts)})", _ATOM, 1 + max(p.depth for p in parts))
+        word = table_word(op) if isinstance(op, Table) else op
+        return _Piece(f"{word}({', '.join(p.text for p in parts)})", _ATOM, 1 + max(p.depth for p in parts))

@@ -11,6 +11,7 @@ import operator
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
+from bellcrank.mechanism.table import Table
 from bellcrank.scalar import functions as fn
 from bellcrank.scalar.graph import ADD, DIV, LEAF, LESS, MUL, NEG, SUB, Number, Scalar, reachable
 
@@ -55,9 +56,9 @@ class TooLongError(ValueError):
 
 
 class FormulaStep(NamedTuple):
-    """One operation on constants and earlier values."""
+    """One operation on constants and earlier values: by its name, or looking up a table."""
 
-    op: str
+    op: str | Table
     args: tuple[Operand, ...]
 
 
@@ -85,7 +86,7 @@ def run(program: FormulaProgram, values: Sequence[Number]) -> Number:
             power = found[1]
             made.append(found[0] ** (int(power) if power == int(power) else power))
         else:
-            made.append(_RUN[op](*found))
+            made.append(op(*found) if isinstance(op, Table) else _RUN[op](*found))
     return made[program.result] if type(program.result) is int else program.result
 
 
@@ -97,7 +98,7 @@ class FormulaBuilder:
         self._steps: list[FormulaStep] = []
         self._places: dict[tuple[Any, ...], int] = {}
 
-    def step(self, op: str, *args: Operand) -> int:
+    def step(self, op: str | Table, *args: Operand) -> int:
         """The place of an operation's value."""
         key = (op, *(a if type(a) is int else float(a).hex() for a in args))
         place = self._places.get(key)

@@ -11,14 +11,18 @@ import numpy as np
 
 from bellcrank.errors import ModelError
 from bellcrank.io.native.formula_steps import from_scalar
+from bellcrank.io.native.machine_laws import traced_law
 from bellcrank.io.native.trace import trace, trace_several
-from bellcrank.mechanism.forces import LawForce
+from bellcrank.mechanism.first_order import AddedOutput, AddedState
+from bellcrank.mechanism.forces import LawForce, MachineForce, Wrench
 from bellcrank.mechanism.mechanism import Mechanism
 from bellcrank.mechanism.motion import Prescribed
 from bellcrank.scalar.graph import Scalar
 
 __all__ = ["difference", "same_mechanism"]
 
+#: fields that are laws of the machine
+_MACHINE_LAWS = {MachineForce: ("law",), AddedState: ("rate",), AddedOutput: ("law",), Wrench: ("law",)}
 #: what a mechanism keeps besides its description
 _DERIVED = ("_graph", "_by_index")
 
@@ -97,7 +101,9 @@ class _Comparison:
         names -= {n for base in kind.__mro__ for n, x in vars(base).items() if isinstance(x, cached_property)}
         for name in sorted(names - {"__dict__", "__weakref__"}):
             inner = getattr(value, name)
-            if isinstance(value, Prescribed) and name == "whole" and inner is not None:
+            if inner is not None and name in _MACHINE_LAWS.get(kind, ()):
+                self.found.append((f"{path}.{name}", traced_law(inner, path, kind is Wrench)))
+            elif isinstance(value, Prescribed) and name == "whole" and inner is not None:
                 self.found.append((f"{path}.whole", trace_several(inner, ("t",), path, len(list(inner(0.0))))))
             else:
                 self.put(f"{path}.{name}", inner, 2 if isinstance(value, LawForce) else 1)

@@ -31,7 +31,8 @@ VERSION = 1
 SINGULAR = {
     "parameters": "parameter", "bodies": "body", "joints": "joint", "frames": "frame", "couplers": "coupler",
     "constraints": "constraint", "springs": "spring", "bushings": "bushing", "drags": "drag", "wrenches": "wrench",
-    "joint_forces": "joint force", "actuators": "actuator", "armatures": "armature", "shapes": "shape"}
+    "joint_forces": "joint force", "actuators": "actuator", "armatures": "armature", "shapes": "shape",
+    "tables": "table", "states": "state", "outputs": "output"}
 _ADDRESS = "https://json-schema.org/draft/2020-12/schema"
 
 
@@ -292,6 +293,38 @@ AnyConstraint = Annotated[
     Field(discriminator="type")]
 
 
+class TablePart(Part):
+    """A function by points, of one number or of two."""
+
+    points: list[Fixed] | list[list[Fixed]] = Field(description="rising; a pair of lists for two arguments")
+    values: list[Fixed] | list[list[Fixed]]
+    kind: Literal["linear", "cubic", "akima", "monotone"] = "linear"
+    extrapolate: Literal["hold", "linear", "error", "periodic"]
+    name: Text | None = Field(default=None, description="if it is not that by which formulas call it")
+
+
+class MachineLawPart(Part):
+    """A law of the whole machine: formulas of the numbers r1, r2, ... that are read from it."""
+
+    formulas: list[Law] = Field(description="one; or six: force and moment")
+    reads: list[list[str | float]] = Field(description="what r1, r2, ... are, such as [q, crank]")
+
+
+class StatePart(Part):
+    """A state of an element."""
+
+    rate: MachineLawPart
+    initial: Num = 0.0
+    units: Text = "1"
+
+
+class OutputPart(Part):
+    """A number that results hold."""
+
+    law: MachineLawPart
+    units: Text = "1"
+
+
 # -- forces -------------------------------------------------------------------------------------
 class SpringPart(Part):
     """Between two points: linear, or by a law of x (distance) and rate, or by a potential of x."""
@@ -305,6 +338,7 @@ class SpringPart(Part):
     length: Num = 0.0
     law: Law | None = Field(default=None, description="tension [N], a formula of x and rate")
     potential: Law | None = Field(default=None, description="energy [J], a formula of x")
+    machine_law: MachineLawPart | None = Field(default=None, description="tension [N]")
 
 
 class BushingPart(Part):
@@ -342,6 +376,7 @@ class WrenchPart(Part):
     moment: ThreeTimed = [0.0, 0.0, 0.0]
     at: Three = [0.0, 0.0, 0.0]
     axes: Literal["world", "body"] = "world"
+    machine_law: MachineLawPart | None = Field(default=None, description="force and moment, in place of the others")
 
 
 class OnJoint(Part):
@@ -370,7 +405,8 @@ class JointSpringPart(OnJoints):
 
 class JointLawPart(OnJoints):
     type: Literal["law"]
-    law: Law = Field(description="force [N or N m], a formula of x and rate")
+    law: Law | None = Field(default=None, description="force [N or N m], a formula of x and rate")
+    machine_law: MachineLawPart | None = Field(default=None, description="force [N or N m]")
 
 
 class FrictionPart(OnJoints):
@@ -474,6 +510,7 @@ class Document(Part):
     name: Text = "mechanism"
     gravity: Three = Field(default=[0.0, 0.0, -9.81], description="acceleration of free fall [m/s^2], world axes")
     parameters: dict[Name, Fixed] = Field(default={}, description="default values")
+    tables: dict[Name, TablePart] = Field(default={}, description="called by formulas, as functions")
     bodies: dict[Name, BodyPart] = {}
     joints: dict[Name, AnyJoint] = {}
     frames: dict[Name, FramePart] = {}
@@ -487,6 +524,8 @@ class Document(Part):
     actuators: dict[Name, ActuatorPart] = {}
     armatures: dict[Name, ArmaturePart] = {}
     shapes: dict[Name, AnyShapePart] = {}
+    states: dict[Name, StatePart] = {}
+    outputs: dict[Name, OutputPart] = {}
 
 
 def json_schema() -> dict[str, Any]:

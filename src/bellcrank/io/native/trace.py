@@ -12,6 +12,7 @@ from typing import Any
 
 from bellcrank.errors import ModelError
 from bellcrank.io.native.formula_steps import MAX_POWER, FormulaBuilder, FormulaProgram, Operand, TooLongError, run
+from bellcrank.mechanism.table import Table
 from bellcrank.scalar.graph import ADD, DIV, MUL, NEG, SUB
 
 __all__ = ["trace", "trace_several"]
@@ -73,13 +74,13 @@ class TracedFormula:
         self.builder = builder
         self.place = place
 
-    def _do(self, op: str, *args: Any) -> Any:
+    def _do(self, op: str | Table, *args: Any) -> Any:
         operands = [_operand(a, self.builder) for a in args]
         if any(a is None for a in operands):
             return NotImplemented
         return TracedFormula(self.builder, self.builder.step(op, *(a for a in operands if a is not None)))
 
-    def _call(self, op: str, *args: Any) -> TracedFormula:
+    def _call(self, op: str | Table, *args: Any) -> TracedFormula:
         made = self._do(op, *args)
         if made is NotImplemented:
             raise TypeError(f"{op} of something that is no number")
@@ -132,6 +133,10 @@ class TracedFormula:
     def __float__(self) -> float:
         raise TypeError("its argument has no value; use the functions of bellcrank.math instead of the standard "
                         "library's")
+
+    def look_up(self, table: Table, *args: Any) -> TracedFormula:
+        """Called by tables."""
+        return self._call(table, *args)
 
     # -- called by bellcrank.math -----------------------------------------------------------------
     def sin(self) -> TracedFormula:
