@@ -73,6 +73,19 @@ def test_dynamics_as_on_the_cpu(gpu: HostDevice, name: str, options: dict[str, A
 
 
 @with_compiler
+def test_laws_tables_and_states_as_on_the_cpu(gpu: HostDevice) -> None:
+    table = bc.Table([-4.0, -1.0, 0.0, 1.0, 4.0], [3.0, -2.0, 0.0, 5.0, 1.0], kind="akima", extrapolate="linear")
+    m = bc.load("four_bar")
+    m.add_joint_force("law", "B", lambda at: table(at.q("A")) - 2.0 * at.state("lag"))
+    m.add_state("lag", lambda at: at.u("C") - at.state("lag"))
+    cpu, system = bc.compile(m), bc.compile(m, backend="cuda")
+    q, u, tau = states(cpu)
+    assert gap(system.forward_dynamics(q, u, tau), cpu.forward_dynamics(q, u, tau)) < 1e-12
+    ends = [s.simulate((q, u), duration=0.02).u[-1] for s in (system, cpu)]
+    assert gap(*ends) < 1e-9
+
+
+@with_compiler
 @pytest.mark.parametrize("order", ("C", "F"))
 def test_arrays_of_the_device_stay_there(gpu: HostDevice, order: Any) -> None:
     cpu, system = pair("four_bar")

@@ -57,6 +57,15 @@ def test_beyond_the_ends_of_a_table_that_ends():
         system.forward_dynamics([2.6], [0.0])
 
 
+def test_a_run_that_leaves_a_table_says_so():
+    short = bc.Table([-1.0, 1.0], [-30.0, 30.0], extrapolate="error", name="short")
+    m = bc.load("pendulum")
+    m.add_joint_force("push", "hinge", lambda q, u: short(q))
+    with pytest.warns(bc.SimulationWarning, match="table 'short': x = 1.0.* is outside of its points, -1 to 1"):
+        result = bc.compile(m).simulate(([0.3], [0.0]), duration=1.5)
+    assert result.attrs["status"] == "failed"
+
+
 def surface(x, y):
     return np.sin(x) * np.cos(0.5 * y) + 0.1 * x * y
 

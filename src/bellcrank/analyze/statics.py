@@ -68,6 +68,10 @@ def equilibrium(system: System, guess: State | Mapping[str, float | Sequence[flo
     """
     if isinstance(hold, str):
         raise StateError(f"equilibrium: hold is a mapping or a list of names; write [{hold!r}]")
+    states = [s.name for s in system.model.mechanism.states]
+    if states:
+        raise NotYetError(f"equilibrium does not look for steady values of states of elements ({', '.join(states)}); "
+                          "let the machine come to rest in a run with damping")
     t = one_time(t)
     check_unmasked("equilibrium: guess", guess)
     forces = force_arrays(system, tau)

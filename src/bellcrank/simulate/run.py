@@ -130,6 +130,8 @@ class _Run:
             place = traceback.extract_tb(error.__traceback__)[-1]
             status = "failed"
             reason = f"{type(error).__name__}: {error} ({place.name}, line {place.lineno})"
+        if status in ("failed", "diverged"):
+            reason = self.with_laws(course, reason)
         self.last(course, status)
         for name, value in course.notes().items():
             self.writer.note(name, value)
@@ -144,6 +146,20 @@ class _Run:
         if result.attrs.get("warnings"):
             self.warn(result.attrs["warnings"])
         return result
+
+    def with_laws(self, course: Course, reason: str) -> str:
+        """The reason why the run ended, with what laws say of where it was going: a table may end there."""
+        if self.setup.count > 1:
+            return reason
+        with contextlib.suppress(BellcrankError, ValueError, IndexError):
+            system, h = course.system, self.setup.step or 1e-3
+            q, u = (x[0] for x in course.unpack(course.y[:1], np.array([course.time])))
+            for steps in (0.0, 0.1, 1.0, 3.0):
+                there = system.integrate(q, steps * h * u)
+                trouble = system.kernels.law_trouble(there, u, course.time + steps * h)
+                if trouble:
+                    return f"{reason}; {trouble}"
+        return reason
 
     def warn(self, text: str) -> None:
         warnings.warn(f"simulate {self.machine.system.model.name!r}: {text}", SimulationWarning, stacklevel=6)

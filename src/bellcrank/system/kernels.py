@@ -281,20 +281,26 @@ class Kernels:
                             "the machine is singular (an inertia vanishes, a quaternion is zero, or numbers overflow)")
 
     def _explain_laws(self, found: Evaluation) -> None:
-        """Let laws themselves say what is wrong, such as a table that ends: they do on numbers."""
+        """Let laws themselves say what is wrong, such as a table that ends."""
         given, where = found.failed()
         if "q" not in given:
             return
-        inputs = {"q": given["q"], "u": given.get("u", np.zeros(self.tree.nu))}
-        time = float(given["t"][0]) if "t" in given else 0.0
+        trouble = self.law_trouble(given["q"], given.get("u", np.zeros(self.tree.nu)),
+                                   float(given["t"][0]) if "t" in given else 0.0)
+        if trouble:
+            raise StateError(f"{found.name} of {self.tree.name!r}{where}: {trouble}")
+
+    def law_trouble(self, q: Floats, u: Floats, t: float) -> str:
+        """What laws say of a state that they do not cover, on numbers; nothing if they do."""
         for name in ("joint_laws", "bias"):
             try:
                 with np.errstate(all="ignore"):
-                    self.evaluate(name, inputs, None, time, NumpyEvaluator(self.tree))
+                    self.evaluate(name, {"q": q, "u": u}, None, t, NumpyEvaluator(self.tree))
             except StateError as error:
-                raise StateError(f"{found.name} of {self.tree.name!r}{where}: {error}") from None
+                return str(error)
             except (BellcrankError, ArithmeticError):
                 continue  # it is something else
+        return ""
 
     def _entry_name(self, label: str, entry: int) -> str:
         names = self.model.configuration
