@@ -127,7 +127,7 @@ def element_force(states: States, name: str) -> tuple[Floats, str, tuple[str, ..
     if any(c.name == name for c in mechanism.constraints):
         return constraint_forces(states, name)
     between = {e.name for e in mechanism.springs} | {e.name for e in mechanism.bushings} | {
-        e.name for e in mechanism.drags}
+        e.name for e in mechanism.drags} | {e.name for e in mechanism.contacts if not e.rigid}
     if name not in between:
         known = [*(e.name for e in on_joints), *(d.name for d in mechanism.drives), *sorted(between),
                  *(c.name for c in mechanism.constraints)]
@@ -164,7 +164,8 @@ def _between(states: States, name: str) -> tuple[Floats, str, tuple[str, ...]]:
         *_, length, rate = own.line(moving(pair.first), moving(pair.second))
         force = own.along.at(t).seen(_sight(states)).force(length, rate)
         return _scalar(states, force), f"force of {name} along its line, apart", ("N",)
-    bodies = {e.name: e.second for e in mechanism.bushings} | {e.name: e.body for e in mechanism.drags}
+    bodies = {e.name: e.second for e in mechanism.bushings} | {e.name: e.body for e in mechanism.drags} | {
+        e.name: e.second for e in mechanism.contacts}
     raw = element_wrenches(system.plans, q, u, t=t, pairs=(pair,))
     first = tree.members[pair.second][0]  # wrenches are about the first body of a link
     body = bodies[name]
