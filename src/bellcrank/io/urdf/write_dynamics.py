@@ -10,8 +10,8 @@ from bellcrank.scalar.graph import Scalar
 __all__ = ["dynamics_of", "mimics_of", "refuse_rest"]
 
 _EARTH = (0.0, 0.0, -9.81)
-_REFUSED = (("wrenches", "wrench"), ("springs", "spring"), ("bushings", "bushing"), ("drags", "drag"), ("contacts", "contact"),
-            ("drives", "actuator"), ("constraints", "constraint"), ("armatures", "armature"),
+_REFUSED = (("wrenches", "wrench"), ("springs", "spring"), ("bushings", "bushing"), ("drags", "drag"),
+            ("contacts", "contact"), ("drives", "actuator"), ("constraints", "constraint"), ("armatures", "armature"),
             ("joint_sums", "joint force"))
 
 
