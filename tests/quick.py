@@ -24,6 +24,7 @@ QUICK: dict[str, tuple[str, ...]] = {
     "mechanism/joints": ("test_joints.py::test_quaternion_algebra", "test_joints.py"),
     "mechanism/flexible": ("test_flexible_bodies.py::test_a_good_one_passes", "test_flexible_bodies.py"),
     "mechanism/geometry": ("test_shapes.py::test_bounds", "test_shapes.py"),
+    "mechanism/contact": ("test_contact_shapes.py::test_contacts_of_many_shapes", "test_contact_shapes.py"),
     "mechanism/forces": ("test_force_elements.py::test_drag_by_hand", "test_force_elements.py"),
     **dict.fromkeys(("topology", "loops", "lowering"), (_COUNTED,)),
     **{f"formulations/{method}": (_COUNTED,) for method in (

@@ -12,7 +12,8 @@ from bellcrank.lazy_names import on_first_use
 
 _PLACES = {"actuator_forces": "element_forces", "base_parameters": "identification", "body_energies": "element_forces",
            "branches": "assembly_branches",
-           "check_joint": "joint_checks", "compare": "comparison", "coupler_curve": "curves",
+           "check_joint": "joint_checks", "compare": "comparison", "contacts": "contact_forces",
+           "coupler_curve": "curves",
            "deflection": "deformed_bodies", "dissipated_power": "element_forces", "draw_deflection": "deformed_bodies",
            "drive": "driven", "element_wrenches": "element_forces",
            "equilibrium": "statics", "explain": "explanation", "gradient": "objectives", "identify": "identification",
@@ -23,7 +24,7 @@ _PLACES = {"actuator_forces": "element_forces", "base_parameters": "identificati
            "operators": "operator_algebra", "partition": "operator_algebra", "section_forces": "deformed_bodies",
            "stored_energy": "element_forces", "stresses": "deformed_bodies", "workspace": "curves"}
 
-__all__ = ["actuator_forces", "base_parameters", "body_energies", "branches", "check_joint", "compare",
+__all__ = ["actuator_forces", "base_parameters", "body_energies", "branches", "check_joint", "compare", "contacts",
            "coupler_curve", "deflection",
            "dissipated_power", "draw_deflection", "drive", "element_wrenches", "equilibrium", "explain", "gradient",
            "identify", "in_speeds", "inertial_parameters", "linearize", "loop_acceleration_error", "loop_coordinates",
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from bellcrank.analyze.assembly_branches import branches
     from bellcrank.analyze.chosen_speeds import in_speeds
     from bellcrank.analyze.comparison import compare
+    from bellcrank.analyze.contact_forces import contacts
     from bellcrank.analyze.curves import coupler_curve, workspace
     from bellcrank.analyze.deformed_bodies import deflection, draw_deflection, section_forces, stresses
     from bellcrank.analyze.driven import drive

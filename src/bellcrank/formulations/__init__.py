@@ -23,7 +23,7 @@ from bellcrank.formulations.elimination import (
     joint_reactions,
     projection,
 )
-from bellcrank.lowering import element_energy, element_views, looped
+from bellcrank.lowering import contact_rows, element_energy, element_views, looped
 from bellcrank.lowering.function import Function
 from bellcrank.topology.tree import Tree
 
@@ -104,6 +104,7 @@ SHARED: dict[str, Function] = {f.name: replace(f, flexible=f.name in _FLEXIBLE) 
     Function("element_reports", element_views.element_reports, ("q", "u"), "elements", element_views.REPORT,
              whole=True),
     Function("pair_wrenches", looped.pair_wrenches, ("q", "u"), "wrenches", whole=True),
+    Function("contact_rows", contact_rows.contact_rows, ("q",), "contacts", whole=True),
     Function("displaced", projection.displaced, ("q", "dq"), "coordinates"),
     Function("sped", projection.sped, ("q", "u", "du"), "speeds"),
     Function("bias", recursive.inverse_dynamics, ("q", "u"), "speeds"),

@@ -96,6 +96,7 @@ def _parts(m: Mechanism) -> tuple[tuple[str, str, Any], ...]:
             ("spring", "springs", m.springs), ("bushing", "bushings", m.bushings), ("drag", "drags", m.drags),
             ("wrench", "wrenches", m.wrenches), ("joint force", "joint forces", (*m.joint_forces, *m.joint_sums)),
             ("actuator", "actuators", m.drives), ("armature", "armatures", m.armatures), ("shape", "shapes", m.shapes),
+            ("contact", "contacts", m.contacts),
             ("parameter", "parameters", m.parameters))
 
 

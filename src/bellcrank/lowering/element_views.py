@@ -15,6 +15,7 @@ from bellcrank.mechanism.forces.element import Moving
 from bellcrank.scalar.graph import Number
 from bellcrank.schedule.sweeps import Sweeps
 from bellcrank.spatial import Force, Vector
+from bellcrank.topology.contact_pairs import ContactPair
 from bellcrank.topology.pairs import (
     BushingPair,
     DragPair,
@@ -299,7 +300,7 @@ class ClosingView(ElementView):
 
 
 class BodyView(ElementView):
-    """A wrench on the second body at a point of it: bushings, drag, laws."""
+    """A wrench on the second body at a point of it: bushings, drag, laws, contact (at the origin of its shape)."""
 
     has = ("power", "energy", "vector", "torque", "second_point")
 
@@ -371,7 +372,8 @@ class AppliedView(ElementView):
 
 
 _KINDS: dict[type, type[ElementView]] = {PointPair: PointView, SumForce: SumView, LoopForce: ClosingView,
-                                         BushingPair: BodyView, DragPair: BodyView, WrenchPair: BodyView}
+                                         BushingPair: BodyView, DragPair: BodyView, WrenchPair: BodyView,
+                                         ContactPair: BodyView}
 
 
 def element_parts(tree: Tree) -> list[tuple[str, type[ElementView], Any]]:

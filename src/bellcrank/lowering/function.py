@@ -75,7 +75,8 @@ class Function:
     #: "screws", "groups" (over groups of links), "matrix" (symmetric), "columns", "totals" or "conditions" (value and
     #: rate of all), "constraints" (values and Jacobian), "step" and "state" (see
     #: `formulations.common.closing_steps`), "wrenches" (of all bodies), "reactions" (of all joints and closures),
-    #: "motions" (in independent speeds: N and the drift), "rows" (one for every constraint), "closures" or "elements"
+    #: "motions" (in independent speeds: N and the drift), "rows" (one for every constraint), "closures", "elements"
+    #: or "contacts" (see `contact_rows`)
     layout: str
     #: numbers per link ("links"), per speed ("screws"), per group of links ("groups"), per closure ("closures"),
     #: per force element ("elements") or in all ("totals")
@@ -109,6 +110,8 @@ class Function:
             return self.width * len(tree.plan.groups)
         if self.layout == "motions":
             return tree.nu * (len(tree.plan.independent) + 1)
+        if self.layout == "contacts":
+            return sum(pair.places for pair in tree.contacts) * (1 + 3 * tree.nu)
         return {"speeds": tree.nu, "twice": 2 * tree.nu, "coordinates": tree.nq, "links": self.width * tree.n,
                 "screws": self.width * tree.nu, "conditions": 2 * row_count(tree), "step": 2 * tree.nu + 5,
                 "state": tree.nq + tree.nu + 2, "wrenches": 6 * (len(tree.body_names) - 1),
@@ -223,7 +226,7 @@ def direct(tree: Tree, inputs: tuple[str, ...], read: Read, wrenches: bool) -> D
 def place(function: Function, tree: Tree, sweeps: Direct, field: Field) -> list[Number]:
     """The entries of the result array, in order."""
     if function.layout in ("totals", "conditions", "constraints", "step", "state", "wrenches", "reactions",
-                           "motions", "rows", "elements"):
+                           "motions", "rows", "elements", "contacts"):
         return list(field)
     if function.layout in ("matrix", "columns"):
         return [x for row in sweeps.joint_matrix(field, function.layout == "matrix") for x in row]

@@ -13,11 +13,11 @@ from bellcrank.lazy_names import from_above
 from bellcrank.mechanism.add_elements import ReadyElements
 from bellcrank.mechanism.checks import bounded, coupled_part, look, new_name, number, triple, try_motion
 from bellcrank.mechanism.closing_frames import check_poses, open_poses
+from bellcrank.mechanism.contact.add_contacts import TouchingBodies
 from bellcrank.mechanism.coupling import Law1
 from bellcrank.mechanism.flexible.flexible_body import FlexibleBody
 from bellcrank.mechanism.flexible.placing import add_deformation, order_modes
 from bellcrank.mechanism.forces.wrench import Wrench
-from bellcrank.mechanism.geometry.add_shapes import ShapedBodies
 from bellcrank.mechanism.inertia import Inertia
 from bellcrank.mechanism.joints import Joint, Weld
 from bellcrank.mechanism.motion import Entry, Fixed, Law, Prescribed
@@ -34,7 +34,7 @@ __all__ = ["HERE", "Body", "Connection", "Frame", "Mechanism", "Wrench"]
 HERE = Pose()
 
 
-class Mechanism(ReadyElements, ShapedBodies):
+class Mechanism(ReadyElements, TouchingBodies):
     """Bodies, joints, frames and forces, added one by one and checked as they come.
 
     Units are SI, angles radians, quaternions scalar first. `gravity` is the acceleration of free fall

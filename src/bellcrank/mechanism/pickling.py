@@ -17,7 +17,7 @@ _KINDS = {"_bodies": "body", "_joints": "joint", "_frames": "frame", "_couplers"
           "_constraints": "constraint", "_wrenches": "wrench", "_springs": "spring", "_bushings": "bushing",
           "_drags": "drag", "_joint_forces": "joint force", "_joint_sums": "joint sum", "_drives": "actuator",
           "_armatures": "armature", "_shapes": "shape", "_states": "state",
-          "_outputs": "output"}
+          "_outputs": "output", "_contacts": "contact"}
 #: what pickling raises for what it cannot find under a name
 _FAILURES = (pickle.PicklingError, AttributeError, TypeError)
 #: picklers that take the code of functions along, also under the names of packages that bring their own copies

@@ -19,10 +19,12 @@ import numpy as np
 import numpy.typing as npt
 
 from bellcrank.arrays import Floats
+from bellcrank.mechanism.contact.contact_material import Compliant, Unyielding
 from bellcrank.mechanism.first_order import StateRate
 from bellcrank.mechanism.forces import Bushing, Drag, Friction, Limit, LinearSpring, PotentialSpring
 from bellcrank.mechanism.motion import STILL
 from bellcrank.system.force_elements import with_values
+from bellcrank.topology.contact_pairs import ContactPair
 from bellcrank.topology.pairs import BushingPair, DragPair, WrenchPair
 from bellcrank.topology.tree import Tree
 
@@ -52,7 +54,8 @@ def exchange(system: Machine) -> str:
         return "work"
     elements: list[Any] = [along for forces in tree.joint_forces.values() for _, along in forces]
     elements += [p.bushing if isinstance(p, BushingPair) else p.drag if isinstance(p, DragPair) else
-                 p if isinstance(p, WrenchPair) else p.along for p in tree.pairs]
+                 p if isinstance(p, WrenchPair) else p.material if isinstance(p, ContactPair) else p.along
+                 for p in (*tree.pairs, *tree.contacts)]
     found = {_exchanges(with_values(system.plans, e)) for e in elements}
     return "work" if "work" in found else "losses" if "losses" in found else "none"
 
@@ -69,6 +72,10 @@ def _exchanges(element: Any) -> str:
         return _sign(element.coefficient, element.turn_linear, element.turn_quadratic)
     if isinstance(element, StateRate):
         return "none"
+    if isinstance(element, Unyielding):
+        return "losses"
+    if isinstance(element, Compliant):
+        return _sign(element.dissipation, element.friction)
     if isinstance(element, Bushing):
         return _sign(*element.damping, *element.turn_damping)
     if isinstance(element, Friction):

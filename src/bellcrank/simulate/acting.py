@@ -127,7 +127,8 @@ def element_force(states: States, name: str) -> tuple[Floats, str, tuple[str, ..
     if any(c.name == name for c in mechanism.constraints):
         return constraint_forces(states, name)
     between = {e.name for e in mechanism.springs} | {e.name for e in mechanism.bushings} | {
-        e.name for e in mechanism.drags} | {w.name for w in mechanism.wrenches if w.law is not None}
+        e.name for e in mechanism.drags} | {w.name for w in mechanism.wrenches if w.law is not None} | {
+        e.name for e in mechanism.contacts if not e.rigid}
     if name not in between:
         known = [*(e.name for e in on_joints), *(d.name for d in mechanism.drives), *sorted(between),
                  *(c.name for c in mechanism.constraints)]
@@ -166,7 +167,8 @@ def _between(states: States, name: str) -> tuple[Floats, str, tuple[str, ...]]:
         force = own.along.at(t).seen(_sight(states)).force(length, rate)
         return _scalar(states, force), f"force of {name} along its line, apart", ("N",)
     bodies = {e.name: e.second for e in mechanism.bushings} | {e.name: e.body for e in mechanism.drags} \
-        | {e.name: e.body for e in mechanism.wrenches}
+        | {e.name: e.body for e in mechanism.wrenches} \
+        | {e.name: e.second for e in mechanism.contacts}
     raw = element_wrenches(system.plans, q, u, t=t, pairs=(pair,))
     first = tree.members[pair.second][0]  # wrenches are about the first body of a link
     body = bodies[name]

@@ -13,6 +13,7 @@ import numpy.typing as npt
 from bellcrank.loops.closer import State
 from bellcrank.simulate.equations import Equations
 from bellcrank.simulate.fixed import Failure, FixedRun
+from bellcrank.simulate.moreau import MoreauRun
 from bellcrank.simulate.reference import ReferenceRun, Rhs
 from bellcrank.simulate.varying import VaryingRun
 
@@ -110,7 +111,7 @@ class Course(ABC):
         """One step of any length, leaving the run where it is."""
         return self.run.partial(y, t, step)
 
-    def notes(self) -> dict[str, int]:
+    def notes(self) -> dict[str, Any]:
         """Counts for the record."""
         return {name: before + int(getattr(self.run, name, 0)) for name, before in self.before.items()}
 
@@ -219,11 +220,12 @@ class FixedCourse(Course):
     def finished(self) -> bool:
         return self.pending is None and self.index >= self.setup.steps
 
-    def notes(self) -> dict[str, int]:
+    def notes(self) -> dict[str, Any]:
         steps = self.index
         if self.failures and self.setup.count == 1:
             steps = round((self.failures[0].time - self.setup.start) / self.step)
-        return {"steps": steps, "switches": self.before["switches"] + self.run.switches,
+        own = {"contact_residual": self.run.residual} if isinstance(self.run, MoreauRun) else {}
+        return {**own, "steps": steps, "switches": self.before["switches"] + self.run.switches,
                 "crossings": self.before["crossings"] + int(getattr(self.run, "crossings", 0))}
 
     def advance(self, watching: bool) -> Piece:

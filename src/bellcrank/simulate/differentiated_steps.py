@@ -81,7 +81,7 @@ class DifferentiatedSteps:
     def __init__(self, system: Machine, stepper: str, acting: Acting, leaves: Sequence[Leaf], q: Floats, t: float
                  ) -> None:
         kind = STEPPERS.get(stepper)
-        if kind is None or kind.adaptive:
+        if kind is None or kind.adaptive or kind.program is None:
             raise NotYetError(f"sensitivities: stepper {stepper!r} cannot be differentiated; take one of fixed steps")
         if system.model.method == "momenta" or system.model.batched or any(system.model.options.baumgarte):
             raise NotYetError("sensitivities: one machine at a time, without baumgarte, and not with Hamilton's "

@@ -68,6 +68,11 @@ class Rhs:
             self.wrenches = rows
 
     def __call__(self, t: float, y: Floats) -> Floats:
+        q, u, udot = self.accelerations(t, y)
+        return np.concatenate([self.system.model.configuration.qdot(q, u), udot], axis=-1)
+
+    def accelerations(self, t: float, y: Floats) -> tuple[Floats, Floats, Floats]:
+        """Accelerations, and the states they are those of: closed ones where the method needs that."""
         system = self.system
         for d in self.drives:
             if d.period is None:
@@ -76,15 +81,15 @@ class Rhs:
                 self.closing == "position" and system.model.dense_loops)):  # redundant only where loops are closed
             y = self.correct(y, t)
         q, u = y[..., :self._nq], y[..., self._nq:]
-        tau, wrenches = self._forces(t, q, u)
+        tau, wrenches = self.forces(t, q, u)
         if self._plan is None:
             udot = system.forward_dynamics(q, u, tau, wrenches=wrenches, t=t)
         else:
             udot, self._plan = run_by_plan(system.plans, "forward_dynamics", {"q": q, "u": u, "tau": tau}, wrenches, t,
                                            self._plan)
-        return np.concatenate([system.model.configuration.qdot(q, u), udot], axis=-1)
+        return q, u, udot
 
-    def _forces(self, t: npt.ArrayLike, q: Floats, u: Floats) -> tuple[Floats, Floats | None]:
+    def forces(self, t: npt.ArrayLike, q: Floats, u: Floats) -> tuple[Floats, Floats | None]:
         """Joint forces of the tree, and wrenches on bodies as users order them."""
         system, wrenches = self.system, None
         if self.wrenches is not None:
@@ -102,7 +107,7 @@ class Rhs:
             if d.period is None:
                 self._apply(d, float(np.asarray(t)), y)
         q, u = y[..., :self._nq], y[..., self._nq:]
-        tau, wrenches = self._forces(t, q, u)
+        tau, wrenches = self.forces(t, q, u)
         udot = dense_dynamics(system.plans, {"q": q, "u": u, "tau": tau}, wrenches, t)[0]
         return np.concatenate([system.model.configuration.qdot(q, u), udot], axis=-1)
 
@@ -112,7 +117,7 @@ class Rhs:
         self.tau, self.wrenches = kept[0][0], None if kept[1] is None else kept[1][0]
         try:
             rates = self(t, x)[self._nq:]
-            return *self._forces(t, x[:self._nq], x[self._nq:]), rates
+            return *self.forces(t, x[:self._nq], x[self._nq:]), rates
         finally:
             self.tau, self.wrenches = kept
 

@@ -18,6 +18,7 @@ from bellcrank.errors import BellcrankError, ModelError, NotYetError, SlowWarnin
 from bellcrank.loops.closer import State, Target, project
 from bellcrank.loops.tolerances import OPEN, ROUNDING
 from bellcrank.simulate.closing import closing_joints, cut_joint
+from bellcrank.simulate.contact_checks import check_contacts
 from bellcrank.simulate.control import Drive, drive_of, force_rows, wrench_rows
 from bellcrank.simulate.courses import Course, FixedCourse, VaryingCourse
 from bellcrank.simulate.early import begin_code, width_of
@@ -25,6 +26,7 @@ from bellcrank.simulate.equations import Equations
 from bellcrank.simulate.events import Change, Event, Watch
 from bellcrank.simulate.external import SCIPY, SUNDIALS, ExternalRun
 from bellcrank.simulate.fixed import FixedRun
+from bellcrank.simulate.moreau import MoreauRun
 from bellcrank.simulate.reference import ReferenceRun, Rhs
 from bellcrank.simulate.sizes import check_count, check_samples, grid, positive
 from bellcrank.simulate.steppers import STEPPERS, Integrator
@@ -140,6 +142,7 @@ class Setup:
         begin_code(system, kind, len(q), made.samples)
         made = replace(made, y0=made.closed())
         made.check_stops()
+        check_contacts(system, stepper, made.y0, t)
         return made
 
     def check_stops(self) -> None:
@@ -254,6 +257,9 @@ class Setup:
                   ) -> FixedRun | ReferenceRun:
         kind = STEPPERS[self.stepper]
         assert self.step is not None
+        if kind.program is None:
+            return MoreauRun(Rhs(system, tau, wrenches, self.drives, self.cuts, self.closing), kind, y, t, self.step,
+                             self.holds())
         if _prepared(system, y, t):
             equations = Equations(system, self.batch, tau, wrenches, self.drives, separate=kind.tableau is None,
                                   cuts=self.cuts, closing=self.closing)

@@ -42,7 +42,7 @@ class Integrator:
     name: str
     order: int
     about: str
-    program: Program  #: the driver
+    program: Program | None  #: the driver; none of what runs in NumPy
     tableau: Callable[[], Explicit | Collocation | StiffRadau] | None
     lanes: bool = True  #: whether several states advance side by side
     adaptive: bool = False
@@ -64,11 +64,14 @@ STEPPERS: dict[str, Integrator] = {k.name: k for k in (
          tableaux.stiff_radau, lanes=False, adaptive=True),
     Integrator("dop853", 8, "Dormand-Prince 8(5,3), adaptive, dense output", embedded_pair(tableaux.dop853),
          tableaux.dop853, lanes=False, adaptive=True),
+    Integrator("moreau", 2, "Moreau-Jean time stepping: rigid contacts with friction, fixed step", None, None,
+         lanes=False),
 )}
 
 
 def driver_of(kind: Integrator, backend: Backend, width: int, nq: int, nu: int, shift: int) -> Driver:
     """The compiled driver of a method for states of this size; `shift` entries tell how far a correction moved."""
+    assert kind.program is not None
     if kind.program is stiff_pair:
         return backend.driver(kind.program, STIFF, width, loops=True)
     if kind.adaptive:

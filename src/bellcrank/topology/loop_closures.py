@@ -20,6 +20,7 @@ from bellcrank.mechanism.pose import Pose
 from bellcrank.scalar.graph import Number, Scalar
 from bellcrank.spatial import Vector
 from bellcrank.topology.check_closing import check_closing
+from bellcrank.topology.contact_pairs import ContactPair
 from bellcrank.topology.pairs import BushingPair, DragPair, LoopForce, Pair, PointPair, SumForce, WrenchPair
 from bellcrank.topology.spanning_tree import Topology
 from bellcrank.topology.tree import Closure, LinkStep, NamedForce, Relation, Tree
@@ -48,6 +49,7 @@ def add_loops(tree: Tree, *, mechanism: Mechanism, topology: Topology, builder: 
                    closures=closures,
                    relations=relations, steps=steps, joint_forces=forces, pairs=pairs,
                    named_forces=named,
+                   contacts=tuple(pair for pair, rigid in _contacts(mechanism, builder) if rigid),
                    actuators=_actuators(link_of, mechanism, index),
                    armatures=_armatures(link_of, mechanism, index))
 
@@ -141,7 +143,22 @@ def _forces(link_of: dict[str, int], mechanism: Mechanism, cut: dict[str, int], 
         if link and w.law is not None:
             pairs.append(WrenchPair(w.name, link, at, turn if w.axes == "body" else None, w.law,
                                     builder.uses[w.name].clock))
+    pairs += [pair for pair, rigid in _contacts(mechanism, builder) if not rigid]
     return forces, tuple(pairs), named
+
+
+def _contacts(mechanism: Mechanism, builder: _Builder) -> list[tuple[ContactPair, bool]]:
+    """Contacts between links, and whether they are rigid."""
+    out = []
+    for c in mechanism.contacts:
+        first = builder.frame_on_link(c.first, c.first_pose, np.eye(3))
+        second = builder.frame_on_link(c.second, c.second_pose, np.eye(3))
+        if first[0] == second[0]:
+            raise ModelError(f"contact {c.name!r}: its bodies do not move against each other (they are welded "
+                             "together, or both to the ground)")
+        out.append((ContactPair(c.name, first[0], second[0], *first[1:], *second[1:], c.first_shape, c.second_shape,
+                                c.material), c.rigid))
+    return out
 
 
 def _told(element: Any, builder: _Builder) -> Along:

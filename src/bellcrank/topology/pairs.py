@@ -20,6 +20,7 @@ from bellcrank.mechanism.forces.machine_force import MachineLaw
 from bellcrank.scalar.functions import maximum, select_less, sqrt
 from bellcrank.scalar.graph import Number, is_constant, is_zero
 from bellcrank.spatial import Force, General, Identity, Matrix3, Rotation, Vector
+from bellcrank.topology.contact_pairs import ContactPair
 
 __all__ = ["BushingPair", "DragPair", "LoopForce", "Pair", "PointPair", "SumForce", "Surroundings",
            "WrenchPair", "force_and_moment"]
@@ -272,7 +273,7 @@ def force_and_moment(value: Any) -> tuple[Vector, Vector]:
     return Vector(*parts), Vector.zero()
 
 
-Pair: TypeAlias = PointPair | BushingPair | DragPair | WrenchPair
+Pair: TypeAlias = PointPair | BushingPair | DragPair | WrenchPair | ContactPair
 
 
 def _seen(frame: tuple[Vector, Vector, Vector], v: Vector) -> Vector:

@@ -22,6 +22,7 @@ from bellcrank.mechanism.joints import Joint, Weld
 from bellcrank.mechanism.motion import Prescribed
 from bellcrank.scalar.graph import Number
 from bellcrank.spatial import RigidInertia, Transform, Vector
+from bellcrank.topology.contact_pairs import ContactPair
 from bellcrank.topology.pairs import LoopForce, Pair, SumForce, WrenchPair
 
 __all__ = ["ABOUT_X", "GENERAL", "IDENTITY", "Applied", "Closure", "LinkNumbers", "LinkStep", "LoopForce", "NamedForce",
@@ -171,6 +172,7 @@ class Tree:
     #: rotor inertias felt at joints, by link: (coordinate, inertia)
     armatures: dict[int, tuple[tuple[int, Number], ...]] = field(default_factory=dict)
     pairs: tuple[Pair | LoopForce | SumForce, ...] = ()
+    contacts: tuple[ContactPair, ...] = ()  #: rigid ones: no part of the equations of motion
     #: forces along coordinates of tree joints by name
     named_forces: dict[str, NamedForce] = field(default_factory=dict)
     plan: Any = None  #: how loops are taken apart; see `loops.plan`

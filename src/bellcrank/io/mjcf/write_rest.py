@@ -77,6 +77,8 @@ def add_parts(mechanism: Mechanism, layout: BodyLayout) -> Parts:
         _bushing(mechanism, layout, bushing)
     for drag in mechanism.drags:
         raise ModelError(f"drag {drag.name!r}: MJCF cannot hold it")
+    for contact in mechanism.contacts:
+        raise ModelError(f"contact {contact.name!r}: it cannot be written to MJCF; write the machine without contacts")
     _couplers(mechanism, layout, parts)
     actuators(mechanism, layout, parts)
     return parts

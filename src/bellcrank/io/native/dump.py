@@ -76,6 +76,9 @@ class _Dump:
         for name in self.parameters:
             if not isinstance(name, str) or not name or not math.isfinite(m.parameters[name]):
                 raise ModelError(f"parameter {name!r}: needs a name and a finite value, got {m.parameters[name]!r}")
+        for contact in m.contacts:
+            raise ModelError(f"contact {contact.name!r}: files hold no contacts yet; save the machine without them and "
+                             "add them after loading")
         sections: dict[str, dict[str, Any]] = {
             "parameters": {_text(k, "parameter"): float(v) for k, v in m.parameters.items() if k not in self.frames},
             "tables": {},

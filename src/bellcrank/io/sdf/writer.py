@@ -70,7 +70,8 @@ class _SdfWriter:
     def _check(self) -> None:
         m = self.machine
         for what, parts in (("wrench", m.wrenches), ("spring between points", m.springs), ("bushing", m.bushings),
-                            ("drag", m.drags), ("actuator", m.drives), ("constraint", m.constraints),
+                            ("drag", m.drags), ("contact", m.contacts),
+                            ("actuator", m.drives), ("constraint", m.constraints),
                             ("armature", m.armatures), ("joint force", m.joint_sums)):
             for part in parts:
                 raise ModelError(f"{what} {part.name!r}: SDF cannot hold it")

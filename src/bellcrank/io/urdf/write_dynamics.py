@@ -11,7 +11,7 @@ __all__ = ["dynamics_of", "mimics_of", "refuse_rest"]
 
 _EARTH = (0.0, 0.0, -9.81)
 _REFUSED = (("wrenches", "wrench"), ("springs", "spring"), ("bushings", "bushing"), ("drags", "drag"),
-            ("drives", "actuator"), ("constraints", "constraint"), ("armatures", "armature"),
+            ("contacts", "contact"), ("drives", "actuator"), ("constraints", "constraint"), ("armatures", "armature"),
             ("joint_sums", "joint force"))
 
 

@@ -1,0 +1,1 @@
+"""Contact between shapes of bodies: where they touch, and what they are made of."""

@@ -1,0 +1,202 @@
+"""The contacts of a `Mechanism`: adding them, and what is there."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Collection, Iterable
+from typing import TYPE_CHECKING, Any
+
+from bellcrank.errors import ModelError, hint
+from bellcrank.mechanism.checks import new_name, number
+from bellcrank.mechanism.contact.contact_material import Compliant, Unyielding, dissipation_for
+from bellcrank.mechanism.contact.narrow_phase import known_pair, seen_by_contact
+from bellcrank.mechanism.contact.placed_contact import PlacedContact
+from bellcrank.mechanism.geometry.add_shapes import ShapedBodies
+from bellcrank.mechanism.geometry.placed_shape import PlacedShape
+from bellcrank.mechanism.geometry.solids import Plane
+from bellcrank.scalar.graph import Number, Scalar
+
+if TYPE_CHECKING:
+    from bellcrank.mechanism.parts import Body, Connection
+
+__all__ = ["TouchingBodies"]
+
+_EXPONENTS = (1.0, 1.5, 2.0)
+
+
+class TouchingBodies(ShapedBodies):
+    """Which shapes of a `Mechanism` may touch."""
+
+    name: str
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._contacts: dict[str, PlacedContact] = {}
+
+    @property
+    @abstractmethod
+    def bodies(self) -> tuple[Body, ...]:
+        """All bodies but the ground."""
+
+    @property
+    @abstractmethod
+    def joints(self) -> tuple[Connection, ...]:
+        """All joints."""
+
+    @abstractmethod
+    def _check_own(self, what: str, *values: Number) -> None:
+        """Numbers that can be computed with, and parameters that are declared here."""
+
+    @property
+    def contacts(self) -> tuple[PlacedContact, ...]:
+        """All contacts in the order they were added."""
+        return tuple(self._contacts.values())
+
+    def add_contact(self, name: str, first: str | Body | PlacedShape, second: str | Body | PlacedShape, *,
+                    stiffness: Number | None = None, dissipation: Number | None = None,
+                    restitution: float | None = None, impact_speed: float = 1.0, friction: Number = 0.0,
+                    slip_speed: Number = 1e-3, exponent: float = 1.0) -> PlacedContact:
+        """Let two shapes touch: each a shape, its name, or a body (the ground, too) with one shape of the role
+        "collision".
+
+        With a `stiffness` [N/m^exponent] the contact is compliant, a force of the equations of motion at every place
+        where the shapes overlap (a box on a plane has up to four; the stiffness is that of each). `dissipation` [s/m]
+        is Hunt and Crossley's; or `restitution`, what is left of the `impact_speed` [m/s] after an impact. `exponent`
+        is 1, 1.5 (Hertz) or 2. Coulomb's `friction` is that of sliding; below about `slip_speed` [m/s] it fades out.
+
+        Without a stiffness the contact is rigid, with Newton's `restitution` (0) and Coulomb's `friction`; runs need
+        ``stepper="moreau"``, and the equations of motion are those with the contact open.
+
+        >>> import bellcrank as bc
+        >>> m = bc.Mechanism("ball")
+        >>> ball = m.add_body("ball", bc.Inertia(1.0, (0, 0, 0), (0.004, 0.004, 0.004)))
+        >>> m.add_joint("free", bc.Free(), m.ground, ball).name
+        'free'
+        >>> floor = m.add_shape(m.ground, bc.Plane(), role="collision")
+        >>> round_shape = m.add_shape(ball, bc.Sphere(0.1), role="collision")
+        >>> m.add_contact("bounce", m.ground, ball, stiffness=1e5, restitution=0.8, impact_speed=3.0).rigid
+        False
+        """
+        new_name(self._contacts, name, "contact")
+        what = f"contact {name!r}"
+        material = _material(what, stiffness, dissipation, restitution, impact_speed, friction, slip_speed, exponent)
+        made = self._touching_pair(name, self._touching(what, first), self._touching(what, second), material)
+        self._contacts[name] = made
+        return made
+
+    def add_contacts(self, first: str | Iterable[str | Body | PlacedShape] = "all",
+                     second: str | Plane | Iterable[str | Body | PlacedShape] = "all", *,
+                     exclude: Collection[tuple[str, str]] = (), neighbors: bool = False, **material: Any
+                     ) -> tuple[PlacedContact, ...]:
+        """Let all shapes of one set touch those of another: bodies, shapes, or "all" (the ground included), each with
+        its shapes of the role "collision". A `bc.Plane()` as the second set is added to the ground at its origin.
+
+        Pairs on one body, on bodies that a joint connects (unless `neighbors`), and pairs of bodies named in `exclude`
+        are left out, and so are pairs of shapes that cannot touch here (see docs/contact.md). `material` is that of
+        `add_contact`. Contacts are called after their shapes, ``"foot sphere, ground plane"``.
+
+        A robot from a file on the floor: ``m.add_contacts("all", bc.Plane(), friction=0.8)``.
+        """
+        made = _material("contacts", **{"stiffness": None, "dissipation": None, "restitution": None,
+                                        "impact_speed": 1.0, "friction": 0.0, "slip_speed": 1e-3, "exponent": 1.0,
+                                        **material})
+        if isinstance(second, Plane):
+            second = [self.add_shape("ground", second, role="collision", name=self._free_name("ground plane"))]
+        apart = {frozenset(self.body(b).index for b in two) for two in exclude}
+        if not neighbors:
+            apart |= {frozenset((c.parent, c.child)) for c in self.joints if c.parent and c.child}
+        ones, others = self._shapes_in(first), self._shapes_in(second)
+        added: list[PlacedContact] = []
+        seen: set[frozenset[str]] = set()
+        for one in ones:
+            for other in others:
+                pair = frozenset((one.name, other.name))
+                if one.body == other.body or frozenset((one.body, other.body)) in apart or pair in seen:
+                    continue
+                seen.add(pair)
+                forms = [seen_by_contact(s.shape, f"shape {s.name!r}") for s in (one, other)]
+                name = f"{one.name}, {other.name}"
+                if known_pair(*forms) and name not in self._contacts:
+                    self._contacts[name] = self._touching_pair(name, one, other, made)
+                    added.append(self._contacts[name])
+        if not added:
+            raise ModelError(f"contacts of {self.name!r}: no two of these shapes can touch here")
+        return tuple(added)
+
+    def _shapes_in(self, some: str | Iterable[str | Body | PlacedShape]) -> list[PlacedShape]:
+        if some == "all":
+            found = [s for s in self._shapes.values() if s.role == "collision"]
+            if not found:
+                raise ModelError(f"contacts: no body of {self.name!r} has a shape of the role 'collision'; add some "
+                                 "with add_shape(body, bellcrank.Sphere(...), role='collision')")
+            return found
+        listed = [some] if isinstance(some, str) else list(some)
+        return [s for one in listed for s in self._own_shapes("contacts", one)]
+
+    def _own_shapes(self, what: str, given: str | Body | PlacedShape) -> list[PlacedShape]:
+        """A shape, or all that a body collides with."""
+        if isinstance(given, PlacedShape):
+            if self._shapes.get(given.name) is not given:
+                raise ModelError(f"{what}: shape {given.name!r} belongs to another mechanism, not to {self.name!r}")
+            return [given]
+        names = {"ground", *(b.name for b in self.bodies)}
+        if isinstance(given, str) and given not in names:
+            if given not in self._shapes:
+                raise ModelError(f"{what}: no body or shape called {given!r} in mechanism {self.name!r}"
+                                 f"{hint(given, [*names, *self._shapes])}")
+            return [self._shapes[given]]
+        body = self.body(given)
+        found = [s for s in self.shapes_of(body) if s.role == "collision"]
+        if not found:
+            raise ModelError(f"{what}: body {body.name!r} has no shape of the role 'collision'; add one with "
+                             f"add_shape({body.name!r}, bellcrank.Sphere(...), role='collision')")
+        return found
+
+    def _touching(self, what: str, given: str | Body | PlacedShape) -> PlacedShape:
+        found = self._own_shapes(what, given)
+        if len(found) > 1:
+            raise ModelError(f"{what}: the body has {len(found)} shapes of the role 'collision' "
+                             f"({', '.join(repr(s.name) for s in found[:6])}); name one, or use add_contacts")
+        return found[0]
+
+    def _touching_pair(self, name: str, one: PlacedShape, other: PlacedShape, material: Compliant | Unyielding
+                 ) -> PlacedContact:
+        what = f"contact {name!r}"
+        if one.body == other.body:
+            raise ModelError(f"{what}: both shapes belong to one body")
+        self._check_own(what, *(getattr(material, f) for f in ("friction", "restitution", "stiffness", "dissipation",
+                                                               "slip_speed") if hasattr(material, f)))
+        forms = [seen_by_contact(s.shape, f"shape {s.name!r}") for s in (one, other)]
+        if not known_pair(*forms):
+            kinds = " and ".join(type(s.shape).__name__ for s in (one, other))
+            raise ModelError(f"{what}: {kinds} cannot touch here; give one of the bodies spheres, capsules or boxes "
+                             "instead (add_shape(..., role='collision')), or a Plane")
+        return PlacedContact(name, one.body, other.body, one.pose, other.pose, forms[0], forms[1], material)
+
+
+def _material(what: str, stiffness: Number | None, dissipation: Number | None, restitution: float | None,
+              impact_speed: float, friction: Number, slip_speed: Number, exponent: float) -> Compliant | Unyielding:
+    friction = number(what, "friction", friction, 0.0)
+    if isinstance(restitution, Scalar):
+        raise ModelError(f"{what}: restitution takes a number, not a parameter")
+    if restitution is not None:
+        restitution = float(number(what, "restitution", restitution, 0.0))
+        if restitution > 1.0:
+            raise ModelError(f"{what}: restitution must be at most 1, got {restitution:g}: an impact makes no energy")
+    if stiffness is None:
+        if dissipation is not None:
+            raise ModelError(f"{what}: dissipation belongs to a compliant contact; give stiffness, too, or restitution "
+                             "alone")
+        return Unyielding(restitution or 0.0, friction)
+    if dissipation is not None and restitution is not None:
+        raise ModelError(f"{what}: give dissipation or restitution, not both")
+    if exponent not in _EXPONENTS:
+        raise ModelError(f"{what}: exponent must be 1, 1.5 (Hertz) or 2, got {exponent!r}")
+    if restitution is not None:
+        try:
+            dissipation = dissipation_for(restitution, float(number(what, "impact_speed", impact_speed)))
+        except ModelError as error:
+            raise ModelError(f"{what}: {error}") from None
+    return Compliant(number(what, "stiffness", stiffness, 0.0, above=True),
+                     number(what, "dissipation", 0.0 if dissipation is None else dissipation, 0.0), friction,
+                     number(what, "slip_speed", slip_speed, 0.0, above=True), float(exponent))

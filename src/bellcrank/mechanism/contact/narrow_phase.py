@@ -1,0 +1,80 @@
+"""Which pairs of shapes can touch, and where they do: one function for each pair."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from bellcrank.errors import ModelError
+from bellcrank.mechanism.contact.box_contacts import box_box, points_box
+from bellcrank.mechanism.contact.capsule_contacts import capsule_box, capsule_capsule
+from bellcrank.mechanism.contact.plane_contacts import (
+    plane_box,
+    plane_capsule,
+    plane_cone,
+    plane_cylinder,
+    plane_ellipsoid,
+    plane_points,
+    plane_sphere,
+)
+from bellcrank.mechanism.contact.sphere_contacts import sphere_box, sphere_capsule, sphere_cylinder, sphere_sphere
+from bellcrank.mechanism.contact.touch import Points, ShapeFrame, Touch
+from bellcrank.mechanism.geometry.solids import Box, Capsule, Cone, Cylinder, Ellipsoid, Plane, Sphere
+from bellcrank.mechanism.geometry.triangle_mesh import Mesh
+
+__all__ = ["MOST_CORNERS", "known_pair", "seen_by_contact", "touches"]
+
+#: corners of a mesh that contact looks at
+MOST_CORNERS = 24
+
+_PAIRS: dict[tuple[type, type], Any] = {
+    (Plane, Sphere): plane_sphere, (Plane, Capsule): plane_capsule, (Plane, Box): plane_box,
+    (Plane, Cylinder): plane_cylinder, (Plane, Cone): plane_cone, (Plane, Ellipsoid): plane_ellipsoid,
+    (Plane, Points): plane_points, (Sphere, Sphere): sphere_sphere, (Sphere, Capsule): sphere_capsule,
+    (Sphere, Box): sphere_box, (Sphere, Cylinder): sphere_cylinder, (Capsule, Capsule): capsule_capsule,
+    (Capsule, Box): capsule_box, (Box, Box): box_box, (Points, Box): points_box}
+
+
+def touches(one: Any, first: ShapeFrame, other: Any, second: ShapeFrame) -> list[Touch]:
+    """Where two shapes touch, always the same number of places; normals from the first to the second."""
+    direct = _PAIRS.get((type(one), type(other)))
+    if direct is not None:
+        found: list[Touch] = direct(one, first, other, second)
+        return found
+    return [t.swapped() for t in _PAIRS[type(other), type(one)](other, second, one, first)]
+
+
+def known_pair(one: Any, other: Any) -> bool:
+    """Whether two shapes can touch here."""
+    return (type(one), type(other)) in _PAIRS or (type(other), type(one)) in _PAIRS
+
+
+def seen_by_contact(shape: Any, what: str) -> Any:
+    """The shape as contact sees it: meshes as the corners of their convex hull."""
+    return _hull(shape, what) if isinstance(shape, Mesh) else shape
+
+
+def _hull(mesh: Mesh, what: str) -> Points:
+    """Corners of the convex hull; of many, the outermost along as many directions spread over a sphere."""
+    from scipy.spatial import ConvexHull, QhullError
+
+    try:
+        corners = mesh.vertices[ConvexHull(mesh.vertices).vertices]
+    except (QhullError, ValueError):
+        raise ModelError(f"{what}: the mesh is flat or has fewer than four corners; use a Box or a Plane") from None
+    if len(corners) > MOST_CORNERS:
+        corners = _outermost(corners - corners.mean(axis=0)) @ corners
+    return Points(tuple((float(x), float(y), float(z)) for x, y, z in corners))
+
+
+def _outermost(corners: Any) -> Any:
+    """Which corners to keep, as rows of the unit matrix."""
+    n = 4 * MOST_CORNERS
+    height = 1.0 - (2.0 * np.arange(n) + 1.0) / n
+    angle = np.pi * (1.0 + 5.0**0.5) * np.arange(n)
+    across = np.sqrt(1.0 - height * height)
+    ways = np.stack([across * np.cos(angle), across * np.sin(angle), height], axis=-1)
+    ways = np.concatenate([np.eye(3), -np.eye(3), ways])
+    found = list(dict.fromkeys(np.argmax(ways @ corners.T, axis=1).tolist()))[:MOST_CORNERS]
+    return np.eye(len(corners))[found]

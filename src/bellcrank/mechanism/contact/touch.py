@@ -1,0 +1,87 @@
+"""Where shapes touch: what all pairs of shapes are computed with, over any scalar."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from bellcrank.scalar.functions import maximum, minimum, select_less, sqrt
+from bellcrank.scalar.graph import Number
+from bellcrank.spatial import Vector
+
+__all__ = ["Points", "ShapeFrame", "Touch", "between_spheres", "choose", "clamp", "direction"]
+
+#: squares of lengths [m^2] below this have no direction
+TINY = 1e-24
+
+
+class Points(NamedTuple):
+    """A convex body given by corners in its own frame [m]: what contact sees of a mesh."""
+
+    corners: tuple[tuple[float, float, float], ...]
+
+
+class ShapeFrame(NamedTuple):
+    """The frame of a shape: origin and axes, all in one set of axes that does not move."""
+
+    origin: Vector
+    x: Vector
+    y: Vector
+    z: Vector
+
+    @property
+    def axes(self) -> tuple[Vector, Vector, Vector]:
+        return self.x, self.y, self.z
+
+    def local(self, point: Vector) -> tuple[Number, Number, Number]:
+        """A point in this frame."""
+        apart = point - self.origin
+        return self.x.dot(apart), self.y.dot(apart), self.z.dot(apart)
+
+    def point(self, x: Number, y: Number, z: Number) -> Vector:
+        """The point with these coordinates in this frame."""
+        return self.origin + self.turned(x, y, z)
+
+    def turned(self, x: Number, y: Number, z: Number) -> Vector:
+        """A vector with these components in this frame."""
+        out: Vector = self.x * x + self.y * y + self.z * z
+        return out
+
+
+class Touch(NamedTuple):
+    """A place where two shapes touch, or would first.
+
+    The rate of `depth` is that at which the second body approaches the first at `point` along `normal`: every pair of
+    shapes is written so that this holds exactly, since energy is kept only then.
+    """
+
+    point: Vector  #: where the force acts
+    normal: Vector  #: of length one, from the first shape to the second
+    depth: Number  #: how far they overlap [m]; negative: how far they are apart
+
+    def swapped(self) -> Touch:
+        """The same seen from the other shape."""
+        return Touch(self.point, -self.normal, self.depth)
+
+
+def clamp(x: Number, least: Number, most: Number) -> Number:
+    """x within bounds."""
+    return minimum(maximum(x, least), most)
+
+
+def choose(a: Number, b: Number, if_less: Vector, otherwise: Vector) -> Vector:
+    """`select_less` of vectors."""
+    return Vector(*(select_less(a, b, x, y) for x, y in zip(if_less, otherwise, strict=True)))
+
+
+def direction(v: Vector, fallback: Vector) -> tuple[Vector, Number]:
+    """The unit vector along v and its length; the fallback where v has no direction."""
+    square = v.dot(v)
+    length = sqrt(maximum(square, TINY))
+    return choose(square, TINY, fallback, v * (1.0 / length)), select_less(square, TINY, 0.0, length)
+
+
+def between_spheres(first: Vector, first_radius: float, second: Vector, second_radius: float) -> Touch:
+    """Two spheres, or places on rounded shapes."""
+    normal, apart = direction(second - first, Vector(0.0, 0.0, 1.0))
+    depth = first_radius + second_radius - apart
+    return Touch(first + normal * (first_radius - depth * 0.5), normal, depth)

@@ -1,0 +1,267 @@
+"""Time stepping with rigid contacts: J. J. Moreau, "Unilateral contact and dry friction in finite freedom dynamics"
+(1988), and M. Jean, "The non-smooth contact dynamics method", Comput. Methods Appl. Mech. Eng. 177 (1999).
+
+One step of length h from (q, u), with v the velocities at places that may touch:
+
+    q_m = q + h/2 H(q) u                             (1)  where bodies would be after half a step; H u are rates of q
+    u_f = u + h M^-1 f(q_m, (u + u+)/2)              (2)  free motion: the compiled forward dynamics, loops included
+    G = J M^-1 J_m^T, c = J u_f                      (3)  the same with unit forces along J at q_m, J itself at q_e
+    u+ = u_f + M^-1 J_m^T p                          (4)  p by Signorini's and Coulomb's laws: `cone_problem`
+    q+ = q_m + h/2 H(q_e) u+                         (5)
+
+q_e is where bodies would be after the step with the contact forces of the last one: what sticks or rolls does so at
+the end of each step, whatever frame speeds are measured in. After that loops are closed as after any step.
+
+Bodies must part at w at least. Those that touch half way (by the gap at q_e less h/2 J u there), and meet faster than
+they gain in a step by their own weight, part with the restitution e: w = -e v- (Newton's law, Moreau's form). Others
+may come nearer by what is left of the gap, w = -2 gap / h, so that they do not overlap after (5), and lose the rest of
+their speed at the end of the step. (2) to (4) are repeated until u+ does not change.
+
+Deviation: where contacts would make energy (Newton's law can, with friction, at several places at once), the step is
+taken without restitution. Nothing pushes overlaps apart, which would make energy, too.
+
+| paper | here |
+|---|---|
+| Delassus operator | ``g`` |
+| free velocity | ``free`` |
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cached_property
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from bellcrank.errors import NotYetError
+from bellcrank.simulate.cone_problem import Impulses, solve_contacts
+from bellcrank.simulate.reference import ReferenceRun, Rhs
+from bellcrank.system.force_elements import actuator_forces, with_values
+from bellcrank.system.kernels import Kernels
+
+if TYPE_CHECKING:
+    from bellcrank.simulate.steppers import Integrator
+    from bellcrank.system.machine_functions import Machine
+
+__all__ = ["MoreauRun"]
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+#: contact conditions are met to this share of the largest velocity (plus 1 m/s)
+TOLERANCE = 1e-11
+#: places farther apart than so many times what they move in a step are not looked at
+REACH = 2.0
+#: evaluations of (2), until speeds change by no more than this share of the largest one
+AGAIN, STEADY = 6, 1e-6
+#: gaps [m] below this are closed at the end of a step
+CLOSED = 1e-9
+
+
+class Places(NamedTuple):
+    """Places that may touch in this step, as many for every state; those that fill up have no friction and are open."""
+
+    number: Ints  #: (states, k), their numbers
+    real: npt.NDArray[np.bool_]
+    gap: Floats  #: (states, k) [m], half way
+    before: Floats  #: (states, k), normal velocities at the start of the step [m/s]
+    rows: Floats  #: J, (states, 3 k, nu)
+    response: Floats  #: M^-1 J_m^T, (states, nu, 3 k)
+    g: Floats  #: (states, 3 k, 3 k)
+
+
+class MoreauRun(ReferenceRun):
+    """Fixed steps of a batch of states with rigid contacts."""
+
+    def __init__(self, rhs: Rhs, kind: Integrator, y: Floats, start: float, step: float, hold: int = 1) -> None:
+        super().__init__(rhs, kind, y, start, step, hold)
+        system = rhs.system
+        if system.model.tree.flexible:
+            raise NotYetError("stepper 'moreau': bodies that deform are not covered")
+        pairs = [with_values(system.plans, p) for p in system.model.tree.contacts]
+        counts = [p.places for p in pairs]
+
+        def spread(values: list[Floats]) -> Floats:
+            rows = np.broadcast_arrays(*(np.asarray(v, dtype=float).reshape(-1) for v in values)) if values else []
+            out = [np.repeat(r[:, None], n, axis=1) for r, n in zip(rows, counts, strict=True)]
+            return np.concatenate(out, axis=1) if out else np.zeros((1, 0))
+
+        self.friction = spread([p.material.friction for p in pairs])  #: (states or 1, places)
+        self.restitution = spread([p.material.restitution for p in pairs])
+        self._last: Floats = np.zeros((len(y), self.friction.shape[1], 3))  #: impulses of the last step, a first guess
+        self._push: Floats = np.zeros_like(y[:, system.nq:])  #: accelerations by contacts in the last step, likewise
+        self.residual = 0.0  #: the largest of all steps [m/s]
+
+    def _one(self, y: Floats, t: float, h: float) -> Floats:
+        nq = self.rhs.system.nq
+        q, u = y[..., :nq], y[..., nq:]
+        half = t + 0.5 * h
+        middle = self._moved_on(q, q, u, half, h)  # (1)
+        rate = self._acceleration(half, middle, u)
+        ahead = u + h * (rate + self._push) if len(self._push) == len(u) else u + h * rate
+        end = self._moved_on(middle, self._moved_on(middle, middle, ahead, t + h, h), ahead, t + h, h)
+        places = self._places(np.stack([end, middle, q]), u, ahead, half, h)
+        if places is None:
+            along = after = self._unhindered(middle, u, rate, half, h)
+        else:
+            along, after = self._with_contacts(places, middle, u, rate, half, h)
+        return np.concatenate([self._moved_on(middle, end, along, t + h, h), after], axis=-1)  # (5)
+
+    def _moved_on(self, q: Floats, at: Floats, u: Floats, t: float, h: float) -> Floats:
+        """q after half a step that ends at t, with rates of coordinates as they are at another place."""
+        run = self.rhs.system.kernels.run
+        there = q + 0.5 * h * run("coordinate_rates", {"q": at, "u": u}, None, t)
+        return run("displaced", {"q": there, "dq": np.zeros_like(u)}, None, t)
+
+    def _acceleration(self, t: float, q: Floats, u: Floats) -> Floats:
+        return self.rhs.accelerations(t, np.concatenate([q, u], axis=-1))[2]
+
+    def _unhindered(self, q: Floats, u: Floats, rate: Floats, t: float, h: float) -> Floats:
+        """(2) where nothing touches, as often as with contacts: a state must not depend on what others touch."""
+        along, going = u + h * rate, np.ones((len(u), 1), dtype=bool)
+        for _ in range(AGAIN):
+            last, along = along, np.where(going, u + h * self._acceleration(t, q, 0.5 * (u + along)), along)
+            going &= _changed(along, last)
+            if not going.any():
+                break
+        return along
+
+    # -- places ---------------------------------------------------------------------------------
+    def _places(self, q: Floats, u: Floats, ahead: Floats, t: float, h: float) -> Places | None:
+        """What may touch in a step, from coordinates at its end, half way and at its start; None if nothing may."""
+        system, n = self.rhs.system, len(u)
+        if not self.friction.shape[1]:
+            return None
+        table = system.kernels.run("contact_rows", {"q": q}, None, t)
+        table = table.reshape(3, n, -1, 1 + 3 * system.nu)
+        gap, (rows, pushing, begun) = table[0, ..., 0], table[..., 1:].reshape(3, n, -1, 3, system.nu)
+        fastest = (np.abs(rows[:, :, 0]) @ np.maximum(np.abs(u), np.abs(ahead))[..., None])[..., 0].max(axis=1)
+        near = gap < (REACH * h * fastest + CLOSED)[:, None]
+        k = int(near.sum(axis=1).max(initial=0))
+        if not k:
+            return None
+        index = np.argsort(~near, axis=1, kind="stable")[:, :k]
+        real = np.take_along_axis(near, index, axis=1)
+        chosen, pushing = (np.take_along_axis(x, index[:, :, None, None], axis=1).reshape(n, 3 * k, system.nu)
+                           for x in (rows, pushing))
+        gap = np.take_along_axis(gap - 0.5 * h * (rows[:, :, 0] @ ahead[..., None])[..., 0], index, axis=1)
+        before = np.take_along_axis((begun[:, :, 0] @ u[..., None])[..., 0], index, axis=1)
+        response = self._responses(q[1], u, pushing, t)
+        return Places(index, real, gap, before, chosen, response, chosen @ response)
+
+    def _responses(self, q: Floats, u: Floats, rows: Floats, t: float) -> Floats:
+        """(3): how accelerations answer to unit forces along rows, (states, nu, rows)."""
+        system = self.rhs.system
+        tau, wrenches = self.rhs.forces(t, q, u)
+        if system.model.tree.actuators:  # their limits are no matter of contacts
+            tau = actuator_forces(system.plans, q, u, tau, t=t)
+            system = self._unlimited
+        if system.model.batched:  # each state has a machine of its own
+            rate = system.forward_dynamics(q, u, tau, wrenches=wrenches, t=t)
+            return np.stack([system.forward_dynamics(q, u, tau + rows[:, j], wrenches=wrenches, t=t) - rate
+                             for j in range(rows.shape[1])], axis=-1)
+        more = None if wrenches is None else wrenches[..., None, :, :]
+        given = tau[:, None] + np.concatenate([np.zeros_like(rows[:, :1]), rows], axis=1)
+        found = system.forward_dynamics(q[:, None], u[:, None], given, wrenches=more, t=t)
+        return np.swapaxes(found[:, 1:] - found[:, :1], 1, 2)
+
+    @cached_property
+    def _unlimited(self) -> Machine:
+        """The same machine with actuators that give what they are asked for."""
+        system = self.rhs.system
+        free = replace(system.model, tree=replace(system.model.tree, actuators={}))
+        return type(system)(Kernels(free, system.kernels.maker))
+
+    # -- impulses -------------------------------------------------------------------------------
+    def _with_contacts(self, places: Places, q: Floats, u: Floats, rate: Floats, t: float, h: float
+                       ) -> tuple[Floats, Floats]:
+        """(2) to (4): the speeds by which bodies move on, and those with which the step ends."""
+        before = places.before
+        gain = np.abs(_at(places, u + h * rate)[..., 0] - before)
+        kept = _taken(self.restitution, places.number)
+        fast = (before < -2.0 * gain) & (kept > 0.0)
+        bounce = fast & (places.gap <= 0.0) & places.real
+        live = places.real & ~(fast & (places.gap > 0.0))  # what bounces does so when it has arrived
+        least = np.where(bounce, -kept * before, np.where(places.gap > 0.0, -2.0 * places.gap / h, 0.0))
+        known = len(self._last) == len(u)
+        guess = np.zeros((*before.shape, 3))
+        if known:
+            guess = np.take_along_axis(self._last, places.number[..., None], axis=1)
+        free = u + h * rate
+        found = self._solved(places, free, least, live, guess)
+        along = free + _moved(places, found.p)
+        going = np.ones((len(u), 1), dtype=bool)  # each state by itself: others must make no difference to it
+        for _ in range(AGAIN):
+            free = np.where(going, u + h * self._acceleration(t, q, 0.5 * (u + along)), free)
+            again = self._solved(places, free, least, live, found.p)
+            found = Impulses(np.where(going[..., None], again.p, found.p), again.v, again.residual)
+            last, along = along, free + _moved(places, found.p)
+            going &= _changed(along, last)
+            if not going.any():
+                break
+        if bounce.any():
+            work = (found.p * (_at(places, free) + 0.5 * _local(places, found.p))).sum(axis=(1, 2))
+            gained = work > 1e-12 * (1.0 + np.abs(work))
+            if gained.any():
+                least = np.where(bounce & gained[:, None], 0.0, least)
+                found = self._solved(places, free, least, live, found.p)
+                along = free + _moved(places, found.p)
+        after = self._arrived(places, along, live & ~bounce, h)
+        if known:
+            smooth = ~(bounce.any(axis=1) | (after != along).any(axis=1))
+            self._push = np.where(smooth[:, None], _moved(places, found.p) / h, 0.0)
+            self._last[:] = 0.0
+            np.put_along_axis(self._last, places.number[..., None], found.p, axis=1)
+        return along, after
+
+    def _arrived(self, places: Places, u: Floats, live: npt.NDArray[np.bool_], h: float) -> Floats:
+        """Speeds after the impact of bodies that the step has brought together, without restitution."""
+        v = _at(places, u)[..., 0]
+        closed = live & (places.gap + 0.5 * h * v <= CLOSED)
+        if not (closed & (v < -TOLERANCE * (1.0 + np.abs(v)))).any():
+            return u
+        found = self._solved(places, u, np.zeros_like(v), closed, np.zeros((*v.shape, 3)))
+        return u + _moved(places, found.p)
+
+    def _solved(self, places: Places, free: Floats, least: Floats, live: npt.NDArray[np.bool_], guess: Floats
+                ) -> Impulses:
+        """Impulses at the places that are `live`, none at the others."""
+        k = live.shape[1]
+        on = np.repeat(live, 3, axis=1)
+        g = np.where(on[:, :, None] & on[:, None, :], places.g, np.eye(3 * k))
+        c = _at(places, free)
+        c[..., 0] -= least
+        c = np.where(live[..., None], c, [1.0, 0.0, 0.0])
+        friction = np.where(live, _taken(self.friction, places.number), 0.0)
+        found = solve_contacts(g, c, friction, np.where(live[..., None], guess, 0.0), TOLERANCE)
+        self.residual = max(self.residual, float(found.residual.max(initial=0.0)))
+        return found
+
+
+def _changed(now: Floats, before: Floats) -> npt.NDArray[np.bool_]:
+    """Which states' speeds still change, (states, 1)."""
+    largest = np.abs(now).max(axis=1, keepdims=True)
+    return np.asarray(np.abs(now - before).max(axis=1, keepdims=True) > STEADY * largest)
+
+
+def _at(places: Places, u: Floats) -> Floats:
+    """Velocities at places, (states, k, 3)."""
+    n, k = places.gap.shape
+    return np.asarray((places.rows @ u[..., None]).reshape(n, k, 3))
+
+
+def _moved(places: Places, p: Floats) -> Floats:
+    """What impulses do to speeds."""
+    return np.asarray((places.response @ p.reshape(len(p), -1, 1))[..., 0])
+
+
+def _local(places: Places, p: Floats) -> Floats:
+    """What impulses do to the velocities at places."""
+    return np.asarray((places.g @ p.reshape(len(p), -1, 1)).reshape(p.shape))
+
+
+def _taken(values: Floats, number: Ints) -> Floats:
+    """Entries of places (states or 1, places) by number."""
+    return np.take_along_axis(np.broadcast_to(values, (len(number), values.shape[1])), number, axis=1)

@@ -1,0 +1,102 @@
+"""Contact between two links as the formulations see it: forces at every place where two shapes overlap."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from bellcrank.mechanism.contact.narrow_phase import touches
+from bellcrank.mechanism.contact.touch import ShapeFrame, Touch
+from bellcrank.mechanism.forces.element import Element, Moving
+from bellcrank.scalar.graph import Number
+from bellcrank.spatial import Force, General, Matrix3, Vector
+
+__all__ = ["ActingPlace", "ContactPair"]
+
+
+class ActingPlace(NamedTuple):
+    """One place of a contact, and what acts there on the second body."""
+
+    touch: Touch
+    rate: Number  #: of the depth [m/s]
+    slip: Vector  #: velocity of the second body across the first, along the surface [m/s]
+    normal_force: Number  #: [N]
+    friction: Vector  #: [N]
+
+
+@dataclass(frozen=True)
+class ContactPair(Element):
+    """Two shapes on two links that may touch."""
+
+    name: str
+    first: int
+    second: int
+    first_turn: npt.NDArray[np.float64]
+    first_shift: tuple[Number, ...]
+    second_turn: npt.NDArray[np.float64]
+    second_shift: tuple[Number, ...]
+    first_shape: Any
+    second_shape: Any
+    material: Any
+    timed = False
+
+    @cached_property
+    def places(self) -> int:
+        """How many places the shapes can touch at."""
+        axes = General(Matrix3(Vector(1.0, 0.0, 0.0), Vector(0.0, 1.0, 0.0), Vector(0.0, 0.0, 1.0)))
+        still = Moving(axes, Vector.zero(), Vector.zero(), Vector.zero())
+        return len(self.touches(still, still))
+
+    def touches(self, first: Moving, second: Moving) -> list[Touch]:
+        """Where the shapes touch or would first: always the same number of places."""
+        return touches(self.first_shape, _placed(first, self.first_turn, self.first_shift),
+                       self.second_shape, _placed(second, self.second_turn, self.second_shift))
+
+    def acting(self, first: Moving, second: Moving) -> list[ActingPlace]:
+        """The same with what acts there."""
+        out = []
+        for touch in self.touches(first, second):
+            velocity = velocity_at(second, touch.point) - velocity_at(first, touch.point)
+            along = touch.normal.dot(velocity)
+            slip = velocity - touch.normal * along
+            force = self.material.normal_force(touch.depth, -along)
+            out.append(ActingPlace(touch, -along, slip, force, self.material.friction_force(force, slip)))
+        return out
+
+    def wrenches(self, first: Moving, second: Moving, around: object) -> tuple[Force, Force]:
+        """What it exerts on the first and on the second link."""
+        one = other = Force.zero()
+        for touch, _, _, normal_force, friction in self.acting(first, second):
+            push = touch.normal * normal_force + friction
+            one = one - Force((touch.point - first.origin).cross(push), push)
+            other = other + Force((touch.point - second.origin).cross(push), push)
+        return one, other
+
+    def energy(self, first: Moving, second: Moving) -> Number:
+        """Energy stored [J]."""
+        total: Number = 0.0
+        for touch in self.touches(first, second):
+            total = total + self.material.energy(touch.depth)
+        return total
+
+    def loss(self, first: Moving, second: Moving, around: object) -> Number:
+        """Power turned into heat [W]."""
+        total: Number = 0.0
+        for touch, rate, slip, _, _ in self.acting(first, second):
+            total = total + self.material.loss(touch.depth, rate, slip)
+        return total
+
+
+def velocity_at(link: Moving, point: Vector) -> Vector:
+    """The velocity of a link at a point."""
+    out: Vector = link.velocity + link.omega.cross(point - link.origin)
+    return out
+
+
+def _placed(link: Moving, turn: npt.NDArray[np.float64], shift: tuple[Number, ...]) -> ShapeFrame:
+    x, y, z = (link.axes.apply(Vector(*column)) for column in turn.T.tolist())
+    return ShapeFrame(link.origin + link.axes.apply(Vector(*shift)), x, y, z)

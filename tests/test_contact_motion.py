@@ -1,0 +1,240 @@
+"""Contact in motion, compliant and rigid, beside closed forms."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pytest
+
+import bellcrank as bc
+from bellcrank.errors import ModelError, StateError
+
+G = 9.81
+SOFT = {"stiffness": 2e5, "dissipation": 1.0, "slip_speed": 1e-4}
+MODELS = ("rigid", "compliant")
+
+
+@cache
+def machine(shape: str, model: str, friction: float, backend: str = "llvm", method: str = "auto",
+            restitution: float | None = None) -> bc.System:
+    """One free body over the plane z = 0; gravity is given by its two parameters."""
+    m = bc.Mechanism(f"{shape} on a plane")
+    m.gravity = (m.parameter("gx", 0.0), 0.0, m.parameter("gz", -G))
+    inertia = {"box": (1.0 / 120.0, 17.0 / 600.0, 1.0 / 30.0), "ball": (0.008,) * 3, "disc": (0.01, 0.01, 0.02)}[shape]
+    body = m.add_body("body", bc.Inertia(2.0, (0, 0, 0), inertia))
+    m.add_joint("free", bc.Free(), m.ground, body)
+    made = {"box": bc.Box((0.4, 0.2, 0.1)), "ball": bc.Sphere(0.1), "disc": bc.Cylinder(0.1, 0.04)}[shape]
+    m.add_shape(m.ground, bc.Plane(), role="collision")
+    m.add_shape(body, made, role="collision")
+    kind: dict[str, Any] = dict(SOFT) if model == "compliant" else {}
+    if restitution is not None:
+        kind["restitution"] = restitution
+        if model == "compliant":
+            del kind["dissipation"]
+            kind["impact_speed"] = float(np.sqrt(2 * G * 0.5))
+    m.add_contact("floor", m.ground, body, friction=friction, **kind)
+    return bc.compile(m, backend=backend, method=method)
+
+
+def lying(system: bc.System, height: float, turn: tuple[float, ...] = (1.0, 0.0, 0.0, 0.0), **speeds: float
+          ) -> tuple[np.ndarray, np.ndarray]:
+    """A state `height` above the plane, less what it sinks in by its weight."""
+    q, u = system.neutral(), np.zeros(6)
+    q[:4], q[6] = turn, height
+    for name, value in speeds.items():
+        u[system.speed_names.index(f"free.{name}")] = value
+    return q, u
+
+
+def run(system: bc.System, state: Any, duration: float, step: float, **options: Any) -> bc.Result:
+    """By the method for the kind of contact."""
+    if system.model.tree.contacts:
+        return system.simulate(state, duration, stepper="moreau", step=step, output=step, **options)
+    return system.simulate(state, duration, stepper="radau5", rtol=1e-7, atol=1e-9, output=step, **options)
+
+
+def no_energy_made(result: bc.Result) -> None:
+    energy = result["energy"].values
+    size = np.ptp(energy) + np.abs(result["kinetic_energy"].values).max()
+    assert np.diff(energy).max() <= 1e-5 * size
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_block_stops_on_an_incline_and_rests(model: str) -> None:
+    angle, speed, friction = 0.3, 2.0, 0.5
+    system = machine("box", model, friction).with_parameters(gx=G * np.sin(angle), gz=-G * np.cos(angle))
+    sunk = 2.0 * G * np.cos(angle) / (4 * SOFT["stiffness"]) if model == "compliant" else 0.0
+    slow = G * (friction * np.cos(angle) - np.sin(angle))
+    result = run(system, lying(system, 0.05 - sunk, vx=speed), 1.5, 5e-3)
+    x, v = result["q"].values[:, 4], result["u"].values[:, 3]
+    accuracy = 2e-3 if model == "compliant" else 1e-5
+    assert x[-1] == pytest.approx(speed**2 / (2 * slow), rel=accuracy)
+    stopped = result["time"].values[np.flatnonzero(v > 1e-2 * speed)[-1]]
+    assert stopped == pytest.approx(speed / slow, abs=0.02)
+    no_energy_made(result)
+    rest = result["q"].values[-1], result["u"].values[-1]
+    later = run(system, rest, 100.0, 0.5)["q"].values
+    needed = np.tan(angle) / friction  # the share of the largest friction
+    creep = 100.0 * SOFT["slip_speed"] * needed / np.sqrt(1.0 - needed**2) if model == "compliant" else 0.0
+    assert np.abs(later[-1, 4] - later[0, 4] - creep) < (0.02 * creep if creep else 1e-9)
+    assert np.abs(np.delete(later[-1] - later[0], 4)).max() < 1e-6
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_ball_bounces(model: str) -> None:
+    system = machine("ball", model, 0.3, restitution=0.8)
+    result = run(system, lying(system, 0.6), 1.1, 1e-3)
+    z = result["q"].values[:, 6] - 0.1
+    low = int(np.argmin(z[result["time"].values < 0.5]))
+    assert result["time"].values[low] == pytest.approx(np.sqrt(2 * 0.5 / G), abs=5e-3)
+    assert z[low:].max() == pytest.approx(0.64 * 0.5, rel=5e-3 if model == "rigid" else 2e-2)
+    no_energy_made(result)
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_sphere_from_sliding_to_rolling(model: str) -> None:
+    system = machine("ball", model, 0.3, restitution=0.8)
+    sunk = 2.0 * G / SOFT["stiffness"] if model == "compliant" else 0.0
+    result = run(system, lying(system, 0.1 - sunk, vx=2.1), 0.4, 1e-3)
+    speed = np.linalg.norm(result["u"].values[:, 3:], axis=1)
+    assert speed[-1] == pytest.approx(5.0 / 7.0 * 2.1, rel=1e-3)
+    assert result["u"].values[-1, 1] == pytest.approx(speed[-1] / 0.1, rel=2e-3)
+    rolling = result["time"].values[np.flatnonzero(speed > 1.001 * speed[-1])[-1]]
+    assert rolling == pytest.approx(2.0 / 7.0 * 2.1 / (0.3 * G), rel=0.02)
+    no_energy_made(result)
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_disc_spins_down_on_its_rim(model: str) -> None:
+    system = machine("disc", model, 0.2)
+    sunk = 2.0 * G / (2 * SOFT["stiffness"]) if model == "compliant" else 0.0
+    result = run(system, lying(system, 0.02 - sunk, wz=20.0), 0.5, 2e-3)
+    spin = result["u"].values[:, 2]
+    expected = 20.0 - 0.2 * 2.0 * G * 0.1 / 0.02 * 0.5  # friction acts on the rim, at full radius
+    assert spin[-1] == pytest.approx(expected, rel=1e-3)
+    no_energy_made(result)
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_wheel_with_slip(model: str) -> None:
+    """A torque too large for the friction: the wheel gains what friction gives, and spins up with the rest."""
+    system = machine("disc", model, 0.2)
+    sunk = 2.0 * G / (2 * SOFT["stiffness"]) if model == "compliant" else 0.0
+    half = np.sqrt(0.5)
+    state = lying(system, 0.1 - sunk, (half, half, 0.0, 0.0))  # its axis along -y
+    wrench = np.array([[0.0, 1.0, 0.0, 0.0, 0.0, 0.0]])
+    result = run(system, state, 0.3, 2e-3, wrenches=wrench)
+    velocity = np.linalg.norm(result["u"].values[-1, 3:])
+    assert velocity == pytest.approx(0.2 * G * 0.3, rel=1e-3)
+    assert abs(result["u"].values[-1, 2]) == pytest.approx((1.0 - 0.2 * 2.0 * G * 0.1) / 0.02 * 0.3, rel=1e-3)
+
+
+def test_block_rocks_as_housner_says() -> None:
+    """Standing on its small face and tilted: after the impact it turns about the other edge, as much slower."""
+    system = machine("box", "rigid", 5.0)
+    slender, tilt = np.arctan(0.1 / 0.4), 0.1
+    turn = 0.5 * (np.pi / 2 - tilt)  # x up
+    diagonal = 0.5 * np.hypot(0.4, 0.1)
+    state = lying(system, diagonal * np.cos(slender - tilt), (np.cos(turn), 0.0, -np.sin(turn), 0.0))
+    result = run(system, state, 0.6, 1e-3)
+    spin = result["u"].values[:, 1]
+    hit = int(np.argmax(np.abs(np.diff(spin))))
+    assert spin[hit + 2] / spin[hit - 1] == pytest.approx(1.0 - 1.5 * np.sin(slender)**2, rel=2e-2)
+    no_energy_made(result)
+    assert result.attrs["contact_residual"] < 1e-9
+
+
+def test_rigid_batches_and_events() -> None:
+    """States of a batch do not see each other, also with other friction and restitution; events end a run."""
+    system = machine("ball", "rigid", 0.3, restitution=0.8)
+    heights = np.array([0.1, 0.3, 0.101])
+    q, u = (np.stack(x) for x in zip(*(lying(system, z, vx=1.0) for z in heights), strict=True))
+    many = run(system, (q, u), 0.3, 2e-3)
+    for i in range(3):
+        one = run(system, (q[i], u[i]), 0.3, 2e-3)
+        assert np.abs(many["q"].values[:, i] - one["q"].values).max() < 1e-9
+    falling = bc.Event(lambda t, q, u: q[6] - 0.2, "half way", direction=-1, action="stop")
+    ended = run(system, lying(system, 0.3), 0.3, 2e-3, events=[falling])
+    assert ended["time"].values[-1] == pytest.approx(np.sqrt(2 * 0.1 / G), rel=1e-4)
+
+
+# -- the equations --------------------------------------------------------------------------------
+def test_every_formulation_feels_the_same() -> None:
+    states = [lying(machine("box", "compliant", 0.5), 0.0499, (0.99, 0.02, 0.1, 0.05), vx=0.1, wz=1.0)]
+    expected = machine("box", "compliant", 0.5).forward_dynamics(*states[0])
+    for method in ("recursive", "kane", "operator", "dense", "divide"):
+        found = machine("box", "compliant", 0.5, "numpy", method).forward_dynamics(*states[0])
+        assert np.abs(found - expected).max() < 1e-9 * np.abs(expected).max(), method
+
+
+def test_derivatives_through_contact() -> None:
+    system = machine("box", "compliant", 0.5)
+    q, u = lying(system, 0.0495, (1.0, 0.001, 0.002, 0.0), vx=0.01, vz=0.02)
+    q = system.normalize(q)
+    found = system.derivatives("forward_dynamics", q, u)
+    h = 1e-7
+    columns = [(system.forward_dynamics(system.integrate(q, h * e), u) -
+                system.forward_dynamics(system.integrate(q, -h * e), u)) / (2 * h) for e in np.eye(6)]
+    assert np.abs(found["q"] - np.stack(columns, axis=1)).max() < 1e-5 * np.abs(found["q"]).max()
+    columns = [(system.forward_dynamics(q, u + h * e) - system.forward_dynamics(q, u - h * e)) / (2 * h)
+               for e in np.eye(6)]
+    assert np.abs(found["u"] - np.stack(columns, axis=1)).max() < 1e-5 * np.abs(found["u"]).max()
+
+
+def test_what_acts_is_reported() -> None:
+    system = machine("box", "compliant", 0.5)
+    q, u = lying(system, 0.0499, vx=0.1)
+    found = bc.analyze.contacts(system, q, u)["floor"]
+    assert found.closed.sum() == 4
+    assert found.normal_force[found.closed] == pytest.approx(SOFT["stiffness"] * 1e-4)
+    assert found.slip_speed[found.closed] == pytest.approx(0.1)
+    wrench = bc.analyze.element_wrenches(system, q, u)[0]
+    assert wrench[3:] == pytest.approx(found.force)
+    assert found.force[0] == pytest.approx(-0.5 * 4 * SOFT["stiffness"] * 1e-4, rel=1e-6)
+    many = bc.analyze.contacts(system, np.stack([q, q]), u)["floor"]
+    assert many.depth.shape == (2, 8) and many.force.shape == (2, 3)
+    rigid = bc.analyze.contacts(machine("box", "rigid", 5.0), *lying(system, 0.05))["floor"]
+    assert rigid.closed.sum() == 4 and np.isnan(rigid.normal_force).all()
+
+
+# -- loops ----------------------------------------------------------------------------------------
+@pytest.mark.parametrize("model", MODELS)
+def test_loops_stay_closed(model: str) -> None:
+    """A four-bar whose crank falls on the ground beside it."""
+    m = bc.load("four_bar")
+    m.add_shape("coupler", bc.Sphere(0.05), role="collision")
+    up = [[1, 0, 0], [0, 0, 1], [0, -1, 0]]  # weight acts along -y
+    m.add_shape(m.ground, bc.Plane(), bc.Pose((0, -0.1, 0), up), role="collision")
+    m.add_contact("floor", m.ground, "coupler", friction=0.4, **({"stiffness": 1e5, "dissipation": 2.0}
+                                                                  if model == "compliant" else {}))
+    system = bc.compile(m)
+    state = system.assemble(q={"A": 0.9})
+    result = system.simulate(state, 1.0, stepper="moreau" if model == "rigid" else "radau5",
+                             **({"step": 2e-3} if model == "rigid" else {}))
+    assert result["loop_error"].values.max() < 1e-10
+    assert result["loop_rate_error"].values.max() < 1e-9
+    touched = bc.analyze.contacts(system, result["q"].values, result["u"].values)["floor"]
+    assert touched.closed.any()
+    assert touched.depth.max() < (1e-3 if model == "rigid" else 1e-2)
+    no_energy_made(result)
+
+
+# -- what is refused ------------------------------------------------------------------------------
+def test_overlaps_and_steppers_are_named() -> None:
+    rigid, soft = machine("box", "rigid", 5.0), machine("box", "compliant", 0.5)
+    with pytest.raises(StateError, match=r"overlap at the start: 'floor' by 0.01 m"):
+        rigid.simulate(lying(rigid, 0.04), 0.1, stepper="moreau")
+    with pytest.raises(StateError, match=r"overlap at the start: 'floor' by 0.03 m"):
+        soft.simulate(lying(soft, 0.02), 0.1)
+    with pytest.raises(ModelError, match=r"contact 'floor' is rigid.*needs stepper='moreau', not 'rk4'"):
+        rigid.simulate(lying(rigid, 0.05), 0.1)
+
+
+def test_machines_without_contact_step_as_well() -> None:
+    """The method itself, beside one of higher order."""
+    system = bc.compile(bc.load("double_pendulum"))
+    state = np.array([0.5, 0.3]), np.array([0.2, -0.1])
+    ends = [system.simulate(state, 0.5, step=1e-3, stepper=s)["q"].values[-1] for s in ("moreau", "rk4")]
+    assert np.abs(ends[0] - ends[1]).max() < 1e-5

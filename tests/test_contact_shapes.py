@@ -1,0 +1,181 @@
+"""Where shapes touch: beside another library's distances; depths change at the rate at which bodies approach."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import bellcrank as bc
+from bellcrank.errors import ModelError
+from bellcrank.mechanism.contact.contact_material import Compliant, dissipation_for
+from bellcrank.mechanism.contact.narrow_phase import known_pair, seen_by_contact
+from bellcrank.mechanism.forces.element import Moving
+from bellcrank.spatial import General, Matrix3, Vector
+from bellcrank.topology.contact_pairs import ContactPair
+
+OCTAHEDRON = bc.Mesh(0.3 * np.array([(1, 0, 0), (-1, 0, 0), (0, 1, 0), (0, -1, 0), (0, 0, 1), (0, 0, -1.5)]),
+                     [(0, 2, 4), (2, 1, 4), (1, 3, 4), (3, 0, 4), (2, 0, 5), (1, 2, 5), (3, 1, 5), (0, 3, 5)])
+SHAPES: dict[str, Any] = {
+    "plane": bc.Plane(), "sphere": bc.Sphere(0.3), "capsule": bc.Capsule(0.15, 0.5), "box": bc.Box((0.5, 0.3, 0.4)),
+    "cylinder": bc.Cylinder(0.25, 0.4), "cone": bc.Cone(0.25, 0.5), "ellipsoid": bc.Ellipsoid((0.3, 0.2, 0.1)),
+    "mesh": OCTAHEDRON}
+PAIRS = [(a, b) for i, a in enumerate(SHAPES) for b in list(SHAPES)[i:]
+         if known_pair(*(seen_by_contact(SHAPES[k], k) for k in (a, b)))]
+
+
+def vector(array: np.ndarray) -> Vector:
+    return Vector(*(array[..., i] for i in range(3)))
+
+
+def turns(rng: np.random.Generator, n: int) -> np.ndarray:
+    q, _ = np.linalg.qr(rng.normal(size=(n, 3, 3)))
+    return q * np.sign(np.linalg.det(q))[:, None, None]
+
+
+def moving(turn: np.ndarray, origin: np.ndarray, omega: np.ndarray, velocity: np.ndarray) -> Moving:
+    return Moving(General(Matrix3(*(vector(turn[:, i]) for i in range(3)))), vector(origin), vector(omega),
+                  vector(velocity))
+
+
+def pair(one: str, other: str, material: Any) -> ContactPair:
+    rng = np.random.default_rng(7)
+    shapes = [seen_by_contact(SHAPES[k], k) for k in (one, other)]
+    turn = turns(rng, 2)
+    return ContactPair("pair", 1, 2, turn[0], (0.1, -0.2, 0.05), turn[1], (0.0, 0.1, 0.2), *shapes, material)
+
+
+def advanced(turn: np.ndarray, omega: np.ndarray, h: float) -> np.ndarray:
+    """Turned on about a fixed axis (Rodrigues)."""
+    speed = np.linalg.norm(omega, axis=-1)[:, None, None]
+    k = np.zeros_like(turn)
+    x, y, z = (omega / speed[:, 0]).T
+    k[:, 0, 1], k[:, 0, 2], k[:, 1, 0], k[:, 1, 2], k[:, 2, 0], k[:, 2, 1] = -z, y, z, -x, -y, x
+    return (np.eye(3) + np.sin(speed * h) * k + (1 - np.cos(speed * h)) * k @ k) @ turn
+
+
+@pytest.mark.parametrize(("one", "other"), PAIRS)
+def test_energy_goes_where_it_is_said_to(one: str, other: str) -> None:
+    """Power of the two wrenches, rate of the stored energy and loss add up to nothing, and nothing is gained."""
+    rng, n, h = np.random.default_rng(3), 400, 1e-6
+    both = []
+    for _ in range(2):
+        both.append((turns(rng, n), 0.25 * rng.normal(size=(n, 3)), rng.normal(size=(n, 3)), rng.normal(size=(n, 3))))
+    element = pair(one, other, Compliant(1000.0, 0.3, 0.6, 1e-2, 1.5))
+
+    def at(t: float) -> list[Moving]:
+        return [moving(advanced(turn, omega, t), origin + t * velocity, omega, velocity)
+                for turn, origin, omega, velocity in both]
+
+    first, second = at(0.0)
+    change = (np.asarray(element.energy(*at(h))) - np.asarray(element.energy(*at(-h)))) / (2 * h)
+    power = sum(w.moment.dot(x.omega) + w.force.dot(x.velocity)
+                for w, x in zip(element.wrenches(first, second, None), (first, second), strict=True))
+    loss = np.asarray(element.loss(first, second, None))
+    touching = np.asarray(element.energy(first, second)) > 0.0
+    assert touching.sum() > 30
+    assert loss.min() >= 0.0
+    wrong = np.abs(change + power + loss) > 1e-6 * (1.0 + np.abs(power))
+    if (one, other) == ("capsule", "box"):  # exact as long as the axis stays outside
+        wrong &= np.asarray(element.touches(first, second)[0].depth) < SHAPES["capsule"].radius
+    assert wrong.sum() <= 1, np.flatnonzero(wrong)  # where the nearest face changes within h
+
+
+@pytest.mark.parametrize(("one", "other"), [p for p in PAIRS if not set(p) & {"cone", "mesh"} and p != ("box", "box")])
+def test_distances_beside_mujoco(one: str, other: str) -> None:
+    mujoco = pytest.importorskip("mujoco")
+    geoms = {"plane": 'type="plane" size="9 9 1"', "sphere": 'type="sphere" size="0.3"',
+             "capsule": 'type="capsule" size="0.15 0.25"', "box": 'type="box" size="0.25 0.15 0.2"',
+             "cylinder": 'type="cylinder" size="0.25 0.2"', "ellipsoid": 'type="ellipsoid" size="0.3 0.2 0.1"'}
+    model = mujoco.MjModel.from_xml_string(f"""<mujoco><worldbody><geom {geoms[one]}/><body><freejoint/>
+        <geom {geoms[other]}/></body></worldbody></mujoco>""")
+    data, rng, n = mujoco.MjData(model), np.random.default_rng(5), 40
+    shapes = [seen_by_contact(SHAPES[k], k) for k in (one, other)]
+    element = ContactPair("pair", 0, 1, np.eye(3), (0.0,) * 3, np.eye(3), (0.0,) * 3, *shapes, None)
+    turn, origin = turns(rng, n), rng.uniform(-1.0, 1.0, size=(n, 3))
+    still = np.zeros((n, 3))
+    found = element.touches(moving(np.tile(np.eye(3), (n, 1, 1)), still, still, still),
+                            moving(turn, origin, still, still))
+    deepest = np.max([np.broadcast_to(t.depth, (n,)) for t in found], axis=0)
+    seen = 0
+    for i in range(n):
+        quaternion = np.zeros(4)
+        mujoco.mju_mat2Quat(quaternion, turn[i].ravel())
+        data.qpos[:] = [*origin[i], *quaternion]
+        mujoco.mj_forward(model, data)
+        distance = mujoco.mj_geomDistance(model, data, 0, 1, 5.0, None)
+        if distance > 1e-3 or one == "plane":  # overlaps of other shapes are measured in other ways
+            seen += 1
+            assert -deepest[i] == pytest.approx(distance, abs=2e-5), i
+    assert seen > 5
+
+
+def test_parallel_capsules_and_capsule_beside_a_box() -> None:
+    """Where all of a stretch is nearest, forces act in its middle."""
+    zero = np.zeros((1, 3))
+    lying = np.array([[[0.0, 0.0, 1.0], [0.0, 1.0, 0.0], [-1.0, 0.0, 0.0]]])  # z along x
+    for shape, height in ((bc.Capsule(0.15, 0.5), 0.29), (bc.Box((0.4, 0.4, 0.5)), 0.34)):
+        capsule = bc.Capsule(0.15, 0.5)
+        under = np.eye(3)[None] if isinstance(shape, bc.Box) else lying
+        element = ContactPair("pair", 1, 2, np.eye(3), (0.0,) * 3, np.eye(3), (0.0,) * 3, capsule, shape, None)
+        first = moving(lying, np.array([[0.1, 0.0, height]]), zero, zero)
+        second = moving(under, zero, zero, zero)
+        touch, = element.touches(first, second)
+        middle = 0.05 if isinstance(shape, bc.Capsule) else 0.5 * (max(-0.15, -0.2) + min(0.35, 0.2))
+        assert float(touch.point.x[0]) == pytest.approx(middle)
+        assert float(touch.normal.z[0]) == pytest.approx(-1.0)
+
+
+@pytest.mark.parametrize("restitution", [0.05, 0.3, 0.6, 0.95, 1.0])
+def test_dissipation_gives_the_restitution(restitution: float) -> None:
+    """One body against a wall, integrated to rounding."""
+    from scipy.integrate import solve_ivp
+
+    speed = 1.7
+    material = Compliant(1e4, dissipation_for(restitution, speed), exponent=1.5)
+    parted = lambda t, y: y[0] if t > 1e-6 else 1.0  # noqa: E731
+    parted.terminal = True  # type: ignore[attr-defined]
+    run = solve_ivp(lambda t, y: [y[1], -float(material.normal_force(float(y[0]), float(y[1]))) / 2.0], (0.0, 30.0),
+                    [0.0, speed], rtol=1e-10, atol=1e-12, events=parted)
+    assert -run.y[1, -1] == pytest.approx(restitution * speed, rel=1e-5)
+
+
+# -- what is refused ------------------------------------------------------------------------------
+def two_bodies() -> bc.Mechanism:
+    m = bc.Mechanism("two")
+    for name in ("a", "b"):
+        m.add_joint(f"free {name}", bc.Free(), m.ground, m.add_body(name, bc.Inertia(1.0, (0, 0, 0), (1, 1, 1))))
+    m.add_shape("a", bc.Cylinder(0.1, 0.2), role="collision")
+    m.add_shape("b", bc.Cylinder(0.1, 0.2), role="collision")
+    m.add_shape("b", bc.Sphere(0.1), role="collision", name="ball")
+    return m
+
+
+@pytest.mark.parametrize(("change", "said"), [
+    (lambda m: m.add_contact("c", "a", "b"), "2 shapes of the role 'collision'.*'ball'.*name one"),
+    (lambda m: m.add_contact("c", "a", "b cylinder"), "Cylinder and Cylinder cannot touch here; give one"),
+    (lambda m: m.add_contact("c", "a", "ground"), "body 'ground' has no shape of the role 'collision'; add one"),
+    (lambda m: m.add_contact("c", "a", "bal"), "no body or shape called 'bal'.*did you mean 'ball'"),
+    (lambda m: m.add_contact("c", "ball", "b cylinder"), "both shapes belong to one body"),
+    (lambda m: m.add_contact("c", "a", "ball", restitution=1.2), "at most 1, got 1.2"),
+    (lambda m: m.add_contact("c", "a", "ball", dissipation=1.0), "dissipation belongs to a compliant contact"),
+    (lambda m: m.add_contact("c", "a", "ball", stiffness=1e4, restitution=0.0), "above 0.*dissipation= instead"),
+    (lambda m: m.add_contact("c", "a", "ball", stiffness=1e4, exponent=3), "exponent must be 1, 1.5"),
+    (lambda m: m.add_contact("c", "a", "ball", stiffness=-1.0), "stiffness must be greater than 0"),
+    (lambda m: m.add_contact("c", "a", "ball", friction=-1.0), "friction must be at least 0"),
+    (lambda m: m.add_contacts(["a"], ["b cylinder"]), "no two of these shapes can touch"),
+    (lambda m: bc.Mechanism("bare").add_contacts(), "no body of 'bare' has a shape of the role 'collision'"),
+])
+def test_what_is_refused(change: Any, said: str) -> None:
+    with pytest.raises(ModelError, match=said):
+        change(two_bodies())
+
+
+def test_contacts_of_many_shapes() -> None:
+    m = two_bodies()
+    made = m.add_contacts("all", bc.Plane(), friction=0.5)
+    assert [c.name for c in made] == ["a cylinder, ground plane", "b cylinder, ground plane", "ball, ground plane"]
+    assert [c.name for c in m.add_contacts(["a"], ["b"], stiffness=1e5)] == ["a cylinder, ball"]
+    with pytest.raises(ModelError, match="no two of these"):
+        m.add_contacts(["a"], ["b"], exclude=[("a", "b")], stiffness=1e5)
