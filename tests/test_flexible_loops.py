@@ -178,6 +178,44 @@ def test_multiplier_methods(floating: bool) -> None:
         assert relative(found, wanted) < 1e-9, method
 
 
+def ladder(n: int) -> bc.Mechanism:
+    """Rungs that bend on legs that bend, each on the one before."""
+    rod = bc.BeamSection.round(0.02, E=2.1e11, rho=7850.0)
+    rung = bc.FlexibleBody.beam(1.0, rod, elements=4, modes={"y": 2}, support="pinned", stiffening=True)
+    leg = bc.FlexibleBody.beam(0.5, rod, elements=3, modes={"y": 1})
+    m, base = bc.Mechanism("ladder", gravity=(0, -9.81, 0)), "ground"
+    for i in range(n):
+        m.add_body(f"leg{i}", leg)
+        m.add_body(f"rung{i}", rung)
+        m.add_body(f"bar{i}", bc.Inertia.rod(1.0, (0, 0, 0), (0.5, 0, 0)))
+        m.add_joint(f"A{i}", bc.Revolute("z"), base, f"leg{i}")
+        m.add_joint(f"B{i}", bc.Revolute("z"), base, f"bar{i}", parent_pose=bc.Pose((1.0, 0, 0)))
+        m.add_joint(f"C{i}", bc.Revolute("z"), f"leg{i}.tip", f"rung{i}")
+        m.add_joint(f"D{i}", bc.Revolute("z"), f"rung{i}.tip", f"bar{i}", child_pose=bc.Pose((0.5, 0, 0)))
+        base = f"rung{i}"
+    return m
+
+
+def test_loops_over_groups_with_flexible_bodies() -> None:
+    """Code for one kind of group, run over all of them, gives what the machine as a whole does; so do derivatives."""
+    rng = np.random.default_rng(5)
+    plain, rolled = bc.compile(ladder(2), backend="numpy"), bc.compile(ladder(2), schedule="rolled")
+    guess = plain.neutral()
+    for name, angle in {"A0": 1.3, "B0": 1.3, "C0": -1.3, "A1": 1.0, "B1": 1.0, "C1": -1.0}.items():
+        if f"{name}.angle" in plain.coordinate_names:
+            guess[plain.coordinate_names.index(f"{name}.angle")] = angle
+    q = plain.assemble(guess=guess).q
+    u = plain.project(q, plain.random_state(rng)[1]).u
+    tau, weights = rng.normal(size=(2, plain.nu))
+    push = {"rung1.tip": rng.normal(size=6), "leg0": rng.normal(size=6)}
+    assert relative(rolled.forward_dynamics(q, u, tau, wrenches=push),
+                    plain.forward_dynamics(q, u, tau, wrenches=push)) < 1e-11
+    assert relative(rolled.pose(q, "rung1.tip").position, plain.pose(q, "rung1.tip").position) < 1e-14
+    found, wanted = (s.derivatives("forward_dynamics", q, u, tau, weights=weights) for s in (rolled, plain))
+    for name in ("q", "u"):
+        assert relative(found[name], wanted[name]) < 1e-10
+
+
 def test_inverse_dynamics_and_reactions_of_a_loop() -> None:
     system = linkage()
     state = start(system)

@@ -69,13 +69,13 @@ def trace(tree: Tree, function: Function, wrenches: bool, schedule: str) -> list
     `schedule` is "unrolled", "rolled" or "auto". Springs reach across links: with them there are no loops over records.
     """
     base = function if function.product is None else function.product.function
-    if function.product is not None and rolls(tree, schedule) and not (tree.flexible and base.groups):
+    if function.product is not None and rolls(tree, schedule):
         with collector_paused():
             return (roll_groups if base.groups else roll)(tree, function, wrenches)
     if function.made is not None:
         return GraphTracer(tree, wrenches)(function)
-    whole = schedule == "unrolled" or bool(tree.pairs) or tree.sees_machine or (
-        bool(tree.flexible) and (function.groups or function.layout in ("matrix", "columns")))
+    whole = schedule == "unrolled" or bool(tree.pairs) or tree.sees_machine or tree.whole or (
+        bool(tree.flexible) and function.layout in ("matrix", "columns"))
     if (schedule != "rolled" and tree.n <= UNROLL_LINKS) or whole:
         graph = Graph()
         with collector_paused():
@@ -88,9 +88,7 @@ def trace(tree: Tree, function: Function, wrenches: bool, schedule: str) -> list
 
 def rolls(tree: Tree, schedule: str) -> bool:
     """Whether products are rolled into loops: where all functions are, whatever the length of the code otherwise."""
-    if tree.flexible and tree.looped:  # groups with nodes of flexible bodies are not
-        return False
-    if tree.pairs or tree.sees_machine:
+    if tree.pairs or tree.sees_machine or tree.whole:
         return False
     return schedule == "rolled" or (schedule == "auto" and tree.n > UNROLL_LINKS)
 

@@ -28,6 +28,7 @@ from bellcrank.lowering.link_kinds import (
     MAX_KINDS,
     SIDE_BY_SIDE,
     RolledProgram,
+    carried,
     edge_buffers,
     link_codes,
     link_values,
@@ -191,7 +192,9 @@ class _Rolling:
         for m, link in enumerate(s.links):
             numbers, width = self._link_numbers(graph, link, at, bind)
             at += width
-            links.append(view(tree, link, numbers, self._reader(graph, m, local), own_world, self.wrenches, bind))
+            read = self._reader(graph, m, local)
+            links.append(carried(tree, link, view(tree, link, numbers, read, own_world, self.wrenches, bind), read,
+                                 own_world, bind))
         closures = []
         for k in s.closures:
             closures.append(closure_numbers(tree, k, bind, own_world.time) if _symbolic(tree.closures[k]) else

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from bellcrank.lowering.flexible_link import ModalLink, NodeLink
 from bellcrank.lowering.function import Function, binder, part_starts, view, world_of
-from bellcrank.lowering.link import World
+from bellcrank.lowering.link import Link, World
 from bellcrank.lowering.product_columns import differentiated, local_inputs, name_of_part, part_columns, product_columns
 from bellcrank.mechanism.flexible.deformation import NodeMotion
 from bellcrank.scalar.evaluation import evaluate
@@ -23,7 +23,7 @@ from bellcrank.schedule.rolled_products import as_traced
 from bellcrank.schedule.sweeps import flatten, rebuild
 from bellcrank.topology.tree import TURN_ENTRIES, Tree, unpack_link
 
-__all__ = ["RolledProgram", "edge_buffers", "link_codes", "link_values", "number_pattern", "roll", "runs_of",
+__all__ = ["RolledProgram", "carried", "edge_buffers", "link_codes", "link_values", "number_pattern", "roll", "runs_of",
            "same_entry", "used_numbers", "with_ahead"]
 
 Ints = npt.NDArray[np.int64]
@@ -261,15 +261,22 @@ def _kind(tree: Tree, index: int, link: int, codes: tuple[int, ...], world: Worl
                               [LITERAL[c] if c in LITERAL else graph.leaf(("const", i)) for i, c in enumerate(used)])
     children = tree.parent[1:] == link
     siblings = np.flatnonzero(tree.parent == tree.parent[link])
-    made = view(tree, link, numbers, read, own_world, wrenches, bind)
-    if isinstance(made, NodeLink):  # its part of the inputs is that of its carrier
-        above = int(tree.parent[link])
-        frame = view(tree, above, numbers, read, own_world, wrenches, bind)
-        assert isinstance(frame, ModalLink)
-        made.carrier = frame
+    made = carried(tree, link, view(tree, link, numbers, read, own_world, wrenches, bind), read, own_world, bind)
     return Kind(index, graph, made,
                 is_base=bool(tree.parent[link] == 0), is_tip=not bool(children.any()),
                 is_first=bool(siblings.max() == link))
+
+
+def carried(tree: Tree, link: int, made: Link, read: Callable[[str, int], Number], world: World,
+            bind: Callable[[Any], Any]) -> Link:
+    """A link, if it is a node of a flexible body with the frame that carries it: its part of the inputs is the node's
+    as well."""
+    if isinstance(made, NodeLink):
+        above = int(tree.parent[link])
+        frame = view(tree, above, tree.numbers(above), read, world, False, bind)
+        assert isinstance(frame, ModalLink)
+        made.carrier = frame
+    return made
 
 
 def _numbers(tree: Tree, of_link: Ints, codes: dict[int, tuple[int, ...]], kinds: list[KindCode]

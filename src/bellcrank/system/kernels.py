@@ -356,9 +356,7 @@ class Kernels:
     @property
     def direct(self) -> bool:
         """Whether the machine is small enough, and its schedule such, that functions may look at it as a whole."""
-        if self.tree.flexible and self.tree.looped:  # groups with nodes of flexible bodies are not rolled
-            return True
-        return not self.large and self.maker.schedule != "rolled"
+        return self.tree.whole or (not self.large and self.maker.schedule != "rolled")
 
     def bound(self, name: str, arrays: list[Floats], out: Floats, evaluator: Evaluator | None = None,
               wrenches: bool = False) -> Callable[[], Floats]:

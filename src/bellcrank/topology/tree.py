@@ -209,6 +209,12 @@ class Tree:
         return any(isinstance(j, Modal) and not j.inertia.material for j in self.joints)
 
     @property
+    def whole(self) -> bool:
+        """Whether steps need to see the machine as a whole: forces of finite-element masses depend on how a group of
+        links moves in the world."""
+        return self.weighed and self.looped
+
+    @property
     def timed(self) -> bool:
         """Whether anything is given as a function of time."""
         return any(p is not None for p in self.prescribed) or any(
