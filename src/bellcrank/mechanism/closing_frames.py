@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from bellcrank.errors import ModelError
 from bellcrank.mechanism.pose import IDENTITY_ROWS, Pose
 from bellcrank.scalar.graph import Number
 
-__all__ = ["AT_CLOSING", "check_poses", "closing_numbers", "closing_poses", "frame_parameters"]
+__all__ = ["AT_CLOSING", "check_poses", "closing_numbers", "closing_poses", "frame_parameters", "open_poses"]
 
 #: in place of a pose: the frame lies where the joint's other frame is when it closes
 AT_CLOSING = "at closing"
@@ -48,6 +48,17 @@ def closing_poses(poses: tuple[Pose, Pose], free: str, rigid: bool, numbers: Seq
     made = Pose.of_parameters(numbers[:3], IDENTITY_ROWS if rigid else numbers[3:])
     other = Pose.of_parameters(given.position, numbers[3:]) if rigid else given
     return (made, other) if free == "parent" else (other, made)
+
+
+def open_poses(noted: dict[str, str], parameter: Callable[[str, float], Number], name: str, poses: tuple[Pose, Pose],
+               free: str, closed: bool, rigid: bool) -> tuple[Pose, Pose]:
+    """Note what is open at the start; a frame that is defined at closing has parameters for its numbers."""
+    if closed:
+        return poses
+    if free:
+        poses = closing_poses(poses, free, rigid, [parameter(*x) for x in frame_parameters(name).items()])
+    noted[name] = free
+    return poses
 
 
 def closing_numbers(side: Pose, other: Pose, given: Pose, rigid: bool) -> tuple[float, ...]:

@@ -12,11 +12,10 @@ from bellcrank.errors import ModelError, NotYetError
 from bellcrank.lazy_names import from_above
 from bellcrank.mechanism.add_elements import ReadyElements
 from bellcrank.mechanism.checks import bounded, coupled_part, look, new_name, number, triple, try_motion
-from bellcrank.mechanism.closing_frames import check_poses, closing_poses, frame_parameters
+from bellcrank.mechanism.closing_frames import check_poses, open_poses
 from bellcrank.mechanism.coupling import Law1
-from bellcrank.mechanism.flexible.deformation import Modal, NodeMotion
 from bellcrank.mechanism.flexible.flexible_body import FlexibleBody
-from bellcrank.mechanism.flexible.placing import add_deformation
+from bellcrank.mechanism.flexible.placing import add_deformation, order_modes
 from bellcrank.mechanism.forces.wrench import Wrench
 from bellcrank.mechanism.geometry.add_shapes import ShapedBodies
 from bellcrank.mechanism.inertia import Inertia
@@ -255,40 +254,11 @@ class Mechanism(ReadyElements, ShapedBodies):
                 raise ModelError(f"joint {name!r}: body {body.name!r} mixes joints given `at` global points with "
                                  "joints given by poses; use one style for a body")
         self._check_own(f"joint {name!r}", *(x for p in poses for x in p.position), *joint.constants())
-        poses = self._open_poses(name, poses, free, closed, isinstance(joint, Weld))
+        poses = open_poses(self._open, self.parameter, name, poses, free, closed, isinstance(joint, Weld))
         record = Connection(name, joint, first.index, second.index, *poses)
         self._joints[name] = record
-        self._order_modes(record, first, second)
+        order_modes(self._joints, record, first, second)
         return record
-
-    def _order_modes(self, record: Connection, first: Body, second: Body) -> None:
-        """Modal coordinates come after those of the first joint that their body is attached by."""
-        if isinstance(record.joint, (Modal, NodeMotion)):
-            return
-        for end in (first, second):
-            inboard = [r for r in self._joints.values() if r.child == end.index] if "." in end.name else []
-            if inboard and isinstance(inboard[0].joint, Modal):
-                del self._joints[record.name]
-                raise ModelError(f"joint {record.name!r}: {end.name!r} is part of the flexible body "
-                                 f"{inboard[0].name!r}; attach to that, or to one of its nodes")
-        for end in (first, second):
-            modal = self._joints.get(end.name)
-            if modal is not None and isinstance(modal.joint, Modal) and modal.parent == end.index and not any(
-                    end.index in (r.parent, r.child) for r in self._joints.values()
-                    if r not in (record, modal) and not isinstance(r.joint, NodeMotion)):
-                for r in [r for r in self._joints.values() if r is modal or (
-                        isinstance(r.joint, NodeMotion) and r.parent in (end.index, modal.child))]:
-                    self._joints[r.name] = self._joints.pop(r.name)
-
-    def _open_poses(self, name: str, poses: tuple[Pose, Pose], free: str, closed: bool, rigid: bool = False
-                    ) -> tuple[Pose, Pose]:
-        """Note what is open at the start; a frame that is defined at closing has parameters for its numbers."""
-        if closed:
-            return poses
-        if free:
-            poses = closing_poses(poses, free, rigid, [self.parameter(*x) for x in frame_parameters(name).items()])
-        self._open[name] = free
-        return poses
 
     def _end(self, joint: str, body: str | Body) -> Body:
         try:
@@ -417,7 +387,7 @@ class Mechanism(ReadyElements, ShapedBodies):
         first, second = self._end(name, parent), self._end(name, child)
         if first is second:
             raise ModelError(f"constraint {name!r} connects body {first.name!r} with itself")
-        poses = self._open_poses(name, poses, free, closed)
+        poses = open_poses(self._open, self.parameter, name, poses, free, closed, False)
         self._constraints[name] = Constraint(name, kind, first.index, second.index, *poses)
         return self._constraints[name]
 

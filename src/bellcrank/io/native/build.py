@@ -13,6 +13,7 @@ from bellcrank.io.native.flexible_parts import read_flexible
 from bellcrank.io.native.formula import Formula, parse
 from bellcrank.io.native.formula_steps import run
 from bellcrank.io.native.shape_parts import read_solid
+from bellcrank.io.native.shape_schema import ShapePart
 from bellcrank.io.native.source_lines import Marked
 from bellcrank.io.report import Note
 from bellcrank.mechanism import constraints, joints, rolling
@@ -288,7 +289,7 @@ class _Build:
         self.m.add_armature(name, part.joint, self.number(part.inertia), part.coordinate)
 
 
-    def shape(self, name: str, part: schema.ShapePart) -> None:
+    def shape(self, name: str, part: ShapePart) -> None:
         try:
             made = read_solid(part, self.finder, self.source)
         except NotFoundError as error:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-import bellcrank.io.native.schema as schema
+import bellcrank.io.native.flexible_schema as schema
 from bellcrank.errors import ModelError
 from bellcrank.mechanism.flexible.flexible_body import FlexibleBody
 from bellcrank.mechanism.flexible.shape_integrals import ShapeIntegrals

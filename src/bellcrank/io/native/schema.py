@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Discriminator, Field, PlainValidator, Tag, WithJsonSchema, model_validator
+from pydantic import Discriminator, Field, PlainValidator, Tag, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
 from bellcrank.io.native.entries import (
@@ -14,7 +14,6 @@ from bellcrank.io.native.entries import (
     Name,
     Num,
     NumRows,
-    Rows,
     Text,
     Three,
     ThreeTimed,
@@ -22,6 +21,9 @@ from bellcrank.io.native.entries import (
     form,
     shown,
 )
+from bellcrank.io.native.flexible_schema import FlexiblePart
+from bellcrank.io.native.schema_part import Part, Pose
+from bellcrank.io.native.shape_schema import AnyShapePart
 
 __all__ = ["SINGULAR", "VERSION", "Document", "Law", "Num", "json_schema"]
 
@@ -35,9 +37,6 @@ SINGULAR = {
 _ADDRESS = "https://json-schema.org/draft/2020-12/schema"
 
 
-Matrix = list[list[Fixed]]
-
-
 def _version(value: Any) -> int:
     if isinstance(value, bool) or value != VERSION:
         raise PydanticCustomError("version", "the form is version {got}; this Bellcrank reads version {known}",
@@ -45,99 +44,7 @@ def _version(value: Any) -> int:
     return VERSION
 
 
-class Part(BaseModel):
-    """Something with named values; names that are not known are refused."""
-
-    model_config = ConfigDict(strict=True, frozen=True, extra="forbid")
-
-    @model_validator(mode="before")
-    @classmethod
-    def _known(cls, value: Any) -> Any:
-        if not isinstance(value, dict):
-            raise PydanticCustomError("mapping", "needs a mapping of names to values, got {got}",
-                                      {"got": shown(value)})
-        for key in value:
-            if key not in cls.model_fields:
-                raise PydanticCustomError("unknown", "{shown} is not known here{hint}", {
-                    "key": key, "shown": shown(key), "hint": _hint(key, list(cls.model_fields))})
-        return value
-
-
-def _hint(key: str, known: list[str]) -> str:
-    import difflib
-
-    near = difflib.get_close_matches(key, known, n=1)
-    return f"; did you mean {near[0]!r}?" if near else f"; it takes {', '.join(known)}"
-
-
 # -- places and masses --------------------------------------------------------------------------
-class PosePart(Part):
-    """A frame in another: position [m], and rotation as quaternion (w, x, y, z), as matrix, or by angles."""
-
-    position: Three = Field(default=[0.0, 0.0, 0.0], description="[m]")
-    rotation: Annotated[
-        Annotated[Annotated[list[Fixed], Field(min_length=4, max_length=4)], Tag("list")]
-        | Annotated[Rows, Tag("matrix")], Discriminator(form)] | None = Field(
-        default=None, description="unit quaternion, scalar first, or rotation matrix by rows")
-    rpy: Annotated[list[Fixed], Field(min_length=3, max_length=3)] | None = Field(
-        default=None, description="angles [rad] about the fixed axes x, then y, then z")
-
-
-Pose = Annotated[Annotated[Three, Tag("list")] | Annotated[PosePart, Tag("mapping")], Discriminator(form)]
-
-
-class IntegralsPart(Part):
-    """Coefficients of the kinetic energy of a body that deforms, by rows: see `ShapeIntegrals`."""
-
-    mass: Fixed = Field(description="[kg]")
-    first: Matrix
-    first_rates: Matrix
-    second: Matrix
-    second_rates: Matrix
-    second_curves: Matrix
-    linear: Matrix
-    angular: Matrix
-    angular_rates: Matrix
-    modal: Matrix
-    moment: list[Fixed]
-
-
-class StiffeningPart(Part):
-    """Second-order displacements: products of two modes, by their numbers from 0."""
-
-    products: Matrix
-    shapes: Matrix
-    integrals: IntegralsPart
-
-
-class StressesPart(Part):
-    """Stresses of unit modal coordinates at points: six numbers (xx, yy, zz, xy, yz, xz) for every mode."""
-
-    nodes: list[Fixed] = Field(description="the node that each point belongs to")
-    positions: Matrix = Field(description="[m]")
-    stress: Matrix = Field(description="one row a point: xx of all modes, yy, zz, xy, yz, xz [Pa]")
-    strain: Matrix | None = None
-    places: list[str] | None = Field(default=None, description="names of points in the cross sections of a beam")
-
-
-class FlexiblePart(Part):
-    """How a body deforms: nodes, modes (six numbers a mode and node), modal stiffness, damping and inertia."""
-
-    nodes: Matrix = Field(description="[m]")
-    modes: Matrix = Field(description="one row a node: ux of all modes, uy, uz, rx, ry, rz")
-    stiffness: Matrix
-    damping: Matrix
-    integrals: IntegralsPart
-    names: dict[Name, Fixed] = Field(default={}, description="nodes by name")
-    inertia: Literal["lumped", "consistent_nodal", "continuum"] = "consistent_nodal"
-    clamped: Name | None = Field(default=None, description="the node that the frame is held at")
-    stiffening: StiffeningPart | None = None
-    forces: Matrix | None = Field(default=None, description="of a beam, a row a node: N of all modes, Vy, Vz, ...")
-    stresses: StressesPart | None = None
-    edges: Matrix | None = Field(default=None, description="pairs of nodes that pictures connect")
-    prescribed: dict[Name, Law] | None = Field(default=None, description="laws of the time t by mode")
-
-
 class BodyPart(Part):
     """A body. Inertia is about the centre of mass, in body axes."""
 
@@ -414,56 +321,6 @@ class ActuatorPart(OnJoint):
 
 class ArmaturePart(OnJoint):
     inertia: Num = Field(description="[kg m^2 or kg]")
-
-
-class ShapePart(Part):
-    """A shape on a body, in a frame of its own; it moves nothing."""
-
-    body: Name
-    pose: Pose = [0.0, 0.0, 0.0]
-    color: Annotated[list[Fixed], Field(min_length=3, max_length=4)] | None = Field(
-        default=None, description="red, green, blue and opacity in 0..1")
-    role: Literal["visual", "collision"] = "visual"
-
-
-class BoxShapePart(ShapePart):
-    type: Literal["box"]
-    size: Annotated[list[Fixed], Field(min_length=3, max_length=3)] = Field(description="edges [m]")
-
-
-class SphereShapePart(ShapePart):
-    type: Literal["sphere"]
-    radius: Fixed
-
-
-class EllipsoidShapePart(ShapePart):
-    type: Literal["ellipsoid"]
-    radii: Annotated[list[Fixed], Field(min_length=3, max_length=3)] = Field(description="half axes [m]")
-
-
-class RoundShapePart(ShapePart):
-    type: Literal["cylinder", "capsule", "cone"]
-    radius: Fixed
-    length: Fixed = Field(description="along z [m]")
-
-
-class PlaneShapePart(ShapePart):
-    type: Literal["plane"]
-    size: Annotated[list[Fixed], Field(min_length=2, max_length=2)] | None = Field(
-        default=None, description="edges [m]; nothing if it has no end")
-
-
-class MeshShapePart(ShapePart):
-    type: Literal["mesh"]
-    file: Name | None = Field(default=None, description="relative to the model file, with slashes")
-    scale: Annotated[list[Fixed], Field(min_length=3, max_length=3)] | None = None
-    vertices: Matrix | None = Field(default=None, description="in place of a file [m]")
-    faces: Matrix | None = Field(default=None, description="three numbers of vertices each, from 0")
-    colors: Matrix | None = Field(default=None, description="of the faces: red, green, blue, opacity in 0..1")
-
-
-AnyShapePart = Annotated[BoxShapePart | SphereShapePart | EllipsoidShapePart | RoundShapePart | PlaneShapePart
-                         | MeshShapePart, Field(discriminator="type")]
 
 
 class Document(Part):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import bellcrank.io.native.schema as schema
+import bellcrank.io.native.shape_schema as schema
 from bellcrank.errors import ModelError
 from bellcrank.io.common.mesh_finder import MeshFinder
 from bellcrank.io.common.mesh_store import MeshStore

@@ -11,9 +11,10 @@ from bellcrank.errors import ModelError
 from bellcrank.mechanism.flexible.deformation import HeldNode, Modal, NodeMotion
 from bellcrank.mechanism.flexible.flexible_body import FlexibleBody
 from bellcrank.mechanism.inertia import Inertia
+from bellcrank.mechanism.parts import Body, Connection
 from bellcrank.mechanism.pose import Pose
 
-__all__ = ["FRAME", "PartList", "add_deformation", "undeformed"]
+__all__ = ["FRAME", "PartList", "add_deformation", "order_modes", "undeformed"]
 
 #: the body that has a flexible body's inertia: its name, after that of the body and a dot
 FRAME = "frame"
@@ -52,3 +53,24 @@ def add_deformation(graph: PartList, name: str, flexible: FlexibleBody) -> None:
                             Pose(flexible.nodes[index].tolist()))
         else:
             graph.add_joint(f"{name}.{node}", NodeMotion(flexible, index), frame, f"{name}.{node}")
+
+
+def order_modes(joints: dict[str, Connection], record: Connection, first: Body, second: Body) -> None:
+    """Modal coordinates come after those of the first joint that their body is attached by, which is `record`. A joint
+    at a part that is the library's own is taken out again."""
+    if isinstance(record.joint, (Modal, NodeMotion)):
+        return
+    for end in (first, second):
+        inboard = [r for r in joints.values() if r.child == end.index] if "." in end.name else []
+        if inboard and isinstance(inboard[0].joint, Modal):
+            del joints[record.name]
+            raise ModelError(f"joint {record.name!r}: {end.name!r} is part of the flexible body {inboard[0].name!r}; "
+                             "attach to that, or to one of its nodes")
+    for end in (first, second):
+        modal = joints.get(end.name)
+        if modal is not None and isinstance(modal.joint, Modal) and modal.parent == end.index and not any(
+                end.index in (r.parent, r.child) for r in joints.values()
+                if r not in (record, modal) and not isinstance(r.joint, NodeMotion)):
+            for r in [r for r in joints.values() if r is modal or (
+                    isinstance(r.joint, NodeMotion) and r.parent in (end.index, modal.child))]:
+                joints[r.name] = joints.pop(r.name)
