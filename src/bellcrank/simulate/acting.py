@@ -165,8 +165,8 @@ def _between(states: States, name: str) -> tuple[Floats, str, tuple[str, ...]]:
         *_, length, rate = own.line(moving(pair.first), moving(pair.second))
         force = own.along.at(t).seen(_sight(states)).force(length, rate)
         return _scalar(states, force), f"force of {name} along its line, apart", ("N",)
-    bodies = {e.name: e.second for e in mechanism.bushings} | {e.name: e.body for e in (*mechanism.drags,
-                                                                                      *mechanism.wrenches)}
+    bodies = {e.name: e.second for e in mechanism.bushings} | {e.name: e.body for e in mechanism.drags} | {
+        w.name: w.body for w in mechanism.wrenches}
     raw = element_wrenches(system.plans, q, u, t=t, pairs=(pair,))
     first = tree.members[pair.second][0]  # wrenches are about the first body of a link
     body = bodies[name]
