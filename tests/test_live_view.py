@@ -5,6 +5,7 @@ from __future__ import annotations
 import http.client
 import json
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -14,6 +15,7 @@ import pytest
 import bellcrank as bc
 from bellcrank.view.browser_pictures import why_not
 from bellcrank.view.posture import Posture
+from cli_calls import call
 
 
 @pytest.fixture(scope="module")
@@ -241,3 +243,24 @@ def _until(page: Any, condition: str) -> None:
             return
         page.wait_for_timeout(25)
     pytest.fail(f"never: {condition}")
+
+
+# -- the command --------------------------------------------------------------------------------------
+def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[tuple[int, list[Any]]] = []
+
+    def wait(view: Any) -> None:
+        seen.append((ask(view.url, "facts")[0], [t.label for t in view.scene.tracks]))
+        view.stop()
+
+    monkeypatch.setattr("bellcrank.view.showing.LiveView.wait", wait)
+    done = call("show", "four_bar", "--set", "A=0.7", "--no-browser")
+    assert done.exit_code == 0 and "is shown at http://127.0.0.1:" in done.stdout, done.stderr
+    call("simulate", "four_bar", "--set", "A=0.5", "--duration", 0.05, "--out", tmp_path / "one.nc")
+    call("simulate", "four_bar", "--set", "A=0.9", "--duration", 0.05, "--out", tmp_path / "two.nc")
+    done = call("show", tmp_path / "one.nc", tmp_path / "two.nc", "--model", "four_bar", "--no-browser", "--json")
+    assert done.exit_code == 0 and json.loads(done.stdout)["tracks"] == 2, done.stderr
+    assert seen == [(200, ["four_bar"]), (200, ["one", "two"])]
+    for arguments, said in ((("one.nc",), "--model MODEL"), (("one.nc", "four_bar"), "all of them are results")):
+        done = call("show", *(tmp_path / a if a.endswith(".nc") else a for a in arguments), "--no-browser")
+        assert done.exit_code == 2 and said in done.stderr

@@ -306,6 +306,32 @@ def animate(what: Annotated[str, typer.Argument(
     raise typer.Exit(run(request, Output(json, quiet, progress)))
 
 
+@app.command(short_help="A machine or result in the browser, to be moved by hand", epilog=lines(
+    "bellcrank show four_bar", "bellcrank show robot.urdf --set knee=0.5", "bellcrank show run.nc --model four_bar",
+    "bellcrank show rk4.nc radau.nc --model four_bar"))
+def show(what: Annotated[list[str], typer.Argument(
+             metavar="MODEL|RESULT...", help="a model file or example, or results (.nc), which are compared")],
+         model: Annotated[str | None, typer.Option(help="the machine that results are of")] = None,
+         settings: Annotated[list[str] | None, typer.Option(
+             "--set", metavar="NAME=VALUE", help="the position, as of `simulate`: JOINT=0.5, p:NAME=2; may be "
+                                                 "repeated")] = None,
+         side_by_side: Annotated[bool, typer.Option("--side-by-side", help="results beside each other")] = False,
+         host: Annotated[str, typer.Option(help="who is answered: 127.0.0.1 is this computer alone, 0.0.0.0 lets "
+                                                "others in who know the address")] = "127.0.0.1",
+         port: Annotated[int, typer.Option(min=0, max=65535, help="0: any that is free")] = 0,
+         browser: Annotated[bool, typer.Option("--browser/--no-browser", help="open the page")] = True,
+         option: Options = None, floating_base: Floating = False,
+         quiet: Quiet = False, json: Json = False, progress: Bar = True) -> None:
+    """Show a machine in the browser: look at it, move it by its coordinates or with the mouse (loops stay closed), play
+    results. The page is served on this computer alone, until Ctrl-C.
+    """
+    from bellcrank.cli.viewer import ShowRequest
+    from bellcrank.cli.viewer import show as run
+
+    request = ShowRequest(what, model, settings or (), side_by_side, option or (), floating_base, host, port, browser)
+    raise typer.Exit(run(request, Output(json, quiet, progress)))
+
+
 @app.command(short_help="List the figures and tables of the papers", epilog=lines(
     "bellcrank papers", "bellcrank papers --json", "bellcrank papers --docs docs/papers"))
 def papers(docs: Annotated[Path | None, typer.Option(
