@@ -186,6 +186,19 @@ def test_limits_are_those_of_stops() -> None:
     assert (slider.low, slider.high) == (-0.5, 0.8) and other.high == pytest.approx(np.pi)
 
 
+def test_descriptions_without_masses_are_moved_all_the_same() -> None:
+    m = bc.Mechanism("bare")
+    first, second = m.add_body("a"), m.add_body("b")
+    m.add_joint("j", bc.Universal("x", "y"), m.ground, first)
+    m.add_joint("k", bc.Prismatic("z"), first, second, bc.Pose((0, 0, 1)))
+    with bc.show(m, browser=False, block=False) as view:
+        facts = json.loads(ask(view.url, "facts")[1])
+        assert [s["name"] for s in facts["sliders"]] == ["j.angle1", "j.angle2", "k.slide"]
+        _, _, poses = position(ask(view.url, "move", {"slider": 2, "value": 0.5, "time": None})[1], 3)
+        np.testing.assert_allclose(poses[2, :3], (0, 0, 1.5), atol=1e-6)
+    assert not m.armatures
+
+
 # -- the page -----------------------------------------------------------------------------------------
 @pytest.mark.skipif(bool(why_not()), reason=f"the page is not tried: {why_not()} is missing")
 def test_the_page(linkage: bc.System) -> None:

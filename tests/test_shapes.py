@@ -187,3 +187,35 @@ def test_files_through_trimesh(tmp_path: Path) -> None:
     (tmp_path / "part.dae").write_text("<COLLADA/>")
     with pytest.raises(bc.FileError, match="part.dae"):
         bc.Mesh.read(tmp_path / "part.dae").bounds()
+    (tmp_path / "part.dae").write_text('<!DOCTYPE x [<!ENTITY e SYSTEM "file:///etc/passwd">]><COLLADA>&e;</COLLADA>')
+    with pytest.raises(bc.FileError, match="declares XML entities"):
+        bc.Mesh.read(tmp_path / "part.dae").bounds()
+
+
+def test_collada(tmp_path: Path) -> None:
+    """Colors of materials, units and the upward axis of the file; a picture that it names is not opened."""
+    pytest.importorskip("trimesh")
+    pytest.importorskip("collada")
+    place = tmp_path / "part.dae"
+    place.write_text(COLLADA)
+    mesh = bc.Mesh.read(place)
+    assert mesh.faces.shape == (1, 3) and mesh.colors is not None
+    np.testing.assert_allclose(mesh.colors[0], (1, 0.5, 0, 1), atol=0.01)
+    np.testing.assert_allclose(sorted(mesh.vertices.tolist()), [(0, 0, 0), (0, 2, 0), (1, 0, 0)], atol=1e-12)
+
+
+COLLADA = """<?xml version="1.0"?><COLLADA xmlns="http://www.collada.org/2005/11/COLLADASchema" version="1.4.1">
+<asset><unit meter="1"/><up_axis>Z_UP</up_axis></asset>
+<library_images><image id="i"><init_from>../../../../etc/hostname</init_from></image></library_images>
+<library_effects><effect id="e"><profile_COMMON><technique sid="c"><phong><diffuse><color>1 0.5 0 1</color></diffuse>
+</phong></technique></profile_COMMON></effect></library_effects>
+<library_materials><material id="m"><instance_effect url="#e"/></material></library_materials>
+<library_geometries><geometry id="g"><mesh><source id="p"><float_array id="pa" count="9">0 0 0 1 0 0 0 2 0</float_array>
+<technique_common><accessor source="#pa" count="3" stride="3"><param name="X" type="float"/>
+<param name="Y" type="float"/><param name="Z" type="float"/></accessor></technique_common></source>
+<vertices id="v"><input semantic="POSITION" source="#p"/></vertices>
+<triangles count="1" material="m"><input semantic="VERTEX" source="#v" offset="0"/>
+<p>0 1 2</p></triangles></mesh></geometry></library_geometries>
+<library_visual_scenes><visual_scene id="s"><node id="n"><instance_geometry url="#g"><bind_material><technique_common>
+<instance_material symbol="m" target="#m"/></technique_common></bind_material></instance_geometry></node></visual_scene>
+</library_visual_scenes><scene><instance_visual_scene url="#s"/></scene></COLLADA>"""

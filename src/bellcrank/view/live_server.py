@@ -296,8 +296,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_response(status)
         for name, value in (("Content-Type", kind), ("Content-Length", str(len(content))),
                             ("Cache-Control", "no-store"), ("X-Content-Type-Options", "nosniff"),
-                            ("Referrer-Policy", "no-referrer"), ("Cross-Origin-Resource-Policy", "same-origin"),
-                            ("X-Frame-Options", "SAMEORIGIN")):
+                            ("Referrer-Policy", "no-referrer"), ("Cross-Origin-Resource-Policy", "same-origin")):
             self.send_header(name, value)
         self.end_headers()
         self.wfile.write(content)

@@ -21,7 +21,10 @@ from bellcrank.simulate.turning import unit_quaternions
 from bellcrank.system.loop_errors import loop_jacobian
 from bellcrank.system.machine_functions import Machine
 
-__all__ = ["Posture", "Slider"]
+__all__ = ["MOST_SPEEDS", "Posture", "Slider"]
+
+#: machines with more speeds are not moved by hand: matrices here are dense
+MOST_SPEEDS = 200
 
 #: the largest change of a coordinate in one step [rad, or parts of the machine's length], and steps for one wish
 _STRIDE, _STRIDES = 0.12, 60

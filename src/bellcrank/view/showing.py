@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import html
 import sys
 import time
@@ -13,7 +14,7 @@ import numpy as np
 
 from bellcrank.arrays import Floats
 from bellcrank.compiled.compile import compile
-from bellcrank.errors import BellcrankError, StateError
+from bellcrank.errors import BellcrankError, ModelError, StateError
 from bellcrank.loops.closer import State
 from bellcrank.mechanism.mechanism import Mechanism
 from bellcrank.simulate.result import Result
@@ -21,7 +22,7 @@ from bellcrank.simulate.turning import unit_quaternions
 from bellcrank.system.kernels import Wrenches
 from bellcrank.system.machine_functions import Machine
 from bellcrank.view.live_server import LiveServer, Session
-from bellcrank.view.posture import Posture
+from bellcrank.view.posture import MOST_SPEEDS, Posture
 from bellcrank.view.scene import Scene
 from bellcrank.view.scenes import RATE, TracePoint, scene_of
 
@@ -48,7 +49,7 @@ def show(*things: Any, labels: Sequence[str] | None = None, traces: Sequence[Tra
     ...     view.url.startswith("http://127.0.0.1:")
     True
     """
-    things = tuple(compile(x) if isinstance(x, Mechanism) and len(things) == 1 else x for x in things)
+    things = tuple(_machine(x) if isinstance(x, Mechanism) and len(things) == 1 else x for x in things)
     scene = scene_of(*things, labels=labels, traces=traces, forces=forces, wrenches=wrenches,
                      side_by_side=side_by_side, title=title)
     view = LiveView(scene, *_moving(things, scene), host=host, port=port)
@@ -60,6 +61,23 @@ def show(*things: Any, labels: Sequence[str] | None = None, traces: Sequence[Tra
         print(f"{scene.title} is shown at {view.url} (Ctrl-C ends it)", flush=True)
         view.wait()
     return view
+
+
+def _machine(mechanism: Mechanism) -> Machine:
+    """A machine whose positions can be computed; what has no mass, as in descriptions that are only to be looked at,
+    gets rotors, for nothing could move it otherwise."""
+    try:
+        return compile(mechanism)
+    except ModelError:
+        with_rotors = mechanism.copy()
+        for record in mechanism.joints:
+            for name in record.joint.speed_names if record.joint.nq == record.joint.nu else ():
+                with contextlib.suppress(ModelError):  # there is one already
+                    with_rotors.add_armature(f"{record.name}.{name} (shown)", record.name, 1.0, name)
+    try:
+        return compile(with_rotors)
+    except ModelError:
+        return compile(mechanism, lock="massless")
 
 
 def _moving(things: Sequence[Any], scene: Scene) -> tuple[Posture | None, Callable[[float], Floats] | None]:
@@ -81,6 +99,8 @@ def _moving(things: Sequence[Any], scene: Scene) -> tuple[Posture | None, Callab
         system, state = thing if isinstance(thing, tuple) else (thing, None)
         q, t = _start(system, state)
     length = scene.models[scene.tracks[0].model].length
+    if system.nu > MOST_SPEEDS:
+        return None, None
     try:
         posture = Posture(system, q, t, length)
     except BellcrankError:  # a machine that cannot be assembled can still be looked at

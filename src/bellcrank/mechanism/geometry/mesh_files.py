@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -93,8 +94,11 @@ def _through_trimesh(path: Path) -> Triangles:
     except ImportError:
         raise FileError(f"mesh {str(path)!r}: reading {path.suffix} needs trimesh: pip install bellcrank[view]"
                         ) from None
-    try:
-        scene = trimesh.load_scene(str(path), allow_remote=False)
+    data = path.read_bytes()
+    if path.suffix.lower() == ".dae" and b"<!" in data.replace(b"<!--", b"").replace(b"<![CDATA[", b""):
+        raise FileError(f"mesh {str(path)!r} declares XML entities or a document type, which no mesh needs")
+    try:  # from memory: a file that names others (pictures) opens none of them
+        scene = trimesh.load_scene(io.BytesIO(data), file_type=path.suffix[1:].lower(), resolver=None)
         parts = [p for p in scene.dump() if isinstance(p, trimesh.Trimesh)]
     except OSError:
         raise

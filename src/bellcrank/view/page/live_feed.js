@@ -78,28 +78,21 @@ const grip = () => {
   canvas.addEventListener("pointercancel", free);
 };
 
-// Frames of a run become part of the track; it plays on while they come.
+// Frames of a run take the place of the track, one after the other; it plays on while they come.
 const grow = (numbers, width) => {
   const { view } = api;
   const motion = view.motions[0];
-  const { track } = motion;
-  const old = live.frames ? motion.frames : 0;
-  const more = (numbers.length - 2) / (width + 1);
-  const [times, poses] = [new Float32Array(old + more), new Float32Array(width * (old + more))];
-  if (old) times.set(track.times);
-  for (let k = 0; k < width; k++) {
-    if (old) poses.set(track.poses.subarray(k * old, (k + 1) * old), k * (old + more));
-    for (let i = 0; i < more; i++) poses[k * (old + more) + old + i] = numbers[2 + i * (width + 1) + 1 + k];
+  for (let at = 2; at < numbers.length; at += width + 1) {
+    const [time, poses] = [numbers[at], numbers.subarray(at + 1, at + 1 + width)];
+    if (live.frames) motion.append(time, poses);
+    else {
+      Object.assign(motion.track, { times: Float32Array.of(time), poses: Float32Array.from(poses), count: 1 });
+      view.start = view.time = view.panels.time.min = time;
+    }
+    live.frames += 1;
   }
-  for (let i = 0; i < more; i++) times[old + i] = numbers[2 + i * (width + 1)];
-  const first = !live.frames;
-  live.frames += more;
-  Object.assign(track, { times, poses });
-  [view.start, view.end] = [motion.start, motion.end];
-  Object.assign(view.panels.time, { min: view.start, max: view.end });
-  view.panels.bar.classList.remove("hidden");
-  if (first) view.seek(view.start);
-  else view.seek(view.time);
+  view.extend();
+  view.seek(view.time);
 };
 const watch = async () => {
   const width = 7 * facts.bodies;
