@@ -52,7 +52,8 @@ $(MADE)-docs: $(MADE)
 
 # the site, in build/docs: open build/docs/index.html. Warnings are errors, broken links too; no network is needed
 docs: $(MADE)-docs
-	$(BIN)/python -m sphinx -W --keep-going -n -q -E -b html docs build/docs
+	$(BIN)/python docs/make_gallery.py
+	$(BIN)/python -m sphinx -W --keep-going -n -q -E -j auto -b html docs build/docs
 	$(BIN)/python docs/check_site.py build/docs
 
 # pictures of the tutorials, drawn anew by the code of their pages

@@ -10,6 +10,7 @@ import ast
 import importlib.util
 import time
 import warnings
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from types import ModuleType
 
@@ -18,6 +19,7 @@ import bellcrank as bc
 DOCS = Path(__file__).resolve().parent
 SOURCES = DOCS.parent / "examples" / "gallery"
 TARGET = DOCS / "gallery"
+FILMS = DOCS / "_static" / "gallery"
 
 
 def script(file: Path) -> ModuleType:
@@ -68,20 +70,25 @@ def card(file: Path) -> str:
 """
 
 
-def main() -> None:
+def show(file: Path) -> str:
+    """The animation, the still and the page of one machine; what it took, as text."""
     warnings.simplefilter("error", bc.SimulationWarning)  # a run that does not reach its end is no picture
+    begin = time.perf_counter()
+    film = script(file).main(str(FILMS / f"{file.stem}.html"))
+    times = film.scene.tracks[0].times
+    film.save(FILMS / f"{file.stem}.svg", time=float(times[len(times) // 3]), size=(480, 320))
+    (TARGET / f"{file.stem}_machine.md").write_text(page(file), encoding="utf-8")
+    size = (FILMS / f"{file.stem}.html").stat().st_size
+    return f"{file.stem}: {time.perf_counter() - begin:.1f} s, {size / 1024:.0f} kB"
+
+
+def main() -> None:
     files = sorted(SOURCES.glob("*.py"))
-    films = DOCS / "_static" / "gallery"
-    for folder in (TARGET, films):
+    for folder in (TARGET, FILMS):
         folder.mkdir(parents=True, exist_ok=True)
-    for file in files:
-        begin = time.perf_counter()
-        film = script(file).main(str(films / f"{file.stem}.html"))
-        track = film.scene.tracks[0]
-        film.save(films / f"{file.stem}.svg", time=float(track.times[len(track.times) // 3]), size=(480, 320))
-        (TARGET / f"{file.stem}_machine.md").write_text(page(file), encoding="utf-8")
-        size = (films / f"{file.stem}.html").stat().st_size
-        print(f"{file.stem}: {time.perf_counter() - begin:.1f} s, {size / 1024:.0f} kB", flush=True)
+    with ProcessPoolExecutor() as workers:
+        for told in workers.map(show, files):
+            print(told, flush=True)
     cards = "".join(card(file) for file in files)
     entries = "\n".join(f"{file.stem}_machine" for file in files)
     (TARGET / "index.md").write_text(f"""# Gallery

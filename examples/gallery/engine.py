@@ -20,6 +20,7 @@ def machine() -> bc.Mechanism:
         pin, wrist = (x, 0, side * RADIUS), (x, 0, side * RADIUS + ROD)
         m.add_body(f"rod {k}", bc.Inertia.rod(0.5, pin, wrist))
         m.add_body(f"piston {k}", bc.Inertia.cylinder(0.4, 0.04, 0.05, "z", wrist))
+        m.add_shape(f"piston {k}", bc.Cylinder(0.04, 0.05), bc.Pose(wrist), color="silver")
         m.add_joint(f"pin {k}", bc.Revolute("x"), "crankshaft", f"rod {k}", at=pin)
         m.add_joint(f"wrist {k}", bc.Revolute("x"), f"rod {k}", f"piston {k}", at=wrist)
         m.add_joint(f"bore {k}", bc.Prismatic("z"), m.ground, f"piston {k}", at=wrist)

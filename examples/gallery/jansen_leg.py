@@ -15,7 +15,9 @@ TOE = (-0.1815, -0.9157, 0.0)  # m, where the machine is drawn
 
 
 def run(duration: float = 4.0) -> bc.Result:
-    leg = bc.compile(bc.load("jansen"), actuated=["crank"])
+    m = bc.load("jansen")
+    m.add_shape("foot", bc.Sphere(0.03), bc.Pose(TOE), color="tomato")
+    leg = bc.compile(m, actuated=["crank"])
     times = np.linspace(0.0, duration, max(2, round(50 * duration) + 1))
     return bc.analyze.drive(leg, {"crank": lambda t: -0.5 * math.pi * t}, times)
 

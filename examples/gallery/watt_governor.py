@@ -20,6 +20,7 @@ def machine() -> bc.Mechanism:
         hinge, ball, foot = (0.03 * side, 0, TOP), (0.15 * side, 0, BALL), (0.04 * side, 0, LOW)
         arm = bc.Inertia.rod(0.2, hinge, ball).combined(bc.Inertia.sphere(1.0, 0.04, ball))
         m.add_body(f"{name} arm", arm)
+        m.add_shape(f"{name} arm", bc.Sphere(0.05), bc.Pose(ball), color="gold")
         m.add_body(f"{name} link", bc.Inertia.rod(0.1, ball, foot))
         m.add_joint(f"{name} hinge", bc.Revolute("y"), "shaft", f"{name} arm", at=hinge)
         m.add_joint(f"{name} pin", bc.Revolute("y"), f"{name} arm", f"{name} link", at=ball)
