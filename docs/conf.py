@@ -31,7 +31,6 @@ autodoc_typehints = "signature"
 autodoc_typehints_format = "short"
 autodoc_member_order = "alphabetical"
 autodoc_default_options = {"members": True, "inherited-members": False, "show-inheritance": False}
-autodoc_preserve_defaults = True
 python_maximum_signature_line_length = 100
 nitpicky = True
 #: classes in annotations that have no page here: those of NumPy and xarray, and ours that users never write
@@ -42,6 +41,7 @@ html_title = "Bellcrank"
 html_static_path = ["_static"]
 html_css_files = ["bellcrank.css"]
 html_show_sphinx = False
+html_show_search_summary = False  # would be fetched, which browsers refuse for pages on disk
 html_math_renderer = "mathml"
 html_theme_options = {"navigation_with_keys": True}
 
