@@ -18,7 +18,7 @@ def everything() -> bc.Mechanism:
     _joints(m, mass, length)
     _laws(m)
     _forces(m, mass, length, time)
-    _shapes(m)
+    _shapes(m, mass)
     _machine_laws(m, mass)
     return m
 
@@ -113,7 +113,7 @@ def _forces(m: bc.Mechanism, mass: object, length: object, time: object) -> None
     m.add_armature("rotor 2", "sleeve", 0.1, "angle")
 
 
-def _shapes(m: bc.Mechanism) -> None:
+def _shapes(m: bc.Mechanism, mass: object) -> None:
     for shape in (bc.Box((1, 0.1, 1 / 3)), bc.Sphere(0.1), bc.Ellipsoid((1, 2, 3)), bc.Cylinder(0.1, 1), bc.Cone(1, 2),
                   bc.Capsule(0.1, 0.3), bc.Plane(), bc.Plane((1, 1 / 3)),
                   bc.Mesh([(0, 0, 0), (1 / 3, 0, 0), (0, 1, -0.0)], [(0, 1, 2)]),
@@ -121,6 +121,10 @@ def _shapes(m: bc.Mechanism) -> None:
         m.add_shape("f", shape, color=(1 / 3, 0, 0.1))
     m.add_shape("ground", bc.Box((1, 1, 1)), bc.Pose.rpy((1, 2, 3), 0.1, 0.2, 0.3), name="é #", color="#12345678")
     m.add_shape("g", bc.Box((1, 1, 1)), role="collision")
+    ball = m.add_shape("f", bc.Sphere(0.1), bc.Pose((0.1, 0, 50.0)), role="collision", name="ball")
+    floor = m.add_shape("ground", bc.Plane(), bc.Pose((0, 0, -100.0)), role="collision", name="floor")
+    m.add_contact("rests", floor, ball, stiffness=1e4, dissipation=0.1, friction=0.1 * mass,
+                  exponent=1.5)
 
 
 def _machine_laws(m: bc.Mechanism, mass: object) -> None:

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import bellcrank.io.native.schema as schema
-from bellcrank.errors import FileError, ModelError
+from bellcrank.errors import FileError, ModelError, hint
 from bellcrank.io.common.mesh_finder import MeshFinder, NotFoundError
 from bellcrank.io.native.flexible_parts import read_flexible
 from bellcrank.io.native.formula import Formula, parse, table_word
@@ -81,6 +81,7 @@ class _Build:
                 ("constraints", self.constraint), ("springs", self.spring), ("bushings", self.bushing),
                 ("drags", self.drag), ("wrenches", self.wrench), ("joint_forces", self.joint_force),
                 ("actuators", self.actuator), ("armatures", self.armature), ("shapes", self.shape),
+                ("contacts", self.contact),
                 ("outputs", self.output)):
             for name, part in getattr(d, section).items():
                 with self.at(section, name):
@@ -328,6 +329,16 @@ class _Build:
             self.notes.append(Note("missing", "mesh", part.body, line, f"shape {name!r}: {error}"))
             return
         self.m.add_shape(part.body, made, self.pose(part.pose), color=part.color, name=name, role=part.role)
+
+    def contact(self, name: str, part: schema.ContactPart) -> None:
+        shapes = {shape.name: shape for shape in self.m.shapes}
+        for end in (part.first, part.second):
+            if end not in shapes:
+                raise ModelError(f"contact {name!r}: no shape called {end!r}{hint(end, list(shapes))}")
+        self.m.add_contact(name, shapes[part.first], shapes[part.second], friction=self.number(part.friction),
+                           slip_speed=self.number(part.slip_speed), exponent=part.exponent,
+                           **self.optional(stiffness=part.stiffness, dissipation=part.dissipation),
+                           restitution=part.restitution)
 
 
 class _Whole(tuple[Formula, ...]):

@@ -18,6 +18,7 @@ from bellcrank.io.native.shape_parts import dump_shape
 from bellcrank.io.native.trace import trace, trace_several
 from bellcrank.mechanism import constraints, forces, joints, rolling
 from bellcrank.mechanism.closing_frames import frame_parameters
+from bellcrank.mechanism.contact.placed_contact import PlacedContact
 from bellcrank.mechanism.first_order import FirstOrder
 from bellcrank.mechanism.flexible.deformation import Modal, NodeMotion
 from bellcrank.mechanism.forces.belt import Belt
@@ -76,9 +77,6 @@ class _Dump:
         for name in self.parameters:
             if not isinstance(name, str) or not name or not math.isfinite(m.parameters[name]):
                 raise ModelError(f"parameter {name!r}: needs a name and a finite value, got {m.parameters[name]!r}")
-        for contact in m.contacts:
-            raise ModelError(f"contact {contact.name!r}: files hold no contacts yet; save the machine without them and "
-                             "add them after loading")
         sections: dict[str, dict[str, Any]] = {
             "parameters": {_text(k, "parameter"): float(v) for k, v in m.parameters.items() if k not in self.frames},
             "tables": {},
@@ -100,6 +98,7 @@ class _Dump:
             "armatures": _named(m.armatures, "armature", lambda a: {
                 **self.on(a), "inertia": self.number(a.inertia, f"armature {a.name!r}")}),
             "shapes": _named(m.shapes, "shape", self.shape),
+            "contacts": _named(m.contacts, "contact", self.contact),
             "outputs": _named(m.outputs, "output", lambda o: {
                 "law": self.of_machine(o.law, f"output {o.name!r}"), "units": o.units})}
         sections["tables"] = {word: _table(table) for word, table in self.tables.items()}
@@ -350,6 +349,12 @@ class _Dump:
                 **self.poses(placed, ("pose",), f"shape {placed.name!r}"),
                 **({} if placed.color is None else {"color": list(placed.color)}),
                 **({"role": placed.role} if placed.role != "visual" else {})}
+
+    def contact(self, made: PlacedContact) -> dict[str, Any]:
+        names = ("stiffness", "dissipation", "restitution", "friction", "slip_speed", "exponent")
+        return {"first": made.shape_names[0], "second": made.shape_names[1], **self.given(
+            made.material, tuple(name for name in names if hasattr(made.material, name)), f"contact {made.name!r}",
+            dissipation=0.0, restitution=0.0, friction=0.0, slip_speed=1e-3, exponent=1.0)}
 
     def wrench(self, wrench: Any) -> dict[str, Any]:
         what = f"wrench {wrench.name!r}"

@@ -34,7 +34,7 @@ SINGULAR = {
     "parameters": "parameter", "bodies": "body", "joints": "joint", "frames": "frame", "couplers": "coupler",
     "constraints": "constraint", "springs": "spring", "bushings": "bushing", "drags": "drag", "wrenches": "wrench",
     "joint_forces": "joint force", "actuators": "actuator", "armatures": "armature", "shapes": "shape",
-    "tables": "table", "states": "state", "outputs": "output"}
+    "contacts": "contact", "tables": "table", "states": "state", "outputs": "output"}
 _ADDRESS = "https://json-schema.org/draft/2020-12/schema"
 
 
@@ -359,6 +359,19 @@ class ArmaturePart(OnJoint):
     inertia: Num = Field(description="[kg m^2 or kg]")
 
 
+class ContactPart(Part):
+    """Two shapes that may touch; rigid if there is no stiffness."""
+
+    first: Name = Field(description="a shape")
+    second: Name
+    stiffness: Num | None = Field(default=None, description="[N/m^exponent]")
+    dissipation: Num | None = Field(default=None, description="Hunt and Crossley's [s/m]")
+    restitution: Fixed | None = Field(default=None, description="of rigid contacts")
+    friction: Num = 0.0
+    slip_speed: Num = Field(default=1e-3, description="[m/s]")
+    exponent: Fixed = 1.0
+
+
 class Document(Part):
     """A machine: bodies, joints and what acts on them, by name. SI units, radians."""
 
@@ -381,6 +394,7 @@ class Document(Part):
     actuators: dict[Name, ActuatorPart] = {}
     armatures: dict[Name, ArmaturePart] = {}
     shapes: dict[Name, AnyShapePart] = {}
+    contacts: dict[Name, ContactPart] = {}
     states: dict[Name, StatePart] = {}
     outputs: dict[Name, OutputPart] = {}
 

@@ -171,7 +171,8 @@ class TouchingBodies(ShapedBodies):
             kinds = " and ".join(type(s.shape).__name__ for s in (one, other))
             raise ModelError(f"{what}: {kinds} cannot touch here; give one of the bodies spheres, capsules or boxes "
                              "instead (add_shape(..., role='collision')), or a Plane")
-        return PlacedContact(name, one.body, other.body, one.pose, other.pose, forms[0], forms[1], material)
+        return PlacedContact(name, one.body, other.body, one.pose, other.pose, forms[0], forms[1], material,
+                             (one.name, other.name))
 
 
 def _material(what: str, stiffness: Number | None, dissipation: Number | None, restitution: float | None,

@@ -23,6 +23,7 @@ class PlacedContact:
     first_shape: Any
     second_shape: Any
     material: Compliant | Unyielding
+    shape_names: tuple[str, str]
 
     @property
     def rigid(self) -> bool:
