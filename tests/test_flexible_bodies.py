@@ -464,12 +464,37 @@ def test_bad_sections() -> None:
     ({"interfaces": {"A": 3}}, "no rotation"), ({"interfaces": {"A": [1, 2, 999]}}, "node 999"),
     ({"interfaces": {"A": [1, 2, 3], "B": [3, 4, 5]}}, "node 3 belongs to the interfaces 'A' and 'B'"),
     ({"reduction": "free", "frame": "A"}, "cannot be held"),
-    ({"nodes": np.zeros((7, 3))}, "3 or 6 rows for each of the 7 nodes")])
+    ({"nodes": np.zeros((7, 3))}, "3 or 6 rows for each of the 7 nodes"), ({"interfaces": [1, 2, 3]}, "by names"),
+    ({"modes": -1}, "whole number, at least 0"), ({"modes": 2.5}, "whole number"), ({"cutoff": -5.0}, "above 0 Hz")])
 def test_bad_models(options: dict[str, Any], said: str) -> None:
     nodes, mass, stiffness = bracket()
     good: dict[str, Any] = {"nodes": nodes, "interfaces": {"A": case("f7_solid")["mesh"]["face_A_nodes"]}, "modes": 2}
     with pytest.raises(bc.ModelError, match=re.escape(said)):
         FlexibleBody.from_matrices(mass, stiffness, **{**good, **options})
+
+
+@pytest.mark.parametrize(("change", "said"), [
+    (lambda m, k: (-m, k), "the mass matrix is not positive: node .* has -"),
+    (lambda m, k: (m, -k), "the stiffness matrix is not positive: node"),
+    (lambda m, k: (0 * m, k), "the mass matrix is zero"), (lambda m, k: (m, 0 * k), "the stiffness matrix is zero"),
+    (lambda m, k: [sparse.block_diag([x, y * sparse.eye(3)]).tocsr() for x, y in ((m, 0.1), (k, 0.0))],
+     "are there nodes that nothing connects"),
+    (lambda m, k: (m - 0.999 * sparse.diags(m.diagonal()), k), "the mass matrix is not positive definite")])
+def test_matrices_that_no_body_has(change: Any, said: str) -> None:
+    nodes, mass, stiffness = bracket()
+    mass, stiffness = change(mass, stiffness)
+    nodes = np.concatenate([nodes, np.zeros((mass.shape[0] // 3 - len(nodes), 3))])
+    faces = {name: case("f7_solid")["mesh"][f"face_{name}_nodes"] for name in "AB"}
+    with pytest.raises(bc.ModelError, match=said):
+        FlexibleBody.from_matrices(mass, stiffness, nodes, faces, modes=2)
+
+
+def test_a_body_without_modes() -> None:
+    """One interface, no vibrations: a rigid body with a node."""
+    nodes, mass, stiffness = bracket()
+    body = FlexibleBody.from_matrices(mass, stiffness, nodes, {"A": case("f7_solid")["mesh"]["face_A_nodes"]}, modes=0,
+                                      frame="A")
+    assert body.size == 0 and body.integrals.mass > 1.0
 
 
 def test_a_stiffness_with_supports_is_refused() -> None:

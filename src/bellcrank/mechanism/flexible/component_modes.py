@@ -24,6 +24,7 @@ Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 #: up to so many degrees of freedom all eigenvalues are computed at once
 _DENSE = 300
+_LOOSE = "with the interfaces held something still moves without stiffness: are there nodes that nothing connects?"
 
 
 def check_symmetric(what: str, matrix: Any, size: int | None = None) -> Any:
@@ -73,8 +74,12 @@ def normal_modes(mass: Any, stiffness: Any, count: int, *, cutoff: float | None 
     else:
         scale = float(stiffness.diagonal().max() / mass.diagonal().max())
         start = np.random.default_rng(1).normal(size=n)  # the same shapes in every process
-        values, shapes = eigsh(sparse.csc_matrix(stiffness), count, sparse.csc_matrix(mass), sigma=-1e-9 * scale,
-                               v0=start)
+        try:
+            values, shapes = eigsh(sparse.csc_matrix(stiffness), count, sparse.csc_matrix(mass), sigma=-1e-9 * scale,
+                                   v0=start)
+        except (RuntimeError, ValueError) as error:  # ARPACK's own are RuntimeErrors
+            raise ModelError(f"vibrations cannot be computed ({error}): are nodes without mass, or not connected?"
+                             ) from None
         order = np.argsort(values)
         values, shapes = values[order], shapes[:, order]
     keep = np.full(len(values), True) if cutoff is None else values <= cutoff * cutoff
@@ -99,9 +104,15 @@ def craig_bampton(mass: Any, stiffness: Any, boundary: Sequence[int], count: int
     inner = np.setdiff1d(np.arange(n), outer)
     k_ii, k_ib = stiffness[inner][:, inner], stiffness[inner][:, outer]
     if sparse.issparse(stiffness):
-        static = splu(sparse.csc_matrix(k_ii)).solve(-k_ib.toarray())
+        try:
+            static = splu(sparse.csc_matrix(k_ii)).solve(-k_ib.toarray())
+        except RuntimeError:
+            raise ModelError(_LOOSE) from None
     else:
-        static = np.linalg.solve(k_ii, -k_ib) if len(inner) else np.zeros((0, len(outer)))
+        try:
+            static = np.linalg.solve(k_ii, -k_ib) if len(inner) else np.zeros((0, len(outer)))
+        except np.linalg.LinAlgError:
+            raise ModelError(_LOOSE) from None
     _, shapes = normal_modes(mass[inner][:, inner], k_ii, count, cutoff=cutoff)
     out = np.zeros((n, len(outer) + shapes.shape[1]))
     out[outer, np.arange(len(outer))] = 1.0

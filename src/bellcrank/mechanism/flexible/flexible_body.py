@@ -222,7 +222,7 @@ class FlexibleBody:
         at = _array("nodes", nodes)
 
         def stresses(shapes: Floats) -> StressModes | None:
-            flat = shapes.reshape(-1, shapes.shape[-1])
+            flat = shapes.reshape(shapes.shape[0] * shapes.shape[1], shapes.shape[2])
             return given_stresses("FlexibleBody.from_matrices: stress_modes", stress_modes, at, flat, len(flat))
 
         return _body(reduced_parts(mass, stiffness, at, interfaces, modes, cutoff, reduction, frame, stresses), damping)

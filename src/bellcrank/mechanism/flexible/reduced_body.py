@@ -40,6 +40,13 @@ def reduced_parts(mass: Any, stiffness: Any, nodes: Floats, interfaces: Mapping[
     if frame is not None and reduction == "free":
         raise ModelError("FlexibleBody.from_matrices: modes of the free body float; they cannot be held at the "
                          f"interface {frame!r}")
+    if not isinstance(interfaces, Mapping):
+        raise ModelError("FlexibleBody.from_matrices: interfaces are given by names, such as {'tip': 12}, got "
+                         f"{type(interfaces).__name__}")
+    if isinstance(modes, bool) or not isinstance(modes, (int, np.integer)) or modes < 0:
+        raise ModelError(f"FlexibleBody.from_matrices: modes must be a whole number, at least 0, got {modes!r}")
+    if cutoff is not None and not cutoff > 0.0:
+        raise ModelError(f"FlexibleBody.from_matrices: the cutoff must be above 0 Hz, got {cutoff!r}")
     rows = int(np.shape(mass)[0]) if np.ndim(mass) == 2 else 0
     d = rows // len(nodes)
     if d not in (3, 6) or rows != d * len(nodes):
@@ -47,10 +54,24 @@ def reduced_parts(mass: Any, stiffness: Any, nodes: Floats, interfaces: Mapping[
                          f"{len(nodes)} nodes, got shape {np.shape(mass)}")
     weight = check_symmetric("FlexibleBody.from_matrices: the mass matrix", mass, rows)
     stiff = check_symmetric("FlexibleBody.from_matrices: the stiffness matrix", stiffness, rows)
+    _check_positive("mass", weight, d)
+    _check_positive("stiffness", stiff, d)
     _check_rigid(stiff, nodes, d)
     model = _Model(weight, stiff, nodes, d, interfaces)
     shapes = model.shapes(reduction, modes, cutoff, frame)
     return model.parts(shapes, frame, stresses, edges)
+
+
+def _check_positive(what: str, matrix: Any, d: int) -> None:
+    """What single degrees of freedom say; the rest is seen when the body is made."""
+    entries = matrix.diagonal()
+    worst = int(entries.argmin())
+    if entries[worst] < 0.0:
+        along = ("x", "y", "z", "about x", "about y", "about z")[worst % d]
+        raise ModelError(f"FlexibleBody.from_matrices: the {what} matrix is not positive: node {worst // d} has "
+                         f"{entries[worst]:.3g} {along if worst % d > 2 else f'along {along}'}")
+    if not entries.any():
+        raise ModelError(f"FlexibleBody.from_matrices: the {what} matrix is zero")
 
 
 def _check_rigid(stiffness: Any, nodes: Floats, d: int) -> None:
