@@ -59,6 +59,7 @@ def test_hydraulic_cylinder():
     assert abs(mean - float(flow) / 2e-3) < 0.1 * mean  # the rest compresses the oil
     speed = result.u[-1, 0]
     push = result.element("lift").force[-1]
+    assert float(result.element("lift")["head"][-1]) * 1e6 == float(head)
     rod = result.u.sel(speed="lift rod.value")[-1] * 1e6
     assert abs(float(push - (head * 2e-3 - rod * 1e-3 - 500.0 * speed))) < 1e-6
 

@@ -100,7 +100,11 @@ class Probed:
         return total
 
     def element(self, name: str) -> Any:
-        known = [e.name for e in self._m.force_elements]
+        drives = {d.name for d in self._m.drives}
+        known = [e.name for e in self._m.force_elements if e not in self._m.drives]
+        if name in drives and name not in known:
+            raise ModelError(f"{name!r} is an actuator: what it does depends on forces that are given from outside, "
+                             "which laws do not see")
         if name not in known:
             raise ModelError(f"no force element called {name!r}; there are {', '.join(known) or 'none'}"
                              f"{hint(name, known)}")

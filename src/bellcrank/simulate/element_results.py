@@ -54,8 +54,10 @@ class ElementResults(xarray.Dataset):  # type: ignore[no-untyped-call]  # of its
     def element(self, name: str) -> xarray.Dataset:
         """What one force element did, by name: ``force``, ``length``, ``rate``, ``power``, ``energy`` (time, [sample])
         and ``vector``, ``torque``, ``first_point``, ``second_point`` (time, [sample], axis) in world axes. See
-        `System.element_forces`; what a kind of element does not have is NaN. Servos, compliant stops and actuators
-        report what they did within their limits. Cost: O(n + elements) a sample.
+        `System.element_forces`; what a kind of element does not have is NaN. Ready-made elements with states have these
+        beside them: ``["head"]`` and ``["rod"]`` of a cylinder, the ``["current"]`` of a motor, the ``["bend"]`` of a
+        brake. Servos, compliant stops and actuators report what they did within their limits. Cost: O(n + elements) a
+        sample.
 
         >>> import bellcrank as bc
         >>> m = bc.load("pendulum")
@@ -83,6 +85,12 @@ class ElementResults(xarray.Dataset):  # type: ignore[no-untyped-call]  # of its
             attrs = {"units": units[field], "long_name": f"{_WORDS[field]} of {name}"}
             arrays[field] = self._over(values, "axis", attrs, field).assign_coords(axis=list(_AXES)) \
                 if FIELDS[field] > 1 else self._over(values[..., None], "one", attrs, field).isel(one=0)
+        for state in states.system.model.mechanism.states:
+            own, _, label = state.name.rpartition(" ")
+            if own == name:
+                values = states.u[..., states.system.model.configuration.starts[state.name][1]]
+                attrs = {"units": state.units, "long_name": f"state {label} of {name}"}
+                arrays[label] = self._over(values[..., None], "one", attrs, label).isel(one=0)
         return xarray.Dataset(arrays, attrs={"element": name})
 
     def with_elements(self, *names: str) -> Self:
