@@ -122,7 +122,7 @@ def _batch_text(source: KernelSource, real: str, how: str) -> tuple[DeviceText, 
     return DeviceText("\n".join([PRELUDE, *_constants(constants), *lines, ""]), tuple(given), shared), len(body)
 
 
-class _Launch(NamedTuple):
+class _ParkingWay(NamedTuple):
     """How values are parked: `WAYS`."""
 
     blocks: int
@@ -130,17 +130,17 @@ class _Launch(NamedTuple):
     shared: int
 
 
-def _way(texts: Sequence[list[str]], real: str) -> _Launch:
+def _way(texts: Sequence[list[str]], real: str) -> _ParkingWay:
     """The one for statements of these functions: with more in shared memory fewer threads run at a time."""
     many = 1 if real == "double" else 2
     for blocks, registers, shared, most in WAYS:
-        way = _Launch(blocks, many * registers, many * shared)
+        way = _ParkingWay(blocks, many * registers, many * shared)
         if max(park(lines, real, way.registers, 1 << 30, THREADS).shared for lines in texts) <= many * most:
             break
     return way
 
 
-def _kept(lines: list[str], real: str, way: _Launch | None) -> tuple[list[str], int]:
+def _kept(lines: list[str], real: str, way: _ParkingWay | None) -> tuple[list[str], int]:
     """Statements with values parked, if they are to be, and the bytes of shared memory that this takes."""
     if way is None:
         return lines, 0
@@ -178,7 +178,7 @@ def _rolled_arguments(source: KernelSource, pointers: dict[str, Pointer], which:
     return pointers, integers | {"n_runs": len(data.runs), last: int(np.ravel(data.runs)[-1])}
 
 
-def _head(parameters: Sequence[tuple[str, str]], how: str, way: _Launch | None) -> str:
+def _head(parameters: Sequence[tuple[str, str]], how: str, way: _ParkingWay | None) -> str:
     """The head of a kernel."""
     listed = ",\n".join(f"    {kind} {name}" for kind, name in parameters)
     bounds = THREADS if way is None else f"{THREADS}, {way.blocks}"
@@ -258,7 +258,7 @@ class _Functions:
         return out
 
     @cached_property
-    def way(self) -> _Launch | None:
+    def way(self) -> _ParkingWay | None:
         """How values are parked, if they are."""
         return _way([body for _, body in self._functions], self.real) if self.how == "parked" else None
 
