@@ -54,7 +54,7 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
     with opened_page(800, 320) as page:
         from base64 import b64decode
 
-        page.set_default_timeout(60_000)
+        page.set_default_timeout(20_000)
         page.request_picture = lambda: b64decode(page.evaluate("bellcrank.snapshot()").partition(",")[2])
         yield Browser(page, tmp_path_factory.mktemp("page"))
 
@@ -127,7 +127,7 @@ def test_mouse_and_buttons(browser: Browser, four_bar: str) -> None:
     page.mouse.up()
     assert browser.do("bellcrank.view.stage.camera.position.toArray()") != before
     page.keyboard.press("f")
-    at = browser.do("""(() => { const v = bellcrank.view, p = v.stage.controls.target.clone().set(0.5, 0, 0)
+    at = browser.do("""(() => { const v = bellcrank.view; v.draw(); const p = v.stage.controls.target.clone().set(0.5, 0, 0)
       .applyMatrix4(v.motions[0].matrices[2]).project(v.stage.camera), r = v.canvas.getBoundingClientRect();
       return [(p.x + 1) / 2 * r.width, (1 - p.y) / 2 * r.height]; })()""")
     page.mouse.click(*at)

@@ -139,7 +139,9 @@ export class Stage {
     center.addScaledVector(above, -shift);
     this.camera.position.addScaledVector(above, -shift);
     this.controls.target.copy(center);
+    this.controls.enableDamping = false; // forget how it was turning
     this.controls.update();
+    this.controls.enableDamping = true;
   }
 
   setTheme(theme) {
