@@ -1,8 +1,8 @@
 """Draws the pictures of the documentation anew: ``make pictures``.
 
 Those of the tutorials by running the code of their pages, which writes its files where it runs: here that is
-`docs/tutorials/pictures`, in the tests an empty folder. That of the start page and README from machines of the
-gallery, taken by a browser where there is one.
+`docs/tutorials/pictures`, in the tests an empty folder. That of the start page and README from machines of the gallery,
+taken by a browser where there is one.
 """
 
 from __future__ import annotations
