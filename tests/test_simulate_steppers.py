@@ -377,3 +377,11 @@ def test_results_do_not_depend_on_the_pace_of_the_machine(name: str, stepper: st
         monkeypatch.setattr(courses, "_PIECE", seconds)
         runs.append(s.simulate((q, u), 0.5, step=5e-3, stepper=stepper, output=0.01, rtol=1e-6, atol=1e-6))
     assert np.array_equal(runs[0].q, runs[1].q) and np.array_equal(runs[0].u, runs[1].u)
+
+
+@pytest.mark.parametrize("stepper", ["dopri5", "dop853", "radau5"])
+def test_adaptive_steppers_without_compiled_code(stepper: str) -> None:
+    """SciPy's method of the same family takes their place."""
+    plain, compiled = (bc.compile(bc.load("pendulum"), backend=backend) for backend in ("numpy", "llvm"))
+    ends = [s.simulate(([0.3], [0.0]), 0.2, stepper=stepper).q.values[-1] for s in (plain, compiled)]
+    assert np.abs(ends[0] - ends[1]).max() < 1e-6

@@ -284,7 +284,7 @@ class Setup:
                 equations, kind, equations.pack(y[:, :nq], y[:, nq:], t), t, self.step, self.rtol, self.atol,
                 self.threads)
         if not name:
-            library, name = "scipy", {"dopri5": "RK45", "dop853": "DOP853"}[self.stepper]
+            library, name = "scipy", {"dopri5": "RK45", "dop853": "DOP853", "radau5": "Radau"}[self.stepper]
         rhs = Rhs(system, tau, wrenches, [d for d in self.drives if d.period is None], self.cuts, self.closing)
         if library != self.stepper.partition("/")[0]:  # nobody asked for SciPy
             self._warn_if_slow(rhs, y, t, len(self.times))
