@@ -122,6 +122,19 @@ def test_points_and_frames_at_nodes() -> None:
     assert abs(system.acceleration(state.q, state.u, udot, "rod.tip")[4]) < 1e-9 * np.abs(udot).max()
 
 
+def test_a_contact_at_a_node() -> None:
+    """A ball at the tip on the floor: the force of its depth, on hinge and modes."""
+    m = arm_with()
+    m.add_shape(m.ground, bc.Plane(), bc.Pose((0, -0.1, 0), [[1, 0, 0], [0, 0, 1], [0, -1, 0]]), role="collision")
+    m.add_shape("rod.tip", bc.Sphere(0.05), role="collision")
+    m.add_contact("floor", m.ground, "rod.tip", stiffness=1e4)
+    system, q, u = bc.compile(m, backend="numpy"), np.array([-0.06, 0.004, -0.001]), np.array([0.3, 0.2, -0.1])
+    depth = -0.1 + 0.05 - system.pose(q, "rod.tip").position[1]
+    push = {"rod.tip": np.array([0, 0, 0, 0, 1e4 * depth, 0])}
+    wanted = arm().forward_dynamics(q, u, wrenches=push)
+    assert depth > 0.0 and np.abs(system.forward_dynamics(q, u) - wanted).max() < 1e-10 * np.abs(wanted).max()
+
+
 def test_nodes_that_do_not_move_are_no_links() -> None:
     """The node that a frame is clamped at is a place on the body: it costs nothing, and can carry the body."""
     assert arm().model.tree.link_names == ("ground", "rod", "rod.frame", "rod.tip")
