@@ -88,9 +88,8 @@ def test_samples_are_named_by_what_differs() -> None:
     system = bc.compile(m, backend="numpy").with_parameters(length=np.array([0.5, 1.0, 2.0]))
     result = system.simulate((np.full((3, 1), 0.5), np.zeros((3, 1))), duration=0.02, step=0.01)
     figure = result.plot("hinge")
-    (lines,) = drawn(figure).values()
-    assert list(lines) == ["length = 0.5", "length = 1", "length = 2"]
-    assert figure.axes[0].get_title(loc="left") == "hinge.angle"
+    assert {label: list(lines) for label, lines in drawn(figure).items()} == {
+        "hinge.angle [rad]": ["length = 0.5", "length = 1", "length = 2"]}
 
 
 def test_mistakes(run: bc.Result) -> None:

@@ -21,8 +21,8 @@ __all__ = ["Size", "draw"]
 
 #: width of a picture: of a column or a page of a journal, or width and height [mm]
 Size = str | Sequence[float] | None
-#: samples of a batch that are drawn, and lines that a legend still names
-_SAMPLES, _NAMED = 20, 16
+#: samples of a batch that are drawn, those of them and lines that a legend names
+_SAMPLES, _SOME, _NAMED = 20, 10, 32
 _MILLIMETER = 1.0 / 25.4
 
 
@@ -107,7 +107,8 @@ def _figure(panels: list[tuple[NamedLine, list[NamedLine]]], layout: _Layout, na
     from matplotlib.figure import Figure
 
     rows = len(panels)
-    height = layout.whole or (0.5 * layout.text / 10.0 + layout.panel * rows)
+    room = sum(_above([line.label for line in members], layout) for _, members in panels)
+    height = layout.whole or (0.5 * layout.text / 10.0 + layout.panel * rows + room)
     figure = Figure(figsize=(layout.width, height), layout="constrained")
     axes = figure.subplots(rows, 1, sharex=not phase, squeeze=False)[:, 0]
     for axis, (along, members) in zip(axes, panels, strict=True):
@@ -143,31 +144,42 @@ def _panel(axis: Axes, along: NamedLine, members: list[NamedLine], layout: _Layo
                 drawn.append(curve)
                 labels.append(names[j] if apart else line.label)
     quantity = members[0].quantity
-    told = f"{quantity} of {members[0].label}" if phase else quantity
+    told = f"{quantity} of {members[0].label}" if phase else members[0].label if apart else quantity
     axis.set_ylabel(f"{told} [{_units(members[0].units)}]", fontsize=layout.text)
-    if apart and not phase and members[0].label != quantity:
-        axis.set_title(members[0].label, fontsize=layout.text, loc="left")
     axis.tick_params(labelsize=0.9 * layout.text)
     axis.xaxis.get_offset_text().set_fontsize(0.9 * layout.text)
     axis.yaxis.get_offset_text().set_fontsize(0.9 * layout.text)
     axis.grid(True, alpha=0.3)
     axis.margins(x=0.05 if phase else 0.0)
     if len(drawn) > 1 or (not phase and members[0].label != quantity):
-        _legend(axis, drawn, labels, layout)
+        if apart and len(drawn) > _SOME:  # a row of colors: every so many are enough
+            step = -(-len(drawn) // _SOME)
+            drawn, labels = drawn[::step], labels[::step]
+        if len(drawn) <= _NAMED:
+            _legend(axis, drawn, labels, layout)
 
 
 def _legend(axis: Axes, drawn: list[Any], labels: list[str], layout: _Layout) -> None:
     """Beside the axes or above them: never over curves."""
-    if len(drawn) > _NAMED:
-        step = -(-len(drawn) // _NAMED)  # every so many
-        drawn, labels = drawn[::step], labels[::step]
-    text = (0.9 if len(drawn) <= 8 else 0.75) * layout.text
-    if layout.beside:
-        axis.legend(drawn, labels, loc="upper left", bbox_to_anchor=(1.01, 1.0), borderaxespad=0.0, fontsize=text,
-                    frameon=False)
-    else:
-        axis.legend(drawn, labels, loc="lower left", bbox_to_anchor=(0.0, 1.01), borderaxespad=0.0, fontsize=text,
-                    frameon=False, ncols=2 if max(map(len, labels)) > 8 else 4)
+    text = (0.9 if len(drawn) <= 8 else 0.7) * layout.text
+    rows = max(1.0, 0.8 * 72.0 * layout.panel / (1.5 * text))  # that fit beside the axes
+    place: dict[str, Any] = {"loc": "upper left", "bbox_to_anchor": (1.01, 1.0), "ncols": -(-len(drawn) // int(rows))}
+    if not layout.beside:
+        place = {"loc": "lower left", "bbox_to_anchor": (0.0, 1.01), "ncols": _columns(labels, text, layout)}
+    axis.legend(drawn, labels, borderaxespad=0.0, fontsize=text, frameon=False, **place)
+
+
+def _columns(labels: Sequence[str], text: float, layout: _Layout) -> int:
+    """Those of a legend that fit above the axes."""
+    return max(1, min(5, int(0.7 * 72.0 * layout.width / (text * (3.5 + 0.55 * max(map(len, labels)))))))
+
+
+def _above(labels: Sequence[str], layout: _Layout) -> float:
+    """How much room legends above axes take [inch]."""
+    if layout.beside or not 1 < len(labels) <= _NAMED:
+        return 0.0
+    text = (0.9 if len(labels) <= 8 else 0.7) * layout.text
+    return 1.5 * text / 72.0 * -(-len(labels) // _columns(labels, text, layout))
 
 
 def _shade(j: int, n: int) -> Any:
