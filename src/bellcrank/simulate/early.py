@@ -22,11 +22,7 @@ _MANY, _MANY_LARGE = 2000, 200
 
 
 def in_lanes(system: Machine, samples: int) -> bool:
-    """Whether so many samples, of all states, are worth code for several states side by side. Energies, which are
-    differences of large numbers, and errors of loops are asked of doubles: of one state, where lanes have floats."""
-    run = system.kernels.evaluator
-    if isinstance(run, CompiledEvaluator) and run.backend.real != "double":
-        return False
+    """Whether so many samples, of all states, are worth code for several states side by side."""
     return samples > (_MANY if system.model.tree.n <= UNROLL_LINKS else _MANY_LARGE)
 
 

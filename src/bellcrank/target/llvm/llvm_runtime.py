@@ -35,6 +35,9 @@ class LlvmBackend:
     def threads(self) -> int:
         return os.cpu_count() or 1
 
+    def in_doubles(self) -> LlvmBackend:
+        return self
+
     def foreign(self) -> None:
         return None
 
