@@ -232,6 +232,18 @@ def test_overlaps_and_steppers_are_named() -> None:
         rigid.simulate(lying(rigid, 0.05), 0.1)
 
 
+def test_stiff_springs_on_joints() -> None:
+    """Far stiffer than the step is short: what it converges to is the motion, not that of the inertia it adds."""
+    m = bc.load("double_pendulum")
+    hinge = m.joints[1].name
+    m.add_joint_spring("stiff", hinge, stiffness=1e5, damping=300.0)
+    system = bc.compile(m)
+    state = np.array([0.5, 0.0]), np.array([0.2, 0.0])
+    ends = [system.simulate(state, 0.5, step=h, stepper=s)["q"].values[-1] for s, h in (("moreau", 5e-3),
+                                                                                         ("radau", 1e-3))]
+    assert np.abs(ends[0] - ends[1]).max() < 2e-4
+
+
 def test_machines_without_contact_step_as_well() -> None:
     """The method itself, beside one of higher order."""
     system = bc.compile(bc.load("double_pendulum"))

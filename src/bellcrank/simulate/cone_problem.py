@@ -34,7 +34,7 @@ Floats = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]
 
 #: iterations of Newton's method, how often it begins again, and sweeps before that
-NEWTON, ROUNDS, SWEEPS = 20, 6, 60
+NEWTON, ROUNDS, SWEEPS = 20, 4, 10
 #: what is added to the diagonal of G in Newton's matrix, relative
 SHIFT = 1e-10
 

@@ -15,7 +15,9 @@ the end of each step, whatever frame speeds are measured in. After that loops ar
 Bodies must part at w at least. Those that touch half way (by the gap at q_e less h/2 J u there), and meet faster than
 they gain in a step by their own weight, part with the restitution e: w = -e v- (Newton's law, Moreau's form). Others
 may come nearer by what is left of the gap, w = -2 gap / h, so that they do not overlap after (5), and lose the rest of
-their speed at the end of the step. (2) to (4) are repeated until u+ does not change.
+their speed at the end of the step. (2) to (4) are repeated until u+ does not change: with f at the middle of the step,
+q_m + h/4 H (u+ - u). So that this converges with stiff springs and dampers on joints, too, h/2 damping + h^2/4
+stiffness is added to the inertia of their coordinates, and its share of the change of speeds to the forces.
 
 Deviation: where contacts would make energy (Newton's law can, with friction, at several places at once), the step is
 taken without restitution. Nothing pushes overlaps apart, which would make energy, too.
@@ -60,6 +62,27 @@ AGAIN, STEADY = 6, 1e-6
 CLOSED = 1e-9
 
 
+def stiffened(system: Machine, h: float) -> tuple[Machine, Floats | None]:
+    """The machine with inertia for its springs and dampers on joints, and that inertia (nu); None if it has none, or
+    actuators, whose limits would act on what is added to forces."""
+    tree = system.model.tree
+    added, armatures = np.zeros(tree.nu), dict(tree.armatures)
+    for link, forces in tree.joint_forces.items():
+        for i, along in forces:
+            own = [getattr(with_values(system.plans, along), name, 0.0) for name in ("stiffness", "damping", "viscous")]
+            stiffness, *dampings = (float(x) if np.ndim(x) == 0 and isinstance(x, (int, float, np.ndarray, np.floating))
+                                    else 0.0 for x in own)
+            inertia = max(0.5 * h * sum(dampings) + 0.25 * h * h * stiffness, 0.0)
+            if inertia > 0.0:
+                armatures[link] = (*armatures.get(link, ()), (i, inertia))
+                added[int(tree.u_start[link]) + i] += inertia
+    if tree.actuators or not added.any():
+        return system, None
+    model, maker = replace(system.model, tree=replace(tree, armatures=armatures)), system.kernels.maker
+    shared = system.kernels.kept(("stiffened", added.tobytes()), lambda: Kernels(model, maker).shared)
+    return type(system)(Kernels(model, maker, shared)), added
+
+
 class Places(NamedTuple):
     """Places that may touch in this step, as many for every state; those that fill up have no friction and are open."""
 
@@ -76,8 +99,9 @@ class MoreauRun(ReferenceRun):
     """Fixed steps of a batch of states with rigid contacts."""
 
     def __init__(self, rhs: Rhs, kind: Integrator, y: Floats, start: float, step: float, hold: int = 1) -> None:
+        system, self._added = stiffened(rhs.system, step)
+        rhs.system = system
         super().__init__(rhs, kind, y, start, step, hold)
-        system = rhs.system
         if system.model.tree.flexible:
             raise NotYetError("stepper 'moreau': bodies that deform are not covered")
         pairs = [with_values(system.plans, p) for p in system.model.tree.contacts]
@@ -99,7 +123,7 @@ class MoreauRun(ReferenceRun):
         q, u = y[..., :nq], y[..., nq:]
         half = t + 0.5 * h
         middle = self._moved_on(q, q, u, half, h)  # (1)
-        rate = self._acceleration(half, middle, u)
+        rate = self._acceleration(half, middle, u, np.zeros_like(u), h)
         ahead = u + h * (rate + self._push) if len(self._push) == len(u) else u + h * rate
         end = self._moved_on(middle, self._moved_on(middle, middle, ahead, t + h, h), ahead, t + h, h)
         places = self._places(np.stack([end, middle, q]), u, ahead, half, h)
@@ -115,14 +139,24 @@ class MoreauRun(ReferenceRun):
         there = q + 0.5 * h * run("coordinate_rates", {"q": at, "u": u}, None, t)
         return run("displaced", {"q": there, "dq": np.zeros_like(u)}, None, t)
 
-    def _acceleration(self, t: float, q: Floats, u: Floats) -> Floats:
-        return self.rhs.accelerations(t, np.concatenate([q, u], axis=-1))[2]
+    def _acceleration(self, t: float, q: Floats, u: Floats, change: Floats, h: float) -> Floats:
+        """(2) for speeds that change by so much in the step: f in the middle of it. What the machine has in addition to
+        its inertia is taken off again, so that the result does not depend on it once the change is right."""
+        if self._added is None:
+            return self.rhs.accelerations(t, np.concatenate([q, u + 0.5 * change], axis=-1))[2]
+        at = self._moved_on(q, q, 0.5 * change, t, h)
+        self.rhs.extra = self._added * change / h
+        try:
+            return self.rhs.accelerations(t, np.concatenate([at, u + 0.5 * change], axis=-1))[2]
+        finally:
+            self.rhs.extra = None
 
     def _unhindered(self, q: Floats, u: Floats, rate: Floats, t: float, h: float) -> Floats:
         """(2) where nothing touches, as often as with contacts: a state must not depend on what others touch."""
         along, going = u + h * rate, np.ones((len(u), 1), dtype=bool)
         for _ in range(AGAIN):
-            last, along = along, np.where(going, u + h * self._acceleration(t, q, 0.5 * (u + along)), along)
+            last, along = along, np.where(
+                going, u + h * self._acceleration(t, q, u, along - u, h), along)
             going &= _changed(along, last)
             if not going.any():
                 break
@@ -194,7 +228,7 @@ class MoreauRun(ReferenceRun):
         along = free + _moved(places, found.p)
         going = np.ones((len(u), 1), dtype=bool)  # each state by itself: others must make no difference to it
         for _ in range(AGAIN):
-            free = np.where(going, u + h * self._acceleration(t, q, 0.5 * (u + along)), free)
+            free = np.where(going, u + h * self._acceleration(t, q, u, along - u, h), free)
             again = self._solved(places, free, least, live, found.p)
             found = Impulses(np.where(going[..., None], again.p, found.p), again.v, again.residual)
             last, along = along, free + _moved(places, found.p)
