@@ -146,6 +146,17 @@ def test_notebooks(run: bc.Result) -> None:
     assert "<svg" not in many._repr_html_() and "130: " in many._repr_html_()
 
 
+def test_the_command_shows_results(run: bc.Result, tmp_path: Path) -> None:
+    """Of a result in a file, with its machine."""
+    run.to_netcdf(tmp_path / "run.nc")
+    done = call("animate", tmp_path / "run.nc", "--out", tmp_path / "run.html")
+    assert done.exit_code == 2 and "--model MODEL" in done.stderr
+    done = call("animate", tmp_path / "run.nc", "--model", "four_bar", "--out", tmp_path / "run.html")
+    assert done.exit_code == 2 and "another mechanism" in done.stderr and not (tmp_path / "run.html").exists()
+    done = call("animate", tmp_path / "run.nc", "--model", "pendulum", "--out", tmp_path / "run.html")
+    assert done.exit_code == 0 and (tmp_path / "run.html").exists()
+
+
 def test_the_command(tmp_path: Path) -> None:
     out = tmp_path / "four.html"
     done = call("animate", "four_bar", "--set", "A=0.5", "--duration", "0.05", "--trace", "coupler:0.5,0.2,0",

@@ -128,7 +128,8 @@ def test_mouse_and_buttons(browser: Browser, four_bar: str) -> None:
     assert browser.do("bellcrank.view.stage.camera.position.toArray()") != before
     page.keyboard.press("f")
     at = browser.do("""(() => { const v = bellcrank.view; v.draw();
-      const p = v.stage.controls.target.clone().set(0.5, 0, 0).applyMatrix4(v.motions[0].matrices[2]).project(v.stage.camera), r = v.canvas.getBoundingClientRect();
+      const p = v.stage.controls.target.clone().set(0.5, 0, 0).applyMatrix4(v.motions[0].matrices[2])
+        .project(v.stage.camera), r = v.canvas.getBoundingClientRect();
       return [(p.x + 1) / 2 * r.width, (1 - p.y) / 2 * r.height]; })()""")
     page.mouse.click(*at)
     assert page.locator(".body-info strong").text_content() == "coupler"

@@ -43,7 +43,7 @@ def animate(*things: Any, file: str | os.PathLike[str] | None = None, labels: Se
     """Show machines and runs: mechanisms, systems, (system, state) pairs, results; several over each other.
 
     `file` says by its ending what is written: ``.html``, one page with all controls that opens from disk, offline, in
-    any browser (about 250 kB plus 10 to 28 bytes for each body and picture); ``.gif`` and ``.mp4``, films; ``.png``
+    any browser (about 250 kB plus 10 to 25 bytes for each body and picture); ``.gif`` and ``.mp4``, films; ``.png``
     and ``.svg``, stills at `time` (the beginning if None). It is put in place when it is complete. Without a file,
     notebooks show the page.
 

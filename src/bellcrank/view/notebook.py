@@ -19,7 +19,7 @@ from bellcrank.view.svg_still import svg_of
 __all__ = ["html_of"]
 
 #: larger machines are described without a picture
-_MOST_BODIES = 120
+_MOST_BODIES = 40
 #: names that a table lists
 _LISTED = 8
 
