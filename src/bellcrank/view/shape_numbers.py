@@ -14,6 +14,7 @@ __all__ = ["drawn_shape"]
 
 #: edge of a plane without end, in usual lengths of parts
 _ENDLESS = 20.0
+_FLOOR = (0.62, 0.65, 0.70, 0.2)
 
 
 def drawn_shape(placed: PlacedShape, length: float, triangles: FewerFaces | None = None) -> DrawnShape:
@@ -34,5 +35,7 @@ def drawn_shape(placed: PlacedShape, length: float, triangles: FewerFaces | None
     if kind in ("cylinder", "cone", "capsule"):
         return DrawnShape(kind, (shape.radius, shape.length), **where)
     if kind == "plane":
+        if shape.size is None and placed.color is None:  # a floor: the picture's own is seen through it
+            where["color"] = _FLOOR
         return DrawnShape("plane", shape.size or (_ENDLESS * length,) * 2, **where)
     raise ModelError(f"shape {placed.name!r}: a {type(shape).__name__} cannot be drawn")
