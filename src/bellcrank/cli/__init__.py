@@ -68,8 +68,8 @@ def simulate(model: Model,
              step: Annotated[float | None, typer.Option(
                  help="time step [s] of fixed-step methods (1 ms), first step of adaptive ones")] = None,
              stepper: Annotated[str, typer.Option(
-                 help="method of integration: rk4, rk8, semi_implicit, gauss, radau; adaptive: dopri5, dop853, "
-                      "radau5, scipy/NAME, sundials/NAME")] = "rk4",
+                 help="method of integration: rk4, rk8, semi_implicit, gauss, radau, moreau; adaptive: dopri5, "
+                      "dop853, radau5, scipy/NAME, sundials/NAME")] = "rk4",
              method: Annotated[str, typer.Option(
                  help="formulation of the equations of motion: recursive, elimination, momenta, ...")] = "auto",
              closing: Annotated[str, typer.Option(

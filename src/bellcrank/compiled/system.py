@@ -161,9 +161,10 @@ class System(Machine):
         `state` is what `assemble` returns, or (q, u); leading axes are a batch, run side by side in lanes and threads.
 
         `stepper` with a fixed `step` [s] (default 1 ms): "rk4", "rk8", "semi_implicit", "radau" (implicit, for stiff
-        springs), "gauss" (keeps energy over long runs); with tolerances `rtol` and `atol`: "dopri5", "dop853",
-        "radau5" (for stiff machines), or other libraries' "scipy/DOP853", "sundials/BDF", ... A duration that is no
-        multiple of the step shortens the step a little. No Python runs between steps.
+        springs), "gauss" (keeps energy over long runs), "moreau" (rigid contacts); with tolerances `rtol` and `atol`:
+        "dopri5", "dop853", "radau5" (for stiff machines), or other libraries' "scipy/DOP853", "sundials/BDF", ... A
+        duration that is no multiple of the step shortens the step a little. No Python runs between steps, but those of
+        "moreau".
 
         Loops are closed in position and velocity after every step. ``closing="velocity"`` leaves positions alone:
         dependent speeds are computed from independent ones in every evaluation, and positions drift as the method
