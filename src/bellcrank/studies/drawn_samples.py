@@ -63,6 +63,7 @@ def drawn_samples(distributions: Mapping[str, Any], runs: int, *, method: str = 
     >>> samples = drawn_samples({"mass": "normal(2, 0.1)"}, 10**9, method="sobol")
     >>> samples.rows(10**8, 10**8 + 3).shape
     (3, 1)
+    >>> from bellcrank import random_samples
     >>> bool((drawn_samples({"x": (0, 1)}, 50).rows(0, 50)[:, 0] == random_samples({"x": (0, 1)}, 50).x).all())
     True
     """
