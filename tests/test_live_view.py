@@ -273,7 +273,9 @@ def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     call("simulate", "four_bar", "--set", "A=0.9", "--duration", 0.05, "--out", tmp_path / "two.nc")
     done = call("show", tmp_path / "one.nc", tmp_path / "two.nc", "--model", "four_bar", "--no-browser", "--json")
     assert done.exit_code == 0 and json.loads(done.stdout)["tracks"] == 2, done.stderr
-    assert seen == [(200, ["four_bar"]), (200, ["one", "two"])]
-    for arguments, said in ((("one.nc",), "--model MODEL"), (("one.nc", "four_bar"), "all of them are results")):
+    assert call("show", tmp_path / "one.nc", "--no-browser").exit_code == 0
+    assert seen == [(200, ["four_bar"]), (200, ["one", "two"]), (200, ["one"])]
+    bc.open_result(tmp_path / "one.nc").with_system(None).to_netcdf(tmp_path / "bare.nc")
+    for arguments, said in ((("bare.nc",), "--model MODEL"), (("one.nc", "four_bar"), "all of them are results")):
         done = call("show", *(tmp_path / a if a.endswith(".nc") else a for a in arguments), "--no-browser")
         assert done.exit_code == 2 and said in done.stderr

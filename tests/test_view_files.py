@@ -149,7 +149,10 @@ def test_notebooks(run: bc.Result) -> None:
 def test_the_command_shows_results(run: bc.Result, tmp_path: Path) -> None:
     """Of a result in a file, with its machine."""
     run.to_netcdf(tmp_path / "run.nc")
-    done = call("animate", tmp_path / "run.nc", "--out", tmp_path / "run.html")
+    done = call("animate", tmp_path / "run.nc", "--out", tmp_path / "own.html")  # its file says what it is of
+    assert done.exit_code == 0 and (tmp_path / "own.html").exists()
+    run.with_system(None).to_netcdf(tmp_path / "bare.nc")
+    done = call("animate", tmp_path / "bare.nc", "--out", tmp_path / "run.html")
     assert done.exit_code == 2 and "--model MODEL" in done.stderr
     done = call("animate", tmp_path / "run.nc", "--model", "four_bar", "--out", tmp_path / "run.html")
     assert done.exit_code == 2 and "another mechanism" in done.stderr and not (tmp_path / "run.html").exists()

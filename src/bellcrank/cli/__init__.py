@@ -241,7 +241,7 @@ def examples(quiet: Quiet = False, json: Json = False) -> None:
 @app.command(short_help="Draw a result over time", epilog=lines(
     "bellcrank plot run.nc", "bellcrank plot run.nc A u.A energy --out run.svg",
     "bellcrank plot run.nc --phase A --size column --out phase.pdf",
-    "bellcrank plot run.nc reactions reaction.D udot --model four_bar"))
+    "bellcrank plot run.nc reactions reaction.D udot"))
 def plot(file: Annotated[Path, typer.Argument(metavar="FILE", help="a result, such as `simulate --out` writes")],
          what: Annotated[list[str] | None, typer.Argument(
              metavar="WHAT", help="q, u, tau, energy, loop_error, a joint (its q), u.JOINT or tau.JOINT; with --model "
@@ -253,7 +253,7 @@ def plot(file: Annotated[Path, typer.Argument(metavar="FILE", help="a result, su
          size: Annotated[str | None, typer.Option(
              help="column (85 mm wide), page (170 mm), or WIDTHxHEIGHT in mm")] = None,
          every: Annotated[bool, typer.Option("--every", help="also lines of zeros and rounding")] = False,
-         model: Annotated[str | None, typer.Option(help="the machine of the run, for forces and reactions")] = None,
+         model: Annotated[str | None, typer.Option(help="the machine of the run, if its file does not say")] = None,
          option: Options = None, floating_base: Floating = False,
          quiet: Quiet = False, json: Json = False, progress: Bar = True) -> None:
     """Draw a result over time, as PNG, SVG or PDF."""
@@ -266,13 +266,13 @@ def plot(file: Annotated[Path, typer.Argument(metavar="FILE", help="a result, su
 
 @app.command(short_help="A machine in motion: a page, a film, a picture", epilog=lines(
     "bellcrank animate four_bar --set A=0.5 --set u:A=2 --out run.html",
-    "bellcrank animate run.nc --model four_bar --trace coupler:0.5,0.2,0 --show forces --out run.mp4",
+    "bellcrank animate run.nc --trace coupler:0.5,0.2,0 --show forces --out run.mp4",
     "bellcrank animate robot.urdf --duration 0 --out robot.png --view corner --theme dark"))
 def animate(what: Annotated[str, typer.Argument(
                 metavar="RESULT|MODEL", help="a result (.nc), or a model file or example, which is simulated")],
             out: Annotated[Path, typer.Option(help="what to write: .html (one page, opens offline), .gif, .mp4, .png, "
                                                    ".svg")],
-            model: Annotated[str | None, typer.Option(help="the machine that a result is of")] = None,
+            model: Annotated[str | None, typer.Option(help="its machine, if the file does not say")] = None,
             duration: Annotated[float, typer.Option(help="seconds to simulate a model; 0: as it stands")] = 5.0,
             settings: Annotated[list[str] | None, typer.Option(
                 "--set", metavar="NAME=VALUE", help="the beginning, as of `simulate`: JOINT=0.5, u:JOINT=1, p:NAME=2; "
@@ -308,11 +308,11 @@ def animate(what: Annotated[str, typer.Argument(
 
 
 @app.command(short_help="A machine or result in the browser, to be moved by hand", epilog=lines(
-    "bellcrank show four_bar", "bellcrank show robot.urdf --set knee=0.5", "bellcrank show run.nc --model four_bar",
-    "bellcrank show rk4.nc radau.nc --model four_bar"))
+    "bellcrank show four_bar", "bellcrank show robot.urdf --set knee=0.5", "bellcrank show run.nc",
+    "bellcrank show rk4.nc radau.nc"))
 def show(what: Annotated[list[str], typer.Argument(
              metavar="MODEL|RESULT...", help="a model file or example, or results (.nc), which are compared")],
-         model: Annotated[str | None, typer.Option(help="the machine that results are of")] = None,
+         model: Annotated[str | None, typer.Option(help="their machine, if the files do not say")] = None,
          settings: Annotated[list[str] | None, typer.Option(
              "--set", metavar="NAME=VALUE", help="the position, as of `simulate`: JOINT=0.5, p:NAME=2; may be "
                                                  "repeated")] = None,

@@ -107,8 +107,10 @@ def _result(request: FilmRequest, output: Output) -> Result:
 
     result = open_result(request.what)
     if request.model is None:
-        raise UsageError(f"{request.what}: a result knows the motion of {result.attrs.get('mechanism', 'a machine')}, "
-                         "not its bodies; say which machine it is of: --model MODEL")
+        try:
+            return result.rebuild()
+        except BellcrankError as error:
+            raise UsageError(f"{request.what}: {error}; or say which machine it is of: --model MODEL") from error
     machine, report = read_model(request.model, request.options, request.floating_base)
     warn_of(report, output)
     system = compile(machine)

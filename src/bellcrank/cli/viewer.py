@@ -39,11 +39,9 @@ def show(request: ShowRequest, output: Output) -> int:
         if len(request.what) > 1 and not all(results):
             raise UsageError("several things are compared if all of them are results (.nc)")
         machine = _machine(request, output) if not all(results) or request.model is not None else None
-        if machine is None:
-            raise UsageError(f"{request.what[0]}: a result knows how a machine moves, not what it looks like; say "
-                             "which it is of: --model MODEL")
         bar.stage("compiling")
-        things = [_result(name, machine[0]) for name in request.what] if all(results) else [machine]
+        things = [machine] if machine is not None and not all(results) else [
+            _result(name, None if machine is None else machine[0]) for name in request.what]
         bar.stage("drawing")
         try:
             view = serve(*things, labels=[Path(name).stem for name in request.what],
@@ -74,9 +72,12 @@ def _machine(request: ShowRequest, output: Output) -> tuple[Any, Any]:
 
 
 def _result(name: str, system: Any) -> Any:
+    """A result with the machine it is said to be of, or with that in its file."""
     from bellcrank.simulate.netcdf import open_result
 
+    result = open_result(name)
     try:
-        return open_result(name).attach(system)
+        return result.rebuild() if system is None else result.attach(system)
     except BellcrankError as error:
-        raise UsageError(str(error)) from error
+        more = "; or say which machine it is of: --model MODEL" if system is None else ""
+        raise UsageError(f"{name}: {error}{more}") from error

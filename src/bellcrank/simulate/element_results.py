@@ -17,6 +17,7 @@ from bellcrank.mechanism.joints import Joint
 from bellcrank.simulate.acting import States
 from bellcrank.simulate.by_topology import by_topology
 from bellcrank.simulate.fields import coordinate_units, force_units, speed_units
+from bellcrank.simulate.machine_record import MachineRecord
 from bellcrank.system.force_elements import machine_view
 from bellcrank.system.kernels import Wrenches
 
@@ -36,7 +37,7 @@ _WORDS = {"force": "force along its coordinate or line", "length": "coordinate o
           "second_point": "where it acts on its second body"}
 
 
-class ElementResults(xarray.Dataset):  # type: ignore[no-untyped-call]  # of its __init_subclass__
+class ElementResults(MachineRecord):  # type: ignore[no-untyped-call]  # of its __init_subclass__
     """The part of a `Result` that is about force elements and outputs."""
 
     __slots__ = ()
@@ -46,10 +47,6 @@ class ElementResults(xarray.Dataset):  # type: ignore[no-untyped-call]  # of its
 
     @abstractmethod
     def _over(self, values: Floats, dim: str, attrs: dict[str, str], name: str) -> xarray.DataArray: ...
-
-    @property
-    @abstractmethod
-    def system(self) -> Machine | None: ...
 
     def element(self, name: str) -> xarray.Dataset:
         """What one force element did, by name: ``force``, ``length``, ``rate``, ``power``, ``energy`` (time, [sample])

@@ -27,6 +27,7 @@ from bellcrank.errors import FileError
 from bellcrank.simulate.classic import append_records, check_classic, is_classic
 from bellcrank.simulate.fields import DERIVED, PER_EVENT, STATE, TOPOLOGY, Field, Layout
 from bellcrank.simulate.interrupt import uninterrupted
+from bellcrank.simulate.kept_model import KeptModel
 from bellcrank.simulate.probe import check_hdf5, trust, trusted
 
 if TYPE_CHECKING:
@@ -300,7 +301,8 @@ def open_result(path: str | os.PathLike[str]) -> Result:
 
     Values are read when they are first used: call ``close()`` (or use ``with``) when done, ``load()`` to read all. A
     run that was killed leaves ``<stem>.partial.nc``, which opens, too; its status is "running". Methods that compute
-    with the machine need ``result.attach(system)`` first.
+    with the machine compile it from its description in the file; where that has none (a law is no formula, or the
+    machine is large) they need ``result.attach(system)`` first.
 
     A file that is damaged is a `FileError`, found in a bounded time: headers of classic files are checked against the
     file's size, and HDF5 files that were not written by this process are opened by another one first (0.3 s).
@@ -360,6 +362,8 @@ def _result(place: Path, raw: Any) -> Result:
     variables = {n: texts.get(n, v) for n, v in data.data_vars.items() if n not in labels}
     if "topology" in variables:
         variables["topology"] = variables["topology"].astype(np.int32, keep_attrs=True)
-    result = Result(variables, coords={**coords, **labels}, attrs=tidy(raw.attrs))
+    attrs = tidy(raw.attrs)
+    text = attrs.pop("model", "")
+    result = Result(variables, coords={**coords, **labels}, attrs=attrs)
     result.set_close(raw.close)
-    return result
+    return result.with_system(KeptModel(text)) if text else result

@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Sequence
-from contextlib import suppress
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,10 +12,8 @@ import numpy.typing as npt
 import xarray
 
 from bellcrank.arrays import Floats, wrench_array
-from bellcrank.errors import FileError, ModelError, StateError
+from bellcrank.errors import ModelError, StateError
 from bellcrank.lazy_names import from_above
-from bellcrank.mechanism.fingerprint import fingerprint
-from bellcrank.mechanism.pickling import check_picklable
 from bellcrank.simulate.account import energy_drift, floor_of
 from bellcrank.simulate.acting import (
     PARTS,
@@ -31,7 +27,6 @@ from bellcrank.simulate.by_topology import by_topology
 from bellcrank.simulate.closing import given_wrenches
 from bellcrank.simulate.element_results import ElementResults
 from bellcrank.simulate.fields import force_units
-from bellcrank.simulate.probe import trust
 from bellcrank.simulate.turning import continuous_turns, unit_quaternions
 from bellcrank.system.arrangements import known_closures
 from bellcrank.system.kernels import Wrenches
@@ -39,7 +34,6 @@ from bellcrank.system.kernels import Wrenches
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from bellcrank.system.machine_functions import Machine
 
 __all__ = ["Result"]
 
@@ -59,86 +53,10 @@ class Result(ElementResults):  # type: ignore[no-untyped-call]  # of its __init_
     variable is ``result["energy"]``.
 
     `reactions`, `joint_load`, `torques`, `forces`, `element`, `outputs` and `kinematics` compute with the machine,
-    which is at hand after a run; after reading a file, `attach` it first.
+    which is at hand after a run; after reading a file it is compiled from its description there (`rebuild`, `attach`).
     """
 
-    __slots__ = ("_system",)
-
-    # -- the machine ----------------------------------------------------------------------------------
-    @property
-    def system(self) -> Machine | None:
-        """The machine this result came from, if it is known."""
-        try:
-            found: Machine | None = self._system
-        except AttributeError:  # xarray makes objects without calling __init__
-            return None
-        return found
-
-    def with_system(self, system: Machine | None) -> Result:
-        """Note the machine, unchecked (`attach` checks). Returns this result."""
-        self._system = system
-        return self
-
-    def attach(self, system: Machine) -> Result:
-        """Say which machine this came from; it must be described by the same mechanism. Returns this result."""
-        name, known = self.attrs.get("mechanism", "?"), self.attrs.get("mechanism_hash")
-        if known is None:
-            raise StateError("attach: the attributes of this result were lost, so its mechanism is not known; attach "
-                             "before operations that drop attributes")
-        if fingerprint(system.model.mechanism, fixed=True) != known:
-            raise ModelError(f"attach: this result is of another mechanism (called {name!r}) than system "
-                             f"{system.model.name!r}: names, numbers or laws of the two differ")
-        for label, names in (("coordinate", system.coordinate_names), ("speed", system.speed_names)):
-            if label in self.dims and not set(self[label].values.tolist()) <= set(names):
-                raise ModelError(f"attach: system {system.model.name!r} has other {label}s than this result (other "
-                                 "joints were cut); compile it with the same `cut`")
-        for key, value in json.loads(self.attrs.get("parameters", "{}")).items():
-            ours = system.parameters.get(key)
-            if isinstance(value, (int, float)) and np.ndim(ours) == 0 and ours != value:  # type: ignore[arg-type]
-                raise ModelError(f"attach: parameter {key!r} was {value} in this run and is {ours} in system "
-                                 f"{system.model.name!r}; attach system.with_parameters({key}={value})")
-        return self.with_system(system)
-
-    def _machine(self, what: str) -> Machine:
-        if self.system is None:
-            raise StateError(f"{what}: the machine is not known (the result was read from a file, or made by an "
-                             "operation that forgot it); call attach(system) first")
-        return self.system
-
-    # xarray makes most new objects through these two
-    def _replace(self, *args: Any, **kwargs: Any) -> Any:
-        made = super()._replace(*args, **kwargs)
-        return made if made is self else made.with_system(self.system)
-
-    def isel(self, *args: Any, **kwargs: Any) -> Any:
-        """Select by position; see `xarray.Dataset.isel`."""
-        return super().isel(*args, **kwargs).with_system(self.system)
-
-    def to_netcdf(self, path: Any = None, *args: Any, **kwargs: Any) -> Any:
-        """Write to a NetCDF file, all arguments as `xarray.Dataset.to_netcdf` has them; what the disk refuses is a
-        `FileError`."""
-        named = isinstance(path, (str, os.PathLike))
-        new = named and not os.path.exists(path)
-        try:
-            made = super().to_netcdf(path, *args, **kwargs)
-        except (OSError, RuntimeError) as error:
-            if new:  # half a file is of no use
-                Path(path).unlink(missing_ok=True)
-            raise FileError(f"{path}: cannot be written ({error})") from error
-        if named and os.path.isfile(path):
-            trust(Path(path))
-        return made
-
-    def __getstate__(self) -> tuple[None, dict[str, Any]]:
-        """The machine goes along unless it holds laws that cannot be pickled: then the copy has to `attach` it."""
-        slots = [name for cls in type(self).__mro__ for name in cls.__dict__.get("__slots__", ())]
-        state = {name: getattr(self, name) for name in slots
-                 if name not in ("_system", "__weakref__", "_cache") and hasattr(self, name)}
-        if self.system is not None:
-            with suppress(ModelError):
-                check_picklable(self.system.model.name, vars(self.system.model.mechanism))
-                state["_system"] = self.system
-        return None, state
+    __slots__ = ()
 
     def _states(self, wrenches: Wrenches, what: str, needs_wrenches: bool = True) -> States:
         """The machine and q, u, forces, t, batched over all dimensions that are left, in their order."""

@@ -19,6 +19,7 @@ from bellcrank.simulate.account import DRIFT, Balance, exchange, floor_of
 from bellcrank.simulate.deflections import Deflections
 from bellcrank.simulate.fields import DERIVED, MOST_CLOSURES, PER_EVENT, STATE, TOPOLOGY, Layout, derive, layout_of
 from bellcrank.simulate.interrupt import uninterrupted
+from bellcrank.simulate.kept_model import model_text
 from bellcrank.simulate.netcdf import EventRecord, GrowingFile, open_result, per_event
 from bellcrank.simulate.run_attributes import as_json, plain_attribute, run_attributes
 from bellcrank.simulate.shelf import Shelf
@@ -86,7 +87,8 @@ class Writer:
         self.samples = 0  #: samples added
         self.flushed = 0  #: samples that have reached the file and survive the end of the process
         self.file = None if file is None else Path(file)  #: where the result will be
-        self._growing = None if self.file is None else _create(self.file, self._layout, self._early)
+        self._growing = None if self.file is None else _create(
+            self.file, self._layout, {**self._early, "model": model_text(system)})
 
     def add(self, t: npt.ArrayLike, q: npt.ArrayLike, u: npt.ArrayLike, tau: npt.ArrayLike | None = None,
             loop_tau: npt.ArrayLike | None = None) -> None:

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
     from bellcrank.io.native.source_lines import Marked
 
-__all__ = ["SUFFIXES", "difference", "json_schema", "load_native", "read_native", "same_mechanism", "text_of",
-           "write_native"]
+__all__ = ["SUFFIXES", "difference", "from_text", "json_schema", "load_native", "read_native", "same_mechanism",
+           "text_of", "write_native"]
 
 #: what the names of model files end in
 SUFFIXES = (".yaml", ".yml", ".json")
@@ -36,14 +36,25 @@ def read_native(path: str | os.PathLike[str], *, packages: Folders = None) -> tu
     Raises `FileError` with file, line and element. Laws are formulas, and formulas are arithmetic: no file can make
     Python run anything. Cost: linear in the size of the file, at most 64 MiB.
     """
+    from bellcrank.io.native.source_lines import read_marked
+
+    source = os.fsdecode(path)
+    return _built(read_marked(source), source, packages)
+
+
+def from_text(text: str, source: str = "text") -> Mechanism:
+    """The machine of a text in JSON, as `text_of` writes it; `source` is what errors call it."""
+    from bellcrank.io.native.source_lines import marked_text
+
+    return _built(marked_text(text, source, True), source, None)[0]
+
+
+def _built(marks: Marked, source: str, packages: Folders) -> tuple[Mechanism, ReadReport]:
     from pydantic import ValidationError
 
     from bellcrank.io.native.build import build
     from bellcrank.io.native.schema import Document
-    from bellcrank.io.native.source_lines import read_marked
 
-    source = os.fsdecode(path)
-    marks = read_marked(source)
     try:
         document = Document.model_validate(marks.value)
     except ValidationError as error:

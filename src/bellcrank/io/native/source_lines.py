@@ -63,10 +63,15 @@ def read_marked(path: str | os.PathLike[str], *, max_bytes: int = MAX_BYTES) -> 
         line = data.count(b"\n", 0, error.start) + 1
         raise FileError(f"{source}:{line}: the byte 0x{data[error.start]:02x} is not UTF-8 text; "
                         "save the file as UTF-8") from None
+    return marked_text(text, source, source.lower().endswith(".json"))
+
+
+def marked_text(text: str, source: str, json: bool) -> Marked:
+    """The same of a text that was read already; `source` is what errors call it."""
     if not text.strip():
         raise FileError(f"{source}:1: the file is empty")
     tree = _Tree(source)
-    if source.lower().endswith(".json"):
+    if json:
         _read_json(text, tree)
     else:
         _read_yaml(text, tree)

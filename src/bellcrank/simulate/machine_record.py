@@ -1,0 +1,145 @@
+"""The part of a result that knows the machine it came from: at hand, or described in the file it was read from."""
+
+from __future__ import annotations
+
+import json
+import os
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+import xarray
+
+from bellcrank.errors import BellcrankError, FileError, ModelError, StateError
+from bellcrank.mechanism.fingerprint import fingerprint
+from bellcrank.mechanism.pickling import check_picklable
+from bellcrank.simulate.kept_model import KeptModel, model_text
+from bellcrank.simulate.probe import trust
+
+if TYPE_CHECKING:
+    from bellcrank.system.machine_functions import Machine
+
+__all__ = ["MachineRecord"]
+
+
+class MachineRecord(xarray.Dataset):  # type: ignore[no-untyped-call]  # of its __init_subclass__
+    """Numbers over time with the machine that they are of."""
+
+    __slots__ = ("_system",)
+
+    @property
+    def system(self) -> Machine | None:
+        """The machine this result came from, if it is known."""
+        known = self.origin
+        return None if isinstance(known, KeptModel) else known
+
+    @property
+    def origin(self) -> Machine | KeptModel | None:
+        """The machine, or its description in the file that this was read from."""
+        try:
+            found: Machine | KeptModel | None = self._system
+        except AttributeError:  # xarray makes objects without calling __init__
+            return None
+        return found
+
+    def with_system(self, system: Machine | KeptModel | None) -> Self:
+        """Note the machine, unchecked (`attach` checks). Returns this result."""
+        self._system = system
+        return self
+
+    def attach(self, system: Machine) -> Self:
+        """Say which machine this came from; it must be described by the same mechanism. Returns this result."""
+        name, known = self.attrs.get("mechanism", "?"), self.attrs.get("mechanism_hash")
+        if known is None:
+            raise StateError("attach: the attributes of this result were lost, so its mechanism is not known; attach "
+                             "before operations that drop attributes")
+        if fingerprint(system.model.mechanism, fixed=True) != known:
+            raise ModelError(f"attach: this result is of another mechanism (called {name!r}) than system "
+                             f"{system.model.name!r}: names, numbers or laws of the two differ")
+        for label, names in (("coordinate", system.coordinate_names), ("speed", system.speed_names)):
+            if label in self.dims and not set(self[label].values.tolist()) <= set(names):
+                raise ModelError(f"attach: system {system.model.name!r} has other {label}s than this result (other "
+                                 "joints were cut); compile it with the same `cut`")
+        for key, value in json.loads(self.attrs.get("parameters", "{}")).items():
+            ours = system.parameters.get(key)
+            if isinstance(value, (int, float)) and np.ndim(ours) == 0 and ours != value:  # type: ignore[arg-type]
+                raise ModelError(f"attach: parameter {key!r} was {value} in this run and is {ours} in system "
+                                 f"{system.model.name!r}; attach system.with_parameters({key}={value})")
+        return self.with_system(system)
+
+    def rebuild(self) -> Self:
+        """Compile the machine that the file of this result describes, unless it is at hand already, and attach it.
+        Files hold it if all its laws can be written as formulas and it is not too large; otherwise a `StateError` says
+        to `attach` it. Returns this result.
+
+        >>> import bellcrank as bc, os, tempfile
+        >>> file = os.path.join(tempfile.mkdtemp(), "run.nc")
+        >>> _ = bc.compile(bc.load("pendulum")).simulate(([0.5], [0.0]), 0.1, file=file)
+        >>> bc.open_result(file).rebuild().reactions("hinge").shape
+        (101, 6)
+        """
+        known = self.origin
+        if known is None or isinstance(known, KeptModel):
+            names = self["coordinate"].values.reshape(-1).tolist() if "coordinate" in self.coords else ()
+            found = None if known is None else known.system(self.attrs, names)
+            if found is None:
+                raise StateError("the machine of this result is not known: its file does not hold it (a law of it "
+                                 "is no formula, or it is large), or an operation forgot it; call attach(system)")
+            self.attach(found)
+        return self
+
+    def _machine(self, what: str) -> Machine:
+        if self.system is None:
+            try:
+                self.rebuild()
+            except BellcrankError:
+                raise StateError(f"{what}: the machine is not known (the result was read from a file, or made by an "
+                                 "operation that forgot it); call attach(system) first") from None
+        assert self.system is not None
+        return self.system
+
+    # xarray makes most new objects through these two
+    def _replace(self, *args: Any, **kwargs: Any) -> Any:
+        made = super()._replace(*args, **kwargs)
+        return made if made is self else made.with_system(self.origin)
+
+    def isel(self, *args: Any, **kwargs: Any) -> Any:
+        """Select by position; see `xarray.Dataset.isel`."""
+        return super().isel(*args, **kwargs).with_system(self.origin)
+
+    def _with_model(self) -> Self:
+        """The same with the text of its machine among the attributes, if that is at hand."""
+        known = self.origin
+        if known is None or "mechanism_hash" not in self.attrs:
+            return self
+        made: Self = self.assign_attrs(model=known.text if isinstance(known, KeptModel) else model_text(known))
+        return made
+
+    def to_netcdf(self, path: Any = None, *args: Any, **kwargs: Any) -> Any:
+        """Write to a NetCDF file, all arguments as `xarray.Dataset.to_netcdf` has them; what the disk refuses is a
+        `FileError`."""
+        named = isinstance(path, (str, os.PathLike))
+        new = named and not os.path.exists(path)
+        try:
+            made = xarray.Dataset.to_netcdf(self._with_model(), path, *args, **kwargs)
+        except (OSError, RuntimeError) as error:
+            if new:  # half a file is of no use
+                Path(path).unlink(missing_ok=True)
+            raise FileError(f"{path}: cannot be written ({error})") from error
+        if named and os.path.isfile(path):
+            trust(Path(path))
+        return made
+
+    def __getstate__(self) -> tuple[None, dict[str, Any]]:
+        """The machine goes along unless it holds laws that cannot be pickled: then the copy has to `attach` it."""
+        slots = [name for cls in type(self).__mro__ for name in cls.__dict__.get("__slots__", ())]
+        state = {name: getattr(self, name) for name in slots
+                 if name not in ("_system", "__weakref__", "_cache") and hasattr(self, name)}
+        if isinstance(self.origin, KeptModel):
+            state["_system"] = self.origin
+        elif self.system is not None:
+            with suppress(ModelError):
+                check_picklable(self.system.model.name, vars(self.system.model.mechanism))
+                state["_system"] = self.system
+        return None, state
