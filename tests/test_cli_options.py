@@ -119,7 +119,7 @@ def test_options_of_the_writer(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("target", "option", "says"), [
     ("x.urdf", "loops=knots", "--write-option loops=knots: takes one of loop_joint, constraint, gazebo, drake"),
     ("x.urdf", "drop_gravity=2", "--write-option drop_gravity=2: takes true or false"),
-    ("x.yaml", "loops=drake", "--write-option loops=drake: no such option; there are none")])
+    ("x.yaml", "loops=drake", "--write-option loops=drake: no such option; there is meshes")])
 def test_options_of_the_writer_that_are_refused(target: str, option: str, says: str, tmp_path: Path) -> None:
     assert says in refused("convert", "four_bar", tmp_path / target, "--write-option", option)
 

@@ -291,7 +291,7 @@ def test_distance_point_on_line_and_plane() -> None:
     (lambda m: m.add_spring("s", m.ground, "nobody", (0, 0, 0), (0, 0, 0), stiffness=1.0), "no body called"),
     (lambda m: m.add_joint_spring("s", "Q", stiffness=1.0), "no joint called"),
     (lambda m: m.add_joint_spring("s", "A", stiffness=1.0, coordinate="slide"), "no coordinate 'slide'"),
-    (lambda m: m.add_joint_force("s", "A", lambda q: q), "takes a displacement and its rate"),
+    (lambda m: m.add_joint_force("s", "A", lambda q, u, t: q), "displacement and its rate"),
 ])
 def test_bad_descriptions(call: object, message: str) -> None:
     machine = bc.load("four_bar")

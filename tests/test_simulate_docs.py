@@ -23,7 +23,7 @@ def test_code_prints_what_its_comments_say() -> None:
 def test_commands_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     lines = "".join(re.findall(r"```console\n(.*?)```", TEXT, re.DOTALL)).splitlines()
-    assert len(lines) == 4
+    assert len(lines) == 5
     for line in lines:
         program, *arguments = shlex.split(line)
         done = call(*arguments)

@@ -7,7 +7,6 @@ import io
 import json
 import re
 import shutil
-import subprocess
 from base64 import b64decode
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,7 @@ import pytest
 from PIL import Image
 
 import bellcrank as bc
+import children
 from bellcrank.view import animating, browser_pictures, standalone_page
 from cli_calls import call
 
@@ -177,6 +177,6 @@ def test_the_command(tmp_path: Path) -> None:
                     reason="the viewer's packages are not installed (make viewer)")
 def test_the_bundle_is_what_the_sources_give(tmp_path: Path) -> None:
     made = tmp_path / "viewer.js"
-    subprocess.run(["node", "build.mjs", str(made)], cwd=VIEWER, check=True, capture_output=True)
+    assert children.run([str(shutil.which("node")), "build.mjs", made], cwd=VIEWER).returncode == 0
     kept = Path(standalone_page.__file__).parent / "page" / "viewer.js"
     assert made.read_bytes() == kept.read_bytes()
