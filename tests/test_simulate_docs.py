@@ -28,4 +28,4 @@ def test_commands_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         program, *arguments = shlex.split(line)
         done = call(*arguments)
         assert program == "bellcrank" and done.exit_code == 0, done.output
-    assert {p.name for p in tmp_path.iterdir()} == {"run.nc", "run.png", "phase.png"}
+    assert {p.name for p in tmp_path.iterdir()} == {"run.nc", "run.png", "phase.pdf"}

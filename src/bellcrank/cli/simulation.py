@@ -195,7 +195,14 @@ def _facts(result: Result, request: Request, files: list[str]) -> dict[str, Any]
             "stepper": attrs["stepper"], "status": attrs["status"], "reason": attrs["reason"],
             "duration": request.duration, "steps": attrs.get("steps"), "samples": samples, "wall_time": wall,
             "speed": done / wall if wall > 0.0 else None, "largest_loop_error": attrs["largest_loop_error"],
-            "energy_drift": attrs["energy_drift"], "warnings": attrs.get("warnings", ""), **last, "files": files}
+            "energy_drift": attrs["energy_drift"], "energy_exchange": attrs.get("energy_exchange", "none"),
+            "energy_change": _change(result), "warnings": attrs.get("warnings", ""), **last, "files": files}
+
+
+def _change(result: Result) -> float:
+    """Energy at the end less that at the beginning [J]."""
+    energy = result["energy"].values
+    return float(energy[-1] - energy[0]) if len(energy) else 0.0
 
 
 def _rows(facts: dict[str, Any]) -> list[tuple[str, str]]:
@@ -213,9 +220,11 @@ def _rows(facts: dict[str, Any]) -> list[tuple[str, str]]:
 
 def _drift(facts: dict[str, Any]) -> str:
     """How well energy was kept, or what took it away."""
-    lost = facts["dissipated_energy"]
-    if lost:
-        return f"damped: about {lost:.3g} J dissipated"
+    lost, gained = facts["dissipated_energy"], facts["energy_change"]
+    if facts["energy_exchange"] == "work":
+        return f"driven: the energy changed by {gained:+.3g} J"
+    if facts["energy_exchange"] == "losses":
+        return f"damped: about {lost:.3g} J dissipated" if lost else f"{-gained:.3g} J lost"
     return f"{facts['energy_drift']:.1e} of the energy there was"
 
 
