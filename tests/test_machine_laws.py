@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -300,3 +301,24 @@ def test_states_that_feed_each_other_are_no_loop_but_bad_ones_are_refused():
     m.add_state("d", lambda at: at.state("dd"))
     with pytest.raises(bc.ModelError, match="state 'd': no state called 'dd'"):
         bc.compile(m)
+
+
+def test_outputs_in_every_kind_of_run(tmp_path: Path) -> None:
+    """In memory, streamed, in batches, with events, as a table; nothing is dropped."""
+    m = bc.load("pendulum")
+    m.add_output("twice the angle", lambda at: 2.0 * at.q("hinge"), units="rad")
+    system = bc.compile(m)
+    plain = system.simulate(([1.0], [0.0]), 0.1)
+    with system.simulate(([1.0], [0.0]), 0.1, file=tmp_path / "run.nc") as streamed:
+        assert (streamed["twice the angle"].values == plain["twice the angle"].values).all()
+    with bc.open_result(tmp_path / "run.nc") as back:
+        assert back["twice the angle"].attrs == plain["twice the angle"].attrs
+        assert (back["twice the angle"].values == 2.0 * back.q.values[:, 0]).all()
+    stop = bc.Event(lambda t, q, u: q["hinge"] - 0.99, "stop", action="stop")
+    for events in ((), (stop,)):
+        many = system.simulate(([[1.0], [2.0]], [[0.0], [0.0]]), 0.2, events=events)
+        found, wanted = many["twice the angle"], 2.0 * many.q.isel(coordinate=0)
+        assert found.dims == ("time", "sample") and np.array_equal(found.values, wanted.values, equal_nan=True)
+    m.add_output("energy", lambda at: at.q("hinge"))
+    with pytest.raises(bc.ModelError, match="output 'energy': results cannot hold it"):
+        bc.compile(m).simulate(([1.0], [0.0]), 0.1)

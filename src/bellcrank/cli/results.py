@@ -34,10 +34,11 @@ def write_csv(result: Result, path: Path) -> None:
     Numbers are written to the last bit. The file is put in place when it is complete.
     """
     from bellcrank.io.common.atomic import write_text
-    from bellcrank.simulate.fields import DERIVED, STATE
+    from bellcrank.simulate.fields import DERIVED, STATE, layout_of
 
     head, columns = ["time [s]"], [result["time"].values]
-    for field in (*STATE, *DERIVED):
+    more = () if result.system is None else layout_of(result.system, ()).outputs
+    for field in (*STATE, *DERIVED, *more):
         if field.name not in result:
             continue
         values = result[field.name].values

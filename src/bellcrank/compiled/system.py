@@ -195,12 +195,11 @@ class System(Machine):
         from bellcrank.simulate.run import simulate  # a quarter of what importing all takes, and not all simulate
 
         if outputs is not None and file is not None:
-            raise NotYetError("simulate: a run that goes to a file holds no outputs; call outputs() of the result")
+            raise NotYetError("simulate: a run that goes to a file holds those of add_output alone; add it to the "
+                              "mechanism, or call outputs() of the result")
         made = simulate(self, state, duration, step=step, stepper=stepper, output=output, tau=tau, wrenches=wrenches,
                         control=control, events=events, rtol=rtol, atol=atol, file=file, progress=progress,
                         threads=threads, closing=closing, sensitivities=sensitivities)
-        if file is None and self.model.mechanism.outputs:
-            made = made.with_outputs()
         return made.with_outputs(outputs) if outputs else made
 
     # -- calls and costs ------------------------------------------------------------------------

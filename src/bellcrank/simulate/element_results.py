@@ -11,14 +11,13 @@ import numpy.typing as npt
 import xarray
 
 from bellcrank.arrays import Floats
-from bellcrank.errors import BellcrankError, ModelError, NotYetError, StateError, hint
+from bellcrank.errors import ModelError, NotYetError, StateError, hint
 from bellcrank.lowering.element_views import FIELDS
 from bellcrank.mechanism.joints import Joint
 from bellcrank.simulate.acting import States
 from bellcrank.simulate.by_topology import by_topology
-from bellcrank.simulate.fields import coordinate_units, force_units, speed_units
+from bellcrank.simulate.fields import coordinate_units, force_units, output_values, speed_units
 from bellcrank.simulate.machine_record import MachineRecord
-from bellcrank.system.force_elements import machine_view
 from bellcrank.system.kernels import Wrenches
 
 if TYPE_CHECKING:
@@ -114,16 +113,8 @@ class ElementResults(MachineRecord):  # type: ignore[no-untyped-call]  # of its 
         """
         states = self._states(None, "outputs", needs_wrenches=False)
         declared = {o.name: o for o in states.system.model.mechanism.outputs}
-        chosen: Laws = {name: o.law for name, o in declared.items()} if laws is None else laws
-        at = machine_view(states.system.plans, states.q, states.u, states.t)
         arrays = {}
-        for name, law in chosen.items():
-            try:
-                values = np.broadcast_to(np.asarray(law(at), dtype=float), states.u.shape[:-1])
-            except BellcrankError as error:
-                raise ModelError(f"output {name!r}: {error}") from None
-            except (TypeError, ValueError) as error:
-                raise ModelError(f"output {name!r}: it must return one number ({error})") from None
+        for name, values in output_values(states.system, states.t, states.q, states.u, laws).items():
             attrs = {"units": declared[name].units if name in declared else "1", "long_name": f"output {name}"}
             arrays[name] = self._over(values[..., None], "one", attrs, name).isel(one=0)
         return xarray.Dataset(arrays)

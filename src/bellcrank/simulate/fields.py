@@ -2,27 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from bellcrank.arrays import Floats
-from bellcrank.errors import BellcrankError
+from bellcrank.errors import BellcrankError, ModelError
 from bellcrank.mechanism.first_order import FirstOrder
 from bellcrank.mechanism.flexible.deformation import Modal
 from bellcrank.mechanism.joints import Joint
 from bellcrank.scalar.graph import Number
 from bellcrank.system.body_kinematics import totals as body_totals
-from bellcrank.system.force_elements import stored_energy
+from bellcrank.system.force_elements import machine_view, stored_energy
 from bellcrank.system.loop_errors import largest_errors
 
 if TYPE_CHECKING:
     from bellcrank.system.machine_functions import Machine
 
 __all__ = ["DERIVED", "IMPULSE", "MOST_CLOSURES", "PER_EVENT", "STATE", "TOPOLOGY", "Field", "Layout",
-           "coordinate_units", "derive", "force_units", "layout_of", "sample_dims", "speed_units"]
+           "coordinate_units", "derive", "force_units", "layout_of", "output_values", "sample_dims", "speed_units"]
 
 
 class Field(NamedTuple):
@@ -122,6 +122,7 @@ class Layout:
     loop_force_units: tuple[str, ...] = ()
     changing: bool = False  #: whether events may change the topology
     closures: tuple[str, ...] = ()  #: those whose impulses are put on record
+    outputs: tuple[Field, ...] = ()  #: of the mechanism
 
     def dims(self, field: Field) -> tuple[str, ...]:
         """Dimensions of a variable, time first."""
@@ -173,7 +174,19 @@ def _layout(system: Machine, batch: tuple[int, ...], cuts: Sequence[str]) -> Lay
     labels = tuple(f"{r.name}.{label}" for r in closing for label in r.joint.speed_names)
     return replace(Layout(sample_dims(batch), batch, system.coordinate_names, system.speed_names, of_q, of_u,
                           of_force),
-                   loop_speeds=labels, loop_force_units=tuple(unit for r in closing for unit in force_units(r.joint)))
+                   loop_speeds=labels, loop_force_units=tuple(unit for r in closing for unit in force_units(r.joint)),
+                   outputs=tuple(Field(_free(o.name), "", o.units, f"output {o.name}")
+                                 for o in system.model.mechanism.outputs))
+
+
+def _free(output: str) -> str:
+    """The name of an output, if a result has no other use for it."""
+    used = {field.name for field in (*STATE, *DERIVED, TOPOLOGY)} | set(PER_EVENT) | {
+        "time", "coordinate", "speed", "sample", "loop_speed", "closure", "event", "event_time", "event_name"}
+    if output in used or "/" in output:
+        raise ModelError(f"output {output!r}: results cannot hold it by this name"
+                         f"{', which they use themselves' if output in used else ''}; call it otherwise")
+    return output
 
 
 # -- what follows from the states -------------------------------------------------------------------
@@ -196,6 +209,23 @@ def derive(system: Machine, t: Floats, q: Floats, u: Floats, lanes: bool | None 
         first.flat[sound[:len(sound) // 2]] = True
         one, other = (derive(system, t, np.where(some[..., None], q, np.nan), u, lanes) for some in (first, ~first))
         return {name: np.where(first, one[name], other[name]) for name in one}
+
+
+def output_values(system: Machine, t: Floats, q: Floats, u: Floats,
+                  laws: Mapping[str, Callable[[Any], Any]] | None = None) -> dict[str, Floats]:
+    """Outputs of states by name, those of the mechanism or some given: (k, ...) each. Cost: O(n) a state."""
+    chosen = {o.name: o.law for o in system.model.mechanism.outputs} if laws is None else laws
+    if not chosen:
+        return {}
+    at, out = machine_view(system.plans, q, u, t), {}
+    for name, law in chosen.items():
+        try:
+            out[name] = np.array(np.broadcast_to(np.asarray(law(at), dtype=float), u.shape[:-1]))
+        except BellcrankError as error:
+            raise ModelError(f"output {name!r}: {error}") from None
+        except (TypeError, ValueError) as error:
+            raise ModelError(f"output {name!r}: it must return one number ({error})") from None
+    return out
 
 
 def _derive(system: Machine, t: Floats, q: Floats, u: Floats, lanes: bool | None) -> dict[str, Floats]:

@@ -114,7 +114,7 @@ class GrowingFile:
         for name, room in _TEXTS.items():
             file.setncattr(name, _padded("running" if name == "status" else "", room))
         self._variable("time", ("time",), {"units": "s", "long_name": "time"})
-        for field in (*STATE[:2], *DERIVED):
+        for field in (*STATE[:2], *DERIVED, *layout.outputs):
             self._variable(field.name, layout.dims(field), layout.attrs(field))
         if layout.changing:
             self._variable(TOPOLOGY.name, ("time",), layout.attrs(TOPOLOGY))

@@ -14,10 +14,20 @@ import numpy as np
 import numpy.typing as npt
 
 from bellcrank.arrays import Floats
-from bellcrank.errors import BellcrankError, FileError, StateError
+from bellcrank.errors import BellcrankError, FileError, ModelError, StateError
 from bellcrank.simulate.account import DRIFT, Balance, exchange, floor_of
 from bellcrank.simulate.deflections import Deflections
-from bellcrank.simulate.fields import DERIVED, MOST_CLOSURES, PER_EVENT, STATE, TOPOLOGY, Layout, derive, layout_of
+from bellcrank.simulate.fields import (
+    DERIVED,
+    MOST_CLOSURES,
+    PER_EVENT,
+    STATE,
+    TOPOLOGY,
+    Layout,
+    derive,
+    layout_of,
+    output_values,
+)
 from bellcrank.simulate.interrupt import uninterrupted
 from bellcrank.simulate.kept_model import model_text
 from bellcrank.simulate.netcdf import EventRecord, GrowingFile, open_result, per_event
@@ -179,6 +189,7 @@ class Writer:
             block = self._shelf.between(start, min(start + size, end))
             more = derive(self._system, block["time"], block["q"], block["u"], self._lanes)
             self._balance.add(block | more)
+            more |= self._outputs(block)
             derived = self._derived
             if self._growing is not None:
                 self._growing.write(self._done, block | more)
@@ -191,6 +202,15 @@ class Writer:
         if self._growing is not None:
             self._shelf.clear()
             self._passed = 0
+
+    def _outputs(self, block: Mapping[str, Floats]) -> dict[str, Floats]:
+        """The mechanism's outputs; NaN where the machine as it is now does not have what they look at."""
+        lead = block["q"].shape[:-1]
+        clock = block["time"].reshape(-1, *(1,) * (len(lead) - 1))
+        try:
+            return output_values(self._system, clock, block["q"], block["u"]) if self._layout.outputs else {}
+        except ModelError:
+            return {field.name: np.full(lead, np.nan) for field in self._layout.outputs}
 
     def note(self, name: str, value: Any) -> None:
         """Keep something that is known late: it becomes an attribute of the result.
@@ -279,7 +299,7 @@ class Writer:
         from bellcrank.simulate.result import Result
 
         layout = self._layout
-        fields = [f for f in (*STATE, *DERIVED)
+        fields = [f for f in (*STATE, *DERIVED, *layout.outputs)
                   if "tau" not in f.name or (self._with_forces and (layout.loop_speeds or f.name == "tau"))]
         variables: dict[str, Any] = {}
         rows = self._shelf.between(0, self._shelf.count)
