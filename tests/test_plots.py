@@ -108,7 +108,10 @@ def test_the_command(run: bc.Result, tmp_path: Path) -> None:
     assert done.exit_code == 0 and (tmp_path / "a.pdf").read_bytes()[:4] == b"%PDF", done.stderr
     assert call("plot", tmp_path / "run.nc", "--phase", "A", "--size", "120x80", "--out", tmp_path / "b.svg"
                 ).exit_code == 0
-    done = call("plot", tmp_path / "run.nc", "reactions")
+    bare = bc.open_result(tmp_path / "run.nc").with_system(None)
+    bare.to_netcdf(tmp_path / "bare.nc")
+    done = call("plot", tmp_path / "bare.nc", "reactions")
     assert done.exit_code == 2 and "--model MODEL" in done.stderr
+    assert call("plot", tmp_path / "run.nc", "reactions").exit_code == 0  # its file says what it is of
     done = call("plot", tmp_path / "run.nc", "--size", "large")
     assert done.exit_code == 2 and "millimeters as 120x80" in done.stderr
