@@ -13,6 +13,7 @@ import pytest
 from scipy.integrate import romb
 
 import bellcrank as bc
+from bellcrank.simulate.courses import Course
 from bellcrank.target.llvm import jit
 from test_examples import script
 
@@ -350,6 +351,16 @@ def test_methods_agree(options: dict[str, Any]) -> None:
     result, wanted = (caught("rk4", 0.02, **x) for x in (options, {}))
     assert result.attrs["status"] == "finished" and float(wanted["event_energy_lost"][0]) > 0.1
     assert np.abs(result["event_energy_lost"].values - wanted["event_energy_lost"].values).max() < 1e-12
+    assert np.abs(result.q.values - wanted.q.values).max() < 1e-12
+
+
+@pytest.mark.parametrize("pace", (1, 2, 7, 10))
+def test_pieces_do_not_matter(pace: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An event on a grid point where a piece of the run ends: lengths of pieces follow the clock."""
+    wanted = caught("rk4", 0.02)
+    monkeypatch.setattr(Course, "adapt", lambda self, *rest: setattr(self, "pace", float(pace)))
+    result = caught("rk4", 0.02)
+    assert (result.time.values == wanted.time.values).all() and len(jumps(result)) == 2
     assert np.abs(result.q.values - wanted.q.values).max() < 1e-12
 
 

@@ -115,6 +115,7 @@ class _Run:
         self.breaks: list[Break] = []
         self.withheld: tuple[Floats, Floats] | None = None
         self.anchor: tuple[Course, Piece, State] | None = None  #: the event at hand
+        self.on_grid = -np.inf  #: time of the last sample, if it is one of the steps and not of an event
 
     def go(self) -> Result:
         status, reason = "finished", ""
@@ -211,6 +212,7 @@ class _Run:
                 n = finite_rows(y)
                 times, q, u = times[:n], q[:n], u[:n]
         self.add(times, q, u, course.forces(times, q, u))
+        self.on_grid = float(times[-1])
         return ""
 
     def add(self, times: Floats, q: Floats, u: Floats, forces: Floats | None) -> None:
@@ -340,7 +342,8 @@ class _Run:
         self.breaks.append(Break(t, done, tuple(changes), state, changed, bool(stop)))
         before = piece.times < t - 1e-12 * max(1.0, abs(t))
         self.write(course, Piece(piece.times[before], piece.samples[before], piece.point_times, piece.points))
-        self.sample(course, first)
+        if abs(self.on_grid - t) > 1e-12 * max(1.0, abs(t)):  # else the piece before ended here, with this sample
+            self.sample(course, first)
         if changed:
             self.writer.change_system(self.machine.system, self.machine.number)
             self.sample(course, state)
@@ -382,6 +385,7 @@ class _Run:
         when = np.array([max(state.t, self.writer.last_time)])  # equal but for rounding
         q, u = state.q[None, None], state.u[None, None]
         self.add(when, q, u, course.forces(when, q, u))
+        self.on_grid = -np.inf
 
     # -- stops ----------------------------------------------------------------------------------
     def settle(self, course: Course, watch: Watch) -> None:
