@@ -188,8 +188,30 @@ class BushingPair(Element):
         return self.bushing.loss(rate, spin)
 
 
+class OneSided(Element):
+    """A force and moment on the second link alone; nothing of it is known to be stored."""
+
+    def _push(self, link: Moving, around: Surroundings) -> tuple[Vector, Vector, Vector]:
+        """Arm, force and moment in the axes of the motions."""
+        raise NotImplementedError
+
+    def wrenches(self, first: Moving, second: Moving, around: Surroundings) -> tuple[Force, Force]:
+        """What it exerts on the first and on the second link."""
+        arm, force, moment = self._push(second, around)
+        return Force.zero(), Force(moment + arm.cross(force), force)
+
+    def energy(self, first: Moving, second: Moving) -> Number:
+        """What is not known counts as none."""
+        return 0.0
+
+    def loss(self, first: Moving, second: Moving, around: Surroundings) -> Number:
+        """Power taken out of the machine [W]: less that of the force; wind and laws may add some."""
+        arm, force, moment = self._push(second, around)
+        return -(force.dot(second.velocity + second.omega.cross(arm)) + moment.dot(second.omega))
+
+
 @dataclass(frozen=True)
-class DragPair(Element):
+class DragPair(OneSided):
     """Drag on the second link at a point of it; the first, the ground, feels nothing."""
 
     name: str
@@ -208,23 +230,9 @@ class DragPair(Element):
         wind = around.axes.inverse(self.drag.wind_at(around.time))
         return arm, self.drag.force(link.velocity + link.omega.cross(arm) - wind), self.drag.moment(link.omega)
 
-    def wrenches(self, first: Moving, second: Moving, around: Surroundings) -> tuple[Force, Force]:
-        """What it exerts on the first and on the second link."""
-        arm, force, moment = self._push(second, around)
-        return Force.zero(), Force(moment + arm.cross(force), force)
-
-    def energy(self, first: Moving, second: Moving) -> Number:
-        """No energy is stored."""
-        return 0.0
-
-    def loss(self, first: Moving, second: Moving, around: Surroundings) -> Number:
-        """Power taken out of the machine [W]; wind may add some."""
-        arm, force, moment = self._push(second, around)
-        return -(force.dot(second.velocity + second.omega.cross(arm)) + moment.dot(second.omega))
-
 
 @dataclass(frozen=True)
-class WrenchPair(Element):
+class WrenchPair(OneSided):
     """A force and moment on the second link by a law of the machine; the first, the ground, feels nothing."""
 
     name: str
@@ -249,20 +257,6 @@ class WrenchPair(Element):
             own = General(Matrix3(*(Vector(*row) for row in self.turn.tolist())))
             force, moment = (link.axes.apply(own.apply(v)) for v in (force, moment))
         return link.axes.apply(Vector(*self.point)), force, moment
-
-    def wrenches(self, first: Moving, second: Moving, around: Surroundings) -> tuple[Force, Force]:
-        """What it exerts on the first and on the second link."""
-        arm, force, moment = self._push(second, around)
-        return Force.zero(), Force(moment + arm.cross(force), force)
-
-    def energy(self, first: Moving, second: Moving) -> Number:
-        """What it stores is not known."""
-        return 0.0
-
-    def loss(self, first: Moving, second: Moving, around: Surroundings) -> Number:
-        """Power taken out of the machine [W]: less that of the force."""
-        arm, force, moment = self._push(second, around)
-        return -(force.dot(second.velocity + second.omega.cross(arm)) + moment.dot(second.omega))
 
 
 def force_and_moment(value: Any) -> tuple[Vector, Vector]:
