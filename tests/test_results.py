@@ -643,9 +643,8 @@ def test_files_know_their_machine(tmp_path: Path) -> None:
 
 
 def test_files_that_do_not_know_their_machine(tmp_path: Path) -> None:
-    """Laws that are no formulas cannot be written."""
+    """A joint type of one's own cannot be written."""
     m = bc.load("pendulum")
-    m.add_joint_force("odd", "hinge", lambda q, u: -float(np.sign(0.1)) * u if isinstance(u, float) else -u)
     m.add_joint("other", Own(), m.ground, m.add_body("more", bc.Inertia.point(1.0, (0, 0, -1))))
     run = bc.compile(m).simulate(([0.5, 0.1], [0.0, 0.0]), 0.01)
     run.to_netcdf(tmp_path / "run.nc")

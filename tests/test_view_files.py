@@ -16,6 +16,7 @@ from PIL import Image
 
 import bellcrank as bc
 import children
+from bellcrank.io.common import atomic
 from bellcrank.view import animating, browser_pictures, standalone_page
 from cli_calls import call
 
@@ -107,6 +108,19 @@ def test_nothing_half_written(run: bc.Result, tmp_path: Path, no_browser: None, 
     monkeypatch.setattr(animating, "draw_pictures", broken)
     with pytest.raises(OSError, match="no more pictures"):
         run.animate(file, fps=10)
+    assert file.read_bytes() == b"old" and list(tmp_path.iterdir()) == [file]
+
+
+def test_a_full_disk_leaves_what_was_there(run: bc.Result, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "run.html"
+    file.write_bytes(b"old")
+
+    def refused(*_: Any) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(atomic.os, "replace", refused)
+    with pytest.raises(bc.FileError, match="No space left"):
+        run.animate(file)
     assert file.read_bytes() == b"old" and list(tmp_path.iterdir()) == [file]
 
 
