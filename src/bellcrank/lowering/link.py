@@ -192,13 +192,17 @@ class Link:
     @cached_property
     def tau(self) -> list[Number]:
         """Joint forces conjugate to u, laws included."""
-        return [0.0 if driven else drive + law
-                for driven, drive, law in zip(self.mask, self.drives_at(self.u), self.law_forces, strict=True)]
+        return self._with_extra(self.drives_at(self.u), self.law_forces)
 
     def tau_at(self, u: Sequence[Number]) -> list[Number]:
         """Joint forces at speeds that are not inputs but results: laws see those."""
-        return [0.0 if driven else drive + law
-                for driven, drive, law in zip(self.mask, self.drives_at(u), self._laws_at(u), strict=True)]
+        return self._with_extra(self.drives_at(u), self._laws_at(u))
+
+    def _with_extra(self, drives: Sequence[Number], laws: Sequence[Number]) -> list[Number]:
+        """Joint forces in all, with those that a method of integration adds for itself: no actuator limits them."""
+        extra = self.change("extra")
+        return [0.0 if driven else drive + law if is_zero(more) else drive + law + more
+                for driven, drive, law, more in zip(self.mask, drives, laws, extra, strict=True)]
 
     @cached_property
     def mask(self) -> tuple[bool, ...]:

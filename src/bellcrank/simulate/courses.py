@@ -15,6 +15,7 @@ from bellcrank.simulate.equations import Equations
 from bellcrank.simulate.fixed import Failure, FixedRun
 from bellcrank.simulate.moreau import MoreauRun
 from bellcrank.simulate.reference import ReferenceRun, Rhs
+from bellcrank.simulate.rigid_run import RigidRun
 from bellcrank.simulate.varying import VaryingRun
 
 if TYPE_CHECKING:
@@ -224,7 +225,7 @@ class FixedCourse(Course):
         steps = self.index
         if self.failures and self.setup.count == 1:
             steps = round((self.failures[0].time - self.setup.start) / self.step)
-        own = {"contact_residual": self.run.residual} if isinstance(self.run, MoreauRun) else {}
+        own = {"contact_residual": self.run.residual} if isinstance(self.run, (MoreauRun, RigidRun)) else {}
         return {**own, "steps": steps, "switches": self.before["switches"] + self.run.switches,
                 "crossings": self.before["crossings"] + int(getattr(self.run, "crossings", 0))}
 

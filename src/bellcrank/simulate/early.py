@@ -40,7 +40,7 @@ def begin_code(system: Machine, kind: Integrator | None, count: int, samples: in
     if not isinstance(run, CompiledEvaluator):
         return
     lanes, looped = run.backend.lanes(), system.model.tree.looped
-    if kind is not None and kind.program is not None:
+    if kind is not None:
         driver_of(kind, run.backend, width_of(kind, run.backend, count), system.nq, system.nu,
                   system.nu if looped else 0)
     width = lanes if in_lanes(system, samples * count) else 1

@@ -11,8 +11,9 @@ import numpy.typing as npt
 
 from bellcrank.loops.closer import Target, project
 from bellcrank.lowering.choose import read_inputs, trace
+from bellcrank.lowering.function import Function
 from bellcrank.scalar.graph import Graph, Number, Scalar
-from bellcrank.simulate.arms import arm_blocks
+from bellcrank.simulate.arms import ArmBlocks, arm_blocks
 from bellcrank.simulate.closing import spread
 from bellcrank.simulate.control import force_places
 from bellcrank.simulate.machine import Code, make_code
@@ -37,6 +38,8 @@ SPRING_NODES = 400_000
 class Equations:
     """What is integrated: y = (q, u), or (q, p) if the method is Hamilton's, for a batch of states."""
 
+    programs = "programs"  #: where they are kept
+
     def __init__(self, system: Machine, batch: tuple[int, ...], tau: Floats, wrenches: Floats | None,
                  drives: Sequence[Drive] = (), separate: bool = False, plain: bool = False,
                  cuts: tuple[str, ...] = (), closing: str = "position") -> None:
@@ -52,7 +55,7 @@ class Equations:
         self.sampled = any(d.period is not None or not d.traced for d in drives)
         #: programs without drives are the same for every run
         own: dict[Any, Code] = {}
-        self._codes: dict[Any, Code] = own if self.drives else system.kernels.kept("programs", dict)
+        self._codes: dict[Any, Code] = own if self.drives else system.kernels.kept(self.programs, dict)
         self._blocks: dict[int, list[tuple[Block, str]]] = {}
 
     # -- states ---------------------------------------------------------------------------------
@@ -107,13 +110,18 @@ class Equations:
             if width not in self._blocks:
                 self._blocks[width] = [(self._block(d.graph(self.system), d.inputs(self.system), d.target, width),
                                         d.target) for d in self.drives]
-            springs = self._springs(width) if self.system.kernels.springs_outside else None
-            self._codes[key] = make_code(run, self.system.kernels.functions, width, wrenches=self.external,
-                                         momenta=self.momenta, drives=self._blocks[width], held=self.held,
-                                         separate=self.separate, plain=self.plain, springs=springs,
-                                         spread=self._spread(width) if self.cuts else None, closing=self.closing,
-                                         arms=arm_blocks(self.system, plan, width, self.external))
+            self._codes[key] = self.make(run, self.system.kernels.functions, width,
+                                         arm_blocks(self.system, plan, width, self.external))
         return self._codes[key]
+
+    def make(self, run: CompiledEvaluator, functions: Mapping[str, Function], width: int, arms: ArmBlocks | None
+             ) -> Code:
+        """Compile the program."""
+        springs = self._springs(width) if self.system.kernels.springs_outside else None
+        return make_code(run, functions, width, wrenches=self.external, momenta=self.momenta,
+                         drives=self._blocks[width], held=self.held, separate=self.separate, plain=self.plain,
+                         springs=springs, spread=self._spread(width) if self.cuts else None, closing=self.closing,
+                         arms=arms)
 
     @property
     def backend(self) -> Backend:

@@ -16,7 +16,8 @@ from bellcrank.simulate.crossing import Crossing, Passage, at_rest, weak
 from bellcrank.simulate.early import width_of
 from bellcrank.simulate.equations import Equations
 from bellcrank.simulate.failure import Failure
-from bellcrank.simulate.steppers import FixedStepper, Integrator
+from bellcrank.simulate.machine import Code
+from bellcrank.simulate.steppers import FixedStepper, Integrator, Taken
 
 __all__ = ["Failure", "FixedRun"]
 
@@ -39,7 +40,7 @@ class FixedRun:
         self.threads = threads or equations.backend.threads()
         nq = equations.system.nq
         self._plans: list[Any] = [equations.first_plan(y[0, :nq], start)] * len(y)
-        self._idle = equations.idle(kind.name)
+        self.idle = equations.idle(kind.name)
         self._token = object()  #: tells steppers that it is still the same state
         self._failed = np.zeros(len(y), dtype=bool)
         self._width = width_of(kind, equations.backend, len(y))
@@ -89,6 +90,8 @@ class FixedRun:
             self._give(plan, 1, stepper)
             if got.done[0]:
                 return np.asarray(got.y[0])
+            if self.crowded(got.inputs):
+                continue
             try:
                 plan = self.equations.plan_at(y[:self.equations.system.nq], t)
             except SingularError:
@@ -112,7 +115,7 @@ class FixedRun:
             self._all(work, self._jobs(states, already))
             already = already + done
             states = states[already[states] < steps]
-            states = self._plan_again(states, already, done, fresh)
+            states = self.plan_again(states, already, done, fresh)
             for i in states[[i in self._ahead for i in states.tolist()]].tolist() if self._ahead else ():
                 already[i] = self._follow(i, int(already[i]), steps, every, out)
             states = states[already[states] < steps]
@@ -157,27 +160,39 @@ class FixedRun:
         self.y[job] = got.y
         at = first // every - self.done // every
         if (got.done == rest).all():
-            out[at:at + len(got.samples), job] = got.samples
+            self.take(out, got, slice(0, len(got.samples)), at, slice(None), job)
             return got.done
         for k, state in enumerate(job.tolist()):
             have = (first + int(got.done[k])) // every - first // every
-            out[at:at + have, state] = got.samples[:have, k]
+            self.take(out, got, slice(0, have), at, k, state)
         return got.done
+
+    def take(self, out: Floats, got: Taken, rows: slice, at: int, lanes: slice | int, states: Ints | int) -> None:
+        """Put samples of some states where they belong, from row `at` on."""
+        out[at:at + rows.stop, states] = got.samples[rows, lanes]
+
+    def crowded(self, inputs: Floats) -> bool:
+        """Whether a step has failed for want of memory, of which there is more now."""
+        return False
+
+    def stepper(self, code: Code) -> FixedStepper:
+        """What runs a program."""
+        return FixedStepper(code, self.kind)
 
     def _take(self, plan: Any, width: int) -> FixedStepper:
         key = (plan.key if plan is not None else None, width)
-        idle = self._idle.setdefault(key, queue.SimpleQueue())
+        idle = self.idle.setdefault(key, queue.SimpleQueue())
         try:
             stepper: FixedStepper = idle.get_nowait()
             return stepper
         except queue.Empty:
-            return FixedStepper(self.equations.code(plan, width), self.kind)
+            return self.stepper(self.equations.code(plan, width))
 
     def _give(self, plan: Any, width: int, stepper: FixedStepper) -> None:
-        self._idle[plan.key if plan is not None else None, width].put(stepper)
+        self.idle[plan.key if plan is not None else None, width].put(stepper)
 
     # -- plans ----------------------------------------------------------------------------------
-    def _plan_again(self, states: Ints, already: Ints, done: Ints, fresh: set[int]) -> Ints:
+    def plan_again(self, states: Ints, already: Ints, done: Ints, fresh: set[int]) -> Ints:
         """Choose other independent speeds for states that stopped, or a passage where no choice is good; those for
         which nothing helps have failed."""
         left = []
@@ -192,7 +207,7 @@ class FixedRun:
                 plan, reason = None, str(error)
             q = self.y[i, :self.equations.system.nq]
             if plan is None or (i not in self._unhelpful and weak(self.equations.single(i), q, t)):
-                if self._cross(i, number, t):
+                if self.cross(i, number, t):
                     left.append(i)
                     continue
                 self._unhelpful.add(i)
@@ -216,7 +231,7 @@ class FixedRun:
         return None if plan is None or (again and plan.key == self._plans[i].key) else plan
 
     # -- singular positions -----------------------------------------------------------------------
-    def _cross(self, i: int, number: int, t: float) -> bool:
+    def cross(self, i: int, number: int, t: float) -> bool:
         """Find a passage for a state after `number` steps, with whole steps; false if there is none."""
         equations = self.equations
         if not equations.system.model.tree.looped or self._grown(i):

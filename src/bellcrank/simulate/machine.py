@@ -7,7 +7,7 @@ The state is y = (q, u), or (q, p) for Hamilton's equations. Blocks read the sta
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache, partial
 
 import numpy as np
@@ -48,6 +48,7 @@ class Code:
     #: calls for the Jacobian of the rates by the state, row by row; none where it is not to be had exactly
     slopes: Callable[[], tuple[Call, ...]]
     inputs: Mapping[str, int]  #: where tau, wrenches and parameters begin among the inputs
+    more: Mapping[str, tuple[Call, ...]] = field(default_factory=dict)  #: calls that some drivers alone make, by name
 
     @property
     def real(self) -> str:
@@ -61,7 +62,8 @@ class Code:
 
     def memory(self, layout: DriverLayout, extra: Mapping[str, int]) -> DriverBuffers:
         """Buffers, call lists and arguments of a driver."""
-        lists = {"rates": self.rates, "forces": self.forces, "corrections": self.corrections, "holds": self.holds}
+        lists = {"rates": self.rates, "forces": self.forces, "corrections": self.corrections, "holds": self.holds,
+                 **self.more}
         if "n_derivatives" in layout.integers:
             lists["derivatives"] = self.slopes()
         made = self.backend.memory(CallLists(self.width, self.sizes, self.places, lists), layout, extra)

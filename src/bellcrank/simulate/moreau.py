@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from bellcrank.simulate.steppers import Integrator
     from bellcrank.system.machine_functions import Machine
 
-__all__ = ["MoreauRun"]
+__all__ = ["MoreauRun", "refuse_flexible", "stiffened"]
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -60,6 +60,12 @@ REACH = 2.0
 AGAIN, STEADY = 6, 1e-6
 #: gaps [m] below this are closed at the end of a step
 CLOSED = 1e-9
+
+
+def refuse_flexible(system: Machine) -> None:
+    """Say that the method does not know bodies that deform."""
+    if system.model.tree.flexible:
+        raise NotYetError("stepper 'moreau': bodies that deform are not covered")
 
 
 def stiffened(system: Machine, h: float) -> tuple[Machine, Floats | None]:
@@ -102,8 +108,6 @@ class MoreauRun(ReferenceRun):
         system, self._added = stiffened(rhs.system, step)
         rhs.system = system
         super().__init__(rhs, kind, y, start, step, hold)
-        if system.model.tree.flexible:
-            raise NotYetError("stepper 'moreau': bodies that deform are not covered")
         pairs = [with_values(system.plans, p) for p in system.model.tree.contacts]
         counts = [p.places for p in pairs]
 

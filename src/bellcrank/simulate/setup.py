@@ -26,8 +26,10 @@ from bellcrank.simulate.equations import Equations
 from bellcrank.simulate.events import Change, Event, Watch
 from bellcrank.simulate.external import SCIPY, SUNDIALS, ExternalRun
 from bellcrank.simulate.fixed import FixedRun
-from bellcrank.simulate.moreau import MoreauRun
+from bellcrank.simulate.moreau import MoreauRun, refuse_flexible, stiffened
 from bellcrank.simulate.reference import ReferenceRun, Rhs
+from bellcrank.simulate.rigid_equations import ContactEquations
+from bellcrank.simulate.rigid_run import RigidRun
 from bellcrank.simulate.sizes import check_count, check_samples, grid, positive
 from bellcrank.simulate.steppers import STEPPERS, Integrator
 from bellcrank.simulate.stops import Stop
@@ -257,9 +259,8 @@ class Setup:
                   ) -> FixedRun | ReferenceRun:
         kind = STEPPERS[self.stepper]
         assert self.step is not None
-        if kind.program is None:
-            return MoreauRun(Rhs(system, tau, wrenches, self.drives, self.cuts, self.closing), kind, y, t, self.step,
-                             self.holds())
+        if self.stepper == "moreau":
+            return self._moreau_run(system, y, t, tau, wrenches)
         if _prepared(system, y, t):
             equations = Equations(system, self.batch, tau, wrenches, self.drives, separate=kind.tableau is None,
                                   cuts=self.cuts, closing=self.closing)
@@ -269,6 +270,19 @@ class Setup:
         rhs = Rhs(system, tau, wrenches, self.drives, self.cuts, self.closing)
         self._warn_if_slow(rhs, y, t, getattr(kind.tableau() if kind.tableau else None, "stages", 1) * self.steps)
         return ReferenceRun(rhs, kind, y, t, self.step, self.holds())
+
+    def _moreau_run(self, system: Machine, y: Floats, t: float, tau: Floats, wrenches: Floats | None
+                    ) -> RigidRun | MoreauRun:
+        """Compiled, or in NumPy where the equations of motion are not compiled in this form."""
+        assert self.step is not None
+        kind, holds = STEPPERS[self.stepper], self.holds()
+        refuse_flexible(system)
+        if self.closing != "position" or system.model.method == "momenta" or not _prepared(system, y, t):
+            return MoreauRun(Rhs(system, tau, wrenches, self.drives, self.cuts, self.closing), kind, y, t, self.step,
+                             holds)
+        stiff, added = stiffened(system, self.step)
+        equations = ContactEquations(stiff, self.batch, tau, wrenches, self.drives, separate=True, cuts=self.cuts)
+        return RigidRun(equations, added, kind, y, t, self.step, holds, self.threads)
 
     def varying_run(self, system: Machine, y: Floats, t: float, tau: Floats, wrenches: Floats | None
                     ) -> VaryingRun | ExternalRun:

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from bellcrank.integrate import tableaux
 from bellcrank.integrate.adaptive import ADAPTIVE, embedded_pair
+from bellcrank.integrate.contact_step import CONTACT, contact_steps
 from bellcrank.integrate.fixed_step import STEPPING, explicit, semi_implicit
 from bellcrank.integrate.implicit import IMPLICIT, collocation
 from bellcrank.integrate.stiff import STIFF, stiff_pair
@@ -42,7 +43,7 @@ class Integrator:
     name: str
     order: int
     about: str
-    program: Program | None  #: the driver; none of what runs in NumPy
+    program: Program  #: the driver
     tableau: Callable[[], Explicit | Collocation | StiffRadau] | None
     lanes: bool = True  #: whether several states advance side by side
     adaptive: bool = False
@@ -64,14 +65,14 @@ STEPPERS: dict[str, Integrator] = {k.name: k for k in (
          tableaux.stiff_radau, lanes=False, adaptive=True),
     Integrator("dop853", 8, "Dormand-Prince 8(5,3), adaptive, dense output", embedded_pair(tableaux.dop853),
          tableaux.dop853, lanes=False, adaptive=True),
-    Integrator("moreau", 2, "Moreau-Jean time stepping: rigid contacts with friction, fixed step", None, None,
-         lanes=False),
+    Integrator("moreau", 2, "Moreau-Jean time stepping: rigid contacts with friction, fixed step", contact_steps, None),
 )}
 
 
 def driver_of(kind: Integrator, backend: Backend, width: int, nq: int, nu: int, shift: int) -> Driver:
     """The compiled driver of a method for states of this size; `shift` entries tell how far a correction moved."""
-    assert kind.program is not None
+    if kind.program is contact_steps:
+        return backend.driver(kind.program, CONTACT, width, loops=True)
     if kind.program is stiff_pair:
         return backend.driver(kind.program, STIFF, width, loops=True)
     if kind.adaptive:

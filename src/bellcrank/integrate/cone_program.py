@@ -1,0 +1,230 @@
+"""Impulses of rigid contacts with Coulomb friction in compiled code, for as many states as there are lanes.
+
+Find impulses p (normal, two along the surface) with v = G p + c such that at every place
+
+    0 <= p_n, 0 <= v_n, p_n v_n = 0                                                               (Signorini)
+    |p_t| <= mu p_n, and against the slip where it is that                                        (Coulomb)
+
+They hold where p = P(p - R v), P the projection on the half line and then on the disc of radius mu p_n, for any
+positive R: P. Alart and A. Curnier, "A mixed formulation for frictional contact problems prone to Newton like solution
+methods", Comput. Methods Appl. Mech. Eng. 92 (1991). Newton's method for that equation, its derivative taken on the
+side where the numbers are; where it does not end, sweeps over places (M. Jean, "The non-smooth contact dynamics
+method", same journal, 177 (1999)) come nearer and it begins again.
+
+| paper | here |
+|---|---|
+| reaction, relative velocity | ``p``, ``v`` |
+| G (Delassus operator) | ``g``, J M^-1 J^T |
+| R (augmentation) | the inverse of ``sizes``, those of the diagonal blocks |
+
+Deviations: places that are redundant (a box on four corners) make G singular; its diagonal is a little larger in
+Newton's matrix, not in the residual, so that the solution is not changed. Rows are exchanged in pairs (D. C. Sorensen,
+"Analysis of pairwise pivoting in Gaussian elimination", IEEE Trans. Comput. 34 (1985)), each lane by itself. Places
+that are not `on` have p = 0 and zeros in all sums: what a lane computes does not depend on the places of others.
+"""
+
+from __future__ import annotations
+
+from bellcrank.target.array_loops import each, sum_of
+from bellcrank.target.program import Builder, Int, IntVariable, Mask, Real, RealVariable
+
+__all__ = ["CONE_POINTERS", "ConeSolver", "cone_memory"]
+
+#: iterations of Newton's method, how often it begins again, and sweeps before that
+NEWTON, ROUNDS, SWEEPS = 20, 4, 10
+#: what is added to the diagonal of G in Newton's matrix, relative
+SHIFT = 1e-10
+#: conditions are met to this share of the largest velocity (plus 1 m/s)
+TOLERANCE = 1e-11
+
+#: memory of the solver; the first ones are what it is given
+CONE_POINTERS = ("g", "c", "p", "mu", "on", "sizes", "tried", "v", "x", "wanted", "matrix", "change")
+
+
+def cone_memory(most: int) -> dict[str, int]:
+    """Reals of each, for so many places."""
+    m = 3 * most
+    return {"g": m * m, "c": m, "p": m, "mu": most, "on": m, "sizes": most, "tried": m, "v": m, "x": m, "wanted": m,
+            "matrix": m * m, "change": m}
+
+
+class ConeSolver:
+    """Writes the solver into a program; `count` is the number of places, `most` that for which there is memory."""
+
+    def __init__(self, f: Builder, count: IntVariable, most: Int) -> None:
+        self.f, self.count, self.stride = f, count, most * 3
+        (self.g, self.c, self.p, self.mu, self.on, self.sizes, self.tried, self.v, self.x, self.wanted, self.matrix,
+         self.change) = (f.memory(name) for name in CONE_POINTERS)
+
+    def solve(self, going: Real, worst: RealVariable) -> None:
+        """Impulses `p`, from what they are as a first guess, in the lanes that are `going` (1.0, else 0.0); `worst`
+        becomes the larger of what it was and the residual [m/s]."""
+        f, m = self.f, self.count.value * 3
+        goal = f.variable(0.0)
+        with f.loop(m) as j:
+            goal.set(goal.value.max((self.c[j] * self.on[j]).abs()))
+        goal.set((goal.value + 1.0) * TOLERANCE)
+        best, todo, turn = f.variable(1e300), f.variable(going), f.counter(0)
+        with f.loop(m) as j:
+            self.tried[j] = self.p[j]
+        with f.forever() as leave:
+            with f.when(turn.value > 0):
+                with f.loop(m) as j:
+                    self.tried[j] = self.p[j]
+                self.sweep(turn)
+            self.newton(best, todo, goal.value)
+            turn.set(turn.value + 1)
+            leave(~(todo.value > 0.5).any())
+            leave(turn.value >= ROUNDS)
+        moving = going > 0.5
+        worst.set(moving.pick(worst.value.max(best.value), worst.value))
+        self.project(moving)
+
+    def newton(self, best: RealVariable, todo: RealVariable, goal: Real) -> None:
+        """Newton's method from `tried`, the best point in `p`."""
+        f, m, number = self.f, self.count.value * 3, self.f.counter(0)
+        with f.forever() as leave:
+            residual = self.evaluate()
+            better = f.variable((residual < best.value).pick(todo.value, 0.0))
+            with f.loop(m) as j:
+                self.p[j] = (better.value > 0.5).pick(self.tried[j], self.p[j])
+            best.set((better.value > 0.5).pick(residual, best.value))
+            todo.set((best.value > goal).pick(todo.value, 0.0))
+            leave(~(todo.value > 0.5).any())
+            leave(number.value >= NEWTON)
+            self.linearise()
+            self.eliminate()
+            each(f, m, self._advance)
+            number.set(number.value + 1)
+
+    def _advance(self, j: Int) -> None:
+        self.tried[j] = self.tried[j] + self.change[j]
+
+    # -- conditions -------------------------------------------------------------------------------
+    def velocity(self, row: Int) -> Real:
+        """An entry of G p + c at `tried`."""
+        g = self.g.at(row * self.stride)
+        return sum_of(self.f, self.count.value * 3, lambda j: g[j] * self.tried[j]) + self.c[row]
+
+    def projected(self, x: tuple[Real, Real, Real], mu: Real) -> tuple[Real, Real, Real]:
+        """P(x)."""
+        normal = x[0].max(0.0)
+        length, most = (x[1] * x[1] + x[2] * x[2]).sqrt(), mu * normal
+        slides = length > most
+        scale = slides.pick(most / slides.pick(length, 1.0), 1.0)
+        return normal, x[1] * scale, x[2] * scale
+
+    def evaluate(self) -> Real:
+        """v, x = p - R v and P(x) at `tried`; returns the residual [m/s]."""
+        f, worst = self.f, self.f.variable(0.0)
+        with f.loop(self.count.value) as k:
+            size, active = self.sizes[k], self.on[k * 3] > 0.5
+            x = []
+            for i in range(3):
+                row = k * 3 + i
+                v = self.velocity(row)
+                self.v[row] = v
+                x.append(self.tried[row] - v / size)
+            wanted = self.projected((x[0], x[1], x[2]), self.mu[k])
+            for i in range(3):
+                row = k * 3 + i
+                self.x[row] = x[i]
+                self.wanted[row] = active.pick(wanted[i], 0.0)
+                miss = active.pick((self.tried[row] - wanted[i]).abs() * size, 0.0)
+                worst.set(miss.is_nan().pick(1e300, worst.value.max(miss)))
+        return worst.value
+
+    def project(self, moving: Mask) -> None:
+        """No impulse pulls, no friction is larger than it can be."""
+        f = self.f
+        with f.loop(self.count.value) as k:
+            p = [self.p[k * 3 + i] for i in range(3)]
+            for i, x in enumerate(self.projected((p[0], p[1], p[2]), self.mu[k])):
+                self.p[k * 3 + i] = moving.pick(x, p[i])
+
+    # -- Newton's equations -----------------------------------------------------------------------
+    def linearise(self) -> None:
+        """The matrix I - P'(I - R G), and P(x) - p."""
+        f, m = self.f, self.count.value * 3
+        with f.loop(self.count.value) as k:
+            slope = self.slope(k)
+            inverse = 1.0 / self.sizes[k]
+            g = [self.g.at((k * 3 + i) * self.stride) for i in range(3)]
+            for i in range(3):
+                row = self.matrix.at((k * 3 + i) * self.stride)
+                used = [s for s in range(3) if slope[i][s] is not None]
+
+                def entry(j: Int, *factors: Real, row=row, used=used, g=g) -> None:  # type: ignore[no-untyped-def]
+                    total = factors[0] * g[used[0]][j]
+                    for s, factor in zip(used[1:], factors[1:], strict=True):
+                        total = total + factor * g[s][j]
+                    row[j] = total * self.on[j]
+
+                each(f, m, entry, *(slope[i][s] * inverse for s in used))  # type: ignore[operator]
+                for s in range(3):
+                    part = slope[i][s]
+                    unit = 1.0 if s == i else 0.0
+                    add = unit if part is None else part * (SHIFT - 1.0) + unit
+                    row[k * 3 + s] = row[k * 3 + s] + add
+                self.change[k * 3 + i] = self.wanted[k * 3 + i] - self.tried[k * 3 + i]
+
+    def slope(self, k: Int) -> list[list[Real | None]]:
+        """The derivative of P at place k, 3 x 3; None is zero."""
+        mu, x = self.mu[k], [self.x[k * 3 + i] for i in range(3)]
+        closed = (x[0] > 0.0).pick(self.on[k * 3], 0.0)
+        normal = x[0].max(0.0)
+        length = (x[1] * x[1] + x[2] * x[2]).sqrt()
+        slides = length > mu * normal
+        safe = slides.pick(length, 1.0)
+        shrink = closed * slides.pick(mu * normal / safe, 1.0)
+        a, b = slides.pick(x[1] / safe, 0.0), slides.pick(x[2] / safe, 0.0)
+        push = closed * mu
+        cross = -(shrink * a * b)
+        return [[closed, None, None], [push * a, shrink - shrink * a * a, cross],
+                [push * b, cross, shrink - shrink * b * b]]
+
+    def eliminate(self) -> None:
+        """change = matrix^-1 change, with rows exchanged in pairs."""
+        f, m, change = self.f, self.count.value * 3, self.change
+        with f.loop(m) as k:
+            upper = self.matrix.at(k * self.stride)
+            with f.loop(m, k + 1) as i:
+                lower = self.matrix.at(i * self.stride)
+                first, second = upper[k], lower[k]
+                with f.when(~(second == 0.0).all()):
+                    swap = second.abs() > first.abs()
+                    pivot = swap.pick(second, first)
+                    factor = (pivot == 0.0).pick(0.0, swap.pick(first, second) / pivot)
+                    one, other = upper.at(k), lower.at(k)
+
+                    def rows(j: Int, swapped: Real, factor: Real, one=one, other=other) -> None:  # type: ignore[no-untyped-def]
+                        a, b = one[j], other[j]
+                        kept = (swapped > 0.5).pick(b, a)
+                        one[j] = kept
+                        other[j] = (swapped > 0.5).pick(a, b) - factor * kept
+
+                    each(f, m - k, rows, swap.pick(1.0, 0.0), factor)
+                    a, b = change[k], change[i]
+                    kept = swap.pick(b, a)
+                    change[k] = kept
+                    change[i] = swap.pick(a, b) - factor * kept
+        with f.loop(m, back=True) as i:
+            row = self.matrix.at(i * self.stride)
+            behind, known = row.at(i + 1), change.at(i + 1)
+            total = sum_of(f, m - 1 - i, lambda j: behind[j] * known[j])
+            change[i] = (change[i] - total) / row[i]
+
+    # -- sweeps -----------------------------------------------------------------------------------
+    def sweep(self, turn: IntVariable) -> None:
+        """Place after place, each as if the others were known: nonlinear Gauss-Seidel."""
+        f, times = self.f, f_power(self.f, turn)
+        with f.loop(times) as _, f.loop(self.count.value) as k:
+            size, active = self.sizes[k], self.on[k * 3] > 0.5
+            x = [self.tried[k * 3 + i] - self.velocity(k * 3 + i) / size for i in range(3)]
+            for i, new in enumerate(self.projected((x[0], x[1], x[2]), self.mu[k])):
+                self.tried[k * 3 + i] = active.pick(new, 0.0)
+
+
+def f_power(f: Builder, turn: IntVariable) -> Int:
+    """Sweeps before a round: twice as many each time."""
+    return f.fold(turn.value, Int(f, str(SWEEPS)), lambda _, n: n * 2)

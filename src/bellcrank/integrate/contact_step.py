@@ -1,0 +1,470 @@
+"""Moreau-Jean time stepping in compiled code: rigid contacts with friction (see `simulate.moreau`, which has the method
+in NumPy and its sources).
+
+One step of length h from (q, u), with v the velocities at places that may touch:
+
+    q_m = q + h/2 H(q) u                             (1)  where bodies would be after half a step; H u are rates of q
+    u_f = u + h M^-1 f(q_m, (u + u+)/2)              (2)  free motion: the compiled forward dynamics, loops included
+    G = J M^-1 J_m^T, c = J u_f                      (3)  M^-1 factored once at q_m, one sweep per row; J itself at q_e
+    u+ = u_f + M^-1 J_m^T p                          (4)  p by Signorini's and Coulomb's laws: `cone_program`
+    q+ = q_m + h/2 H(q_e) u+                         (5)
+
+The driver calls, besides what `fixed_step` has: *placing* (unit quaternions and prescribed coordinates in `stage`),
+*places* (`touch`: gaps, points, normals and axes of speeds at `stage`), *factor* (`shared`: all of M^-1 that does not
+depend on what it is applied to; `base`: what is to be taken off every answer) and *apply* (`answer` from `column`).
+
+Rows are made for the places that are near in this step alone, `count` of them, in slots of which there are `most`; the
+code does not grow with places times speeds. Lanes share slots; a lane in which a place is far has zeros there, so that
+its numbers do not depend on its neighbours. If there are more places than slots, the step fails in all lanes, and
+`need` says how many it takes.
+
+Behind the inputs of the machine lies what goes from step to step: accelerations by contacts (nu), impulses of all
+places (3 each), the largest residual [m/s], and `need`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from bellcrank.integrate.cone_program import CONE_POINTERS, TOLERANCE, ConeSolver, cone_memory
+from bellcrank.integrate.fixed_step import STEPPING, Stepping
+from bellcrank.target.array_loops import copy, each, sum_of
+from bellcrank.target.program import Bool, Builder, DriverLayout, Int, Memory, Real
+
+__all__ = ["CONTACT", "CONTACT_MEMORY", "contact_memory", "contact_steps", "kept_numbers"]
+
+#: numbers of a place and of a speed in `touch`
+PLACE, SCREW = 11, 9
+#: places farther apart than so many times what the fastest of them moves in a step are not looked at
+REACH = 3.0
+#: evaluations of (2), until speeds change by no more than this share of the largest one
+AGAIN, STEADY = 6, 1e-6
+#: gaps [m] below this are closed at the end of a step
+CLOSED = 1e-9
+
+#: memory of one state: coordinates (nq), speeds (nu), slots
+CONTACT_MEMORY = ("middle", "end", "free", "ahead", "along", "before", "gap", "begun", "least", "bounce", "kept",
+                  "real", "rows", "response", "frames", "acted", "acting", "fresh")
+CONTACT = DriverLayout(
+    (*STEPPING.integers, "places", "most", "stiff", "memory", "forces_out", "n_placing", "n_touching", "n_factor",
+     "n_apply"),
+    STEPPING.reals,
+    (*STEPPING.pointers, *CONE_POINTERS, *CONTACT_MEMORY, "touch", "column", "answer", "base", "extra", "added",
+     "path_start", "path_speed", "path_sign", "slots", "out_forces", "placing", "touching", "factor", "apply"),
+    tables=("added", "path_sign"))
+
+
+def contact_memory(nq: int, nu: int, places: int, most: int) -> dict[str, int]:
+    """Reals of each buffer, for one state."""
+    by_slot = dict.fromkeys(("before", "gap", "least", "bounce", "kept", "real"), most)
+    return {**cone_memory(most), **by_slot, "middle": nq, "end": nq, "free": nu, "ahead": nu, "along": nu,
+            "begun": places, "rows": 3 * most * nu, "response": 3 * most * nu, "frames": 9 * most, "acted": 3 * most,
+            "acting": 3 * places, "fresh": nu + 3 * places}
+
+
+def kept_numbers(nu: int, places: int) -> int:
+    """Numbers of a state that go from step to step."""
+    return nu + 3 * places + 2
+
+
+class _Contacts(Stepping):
+    """The driver: `Stepping` with a step for rigid contacts."""
+
+    def __init__(self, f: Builder) -> None:
+        super().__init__(f)
+        self.nq, self.nu = self.split, self.size - self.split
+        self.places, self.most = f.count("places"), f.count("most")
+        (self.middle, self.end, self.free, self.ahead, self.along, self.before, self.gap, self.begun, self.least,
+         self.bounce, self.kept, self.real, self.rows, self.response, self.frames, self.acted, self.acting, self.fresh
+         ) = (f.memory(name) for name in CONTACT_MEMORY)
+        self.touch, self.extra = f.memory("touch"), f.memory("extra")
+        self.slots, self.path_start, self.path_speed = (f.integers_at(n) for n in ("slots", "path_start", "path_speed"))
+        self.path_sign, self.added = f.table("path_sign"), f.table("added")
+        self.inherited = f.memory("inputs").at(f.count("memory"))
+        self.count, self.phase, self.round = f.counter(0), f.counter(0), f.counter(0)
+        self.going, self.worst, self.hit = f.variable(1.0), f.variable(0.0), f.variable(0.0)
+        self.cone = ConeSolver(f, self.count, self.most)
+
+    # -- free motion --------------------------------------------------------------------------------
+    def stand(self, q: Memory, u: Memory) -> None:
+        """Put a state into `stage`."""
+        copy(self.f, q, self.stage, self.nq)
+        copy(self.f, u, self.stage.at(self.nq), self.nu)
+
+    def move_on(self, q: Memory, target: Memory) -> None:
+        """`target` = q after half a step, with the rates of coordinates at what is in `stage`."""
+        f, stage, rate = self.f, self.stage, self.rate
+        f.call_all("rates", f.count("n_rates"))
+
+        def one(j: Int, half: Real) -> None:
+            stage[j] = q[j] + half * rate[j]
+
+        each(f, self.nq, one, self.step * 0.5)
+        f.call_all("placing", f.count("n_placing"))
+        copy(f, stage, target, self.nq)
+
+    def accelerate(self) -> None:
+        """Accelerations of what is in `stage`, in `rate`."""
+        self.f.call_all("forces", self.f.count("n_forces"))
+
+    def one_step(self, number: Int) -> None:
+        f, y, u, rate = self.f, self.y, self.y.at(self.nq), self.rate.at(self.nq)
+        fastest = f.variable(0.0)
+        self.count.set(0)
+        with f.when(self.places > 0):
+            self.at(number)
+            copy(f, y, self.stage, self.size)
+            f.call_all("touching", f.count("n_touching"))
+            with f.loop(self.places) as i:
+                self.begun[i] = self.touch[i * PLACE + 7]
+                fastest.set(fastest.value.max(self.touch[i * PLACE + 8]))
+        self.at(number, 0.5)
+        copy(f, y, self.stage, self.size)
+        self.move_on(y, self.middle)  # (1)
+        with f.loop(self.nu) as j:
+            self.extra[j] = 0.0
+        self.stand(self.middle, u)
+        self.accelerate()
+
+        def first(j: Int, h: Real) -> None:
+            self.free[j] = u[j] + h * rate[j]
+            self.ahead[j] = self.free[j] + h * self.inherited[j]
+
+        each(f, self.nu, first, self.step)
+        self.at(number, 1.0)
+        self.stand(self.middle, self.ahead)
+        self.move_on(self.middle, self.end)
+        self.stand(self.end, self.ahead)
+        self.move_on(self.middle, self.end)
+        need = f.variable(0.0)
+        with f.when(self.places > 0):
+            self.find(number, fastest.value)
+            with f.when(self.count.value > self.most):
+                need.set(self.count.value.real())
+                self.count.set(0)
+            with f.when(self.count.value > 0):
+                self.respond(number)
+        self.solve(number)
+        self.at(number, 1.0)
+        self.stand(self.end, self.along)
+        self.move_on(self.middle, self.stage)  # (5)
+        copy(f, self.ahead, self.stage.at(self.nq), self.nu)
+        self.inherited[self.nu + self.places * 3 + 1] = need.value
+        with f.when((need.value > 0.5).any()):
+            self.stage[0] = float("nan")
+
+    # -- places ---------------------------------------------------------------------------------------
+    def find(self, number: Int, fastest: Real) -> None:
+        """Slots of the places that may touch in this step, and the rows of J there."""
+        f, h = self.f, self.step
+        self.stand(self.end, self.ahead)
+        f.call_all("touching", f.count("n_touching"))
+        speed = f.variable(fastest)
+        with f.loop(self.places) as i:
+            speed.set(speed.value.max(self.touch[i * PLACE + 8]))
+        reach = speed.value.sqrt() * h * REACH + CLOSED
+        with f.loop(self.places) as i:
+            place = self.touch.at(i * PLACE)
+            near = place[0] < reach
+            with f.when(near.any()):
+                k = self.count.value
+                with f.when(k < self.most):
+                    self.slots[k] = i
+                    self.real[k] = near.pick(1.0, 0.0)
+                    self.gap[k] = place[0] - h * 0.5 * place[7]
+                    self.before[k] = self.begun[i]
+                    self.cone.mu[k] = place[9]
+                    self.kept[k] = place[10]
+                self.count.set(k + 1)
+        with f.when(self.count.value <= self.most):
+            self.make_rows(self.rows, self.frames)
+
+    def make_rows(self, rows: Memory, frames: Memory | None) -> None:
+        """For every slot: how speeds part the bodies along the normal, and slide the second across the first."""
+        f, nu = self.f, self.nu
+        screws = self.touch.at(self.places * PLACE)
+        with f.loop(self.count.value * 3 * nu) as j:
+            rows[j] = 0.0
+        with f.loop(self.count.value) as k:
+            i = self.slots[k]
+            place, own, near = self.touch.at(i * PLACE), rows.at(k * 3 * nu), self.real[k] > 0.5
+            gap, point, normal = place[0], _three(place, 1), _three(place, 4)
+            ways = (normal, *_across(normal))
+            if frames is not None:
+                for a, way in enumerate(ways):
+                    for b, entry in enumerate(way):
+                        frames[k * 9 + (3 * a + b)] = entry
+            with f.loop(self.path_start[i + 1], self.path_start[i]) as e:
+                speed, sign = self.path_speed[e], self.path_sign[e]
+                screw = screws.at(speed * SCREW)
+                angular, linear, origin = (_three(screw, 3 * n) for n in range(3))
+                arm = tuple(x + n * (gap * 0.5 * sign) - o for x, n, o in zip(point, normal, origin, strict=True))
+                for a, way in enumerate(ways):
+                    along = (_dot(linear, way) + _dot(angular, _cross(arm, way))) * sign
+                    own[speed + nu * a] = near.pick(along, 0.0)
+
+    def respond(self, number: Int) -> None:
+        """(3): M^-1 J_m^T, row after row, and G."""
+        f, nu, g = self.f, self.nu, self.cone.g
+        self.at(number, 0.5)
+        self.stand(self.middle, self.y.at(self.nq))
+        f.call_all("touching", f.count("n_touching"))
+        self.make_rows(self.response, None)
+        f.call_all("factor", f.count("n_factor"))
+        column, answer, base = (f.memory(n) for n in ("column", "answer", "base"))
+        with f.loop(self.count.value * 3) as r:
+            row = self.response.at(r * nu)
+            copy(f, row, column, nu)
+            f.call_all("apply", f.count("n_apply"))
+
+            def one(j: Int, row: Memory = row) -> None:
+                row[j] = answer[j] - base[j]
+
+            each(f, nu, one)
+        with f.loop(self.count.value * 3) as r:
+            row, line = self.rows.at(r * nu), g.at(r * self.cone.stride)
+            with f.loop(self.count.value * 3) as j:
+                other = self.response.at(j * nu)
+                line[j] = sum_of(f, nu, lambda i, row=row, other=other: row[i] * other[i])
+        with f.loop(self.count.value) as k:
+            largest = f.variable(0.0)
+            for i in range(3):
+                largest.set(largest.value.max(g[(k * 3 + i) * (self.cone.stride + 1)]))
+            self.cone.sizes[k] = (largest.value > 0.0).pick(largest.value, 1.0)
+
+    # -- impulses -------------------------------------------------------------------------------------
+    def at_place(self, k: Int, way: Int | int, u: Memory) -> Real:
+        """A velocity at a slot."""
+        row = self.rows.at((k * 3 + way) * self.nu)
+        return sum_of(self.f, self.nu, lambda j: row[j] * u[j])
+
+    def solve(self, number: Int) -> None:
+        """(2) to (4): `along`, the speeds by which bodies move on, and those with which the step ends, in `ahead`."""
+        f = self.f
+        self.prepare()
+        self.phase.set(0)
+        self.round.set(0)
+        self.going.set(1.0)
+        self.worst.set(0.0)
+        self.hit.set(0.0)
+        with f.loop(self.count.value * 3) as j:
+            self.acted[j] = 0.0
+        with f.forever() as leave:
+            with f.when(self.count.value > 0):
+                self.aim()
+                self.cone.solve(self.going.value, self.worst)
+            f.switch(self.phase.value, [(0, lambda: self.iterate(number)), (1, self.without_bounce),
+                                        (2, self.arrive)])
+            leave(self.phase.value >= 3)
+        self.keep()
+
+    def prepare(self) -> None:
+        """How bodies must part at least, where impulses may act, and a first guess of them."""
+        f, h, cone = self.f, self.step, self.cone
+        with f.loop(self.count.value) as k:
+            before, gap, share = self.before[k], self.gap[k], self.kept[k]
+            gain = (self.at_place(k, 0, self.free) - before).abs()
+            fast = ((before < gain * -2.0).pick(1.0, 0.0) * (share > 0.0).pick(1.0, 0.0))
+            open_ = (gap > 0.0).pick(1.0, 0.0)
+            bounce = fast * (gap <= 0.0).pick(1.0, 0.0) * self.real[k]
+            live = self.real[k] * (1.0 - fast * open_)  # what bounces does so when it has arrived
+            self.bounce[k] = bounce
+            self.least[k] = (bounce > 0.5).pick(-(share * before), (gap > 0.0).pick(gap * -2.0 / h, 0.0))
+            guess = self.inherited.at(self.nu + self.slots[k] * 3)
+            for i in range(3):
+                cone.on[k * 3 + i] = live
+                cone.p[k * 3 + i] = (live > 0.5).pick(guess[i], 0.0)
+
+    def aim(self) -> None:
+        """c: velocities without impulses, of `free` speeds or in the last phase of those after the step, less what is
+        wanted."""
+        f, c = self.f, self.cone.c
+        with f.loop(self.count.value) as k:
+            for i in range(3):
+                c[k * 3 + i] = self.at_place(k, i, self.free)
+            c[k * 3] = c[k * 3] - self.least[k]
+
+    def push(self, target: Memory) -> None:
+        """target = free + M^-1 J_m^T p, in lanes that are going."""
+        f, p = self.f, self.cone.p
+        mask = self.going.value > 0.5
+
+        with f.loop(self.nu) as j:
+            total = f.variable(self.free[j])
+            with f.loop(self.count.value * 3) as r:
+                total.set(total.value + self.response[r * self.nu + j] * p[r])
+            target[j] = mask.pick(total.value, target[j])
+
+    def iterate(self, number: Int) -> None:
+        """After a solution: free motion with the forces that belong to it, until speeds do not change."""
+        f, nu, last = self.f, self.nu, self.rate
+        copy(f, self.along, last, nu)
+        self.push(self.along)
+        with f.when(self.round.value > 0):
+            largest, change = f.variable(0.0), f.variable(0.0)
+            with f.loop(nu) as j:
+                largest.set(largest.value.max(self.along[j].abs()))
+                change.set(change.value.max((self.along[j] - last[j]).abs()))
+            self.going.set((change.value > largest.value * STEADY).pick(self.going.value, 0.0))
+        done = ~(self.going.value > 0.5).any() | (self.round.value >= AGAIN)
+        self.round.set(self.round.value + 1)
+        with f.when(done):
+            self.after_iterations()
+        with f.when(~done):
+            self.again(number)
+
+    def again(self, number: Int) -> None:
+        """(2) for speeds that change as `along` says: f in the middle of the step. What the machine has in addition to
+        its inertia is taken off again, so that the result does not depend on it once the change is right."""
+        f, u, along, stage = self.f, self.y.at(self.nq), self.along, self.stage.at(self.nq)
+        acceleration = self.rate.at(self.nq)
+        self.at(number, 0.5)
+        copy(f, self.middle, self.stage, self.nq)
+        with f.when(f.count("stiff") > 0):
+            with f.loop(self.nu) as j:
+                stage[j] = (along[j] - u[j]) * 0.5
+                self.extra[j] = self.added[j] * (along[j] - u[j]) / self.step
+            self.move_on(self.middle, self.stage)
+
+        def half(j: Int) -> None:
+            stage[j] = (along[j] + u[j]) * 0.5
+
+        each(f, self.nu, half)
+        self.accelerate()
+        mask = self.going.value > 0.5
+        with f.loop(self.nu) as j:
+            self.free[j] = mask.pick(u[j] + self.step * acceleration[j], self.free[j])
+
+    def after_iterations(self) -> None:
+        """Where contacts that bounce have made energy, the step is taken without restitution."""
+        f, cone = self.f, self.cone
+        work, any_bounce = f.variable(0.0), f.variable(0.0)
+        with f.loop(self.count.value) as k:
+            any_bounce.set(any_bounce.value.max(self.bounce[k]))
+            for i in range(3):
+                row = k * 3 + i
+                g = cone.g.at(row * cone.stride)
+                done = sum_of(f, self.count.value * 3, lambda j, g=g: g[j] * cone.p[j])
+                work.set(work.value + cone.p[row] * (self.at_place(k, i, self.free) + done * 0.5))
+        made = (work.value > (work.value.abs() + 1.0) * 1e-12).pick(any_bounce.value, 0.0)
+        self.going.set(made)
+        mask = made > 0.5
+        with f.loop(self.count.value) as k:
+            self.least[k] = ((self.bounce[k] * made) > 0.5).pick(0.0, self.least[k])
+        self.phase.set(1)
+        with f.when(~mask.any()):
+            self.bring_together()
+
+    def without_bounce(self) -> None:
+        """After that solution."""
+        self.push(self.along)
+        self.bring_together()
+
+    def bring_together(self) -> None:
+        """Bodies that the step has brought together lose the rest of their speed: an impact without restitution."""
+        f, cone, hit = self.f, self.cone, self.f.variable(0.0)
+        with f.loop(self.count.value * 3) as j:
+            self.acted[j] = cone.p[j]
+        with f.loop(self.count.value) as k:
+            v = self.at_place(k, 0, self.along)
+            near = (self.gap[k] + self.step * 0.5 * v <= CLOSED).pick(1.0, 0.0)
+            closed = near * cone.on[k * 3] * (1.0 - self.bounce[k])
+            meets = (v < (v.abs() + 1.0) * -TOLERANCE).pick(closed, 0.0)
+            hit.set(hit.value.max(meets))
+            self.least[k] = 0.0
+            for i in range(3):
+                cone.on[k * 3 + i] = closed
+                cone.p[k * 3 + i] = 0.0
+        copy(f, self.along, self.ahead, self.nu)
+        self.hit.set(hit.value)
+        self.going.set(hit.value)
+        self.phase.set(3)
+        with f.when((hit.value > 0.5).any()):
+            copy(f, self.along, self.free, self.nu)
+            self.phase.set(2)
+
+    def arrive(self) -> None:
+        """After the impact."""
+        self.push(self.ahead)
+        self.phase.set(3)
+
+    def keep(self) -> None:
+        """What the next step is told, if this one is accepted, and what has acted at places."""
+        f, nu, cone = self.f, self.nu, self.cone
+        any_bounce = f.variable(self.hit.value)
+        with f.loop(self.places * 3) as j:
+            self.fresh[nu + j] = 0.0
+            self.acting[j] = 0.0
+        with f.loop(nu) as j:
+            self.fresh[j] = 0.0
+        met = self.hit.value > 0.5
+        with f.loop(self.count.value) as k:
+            i = self.slots[k]
+            any_bounce.set(any_bounce.value.max(self.bounce[k]))
+            total = []
+            for a in range(3):
+                row = k * 3 + a
+                self.fresh[nu + i * 3 + a] = self.acted[row]
+                total.append(self.acted[row] + met.pick(cone.p[row], 0.0))
+            for b in range(3):
+                force = total[0] * self.frames[k * 9 + b] + total[1] * self.frames[k * 9 + (3 + b)] \
+                    + total[2] * self.frames[k * 9 + (6 + b)]
+                self.acting[i * 3 + b] = (self.real[k] > 0.5).pick(force / self.step, 0.0)
+        smooth = any_bounce.value < 0.5
+        with f.loop(nu) as j:
+            moved = f.variable(0.0)
+            with f.loop(self.count.value * 3) as r:
+                moved.set(moved.value + self.response[r * nu + j] * self.acted[r])
+            self.fresh[j] = smooth.pick(moved.value / self.step, 0.0)
+
+    # -- between steps --------------------------------------------------------------------------------
+    def accept(self, leave: Callable[[Bool], None]) -> None:
+        """Lanes that go on inherit."""
+        def stop(ended: Bool) -> None:
+            alive = self.active.value > 0.5
+            f, n = self.f, self.nu + self.places * 3
+            with f.loop(n) as j:
+                self.inherited[j] = alive.pick(self.fresh[j], self.inherited[j])
+            residual = self.inherited[n]
+            self.inherited[n] = alive.pick(residual.max(self.worst.value), residual)
+            leave(ended)
+
+        super().accept(stop)
+
+    def sample(self, number: Int, every: Int) -> None:
+        f = self.f
+        with f.when((((number + 1) % every) == 0).integer() * f.count("forces_out") > 0):
+            n = self.places * 3
+            copy(f, self.acting, f.memory("out_forces").at(self.row.value * n), n)
+        super().sample(number, every)
+
+
+def contact_steps(f: Builder) -> None:
+    """The driver."""
+    s = _Contacts(f)
+    s.run(s.one_step)
+
+
+Three = tuple[Real, Real, Real]
+
+
+def _three(m: Memory, at: int) -> Three:
+    return m[at], m[at + 1], m[at + 2]
+
+
+def _dot(a: Three, b: Three) -> Real:
+    return a[0] * b[0] + a[1] * b[1] + a[2] * b[2]
+
+
+def _cross(a: tuple[Real, ...], b: Three) -> Three:
+    return a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]
+
+
+def _across(n: Three) -> tuple[Three, Three]:
+    """Two directions that make a right-handed frame with a unit vector: T. Duff et al., "Building an orthonormal basis,
+    revisited", J. Comput. Graph. Tech. 6 (2017)."""
+    x, y, z = n
+    sign = (z < 0.0).pick(-1.0, 1.0)
+    a = -1.0 / (sign + z)
+    b = x * y * a
+    return (sign * x * x * a + 1.0, sign * b, -(sign * x)), (b, sign + y * y * a, -y)

@@ -1,0 +1,128 @@
+"""The program of a machine with rigid contacts: see `integrate.contact_step`, which says what its driver calls.
+
+M^-1 is taken from the text of the machine's forward dynamics itself, whatever the method and the loops: accelerations
+are linear in joint forces that are added (`extra`), so that their derivative along a column (`tangents`) is M^-1 times
+it. What of that does not depend on the column (articulated inertias, pivots, transforms) is computed once a step by
+*factor*; *apply* is one sweep inward and one outward.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from bellcrank.integrate.contact_step import kept_numbers
+from bellcrank.lowering.choose import read_inputs, trace
+from bellcrank.lowering.contact_rows import path_speeds, places_function
+from bellcrank.lowering.function import Function
+from bellcrank.scalar.derivative import tangents
+from bellcrank.scalar.graph import Number, Scalar
+from bellcrank.simulate.arms import ArmBlocks
+from bellcrank.simulate.equations import Equations
+from bellcrank.simulate.machine import Code, Compiler
+from bellcrank.system.evaluator import CompiledEvaluator
+from bellcrank.target.backend import Call
+from bellcrank.target.column_code import split
+from bellcrank.target.kernel_source import GraphKernel
+from bellcrank.topology.tree import Tree
+
+__all__ = ["ContactEquations", "Paths"]
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+
+class Paths(NamedTuple):
+    """For every place the speeds that move its bodies against each other."""
+
+    start: Ints  #: (places + 1,)
+    speed: Ints
+    sign: Floats
+
+    @staticmethod
+    def of(tree: Tree) -> Paths:
+        starts, speeds, signs = [0], [], []
+        for pair in tree.contacts:
+            found = path_speeds(tree, pair.first, pair.second)
+            for _ in range(pair.places):
+                speeds += [speed for speed, _ in found]
+                signs += [sign for _, sign in found]
+                starts.append(len(speeds))
+        return Paths(np.array(starts, dtype=np.int64), np.array([*speeds, 0], dtype=np.int64), np.array([*signs, 0.0]))
+
+
+class ContactEquations(Equations):
+    """The equations of motion, with what rigid contacts need, and what their steps hand on for every state."""
+
+    programs = "programs with rigid contacts"
+
+    def __init__(self, *given: Any, **options: Any) -> None:
+        super().__init__(*given, **options)
+        tree = self.system.model.tree
+        self.places = sum(pair.places for pair in tree.contacts)
+        #: accelerations by contacts (nu), impulses (3 places), the largest residual, slots needed
+        self.handed_on: Floats = np.zeros((self.count, kept_numbers(tree.nu, self.places)))
+
+    def inputs(self, states: Ints) -> dict[str, Floats]:
+        return {**super().inputs(states), "contact": self.handed_on[states]}
+
+    def remember(self, states: Ints, code: Code, inputs: Floats) -> None:
+        super().remember(states, code, inputs)
+        self.handed_on[states] = inputs[:, code.inputs["contact"]:]
+
+    def make(self, run: CompiledEvaluator, functions: Mapping[str, Function], width: int, arms: ArmBlocks | None
+             ) -> Code:
+        forward = functions["forward_dynamics"]
+        pushed = replace(forward, name="pushed_dynamics", inputs=(*forward.inputs, "extra"))
+        code = super().make(run, {**functions, "forward_dynamics": pushed}, width, None)
+        tree, nu = run.tree, run.tree.nu
+        c = Compiler(run, {**functions, "pushed_dynamics": pushed}, width, self.external)
+        shared, factor, apply = self._response(c, pushed)
+        places, at = places_function(tree), code.sizes["inputs"]
+        placed = run.tree.nq != nu or any(p is not None for p in tree.prescribed)
+        sizes = {**code.sizes, "touch": places.width, "shared": shared, "inputs": at + self.handed_on.shape[1],
+                 **dict.fromkeys(("extra", "none", "column", "answer", "base"), nu)}
+        return replace(
+            code, sizes=sizes, inputs={**code.inputs, "contact": at},
+            places={**code.places, "extra": ("extra", 0), "shared": ("shared", 0), "column": ("column", 0)},
+            more={"placing": tuple(c.calls(["displaced"], "stage", 0, inputs={"dq": ("none", 0)}) if placed else ()),
+                  "touching": self._touching(c, places), "factor": factor, "apply": apply})
+
+    def _touching(self, c: Compiler, places: Function) -> tuple[Call, ...]:
+        """Gaps, points, normals and axes of speeds."""
+        if not self.places:
+            return ()
+        tree = c.run.tree
+        entries = trace(tree, places, False, "unrolled")
+        assert isinstance(entries, list)
+        return (Call(c.run.backend.block(_graph(entries, read_inputs(tree, places, False)), (places.name,), c.width),
+                     "touch", 0),)
+
+    def _response(self, c: Compiler, pushed: Function) -> tuple[int, tuple[Call, ...], tuple[Call, ...]]:
+        """How many numbers all columns share, what computes them, and what computes a column; of machines whose code
+        loops over records, by the difference of two accelerations."""
+        if not self.places:
+            return 0, (), ()
+        traced, nu = c.run.trace(pushed, self.external), c.run.tree.nu
+        if not isinstance(traced, list):
+            where = {"wrench": ("springs", 0)} if self.system.kernels.springs_outside else {}
+            wrenches = self.external or self.system.kernels.springs_outside
+            base, answer = (tuple(c.calls([pushed.name], buffer, 0, wrenches, {**where, "extra": (added, 0)}))
+                            for buffer, added in (("base", "none"), ("answer", "column")))
+            return 0, base, answer
+        graph = next(x.graph for x in traced if type(x) is Scalar)
+        seeds = {graph.leaf(("extra", i)): {0: graph.leaf(("column", i))} for i in range(nu)}
+        graphs = split((), (), nu, [row.get(0, 0.0) for row in tangents(traced, seeds)])
+        block, inputs = c.run.backend.block, c.run.inputs(pushed, self.external)
+        first = _graph(list(graphs.shared), inputs)
+        second = _graph(list(graphs.step), {"shared": len(graphs.shared), "column": nu})
+        return (len(graphs.shared), (Call(block(first, ("factor",), c.width), "shared", 0),),
+                (Call(block(second, ("apply",), c.width), "answer", 0),))
+
+
+def _graph(entries: list[Number], inputs: Mapping[str, int]) -> GraphKernel:
+    return GraphKernel([x if type(x) is Scalar else float(x) for x in entries], inputs)
