@@ -146,6 +146,21 @@ def test_block_rocks_as_housner_says() -> None:
     assert result.attrs["contact_residual"] < 1e-9
 
 
+def test_forces_at_rigid_places_are_in_results(tmp_path: Any) -> None:
+    """What acts is the mean over a step: the weight at rest, in memory, in files, after events and in batches."""
+    system = machine("box", "rigid", 5.0)
+    seen = bc.Event(lambda t, q, u: q[6] - 0.055, "half way", direction=-1)
+    for options in ({}, {"file": tmp_path / "run.nc"}, {"events": [seen]}):
+        force = run(system, lying(system, 0.06), 0.3, 5e-3, **options)["contact_force"]
+        assert force.dims == ("time", "contact_component") and force["contact_component"].values[4] == "floor[1].y"
+        total = force.values.reshape(len(force), 8, 3).sum(axis=1)
+        assert np.abs(total[-1] - [0.0, 0.0, 2.0 * G]).max() < 1e-9
+        assert np.nansum(total[:, 2]) * 5e-3 == pytest.approx(2.0 * G * 0.3, rel=1e-9)  # all that fell was stopped
+    states = tuple(np.stack(x) for x in zip(lying(system, 0.05), lying(system, 0.3), strict=True))
+    both = run(system, states, 0.05, 5e-3)["contact_force"].values[-1].reshape(2, 8, 3).sum(axis=1)
+    assert both[0, 2] == pytest.approx(2.0 * G) and (both[1] == 0.0).all()
+
+
 def test_rigid_batches_and_events() -> None:
     """States of a batch do not see each other, also with other friction and restitution; events end a run."""
     system = machine("ball", "rigid", 0.3, restitution=0.8)

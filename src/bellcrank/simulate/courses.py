@@ -15,7 +15,7 @@ from bellcrank.simulate.equations import Equations
 from bellcrank.simulate.fixed import Failure, FixedRun
 from bellcrank.simulate.moreau import MoreauRun
 from bellcrank.simulate.reference import ReferenceRun, Rhs
-from bellcrank.simulate.rigid_run import RigidRun
+from bellcrank.simulate.rigid_run import ContactLog, RigidRun
 from bellcrank.simulate.varying import VaryingRun
 
 if TYPE_CHECKING:
@@ -120,6 +120,15 @@ class Course(ABC):
         """Before the run is replaced by another one."""
         self.before = self.notes()
 
+    # -- contacts -------------------------------------------------------------------------------
+    def contact_names(self) -> tuple[str, ...]:
+        """Names of the components of forces at places of rigid contacts, if they are put on record."""
+        return ()
+
+    def contact_forces(self, times: Floats) -> Floats | None:
+        """These forces at samples (samples, states, components), NaN where they are not known."""
+        return None
+
     # -- controllers ----------------------------------------------------------------------------
     def control(self) -> None:
         """Ask sampled controllers for what holds from now on."""
@@ -198,6 +207,7 @@ class FixedCourse(Course):
         if self._steady:
             self.pace = float(np.clip(_STEADY / (system.nq * setup.count), 10.0, 1000.0))
         self.pending: tuple[float, Floats] | None = None
+        self._contacts = ContactLog(self.run, setup.samples) if isinstance(self.run, RigidRun) else None
         self._hold = setup.holds()
         #: a traced controller that is held by the steps themselves
         self._held = next((d for d in setup.drives if d.traced and d.period is not None and d.target == "tau"), None)
@@ -229,6 +239,12 @@ class FixedCourse(Course):
         return {**own, "steps": steps, "switches": self.before["switches"] + self.run.switches,
                 "crossings": self.before["crossings"] + int(getattr(self.run, "crossings", 0))}
 
+    def contact_names(self) -> tuple[str, ...]:
+        return () if self._contacts is None else self._contacts.names
+
+    def contact_forces(self, times: Floats) -> Floats | None:
+        return None if self._contacts is None else self._contacts.at(times)
+
     def advance(self, watching: bool) -> Piece:
         if self.pending is not None:
             return self._to_grid()
@@ -244,6 +260,8 @@ class FixedCourse(Course):
             self.adapt(spent, _NUMBERS / max(1, self.y.size) * every)
         numbers = np.arange(first // every + 1, first // every + 1 + len(rows)) * every
         times: Floats = np.asarray(setup.start + numbers * self.step, dtype=float)
+        if self._contacts is not None:
+            self._contacts.note(times, self.run)
         if self._held is not None:
             asked = (numbers % self._hold == 0) & (numbers < setup.steps)
             self._note_held(times[asked], rows[asked])
@@ -283,6 +301,8 @@ class FixedCourse(Course):
         goal = self.setup.start + number * self.step
         new = self.partial(y, t, goal - t)
         self.pending = None
+        if self._contacts is not None:
+            self._contacts.note(np.array([goal]), self.run)
         self.run.y, self.run.done = new[None].copy(), number
         if number % self._hold == 0 and number < self.setup.steps:
             self._note_held(np.array([goal]), new[None, None])

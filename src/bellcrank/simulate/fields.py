@@ -21,7 +21,7 @@ from bellcrank.system.loop_errors import largest_errors
 if TYPE_CHECKING:
     from bellcrank.system.machine_functions import Machine
 
-__all__ = ["DERIVED", "IMPULSE", "MOST_CLOSURES", "PER_EVENT", "STATE", "TOPOLOGY", "Field", "Layout",
+__all__ = ["CONTACTS", "DERIVED", "IMPULSE", "MOST_CLOSURES", "PER_EVENT", "STATE", "TOPOLOGY", "Field", "Layout",
            "coordinate_units", "derive", "force_units", "layout_of", "output_values", "sample_dims", "speed_units"]
 
 
@@ -45,6 +45,9 @@ DERIVED = (Field("kinetic_energy", "", "J", "kinetic energy"),
            Field("loop_rate_error", "", "m/s", "largest rate of error of a loop constraint"))
 
 
+#: what acts at places of rigid contacts
+CONTACTS = Field("contact_force", "contact_component", "N", "mean force over the last step at a place of a rigid "
+                 "contact on its second body, world axes")
 #: the number of the topology in the attribute ``topologies``, along time alone
 TOPOLOGY = Field("topology", "", "1", "number of the topology, see the attribute topologies")
 #: parts of an impulse
@@ -123,6 +126,12 @@ class Layout:
     changing: bool = False  #: whether events may change the topology
     closures: tuple[str, ...] = ()  #: those whose impulses are put on record
     outputs: tuple[Field, ...] = ()  #: of the mechanism
+    contact_components: tuple[str, ...] = ()  #: of forces at places of rigid contacts, if they are put on record
+
+    @property
+    def fields(self) -> tuple[Field, ...]:
+        """All variables along time but the number of the topology."""
+        return (*STATE, *DERIVED, *((CONTACTS,) if self.contact_components else ()), *self.outputs)
 
     def dims(self, field: Field) -> tuple[str, ...]:
         """Dimensions of a variable, time first."""
@@ -149,6 +158,9 @@ class Layout:
         if self.loop_speeds:
             out |= {"loop_speed": ("loop_speed", self.loop_speeds, "speed of a joint that closes a loop"),
                     "loop_force_units": ("loop_speed", self.loop_force_units, "units of loop_tau")}
+        if self.contact_components:
+            out |= {"contact_component": ("contact_component", self.contact_components,
+                                          "contact, place and axis of a force")}
         if self.closures:
             out |= {"closure": ("closure", self.closures, "what closes a loop"),
                     "impulse_component": ("impulse_component", IMPULSE, "part of an impulse"),
@@ -181,8 +193,9 @@ def _layout(system: Machine, batch: tuple[int, ...], cuts: Sequence[str]) -> Lay
 
 def _free(output: str) -> str:
     """The name of an output, if a result has no other use for it."""
-    used = {field.name for field in (*STATE, *DERIVED, TOPOLOGY)} | set(PER_EVENT) | {
-        "time", "coordinate", "speed", "sample", "loop_speed", "closure", "event", "event_time", "event_name"}
+    used = {field.name for field in (*STATE, *DERIVED, CONTACTS, TOPOLOGY)} | set(PER_EVENT) | {
+        "time", "coordinate", "speed", "sample", "loop_speed", "closure", "contact_component", "event",
+        "event_time", "event_name"}
     if output in used or "/" in output:
         raise ModelError(f"output {output!r}: results cannot hold it by this name"
                          f"{', which they use themselves' if output in used else ''}; call it otherwise")

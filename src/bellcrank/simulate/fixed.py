@@ -89,6 +89,7 @@ class FixedRun:
             got = stepper.run(y[None], inputs, t - step, step, 1, 1, 1, 2)  # held controllers are not asked
             self._give(plan, 1, stepper)
             if got.done[0]:
+                self.noted(got, state)
                 return np.asarray(got.y[0])
             if self.crowded(got.inputs):
                 continue
@@ -170,6 +171,9 @@ class FixedRun:
     def take(self, out: Floats, got: Taken, rows: slice, at: int, lanes: slice | int, states: Ints | int) -> None:
         """Put samples of some states where they belong, from row `at` on."""
         out[at:at + rows.stop, states] = got.samples[rows, lanes]
+
+    def noted(self, got: Taken, state: int) -> None:
+        """A step of one state has been made between those of the run."""
 
     def crowded(self, inputs: Floats) -> bool:
         """Whether a step has failed for want of memory, of which there is more now."""

@@ -25,7 +25,7 @@ import numpy.typing as npt
 from bellcrank.arrays import Floats
 from bellcrank.errors import FileError
 from bellcrank.simulate.classic import append_records, check_classic, is_classic
-from bellcrank.simulate.fields import DERIVED, PER_EVENT, STATE, TOPOLOGY, Field, Layout
+from bellcrank.simulate.fields import PER_EVENT, STATE, TOPOLOGY, Field, Layout
 from bellcrank.simulate.interrupt import uninterrupted
 from bellcrank.simulate.kept_model import KeptModel
 from bellcrank.simulate.probe import check_hdf5, trust, trusted
@@ -105,6 +105,7 @@ class GrowingFile:
         for name, size in (*zip(layout.samples, layout.batch, strict=True), ("coordinate", len(layout.coordinates)),
                            ("speed", len(layout.speeds)), ("event", EVENT_ROOM), ("event_length", _EVENT_NAME),
                            *(("loop_speed", len(layout.loop_speeds)),) * bool(layout.loop_speeds),
+                           *(("contact_component", len(layout.contact_components)),) * bool(layout.contact_components),
                            *(("closure", len(layout.closures)), ("impulse_component", 6)) * bool(layout.closures)):
             file.createDimension(name, size)
         for name, value in self._early.items():
@@ -114,7 +115,7 @@ class GrowingFile:
         for name, room in _TEXTS.items():
             file.setncattr(name, _padded("running" if name == "status" else "", room))
         self._variable("time", ("time",), {"units": "s", "long_name": "time"})
-        for field in (*STATE[:2], *DERIVED, *layout.outputs):
+        for field in (f for f in layout.fields if f not in STATE[2:]):
             self._variable(field.name, layout.dims(field), layout.attrs(field))
         if layout.changing:
             self._variable(TOPOLOGY.name, ("time",), layout.attrs(TOPOLOGY))

@@ -48,9 +48,10 @@ class Result(ElementResults):  # type: ignore[no-untyped-call]  # of its __init_
     there are several batch axes). Variables: ``q``, ``u``, ``tau`` if forces were given (``loop_tau`` for joints
     that close loops), ``kinetic_energy``, ``potential_energy``, ``stored_energy``, ``energy`` [J], ``loop_error`` (the
     largest of all constraints; distances in m, cosines of right angles as they are), ``loop_rate_error``;
-    ``event_time`` and ``event_name`` if there were events. Attributes say what ran, how it ended (``status``,
-    ``reason``, ``warnings``) and how well (``energy_drift``, ``largest_loop_error``). ``energy`` is a method, too: the
-    variable is ``result["energy"]``.
+    ``contact_force`` at places of rigid contacts ("floor[0].x": contact, place and world axis; not in runs of more than
+    20 million such numbers); ``event_time`` and ``event_name`` if there were events. Attributes say what ran, how it
+    ended (``status``, ``reason``, ``warnings``) and how well (``energy_drift``, ``largest_loop_error``).
+    ``energy`` is a method, too: the variable is ``result["energy"]``.
 
     `reactions`, `joint_load`, `torques`, `forces`, `element`, `outputs` and `kinematics` compute with the machine,
     which is at hand after a run; after reading a file it is compiled from its description there (`rebuild`, `attach`).

@@ -11,13 +11,15 @@ from bellcrank.integrate.contact_step import CONTACT, contact_memory, contact_st
 from bellcrank.simulate.fixed import FixedRun
 from bellcrank.simulate.machine import Code
 from bellcrank.simulate.rigid_equations import ContactEquations, Paths
-from bellcrank.simulate.steppers import NEAR_AND_FAR, ROUNDS, FixedStepper, Integrator
+from bellcrank.simulate.steppers import NEAR_AND_FAR, ROUNDS, FixedStepper, Integrator, Taken
 
-__all__ = ["RigidRun"]
+__all__ = ["ContactLog", "RigidRun"]
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
+#: numbers of forces at places that are put on record in a run; in larger ones none are
+RECORD = 20_000_000
 #: places that may be near at the same time, to begin with; there is memory for more as soon as it is needed
 SLOTS = 12
 
@@ -42,8 +44,7 @@ class ContactStepper(FixedStepper):
         m.point("path_sign", paths.sign)
         m.point("slots", np.zeros(most + 1, dtype=np.int64))
         self._implicit, self._owner = False, None
-        #: forces at all places, in the axes of the ground link, at the samples of the last call
-        self.forces: Floats = np.zeros((0, 0, 0))
+        self._forces: Floats = np.zeros((0, 0, 0))
 
     def advance(self, states: Any, given: Any, done: Any, out: Any, start: float, step: float, first: int, steps: int,
                 every: int, hold: int = 1, owner: object = None) -> None:
@@ -52,7 +53,11 @@ class ContactStepper(FixedStepper):
         self.memory.set(forces_out=int(self.places > 0))
         self.memory.address("out_forces", forces)
         super().advance(states, given, done, out, start, step, first, steps, every, hold, owner)
-        self.forces = forces.transpose(1, 0, 3, 2).reshape(forces.shape[1], -1, forces.shape[2])[:samples]
+        self._forces = forces.transpose(1, 0, 3, 2).reshape(forces.shape[1], -1, forces.shape[2])[:samples]
+
+    def run(self, y: Floats, *given: Any) -> Taken:
+        found = super().run(y, *given)
+        return Taken(found.samples, found.y, found.done, found.inputs, self._forces[:, :len(y)])
 
 
 class RigidRun(FixedRun):
@@ -65,6 +70,26 @@ class RigidRun(FixedRun):
         self.paths, self.added = Paths.of(equations.system.model.tree), added
         self.most = max(min(equations.places, SLOTS), 1)
         self.idle = equations.idle(self._kind())
+
+    def advance(self, steps: int, every: int) -> Floats:
+        samples = (self.done + steps) // every - self.done // every
+        #: forces at all places, in the axes of the ground link [N], at the samples of the last call
+        self.forces = np.full((samples, len(self.y), 3 * self.equations.places), np.nan)
+        return super().advance(steps, every)
+
+    def take(self, out: Floats, got: Taken, rows: slice, at: int, lanes: slice | int, states: Ints | int) -> None:
+        super().take(out, got, rows, at, lanes, states)
+        if self.equations.places:
+            assert got.forces is not None
+            self.forces[at:at + rows.stop, states] = got.forces[rows, lanes]
+
+    def partial(self, y: Floats, t: float, step: float, state: int = 0) -> Floats:
+        self.forces = np.full((1, len(self.y), 3 * self.equations.places), np.nan)
+        return super().partial(y, t, step, state)
+
+    def noted(self, got: Taken, state: int) -> None:
+        if got.forces is not None and got.forces.size:
+            self.forces[0, state] = got.forces[0, 0]
 
     @property
     def residual(self) -> float:
@@ -98,3 +123,35 @@ class RigidRun(FixedRun):
     def cross(self, i: int, number: int, t: float) -> bool:
         """Passages through singular positions know nothing of contacts."""
         return False if self.equations.places else super().cross(i, number, t)
+
+
+class ContactLog:
+    """Forces at places of rigid contacts at the samples of a run, until they are written."""
+
+    def __init__(self, run: RigidRun, samples: int) -> None:
+        tree = run.equations.system.model.tree
+        few = samples * len(run.y) * 3 * run.equations.places <= RECORD
+        #: contact, place and axis of every component; none if they would be too many
+        self.names = tuple(f"{pair.name}[{i}].{axis}" for pair in tree.contacts for i in range(pair.places)
+                           for axis in "xyz") if few else ()
+        self._turn, self._states = np.asarray(tree.ground_turn, dtype=float), len(run.y)
+        self._known: list[tuple[float, Floats]] = []
+
+    def note(self, times: Floats, run: object) -> None:
+        """Keep what a run says of its last samples."""
+        if self.names and isinstance(run, RigidRun) and run.forces.shape[-1] == len(self.names):
+            shaped = run.forces.reshape(*run.forces.shape[:-1], -1, 3) @ self._turn.T
+            self._known += zip(times.tolist(), shaped.reshape(run.forces.shape), strict=True)
+
+    def at(self, times: Floats) -> Floats | None:
+        """The forces (samples, states, components), NaN where they are not known: at the start, and at events."""
+        if not self.names:
+            return None
+        out = np.full((len(times), self._states, len(self.names)), np.nan)
+        found = dict(self._known)
+        for row, t in enumerate(times.tolist()):
+            if t in found:
+                out[row] = found[t]
+        last = times[-1] if len(times) else -np.inf
+        self._known = [(t, rows) for t, rows in self._known if t > last]
+        return out

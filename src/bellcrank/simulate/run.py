@@ -98,7 +98,8 @@ def recorded(setup: Setup, progress: Progress | None = None, file: str | os.Path
         writer = Writer(system, batch=setup.batch, settings=setup.settings(), file=file, cuts=setup.cuts,
                         advice=setup.advice, share=ROUGHLY if setup.stepper == "semi_implicit" else DRIFT,
                         lanes=in_lanes(system, setup.count * setup.samples),
-                        closures=known_closures(system.model) if setup.alters else None)
+                        closures=known_closures(system.model) if setup.alters else None,
+                        contacts=course.contact_names())
         run = _Run(setup, course, writer, progress, patience)
         return run.go(), run.breaks
 
@@ -222,9 +223,14 @@ class _Run:
         if forces is not None:
             tau = forces[..., :nu].reshape(*lead, -1)
             loop = forces[..., nu:].reshape(*lead, -1) if self.setup.cuts else None
-        self.writer.add(times, q.reshape(*lead, -1), u.reshape(*lead, -1), tau, loop)
+        self.writer.add(times, q.reshape(*lead, -1), u.reshape(*lead, -1), tau, loop, self.contacts(times, lead))
         if self.watcher is not None:
             self.watcher(np.asarray(times), q.reshape(len(times), -1))
+
+    def contacts(self, times: Floats, lead: tuple[int, ...]) -> Floats | None:
+        """Forces at places of rigid contacts, if they are put on record."""
+        found = self.course.contact_forces(times)
+        return None if found is None else found.reshape(*lead, -1)
 
     def release_sample(self, course: Course) -> None:
         """Write the sample at which controllers were asked."""

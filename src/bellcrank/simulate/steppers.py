@@ -163,6 +163,7 @@ class Taken(NamedTuple):
     y: Floats  #: last good states
     done: Ints  #: steps done by each state
     inputs: Floats  #: (states, entries), as held controllers left them
+    forces: Floats | None = None  #: (samples, states, 3 places), of rigid contacts
 
 
 class Stretch(NamedTuple):

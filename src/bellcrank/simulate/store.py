@@ -18,10 +18,8 @@ from bellcrank.errors import BellcrankError, FileError, ModelError, StateError
 from bellcrank.simulate.account import DRIFT, Balance, exchange, floor_of
 from bellcrank.simulate.deflections import Deflections
 from bellcrank.simulate.fields import (
-    DERIVED,
     MOST_CLOSURES,
     PER_EVENT,
-    STATE,
     TOPOLOGY,
     Layout,
     derive,
@@ -57,7 +55,8 @@ class Writer:
     it was until then. A file that cannot be made is an error here, before anything is computed. `cuts` are joints
     that close loops and on which forces act; `advice` is what to do if the energy does not balance within a `share`.
     `lanes`: whether samples are worked on side by side (see `early.in_lanes`), if that is known. `closures` are those
-    that events may open and close, if there are events that change the machine.
+    that events may open and close, if there are events that change the machine. `contacts` names the components of
+    forces at places of rigid contacts, if they come with the samples.
 
     >>> import bellcrank as bc
     >>> pendulum = bc.compile(bc.load("pendulum"))
@@ -72,12 +71,15 @@ class Writer:
     def __init__(self, system: Machine, *, batch: tuple[int, ...] = (), settings: Mapping[str, Any] | None = None,
                  file: str | os.PathLike[str] | None = None, flush_seconds: float = 0.1, cuts: Sequence[str] = (),
                  advice: str = "take smaller steps", share: float = DRIFT,
-                 lanes: bool | None = None, closures: Sequence[str] | None = None) -> None:
+                 lanes: bool | None = None, closures: Sequence[str] | None = None,
+                 contacts: Sequence[str] = ()) -> None:
         self._system, self._first, self._start = system, system, time.perf_counter()
         self._layout = layout_of(system, tuple(int(n) for n in batch), cuts)
         if closures is not None:
             self._layout = replace(self._layout, changing=True,
                                    closures=tuple(closures) if len(closures) <= MOST_CLOSURES else ())
+        if contacts:
+            self._layout = replace(self._layout, contact_components=tuple(contacts))
         self._topology = 0
         self._early = run_attributes(system, dict(settings or {}))
         self._notes: dict[str, Any] = {}
@@ -101,7 +103,7 @@ class Writer:
             self.file, self._layout, {**self._early, "model": model_text(system)})
 
     def add(self, t: npt.ArrayLike, q: npt.ArrayLike, u: npt.ArrayLike, tau: npt.ArrayLike | None = None,
-            loop_tau: npt.ArrayLike | None = None) -> None:
+            loop_tau: npt.ArrayLike | None = None, contact_force: npt.ArrayLike | None = None) -> None:
         """Add samples: t (k,) [s], q (k, *batch, nq), u (k, *batch, nu), tau like u or nothing; they are copied.
         With tau may come the forces of the closing joints `cuts`.
 
@@ -113,7 +115,8 @@ class Writer:
         times = np.asarray(t, dtype=float).reshape(-1)
         lead = (len(times), *layout.batch)
         given = {"q": (q, len(layout.coordinates)), "u": (u, len(layout.speeds)), "tau": (tau, len(layout.speeds)),
-                 "loop_tau": (loop_tau, len(layout.loop_speeds))}
+                 "loop_tau": (loop_tau, len(layout.loop_speeds)),
+                 "contact_force": (contact_force, len(layout.contact_components))}
         block = {"time": times}
         for name, (value, size) in given.items():
             if value is not None:
@@ -299,7 +302,7 @@ class Writer:
         from bellcrank.simulate.result import Result
 
         layout = self._layout
-        fields = [f for f in (*STATE, *DERIVED, *layout.outputs)
+        fields = [f for f in layout.fields
                   if "tau" not in f.name or (self._with_forces and (layout.loop_speeds or f.name == "tau"))]
         variables: dict[str, Any] = {}
         rows = self._shelf.between(0, self._shelf.count)
