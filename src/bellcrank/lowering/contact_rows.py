@@ -19,8 +19,9 @@ def contact_rows(tree: Sweeps) -> tuple[Number, ...]:
     for pair in machine.tree.contacts:
         own = machine.bind(pair)
         for touch in own.touches(machine.moving[pair.first], machine.moving[pair.second]):
-            out.append(-touch.depth)
-            half = touch.normal * (touch.depth * 0.5)
+            gap = -(touch.depth / touch.gain)
+            out.append(gap)
+            half = touch.normal * (gap * -0.5)
             for way in (touch.normal, *_across(touch.normal)):
                 row: list[Number] = [0.0] * machine.tree.nu
                 _add(machine, row, pair.second, touch.point - half, way, 1.0)  # the points of each that will meet
