@@ -116,6 +116,8 @@ def _forces(m: bc.Mechanism, mass: object, length: object, time: object) -> None
 def _shapes(m: bc.Mechanism, mass: object) -> None:
     for shape in (bc.Box((1, 0.1, 1 / 3)), bc.Sphere(0.1), bc.Ellipsoid((1, 2, 3)), bc.Cylinder(0.1, 1), bc.Cone(1, 2),
                   bc.Capsule(0.1, 0.3), bc.Plane(), bc.Plane((1, 1 / 3)),
+                  bc.HeightField([0, 1 / 3, 1], [0, 1, 2], [[0, 1, 0], [0.1, 0, 0], [1, 0, 0]]),
+                  bc.HeightField([0, 1], [0, 1], [[0, 1], [0.1, 0]], kind="linear"),
                   bc.Mesh([(0, 0, 0), (1 / 3, 0, 0), (0, 1, -0.0)], [(0, 1, 2)]),
                   bc.Mesh([(0, 0, 0), (1, 0, 0), (0, 1, 0)], [(0, 1, 2)], colors=[(0.1, 0, 0, 1)])):
         m.add_shape("f", shape, color=(1 / 3, 0, 0.1))

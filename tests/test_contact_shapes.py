@@ -17,7 +17,10 @@ from bellcrank.topology.contact_pairs import ContactPair
 
 OCTAHEDRON = bc.Mesh(0.3 * np.array([(1, 0, 0), (-1, 0, 0), (0, 1, 0), (0, -1, 0), (0, 0, 1), (0, 0, -1.5)]),
                      [(0, 2, 4), (2, 1, 4), (1, 3, 4), (3, 0, 4), (2, 0, 5), (1, 2, 5), (3, 1, 5), (0, 3, 5)])
+HILLS = bc.HeightField(np.linspace(-1.5, 1.5, 8), np.linspace(-1.5, 1.5, 7),
+                       0.1 * np.sin(1.7 * np.arange(56.0)**1.1).reshape(8, 7), kind="cubic")
 SHAPES: dict[str, Any] = {
+    "field": HILLS,
     "plane": bc.Plane(), "sphere": bc.Sphere(0.3), "capsule": bc.Capsule(0.15, 0.5), "box": bc.Box((0.5, 0.3, 0.4)),
     "cylinder": bc.Cylinder(0.25, 0.4), "cone": bc.Cone(0.25, 0.5), "ellipsoid": bc.Ellipsoid((0.3, 0.2, 0.1)),
     "mesh": OCTAHEDRON}
@@ -79,10 +82,14 @@ def test_energy_goes_where_it_is_said_to(one: str, other: str) -> None:
     wrong = np.abs(change + power + loss) > 1e-6 * (1.0 + np.abs(power))
     if (one, other) == ("capsule", "box"):  # exact as long as the axis stays outside
         wrong &= np.asarray(element.touches(first, second)[0].depth) < SHAPES["capsule"].radius
+    if one == "field" and other in ("cylinder", "cone"):  # exact but where a rim lies about flat on bent ground
+        assert wrong.sum() < 0.1 * touching.sum()
+        return
     assert wrong.sum() <= 1, np.flatnonzero(wrong)  # where the nearest face changes within h
 
 
-@pytest.mark.parametrize(("one", "other"), [p for p in PAIRS if not set(p) & {"cone", "mesh"} and p != ("box", "box")])
+@pytest.mark.parametrize(("one", "other"), [p for p in PAIRS if not set(p) & {"cone", "mesh", "field"}
+                                            and p != ("box", "box")])
 def test_distances_beside_mujoco(one: str, other: str) -> None:
     mujoco = pytest.importorskip("mujoco")
     geoms = {"plane": 'type="plane" size="9 9 1"', "sphere": 'type="sphere" size="0.3"',

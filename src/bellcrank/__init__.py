@@ -31,7 +31,8 @@ _PLACES = {
     **dict.fromkeys(("Angle", "Distance", "PointOnLine", "PointOnPlane"), "mechanism.constraints"),
     **dict.fromkeys(("KnifeEdge", "RollingBall", "RollingDisk"), "mechanism.rolling"),
     **dict.fromkeys(("Box", "Capsule", "Cone", "Cylinder", "Ellipsoid", "Plane", "Sphere"),
-                    "mechanism.geometry.solids"), "Mesh": "mechanism.geometry.triangle_mesh",
+                    "mechanism.geometry.solids"), "HeightField": "mechanism.geometry.height_field",
+    "Mesh": "mechanism.geometry.triangle_mesh",
     "State": "loops.closer", "Table": "mechanism.table",
     "Result": "simulate.result", "open_result": "simulate.netcdf",
     **dict.fromkeys(("Sampled", "Traced"), "simulate.control"), "SimulationWarning": "simulate.run",
@@ -46,10 +47,11 @@ _PLACES = {
 __all__ = [
     "Angle", "AssemblyError", "BeamSection", "BellcrankError", "BellcrankWarning", "Box", "BranchWarning",
     "CacheWarning", "Capsule", "Change", "Cone", "Cylinder", "Cylindrical", "Distance", "Ellipsoid", "Event",
-    "FileError", "FlexibleBody", "Free", "Inertia", "Joint", "KnifeEdge", "Mechanism", "Mesh", "ModelError",
-    "NotYetError", "Planar", "Plane", "PointOnLine", "PointOnPlane", "Pose", "Prismatic", "Result", "Revolute",
-    "RollingBall", "RollingDisk", "Rollout", "Sampled", "Screw", "SectionPoint", "SimulationWarning", "SingularError",
-    "SlowWarning", "Sphere", "Spherical", "State", "StateError", "System", "Table", "Traced", "Universal", "Weld",
+    "FileError", "FlexibleBody", "Free", "HeightField", "Inertia", "Joint", "KnifeEdge", "Mechanism", "Mesh",
+    "ModelError", "NotYetError", "Planar", "Plane", "PointOnLine", "PointOnPlane", "Pose", "Prismatic", "Result",
+    "Revolute", "RollingBall", "RollingDisk", "Rollout", "Sampled", "Screw", "SectionPoint", "SimulationWarning",
+    "SingularError", "SlowWarning", "Sphere", "Spherical", "State", "StateError", "System", "Table", "Traced",
+    "Universal", "Weld",
     "__version__", "analyze", "animate", "attach", "check_joint", "cite", "compare", "compile", "detach",
     "drawn_samples", "enter", "examples", "export_c", "gradient", "identify", "joint_limit", "latin_hypercube", "leave",
     "lift_off", "load", "lock", "math", "open_result", "open_sweep", "papers", "random_samples", "read", "rollout",
@@ -86,6 +88,7 @@ if TYPE_CHECKING:
     from bellcrank.mechanism.flexible.beam_elements import BeamSection
     from bellcrank.mechanism.flexible.flexible_body import FlexibleBody
     from bellcrank.mechanism.flexible.section_points import SectionPoint
+    from bellcrank.mechanism.geometry.height_field import HeightField
     from bellcrank.mechanism.geometry.solids import Box, Capsule, Cone, Cylinder, Ellipsoid, Plane, Sphere
     from bellcrank.mechanism.geometry.triangle_mesh import Mesh
     from bellcrank.mechanism.inertia import Inertia

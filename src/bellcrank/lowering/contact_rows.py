@@ -35,7 +35,7 @@ def contact_places(tree: Sweeps) -> tuple[Number, ...]:
         own, first, second = machine.bind(pair), machine.moving[pair.first], machine.moving[pair.second]
         for touch in own.touches(first, second):
             velocity = velocity_at(second, touch.point) - velocity_at(first, touch.point)
-            out += [-touch.depth, *touch.point, *touch.normal, touch.normal.dot(velocity), velocity.dot(velocity),
+            out += [-(touch.depth / touch.gain), *touch.point, *touch.normal, touch.normal.dot(velocity), velocity.dot(velocity),
                     own.material.friction, own.material.restitution]
     for link, i in sorted(_speeds(machine.tree), key=lambda x: int(machine.tree.u_start[x[0]]) + x[1]):
         moving, column = machine.moving[link], machine.views[link].columns[i]
@@ -68,8 +68,9 @@ def contact_rows(tree: Sweeps) -> tuple[Number, ...]:
     for pair in machine.tree.contacts:
         own = machine.bind(pair)
         for touch in own.touches(machine.moving[pair.first], machine.moving[pair.second]):
-            out.append(-touch.depth)
-            half = touch.normal * (touch.depth * 0.5)
+            gap = -(touch.depth / touch.gain)
+            out.append(gap)
+            half = touch.normal * (gap * -0.5)
             above = common_ancestor(machine.tree.parent.tolist(), pair.first, pair.second)
             for way in (touch.normal, *_across(touch.normal)):
                 row: list[Number] = [0.0] * machine.tree.nu

@@ -125,6 +125,12 @@ class Mechanism(ReadyElements, TouchingBodies):
         return tuple(self._constraints.values())
 
     @property
+    def force_elements(self) -> tuple[Any, ...]:
+        """All force elements that have a name: those on joints, between bodies, on bodies, actuators, and contacts that
+        give way."""
+        return (*super().force_elements, *(c for c in self.contacts if not c.rigid))
+
+    @property
     def open_at_start(self) -> dict[str, str]:
         """Joints and constraints that are open when a run begins; and which of their two frames is defined when they
         close, "parent" or "child", if one is."""

@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from bellcrank.errors import ModelError, StateError
 from bellcrank.mechanism.contact.contact_material import Unyielding
+from bellcrank.mechanism.geometry.height_field import HeightField
 from bellcrank.mechanism.geometry.solids import Plane
 from bellcrank.system.contact_states import contact_states
 from bellcrank.topology.contact_pairs import ContactPair
@@ -50,7 +51,7 @@ def check_contacts(system: Machine, stepper: str, y: Floats, t: float) -> None:
 
 def _size(shape: Any) -> float:
     """The smallest extent of a shape [m]."""
-    if isinstance(shape, Plane):
+    if isinstance(shape, (HeightField, Plane)):
         return float("inf")
     low, high = shape.bounds() if hasattr(shape, "bounds") else (np.min(shape.corners, axis=0),
                                                                  np.max(shape.corners, axis=0))

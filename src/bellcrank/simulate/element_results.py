@@ -12,10 +12,11 @@ import xarray
 
 from bellcrank.arrays import Floats
 from bellcrank.errors import ModelError, NotYetError, StateError, hint
-from bellcrank.lowering.element_views import FIELDS
+from bellcrank.lowering.element_view import FIELDS
 from bellcrank.mechanism.joints import Joint
 from bellcrank.simulate.acting import States
 from bellcrank.simulate.by_topology import by_topology
+from bellcrank.simulate.contact_results import AT_PLACES, place_fields
 from bellcrank.simulate.fields import coordinate_units, force_units, output_values, speed_units
 from bellcrank.simulate.machine_record import MachineRecord
 from bellcrank.system.kernels import Wrenches
@@ -52,7 +53,10 @@ class ElementResults(MachineRecord):  # type: ignore[no-untyped-call]  # of its 
         and ``vector``, ``torque``, ``first_point``, ``second_point`` (time, [sample], axis) in world axes. See
         `System.element_forces`; what a kind of element does not have is NaN. Ready-made elements with states have these
         beside them: ``["head"]`` and ``["rod"]`` of a cylinder, the ``["current"]`` of a motor, the ``["bend"]`` of a
-        brake. Servos, compliant stops and actuators report what they did within their limits. Cost: O(n + elements) a
+        brake. Contacts that give way have their normal forces together as ``force``, the distance of the shapes as
+        ``length``, the center of the normal forces as points; and ``normal_force``, ``depth``, ``closed`` (time,
+        [sample], place), ``friction``, ``slip``, ``point``, ``normal`` (time, [sample], place, axis) at each of their
+        places. Servos, compliant stops and actuators report what they did within their limits. Cost: O(n + elements) a
         sample.
 
         >>> import bellcrank as bc
@@ -63,7 +67,9 @@ class ElementResults(MachineRecord):  # type: ignore[no-untyped-call]  # of its 
         -2.0
         """
         if self.system is None and f"{name}.force" in self:  # from a file that holds them
-            return xarray.Dataset({field: self[f"{name}.{field}"] for field in FIELDS if f"{name}.{field}" in self})
+            held = xarray.Dataset({field: self[f"{name}.{field}"] for field in (*FIELDS, *AT_PLACES)
+                                   if f"{name}.{field}" in self})
+            return held.rename({f"{name}.place": "place"}) if f"{name}.place" in held.dims else held
         return self._element(name)
 
     @by_topology
@@ -87,7 +93,21 @@ class ElementResults(MachineRecord):  # type: ignore[no-untyped-call]  # of its 
                 values = states.u[..., states.system.model.configuration.starts[state.name][1]]
                 attrs = {"units": state.units, "long_name": f"state {label} of {name}"}
                 arrays[label] = self._over(values[..., None], "one", attrs, label).isel(one=0)
+        if any(c.name == name for c in states.system.model.mechanism.contacts):
+            arrays |= self._places(states, name)
         return xarray.Dataset(arrays, attrs={"element": name})
+
+    def _places(self, states: States, name: str) -> dict[str, xarray.DataArray]:
+        """What a contact did at each of its places: (time, [sample], place) and (time, [sample], place, axis)."""
+        arrays = {}
+        for field, (values, units, words) in place_fields(states, name).items():
+            attrs, lead = {"units": units, "long_name": words}, states.u.ndim - 1
+            if values.ndim == lead + 1:
+                arrays[field] = self._over(values, "place", attrs, field)
+            else:
+                parts = [self._over(values[..., k], "place", attrs, field) for k in range(3)]
+                arrays[field] = xarray.concat(parts, dim="axis").transpose(..., "axis").assign_coords(axis=list(_AXES))
+        return arrays
 
     def with_elements(self, *names: str) -> Self:
         """This result with what elements did as variables ``"strut.force"``, ``"strut.power"``, ...: for files and
@@ -97,8 +117,8 @@ class ElementResults(MachineRecord):  # type: ignore[no-untyped-call]  # of its 
             if system is None:
                 raise StateError("with_elements: the machine is not known; call attach(system) first")
             names = tuple(dict.fromkeys(e.name for e in system.model.mechanism.force_elements))
-        extra = {f"{name}.{field}": values for name in names for field, values in self.element(name).items()
-                 if not bool(np.isnan(values).all())}
+        extra = {f"{name}.{field}": values.rename(place=f"{name}.place") if "place" in values.dims else values
+                 for name in names for field, values in self.element(name).items() if not bool(np.isnan(values).all())}
         return self.assign(extra)
 
     @by_topology

@@ -48,6 +48,9 @@ def lines_of(result: Result, name: str) -> list[NamedLine]:
     joints = {str(n).rpartition(".")[0] for n in np.atleast_1d(result["coordinate"].values)}
     if not rest and head in (*_STATES, "reactions", "forces"):
         return _group(result, head)
+    owner, _, field = name.rpartition(".")
+    if owner in _elements(result) and owner not in joints:
+        return _element_field(result, owner, field)
     if name in {f.name for f in DERIVED} or (name in result.data_vars and result[name].dims[:1] == ("time",)):
         return [_variable(result, name, "energy" if name in _ENERGIES else name.replace("_", " "), "")]
     if rest and head not in joints:
@@ -227,8 +230,27 @@ def _elements(result: Result) -> list[str]:
         return []
     m = result.system.model.mechanism
     parts: tuple[Any, ...] = (*m.joint_forces, *m.joint_sums, *m.drives, *m.springs, *m.bushings, *m.drags,
-                              *m.constraints)
+                              *(c for c in m.contacts if not c.rigid), *m.constraints)
     return [part.name for part in parts]
+
+
+def _element_field(result: Result, name: str, field: str) -> list[NamedLine]:
+    """One of the quantities of `Result.element`; those of vectors by axes, those of contacts by places."""
+    found = result.element(name)
+    if field not in found:
+        raise ModelError(f"plot: element {name!r} has no {field!r}; it has {', '.join(map(str, found.data_vars))}"
+                         f"{hint(field, list(map(str, found.data_vars)))}")
+    array = found[field]
+    more = [d for d in ("place", "axis") if d in array.dims]
+    array = array.transpose("time", ..., *more)
+    values, units = np.asarray(array.values, dtype=float), str(array.attrs.get("units", "1"))
+    lines = []
+    for index in np.ndindex(*(array.sizes[d] for d in more)):
+        label = " ".join([f"{name}.{field}", *(str(i) if d == "place" else "xyz"[i]
+                                               for d, i in zip(more, index, strict=True))])
+        lines.append(NamedLine(label, _kind(field.replace("_", " "), units), units, _flat(values[(..., *index)]),
+                               f"{name}.{field}" if more else ""))
+    return lines
 
 
 def _element(result: Result, name: str) -> list[NamedLine]:

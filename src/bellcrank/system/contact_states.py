@@ -11,8 +11,8 @@ import numpy.typing as npt
 from bellcrank.arrays import Floats, check_time, flat
 from bellcrank.mechanism.contact.contact_material import Compliant
 from bellcrank.spatial import Vector
-from bellcrank.system.force_elements import link_motions, with_values
-from bellcrank.topology.contact_pairs import ContactPair, velocity_at
+from bellcrank.system.force_elements import machine_view, with_values
+from bellcrank.topology.contact_pairs import ActingPlace, ContactPair
 
 if TYPE_CHECKING:
     from bellcrank.system.loop_plans import LoopPlans
@@ -51,30 +51,27 @@ class ContactState:
         return np.asarray(np.linalg.norm(self.slip, axis=-1))
 
 
-def contact_states(plans: LoopPlans, q: npt.ArrayLike, u: npt.ArrayLike, *, t: npt.ArrayLike = 0.0
-                   ) -> dict[str, ContactState]:
-    """All contacts by name, compliant ones first."""
+def contact_states(plans: LoopPlans, q: npt.ArrayLike, u: npt.ArrayLike, *, t: npt.ArrayLike = 0.0,
+                   only: str | None = None) -> dict[str, ContactState]:
+    """All contacts by name, compliant ones first; or only one of them."""
     check_time(t)
     tree = plans.tree
     pairs = [p for p in tree.pairs if isinstance(p, ContactPair)] + list(tree.contacts)
+    pairs = [p for p in pairs if only is None or p.name == only]
     place, speeds = flat("q", q, tree.nq, "the coordinates"), flat("u", u, tree.nu, "one for every speed")
     lead = np.broadcast_shapes(place.shape[:-1], speeds.shape[:-1], np.shape(t))
-    moving = link_motions(plans, place, speeds, t) if pairs else None
-    return {p.name: _state(with_values(plans, p), moving, lead) for p in pairs}
+    sight = machine_view(plans, place, speeds, t) if pairs else None
+    return {p.name: _state(with_values(plans, p), sight, lead) for p in pairs}
 
 
-def _state(pair: ContactPair, moving: Any, lead: tuple[int, ...]) -> ContactState:
-    first, second = moving(pair.first), moving(pair.second)
+def _state(pair: ContactPair, sight: Any, lead: tuple[int, ...]) -> ContactState:
+    first, second = sight.moving(pair.first), sight.moving(pair.second)
     soft = isinstance(pair.material, Compliant)
-    rows = []
-    for touch in pair.touches(first, second):
-        velocity = velocity_at(second, touch.point) - velocity_at(first, touch.point)
-        along = touch.normal.dot(velocity)
-        slip = velocity - touch.normal * along
-        force = pair.material.normal_force(touch.depth, -along) if soft else np.nan
-        friction = pair.material.friction_force(force, slip) if soft else Vector(np.nan, np.nan, np.nan)
-        rows.append([np.broadcast_to(np.asarray(x, dtype=float), lead) for x in (
-            touch.depth, *touch.point, *touch.normal, *slip, force, *friction)])
+    places = pair.acting(first, second, sight.around) if soft else [
+        ActingPlace(*found, np.nan, Vector(np.nan, np.nan, np.nan)) for found in pair.motions(first, second)]
+    rows = [[np.broadcast_to(np.asarray(x, dtype=float), lead) for x in (
+        touch.depth, *touch.point, *touch.normal, *slip, force, *friction)]
+        for touch, _, slip, force, friction in places]
     numbers = np.stack([np.stack(row, axis=-1) for row in rows], axis=-2)
     depth = numbers[..., 0]
     closed = depth > (0.0 if soft else -TOUCHING)

@@ -8,7 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from bellcrank.arrays import Floats, Forces, check_time
-from bellcrank.lowering.element_views import FIELDS, REPORT, element_parts
+from bellcrank.lowering.element_view import FIELDS, REPORT
+from bellcrank.lowering.element_views import element_parts
 from bellcrank.system.evaluator import NumpyEvaluator
 from bellcrank.system.force_elements import actuator_forces, explain_meeting
 

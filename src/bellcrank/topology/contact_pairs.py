@@ -56,21 +56,27 @@ class ContactPair(Element):
         return touches(self.first_shape, _placed(first, self.first_turn, self.first_shift),
                        self.second_shape, _placed(second, self.second_turn, self.second_shift))
 
-    def acting(self, first: Moving, second: Moving) -> list[ActingPlace]:
-        """The same with what acts there."""
+    def motions(self, first: Moving, second: Moving) -> list[tuple[Touch, Number, Vector]]:
+        """The same with the rates of the depths, and the slips."""
         out = []
         for touch in self.touches(first, second):
             velocity = velocity_at(second, touch.point) - velocity_at(first, touch.point)
             along = touch.normal.dot(velocity)
-            slip = velocity - touch.normal * along
-            force = self.material.normal_force(touch.depth, -along)
-            out.append(ActingPlace(touch, -along, slip, force, self.material.friction_force(force, slip)))
+            out.append((touch, -(along * touch.gain), velocity - touch.normal * along))
+        return out
+
+    def acting(self, first: Moving, second: Moving, around: object) -> list[ActingPlace]:
+        """The same with what acts there, of compliant contacts."""
+        out = []
+        for touch, rate, slip in self.motions(first, second):
+            force = self.material.normal_force(touch.depth, rate) * touch.gain
+            out.append(ActingPlace(touch, rate, slip, force, self.material.friction_force(force, slip)))
         return out
 
     def wrenches(self, first: Moving, second: Moving, around: object) -> tuple[Force, Force]:
         """What it exerts on the first and on the second link."""
         one = other = Force.zero()
-        for touch, _, _, normal_force, friction in self.acting(first, second):
+        for touch, _, _, normal_force, friction in self.acting(first, second, around):
             push = touch.normal * normal_force + friction
             one = one - Force((touch.point - first.origin).cross(push), push)
             other = other + Force((touch.point - second.origin).cross(push), push)
@@ -86,8 +92,8 @@ class ContactPair(Element):
     def loss(self, first: Moving, second: Moving, around: object) -> Number:
         """Power turned into heat [W]."""
         total: Number = 0.0
-        for touch, rate, slip, _, _ in self.acting(first, second):
-            total = total + self.material.loss(touch.depth, rate, slip)
+        for touch, rate, slip, _, friction in self.acting(first, second, around):
+            total = total + self.material.normal_loss(touch.depth, rate) - friction.dot(slip)
         return total
 
 

@@ -73,7 +73,8 @@ def _rows(thing: Mechanism | Machine | Result, mechanism: Mechanism) -> list[tup
     rows = [("mechanism", mechanism.name), ("bodies", _listed([b.name for b in mechanism.bodies])),
             ("joints", _listed([j.name for j in mechanism.joints]))]
     elements: tuple[Any, ...] = (*mechanism.springs, *mechanism.bushings, *mechanism.drags, *mechanism.wrenches,
-                                 *mechanism.joint_forces, *mechanism.joint_sums, *mechanism.drives)
+                                 *mechanism.joint_forces, *mechanism.joint_sums, *mechanism.drives,
+                                 *mechanism.contacts)
     forces = [e.name for e in elements]
     if forces:
         rows.append(("force elements", _listed(forces)))

@@ -25,7 +25,7 @@ def arrows_of(result: Result, system: Machine, model: SceneModel, track: Track, 
               ) -> tuple[Arrow, ...]:
     """All arrows of a run; `track` has the poses of its samples. Cost: that of `Result.reactions`."""
     return (*_reactions(result, system, model, track, wrenches), *_springs(result, model, track),
-            *_elements(result, system, track), *_outside(system, track, wrenches))
+            *_elements(result, system, track), *_touching(result, system, track), *_outside(system, track, wrenches))
 
 
 def scales_of(arrows: Sequence[Arrow]) -> tuple[float, float]:
@@ -107,6 +107,23 @@ def _elements(result: Result, system: Machine, track: Track) -> Iterator[Arrow]:
         if w.axes == "body":
             force, moment = (turned(track.turns[:, w.body], x) for x in (force, moment))
         yield Arrow(w.name, "wrench", w.body, triple_of(numbers.all(w.at)), force, moment)
+
+
+def _touching(result: Result, system: Machine, track: Track) -> Iterator[Arrow]:
+    """Contacts, place by place, on the second body, or on the first where that is the ground. Arrows stand at points of
+    bodies: where the place wanders over the body, as under a wheel, at the middle of its way."""
+    for contact in system.model.mechanism.contacts:
+        if contact.rigid:
+            continue
+        found = result.element(contact.name).transpose("time", "place", "axis", ...)
+        body, sign = (contact.second, 1.0) if contact.second else (contact.first, -1.0)
+        normal, size = found["normal"].values, found["normal_force"].values
+        force = np.nan_to_num(sign * (normal * size[..., None] + found["friction"].values))
+        points = found["point"].values - track.positions[:, None, body]
+        for k in np.flatnonzero((size > 0.0).any(axis=0)):
+            own = turned(track.turns[:, body] * (1.0, -1.0, -1.0, -1.0), points[:, k])[size[:, k] > 0.0]
+            yield Arrow(contact.name, "spring", body, triple_of(0.5 * (own.min(axis=0) + own.max(axis=0))), force[:, k],
+                        np.zeros((len(force), 3)))
 
 
 def _over_time(value: Any, times: Floats, numbers: Numbers) -> Floats:

@@ -6,6 +6,7 @@ from typing import Any
 
 from bellcrank.errors import ModelError
 from bellcrank.mechanism.geometry.placed_shape import PlacedShape
+from bellcrank.mechanism.geometry.tessellation import as_mesh
 from bellcrank.view.frame_algebra import quaternion_of, triple_of
 from bellcrank.view.mesh_reduction import FewerFaces
 from bellcrank.view.scene import DrawnShape
@@ -24,6 +25,8 @@ def drawn_shape(placed: PlacedShape, length: float, triangles: FewerFaces | None
     kind = type(shape).__name__.lower()
     where: dict[str, Any] = {"position": triple_of(placed.pose.position), "turn": quaternion_of(placed.pose.rotation),
              "color": placed.color, "role": placed.role}
+    if kind == "heightfield":
+        shape, kind = as_mesh(shape), "mesh"
     if kind == "mesh":
         drawn = triangles or FewerFaces(shape.vertices, shape.faces, shape.colors)
         return DrawnShape("mesh", (), vertices=drawn.vertices, faces=drawn.faces,

@@ -8,6 +8,7 @@ import bellcrank.io.native.shape_schema as schema
 from bellcrank.errors import ModelError
 from bellcrank.io.common.mesh_finder import MeshFinder
 from bellcrank.io.common.mesh_store import MeshStore
+from bellcrank.mechanism.geometry.height_field import HeightField
 from bellcrank.mechanism.geometry.placed_shape import AnyShape
 from bellcrank.mechanism.geometry.solids import Box, Capsule, Cone, Cylinder, Ellipsoid, Plane, Sphere
 from bellcrank.mechanism.geometry.triangle_mesh import Mesh
@@ -29,6 +30,9 @@ def dump_shape(shape: AnyShape, name: str, store: MeshStore) -> dict[str, Any]:
             return made if shape.scale == (1.0, 1.0, 1.0) else {**made, "scale": list(shape.scale)}
         made = {"type": "mesh", "vertices": shape.vertices.tolist(), "faces": shape.faces.astype(float).tolist()}
         return made if shape.colors is None else {**made, "colors": shape.colors.tolist()}
+    if isinstance(shape, HeightField):
+        return {"type": "heightfield", "x": list(shape.x), "y": list(shape.y), "heights": shape.heights.tolist(),
+                **({} if shape.kind == "monotone" else {"kind": shape.kind})}
     kind = type(shape).__name__.lower()
     values = {label: getattr(shape, label) for label in _SOLIDS[kind][1]}
     return {"type": kind, **{label: list(v) if isinstance(v, tuple) else v for label, v in values.items()
@@ -37,6 +41,8 @@ def dump_shape(shape: AnyShape, name: str, store: MeshStore) -> dict[str, Any]:
 
 def read_solid(part: Any, finder: MeshFinder, source: str) -> AnyShape:
     """The shape; `NotFoundError` if its mesh is not there."""
+    if part.type == "heightfield":
+        return HeightField(part.x, part.y, part.heights, kind=part.kind)
     if part.type != "mesh":
         kind, labels = _SOLIDS[part.type]
         made: AnyShape = kind(*(getattr(part, label) for label in labels))

@@ -58,5 +58,13 @@ class MeshShapePart(ShapePart):
     colors: Matrix | None = Field(default=None, description="of the faces: red, green, blue, opacity in 0..1")
 
 
+class HeightFieldPart(ShapePart):
+    type: Literal["heightfield"]
+    x: list[Fixed] = Field(description="places of the grid [m]")
+    y: list[Fixed] = Field(description="places of the grid [m]")
+    heights: Matrix = Field(description="[m], a row for every x")
+    kind: Literal["linear", "cubic", "akima", "monotone"] = "monotone"
+
+
 AnyShapePart = Annotated[BoxShapePart | SphereShapePart | EllipsoidShapePart | RoundShapePart | PlaneShapePart
-                         | MeshShapePart, Field(discriminator="type")]
+                         | HeightFieldPart | MeshShapePart, Field(discriminator="type")]

@@ -55,10 +55,9 @@ class Compliant(Element):
         x = positive_part(depth)
         return self._elastic(x) * x / (self.exponent + 1.0)
 
-    def loss(self, depth: Number, rate: Number, slip: Vector) -> Number:
-        """Power [W] turned into heat; never negative."""
-        force = self.normal_force(depth, rate)
-        return (force - self._elastic(positive_part(depth))) * rate - self.friction_force(force, slip).dot(slip)
+    def normal_loss(self, depth: Number, rate: Number) -> Number:
+        """Power [W] that the normal force turns into heat; never negative."""
+        return (self.normal_force(depth, rate) - self._elastic(positive_part(depth))) * rate
 
     def _elastic(self, x: Number) -> Number:
         if self.exponent == 1.0:

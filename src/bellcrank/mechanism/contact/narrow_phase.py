@@ -9,6 +9,14 @@ import numpy as np
 from bellcrank.errors import ModelError
 from bellcrank.mechanism.contact.box_contacts import box_box, points_box
 from bellcrank.mechanism.contact.capsule_contacts import capsule_box, capsule_capsule
+from bellcrank.mechanism.contact.field_contacts import (
+    field_box,
+    field_capsule,
+    field_cone,
+    field_cylinder,
+    field_points,
+    field_sphere,
+)
 from bellcrank.mechanism.contact.plane_contacts import (
     plane_box,
     plane_capsule,
@@ -20,6 +28,7 @@ from bellcrank.mechanism.contact.plane_contacts import (
 )
 from bellcrank.mechanism.contact.sphere_contacts import sphere_box, sphere_capsule, sphere_cylinder, sphere_sphere
 from bellcrank.mechanism.contact.touch import Points, ShapeFrame, Touch
+from bellcrank.mechanism.geometry.height_field import HeightField
 from bellcrank.mechanism.geometry.solids import Box, Capsule, Cone, Cylinder, Ellipsoid, Plane, Sphere
 from bellcrank.mechanism.geometry.triangle_mesh import Mesh
 
@@ -33,7 +42,9 @@ _PAIRS: dict[tuple[type, type], Any] = {
     (Plane, Cylinder): plane_cylinder, (Plane, Cone): plane_cone, (Plane, Ellipsoid): plane_ellipsoid,
     (Plane, Points): plane_points, (Sphere, Sphere): sphere_sphere, (Sphere, Capsule): sphere_capsule,
     (Sphere, Box): sphere_box, (Sphere, Cylinder): sphere_cylinder, (Capsule, Capsule): capsule_capsule,
-    (Capsule, Box): capsule_box, (Box, Box): box_box, (Points, Box): points_box}
+    (Capsule, Box): capsule_box, (Box, Box): box_box, (Points, Box): points_box,
+    (HeightField, Sphere): field_sphere, (HeightField, Capsule): field_capsule, (HeightField, Box): field_box,
+    (HeightField, Cylinder): field_cylinder, (HeightField, Cone): field_cone, (HeightField, Points): field_points}
 
 
 def touches(one: Any, first: ShapeFrame, other: Any, second: ShapeFrame) -> list[Touch]:

@@ -50,17 +50,18 @@ class ShapeFrame(NamedTuple):
 class Touch(NamedTuple):
     """A place where two shapes touch, or would first.
 
-    The rate of `depth` is that at which the second body approaches the first at `point` along `normal`: every pair of
-    shapes is written so that this holds exactly, since energy is kept only then.
+    The rate of `depth` is `gain` times that at which the second body approaches the first at `point` along `normal`:
+    every pair of shapes is written so that this holds, since energy is kept only then.
     """
 
     point: Vector  #: where the force acts
     normal: Vector  #: of length one, from the first shape to the second
     depth: Number  #: how far they overlap [m]; negative: how far they are apart
+    gain: Number = 1.0  #: one, but for depths that are measured in other ways than along the normal
 
     def swapped(self) -> Touch:
         """The same seen from the other shape."""
-        return Touch(self.point, -self.normal, self.depth)
+        return Touch(self.point, -self.normal, self.depth, self.gain)
 
 
 def clamp(x: Number, least: Number, most: Number) -> Number:

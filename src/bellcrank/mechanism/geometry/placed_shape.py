@@ -6,14 +6,15 @@ from dataclasses import dataclass
 from typing import Literal
 
 from bellcrank.mechanism.geometry.colors import Color
+from bellcrank.mechanism.geometry.height_field import HeightField
 from bellcrank.mechanism.geometry.solids import Box, Capsule, Cone, Cylinder, Ellipsoid, Plane, Sphere
 from bellcrank.mechanism.geometry.triangle_mesh import Mesh
 from bellcrank.mechanism.pose import Pose
 
 __all__ = ["ROLES", "SHAPES", "AnyShape", "PlacedShape", "Role"]
 
-AnyShape = Box | Capsule | Cone | Cylinder | Ellipsoid | Mesh | Plane | Sphere
-SHAPES = (Box, Capsule, Cone, Cylinder, Ellipsoid, Mesh, Plane, Sphere)
+AnyShape = Box | Capsule | Cone | Cylinder | Ellipsoid | HeightField | Mesh | Plane | Sphere
+SHAPES = (Box, Capsule, Cone, Cylinder, Ellipsoid, HeightField, Mesh, Plane, Sphere)
 
 Role = Literal["visual", "collision"]
 ROLES = ("visual", "collision")

@@ -6,6 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bellcrank.errors import ModelError
+from bellcrank.mechanism.geometry.height_field import HeightField
 from bellcrank.mechanism.geometry.placed_shape import AnyShape
 from bellcrank.mechanism.geometry.solids import Box, Capsule, Cone, Cylinder, Ellipsoid, Plane, Sphere
 from bellcrank.mechanism.geometry.triangle_mesh import Mesh
@@ -34,6 +35,8 @@ def as_mesh(shape: AnyShape, around: int = 24) -> Mesh:
                 raise ModelError("a plane without end has no triangles; give it a size")
             x, y = 0.5 * shape.size[0], 0.5 * shape.size[1]
             return Mesh([(-x, -y, 0), (x, -y, 0), (x, y, 0), (-x, y, 0)], [(0, 1, 2), (0, 2, 3)])
+        case HeightField():
+            return _grid(np.array(shape.x), np.array(shape.y), shape.heights)
         case Cylinder():
             return _turned([(shape.radius, -0.5 * shape.length), (shape.radius, 0.5 * shape.length)],
                            -0.5 * shape.length, 0.5 * shape.length, around)
@@ -46,6 +49,14 @@ def as_mesh(shape: AnyShape, around: int = 24) -> Mesh:
     assert isinstance(shape, Ellipsoid)
     ball = _ball(1.0, 0.0, around)
     return Mesh(ball.vertices * np.array(shape.radii), ball.faces)
+
+
+def _grid(x: Floats, y: Floats, z: Floats) -> Mesh:
+    """Two triangles for every cell."""
+    vertices = np.stack([*np.meshgrid(x, y, indexing="ij"), z], axis=-1).reshape(-1, 3)
+    number = np.arange(z.size).reshape(z.shape)
+    a, b, c, d = (part.ravel() for part in (number[:-1, :-1], number[1:, :-1], number[1:, 1:], number[:-1, 1:]))
+    return Mesh(vertices, np.concatenate([np.column_stack([a, b, c]), np.column_stack([a, c, d])]))
 
 
 def _box(half: Floats) -> Mesh:

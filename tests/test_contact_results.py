@@ -1,0 +1,85 @@
+"""What contacts report: as elements of results, in files, plots and pictures; powers that add up."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import bellcrank as bc
+from test_contact_motion import SOFT, G, lying, machine
+
+
+@pytest.fixture(scope="module")
+def slide() -> bc.Result:
+    """A box that slides and turns on a plane."""
+    system = machine("box", "compliant", 0.5)
+    return system.simulate(lying(system, 0.0499, vx=1.0, wz=2.0, wy=0.3), 0.1, stepper="radau5", rtol=1e-8, atol=1e-10,
+                           output=2e-3)
+
+
+def test_a_contact_is_an_element(slide: bc.Result) -> None:
+    floor, found = slide.element("floor"), bc.analyze.contacts(slide.system, slide.q.values, slide.u.values)["floor"]
+    np.testing.assert_allclose(floor.force, found.normal_force.sum(axis=-1), rtol=1e-12)
+    np.testing.assert_allclose(floor.vector, found.force, rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(floor.length, -found.depth.max(axis=-1), rtol=1e-9)
+    np.testing.assert_array_equal(floor.closed, found.closed)
+    np.testing.assert_allclose(floor.energy, slide["stored_energy"], rtol=1e-12)
+    push = floor.normal * floor.normal_force + floor.friction
+    np.testing.assert_allclose(push.sum("place"), floor.vector, atol=1e-9)
+    assert floor.friction.dims == ("time", "place", "axis") and floor.slip.attrs["units"] == "m/s"
+    wrench = bc.analyze.element_wrenches(slide.system, slide.q.values, slide.u.values)[:, 0]
+    arm = floor.second_point.values - slide.system.pose(slide.q.values, "body").position
+    np.testing.assert_allclose(floor.torque + np.cross(arm, floor.vector), wrench[:, :3], atol=1e-12)
+    assert np.isfinite(floor.to_array()).all()
+    h, system, q, u = 1e-7, slide.system, slide.q.values, slide.u.values  # it starts with four corners alike
+    near = [system.element_forces(system.integrate(q, sign * h * u), u)["floor"] for sign in (1.0, -1.0)]
+    np.testing.assert_allclose((near[0].length - near[1].length)[1:] / (2 * h), floor.rate[1:], rtol=1e-6, atol=1e-6)
+
+
+def test_powers_of_all_elements_add_up(slide: bc.Result) -> None:
+    """What contact and weight put in is what the kinetic energy gains, at every sample."""
+    system, q, u = slide.system, slide.q.values, slide.u.values
+    udot = system.forward_dynamics(q, u)
+    masses = np.array([1.0 / 120.0, 17.0 / 600.0, 1.0 / 30.0, 2.0, 2.0, 2.0])
+    gained = (u * masses * udot).sum(axis=1)
+    weight = -2.0 * G * (system.pose(q, "body").rotation @ u[:, 3:, None])[:, 2, 0]
+    power = slide.element("floor").power.values
+    np.testing.assert_allclose(power + weight, gained, atol=1e-8 * np.abs(power).max())
+    lost, h = bc.analyze.dissipated_power(system, q, u), 1e-7
+    near = [bc.analyze.stored_energy(system, system.integrate(q, sign * h * u)) for sign in (1.0, -1.0)]
+    assert (lost >= 0.0).all()
+    np.testing.assert_allclose(power + lost, (near[1] - near[0]) / (2 * h), atol=1e-6 * np.abs(power).max())
+
+
+def test_in_files_plots_and_pictures(slide: bc.Result, tmp_path: Path) -> None:
+    from bellcrank.view.scenes import scene_of
+
+    more = slide.with_elements()
+    assert {"floor.force", "floor.power", "floor.normal_force"} <= set(more.data_vars)
+    more.to_netcdf(tmp_path / "run.nc")
+    with bc.open_result(tmp_path / "run.nc") as again:
+        held = again.element("floor")  # without the machine
+        np.testing.assert_array_equal(held.friction, slide.element("floor").friction)
+        assert held.sizes["place"] == 8
+    figure = slide.plot(("floor", "floor.normal_force", "floor.vector"))
+    assert [len(a.lines) for a in figure.axes][-1] >= 3 and len(figure.axes) >= 3
+    assert len(more.plot("floor.normal_force").axes[0].lines) == 4  # places that never close are left out
+    with pytest.raises(bc.ModelError, match="element 'floor' has no 'normal_forc'.*did you mean 'normal_force'"):
+        slide.plot("floor.normal_forc")
+    arrows = [a for a in scene_of(slide).tracks[0].arrows if a.name == "floor"]
+    assert len(arrows) == 4 and {a.body for a in arrows} == {1}
+    assert np.abs(np.abs([a.point for a in arrows]) - [0.2, 0.1, 0.05]).max() < 1e-3  # at the corners
+    np.testing.assert_allclose(sum(a.force for a in arrows), slide.element("floor").vector, atol=1e-12)
+
+
+def test_laws_may_read_a_contact() -> None:
+    m = bc.Mechanism("press")
+    ball = m.add_body("ball", bc.Inertia(1.0, (0, 0, 0), (0.1, 0.1, 0.1)))
+    m.add_joint("slide", bc.Prismatic("z"), m.ground, ball)
+    m.add_shape(ball, bc.Sphere(0.1), role="collision")
+    made, = m.add_contacts("all", bc.Plane(), stiffness=SOFT["stiffness"])
+    m.add_output("load", lambda at: at.element(made.name).force + 0.0 * at.element(made.name).length, units="N")
+    run = bc.compile(m, backend="numpy").simulate(([0.0999], [0.0]), 0.01, step=1e-3)
+    assert float(run["load"][0]) == pytest.approx(SOFT["stiffness"] * 1e-4)
