@@ -217,7 +217,7 @@ class TyreRate:
 
     def __call__(self, at: Any) -> Number:
         tyre, foot = self.tyre, self.tyre.footprint(at)
-        sliding = sqrt(foot.slide_x * foot.slide_x + foot.slide_y * foot.slide_y + 1e-24)
+        sliding = sqrt(foot.slide_x * foot.slide_x + foot.slide_y * foot.slide_y + 1e-40)
         passing = maximum(tyre.passing(foot), sliding)
         slide = (foot.slide_x, foot.slide_y)[self.which]
         return -slide - passing * at.state(tyre.bent[self.which]) * (1.0 / tyre.relaxation[self.which])
