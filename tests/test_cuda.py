@@ -78,6 +78,9 @@ def test_laws_tables_and_states_as_on_the_cpu(gpu: HostDevice) -> None:
     m = bc.load("four_bar")
     m.add_joint_force("law", "B", lambda at: table(at.q("A")) - 2.0 * at.state("lag"))
     m.add_state("lag", lambda at: at.u("C") - at.state("lag"))
+    m.add_brake("brake", "D", capacity=3.0, reach=0.05)
+    m.add_gas_spring("gas", m.ground, "rocker", (0.3, 0.9, 0), (0.2, 0, 0), force=20.0, length=2.0, reach=3.0)
+    m.add_tyre("tyre", "coupler", radius=0.3, stiffness=1e3, half_length=0.1, relaxation=0.2)
     cpu, system = bc.compile(m), bc.compile(m, backend="cuda")
     q, u, tau = states(cpu)
     assert gap(system.forward_dynamics(q, u, tau), cpu.forward_dynamics(q, u, tau)) < 1e-12

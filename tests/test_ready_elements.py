@@ -96,6 +96,20 @@ def test_a_brake_sticks_and_slides():
     assert balance(moving) < 1e-8
 
 
+def test_a_brake_breaks_away_at_its_capacity():
+    """Bristles hold 99 per cent of the capacity without creep, and 101 per cent leave one to accelerate."""
+    m = slider(2.0)
+    m.add_brake("brake", "rail", capacity=10.0, reach=1e-4, damping=5e-3)
+    m.add_wrench("pull", "block", law=lambda at: (at.parameter("pull"), 0.0, 0.0))
+    m.parameter("pull", 9.9)
+    system = bc.compile(m)
+    held = system.simulate(system.assemble(), duration=20.0, step=2e-3, output=1.0, stepper="radau")
+    assert abs(float(held.u[-1, 0])) < 1e-12 and abs(float(held.q[-1, 0] - held.q[5, 0])) < 1e-12
+    system = system.with_parameters(pull=10.1)
+    off = system.simulate(system.assemble(), duration=2.0, step=2e-3, output=0.5, stepper="radau")
+    assert abs(float(off.u[-1, 0] - off.u[-2, 0]) / 0.5 - 0.1 / 2.0) < 1e-3 * 0.05
+
+
 def test_a_clutch_engages():
     """Two discs end with the speed that momentum gives, and stay together."""
     m = bc.Mechanism("clutch", gravity=(0, 0, 0))

@@ -13,6 +13,7 @@ from bellcrank.lowering.contact_view import ContactView
 from bellcrank.lowering.element_loads import closing_load, closing_motion, unit_wrench
 from bellcrank.lowering.element_view import REPORT, ElementView, InSight
 from bellcrank.mechanism.first_order import StateRate
+from bellcrank.mechanism.forces.machine_force import stored_by
 from bellcrank.scalar.graph import Number
 from bellcrank.schedule.sweeps import Sweeps
 from bellcrank.spatial import Force, Vector
@@ -52,7 +53,7 @@ class PointView(ElementView):
 
     @property
     def energy(self) -> Number:
-        return self._at.bind(self._part).along.energy(self.length)
+        return self._at.bind(self._part).along.stored(self._at, self.length)
 
     @property
     def vector(self) -> Vector:
@@ -94,7 +95,7 @@ class JointView(ElementView):
 
     @property
     def energy(self) -> Number:
-        return self._place[2].energy(self.length)
+        return self._place[2].stored(self._at, self.length)
 
     @cached_property
     def _wrench(self) -> Force:
@@ -152,7 +153,7 @@ class SumView(ElementView):
 
     @property
     def energy(self) -> Number:
-        return self._at.bind(self._part.along).at(self._at.t).energy(self.length)
+        return self._at.bind(self._part.along).at(self._at.t).stored(self._at, self.length)
 
 
 class ClosingView(ElementView):
@@ -176,7 +177,7 @@ class ClosingView(ElementView):
 
     @property
     def energy(self) -> Number:
-        return self._at.bind(self._part.along).at(self._at.t).energy(self.length)
+        return self._at.bind(self._part.along).at(self._at.t).stored(self._at, self.length)
 
     @cached_property
     def _load(self) -> tuple[Force, Vector]:
@@ -231,6 +232,8 @@ class BodyView(ElementView):
     @property
     def energy(self) -> Number:
         part = self._at.bind(self._part)
+        if isinstance(part, WrenchPair):
+            return stored_by(part.law, self._at)
         return part.energy(self._at.moving(self._part.first), self._at.moving(self._part.second))
 
 

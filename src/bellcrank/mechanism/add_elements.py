@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from bellcrank.errors import ModelError
+from bellcrank.mechanism import ready_made
 from bellcrank.mechanism.add_states import StatefulElements
 from bellcrank.mechanism.checks import new_name, number, triple
 from bellcrank.mechanism.forces import MachineForce
-from bellcrank.mechanism.forces.belt import Belt
-from bellcrank.mechanism.forces.bristle import Bristle, BristleForce, BristleRate
-from bellcrank.mechanism.forces.bump_stop import BumpStop
-from bellcrank.mechanism.forces.cylinder import CylinderForce, HydraulicCylinder, PressureRate
-from bellcrank.mechanism.forces.dc_motor import CurrentRate, DcMotor, MotorTorque
+from bellcrank.mechanism.forces.bristle import BristleForce, BristleRate
+from bellcrank.mechanism.forces.cylinder import CylinderForce, PressureRate
+from bellcrank.mechanism.forces.dc_motor import CurrentRate, MotorTorque
 from bellcrank.mechanism.forces.element import Along
-from bellcrank.mechanism.forces.gas_spring import GasSpring
 from bellcrank.mechanism.forces.machine_force import MachineLaw
-from bellcrank.mechanism.forces.rolling_resistance import RollingResistance
-from bellcrank.mechanism.forces.torsion_bar import torsion_stiffness
-from bellcrank.mechanism.forces.tyre import Tyre
+from bellcrank.mechanism.forces.tyre import TyreRate
 from bellcrank.mechanism.forces.wrench import Wrench
 from bellcrank.mechanism.placed_elements import JointForce, JointSum, Spring
 from bellcrank.scalar.graph import Number
@@ -28,8 +24,6 @@ if TYPE_CHECKING:
     from bellcrank.mechanism.mechanism import Body
 
 __all__ = ["ReadyElements"]
-
-_ZERO = (0.0, 0.0, 0.0)
 
 
 class ReadyElements(StatefulElements):
@@ -52,9 +46,8 @@ class ReadyElements(StatefulElements):
         `reach` [m] is the volume of gas divided by the area of the rod. See `bellcrank.mechanism.forces.gas_spring`.
         """
         what = f"gas spring {name!r}"
-        spring = GasSpring(number(what, "force", force, 0.0), number(what, "length", length, 0.0, above=True),
-                           number(what, "reach", reach, 0.0, above=True), _plain(what, "exponent", exponent, 1.0),
-                           number(what, "damping", damping, 0.0))
+        spring = ready_made.gas_spring(what, force=force, length=length, reach=reach, exponent=exponent,
+                                       damping=damping)
         self._check_own(what, spring.push, spring.length, spring.reach, spring.damping)
         return self._between(name, first, second, first_point, second_point, spring)
 
@@ -66,13 +59,9 @@ class ReadyElements(StatefulElements):
         ``stiffness d + progression d^3`` at the depth d, and damping; never the other way. See `add_limit` for joints.
         """
         what = f"bump stop {name!r}"
-        ends = [None if x is None else number(what, label, x, 0.0) for label, x in (("lower", lower), ("upper", upper))]
-        if lower is None and upper is None:
-            raise ModelError(f"{what}: give a lower or an upper end, or both")
-        stop = BumpStop(ends[0], ends[1], number(what, "stiffness", stiffness, 0.0),
-                        number(what, "damping", damping, 0.0), number(what, "onset", onset, 0.0, above=True),
-                        number(what, "progression", progression, 0.0))
-        self._check_own(what, *(x for x in (*ends, stop.stiffness, stop.damping, stop.progression) if x is not None))
+        stop = ready_made.bump_stop(what, lower=lower, upper=upper, stiffness=stiffness, progression=progression,
+                                    damping=damping, onset=onset)
+        self._check_own(what, *(x for x in vars(stop).values() if x is not None))
         return self._between(name, first, second, first_point, second_point, stop)
 
     def add_hydraulic_cylinder(self, name: str, first: str | Body, second: str | Body, first_point: Sequence[Number],
@@ -89,20 +78,14 @@ class ReadyElements(StatefulElements):
         valve: `opening` is a law of the machine between -1 (feeds the rod) and 1 (feeds the head), None for shut;
         `gain` [m^3/(s sqrt(Pa))], `supply` and `tank` pressure [Pa]. Stiff: take "radau" or "radau5", or small steps.
         """
-        what = f"hydraulic cylinder {name!r}"
-        given = {label: _plain(what, label, value, 0.0) for label, value in (
-            ("head_area", head_area), ("rod_area", rod_area), ("closed", closed), ("stroke", stroke),
-            ("dead_volume", dead_volume), ("bulk_modulus", bulk_modulus), ("leakage", leakage),
-            ("friction", friction), ("gain", gain), ("supply", supply), ("tank", tank))}
-        for label in ("head_area", "stroke", "dead_volume", "bulk_modulus"):
-            if given[label] == 0.0:
-                raise ModelError(f"{what}: {label} must be positive")
-        cylinder = HydraulicCylinder(name, **given, opening=opening)
+        cylinder = ready_made.cylinder(name, opening, head_area=head_area, rod_area=rod_area, closed=closed,
+                                       stroke=stroke, dead_volume=dead_volume, bulk_modulus=bulk_modulus,
+                                       leakage=leakage, friction=friction, gain=gain, supply=supply, tank=tank)
         made = self._between(name, first, second, first_point, second_point,
                              MachineForce(name, CylinderForce(cylinder), -1.0))
         for label, head, start in ((cylinder.head, True, initial[0]), (cylinder.rod, False, initial[1])):
-            self.add_state(label, PressureRate(cylinder, head), initial=number(what, "initial", start) * 1e-6,
-                           units="MPa")
+            self.add_state(label, PressureRate(cylinder, head), units="MPa",
+                           initial=number(f"hydraulic cylinder {name!r}", "initial", start) * 1e-6)
         return made
 
     # -- along joints ---------------------------------------------------------------------------
@@ -111,11 +94,9 @@ class ReadyElements(StatefulElements):
                         coordinate: int | str | None = None) -> JointForce | JointSum:
         """A torsion bar, round or with a `bore`, on a joint coordinate or on the difference of two ({"left": 1,
         "right": -1}, an anti-roll bar): dimensions [m], shear modulus [Pa]."""
-        what = f"torsion bar {name!r}"
-        sizes = [number(what, label, x, 0.0, above=label != "bore") for label, x in (
-            ("length", length), ("diameter", diameter), ("bore", bore), ("shear_modulus", shear_modulus))]
-        return self.add_joint_spring(name, joint, stiffness=torsion_stiffness(*sizes), damping=damping, rest=rest,
-                                     coordinate=coordinate)
+        bar = ready_made.torsion_bar(f"torsion bar {name!r}", length=length, diameter=diameter, bore=bore,
+                                     shear_modulus=shear_modulus, damping=damping, rest=rest)
+        return self._add_joint_force(name, joint, bar, coordinate)
 
     def add_belt(self, name: str, pulleys: Mapping[str, float], *, stiffness: Number, pretension: Number = 0.0,
                  damping: Number = 0.0, slack: Number = 0.0) -> JointForce | JointSum:
@@ -125,10 +106,9 @@ class ReadyElements(StatefulElements):
         what = f"belt {name!r}"
         if len(pulleys) != 2:
             raise ModelError(f"{what}: needs two pulleys {{joint: radius}}, got {len(pulleys)}")
-        belt = Belt(number(what, "stiffness", stiffness, 0.0, above=True), number(what, "pretension", pretension, 0.0),
-                    number(what, "damping", damping, 0.0), number(what, "slack", slack, 0.0))
-        (one, first), (two, second) = pulleys.items()
-        return self._add_joint_force(name, {one: _plain(what, one, first), two: -_plain(what, two, second)}, belt, None)
+        belt = ready_made.belt(what, stiffness=stiffness, pretension=pretension, damping=damping, slack=slack)
+        (one, first), (two, second) = ((joint, ready_made.plain(what, joint, r)) for joint, r in pulleys.items())
+        return self._add_joint_force(name, {one: first, two: -second}, belt, None)
 
     def add_dc_motor(self, name: str, joint: str, *, voltage: float | MachineLaw, resistance: float, inductance: float,
                      constant: float, gear: float = 1.0, rotor_inertia: float = 0.0, friction: float = 0.0
@@ -138,14 +118,8 @@ class ReadyElements(StatefulElements):
 
         `voltage` [V] is a number or a law of the machine; resistance [ohm], inductance [H], `constant` [N m/A], viscous
         friction of the rotor [N m s/rad]."""
-        what = f"motor {name!r}"
-        if not callable(voltage):
-            voltage = _plain(what, "voltage", voltage)
-        motor = DcMotor(name, joint, _plain(what, "resistance", resistance, 0.0),
-                        _plain(what, "inductance", inductance, 0.0), _plain(what, "constant", constant),
-                        _plain(what, "gear", gear), _plain(what, "friction", friction, 0.0), voltage)
-        if motor.inductance == 0.0:
-            raise ModelError(f"{what}: the inductance must be positive")
+        motor = ready_made.dc_motor(name, joint, voltage=voltage, resistance=resistance, inductance=inductance,
+                                    constant=constant, gear=gear, friction=friction)
         made = self.add_joint_force(name, joint, MotorTorque(motor))
         self.add_state(motor.current, CurrentRate(motor), units="A")
         if rotor_inertia:
@@ -158,12 +132,7 @@ class ReadyElements(StatefulElements):
         """Dry friction that truly sticks, up to a `capacity` [N or N m], a number or a law of the machine (a pedal, a
         normal force), on a joint coordinate or a sum of several. It gives by `reach` [m or rad] before it slides, and
         damps that with a time constant `damping` [s]. How far it is bent is a state, ``"name bend"``."""
-        what = f"brake {name!r}"
-        if not callable(capacity):
-            capacity = _plain(what, "capacity", capacity, 0.0)
-        bristle = Bristle(name, capacity, _plain(what, "reach", reach, 0.0), _plain(what, "damping", damping, 0.0))
-        if bristle.reach == 0.0:
-            raise ModelError(f"{what}: the reach must be positive")
+        bristle = ready_made.bristle(name, capacity=capacity, reach=reach, damping=damping)
         made = self.add_joint_force(name, joint, BristleForce(bristle), coordinate)
         self.add_state(bristle.bend, BristleRate(bristle))
         return made
@@ -178,39 +147,39 @@ class ReadyElements(StatefulElements):
                                load: float | MachineLaw, speed: float = 1e-2) -> JointForce | JointSum:
         """Rolling resistance of a wheel on its joint: the moment ``coefficient load radius`` [N m] against its turning;
         the load [N] is a number or a law of the machine, such as ``lambda at: at.element("tyre").vector.z``."""
-        what = f"rolling resistance {name!r}"
-        law = RollingResistance(joint, _plain(what, "coefficient", coefficient, 0.0),
-                                load if callable(load) else _plain(what, "load", load, 0.0),
-                                _plain(what, "radius", radius, 0.0), _plain(what, "speed", speed, 0.0))
+        law = ready_made.rolling_resistance(name, joint, coefficient=coefficient, radius=radius, load=load, speed=speed)
         return self.add_joint_force(name, joint, law)
 
     # -- on wheels ------------------------------------------------------------------------------
     def add_tyre(self, name: str, wheel: str | Body, *, radius: float, stiffness: float, damping: float = 0.0,
                  mu: float = 1.0, slope: float = 20.0, model: str = "brush", c: float = 1.65, e: float = 0.0,
-                 slowest: float = 0.1, height: Callable[[Number, Number], Number] | None = None) -> Wrench:
+                 slowest: float = 0.1, half_length: float = 0.0, rolling: float = 0.0,
+                 relaxation: float | tuple[float, float] = 0.0, settling: float = 0.05,
+                 coefficients: Mapping[str, float] | None = None, mirrored: bool = False,
+                 height: Callable[[Number, Number], Number] | None = None) -> Wrench:
         """A tyre on a wheel that turns about its body's y axis through its origin, on the plane z = 0 or the ground
         ``height(x, y)`` [m] (a function, or a `Table` of two arguments).
 
-        `radius` [m], `stiffness` [N/m] and `damping` [N s/m] against the ground; `mu` the grip, `slope` the force per
-        load and slip where that begins; `model` "brush" or "magic" (the Magic Formula, with its shape factors `c` and
-        `e`); longitudinal and lateral slip share the grip. Below the speed of rolling `slowest` [m/s] slip is
-        regularised. See `bellcrank.mechanism.forces.tyre`."""
-        what = f"tyre {name!r}"
-        if model not in ("brush", "magic"):
-            raise ModelError(f"{what}: model must be 'brush' or 'magic', got {model!r}")
-        given = {label: _plain(what, label, value, 0.0) for label, value in (
-            ("radius", radius), ("stiffness", stiffness), ("damping", damping), ("mu", mu), ("slope", slope),
-            ("c", c), ("slowest", slowest))}
-        for label in ("radius", "mu", "slope", "c", "slowest"):
-            if given[label] == 0.0:
-                raise ModelError(f"{what}: {label} must be positive")
-        law = Tyre(self.body(wheel).name, **given, model=model, e=_plain(what, "e", e), height=height)
-        return self.add_wrench(name, wheel, law=law)
+        `radius` [m], `stiffness` [N/m] and `damping` [N s/m] against the ground. `model` is
 
+        - "brush": `mu` the grip, `slope` the force per load and slip where that begins;
+        - "magic": the Magic Formula with these and its shape factors `c` and `e`;
+        - "set": the Magic Formula with `coefficients` by the names of tyre property files, such as ``{"FNOMIN":
+          4000.0, "PDY1": -1.0, ...}``: combined slip, camber, overturning, rolling resistance and aligning moment;
+          `mirrored` for a tyre that was measured on the other side of a car.
 
-def _plain(what: str, label: str, value: Any, least: float | None = None) -> float:
-    """A plain number."""
-    found = number(what, label, value) if least is None else number(what, label, value, least)
-    if not isinstance(found, float):
-        raise ModelError(f"{what}: {label} must be a number, not a parameter")
-    return found
+        The first two share their grip between directions; `half_length` of the contact [m] gives them an aligning
+        moment, and `rolling`, a share of the load, rolling resistance. With a `relaxation` length [m], or one ahead and
+        one across, slip is transient: how far the tread is bent are the states ``"name ahead"`` and ``"name across"``
+        [m], and a standing wheel holds without creep. Without, slip is regularised below the speed `slowest` [m/s].
+        See `bellcrank.mechanism.forces.tyre`; ``tyre.law.footprint(at)`` has load, camber and sliding for outputs.
+        """
+        law = ready_made.tyre(name, self.body(wheel).name, radius=radius, stiffness=stiffness, damping=damping, mu=mu,
+                              slope=slope, model=model, c=c, e=e, slowest=slowest, half_length=half_length,
+                              rolling=rolling, relaxation=relaxation, settling=settling, coefficients=coefficients,
+                              mirrored=mirrored, height=height)
+        made = self.add_wrench(name, wheel, law=law)
+        if law.transient:
+            for k, label in enumerate(law.bent):
+                self.add_state(label, TyreRate(law, k), units="m")
+        return made

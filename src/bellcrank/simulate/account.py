@@ -22,6 +22,8 @@ from bellcrank.arrays import Floats
 from bellcrank.mechanism.contact.contact_material import Compliant, Unyielding
 from bellcrank.mechanism.first_order import StateRate
 from bellcrank.mechanism.forces import Bushing, Drag, Friction, Limit, LinearSpring, PotentialSpring
+from bellcrank.mechanism.forces.belt import Belt
+from bellcrank.mechanism.forces.gas_spring import GasSpring
 from bellcrank.mechanism.motion import STILL
 from bellcrank.system.force_elements import with_values
 from bellcrank.topology.contact_pairs import ContactPair
@@ -80,7 +82,7 @@ def _exchanges(element: Any) -> str:
         return _sign(*element.damping, *element.turn_damping)
     if isinstance(element, Friction):
         return _sign(element.coulomb, element.viscous)
-    if isinstance(element, (LinearSpring, PotentialSpring, Limit)):
+    if isinstance(element, (LinearSpring, PotentialSpring, Limit, GasSpring, Belt)):
         return _sign(element.damping)
     return "work"
 

@@ -174,7 +174,7 @@ def _phrase(problem: Any, here: Marked) -> str:
         return "needs a name, got empty text"
     if kind == "union_tag_not_found":
         return "needs 'type'"
-    if kind == "union_tag_invalid" and "()" not in context["discriminator"]:
+    if kind == "union_tag_invalid" and context["discriminator"] in ("'type'", "type_of()"):
         import difflib
 
         known = context["expected_tags"].replace("'", "").split(", ")

@@ -9,10 +9,12 @@ from typing import Any
 import bellcrank.io.native.schema as schema
 from bellcrank.errors import FileError, ModelError, hint
 from bellcrank.io.common.mesh_finder import MeshFinder, NotFoundError
+from bellcrank.io.native.element_parts import add_ready_joint_force, add_ready_spring, add_tyre, element_states
 from bellcrank.io.native.flexible_parts import read_flexible
 from bellcrank.io.native.formula import Formula, parse, table_word
 from bellcrank.io.native.formula_steps import run
 from bellcrank.io.native.machine_laws import WrittenLaw
+from bellcrank.io.native.schema_part import MachineLawPart
 from bellcrank.io.native.shape_parts import read_solid
 from bellcrank.io.native.shape_schema import ShapePart
 from bellcrank.io.native.source_lines import Marked
@@ -118,11 +120,32 @@ class _Build:
         assert made.program is not None  # parsed now, so that mistakes show now
         return made
 
-    def machine_law(self, part: schema.MachineLawPart) -> WrittenLaw:
+    def machine_law(self, part: MachineLawPart) -> WrittenLaw:
         return WrittenLaw.of([x if isinstance(x, str) else repr(x) for x in part.formulas], part.reads, self.tables)
 
-    def state(self, name: str, part: schema.StatePart) -> None:
-        self.m.add_state(name, self.machine_law(part.rate), initial=self.number(part.initial), units=part.units)
+    def state(self, name: str, part: Any) -> None:
+        if (part.rate is None) == (part.element is None):
+            raise ModelError(f"state {name!r}: give either a rate or the ready-made element it belongs to")
+        if part.rate is not None:
+            self.m.add_state(name, self.machine_law(part.rate), units=part.units,
+                             initial=0.0 if part.initial is None else self.number(part.initial))
+            return
+        found = [made[name] for section in ("springs", "joint_forces", "wrenches")
+                 for made in [self.states_of(section, part.element)] if name in made]
+        if len(found) != 1:
+            raise ModelError(f"state {name!r}: no element {part.element!r} has such a state")
+        rate, units, usual = found[0]
+        self.m.add_state(name, rate, units=units, initial=usual if part.initial is None else self.number(part.initial))
+
+    def states_of(self, section: str, name: str) -> dict[str, Any]:
+        """The states of an element by their names."""
+        return element_states(name, getattr(self.document, section).get(name), self)
+
+    def other_states(self, section: str, name: str) -> None:
+        """States of an element that the file does not list."""
+        for label, (rate, units, usual) in self.states_of(section, name).items():
+            if label not in self.document.states:
+                self.m.add_state(label, rate, units=units, initial=usual)
 
     def output(self, name: str, part: schema.OutputPart) -> None:
         self.m.add_output(name, self.machine_law(part.law), units=part.units)
@@ -246,7 +269,11 @@ class _Build:
                               closed=part.closed)
 
     # -- forces -------------------------------------------------------------------------------
-    def spring(self, name: str, part: schema.SpringPart) -> None:
+    def spring(self, name: str, part: Any) -> None:
+        if part.type != "spring":
+            add_ready_spring(name, part, self)
+            self.other_states("springs", name)
+            return
         if part.law is not None and {"stiffness", "damping", "length"} & part.model_fields_set:
             raise ModelError(f"spring {name!r}: a law takes the place of stiffness, damping and length; "
                              "give one or the other")
@@ -272,7 +299,11 @@ class _Build:
                         turn_linear=self.number(part.turn_linear), turn_quadratic=self.number(part.turn_quadratic),
                         wind=self.timed(part.wind))
 
-    def wrench(self, name: str, part: schema.WrenchPart) -> None:
+    def wrench(self, name: str, part: Any) -> None:
+        if part.type == "tyre":
+            add_tyre(name, part, self)
+            self.other_states("wrenches", name)
+            return
         if part.machine_law is not None:
             self.m.add_wrench(name, part.body, at=self.numbers(part.at), axes=part.axes,
                               law=self.machine_law(part.machine_law))
@@ -304,11 +335,14 @@ class _Build:
                 self.m.add_limit(name, part.joint, coordinate=part.coordinate, **self.optional(
                     lower=part.lower, upper=part.upper, stiffness=part.stiffness, damping=part.damping,
                     onset=part.onset))
-            case _:
+            case "spring":
                 potential = None if part.potential is None else self.law(part.potential, "x")
                 self.m.add_joint_spring(name, part.joint, coordinate=part.coordinate, potential=potential,
                                         **self.optional(stiffness=part.stiffness, damping=part.damping,
                                                         rest=part.rest))
+            case _:
+                add_ready_joint_force(name, part, self)
+                self.other_states("joint_forces", name)
 
     def actuator(self, name: str, part: schema.ActuatorPart) -> None:
         limit: Any = self.number(part.limit)
@@ -319,7 +353,6 @@ class _Build:
 
     def armature(self, name: str, part: schema.ArmaturePart) -> None:
         self.m.add_armature(name, part.joint, self.number(part.inertia), part.coordinate)
-
 
     def shape(self, name: str, part: ShapePart) -> None:
         try:

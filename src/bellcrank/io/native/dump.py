@@ -10,6 +10,7 @@ from typing import Any
 from bellcrank.errors import ModelError
 from bellcrank.io.common.mesh_store import MeshStore
 from bellcrank.io.common.names import control_character
+from bellcrank.io.native.element_parts import dump_ready, element_of_state
 from bellcrank.io.native.flexible_parts import dump_flexible
 from bellcrank.io.native.formula import table_word, written
 from bellcrank.io.native.formula_steps import FormulaProgram, TooLongError, from_scalar
@@ -19,10 +20,8 @@ from bellcrank.io.native.trace import trace, trace_several
 from bellcrank.mechanism import constraints, forces, joints, rolling
 from bellcrank.mechanism.closing_frames import frame_parameters
 from bellcrank.mechanism.contact.placed_contact import PlacedContact
-from bellcrank.mechanism.first_order import FirstOrder
+from bellcrank.mechanism.first_order import AddedState, FirstOrder
 from bellcrank.mechanism.flexible.deformation import Modal, NodeMotion
-from bellcrank.mechanism.forces.belt import Belt
-from bellcrank.mechanism.forces.gas_spring import GasSpring
 from bellcrank.mechanism.geometry.placed_shape import PlacedShape
 from bellcrank.mechanism.inertia import Inertia
 from bellcrank.mechanism.mechanism import Body, Connection, Mechanism
@@ -83,9 +82,7 @@ class _Dump:
             "bodies": {b.name: self.body(b) for b in m.bodies if b.index not in self.parts},
             "joints": _named([r for r in m.joints if not isinstance(r.joint, (Modal, NodeMotion, FirstOrder))], "joint",
                              self.joint),
-            "states": _named(m.states, "state", lambda s: {
-                "rate": self.of_machine(s.rate, f"state {s.name!r}"),
-                "initial": self.number(s.initial, f"state {s.name!r}"), "units": s.units}),
+            "states": _named(m.states, "state", self.state),
             "frames": _named(m.frames, "frame", lambda f: {
                 "body": self.bodies[f.body], "pose": self.pose(f.pose, f"frame {f.name!r}")}),
             "couplers": _named(m.couplers, "coupler", self.coupler),
@@ -104,6 +101,12 @@ class _Dump:
         sections["tables"] = {word: _table(table) for word, table in self.tables.items()}
         return {"bellcrank": 1, "name": _text(m.name, "mechanism", empty=True),
                 "gravity": self.numbers(m.gravity, "gravity"), **{k: v for k, v in sections.items() if v}}
+
+    def state(self, state: AddedState) -> dict[str, Any]:
+        what, element = f"state {state.name!r}", element_of_state(state)
+        own = {"rate": self.of_machine(state.rate, what), "units": state.units} if element is None else {
+            "element": element}
+        return {**own, "initial": self.number(state.initial, what)}
 
     # -- numbers and laws ---------------------------------------------------------------------
     def number(self, value: Number, what: str) -> float | str:
@@ -287,19 +290,20 @@ class _Dump:
                 return {"law": self.formula(along.law, ("x", "rate"), what)}
             case forces.MachineForce():
                 return {"machine_law": self.of_machine(along.law, what)}
-            case GasSpring() | Belt():  # what they store says everything
-                return {"potential": self.formula(along.energy, ("x",), what),
-                        **self.given(along, ("damping",), what, damping=0.0)}
         raise ModelError(f"{what}: the force {type(along).__name__} is none of Bellcrank's own and cannot be written")
 
     def spring(self, spring: Spring) -> dict[str, Any]:
         what = f"spring {spring.name!r}"
-        return {"first": self.bodies[spring.first], "second": self.bodies[spring.second],
+        ends = {"first": self.bodies[spring.first], "second": self.bodies[spring.second],
                 "first_point": self.numbers(spring.first_point, what),
-                "second_point": self.numbers(spring.second_point, what), **self.along(spring.along, "length", what)}
+                "second_point": self.numbers(spring.second_point, what)}
+        return dump_ready(spring.along, ends, what, self) or {**ends, **self.along(spring.along, "length", what)}
 
     def joint_force(self, force: JointForce | JointSum) -> dict[str, Any]:
         what, along = f"joint force {force.name!r}", force.along
+        ready = dump_ready(along, self.on(force), what, self)
+        if ready is not None:
+            return ready
         if isinstance(along, forces.Friction):
             names = ("coulomb", "viscous", "speed", "static", "stribeck")
             return {"type": "friction", **self.on(force), **self.given(
@@ -358,6 +362,9 @@ class _Dump:
 
     def wrench(self, wrench: Any) -> dict[str, Any]:
         what = f"wrench {wrench.name!r}"
+        ready = dump_ready(wrench.law, {"body": self.bodies[wrench.body]}, what, self)
+        if ready is not None:
+            return ready
         if wrench.law is not None:
             return {"body": self.bodies[wrench.body], "machine_law": self.of_machine(wrench.law, what, True),
                     **self._three("at", self.numbers(wrench.at, what)), "axes": wrench.axes}

@@ -15,6 +15,11 @@ from bellcrank.io.native.machine_laws import traced_law
 from bellcrank.io.native.trace import trace, trace_several
 from bellcrank.mechanism.first_order import AddedOutput, AddedState
 from bellcrank.mechanism.forces import LawForce, MachineForce, Wrench
+from bellcrank.mechanism.forces.bristle import Bristle
+from bellcrank.mechanism.forces.cylinder import HydraulicCylinder
+from bellcrank.mechanism.forces.dc_motor import DcMotor
+from bellcrank.mechanism.forces.rolling_resistance import RollingResistance
+from bellcrank.mechanism.forces.tyre import Tyre, TyreRate
 from bellcrank.mechanism.mechanism import Mechanism
 from bellcrank.mechanism.motion import Prescribed
 from bellcrank.scalar.graph import Scalar
@@ -22,7 +27,9 @@ from bellcrank.scalar.graph import Scalar
 __all__ = ["difference", "same_mechanism"]
 
 #: fields that are laws of the machine
-_MACHINE_LAWS = {MachineForce: ("law",), AddedState: ("rate",), AddedOutput: ("law",), Wrench: ("law",)}
+_MACHINE_LAWS = {MachineForce: ("law",), AddedState: ("rate",), AddedOutput: ("law",), Wrench: ("law",),
+                 HydraulicCylinder: ("opening",), DcMotor: ("voltage",), Bristle: ("capacity",),
+                 RollingResistance: ("load",), TyreRate: ("tyre",)}
 #: what a mechanism keeps besides its description
 _DERIVED = ("_graph", "_by_index")
 
@@ -101,12 +108,15 @@ class _Comparison:
         names -= {n for base in kind.__mro__ for n, x in vars(base).items() if isinstance(x, cached_property)}
         for name in sorted(names - {"__dict__", "__weakref__"}):
             inner = getattr(value, name)
-            if inner is not None and name in _MACHINE_LAWS.get(kind, ()):
+            if callable(inner) and name in _MACHINE_LAWS.get(kind, ()):
+                if type(inner).__module__.startswith("bellcrank.mechanism."):  # ready-made: by what it is
+                    self.fields(f"{path}.{name}", inner)
+                    continue
                 self.found.append((f"{path}.{name}", traced_law(inner, path, kind is Wrench)))
             elif isinstance(value, Prescribed) and name == "whole" and inner is not None:
                 self.found.append((f"{path}.whole", trace_several(inner, ("t",), path, len(list(inner(0.0))))))
             else:
-                self.put(f"{path}.{name}", inner, 2 if isinstance(value, LawForce) else 1)
+                self.put(f"{path}.{name}", inner, 2 if isinstance(value, (LawForce, Tyre)) else 1)
 
 
 def _listed(slots: Any) -> tuple[str, ...]:

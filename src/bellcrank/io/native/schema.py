@@ -7,6 +7,22 @@ from typing import Annotated, Any, Literal
 from pydantic import Discriminator, Field, PlainValidator, Tag, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
+from bellcrank.io.native.element_schema import (
+    BeltPart,
+    BetweenPoints,
+    BrakePart,
+    BumpStopPart,
+    CylinderPart,
+    DcMotorPart,
+    GasSpringPart,
+    OnJoint,
+    OnJoints,
+    RollingResistancePart,
+    StatePart,
+    TorsionBarPart,
+    TyrePart,
+    type_or,
+)
 from bellcrank.io.native.entries import (
     Axis,
     Fixed,
@@ -22,7 +38,7 @@ from bellcrank.io.native.entries import (
     shown,
 )
 from bellcrank.io.native.flexible_schema import FlexiblePart
-from bellcrank.io.native.schema_part import Part, Pose
+from bellcrank.io.native.schema_part import MachineLawPart, Part, Pose
 from bellcrank.io.native.shape_schema import AnyShapePart
 
 __all__ = ["SINGULAR", "VERSION", "Document", "Law", "Num", "json_schema"]
@@ -210,21 +226,6 @@ class TablePart(Part):
     name: Text | None = Field(default=None, description="if it is not that by which formulas call it")
 
 
-class MachineLawPart(Part):
-    """A law of the whole machine: formulas of the numbers r1, r2, ... that are read from it."""
-
-    formulas: list[Law] = Field(description="one; or six: force and moment")
-    reads: list[list[str | float]] = Field(description="what r1, r2, ... are, such as [q, crank]")
-
-
-class StatePart(Part):
-    """A state of an element."""
-
-    rate: MachineLawPart
-    initial: Num = 0.0
-    units: Text = "1"
-
-
 class OutputPart(Part):
     """A number that results hold."""
 
@@ -233,13 +234,10 @@ class OutputPart(Part):
 
 
 # -- forces -------------------------------------------------------------------------------------
-class SpringPart(Part):
+class SpringPart(BetweenPoints):
     """Between two points: linear, or by a law of x (distance) and rate, or by a potential of x."""
 
-    first: Name
-    second: Name
-    first_point: Three
-    second_point: Three
+    type: Literal["spring"] = "spring"
     stiffness: Num = 0.0
     damping: Num = 0.0
     length: Num = 0.0
@@ -278,28 +276,13 @@ class DragPart(Part):
 class WrenchPart(Part):
     """A force and moment on a body, constant or of time."""
 
+    type: Literal["wrench"] = "wrench"
     body: Name
     force: ThreeTimed = [0.0, 0.0, 0.0]
     moment: ThreeTimed = [0.0, 0.0, 0.0]
     at: Three = [0.0, 0.0, 0.0]
     axes: Literal["world", "body"] = "world"
     machine_law: MachineLawPart | None = Field(default=None, description="force and moment, in place of the others")
-
-
-class OnJoint(Part):
-    """Something on one coordinate of a joint."""
-
-    joint: Name
-    coordinate: Name | None = Field(default=None, description="its name, for joints with several")
-
-
-class OnJoints(Part):
-    """Something on one coordinate of a joint, or on the sum of several, each times a factor."""
-
-    joint: Annotated[Annotated[Name, Tag("number")] | Annotated[dict[Name, Fixed], Tag("mapping")],
-                     Discriminator(form)] = Field(
-        description="a joint, or factors by joint, or by joint.coordinate for joints with several")
-    coordinate: Name | None = Field(default=None, description="its name, for joints with several")
 
 
 class JointSpringPart(OnJoints):
@@ -345,8 +328,13 @@ class ServoPart(OnJoints):
     upper: Num | None = Field(default=None, description="the largest force [N or N m]")
 
 
-AnyJointForce = Annotated[JointSpringPart | JointLawPart | FrictionPart | LimitPart | ServoPart,
-                          Field(discriminator="type")]
+AnyJointForce = Annotated[
+    JointSpringPart | JointLawPart | FrictionPart | LimitPart | ServoPart | TorsionBarPart | BeltPart | DcMotorPart
+    | BrakePart | RollingResistancePart, Field(discriminator="type")]
+AnySpring = Annotated[
+    Annotated[SpringPart, Tag("spring")] | Annotated[GasSpringPart, Tag("gas_spring")]
+    | Annotated[BumpStopPart, Tag("bump_stop")] | Annotated[CylinderPart, Tag("hydraulic_cylinder")], type_or("spring")]
+AnyWrench = Annotated[Annotated[WrenchPart, Tag("wrench")] | Annotated[TyrePart, Tag("tyre")], type_or("wrench")]
 
 
 class ActuatorPart(OnJoint):
@@ -386,10 +374,10 @@ class Document(Part):
     frames: dict[Name, FramePart] = {}
     couplers: dict[Name, CouplerPart] = {}
     constraints: dict[Name, AnyConstraint] = {}
-    springs: dict[Name, SpringPart] = {}
+    springs: dict[Name, AnySpring] = {}
     bushings: dict[Name, BushingPart] = {}
     drags: dict[Name, DragPart] = {}
-    wrenches: dict[Name, WrenchPart] = {}
+    wrenches: dict[Name, AnyWrench] = {}
     joint_forces: dict[Name, AnyJointForce] = {}
     actuators: dict[Name, ActuatorPart] = {}
     armatures: dict[Name, ArmaturePart] = {}

@@ -7,9 +7,9 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, model_validator
 from pydantic_core import PydanticCustomError
 
-from bellcrank.io.native.entries import Fixed, Rows, Three, form, shown
+from bellcrank.io.native.entries import Fixed, Law, Rows, Three, form, shown
 
-__all__ = ["Matrix", "Part", "Pose", "PosePart"]
+__all__ = ["MachineLawPart", "Matrix", "Part", "Pose", "PosePart"]
 
 Matrix = list[list[Fixed]]
 
@@ -52,3 +52,10 @@ class PosePart(Part):
 
 
 Pose = Annotated[Annotated[Three, Tag("list")] | Annotated[PosePart, Tag("mapping")], Discriminator(form)]
+
+
+class MachineLawPart(Part):
+    """A law of the whole machine: formulas of the numbers r1, r2, ... that are read from it."""
+
+    formulas: list[Law] = Field(description="one; or six: force and moment")
+    reads: list[list[str | float]] = Field(description="what r1, r2, ... are, such as [q, crank]")

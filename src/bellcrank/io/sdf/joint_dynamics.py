@@ -56,7 +56,7 @@ def axis_forces(machine: Mechanism, start: dict[str, tuple[float, ...]]) -> Axes
 
 def _add(what: str, force: JointForce, here: AxisForces, zero: float) -> None:
     along = force.along
-    if type(along) is LinearSpring:
+    if isinstance(along, LinearSpring):
         here.damping = _sum(here.damping, along.damping)
         if along.stiffness:
             if here.stiffness is not None:

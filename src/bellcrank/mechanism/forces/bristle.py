@@ -59,3 +59,9 @@ class BristleForce:
         b = self.bristle
         slip, bend = at.element(b.name).rate, at.state(b.bend)
         return -(b.holds(at) * (bend + b.damping * (slip - abs(slip) * bend) / (b.reach + b.damping * abs(slip))))
+
+    def energy(self, at: Any) -> Number:
+        """In the bent bristles [J], at the capacity of now."""
+        b = self.bristle
+        bend = at.state(b.bend)
+        return 0.5 * b.reach * b.holds(at) * (bend * bend)

@@ -56,6 +56,11 @@ class HydraulicCylinder:
         """The name of the state that is the pressure in the rod chamber [MPa]."""
         return f"{self.name} rod"
 
+    def volumes(self, length: Number) -> tuple[Number, Number]:
+        """Of the head chamber and of the rod chamber [m^3]."""
+        return (self.dead_volume + self.head_area * (length - self.closed),
+                self.dead_volume + self.rod_area * (self.closed + self.stroke - length))
+
     def flow(self, at: Any, pressure: Number, side: float) -> Number:
         """What the valve lets into a chamber [m^3/s]; side: 1 for the head, -1 for the rod."""
         if self.opening is None:
@@ -77,6 +82,13 @@ class CylinderForce:
         push = (at.state(c.head) * c.head_area - at.state(c.rod) * c.rod_area) * MEGA
         return c.friction * at.element(c.name).rate - push
 
+    def energy(self, at: Any) -> Number:
+        """In the compressed oil of both chambers [J]: p^2 V / (2 E)."""
+        c = self.cylinder
+        head, rod = at.state(c.head) * MEGA, at.state(c.rod) * MEGA
+        large, small = c.volumes(at.element(c.name).length)
+        return (head * head * large + rod * rod * small) * (0.5 / c.bulk_modulus)
+
 
 @dataclass(frozen=True)
 class PressureRate:
@@ -89,11 +101,11 @@ class PressureRate:
     def __call__(self, at: Any) -> Number:
         c, length, rate = self.cylinder, at.element(self.cylinder.name).length, at.element(self.cylinder.name).rate
         drop = (at.state(c.head) - at.state(c.rod)) * MEGA
+        volume = c.volumes(length)[0 if self.head else 1]
         if self.head:
-            volume, grows = c.dead_volume + c.head_area * (length - c.closed), c.head_area * rate
+            grows = c.head_area * rate
             fed = c.flow(at, at.state(c.head) * MEGA, 1.0) - c.leakage * drop
         else:
-            volume = c.dead_volume + c.rod_area * (c.closed + c.stroke - length)
             grows = -(c.rod_area * rate)
             fed = c.flow(at, at.state(c.rod) * MEGA, -1.0) + c.leakage * drop
         return c.bulk_modulus / volume * (fed - grows) * (1.0 / MEGA)

@@ -53,3 +53,8 @@ class MotorTorque:
     def __call__(self, at: Any) -> Number:
         m = self.motor
         return m.gear * (m.constant * at.state(m.current) - m.friction * m.gear * at.u(m.joint))
+
+    def energy(self, at: Any) -> Number:
+        """In the coil [J]: L i^2 / 2; that of the rotor counts as kinetic."""
+        current = at.state(self.motor.current)
+        return 0.5 * self.motor.inductance * (current * current)

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 from bellcrank.mechanism.forces.element import Along
 from bellcrank.scalar.graph import Number
 
-__all__ = ["KnownForce", "MachineForce", "MachineLaw", "SeesMachine"]
+__all__ = ["KnownForce", "MachineForce", "MachineLaw", "SeesMachine", "stored_by"]
 
 #: a law: what it sees of the machine in, a number or numbers out; written with `bellcrank.math`
 MachineLaw = Callable[[Any], Any]
@@ -42,7 +42,8 @@ class KnownForce(Along):
 class MachineForce(Along):
     """Force ``sign * law(at)`` [N or N m], where ``at`` shows the machine: see `bellcrank.Mechanism.add_joint_force`.
 
-    What a function stores cannot be known: its energy counts as zero, and all of its power as lost.
+    What a function stores cannot be known: its energy counts as zero, and all of its power as lost. Ready-made laws say
+    by ``energy(at)`` what they store, for reports.
     """
 
     name: str  #: of the element
@@ -62,5 +63,14 @@ class MachineForce(Along):
         value = machine.value_of(self.name, self.law)
         return KnownForce(value if self.sign == 1.0 else -value)
 
+    def stored(self, machine: Any, x: Number) -> Number:
+        return stored_by(self.law, machine)
+
     def force(self, x: Number, rate: Number) -> Number:
         raise AssertionError("a law of the machine needs to see it")
+
+
+def stored_by(law: Any, machine: Any) -> Number:
+    """What a law of the machine says that it stores [J]."""
+    energy = getattr(law, "energy", None)
+    return 0.0 if energy is None else energy(machine)

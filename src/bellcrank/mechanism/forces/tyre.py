@@ -1,31 +1,39 @@
-"""Tyres on a plane or a height field: the brush model and the Magic Formula.
+"""Tyres on a plane or a height field: the brush model and the Magic Formula, in steady or in transient slip.
 
 H. B. Pacejka, "Tyre and Vehicle Dynamics", 2nd ed., 2006: section 3.2 (brush with a parabolic distribution of
-pressure), (4.49)-(4.51) and section 4.3.1 (Magic Formula; combined slip by similarity, with theoretical slip).
+pressure), (4.49)-(4.51) and section 4.3.1 (Magic Formula; combined slip by similarity, with theoretical slip), section
+4.3.2 for sets of coefficients (`magic_set`), and section 7.2 for transient slip.
 
 | paper | here |
 |---|---|
 | F_z, mu F_z = D | ``load``, ``mu * load`` |
 | kappa / (1 + kappa), tan(alpha) / (1 + kappa) | ``sx``, ``sy`` theoretical slip, against the direction of sliding |
-| theta (3.6), C_Falpha | ``theta``, ``slope`` |
-| B, C, D, E | ``slope / (c mu load)``, ``c``, ``mu load``, ``e`` |
+| theta (3.6), C_Fkappa = C_Falpha = 2 c_p a^2 | ``theta``, ``slope * load`` |
+| a, t | ``half_length``, trail |
+| B, C, D, E | ``slope / (c mu)``, ``c``, ``mu load``, ``e`` |
+| sigma_kappa, sigma_alpha, u, v (7.7), (7.9) | ``relaxation``, the states ``"name ahead"`` and ``"name across"`` [m] |
 
-Slip is that of the speed of rolling, which is not let below `slowest` [m/s]: a tyre at rest creeps like a damper.
+Slip is a share of the speed at which tread passes: of rolling for the brush and the simple formula, over the ground for
+sets of coefficients. In steady slip this speed is not let below `slowest` [m/s]: such a tyre creeps like a damper when
+it stands. In transient slip the tread is bent by u' = - V_s - max(|V|, |V_s|) u / sigma, so that a standing tyre is a
+spring which holds without creep, and slip beyond 1 counts as 1; near standstill it is damped with the time constant
+`settling`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from bellcrank.mechanism.forces.element import positive_part
-from bellcrank.scalar.functions import atan, maximum, minimum, sin, sqrt
+from bellcrank.mechanism.forces.magic_set import MagicSet
+from bellcrank.scalar.functions import asin, atan, maximum, minimum, sin, sqrt, tanh
 from bellcrank.scalar.graph import Number
 from bellcrank.scalar.jet import Jet, as_jet
 from bellcrank.spatial import Vector
 
-__all__ = ["Tyre", "brush", "magic_formula"]
+__all__ = ["Footprint", "Tyre", "TyreRate", "brush", "magic_formula", "trail"]
 
 _NOTHING = 1e-300
 #: depth over which the damping against the ground sets in [m]
@@ -42,6 +50,17 @@ def brush(slip: Number, slope: Number, grip: Number) -> Number:
     return grip * bent * (3.0 - bent * (3.0 - bent))
 
 
+def trail(slip: Number, slope: Number, grip: Number, half_length: Number) -> Number:
+    """Pneumatic trail [m] of the brush: a third of half the contact's length, and none when all of it slides; (3.13).
+
+    >>> trail(0.0, 1e5, 4000.0, 0.06), trail(1.0, 1e5, 4000.0, 0.06)
+    (0.02, 0.0)
+    """
+    bent = minimum(slope * slip / (3.0 * grip), 1.0)
+    left = 1.0 - bent
+    return half_length * (left * left * left) / (3.0 - bent * (3.0 - bent))
+
+
 def magic_formula(slip: Number, slope: Number, grip: Number, c: Number, e: Number) -> Number:
     """Force [N] at a slip: D sin(C atan(B s - E (B s - atan(B s)))) with D = grip, B C D = slope; Pacejka (4.49).
 
@@ -52,15 +71,39 @@ def magic_formula(slip: Number, slope: Number, grip: Number, c: Number, e: Numbe
     return grip * sin(c * atan(x - e * (x - atan(x))))
 
 
+class Footprint(NamedTuple):
+    """Where and how a wheel touches the ground: vectors in world axes."""
+
+    depth: Number  #: how far the tyre is pressed in [m]; negative above the ground
+    load: Number  #: along `up` [N]
+    ahead: Vector
+    across: Vector  #: to the left
+    up: Vector  #: normal of the ground
+    axle: Vector
+    arm: Vector  #: from the wheel's centre to the point of contact [m]
+    speed: Number  #: of the centre, ahead [m/s]
+    rolling: Number  #: of the tread, by the wheel's turning [m/s]
+    slide_x: Number  #: of the tread over the ground, ahead [m/s]
+    slide_y: Number
+
+    @property
+    def camber(self) -> Number:
+        """The angle by which the wheel leans to its right [rad]."""
+        return asin(self.axle.dot(self.up))
+
+
 @dataclass(frozen=True)
 class Tyre:
     """A wheel's tyre: the wheel turns about its body's y axis, through its origin.
 
     `radius` [m], `stiffness` [N/m] and `damping` [N s/m] against the ground; grip `mu`, slope of the force at no slip
-    per load, `slope` [1/rad]; `model` "brush" or "magic" with the shape factors `c` and `e`. The ground is z = 0, or
+    per load, `slope` [1/rad]; `model` "brush" or "magic" with the shape factors `c` and `e`, or "set" with
+    `coefficients`; `half_length` of the contact [m], which gives the aligning moment of the first two; their rolling
+    resistance as a share of the load, `rolling`; relaxation lengths [m], zero for steady slip. The ground is z = 0, or
     ``height(x, y)`` [m], a function or a `Table` of two arguments.
     """
 
+    name: str
     body: str
     radius: float
     stiffness: float
@@ -71,7 +114,23 @@ class Tyre:
     c: float
     e: float
     slowest: float
+    half_length: float = 0.0
+    rolling: float = 0.0
+    relaxation: tuple[float, float] = (0.0, 0.0)
+    settling: float = 0.05
+    coefficients: MagicSet | None = None
+    mirrored: bool = False
     height: Callable[[Number, Number], Number] | None = None
+
+    @property
+    def bent(self) -> tuple[str, str]:
+        """Names of the states: how far the tread is bent [m]."""
+        return f"{self.name} ahead", f"{self.name} across"
+
+    @property
+    def transient(self) -> bool:
+        """Whether slip has states."""
+        return self.relaxation != (0.0, 0.0)
 
     def ground(self, x: Number, y: Number) -> tuple[Number, Vector]:
         """Height and upward normal of the ground."""
@@ -82,8 +141,8 @@ class Tyre:
         up = Vector(-along_x.rate, -along_y.rate, 1.0)
         return along_x.value, up * (1.0 / sqrt(up.dot(up)))
 
-    def __call__(self, at: Any) -> tuple[Vector, Vector]:
-        """Force and moment on the wheel at its centre, in world axes."""
+    def footprint(self, at: Any) -> Footprint:
+        """How the wheel touches the ground; for outputs, too: ``lambda at: tyre.law.footprint(at).load``."""
         centre, velocity, omega, axle = (at.position(self.body), at.velocity(self.body), at.omega(self.body),
                                          at.axes(self.body)[1])
         height, up = self.ground(centre.x, centre.y)
@@ -99,18 +158,66 @@ class Tyre:
         touch = positive_part(depth)
         load = positive_part(self.stiffness * touch + self.damping * minimum(touch * (1.0 / _ONSET), 1.0) * sink)
         arm = down * minimum(self.radius, above / lean)
-        return self._forces(load, velocity, omega, axle, ahead, across, up, arm)
+        speed, rolling = velocity.dot(ahead), self.radius * omega.dot(axle)
+        return Footprint(depth, load, ahead, across, up, axle, arm, speed, rolling, speed - rolling,
+                         velocity.dot(across))
 
-    def _forces(self, load: Number, velocity: Vector, omega: Vector, axle: Vector, ahead: Vector, across: Vector,
-                up: Vector, arm: Vector) -> tuple[Vector, Vector]:
-        rolling = self.radius * omega.dot(axle)
-        sliding_x = velocity.dot(ahead) - rolling
-        sliding_y = velocity.dot(across)
-        # theoretical slip: sliding over the speed at which the tread passes
-        speed = maximum(abs(rolling), self.slowest)
-        sx, sy = -sliding_x / speed, -sliding_y / speed
+    def passing(self, foot: Footprint) -> Number:
+        """The speed that slip is a share of [m/s]."""
+        return abs(foot.speed if self.coefficients is not None else foot.rolling)
+
+    def slip(self, at: Any, foot: Footprint) -> tuple[Number, Number]:
+        """Slip ahead and to the left, each positive where its force is."""
+        speed = self.passing(foot)
+        if not self.transient:
+            speed = maximum(speed, self.slowest)
+            return -foot.slide_x / speed, -foot.slide_y / speed
+        damped = self.settling / (1.0 + speed * speed * (1.0 / (self.slowest * self.slowest)))  # (7.26)
+        x, y = ((at.state(name) - damped * slide) * (1.0 / length) for name, slide, length in zip(
+            self.bent, (foot.slide_x, foot.slide_y), self.relaxation, strict=True))
+        return x, y
+
+    def __call__(self, at: Any) -> tuple[Vector, Vector]:
+        """Force and moment on the wheel at its centre, in world axes."""
+        foot = self.footprint(at)
+        sx, sy = self.slip(at, foot)
+        sense = tanh(foot.rolling * (1.0 / self.slowest))
+        if self.coefficients is not None:
+            side = -1.0 if self.mirrored else 1.0
+            fx, fy, mx, my, mz = self.coefficients.loads(foot.load, sx, -(side * atan(sy)), side * foot.camber,
+                                                         self.radius, foot.speed, sense)
+            fy, mx, mz = side * fy, side * mx, side * mz
+        else:
+            fx, fy, mx, my, mz = self._similar(foot.load, sx, sy, sense)
+        force = foot.ahead * fx + foot.across * fy + foot.up * foot.load
+        return force, foot.arm.cross(force) + foot.ahead * mx + foot.axle * my + foot.up * mz
+
+    def _similar(self, load: Number, sx: Number, sy: Number, sense: Number) -> tuple[Number, ...]:
+        """Both forces share one curve of the size of slip."""
         slip = sqrt(maximum(sx * sx + sy * sy, 1e-24))
         grip, slope = maximum(self.mu * load, 1e-9), self.slope * load
         size = brush(slip, slope, grip) if self.model == "brush" else magic_formula(slip, slope, grip, self.c, self.e)
-        force = ahead * (size * sx / slip) + across * (size * sy / slip) + up * load
-        return force, arm.cross(force)
+        fx, fy = size * sx / slip, size * sy / slip
+        mz = -(trail(slip, slope, grip, self.half_length) * fy * sense) if self.half_length else 0.0
+        my = -(self.rolling * self.radius * load * sense) if self.rolling else 0.0
+        return fx, fy, 0.0, my, mz
+
+    def energy(self, at: Any) -> Number:
+        """What it stores between rim and ground [J]."""
+        touch = positive_part(self.footprint(at).depth)
+        return 0.5 * self.stiffness * (touch * touch)
+
+
+@dataclass(frozen=True)
+class TyreRate:
+    """u' = - V_s - max(|V|, |V_s|) u / sigma."""
+
+    tyre: Tyre
+    which: int  #: 0 ahead, 1 across
+
+    def __call__(self, at: Any) -> Number:
+        tyre, foot = self.tyre, self.tyre.footprint(at)
+        sliding = sqrt(foot.slide_x * foot.slide_x + foot.slide_y * foot.slide_y + 1e-40)
+        passing = maximum(tyre.passing(foot), sliding)
+        slide = (foot.slide_x, foot.slide_y)[self.which]
+        return -slide - passing * at.state(tyre.bent[self.which]) * (1.0 / tyre.relaxation[self.which])

@@ -1,0 +1,209 @@
+"""The Magic Formula with a set of coefficients as tyre property files have it: forces and moments at combined slip.
+
+H. B. Pacejka, "Tyre and Vehicle Dynamics", 2002, section 4.3.2, equations (4.E1)-(4.E78), without turn slip: pure slip
+(F_x0, F_y0, trail t, residual moment M_zr), weighting functions G for combined slip, overturning moment M_x, rolling
+resistance M_y and aligning moment M_z. Coefficients have the names of property files (PCX1, PDX1, ...), and what is not
+given is zero. Axes and signs are those of such files (ISO): x ahead, y to the left, z up; a positive slip angle slides
+to the left and makes a negative F_y; a positive camber leans to the right.
+
+| paper | here |
+|---|---|
+| F_z, F_z0, df_z, R_0, V_0 | ``load``, ``FNOMIN``, ``df``, ``radius``, ``LONGVL`` |
+| kappa, alpha, gamma | ``kappa``, ``alpha``, ``camber`` |
+| p, q, r, s with indices | ``self["PCX1"]``, ``self["QBZ1"]``, ``self["RBX1"]``, ``self["SSZ1"]`` |
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+from bellcrank.errors import ModelError, hint
+from bellcrank.scalar.functions import atan, cos, exp, maximum, minimum, sign, sin, sqrt
+from bellcrank.scalar.graph import Number
+
+__all__ = ["COEFFICIENTS", "MagicSet", "TyreLoads"]
+
+#: what a set may hold, by groups: a name and how many of it there are
+_GROUPS = {"PCX": 1, "PDX": 3, "PEX": 4, "PKX": 3, "PHX": 2, "PVX": 2, "RBX": 2, "RCX": 1, "REX": 2, "RHX": 1,
+           "PCY": 1, "PDY": 3, "PEY": 4, "PKY": 3, "PHY": 3, "PVY": 4, "RBY": 3, "RCY": 1, "REY": 2, "RHY": 2,
+           "RVY": 6, "QBZ": 10, "QCZ": 1, "QDZ": 9, "QEZ": 5, "QHZ": 4, "SSZ": 4, "QSX": 3, "QSY": 4}
+#: numbers that are not zero unless given: shape factors, scale factors of grip, the speed of measurement [m/s]
+_USUAL = {"PCX1": 1.65, "PCY1": 1.3, "PKY2": 1.5, "RCX1": 1.0, "RCY1": 1.0, "QCZ1": 1.0, "LMUX": 1.0, "LMUY": 1.0,
+          "LONGVL": 16.7}
+#: all names
+COEFFICIENTS = ("FNOMIN", "LONGVL", "LMUX", "LMUY", *(f"{k}{i + 1}" for k, n in _GROUPS.items() for i in range(n)))
+_NEEDED = ("FNOMIN", "PDX1", "PKX1", "PDY1", "PKY1")
+
+
+class TyreLoads(NamedTuple):
+    """Forces [N] and moments [N m] on the wheel at the point of contact, ISO axes."""
+
+    fx: Number
+    fy: Number
+    mx: Number
+    my: Number
+    mz: Number
+
+
+class Sideways(NamedTuple):
+    """The lateral force at pure slip and what the moments need of it."""
+
+    force: Number
+    mu: Number
+    stiffness: Number  #: K_y
+    b_c: Number  #: B_y C_y
+    shift_x: Number
+    shift_y: Number
+
+
+@dataclass(frozen=True)
+class MagicSet:
+    """Coefficients by name, (name, number) pairs.
+
+    >>> tyre = MagicSet.of({"FNOMIN": 4000.0, "PDX1": 1.2, "PKX1": 20.0, "PDY1": -1.0, "PKY1": -15.0, "PKY2": 2.0})
+    >>> found = tyre.loads(4000.0, 0.001, 0.0, 0.0, 0.3, 10.0, 1.0)
+    >>> round(found.fx), round(found.fy) + 0
+    (80, 0)
+    """
+
+    values: tuple[tuple[str, float], ...]
+
+    @classmethod
+    def of(cls, given: Mapping[str, float], what: str = "tyre") -> MagicSet:
+        """Checked: names that exist, and those that are needed."""
+        for name in given:
+            if name not in COEFFICIENTS:
+                raise ModelError(f"{what}: the Magic Formula has no coefficient {name!r}{hint(name, COEFFICIENTS)}")
+        for name in _NEEDED:
+            if not given.get(name):
+                raise ModelError(f"{what}: the Magic Formula needs {name}, other than zero")
+        found = {name: float(value) for name, value in given.items()}
+        if not all(math.isfinite(value) for value in found.values()):
+            raise ModelError(f"{what}: coefficients of the Magic Formula must be finite")
+        if found["FNOMIN"] < 0.0 or found["PDX1"] * found["PKX1"] < 0.0 or found["PDY1"] * found["PKY1"] < 0.0:
+            raise ModelError(f"{what}: FNOMIN must be positive, PDX1 and PKX1 of one sign, PDY1 and PKY1 as well")
+        return cls(tuple(sorted(found.items())))
+
+    @cached_property
+    def _table(self) -> dict[str, float]:
+        return {**dict.fromkeys(COEFFICIENTS, 0.0), **_USUAL, **dict(self.values)}
+
+    def __getitem__(self, name: str) -> float:
+        return self._table[name]
+
+    def _several(self, group: str, first: int, last: int) -> tuple[float, ...]:
+        return tuple(self[f"{group}{i}"] for i in range(first, last + 1))
+
+    def loads(self, load: Number, kappa: Number, alpha: Number, camber: Number, radius: float, speed: Number,
+              rolling: Number) -> TyreLoads:
+        """Forces and moments at a load [N], longitudinal slip, slip angle and camber [rad]; the wheel's radius [m], its
+        speed over the ground [m/s], and the sense in which it rolls, -1 to 1."""
+        nominal = self["FNOMIN"]
+        pressed = maximum(load, 1e-6 * nominal)
+        df = (pressed - nominal) * (1.0 / nominal)  # (4.E2)
+        fx0, stiffness_x = self._ahead(pressed, df, kappa, camber)
+        side = self._sideways(pressed, df, alpha, camber)
+        fx = fx0 * self._less_of_slip_angle(df, kappa, alpha)  # (4.E50)
+        turned, added = self._less_of_slip(pressed, df, kappa, alpha, camber, side.mu)
+        fy_pure = side.force * turned
+        fy = fy_pure + added  # (4.E58)
+        ratio = stiffness_x / side.stiffness
+        mz = self._aligning(pressed, df, kappa, alpha, camber, radius, side, ratio, (fx, fy, fy_pure))
+        there = load / pressed
+        x1, x2, x3 = self._several("QSX", 1, 3)
+        y1, y2, y3, y4 = self._several("QSY", 1, 4)
+        mx = radius * pressed * (x1 - x2 * camber + x3 * (fy * (1.0 / nominal)))  # (4.E69)
+        v = abs(speed) * (1.0 / self["LONGVL"])
+        my = -(radius * pressed * (y1 + y2 * (fx * (1.0 / nominal)) + y3 * v + y4 * (v * v * (v * v))) * rolling)
+        return TyreLoads(fx * there, fy * there, mx * there, my * there, mz * there)
+
+    def _ahead(self, load: Number, df: Number, kappa: Number, camber: Number) -> tuple[Number, Number]:
+        """F_x0 and K_x, (4.E9)-(4.E18)."""
+        d1, d2, d3 = self._several("PDX", 1, 3)
+        e1, e2, e3, e4 = self._several("PEX", 1, 4)
+        k1, k2, k3 = self._several("PKX", 1, 3)
+        x = kappa + self["PHX1"] + self["PHX2"] * df  # (4.E10), (4.E17)
+        grip = load * self["LMUX"] * (d1 + d2 * df) * (1.0 - d3 * (camber * camber))  # (4.E12), (4.E13)
+        e = minimum((e1 + e2 * df + e3 * (df * df)) * (1.0 - e4 * sign(x)), 1.0)  # (4.E14)
+        stiffness = load * (k1 + k2 * df) * exp(k3 * df)  # (4.E15)
+        force = _sine(stiffness / (self["PCX1"] * grip) * x, self["PCX1"], e) * grip  # (4.E9), (4.E16)
+        return force + load * self["LMUX"] * (self["PVX1"] + self["PVX2"] * df), stiffness  # (4.E18)
+
+    def _sideways(self, load: Number, df: Number, alpha: Number, camber: Number) -> Sideways:
+        """F_y0 and K_y, (4.E19)-(4.E30)."""
+        d1, d2, d3 = self._several("PDY", 1, 3)
+        e1, e2, e3, e4 = self._several("PEY", 1, 4)
+        k1, k2, k3 = self._several("PKY", 1, 3)
+        v1, v2, v3, v4 = self._several("PVY", 1, 4)
+        nominal, c = self["FNOMIN"], self["PCY1"]
+        shift = self["PHY1"] + self["PHY2"] * df + self["PHY3"] * camber  # (4.E27)
+        up = load * self["LMUY"] * (v1 + v2 * df + (v3 + v4 * df) * camber)  # (4.E28)
+        x = alpha + shift  # (4.E20)
+        mu = self["LMUY"] * (d1 + d2 * df) * (1.0 - d3 * (camber * camber))  # (4.E23)
+        e = minimum((e1 + e2 * df) * (1.0 - (e3 + e4 * camber) * sign(x)), 1.0)  # (4.E24)
+        most = k1 * nominal * (1.0 - k3 * abs(camber))
+        stiffness = most * sin(2.0 * atan(load * (1.0 / (k2 * nominal))))  # (4.E25)
+        b = stiffness / (c * mu * load)  # (4.E26)
+        return Sideways(_sine(b * x, c, e) * (mu * load) + up, mu, stiffness, b * c, shift, up)
+
+    def _less_of_slip_angle(self, df: Number, kappa: Number, alpha: Number) -> Number:
+        """G_xalpha, (4.E51)-(4.E57)."""
+        b = self["RBX1"] * cos(atan(self["RBX2"] * kappa))
+        e = minimum(self["REX1"] + self["REX2"] * df, 1.0)
+        shift, c = self["RHX1"], self["RCX1"]
+        return _cosine(b * (alpha + shift), c, e) / _cosine(b * shift, c, e)
+
+    def _less_of_slip(self, load: Number, df: Number, kappa: Number, alpha: Number, camber: Number, mu: Number
+                      ) -> tuple[Number, Number]:
+        """G_ykappa and S_Vykappa, (4.E59)-(4.E67)."""
+        v1, v2, v3, v4, v5, v6 = self._several("RVY", 1, 6)
+        b = self["RBY1"] * cos(atan(self["RBY2"] * (alpha - self["RBY3"])))
+        e = minimum(self["REY1"] + self["REY2"] * df, 1.0)
+        shift, c = self["RHY1"] + self["RHY2"] * df, self["RCY1"]
+        less = _cosine(b * (kappa + shift), c, e) / _cosine(b * shift, c, e)
+        size = mu * load * (v1 + v2 * df + v3 * camber) * cos(atan(v4 * alpha))
+        return less, size * sin(v5 * atan(v6 * kappa))
+
+    def _aligning(self, load: Number, df: Number, kappa: Number, alpha: Number, camber: Number, radius: float,
+                  side: Sideways, ratio: Number, forces: tuple[Number, Number, Number]) -> Number:
+        """M_z, (4.E31)-(4.E49) with the equivalent slip angles (4.E71)-(4.E78)."""
+        fx, fy, fy_pure = forces
+        h1, h2, h3, h4 = self._several("QHZ", 1, 4)
+        d6, d7, d8, d9 = self._several("QDZ", 6, 9)
+        s1, s2, s3, s4 = self._several("SSZ", 1, 4)
+
+        def equivalent(angle: Number) -> Number:  # (4.E77), (4.E78)
+            more = ratio * kappa
+            return atan(sqrt(angle * angle + more * more + 1e-24)) * sign(angle)
+
+        trailing = equivalent(alpha + h1 + h2 * df + (h3 + h4 * df) * camber)  # (4.E35)
+        residual = equivalent(alpha + side.shift_x + side.shift_y / side.stiffness)  # (4.E38)
+        trail = self._trail(load, df, trailing, camber, radius) * cos(alpha)  # (4.E33)
+        b = self["QBZ9"] + self["QBZ10"] * side.b_c  # (4.E45)
+        moment = load * radius * (d6 + d7 * df + (d8 + d9 * df) * camber) * cos(atan(b * residual)) * cos(alpha)
+        arm = radius * (s1 + s2 * (fy * (1.0 / self["FNOMIN"])) + (s3 + s4 * df) * camber)  # (4.E76)
+        return -(trail * fy_pure) + moment + arm * fx  # (4.E71)
+
+    def _trail(self, load: Number, df: Number, slip: Number, camber: Number, radius: float) -> Number:
+        """Pneumatic trail [m], (4.E33), (4.E40)-(4.E44)."""
+        b1, b2, b3, b4, b5 = self._several("QBZ", 1, 5)
+        d1, d2, d3, d4 = self._several("QDZ", 1, 4)
+        e1, e2, e3, e4, e5 = self._several("QEZ", 1, 5)
+        b = (b1 + b2 * df + b3 * (df * df)) * (1.0 + b4 * camber + b5 * abs(camber))
+        c = self["QCZ1"]
+        d = load * (d1 + d2 * df) * (1.0 + d3 * camber + d4 * (camber * camber)) * (radius / self["FNOMIN"])
+        rise = 1.0 + (e4 + e5 * camber) * (2.0 / math.pi) * atan(b * c * slip)
+        e = minimum((e1 + e2 * df + e3 * (df * df)) * rise, 1.0)
+        return _cosine(b * slip, c, e) * d
+
+
+def _sine(x: Number, c: Number, e: Number) -> Number:
+    return sin(c * atan(x - e * (x - atan(x))))
+
+
+def _cosine(x: Number, c: Number, e: Number) -> Number:
+    return cos(c * atan(x - e * (x - atan(x))))

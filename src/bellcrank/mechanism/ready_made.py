@@ -1,0 +1,139 @@
+"""Ready-made elements from what a user gives: every number checked, and named when it is wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from bellcrank.errors import ModelError
+from bellcrank.mechanism.checks import number
+from bellcrank.mechanism.forces.belt import Belt
+from bellcrank.mechanism.forces.bristle import Bristle
+from bellcrank.mechanism.forces.bump_stop import BumpStop
+from bellcrank.mechanism.forces.cylinder import HydraulicCylinder
+from bellcrank.mechanism.forces.dc_motor import DcMotor
+from bellcrank.mechanism.forces.gas_spring import GasSpring
+from bellcrank.mechanism.forces.machine_force import MachineLaw
+from bellcrank.mechanism.forces.magic_set import MagicSet
+from bellcrank.mechanism.forces.rolling_resistance import RollingResistance
+from bellcrank.mechanism.forces.torsion_bar import TorsionBar
+from bellcrank.mechanism.forces.tyre import Tyre
+from bellcrank.scalar.graph import Number
+
+__all__ = ["belt", "bristle", "bump_stop", "cylinder", "dc_motor", "gas_spring", "plain", "rolling_resistance",
+           "torsion_bar", "tyre"]
+
+
+def plain(what: str, label: str, value: Any, least: float | None = None, *, above: bool = False) -> float:
+    """A number that is no parameter."""
+    found = number(what, label, value) if least is None else number(what, label, value, least, above=above)
+    if not isinstance(found, float):
+        raise ModelError(f"{what}: {label} must be a number, not a parameter")
+    return found
+
+
+def _plain_or_law(what: str, label: str, value: Any, least: float | None = None) -> float | MachineLaw:
+    return value if callable(value) else plain(what, label, value, least)
+
+
+def gas_spring(what: str, *, force: Number, length: Number, reach: Number, exponent: float = 1.0,
+               damping: Number = 0.0) -> GasSpring:
+    """See `bellcrank.Mechanism.add_gas_spring`."""
+    return GasSpring(number(what, "force", force, 0.0), number(what, "length", length, 0.0, above=True),
+                     number(what, "reach", reach, 0.0, above=True), plain(what, "exponent", exponent, 1.0),
+                     number(what, "damping", damping, 0.0))
+
+
+def bump_stop(what: str, *, lower: Number | None = None, upper: Number | None = None, stiffness: Number,
+              progression: Number = 0.0, damping: Number = 0.0, onset: Number = 1e-3) -> BumpStop:
+    """See `bellcrank.Mechanism.add_bump_stop`."""
+    ends = [None if x is None else number(what, label, x, 0.0) for label, x in (("lower", lower), ("upper", upper))]
+    if lower is None and upper is None:
+        raise ModelError(f"{what}: give a lower or an upper end, or both")
+    return BumpStop(ends[0], ends[1], number(what, "stiffness", stiffness, 0.0), number(what, "damping", damping, 0.0),
+                    number(what, "onset", onset, 0.0, above=True), number(what, "progression", progression, 0.0))
+
+
+def cylinder(name: str, opening: MachineLaw | None, **given: float) -> HydraulicCylinder:
+    """See `bellcrank.Mechanism.add_hydraulic_cylinder`."""
+    what = f"hydraulic cylinder {name!r}"
+    numbers = {label: plain(what, label, value, 0.0) for label, value in given.items()}
+    for label in ("head_area", "stroke", "dead_volume", "bulk_modulus"):
+        if numbers[label] == 0.0:
+            raise ModelError(f"{what}: {label} must be positive")
+    return HydraulicCylinder(name, **numbers, opening=opening)
+
+
+def torsion_bar(what: str, *, length: Number, diameter: Number, bore: Number = 0.0, shear_modulus: Number = 79e9,
+                damping: Number = 0.0, rest: Number = 0.0) -> TorsionBar:
+    """See `bellcrank.Mechanism.add_torsion_bar`."""
+    long, wide, hole, modulus = (number(what, label, x, 0.0, above=label != "bore") for label, x in (
+        ("length", length), ("diameter", diameter), ("bore", bore), ("shear_modulus", shear_modulus)))
+    if isinstance(wide, float) and isinstance(hole, float) and hole >= wide:
+        raise ModelError(f"{what}: the bore {hole:g} leaves nothing of the diameter {wide:g}")
+    return TorsionBar.of(long, wide, hole, modulus, number(what, "damping", damping, 0.0), number(what, "rest", rest))
+
+
+def belt(what: str, *, stiffness: Number, pretension: Number = 0.0, damping: Number = 0.0, slack: Number = 0.0) -> Belt:
+    """See `bellcrank.Mechanism.add_belt`."""
+    return Belt(number(what, "stiffness", stiffness, 0.0, above=True), number(what, "pretension", pretension, 0.0),
+                number(what, "damping", damping, 0.0), number(what, "slack", slack, 0.0))
+
+
+def dc_motor(name: str, joint: str, *, voltage: float | MachineLaw, resistance: float, inductance: float,
+             constant: float, gear: float = 1.0, friction: float = 0.0) -> DcMotor:
+    """See `bellcrank.Mechanism.add_dc_motor`."""
+    what = f"motor {name!r}"
+    motor = DcMotor(name, joint, plain(what, "resistance", resistance, 0.0), plain(what, "inductance", inductance, 0.0),
+                    plain(what, "constant", constant), plain(what, "gear", gear),
+                    plain(what, "friction", friction, 0.0), _plain_or_law(what, "voltage", voltage))
+    if motor.inductance == 0.0:
+        raise ModelError(f"{what}: the inductance must be positive")
+    return motor
+
+
+def bristle(name: str, *, capacity: float | MachineLaw, reach: float = 1e-3, damping: float = 1e-3) -> Bristle:
+    """See `bellcrank.Mechanism.add_brake`."""
+    what = f"brake {name!r}"
+    made = Bristle(name, _plain_or_law(what, "capacity", capacity, 0.0), plain(what, "reach", reach, 0.0),
+                   plain(what, "damping", damping, 0.0))
+    if made.reach == 0.0:
+        raise ModelError(f"{what}: the reach must be positive")
+    return made
+
+
+def rolling_resistance(name: str, joint: str, *, coefficient: float, radius: float, load: float | MachineLaw,
+                       speed: float = 1e-2) -> RollingResistance:
+    """See `bellcrank.Mechanism.add_rolling_resistance`."""
+    what = f"rolling resistance {name!r}"
+    return RollingResistance(joint, plain(what, "coefficient", coefficient, 0.0),
+                             _plain_or_law(what, "load", load, 0.0), plain(what, "radius", radius, 0.0),
+                             plain(what, "speed", speed, 0.0, above=True))
+
+
+def tyre(name: str, body: str, *, radius: float, stiffness: float, damping: float = 0.0, mu: float = 1.0,
+         slope: float = 20.0, model: str = "brush", c: float = 1.65, e: float = 0.0, slowest: float = 0.1,
+         half_length: float = 0.0, rolling: float = 0.0, relaxation: float | tuple[float, float] = 0.0,
+         settling: float = 0.05, coefficients: Mapping[str, float] | None = None, mirrored: bool = False,
+         height: Callable[[Number, Number], Number] | None = None) -> Tyre:
+    """See `bellcrank.Mechanism.add_tyre`."""
+    what = f"tyre {name!r}"
+    if model not in ("brush", "magic", "set"):
+        raise ModelError(f"{what}: model must be 'brush', 'magic' or 'set', got {model!r}")
+    if (coefficients is not None) != (model == "set"):
+        raise ModelError(f"{what}: coefficients belong to model='set', which needs them")
+    if model == "set" and (half_length or rolling):
+        raise ModelError(f"{what}: half_length and rolling are those of other models; a set has QDZ1 and QSY1")
+    given = {label: plain(what, label, value, 0.0) for label, value in (
+        ("radius", radius), ("stiffness", stiffness), ("damping", damping), ("mu", mu), ("slope", slope),
+        ("c", c), ("slowest", slowest), ("half_length", half_length), ("rolling", rolling), ("settling", settling))}
+    for label in ("radius", "mu", "slope", "c", "slowest"):
+        if given[label] == 0.0:
+            raise ModelError(f"{what}: {label} must be positive")
+    pair = tuple(relaxation) if isinstance(relaxation, (tuple, list)) else (relaxation, relaxation)
+    lengths = tuple(plain(what, "relaxation", x, 0.0) for x in pair)
+    if len(lengths) != 2 or (lengths[0] == 0.0) != (lengths[1] == 0.0):
+        raise ModelError(f"{what}: relaxation is one length, or two, both zero or none, got {relaxation!r}")
+    made = None if coefficients is None else MagicSet.of(coefficients, what)
+    return Tyre(name, body, **given, model=model, e=plain(what, "e", e), relaxation=(lengths[0], lengths[1]),
+                coefficients=made, mirrored=bool(mirrored), height=height)
