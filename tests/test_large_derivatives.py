@@ -306,3 +306,39 @@ def test_forces_along_sums_of_joints_are_refused() -> None:
     system = bc.compile(m, schedule="rolled")
     with pytest.raises(bc.NotYetError, match="sums of joints \\('sum'\\)"):
         system.derivatives("forward_dynamics", system.assemble())
+
+
+def test_laws_of_the_machine_are_refused() -> None:
+    m = linkage()
+    m.add_wrench("wind", m.bodies[0], law=lambda at: (at.u("A"), 0.0, 0.0))
+    system = bc.compile(m, schedule="rolled")
+    with pytest.raises(bc.NotYetError, match="laws of the whole machine \\('wind'\\)"):
+        system.derivatives("forward_dynamics", system.assemble())
+
+
+def test_what_does_not_depend_on_a_variable() -> None:
+    """Time of a machine that nothing drives: a column of zeros, of single states and batches."""
+    system = bc.compile(bc.load("double_pendulum"), schedule="rolled")
+    q, u = system.random_state(np.random.default_rng(3), 2)
+    for at in (q[0], u[0]), (q, u):
+        found = system.derivatives("forward_dynamics", *at, by=("t",))
+        assert np.array_equal(found.value, system.forward_dynamics(*at))
+        assert found["t"].shape[:at[0].ndim] == at[0].shape
+        assert not found["t"].any()
+
+
+def test_elements_of_closed_machines_that_are_seen_whole() -> None:
+    """Finite-element masses in a loop: rolled or not, such a machine is one graph, elements between links included."""
+    def make() -> bc.Mechanism:
+        m = bc.Mechanism("linkage", gravity=(0, -9.81, 0))
+        m.add_body("crank", bc.Inertia.rod(1.0, (0, 0, 0), (0.3, 0, 0)))
+        m.add_body("rod", bc.FlexibleBody.beam(1.0, bc.BeamSection.round(0.01, E=2e9, rho=2000.0), elements=2,
+                                               modes={"y": 1}, inertia="consistent_nodal"))
+        m.add_joint("A", bc.Revolute("z"), m.ground, "crank")
+        m.add_joint("B", bc.Revolute("z"), "crank", "rod", bc.Pose((0.3, 0, 0)))
+        m.add_constraint("slot", bc.PointOnPlane("y"), m.ground, "rod.tip")
+        m.add_spring("spring", m.ground, "rod.tip", (1.5, 0, 0), (0, 0, 0), stiffness=30.0, damping=2.0)
+        m.add_joint_force("drive", "A", lambda at: -0.3 * at.u("B"))
+        return m
+
+    Both(make).agree("forward_dynamics")

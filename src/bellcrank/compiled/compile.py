@@ -75,7 +75,7 @@ def compile(mechanism: Mechanism, method: str = "auto", backend: str = BACKENDS[
         mechanism = mechanism.copy()  # later changes of the description must not reach the system
         names = [_joint_of(mechanism, key) for key in (*actuated, *independent)]
         tree = build_tree(mechanism, free_frames=free_frames, cut=cut, keep=names)
-        if tree.sees_machine and (tree.n > UNROLL_LINKS or schedule == "rolled"):
+        if tree.sees_machine and not tree.whole and (tree.n > UNROLL_LINKS or schedule == "rolled"):
             tree = laws_between_links(tree)
         if method == "auto":
             method = AUTO[tree.looped]

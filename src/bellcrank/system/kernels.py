@@ -149,7 +149,7 @@ class Kernels:
         #: the functions there are, by name
         self.functions: dict[str, Function] = dict(functions_of(model.method, model.tree.looped))
         #: whether springs between links, of machines too large for them, act as external wrenches
-        self.springs_outside = bool(self.tree.pairs) and maker.backend != "numpy" and (
+        self.springs_outside = bool(self.tree.pairs) and maker.backend != "numpy" and not self.tree.whole and (
             self.tree.n > UNROLL_LINKS or maker.schedule == "rolled")
         self.shared = shared or Shared(maker(self._without_springs(self.tree)))
         self.large = self.tree.n > UNROLL_LINKS

@@ -22,6 +22,7 @@ from bellcrank.system.kernels import NO_DOORS, DoorPair
 from bellcrank.system.loop_plans import LoopPlans
 from bellcrank.target.backend import DoorForm
 from bellcrank.topology.pairs import SumForce
+from bellcrank.topology.tree import sees_machine
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -98,10 +99,13 @@ def large_question(plans: LoopPlans, asked: Question, q: npt.ArrayLike, t: npt.A
     if asked.body is not None or asked.then is not None:
         raise NotYetError(f"derivatives of {asked.function}: {tree.name!r} has {tree.n} links and is rolled into "
                           f"loops; {'body' if asked.then is None else 'then'}=... is for up to 48 links")
-    sums = [pair.name for pair in tree.pairs if isinstance(pair, SumForce)] if plans.kernels.springs_outside else []
-    if sums:
-        raise NotYetError(f"derivatives: {tree.name!r} has {tree.n} links and is rolled into loops; forces along sums "
-                          f"of joints ({', '.join(map(repr, sums[:4]))}) can be differentiated up to 48 links")
+    outside = tree.pairs if plans.kernels.springs_outside else ()
+    laws = [pair.name for pair in outside if sees_machine(pair)]
+    for what, names in (("laws of the whole machine", laws),
+                        ("forces along sums of joints", [pair.name for pair in outside if isinstance(pair, SumForce)])):
+        if names:
+            raise NotYetError(f"derivatives: {tree.name!r} has {tree.n} links and is rolled into loops; {what} "
+                              f"({', '.join(map(repr, names[:4]))}) can be differentiated up to 48 links")
     plan = plans.first(q, t) if tree.looped else None
 
     def made() -> LargeQuestion:
@@ -301,6 +305,8 @@ def _matrices(plans: LoopPlans, of: LargeQuestion, at: OpenProducts, chart: Clos
         way[start:start + n] = units(n)
         ways[x], start = way, start + n
     value, change = _forward(of, at, chart, ways)
+    if value.ndim == batch + 1:  # it depends on none of the variables
+        value, change = value[None], change[None]
     change = np.broadcast_to(change, (total, *value.shape[1:]))
     parts, start = [value[0]], 0
     for n in widths.values():

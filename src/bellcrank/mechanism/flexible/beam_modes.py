@@ -147,7 +147,7 @@ def _lowest(count: Any, mass: Floats, stiffness: Floats, free: list[int], beam: 
 def _signed(shapes: Floats, support: str) -> Floats:
     """Signs that do not depend on the eigenvalue routine: of clamped and free beams the largest displacement (or
     rotation) of the tip is positive, of pinned ones the slope at the base."""
-    blocks = shapes.reshape(-1, 6, shapes.shape[1])
+    blocks = shapes.reshape(len(shapes) // 6, 6, shapes.shape[1])
     for j in range(shapes.shape[1]):
         if support == "pinned":
             entries = blocks[0, 3:, j] * np.array([1.0, -1.0, 1.0])  # the slope of uz is -ry
