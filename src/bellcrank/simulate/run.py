@@ -28,6 +28,8 @@ from bellcrank.simulate.events import Break, Change, Event, Watch
 from bellcrank.simulate.interrupt import Patience, patient
 from bellcrank.simulate.pieces_read import between_points, finite_rows, how_it_ended, time_within, told_failure
 from bellcrank.simulate.setup import Setup
+from bellcrank.simulate.step_check import StepCheck
+from bellcrank.simulate.steppers import STEPPERS
 from bellcrank.simulate.stops import LiftOff, Stop
 from bellcrank.simulate.store import Writer, check_target
 from bellcrank.system.arrangements import known_closures
@@ -111,6 +113,7 @@ class _Run:
         self.watcher = getattr(progress, "samples", None) if not setup.batch else None
         self.machine = Changing(setup)
         self.alarm = Alarm(setup.count, setup.step) if setup.fixed and setup.step is not None else None
+        self.check = StepCheck(setup, STEPPERS[setup.stepper].order) if setup.fixed else None
         self.recent: list[float] = []
         self.breaks: list[Break] = []
         self.withheld: tuple[Floats, Floats] | None = None
@@ -138,6 +141,7 @@ class _Run:
             self.writer.note(name, value)
         if len(self.machine.known) > 1:
             self.writer.note("topologies", [a.plain() for a in self.machine.known])
+        self.judge_steps(course, status)
         if self.setup.batch:
             self.writer.remark((f.state, how_it_ended([f]), told_failure(f)) for f in course.failures)
         result = self.writer.finish(status, reason)
@@ -147,6 +151,16 @@ class _Run:
         if result.attrs.get("warnings"):
             self.warn(result.attrs["warnings"])
         return result
+
+    def judge_steps(self, course: Course, status: str) -> None:
+        """Say so if the steps of a run that came to its end were too long for it."""
+        if self.check is None or not isinstance(course, FixedCourse) or status not in ("finished", "stopped"):
+            return
+        text, state = self.check.verdict(course.run, course.system)
+        if text:
+            self.writer.caution(f"state {state}: {text}" if self.setup.batch else text)
+            if self.setup.batch:
+                self.writer.remark([(state, "finished", text)])
 
     def with_laws(self, course: Course, reason: str) -> str:
         """The reason why the run ended, with what laws say of where it was going: a table may end there."""
@@ -211,6 +225,8 @@ class _Run:
             if self.setup.count == 1 and course.failures:
                 n = finite_rows(y)
                 times, q, u = times[:n], q[:n], u[:n]
+        if self.check is not None:
+            self.check.look(course.system, times, y, u)
         self.add(times, q, u, course.forces(times, q, u))
         self.on_grid = float(times[-1])
         return ""
