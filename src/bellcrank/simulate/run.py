@@ -42,8 +42,8 @@ if TYPE_CHECKING:
 __all__ = ["SimulationWarning", "recorded", "simulate"]
 
 Floats = npt.NDArray[np.float64]
-#: told (seconds done, duration); one with a method `samples` also gets times and coordinates of a single state as they
-#: come
+#: told (seconds done, duration); one with a method `samples` also gets times, coordinates, speeds, joint forces (or
+#: nothing) of a single state as they come, the machine, and whether wrenches from outside act
 Progress = Callable[[float, float], object]
 
 #: more events than this within a step are an infinite sequence
@@ -240,7 +240,10 @@ class _Run:
             loop = forces[..., nu:].reshape(*lead, -1) if self.setup.cuts else None
         self.writer.add(times, q.reshape(*lead, -1), u.reshape(*lead, -1), tau, loop)
         if self.watcher is not None:
-            self.watcher(np.asarray(times), q.reshape(len(times), -1))
+            n = len(times)
+            self.watcher(np.asarray(times), q.reshape(n, -1), u.reshape(n, -1),
+                         None if tau is None else tau.reshape(n, -1), self.machine.system,
+                         self.setup.wrenches is not None)
 
     def release_sample(self, course: Course) -> None:
         """Write the sample at which controllers were asked."""
