@@ -187,6 +187,29 @@ def test_what_cannot_be_reached_stays_closed() -> None:
     assert posture.error() < 1e-8
 
 
+def test_ranges_of_files_bound_sliders(tmp_path: Path) -> None:
+    """Of URDF files, and of model files that were made of them; nothing acts there."""
+    (tmp_path / "arm.urdf").write_text("""<robot name="arm"><link name="base"/><link name="arm"><inertial>
+      <mass value="1"/><origin xyz="1 0 0"/><inertia ixx="1" ixy="0" ixz="0" iyy="1" iyz="0" izz="1"/></inertial></link>
+      <joint name="elbow" type="revolute"><parent link="base"/><child link="arm"/><axis xyz="0 1 0"/>
+      <limit lower="-0.25" upper="1.5" effort="1" velocity="1"/></joint></robot>""")
+    m = bc.load(tmp_path / "arm.urdf")
+    bc.save(m, tmp_path / "arm.yaml")
+    for made in (m, bc.load(tmp_path / "arm.yaml"), m.copy()):
+        assert made.ranges == {"elbow": (-0.25, 1.5)}
+        slider, = Posture(bc.compile(made, backend="numpy"), np.zeros(1)).sliders
+        assert (slider.low, slider.high) == (-0.25, 1.5)
+    m.set_range("elbow", upper=2.0)
+    bc.save(m, tmp_path / "arm.yaml")
+    assert bc.load(tmp_path / "arm.yaml").ranges == {"elbow": (-np.inf, 2.0)}
+    for wrong, words in (((2.0, 1.0), "above the upper"), ((np.nan, 1.0), "not finite"), (("x",), "not a number"),
+                         ((m.parameter("p", 1.0),), "not a parameter")):
+        with pytest.raises(bc.ModelError, match=f"range of 'elbow'.*{words}"):
+            m.set_range("elbow", *wrong)
+    with pytest.raises(bc.ModelError, match="only joints with one coordinate have one; a Weld has 0"):
+        m.set_range("root_joint", 0.0, 1.0)
+
+
 def test_limits_are_those_of_stops() -> None:
     m = bc.load("double_pendulum")
     m.add_limit("stop", m.joints[0].name, -0.5, 0.8, stiffness=10.0)

@@ -24,11 +24,12 @@ __all__ = ["difference", "same_mechanism"]
 #: fields that are laws of the machine
 _MACHINE_LAWS = {MachineForce: ("law",), AddedState: ("rate",), AddedOutput: ("law",), Wrench: ("law",)}
 #: what a mechanism keeps besides its description
-_DERIVED = ("_graph", "_by_index")
+_DERIVED = ("_graph", "_by_index", "_ranges")
 
 
 def same_mechanism(first: Mechanism, second: Mechanism) -> bool:
-    """Whether two mechanisms are equal in all that they hold, in the same order.
+    """Whether two mechanisms are equal in all that they hold, in the same order; but for ranges, which do not act and
+    which not all files keep.
 
     Laws are compared by what they compute, traced, and not by their code; a law that cannot be traced is a
     `ModelError`. Cost: O(parts).
