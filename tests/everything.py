@@ -144,6 +144,7 @@ def _machine_laws(m: bc.Mechanism, mass: object) -> None:
     m.add_joint_force("follow", "screw", lambda at: damper(at.element("rope").force) + at.state("pressure"))
     m.add_state("pressure", lambda at: at.omega("g").y - at.state("pressure"), initial=mass, units="bar")
     m.add_output("height", lambda at: at.position("arm").z, units="m")
+    m.set_range("screw", -0.25, 1 / 3)
 
 
 def _ready_made(m: bc.Mechanism, mass: object, length: object) -> None:

@@ -106,10 +106,18 @@ def test_a_run_is_watched_while_it_goes_on(view: Any, linkage: bc.System) -> Non
     run = linkage.simulate(state, 0.4, progress=view, control=bc.Sampled(count, 0.1))
     assert seen == sorted(seen) and seen[-1] > 0  # before the run ended
     numbers = np.frombuffer(ask(view.url, "frames?after=0")[1], "<f4")
-    frames = numbers[2:].reshape(-1, 1 + 7 * 4)
+    curves = json.loads(ask(view.url, "facts")[1])["curves"]
+    frames = numbers[3:].reshape(-1, 1 + 7 * 4 + len(curves))
+    assert len(curves) == numbers[2]
     assert len(frames) == numbers[0] and 20 <= len(frames) <= 30  # 60 a second
     last = run.sel(time=float(frames[-1, 0]), method="nearest")
-    np.testing.assert_allclose(frames[-1, 1:].reshape(4, 7)[1:, :3], linkage.pose(last.q.values).position, atol=1e-6)
+    poses = frames[-1, 1:29].reshape(4, 7)[1:, :3]
+    np.testing.assert_allclose(poses, linkage.pose(last.q.values).position, atol=1e-6)
+    told = {(group, name): frames[-1, 29 + i] for i, (group, name, _) in enumerate(curves)}
+    force = np.linalg.norm(linkage.reactions(last.q.values, last.u.values, last.tau.values)["D"][3:])
+    assert told["magnitude of reaction force [N]", "D"] == pytest.approx(force, rel=1e-5)
+    assert told["energy", "total"] == pytest.approx(float(last["energy"]), rel=1e-5)
+    assert told["speeds [rad/s]", "A.angle"] == pytest.approx(float(last.u[0]), rel=1e-5)
     linkage.simulate(state, 0.05, progress=view)  # another one takes its place
     assert np.frombuffer(ask(view.url, "frames?after=0")[1], "<f4")[0] < 10
 
@@ -179,6 +187,29 @@ def test_what_cannot_be_reached_stays_closed() -> None:
     assert posture.error() < 1e-8
 
 
+def test_ranges_of_files_bound_sliders(tmp_path: Path) -> None:
+    """Of URDF files, and of model files that were made of them; nothing acts there."""
+    (tmp_path / "arm.urdf").write_text("""<robot name="arm"><link name="base"/><link name="arm"><inertial>
+      <mass value="1"/><origin xyz="1 0 0"/><inertia ixx="1" ixy="0" ixz="0" iyy="1" iyz="0" izz="1"/></inertial></link>
+      <joint name="elbow" type="revolute"><parent link="base"/><child link="arm"/><axis xyz="0 1 0"/>
+      <limit lower="-0.25" upper="1.5" effort="1" velocity="1"/></joint></robot>""")
+    m = bc.load(tmp_path / "arm.urdf")
+    bc.save(m, tmp_path / "arm.yaml")
+    for made in (m, bc.load(tmp_path / "arm.yaml"), m.copy()):
+        assert made.ranges == {"elbow": (-0.25, 1.5)}
+        slider, = Posture(bc.compile(made, backend="numpy"), np.zeros(1)).sliders
+        assert (slider.low, slider.high) == (-0.25, 1.5)
+    m.set_range("elbow", upper=2.0)
+    bc.save(m, tmp_path / "arm.yaml")
+    assert bc.load(tmp_path / "arm.yaml").ranges == {"elbow": (-np.inf, 2.0)}
+    for wrong, words in (((2.0, 1.0), "above the upper"), ((np.nan, 1.0), "not finite"), (("x",), "not a number"),
+                         ((m.parameter("p", 1.0),), "not a parameter")):
+        with pytest.raises(bc.ModelError, match=f"range of 'elbow'.*{words}"):
+            m.set_range("elbow", *wrong)
+    with pytest.raises(bc.ModelError, match="only joints with one coordinate have one; a Weld has 0"):
+        m.set_range("root_joint", 0.0, 1.0)
+
+
 def test_limits_are_those_of_stops() -> None:
     m = bc.load("double_pendulum")
     m.add_limit("stop", m.joints[0].name, -0.5, 0.8, stiffness=10.0)
@@ -243,6 +274,11 @@ def test_the_page(linkage: bc.System) -> None:
         linkage.simulate(linkage.assemble(q={"A": 0.5}, u={"A": 2.0}), 0.3, progress=view)
         _until(page, "bellcrank.duration > 0.25")
         assert page.evaluate("bellcrankLive.frames") == pytest.approx(19, abs=2) and page.evaluate(gap) < 1e-2
+        assert page.evaluate("bellcrank.view.panels.plots.plots.length") == 3  # curves grow with it
+        assert page.evaluate("bellcrank.view.panels.plots.groups.includes('magnitude of reaction force [N]')")
+        assert page.evaluate("""(() => { const m = bellcrank.view.motions[0], t = m.track.curves.find((c) => c.group
+          === 'energy' && c.name === 'total'), v = Array.from(t.values.subarray(0, m.frames));
+          return v.every((x) => Math.abs(x - v[0]) < 1e-3 * Math.abs(v[0])) && v.length > 15; })()""")
         view.stop()
         _until(page, "bellcrankLive.lost")
         browser.close()

@@ -174,6 +174,15 @@ def test_the_command_shows_results(run: bc.Result, tmp_path: Path) -> None:
     assert done.exit_code == 0 and (tmp_path / "run.html").exists()
 
 
+def test_a_selection_of_samples_is_no_warning(tmp_path: Path) -> None:
+    """It is said with the file, in the page, and not at all of stills."""
+    bc.compile(bc.load("pendulum")).simulate(([0.5], [0.0]), 0.4).to_netcdf(tmp_path / "run.nc")
+    done = call("animate", tmp_path / "run.nc", "--out", tmp_path / "run.html")
+    assert "240 pictures; 240 of 401 samples are shown)" in done.stdout and not done.stderr
+    done = call("animate", tmp_path / "run.nc", "--out", tmp_path / "run.svg")
+    assert "shown" not in done.stdout and "pictures" not in done.stdout and not done.stderr
+
+
 def test_the_command(tmp_path: Path) -> None:
     out = tmp_path / "four.html"
     done = call("animate", "four_bar", "--set", "A=0.5", "--duration", "0.05", "--trace", "coupler:0.5,0.2,0",

@@ -182,6 +182,8 @@ def test_springs_and_wrenches() -> None:
     m.add_spring("rope", m.ground, name, (0, 0, 1), (0, 0, -1), stiffness=10.0, length=0.5)
     m.add_wrench("push", name, force=(0, 2.0, 0), axes="body")
     m.add_wrench("wind", name, law=lambda at: (0.0, 3.0 - at.velocity(name).y, 0.0), at=(0, 0, -1))
+    m.add_joint_spring("coil", "hinge", stiffness=4.0, rest=0.5)
+    m.add_output("stretch", lambda at: at.element("rope").length - 0.5, units="m")
     pendulum = bc.compile(m, backend="numpy")
     run = pendulum.simulate(([0.0], [0.0]), duration=0.02, step=0.01)
     assert np.allclose(run.forces("wind").values[0], (3.0, 0, 0, 0, 3.0, 0))  # about the hinge
@@ -190,3 +192,11 @@ def test_springs_and_wrenches() -> None:
     assert np.allclose(arrows["wind"].force[0], (0, 3.0, 0)) and np.abs(arrows["wind"].moment).max() < 1e-12
     turn = run.system.pose(run["q"].values, name).rotation  # type: ignore[union-attr]
     assert np.allclose(arrows["push"].force, 2.0 * turn[:, :, 1])
+    curves = {(c.group, c.name): c.values for c in scene_of(run, forces=True).tracks[0].curves}
+    assert np.allclose(curves["force of elements [N]", "rope"], run.element("rope").force)
+    assert np.allclose(curves["torque of elements [N m]", "coil"], run.element("coil").force)
+    assert np.allclose(curves["power of elements [W]", "coil"], run.element("coil").power)
+    assert np.allclose(curves["outputs [m]", "stretch"], run["stretch"]) and curves["outputs [m]", "stretch"][0] == 1.5
+    size = np.linalg.norm(run.reactions().sel(joint="hinge").values[:, 3:], axis=1)
+    assert np.allclose(curves["magnitude of reaction force [N]", "hinge"], size)
+    assert not [c for c in scene_of(run, forces=False).tracks[0].curves if "element" in c.group]

@@ -440,7 +440,7 @@ const api = {
     api.view.arrange(api.view.sideBySide);
   },
   // One more frame of a run that is still computed; the page follows it unless it was sent elsewhere in time.
-  append(time, numbers, track = 0) {
+  append(time, numbers, track = 0) { // poses, and values of the track's curves
     const { view } = api;
     const follows = view.time >= view.end && !view.playing;
     view.motions[track].append(time, numbers);

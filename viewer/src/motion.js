@@ -26,7 +26,7 @@ export class Motion {
     return this.track.times.length;
   }
 
-  // One more frame of a run that goes on, poses body by body.
+  // One more frame of a run that goes on: poses body by body, and values of the curves if there are any.
   append(time, numbers) {
     const { track } = this;
     const count = this.frames;
@@ -38,7 +38,15 @@ export class Motion {
       const times = new Float32Array(room);
       times.set(track.times);
       Object.assign(track, { poses, times });
+      for (const curve of track.curves) {
+        const values = new Float32Array(room);
+        values.set(curve.values);
+        curve.values = values;
+      }
     }
+    track.curves.forEach((curve, i) => {
+      curve.values[count] = numbers[size + i] ?? NaN;
+    });
     for (let b = 0; b < this.bodies; b++) {
       let same = 0; // turns do not jump between q and -q
       for (let c = 3; c < 7; c++) same += numbers[7 * b + c] * track.poses[(7 * b + c) * this.stride + count - 1];

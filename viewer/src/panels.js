@@ -22,10 +22,21 @@ export class Panels {
     this.side = make("aside", "side panel", null, app);
     this.plots = new Plots(view, this.side);
     this.sliderPanel = make("section", "sliders panel hidden", null, app);
-    if (!this.plots.groups.length) {
-      this.side.classList.add("hidden");
-      this.plotButton.classList.add("hidden");
-    } else if (app.clientWidth < 760) this.side.classList.add("hidden");
+    this.#offerPlots();
+  }
+
+  #offerPlots() {
+    const none = !this.plots.groups.length;
+    this.plotButton.classList.toggle("hidden", none);
+    this.side.classList.toggle("hidden", none || this.app.clientWidth < 760);
+  }
+
+  // Other curves than before, as where a run is watched.
+  renewPlots() {
+    const had = this.plots.groups.length > 0;
+    this.plots.renew();
+    if (!had) this.#offerPlots();
+    this.view.resize();
   }
 
   #top() {
@@ -143,6 +154,7 @@ export class Panels {
 
   extend() {
     this.time.max = this.view.end;
+    this.plots.grow();
     if (this.view.end > this.view.start) this.bar.classList.remove("hidden");
   }
 

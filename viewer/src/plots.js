@@ -10,15 +10,28 @@ export class Plots {
     this.view = view;
     this.panel = panel;
     this.list = make("div", "plot-list", null, panel);
-    this.groups = [...new Set(view.motions.flatMap((m) => m.track.curves.map((c) => c.group)))];
     this.plots = [];
-    if (!this.groups.length) return;
-    const more = make("button", "quiet", "Add a plot", panel);
-    more.type = "button";
-    more.addEventListener("click", () => this.add(this.groups[this.plots.length % this.groups.length]));
+    this.more = make("button", "quiet hidden", "Add a plot", panel);
+    this.more.type = "button";
+    this.more.addEventListener("click", () => this.add(this.groups[this.plots.length % this.groups.length]));
+    this.renew();
+  }
+
+  // The curves are others: plots of quantities that are still there stay.
+  renew() {
+    this.groups = [...new Set(this.view.motions.flatMap((m) => m.track.curves.map((c) => c.group)))];
+    this.more.classList.toggle("hidden", !this.groups.length);
+    for (const plot of [...this.plots]) if (!this.groups.includes(plot.group)) this.remove(plot);
+    for (const plot of this.plots) plot.offer();
+    if (this.plots.length) return;
     for (const group of this.groups.slice(0, Math.min(3, this.groups.length))) {
       if (group !== "loop error") this.add(group);
     }
+  }
+
+  // Curves have grown: they are painted anew when they are drawn next.
+  grow() {
+    for (const plot of this.plots) plot.image = null;
   }
 
   add(group) {
@@ -50,11 +63,6 @@ class Plot {
     const head = make("header", "", null, this.element);
     this.select = make("select", "", null, head);
     this.select.setAttribute("aria-label", "quantity");
-    for (const name of owner.groups) {
-      const option = make("option", "", name, this.select);
-      option.value = name;
-    }
-    this.select.value = group;
     this.select.addEventListener("change", () => this.choose(this.select.value));
     button("close", "Remove this plot", () => owner.remove(this), head, "small");
     this.canvas = make("canvas", "", null, this.element);
@@ -71,7 +79,16 @@ class Plot {
     });
     this.canvas.addEventListener("pointermove", (event) => event.buttons && seek(event));
     this.left = 46;
-    this.choose(group);
+    this.group = group;
+    this.offer();
+  }
+
+  // What can be chosen.
+  offer() {
+    this.select.replaceChildren();
+    for (const name of this.owner.groups) make("option", "", name, this.select).value = name;
+    this.select.value = this.group;
+    this.choose(this.group);
   }
 
   choose(group) {
@@ -129,7 +146,8 @@ class Plot {
     let [low, high] = [Infinity, -Infinity];
     for (const item of this.curves) {
       if (!this.on.has(item.name) || !item.motion.visible) continue;
-      for (const v of item.curve.values) {
+      for (let i = 0; i < item.motion.frames; i++) {
+        const v = item.curve.values[i];
         if (v < low) low = v;
         if (v > high) high = v;
       }
@@ -207,7 +225,7 @@ class Plot {
       c.lineWidth = 1.5;
       c.lineJoin = "round";
       c.beginPath();
-      for (let i = 0; i < times.length; i++) c.lineTo(x(times[i]), y(item.curve.values[i]));
+      for (let i = 0; i < item.motion.frames; i++) c.lineTo(x(times[i]), y(item.curve.values[i]));
       c.stroke();
     }
     c.restore();

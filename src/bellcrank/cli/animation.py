@@ -61,9 +61,12 @@ def animate(request: FilmRequest, output: Output) -> int:
     size = request.out.stat().st_size
     for note in scene.notes:
         output.warn(note)
-    output.text(f"{request.out} ({_bytes(size)}, {frames} pictures)")
+    still = request.out.suffix.lower() in (".png", ".svg") or frames == 1
+    more = () if still else (f"{frames} pictures", *scene.about)
+    output.text(f"{request.out} ({'; '.join([_bytes(size), *more])})")
     output.data({"command": "animate", "status": "finished", "model": scene.title, "pictures": frames,
-                 "tracks": len(scene.tracks), "bytes": size, "notes": list(scene.notes), "files": [str(request.out)]})
+                 "tracks": len(scene.tracks), "bytes": size, "notes": [*scene.notes, *scene.about],
+                 "files": [str(request.out)]})
     return FINE
 
 

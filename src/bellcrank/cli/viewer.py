@@ -51,9 +51,11 @@ def show(request: ShowRequest, output: Output) -> int:
             raise UsageError(str(error)) from error
     for note in view.scene.notes:
         output.warn(note)
+    for text in view.scene.about:
+        output.text(text)
     output.text(f"{view.scene.title} is shown at {view.url} (Ctrl-C ends it)")
     output.data({"command": "show", "status": "shown", "model": view.scene.title, "url": view.url,
-                 "tracks": len(view.scene.tracks), "notes": list(view.scene.notes)})
+                 "tracks": len(view.scene.tracks), "notes": [*view.scene.notes, *view.scene.about]})
     view.wait()
     return FINE
 

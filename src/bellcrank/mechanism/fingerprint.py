@@ -18,8 +18,9 @@ from bellcrank.scalar.graph import Scalar, digest
 
 __all__ = ["fingerprint", "fingerprint_of"]
 
-#: what a mechanism keeps besides what is computed with: tables made from it, and how its bodies look
-_DERIVED = ("_graph", "_by_index", "_design", "_shapes")
+#: what a mechanism keeps besides what is computed with: tables made from it, how its bodies look, and
+#: ranges that do not act
+_DERIVED = ("_graph", "_by_index", "_design", "_shapes", "_ranges")
 #: what most mechanisms have none of, and earlier versions did not know
 _SELDOM = ("_open", "_absent", "_states", "_outputs")
 _LIBRARY = "bellcrank."
@@ -30,7 +31,7 @@ _known: weakref.WeakKeyDictionary[Mechanism, str] = weakref.WeakKeyDictionary()
 
 def fingerprint(mechanism: Mechanism, *, fixed: bool = False) -> str:
     """SHA-256, in hexadecimal, of all that is computed with in a mechanism: names, numbers, poses, elements,
-    parameters; not of its shapes.
+    parameters; not of its shapes and ranges.
 
     Laws given as Python functions enter by their qualified name, their code, and the numbers they hold (defaults,
     closures, globals of their own module); code of other Python versions gives another fingerprint. `fixed` says that

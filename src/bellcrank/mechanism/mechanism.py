@@ -19,6 +19,7 @@ from bellcrank.mechanism.flexible.flexible_body import FlexibleBody
 from bellcrank.mechanism.flexible.placing import add_deformation, order_modes
 from bellcrank.mechanism.forces.wrench import Wrench
 from bellcrank.mechanism.inertia import Inertia
+from bellcrank.mechanism.joint_ranges import JointRanges
 from bellcrank.mechanism.joints import Joint, Weld
 from bellcrank.mechanism.motion import Entry, Fixed, Law, Prescribed
 from bellcrank.mechanism.parts import Body, Connection, Frame
@@ -34,7 +35,7 @@ __all__ = ["HERE", "Body", "Connection", "Frame", "Mechanism", "Wrench"]
 HERE = Pose()
 
 
-class Mechanism(ReadyElements, TouchingBodies):
+class Mechanism(ReadyElements, TouchingBodies, JointRanges):
     """Bodies, joints, frames and forces, added one by one and checked as they come.
 
     Units are SI, angles radians, quaternions scalar first. `gravity` is the acceleration of free fall

@@ -24,7 +24,7 @@ from bellcrank.system.kernels import Wrenches
 if TYPE_CHECKING:
     from bellcrank.system.machine_functions import Machine
 
-__all__ = ["ElementResults", "Laws"]
+__all__ = ["ElementResults", "Laws", "element_units"]
 
 #: outputs by name: functions of the machine
 Laws = Mapping[str, Callable[[Any], Any]]
@@ -80,7 +80,7 @@ class ElementResults(MachineRecord):  # type: ignore[no-untyped-call]  # of its 
         if name not in found:
             raise ModelError(f"element: no force element called {name!r}; there are {', '.join(found) or 'none'}"
                              f"{hint(name, list(found))}")
-        units = {**_UNITS, **_joint_units(states.system, name)}
+        units = {**_UNITS, **element_units(states.system, name)}
         arrays = {}
         for field, values in zip(FIELDS, found[name], strict=True):
             values = np.broadcast_to(values, (*states.u.shape[:-1], *values.shape[values.ndim - (FIELDS[field] > 1):]))
@@ -202,7 +202,7 @@ def _outboard(system: Machine, joint: str) -> tuple[str, Sequence[float]]:
     return tree.body_names[end], [mechanism.default(x) for x in pose.position]
 
 
-def _joint_units(system: Machine, name: str) -> dict[str, str]:
+def element_units(system: Machine, name: str) -> dict[str, str]:
     """Units of force, length and rate of an element."""
     mechanism = system.model.mechanism
     elements: tuple[Any, ...] = (*mechanism.joint_forces, *mechanism.joint_sums, *mechanism.drives)

@@ -217,7 +217,8 @@ def _reaction(result: Result, joint: str) -> list[NamedLine]:
 def _all_reactions(result: Result) -> list[NamedLine]:
     """How large force and moment of each joint are."""
     known = _reactions(result)
-    return [NamedLine(joint, *_of_wrench("reaction", i), np.linalg.norm(wrench[..., i:i + 3], axis=-1), "reactions")
+    return [NamedLine(joint, *_of_wrench("magnitude of reaction", i), np.linalg.norm(wrench[..., i:i + 3], axis=-1),
+                      "reactions")
             for i in (3, 0) for joint, wrench in known.items()]
 
 

@@ -309,7 +309,7 @@ class Result(ElementResults):  # type: ignore[no-untyped-call]  # of its __init_
         * "q", "u", "udot", "tau", "energy", "loop_error", or any other variable;
         * a joint or coordinate: its q, also if it closes a loop; "u.name", "udot.name", "tau.name", and "torque.name"
           for all that acted along it;
-        * "reactions" (how large those of all joints are), "reaction.name" (components, body axes);
+        * "reactions" (magnitudes of force and moment of all joints), "reaction.name" (components, body axes);
         * a force element, or "force.name"; "forces" for all of them.
 
         Lines of nothing but zeros or rounding, beside others of their kind, are left out unless they are asked for by

@@ -28,6 +28,8 @@ from bellcrank.simulate.events import Break, Change, Event, Watch
 from bellcrank.simulate.interrupt import Patience, patient
 from bellcrank.simulate.pieces_read import between_points, finite_rows, how_it_ended, time_within, told_failure
 from bellcrank.simulate.setup import Setup
+from bellcrank.simulate.step_check import StepCheck
+from bellcrank.simulate.steppers import STEPPERS
 from bellcrank.simulate.stops import LiftOff, Stop
 from bellcrank.simulate.store import Writer, check_target
 from bellcrank.system.arrangements import known_closures
@@ -40,8 +42,8 @@ if TYPE_CHECKING:
 __all__ = ["SimulationWarning", "recorded", "simulate"]
 
 Floats = npt.NDArray[np.float64]
-#: told (seconds done, duration); one with a method `samples` also gets times and coordinates of a single state as they
-#: come
+#: told (seconds done, duration); one with a method `samples` also gets times, coordinates, speeds, joint forces (or
+#: nothing) of a single state as they come, the machine, and whether wrenches from outside act
 Progress = Callable[[float, float], object]
 
 #: more events than this within a step are an infinite sequence
@@ -112,6 +114,7 @@ class _Run:
         self.watcher = getattr(progress, "samples", None) if not setup.batch else None
         self.machine = Changing(setup)
         self.alarm = Alarm(setup.count, setup.step) if setup.fixed and setup.step is not None else None
+        self.check = StepCheck(setup, STEPPERS[setup.stepper].order) if setup.fixed else None
         self.recent: list[float] = []
         self.breaks: list[Break] = []
         self.withheld: tuple[Floats, Floats] | None = None
@@ -139,6 +142,7 @@ class _Run:
             self.writer.note(name, value)
         if len(self.machine.known) > 1:
             self.writer.note("topologies", [a.plain() for a in self.machine.known])
+        self.judge_steps(course, status)
         if self.setup.batch:
             self.writer.remark((f.state, how_it_ended([f]), told_failure(f)) for f in course.failures)
         result = self.writer.finish(status, reason)
@@ -148,6 +152,16 @@ class _Run:
         if result.attrs.get("warnings"):
             self.warn(result.attrs["warnings"])
         return result
+
+    def judge_steps(self, course: Course, status: str) -> None:
+        """Say so if the steps of a run that came to its end were too long for it."""
+        if self.check is None or not isinstance(course, FixedCourse) or status not in ("finished", "stopped"):
+            return
+        text, state = self.check.verdict(course.run, course.system)
+        if text:
+            self.writer.caution(f"state {state}: {text}" if self.setup.batch else text)
+            if self.setup.batch:
+                self.writer.remark([(state, "finished", text)])
 
     def with_laws(self, course: Course, reason: str) -> str:
         """The reason why the run ended, with what laws say of where it was going: a table may end there."""
@@ -212,6 +226,8 @@ class _Run:
             if self.setup.count == 1 and course.failures:
                 n = finite_rows(y)
                 times, q, u = times[:n], q[:n], u[:n]
+        if self.check is not None:
+            self.check.look(course.system, times, y, u)
         self.add(times, q, u, course.forces(times, q, u))
         self.on_grid = float(times[-1])
         return ""
@@ -225,7 +241,10 @@ class _Run:
             loop = forces[..., nu:].reshape(*lead, -1) if self.setup.cuts else None
         self.writer.add(times, q.reshape(*lead, -1), u.reshape(*lead, -1), tau, loop, self.contacts(times, lead))
         if self.watcher is not None:
-            self.watcher(np.asarray(times), q.reshape(len(times), -1))
+            n = len(times)
+            self.watcher(np.asarray(times), q.reshape(n, -1), u.reshape(n, -1),
+                         None if tau is None else tau.reshape(n, -1), self.machine.system,
+                         self.setup.wrenches is not None)
 
     def contacts(self, times: Floats, lead: tuple[int, ...]) -> Floats | None:
         """Forces at places of rigid contacts, if they are put on record."""

@@ -88,6 +88,7 @@ class Writer:
         self._settings, self._advice, self._share, self._lanes = dict(settings or {}), advice, share, lanes
         self._balance = Balance(floor_of(system))
         self._deflections = Deflections(system)
+        self._cautions: list[str] = []
         self._shelf = Shelf()  # samples as they came; with a file, those that wait
         self._passed = 0  # of these, how many were passed on
         self._derived: list[dict[str, Floats]] = []  # in memory: what follows from them
@@ -228,6 +229,10 @@ class Writer:
         else:
             self._notes[name] = plain_attribute(value)
 
+    def caution(self, text: str) -> None:
+        """Something to be warned of at the end, unless the run is found to have diverged."""
+        self._cautions.append(text)
+
     def remark(self, remarks: Iterable[tuple[int, str, str]]) -> None:
         """What is to be said of single states of a batch: (flat index, how it ended, why); the first word counts."""
         for state, status, reason in remarks:
@@ -266,7 +271,8 @@ class Writer:
             self.remark((i, "diverged" if verdict.diverged else "finished", why) for i, why in verdict.states)
         if verdict.diverged and status in ("finished", "stopped"):
             status, reason = "diverged", verdict.diverged
-        told = [x for x in (verdict.warning if status != "diverged" else "", self._deflections.text()) if x]
+        told = [x for x in (verdict.warning if status != "diverged" else "", self._deflections.text(),
+                            *(self._cautions if status != "diverged" else ())) if x]
         if told:
             self._notes["warnings"] = "; ".join(told)
         late = {"wall_time": time.perf_counter() - self._start,

@@ -141,9 +141,8 @@ def _named(plans: LoopPlans, key: str, value: Any, what: str) -> tuple[Floats, s
 
 def _check_count(key: str, numbers: Floats, n: int, what: str = "assemble") -> None:
     if numbers.shape != (n,):
-        raise StateError(f"{what}: {key!r} needs {n} value{'s' * (n != 1)}, got {numbers.size}")
-
-
+        many = "; several states at once are an array, not a list: np.array([...])" if n == 1 < numbers.size else ""
+        raise StateError(f"{what}: {key!r} needs {n} value{'s' * (n != 1)}, got {numbers.size}{many}")
 
 
 def plain_time(what: str, t: float) -> float:

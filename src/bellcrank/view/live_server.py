@@ -5,15 +5,15 @@ The page asks by HTTP, below an address that holds a secret token:
 | request | answer |
 |---|---|
 | GET / | the page |
-| GET facts | JSON: sliders, whether a run is watched |
+| GET facts | JSON: sliders, whether a run is watched and which curves it has |
 | GET scene | the scene (`packing.py`) |
 | POST move | {"slider": number, "value": x, "time": t or null} -> a position |
 | POST drag | {"body": number, "point": [x, y, z], "target": [x, y, z], "time": t or null} -> a position |
 | GET frames?after=N | what a run has added since frame N |
 
 A position is float32, little endian: 1 or 0 (whether the wish was fulfilled), the values of the sliders, and the poses
-of all bodies, seven numbers each. Frames are: how many there are in all, 1 if more are to be expected soon, and for
-each new one its time and the poses.
+of all bodies, seven numbers each. Frames are: how many there are in all, 1 if more are to be expected soon, how many
+curves the run has, and for each new one its time, the poses, and the values of the curves.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ import json
 import secrets
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -65,6 +65,7 @@ class Session:
         self.scene, self.posture, self._at_time = scene, posture, at_time
         self.lock = threading.Lock()
         self._frames: list[Floats] = []
+        self._curves: list[tuple[str, str, str]] = []
         self._grown = -np.inf  #: when the last ones came
 
     @property
@@ -82,7 +83,8 @@ class Session:
                 values = self.posture.values()
             sliders = [{"name": s.name, "min": s.low, "max": s.high, "value": float(v), "units": s.units}
                        for s, v in zip(self.posture.sliders, values, strict=True)]
-        return json.dumps({"sliders": sliders, "live": self.posture is not None, "bodies": self.bodies}).encode()
+        return json.dumps({"sliders": sliders, "live": self.posture is not None, "bodies": self.bodies,
+                           "curves": self._curves}).encode()
 
     # -- by hand --------------------------------------------------------------------------------
     def move(self, asked: dict[str, Any]) -> bytes:
@@ -122,16 +124,17 @@ class Session:
         return numbers.astype("<f4").tobytes()
 
     # -- a run that is watched ------------------------------------------------------------------
+    def begin_run(self, curves: Sequence[tuple[str, str, str]]) -> None:
+        """A new run, with these curves: group, name, units."""
+        with self.lock:
+            self._frames.clear()
+            self._curves = list(curves)
+
     def add_frames(self, frames: Floats) -> None:
-        """More frames, (n, 1 + 7 bodies): time and poses."""
+        """More frames, (n, 1 + 7 bodies + curves): time, poses and values."""
         with self.lock:
             self._frames.extend(frames[:max(0, _MOST_FRAMES - len(self._frames))])
             self._grown = time.monotonic()
-
-    def clear_frames(self) -> None:
-        """A new run begins."""
-        with self.lock:
-            self._frames.clear()
 
     def frames(self, after: int) -> bytes:
         """What came since."""
@@ -139,7 +142,7 @@ class Session:
             new = self._frames[after:after + _AT_A_TIME] if 0 <= after <= len(self._frames) else []
             count = after + len(new) if 0 <= after <= len(self._frames) else 0
             more = count < len(self._frames) or time.monotonic() - self._grown < _RECENT
-            numbers = [np.array([float(count), float(more)]), *new]
+            numbers = [np.array([float(count), float(more), float(len(self._curves))]), *new]
         return np.concatenate(numbers).astype("<f4").tobytes()
 
 

@@ -71,8 +71,8 @@ def pack(scene: Scene) -> bytes:
     models = [_model(m, numbers) for m in scene.models]
     tracks = [_track(t, scene, numbers) for t in scene.tracks]
     header = {"version": 1, "title": scene.title, "up": scene.up, "view": scene.view, "scales": scene.scales,
-              "side_by_side": scene.side_by_side, "shown": dict(scene.shown), "notes": scene.notes, "models": models,
-              "tracks": tracks,
+              "side_by_side": scene.side_by_side, "shown": dict(scene.shown), "models": models, "tracks": tracks,
+              "notes": (*scene.notes, *scene.about),
               "traces": [{"body": t.body, "point": t.point, "name": t.name} for t in scene.traces]}
     text = json.dumps(_plain(header), separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode("utf-8",
                                                                                                       "replace")

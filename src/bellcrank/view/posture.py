@@ -106,13 +106,14 @@ class Posture:
         return out
 
     def _limits(self, joint: str, coordinate: int) -> tuple[float | None, float | None]:
-        """Where stops are."""
+        """Where stops are, or else the range that is meant."""
         mechanism = self.system.model.mechanism
         for element in mechanism.joint_forces:
             if element.joint == joint and element.coordinate == coordinate and isinstance(element.along, Limit):
                 ends = [None if x is None else mechanism.default(x) for x in (element.along.lower, element.along.upper)]
                 return ends[0], ends[1]
-        return None, None
+        low, high = mechanism.ranges.get(joint, (-np.inf, np.inf))
+        return low if np.isfinite(low) else None, high if np.isfinite(high) else None
 
     # -- what is there ------------------------------------------------------------------------
     def values(self) -> Floats:

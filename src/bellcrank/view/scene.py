@@ -185,4 +185,5 @@ class Scene:
     #: force [N] and moment [N m] that are drawn as long as a usual part
     scales: tuple[float, float] = (1.0, 1.0)
     shown: Mapping[str, bool] = field(default_factory=dict)  #: what is seen at first, such as {"forces": True}
-    notes: tuple[str, ...] = ()  #: what was left out, and why
+    notes: tuple[str, ...] = ()  #: what is missing that one would expect, and why
+    about: tuple[str, ...] = ()  #: of how much a selection is shown

@@ -12,6 +12,7 @@ from bellcrank.mechanism.flexible.deformation import Modal
 from bellcrank.simulate.result import Result
 from bellcrank.simulate.turning import continuous_turns, unit_quaternions
 from bellcrank.system.machine_functions import Machine
+from bellcrank.view.force_curves import output_curves
 from bellcrank.view.scene import Arrow, PlottedCurve, Track
 from bellcrank.view.soft_bodies import amplitudes
 
@@ -78,6 +79,7 @@ def curves_of(result: xarray.Dataset) -> tuple[PlottedCurve, ...]:
         each = np.atleast_1d(result[units].values) if units in result.coords else np.full(values.shape[1], "")
         found += [PlottedCurve(f"{group} [{each[i]}]", str(name), str(each[i]), np.asarray(values[:, i], dtype=float))
                   for i, name in enumerate(np.atleast_1d(result[label].values))]
+    found += output_curves(result)
     if "loop_error" in result and np.any(result["loop_error"].values):
         gap = np.asarray(result["loop_error"].values, dtype=float)
         found.append(PlottedCurve("loop error", "loop error", "m", gap))

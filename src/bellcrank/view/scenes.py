@@ -16,6 +16,7 @@ from bellcrank.mechanism.mechanism import Mechanism
 from bellcrank.simulate.result import Result
 from bellcrank.system.kernels import Wrenches
 from bellcrank.system.machine_functions import Machine
+from bellcrank.view.force_curves import force_curves
 from bellcrank.view.frame_algebra import triple_of, turned
 from bellcrank.view.scene import PALETTE, Arrow, Scene, SceneModel, Trace, Track
 from bellcrank.view.scene_arrows import arrows_of, scales_of
@@ -55,7 +56,8 @@ def scene_of(*things: Any, labels: Sequence[str] | None = None, traces: Sequence
     up, view = _look(maker.models[0], tracks[0], up)
     return Scene(title or first.model.name, tuple(maker.models), tuple(tracks),
                  tuple(_trace(maker.models[0], point) for point in traces), triple_of(up), triple_of(view), beside,
-                 scales_of([a for t in tracks for a in t.arrows]), {}, tuple(dict.fromkeys(maker.notes)))
+                 scales_of([a for t in tracks for a in t.arrows]), {}, tuple(dict.fromkeys(maker.notes)),
+                 tuple(dict.fromkeys(maker.about)))
 
 
 class _Maker:
@@ -67,6 +69,7 @@ class _Maker:
         self.tracks: list[Track] = []
         self.systems: list[Machine] = []
         self.notes: list[str] = []
+        self.about: list[str] = []
         self.batched = False
         self._known: dict[Any, int] = {}
 
@@ -120,7 +123,7 @@ class _Maker:
         stacked = result.stack(every=batch) if len(batch) > 1 else result.rename({batch[0]: "every"})
         count, shape = int(stacked.sizes["every"]), tuple(result.sizes[d] for d in batch)
         if count > MOST_SAMPLES:
-            self.notes.append(f"{MOST_SAMPLES} of {count} samples are shown")
+            self.about.append(f"{MOST_SAMPLES} of {count} runs are shown")
         for i in np.unique(np.linspace(0, count - 1, min(count, MOST_SAMPLES)).astype(int)).tolist():
             values = {k: np.broadcast_to(v, shape).ravel()[i] for k, v in system.model.values.items() if np.ndim(v)}
             one = system.with_parameters(**values) if values else system
@@ -137,11 +140,13 @@ class _Maker:
         most = max(2, min(self.frames, MOST_POSES // (len(system.body_names) + 1)))
         some = chosen_frames(times, most, RATE)
         if len(some) < len(times):
-            self.notes.append(f"{len(some)} of {len(times)} samples are shown")
+            self.about.append(f"{len(some)} of {len(times)} samples are shown")
             result = result.isel(time=some).with_system(system)
         model = self._model(system)
         track = track_of(result, system, model, label)
-        self.tracks.append(replace(track, arrows=self._arrows(result, system, self.models[model], track)))
+        arrows = self._arrows(result, system, self.models[model], track)
+        forces = force_curves(result, system, arrows) if arrows else ()
+        self.tracks.append(replace(track, arrows=arrows, curves=(*track.curves, *forces)))
 
     def _arrows(self, result: Result, system: Machine, model: SceneModel, track: Track) -> tuple[Arrow, ...]:
         joints = len(system.model.mechanism.joints)

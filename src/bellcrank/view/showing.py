@@ -21,6 +21,7 @@ from bellcrank.simulate.result import Result
 from bellcrank.simulate.turning import unit_quaternions
 from bellcrank.system.kernels import Wrenches
 from bellcrank.system.machine_functions import Machine
+from bellcrank.view.force_curves import GrowingCurves
 from bellcrank.view.live_server import LiveServer, Session
 from bellcrank.view.posture import MOST_SPEEDS, Posture
 from bellcrank.view.scene import Scene
@@ -132,6 +133,7 @@ class LiveView:
         self._session = Session(scene, posture, at_time)
         self._server = LiveServer(self._session, host, port)
         self._next = -np.inf
+        self._curves: GrowingCurves | None = None  #: of the run that is watched
 
     @property
     def url(self) -> str:
@@ -141,13 +143,16 @@ class LiveView:
     def __call__(self, done: float, duration: float) -> None:
         """Told by `simulate` how far it is; `samples` says more."""
 
-    def samples(self, times: Floats, q: Floats) -> None:
-        """Told by `simulate` what it has computed: times (n,) and coordinates (n, nq) of one state."""
+    def samples(self, times: Floats, q: Floats, u: Floats, tau: Floats | None, system: Machine, pushed: bool
+                ) -> None:
+        """Told by `simulate` what it has computed: times (n,), coordinates (n, nq), speeds and joint forces (n, nu) of
+        one state, the machine as it was then, and whether wrenches from outside push it."""
         posture = self._session.posture
-        if posture is None or q.ndim != 2 or q.shape[1] != posture.system.nq:
+        if posture is None or q.ndim != 2 or q.shape[1] != posture.system.nq or not len(times):
             return
-        if len(times) and times[0] < self._next - 1.0 / RATE:  # another run
-            self._session.clear_frames()
+        if self._curves is None or times[0] < self._next - 1.0 / RATE:  # another run
+            self._curves = GrowingCurves(system, times[:1], q[:1], u[:1], None if tau is None else tau[:1], pushed)
+            self._session.begin_run(self._curves.labels)
             self._next = -np.inf
         some = []
         for i, t in enumerate(times.tolist()):
@@ -155,7 +160,8 @@ class LiveView:
                 some.append(i)
                 self._next = max(t, self._next if np.isfinite(self._next) else t) + 1.0 / RATE
         if some:
-            self._session.add_frames(_frames(posture.system, times[some], q[some]))
+            curves = self._curves.values(times[some], q[some], u[some], None if tau is None else tau[some], system)
+            self._session.add_frames(np.concatenate([_frames(posture.system, times[some], q[some]), curves], axis=1))
 
     def stop(self) -> None:
         """End it: the address answers no more."""

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bellcrank.errors import ModelError
+from bellcrank.io.common.kept_ranges import with_ranges
 from bellcrank.io.common.names import unused
 from bellcrank.io.common.xml import XmlElement
 from bellcrank.io.mjcf.actuators import read_actuators
@@ -62,7 +63,7 @@ def read_mjcf(path: str | os.PathLike[str], *, limits: bool = False, actuators: 
     source = compiled(path, folder, missing_meshes)
     reader = MjcfReader(source, limits, actuators)
     try:
-        return reader.mechanism(), reader.report()
+        return with_ranges(reader.mechanism(), reader.report())
     except ModelError as error:
         raise reader.place.error(str(error)) from None
 

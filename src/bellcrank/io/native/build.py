@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -82,9 +83,8 @@ class _Build:
                 ("joints", self.joint), ("states", self.state), ("frames", self.frame), ("couplers", self.coupler),
                 ("constraints", self.constraint), ("springs", self.spring), ("bushings", self.bushing),
                 ("drags", self.drag), ("wrenches", self.wrench), ("joint_forces", self.joint_force),
-                ("actuators", self.actuator), ("armatures", self.armature), ("shapes", self.shape),
-                ("contacts", self.contact),
-                ("outputs", self.output)):
+                ("actuators", self.actuator), ("armatures", self.armature), ("ranges", self.range),
+                ("shapes", self.shape), ("contacts", self.contact), ("outputs", self.output)):
             for name, part in getattr(d, section).items():
                 with self.at(section, name):
                     adder(name, part)
@@ -149,6 +149,10 @@ class _Build:
 
     def output(self, name: str, part: schema.OutputPart) -> None:
         self.m.add_output(name, self.machine_law(part.law), units=part.units)
+
+    def range(self, name: str, part: schema.RangePart) -> None:
+        self.m.set_range(name, -math.inf if part.lower is None else part.lower,
+                         math.inf if part.upper is None else part.upper)
 
     def optional(self, **values: float | str | None) -> dict[str, Number]:
         """Those numbers that are given."""

@@ -92,6 +92,9 @@ class _Dump:
             "drags": _named(m.drags, "drag", self.drag), "wrenches": _named(m.wrenches, "wrench", self.wrench),
             "joint_forces": _named((*m.joint_forces, *m.joint_sums), "joint force", self.joint_force),
             "actuators": _named(m.drives, "actuator", self.actuator),
+            "ranges": {_text(joint, "joint"): {
+                end: x for end, x in zip(("lower", "upper"), ends, strict=True) if math.isfinite(x)}
+                for joint, ends in m.ranges.items()},
             "armatures": _named(m.armatures, "armature", lambda a: {
                 **self.on(a), "inertia": self.number(a.inertia, f"armature {a.name!r}")}),
             "shapes": _named(m.shapes, "shape", self.shape),

@@ -31,11 +31,12 @@ _MACHINE_LAWS = {MachineForce: ("law",), AddedState: ("rate",), AddedOutput: ("l
                  HydraulicCylinder: ("opening",), DcMotor: ("voltage",), Bristle: ("capacity",),
                  RollingResistance: ("load",), TyreRate: ("tyre",)}
 #: what a mechanism keeps besides its description
-_DERIVED = ("_graph", "_by_index")
+_DERIVED = ("_graph", "_by_index", "_ranges")
 
 
 def same_mechanism(first: Mechanism, second: Mechanism) -> bool:
-    """Whether two mechanisms are equal in all that they hold, in the same order.
+    """Whether two mechanisms are equal in all that they hold, in the same order; but for ranges, which do not act and
+    which not all files keep.
 
     Laws are compared by what they compute, traced, and not by their code; a law that cannot be traced is a
     `ModelError`. Cost: O(parts).

@@ -50,7 +50,7 @@ SINGULAR = {
     "parameters": "parameter", "bodies": "body", "joints": "joint", "frames": "frame", "couplers": "coupler",
     "constraints": "constraint", "springs": "spring", "bushings": "bushing", "drags": "drag", "wrenches": "wrench",
     "joint_forces": "joint force", "actuators": "actuator", "armatures": "armature", "shapes": "shape",
-    "contacts": "contact", "tables": "table", "states": "state", "outputs": "output"}
+    "contacts": "contact", "tables": "table", "states": "state", "outputs": "output", "ranges": "range"}
 _ADDRESS = "https://json-schema.org/draft/2020-12/schema"
 
 
@@ -360,6 +360,13 @@ class ContactPart(Part):
     exponent: Fixed = 1.0
 
 
+class RangePart(Part):
+    """Where a joint is meant to stay; nothing acts there."""
+
+    lower: Fixed | None = Field(default=None, description="[rad or m]")
+    upper: Fixed | None = None
+
+
 class Document(Part):
     """A machine: bodies, joints and what acts on them, by name. SI units, radians."""
 
@@ -381,6 +388,7 @@ class Document(Part):
     joint_forces: dict[Name, AnyJointForce] = {}
     actuators: dict[Name, ActuatorPart] = {}
     armatures: dict[Name, ArmaturePart] = {}
+    ranges: dict[Name, RangePart] = Field(default={}, description="by joint")
     shapes: dict[Name, AnyShapePart] = {}
     contacts: dict[Name, ContactPart] = {}
     states: dict[Name, StatePart] = {}

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from bellcrank.errors import FileError
 from bellcrank.io.common.angles import Turns
+from bellcrank.io.common.kept_ranges import with_ranges
 from bellcrank.io.common.mesh_finder import Folders, MeshFinder
 from bellcrank.io.common.names import Names, unused
 from bellcrank.io.common.shape_records import ShapePlacer
@@ -77,7 +78,7 @@ def read_sdf(path: str | os.PathLike[str], *, model: str | None = None, floating
     options = _Options(floating_base, parallel, gravity, dissipation, limits, limit_stiffness, limit_damping,
                        packages)
     reader = _Reader(read_xml(path), Turns(exact_angles), model, options)
-    return reader.mechanism(), reader.report()
+    return with_ranges(reader.mechanism(), reader.report())
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ import os
 from collections.abc import Sequence
 from typing import Literal
 
+from bellcrank.io.common.kept_ranges import with_ranges
 from bellcrank.io.common.mesh_finder import Folders
 from bellcrank.io.common.xml import read_xml
 from bellcrank.io.report import ReadReport, warn_of_surprises
@@ -67,4 +68,4 @@ def read_urdf(path: str | os.PathLike[str], *, floating_base: bool = False, exac
     check_kind(root)
     reader = RobotReader(root, exact_angles, coupled=mimic == "coupler", dynamics=dynamics, packages=packages)
     sidecar = find_sidecar(root.source, closures, reader)
-    return reader.mechanism(floating_base, gravity, sidecar), reader.report()
+    return with_ranges(reader.mechanism(floating_base, gravity, sidecar), reader.report())

@@ -7,7 +7,8 @@ const ask = async (what, data = null) => {
   if (!answer.ok) throw new Error(`${what.split("?")[0]}: ${answer.status}`);
   return answer.arrayBuffer();
 };
-const facts = JSON.parse(new TextDecoder().decode(await ask("facts")));
+const learn = async () => JSON.parse(new TextDecoder().decode(await ask("facts")));
+const facts = await learn();
 const scene = new Uint8Array(await ask("scene"));
 const live = { answered: 0, reached: true, frames: 0, lost: false };
 window.bellcrankLive = live;
@@ -78,16 +79,20 @@ const grip = () => {
   canvas.addEventListener("pointercancel", free);
 };
 
-// Frames of a run take the place of the track, one after the other; it plays on while they come.
-const grow = (numbers, width) => {
+// Frames of a run take the place of the track, one after the other, and so do its curves; it plays on while they come.
+const grow = (numbers, curves) => {
   const { view } = api;
   const motion = view.motions[0];
-  for (let at = 2; at < numbers.length; at += width + 1) {
-    const [time, poses] = [numbers[at], numbers.subarray(at + 1, at + 1 + width)];
-    if (live.frames) motion.append(time, poses);
+  const poses = 7 * facts.bodies;
+  const width = poses + curves.length;
+  for (let at = 3; at < numbers.length; at += width + 1) {
+    const [time, frame] = [numbers[at], numbers.subarray(at + 1, at + 1 + width)];
+    if (live.frames) motion.append(time, frame);
     else {
-      Object.assign(motion.track, { times: Float32Array.of(time), poses: Float32Array.from(poses), count: 1 });
+      Object.assign(motion.track, { times: Float32Array.of(time), poses: frame.slice(0, poses), count: 1,
+        curves: curves.map(([group, name, units], i) => ({ group, name, units, values: Float32Array.of(frame[poses + i]) })) });
       view.start = view.time = view.panels.time.min = time;
+      view.panels.renewPlots();
     }
     live.frames += 1;
   }
@@ -95,24 +100,29 @@ const grow = (numbers, width) => {
   view.seek(view.time);
 };
 const watch = async () => {
-  const width = 7 * facts.bodies;
   const { view } = api;
   let count = 0;
+  let { curves } = facts;
   while (!live.lost) {
     try {
       const numbers = new Float32Array(await ask(`frames?after=${count}`));
       if (numbers[0] < count) live.frames = 0; // another run
+      if (numbers.length > 3 && !live.frames) ({ curves } = await learn());
+      if (numbers.length > 3 && numbers[2] !== curves.length) { // yet another one, begun since
+        [count, live.frames] = [0, 0];
+        continue;
+      }
       count = numbers[0];
-      if (numbers.length > 2) {
+      if (numbers.length > 3) {
         const atEnd = live.frames === 0 || view.time >= view.end - 1e-6;
-        grow(numbers, width);
+        grow(numbers, curves);
         if (atEnd && !view.playing) {
           view.loop = false;
           view.last = null;
           view.playing = true;
         }
       }
-      await new Promise((done) => { setTimeout(done, numbers.length > 2 ? 40 : numbers[1] ? 100 : 400); });
+      await new Promise((done) => { setTimeout(done, numbers.length > 3 ? 40 : numbers[1] ? 100 : 400); });
     } catch (error) {
       lost(error);
     }
