@@ -35,7 +35,8 @@ def contact_places(tree: Sweeps) -> tuple[Number, ...]:
         own, first, second = machine.bind(pair), machine.moving[pair.first], machine.moving[pair.second]
         for touch in own.touches(first, second):
             velocity = velocity_at(second, touch.point) - velocity_at(first, touch.point)
-            out += [-(touch.depth / touch.gain), *touch.point, *touch.normal, touch.normal.dot(velocity), velocity.dot(velocity),
+            out += [-(touch.depth / touch.gain), *touch.point, *touch.normal, touch.normal.dot(velocity),
+                    velocity.dot(velocity),
                     own.material.friction, own.material.restitution]
     for link, i in sorted(_speeds(machine.tree), key=lambda x: int(machine.tree.u_start[x[0]]) + x[1]):
         moving, column = machine.moving[link], machine.views[link].columns[i]
