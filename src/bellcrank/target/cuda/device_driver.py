@@ -68,7 +68,7 @@ class Launch(NamedTuple):
             array = arrays[name]
             arguments += [array, np.int64(array.size // len(array))]
         arguments += [arrays[name] for name in (*self.common, *layout.returned)]
-        blocks = -(-states // THREADS)
+        blocks = -(-states * self.text.split // THREADS)
         for size in (self.work, self.buffers):
             arguments.append(self.device.empty((blocks * THREADS * size or 1,), self.kind))
         arguments += self.tables
