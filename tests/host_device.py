@@ -139,7 +139,7 @@ class HostDevice:
 
     def __init__(self) -> None:
         self.functions: dict[str, HostFunction] = {}
-        self.downloads = 0  #: numbers that came back
+        self.downloads = self.uploads = 0  #: numbers that came back, and that went there
 
     def function(self, text: DeviceText) -> HostFunction:
         if text.text not in self.functions:
@@ -147,6 +147,7 @@ class HostDevice:
         return self.functions[text.text]
 
     def upload(self, array: Any) -> HostArray:
+        self.uploads += np.size(array)
         return np.array(array).view(HostArray)
 
     def download(self, array: HostArray) -> Any:

@@ -14,6 +14,7 @@ import pytest
 
 import bellcrank as bc
 from bellcrank import math as bm
+from bellcrank.simulate import courses
 from bellcrank.target.cuda import cuda_runtime, device, device_text
 from bellcrank.target.cuda.parking import park
 from host_device import COMPILER, HostArray, HostDevice
@@ -238,6 +239,25 @@ def test_what_acts_on_a_motion(gpu: HostDevice, what: str) -> None:
     assert gap(mine.q, other.q) < 1e-12 and gap(mine.u, other.u) < 1e-11
     plain = cpu.simulate((q, u), 0.02, step=1e-3)
     assert what not in ("controller", "wrenches") or gap(plain.u, other.u) > 1e-6  # it acts
+
+
+@with_compiler
+@pytest.mark.parametrize("what", ("nothing", "controller"))
+def test_states_stay_on_the_device_between_pieces(gpu: HostDevice, monkeypatch: pytest.MonkeyPatch, what: str) -> None:
+    """A run in many pieces takes its states there once, and brings samples back alone; the numbers are those of one."""
+    cpu, system = pair("four_bar")
+    q, u, _ = states(cpu)
+    more = {"control": bc.Traced(held, period=2e-3)} if what == "controller" else {}
+    results, counts = [], []
+    for pace in (3.0, 1000.0):
+        monkeypatch.setattr(courses.Course, "adapt", lambda self, *_, pace=pace: setattr(self, "pace", pace))
+        before = gpu.uploads, gpu.downloads
+        results.append(system.simulate((q, u), 0.03, step=1e-3, output=0.01, **more))
+        counts.append((gpu.uploads - before[0], gpu.downloads - before[1]))
+    assert np.array_equal(results[0].q, results[1].q) and np.array_equal(results[0].u, results[1].u)
+    assert gap(results[0].q, cpu.simulate((q, u), 0.03, step=1e-3, output=0.01, **more).q) < 1e-12
+    assert counts[0][0] == counts[1][0]
+    assert counts[0][1] - counts[1][1] < 10 * 64 * (1 if what == "nothing" else 4)  # how many steps were done
 
 
 @with_compiler

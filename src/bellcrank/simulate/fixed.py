@@ -16,6 +16,7 @@ from bellcrank.simulate.crossing import Crossing, Passage, at_rest, weak
 from bellcrank.simulate.early import width_of
 from bellcrank.simulate.equations import Equations
 from bellcrank.simulate.failure import Failure
+from bellcrank.simulate.resident import ResidentStates
 from bellcrank.simulate.steppers import FixedStepper, Integrator
 
 __all__ = ["Failure", "FixedRun"]
@@ -30,7 +31,7 @@ class FixedRun:
     def __init__(self, equations: Equations, kind: Integrator, y: Floats, start: float, step: float, hold: int = 1,
                  threads: int | None = None) -> None:
         self.equations, self.kind, self.step, self.hold = equations, kind, step, hold
-        self.y, self.start, self.done = y.copy(), start, 0
+        self._y, self.start, self.done = y.copy(), start, 0
         self.failures: list[Failure] = []
         self.switches = self.crossings = 0
         #: passages through singular positions that states are on, and the steps since the start with which they end
@@ -43,6 +44,26 @@ class FixedRun:
         self._token = object()  #: tells steppers that it is still the same state
         self._failed = np.zeros(len(y), dtype=bool)
         self._width = width_of(kind, equations.backend, len(y))
+        device = equations.backend.foreign() if self._width > 1 else None
+        self._there = None if device is None else ResidentStates(equations, device, self._y)
+
+    @property
+    def y(self) -> Floats:
+        """The states, (states, size); not to be changed but by another array."""
+        return self._y if self._there is None else self._there.numbers()
+
+    @y.setter
+    def y(self, states: Floats) -> None:
+        self._y = states
+        if self._there is not None:
+            self._there.forget()
+            self._there.y = states
+
+    def _replace_states(self, members: Ints, states: Floats) -> None:
+        """Let some states be others."""
+        if self._there is not None:
+            self._there.forget(members)
+        self._y[members] = states
 
     @property
     def time(self) -> float:
@@ -66,13 +87,13 @@ class FixedRun:
         """A state shall not go on from where it was."""
         self.failures = [*(f for f in self.failures if f.state != failure.state), failure]
         self._failed[failure.state] = True
-        self.y[failure.state] = y
+        self._replace_states(np.array([failure.state]), y)
 
     def advance(self, steps: int, every: int) -> Floats:
         """Take steps; samples (samples, states, size) after every `every`-th one since the start."""
         samples = (self.done + steps) // every - self.done // every
-        out = np.full((samples, *self.y.shape), np.nan)
-        states, already = np.flatnonzero(~self._failed), np.zeros(len(self.y), dtype=np.int64)
+        out = np.full((samples, *self._y.shape), np.nan)
+        states, already = np.flatnonzero(~self._failed), np.zeros(len(self._y), dtype=np.int64)
         for i in list(self._ahead):
             already[i] = self._follow(i, 0, steps, every, out)
         self._run(states[already[states] < steps], already, steps, every, out)
@@ -104,7 +125,7 @@ class FixedRun:
         """Bring states from `already` to `steps` steps; those whose plan fails get another one and go on."""
         fresh: set[int] = set()  # states whose plan was made where they are now
         while len(states):
-            done = np.zeros(len(self.y), dtype=np.int64)
+            done = np.zeros(len(self._y), dtype=np.int64)
 
             def work(job: Ints, done: Ints = done, begun: Ints = already) -> None:
                 done[job] = self._job(job, int(begun[job[0]]), steps, every, out)
@@ -149,20 +170,28 @@ class FixedRun:
         rest, first = steps - already, self.done + already
         plan, width = self._plans[int(job[0])], self._width
         stepper = self._take(plan, width)
-        owner = self._token if len(self.y) == 1 else None
-        got = stepper.run(self.y[job], self.equations.inputs(job), self.start, self.step, first, rest, every,
+        samples, done = self._steps_taken(stepper, job, first, rest, every)
+        self._give(plan, width, stepper)
+        at = first // every - self.done // every
+        if (done == rest).all():
+            out[at:at + len(samples), job] = samples
+            return done
+        for k, state in enumerate(job.tolist()):
+            have = (first + int(done[k])) // every - first // every
+            out[at:at + have, state] = samples[:have, k]
+        return done
+
+    def _steps_taken(self, stepper: FixedStepper, job: Ints, first: int, steps: int, every: int
+                     ) -> tuple[Floats, Ints]:
+        """Samples, and the steps done by each of some states."""
+        if self._there is not None:
+            return self._there.advance(stepper, job, self.start, self.step, first, steps, every, self.hold)
+        owner = self._token if len(self._y) == 1 else None
+        got = stepper.run(self._y[job], self.equations.inputs(job), self.start, self.step, first, steps, every,
                           self.hold, owner)
         self.equations.remember(job, stepper.code, got.inputs)
-        self._give(plan, width, stepper)
-        self.y[job] = got.y
-        at = first // every - self.done // every
-        if (got.done == rest).all():
-            out[at:at + len(got.samples), job] = got.samples
-            return got.done
-        for k, state in enumerate(job.tolist()):
-            have = (first + int(got.done[k])) // every - first // every
-            out[at:at + have, state] = got.samples[:have, k]
-        return got.done
+        self._y[job] = got.y
+        return got.samples, got.done
 
     def _take(self, plan: Any, width: int) -> FixedStepper:
         key = (plan.key if plan is not None else None, width)
@@ -243,9 +272,10 @@ class FixedRun:
         for n in range(self.done + already + 1, goal + 1):
             if n % every == 0 or n == goal:
                 t = self.start + n * self.step
-                self.y[i] = crossing.packed(passage.last, t) if n == last else crossing.sample(passage, t)
+                self._replace_states(np.array([i]), crossing.packed(passage.last, t) if n == last else
+                                     crossing.sample(passage, t))
             if n % every == 0:
-                out[n // every - self.done // every - 1, i] = self.y[i]
+                out[n // every - self.done // every - 1, i] = self._y[i]
         if goal == last:
             del self._ahead[i]
         return goal - self.done

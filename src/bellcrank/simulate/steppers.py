@@ -118,6 +118,18 @@ class FixedStepper:
             m.set_real(tolerance=kind.tolerance)
         self._owner: object = None
 
+    @property
+    def real(self) -> str:
+        """The kind of numbers of its states: what iterates needs all digits."""
+        return "double" if self._implicit else self.code.real
+
+    def whole_inputs(self, inputs: Mapping[str, Floats], count: int) -> Floats:
+        """Inputs (states or 1, entries) side by side, (states, all entries)."""
+        whole = np.zeros((count, self.code.sizes["inputs"]))
+        for name, rows in inputs.items():
+            whole[:, self.code.inputs[name]:self.code.inputs[name] + rows.shape[1]] = rows
+        return whole
+
     def run(self, y: Floats, inputs: Mapping[str, Floats], start: float, step: float, first: int, steps: int,
             every: int, hold: int = 1, owner: object = None) -> Taken:
         """Take steps from states y (states, size) with their inputs (states or 1, entries).
@@ -127,10 +139,7 @@ class FixedStepper:
         """
         code, n = self.code, len(y)
         samples = (first + steps) // every - first // every
-        whole = np.zeros((n, code.sizes["inputs"]))
-        for name, rows in inputs.items():
-            whole[:, code.inputs[name]:code.inputs[name] + rows.shape[1]] = rows
-        states, given = packed(y, code.width), packed(whole, code.width)
+        states, given = packed(y, code.width), packed(self.whole_inputs(inputs, n), code.width)
         blocks = len(states)
         out = np.empty((blocks, samples, code.size, code.width)) if samples else np.empty((blocks, 1, 1, 1))
         done = np.empty((blocks, 1, code.width))
