@@ -43,6 +43,41 @@ static inline void atomicOr(int *flag, int bit) { *flag |= bit; }
 """
 
 
+#: two threads of a state take turns: each goes on where the other has given what it asks for
+_TURNS = """\
+#include <ucontext.h>
+static ucontext_t turn[2], home;
+static double given[2][2];
+static unsigned asked[2], first_thread;
+static int now, ended[2];
+static inline double __shfl_sync(unsigned, double x, int lane)
+{
+    const int me = now, place = asked[me]++ & 1;
+    given[me][place] = x;
+    if (!ended[1 - me]) { now = 1 - me; threadIdx.x = first_thread + 16 * now; swapcontext(&turn[me], &turn[now]); }
+    return given[lane / 16][place];
+}
+static void (*kernel_of_pair)();
+static void play() { kernel_of_pair(); ended[now] = 1; swapcontext(&turn[now], &home); }
+static void pair(unsigned thread)
+{
+    static char stacks[2][1 << 20];
+    first_thread = thread;
+    for (int i = 0; i < 2; ++i) {
+        asked[i] = ended[i] = 0;
+        getcontext(&turn[i]);
+        turn[i].uc_stack.ss_sp = stacks[i];
+        turn[i].uc_stack.ss_size = sizeof stacks[i];
+        turn[i].uc_link = &home;
+        makecontext(&turn[i], play, 0);
+    }
+    for (int i = 0; i < 2; ++i) if (!ended[i]) {
+        now = i; threadIdx.x = first_thread + 16 * i; swapcontext(&home, &turn[i]);
+    }
+}
+"""
+
+
 class HostArray(np.ndarray):
     """An array of the device that is none."""
 
@@ -55,13 +90,19 @@ class HostFunction:
         self.text = text
         casts = ", ".join(f"*({kind.replace('__restrict__', '')} *)given[{i}]"
                           for i, (kind, _) in enumerate(text.parameters))
-        start = (f'extern "C" void start(unsigned blocks, unsigned threads, void **given)\n{{\n'
+        pairs = text.split == 2
+        run = "if (t % 32 < 16) pair(t);" if pairs else f"kernel({casts});"
+        start = ('extern "C" void start(unsigned blocks, unsigned threads, void **given)\n{\n'
                  "    gridDim.x = blocks;\n    blockDim.x = threads;\n"
+                 f"{'    arguments = given; kernel_of_pair = kernel_of_these;' if pairs else ''}\n"
                  "    for (unsigned b = 0; b < blocks; ++b) for (unsigned t = 0; t < threads; ++t) {\n"
-                 f"        blockIdx.x = b;\n        threadIdx.x = t;\n        kernel({casts});\n    }}\n}}\n")
+                 f"        blockIdx.x = b;\n        threadIdx.x = t;\n        {run}\n    }}\n}}\n")
+        if pairs:
+            start = ("static void **arguments;\nstatic void kernel_of_these()\n{\n"
+                     f"    void **const given = arguments;\n    kernel({casts});\n}}\n{start}")
         real = "float" if "extern __shared__ float" in text.text else "double"
         shared = f"{real} shared_of_block[{text.shared // (4 if real == 'float' else 8) + 1}];\n"
-        body = _SHIM + text.text + shared + start
+        body = _SHIM + _TURNS * pairs + text.text + shared + start
         folder = Path(tempfile.gettempdir()) / f"bellcrank-host-device-{getpass.getuser()}"
         folder.mkdir(exist_ok=True)
         library = folder / f"{hashlib.sha256(body.encode()).hexdigest()[:24]}.so"
@@ -98,7 +139,7 @@ class HostDevice:
 
     def __init__(self) -> None:
         self.functions: dict[str, HostFunction] = {}
-        self.downloads = 0  #: numbers that came back
+        self.downloads = self.uploads = 0  #: numbers that came back, and that went there
 
     def function(self, text: DeviceText) -> HostFunction:
         if text.text not in self.functions:
@@ -106,6 +147,7 @@ class HostDevice:
         return self.functions[text.text]
 
     def upload(self, array: Any) -> HostArray:
+        self.uploads += np.size(array)
         return np.array(array).view(HostArray)
 
     def download(self, array: HostArray) -> Any:

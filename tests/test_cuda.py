@@ -14,6 +14,7 @@ import pytest
 
 import bellcrank as bc
 from bellcrank import math as bm
+from bellcrank.simulate import courses
 from bellcrank.target.cuda import cuda_runtime, device, device_text
 from bellcrank.target.cuda.parking import park
 from host_device import COMPILER, HostArray, HostDevice
@@ -114,7 +115,9 @@ QUESTIONS: dict[str, Callable[[bc.System, Any, Any], Any]] = {
     "jacobian": lambda s, q, u: s.jacobian(q, "coupler", (0.1, 0.2, 0.3)),
     "reactions": lambda s, q, u: s.reactions(q, u)["A"], "energy": lambda s, q, u: s.energy(q, u),
     "loop error": lambda s, q, u: 1.0 + s.loop_error(q), "reduced": lambda s, q, u: s.reduced(q, u).mass_matrix,
-    "center of mass": lambda s, q, u: s.center_of_mass(q),
+    "center of mass": lambda s, q, u: s.center_of_mass(q), "normalize": lambda s, q, u: s.normalize(q),
+    "integrate": lambda s, q, u: s.integrate(q, u), "difference": lambda s, q, u: s.difference(q, s.integrate(q, u)),
+    "hamilton": lambda s, q, u: s.hamilton(q, s.momenta(q, u))[1],
 }
 
 
@@ -244,9 +247,31 @@ def test_what_acts_on_a_motion(gpu: HostDevice, what: str) -> None:
 
 
 @with_compiler
+@pytest.mark.parametrize("what", ("nothing", "controller"))
+def test_states_stay_on_the_device_between_pieces(gpu: HostDevice, monkeypatch: pytest.MonkeyPatch, what: str) -> None:
+    """A run in many pieces takes its states there once, and brings samples back alone; the numbers are those of one."""
+    cpu, system = pair("four_bar")
+    q, u, _ = states(cpu)
+    more = {"control": bc.Traced(held, period=2e-3)} if what == "controller" else {}
+    results, counts = [], []
+    for pace in (3.0, 1000.0):
+        monkeypatch.setattr(courses.FixedCourse, "pace", property(lambda self, pace=pace: pace, lambda self, _: None),
+                            raising=False)
+        before = gpu.uploads, gpu.downloads
+        results.append(system.simulate((q, u), 0.03, step=1e-3, output=0.01, **more))
+        counts.append((gpu.uploads - before[0], gpu.downloads - before[1]))
+    assert np.array_equal(results[0].q, results[1].q) and np.array_equal(results[0].u, results[1].u)
+    assert gap(results[0].q, cpu.simulate((q, u), 0.03, step=1e-3, output=0.01, **more).q) < 1e-12
+    assert counts[0][0] == counts[1][0]
+    assert counts[0][1] - counts[1][1] < 10 * 64 * (1 if what == "nothing" else 4)  # how many steps were done
+
+
+@with_compiler
 @pytest.mark.parametrize("stepper", ("rk4", "gauss", "dopri5", "radau5"))
-def test_independent_speeds_change_state_by_state(gpu: HostDevice, stepper: str) -> None:
-    """A lane whose plan fails gets another one, and the others do not notice; adaptive steps are those of the CPU."""
+def test_independent_speeds_change_state_by_state(gpu: HostDevice, stepper: str, monkeypatch: pytest.MonkeyPatch
+                                                  ) -> None:
+    """A lane whose plan fails gets another one, and the others do not notice; adaptive steps are those of the CPU, and
+    where pieces end makes no difference to any number."""
     cpu, system = pair("four_bar", independent=["C"])
     q, u, _ = states(cpu)
     changing = stepper != "radau5"  # which takes long to compile for every plan
@@ -257,10 +282,22 @@ def test_independent_speeds_change_state_by_state(gpu: HostDevice, stepper: str)
     before = len(gpu.functions)
     mine, other = system.simulate((q, u), **run), cpu.simulate((q, u), **run)
     assert len(gpu.functions) > before
-    for name in ("steps", "rejected") if adaptive else ("switches",):
+    for name in (("steps", "rejected") if adaptive else ()) + (("switches",) if changing else ()):
         assert mine.attrs[name] == other.attrs[name] >= 2
     assert mine.attrs["switches"] >= 2 * changing and mine.attrs["status"] == "finished"
     assert np.abs(mine.q - other.q).max() < 1e-8 and float(mine.loop_error.max()) < 1e-12
+
+
+@with_compiler
+def test_buffers_begin_with_zeros_wherever_they_are(gpu: HostDevice) -> None:
+    """Those of an implicit method are too large for a thread's own memory."""
+    m = bc.Mechanism("ball")
+    m.add_body("ball", bc.Inertia(1.0, (0, 0, 0), (0.004, 0.004, 0.005)))
+    m.add_joint("free", bc.Free(), m.ground, "ball")
+    cpu, system = (bc.compile(m, backend=backend) for backend in ("llvm", "cuda"))
+    q, u, _ = states(cpu)
+    run = {"duration": 4e-3, "step": 1e-3, "stepper": "gauss"}
+    assert gap(system.simulate((q, u), **run).q, cpu.simulate((q, u), **run).q) < 1e-11
 
 
 @with_compiler

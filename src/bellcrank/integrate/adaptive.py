@@ -4,9 +4,10 @@ Steps are as long as the error estimate allows; samples at given times come from
 back onto the constraints like steps are). The driver returns after `limit` steps, at the end, or when a step gives
 numbers that are not finite (`status` 1) or becomes too short (`status` 2). With `pause` it returns when all samples are
 known, at the beginning of the step that has passed the last one: that is taken again, to the same numbers, when the
-next samples are asked for. `traced`: all steps are written down.
+next samples are asked for. `worse`: whether the last attempt was rejected. `traced`: all steps are written down.
 
-The state is in ``y``, or, where `blocks` is not 0, that of each thread among ``all_y``, and its inputs likewise.
+The state is in ``y``, or, where `blocks` is not 0, that of each thread among ``all_y``, and its inputs likewise; such a
+thread stops before a step with samples that are left open (`status` 3).
 """
 
 from __future__ import annotations
@@ -27,10 +28,10 @@ _UNLIKE = 10.0
 
 ADAPTIVE = DriverLayout(
     ("size", "limit", "steps", "rejected", "status", "sampled", "samples", "known", "shrink", "n_rates", "n_forces",
-     "n_holds", "n_corrections", "n_shift", "rounds", "n_inputs", "traced", "pause", "blocks"),
+     "n_holds", "n_corrections", "n_shift", "rounds", "n_inputs", "traced", "pause", "blocks", "worse"),
     ("time", "step", "end", "rtol", "atol", "near", "far", "smallest", "exponent"),
     (*STEPPING.pointers, "next", "times", "open", "trace"),
-    returned=("steps", "rejected", "status", "sampled", "known", "time", "step"), tables=("times",))
+    returned=("steps", "rejected", "status", "sampled", "known", "worse", "time", "step"), tables=("times",))
 
 
 class Adaptive:
@@ -45,6 +46,7 @@ class Adaptive:
         self.time, self.step = f.variable(f.real("time")), f.variable(f.real("step"))
         self.end = f.real("end")
         self.moved = f.variable(0.0)  #: by how much the last step was corrected
+        self.doubtful = f.counter(0)  #: whether a sample of the last step was left open
 
     def rates(self) -> None:
         """Evaluate what is in `stage`."""
@@ -137,6 +139,7 @@ class Adaptive:
                 with f.when(~good):
                     copy(f, self.rate, row, self.size)
                     left_open[at] = 1.0
+                    self.doubtful.set(1)
             f.set_count("sampled", at + 1)
 
     def paused(self) -> Bool:
@@ -242,7 +245,6 @@ def embedded_pair(tableau: Callable[[], Explicit]) -> Program:
 
 def integrate(f: Builder, x: Adaptive) -> None:
     """The driver of an adaptive method."""
-    worse = f.counter(0)  # whether the last attempt was rejected
     f.set_count("status", 0)
     inputs, given, n = f.memory("inputs"), f.memory("all_inputs"), f.count("n_inputs")
     with f.when(f.count("blocks") > 0):
@@ -264,22 +266,28 @@ def integrate(f: Builder, x: Adaptive) -> None:
         x.attempt(h)
         error = x.error(h)
         bad = error.is_nan()
-        factor = x.change_of_step(error, worse.value.real())
+        factor = x.change_of_step(error, f.count("worse").real())
         with f.when(bad.any() & (f.count("shrink") == 0)):
             f.set_count("status", 1)
         leave(bad.any() & (f.count("shrink") == 0))
         good = error <= 1.0
+        before = f.count("sampled")
         with f.when(good.any()):
             x.sample(h)
+        doubtful = (x.doubtful.value == 1) & (f.count("blocks") > 0)
+        with f.when(doubtful):
+            f.set_count("sampled", before)
+            f.set_count("status", 3)
+        leave(doubtful)
         leave(good.any() & x.paused())
         with f.when(good.any()):
             x.take(h)
-            worse.set(0)
+            f.set_count("worse", 0)
             longer = x.next_step(h, factor)
             x.step.set(close.pick(x.step.value.max(longer), longer))
         with f.when(~good.any()):
             f.set_count("rejected", f.count("rejected") + 1)
-            worse.set(1)
+            f.set_count("worse", 1)
             x.step.set(h * bad.pick(0.2, factor))
         short = x.step.value < f.real("smallest")
         with f.when(short.any()):

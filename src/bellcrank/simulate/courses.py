@@ -253,11 +253,11 @@ class FixedCourse(Course):
         if self._sampled or (watching and self.setup.drives):  # what is held must not change within a piece
             n = min(n, self._hold - first % self._hold)
         every = 1 if watching else setup.every if self._held is None else math.gcd(setup.every, self._hold)
-        before, begun = self.y[0].copy(), clock.perf_counter()
+        before, begun = self.y[0].copy() if watching else np.zeros(0), clock.perf_counter()
         rows = self.run.advance(n, every)
         spent = clock.perf_counter() - begun
         if not self._steady:
-            self.adapt(spent, _NUMBERS / max(1, self.y.size) * every)
+            self.adapt(spent, _NUMBERS / max(1, setup.count * (self.system.nq + self.system.nu)) * every)
         numbers = np.arange(first // every + 1, first // every + 1 + len(rows)) * every
         times: Floats = np.asarray(setup.start + numbers * self.step, dtype=float)
         if self._contacts is not None:

@@ -17,7 +17,8 @@ from bellcrank.simulate.early import width_of
 from bellcrank.simulate.equations import Equations
 from bellcrank.simulate.failure import Failure
 from bellcrank.simulate.machine import Code
-from bellcrank.simulate.steppers import FixedStepper, Integrator, Taken
+from bellcrank.simulate.resident import ResidentStates
+from bellcrank.simulate.steppers import FixedStepper, Integrator, StepsTaken, Taken
 
 __all__ = ["Failure", "FixedRun"]
 
@@ -28,10 +29,12 @@ Ints = npt.NDArray[np.int64]
 class FixedRun:
     """A batch of states on a common grid of time."""
 
+    resident = True  #: whether states stay on a device between calls
+
     def __init__(self, equations: Equations, kind: Integrator, y: Floats, start: float, step: float, hold: int = 1,
                  threads: int | None = None) -> None:
         self.equations, self.kind, self.step, self.hold = equations, kind, step, hold
-        self.y, self.start, self.done = y.copy(), start, 0
+        self._y, self.start, self.done = y.copy(), start, 0
         self.failures: list[Failure] = []
         self.switches = self.crossings = 0
         #: passages through singular positions that states are on, and the steps since the start with which they end
@@ -44,6 +47,26 @@ class FixedRun:
         self._token = object()  #: tells steppers that it is still the same state
         self._failed = np.zeros(len(y), dtype=bool)
         self._width = width_of(kind, equations.backend, len(y))
+        device = equations.backend.foreign() if self._width > 1 and self.resident else None
+        self._there = None if device is None else ResidentStates(equations, device, self._y)
+
+    @property
+    def y(self) -> Floats:
+        """The states, (states, size); not to be changed but by another array."""
+        return self._y if self._there is None else self._there.numbers()
+
+    @y.setter
+    def y(self, states: Floats) -> None:
+        self._y = states
+        if self._there is not None:
+            self._there.forget()
+            self._there.y = states
+
+    def _replace_states(self, members: Ints, states: Floats) -> None:
+        """Let some states be others."""
+        if self._there is not None:
+            self._there.forget(members)
+        self._y[members] = states
 
     @property
     def time(self) -> float:
@@ -67,13 +90,13 @@ class FixedRun:
         """A state shall not go on from where it was."""
         self.failures = [*(f for f in self.failures if f.state != failure.state), failure]
         self._failed[failure.state] = True
-        self.y[failure.state] = y
+        self._replace_states(np.array([failure.state]), y)
 
     def advance(self, steps: int, every: int) -> Floats:
         """Take steps; samples (samples, states, size) after every `every`-th one since the start."""
         samples = (self.done + steps) // every - self.done // every
-        out = np.full((samples, *self.y.shape), np.nan)
-        states, already = np.flatnonzero(~self._failed), np.zeros(len(self.y), dtype=np.int64)
+        out = np.full((samples, *self._y.shape), np.nan)
+        states, already = np.flatnonzero(~self._failed), np.zeros(len(self._y), dtype=np.int64)
         for i in list(self._ahead):
             already[i] = self._follow(i, 0, steps, every, out)
         self._run(states[already[states] < steps], already, steps, every, out)
@@ -108,7 +131,7 @@ class FixedRun:
         """Bring states from `already` to `steps` steps; those whose plan fails get another one and go on."""
         fresh: set[int] = set()  # states whose plan was made where they are now
         while len(states):
-            done = np.zeros(len(self.y), dtype=np.int64)
+            done = np.zeros(len(self._y), dtype=np.int64)
 
             def work(job: Ints, done: Ints = done, begun: Ints = already) -> None:
                 done[job] = self._job(job, int(begun[job[0]]), steps, every, out)
@@ -153,12 +176,8 @@ class FixedRun:
         rest, first = steps - already, self.done + already
         plan, width = self._plans[int(job[0])], self._width
         stepper = self._take(plan, width)
-        owner = self._token if len(self.y) == 1 else None
-        got = stepper.run(self.y[job], self.equations.inputs(job), self.start, self.step, first, rest, every,
-                          self.hold, owner)
-        self.equations.remember(job, stepper.code, got.inputs)
+        got = self._steps_taken(stepper, job, first, rest, every)
         self._give(plan, width, stepper)
-        self.y[job] = got.y
         at = first // every - self.done // every
         if (got.done == rest).all():
             self.take(out, got, slice(0, len(got.samples)), at, slice(None), job)
@@ -168,7 +187,18 @@ class FixedRun:
             self.take(out, got, slice(0, have), at, k, state)
         return got.done
 
-    def take(self, out: Floats, got: Taken, rows: slice, at: int, lanes: slice | int, states: Ints | int) -> None:
+    def _steps_taken(self, stepper: FixedStepper, job: Ints, first: int, steps: int, every: int) -> StepsTaken:
+        """What some states have done, where they are computed."""
+        if self._there is not None:
+            return self._there.advance(stepper, job, self.start, self.step, first, steps, every, self.hold)
+        owner = self._token if len(self._y) == 1 else None
+        got = stepper.run(self._y[job], self.equations.inputs(job), self.start, self.step, first, steps, every,
+                          self.hold, owner)
+        self.equations.remember(job, stepper.code, got.inputs)
+        self._y[job] = got.y
+        return StepsTaken(got.samples, got.done, got.forces)
+
+    def take(self, out: Floats, got: StepsTaken, rows: slice, at: int, lanes: slice | int, states: Ints | int) -> None:
         """Put samples of some states where they belong, from row `at` on."""
         out[at:at + rows.stop, states] = got.samples[rows, lanes]
 
@@ -262,9 +292,10 @@ class FixedRun:
         for n in range(self.done + already + 1, goal + 1):
             if n % every == 0 or n == goal:
                 t = self.start + n * self.step
-                self.y[i] = crossing.packed(passage.last, t) if n == last else crossing.sample(passage, t)
+                self._replace_states(np.array([i]), crossing.packed(passage.last, t) if n == last else
+                                     crossing.sample(passage, t))
             if n % every == 0:
-                out[n // every - self.done // every - 1, i] = self.y[i]
+                out[n // every - self.done // every - 1, i] = self._y[i]
         if goal == last:
             del self._ahead[i]
         return goal - self.done

@@ -25,10 +25,10 @@ class LanesReached(NamedTuple):
     h: Floats  #: the next step
     samples: Floats  #: (samples, states, size)
     sampled: Ints  #: samples that are known
-    open: npt.NDArray[np.bool_]  #: states with samples that are interpolated only
     steps: Ints
     rejected: Ints
-    status: Ints  #: 0: all well, 1: not finite, 2: steps became too short
+    status: Ints  #: 0: all well, 1: not finite, 2: steps became too short, 3: samples need a closer look
+    worse: Ints  #: 1 where the last attempt was rejected
 
 
 class LaneStepper:
@@ -40,22 +40,22 @@ class LaneStepper:
         self.memory.set(traced=0)
 
     def run(self, y: Floats, t: Floats, h: Floats, inputs: Mapping[str, Floats], end: float, times: Floats,
-            sampled: Ints, limit: int, shrink: bool, pause: bool) -> LanesReached:
+            sampled: Ints, worse: Ints, limit: int, shrink: bool, pause: bool) -> LanesReached:
         """Go on from y at times t to `end`, at most `limit` steps, sampling at the `times` from the one that each state
-        has come to; `pause`: until all samples are known."""
+        has come to; `worse`: as the last call has left it; `pause`: until all samples are known."""
         code, m, n = self.code, self.memory, len(y)
         whole = np.zeros((n, code.sizes["inputs"]))
         for name, rows in inputs.items():
             whole[:, code.inputs[name]:code.inputs[name] + rows.shape[1]] = rows
         states, width, count = packed(y, code.width), code.width, len(times)
         blocks = len(states)
-        out, left = np.empty((blocks, max(count, 1), code.size, width)), np.empty((blocks, max(count, 1), width))
-        arrays = {"all_y": states, "all_inputs": packed(whole, width), "out": out, "open": left,
+        out, left_open = np.empty((blocks, max(count, 1), code.size, width)), np.empty((blocks, max(count, 1), width))
+        arrays = {"all_y": states, "all_inputs": packed(whole, width), "out": out, "open": left_open,
                   "times": np.append(times, np.inf)}
         each: dict[str, npt.NDArray[Any]] = {name: np.zeros(blocks * width, dtype=np.int32 if name in
                                                             m.layout.integers else np.float64)
                                              for name in m.layout.returned}
-        for name, values in (("time", t), ("step", h), ("sampled", sampled)):
+        for name, values in (("time", t), ("step", h), ("sampled", sampled), ("worse", worse)):
             each[name][:n], each[name][n:] = values, values[-1]
         for name, value in (("stale", 1), ("before", 1.0)):  # of methods that keep a Jacobian: begun anew
             if name in each:
@@ -67,9 +67,5 @@ class LaneStepper:
         self._run(m)
         rows = out.transpose(1, 0, 3, 2).reshape(max(count, 1), -1, code.size)[:count, :n]
         after = each["sampled"][:n].astype(np.int64)
-        place = np.arange(count)[:, None]
-        marks = left.transpose(1, 0, 2).reshape(max(count, 1), -1)[:count, :n]
-        new = (place >= sampled) & (place < after)
         return LanesReached(unpacked(states, n), each["time"][:n], each["step"][:n], rows, after,
-                          (new & (marks != 0.0)).any(axis=0), *(each[k][:n].astype(np.int64)
-                                                                for k in ("steps", "rejected", "status")))
+                            *(each[k][:n].astype(np.int64) for k in ("steps", "rejected", "status", "worse")))

@@ -11,7 +11,7 @@ from bellcrank.integrate.contact_step import CONTACT, contact_memory, contact_st
 from bellcrank.simulate.fixed import FixedRun
 from bellcrank.simulate.machine import Code
 from bellcrank.simulate.rigid_equations import ContactEquations, Paths
-from bellcrank.simulate.steppers import NEAR_AND_FAR, ROUNDS, FixedStepper, Integrator, Taken
+from bellcrank.simulate.steppers import NEAR_AND_FAR, ROUNDS, FixedStepper, Integrator, StepsTaken, Taken
 
 __all__ = ["ContactLog", "RigidRun"]
 
@@ -64,6 +64,7 @@ class RigidRun(FixedRun):
     """Fixed steps of a batch of states with rigid contacts, compiled."""
 
     equations: ContactEquations
+    resident = False  #: what contacts remember of a step is looked at in this process
 
     def __init__(self, equations: ContactEquations, added: Floats | None, *given: Any) -> None:
         super().__init__(equations, *given)
@@ -77,7 +78,7 @@ class RigidRun(FixedRun):
         self.forces = np.full((samples, len(self.y), 3 * self.equations.places), np.nan)
         return super().advance(steps, every)
 
-    def take(self, out: Floats, got: Taken, rows: slice, at: int, lanes: slice | int, states: Ints | int) -> None:
+    def take(self, out: Floats, got: StepsTaken, rows: slice, at: int, lanes: slice | int, states: Ints | int) -> None:
         super().take(out, got, rows, at, lanes, states)
         if self.equations.places:
             assert got.forces is not None

@@ -20,7 +20,7 @@ from bellcrank.simulate.machine import Code, fill, packed, unpacked
 from bellcrank.target.backend import Backend, Driver, DriverBuffers
 from bellcrank.target.program import Program
 
-__all__ = ["STEPPERS", "AdaptiveStepper", "FixedStepper", "Integrator", "Stretch", "Taken", "adaptive_parts",
+__all__ = ["STEPPERS", "AdaptiveStepper", "FixedStepper", "Integrator", "StepsTaken", "Stretch", "Taken", "adaptive_parts",
            "driver_of"]
 
 Floats = npt.NDArray[np.float64]
@@ -119,6 +119,18 @@ class FixedStepper:
             m.set_real(tolerance=kind.tolerance)
         self._owner: object = None
 
+    @property
+    def real(self) -> str:
+        """The kind of numbers of its states: what iterates needs all digits."""
+        return "double" if self._implicit else self.code.real
+
+    def whole_inputs(self, inputs: Mapping[str, Floats], count: int) -> Floats:
+        """Inputs (states or 1, entries) side by side, (states, all entries)."""
+        whole = np.zeros((count, self.code.sizes["inputs"]))
+        for name, rows in inputs.items():
+            whole[:, self.code.inputs[name]:self.code.inputs[name] + rows.shape[1]] = rows
+        return whole
+
     def run(self, y: Floats, inputs: Mapping[str, Floats], start: float, step: float, first: int, steps: int,
             every: int, hold: int = 1, owner: object = None) -> Taken:
         """Take steps from states y (states, size) with their inputs (states or 1, entries).
@@ -128,10 +140,7 @@ class FixedStepper:
         """
         code, n = self.code, len(y)
         samples = (first + steps) // every - first // every
-        whole = np.zeros((n, code.sizes["inputs"]))
-        for name, rows in inputs.items():
-            whole[:, code.inputs[name]:code.inputs[name] + rows.shape[1]] = rows
-        states, given = packed(y, code.width), packed(whole, code.width)
+        states, given = packed(y, code.width), packed(self.whole_inputs(inputs, n), code.width)
         blocks = len(states)
         out = np.empty((blocks, samples, code.size, code.width)) if samples else np.empty((blocks, 1, 1, 1))
         done = np.empty((blocks, 1, code.width))
@@ -164,6 +173,14 @@ class Taken(NamedTuple):
     done: Ints  #: steps done by each state
     inputs: Floats  #: (states, entries), as held controllers left them
     forces: Floats | None = None  #: (samples, states, 3 places), of rigid contacts
+
+
+class StepsTaken(NamedTuple):
+    """What a run needs of `Taken`."""
+
+    samples: Floats
+    done: Ints
+    forces: Floats | None = None
 
 
 class Stretch(NamedTuple):
@@ -250,7 +267,7 @@ class AdaptiveStepper:
         times = np.ascontiguousarray(times)
         for name, array in (("out", out), ("open", left_open), ("trace", trace), ("times", times)):
             m.address(name, array)
-        m.set(limit=limit, steps=0, rejected=0, sampled=0, samples=len(times), shrink=int(shrink))
+        m.set(limit=limit, steps=0, rejected=0, worse=0, sampled=0, samples=len(times), shrink=int(shrink))
         m.set_real(end=end, smallest=1e-14 * max(abs(self.time), abs(end), 1e-3))
         self._run(m)
         done, sampled = m.get("steps"), m.get("sampled")

@@ -1,8 +1,8 @@
 """Adaptive steps of a batch whose states are threads of a device, each with its own steps.
 
-What serves one state that has stopped (another plan for its loops, or shorter steps) is tried for all that have; a
-state for which nothing of that helps, or whose samples need a closer look, is the CPU's for the rest of the run, where
-it may pass singular positions or is told of. No state's numbers depend on the others, or on where pieces end.
+A state that has stopped gets another plan for its loops, or shorter steps; one for which nothing of that helps, or
+whose samples need a closer look, is the CPU's for the rest of the run, where it may pass singular positions or is told
+of. No state's numbers depend on the others, or on where pieces end.
 """
 
 from __future__ import annotations
@@ -36,6 +36,8 @@ class VaryingLanes(VaryingRun):
         self._h: Floats | None = None
         self._plans: list[Any] = [equations.first_plan(y[0, :equations.system.nq], start)] * len(y)
         self._shrink = np.zeros(len(y), dtype=bool)  #: states whose next step may become as short as it has to
+        self._worse = np.zeros(len(y), dtype=np.int64)  #: 1 for states whose last attempt at a step was rejected
+        self._fresh = np.zeros(len(y), dtype=bool)  #: states whose plan was made where they are now
         self._alone: dict[int, StateRun] = {}  #: states that the CPU looks after
         self._steppers: dict[Any, LaneStepper] = {}
         self._taken = self._rejections = self._changes = 0  #: of all states here
@@ -65,12 +67,12 @@ class VaryingLanes(VaryingRun):
         if self._h is None:
             first = self._first_step
             self._h = np.full(len(self._y), min(1e-3, 0.01 * max(end - self.time, 1e-9)) if first is None else first)
-        have, fresh = np.zeros(len(self._y), dtype=np.int64), np.zeros(len(self._y), dtype=bool)
+        have = np.zeros(len(self._y), dtype=np.int64)
         going = np.setdiff1d(np.arange(len(self._y)), list(self._alone))
         while len(going):
-            stopped = [self._launch(group, times[:need], end, need < len(times), have, out, fresh)
+            stopped = [self._launch(group, times[:need], end, need < len(times), have, out)
                        for group in self._groups(going)]
-            self._plan_again(np.concatenate(stopped), fresh)
+            self._plan_again(np.concatenate(stopped))
             going = np.array([i for i in going.tolist() if i not in self._alone], dtype=np.int64)
             going = going[(self._t[going] < end) & ((have[going] < need) | (need == len(times)))]
         for i, s in self._alone.items():
@@ -87,54 +89,44 @@ class VaryingLanes(VaryingRun):
             groups.setdefault((None if plan is None else plan.key, bool(self._shrink[i])), []).append(i)
         return [np.array(members) for members in groups.values()]
 
-    def _launch(self, group: Ints, times: Floats, end: float, pause: bool, have: Ints, out: Floats,
-                fresh: npt.NDArray[np.bool_]) -> Ints:
+    def _launch(self, group: Ints, times: Floats, end: float, pause: bool, have: Ints, out: Floats) -> Ints:
         """Go on with states of one plan; those that have stopped."""
         assert self._h is not None
         shrink = bool(self._shrink[group[0]])
         got = self._stepper(self._plans[int(group[0])]).run(
             self._y[group], self._t[group], self._h[group], self.equations.inputs(group), end, times, have[group],
-            1 if shrink else LIMIT, shrink, pause)
-        for i in group[got.open].tolist():  # from where it was
+            self._worse[group], 1 if shrink else LIMIT, shrink, pause)
+        self._sampled(group, got, have, out)
+        self._y[group], self._t[group], self._h[group] = got.y, got.t, got.h
+        self._worse[group] = np.where(got.status == 0, got.worse, 0)
+        self._taken += int(got.steps.sum())
+        self._rejections += int(got.rejected.sum())
+        moved = group[got.steps > 0]
+        self._changes += int((self._fresh[moved] & ~self._shrink[moved]).sum())
+        self._fresh[moved] = self._shrink[moved] = False
+        for i in group[got.status >= 2].tolist():
             self._leave(i)
-        here = ~got.open
-        self._sampled(group, got, have, out, here)
-        kept = group[here]
-        self._y[kept], self._t[kept], self._h[kept] = got.y[here], got.t[here], got.h[here]
-        self._taken += int(got.steps[here].sum())
-        self._rejections += int(got.rejected[here].sum())
-        moved = group[here & (got.steps > 0)]
-        self._changes += int((fresh[moved] & ~self._shrink[moved]).sum())
-        fresh[moved] = False
-        self._shrink[moved] = False
-        for i in group[here & (got.status == 2)].tolist():
-            self._leave(i)
-        stopped: Ints = group[here & (got.status == 1)]
+        stopped: Ints = group[got.status == 1]
         return stopped
 
-    def _sampled(self, group: Ints, got: LanesReached, have: Ints, out: Floats, here: npt.NDArray[np.bool_]) -> None:
-        before, after = have[group], np.where(here, got.sampled, have[group])
+    def _sampled(self, group: Ints, got: LanesReached, have: Ints, out: Floats) -> None:
+        before, after = have[group], got.sampled
         rows, lanes = np.nonzero((np.arange(len(got.samples))[:, None] >= before)
                                  & (np.arange(len(got.samples))[:, None] < after))
         out[rows, group[lanes]] = got.samples[rows, lanes]
         have[group] = after
 
     # -- states that have stopped ---------------------------------------------------------------------
-    def _plan_again(self, states: Ints, fresh: npt.NDArray[np.bool_]) -> None:
-        """What helps one of those that share a plan is tried for all of them."""
-        for group in self._groups(states):
-            old, members = self._plans[int(group[0])], group.tolist()
-            while members:
-                first = members[0]
-                try:
-                    plan = self._another(first, bool(fresh[first]))
-                except BellcrankError:  # there is none, or a weak one: the CPU finds a passage, or says why not
-                    self._leave(members.pop(0))
-                    continue
-                same = plan is old or plan.key == old.key
-                for i in members:
-                    self._shrink[i], self._plans[i], fresh[i] = same, plan, True
-                break
+    def _plan_again(self, states: Ints) -> None:
+        """Each state by itself: its plan must not depend on which others have stopped in the same piece."""
+        for i in states.tolist():
+            try:
+                plan = self._another(i, bool(self._fresh[i]))
+            except BellcrankError:  # there is none, or a weak one: the CPU finds a passage, or says why not
+                self._leave(i)
+                continue
+            old = self._plans[i]
+            self._shrink[i], self._plans[i], self._fresh[i] = plan is old or plan.key == old.key, plan, True
 
     def _another(self, i: int, tried: bool) -> Any:
         """A plan for where a state is: it may be the old one, if steps are to blame."""

@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from itertools import pairwise
 from typing import Protocol
@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bellcrank.errors import SlowWarning
+from bellcrank.lowering.alike import halves_of
 from bellcrank.lowering.choose import (
     UNROLL_LINKS,
     column_source,
@@ -143,7 +144,8 @@ class CompiledEvaluator:
         key = (function.name, wrenches)
         if key not in self._sources:
             inputs = self.inputs(function, wrenches)
-            self._sources[key] = kernel_source(self.tree, function, inputs, self.trace(function, wrenches)) \
+            self._sources[key] = self._halved(
+                kernel_source(self.tree, function, inputs, self.trace(function, wrenches)), [function], wrenches) \
                 if function.columns is None else \
                 column_source(self.tree, function, inputs, wrenches, lambda: self._flat(function, wrenches))
         return self._sources[key]
@@ -160,9 +162,15 @@ class CompiledEvaluator:
         graphs = [t for t in traced if isinstance(t, list)]
         if len(functions) > 1 and len(graphs) == len(functions):
             inputs = {name: size for f in functions for name, size in self.inputs(f, wrenches).items()}
-            return [(GraphKernel(together(graphs), inputs), tuple(f.name for f in functions))]
-        return [(kernel_source(self.tree, f, self.inputs(f, wrenches), t), (f.name,))
+            whole = self._halved(GraphKernel(together(graphs), inputs), functions, wrenches)
+            return [(whole, tuple(f.name for f in functions))]
+        return [(self._halved(kernel_source(self.tree, f, self.inputs(f, wrenches), t), [f], wrenches), (f.name,))
                 for f, t in zip(functions, traced, strict=True)]
+
+    def _halved(self, source: KernelSource, functions: Sequence[Function], wrenches: bool) -> KernelSource:
+        """The same, with a way to get it as two halves."""
+        return replace(source, halves=lambda: halves_of(self.tree, functions, wrenches)) \
+            if isinstance(source, GraphKernel) else source
 
     # -- running --------------------------------------------------------------------------------
     def width(self, n: int, lanes: bool | None) -> int:

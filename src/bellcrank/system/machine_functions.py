@@ -30,7 +30,7 @@ from bellcrank.system.element_states import ElementForces
 from bellcrank.system.kernels import Kernels, Wrenches
 from bellcrank.system.loop_plans import LoopPlans
 from bellcrank.system.model import Model
-from bellcrank.system.state_methods import method_doors, of_motion, of_position
+from bellcrank.system.state_methods import method_doors, of_arrays, of_motion, of_position
 
 __all__ = ["Machine"]
 
@@ -118,14 +118,17 @@ class Machine:
         """Random q (angles within a turn, lengths of order one, uniform orientations) and u of order one."""
         return self.model.configuration.random_state(rng, size)
 
+    @of_arrays
     def integrate(self, q: npt.ArrayLike, du: npt.ArrayLike) -> Floats:
         """q after moving with the constant speeds `du` for unit time (``u * dt`` for a step)."""
         return self.model.configuration.integrate(q, du)
 
+    @of_arrays
     def difference(self, q0: npt.ArrayLike, q1: npt.ArrayLike) -> Floats:
         """The constant speeds that lead from q0 to q1 in unit time, shape (..., nu)."""
         return self.model.configuration.difference(q0, q1)
 
+    @of_arrays
     def normalize(self, q: npt.ArrayLike) -> Floats:
         """q with unit quaternions."""
         return self.model.configuration.normalize(q)
@@ -181,6 +184,7 @@ class Machine:
         """Canonical momenta p conjugate to the speeds u, p = M u plus prescribed parts. Cost: O(n)."""
         return self.kernels.run("momenta", {"q": q, "u": u}, None, t)
 
+    @of_arrays
     def hamilton(self, q: npt.ArrayLike, p: npt.ArrayLike, tau: Forces | None = None, *,
                  wrenches: Wrenches = None, t: npt.ArrayLike = START) -> tuple[Floats, Floats]:
         """Hamilton's equations: speeds u and rates dp/dt of the state (q, p). Cost: O(n).

@@ -32,7 +32,7 @@ from bellcrank.target.backend import DoorForm
 if TYPE_CHECKING:
     from bellcrank.system.loop_plans import LoopPlans
 
-__all__ = ["method_doors", "of_motion", "of_position"]
+__all__ = ["method_doors", "of_arrays", "of_motion", "of_position"]
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -90,6 +90,19 @@ def of_motion(door: str = "", body: bool = False) -> Callable[
         return cast("_MotionMethod[P, R]", _called(method, 2, door, body))
 
     return decorate
+
+
+def of_arrays(method: Callable[Concatenate[Any, P], R]) -> Callable[Concatenate[Any, P], R]:
+    """For a method that no `State` can be given to: arrays of a device are copied, and results go there."""
+    @wraps(method)
+    def called(self: Any, *args: P.args, **kwargs: P.kwargs) -> R:
+        elsewhere = foreign_to(self.kernels)
+        if elsewhere is None:
+            return method(self, *args, **kwargs)
+        found: R = on_copies(elsewhere, partial(method, self), args, kwargs)
+        return found
+
+    return cast("Callable[Concatenate[Any, P], R]", called)
 
 
 _new, _TIME = object.__new__, {"t"}

@@ -155,6 +155,9 @@ class ForeignArrays(Protocol):
     def upload(self, array: npt.NDArray[Any]) -> Any:
         """A copy on the device, an array of the library that the code is run by."""
 
+    def empty(self, shape: tuple[int, ...], kind: type) -> Any:
+        """A new array there."""
+
 
 class Backend(Protocol):
     """A target with its runtime."""

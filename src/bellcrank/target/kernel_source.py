@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -19,7 +19,7 @@ from bellcrank.target.graph_code import entry_by_entry, order_of, scratch, unrol
 from bellcrank.target.program import Builder
 from bellcrank.target.rolled_code import rolled
 
-__all__ = ["ColumnKernel", "EntryKernel", "GraphKernel", "KernelSource", "RolledData", "RolledKernel"]
+__all__ = ["ColumnKernel", "EntryKernel", "GraphKernel", "Halves", "KernelSource", "RolledData", "RolledKernel"]
 
 #: operations from which on a graph is cut into pieces
 LONG = 6_000
@@ -77,6 +77,15 @@ class KernelSource(Protocol):
         """The program (see `target.calling`)."""
 
 
+class Halves(NamedTuple):
+    """The same function of a machine of two halves that are alike, for targets that compute them side by side: a graph
+    in which what differs between them are leaves, too."""
+
+    outputs: Sequence[Number]
+    swapped: Mapping[tuple[str, int], tuple[str, int]]  #: leaves of the first half: which correspond in the second
+    numbers: Mapping[tuple[str, int], float]  #: leaves that are numbers
+
+
 @dataclass(frozen=True)
 class GraphKernel:
     """One expression graph; leaves are (input, index)."""
@@ -86,6 +95,8 @@ class GraphKernel:
     data: None = None
     side: int = 0
     lanes: int = 1
+    #: the machine as two halves, if it has such; made when it is asked for
+    halves: Callable[[], Halves | None] = field(default=lambda: None, compare=False)
 
     @property
     def size(self) -> int:

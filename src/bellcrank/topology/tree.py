@@ -94,6 +94,10 @@ class Closure(NamedTuple):
         """Whether a number of it is a function of time."""
         return any(callable(x) for x in self.kind.constants())
 
+    def with_numbers(self, **numbers: Any) -> Closure:
+        """The same with other shifts or axes."""
+        return self._replace(**numbers)
+
     def welded(self, turn: Floats, shift: tuple[Number, ...]) -> Closure:
         """The same links held together, with this joint frame on the first."""
         return self._replace(kind=Weld(), first_turn=turn, first_shift=shift, first_axes=(), rows=6)

@@ -10,7 +10,7 @@ from bellcrank.target.c.c_printer import Arguments, CPrinter, Pointer, known
 from bellcrank.target.program import Int, Real
 from bellcrank.target.values import int_operand
 
-__all__ = ["PRELUDE", "CudaPrinter"]
+__all__ = ["HALF_WARP", "PRELUDE", "UNROLLED", "CudaPrinter"]
 
 #: what NVRTC, which has no headers of the C library, does not know
 PRELUDE = """\
@@ -45,6 +45,8 @@ static __device__ __forceinline__ double quotient(double a, double b)
 MOST_CONSTANTS = 6000
 #: loops of known length up to this many rounds are unrolled, so that arrays can be registers
 UNROLLED = 256
+#: states of a warp whose states have two threads: the first ones, then the second ones
+HALF_WARP = 16
 
 
 class CudaPrinter(CPrinter):
@@ -53,13 +55,16 @@ class CudaPrinter(CPrinter):
     inlines_calls = True
 
     def __init__(self, arguments: Arguments, real: str = "double", constants: dict[str, str] | None = None,
-                 stretch: int = 0, variables: frozenset[str] = frozenset(), unrolled: int = UNROLLED) -> None:
+                 stretch: int = 0, variables: frozenset[str] = frozenset(), unrolled: int = UNROLLED,
+                 half_numbers: dict[tuple[float, float], int] | None = None) -> None:
         super().__init__(arguments, real)
         self.stretch = stretch  #: operations between two calls that never happen, if there are such calls
         self.unrolled = unrolled  #: rounds of the longest loop that is unrolled
         self._variables = variables  #: integers and reals of the thread that the program gives back
         self._constants = constants  #: literals by their text: what stands for them
         self._since, self._breaks = 0, 0
+        #: numbers in which the two threads of a state differ, and their places
+        self.half_numbers = {} if half_numbers is None else half_numbers
         self._exact = ("__d{}_rn" if real == "double" else "__f{}_rn").format
         self.compensates = real == "float"
 
@@ -103,6 +108,25 @@ class CudaPrinter(CPrinter):
         self.put(f"{self.real_type} {s}, {c};")
         self.put(f"sincos{'f' if self.real_type == 'float' else ''}({a}, &{s}, &{c});")
         return s, c
+
+    # -- two threads for a state --------------------------------------------------------------------
+    def of_half(self, half: int, operand: str) -> str:
+        """A value of the first (0) or the second thread (1), for both."""
+        return self.real_do(f"__shfl_sync(both, {operand}, {half * HALF_WARP} + threadIdx.x % {HALF_WARP})")
+
+    def number_of_half(self, numbers: tuple[float, float]) -> str:
+        """One number for the first thread, another for the second."""
+        place = self.half_numbers.setdefault(numbers, len(self.half_numbers))
+        return self.real_do(f"own_numbers[{2 * place}]")
+
+    def own_load(self, place: Pointer, first: int, second: int) -> str:
+        """An entry for the first thread, another for the second."""
+        if place.step == "1":  # registers, we hope: these have no addresses
+            return self.real_do(f"half ? {place.text}[{second}] : {place.text}[{first}]")
+        return self.real_do(f"{place.text}[(half ? {second} : {first}) * {place.step}]")
+
+    def own_store(self, place: Pointer, first: int, second: int, value: str) -> None:
+        self.put(f"{place.text}[(half ? {second} : {first}) * {place.step}] = {value};")
 
     # -- memory -------------------------------------------------------------------------------------
     def load(self, place: Pointer, index: str, aligned: bool) -> str:

@@ -68,9 +68,9 @@ class Launch(NamedTuple):
             array = arrays[name]
             arguments += [array, np.int64(array.size // len(array))]
         arguments += [arrays[name] for name in (*self.common, *layout.returned)]
-        blocks = -(-states // THREADS)
-        for size in (self.work, self.buffers):
-            arguments.append(self.device.empty((blocks * THREADS * size or 1,), self.kind))
+        blocks = -(-states * self.text.split // THREADS)
+        arguments.append(self.device.empty((blocks * THREADS * self.work or 1,), self.kind))
+        arguments.append(self.device.zeros(blocks * THREADS * self.buffers or 1, self.kind))  # as registers begin
         arguments += self.tables
         arguments += [np.int32(memory.integers[n]) for n in CHANGING if n in layout.integers
                       and n not in layout.returned]

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from bellcrank.target.backend import BatchKernel, DoorForm, Instead
 from bellcrank.target.cuda.device import MOST_BLOCKS, Device, DeviceFunction
-from bellcrank.target.cuda.device_text import THREADS, WARP, batch_text
+from bellcrank.target.cuda.device_text import THREADS, WARP, DeviceText, batch_text
 from bellcrank.target.kernel_source import KernelSource
 
 __all__ = ["DeviceKernel"]
@@ -44,8 +44,12 @@ class DeviceKernel:
         return self._host()
 
     @cached_property
+    def text(self) -> DeviceText:
+        return batch_text(self.source, self.real)
+
+    @cached_property
     def function(self) -> DeviceFunction:
-        return self.device.function(batch_text(self.source, self.real))
+        return self.device.function(self.text)
 
     def strides(self, of_inputs: Sequence[int]) -> Ints:
         return self.host.strides(of_inputs) if self.width == 1 else np.array(of_inputs, dtype=np.int64)
@@ -82,7 +86,7 @@ class DeviceKernel:
         for array in (*arrays, out):
             one = array.ndim == 1 or (len(array) == 1 and states > 1)
             arguments += [array, np.int64(0 if one else array.strides[0] // size), np.int64(array.strides[-1] // size)]
-        blocks = min(-(-states // THREADS), MOST_BLOCKS)
+        blocks = min(-(-states * self.text.split // THREADS), MOST_BLOCKS)
         if self.rolled is not None:
             blocks = min(blocks, self._resident)
             arguments += [device.empty((blocks * THREADS * self.rolled.work_size,), self.kind), *self._tables]

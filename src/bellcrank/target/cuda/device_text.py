@@ -16,7 +16,8 @@ import numpy as np
 from bellcrank.target.backend import Call, CallLists
 from bellcrank.target.c.c_printer import Arguments, Pointer
 from bellcrank.target.calling import LaneStates, copying, one_block
-from bellcrank.target.cuda.cuda_printer import PRELUDE, CudaPrinter
+from bellcrank.target.cuda.cuda_printer import PRELUDE, UNROLLED, CudaPrinter
+from bellcrank.target.cuda.half_code import HalfProgram, half_numbers, half_program, own_state
 from bellcrank.target.cuda.parking import park
 from bellcrank.target.kernel_source import KernelSource, RolledData
 from bellcrank.target.program import DriverLayout, Program
@@ -35,11 +36,16 @@ THREADS = 64
 #: statements of a thread from which on shared memory holds what registers do not, by the compiler, and from which on
 #: values are parked by our own choice (see `parking`) and long stretches are divided, of kernels and of drivers
 SPILLING, LARGE, LARGE_DRIVER = 1000, 4000, 2500
-#: how long stretches of large texts are
-STRETCH = 200
+#: how long stretches of large texts are, and of those for two threads a state
+STRETCH, HALF_STRETCH = 200, 400
 #: ways to park, as measured: blocks of a multiprocessor, doubles of a thread in registers, and in shared memory,
 #: and the most that may be parked then; twice as many floats
 WAYS = ((4, 100, 108, 178), (2, 100, 220, 220), (6, 65, 72, 1 << 30))
+#: where the last of these would have to do and the halves of a machine are alike, a state has two threads: blocks of a
+#: multiprocessor, and doubles of a thread in registers, of kernels and of drivers; shared memory takes what fits
+HALVED, HALVED_DRIVER = (4, 100), (2, 100)
+#: bytes of shared memory of a multiprocessor, and what a block takes of it in any case
+SHARED, RESERVED = 233_472, 1024
 #: operations of all calls of a driver up to which these are copies of what they call
 INLINED = 20_000
 #: reals of a state in the buffers of a driver up to which these are arrays of the thread: registers, if all goes well
@@ -53,6 +59,7 @@ class DeviceText(NamedTuple):
     text: str
     parameters: tuple[tuple[str, str], ...]  #: types and names
     shared: int = 0  #: bytes of shared memory of a block that it asks for
+    split: int = 1  #: threads of a state
 
 
 class DriverText(NamedTuple):
@@ -83,13 +90,24 @@ class DeviceBlock:
 def batch_text(source: KernelSource, real: str) -> DeviceText:
     """A kernel for the states of a batch; each input and the result have a distance between states and one between
     entries."""
-    made, lines = _batch_text(source, real, "plain")
-    return made if lines <= SPILLING else _batch_text(source, real, "parked" if lines > LARGE else "spilling")[0]
+    made, lines, _ = _batch_text(source, real, "plain")
+    if lines <= SPILLING:
+        return made
+    made, _, way = _batch_text(source, real, "parked" if lines > LARGE else "spilling")
+    halved = half_program(source) if _too_much(way) else None
+    return made if halved is None else _batch_text(source, real, "halved", halved)[0]
 
 
-def _batch_text(source: KernelSource, real: str, how: str) -> tuple[DeviceText, int]:
-    """The same, and the length of what a thread does; `how`: what registers do not hold is left to the compiler
-    ("plain"), put into shared memory by it ("spilling"), or parked by us ("parked")."""
+def _too_much(way: _ParkingWay | None) -> bool:
+    """Whether more is parked than shared memory holds."""
+    return way is not None and way.blocks == WAYS[-1][0]
+
+
+def _batch_text(source: KernelSource, real: str, how: str, halved: HalfProgram | None = None
+                ) -> tuple[DeviceText, int, _ParkingWay | None]:
+    """The same, the length of what a thread does, and how values are parked; `how`: what registers do not hold is left
+    to the compiler ("plain"), put into shared memory by it ("spilling"), or parked by us ("parked"; "halved": with two
+    threads a state)."""
     given: list[tuple[str, str]] = []
     for name in source.inputs:
         given += [(f"const {real} *__restrict__", f"in_{name}"), ("long long", f"{name}_state"),
@@ -101,25 +119,39 @@ def _batch_text(source: KernelSource, real: str, how: str) -> tuple[DeviceText, 
     pointers = {name: Pointer(name, True, f"{name}_entry") for name in source.inputs}
     pointers |= {"out": Pointer("out", False, "out_entry")}
     constants: dict[str, str] = {}
-    printer = CudaPrinter(Arguments(*_rolled_arguments(source, pointers, "")), real, constants,
-                          STRETCH if how == "parked" else 0)
+    printer = CudaPrinter(Arguments(*_rolled_arguments(source, pointers, "")), real, constants, _stretch(how))
     names = list(source.inputs)
     inputs, out = {name: printer.memory(name) for name in names}, printer.memory("out")
-    check = source.body(printer)(LaneStates(inputs, lambda size: out, True, False))
+    check = (source.body(printer) if halved is None else halved.body(printer, False))(
+        LaneStates(inputs, lambda size: out, True, False))
     assert check is not None
     bad = check.is_nan().any().integer()
     printer.result = bad.operand
     body = [*printer.lines, f"    bad |= {printer.result};"]
-    way = _way([body], real) if how == "parked" else None
+    way = _way([body], real) if how == "parked" else None if halved is None else \
+        _half_way(HALVED, printer.half_numbers, real)
     body, shared = _kept(body, real, way)
     work = [] if source.data is None else [_own("work", "work_of_all", source.data.work_size, real)]
     starts = [f"        const {real} *const {name} = in_{name} + state * {name}_state;" for name in names]
-    lines = [_head(given, how, way), f"    const long long thread = {_STATE};", *work, "    int bad = 0;",
-             "    for (long long state = thread; state < states; state += (long long)gridDim.x * blockDim.x) {",
+    split = 1 if halved is None else 2
+    lines = [_head(given, how, way), *_threads(split, printer.half_numbers, real), *work, "    int bad = 0;",
+             f"    const long long states_at_once = (long long)gridDim.x * {THREADS // split};",
+             "    for (long long state = own_state; state < states; state += states_at_once) {",
              *starts, f"        {real} *const out = results + state * out_state;",
              *(f"    {line}" for line in body), "    }",
              "    if (bad) atomicOr(flag, 1);", "}"]
-    return DeviceText("\n".join([PRELUDE, *_constants(constants), *lines, ""]), tuple(given), shared), len(body)
+    parts = [PRELUDE, *_constants(constants), *half_numbers(printer.half_numbers, real), *lines, ""]
+    return DeviceText("\n".join(parts), tuple(given), shared, split), len(body), way
+
+
+def _stretch(how: str) -> int:
+    return {"parked": STRETCH, "halved": HALF_STRETCH}.get(how, 0)
+
+
+def _threads(split: int, numbers: Mapping[tuple[float, float], int], real: str) -> list[str]:
+    """Statements that find a thread's state."""
+    return [f"    const long long thread = {_STATE};",
+            *(["    const long long own_state = thread;"] if split == 1 else own_state(numbers, real))]
 
 
 class _ParkingWay(NamedTuple):
@@ -138,6 +170,14 @@ def _way(texts: Sequence[list[str]], real: str) -> _ParkingWay:
         if max(park(lines, real, way.registers, 1 << 30, THREADS).shared for lines in texts) <= many * most:
             break
     return way
+
+
+def _half_way(way: tuple[int, int], numbers: Mapping[tuple[float, float], int], real: str) -> _ParkingWay:
+    """The one for two threads a state, beside the numbers in which these differ."""
+    blocks, registers = way
+    size, many = (8, 1) if real == "double" else (4, 2)
+    room = SHARED // blocks - RESERVED - 2 * size * len(numbers)
+    return _ParkingWay(blocks, many * registers, max(room // (size * THREADS), 0))
 
 
 def _kept(lines: list[str], real: str, way: _ParkingWay | None) -> tuple[list[str], int]:
@@ -193,7 +233,9 @@ class _Functions:
 
     def __init__(self, calls: CallLists, sizes: Mapping[str, int], real: str, how: str) -> None:
         self.calls, self.sizes, self.real, self.how = calls, sizes, real, how
-        self.stretch, self.shared = STRETCH if how == "parked" else 0, 0
+        self.split = 1
+        self.half_numbers: dict[tuple[float, float], int] = {}
+        self.stretch, self.shared = _stretch(how), 0
         self.own = sum(sizes.values()) <= OWN_BUFFERS
         self.step = "1" if self.own else str(WARP)
         self._functions: list[tuple[str, list[str]]] = []  #: heads and statements
@@ -217,15 +259,19 @@ class _Functions:
             copying(printer)
         else:
             printer = CudaPrinter(Arguments(*_rolled_arguments(source, pointers, which)), self.real, self.constants,
-                                  self.stretch)
-            one_block(printer, list(source.inputs), source.body(printer))
+                                  self.stretch, half_numbers=self.half_numbers)
+            halved = half_program(source) if self.how == "halved" else None
+            one_block(printer, list(source.inputs), source.body(printer) if halved is None else
+                      halved.body(printer, True))
+            self.split = self.split if halved is None else 2
         used = printer.used()
         parameters = [(f"const {self.real} *", n) for n in block.inputs if n in used]
         parameters += [(f"{self.real} *", n) for n in ("out", "work") if n in used]
         if block.data is not None:
             parameters += [(kind, n) for kind, n in _tables(self.real, which) if n in used]
             self.rolled.append((which, block.data))
-        parameters += [("int", "never")] if "never" in used else []
+        parameters += [(kind, n) for kind, n in (("int", "never"), ("int", "half"), ("unsigned", "both"),
+                                                 (f"const {self.real} *", "own_numbers")) if n in used]
         lines = printer.lines
         self._functions.append((f"void {title}({', '.join(f'{k} {n}' for k, n in parameters)})", lines))
         self._lines[title] = len(lines)
@@ -260,6 +306,8 @@ class _Functions:
     @cached_property
     def way(self) -> _ParkingWay | None:
         """How values are parked, if they are."""
+        if self.how == "halved":
+            return _half_way(HALVED_DRIVER, self.half_numbers, self.real)
         return _way([body for _, body in self._functions], self.real) if self.how == "parked" else None
 
     def buffers(self) -> list[str]:
@@ -277,8 +325,14 @@ def driver_text(program: Program, layout: DriverLayout, calls: CallLists, extra:
                 integers: Mapping[str, int], real: str, whole: Mapping[str, int] | None = None) -> DriverText:
     """A driver with its blocks; `whole` are lengths of arrays of integers that each thread has of its own."""
     shape = _DriverShape(program, layout, calls, {**calls.sizes, **extra}, integers, real, whole or {})
-    made, lines = shape.text("plain")
-    return made if lines <= SPILLING else shape.text("parked" if lines > LARGE_DRIVER else "spilling")[0]
+    made, lines, _ = shape.text("plain")
+    if lines <= SPILLING:
+        return made
+    made, _, way = shape.text("parked" if lines > LARGE_DRIVER else "spilling")
+    if _too_much(way):
+        halved, _, _ = shape.text("halved")
+        made = halved if halved.source.split > 1 else made
+    return made
 
 
 class _DriverShape(NamedTuple):
@@ -292,8 +346,8 @@ class _DriverShape(NamedTuple):
     real: str
     whole: Mapping[str, int]
 
-    def text(self, how: str) -> tuple[DriverText, int]:
-        """The text, and the length of what a thread does."""
+    def text(self, how: str) -> tuple[DriverText, int, _ParkingWay | None]:
+        """The text, the length of what a thread does, and how values are parked."""
         real, layout = self.real, self.layout
         made = _Functions(self.calls, self.sizes, real, how)
         printer, outer, tables = self._printed(made)
@@ -307,18 +361,20 @@ class _DriverShape(NamedTuple):
         given += [("int", n) for n in CHANGING if n in layout.integers and n not in layout.returned]
         given += [(real, n) for n in layout.reals if n not in layout.returned]
         given += [("int", "never"), ("long long", "states")]
-        starts = [f"    {real} *const {n} = {n}_of_all + (thread / {WARP}) * {n}_block + thread % {WARP};"
+        starts = [f"    {real} *const {n} = {n}_of_all + (own_state / {WARP}) * {n}_block + own_state % {WARP};"
                   for n in outer]
-        starts += [f"    {self._kind(n)} {n} = {n}_of_each[thread];" for n in layout.returned]
+        starts += [f"    {self._kind(n)} {n} = {n}_of_each[own_state];" for n in layout.returned]
         starts += [f"    int32_t {n}[{size}];" for n, size in self.whole.items()]
-        ends = [f"    {n}_of_each[thread] = {n};" for n in layout.returned]
-        lines = [_head(given, how, made.way), f"    const long long thread = {_STATE};",
-                 "    if (thread >= states) return;", *starts,
+        ends = [f"    {n}_of_each[own_state] = {n};" for n in layout.returned]
+        lines = [_head(given, how, made.way), *_threads(made.split, made.half_numbers, real),
+                 "    if (own_state >= states) return;", *starts,
                  *([_own("work", "work_of_all", work, real)] if work else []), *made.buffers(), *printer.lines, *ends,
                  "}"]
-        parts = [PRELUDE, *_constants(made.constants), *made.functions(printer.lines), *lines, ""]
-        text = DeviceText("\n".join(parts), tuple(given), made.shared)
-        return DriverText(text, [data for _, data in made.rolled], work, buffers), made.length(printer.lines)
+        parts = [PRELUDE, *_constants(made.constants), *half_numbers(made.half_numbers, real),
+                 *made.functions(printer.lines), *lines, ""]
+        text = DeviceText("\n".join(parts), tuple(given), made.shared, made.split)
+        found = DriverText(text, [data for _, data in made.rolled], work, buffers)
+        return found, made.length(printer.lines), made.way
 
     def _printed(self, made: _Functions) -> tuple[CudaPrinter, list[str], list[str]]:
         """The statements of the driver itself, arrays of all states, and arrays that are the same for all."""
@@ -331,10 +387,9 @@ class _DriverShape(NamedTuple):
         pointers |= {name: Pointer(name, False) for name in self.whole}
         known: dict[str, int | str] = {n: n if n in CHANGING else self.integers[n] for n in layout.integers
                                        if n not in layout.returned} | {"blocks": 1}
-        matrices = "n_derivatives" in layout.integers  # loops over these are not to be unrolled
+        unrolled = 0 if "n_derivatives" in layout.integers else UNROLLED  # loops over matrices are not to be
         printer = CudaPrinter(Arguments(pointers, known, {n: n for n in layout.reals}, lists), self.real,
-                              made.constants, variables=frozenset(layout.returned),
-                              **({"unrolled": 0} if matrices else {}))
+                              made.constants, variables=frozenset(layout.returned), unrolled=unrolled)
         self.program(printer)
         used = printer.used()
         return printer, [n for n in outer if n in used], [n for n in layout.tables if n in used]
