@@ -8,14 +8,17 @@ Find impulses p (normal, two along the surface) with v = G p + c such that at ev
 They hold where p = P(p - R v), P the projection on the half line and then on the disc of radius mu p_n, for any
 positive R: P. Alart and A. Curnier, "A mixed formulation for frictional contact problems prone to Newton like solution
 methods", Comput. Methods Appl. Mech. Eng. 92 (1991). Newton's method for that equation, its derivative taken on the
-side where the numbers are; where it does not end, sweeps over places (M. Jean, "The non-smooth contact dynamics
-method", same journal, 177 (1999)) come nearer and it begins again.
+side where the numbers are, ends after a few iterations. Where it does not (redundant places that cannot all stick, as
+their distances close at different rates), a proximal point method (R. T. Rockafellar, "Monotone operators and the
+proximal point algorithm", SIAM J. Control Optim. 14 (1976)) leads there: Newton's method finds impulses for
+G + e/R, c - (e/R) p' with the last ones as p', and e becomes smaller as often as it ends, larger where it does not.
 
 | paper | here |
 |---|---|
 | reaction, relative velocity | ``p``, ``v`` |
 | G (Delassus operator) | ``g``, J M^-1 J^T |
 | R (augmentation) | the inverse of ``sizes``, those of the diagonal blocks |
+| p' | ``center`` |
 
 Deviations: places that are redundant (a box on four corners) make G singular; its diagonal is a little larger in
 Newton's matrix, not in the residual, so that the solution is not changed. Rows are exchanged in pairs (D. C. Sorensen,
@@ -30,22 +33,24 @@ from bellcrank.target.program import Builder, Int, IntVariable, Mask, Real, Real
 
 __all__ = ["CONE_POINTERS", "ConeSolver", "cone_memory"]
 
-#: iterations of Newton's method, how often it begins again, and sweeps before that
-NEWTON, ROUNDS, SWEEPS = 20, 4, 10
+#: iterations of Newton's method, and how often it begins again
+NEWTON, ROUNDS = 12, 40
 #: what is added to the diagonal of G in Newton's matrix, relative
 SHIFT = 1e-10
+#: the first e, its least, and by how much it becomes smaller or larger
+PROXIMAL, LEAST, FACTOR = 1e-3, 1e-9, 10.0
 #: conditions are met to this share of the largest velocity (plus 1 m/s)
 TOLERANCE = 1e-11
 
 #: memory of the solver; the first ones are what it is given
-CONE_POINTERS = ("g", "c", "p", "mu", "on", "sizes", "tried", "v", "x", "wanted", "matrix", "change")
+CONE_POINTERS = ("g", "c", "p", "mu", "on", "sizes", "tried", "center", "x", "wanted", "matrix", "change")
 
 
 def cone_memory(most: int) -> dict[str, int]:
     """Reals of each, for so many places."""
     m = 3 * most
-    return {"g": m * m, "c": m, "p": m, "mu": most, "on": m, "sizes": most, "tried": m, "v": m, "x": m, "wanted": m,
-            "matrix": m * m, "change": m}
+    return {"g": m * m, "c": m, "p": m, "mu": most, "on": m, "sizes": most, "tried": m, "center": m, "x": m,
+            "wanted": m, "matrix": m * m, "change": m}
 
 
 class ConeSolver:
@@ -53,8 +58,9 @@ class ConeSolver:
 
     def __init__(self, f: Builder, count: IntVariable, most: Int) -> None:
         self.f, self.count, self.stride = f, count, most * 3
-        (self.g, self.c, self.p, self.mu, self.on, self.sizes, self.tried, self.v, self.x, self.wanted, self.matrix,
-         self.change) = (f.memory(name) for name in CONE_POINTERS)
+        (self.g, self.c, self.p, self.mu, self.on, self.sizes, self.tried, self.center, self.x, self.wanted,
+         self.matrix, self.change) = (f.memory(name) for name in CONE_POINTERS)
+        self.e = f.variable(0.0)
 
     def solve(self, going: Real, worst: RealVariable) -> None:
         """Impulses `p`, from what they are as a first guess, in the lanes that are `going` (1.0, else 0.0); `worst`
@@ -65,44 +71,62 @@ class ConeSolver:
             goal.set(goal.value.max((self.c[j] * self.on[j]).abs()))
         goal.set((goal.value + 1.0) * TOLERANCE)
         best, todo, turn = f.variable(1e300), f.variable(going), f.counter(0)
+        self.e.set(0.0)
         with f.loop(m) as j:
             self.tried[j] = self.p[j]
+            self.center[j] = self.p[j]
         with f.forever() as leave:
-            with f.when(turn.value > 0):
-                with f.loop(m) as j:
-                    self.tried[j] = self.p[j]
-                self.sweep(turn)
-            self.newton(best, todo, goal.value)
+            reached = self.newton(best, todo, goal.value)
             turn.set(turn.value + 1)
             leave(~(todo.value > 0.5).any())
             leave(turn.value >= ROUNDS)
+            self.begin_again(turn.value, reached)
         moving = going > 0.5
         worst.set(moving.pick(worst.value.max(best.value), worst.value))
         self.project(moving)
 
-    def newton(self, best: RealVariable, todo: RealVariable, goal: Real) -> None:
-        """Newton's method from `tried`, the best point in `p`."""
-        f, m, number = self.f, self.count.value * 3, self.f.counter(0)
-        with f.forever() as leave:
-            residual = self.evaluate()
-            better = f.variable((residual < best.value).pick(todo.value, 0.0))
+    def begin_again(self, turn: Int, reached: Mask) -> None:
+        """The next e, and where to begin: lanes that have `reached` the last solution go on from there."""
+        f, m, e = self.f, self.count.value * 3, self.e
+        with f.when(turn == 1):
+            e.set(PROXIMAL)
             with f.loop(m) as j:
-                self.p[j] = (better.value > 0.5).pick(self.tried[j], self.p[j])
-            best.set((better.value > 0.5).pick(residual, best.value))
+                self.tried[j] = self.center[j]
+        with f.when(turn > 1):
+            e.set(reached.pick((e.value / FACTOR).max(LEAST), e.value * FACTOR))
+            with f.loop(m) as j:
+                start = reached.pick(self.tried[j], self.center[j])
+                self.tried[j] = start
+                self.center[j] = start
+
+    def newton(self, best: RealVariable, todo: RealVariable, goal: Real) -> Mask:
+        """Newton's method from `tried`, the best point for the problem itself in `p`; which lanes have solved the one
+        with G + e/R."""
+        f, m, number = self.f, self.count.value * 3, self.f.counter(0)
+        busy, left = f.variable(todo.value), f.variable(1e300)
+        with f.forever() as leave:
+            residual, miss = self.evaluate()
+            better = (residual < best.value).pick(busy.value, 0.0) > 0.5
+            with f.loop(m) as j:
+                self.p[j] = better.pick(self.tried[j], self.p[j])
+            best.set(better.pick(residual, best.value))
+            left.set((busy.value > 0.5).pick(miss, left.value))
             todo.set((best.value > goal).pick(todo.value, 0.0))
-            leave(~(todo.value > 0.5).any())
+            busy.set((miss > goal).pick(busy.value * todo.value, 0.0))
+            leave(~(busy.value > 0.5).any())
             leave(number.value >= NEWTON)
             self.linearise()
             self.eliminate()
-            each(f, m, self._advance)
+            each(f, m, self._advance, busy.value)
             number.set(number.value + 1)
+        return left.value <= goal
 
-    def _advance(self, j: Int) -> None:
-        self.tried[j] = self.tried[j] + self.change[j]
+    def _advance(self, j: Int, busy: Real) -> None:
+        self.tried[j] = (busy > 0.5).pick(self.tried[j] + self.change[j], self.tried[j])
 
     # -- conditions -------------------------------------------------------------------------------
     def velocity(self, row: Int) -> Real:
-        """An entry of G p + c at `tried`."""
+        """v: an entry of G p + c at `tried`."""
         g = self.g.at(row * self.stride)
         return sum_of(self.f, self.count.value * 3, lambda j: g[j] * self.tried[j]) + self.c[row]
 
@@ -114,25 +138,29 @@ class ConeSolver:
         scale = slides.pick(most / slides.pick(length, 1.0), 1.0)
         return normal, x[1] * scale, x[2] * scale
 
-    def evaluate(self) -> Real:
-        """v, x = p - R v and P(x) at `tried`; returns the residual [m/s]."""
-        f, worst = self.f, self.f.variable(0.0)
+    def evaluate(self) -> tuple[Real, Real]:
+        """x = p - R v and P(x) at `tried`, for G + e/R; by how much that and the problem itself are missed [m/s], the
+        latter first."""
+        f, e = self.f, self.e.value
+        true, near = f.variable(0.0), f.variable(0.0)
         with f.loop(self.count.value) as k:
             size, active = self.sizes[k], self.on[k * 3] > 0.5
-            x = []
+            x, here = [], []
             for i in range(3):
                 row = k * 3 + i
-                v = self.velocity(row)
-                self.v[row] = v
-                x.append(self.tried[row] - v / size)
-            wanted = self.projected((x[0], x[1], x[2]), self.mu[k])
+                p = self.tried[row]
+                x.append(p - self.velocity(row) / size)
+                here.append(x[i] - e * (p - self.center[row]))
+            plain = self.projected((x[0], x[1], x[2]), self.mu[k])
+            wanted = self.projected((here[0], here[1], here[2]), self.mu[k])
             for i in range(3):
                 row = k * 3 + i
-                self.x[row] = x[i]
+                self.x[row] = here[i]
                 self.wanted[row] = active.pick(wanted[i], 0.0)
-                miss = active.pick((self.tried[row] - wanted[i]).abs() * size, 0.0)
-                worst.set(miss.is_nan().pick(1e300, worst.value.max(miss)))
-        return worst.value
+                for most, goal in ((true, plain[i]), (near, wanted[i])):
+                    miss = active.pick((self.tried[row] - goal).abs() * size, 0.0)
+                    most.set(miss.is_nan().pick(1e300, most.value.max(miss)))
+        return true.value, near.value
 
     def project(self, moving: Mask) -> None:
         """No impulse pulls, no friction is larger than it can be."""
@@ -144,8 +172,8 @@ class ConeSolver:
 
     # -- Newton's equations -----------------------------------------------------------------------
     def linearise(self) -> None:
-        """The matrix I - P'(I - R G), and P(x) - p."""
-        f, m = self.f, self.count.value * 3
+        """The matrix I - P'(I - R G - e), and P(x) - p."""
+        f, m, more = self.f, self.count.value * 3, self.e.value + (SHIFT - 1.0)
         with f.loop(self.count.value) as k:
             slope = self.slope(k)
             inverse = 1.0 / self.sizes[k]
@@ -164,7 +192,7 @@ class ConeSolver:
                 for s in range(3):
                     part = slope[i][s]
                     unit = 1.0 if s == i else 0.0
-                    add = unit if part is None else part * (SHIFT - 1.0) + unit
+                    add = unit if part is None else part * more + unit
                     row[k * 3 + s] = row[k * 3 + s] + add
                 self.change[k * 3 + i] = self.wanted[k * 3 + i] - self.tried[k * 3 + i]
 
@@ -213,18 +241,3 @@ class ConeSolver:
             behind, known = row.at(i + 1), change.at(i + 1)
             total = sum_of(f, m - 1 - i, lambda j: behind[j] * known[j])
             change[i] = (change[i] - total) / row[i]
-
-    # -- sweeps -----------------------------------------------------------------------------------
-    def sweep(self, turn: IntVariable) -> None:
-        """Place after place, each as if the others were known: nonlinear Gauss-Seidel."""
-        f, times = self.f, f_power(self.f, turn)
-        with f.loop(times) as _, f.loop(self.count.value) as k:
-            size, active = self.sizes[k], self.on[k * 3] > 0.5
-            x = [self.tried[k * 3 + i] - self.velocity(k * 3 + i) / size for i in range(3)]
-            for i, new in enumerate(self.projected((x[0], x[1], x[2]), self.mu[k])):
-                self.tried[k * 3 + i] = active.pick(new, 0.0)
-
-
-def f_power(f: Builder, turn: IntVariable) -> Int:
-    """Sweeps before a round: twice as many each time."""
-    return f.fold(turn.value, Int(f, str(SWEEPS)), lambda _, n: n * 2)

@@ -8,17 +8,20 @@ Find impulses p (normal, two along the surface) with v = G p + c such that at ev
 They hold where p = P(p - R v), P the projection on the half line and then on the disc of radius mu p_n, for any
 positive R: P. Alart and A. Curnier, "A mixed formulation for frictional contact problems prone to Newton like solution
 methods", Comput. Methods Appl. Mech. Eng. 92 (1991). Newton's method for that equation, its derivative taken on the
-side where the numbers are, ends after a few iterations; where it does not, sweeps over places (M. Jean, "The non-smooth
-contact dynamics method", same journal, 177 (1999)) come nearer and it begins again.
+side where the numbers are, ends after a few iterations. Where it does not (redundant places that cannot all stick, as
+their distances close at different rates), a proximal point method (R. T. Rockafellar, "Monotone operators and the
+proximal point algorithm", SIAM J. Control Optim. 14 (1976)) leads there: Newton's method finds impulses for
+G + e/R, c - (e/R) p' with the last ones as p', and e becomes smaller as often as it ends, larger where it does not.
 
 | paper | here |
 |---|---|
 | reaction, relative velocity | ``p``, ``v`` |
 | G (Delassus operator) | ``g``, J M^-1 J^T |
-| R (augmentation) | ``r``, the inverse of the diagonal blocks' size |
+| R (augmentation) | the inverse of ``size``, that of the diagonal blocks |
 
 Deviations: places that are redundant (a box on four corners) make G singular; its diagonal is a little larger in
-Newton's matrix, not in the residual, so that the solution is not changed.
+Newton's matrix, not in the residual, so that the solution is not changed. `integrate.cone_program` is the same in
+compiled code.
 """
 
 from __future__ import annotations
@@ -33,10 +36,12 @@ __all__ = ["Impulses", "solve_contacts"]
 Floats = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]
 
-#: iterations of Newton's method, how often it begins again, and sweeps before that
-NEWTON, ROUNDS, SWEEPS = 20, 4, 10
+#: iterations of Newton's method, and how often it begins again
+NEWTON, ROUNDS = 12, 40
 #: what is added to the diagonal of G in Newton's matrix, relative
 SHIFT = 1e-10
+#: the first e, its least, and by how much it becomes smaller or larger
+PROXIMAL, LEAST, FACTOR = 1e-3, 1e-9, 10.0
 
 
 class Impulses(NamedTuple):
@@ -60,17 +65,33 @@ def solve_contacts(g: Floats, c: Floats, friction: Floats, p: Floats, tolerance:
     goal = tolerance * (1.0 + np.abs(c).max(axis=(1, 2), initial=0.0))
     best = _tried(g, c, friction, size, p)
     todo = np.flatnonzero(best.residual > goal)
+    center, e = p[todo], np.zeros(len(todo))
     for turn in range(ROUNDS):
         if not len(todo):
             break
-        part = (g[todo], c[todo], friction[todo if len(friction) > 1 else slice(None)], size[todo])
-        start = best.p[todo] if turn == 0 else _swept(*part, best.p[todo], SWEEPS * 2**turn)
-        found = _newton(*part, start, goal[todo])
+        part = _Part(g[todo], c[todo], friction[todo if len(friction) > 1 else slice(None)], size[todo], goal[todo])
+        found, reached, last = _newton(part, center, e)
         better = found.residual < best.residual[todo]
         for mine, theirs in zip(best, found, strict=True):
             mine[todo[better]] = theirs[better]
-        todo = todo[best.residual[todo] > goal[todo]]
+        if turn == 0:
+            e[:] = PROXIMAL
+        else:
+            center = np.where(reached[:, None, None], last, center)
+            e = np.where(reached, np.maximum(e / FACTOR, LEAST), e * FACTOR)
+        left = best.residual[todo] > goal[todo]
+        todo, center, e = todo[left], center[left], e[left]
     return best
+
+
+class _Part(NamedTuple):
+    """Some of the states of a batch."""
+
+    g: Floats
+    c: Floats
+    friction: Floats
+    size: Floats
+    goal: Floats
 
 
 def _velocity(g: Floats, c: Floats, p: Floats) -> Floats:
@@ -99,30 +120,34 @@ def _tried(g: Floats, c: Floats, friction: Floats, size: Floats, p: Floats) -> I
     return Impulses(p, v, np.abs(miss).max(axis=(1, 2), initial=0.0))
 
 
-def _newton(g: Floats, c: Floats, friction: Floats, size: Floats, p: Floats, goal: Floats) -> Impulses:
-    """Newton's method on p - P(p - R v) = 0."""
+def _newton(part: _Part, center: Floats, e: Floats) -> tuple[Impulses, Flags, Floats]:
+    """Newton's method for the problem with G + e/R, from its center on: the best impulses for the problem itself, which
+    states have solved the other one, and its solution."""
+    g, c, friction, size, goal = part
     n, k = c.shape[:2]
-    best = _tried(g, c, friction, size, p)
-    p, eye = best.p.copy(), np.eye(3 * k)
-    raised = g + SHIFT * np.einsum("bi,ij->bij", np.repeat(size, 3, axis=1), eye)
-    scaled = raised / np.repeat(size, 3, axis=1)[:, :, None]
-    for _ in range(NEWTON):
-        x = p - _velocity(g, c, p) / size[..., None]
+    best = _tried(g, c, friction, size, center)
+    p, eye = center.copy(), np.eye(3 * k)
+    scaled = (g / np.repeat(size, 3, axis=1)[:, :, None]) + (e + SHIFT)[:, None, None] * eye
+    busy = np.ones(n, dtype=bool)
+    for number in range(NEWTON + 1):
+        x = p - _velocity(g, c, p) / size[..., None] - e[:, None, None] * (p - center)
         wanted, closed, slides, length = _projected(x, friction)
+        miss = np.abs((p - wanted) * size[..., None]).max(axis=(1, 2), initial=0.0)
+        found = _tried(g, c, friction, size, p)
+        better = busy & (found.residual < best.residual)
+        for mine, theirs in zip(best, found, strict=True):
+            mine[better] = theirs[better]
+        busy &= ~(miss <= goal) & (best.residual > goal)
+        if number == NEWTON or not busy.any():
+            break
         slope = _slope(x, closed, slides, length, friction)
         rest = np.einsum("bkij,bkjm->bkim", slope, (eye - scaled).reshape(n, k, 3, 3 * k)).reshape(n, 3 * k, 3 * k)
         try:
-            step = np.linalg.solve(eye - rest, (wanted - p).reshape(n, 3 * k, 1))
+            step = np.linalg.solve(eye - rest, (wanted - p).reshape(n, 3 * k, 1)).reshape(n, k, 3)
         except np.linalg.LinAlgError:
             break
-        p = p + step.reshape(n, k, 3)
-        found = _tried(g, c, friction, size, p)
-        better = found.residual < best.residual
-        for mine, theirs in zip(best, found, strict=True):
-            mine[better] = theirs[better]
-        if (best.residual <= goal).all():
-            break
-    return best
+        p = np.where(busy[:, None, None], p + step, p)
+    return best, miss <= goal, p
 
 
 def _slope(x: Floats, closed: Flags, slides: Flags, length: Floats, friction: Floats) -> Floats:
@@ -136,16 +161,3 @@ def _slope(x: Floats, closed: Flags, slides: Flags, length: Floats, friction: Fl
     across = np.eye(2) - np.where(slides, 1.0, 0.0)[..., None, None] * along[..., :, None] * along[..., None, :]
     out[..., 1:, 1:] = np.where(closed[..., None, None], shrink[..., None, None] * across, 0.0)
     return out
-
-
-def _swept(g: Floats, c: Floats, friction: Floats, size: Floats, p: Floats, sweeps: int) -> Floats:
-    """Place after place, each as if the others were known: nonlinear Gauss-Seidel."""
-    n, k = c.shape[:2]
-    p, v = p.copy(), _velocity(g, c, p)
-    for _ in range(sweeps):
-        for i in range(k):
-            own = slice(3 * i, 3 * i + 3)
-            new = _projected(p[:, i] - v[:, i] / size[:, i, None], friction[:, i])[0]
-            v += (g[:, :, own] @ (new - p[:, i])[:, :, None]).reshape(n, k, 3)
-            p[:, i] = new
-    return p

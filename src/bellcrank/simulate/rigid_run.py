@@ -140,7 +140,7 @@ class ContactLog:
 
     def note(self, times: Floats, run: object) -> None:
         """Keep what a run says of its last samples."""
-        if self.names and isinstance(run, RigidRun) and run.forces.shape[-1] == len(self.names):
+        if self.names and len(times) and isinstance(run, RigidRun) and run.forces.shape[-1] == len(self.names):
             shaped = run.forces.reshape(*run.forces.shape[:-1], -1, 3) @ self._turn.T
             self._known += zip(times.tolist(), shaped.reshape(run.forces.shape), strict=True)
 
