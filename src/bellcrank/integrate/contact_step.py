@@ -10,7 +10,8 @@ One step of length h from (q, u), with v the velocities at places that may touch
     q+ = q_m + h/2 H(q_e) u+                         (5)
 
 The driver calls, besides what `fixed_step` has: *placing* (unit quaternions and prescribed coordinates in `stage`),
-*places* (`touch`: gaps, points, normals and axes of speeds at `stage`), *factor* (`shared`: all of M^-1 that does not
+*places* (`touch`: gaps, points, normals and axes of speeds at `stage`), *adding* (once: `added`, inertia
+that the machine has in addition for its springs and dampers), *factor* (`shared`: all of M^-1 that does not
 depend on what it is applied to; `base`: what is to be taken off every answer) and *apply* (`answer` from `column`).
 
 Rows are made for the places that are near in this step alone, `count` of them, in slots of which there are `most`; the
@@ -46,12 +47,13 @@ CLOSED = 1e-9
 CONTACT_MEMORY = ("middle", "end", "free", "ahead", "along", "before", "gap", "begun", "least", "bounce", "kept",
                   "real", "rows", "response", "frames", "acted", "acting", "fresh")
 CONTACT = DriverLayout(
-    (*STEPPING.integers, "places", "most", "stiff", "memory", "forces_out", "n_placing", "n_touching", "n_factor",
-     "n_apply"),
+    (*STEPPING.integers, "places", "most", "memory", "forces_out", "n_placing", "n_touching", "n_factor",
+     "n_apply", "n_adding"),
     STEPPING.reals,
     (*STEPPING.pointers, *CONE_POINTERS, *CONTACT_MEMORY, "touch", "column", "answer", "base", "extra", "added",
-     "path_start", "path_speed", "path_sign", "slots", "out_forces", "placing", "touching", "factor", "apply"),
-    tables=("added", "path_sign"))
+     "path_start", "path_speed", "path_sign", "slots", "out_forces", "placing", "touching", "factor", "apply",
+     "adding"),
+    tables=("path_sign",))
 
 
 def contact_memory(nq: int, nu: int, places: int, most: int) -> dict[str, int]:
@@ -79,7 +81,7 @@ class _Contacts(Stepping):
          ) = (f.memory(name) for name in CONTACT_MEMORY)
         self.touch, self.extra = f.memory("touch"), f.memory("extra")
         self.slots, self.path_start, self.path_speed = (f.integers_at(n) for n in ("slots", "path_start", "path_speed"))
-        self.path_sign, self.added = f.table("path_sign"), f.table("added")
+        self.path_sign, self.added = f.table("path_sign"), f.memory("added")
         self.inherited = f.memory("inputs").at(f.count("memory"))
         self.count, self.phase, self.round = f.counter(0), f.counter(0), f.counter(0)
         self.going, self.worst, self.hit = f.variable(1.0), f.variable(0.0), f.variable(0.0)
@@ -320,11 +322,10 @@ class _Contacts(Stepping):
         acceleration = self.rate.at(self.nq)
         self.at(number, 0.5)
         copy(f, self.middle, self.stage, self.nq)
-        with f.when(f.count("stiff") > 0):
-            with f.loop(self.nu) as j:
-                stage[j] = (along[j] - u[j]) * 0.5
-                self.extra[j] = self.added[j] * (along[j] - u[j]) / self.step
-            self.move_on(self.middle, self.stage)
+        with f.loop(self.nu) as j:
+            stage[j] = (along[j] - u[j]) * 0.5
+            self.extra[j] = self.added[j] * (along[j] - u[j]) / self.step
+        self.move_on(self.middle, self.stage)
 
         def half(j: Int) -> None:
             stage[j] = (along[j] + u[j]) * 0.5
@@ -442,7 +443,7 @@ class _Contacts(Stepping):
 def contact_steps(f: Builder) -> None:
     """The driver."""
     s = _Contacts(f)
-    s.run(s.one_step)
+    s.run(s.one_step, lambda: f.call_all("adding", f.count("n_adding")))
 
 
 Three = tuple[Real, Real, Real]

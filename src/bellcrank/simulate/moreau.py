@@ -32,12 +32,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from bellcrank.errors import NotYetError
+from bellcrank.scalar.functions import maximum
+from bellcrank.scalar.graph import Number, Scalar, digest, is_zero
 from bellcrank.simulate.cone_problem import Impulses, solve_contacts
 from bellcrank.simulate.reference import ReferenceRun, Rhs
 from bellcrank.system.force_elements import actuator_forces, with_values
@@ -68,25 +70,31 @@ def refuse_flexible(system: Machine) -> None:
         raise NotYetError("stepper 'moreau': bodies that deform are not covered")
 
 
-def stiffened(system: Machine, h: float) -> tuple[Machine, Floats | None]:
-    """The machine with inertia for its springs and dampers on joints, and that inertia (nu); None if it has none, or
-    actuators, whose limits would act on what is added to forces."""
+def stiffened(system: Machine, h: float) -> tuple[Machine, list[Number] | None]:
+    """The machine with inertia for its springs and dampers on joints, and that inertia, an expression of parameters for
+    every speed; None if it has none."""
     tree = system.model.tree
-    added, armatures = np.zeros(tree.nu), dict(tree.armatures)
+    added: list[Number] = [0.0] * tree.nu
+    armatures = dict(tree.armatures)
     for link, forces in tree.joint_forces.items():
         for i, along in forces:
-            own = [getattr(with_values(system.plans, along), name, 0.0) for name in ("stiffness", "damping", "viscous")]
-            stiffness, *dampings = (float(x) if np.ndim(x) == 0 and isinstance(x, (int, float, np.ndarray, np.floating))
-                                    else 0.0 for x in own)
-            inertia = max(0.5 * h * sum(dampings) + 0.25 * h * h * stiffness, 0.0)
-            if inertia > 0.0:
+            stiffness, *dampings = (_number(getattr(along, name, 0.0)) for name in ("stiffness", "damping", "viscous"))
+            inertia = 0.5 * h * sum(dampings) + 0.25 * h * h * stiffness
+            inertia = inertia if type(inertia) is not Scalar else maximum(inertia, 0.0)
+            if type(inertia) is Scalar or inertia > 0.0:
                 armatures[link] = (*armatures.get(link, ()), (i, inertia))
-                added[int(tree.u_start[link]) + i] += inertia
-    if tree.actuators or not added.any():
+                place = int(tree.u_start[link]) + i
+                added[place] = added[place] + inertia
+    if all(is_zero(x) for x in added):
         return system, None
     model, maker = replace(system.model, tree=replace(tree, armatures=armatures)), system.kernels.maker
-    shared = system.kernels.kept(("stiffened", added.tobytes()), lambda: Kernels(model, maker).shared)
+    shared = system.kernels.kept(("stiffened", digest(added)), lambda: Kernels(model, maker).shared)
     return type(system)(Kernels(model, maker, shared)), added
+
+
+def _number(value: Any) -> Number:
+    """A number or an expression of parameters; zero for what is none, such as a law."""
+    return value if type(value) is Scalar else float(value) if isinstance(value, (int, float, np.floating)) else 0.0
 
 
 class Places(NamedTuple):
@@ -105,7 +113,10 @@ class MoreauRun(ReferenceRun):
     """Fixed steps of a batch of states with rigid contacts."""
 
     def __init__(self, rhs: Rhs, kind: Integrator, y: Floats, start: float, step: float, hold: int = 1) -> None:
-        system, self._added = stiffened(rhs.system, step)
+        system, added = (rhs.system, None) if rhs.system.model.tree.actuators else stiffened(rhs.system, step)
+        #: (states or 1, nu); none with actuators, whose limits would act on what is added to forces
+        self._added = None if added is None else np.stack(np.broadcast_arrays(*(
+            np.asarray(x, dtype=float).reshape(-1) for x in with_values(system.plans, tuple(added)))), axis=-1)
         rhs.system = system
         super().__init__(rhs, kind, y, start, step, hold)
         pairs = [with_values(system.plans, p) for p in system.model.tree.contacts]
@@ -146,10 +157,8 @@ class MoreauRun(ReferenceRun):
     def _acceleration(self, t: float, q: Floats, u: Floats, change: Floats, h: float) -> Floats:
         """(2) for speeds that change by so much in the step: f in the middle of it. What the machine has in addition to
         its inertia is taken off again, so that the result does not depend on it once the change is right."""
-        if self._added is None:
-            return self.rhs.accelerations(t, np.concatenate([q, u + 0.5 * change], axis=-1))[2]
-        at = self._moved_on(q, q, 0.5 * change, t, h)
-        self.rhs.extra = self._added * change / h
+        at = self._moved_on(q, q, 0.5 * change, t, h) if change.any() else q
+        self.rhs.extra = None if self._added is None else self._added * change / h
         try:
             return self.rhs.accelerations(t, np.concatenate([at, u + 0.5 * change], axis=-1))[2]
         finally:
@@ -172,7 +181,8 @@ class MoreauRun(ReferenceRun):
         system, n = self.rhs.system, len(u)
         if not self.friction.shape[1]:
             return None
-        table = system.kernels.run("contact_rows", {"q": q}, None, t)
+        times = np.array([[t + 0.5 * h], [t], [t - 0.5 * h]])  # prescribed motions are seen where they are then
+        table = system.kernels.run("contact_rows", {"q": q}, None, times)
         table = table.reshape(3, n, -1, 1 + 3 * system.nu)
         gap, (rows, pushing, begun) = table[0, ..., 0], table[..., 1:].reshape(3, n, -1, 3, system.nu)
         fastest = (np.abs(rows[:, :, 0]) @ np.maximum(np.abs(u), np.abs(ahead))[..., None])[..., 0].max(axis=1)

@@ -8,7 +8,7 @@ it. What of that does not depend on the column (articulated inertias, pivots, tr
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -20,7 +20,8 @@ from bellcrank.lowering.choose import read_inputs, trace
 from bellcrank.lowering.contact_rows import path_speeds, places_function
 from bellcrank.lowering.function import Function
 from bellcrank.scalar.derivative import tangents
-from bellcrank.scalar.graph import Number, Scalar
+from bellcrank.scalar.evaluation import evaluate
+from bellcrank.scalar.graph import Graph, Number, Scalar
 from bellcrank.simulate.arms import ArmBlocks
 from bellcrank.simulate.equations import Equations
 from bellcrank.simulate.machine import Code, Compiler
@@ -60,8 +61,10 @@ class ContactEquations(Equations):
 
     programs = "programs with rigid contacts"
 
-    def __init__(self, *given: Any, **options: Any) -> None:
+    def __init__(self, added: Sequence[Number] | None, *given: Any, **options: Any) -> None:
+        """`added` is inertia of the machine for every speed, an expression of parameters, to be taken off again."""
         super().__init__(*given, **options)
+        self.added = added
         tree = self.system.model.tree
         self.places = sum(pair.places for pair in tree.contacts)
         #: accelerations by contacts (nu), impulses (3 places), the largest residual, slots needed
@@ -85,12 +88,23 @@ class ContactEquations(Equations):
         places, at = places_function(tree), code.sizes["inputs"]
         placed = run.tree.nq != nu or any(p is not None for p in tree.prescribed)
         sizes = {**code.sizes, "touch": places.width, "shared": shared, "inputs": at + self.handed_on.shape[1],
-                 **dict.fromkeys(("extra", "none", "column", "answer", "base"), nu)}
+                 **dict.fromkeys(("extra", "none", "column", "answer", "base", "added"), nu)}
         return replace(
             code, sizes=sizes, inputs={**code.inputs, "contact": at},
             places={**code.places, "extra": ("extra", 0), "shared": ("shared", 0), "column": ("column", 0)},
             more={"placing": tuple(c.calls(["displaced"], "stage", 0, inputs={"dq": ("none", 0)}) if placed else ()),
-                  "touching": self._touching(c, places), "factor": factor, "apply": apply})
+                  "touching": self._touching(c, places), "factor": factor, "apply": apply,
+                  "adding": self._adding(c)})
+
+    def _adding(self, c: Compiler) -> tuple[Call, ...]:
+        """Inertia that is added, of every speed; zeros if there is none."""
+        if self.added is None:
+            return ()
+        names = list(c.run.tree.parameters)
+        inner = Graph()
+        entries = evaluate(list(self.added), lambda key: inner.leaf(("parameters", names.index(key[1]))))
+        return (Call(c.run.backend.block(_graph(entries, {"parameters": len(names)} if names else {}), ("added",),
+                                         c.width), "added", 0),)
 
     def _touching(self, c: Compiler, places: Function) -> tuple[Call, ...]:
         """Gaps, points, normals and axes of speeds."""

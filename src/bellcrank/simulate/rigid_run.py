@@ -27,18 +27,17 @@ SLOTS = 12
 class ContactStepper(FixedStepper):
     """Runs the driver with rigid contacts on one block of states."""
 
-    def __init__(self, code: Code, kind: Integrator, paths: Paths, added: Floats | None, most: int) -> None:
+    def __init__(self, code: Code, kind: Integrator, paths: Paths, most: int) -> None:
         self.code, self.kind, self.most = code, kind, most
         self.places = len(paths.start) - 1
-        self._run = code.backend.driver(contact_steps, CONTACT, code.width, loops=True)
+        self._run = code.backend.driver(contact_steps, CONTACT, code.width, loops=False)
         self.memory = m = code.memory(CONTACT, {
             "slopes": code.size, "lost": code.size if code.real == "float" else 0,
             **contact_memory(code.nq, code.nu, self.places, most)})
         m.set(size=code.size, split=code.nq, n_shift=code.shift, rounds=ROUNDS if code.shift else 1,
-              places=self.places, most=most, stiff=int(added is not None), memory=code.inputs["contact"])
+              places=self.places, most=most, memory=code.inputs["contact"])
         near, far = NEAR_AND_FAR[code.real]
         m.set_real(near=near, far=far)
-        m.point("added", np.zeros(code.nu) if added is None else np.ascontiguousarray(added, dtype=float))
         m.point("path_start", paths.start)
         m.point("path_speed", paths.speed)
         m.point("path_sign", paths.sign)
@@ -66,11 +65,11 @@ class RigidRun(FixedRun):
     equations: ContactEquations
     resident = False  #: what contacts remember of a step is looked at in this process
 
-    def __init__(self, equations: ContactEquations, added: Floats | None, *given: Any) -> None:
+    def __init__(self, equations: ContactEquations, *given: Any) -> None:
         super().__init__(equations, *given)
-        self.paths, self.added = Paths.of(equations.system.model.tree), added
+        self.paths = Paths.of(equations.system.model.tree)
         self.most = max(min(equations.places, SLOTS), 1)
-        self.idle = equations.idle(self._kind())
+        self.idle = equations.idle(f"moreau {self.most}")
 
     def advance(self, steps: int, every: int) -> Floats:
         samples = (self.done + steps) // every - self.done // every
@@ -97,19 +96,15 @@ class RigidRun(FixedRun):
         """The largest of all steps [m/s]."""
         return float(self.equations.handed_on[:, -2].max(initial=0.0))
 
-    def _kind(self) -> str:
-        """What steppers differ in, besides plan and width."""
-        return f"moreau {self.most} {'' if self.added is None else self.added.tobytes().hex()}"
-
     def stepper(self, code: Code) -> ContactStepper:
-        return ContactStepper(code, self.kind, self.paths, self.added, self.most)
+        return ContactStepper(code, self.kind, self.paths, self.most)
 
     def crowded(self, inputs: Floats) -> bool:
         need = int(inputs[:, -1].max())
         if need <= self.most:
             return False
         self.most = min(max(need, 2 * self.most), self.equations.places)
-        self.idle = self.equations.idle(self._kind())
+        self.idle = self.equations.idle(f"moreau {self.most}")
         return True
 
     def plan_again(self, states: Ints, already: Ints, done: Ints, fresh: set[int]) -> Ints:

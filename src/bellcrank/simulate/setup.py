@@ -281,8 +281,9 @@ class Setup:
             return MoreauRun(Rhs(system, tau, wrenches, self.drives, self.cuts, self.closing), kind, y, t, self.step,
                              holds)
         stiff, added = stiffened(system, self.step)
-        equations = ContactEquations(stiff, self.batch, tau, wrenches, self.drives, separate=True, cuts=self.cuts)
-        return RigidRun(equations, added, kind, y, t, self.step, holds, self.threads)
+        equations = ContactEquations(added, stiff, self.batch, tau, wrenches, self.drives, separate=True,
+                                     cuts=self.cuts)
+        return RigidRun(equations, kind, y, t, self.step, holds, self.threads)
 
     def varying_run(self, system: Machine, y: Floats, t: float, tau: Floats, wrenches: Floats | None
                     ) -> VaryingRun | ExternalRun:

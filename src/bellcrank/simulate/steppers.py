@@ -72,7 +72,7 @@ STEPPERS: dict[str, Integrator] = {k.name: k for k in (
 def driver_of(kind: Integrator, backend: Backend, width: int, nq: int, nu: int, shift: int) -> Driver:
     """The compiled driver of a method for states of this size; `shift` entries tell how far a correction moved."""
     if kind.program is contact_steps:
-        return backend.driver(kind.program, CONTACT, width, loops=True)
+        return backend.driver(kind.program, CONTACT, width, loops=False)
     if kind.program is stiff_pair:
         return backend.driver(kind.program, STIFF, width, loops=True)
     if kind.adaptive:

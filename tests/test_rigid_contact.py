@@ -1,0 +1,181 @@
+"""Rigid contact in compiled code: beside NumPy, with all that machines have, and the cone problem by itself."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pytest
+
+import bellcrank as bc
+from bellcrank.integrate.cone_program import CONE_POINTERS, ConeSolver, cone_memory
+from bellcrank.simulate.cone_problem import solve_contacts
+from bellcrank.target.backend import CallLists, backend_named
+from bellcrank.target.program import Builder, DriverLayout
+
+G = 9.81
+
+
+# -- the cone problem -------------------------------------------------------------------------------
+LAYOUT = DriverLayout(("places", "most"), (), (*CONE_POINTERS, "worst"))
+
+
+def solver(f: Builder) -> None:
+    """The solver by itself."""
+    count, worst = f.counter(f.count("places")), f.variable(0.0)
+    ConeSolver(f, count, f.count("most")).solve(f.constant(1.0), worst)
+    f.memory("worst")[0] = worst.value
+    f.finish()
+
+
+def places(points: np.ndarray) -> np.ndarray:
+    """Rows of a rigid body over the plane z = 0 at points of it: normal, two along the surface."""
+    return np.array([[*np.cross(x, way), *way] for x in points for way in np.eye(3)[[2, 0, 1]]])
+
+
+def problem(seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """A body that falls on some points at once whose distances close at different rates: more conditions than it has
+    freedoms, so that not all can stick."""
+    rng = np.random.default_rng(seed)
+    k = int(rng.integers(3, 9))
+    points = np.column_stack([rng.uniform(-0.3, 0.3, (k, 2)), -0.1 + 1e-3 * rng.standard_normal(k)])
+    rows, pushed = places(points), places(points + 1e-3 * rng.standard_normal(points.shape))
+    g = rows @ np.diag([100.0, 50.0, 33.0, 1.0, 1.0, 1.0]) @ pushed.T
+    u = rng.standard_normal(6)
+    u[5] = -abs(u[5])
+    c = (rows @ u).reshape(k, 3)
+    c[:, 0] += 0.2 * np.abs(rng.standard_normal(k))
+    return g, c, np.full(k, (0.3, 0.8, 3.0)[seed % 3])
+
+
+def missed(g: np.ndarray, c: np.ndarray, friction: np.ndarray, p: np.ndarray) -> float:
+    """By how much the conditions of Signorini and Coulomb are missed, as they are written."""
+    v = (g @ p.ravel()).reshape(-1, 3) + c
+    slip = np.linalg.norm(v[:, 1:], axis=1)
+    most = friction * p[:, 0]
+    against = p[:, 1:] * slip[:, None] + most[:, None] * v[:, 1:]  # zero: against the slip, and as large as it can be
+    size = 1.0 + np.abs(p).max()
+    return max(-p[:, 0].min(), -v[:, 0].min(), np.abs(p[:, 0] * v[:, 0]).max() / size,
+               (np.linalg.norm(p[:, 1:], axis=1) - most).max(), np.abs(against).max() / size)
+
+
+def test_cone_problems_are_solved_to_the_tolerance() -> None:
+    """Redundant places and large friction, in NumPy and in compiled code."""
+    backend, most = backend_named("llvm"), 8
+    run = backend.driver(solver, LAYOUT, 1)
+    for seed in range(24):
+        g, c, friction = problem(seed)
+        k, goal = len(c), 1e-11 * (1.0 + np.abs(c).max())
+        found = solve_contacts(g[None], c[None], friction[None], np.zeros((1, k, 3)), 1e-11)
+        assert found.residual[0] <= goal
+        assert missed(g, c, friction, found.p[0]) < 1e-9
+        memory = backend.memory(CallLists(1, {}, {}, {}), LAYOUT, {**cone_memory(most), "worst": 1})
+        memory.set(places=k, most=most)
+        wide = np.zeros((3 * most, 3 * most))
+        wide[:3 * k, :3 * k] = g
+        for name, values in (("g", wide), ("c", c), ("mu", friction), ("on", np.ones(3 * k)),
+                             ("sizes", np.diag(g).reshape(k, 3).max(axis=1))):
+            memory.buffers[name][:values.size] = values.ravel()
+        run(memory)
+        assert memory.buffers["worst"][0] <= goal
+        assert missed(g, c, friction, memory.buffers["p"][:3 * k].reshape(k, 3)) < 1e-9
+
+
+# -- machines ---------------------------------------------------------------------------------------
+@cache
+def hopper(backend: str, *more: str) -> bc.System:
+    """A mass over a foot with a spring and a damper between them, over the floor."""
+    m = bc.Mechanism("hopper")
+    base = m.add_body("base", bc.Inertia(1.0, (0, 0, 0), (0.01, 0.01, 0.01)))
+    foot = m.add_body("foot", bc.Inertia(0.2, (0, 0, 0), (0.001, 0.001, 0.001)))
+    m.add_joint("up", bc.Prismatic("z"), m.ground, base)
+    m.add_joint("leg", bc.Prismatic("z"), base, foot, bc.Pose((0, 0, -0.3)))
+    m.add_shape(foot, bc.Sphere(0.05), role="collision")
+    m.add_shape(m.ground, bc.Plane(), role="collision")
+    m.add_joint_spring("spring", "leg", stiffness=m.parameter("k", 500.0), damping=m.parameter("d", 5.0))
+    m.add_contact("floor", m.ground, foot, friction=0.5, restitution=m.parameter("e", 0.0))
+    if "motor" in more:
+        m.add_actuator("motor", "leg", limit=3.0)
+    if "state" in more:
+        m.add_state("lag", rate=lambda at: 10.0 * (at.u("leg") - at.state("lag")))
+    return bc.compile(m, backend=backend)
+
+
+def hop(system: bc.System, duration: float = 0.3, **options: Any) -> bc.Result:
+    q = system.neutral()
+    q[system.coordinate_names.index("up.slide")] = 0.36
+    return system.simulate((q, np.zeros(system.nu)), duration, stepper="moreau", step=1e-3, output=0.01, **options)
+
+
+@pytest.mark.parametrize("more", [(), ("state",)])
+def test_compiled_steps_are_those_of_numpy(more: tuple[str, ...]) -> None:
+    """With states, and with controllers of every kind."""
+    push = {"leg": -4.0}
+    controls: list[Any] = [None, bc.Traced(lambda t, q, u: {"leg": -4.0 - u["leg"]}), lambda t, q, u: push,
+                           bc.Traced(lambda t, q, u: {"leg": -4.0 - u["leg"]}, period=5e-3)] if not more else [None]
+    for control in controls:
+        runs = [hop(hopper(backend, *more), control=control) for backend in ("llvm", "numpy")]
+        assert np.abs(runs[0]["q"].values - runs[1]["q"].values).max() < 1e-12
+        assert runs[0].attrs["status"] == "finished" and runs[0].attrs["contact_residual"] < 1e-9
+
+
+def test_actuators_keep_their_limits_and_contacts_know_none() -> None:
+    """More than a motor gives is what it gives: the force of the floor may be larger."""
+    limited = hop(hopper("llvm", "motor"), control=lambda t, q, u: {"leg": -40.0})
+    free = hop(hopper("llvm"), control=lambda t, q, u: {"leg": -3.0})
+    assert np.abs(limited["q"].values - free["q"].values).max() < 1e-12
+    assert limited["contact_force"].values[-1, 2] > 5.0
+
+
+def test_batches_of_parameters_are_runs_of_their_own() -> None:
+    """To the last digit, whatever runs beside them: springs, dampers, restitution."""
+    system = hopper("llvm")
+    values = {"k": np.array([300.0, 500.0, 2e4, 400.0, 500.0]), "d": np.array([1.0, 5.0, 50.0, 0.0, 5.0]),
+              "e": np.array([0.0, 0.5, 0.0, 0.9, 0.0])}
+    many = hop(system.with_parameters(**values))
+    few = hop(system.with_parameters(**{name: x[::-2] for name, x in values.items()}))
+    assert (many["q"].values[:, ::-2] == few["q"].values).all()
+    for i in range(5):
+        one = hop(system.with_parameters(**{name: float(x[i]) for name, x in values.items()}))
+        assert np.abs(one["q"].values - many["q"].values[:, i]).max() < 1e-12
+
+
+def test_prescribed_motion_carries() -> None:
+    """A box on a plate that goes up and down: of second order, and never deep."""
+    m = bc.Mechanism("lift")
+    plate, box = (m.add_body(name, bc.Inertia(2.0, (0, 0, 0), (0.01, 0.01, 0.01))) for name in ("plate", "box"))
+    m.add_joint("lift", bc.Prismatic("z"), m.ground, plate)
+    m.add_joint("free", bc.Free(), m.ground, box)
+    m.prescribe("lift", lambda t: 0.05 * bc.math.sin(5.0 * t))
+    m.add_shape(plate, bc.Plane(), role="collision")
+    m.add_shape(box, bc.Box((0.1, 0.1, 0.1)), role="collision")
+    m.add_contact("floor", plate, box, friction=0.5)
+    for backend in ("llvm", "numpy"):
+        system = bc.compile(m, backend=backend)
+        q, u = system.neutral(), np.zeros(7)
+        q[-1], u[-1] = 0.05, 0.25
+        errors = []
+        for h in (8e-3, 4e-3):
+            result = system.simulate((q, u), 0.4, stepper="moreau", step=h, output=h)
+            errors.append(np.abs(result["q"].values[:, -1] - 0.05 - 0.05 * np.sin(5.0 * result["time"].values)).max())
+        assert errors[0] < 2e-5 and errors[1] < 0.3 * errors[0]
+
+
+def test_more_places_than_there_is_room_for_at_first() -> None:
+    """Plates on the floor, one beside the other: slots are made as they are needed, and no sample is missing."""
+    m = bc.Mechanism("plates")
+    m.add_shape(m.ground, bc.Plane(), role="collision", name="floor")
+    for i in range(4):
+        body = m.add_body(f"plate {i}", bc.Inertia(1.0, (0, 0, 0), (0.01, 0.01, 0.01)))
+        m.add_joint(f"free {i}", bc.Free(), m.ground, body)
+        m.add_shape(body, bc.Box((0.2, 0.2, 0.1)), role="collision", name=f"box {i}")
+        m.add_contact(f"contact {i}", "floor", f"box {i}", friction=0.5)
+    system = bc.compile(m)
+    q = np.repeat(system.neutral()[None], 9, axis=0)
+    q[:, [6, 13, 20, 27]] = 0.05 + 0.002 * np.arange(4)  # they arrive one after the other
+    result = system.simulate((q, np.zeros((9, 24))), 0.1, stepper="moreau", step=2e-3, output=0.02)
+    assert result.attrs["status"] == "finished"
+    last = result["contact_force"].values[-1].reshape(9, 4, 8, 3).sum(axis=2)
+    assert np.abs(last - [0.0, 0.0, G]).max() < 1e-8
+    assert np.abs(result["q"].values[-1, :, [6, 13, 20, 27]] - 0.05).max() < 1e-8
