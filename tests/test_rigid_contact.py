@@ -94,7 +94,7 @@ def hopper(backend: str, *more: str) -> bc.System:
     m.add_shape(foot, bc.Sphere(0.05), role="collision")
     m.add_shape(m.ground, bc.Plane(), role="collision")
     m.add_joint_spring("spring", "leg", stiffness=m.parameter("k", 500.0), damping=m.parameter("d", 5.0))
-    m.add_contact("floor", m.ground, foot, friction=0.5, restitution=m.parameter("e", 0.0))
+    m.add_contact("floor", m.ground, foot, friction=m.parameter("mu", 0.5), restitution=0.3)
     if "motor" in more:
         m.add_actuator("motor", "leg", limit=3.0)
     if "state" in more:
@@ -129,10 +129,10 @@ def test_actuators_keep_their_limits_and_contacts_know_none() -> None:
 
 
 def test_batches_of_parameters_are_runs_of_their_own() -> None:
-    """To the last digit, whatever runs beside them: springs, dampers, restitution."""
+    """To the last digit, whatever runs beside them: springs, dampers, friction."""
     system = hopper("llvm")
     values = {"k": np.array([300.0, 500.0, 2e4, 400.0, 500.0]), "d": np.array([1.0, 5.0, 50.0, 0.0, 5.0]),
-              "e": np.array([0.0, 0.5, 0.0, 0.9, 0.0])}
+              "mu": np.array([0.0, 0.5, 0.0, 0.9, 0.0])}
     many = hop(system.with_parameters(**values))
     few = hop(system.with_parameters(**{name: x[::-2] for name, x in values.items()}))
     assert (many["q"].values[:, ::-2] == few["q"].values).all()

@@ -44,8 +44,8 @@ AGAIN, STEADY = 6, 1e-6
 CLOSED = 1e-9
 
 #: memory of one state: coordinates (nq), speeds (nu), slots
-CONTACT_MEMORY = ("middle", "end", "free", "ahead", "along", "before", "gap", "begun", "least", "bounce", "kept",
-                  "real", "rows", "response", "frames", "acted", "acting", "fresh")
+CONTACT_MEMORY = ("middle", "end", "free", "ahead", "along", "before", "gap", "begun", "floor", "least",
+                  "bounce", "struck", "kept", "real", "rows", "response", "frames", "acted", "acting", "fresh")
 CONTACT = DriverLayout(
     (*STEPPING.integers, "places", "most", "memory", "forces_out", "n_placing", "n_touching", "n_factor",
      "n_apply", "n_adding"),
@@ -58,10 +58,10 @@ CONTACT = DriverLayout(
 
 def contact_memory(nq: int, nu: int, places: int, most: int) -> dict[str, int]:
     """Reals of each buffer, for one state."""
-    by_slot = dict.fromkeys(("before", "gap", "least", "bounce", "kept", "real"), most)
+    by_slot = dict.fromkeys(("before", "gap", "floor", "least", "bounce", "struck", "kept", "real"), most)
     return {**cone_memory(most), **by_slot, "middle": nq, "end": nq, "free": nu, "ahead": nu, "along": nu,
-            "begun": places, "rows": 3 * most * nu, "response": 3 * most * nu, "frames": 9 * most, "acted": 3 * most,
-            "acting": 3 * places, "fresh": nu + 3 * places}
+            "begun": 2 * places, "rows": 3 * most * nu, "response": 3 * most * nu, "frames": 9 * most,
+            "acted": 3 * most, "acting": 3 * places, "fresh": nu + 3 * places}
 
 
 def kept_numbers(nu: int, places: int) -> int:
@@ -76,15 +76,16 @@ class _Contacts(Stepping):
         super().__init__(f)
         self.nq, self.nu = self.split, self.size - self.split
         self.places, self.most = f.count("places"), f.count("most")
-        (self.middle, self.end, self.free, self.ahead, self.along, self.before, self.gap, self.begun, self.least,
-         self.bounce, self.kept, self.real, self.rows, self.response, self.frames, self.acted, self.acting, self.fresh
+        (self.middle, self.end, self.free, self.ahead, self.along, self.before, self.gap, self.begun, self.floor,
+         self.least, self.bounce, self.struck, self.kept, self.real, self.rows, self.response,
+         self.frames, self.acted, self.acting, self.fresh
          ) = (f.memory(name) for name in CONTACT_MEMORY)
         self.touch, self.extra = f.memory("touch"), f.memory("extra")
         self.slots, self.path_start, self.path_speed = (f.integers_at(n) for n in ("slots", "path_start", "path_speed"))
         self.path_sign, self.added = f.table("path_sign"), f.memory("added")
         self.inherited = f.memory("inputs").at(f.count("memory"))
         self.count, self.phase, self.round = f.counter(0), f.counter(0), f.counter(0)
-        self.going, self.worst, self.hit = f.variable(1.0), f.variable(0.0), f.variable(0.0)
+        self.going, self.worst, self.fastest = f.variable(1.0), f.variable(0.0), f.variable(0.0)
         self.cone = ConeSolver(f, self.count, self.most)
 
     # -- free motion --------------------------------------------------------------------------------
@@ -118,7 +119,8 @@ class _Contacts(Stepping):
             copy(f, y, self.stage, self.size)
             f.call_all("touching", f.count("n_touching"))
             with f.loop(self.places) as i:
-                self.begun[i] = self.touch[i * PLACE + 7]
+                self.begun[i * 2] = self.touch[i * PLACE].min(0.0)
+                self.begun[i * 2 + 1] = self.touch[i * PLACE + 7]
                 fastest.set(fastest.value.max(self.touch[i * PLACE + 8]))
         self.at(number, 0.5)
         copy(f, y, self.stage, self.size)
@@ -164,7 +166,8 @@ class _Contacts(Stepping):
         speed = f.variable(fastest)
         with f.loop(self.places) as i:
             speed.set(speed.value.max(self.touch[i * PLACE + 8]))
-        reach = speed.value.sqrt() * h * REACH + CLOSED
+        self.fastest.set(speed.value.sqrt())
+        reach = self.fastest.value * h * REACH + CLOSED
         with f.loop(self.places) as i:
             place = self.touch.at(i * PLACE)
             near = place[0] < reach
@@ -174,7 +177,8 @@ class _Contacts(Stepping):
                     self.slots[k] = i
                     self.real[k] = near.pick(1.0, 0.0)
                     self.gap[k] = place[0] - h * 0.5 * place[7]
-                    self.before[k] = self.begun[i]
+                    self.floor[k] = self.begun[i * 2]
+                    self.before[k] = self.begun[i * 2 + 1]
                     self.cone.mu[k] = place[9]
                     self.kept[k] = place[10]
                 self.count.set(k + 1)
@@ -248,38 +252,37 @@ class _Contacts(Stepping):
         self.round.set(0)
         self.going.set(1.0)
         self.worst.set(0.0)
-        self.hit.set(0.0)
-        with f.loop(self.count.value * 3) as j:
-            self.acted[j] = 0.0
         with f.forever() as leave:
             with f.when(self.count.value > 0):
                 self.aim()
                 self.cone.solve(self.going.value, self.worst)
-            f.switch(self.phase.value, [(0, lambda: self.iterate(number)), (1, self.without_bounce),
-                                        (2, self.arrive)])
+            f.switch(self.phase.value, [(0, lambda: self.iterate(number)), (1, self.depart),
+                                        (2, self.part)])
             leave(self.phase.value >= 3)
         self.keep()
 
     def prepare(self) -> None:
-        """How bodies must part at least, where impulses may act, and a first guess of them."""
+        """How bodies must part at least so that gaps at the end of the step are not below zero, or below what they were
+        at its start; where impulses may act; and a first guess of them."""
         f, h, cone = self.f, self.step, self.cone
         with f.loop(self.count.value) as k:
             before, gap, share = self.before[k], self.gap[k], self.kept[k]
             gain = (self.at_place(k, 0, self.free) - before).abs()
-            fast = ((before < gain * -2.0).pick(1.0, 0.0) * (share > 0.0).pick(1.0, 0.0))
-            open_ = (gap > 0.0).pick(1.0, 0.0)
-            bounce = fast * (gap <= 0.0).pick(1.0, 0.0) * self.real[k]
-            live = self.real[k] * (1.0 - fast * open_)  # what bounces does so when it has arrived
+            struck = (before < gain * -2.0).pick(self.real[k], 0.0)
+            fast = (share > 0.0).pick(struck, 0.0)
+            bounce = (gap <= 0.0).pick(fast, 0.0)
+            live = self.real[k] - fast + bounce  # what bounces does so when it has arrived
             self.bounce[k] = bounce
-            self.least[k] = (bounce > 0.5).pick(-(share * before), (gap > 0.0).pick(gap * -2.0 / h, 0.0))
+            self.struck[k] = struck
+            least = ((gap - self.floor[k]) * -2.0 / h).min(self.fastest.value)
+            self.least[k] = (bounce > 0.5).pick(least.max(-(share * before)), least)
             guess = self.inherited.at(self.nu + self.slots[k] * 3)
             for i in range(3):
                 cone.on[k * 3 + i] = live
                 cone.p[k * 3 + i] = (live > 0.5).pick(guess[i], 0.0)
 
     def aim(self) -> None:
-        """c: velocities without impulses, of `free` speeds or in the last phase of those after the step, less what is
-        wanted."""
+        """c: velocities without impulses, less what is wanted."""
         f, c = self.f, self.cone.c
         with f.loop(self.count.value) as k:
             for i in range(3):
@@ -311,7 +314,7 @@ class _Contacts(Stepping):
         done = ~(self.going.value > 0.5).any() | (self.round.value >= AGAIN)
         self.round.set(self.round.value + 1)
         with f.when(done):
-            self.after_iterations()
+            self.bring_together()
         with f.when(~done):
             self.again(number)
 
@@ -336,82 +339,72 @@ class _Contacts(Stepping):
         with f.loop(self.nu) as j:
             self.free[j] = mask.pick(u[j] + self.step * acceleration[j], self.free[j])
 
-    def after_iterations(self) -> None:
-        """Where contacts that bounce have made energy, the step is taken without restitution."""
+    def bring_together(self) -> None:
+        """Places are where they should be at the end of the step: which of them are closed then, and with which speeds
+        do bodies part there? Often those by which they got there."""
+        f, cone, other = self.f, self.cone, self.f.variable(0.0)
+        with f.loop(self.count.value) as k:
+            v, bounce = self.at_place(k, 0, self.along), self.bounce[k]
+            near = self.gap[k] - self.floor[k] + self.step * 0.5 * v <= CLOSED
+            closed = near.pick(cone.on[k * 3], 0.0).max(bounce)
+            other.set(other.value.max((v.abs() > (v.abs() + 1.0) * TOLERANCE).pick(closed, 0.0)).max(bounce))
+            self.struck[k] = self.struck[k] * closed
+            self.least[k] = -(bounce * self.kept[k] * self.before[k])
+            for i in range(3):
+                self.acted[k * 3 + i] = cone.p[k * 3 + i]
+                cone.p[k * 3 + i] = (closed > 0.5).pick(cone.p[k * 3 + i], 0.0)
+                cone.on[k * 3 + i] = closed
+        copy(f, self.along, self.ahead, self.nu)
+        self.going.set(other.value)
+        self.phase.set(1)
+        with f.when(~(other.value > 0.5).any()):
+            self.phase.set(3)
+
+    def part(self) -> None:
+        """After a solution for the speeds with which the step ends."""
+        f, mask = self.f, self.going.value > 0.5
+        self.push(self.ahead)
+        with f.loop(self.count.value * 3) as j:
+            self.acted[j] = mask.pick(self.cone.p[j], self.acted[j])
+        self.phase.set(3)
+
+    def depart(self) -> None:
+        """The same; where contacts that bounce have made energy, the step is taken without restitution."""
         f, cone = self.f, self.cone
+        self.part()
         work, any_bounce = f.variable(0.0), f.variable(0.0)
         with f.loop(self.count.value) as k:
             any_bounce.set(any_bounce.value.max(self.bounce[k]))
             for i in range(3):
                 row = k * 3 + i
                 g = cone.g.at(row * cone.stride)
-                done = sum_of(f, self.count.value * 3, lambda j, g=g: g[j] * cone.p[j])
-                work.set(work.value + cone.p[row] * (self.at_place(k, i, self.free) + done * 0.5))
+                done = sum_of(f, self.count.value * 3, lambda j, g=g: g[j] * self.acted[j])
+                work.set(work.value + self.acted[row] * (self.at_place(k, i, self.free) + done * 0.5))
         made = (work.value > (work.value.abs() + 1.0) * 1e-12).pick(any_bounce.value, 0.0)
         self.going.set(made)
-        mask = made > 0.5
-        with f.loop(self.count.value) as k:
-            self.least[k] = ((self.bounce[k] * made) > 0.5).pick(0.0, self.least[k])
-        self.phase.set(1)
-        with f.when(~mask.any()):
-            self.bring_together()
-
-    def without_bounce(self) -> None:
-        """After that solution."""
-        self.push(self.along)
-        self.bring_together()
-
-    def bring_together(self) -> None:
-        """Bodies that the step has brought together lose the rest of their speed: an impact without restitution."""
-        f, cone, hit = self.f, self.cone, self.f.variable(0.0)
-        with f.loop(self.count.value * 3) as j:
-            self.acted[j] = cone.p[j]
-        with f.loop(self.count.value) as k:
-            v = self.at_place(k, 0, self.along)
-            near = (self.gap[k] + self.step * 0.5 * v <= CLOSED).pick(1.0, 0.0)
-            closed = near * cone.on[k * 3] * (1.0 - self.bounce[k])
-            meets = (v < (v.abs() + 1.0) * -TOLERANCE).pick(closed, 0.0)
-            hit.set(hit.value.max(meets))
-            self.least[k] = 0.0
-            for i in range(3):
-                cone.on[k * 3 + i] = closed
-                cone.p[k * 3 + i] = 0.0
-        copy(f, self.along, self.ahead, self.nu)
-        self.hit.set(hit.value)
-        self.going.set(hit.value)
-        self.phase.set(3)
-        with f.when((hit.value > 0.5).any()):
-            copy(f, self.along, self.free, self.nu)
+        with f.when((made > 0.5).any()):
             self.phase.set(2)
-
-    def arrive(self) -> None:
-        """After the impact."""
-        self.push(self.ahead)
-        self.phase.set(3)
+            with f.loop(self.count.value) as k:
+                self.least[k] = (made > 0.5).pick(0.0, self.least[k])
 
     def keep(self) -> None:
         """What the next step is told, if this one is accepted, and what has acted at places."""
-        f, nu, cone = self.f, self.nu, self.cone
-        any_bounce = f.variable(self.hit.value)
+        f, nu, impact = self.f, self.nu, self.f.variable(0.0)
         with f.loop(self.places * 3) as j:
             self.fresh[nu + j] = 0.0
             self.acting[j] = 0.0
-        with f.loop(nu) as j:
-            self.fresh[j] = 0.0
-        met = self.hit.value > 0.5
         with f.loop(self.count.value) as k:
             i = self.slots[k]
-            any_bounce.set(any_bounce.value.max(self.bounce[k]))
+            impact.set(impact.value.max(self.struck[k]))
             total = []
             for a in range(3):
-                row = k * 3 + a
-                self.fresh[nu + i * 3 + a] = self.acted[row]
-                total.append(self.acted[row] + met.pick(cone.p[row], 0.0))
+                total.append(self.acted[k * 3 + a])
+                self.fresh[nu + i * 3 + a] = total[a]
             for b in range(3):
                 force = total[0] * self.frames[k * 9 + b] + total[1] * self.frames[k * 9 + (3 + b)] \
                     + total[2] * self.frames[k * 9 + (6 + b)]
                 self.acting[i * 3 + b] = (self.real[k] > 0.5).pick(force / self.step, 0.0)
-        smooth = any_bounce.value < 0.5
+        smooth = impact.value < 0.5
         with f.loop(nu) as j:
             moved = f.variable(0.0)
             with f.loop(self.count.value * 3) as r:

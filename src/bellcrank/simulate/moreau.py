@@ -12,12 +12,13 @@ One step of length h from (q, u), with v the velocities at places that may touch
 q_e is where bodies would be after the step with the contact forces of the last one: what sticks or rolls does so at
 the end of each step, whatever frame speeds are measured in. After that loops are closed as after any step.
 
-Bodies must part at w at least. Those that touch half way (by the gap at q_e less h/2 J u there), and meet faster than
-they gain in a step by their own weight, part with the restitution e: w = -e v- (Newton's law, Moreau's form). Others
-may come nearer by what is left of the gap, w = -2 gap / h, so that they do not overlap after (5), and lose the rest of
-their speed at the end of the step. (2) to (4) are repeated until u+ does not change: with f at the middle of the step,
-q_m + h/4 H (u+ - u). So that this converges with stiff springs and dampers on joints, too, h/2 damping + h^2/4
-stiffness is added to the inertia of their coordinates, and its share of the change of speeds to the forces.
+Bodies must part at w at least. For (5) that is w = -2 (gap - floor) / h, with the gap half way (that at q_e less
+h/2 J u there) and the floor zero, or what the gap was at the start where bodies overlap: no overlap grows but by what is
+nonlinear. The speeds with which the step ends follow from w = 0 at places that are closed then, or, of those that
+touch half way and meet faster than they gain in a step by their own weight, from Newton's law in Moreau's form,
+w = -e v-. (2) to (4) are repeated until u+ does not change: with f at the middle of the step, q_m + h/4 H (u+ - u). So
+that this converges with stiff springs and dampers on joints, too, h/2 damping + h^2/4 stiffness is added to the inertia
+of their coordinates, and its share of the change of speeds to the forces.
 
 Deviation: where contacts would make energy (Newton's law can, with friction, at several places at once), the step is
 taken without restitution. Nothing pushes overlaps apart, which would make energy, too.
@@ -53,6 +54,7 @@ __all__ = ["MoreauRun", "refuse_flexible", "stiffened"]
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
+Flags = npt.NDArray[np.bool_]
 
 #: contact conditions are met to this share of the largest velocity (plus 1 m/s)
 TOLERANCE = 1e-11
@@ -103,6 +105,8 @@ class Places(NamedTuple):
     number: Ints  #: (states, k), their numbers
     real: npt.NDArray[np.bool_]
     gap: Floats  #: (states, k) [m], half way
+    floor: Floats  #: (states, k) [m], how deep bodies overlap at the start of the step, or zero
+    fastest: Floats  #: (states, 1), the largest speed at a place [m/s]
     before: Floats  #: (states, k), normal velocities at the start of the step [m/s]
     rows: Floats  #: J, (states, 3 k, nu)
     response: Floats  #: M^-1 J_m^T, (states, nu, 3 k)
@@ -195,9 +199,10 @@ class MoreauRun(ReferenceRun):
         chosen, pushing = (np.take_along_axis(x, index[:, :, None, None], axis=1).reshape(n, 3 * k, system.nu)
                            for x in (rows, pushing))
         gap = np.take_along_axis(gap - 0.5 * h * (rows[:, :, 0] @ ahead[..., None])[..., 0], index, axis=1)
+        floor = np.take_along_axis(np.minimum(table[2, ..., 0], 0.0), index, axis=1)
         before = np.take_along_axis((begun[:, :, 0] @ u[..., None])[..., 0], index, axis=1)
         response = self._responses(q[1], u, pushing, t)
-        return Places(index, real, gap, before, chosen, response, chosen @ response)
+        return Places(index, real, gap, floor, fastest[:, None], before, chosen, response, chosen @ response)
 
     def _responses(self, q: Floats, u: Floats, rows: Floats, t: float) -> Floats:
         """(3): how accelerations answer to unit forces along rows, (states, nu, rows)."""
@@ -226,52 +231,56 @@ class MoreauRun(ReferenceRun):
     def _with_contacts(self, places: Places, q: Floats, u: Floats, rate: Floats, t: float, h: float
                        ) -> tuple[Floats, Floats]:
         """(2) to (4): the speeds by which bodies move on, and those with which the step ends."""
-        before = places.before
+        before, gap = places.before, places.gap
         gain = np.abs(_at(places, u + h * rate)[..., 0] - before)
         kept = _taken(self.restitution, places.number)
-        fast = (before < -2.0 * gain) & (kept > 0.0)
-        bounce = fast & (places.gap <= 0.0) & places.real
-        live = places.real & ~(fast & (places.gap > 0.0))  # what bounces does so when it has arrived
-        least = np.where(bounce, -kept * before, np.where(places.gap > 0.0, -2.0 * places.gap / h, 0.0))
+        struck = (before < -2.0 * gain) & places.real
+        fast = struck & (kept > 0.0)
+        bounce = fast & (gap <= 0.0)
+        live = places.real & ~(fast & ~bounce)  # what bounces does so when it has arrived
+        least = np.minimum(-2.0 * (gap - places.floor) / h, places.fastest)
+        least = np.where(bounce, np.maximum(least, -kept * before), least)
         known = len(self._last) == len(u)
         guess = np.zeros((*before.shape, 3))
         if known:
             guess = np.take_along_axis(self._last, places.number[..., None], axis=1)
         free = u + h * rate
-        found = self._solved(places, free, least, live, guess)
-        along = free + _moved(places, found.p)
+        p = self._solved(places, free, least, live, guess).p
+        along = free + _moved(places, p)
         going = np.ones((len(u), 1), dtype=bool)  # each state by itself: others must make no difference to it
         for _ in range(AGAIN):
             free = np.where(going, u + h * self._acceleration(t, q, u, along - u, h), free)
-            again = self._solved(places, free, least, live, found.p)
-            found = Impulses(np.where(going[..., None], again.p, found.p), again.v, again.residual)
-            last, along = along, free + _moved(places, found.p)
+            again = self._solved(places, free, least, live, p)
+            p = np.where(going[..., None], again.p, p)
+            last, along = along, np.where(going, free + _moved(places, p), along)
             going &= _changed(along, last)
             if not going.any():
                 break
-        if bounce.any():
-            work = (found.p * (_at(places, free) + 0.5 * _local(places, found.p))).sum(axis=(1, 2))
-            gained = work > 1e-12 * (1.0 + np.abs(work))
-            if gained.any():
-                least = np.where(bounce & gained[:, None], 0.0, least)
-                found = self._solved(places, free, least, live, found.p)
-                along = free + _moved(places, found.p)
-        after = self._arrived(places, along, live & ~bounce, h)
+        v = _at(places, along)[..., 0]
+        closed = live & (bounce | (gap - places.floor + 0.5 * h * v <= CLOSED))
+        after, p = self._parted(places, free, along, p, closed, bounce, np.where(bounce, -kept * before, 0.0))
         if known:
-            smooth = ~(bounce.any(axis=1) | (after != along).any(axis=1))
-            self._push = np.where(smooth[:, None], _moved(places, found.p) / h, 0.0)
+            smooth: Flags = np.asarray(~(struck & closed).any(axis=1))
+            self._push = np.where(smooth[:, None], _moved(places, p) / h, 0.0)
             self._last[:] = 0.0
-            np.put_along_axis(self._last, places.number[..., None], found.p, axis=1)
+            np.put_along_axis(self._last, places.number[..., None], p, axis=1)
         return along, after
 
-    def _arrived(self, places: Places, u: Floats, live: npt.NDArray[np.bool_], h: float) -> Floats:
-        """Speeds after the impact of bodies that the step has brought together, without restitution."""
-        v = _at(places, u)[..., 0]
-        closed = live & (places.gap + 0.5 * h * v <= CLOSED)
-        if not (closed & (v < -TOLERANCE * (1.0 + np.abs(v)))).any():
-            return u
-        found = self._solved(places, u, np.zeros_like(v), closed, np.zeros((*v.shape, 3)))
-        return u + _moved(places, found.p)
+    def _parted(self, places: Places, free: Floats, along: Floats, p: Floats, closed: Flags, bounce: Flags,
+                least: Floats) -> tuple[Floats, Floats]:
+        """Speeds with which the step ends, and the impulses they are due to: often those by which bodies move on."""
+        v = np.abs(_at(places, along)[..., 0])
+        other: Flags = np.asarray(((closed & (v > TOLERANCE * (1.0 + v))) | bounce).any(axis=1))
+        if not other.any():
+            return along, p
+        found = self._solved(places, free, least, closed, np.where(closed[..., None], p, 0.0)).p
+        p = np.where(other[:, None, None], found, p)
+        work = (p * (_at(places, free) + 0.5 * _local(places, p))).sum(axis=(1, 2))
+        made: Flags = np.asarray((work > 1e-12 * (1.0 + np.abs(work))) & bounce.any(axis=1))
+        if made.any():
+            again = self._solved(places, free, np.where(made[:, None], 0.0, least), closed, p).p
+            p = np.where(made[:, None, None], again, p)
+        return np.where(other[:, None], free + _moved(places, p), along), p
 
     def _solved(self, places: Places, free: Floats, least: Floats, live: npt.NDArray[np.bool_], guess: Floats
                 ) -> Impulses:
