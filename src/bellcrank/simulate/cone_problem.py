@@ -69,7 +69,7 @@ def solve_contacts(g: Floats, c: Floats, friction: Floats, p: Floats, tolerance:
     for turn in range(ROUNDS):
         if not len(todo):
             break
-        part = _Part(g[todo], c[todo], friction[todo if len(friction) > 1 else slice(None)], size[todo], goal[todo])
+        part = _SomeStates(g[todo], c[todo], friction[todo if len(friction) > 1 else slice(None)], size[todo], goal[todo])
         found, reached, last = _newton(part, center, e)
         better = found.residual < best.residual[todo]
         for mine, theirs in zip(best, found, strict=True):
@@ -84,7 +84,7 @@ def solve_contacts(g: Floats, c: Floats, friction: Floats, p: Floats, tolerance:
     return best
 
 
-class _Part(NamedTuple):
+class _SomeStates(NamedTuple):
     """Some of the states of a batch."""
 
     g: Floats
@@ -120,7 +120,7 @@ def _tried(g: Floats, c: Floats, friction: Floats, size: Floats, p: Floats) -> I
     return Impulses(p, v, np.abs(miss).max(axis=(1, 2), initial=0.0))
 
 
-def _newton(part: _Part, center: Floats, e: Floats) -> tuple[Impulses, Flags, Floats]:
+def _newton(part: _SomeStates, center: Floats, e: Floats) -> tuple[Impulses, Flags, Floats]:
     """Newton's method for the problem with G + e/R, from its center on: the best impulses for the problem itself, which
     states have solved the other one, and its solution."""
     g, c, friction, size, goal = part

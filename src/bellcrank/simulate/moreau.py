@@ -13,8 +13,8 @@ q_e is where bodies would be after the step with the contact forces of the last 
 the end of each step, whatever frame speeds are measured in. After that loops are closed as after any step.
 
 Bodies must part at w at least. For (5) that is w = -2 (gap - floor) / h, with the gap half way (that at q_e less
-h/2 J u there) and the floor zero, or what the gap was at the start where bodies overlap: no overlap grows but by what is
-nonlinear. The speeds with which the step ends follow from w = 0 at places that are closed then, or, of those that
+h/2 J u there) and the floor zero, or what the gap was at the start where bodies overlap: no overlap grows but by what
+is nonlinear. The speeds with which the step ends follow from w = 0 at places that are closed then, or, of those that
 touch half way and meet faster than they gain in a step by their own weight, from Newton's law in Moreau's form,
 w = -e v-. (2) to (4) are repeated until u+ does not change: with f at the middle of the step, q_m + h/4 H (u+ - u). So
 that this converges with stiff springs and dampers on joints, too, h/2 damping + h^2/4 stiffness is added to the inertia
