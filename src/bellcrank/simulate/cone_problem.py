@@ -69,7 +69,8 @@ def solve_contacts(g: Floats, c: Floats, friction: Floats, p: Floats, tolerance:
     for turn in range(ROUNDS):
         if not len(todo):
             break
-        part = _SomeStates(g[todo], c[todo], friction[todo if len(friction) > 1 else slice(None)], size[todo], goal[todo])
+        some = todo if len(friction) > 1 else slice(None)
+        part = _SomeStates(g[todo], c[todo], friction[some], size[todo], goal[todo])
         found, reached, last = _newton(part, center, e)
         better = found.residual < best.residual[todo]
         for mine, theirs in zip(best, found, strict=True):
