@@ -1,14 +1,17 @@
 """Robots dropped on the floor that stand on servos, by both contact models, beside MuJoCo, in one run.
 
-    python benchmarks/contact.py [--seconds 2] [--many 4096] [--only go2]
+    python benchmarks/contact.py [--seconds 2] [--many 4096] [--only go2] [--accuracy 1e-3]
 
 Go2 (URDF, all of its collision shapes), Cassie (SDF, its four loops closed; all collision shapes) and Talos (URDF, the
 convex hulls of its feet) fall 2 cm and stand. A gripper of two parallelogram fingers (loops) holds a box by friction.
-Rows: the largest overlap at any sample after the drop, how far contact points slip in the last half second, the
-largest speed at the end, the largest loop error, and processor seconds per simulated second (second run, so that
-nothing is compiled in it). MuJoCo gets the same bodies, joints and shapes as MJCF written by Bellcrank, servos as joint
-springs and dampers, and the same step; its contacts are soft by its own defaults. It is not given Cassie and the
-gripper, whose loops it would hold by soft constraints of other stiffness.
+MuJoCo gets the same bodies, joints, loops and shapes as MJCF written by Bellcrank, servos as joint springs and dampers,
+the same state and the same step; its contacts and loops are soft by its own defaults. The same functions of Bellcrank
+measure both, at samples every 10 ms: places closed at the end, the largest overlap, how far points of contact move in
+the last half second, the largest rise of the energy (with what servos store) between samples, the largest loop error,
+and processor seconds per simulated second of a run after the first, so that nothing is compiled in it.
+
+Equal accuracy: the first half second, with the impact, by steps of 8 ms and down by halves; the longest one whose
+coordinates [m, rad] differ nowhere by more than `--accuracy` from those of the same engine by steps of 1/32 ms.
 """
 
 from __future__ import annotations
@@ -19,12 +22,15 @@ import tempfile
 import time
 import warnings
 from collections.abc import Callable
+from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 import bellcrank as bc
+from bellcrank.mechanism.forces.servo import Servo
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 SOFT = {"stiffness": 2e4, "dissipation": 1.0, "slip_speed": 1e-3}
@@ -111,102 +117,144 @@ def start(system: bc.System, targets: dict[str, float]) -> Any:
     return q, state.u
 
 
-def measured(name: str, kind: str, seconds: float, made: Callable[[], Any]) -> None:
-    parts = made()
-    system = bc.compile(with_contacts(parts, {} if kind == "rigid" else SOFT))
-    state = start(system, parts[1])
-    how: dict[str, Any] = {"stepper": "moreau", "step": STEP} if kind == "rigid" else \
-        {"stepper": "radau5", "rtol": 1e-4, "atol": 1e-6}
-    system.simulate(state, 4 * STEP, output=STEP, **how)
+class Samples(NamedTuple):
+    """What an engine found, every 10 ms."""
+
+    q: np.ndarray
+    energy: np.ndarray
+    spent: float  #: processor seconds per simulated second
+    note: str
+
+
+def how(kind: str, step: float) -> dict[str, Any]:
+    return {"stepper": "moreau", "step": step} if kind == "rigid" else {"stepper": "radau5", "rtol": 1e-4, "atol": 1e-6}
+
+
+def by_bellcrank(kind: str, system: bc.System, state: Any, seconds: float, step: float) -> Samples:
+    system.simulate(state, max(0.01, 4 * step), output=0.01, **how(kind, step))
     begun = time.process_time()
-    result = system.simulate(state, seconds, output=0.01, **how)
+    result = system.simulate(state, seconds, output=0.01, **how(kind, step))
     spent = (time.process_time() - begun) / seconds
-    q, u = result["q"].values, result["u"].values
-    found = bc.analyze.contacts(system, q, u).values()
-    overlap = max(float(c.depth.max()) for c in found)
-    last = np.concatenate([np.where(c.closed[-50:], c.slip_speed[-50:], 0.0) for c in found], axis=-1)
-    closed = sum(int(c.closed[-1].sum()) for c in found)
-    loops = float(result["loop_error"].values.max())
-    print(f"{name:8} {kind:10} {closed:7} {1e3 * overlap:12.4f} {1e3 * 0.01 * last.sum(axis=0).max():12.5f} "
-          f"{np.abs(u[-1]).max():11.2e} {loops:10.1e} {spent:10.3f}   {result.attrs['status']}"
-          + (f", residual {result.attrs['contact_residual']:.0e}" if kind == "rigid" else ""), flush=True)
+    note = result.attrs["status"] + (f", residual {result.attrs['contact_residual']:.0e}" if kind == "rigid" else "")
+    q, held = result["q"].values, 0.0  # servos store nothing by their own account: they could be anything
+    for servo in (f for f in system.model.mechanism.joint_forces if isinstance(f.along, Servo)):
+        away = q[:, system.coordinate_names.index(f"{servo.joint}.angle")] - servo.along.target
+        held = held + 0.5 * servo.along.stiffness * away * away
+    return Samples(q, result["energy"].values + held, spent, note)
+
+
+def tell(name: str, kind: str, system: bc.System, found: Samples) -> None:
+    """One row."""
+    contacts = list(bc.analyze.contacts(system, found.q, np.zeros((len(found.q), system.nu))).values())
+    overlap = max(float(c.depth.max()) for c in contacts)
+    closed = sum(int(c.closed[-1].sum()) for c in contacts)
+    moved = [np.linalg.norm(c.point[-1] - c.point[-50], axis=-1)[c.closed[-1] & c.closed[-50]] for c in contacts]
+    slip = max(np.concatenate(moved), default=0.0)
+    loops = float(np.abs(system.loop_error(found.q)).max(initial=0.0)) if system.loops else 0.0
+    print(f"{name:8} {kind:10} {closed:7} {1e3 * overlap:12.5f} {1e3 * slip:12.6f} {np.diff(found.energy).max():12.2e} "
+          f"{loops:10.1e} {found.spent:10.4f}   {found.note}", flush=True)
+
+
+def sharpened(run: Callable[[float], Samples], accuracy: float) -> str:
+    """The longest step with this accuracy, and what it costs."""
+    fine = run(2.0**-5 * 1e-3).q
+    for k in range(8):
+        step = 8e-3 / 2**k
+        if 0.01 % step > 1e-9 and abs(0.01 % step - step) > 1e-9:
+            step = 0.01 / round(0.01 / step)  # samples fall on steps
+        found = run(step)
+        if len(found.q) == len(fine) and np.abs(found.q - fine).max() <= accuracy:
+            return f"step {1e3 * step:.4g} ms: {found.spent:.4f} cpu s/s"
+    return "no step is short enough"
 
 
 def lanes(many: int) -> None:
-    """Go2 many times at once: the compliant model in lanes, by fixed steps."""
-    parts = go2()
-    system = bc.compile(with_contacts(parts, {**SOFT, "slip_speed": 1e-2}))
-    q, _ = start(system, parts[1])
-    rng = np.random.default_rng(0)
-    qs = np.repeat(q[None], many, axis=0)
-    qs[:, 6] += 0.01 * rng.random(many)
-    us = np.zeros((many, system.nu))
-    system.simulate((qs, us), 2e-3, stepper="rk4", step=5e-4, output=2e-3)
-    begun = time.process_time()
-    result = system.simulate((qs, us), 0.1, stepper="rk4", step=5e-4, output=0.1)
-    spent = (time.process_time() - begun) / (0.1 * many)
-    print(f"\n{many} Go2 at once, compliant, rk4 of 0.5 ms, 113 places each: {1e3 * spent:.2f} ms of processor per "
-          f"simulated second and robot, {result.attrs['status']}")
+    """Go2 many times at once, each by itself from another height and speed, in lanes."""
+    for kind in ("rigid", "compliant"):
+        parts = go2()
+        system = bc.compile(with_contacts(parts, {} if kind == "rigid" else {**SOFT, "slip_speed": 1e-2}))
+        q, _ = start(system, parts[1])
+        rng = np.random.default_rng(0)
+        qs = np.repeat(q[None], many, axis=0)
+        qs[:, 6] += 0.01 * rng.random(many)
+        us = 0.1 * rng.standard_normal((many, system.nu))
+        stepper, step = ("moreau", STEP) if kind == "rigid" else ("rk4", 5e-4)
+        system.simulate((qs, us), 4e-3, stepper=stepper, step=step, output=4e-3)
+        begun = time.process_time()
+        result = system.simulate((qs, us), 0.2, stepper=stepper, step=step, output=0.2)
+        spent = (time.process_time() - begun) / (0.2 * many)
+        print(f"{many} Go2 at once, {kind}, {stepper} of {1e3 * step:g} ms: {1e3 * spent:.2f} ms of processor per "
+              f"simulated second and robot, {result.attrs['status']}", flush=True)
 
 
 # -- MuJoCo ---------------------------------------------------------------------------------------
-def peer(name: str, seconds: float, made: Callable[[], Any]) -> None:
-    try:
+class Peer:
+    """The same machine in MuJoCo."""
+
+    def __init__(self, made: Any, system: bc.System, state: Any) -> None:
         import mujoco
-    except ImportError:
-        print("MuJoCo is not installed")
-        return
-    m, targets, feet = made()
-    bare = bc.Mechanism(m.name)
-    bare.__dict__.update({k: v for k, v in m.copy().__dict__.items() if k != "_joint_forces"}, _joint_forces={})
-    bare.add_shape("ground", bc.Plane((10.0, 10.0)), role="collision", name="floor")
-    with tempfile.TemporaryDirectory() as folder:
-        bc.save(bare, Path(folder) / "robot.xml")
-        model = mujoco.MjModel.from_xml_path(str(Path(folder) / "robot.xml"))
-    model.opt.timestep, model.opt.integrator = STEP, mujoco.mjtIntegrator.mjINT_IMPLICITFAST
-    data = mujoco.MjData(model)
-    for joint, target in targets.items():
-        j = model.joint(joint)
-        stiffness, damping = next((f.along.stiffness, f.along.damping) for f in m.joint_forces if f.joint == joint)
-        model.jnt_stiffness[j.id], model.dof_damping[j.dofadr] = stiffness, damping
-        model.qpos_spring[j.qposadr] = data.qpos[j.qposadr] = target
-    used = {s.name for s in m.shapes if s.role == "collision"} if feet == "all" else {
-        s.name for f in feet for s in m.shapes_of(f) if s.role == "collision"}
-    for i in range(model.ngeom):
-        own, plane = model.geom(i).name, model.geom_type[i] == mujoco.mjtGeom.mjGEOM_PLANE
-        model.geom_contype[i] = int(plane)
-        model.geom_conaffinity[i] = int(plane or own in used)
-        model.geom_friction[i, 0] = 0.8
-    data.qpos[2] += 2.0
-    mujoco.mj_forward(model, data)
-    for _ in range(1000):  # lower it to where it just touches, then lift it
-        if any(c.dist < 0 for c in data.contact):
-            break
-        data.qpos[2] -= 0.0025
+
+        self.mujoco, self.system = mujoco, system
+        m, _, feet = made
+        bare = bc.Mechanism(m.name)
+        bare.__dict__.update({k: v for k, v in m.copy().__dict__.items() if k not in ("_joint_forces", "_contacts")},
+                             _joint_forces={}, _contacts={})
+        if m.name != "gripper":
+            bare.add_shape("ground", bc.Plane((10.0, 10.0)), role="collision", name="floor")
+        with tempfile.TemporaryDirectory() as folder:
+            bc.save(bare, Path(folder) / "robot.xml")
+            self.model = model = mujoco.MjModel.from_xml_path(str(Path(folder) / "robot.xml"))
+        model.opt.integrator = mujoco.mjtIntegrator.mjINT_IMPLICITFAST
+        model.opt.enableflags |= mujoco.mjtEnableBit.mjENBL_ENERGY
+        for force in m.joint_forces:
+            j = model.joint(force.joint)
+            law = {name: getattr(force.along, name, 0.0) or 0.0 for name in
+                   ("stiffness", "damping", "viscous", "coulomb", "target", "rest")}
+            model.dof_damping[j.dofadr] += law["damping"] + law["viscous"]
+            model.dof_frictionloss[j.dofadr] += law["coulomb"]
+            if law["stiffness"]:
+                model.jnt_stiffness[j.id] = law["stiffness"]
+                model.qpos_spring[j.qposadr] = law["target"] + law["rest"]
+        self._touching(m, feet)
+        self.places = [self._place(name) for name in system.coordinate_names]
+        self.first = np.asarray(state[0], dtype=float)
+
+    def _touching(self, m: bc.Mechanism, feet: Any) -> None:
+        """What may touch: one kind of shapes with the other."""
+        model = self.model
+        used = {s.name for s in m.shapes if s.role == "collision"} if feet == "all" else {
+            s.name for f in feet for s in m.shapes_of(f.removesuffix(" pad") + " pad" if m.name == "gripper" else f)
+            if s.role == "collision"}
+        for i in range(model.ngeom):
+            own, plane = model.geom(i).name, model.geom_type[i] == self.mujoco.mjtGeom.mjGEOM_PLANE
+            other = own == "box" if m.name == "gripper" else plane
+            model.geom_contype[i] = int(other)
+            model.geom_conaffinity[i] = int(other or own in used)
+            model.geom_friction[i, 0] = 0.8
+
+    def _place(self, coordinate: str) -> int:
+        """Where MuJoCo has a coordinate: of free joints positions come first there."""
+        joint, _, label = coordinate.rpartition(".")
+        at = int(self.model.joint(joint).qposadr[0])
+        order = ("x", "y", "z", "qw", "qx", "qy", "qz")
+        return at + (order.index(label) if label in order else 0)
+
+    def __call__(self, seconds: float, step: float) -> Samples:
+        mujoco, model = self.mujoco, self.model
+        model.opt.timestep = step
+        data = mujoco.MjData(model)
+        data.qpos[self.places] = self.first
         mujoco.mj_forward(model, data)
-    data.qpos[2] += DROP
-    overlap, slipped, steps = 0.0, 0.0, round(seconds / STEP)
-    begun = time.process_time()
-    mujoco.mj_step(model, data, steps)
-    spent = (time.process_time() - begun) / seconds
-    for _ in range(250):
-        mujoco.mj_step(model, data)
-        for k, contact in enumerate(data.contact):
-            overlap = max(overlap, -contact.dist)
-            slipped = max(slipped, _slip(mujoco, model, data, k))
-    print(f"{name:8} {'MuJoCo':10} {len(data.contact):7} {1e3 * overlap:12.4f} {1e3 * 0.5 * slipped:12.5f} "
-          f"{np.abs(data.qvel).max():11.2e} {'':>10} {spent:10.3f}   overlap and slip at rest", flush=True)
-
-
-def _slip(mujoco: Any, model: Any, data: Any, k: int) -> float:
-    """Speed of the two bodies against each other along the surface at a contact [m/s]."""
-    contact, total = data.contact[k], np.zeros(3)
-    for sign, geom in ((-1.0, contact.geom1), (1.0, contact.geom2)):
-        jacobian = np.zeros((3, model.nv))
-        mujoco.mj_jac(model, data, jacobian, None, contact.pos, int(model.geom_bodyid[geom]))
-        total += sign * jacobian @ data.qvel
-    normal = contact.frame[:3]
-    return float(np.linalg.norm(total - normal * (normal @ total)))
+        rows, energies, spent = [data.qpos[self.places].copy()], [data.energy.sum()], 0.0
+        for _ in range(round(seconds / 0.01)):
+            begun = time.process_time()
+            mujoco.mj_step(model, data, round(0.01 / step))
+            spent += time.process_time() - begun
+            rows.append(data.qpos[self.places].copy())
+            energies.append(data.energy.sum())
+        lost = data.time < seconds - 2 * step  # it begins anew where accelerations are not finite
+        return Samples(np.array(rows), np.array(energies), spent / seconds,
+                       "unstable: it has begun anew" if lost else "finished")
 
 
 def main() -> None:
@@ -214,19 +262,28 @@ def main() -> None:
     options.add_argument("--seconds", type=float, default=2.0)
     options.add_argument("--many", type=int, default=0)
     options.add_argument("--only", default="")
+    options.add_argument("--accuracy", type=float, default=0.0)
     given = options.parse_args()
     warnings.simplefilter("ignore")
-    print(f"{'':19} {'places':>7} {'overlap [mm]':>12} {'slip [mm]':>12} {'speed':>11} {'loops':>10} {'cpu s/s':>10}")
+    print(f"{'':19} {'places':>7} {'overlap [mm]':>12} {'slip [mm]':>12} {'rise [J]':>12} {'loops':>10} "
+          f"{'cpu s/s':>10}")
     for name, made in (("go2", go2), ("cassie", cassie), ("talos", talos), ("gripper", gripper)):
         if given.only and given.only != name:
             continue
-        for kind in ("compliant", "rigid"):
-            try:
-                measured(name, kind, given.seconds, made)
-            except bc.BellcrankError as error:
-                print(f"{name:8} {kind:10} {error}")
-        if name in ("go2", "talos"):
-            peer(name, given.seconds, made)
+        runs: dict[str, Callable[[float, float], Samples]] = {}
+        for kind in ("rigid", "compliant"):
+            parts = made()
+            system = bc.compile(with_contacts(parts, {} if kind == "rigid" else SOFT))
+            state = start(system, parts[1])
+            runs[kind] = partial(by_bellcrank, kind, system, state)
+            tell(name, kind, system, runs[kind](given.seconds, STEP))
+        if find_spec("mujoco"):
+            runs["MuJoCo"] = Peer(made(), system, state)
+            tell(name, "MuJoCo", system, runs["MuJoCo"](given.seconds, STEP))
+        for kind in ("rigid", "MuJoCo") if given.accuracy else ():
+            if kind in runs:
+                print(f"         {kind:10} to {given.accuracy:g}: "
+                      f"{sharpened(partial(runs[kind], 0.5), given.accuracy)}", flush=True)
     if given.many:
         lanes(given.many)
 
