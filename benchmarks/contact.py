@@ -206,6 +206,7 @@ class Peer:
             self.model = model = mujoco.MjModel.from_xml_path(str(Path(folder) / "robot.xml"))
         model.opt.integrator = mujoco.mjtIntegrator.mjINT_IMPLICITFAST
         model.opt.enableflags |= mujoco.mjtEnableBit.mjENBL_ENERGY
+        model.opt.disableflags |= mujoco.mjtDisableBit.mjDSBL_LIMIT  # these runs have none
         for force in m.joint_forces:
             j = model.joint(force.joint)
             law = {name: getattr(force.along, name, 0.0) or 0.0 for name in
@@ -217,7 +218,8 @@ class Peer:
                 model.qpos_spring[j.qposadr] = law["target"] + law["rest"]
         self._touching(m, feet)
         self.places = [self._place(name) for name in system.coordinate_names]
-        self.first = np.asarray(state[0], dtype=float)
+        self.shift = model.qpos0[self.places] - system.neutral()  # free joints have their position in the world there
+        self.first = np.asarray(state[0], dtype=float) + self.shift
 
     def _touching(self, m: bc.Mechanism, feet: Any) -> None:
         """What may touch: one kind of shapes with the other."""
@@ -245,12 +247,12 @@ class Peer:
         data = mujoco.MjData(model)
         data.qpos[self.places] = self.first
         mujoco.mj_forward(model, data)
-        rows, energies, spent = [data.qpos[self.places].copy()], [data.energy.sum()], 0.0
+        rows, energies, spent = [data.qpos[self.places] - self.shift], [data.energy.sum()], 0.0
         for _ in range(round(seconds / 0.01)):
             begun = time.process_time()
             mujoco.mj_step(model, data, round(0.01 / step))
             spent += time.process_time() - begun
-            rows.append(data.qpos[self.places].copy())
+            rows.append(data.qpos[self.places] - self.shift)
             energies.append(data.energy.sum())
         lost = data.time < seconds - 2 * step  # it begins anew where accelerations are not finite
         return Samples(np.array(rows), np.array(energies), spent / seconds,
