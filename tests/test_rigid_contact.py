@@ -162,6 +162,24 @@ def test_prescribed_motion_carries() -> None:
         assert errors[0] < 2e-5 and errors[1] < 0.3 * errors[0]
 
 
+def test_overlaps_do_not_grow() -> None:
+    """A ball that falls into its first contact within a step, whatever part of it, and rolls on and on."""
+    m = bc.Mechanism("ball")
+    ball = m.add_body("ball", bc.Inertia(2.0, (0, 0, 0), (0.008, 0.008, 0.008)))
+    m.add_joint("free", bc.Free(), m.ground, ball)
+    m.add_shape(ball, bc.Sphere(0.1), role="collision")
+    m.add_shape(m.ground, bc.Plane(), role="collision")
+    m.add_contact("floor", m.ground, ball, friction=0.3)
+    system = bc.compile(m)
+    q, u = np.repeat(system.neutral()[None], 20, axis=0), np.zeros((20, 6))
+    q[:, 6] = 0.1 + np.linspace(0.0, 0.02, 20)
+    u[:, 1], u[:, 3] = 20.0, 2.0
+    result = system.simulate((q, u), 4.0, stepper="moreau", step=4e-3, output=0.02)
+    assert result["q"].values[..., 6].min() > 0.1 - 1e-11
+    assert result["q"].values[-1, :, 6].max() < 0.1 + 1e-8
+    assert np.abs(np.diff(result["energy"].values[100:], axis=0)).max() < 1e-6  # rolling loses nothing
+
+
 def test_more_places_than_there_is_room_for_at_first() -> None:
     """Plates on the floor, one beside the other: slots are made as they are needed, and no sample is missing."""
     m = bc.Mechanism("plates")

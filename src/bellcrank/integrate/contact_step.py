@@ -40,6 +40,8 @@ PLACE, SCREW = 11, 9
 REACH = 3.0
 #: evaluations of (2), until speeds change by no more than this share of the largest one
 AGAIN, STEADY = 6, 1e-6
+#: iterations for q_e: gaps there are to be those of (5), or bodies that roll would sink
+ENDS = 5
 #: gaps [m] below this are closed at the end of a step
 CLOSED = 1e-9
 
@@ -136,10 +138,10 @@ class _Contacts(Stepping):
 
         each(f, self.nu, first, self.step)
         self.at(number, 1.0)
-        self.stand(self.middle, self.ahead)
-        self.move_on(self.middle, self.end)
-        self.stand(self.end, self.ahead)
-        self.move_on(self.middle, self.end)
+        copy(f, self.middle, self.end, self.nq)
+        with f.loop(ENDS):
+            self.stand(self.end, self.ahead)
+            self.move_on(self.middle, self.end)
         need = f.variable(0.0)
         with f.when(self.places > 0):
             self.find(number, fastest.value)

@@ -62,6 +62,8 @@ TOLERANCE = 1e-11
 REACH = 2.0
 #: evaluations of (2), until speeds change by no more than this share of the largest one
 AGAIN, STEADY = 6, 1e-6
+#: iterations for q_e: gaps there are to be those of (5), or bodies that roll would sink
+ENDS = 5
 #: gaps [m] below this are closed at the end of a step
 CLOSED = 1e-9
 
@@ -144,7 +146,9 @@ class MoreauRun(ReferenceRun):
         middle = self._moved_on(q, q, u, half, h)  # (1)
         rate = self._acceleration(half, middle, u, np.zeros_like(u), h)
         ahead = u + h * (rate + self._push) if len(self._push) == len(u) else u + h * rate
-        end = self._moved_on(middle, self._moved_on(middle, middle, ahead, t + h, h), ahead, t + h, h)
+        end = middle
+        for _ in range(ENDS):
+            end = self._moved_on(middle, end, ahead, t + h, h)
         places = self._places(np.stack([end, middle, q]), u, ahead, half, h)
         if places is None:
             along = after = self._unhindered(middle, u, rate, half, h)
