@@ -280,7 +280,8 @@ class _Builder:
             body_turn=self.body_link_turn, body_shift=self.body_link_shift,
             body_shift_symbolic=self.body_link_symbol, members=tuple(members),
             ground_turn=self.frame_turn[0], ground_shift=self.frame_shift[0],
-            gravity=mechanism.gravity, applied=self._applied(), parameters=dict(mechanism.parameters))
+            gravity=mechanism.gravity, applied=self._applied(), parameters=dict(mechanism.parameters),
+            frames={f.name: f for f in mechanism.frames})
 
     def frame_on_link(self, body: int, pose: Pose, align: Floats) -> tuple[int, Floats, tuple[Number, ...]]:
         """A frame given on a body, as its link, its axes and its origin in the link's frame."""
