@@ -322,11 +322,12 @@ def test_states_count_in_no_energy_and_have_sensitivities():
     assert not system.reactions(state)["seen"].any()
 
 
-def test_no_equilibrium_of_states():
-    with pytest.raises(bc.NotYetError, match=r"states of elements \(seen, sum\)"):
-        bc.analyze.equilibrium(filtered())
-    model = bc.analyze.linearize(filtered(), filtered().assemble())
-    assert abs(model.A[4, 4] + 20.0) < 1e-9  # the lag
+def test_states_in_equilibrium_and_linear_models():
+    system = filtered()
+    rest = bc.analyze.equilibrium(system)
+    assert np.abs(system.forward_dynamics(rest)).max() < 1e-9
+    model = bc.analyze.linearize(system, rest)
+    assert abs(model.A[model.states.index("seen"), model.states.index("seen")] + 20.0) < 1e-9  # the lag
 
 
 def test_states_that_feed_each_other_are_no_loop_but_bad_ones_are_refused():
