@@ -365,3 +365,16 @@ def test_outputs_in_every_kind_of_run(tmp_path: Path) -> None:
     m.add_output("energy", lambda at: at.q("hinge"))
     with pytest.raises(bc.ModelError, match="output 'energy': results cannot hold it"):
         bc.compile(m).simulate(([1.0], [0.0]), 0.1)
+
+
+def test_rollouts_know_outputs() -> None:
+    """As runs do, with parameters of each lane."""
+    m = bc.load("pendulum")
+    m.parameter("k", 2.0)
+    m.add_output("scaled", lambda at: at.parameter("k") * at.u("hinge") + at.t)
+    system = bc.compile(m).with_parameters(k=np.array([1.0, 2.0, 3.0]))
+    motion = bc.rollout(system, (np.full((3, 1), 0.5), np.zeros((3, 1))), step=1e-3)
+    motion.step(steps=5)
+    assert np.abs(motion.outputs()["scaled"] - [1.0, 2.0, 3.0] * motion.u[:, 0] - 0.005).max() < 1e-15
+    with pytest.raises(bc.ModelError, match=r"output 'bad': no joint called 'hing'"):
+        motion.outputs({"bad": lambda at: at.q("hing")})
