@@ -378,3 +378,16 @@ def test_rollouts_know_outputs() -> None:
     assert np.abs(motion.outputs()["scaled"] - [1.0, 2.0, 3.0] * motion.u[:, 0] - 0.005).max() < 1e-15
     with pytest.raises(bc.ModelError, match=r"output 'bad': no joint called 'hing'"):
         motion.outputs({"bad": lambda at: at.q("hing")})
+
+
+def test_laws_that_compute_their_points_are_saved(tmp_path: Path) -> None:
+    """By the axes of the body; frames, elements, states and parameters by name."""
+    m = one(lambda at: at.velocity("handle", (at.q("elbow"), 0.1, 0.0)).dot(at.axes("handle")[1])
+            + at.position("handle", (0.0, at.state("x"), 0.2)).z * at.parameter("k") + at.element("sum").force * at.t)
+    m.parameter("k", 2.0)
+    m.add_state("x", lambda at: at.omega("handle").x - at.state("x"))
+    bc.save(m, tmp_path / "m.yaml")
+    q, u = np.array([0.3, -0.7, 0.0]), np.array([1.2, 0.4, 0.6])
+    first, second = (bc.compile(x, backend="numpy").forward_dynamics(q, u, t=0.4) for x in (m, bc.load(
+        tmp_path / "m.yaml")))
+    assert np.abs(first - second).max() < 1e-13 * np.abs(first).max()
