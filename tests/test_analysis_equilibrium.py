@@ -9,8 +9,8 @@ from scipy.optimize import minimize_scalar
 import bellcrank as bc
 import looped
 from bellcrank import math
-from bellcrank.analyze import statics
 from bellcrank.analyze.differences import derivative
+from bellcrank.analyze.resting_forces import RestingForces
 
 
 def sprung_four_bar() -> bc.Mechanism:
@@ -144,12 +144,12 @@ def test_stiffness_is_exact(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     system = bc.compile(bc.load(name))
     rng = np.random.default_rng(2)
     q = looped.states(system)[0][1] if system.loops else rng.normal(size=system.nq)
-    balance = statics._Balance(system, rng.normal(size=system.nu), None, 0.0, [])
+    balance = RestingForces(system, rng.normal(size=system.nu), None, 0.0, [], np.zeros(system.nu))
     chart = balance.chart(q)
     k = len(chart.independent)
     expected, error = derivative(lambda z: balance.slope(chart, chart.positions(z)[0]), np.full(k, 0.05),
                                  [slice(0, k)], levels=10)
-    monkeypatch.setattr(statics._Balance, "_stiffness_by_differences", None)
+    monkeypatch.setattr(RestingForces, "_stiffness_by_differences", None)
     found = balance.stiffness(chart)
     assert np.abs(found).max() > 0.1
     assert np.abs(found - expected).max() < 1e-8 * np.abs(found).max() + 10.0 * error.max()

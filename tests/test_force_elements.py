@@ -514,12 +514,8 @@ def test_actuators_keep_their_joints() -> None:
     for joint in ("B", "D"):
         m.add_actuator(joint, joint, 1.0)
     assert not {"B", "D"} & set(bc.compile(m).model.tree.cut_names)
-    with pytest.raises(bc.ModelError, match="cut another joint"):
-        bc.compile(m, cut=["D"])
+    assert "D" in bc.compile(m, cut=["D"]).joint_names
     system = bc.compile(m)
-    state = system.assemble(q={"A": 0.5})
-    with pytest.raises(bc.NotYetError, match="loop_tau"):
-        system.forward_dynamics(state.q, state.u, loop_tau={system.model.tree.cut_names[0]: 1.0})
     with pytest.raises(bc.StateError, match="must be finite"):
         bc.analyze.stored_energy(system, np.full(system.nq, np.nan))
 

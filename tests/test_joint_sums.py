@@ -178,8 +178,7 @@ def test_joints_of_sums_are_not_cut() -> None:
     usual = bc.compile(m).model.tree.cut_names
     m.add_joint_spring("cable", {usual[0]: 1.0, "A": 1.0}, stiffness=1.0)
     assert bc.compile(m).model.tree.cut_names != usual
-    with pytest.raises(bc.ModelError, match=r"joint force 'cable': joint '\w+' was cut to close a loop"):
-        bc.compile(m, cut=usual)
+    assert usual[0] in bc.compile(m, cut=usual).joint_names
 
 
 def test_a_factor_of_zero_has_no_part() -> None:

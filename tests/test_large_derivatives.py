@@ -300,20 +300,34 @@ def test_inputs_are_checked() -> None:
         c.rolled.derivatives("forward_dynamics", c.q[:-1], c.u)
 
 
-def test_forces_along_sums_of_joints_are_refused() -> None:
-    m = linkage()
-    m.add_joint_spring("sum", {"A": 1.0, "B": -0.5}, stiffness=3.0)
-    system = bc.compile(m, schedule="rolled")
-    with pytest.raises(bc.NotYetError, match="sums of joints \\('sum'\\)"):
-        system.derivatives("forward_dynamics", system.assemble())
+def lawful(closed: bool) -> bc.Mechanism:
+    """A machine with laws that look at everything, on joints, sums, points and bodies."""
+    m = linkage() if closed else bc.load("double_pendulum")
+    joints, body = [j.name for j in m.joints if j.joint.nq == j.joint.nu == 1], m.bodies[-1].name
+    m.parameter("gain", 1.3)
+    m.add_state("late", lambda at: at.u(joints[0]) - 3.0 * at.state("late"))
+    m.add_joint_spring("sum", {joints[0]: 1.0, joints[1]: -0.5}, stiffness=3.0, damping=0.4)
+    m.add_joint_force("pull", joints[0], lambda at: at.state("late") - bm.sin(at.q(joints[1])) * at.u(joints[0]) + at.t)
+    m.add_joint_force("both", {joints[0]: 0.3, joints[1]: 1.0},
+                      lambda at: at.parameter("gain") * at.element("sum").force)
+    m.add_wrench("wind", m.bodies[0], at=(0.1, 0.2, 0.0), law=lambda at: (
+        at.velocity(body, (0.1, 0.0, 0.2)).cross(at.axes(body)[1]), at.omega(body) * at.u(joints[1])))
+    m.add_force_between("rope", m.ground, body, (2.0, 1.0, 0.5), (0.1, 0.0, 0.0), lambda at: (
+        at.element("rope").length * at.position(m.bodies[0]).dot(at.velocity(body)) - at.element("rope").rate))
+    return m
 
 
-def test_laws_of_the_machine_are_refused() -> None:
-    m = linkage()
-    m.add_wrench("wind", m.bodies[0], law=lambda at: (at.u("A"), 0.0, 0.0))
-    system = bc.compile(m, schedule="rolled")
-    with pytest.raises(bc.NotYetError, match="laws of the whole machine \\('wind'\\)"):
-        system.derivatives("forward_dynamics", system.assemble())
+@pytest.mark.parametrize("closed", [False, True])
+@pytest.mark.parametrize("function", ["forward_dynamics", "bias", "stored_energy"])
+@pytest.mark.everyday(4)
+def test_laws_of_the_machine_and_sums(function: str, closed: bool) -> None:
+    """Of forces outside of the loops, which see coordinates as well as motions of links."""
+    lawful_pair(closed).agree(function, ("gain",) if function != "stored_energy" else ())
+
+
+@cache
+def lawful_pair(closed: bool) -> Both:
+    return Both(lambda: lawful(closed), 0.2)
 
 
 def test_what_does_not_depend_on_a_variable() -> None:

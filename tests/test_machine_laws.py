@@ -68,12 +68,9 @@ def test_nobody_sees_which_joint_was_cut(cut):
     """The same motion, reactions and reports, whatever was cut."""
     system, state = linkage(cut not in WEIGHTED)
     wanted, other = motion(system, state), machine(cut not in WEIGHTED, cut=[cut], backend="numpy")
-    coupler = {name: float(x) for name, x in zip(system.joint_names, state.q, strict=True)}
-    coupler["D"] = float(bc.analyze.loop_coordinates(system, state, "D")[0])
-    guess = {name: x for name, x in coupler.items() if name != cut}
-    name = other.joint_names[0]
-    rate = float(np.append(state.u, bc.analyze.loop_speeds(system, state, "D"))["ABCD".index(name)])
-    same = other.assemble(q={name: guess[name]}, u={name: rate}, guess=guess, t=T)
+    assert system.joint_names == other.joint_names == tuple("ABCD")  # laws look at all of them
+    same = other.project(state)
+    assert np.abs(same.q - state.q).max() < 1e-12
     for body, acceleration in motion(other, same).items():
         assert np.abs(acceleration - wanted[body]).max() < 1e-9 * np.abs(acceleration).max()
     mine, others = system.element_forces(state), other.element_forces(same)
@@ -187,6 +184,9 @@ def test_large_machines_have_laws():
 # -- what is refused ----------------------------------------------------------------------------------------------
 def one(law: object) -> bc.Mechanism:
     m = bc.load("double_pendulum")
+    m.add_frame("handle", m.bodies[1].name, bc.Pose((0.2, 0.0, 0.1), [0.8, 0.6, 0.0, 0.0]))
+    m.add_bushing("bush", m.bodies[1].name, m.ground, stiffness=(1, 2, 3))
+    m.add_joint_spring("sum", {j.name: 1.0 for j in m.joints}, stiffness=1.0)
     m.add_joint_force("law", m.joints[0].name, law)
     return m
 
@@ -197,15 +197,57 @@ def one(law: object) -> bc.Mechanism:
     (lambda at: at.position("upper_arm").x, r"no body"),
     (lambda at: at.state("pressure"), r"no state called 'pressure'; there are none"),
     (lambda at: at.parameter("k"), r"no parameter called 'k'"),
-    (lambda at: at.element("strut").force, r"no force element called 'strut'; there are law"),
+    (lambda at: at.element("strut").force, r"no force element called 'strut'; there are "),
     (lambda at: at.element("law").force, r"the law of 'law' makes an algebraic loop: law -> law"),
     (lambda at: at.element("law").colour, r"an element has no 'colour'"),
+    (lambda at: at.element("bush").force, r"joint force 'law': the element 'bush' has no force; it has power, en"),
+    (lambda at: at.element("sum").vector.x, r"the element 'sum' has no vector"),
+    (lambda at: at.element("sum").forc, r"an element has no 'forc'; did you mean 'force'"),
+    (lambda at: at.positon("handle"), r"joint force 'law': laws cannot ask for at.positon; did you mean 'position'"),
+    (lambda at: at.acceleration("handle").x, r"joint force 'law': laws see no accelerations"),
+    (lambda at: at.position("handel").x, r"no body or frame called 'handel'; did you mean 'handle'"),
     (lambda at: 1.0 if at.q("elbow") > 0 else 0.0, r"cannot be compiled"),
     (lambda at: (at.q("elbow"), 0.0), r"cannot be compiled"),
     (lambda at: __import__("math").sin(at.q("elbow")), r"cannot be compiled")])
 def test_wrong_laws_are_refused_by_name(law, said):
     with pytest.raises(bc.ModelError, match=said):
         bc.compile(one(law))
+
+
+#: how an element of each kind is added whose law gives what a function does
+KINDS = {
+    "joint force": lambda m, name, value: m.add_joint_force(name, m.joints[0].name, value),
+    "force of a sum": lambda m, name, value: m.add_joint_force(name, {j.name: 1.0 for j in m.joints}, value),
+    "force between points": lambda m, name, value: m.add_force_between(
+        name, m.ground, m.bodies[1], (1, 0, 0), (0, 0, 0), value),
+    "wrench": lambda m, name, value: m.add_wrench(name, m.bodies[0], law=lambda at: (value(at), 0.0, 0.0))}
+
+
+@pytest.mark.parametrize("first", KINDS)
+@pytest.mark.parametrize("second", KINDS)
+@pytest.mark.everyday(16)
+def test_two_laws_that_need_each_other_are_refused_by_name(first, second):
+    m = bc.load("double_pendulum")
+    for kind, name, other, what in ((first, "one", "two", second), (second, "two", "one", first)):
+        field = "power" if what == "wrench" else "force"
+        KINDS[kind](m, name, lambda at, other=other, field=field: getattr(at.element(other), field))
+    with pytest.raises(bc.ModelError, match=r"algebraic loop: (one -> two -> one|two -> one -> two); let one of"):
+        bc.compile(m)
+
+
+def test_laws_see_frames():
+    """Poses and velocities of named frames, and of points of them, as the System has them; compiled and not."""
+    def law(at):
+        axes, v, p = at.axes("handle"), at.velocity("handle", (0.1, 0.0, 0.3)), at.position("handle", (0.1, 0.0, 0.3))
+        return v.dot(axes[0]) + 2.0 * v.dot(axes[1]) + p.x + 3.0 * p.y + 5.0 * p.z + at.omega("handle").dot(axes[2])
+
+    for backend in ("numpy", "llvm"):
+        system = bc.compile(one(law), backend=backend)
+        q, u = np.array([0.3, -0.7]), np.array([1.2, 0.4])
+        place, twist = system.pose(q, "handle"), system.velocity(q, u, "handle", (0.1, 0.0, 0.3))
+        p, v, axes = place.position + place.rotation @ [0.1, 0.0, 0.3], twist[3:], place.rotation
+        wanted = v @ axes[:, 0] + 2.0 * v @ axes[:, 1] + p @ [1.0, 3.0, 5.0] + twist[:3] @ axes[:, 2]
+        assert abs(system.element_forces(q, u)["law"].force - wanted) < 1e-12 * abs(wanted)
 
 
 def test_rings_of_elements_are_refused_by_name():
@@ -280,11 +322,12 @@ def test_states_count_in_no_energy_and_have_sensitivities():
     assert not system.reactions(state)["seen"].any()
 
 
-def test_no_equilibrium_of_states():
-    with pytest.raises(bc.NotYetError, match=r"states of elements \(seen, sum\)"):
-        bc.analyze.equilibrium(filtered())
-    model = bc.analyze.linearize(filtered(), filtered().assemble())
-    assert abs(model.A[4, 4] + 20.0) < 1e-9  # the lag
+def test_states_in_equilibrium_and_linear_models():
+    system = filtered()
+    rest = bc.analyze.equilibrium(system)
+    assert np.abs(system.forward_dynamics(rest)).max() < 1e-9
+    model = bc.analyze.linearize(system, rest)
+    assert abs(model.A[model.states.index("seen"), model.states.index("seen")] + 20.0) < 1e-9  # the lag
 
 
 def test_states_that_feed_each_other_are_no_loop_but_bad_ones_are_refused():
@@ -322,3 +365,29 @@ def test_outputs_in_every_kind_of_run(tmp_path: Path) -> None:
     m.add_output("energy", lambda at: at.q("hinge"))
     with pytest.raises(bc.ModelError, match="output 'energy': results cannot hold it"):
         bc.compile(m).simulate(([1.0], [0.0]), 0.1)
+
+
+def test_rollouts_know_outputs() -> None:
+    """As runs do, with parameters of each lane."""
+    m = bc.load("pendulum")
+    m.parameter("k", 2.0)
+    m.add_output("scaled", lambda at: at.parameter("k") * at.u("hinge") + at.t)
+    system = bc.compile(m).with_parameters(k=np.array([1.0, 2.0, 3.0]))
+    motion = bc.rollout(system, (np.full((3, 1), 0.5), np.zeros((3, 1))), step=1e-3)
+    motion.step(steps=5)
+    assert np.abs(motion.outputs()["scaled"] - [1.0, 2.0, 3.0] * motion.u[:, 0] - 0.005).max() < 1e-15
+    with pytest.raises(bc.ModelError, match=r"output 'bad': no joint called 'hing'"):
+        motion.outputs({"bad": lambda at: at.q("hing")})
+
+
+def test_laws_that_compute_their_points_are_saved(tmp_path: Path) -> None:
+    """By the axes of the body; frames, elements, states and parameters by name."""
+    m = one(lambda at: at.velocity("handle", (at.q("elbow"), 0.1, 0.0)).dot(at.axes("handle")[1])
+            + at.position("handle", (0.0, at.state("x"), 0.2)).z * at.parameter("k") + at.element("sum").force * at.t)
+    m.parameter("k", 2.0)
+    m.add_state("x", lambda at: at.omega("handle").x - at.state("x"))
+    bc.save(m, tmp_path / "m.yaml")
+    q, u = np.array([0.3, -0.7, 0.0]), np.array([1.2, 0.4, 0.6])
+    first, second = (bc.compile(x, backend="numpy").forward_dynamics(q, u, t=0.4) for x in (m, bc.load(
+        tmp_path / "m.yaml")))
+    assert np.abs(first - second).max() < 1e-13 * np.abs(first).max()

@@ -72,3 +72,45 @@ def test_powers_of_all_elements_are_the_change_of_energy(make: Callable, duratio
     work = result.u.sel(speed="work.value")
     size = float(np.abs(bare).max())
     assert float(np.abs(bare - bare[0] - work).max()) < 1e-8 * size and float(np.abs(work).max()) > 1e-3 * size
+
+
+#: one element each on a slider crank, in a state in which it acts (limits are reached), and forces that are given
+ACTING: dict[str, tuple[Callable[[bc.Mechanism], object], dict[str, float] | None]] = {
+    "servo at its limit": (lambda m: m.add_servo("e", "crank", target=9.0, stiffness=90.0, limit=7.0), None),
+    "servo within it": (lambda m: m.add_servo("e", "slide", target=2.0, stiffness=9.0, damping=3.0, limit=70.0), None),
+    "limit": (lambda m: m.add_limit("e", "crank", upper=0.5, stiffness=300.0, damping=9.0), None),
+    "limit of a sum": (lambda m: m.add_limit("e", {"crank": 1.0, "big_end": 0.5}, lower=2.0, stiffness=300.0), None),
+    "friction": (lambda m: m.add_friction("e", "slide", coulomb=3.0, viscous=1.0), None),
+    "actuator at its limit": (lambda m: m.add_actuator("e", "crank", 3.0), {"crank": 8.0}),
+    "actuator on its line": (lambda m: m.add_actuator("e", "slide", 30.0, no_load_speed=9.0), {"slide": 80.0}),
+    "armature": (lambda m: (m.add_armature("r", "big_end", 0.3), m.add_servo("e", "crank", stiffness=5.0)), None),
+    "bushing": (lambda m: m.add_bushing("e", "rod", m.ground, stiffness=(9, 8, 7), damping=(1, 2, 3)), None),
+    "drag": (lambda m: m.add_drag("e", "rod", coefficient=2.0, wind=(3.0, 0.0, 1.0)), None),
+    "gas spring": (lambda m: m.add_gas_spring("e", m.ground, "rod", (0.0, 0.0, 0.9), (0.1, 0.0, 0.0), force=300.0,
+                                              length=1.0, reach=1.4), None),
+    "wrench by a law": (lambda m: m.add_wrench("e", "rod", law=lambda at: (at.u("crank"), 2.0, 0.0)), None),
+}
+
+
+@pytest.mark.parametrize("kind", ACTING)
+def test_what_acted_is_what_is_reported(kind: str) -> None:
+    """The power that elements report is the rate of kinetic and potential energy, to rounding."""
+    add, tau = ACTING[kind]
+    m = bc.load("slider_crank")
+    add(m)
+    system = bc.compile(m, backend="numpy")
+    state = system.assemble(q={"crank": 0.9}, u={"crank": 3.0})
+    udot = system.forward_dynamics(state.q, state.u, tau)
+    elements = system.element_forces(state, tau=tau)
+    power = sum(float(e.power) for e in elements.values())
+    slope = system.derivatives("kinetic_energy", state, along={"q": state.u, "u": udot}, closed=False)["along"]
+    height = system.derivatives("potential_energy", state.q, along={"q": state.u}, closed=False)["along"]
+    assert abs(float(slope) + float(height) - power) < 1e-8 * abs(power) and abs(elements["e"].power) > 1e-3
+
+
+def test_a_rigid_stop_reports_what_it_took() -> None:
+    system = bc.compile(bc.load("slider_crank"))
+    run = system.simulate(system.assemble(q={"crank": 0.9}, u={"crank": 3.0}), 0.1, stepper="rk8", output=0.05,
+                          events=bc.joint_limit("crank", upper=1.1, restitution=0.4))
+    lost, energy = float(run.event_energy_lost.sum()), run["energy"].values
+    assert lost > 1e-3 and abs(energy[0] - energy[-1] - lost) < 1e-8 * lost

@@ -182,15 +182,20 @@ def test_in_a_prescribed_motion():
     ([[0, 1], [0, 1]], [[1, 2], [3, np.nan]], {}, r"the value at \(1, 1\), entry \(1, 1\), is nan"),
     ([[0, 1], [1, 0]], [[1, 2], [3, 4]], {}, "along the second argument must rise"),
     ([0, 1], [[1, 2], [3, 4]], {}, "got|points of shape"),
+    ([[0, 1], [0, 1]], [[1, 2], [3]], {}, "row 1 of values has 1 entries, the first 2; none may be missing"),
+    ([0, 1], [1.0, "two"], {}, r"values\[1\], 'two', is no number"),
     ([0, 1], "text", {}, "values must be an array of numbers")])
 def test_bad_tables_are_refused_by_name(points, values, settings, said):
     with pytest.raises(bc.ModelError, match=rf"table 'bad': .*{said}"):
         bc.Table(points, values, **{"extrapolate": "hold", "name": "bad", **settings})
 
 
-def test_extrapolation_must_be_said():
-    with pytest.raises(TypeError, match="extrapolate"):
-        bc.Table([0, 1], [1, 2])
+def test_extrapolation_must_be_said(tmp_path):
+    file = tmp_path / "damper.csv"
+    file.write_text("0,1\n1,2\n")
+    for make in (lambda: bc.Table([0, 1], [1, 2], name="damper"), lambda: bc.Table.from_csv(file)):
+        with pytest.raises(bc.ModelError, match=r"table 'damper': say what is beyond its points: extrapolate='hold'"):
+            make()
 
 
 def test_from_csv(tmp_path):
@@ -206,5 +211,68 @@ def test_from_csv(tmp_path):
         bc.Table.from_csv(file, extrapolate="linear")
     with pytest.raises(bc.ModelError, match=r"no column called 'torque'; there are speed, force"):
         bc.Table.from_csv(file, y="torque", extrapolate="linear")
+    with pytest.raises(bc.ModelError, match=r"no column called 'forc'.*did you mean 'force'"):
+        bc.Table.from_csv(file, y="forc", extrapolate="linear")
+    for place, text in ((file, "speed,force\n0, 1\n2, 1\n1, 3\n"), (grid, ",0,1\n0,1,2\n2,3,6\n1,2,2\n")):
+        place.write_text(text)
+        with pytest.raises(bc.ModelError, match=r".csv:4: 1 is not above 2 of the line before; sort the lines"):
+            bc.Table.from_csv(place, grid=place is grid, extrapolate="hold")
     with pytest.raises(bc.ModelError, match=r"cannot be read"):
         bc.Table.from_csv(tmp_path / "none.csv", extrapolate="hold")
+
+
+# -- everywhere ---------------------------------------------------------------------------------------------------
+def cam(m, one, two):
+    for name, joint in (("cam", bc.Revolute("z")), ("follower", bc.Prismatic("z"))):
+        m.add_joint(name, joint, m.ground, m.add_body(name, bc.Inertia.sphere(1.0, 0.1)))
+    m.add_coupler("profile", {"follower": 1.0, "cam": one})
+
+
+def as_law(function):
+    """A table stands for a law of the displacement alone."""
+    return function if isinstance(function, bc.Table) else lambda x, rate: function(x)
+
+
+#: where a table of one argument and one of two are used in a pendulum
+USES = {
+    "law of a joint": lambda m, one, two: m.add_joint_force("e", "hinge", lambda q, u: one(q) + two(q, u)),
+    "table as it is": lambda m, one, two: m.add_joint_force("e", "hinge", as_law(one)),
+    "map as it is": lambda m, one, two: m.add_joint_force("e", "hinge", two),
+    "law of a spring": lambda m, one, two: m.add_spring("e", m.ground, "bob", (0, 1, 0), (0, 0, -1), law=two),
+    "force between points": lambda m, one, two: m.add_force_between("e", m.ground, "bob", (0, 1, 0), (0, 0, -1),
+                                                                       as_law(one)),
+    "law of the machine": lambda m, one, two: m.add_joint_force("e", "hinge", lambda at: one(at.q("hinge"))
+                                                                + two(at.u("hinge"), at.t)),
+    "wrench": lambda m, one, two: m.add_wrench("e", "bob", law=lambda at: (0.0, two(at.t, at.u("hinge")), one(at.t))),
+    "wrench of time": lambda m, one, two: m.add_wrench("e", "bob", force=(0, one, 0)),
+    "potential": lambda m, one, two: m.add_joint_spring("e", "hinge", potential=one),
+    "target": lambda m, one, two: m.add_servo("e", "hinge", target=one, stiffness=5.0),
+    "wind": lambda m, one, two: m.add_drag("e", "bob", coefficient=1.0, at=(0, 0, -1), wind=(0, one, 0)),
+    "motion": lambda m, one, two: m.prescribe("hinge", lambda t: one(t) + two(t, t)),
+    "state": lambda m, one, two: m.add_state("s", lambda at: one(at.q("hinge")) - at.state("s")),
+    "cam": cam,
+}
+
+
+@pytest.mark.parametrize("use", USES)
+def test_tables_everywhere_are_the_functions_of_their_points(use, tmp_path):
+    """The same motion as with splines of the points written out, also from a model file; kinds take turns."""
+    points, kind = np.linspace(-4.0, 4.0, 33), ("linear", "cubic", "akima", "monotone")[list(USES).index(use) % 4]
+    one = bc.Table(points, 0.1 * points**3 + points, kind=kind, extrapolate="linear", name="one")
+    two = bc.Table((points, points), 0.2 * np.outer(points, 1.0 + points), kind=kind, extrapolate="hold", name="two")
+    found = []
+    for functions in ((one, two), (lambda x: 0.1 * x**3 + x, lambda x, y: 0.2 * x * (1.0 + y))):
+        m = bc.load("pendulum")
+        USES[use](m, *functions)
+        for read in (m, *(saved(m, tmp_path) if functions[0] is one else ())):
+            system = bc.compile(read, backend="numpy")
+            start = system.assemble(q={"cam" if use == "cam" else system.joint_names[0]: 0.31}) if use != "motion" \
+                else system.assemble()
+            found.append(system.forward_dynamics(start.q, start.u + 0.0, t=0.27))
+    assert np.array_equal(found[0], found[1])
+    assert np.abs(found[0] - found[2]).max() < (0.2 if kind == "linear" or use == "motion" else 0.02)
+
+
+def saved(m, folder):
+    bc.save(m, folder / "m.yaml")
+    return (bc.load(folder / "m.yaml"),)

@@ -9,14 +9,21 @@ variational equations have them; rotations of ball and free joints are rotation 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from bellcrank.analyze.differences import derivative
-from bellcrank.analyze.minimal import Chart, closed_states, driven_entries, force_arrays, length_scale
+from bellcrank.analyze.minimal import (
+    Chart,
+    closed_states,
+    driven_entries,
+    force_arrays,
+    length_scale,
+    state_entries,
+)
 from bellcrank.analyze.model_ports import Flow, ModelInputs, ModelOutputs, Outputs
 from bellcrank.analyze.state_batch import StateBatch
 from bellcrank.arrays import Floats, flat
@@ -30,7 +37,7 @@ if TYPE_CHECKING:
     from bellcrank.compiled.system import System
     from bellcrank.system.kernels import Wrenches
 
-__all__ = ["LinearModel", "linear_model", "linearize"]
+__all__ = ["LinearModel", "linear_model", "linearize", "without_integrals"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,6 +56,8 @@ class LinearModel:
     y0: Floats  #: outputs at the state itself
     error: float  #: estimated error of what is found by differences, relative to the largest entry of a column; else 0
     chart: Chart = field(repr=False)
+    #: which of [z; v] are states of the model; integrals of states of elements that nothing looks at are none
+    kept: tuple[int, ...] = field(default=(), repr=False)
 
     @property
     def eigenvalues(self) -> npt.NDArray[np.complex128]:
@@ -63,9 +72,12 @@ class LinearModel:
     def nearby(self, x: npt.ArrayLike) -> State:
         """The closed state of the machine that x stands for."""
         k = len(self.chart.independent)
-        given = flat("x", x, 2 * k, "displacements, then rates")
+        given = flat("x", x, len(self.states), "displacements, then rates")
         if given.ndim != 1:
             raise StateError(f"nearby: one x at a time, got shape {given.shape}")
+        if self.kept:
+            some, given = given, np.zeros(2 * k)
+            given[list(self.kept)] = some
         q, left = self.chart.positions(given[None, :k])
         if left[0] > CLOSED:
             raise StateError("nearby: the loops do not close there; take a smaller x")
@@ -102,6 +114,9 @@ def linearize(system: System, state: State | tuple[npt.ArrayLike, npt.ArrayLike]
     (all six entries of a wrench) or "body.fx" (one: mx, my, mz, fx, fy, fz); the actuated joints or else the
     independent ones if not given. `outputs` names coordinates ("A.angle"), rates ("A.rate", "A.angle.rate") and
     accelerations ("A.acceleration"), or is a function of a `State`, or {name: function}; all q and u if not given.
+    States of elements (`Mechanism.add_state`) are states of the model by their names; their integrals over time only
+    where something looks at them.
+
     `coordinates` names the independent joints; they are chosen if not given: the actuated ones or those of the plan
     where they are well conditioned. Leading axes of the state are a batch of models with the same coordinates, those
     of its first state (see `StateBatch`): ``models.A`` has shape (..., 2 k, 2 k).
@@ -120,13 +135,13 @@ def linearize(system: System, state: State | tuple[npt.ArrayLike, npt.ArrayLike]
     wanted = None if coordinates is None else driven_entries(system, coordinates, "linearize")
     each, forces = closed_states(system, state, t, "linearize"), force_arrays(system, tau)
     if not each.ndim:
-        return linear_model(system, each.item(), forces, inputs, outputs, wanted, wrenches)
+        return without_integrals(linear_model(system, each.item(), forces, inputs, outputs, wanted, wrenches))
     if each.size and wanted is None:
         first: State = each.item(0)
         wanted = list(Chart.at(system, first.q, first.t).independent)
     every = np.broadcast_to(forces, (*each.shape, system.nu))
-    return StateBatch.of(each.shape, lambda index: linear_model(
-        system, each[index], every[index], inputs, outputs, wanted, wrenches, each.size))
+    return StateBatch.of(each.shape, lambda index: without_integrals(linear_model(
+        system, each[index], every[index], inputs, outputs, wanted, wrenches, each.size)))
 
 
 def linear_model(system: System, trim: State, force: Floats, inputs: Sequence[str] | None, outputs: Outputs,
@@ -150,10 +165,23 @@ def linear_model(system: System, trim: State, force: Floats, inputs: Sequence[st
         np.concatenate([trim.u[entries], base[:nu][entries]]), base[nu:], error, chart)
 
 
+def without_integrals(model: LinearModel) -> LinearModel:
+    """The model without the integrals of states of elements, but for those that a law or an output looks at."""
+    system, entries = model.chart.system, model.chart.independent
+    own, k = set(state_entries(system)), len(entries)
+    idle = {i for i, v in enumerate(entries) if v in own and not model.A[:, i].any() and not model.C[:, i].any()}
+    if not idle:
+        return model
+    kept = [i for i in range(2 * k) if i not in idle]
+    names = [model.states[i].removesuffix(".rate") if i - k in idle else model.states[i] for i in kept]
+    return replace(model, A=model.A[np.ix_(kept, kept)], B=model.B[kept], C=model.C[:, kept], states=tuple(names),
+                   rate=model.rate[kept], kept=tuple(kept))
+
+
 def _refuse_rolling(system: System, trim: State) -> None:
     """Moving machines that roll have more coordinates than independent speeds, which such a model does not have."""
     names = [c.name for c in system.model.tree.closures if c.nonholonomic]
-    if names and np.abs(trim.u).max(initial=0.0) > 0.0:
+    if names and np.abs(np.delete(trim.u, state_entries(system))).max(initial=0.0) > 0.0:
         raise NotYetError(f"linearize: {system.model.name!r} moves, and {', '.join(map(repr, names[:4]))} bind its "
                           "speeds alone (rolling, knife edges): it has more coordinates than speeds; linearize it at "
                           "rest, or simulate it from neighbouring states")

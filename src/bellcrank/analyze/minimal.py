@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from bellcrank.compiled.system import System
 
 __all__ = ["Chart", "GivenSpeeds", "closed_state", "closed_states", "driven_entries", "force_arrays",
-           "independent_speeds", "length_scale", "speed_labels", "with_laws"]
+           "independent_speeds", "length_scale", "speed_labels", "state_entries", "with_laws"]
 
 #: independent speeds whose share of the motion is smaller than this are poor coordinates
 _GOOD = 0.02
@@ -209,6 +209,12 @@ def speed_labels(system: System) -> tuple[str, ...]:
     """Names of the speeds, those of joints that have only one by the joint's own name."""
     return tuple(r.name if r.joint.nu == 1 else f"{r.name}.{c}" for r in system.model.configuration.records
                  for c in r.joint.speed_names)
+
+
+def state_entries(system: System) -> list[int]:
+    """The places of states of elements among the speeds."""
+    configuration = system.model.configuration
+    return [configuration.starts[s.name][1] for s in system.model.mechanism.states]
 
 
 def with_laws(system: System, q: Floats, u: Floats, t: npt.ArrayLike) -> tuple[Floats, Floats]:

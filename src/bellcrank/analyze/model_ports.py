@@ -177,9 +177,13 @@ class ModelOutputs:
             known[name] = (0, i)
             if system.model.mechanism.joint(joint).joint.nq == 1:
                 known[joint] = (0, i)
+        own = {s.name for s in system.model.mechanism.states}
+        known |= {name: (1, system.model.configuration.starts[name][1]) for name in own}  # not their integrals
         if outputs is None:
-            outputs = (*system.coordinate_names,
-                       *(n if n in known and known[n][0] == 1 else f"{n}.rate" for n in system.speed_names))
+            plain = [n for n in system.coordinate_names if n.removesuffix(".integral") not in own]
+            rates = [n for n in system.speed_names if n.removesuffix(".value") not in own]
+            outputs = (*plain, *(n if n in known and known[n][0] == 1 else f"{n}.rate" for n in rates),
+                       *(s.name for s in system.model.mechanism.states))
         for name in outputs:
             if name not in known:
                 raise ModelError(f"linearize: no output {name!r}; there are {', '.join(list(known)[:12])} ...")

@@ -12,22 +12,21 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from bellcrank.analyze.minimal import Chart, force_arrays, length_scale, speed_labels, with_laws
+from bellcrank.analyze.minimal import Chart, force_arrays
+from bellcrank.analyze.resting_forces import RestingForces
+from bellcrank.analyze.steady_states import SteadyStates
 from bellcrank.arrays import Floats, check_unmasked, leading, one_time, wrench_array
-from bellcrank.errors import AssemblyError, BellcrankWarning, NotYetError, SingularError, StateError
+from bellcrank.errors import AssemblyError, BellcrankWarning, SingularError, StateError
 from bellcrank.loops.closer import State
 from bellcrank.loops.tolerances import CLOSED
 from bellcrank.simulate.deflections import Deflections
-from bellcrank.system.force_elements import actuator_forces
 from bellcrank.system.held_values import batch_axes, near, one_of
-from bellcrank.system.loop_errors import loop_acceleration_error
-from bellcrank.system.state_slopes import unbalanced_rates
 
 if TYPE_CHECKING:
     from bellcrank.compiled.system import System
@@ -52,7 +51,8 @@ def equilibrium(system: System, guess: State | Mapping[str, float | Sequence[flo
     locks joints, at values {joint: value} or where the guess has them (names): `inverse_dynamics` with these joints as
     `actuated` gives the forces that hold them. `tau` are constant joint forces, `wrenches` external loads. Prescribed
     joints are where their laws have them at time t; a law that turns a whole machine steadily gives its relative
-    equilibrium.
+    equilibrium. States of elements (`Mechanism.add_state`) rest, too: their rates vanish, and the state that is
+    returned has their values among its speeds.
 
     With `stable`, only stable or indifferent equilibria are found: from a maximum or saddle point the search goes
     on downhill. Without, the nearest one by Newton's method, whatever its kind. If there is none in reach, the error
@@ -68,10 +68,6 @@ def equilibrium(system: System, guess: State | Mapping[str, float | Sequence[flo
     """
     if isinstance(hold, str):
         raise StateError(f"equilibrium: hold is a mapping or a list of names; write [{hold!r}]")
-    states = [s.name for s in system.model.mechanism.states]
-    if states:
-        raise NotYetError(f"equilibrium does not look for steady values of states of elements ({', '.join(states)}); "
-                          "let the machine come to rest in a run with damping")
     t = one_time(t)
     check_unmasked("equilibrium: guess", guess)
     forces = force_arrays(system, tau)
@@ -90,8 +86,11 @@ def equilibrium(system: System, guess: State | Mapping[str, float | Sequence[flo
                      np.reshape([s.u for s in each], (*lead, system.nu)), t)
     q = _start(system, guess, hold, t)
     held = [v for key in hold for v in system.model.configuration.speed_entries(key)]
-    balance = _Balance(system, forces, wrenches, t, held)
-    q = _descend(balance, q, iterations) if stable else _newton(balance, q, iterations)
+    balance = RestingForces(system, forces, wrenches, t, held, np.zeros(system.nu))
+    if system.model.mechanism.states:
+        balance, q = _with_states(balance, q, guess, stable, iterations)
+    else:
+        q = _descend(balance, q, iterations) if stable else _newton(balance, q, iterations)
     found = balance.checked(q)
     deflections = Deflections(system)
     deflections.look(found.q)
@@ -115,90 +114,23 @@ def _start(system: System, guess: State | Mapping[str, float | Sequence[float]] 
     return system.assemble(q=held, guess=start, t=t).q
 
 
-@dataclass(frozen=True)
-class _Balance:
-    """The unbalanced forces of a machine at rest."""
-
-    system: System
-    tau: Floats
-    wrenches: Wrenches
-    t: float
-    held: list[int]
-
-    def chart(self, q: Floats) -> Chart:
-        try:
-            return Chart.at(self.system, q, self.t, held=self.held)
-        except SingularError as error:
-            raise SingularError(f"equilibrium: the search came to a singular position; {error}") from None
-
-    def slope(self, chart: Chart, q: Floats) -> Floats:
-        """g in the chart's coordinates, shape (..., k)."""
-        need = self.bias(q) - self.drive(q)
-        return np.asarray((np.swapaxes(chart.basis(q), -1, -2) @ need[..., None])[..., 0])
-
-    def size(self, chart: Chart, q: Floats) -> float:
-        """The size of the forces that balance each other, as far as it can be seen."""
-        need = np.abs(self.bias(q)) + np.abs(self.drive(q))
-        return float((np.abs(chart.basis(q)).T @ need).max(initial=0.0))
-
-    def bias(self, q: Floats) -> Floats:
-        """Joint forces that the loads need, at rest."""
-        return self.system.bias(q, np.zeros(self.system.nu), wrenches=self.wrenches, t=self.t)
-
-    def drive(self, q: Floats) -> Floats:
-        """Joint forces that act, within the limits of actuators."""
-        return actuator_forces(self.system.plans, q, np.zeros(self.system.nu), self.tau, t=self.t)
-
-    def stiffness(self, chart: Chart) -> Floats:
-        """dg/dz at the chart's origin."""
-        try:
-            return self._exact_stiffness(chart)
-        except NotYetError:  # large machines, whose code is rolled into loops
-            return self._stiffness_by_differences(chart)
-
-    def _exact_stiffness(self, chart: Chart) -> Floats:
-        """N^T (r - J^T lambda)' N with r = bias - tau and constant multipliers that take r off the dependent speeds:
-        where N changes, nothing is left to be multiplied with it."""
-        q, basis, solved = chart.q, chart.basis(chart.q), chart.closer.solved
-        given: dict[str, Floats] = {"q": q, "tau": self.tau}
-        if self.system.model.tree.looped:
-            r = self.bias(q) - self.drive(q)
-            given["multipliers"] = r[solved] @ chart.closer.inverse(q, self.t) if chart.closer.looped else \
-                np.zeros(self.system.plans.loops.m)
-        rates = unbalanced_rates(self.system.plans, given, basis.T.copy(), self.wrenches, self.t)
-        return np.asarray((rates @ basis).T)
-
-    def _stiffness_by_differences(self, chart: Chart) -> Floats:
-        """The same by central differences."""
-        k = len(chart.independent)
-        h = 1e-5 * length_scale(self.system, chart.q, self.t)
-        q, _ = chart.positions(np.concatenate([h * np.eye(k), -h * np.eye(k)]))
-        g = self.slope(chart, q)
-        return np.asarray((g[:k] - g[k:]).T / (2.0 * h))
-
-    def checked(self, q: Floats) -> State:
-        """The state, if the drives let it rest."""
-        system = self.system
-        u = np.zeros(system.nu)
-        if system.model.tree.looped and system.model.tree.rheonomic:
-            moving = max(float(np.abs(system.loop_rate_error(q, u, t=self.t)).max(initial=0.0)),
-                         float(np.abs(loop_acceleration_error(system.plans, q, u, u, t=self.t)).max(initial=0.0)))
-            if moving > 1e-8:
-                names = [r.name for r in system.model.configuration.records if r.prescribed is not None]
-                names += [c.name for c in system.model.tree.closures if c.timed]
-                raise StateError(f"equilibrium: prescribed motions ({', '.join(names)}) move the loops at "
-                                 f"t = {self.t:g}; choose a time at which they rest")
-        return State(*with_laws(system, q, u, self.t), self.t)
-
-    def failure(self, chart: Chart, g: Floats, why: str) -> StateError:
-        labels = speed_labels(self.system)
-        worst = sorted(zip(np.abs(g).tolist(), chart.independent, strict=True), reverse=True)[:4]
-        shown = ", ".join(f"{labels[v]!r} by {size:.3g}" for size, v in worst)
-        return StateError(f"equilibrium of {self.system.model.name!r}: {why}; forces are out of balance at {shown} "
-                          "(N or N m). Start from a better guess, hold more joints, or add what supports the machine")
+def _with_states(balance: RestingForces, q: Floats, guess: Any, stable: bool, iterations: int
+                 ) -> tuple[RestingForces, Floats]:
+    """Where states of elements rest as well: near a place where the machine would rest if they stayed as they are, or
+    else near the guess."""
+    steady = SteadyStates.of(balance, guess)
+    balance = steady.settled(balance, q)
+    if stable:
+        with suppress(StateError, SingularError, AssemblyError):
+            q = _descend(balance, q, iterations)
+            balance = steady.settled(balance, q)
+    balance, q = steady.newton(balance, q, iterations)
+    if stable:
+        steady.check_stable(balance, q)
+    return balance, q
 
 
-def _descend(balance: _Balance, q: Floats, iterations: int) -> Floats:
+def _descend(balance: RestingForces, q: Floats, iterations: int) -> Floats:
     """Down the potential energy to a minimum."""
     largest, calm = 0.0, 0
     for _ in range(iterations):
@@ -226,7 +158,7 @@ def _descend(balance: _Balance, q: Floats, iterations: int) -> Floats:
     raise balance.failure(chart, g, f"no equilibrium after {iterations} steps")
 
 
-def _downhill(balance: _Balance, chart: Chart, g: Floats, largest: float) -> tuple[Floats, Floats | None, float]:
+def _downhill(balance: RestingForces, chart: Chart, g: Floats, largest: float) -> tuple[Floats, Floats | None, float]:
     """A step down the potential energy (Newton's where that is convex), the direction in which the position is
     unstable if there is one, and the largest stiffness."""
     from scipy.linalg import eigh
@@ -258,7 +190,7 @@ def _moved(chart: Chart, z: Floats) -> Floats:
     return np.asarray(q[0])
 
 
-def _along(balance: _Balance, chart: Chart, g: Floats, p: Floats) -> Floats:
+def _along(balance: RestingForces, chart: Chart, g: Floats, p: Floats) -> Floats:
     """A step along p that does not go far beyond the lowest point, judged by slopes."""
     before = float(p @ g)
     for _ in range(40):
@@ -274,7 +206,7 @@ def _along(balance: _Balance, chart: Chart, g: Floats, p: Floats) -> Floats:
     raise balance.failure(chart, g, "the machine cannot move towards balance")
 
 
-def _newton(balance: _Balance, q: Floats, iterations: int) -> Floats:
+def _newton(balance: RestingForces, q: Floats, iterations: int) -> Floats:
     """The nearest zero of g, by damped Newton steps that make |g| smaller."""
     damping, largest, calm = 0.0, 0.0, 0
     for _ in range(iterations):

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from bellcrank.analyze.linear_models import LinearModel, linear_model
-from bellcrank.analyze.minimal import closed_states, force_arrays
+from bellcrank.analyze.linear_models import LinearModel, linear_model, without_integrals
+from bellcrank.analyze.minimal import closed_states, force_arrays, state_entries
 from bellcrank.analyze.state_batch import StateBatch
 from bellcrank.arrays import Floats
 from bellcrank.errors import StateError
@@ -87,7 +87,8 @@ def modes(system: System, state: State | tuple[npt.ArrayLike, npt.ArrayLike], *,
 
     Undamped: from mass and stiffness in minimal coordinates, as if dampers, friction and gyroscopic forces were not
     there; real shapes. Damped: from the eigenvalues of the linear model, complex shapes, one mode for each pair and
-    one for each real eigenvalue; steadily turning machines have modes too. A position that is no equilibrium is an
+    one for each real eigenvalue; steadily turning machines have modes too. States of elements stay as they are in
+    undamped modes and take part in damped ones. A position that is no equilibrium is an
     error. Accuracy as that of `linearize`: about ten digits of well separated frequencies. Rigid-body motions are 0
     (frequencies below 3e-5 of the largest, damped ones below 1e-5, are taken for them).
 
@@ -115,12 +116,19 @@ def _modes_at(system: System, state: State, tau: Floats, damped: bool, wrenches:
     stiffness, damping = -mass @ model.A[k:, :k], -mass @ model.A[k:, k:]
     _check(system, model, mass, stiffness)
     shapes: npt.NDArray[np.complex128] | Floats
-    values, shapes = _damped(model.A, k) if damped else _undamped(system, mass, stiffness)
+    moving = [i for i, v in enumerate(model.chart.independent) if v not in state_entries(system)]
+    if damped:
+        values, shapes = _damped(model, k)
+    else:  # states of elements stay as they are
+        some = np.ix_(moving, moving)
+        values, shapes = _undamped(system, mass[some], stiffness[some])
+        basis = basis[:, moving]
     full = (basis @ shapes).T
     for row in full:
         row /= row[int(np.argmax(np.abs(row)))]
-    share = np.real(np.conj(full) * (full @ whole))
-    share /= share.sum(axis=1, keepdims=True)
+    whole[state_entries(system)] = 0.0  # states of elements have no energy
+    share = np.real(np.conj(full) * (full @ whole.T))
+    share /= np.maximum(share.sum(axis=1, keepdims=True), 1e-300)
     return Modes(damped, values, full, system.speed_names, share, mass, stiffness, damping, model)
 
 
@@ -153,8 +161,13 @@ def _undamped(system: System, mass: Floats, stiffness: Floats) -> tuple[npt.NDAr
     return np.asarray(values[order], dtype=np.complex128), shapes[:, order]
 
 
-def _damped(a: Floats, k: int) -> tuple[npt.NDArray[np.complex128], npt.NDArray[np.complex128]]:
-    values, vectors = np.linalg.eig(a.astype(complex))
+def _damped(model: LinearModel, k: int) -> tuple[npt.NDArray[np.complex128], npt.NDArray[np.complex128]]:
+    plain = without_integrals(model)
+    values, some = np.linalg.eig(plain.A.astype(complex))
+    vectors = np.zeros((2 * k, len(values)), dtype=complex)
+    vectors[list(plain.kept) or slice(None)] = some
+    for i in set(range(k)).difference(plain.kept) if plain.kept else ():  # integrals of what is kept
+        vectors[i] = vectors[i + k] / np.where(values == 0.0, 1.0, values)
     size = float(np.abs(values).max(initial=0.0))
     values = np.where(np.abs(values) < 1e-5 * size, 0.0, values)  # double zeros split by the root of rounding
     values = np.where(np.abs(values.imag) < 1e-9 * size, values.real, values)

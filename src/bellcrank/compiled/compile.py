@@ -20,6 +20,7 @@ from bellcrank.system.resistance import check_inertia, without_resistance
 from bellcrank.system.variants import released, without
 from bellcrank.target.backend import BACKENDS
 from bellcrank.topology.builder import build_tree, collector_paused
+from bellcrank.topology.carriers import with_carriers
 from bellcrank.topology.release import lock as lock_joints
 from bellcrank.topology.tree import laws_between_links
 
@@ -46,7 +47,9 @@ def compile(mechanism: Mechanism, method: str = "auto", backend: str = BACKENDS[
     Loops: `cut` names joints that shall close loops (the library chooses otherwise), `actuated` the joints with drives
     (for `System.inverse_dynamics`), `independent` those whose speeds shall stay independent where possible (the
     actuated ones unless given), `baumgarte` = (alpha, beta) adds -2 alpha (rate) - beta^2 (error) to the constraints
-    of the multiplier methods.
+    of the multiplier methods. Actuated joints keep their coordinates wherever a loop is cut, as those do that have
+    actuators, rotors, couplers or prescribed motions, or that sums and laws name: the joint then moves a body of its
+    own, "joint.carrier", and a weld beside it, "joint.closing", is what is cut.
 
     `lock` names joints that stay where q says (see `System.lock`); ``lock="massless"`` locks those that nothing
     resists, such as joints of links without mass at the ends of robots.
@@ -74,7 +77,10 @@ def compile(mechanism: Mechanism, method: str = "auto", backend: str = BACKENDS[
     with collector_paused():
         mechanism = mechanism.copy()  # later changes of the description must not reach the system
         names = [_joint_of(mechanism, key) for key in (*actuated, *independent)]
-        tree = build_tree(mechanism, free_frames=free_frames, cut=cut, keep=names)
+        wanted = () if lock == "massless" else _names(lock, "lock")
+        held = [_joint_of(mechanism, key) for key in wanted]
+        mechanism, cut = with_carriers(mechanism, cut, (*names, *held), (*names[:len(actuated)], *held))
+        tree = build_tree(mechanism, free_frames=free_frames, cut=cut, keep=(*names, *held))
         if tree.sees_machine and not tree.whole and (tree.n > UNROLL_LINKS or schedule == "rolled"):
             tree = laws_between_links(tree)
         if method == "auto":
@@ -87,7 +93,6 @@ def compile(mechanism: Mechanism, method: str = "auto", backend: str = BACKENDS[
             raise ModelError(f"mechanism {mechanism.name!r} has no joint that can move")
         loose = without_resistance(tree) if lock == "massless" else []
         tree = lock_joints(tree, loose)
-        wanted = () if lock == "massless" else _names(lock, "lock")
         if not tree.looped and not wanted:
             check_inertia(tree)
         model = Model(mechanism, tree, method, Options(actuated, independent or actuated, baumgarte),

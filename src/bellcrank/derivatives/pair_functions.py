@@ -8,13 +8,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from bellcrank.lowering.element_loads import closing_motion, element_loads
+from bellcrank.lowering.element_loads import closing_motion, element_loads, unit_wrench
 from bellcrank.lowering.function import Function, Tracer, binder
+from bellcrank.lowering.machine_view import MachineView
 from bellcrank.mechanism.forces.element import Moving
-from bellcrank.scalar.graph import Number, Scalar
-from bellcrank.spatial import Force, General, Matrix3, Motion, Vector
+from bellcrank.scalar.graph import Graph, Number, Scalar
+from bellcrank.spatial import Force, General, Identity, Matrix3, Motion, Transform, Vector
 from bellcrank.topology.pairs import LoopForce, SumForce, Surroundings
-from bellcrank.topology.tree import Tree
+from bellcrank.topology.tree import Tree, sees_machine
 
 __all__ = ["POSE", "VELOCITY", "PairFunctions", "pair_functions"]
 
@@ -31,45 +32,115 @@ class PairFunctions(NamedTuple):
 
 
 def pair_functions(tree: Tree) -> PairFunctions:
-    """The functions of all elements of a tree but forces along sums of joints."""
-    pairs = [pair for pair in tree.pairs if not isinstance(pair, SumForce)]
-    ends = [(tree.closures[p.closure].first, tree.closures[p.closure].second) if isinstance(p, LoopForce) else
-            (p.first, p.second) for p in pairs]
-    links = tuple(sorted({link for two in ends for link in two if link}))
+    """The functions of all elements of a tree that act from outside of its loops."""
+    links = _touched(tree)
     sizes = (("pose", POSE * len(links)), ("velocity", VELOCITY * len(links)))
 
     def loads(tracer: Tracer) -> list[Number]:
-        moving, bind = _motions(tracer, tree, links), _binder(tracer, tree)
-        around = Surroundings(tracer.graph.leaf(("t", 0)))
-        total: dict[int, Force] = {}
-        for pair in pairs:
-            for link, wrench in element_loads(tree, pair, moving, bind, around):
-                total[link] = total[link] + wrench if link in total else wrench
-        out: list[Number] = []
+        seen = _Seen(tracer.graph, tree, _motions(tracer.graph, tree, links))
+        total, out = seen.loads(), []
         for link in links:
             wrench = total.get(link, Force.zero())
-            numbers = bind(tree.numbers(link)) if link in tree.symbolic else tree.numbers(link)
-            arm = moving(link).axes.apply(numbers.origins[0])
+            numbers = seen.bind(tree.numbers(link)) if link in tree.symbolic else tree.numbers(link)
+            arm = seen.moving(link).axes.apply(numbers.origins[0])
             out += [*(wrench.moment - arm.cross(wrench.force)), *wrench.force]
         return _numbers(out)
 
     def energy(tracer: Tracer) -> list[Number]:
-        moving, bind, total = _motions(tracer, tree, links), _binder(tracer, tree), 0.0
-        for pair in pairs:
-            if isinstance(pair, LoopForce):
-                across = closing_motion(tree.closures[pair.closure], moving, bind)
-                total = total + bind(pair.along).energy(across.coordinates[pair.coordinate])
-            else:
-                total = total + bind(pair).energy(moving(pair.first), moving(pair.second))
-        return _numbers([total])
+        return _numbers([_Seen(tracer.graph, tree, _motions(tracer.graph, tree, links)).energy()])
 
-    inputs = ("pose", "velocity", "t")
+    inputs = ("pose", "velocity", *(("q", "u") if _reads_coordinates(tree) else ()), "t")
     return PairFunctions(links, *(
         Function(name, _no_text, inputs, "totals", size, made=made, sizes=sizes)
         for name, size, made in (("loads of elements", 6 * len(links), loads), ("energy of elements", 1, energy))))
 
 
-def _motions(tracer: Tracer, tree: Tree, links: tuple[int, ...]) -> Callable[[int], Moving]:
+def _reads_coordinates(tree: Tree) -> bool:
+    """Whether elements look at coordinates and speeds themselves: sums of them, and laws of the machine."""
+    return any(isinstance(pair, SumForce) or sees_machine(pair) for pair in tree.pairs)
+
+
+class _Seen:
+    """A machine by traced motions of links, coordinates and speeds, in the world."""
+
+    def __init__(self, graph: Graph, tree: Tree, moving: Callable[[int], Moving]) -> None:
+        self.tree, self.moving, self.graph = tree, moving, graph
+        self.bind = binder(tree, lambda name, i: graph.leaf((name, i)))
+        self.time = graph.leaf(("t", 0))
+        self.sight = MachineView(tree, lambda link, i: self._read(link)[0][i], lambda link, i: self._read(link)[1][i],
+                                 moving, self.bind, self.time, Transform(Identity(), Vector.zero()))
+
+    def _read(self, link: int) -> tuple[list[Number], list[Number]]:
+        """Coordinates and speeds of a joint, as laws of time say where it is prescribed."""
+        joint, law = self.tree.joints[link], self.tree.prescribed[link]
+        assert joint is not None
+        q: list[Number] = [self.graph.leaf(("q", int(self.tree.q_start[link]) + i)) for i in range(joint.nq)]
+        u: list[Number] = [self.graph.leaf(("u", int(self.tree.u_start[link]) + i)) for i in range(joint.nu)]
+        return (q, u) if law is None else law.values(self.time, q, u, u)[:2]
+
+    def loads(self) -> dict[int, Force]:
+        """What elements exert on links about their origins."""
+        around = Surroundings(self.time, Identity(), self.sight)
+        total: dict[int, Force] = {}
+        for pair in self.tree.pairs:
+            found = self._of_sum(pair) if isinstance(pair, SumForce) else element_loads(
+                self.tree, pair, self.moving, self.bind, around)
+            for link, wrench in found:
+                total[link] = total[link] + wrench if link in total else wrench
+        return total
+
+    def _sum(self, pair: SumForce) -> tuple[Number, Number]:
+        """The sum of coordinates, and its rate."""
+        both = [(self._read(link), i, factor) for link, i, factor in pair.terms]
+        length, rate = (sum((part[which][i] * factor for part, i, factor in both), 0.0) for which in (0, 1))
+        return length, rate
+
+    def _of_sum(self, pair: SumForce) -> tuple[tuple[int, Force], ...]:
+        """Equal and opposite wrenches on both links of each joint."""
+        amount = self.bind(pair.along).at(self.time).seen(self.sight).force(*self._sum(pair))
+        out: list[tuple[int, Force]] = []
+        for link, i, factor in pair.terms:
+            joint, numbers = self.tree.joints[link], self.tree.numbers(link)
+            assert joint is not None
+            constants = self.bind(numbers.joint) if link in self.tree.symbolic else numbers.joint
+            own = unit_wrench(joint.subspace(self._read(link)[0], constants), i) * (amount * factor)
+            here, parent = self.moving(link), int(self.tree.parent[link])
+            moment, force = here.axes.apply(own.moment), here.axes.apply(own.force)
+            out.append((link, Force(moment, force)))
+            if parent:
+                back = here.origin - self.moving(parent).origin
+                out.append((parent, Force(-moment - back.cross(force), -force)))
+        return tuple(out)
+
+    def energy(self) -> Number:
+        """What elements store."""
+        total: Number = 0.0
+        for pair in self.tree.pairs:
+            if isinstance(pair, SumForce):
+                total = total + self.bind(pair.along).at(self.time).energy(self._sum(pair)[0])
+            elif isinstance(pair, LoopForce):
+                across = closing_motion(self.tree.closures[pair.closure], self.moving, self.bind)
+                total = total + self.bind(pair.along).energy(across.coordinates[pair.coordinate])
+            else:
+                total = total + self.bind(pair).energy(self.moving(pair.first), self.moving(pair.second))
+        return total
+
+
+def _touched(tree: Tree) -> tuple[int, ...]:
+    """Links that elements lie between or look at, without the ground."""
+    graph, found = Graph(), set[int]()
+
+    def moving(link: int) -> Moving:
+        found.add(link)
+        return _motions(graph, tree, (link,))(link)
+
+    seen = _Seen(graph, tree, moving)
+    found.update(seen.loads())
+    seen.energy()
+    return tuple(sorted(found - {0}))
+
+
+def _motions(graph: Graph, tree: Tree, links: tuple[int, ...]) -> Callable[[int], Moving]:
     place = {link: i for i, link in enumerate(links)}
     turn, shift = tree.ground_turn.tolist(), tree.ground_shift.tolist()
     still = Moving(General(Matrix3(*(Vector(*row) for row in turn))), Vector(*shift), Vector.zero(), Vector.zero())
@@ -77,16 +148,12 @@ def _motions(tracer: Tracer, tree: Tree, links: tuple[int, ...]) -> Callable[[in
     def moving(link: int) -> Moving:
         if not link:
             return still
-        pose = [tracer.graph.leaf(("pose", POSE * place[link] + i)) for i in range(POSE)]
-        rate = [tracer.graph.leaf(("velocity", VELOCITY * place[link] + i)) for i in range(VELOCITY)]
+        pose = [graph.leaf(("pose", POSE * place[link] + i)) for i in range(POSE)]
+        rate = [graph.leaf(("velocity", VELOCITY * place[link] + i)) for i in range(VELOCITY)]
         axes = General(Matrix3(*(Vector(*pose[3 * i:3 * i + 3]) for i in range(3))))
         return Moving(axes, Vector(*pose[9:]), *Motion(Vector(*rate[:3]), Vector(*rate[3:])))
 
     return moving
-
-
-def _binder(tracer: Tracer, tree: Tree) -> Callable[[Any], Any]:
-    return binder(tree, lambda name, i: tracer.graph.leaf((name, i)))
 
 
 def _numbers(entries: list[Number]) -> list[Number]:

@@ -14,6 +14,8 @@ from bellcrank.lowering.element_loads import ClosingMotion, closing_motion
 from bellcrank.lowering.element_views import ElementView, element_view
 from bellcrank.mechanism.forces.element import Moving
 from bellcrank.mechanism.forces.machine_force import MachineLaw
+from bellcrank.mechanism.law_probe import NO_ACCELERATIONS
+from bellcrank.mechanism.parts import Frame
 from bellcrank.scalar.graph import Graph, Number
 from bellcrank.spatial import Transform, Vector
 from bellcrank.topology.pairs import Surroundings
@@ -90,42 +92,52 @@ class MachineView:
 
     # -- bodies -----------------------------------------------------------------------------------
     def position(self, body: Any, point: Sequence[Number] = _ZERO) -> Vector:
-        """Where a point of a body (in its own frame) is [m]."""
+        """Where a point of a body, or of a named frame (in its own axes), is [m]."""
         link, arm = self._point(body, point)
         moving = self._moving(link)
         return self._ground.rotation.apply(moving.origin + moving.axes.apply(arm)) + self._ground.translation
 
     def velocity(self, body: Any, point: Sequence[Number] = _ZERO) -> Vector:
-        """The velocity of a point of a body [m/s]."""
+        """The velocity of a point of a body, or of a named frame [m/s]."""
         link, arm = self._point(body, point)
         moving = self._moving(link)
         return self._ground.rotation.apply(moving.velocity + moving.omega.cross(moving.axes.apply(arm)))
 
     def axes(self, body: Any) -> tuple[Vector, Vector, Vector]:
-        """The axes x, y and z of a body."""
-        index = self._body(body)
-        moving = self._moving(int(self._tree.body_link[index]))
-        x, y, z = (self._ground.rotation.apply(moving.axes.apply(Vector(*column)))
-                   for column in self._tree.body_turn[index].T.tolist())
+        """The axes x, y and z of a body, or of a named frame."""
+        index, frame = self._body(body)
+        moving, turn = self._moving(int(self._tree.body_link[index])), self._tree.body_turn[index]
+        turn = turn if frame is None else turn @ frame.pose.rotation
+        x, y, z = (self._ground.rotation.apply(moving.axes.apply(Vector(*column))) for column in turn.T.tolist())
         return x, y, z
 
     def omega(self, body: Any) -> Vector:
         """The angular velocity of a body [rad/s]."""
-        return self._ground.rotation.apply(self._moving(int(self._tree.body_link[self._body(body)])).omega)
+        return self._ground.rotation.apply(self._moving(int(self._tree.body_link[self._body(body)[0]])).omega)
 
-    def _body(self, body: Any) -> int:
+    def acceleration(self, body: Any, point: Sequence[Number] = _ZERO) -> Vector:
+        """Refused: accelerations follow from forces."""
+        raise ModelError(NO_ACCELERATIONS)
+
+    def _body(self, body: Any) -> tuple[int, Frame | None]:
+        """The index of a body, and the frame on it that is meant, if it is one."""
         name = getattr(body, "name", body)
-        names = self._tree.body_names
+        names, frames = self._tree.body_names, self._tree.frames
+        if name in frames:
+            return frames[name].body, frames[name]
         if name not in names:
-            raise ModelError(f"no body called {name!r}{hint(str(name), names)}")
-        return names.index(name)
+            raise ModelError(f"no body or frame called {name!r}{hint(str(name), (*names, *frames))}")
+        return names.index(name), None
 
     def _point(self, body: Any, point: Sequence[Number]) -> tuple[int, Vector]:
-        """The link of a body, and a point of the body in the link's frame."""
-        tree, index = self._tree, self._body(body)
+        """The link of a body or frame, and a point of that in the link's frame."""
+        tree, (index, frame) = self._tree, self._body(body)
         shift = tree.body_shift_symbolic.get(index, tuple(tree.body_shift[index].tolist()))
         rows = tree.body_turn[index].tolist()
         local = Vector(*point)
+        if frame is not None:
+            local = Vector(*self._bind(tuple(frame.pose.position))) + Vector(
+                *(Vector(*row).dot(local) for row in frame.pose.rotation.tolist()))
         return int(tree.body_link[index]), Vector(*self._bind(tuple(shift))) + Vector(
             *(Vector(*row).dot(local) for row in rows))
 

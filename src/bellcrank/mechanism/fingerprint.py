@@ -22,7 +22,7 @@ __all__ = ["fingerprint", "fingerprint_of"]
 #: ranges that do not act
 _DERIVED = ("_graph", "_by_index", "_design", "_shapes", "_ranges")
 #: what most mechanisms have none of, and earlier versions did not know
-_SELDOM = ("_open", "_absent", "_states", "_outputs")
+_SELDOM = ("_open", "_absent", "_states", "_outputs", "carriers")
 _LIBRARY = "bellcrank."
 _FLOATS = {float}
 _double = struct.Struct("<d").pack

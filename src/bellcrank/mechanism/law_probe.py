@@ -12,14 +12,21 @@ from typing import TYPE_CHECKING, Any
 from bellcrank.errors import ModelError, hint
 from bellcrank.mechanism.forces import MachineForce
 from bellcrank.mechanism.forces.machine_force import MachineLaw
+from bellcrank.mechanism.placed_elements import JointSum
 from bellcrank.scalar.graph import LEAF, Graph, Number, Scalar, reachable
 from bellcrank.spatial import Vector
 
 if TYPE_CHECKING:
     from bellcrank.mechanism.mechanism import Mechanism
 
-__all__ = ["LawUse", "Probed", "probe_laws"]
+__all__ = ["NO_ACCELERATIONS", "LawUse", "Probed", "probe_laws"]
 
+#: what laws can ask the machine
+SEEN = ("t", "q", "u", "state", "parameter", "position", "velocity", "axes", "omega", "element")
+#: and what they can ask an element
+REPORTED = ("force", "length", "rate", "power", "energy", "vector", "torque", "first_point", "second_point")
+NO_ACCELERATIONS = ("laws see no accelerations: these follow from the forces, an algebraic loop; read a state "
+                    "(add_state) that follows the velocity")
 _TROUBLE = (TypeError, ValueError, ArithmeticError, AttributeError, IndexError, KeyError)
 
 
@@ -92,8 +99,19 @@ class Probed:
         x, y, z = (self._of_body(f"axis {i}", body, ()) for i in range(3))
         return x, y, z
 
+    def acceleration(self, body: Any, point: Sequence[Number] = (0.0, 0.0, 0.0)) -> Vector:
+        raise ModelError(NO_ACCELERATIONS)
+
+    def __getattr__(self, what: str) -> Any:
+        raise ModelError(f"laws cannot ask for at.{what}{hint(what, SEEN)}; there are {', '.join(SEEN)}")
+
     def _of_body(self, what: str, body: Any, point: Sequence[Number]) -> Vector:
-        name = self._m.body(getattr(body, "name", body)).name
+        name, frames = getattr(body, "name", body), {f.name for f in self._m.frames}
+        if name not in frames:
+            known = {b.name for b in (self._m.ground, *self._m.bodies)}
+            if name not in known and frames:
+                raise ModelError(f"no body or frame called {name!r}{hint(str(name), (*known, *frames))}")
+            name = self._m.body(name).name
         total = self._vector(what, name)
         for x in point:  # a point may be computed by the law
             total = total * 1.0 + Vector(x, x, x) * self._leaf("point")
@@ -110,16 +128,19 @@ class Probed:
                              f"{hint(name, known)}")
         if known.count(name) > 1:
             raise ModelError(f"{known.count(name)} elements are called {name!r}; give them names of their own")
-        return ProbedElement(self, self._use, name, self._leaf)
+        element = next(e for e in self._m.force_elements if e.name == name and e not in self._m.drives)
+        return ProbedElement(self._use, name, self._leaf, _reported(element))
 
 
 class ProbedElement:
     """An element of the stand-in."""
 
-    def __init__(self, machine: Probed, use: LawUse, name: str, leaf: Any) -> None:
-        self._use, self._name, self._leaf = use, name, leaf
+    def __init__(self, use: LawUse, name: str, leaf: Any, has: tuple[str, ...]) -> None:
+        self._use, self._name, self._leaf, self._has = use, name, leaf, has
 
     def __getattr__(self, what: str) -> Any:
+        if what not in self._has and what in REPORTED:
+            raise ModelError(f"the element {self._name!r} has no {what}; it has {', '.join(self._has)}")
         if what in ("length", "rate", "energy"):
             return self._leaf("element", self._name, what)
         if what in ("force", "power"):
@@ -129,8 +150,15 @@ class ProbedElement:
             if what in ("vector", "torque"):
                 self._use.elements[self._name] = None
             return Vector(*(self._leaf("element", self._name, what, i) for i in range(3)))
-        raise AttributeError(f"an element has no {what!r}; it has force, length, rate, power, energy, vector, torque, "
-                             "first_point and second_point")
+        raise ModelError(f"an element has no {what!r}{hint(what, self._has)}; {self._name!r} has "
+                         f"{', '.join(self._has)}")
+
+
+def _reported(element: Any) -> tuple[str, ...]:
+    """What an element reports: along a line or coordinate, on a sum of coordinates, or on bodies."""
+    if isinstance(element, JointSum):
+        return REPORTED[:5]
+    return REPORTED if hasattr(element, "along") else (*REPORTED[3:7], "second_point")
 
 
 def probe_laws(mechanism: Mechanism) -> dict[str, LawUse]:

@@ -11,6 +11,7 @@ from typing import Any
 from bellcrank.errors import ModelError, NotYetError
 from bellcrank.lazy_names import from_above
 from bellcrank.mechanism.add_elements import ReadyElements
+from bellcrank.mechanism.carried_joints import Carrier
 from bellcrank.mechanism.checks import bounded, coupled_part, look, new_name, number, triple, try_motion
 from bellcrank.mechanism.closing_frames import check_poses, open_poses
 from bellcrank.mechanism.contact.add_contacts import TouchingBodies
@@ -64,6 +65,8 @@ class Mechanism(ReadyElements, TouchingBodies, JointRanges):
         self._open: dict[str, str] = {}
         self._absent: list[str] = []
         self._design: dict[int, bool] = {}
+        #: bodies beside which loops are cut; a description that is being made has none
+        self.carriers: tuple[Carrier, ...] = ()
 
     @property
     def gravity(self) -> tuple[Number, ...]:
@@ -84,6 +87,14 @@ class Mechanism(ReadyElements, TouchingBodies, JointRanges):
         return other
 
     __copy__ = copy
+
+    def replace_parts(self, bodies: Sequence[Body], joints: Sequence[Connection], carriers: tuple[Carrier, ...]
+                      ) -> None:
+        """Take other bodies and joints in the place of all there are, unchecked: for what works on copies."""
+        self._by_index = [self.ground, *bodies]
+        self._bodies = {b.name: b for b in self._by_index}
+        self._joints = {r.name: r for r in joints}
+        self.carriers = carriers
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Mechanism:
         """An independent description with parameters of its own; laws are shared."""

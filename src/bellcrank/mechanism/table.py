@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from bellcrank.errors import ModelError, StateError
+from bellcrank.errors import ModelError, StateError, hint
 from bellcrank.mechanism.piecewise import BEYOND, KINDS, pieces, surface_pieces
 from bellcrank.scalar.graph import Number, Scalar
 from bellcrank.scalar.jet import Jet
@@ -54,9 +54,12 @@ class Table:
     extrapolate: str
     name: str = field(default="")
 
-    def __init__(self, points: npt.ArrayLike | Sequence[npt.ArrayLike], values: npt.ArrayLike, *, extrapolate: str,
-                 kind: str = "linear", name: str = "") -> None:
+    def __init__(self, points: npt.ArrayLike | Sequence[npt.ArrayLike], values: npt.ArrayLike, *,
+                 extrapolate: str | None = None, kind: str = "linear", name: str = "") -> None:
         what = f"table {name!r}" if name else "a table"
+        if extrapolate is None:
+            raise ModelError(f"{what}: say what is beyond its points: extrapolate='hold' (the value at the end), "
+                             "'linear' (straight on), 'periodic' (it repeats) or 'error'")
         if kind not in KINDS:
             raise ModelError(f"{what}: kind must be one of {', '.join(KINDS)}, got {kind!r}")
         if extrapolate not in BEYOND:
@@ -80,7 +83,7 @@ class Table:
 
     @classmethod
     def from_csv(cls, path: str | Path, *, x: str | int = 0, y: str | int = 1, grid: bool = False, delimiter: str = ",",
-                 extrapolate: str, kind: str = "linear", name: str | None = None) -> Table:
+                 extrapolate: str | None = None, kind: str = "linear", name: str | None = None) -> Table:
         """A table from a file of numbers in columns: `x` and `y` are names of columns (of the first line) or their
         places. With `grid`, the file is a table of two arguments: its first line has the second argument, the first
         column the first one. The name is that of the file unless one is given.
@@ -92,10 +95,13 @@ class Table:
             head, body = rows[0], rows[1:]
             points: Any = [_cells(path, body, 0), [_cell(path, head, k) for k in range(1, len(head[1]))]]
             values: Any = [[_cell(path, row, k) for k in range(1, len(head[1]))] for row in body]
+            _check_lines(path, body, points[0])
             return cls(points, values, extrapolate=extrapolate, kind=kind, name=label)
         named = not _is_number(rows[0][1][0])
         columns = [_column(path, rows[0][1], key, named) for key in (x, y)]
-        points, values = (_cells(path, rows[1:] if named else rows, k) for k in columns)
+        body = rows[1:] if named else rows
+        points, values = (_cells(path, body, k) for k in columns)
+        _check_lines(path, body, points)
         return cls(points, values, extrapolate=extrapolate, kind=kind, name=label)
 
     @property
@@ -192,6 +198,13 @@ def _numbers(what: str, label: str, values: npt.ArrayLike) -> npt.NDArray[np.flo
     try:
         return np.array(values, dtype=float)
     except (TypeError, ValueError) as error:
+        rows: Any = values
+        for k, row in enumerate(rows if hasattr(rows, "__len__") and not isinstance(rows, str) else ()):
+            if hasattr(row, "__len__") and not isinstance(row, str) and len(row) != len(rows[0]):
+                raise ModelError(f"{what}: row {k} of {label} has {len(row)} entries, the first {len(rows[0])}; none "
+                                 "may be missing") from None
+            if isinstance(row, str) and not _is_number(row):
+                raise ModelError(f"{what}: {label}[{k}], {row!r}, is no number") from None
         raise ModelError(f"{what}: {label} must be an array of numbers ({error})") from None
 
 
@@ -260,12 +273,20 @@ def _is_number(text: str) -> bool:
 def _column(path: Path, head: list[str], key: str | int, named: bool) -> int:
     if isinstance(key, str):
         if not named or key not in head:
-            raise ModelError(f"{path}: no column called {key!r}; "
-                             f"{'there are ' + ', '.join(head) if named else 'the first line has no names'}")
+            raise ModelError(f"{path}: no column called {key!r}; " + (
+                f"there are {', '.join(head)}{hint(key, head)}" if named else "the first line has no names"))
         return head.index(key)
     if not 0 <= key < len(head):
         raise ModelError(f"{path}: no column {key}; there are {len(head)}, counted from 0")
     return key
+
+
+def _check_lines(path: Path, rows: Sequence[_Row], points: Sequence[float]) -> None:
+    """Refuse lines in which the argument does not rise."""
+    for k in range(1, len(points)):
+        if not points[k] > points[k - 1]:
+            raise ModelError(f"{path}:{rows[k][0]}: {points[k]:g} is not above {points[k - 1]:g} of the line before; "
+                             "sort the lines by this column, and keep one of each")
 
 
 def _cells(path: Path, rows: Sequence[_Row], column: int) -> list[float]:

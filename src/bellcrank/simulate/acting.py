@@ -11,6 +11,7 @@ from bellcrank.arrays import Floats
 from bellcrank.errors import ModelError, hint
 from bellcrank.lowering.machine_view import MachineView
 from bellcrank.mechanism.placed_elements import JointDrive, JointForce, JointSum
+from bellcrank.simulate.closing import given_wrenches
 from bellcrank.system.force_elements import (
     actuator_forces,
     element_wrenches,
@@ -25,7 +26,8 @@ from bellcrank.system.loop_loads import loop_loads
 if TYPE_CHECKING:
     from bellcrank.system.machine_functions import Machine
 
-__all__ = ["PARTS", "States", "along_closing_joint", "along_joints", "closing_forces", "element_force"]
+__all__ = ["PARTS", "States", "along_closing_joint", "along_joints", "closing_forces", "element_force",
+           "joint_reactions"]
 
 #: which of the forces along joints are wanted
 PARTS = ("all", "given", "elements")
@@ -41,6 +43,19 @@ class States(NamedTuple):
     t: Floats
     closing: dict[str, Floats]  #: forces given of joints that close loops
     wrenches: Wrenches  #: external ones, and what `closing` does to the bodies
+
+
+def joint_reactions(states: States) -> dict[str, Floats]:
+    """`System.reactions` at all states, with what was given of joints that close loops."""
+    system, q, u, tau, t = states[:5]
+    found = system.reactions(q, u, tau, wrenches=states.wrenches, t=t)
+    for name, forces in states.closing.items():  # drives included
+        if name in system.model.released:
+            continue
+        body = system.model.tree.body_names[system.model.mechanism.joint(name).child]
+        own = given_wrenches(system, name, forces, q, t)[1].reshape(*q.shape[:-1], 2, 3)
+        found[name] = found[name] + (own @ system.pose(q, body, t=t).rotation).reshape(*q.shape[:-1], 6)
+    return found
 
 
 def along_joints(states: States, of: str) -> Floats:

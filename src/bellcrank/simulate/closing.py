@@ -102,7 +102,8 @@ def unknown_joint(system: Machine, joint: str, known: Sequence[str]) -> ModelErr
 
     if joint in system.model.tree.cut_names:
         return ModelError(f"joint {joint!r} was cut to close a loop, and its coordinates cannot be measured one by "
-                          "one; compile with cut= another joint of that loop")
+                          f"one; compile with actuated=[{joint!r}], which lets it keep them, or with cut= another "
+                          "joint of that loop")
     return ModelError(f"no joint {joint!r}; there are {', '.join(known)}{hint(joint, known)}")
 
 

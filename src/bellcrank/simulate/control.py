@@ -286,7 +286,8 @@ def _entries(system: Machine, places: Mapping[str, list[int]], key: str) -> list
     joint = system.model.configuration.split(key)[0]
     if key not in places and joint in system.model.tree.cut_names and system.model.tree.actuators:
         raise NotYetError(f"joint {joint!r} closes a loop: forces on it do not go together with actuators, whose "
-                          "limits would act on them; compile with cut= another joint")
+                          f"limits would act on them; compile with actuated=[{joint!r}], which lets it keep its "
+                          "coordinates")
     return places.get(key) or system.model.configuration.speed_entries(key)
 
 

@@ -14,7 +14,7 @@ from bellcrank.arrays import Floats
 from bellcrank.errors import ModelError, NotYetError, StateError, hint
 from bellcrank.lowering.element_view import FIELDS
 from bellcrank.mechanism.joints import Joint
-from bellcrank.simulate.acting import States
+from bellcrank.simulate.acting import States, joint_reactions
 from bellcrank.simulate.by_topology import by_topology
 from bellcrank.simulate.contact_results import AT_PLACES, place_fields
 from bellcrank.simulate.fields import coordinate_units, force_units, output_values, speed_units
@@ -153,14 +153,15 @@ class ElementResults(MachineRecord):  # type: ignore[no-untyped-call]  # of its 
         moment is about `point` in the frame of `body`, or about the joint's own place there. See `reactions`.
         """
         states = self._states(wrenches, "joint_load")
-        system, q, u, tau, t = states[:5]
+        system, q, u, _, t = states[:5]
         mechanism, names = system.model.mechanism, system.model.tree.body_names
         record = mechanism.joint(joint)
-        ends = names[record.parent], names[record.child]
+        real = {c.name: c.real for c in mechanism.carriers}  # a carrier moves as the body that it stands for
+        ends = tuple(real.get(names[i], names[i]) for i in (record.parent, record.child))
         target = ends[1] if body is None else body
         if target not in ends:
             raise ModelError(f"joint_load: joint {joint!r} connects {ends[0]!r} and {ends[1]!r}, not {body!r}")
-        raw = system.reactions(q, u, tau, wrenches=states.wrenches, t=t)[joint]
+        raw = joint_reactions(states)[joint]
         outboard, place = _outboard(system, joint)
         here = _pose(system, outboard, q, t)
         own = (here[0][..., None, :, :] @ raw.reshape(*raw.shape[:-1], 2, 3, 1))[..., 0]
@@ -199,7 +200,9 @@ def _outboard(system: Machine, joint: str) -> tuple[str, Sequence[float]]:
             raise NotYetError(f"joint_load: {joint!r} welds two bodies into one link; see reactions")
         backwards = int(tree.body_link[record.child]) != tree.joint_names.index(joint)
     end, pose = (record.parent, record.parent_pose) if backwards else (record.child, record.child_pose)
-    return tree.body_names[end], [mechanism.default(x) for x in pose.position]
+    real = {c.name: c.real for c in mechanism.carriers}
+    name = tree.body_names[end]
+    return real.get(name, name), [mechanism.default(x) for x in pose.position]
 
 
 def element_units(system: Machine, name: str) -> dict[str, str]:

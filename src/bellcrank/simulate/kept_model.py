@@ -43,7 +43,7 @@ class KeptModel:
         except BellcrankError:  # written by a later version, or damaged
             return None
         compile_it, method = from_above("compiled.compile", "compile"), attributes.get("formulation", "auto")
-        system: Machine = compile_it(mechanism, method)
+        system: Machine = compile_it(mechanism, method, cut=json.loads(attributes.get("cut", "[]")))
         if not set(coordinates) <= set(system.coordinate_names):
             known = {name.rpartition(".")[0] for name in coordinates}
             system = compile_it(mechanism, method, cut=[joint for joint in system.joint_names if joint not in known])

@@ -22,6 +22,7 @@ from bellcrank.simulate.acting import (
     along_joints,
     closing_forces,
     element_force,
+    joint_reactions,
 )
 from bellcrank.simulate.by_topology import by_topology
 from bellcrank.simulate.closing import given_wrenches
@@ -160,14 +161,8 @@ class Result(ElementResults):  # type: ignore[no-untyped-call]  # of its __init_
         sample, with loops O(n m^2).
         """
         states = self._states(wrenches, "reactions")
-        system, q, u, tau, t = states[:5]
-        found = system.reactions(q, u, tau, wrenches=states.wrenches, t=t)
-        for name, forces in states.closing.items():  # drives included
-            if name in system.model.released:
-                continue
-            body = system.model.tree.body_names[system.model.mechanism.joint(name).child]
-            own = given_wrenches(system, name, forces, q, t)[1].reshape(*q.shape[:-1], 2, 3)
-            found[name] = found[name] + (own @ system.pose(q, body, t=t).rotation).reshape(*q.shape[:-1], 6)
+        system, q = states.system, states.q
+        found = joint_reactions(states)
         closed = [c.name for c in system.model.tree.closures]
         if system.model.released:
             none = np.full((*q.shape[:-1], 6), np.nan)

@@ -358,7 +358,8 @@ def _cuts(system: Machine, drive: Drive | None, tau: Any) -> tuple[str, ...]:
     used = tuple(n for n in known if any(n in (key, str(key).rpartition(".")[0]) for key in keys))
     if used and system.model.tree.actuators:
         raise NotYetError(f"simulate: forces on {', '.join(map(repr, used))}, which closes a loop, do not go together "
-                          "with actuators, whose limits would act on them; compile with cut= another joint")
+                          f"with actuators, whose limits would act on them; compile with actuated={list(used)}, which "
+                          "lets them keep their coordinates")
     return used
 
 

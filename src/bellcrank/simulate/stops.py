@@ -51,7 +51,8 @@ class Stop(Event):
             raise unknown_joint(system, self.joint, system.joint_names)
         if joint.kind.nu != 1:
             raise ModelError(f"joint_limit: joint {self.joint!r} was cut to close a loop and has several coordinates, "
-                             "which cannot be held one by one; compile with cut= another joint of that loop")
+                             f"which cannot be held one by one; compile with actuated=[{self.joint!r}], which lets it "
+                             "keep its coordinates")
         return joint
 
     def key(self, system: Machine) -> str:

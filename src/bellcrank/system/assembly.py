@@ -16,6 +16,7 @@ from bellcrank.loops.closer import project as project_speeds
 from bellcrank.loops.nearest import End, Held, Nearest
 from bellcrank.loops.tolerances import DRIFTED, SAME
 from bellcrank.mechanism.checks import HUGE
+from bellcrank.system.closing_speeds import ClosingSpeeds, closing_speeds, with_closing_speeds
 from bellcrank.system.held_values import (
     Values,
     batch_axes,
@@ -297,15 +298,17 @@ def _consistent(plans: LoopPlans, q: Floats, u: Values, scale: Floats, t: float,
     if u is None and not plans.tree.rheonomic:
         return np.broadcast_to(initial_speeds(plans), (len(q), nu)).copy()
     wanted: Floats = initial_speeds(plans)
+    across: list[ClosingSpeeds] = []
     if isinstance(u, Mapping):
-        wanted = _held_speeds(plans, u, held, lead)
+        across, rest = closing_speeds(plans, u, lead)
+        wanted = _held_speeds(plans, rest, held, lead)
     elif u is not None:
         wanted = flat("u", u, nu, "one for every speed")
         wanted = wanted if lead else one_state("assemble", "u", wanted)
     check_finite("assemble", "u", wanted, names)
     check_size("assemble", "u", wanted, names)
     wanted = np.broadcast_to(wanted, (*lead, nu)).reshape(-1, nu).copy()
-    if not plans.tree.looped or not (wanted.any() or plans.tree.rheonomic):
+    if not plans.tree.looped or not (wanted.any() or plans.tree.rheonomic or across):
         return wanted
     if not isinstance(u, Mapping):
         return _nearest_speeds(plans, q, wanted, scale, t)
@@ -313,7 +316,7 @@ def _consistent(plans: LoopPlans, q: Floats, u: Values, scale: Floats, t: float,
         return wanted
     speeds, left = project_speeds(plans.loops, q, wanted, Target(held, scale), t)
     _check_speeds(plans, q, speeds, wanted, np.atleast_1d(left), t)
-    return speeds
+    return with_closing_speeds(plans, q, speeds, across, Target(held, scale), t) if across else speeds
 
 
 def _held_speeds(plans: LoopPlans, u: Mapping[str, Any], held: npt.NDArray[np.bool_], lead: tuple[int, ...]) -> Floats:

@@ -83,8 +83,8 @@ class Configuration:
         """The places in u of a joint, or of one of its speeds."""
         joint, coordinate = self.split(key)
         if joint in self._cut:
-            raise StateError(f"joint {joint!r} was cut to close a loop and has no place in u and tau: name joints of "
-                             "the spanning tree (forces on it: loop_tau), or compile with cut= another joint")
+            raise StateError(f"joint {joint!r} was cut to close a loop and has no place in u and tau; compile with "
+                             f"actuated=[{joint!r}], which lets it keep its coordinates, or with cut= another joint")
         kind = self._mechanism.joint(joint).joint
         start = self.starts[joint][1]
         if coordinate is None:

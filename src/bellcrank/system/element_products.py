@@ -30,11 +30,15 @@ class OfMotions(NamedTuple):
     def _parts(self) -> tuple[tuple[str, Function, int], ...]:
         return (("pose", self.functions["poses"], POSE), ("velocity", self.functions["velocities"], VELOCITY))
 
+    def _own(self) -> tuple[str, ...]:
+        """What the function may read besides motions."""
+        return (*self.function.inputs, "t", "parameters")
+
     def _chosen(self, width: int) -> list[int]:
         return [width * (link - 1) + i for link in self.links for i in range(width)]
 
     def forward(self, at: OpenProducts, rates: Rates) -> tuple[Floats, Floats]:
-        at, inner = _moving(at), {x: a for x, a in rates.items() if x in ("t", "parameters")}
+        at, inner = _moving(at), {x: a for x, a in rates.items() if x in _STATE and x in self._own()}
         given = {}
         for name, function, width in self._parts():
             value, change = at.forward(function, {x: a for x, a in rates.items() if x in _STATE})

@@ -24,8 +24,8 @@ from bellcrank.topology.tree import wrench_order
 if TYPE_CHECKING:
     from bellcrank.system.loop_plans import LoopPlans
 
-__all__ = ["actuator_forces", "dissipated_power", "element_wrenches", "explain_meeting", "law_wrench",
-           "link_motions", "machine_view", "stored_energy", "with_values"]
+__all__ = ["actuator_forces", "binder", "dissipated_power", "element_wrenches", "explain_meeting", "law_wrench",
+           "link_motions", "machine_view", "on_bodies", "stacked", "stored_energy", "with_values"]
 
 
 def stored_energy(plans: LoopPlans, q: npt.ArrayLike, *, t: npt.ArrayLike = 0.0) -> Floats:
@@ -114,9 +114,9 @@ def element_wrenches(plans: LoopPlans, q: npt.ArrayLike, u: npt.ArrayLike, *, t:
     with np.errstate(all="ignore"):
         for pair in pairs:
             if not isinstance(pair, SumForce):
-                found += [(link, _stacked(wrench))
+                found += [(link, stacked(wrench))
                           for link, wrench in element_loads(tree, pair, moving, binder(plans), around)]
-    total = _on_bodies(plans, found, turn, np.broadcast_shapes(origin.shape[:-2], np.shape(u)[:-1]))
+    total = on_bodies(plans, found, turn, np.broadcast_shapes(origin.shape[:-2], np.shape(u)[:-1]))
     _refuse_meeting(plans, total, q, t)
     return total + _sum_wrenches(plans, tuple(p for p in pairs if isinstance(p, SumForce)), q, u, t)
 
@@ -180,7 +180,7 @@ def _compiled(plans: LoopPlans, name: str, given: Mapping[str, npt.ArrayLike], t
     return found.result
 
 
-def _on_bodies(plans: LoopPlans, found: list[tuple[int, Floats]], turn: Floats, lead: tuple[int, ...]) -> Floats:
+def on_bodies(plans: LoopPlans, found: list[tuple[int, Floats]], turn: Floats, lead: tuple[int, ...]) -> Floats:
     """Wrenches about links' origins as wrenches about their first bodies' origins."""
     lead = np.broadcast_shapes(lead, *(w.shape[:-1] for _, w in found))
     out = np.zeros((*lead, len(plans.tree.body_names) - 1, 6))
@@ -201,7 +201,7 @@ def law_wrench(plans: LoopPlans, closure: int, q: npt.ArrayLike, u: npt.ArrayLik
         if isinstance(force, LoopForce) and force.closure == closure:
             sight = machine_view(plans, q, u, t)
             load, _ = closing_load(plans.tree, force, sight.moving, binder(plans), sight.around)
-            total = total + _stacked(load)
+            total = total + stacked(load)
     return total
 
 
@@ -284,11 +284,10 @@ def _sized(total: Number, lead: tuple[int, ...]) -> Floats:
     return np.array(np.broadcast_to(total, np.broadcast_shapes(np.shape(total), lead)), dtype=float)
 
 
-
-
 def _times(t: npt.ArrayLike) -> Floats:
     return np.asarray(t, dtype=float)
 
 
-def _stacked(wrench: Force) -> Floats:
+def stacked(wrench: Force) -> Floats:
+    """A wrench as an array (..., 6)."""
     return np.stack(np.broadcast_arrays(*wrench.moment, *wrench.force), axis=-1).astype(float)

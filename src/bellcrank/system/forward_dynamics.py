@@ -9,13 +9,14 @@ import numpy as np
 import numpy.typing as npt
 
 from bellcrank.arrays import START, Floats, Forces, check_time, flat
-from bellcrank.errors import AssemblyError, NotYetError, SingularError, StateError
+from bellcrank.errors import AssemblyError, SingularError, StateError
 from bellcrank.loops.null_space import null_space, solve_kkt
 from bellcrank.loops.plan import LoopPlan
 from bellcrank.system.evaluator import Evaluator, warn_of_interpretation
 from bellcrank.system.force_elements import actuator_forces, explain_meeting
 from bellcrank.system.kernels import NO_DOORS, DoorPair, Evaluation, Wrenches
 from bellcrank.system.loop_errors import loop_drive
+from bellcrank.system.named_forces import given_forces
 from bellcrank.system.tree_dynamics import bias, mass_matrix, run_forced, with_elements
 from bellcrank.target.backend import DoorForm
 
@@ -55,12 +56,13 @@ def forward_dynamics(plans: LoopPlans, q: npt.ArrayLike, u: npt.ArrayLike, tau: 
                      loop_tau: Mapping[str, npt.ArrayLike] | None = None) -> Floats:
     """Accelerations udot of the joints."""
     check_time(t)
-    force = np.zeros(plans.tree.nu) if tau is None else plans.configuration.forces(tau)
+    force, wrenches, _ = given_forces(plans, q, tau, wrenches, t)
     if loop_tau:
-        if plans.tree.actuators:
-            raise NotYetError("forward_dynamics: loop_tau does not go together with actuators, whose limits would "
-                              "act on it; cut other joints with cut= and use tau")
-        force = np.asarray(force, dtype=float) + loop_drive(plans, q, loop_tau, t=t)
+        added = loop_drive(plans, q, loop_tau, t=t)
+        if plans.tree.actuators:  # their limits are not for what is added
+            _, wrenches, _ = given_forces(plans, q, dict(loop_tau), wrenches, t)
+        else:
+            force = np.asarray(force, dtype=float) + added
     given = {"q": q, "u": u, "tau": force}
     if plans.tree.looped:
         if wrenches is None:
@@ -76,7 +78,8 @@ def hamilton(plans: LoopPlans, q: npt.ArrayLike, p: npt.ArrayLike, tau: Forces |
     """Hamilton's equations: speeds u and rates dp/dt of the state (q, p)."""
     check_time(t)
     nu = plans.tree.nu
-    given = {"q": q, "p": p, "tau": np.zeros(nu) if tau is None else plans.configuration.forces(tau)}
+    force, wrenches, _ = given_forces(plans, q, tau, wrenches, t)
+    given = {"q": q, "p": p, "tau": force}
     pairs = _run_looped(plans, given, wrenches, t, "constrained_hamilton") if plans.tree.looped else \
         run_forced(plans, "hamilton", given, wrenches, t)
     pairs = pairs.reshape(*pairs.shape[:-1], nu, 2)

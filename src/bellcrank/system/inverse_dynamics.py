@@ -26,6 +26,7 @@ from bellcrank.system.loop_errors import (
     loop_rate_error,
 )
 from bellcrank.system.loop_loads import loop_loads
+from bellcrank.system.named_forces import given_forces
 from bellcrank.system.tree_dynamics import tree_forces
 from bellcrank.system.whole_programs import run_whole, with_careful_states
 from bellcrank.target.backend import DoorForm
@@ -170,7 +171,8 @@ def _virtual_motions(plans: LoopPlans, q: npt.ArrayLike, t: npt.ArrayLike) -> Fl
 def _looped_drives(plans: LoopPlans, q: npt.ArrayLike, u: npt.ArrayLike, tau: Forces | None, udot: npt.ArrayLike,
                    wrenches: Wrenches, t: npt.ArrayLike) -> Floats:
     """All joint forces: tau where the motion is free, the enforcing force where it is prescribed."""
-    force = np.zeros(plans.tree.nu) if tau is None else actuator_forces(plans, q, u, tau, t=t)
+    force, wrenches, _ = given_forces(plans, q, tau, wrenches, t)
+    force = actuator_forces(plans, q, u, force, t=t)
     if not plans.model.prescribed_mask().any():
         return np.array(np.broadcast_to(force, np.broadcast_shapes(force.shape, np.shape(udot))))
     given = {"q": q, "u": u, "udot": udot, "tau": force}

@@ -21,8 +21,6 @@ from bellcrank.system.element_products import Loaded, OfMotions
 from bellcrank.system.kernels import NO_DOORS, DoorPair
 from bellcrank.system.loop_plans import LoopPlans
 from bellcrank.target.backend import DoorForm
-from bellcrank.topology.pairs import SumForce
-from bellcrank.topology.tree import sees_machine
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -99,13 +97,6 @@ def large_question(plans: LoopPlans, asked: Question, q: npt.ArrayLike, t: npt.A
     if asked.body is not None or asked.then is not None:
         raise NotYetError(f"derivatives of {asked.function}: {tree.name!r} has {tree.n} links and is rolled into "
                           f"loops; {'body' if asked.then is None else 'then'}=... is for up to 48 links")
-    outside = tree.pairs if plans.kernels.springs_outside else ()
-    laws = [pair.name for pair in outside if sees_machine(pair)]
-    for what, names in (("laws of the whole machine", laws),
-                        ("forces along sums of joints", [pair.name for pair in outside if isinstance(pair, SumForce)])):
-        if names:
-            raise NotYetError(f"derivatives: {tree.name!r} has {tree.n} links and is rolled into loops; {what} "
-                              f"({', '.join(map(repr, names[:4]))}) can be differentiated up to 48 links")
     plan = plans.first(q, t) if tree.looped else None
 
     def made() -> LargeQuestion:

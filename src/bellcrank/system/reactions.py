@@ -19,6 +19,7 @@ from bellcrank.system.forward_dynamics import forward_doors, forward_dynamics
 from bellcrank.system.inverse_dynamics import inverse_dynamics
 from bellcrank.system.kernels import NO_DOORS, DoorPair, Wrenches
 from bellcrank.system.loop_loads import group_program, lacking_forces, loop_loads
+from bellcrank.system.named_forces import GivenForces, given_forces
 from bellcrank.system.tree_dynamics import run_forced
 from bellcrank.system.whole_programs import with_careful_states
 from bellcrank.target.backend import Door, DoorForm
@@ -39,16 +40,26 @@ def reactions(plans: LoopPlans, q: npt.ArrayLike, u: npt.ArrayLike, tau: Forces 
               udot: npt.ArrayLike | None = None, wrenches: Wrenches = None, t: npt.ArrayLike = START
               ) -> dict[str, Floats]:
     """Wrench [moment; force] that each joint exerts on its outboard body, drive included, shape (..., 6)."""
+    given: GivenForces | None = None
     if tau is None and udot is not None and plans.tree.looped:
         tau = inverse_dynamics(plans, q, u, udot, wrenches=wrenches, t=t)
     elif tau is not None:
-        tau = actuator_forces(plans, q, u, tau, t=t)
+        given = given_forces(plans, q, tau, wrenches, t)
+        tau, wrenches = actuator_forces(plans, q, u, given.tau, t=t), given.wrenches
     if udot is None:
         udot = forward_dynamics(plans, q, u, tau, wrenches=wrenches, t=t)
     program = reaction_program(plans, q, t)
-    if program is not None:
-        return _by_program(plans, program, {"q": q, "u": u, "tau": tau, "udot": udot}, wrenches, t)
-    return _careful_reactions(plans, q, u, tau, udot, wrenches, t)
+    out = _careful_reactions(plans, q, u, tau, udot, wrenches, t) if program is None else _by_program(
+        plans, program, {"q": q, "u": u, "tau": tau, "udot": udot}, wrenches, t)
+    for name, load in () if given is None else given.closing.items():  # drives included
+        child = plans.tree.body_names[_part(plans, name).child]
+        out[name] = out[name] + _in_axes(load, pose(plans.kernels, q, child, t=t).rotation)
+    return {name: out[name] for name in out if name not in welds} if (welds := _welds(plans)) else out
+
+
+def _welds(plans: LoopPlans) -> set[str]:
+    """What holds carriers, which nobody described."""
+    return {c.weld for c in plans.model.mechanism.carriers}
 
 
 class ReactionProgram(NamedTuple):
@@ -132,6 +143,8 @@ def reaction_doors(plans: LoopPlans) -> DoorPair:
         program = None
     forward, none = forward_doors(plans), np.zeros(plans.tree.nu)
     if program is None or forward is NO_DOORS:
+        return NO_DOORS
+    if _welds(plans):  # left out by the general way
         return NO_DOORS
     names = program.names
     form = DoorForm(parts=tuple((6 * i, (6,), (1,)) for i in range(len(names))))

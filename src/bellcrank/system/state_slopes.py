@@ -130,7 +130,7 @@ def unbalanced_rates(plans: LoopPlans, given: Mapping[str, npt.ArrayLike], along
 
     function = kernels.kept("unbalanced forces", make)
     run = _for_few(kernels.evaluator, function, wrenches is not None)
-    arrays = {**given, "u": np.zeros(tree.nu), "along0": along}
+    arrays = {"u": np.zeros(tree.nu), **given, "along0": along}
     return kernels.run(function.name, arrays, wrenches, t, run)[..., tree.nu:]
 
 

@@ -19,6 +19,7 @@ from bellcrank.mechanism.pose import IDENTITY_ROWS, Pose
 from bellcrank.scalar.graph import Number, Scalar
 from bellcrank.spatial import General, Matrix3, RigidInertia, Transform, Vector
 from bellcrank.topology import link_frames as frames
+from bellcrank.topology.carriers import bound_joints, link_inertias
 from bellcrank.topology.loop_closures import add_loops
 from bellcrank.topology.spanning_tree import Topology, spanning_tree
 from bellcrank.topology.tree import Applied, Floats, Ints, LinkNumbers, Tree
@@ -35,11 +36,8 @@ def build_tree(mechanism: Mechanism, *, merge_welds: bool = True, free_frames: b
     save operations (otherwise they lie at the inboard joints).
     """
     with collector_paused():
-        bound = {*(d.joint for d in mechanism.drives), *(a.joint for a in mechanism.armatures),
-                 *(joint for s in mechanism.joint_sums for joint, _, _ in s.terms)}  # to the tree
         uses = probe_laws(mechanism)
-        bound |= {joint for use in uses.values() for joint in use.joints}  # angles of others are within half a turn
-        keep = (*keep, *sorted(bound.difference(cut)))
+        keep = (*keep, *sorted(bound_joints(mechanism, uses).difference(cut)))
         topology = spanning_tree(mechanism, cut, keep)
         return _Builder(mechanism, topology, merge_welds, free_frames, uses).tree()
 
@@ -84,6 +82,7 @@ class _Builder:
         self.parent: Ints = np.array([0] + [link_of[topology.parent[h]] for h in self.heads[1:]], dtype=np.int64)
         self.free = np.array([bool(j and j.has_free_frame) for j in self.joints])
         self.bodies = bodies
+        self.inertias = link_inertias(mechanism)
 
     # -- poses in body frames -------------------------------------------------------------------
     def _poses(self, bodies: Sequence[int], outer: bool) -> tuple[Floats, Floats, dict[int, tuple[Number, ...]]]:
@@ -223,9 +222,9 @@ class _Builder:
     def _inertias(self) -> Floats:
         """Ten numbers per link about its frame's origin, parameters at their defaults."""
         self.inertia_symbol = {
-            b.index for b in self.bodies
-            if _has_parameter((b.inertia.mass, *b.inertia.com, *b.inertia.inertia))} if self.parametric else set()
-        mass, com, six = (self._gather([getattr(b.inertia, what) for b in self.bodies], width)
+            b for b, own in enumerate(self.inertias)
+            if _has_parameter((own.mass, *own.com, *own.inertia))} if self.parametric else set()
+        mass, com, six = (self._gather([getattr(own, what) for own in self.inertias], width)
                           for what, width in (("mass", 1), ("com", 3), ("inertia", 6)))
         mass = mass[:, 0]
         about = six[:, [0, 1, 2, 1, 3, 4, 2, 4, 5]].reshape(-1, 3, 3)
@@ -281,7 +280,8 @@ class _Builder:
             body_turn=self.body_link_turn, body_shift=self.body_link_shift,
             body_shift_symbolic=self.body_link_symbol, members=tuple(members),
             ground_turn=self.frame_turn[0], ground_shift=self.frame_shift[0],
-            gravity=mechanism.gravity, applied=self._applied(), parameters=dict(mechanism.parameters))
+            gravity=mechanism.gravity, applied=self._applied(), parameters=dict(mechanism.parameters),
+            frames={f.name: f for f in mechanism.frames})
 
     def frame_on_link(self, body: int, pose: Pose, align: Floats) -> tuple[int, Floats, tuple[Number, ...]]:
         """A frame given on a body, as its link, its axes and its origin in the link's frame."""
@@ -334,7 +334,7 @@ class _Builder:
                 placement = Transform(placement.rotation, Vector(*local))
             inertia = RigidInertia.zero()
             for b in tree.members[link]:
-                inertia = inertia + self._body_transform(b).rigid(self.bodies[b].inertia.rigid())
+                inertia = inertia + self._body_transform(b).rigid(self.inertias[b].rigid())
             origins = tuple(self._body_transform(b).translation for b in tree.members[link])
             constants = plain.joint
             if link in own:  # the frame's turn and slide come first, then the joint's own numbers

@@ -47,8 +47,8 @@ def lock(tree: Tree, names: Collection[tuple[str, int | None]]) -> Tree:
     prescribed = list(tree.prescribed)
     for name, index in names:
         if name not in links:
-            raise ModelError(f"joint {name!r} closes a loop of {tree.name!r} and cannot be locked; compile with cut= "
-                             "another joint of that loop")
+            raise ModelError(f"joint {name!r} closes a loop of {tree.name!r} and cannot be locked; compile with "
+                             f"actuated=[{name!r}], which lets it keep its coordinates")
         joint, law = tree.joints[links[name]], prescribed[links[name]]
         assert joint is not None
         if index is None and joint.nq != joint.nu:

@@ -20,6 +20,7 @@ from bellcrank.mechanism.forces import Actuator, MachineForce
 from bellcrank.mechanism.forces.element import Along
 from bellcrank.mechanism.joints import Joint, Weld
 from bellcrank.mechanism.motion import Prescribed
+from bellcrank.mechanism.parts import Frame
 from bellcrank.scalar.graph import Number
 from bellcrank.spatial import RigidInertia, Transform, Vector
 from bellcrank.topology.contact_pairs import ContactPair
@@ -179,6 +180,7 @@ class Tree:
     contacts: tuple[ContactPair, ...] = ()  #: rigid ones: no part of the equations of motion
     #: forces along coordinates of tree joints by name
     named_forces: dict[str, NamedForce] = field(default_factory=dict)
+    frames: dict[str, Frame] = field(default_factory=dict)  #: named places on bodies, for laws
     plan: Any = None  #: how loops are taken apart; see `loops.plan`
 
     @property

@@ -15,6 +15,7 @@ from bellcrank.io.common.mesh_finder import Folders, MeshFinder
 from bellcrank.io.common.mesh_store import Meshes, MeshStore
 from bellcrank.io.native.same import difference, same_mechanism
 from bellcrank.io.report import ReadReport, warn_of_surprises
+from bellcrank.mechanism.carried_joints import uncarried
 from bellcrank.mechanism.mechanism import Mechanism
 
 if TYPE_CHECKING:
@@ -117,6 +118,7 @@ def text_of(mechanism: Mechanism, *, json: bool = False, store: MeshStore | None
     from bellcrank.io.native.dump import dump
     from bellcrank.io.native.layout_text import as_json, as_yaml
 
+    mechanism = uncarried(mechanism)
     return (as_json if json else as_yaml)(dump(mechanism, store or MeshStore("model", "refer")))
 
 

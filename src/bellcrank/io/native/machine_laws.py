@@ -53,10 +53,21 @@ class _Read:
         return Vector(*(self._value((*key, axis, *rest)) for axis in _AXES))
 
     def position(self, body: Any, point: Sequence[Any] = (0.0, 0.0, 0.0)) -> Vector:
-        return self._vector("position", getattr(body, "name", body), rest=_plain(point))
+        fixed = _plain(point)
+        if fixed is None:  # a point that the law computes: by the axes of its body
+            return self.position(body) + self._arm(body, point)
+        return self._vector("position", getattr(body, "name", body), rest=fixed)
 
     def velocity(self, body: Any, point: Sequence[Any] = (0.0, 0.0, 0.0)) -> Vector:
-        return self._vector("velocity", getattr(body, "name", body), rest=_plain(point))
+        fixed = _plain(point)
+        if fixed is None:
+            return self.velocity(body) + self.omega(body).cross(self._arm(body, point))
+        return self._vector("velocity", getattr(body, "name", body), rest=fixed)
+
+    def _arm(self, body: Any, point: Sequence[Any]) -> Vector:
+        x, y, z = self.axes(body)
+        arm: Vector = x * point[0] + y * point[1] + z * point[2]
+        return arm
 
     def omega(self, body: Any) -> Vector:
         return self._vector("omega", getattr(body, "name", body))
@@ -82,11 +93,12 @@ class _ReadElement:
         return self._machine.of_element(self._name, what)
 
 
-def _plain(point: Sequence[Any]) -> list[float]:
+def _plain(point: Sequence[Any]) -> list[float] | None:
+    """A point that is given by numbers, if it is."""
     try:
         return [float(x) for x in point]
     except TypeError:
-        raise ModelError("a law that computes the point it looks at cannot be written as a formula") from None
+        return None
 
 
 def traced_law(law: Callable[[Any], Any], what: str, several: bool

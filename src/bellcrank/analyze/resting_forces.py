@@ -1,0 +1,109 @@
+"""What forces leave unbalanced in a machine at rest."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from bellcrank.analyze.minimal import Chart, length_scale, speed_labels, with_laws
+from bellcrank.arrays import Floats
+from bellcrank.errors import NotYetError, SingularError, StateError
+from bellcrank.loops.closer import State
+from bellcrank.system.force_elements import actuator_forces
+from bellcrank.system.loop_errors import loop_acceleration_error
+from bellcrank.system.state_slopes import unbalanced_rates
+
+if TYPE_CHECKING:
+    from bellcrank.compiled.system import System
+    from bellcrank.system.kernels import Wrenches
+
+__all__ = ["RestingForces"]
+
+
+@dataclass(frozen=True)
+class RestingForces:
+    """The unbalanced forces of a machine at rest; states of elements have the values that `speeds` has for them."""
+
+    system: System
+    tau: Floats
+    wrenches: Wrenches
+    t: float
+    held: list[int]
+    speeds: Floats
+
+    def chart(self, q: Floats) -> Chart:
+        try:
+            return Chart.at(self.system, q, self.t, held=self.held)
+        except SingularError as error:
+            raise SingularError(f"equilibrium: the search came to a singular position; {error}") from None
+
+    def slope(self, chart: Chart, q: Floats) -> Floats:
+        """g in the chart's coordinates, shape (..., k)."""
+        need = self.bias(q) - self.drive(q)
+        return np.asarray((np.swapaxes(chart.basis(q), -1, -2) @ need[..., None])[..., 0])
+
+    def size(self, chart: Chart, q: Floats) -> float:
+        """The size of the forces that balance each other, as far as it can be seen."""
+        need = np.abs(self.bias(q)) + np.abs(self.drive(q))
+        return float((np.abs(chart.basis(q)).T @ need).max(initial=0.0))
+
+    def bias(self, q: Floats) -> Floats:
+        """Joint forces that the loads need, at rest."""
+        return self.system.bias(q, self.speeds, wrenches=self.wrenches, t=self.t)
+
+    def drive(self, q: Floats) -> Floats:
+        """Joint forces that act, within the limits of actuators."""
+        return actuator_forces(self.system.plans, q, self.speeds, self.tau, t=self.t)
+
+    def stiffness(self, chart: Chart) -> Floats:
+        """dg/dz at the chart's origin."""
+        try:
+            return self._exact_stiffness(chart)
+        except NotYetError:  # large machines, whose code is rolled into loops
+            return self._stiffness_by_differences(chart)
+
+    def _exact_stiffness(self, chart: Chart) -> Floats:
+        return np.asarray((self.rates(chart) @ chart.basis(chart.q)).T)
+
+    def rates(self, chart: Chart) -> Floats:
+        """(r - J^T lambda)' N, transposed, with r = bias - tau and constant multipliers that take r off the dependent
+        speeds: where N changes, nothing is left to be multiplied with it."""
+        q, basis, solved = chart.q, chart.basis(chart.q), chart.closer.solved
+        given: dict[str, Floats] = {"q": q, "u": self.speeds, "tau": self.tau}
+        if self.system.model.tree.looped:
+            r = self.bias(q) - self.drive(q)
+            given["multipliers"] = r[solved] @ chart.closer.inverse(q, self.t) if chart.closer.looped else \
+                np.zeros(self.system.plans.loops.m)
+        return unbalanced_rates(self.system.plans, given, basis.T.copy(), self.wrenches, self.t)
+
+    def _stiffness_by_differences(self, chart: Chart) -> Floats:
+        """The same by central differences."""
+        k = len(chart.independent)
+        h = 1e-5 * length_scale(self.system, chart.q, self.t)
+        q, _ = chart.positions(np.concatenate([h * np.eye(k), -h * np.eye(k)]))
+        g = self.slope(chart, q)
+        return np.asarray((g[:k] - g[k:]).T / (2.0 * h))
+
+    def checked(self, q: Floats) -> State:
+        """The state, if the drives let it rest."""
+        system = self.system
+        u = self.speeds
+        if system.model.tree.looped and system.model.tree.rheonomic:
+            pull = loop_acceleration_error(system.plans, q, u, np.zeros(system.nu), t=self.t)
+            moving = max(float(np.abs(system.loop_rate_error(q, u, t=self.t)).max(initial=0.0)),
+                         float(np.abs(pull).max(initial=0.0)))
+            if moving > 1e-8:
+                names = [r.name for r in system.model.configuration.records if r.prescribed is not None]
+                names += [c.name for c in system.model.tree.closures if c.timed]
+                raise StateError(f"equilibrium: prescribed motions ({', '.join(names)}) move the loops at "
+                                 f"t = {self.t:g}; choose a time at which they rest")
+        return State(*with_laws(system, q, u, self.t), self.t)
+
+    def failure(self, chart: Chart, g: Floats, why: str) -> StateError:
+        labels = speed_labels(self.system)
+        worst = sorted(zip(np.abs(g).tolist(), chart.independent, strict=True), reverse=True)[:4]
+        shown = ", ".join(f"{labels[v]!r} by {size:.3g}" for size, v in worst)
+        return StateError(f"equilibrium of {self.system.model.name!r}: {why}; forces are out of balance at {shown} "
+                          "(N or N m). Start from a better guess, hold more joints, or add what supports the machine")

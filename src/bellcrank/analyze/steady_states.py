@@ -1,0 +1,160 @@
+"""States of elements at rest: values x at which their rates f(q, x) vanish, together with the forces g(q, x).
+
+Newton's method for both at once, so that integrators, whose rates do not depend on themselves, are found as well: they
+ask for a position, and take the value that holds it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from bellcrank.analyze.linear_models import linear_model
+from bellcrank.analyze.minimal import state_entries
+from bellcrank.arrays import Floats
+from bellcrank.errors import NotYetError, StateError
+from bellcrank.loops.closer import State
+from bellcrank.loops.tolerances import CLOSED
+from bellcrank.system.assembly import initial_speeds
+
+if TYPE_CHECKING:
+    from bellcrank.analyze.minimal import Chart
+    from bellcrank.analyze.resting_forces import RestingForces
+    from bellcrank.compiled.system import System
+
+__all__ = ["SteadyStates"]
+
+#: a step of Newton's method in radians and metres
+_LONGEST = 0.5
+#: directions of which less than this part of the most is left are none
+_NONE = 1e-12
+#: steps of halving before a step of Newton's method is given up
+_HALVINGS = 30
+
+
+@dataclass(frozen=True)
+class SteadyStates:
+    """The states of a machine's elements: their places among speeds, and where the search begins."""
+
+    system: System
+    places: list[int]
+    start: Floats
+
+    @classmethod
+    def of(cls, balance: RestingForces, guess: Any) -> SteadyStates:
+        """From those of a guess that is a state, or from their initial values."""
+        places = state_entries(balance.system)
+        start = guess.u if isinstance(guess, State) else initial_speeds(balance.system.plans)
+        return cls(balance.system, places, np.array(start, dtype=float)[places])
+
+    def at(self, balance: RestingForces, x: Floats) -> RestingForces:
+        """The machine with these values of its states; positions are moved without them."""
+        speeds = balance.speeds.copy()
+        speeds[self.places] = x
+        return replace(balance, speeds=speeds, held=sorted({*balance.held, *self.places}))
+
+    def settled(self, balance: RestingForces, q: Floats) -> RestingForces:
+        """States at rest where the machine is, as far as they come to rest by themselves."""
+        x = balance.speeds[self.places] if set(self.places) <= set(balance.held) else self.start
+        balance = self.at(balance, x)
+        for _ in range(20):
+            rates = self._rates(balance, q)
+            slopes = self._by_states(balance, q)[self.places]
+            x = x - np.linalg.lstsq(slopes, rates, rcond=1e-9)[0]
+            trial = self.at(balance, x)
+            left = np.abs(self._rates(trial, q)).max()
+            if not left < np.abs(rates).max():
+                break
+            balance = trial
+        return balance
+
+    def newton(self, balance: RestingForces, q: Floats, iterations: int) -> tuple[RestingForces, Floats]:
+        """Forces and rates brought to zero together."""
+        calm = 0
+        for _ in range(iterations):
+            chart = balance.chart(q)
+            lack = self._lack(balance, chart, q)
+            slopes = self._slopes(balance, chart)
+            scale = np.maximum(np.abs(slopes).max(axis=1), 1e-300)  # rows of forces and rates alike
+            step = np.linalg.lstsq(slopes / scale[:, None], -lack / scale, rcond=_NONE)[0]
+            moved = np.abs(chart.basis(q) @ step[:len(chart.independent)]).max(initial=0.0)
+            step = step * min(1.0, _LONGEST / max(float(moved), 1e-300))
+            size = float(np.abs(lack / scale).max())
+            if size <= 1e-14 * (1.0 + float(np.abs(balance.speeds).max())) or calm == 2:
+                return balance, q
+            found = self._shorter(balance, chart, step, scale, size)
+            if found is None:
+                if calm:  # rounding is left
+                    return balance, q
+                break
+            balance, q = found
+            calm = calm + 1 if np.abs(step).max() <= 1e-9 * (1.0 + np.abs(balance.speeds).max()) else 0
+        chart = balance.chart(q)
+        rates = self._rates(balance, q)
+        names = [s.name for s in self.system.model.mechanism.states]
+        worst = ", ".join(f"{names[i]!r} by {abs(rates[i]):.3g}" for i in np.argsort(-np.abs(rates))[:4])
+        raise balance.failure(chart, balance.slope(chart, q),
+                              f"no place where states of elements rest; rates of {worst}")
+
+    def check_stable(self, balance: RestingForces, q: Floats) -> None:
+        """Refuse what would run away."""
+        found = linear_model(self.system, balance.checked(q), balance.tau, (), (), None, balance.wrenches)
+        held = [i for i, v in enumerate(found.chart.independent) if v in set(balance.held).difference(self.places)]
+        k = len(found.chart.independent)
+        kept = np.setdiff1d(np.arange(2 * k), [*held, *(i + k for i in held)])
+        values = np.linalg.eigvals(found.A[np.ix_(kept, kept)])
+        worst = float(values.real.max(initial=0.0))
+        if worst > 1e-6 * (1.0 + float(np.abs(values).max(initial=0.0))):
+            raise StateError(f"equilibrium of {self.system.model.name!r}: the one that was found is not stable (it "
+                             f"grows at the rate {worst:.3g} 1/s); start from a better guess, or take it with "
+                             "stable=False")
+
+    def _shorter(self, balance: RestingForces, chart: Chart, step: Floats, scale: Floats, size: float
+                 ) -> tuple[RestingForces, Floats] | None:
+        """The longest part of a step that leaves less out of balance."""
+        k = len(chart.independent)
+        for _ in range(_HALVINGS):
+            trial = self.at(balance, balance.speeds[self.places] + step[k:])
+            q, left = chart.positions(step[None, :k])
+            if left[0] < CLOSED and float(np.abs(self._lack(trial, chart, q[0]) / scale).max()) < size:
+                return trial, np.asarray(q[0])
+            step = 0.5 * step
+        return None
+
+    def _rates(self, balance: RestingForces, q: Floats) -> Floats:
+        """What must act on the states so that they rest: less their rates."""
+        return np.asarray((balance.bias(q) - balance.drive(q))[self.places])
+
+    def _lack(self, balance: RestingForces, chart: Chart, q: Floats) -> Floats:
+        return np.concatenate([balance.slope(chart, q), self._rates(balance, q)])
+
+    def _slopes(self, balance: RestingForces, chart: Chart) -> Floats:
+        """Derivatives of forces and rates by coordinates of the chart and by states."""
+        basis, k = chart.basis(chart.q), len(chart.independent)
+        out = np.zeros((k + len(self.places),) * 2)
+        try:
+            rates = balance.rates(chart)
+            out[:k, :k], out[k:, :k] = (rates @ basis).T, rates[:, self.places].T
+        except NotYetError:  # large machines
+            h = 1e-6
+            q, _ = chart.positions(np.concatenate([h * np.eye(k), -h * np.eye(k)]))
+            each = np.array([self._lack(balance, chart, row) for row in q])
+            out[:, :k] = (each[:k] - each[k:]).T / (2.0 * h)
+        by_states = self._by_states(balance, chart.q)
+        out[:k, k:], out[k:, k:] = basis.T @ by_states, by_states[self.places]
+        return out
+
+    def _by_states(self, balance: RestingForces, q: Floats) -> Floats:
+        """How what joints need changes with states, shape (nu, states)."""
+        try:
+            found = self.system.derivatives("bias", q, balance.speeds, by="u", closed=False, wrenches=balance.wrenches,
+                                            t=balance.t)["u"]
+            return np.asarray(found[:, self.places])
+        except NotYetError:
+            x, columns = balance.speeds[self.places], []
+            for i in range(len(x)):
+                h = 1e-6 * max(1.0, abs(float(x[i]))) * np.eye(len(x))[i]
+                columns.append((self.at(balance, x + h).bias(q) - self.at(balance, x - h).bias(q)) / (2.0 * h[i]))
+            return np.stack(columns, axis=-1)

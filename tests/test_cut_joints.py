@@ -1,0 +1,268 @@
+"""Everything that can be put on a joint does the same wherever its loop is cut."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import bellcrank as bc
+from bellcrank.math import sin
+
+#: the joints of a slider crank, and those whose loop is cut at them, or elsewhere
+JOINTS, OTHER = ("crank", "slide", "small_end"), "big_end"
+BODIES = ("crank", "rod", "piston")
+#: between the bodies of each joint
+ENDS = {"crank": "crank", "big_end": "rod", "slide": "piston", "small_end": "piston"}
+
+Things = dict[str, np.ndarray]
+
+
+def machine(add: Callable[[bc.Mechanism], object], **settings: Any) -> bc.System:
+    m = bc.load("slider_crank")
+    add(m)
+    return bc.compile(m, backend="numpy", **settings)
+
+
+@cache
+def places() -> dict[str, float]:
+    """All joints at a closed position."""
+    system = machine(lambda m: None)
+    state = system.assemble(q={"crank": 0.7})
+    return {name: float(x) for name, x in zip(system.joint_names, state.q, strict=True)} | {
+        name: float(bc.analyze.loop_coordinates(system, state.q, name)[0]) for name in system.loops}
+
+
+def state_of(system: bc.System, rate: float = 3.0, **more: Any) -> bc.State:
+    return system.assemble(q={"slide": places()["slide"]}, u={"slide": rate}, guess=places(), **more)
+
+
+def motion(system: bc.System, q: np.ndarray, u: np.ndarray, udot: np.ndarray, t: float = 0.0) -> Things:
+    return {body: system.acceleration(q, u, udot, body, t=t) for body in BODIES}
+
+
+def seen(system: bc.System, state: bc.State, tau: Any = None) -> Things:
+    """Accelerations, loads of joints, energies, and what elements report."""
+    udot = system.forward_dynamics(state.q, state.u, tau, t=state.t)
+    out = motion(system, state.q, state.u, udot, state.t)
+    out["energy"] = np.array([system.energy(state), bc.analyze.dissipated_power(system, state),
+                              bc.analyze.stored_energy(system, state)])
+    energies = bc.analyze.body_energies(system, state)
+    out |= {f"body {name}": part[:3] for name, part in energies._asdict().items()}
+    out["momentum"] = np.asarray(system.momentum(state.q, state.u)) if hasattr(system, "momentum") else np.zeros(1)
+    for name, element in system.element_forces(state, tau=tau).items():
+        out |= {f"{name}.{field}": np.asarray(value) for field, value in element._asdict().items()
+                if not field.endswith("point") and not np.isnan(value).any()}  # points on an axis may differ
+    return out
+
+
+def run_of(system: bc.System, state: bc.State | None = None, **settings: Any) -> Things:
+    """A short run: where bodies are, what joints carry, what acted."""
+    run = system.simulate(state_of(system) if state is None else state, 0.002, step=1e-3, stepper="rk8", **settings)
+    out = {body: system.pose(run.q.values, body, t=run.time.values).position for body in BODIES}
+    out |= {f"load of {joint}": run.joint_load(joint, body=body).values for joint, body in ENDS.items()}
+    return out | {"energy": run["energy"].values}
+
+
+def torque(joint: str) -> Callable[[bc.System], Things]:
+    def look(system: bc.System) -> Things:
+        state = state_of(system)
+        run = system.simulate(state, 0.002, step=1e-3, tau={joint: 2.0})
+        return run_of(system, tau={joint: 2.0}) | {
+            "torque": run.torques(joint).values[..., 0], "states": seen(system, state, {joint: 2.0})["rod"],
+            "reaction": np.linalg.norm(system.reactions(state.q, state.u, {joint: 2.0})[joint])}
+
+    return look
+
+
+def linear(joint: str) -> Callable[[bc.System], Things]:
+    def look(system: bc.System) -> Things:
+        rest = bc.analyze.equilibrium(system, state_of(system, 0.0).q)
+        found = bc.analyze.linearize(system, rest, inputs=[joint], outputs={
+            "piston": lambda state: system.pose(state.q, "piston").position})
+        poles = np.sort_complex(np.linalg.eigvals(found.A))
+        gain = found.C @ np.linalg.solve(2j * np.eye(len(found.A)) - found.A, found.B)
+        return {"poles": np.stack([poles.real, poles.imag]), "gain": np.stack([gain.real, gain.imag])}
+
+    return look
+
+
+def bounce(joint: str) -> Callable[[bc.System], Things]:
+    """A rigid stop that is hit."""
+    def look(system: bc.System) -> Things:
+        at = places()[joint]
+        run = system.simulate(state_of(system), 0.003, step=1e-3, stepper="rk8",
+                              events=bc.joint_limit(joint, at - 0.003, at + 0.003))
+        return {"piston": system.pose(run.q.values[-1], "piston").position, "bounces": run.event_time.values}
+
+    return look
+
+
+def outputs(joint: str) -> Callable[[bc.System], Things]:
+    def look(system: bc.System) -> Things:
+        run = system.simulate(state_of(system), 0.003, step=1e-3, stepper="rk8", outputs={
+            "angle": lambda at: at.q(joint), "rate": lambda at: at.u(joint)})
+        return {name: run[name].values for name in ("angle", "rate")}
+
+    return look
+
+
+def needed(joint: str) -> Callable[[bc.System], Things]:
+    """Forces of this joint alone that make a motion."""
+    def look(system: bc.System) -> Things:
+        state = state_of(system)
+        udot = system.forward_dynamics(state.q, state.u, {"big_end": 1.0} if "big_end" in system.joint_names else
+                                       None, loop_tau={"big_end": 1.0} if "big_end" in system.loops else None)
+        tau = system.inverse_dynamics(state.q, state.u, udot)
+        return {"tau": tau[[n.partition(".")[0] == joint for n in system.speed_names]]}
+
+    return look
+
+
+def alone(system: bc.System) -> Things:
+    return seen(system, state_of(system)) | run_of(system)
+
+
+def given(joint: str) -> Callable[[bc.System], Things]:
+    return lambda system: seen(system, state_of(system), {joint: 5.0}) | run_of(system, tau={joint: 5.0})
+
+
+def driven(joint: str) -> Callable[[bc.System], Things]:
+    def look(system: bc.System) -> Things:
+        state = system.assemble(guess=places())
+        return seen(system, state) | run_of(system, state)
+
+    return look
+
+
+def begun(joint: str) -> Callable[[bc.System], Things]:
+    """Initial values of the joint itself."""
+    def look(system: bc.System) -> Things:
+        state = system.assemble(q={joint: places()[joint] - 0.03}, u={joint: 1.5}, guess=places())
+        return {body: np.concatenate([system.pose(state.q, body).position, system.velocity(state.q, state.u, body)])
+                for body in BODIES}
+
+    return look
+
+
+def controlled(joint: str) -> Callable[[bc.System], Things]:
+    def look(system: bc.System) -> Things:
+        law = bc.Traced(lambda t, q, u: {joint: -20.0 * q[joint] - 2.0 * u[joint] + sin(t)})
+        return run_of(system, control=law) | {
+            f"sampled {k}": v for k, v in run_of(system, control=lambda t, q, u: {joint: 2.0 * t + 1.0}).items()}
+
+    return look
+
+
+Row = tuple[Callable[[bc.Mechanism], object], Callable[[bc.System], Things], dict[str, Any]]
+
+
+def table(joint: str) -> dict[str, Row]:
+    """By name: what is added to the machine, what is looked at, and settings."""
+    far, at, both = places()[joint] + 1.0, places()[joint], {joint: 1.0, "big_end": 0.3}
+    return {
+        "spring": (lambda m: m.add_joint_spring("e", joint, stiffness=50.0, damping=1.0, rest=0.1), alone, {}),
+        "potential": (lambda m: m.add_joint_spring("e", joint, potential=lambda x: 5.0 * x**4), alone, {}),
+        "friction": (lambda m: m.add_friction("e", joint, coulomb=2.0, viscous=0.3, static=3.0, speed=0.05), alone, {}),
+        "limit": (lambda m: m.add_limit("e", joint, upper=at - 0.1, stiffness=300.0, damping=3.0), alone, {}),
+        "servo": (lambda m: m.add_servo("e", joint, target=far, stiffness=90.0, damping=1.0, limit=7.0), alone, {}),
+        "law": (lambda m: m.add_joint_force("e", joint, lambda x, v: sin(x) - v), alone, {}),
+        "table": (lambda m: m.add_joint_force("e", joint, bc.Table([-9, 9], [-3, 3], extrapolate="hold")), alone, {}),
+        "law of the machine": (lambda m: m.add_joint_force("e", joint, lambda at: at.q(joint) * at.u("big_end")),
+                               alone, {}),
+        "sum": (lambda m: m.add_joint_spring("e", both, stiffness=40.0, damping=1.0, rest=0.2), alone, {}),
+        "servo of a sum": (lambda m: m.add_servo("e", both, target=1.0, stiffness=40.0, limit=3.0), alone, {}),
+        "actuator": (lambda m: m.add_actuator("e", joint, 3.0, no_load_speed=9.0), given(joint), {}),
+        "armature": (lambda m: m.add_armature("e", joint, 0.4), alone, {}),
+        "all three": (lambda m: (m.add_armature("r", joint, 0.4), m.add_actuator("e", joint, 3.0),
+                                 m.add_joint_spring("s", both, stiffness=40.0)), given(joint), {}),
+        "state": (lambda m: (m.add_state("x", lambda a: a.q(joint) - a.state("x"), initial=0.2),
+                             m.add_joint_force("e", joint, lambda a: -5.0 * a.state("x"))), alone, {}),
+        "prescribed": (lambda m: m.prescribe(joint, lambda t: at - 0.3 * t + t * t), driven(joint), {}),
+        "torque": (lambda m: None, torque(joint), {}),
+        "controller": (lambda m: None, controlled(joint), {}),
+        "initial values": (lambda m: None, begun(joint), {}),
+        "outputs": (lambda m: None, outputs(joint), {}),
+        "inputs of linear models": (lambda m: m.add_joint_spring("e", joint, stiffness=50.0), linear(joint), {}),
+        "rigid stop": (lambda m: None, bounce(joint), {}),
+        "inverse dynamics": (lambda m: None, needed(joint), {"actuated": [joint]}),
+    }
+
+
+NAMES = tuple(table("crank"))
+CASES = tuple((thing, JOINTS[i % 3]) for i, thing in enumerate(NAMES))
+
+
+def compare(thing: str, joint: str) -> None:
+    add, look, settings = table(joint)[thing]
+    cut_there, cut_elsewhere = (look(machine(add, cut=[name], **settings)) for name in (joint, OTHER))
+    assert cut_there.keys() == cut_elsewhere.keys()
+    for key, value in cut_there.items():
+        wanted = cut_elsewhere[key]
+        size = 1.0 + np.abs(wanted).max(initial=0.0)
+        assert np.shape(value) == np.shape(wanted), key
+        assert np.abs(value - wanted).max(initial=0.0) < 1e-8 * size, key
+
+
+@pytest.mark.parametrize(("thing", "joint"), CASES, ids=NAMES)
+@pytest.mark.everyday(len(CASES))
+def test_the_same_wherever_it_is_cut(thing: str, joint: str) -> None:
+    compare(thing, joint)
+
+
+@pytest.mark.parametrize(("thing", "joint"), [(x, j) for x in NAMES for j in JOINTS if (x, j) not in CASES])
+@pytest.mark.everyday(2)
+def test_the_same_on_other_joints(thing: str, joint: str) -> None:
+    compare(thing, joint)
+
+
+@pytest.mark.parametrize("method", ["recursive", "kane", "operator", "complement", "momenta", "divide", "dense",
+                                    "reduction"])
+def test_all_methods_move_carriers(method: str) -> None:
+    """Also where every joint of the loop has a rotor, so that one of them must be cut."""
+    m = bc.load("slider_crank")
+    for joint in m.joints:
+        m.add_armature(f"rotor of {joint.name}", joint.name, 0.2)
+    m.add_joint_spring("sum", {"crank": 1.0, "big_end": 0.3}, stiffness=40.0)
+    found, wanted = (bc.compile(m, name, "numpy") for name in (method, "elimination"))
+    assert len(found.loops) == 1 and len(found.joint_names) == 4
+    state = state_of(wanted)
+    udot = wanted.forward_dynamics(state)
+    assert np.abs(found.forward_dynamics(state) - udot).max() < 1e-10 * np.abs(udot).max()
+    assert np.abs(udot).max() > 1.0
+
+
+def test_carriers_are_in_no_file(tmp_path: Path) -> None:
+    """Model files hold what was described; results compile it as it was."""
+    m = bc.load("slider_crank")
+    m.add_armature("rotor", "small_end", 0.2)
+    system = bc.compile(m, backend="numpy", cut=["small_end"])
+    assert [c.real for c in system.model.mechanism.carriers] == ["piston"]
+    bc.save(system.model.mechanism, tmp_path / "m.yaml")
+    assert bc.io.native.same_mechanism(bc.load(tmp_path / "m.yaml"), m)
+    run = system.simulate(state_of(system), 0.002, file=tmp_path / "run.nc")
+    again = bc.open_result(tmp_path / "run.nc").rebuild()
+    assert again.system is not None and again.system.joint_names == system.joint_names
+    assert np.abs(again.reactions("small_end").values - run.reactions("small_end").values).max() < 1e-6
+    assert "small_end.closing" not in system.reactions(state_of(system).q, state_of(system).u)
+
+
+def test_a_pitch_by_parameter_closes_a_loop() -> None:
+    """Numbers of a joint that was cut may be parameters, too."""
+    def vice(cut: str) -> np.ndarray:
+        m = bc.Mechanism("vice")
+        for name in ("spindle", "jaw"):
+            m.add_body(name, bc.Inertia.box(1.0, (0.1, 0.2, 0.3)))
+        m.add_joint("turn", bc.Revolute("z"), m.ground, "spindle")
+        m.add_joint("guide", bc.Prismatic("z"), m.ground, "jaw")
+        m.add_joint("thread", bc.Screw("z", pitch=m.parameter("pitch", 0.02)), "spindle", "jaw")
+        system = bc.compile(m, backend="numpy", cut=[cut])
+        state = system.assemble(q={"guide": 0.01}, u={"guide": 0.1})
+        return system.acceleration(state.q, state.u, system.forward_dynamics(state), "jaw")
+
+    assert np.abs(vice("thread") - vice("turn")).max() < 1e-10
+    assert abs(vice("turn")[5]) > 1e-3
