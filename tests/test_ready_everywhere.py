@@ -202,8 +202,9 @@ def test_no_load_no_force():
     ({"model": "set", "coefficients": {**SET, "PDZ1": 1.0}}, "no coefficient 'PDZ1'.*did you mean"),
     ({"model": "set", "coefficients": {"FNOMIN": 1.0}}, "needs PDX1"),
     ({"model": "set", "coefficients": {**SET, "PKY1": 15.0}}, "PDY1 and PKY1"),
-    ({"relaxation": (0.3, 0.0)}, "relaxation is one length"), ({"model": "set", "coefficients": SET, "rolling": 0.1},
-                                                              "a set has QDZ1 and QSY1")])
+    ({"relaxation": (0.3, 0.0)}, "relaxation is one length"), ({"height": 0.3}, "height is a function"),
+    ({"height": bc.Table([0, 1], [0, 1], extrapolate="hold")}, "height is a function"),
+    ({"model": "set", "coefficients": SET, "rolling": 0.1}, "a set has QDZ1 and QSY1")])
 def test_bad_tyres_are_refused(wrong, said):
     m = bc.Mechanism("rig")
     m.add_joint("free", bc.Free(), m.ground, m.add_body("wheel", bc.Inertia.sphere(1.0, 0.3)))

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from bellcrank.errors import ModelError
 from bellcrank.mechanism import ready_made
@@ -156,9 +156,9 @@ class ReadyElements(StatefulElements):
                  slowest: float = 0.1, half_length: float = 0.0, rolling: float = 0.0,
                  relaxation: float | tuple[float, float] = 0.0, settling: float = 0.05,
                  coefficients: Mapping[str, float] | None = None, mirrored: bool = False,
-                 height: Callable[[Number, Number], Number] | None = None) -> Wrench:
+                 height: Any = None) -> Wrench:
         """A tyre on a wheel that turns about its body's y axis through its origin, on the plane z = 0 or the ground
-        ``height(x, y)`` [m] (a function, or a `Table` of two arguments).
+        ``height(x, y)`` [m]: a function, a `Table` of two arguments, or a height field in the axes of the world.
 
         `radius` [m], `stiffness` [N/m] and `damping` [N s/m] against the ground. `model` is
 
