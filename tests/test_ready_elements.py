@@ -148,10 +148,12 @@ def test_a_wheel_goes_from_sliding_to_rolling(model):
     assert abs(moving[3] - 0.3 * moving[1]) < 1e-3 and abs(moving[4]) < 1e-9
 
 
-def test_tyres_on_a_slope():
-    """On a plane of a table: the load is along its normal, and what slip makes is across that."""
+@pytest.mark.parametrize("field", [False, True])
+def test_tyres_on_a_slope(field):
+    """On a plane of a table or a height field: the load is along its normal, what slip makes is across that."""
     x = np.linspace(-5.0, 5.0, 3)
-    tilted = bc.Table((x, x), 0.2 * x[:, None] + 0.0 * x, extrapolate="linear", name="slope")
+    heights = 0.2 * x[:, None] + 0.0 * x
+    tilted = bc.HeightField(x, x, heights) if field else bc.Table((x, x), heights, extrapolate="linear", name="slope")
     system = bc.compile(wheel(height=tilted), backend="numpy")
     up = np.array([-0.2, 0.0, 1.0]) / np.sqrt(1.04)
     q = system.neutral()
