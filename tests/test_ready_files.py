@@ -51,7 +51,25 @@ def _cart() -> bc.Mechanism:
                              closed=1.6, stroke=1.0, gain=2e-8, opening=lambda at: bc.math.sin(at.t))
     m.add_dc_motor("motor", "axle", voltage=12.0, resistance=0.5, inductance=2e-3, constant=0.05)
     m.add_tyre("tyre", "wheel", radius=0.3, stiffness=1e4, relaxation=0.2, half_length=0.05)
+    m.add_joint("swing", bc.Revolute("y"), "cart", m.add_body("bob", bc.Inertia.point(0.3, (0, 0, -0.2))))
+    m.add_state("lag", lambda at: at.u("swing") - at.state("lag"), units="m")
     return m
+
+
+def test_states_stay_in_their_places(tmp_path: Path) -> None:
+    """Also where bodies were added after them: coordinates keep their order."""
+    m = _cart()
+    bc.save(m, tmp_path / "cart.yaml")
+    text = (tmp_path / "cart.yaml").read_text()
+    assert text.count("state: true") == text.count("type: state") == len(m.states)
+    assert [b.name for b in bc.load(tmp_path / "cart.yaml").bodies] == [b.name for b in m.bodies]
+    for gone, said in (("  brake bend:\n    type: state\n", "the place of a state has nothing else"),
+                       ("  lag:\n    state: true\n", "needs a body 'lag' with state: true"),
+                       ("  brake bend:\n    element: brake\n    initial: 0.0\n", "there is no state 'brake bend'")):
+        assert gone in text
+        (tmp_path / "wrong.yaml").write_text(text.replace(gone, ""))
+        with pytest.raises(bc.FileError, match=said):
+            bc.load(tmp_path / "wrong.yaml")
 
 
 def test_they_move_the_same(tmp_path: Path) -> None:
