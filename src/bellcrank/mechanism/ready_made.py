@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from bellcrank.errors import ModelError
@@ -115,7 +116,7 @@ def rolling_resistance(name: str, joint: str, *, coefficient: float, radius: flo
 def tyre(name: str, body: str, *, radius: float, stiffness: float, damping: float = 0.0, mu: float = 1.0,
          slope: float = 20.0, model: str = "brush", c: float = 1.65, e: float = 0.0, slowest: float = 0.1,
          half_length: float = 0.0, rolling: float = 0.0, relaxation: float | tuple[float, float] = 0.0,
-         settling: float = 0.05, coefficients: Mapping[str, float] | None = None, mirrored: bool = False,
+         settling: float = 0.05, coefficients: Mapping[str, float] | str | Path | None = None, mirrored: bool = False,
          height: Any = None) -> Tyre:
     """See `bellcrank.Mechanism.add_tyre`."""
     what = f"tyre {name!r}"
@@ -135,7 +136,8 @@ def tyre(name: str, body: str, *, radius: float, stiffness: float, damping: floa
     lengths = tuple(plain(what, "relaxation", x, 0.0) for x in pair)
     if len(lengths) != 2 or (lengths[0] == 0.0) != (lengths[1] == 0.0):
         raise ModelError(f"{what}: relaxation is one length, or two, both zero or none, got {relaxation!r}")
-    made = None if coefficients is None else MagicSet.of(coefficients, what)
+    made = None if coefficients is None else MagicSet.from_file(coefficients, what) if isinstance(
+        coefficients, (str, Path)) else MagicSet.of(coefficients, what)
     road = height if height is None or callable(height) else getattr(height, "table", height)
     if road is not None and (not callable(road) or (isinstance(road, Table) and road.arguments != 2)):
         raise ModelError(f"{what}: height is a function of x and y, a table of two arguments or a height field, got "
