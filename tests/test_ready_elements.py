@@ -170,6 +170,19 @@ def test_tyre_formulas():
         assert max(formula(s) for s in np.linspace(0, 1, 200).tolist()) <= 900.0 + 1e-9
 
 
+def test_a_gas_spring_keeps_energy():
+    """It is known what gas springs and belts store: no work from outside. Small motion has the stiffness of gas."""
+    m = slider(2.0)
+    m.add_gas_spring("gas", m.ground, "block", (0, 0, 0), (0, 0, 0), force=100.0, length=0.6, reach=0.8, exponent=1.4)
+    m.add_gas_spring("other", m.ground, "block", (1.2, 0, 0), (0, 0, 0), force=100.0, length=0.6, reach=0.8,
+                     exponent=1.4)
+    system = bc.compile(m, backend="numpy")
+    period = 2.0 * np.pi / np.sqrt(2.0 * 1.4 * 100.0 / 0.8 / 2.0)  # n F / reach each
+    run = system.simulate(([0.601], [0.0]), period, step=period / 100, output=period / 4)
+    assert run.attrs["energy_exchange"] == "none" and run.attrs["energy_drift"] < 1e-6
+    np.testing.assert_allclose(run.q.values[:, 0] - 0.6, [1e-3, 0.0, -1e-3, 0.0, 1e-3], atol=1e-7)
+
+
 def test_rest_of_them():
     m = slider(2.0)
     m.add_gas_spring("gas", m.ground, "block", (0, 0, 0), (0, 0, 0), force=100.0, length=0.6, reach=0.8, exponent=1.2)

@@ -84,6 +84,15 @@ def test_they_move_the_same(tmp_path: Path) -> None:
     np.testing.assert_array_equal(one.forward_dynamics(start, t=0.4), other.forward_dynamics(start, t=0.4))
 
 
+def test_a_tyre_on_a_height_field_comes_back(tmp_path: Path) -> None:
+    m = _cart()
+    field = bc.HeightField([0, 1, 2], [0, 4, 8], [[0, 0, 0], [0, 0.1, 0], [0, 0, 0]])
+    m.add_tyre("second", "wheel", radius=0.3, stiffness=1e4, height=field)
+    bc.save(m, tmp_path / "cart.yaml")
+    again = bc.load(tmp_path / "cart.yaml")
+    assert same.difference(m, again) is None and again.wrenches[-1].law.height == field.table
+
+
 def test_another_kind_with_the_same_force_is_another_machine() -> None:
     one, other = _cart(), _cart()
     one.add_torsion_bar("bar", "axle", length=1.0, diameter=0.02)
