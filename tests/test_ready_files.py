@@ -136,3 +136,16 @@ def test_mistakes_are_told_with_their_line(old: str, new: str, said: str, tmp_pa
     path.write_text(HAND.replace(old, new))
     with pytest.raises(bc.FileError, match=rf"hand\.yaml:\d+: .*{said}"):
         bc.load(path)
+
+
+def test_results_hold_elements_and_their_states(tmp_path: Path) -> None:
+    """In NetCDF files, without the machine: of tyres, which have no force along a line, as well."""
+    system = bc.compile(_cart())
+    run = system.simulate(system.assemble(q={"rail": 0.1}, u={"axle": 1.0}), 0.01, step=1e-4, output=2e-3)
+    run.with_elements("tyre", "brake", "push").to_netcdf(tmp_path / "run.nc")
+    with bc.open_result(tmp_path / "run.nc") as again:
+        for name, state in (("tyre", "across"), ("tyre", "ahead"), ("brake", "bend"), ("push", "head")):
+            one, other = again.element(name), run.element(name)
+            np.testing.assert_array_equal(one[state], other[state])
+            np.testing.assert_array_equal(one.power, other.power)
+        np.testing.assert_array_equal(again.element("tyre").vector, run.element("tyre").vector)
