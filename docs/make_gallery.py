@@ -93,7 +93,7 @@ def main() -> None:
     entries = "\n".join(f"{file.stem}_machine" for file in files)
     (TARGET / "index.md").write_text(f"""# Gallery
 
-{len(files)} machines, each one file of at most 60 lines. Every picture opens a page where the machine moves: turn it
+{len(files)} machines, each one file of at most 80 lines. Every picture opens a page where the machine moves: turn it
 with the mouse, stop it, look at forces and plots. The animations are single files that work offline and can be mailed.
 
 ::::{{grid}} 1 2 3 3

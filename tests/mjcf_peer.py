@@ -99,8 +99,9 @@ class Peer:
         """Our machine with MuJoCo's controls: those of servos as parameters, those of motors as joint forces."""
         tau = np.zeros(self.system.nu)
         for index in range(len(self.model.actuator_trntype)):
-            made = reader.actuations.get(reader.source.name("actuator", index) or f"actuator{index}")
-            if made is None or any(made.bias) or made.joint not in reader.joints:
+            name = reader.source.name("actuator", index) or f"actuator{index}"
+            made = reader.actuations.get(name)
+            if made is None or name in reader.controls or any(made.bias) or made.joint not in reader.joints:
                 continue
             force = np.clip(made.gain * np.clip(ctrl[index], *made.control), *made.force) * made.gear
             tau[self.slots[reader.joints.index(made.joint)][4]] += force

@@ -183,7 +183,7 @@ def test_a_polynomial_is_a_coupler(tmp_path: Path) -> None:
 
 
 def test_what_is_not_modelled_is_told(tmp_path: Path) -> None:
-    path = written(tmp_path, TREE.replace("<actuator>", '<actuator><muscle name="arm" joint="wag" lengthrange="0 1"/>'))
+    path = written(tmp_path, TREE.replace("<actuator>", '<actuator><general name="arm" joint="wag" dyntype="user"/>'))
     with pytest.warns(ReadWarning, match="'arm': not modelled, makes no force: .* a state of its own"):
         load_mjcf(path)
 

@@ -11,6 +11,7 @@ import pytest
 
 import bellcrank as bc
 from bellcrank.io.mjcf import read_mjcf, write_mjcf
+from bellcrank.io.native import read_native, write_native
 from mjcf_peer import Peer
 from pages import page_named
 
@@ -157,9 +158,8 @@ def test_tendons_limit_the_force_of_actuators(tmp_path: Path) -> None:
 NOT_MODELLED = {
     "limit of several": ('<position joint="a" kp="2"/><position joint="a" kp="3"/>', "together"),
     "limit of a sum": ('<position tendon="sum" kp="2"/>', "together"),
-    "filter": ('<general joint="c" dyntype="filter" gainprm="1"/>', "activation"),
-    "integrator": ('<intvelocity joint="c" kp="1" actrange="-1 1"/>', "activation"),
-    "muscle": ('<muscle joint="c" lengthrange="0 1"/>', "activation"),
+    "two states": ('<general joint="c" dyntype="user" actdim="2" gainprm="1"/>', "activation"),
+    "muscle of unknown length": ('<muscle joint="c"/>', "lengthrange is not in the file"),
     "site": ('<motor site="tip" gear="1 0 0 0 0 0"/>', "a site"),
     "ball": ('<motor joint="round" gear="1 0 0"/>', "ball or free"),
     "free": ('<motor joint="fly" gear="1 0 0 0 0 0"/>', "ball or free"),
@@ -180,6 +180,99 @@ def test_other_actuators_are_told(tmp_path: Path, name: str) -> None:
     inside, said = NOT_MODELLED[name]
     reader, _ = read(tmp_path, text(inside, a='actuatorfrcrange="-1 3"' if "limit" in name else ""))
     assert [said in n.text for n in reader.notes if n.kind == "warned"] == [True] * (2 if "several" in name else 1)
+
+
+ACTIVATED = {
+    "filter": '<general name="x" joint="c" dyntype="filter" dynprm=".2" gainprm="3" biastype="affine" '
+              'biasprm="1 -4 -.5" gear="2" forcerange="-3 4" ctrlrange="-1 1.5"/>',
+    "exact filter": '<position name="x" joint="a" kp="20" kv="0.5" timeconst="0.1" gear="-3"/>',
+    "integrator": '<intvelocity name="x" joint="c" kp="3" kv=".2" actrange="-1 1" ctrlrange="-2 2"/>',
+    "affine gain": '<general name="x" joint="a" dyntype="integrator" gaintype="affine" gainprm="3 2 -1"/>',
+    "of a sum": '<general name="x" tendon="sum" dyntype="filter" dynprm=".05" gainprm="2" gear=".5"/>',
+    "cylinder": '<cylinder name="x" joint="b" timeconst=".3" area=".2" bias="1 -2 -.3"/>',
+    "muscle": '<muscle name="x" joint="c" lengthrange="-1.5 1" force="30" range=".6 1.2" gear="1.4"/>',
+    "muscle by its scale": '<muscle name="x" joint="a" lengthrange="-1 1.2" scale="200" tausmooth=".3" vmax="2" '
+                           'fpmax="2"/>',
+    "two of them": '<muscle name="x" joint="a" lengthrange="-1 1.2" force="9"/><intvelocity name="y" joint="c" kp="4" '
+                   'actrange="-1 1"/>',
+}
+
+
+def both(reader: MjcfReader, peer: Peer, seed: int) -> None:
+    """Accelerations and rates of activations, ours and MuJoCo's, at some states, controls and activations."""
+    rng = np.random.default_rng(seed)
+    data, model = peer.data, peer.model
+    places = {at: peer.system.speed_names.index(f"{name}.value") for name, at in reader.activations.items()}
+    assert len(places) == model.na
+    for _ in range(8):
+        qpos, qvel = peer.random_state(rng)
+        ctrl, act = rng.normal(size=len(data.ctrl)), rng.uniform(-1.5, 1.5, model.na)
+        mujoco.mj_resetData(model, data)
+        data.qpos, data.qvel, data.ctrl, data.act = qpos, qvel, ctrl, act
+        mujoco.mj_forward(model, data)
+        q, u = peer.ours(qpos, qvel)
+        for at, place in places.items():
+            u[place] = act[at]
+        udot = peer.driven(reader, ctrl)[0].forward_dynamics(q, u)
+        wanted = np.array(data.qacc)
+        np.testing.assert_allclose(peer.theirs(udot, u, qpos), wanted, rtol=0.0, atol=1e-10 * (1 + abs(wanted).max()))
+        for at, place in places.items():
+            low, high = model.actuator_actrange[at] if model.actuator_actlimited[at] else (-np.inf, np.inf)
+            rate = float(data.act_dot[at])
+            inside = (act[at] > low or rate > 0) and (act[at] < high or rate < 0)  # MuJoCo keeps it when it steps
+            np.testing.assert_allclose(udot[place], rate if inside else 0.0, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", ACTIVATED)
+def test_activations_are_states(tmp_path: Path, name: str) -> None:
+    reader, peer = read(tmp_path, text(ACTIVATED[name]))
+    assert not [n for n in reader.notes if n.kind == "warned"]
+    both(reader, peer, 3)
+    write_mjcf(peer.system.model.mechanism, tmp_path / "out.xml")
+    again, report = read_mjcf(tmp_path / "out.xml")
+    assert not report.warned
+    one, two = peer.system, bc.compile(again, backend="numpy")
+    assert one.speed_names == two.speed_names and one.parameters == two.parameters
+    controls = dict.fromkeys(one.parameters, 0.7)
+    q, u = one.random_state(np.random.default_rng(1), 3)
+    wanted = one.with_parameters(**controls).forward_dynamics(q, u)
+    np.testing.assert_allclose(two.with_parameters(**controls).forward_dynamics(q, u), wanted, rtol=0.0,
+                               atol=1e-11 * np.abs(wanted).max())
+
+
+def test_activations_move_as_in_mujoco(tmp_path: Path) -> None:
+    """A filtered servo and a muscle beside MuJoCo's own steps, which are of first order in activations."""
+    inside = ACTIVATED["exact filter"] + ACTIVATED["muscle"].replace('"x"', '"y"')
+    content = text(inside).replace('<option gravity="0.3 -0.4 -9.5"/>', """<option timestep="1e-3" integrator="RK4">
+      <flag contact="disable"/></option>""")
+    reader, peer = read(tmp_path, content)
+    system = bc.compile(peer.system.model.mechanism).with_parameters(x=0.4, y=0.8)
+    data = peer.data
+    mujoco.mj_resetData(peer.model, data)
+    data.ctrl = [0.4, 0.8]
+    for _ in range(300):
+        mujoco.mj_step(peer.model, data)
+    run = system.simulate(system.assemble(), 0.3, step=5e-4, output=0.3)
+    q, _ = peer.ours(np.array(data.qpos), np.array(data.qvel))
+    moved = [k for k, label in enumerate(system.coordinate_names) if label.partition(".")[0] in ("a", "b", "c")]
+    np.testing.assert_allclose(run.q[-1].values[moved], q[moved], atol=6e-4)
+    for label, at in reader.activations.items():
+        np.testing.assert_allclose(float(run.u.sel(speed=f"{label}.value")[-1]), data.act[at], atol=6e-4)
+
+
+def test_activations_of_keyframes(tmp_path: Path) -> None:
+    content = text(ACTIVATED["muscle"], 1).replace('ctrl="0.5"', 'ctrl="0.5" act="0.25"')
+    (tmp_path / "machine.xml").write_text(content)
+    m, report = read_mjcf(tmp_path / "machine.xml")
+    home = report.keyframes["home"]
+    assert home["u"]["x_activation"] == 0.25 and home["parameters"] == {"x": 0.5}
+    system = bc.compile(m, backend="numpy")
+    state = system.project(home["q"], home["u"])
+    assert state.u[system.speed_names.index("x_activation.value")] == 0.25
+    write_native(m, tmp_path / "machine.yaml")  # their laws are formulas there
+    again, _ = read_native(tmp_path / "machine.yaml")
+    np.testing.assert_allclose(bc.compile(again, backend="numpy").with_parameters(x=0.5).forward_dynamics(state),
+                               system.with_parameters(x=0.5).forward_dynamics(state), rtol=1e-12)
 
 
 PASSIVE = {

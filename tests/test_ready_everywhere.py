@@ -202,8 +202,9 @@ def test_no_load_no_force():
     ({"model": "set", "coefficients": {**SET, "PDZ1": 1.0}}, "no coefficient 'PDZ1'.*did you mean"),
     ({"model": "set", "coefficients": {"FNOMIN": 1.0}}, "needs PDX1"),
     ({"model": "set", "coefficients": {**SET, "PKY1": 15.0}}, "PDY1 and PKY1"),
-    ({"relaxation": (0.3, 0.0)}, "relaxation is one length"), ({"model": "set", "coefficients": SET, "rolling": 0.1},
-                                                              "a set has QDZ1 and QSY1")])
+    ({"relaxation": (0.3, 0.0)}, "relaxation is one length"), ({"height": 0.3}, "height is a function"),
+    ({"height": bc.Table([0, 1], [0, 1], extrapolate="hold")}, "height is a function"),
+    ({"model": "set", "coefficients": SET, "rolling": 0.1}, "a set has QDZ1 and QSY1")])
 def test_bad_tyres_are_refused(wrong, said):
     m = bc.Mechanism("rig")
     m.add_joint("free", bc.Free(), m.ground, m.add_body("wheel", bc.Inertia.sphere(1.0, 0.3)))
@@ -253,6 +254,22 @@ def test_a_standing_tyre_holds_for_100_seconds():
     np.testing.assert_allclose(float(late) / 0.5, 6.0 - 0.5 * 9.81, rtol=1e-3)
 
 
-def test_coefficients_by_name():
-    tyre = MagicSet.of(SET)
+def test_coefficients_from_a_property_file(tmp_path):
+    path = tmp_path / "tyre.tir"
+    lines = "\n".join(f" {name:<20}= {value:.9e}   $something" for name, value in SET.items() if name != "FNOMIN")
+    text = ("[MDI_HEADER]\nFILE_TYPE = 'tir'\n! a comment\n[VERTICAL]\nFNOMIN = 4000 $load\n[SCALING_COEFFICIENTS]\n"
+            f"LKY = 1 $stiffness\nLMUY = 0.8\n[LATERAL_COEFFICIENTS]\nPTY1 = 2.1\nPPY1 = 0\n{lines}\n")
+    path.write_text(text)
+    tyre = MagicSet.from_file(path)
+    assert tyre == MagicSet.of({**SET, "LMUY": 0.8})
     assert tyre["PKY1"] == -15.0 and tyre["PVX1"] == 0.0 and tyre["RCX1"] == 1.0
+    m = bc.Mechanism("rig")
+    m.add_joint("free", bc.Free(), m.ground, m.add_body("wheel", bc.Inertia.sphere(1.0, 0.3)))
+    made = m.add_tyre("tyre", "wheel", radius=0.3, stiffness=1e5, model="set", coefficients=path)
+    assert made.law.coefficients == tyre
+    for old, new, said in (("LKY = 1", "LKY = 0.9", "scale factor LKY is 0.9"),
+                           ("PPY1 = 0", "PPY1 = 0.3", "PPY1 = 0.3 is no coefficient.*later version"),
+                           ("FNOMIN = 4000", "FNOMINX = 4000", "needs FNOMIN")):
+        path.write_text(text.replace(old, new))
+        with pytest.raises(bc.ModelError, match=f"tyre.tir.*{said}"):
+            MagicSet.from_file(path)

@@ -51,7 +51,25 @@ def _cart() -> bc.Mechanism:
                              closed=1.6, stroke=1.0, gain=2e-8, opening=lambda at: bc.math.sin(at.t))
     m.add_dc_motor("motor", "axle", voltage=12.0, resistance=0.5, inductance=2e-3, constant=0.05)
     m.add_tyre("tyre", "wheel", radius=0.3, stiffness=1e4, relaxation=0.2, half_length=0.05)
+    m.add_joint("swing", bc.Revolute("y"), "cart", m.add_body("bob", bc.Inertia.point(0.3, (0, 0, -0.2))))
+    m.add_state("lag", lambda at: at.u("swing") - at.state("lag"), units="m")
     return m
+
+
+def test_states_stay_in_their_places(tmp_path: Path) -> None:
+    """Also where bodies were added after them: coordinates keep their order."""
+    m = _cart()
+    bc.save(m, tmp_path / "cart.yaml")
+    text = (tmp_path / "cart.yaml").read_text()
+    assert text.count("state: true") == text.count("type: state") == len(m.states)
+    assert [b.name for b in bc.load(tmp_path / "cart.yaml").bodies] == [b.name for b in m.bodies]
+    for gone, said in (("  brake bend:\n    type: state\n", "the place of a state has nothing else"),
+                       ("  lag:\n    state: true\n", "needs a body 'lag' with state: true"),
+                       ("  brake bend:\n    element: brake\n    initial: 0.0\n", "there is no state 'brake bend'")):
+        assert gone in text
+        (tmp_path / "wrong.yaml").write_text(text.replace(gone, ""))
+        with pytest.raises(bc.FileError, match=said):
+            bc.load(tmp_path / "wrong.yaml")
 
 
 def test_they_move_the_same(tmp_path: Path) -> None:
@@ -64,6 +82,15 @@ def test_they_move_the_same(tmp_path: Path) -> None:
     start = one.assemble(q={"rail": 0.2}, u={"axle": 3.0})
     np.testing.assert_array_equal(start.u, other.assemble(q={"rail": 0.2}, u={"axle": 3.0}).u)
     np.testing.assert_array_equal(one.forward_dynamics(start, t=0.4), other.forward_dynamics(start, t=0.4))
+
+
+def test_a_tyre_on_a_height_field_comes_back(tmp_path: Path) -> None:
+    m = _cart()
+    field = bc.HeightField([0, 1, 2], [0, 4, 8], [[0, 0, 0], [0, 0.1, 0], [0, 0, 0]])
+    m.add_tyre("second", "wheel", radius=0.3, stiffness=1e4, height=field)
+    bc.save(m, tmp_path / "cart.yaml")
+    again = bc.load(tmp_path / "cart.yaml")
+    assert same.difference(m, again) is None and again.wrenches[-1].law.height == field.table
 
 
 def test_another_kind_with_the_same_force_is_another_machine() -> None:
@@ -109,3 +136,16 @@ def test_mistakes_are_told_with_their_line(old: str, new: str, said: str, tmp_pa
     path.write_text(HAND.replace(old, new))
     with pytest.raises(bc.FileError, match=rf"hand\.yaml:\d+: .*{said}"):
         bc.load(path)
+
+
+def test_results_hold_elements_and_their_states(tmp_path: Path) -> None:
+    """In NetCDF files, without the machine: of tyres, which have no force along a line, as well."""
+    system = bc.compile(_cart())
+    run = system.simulate(system.assemble(q={"rail": 0.1}, u={"axle": 1.0}), 0.01, step=1e-4, output=2e-3)
+    run.with_elements("tyre", "brake", "push").to_netcdf(tmp_path / "run.nc")
+    with bc.open_result(tmp_path / "run.nc") as again:
+        for name, state in (("tyre", "across"), ("tyre", "ahead"), ("brake", "bend"), ("push", "head")):
+            one, other = again.element(name), run.element(name)
+            np.testing.assert_array_equal(one[state], other[state])
+            np.testing.assert_array_equal(one.power, other.power)
+        np.testing.assert_array_equal(again.element("tyre").vector, run.element("tyre").vector)

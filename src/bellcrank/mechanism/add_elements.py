@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from bellcrank.errors import ModelError
 from bellcrank.mechanism import ready_made
@@ -155,18 +156,18 @@ class ReadyElements(StatefulElements):
                  mu: float = 1.0, slope: float = 20.0, model: str = "brush", c: float = 1.65, e: float = 0.0,
                  slowest: float = 0.1, half_length: float = 0.0, rolling: float = 0.0,
                  relaxation: float | tuple[float, float] = 0.0, settling: float = 0.05,
-                 coefficients: Mapping[str, float] | None = None, mirrored: bool = False,
-                 height: Callable[[Number, Number], Number] | None = None) -> Wrench:
+                 coefficients: Mapping[str, float] | str | Path | None = None, mirrored: bool = False,
+                 height: Any = None) -> Wrench:
         """A tyre on a wheel that turns about its body's y axis through its origin, on the plane z = 0 or the ground
-        ``height(x, y)`` [m] (a function, or a `Table` of two arguments).
+        ``height(x, y)`` [m]: a function, a `Table` of two arguments, or a height field in the axes of the world.
 
         `radius` [m], `stiffness` [N/m] and `damping` [N s/m] against the ground. `model` is
 
         - "brush": `mu` the grip, `slope` the force per load and slip where that begins;
         - "magic": the Magic Formula with these and its shape factors `c` and `e`;
         - "set": the Magic Formula with `coefficients` by the names of tyre property files, such as ``{"FNOMIN":
-          4000.0, "PDY1": -1.0, ...}``: combined slip, camber, overturning, rolling resistance and aligning moment;
-          `mirrored` for a tyre that was measured on the other side of a car.
+          4000.0, "PDY1": -1.0, ...}``, or the path of such a file: combined slip, camber, overturning, rolling
+          resistance and aligning moment; `mirrored` for a tyre that was measured on the other side of a car.
 
         The first two share their grip between directions; `half_length` of the contact [m] gives them an aligning
         moment, and `rolling`, a share of the load, rolling resistance. With a `relaxation` length [m], or one ahead and

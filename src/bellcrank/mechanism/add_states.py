@@ -86,6 +86,8 @@ class StatefulElements(ForceElements):
             raise ModelError(f"{what}: its rate is a function of one argument, which shows the machine")
         value = number(what, "initial", initial)
         self._check_own(what, value)
-        self.add_joint(name, FirstOrder(str(units)), "ground", self.add_body(name))
+        known = self._joints.get(name)
+        if known is None or not isinstance(known.joint, FirstOrder):  # files put them in their places beforehand
+            self.add_joint(name, FirstOrder(str(units)), "ground", self.add_body(name))
         self._states[name] = AddedState(name, rate, value, str(units))
         return self._states[name]

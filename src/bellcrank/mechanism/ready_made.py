@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from bellcrank.errors import ModelError
@@ -18,6 +19,7 @@ from bellcrank.mechanism.forces.magic_set import MagicSet
 from bellcrank.mechanism.forces.rolling_resistance import RollingResistance
 from bellcrank.mechanism.forces.torsion_bar import TorsionBar
 from bellcrank.mechanism.forces.tyre import Tyre
+from bellcrank.mechanism.table import Table
 from bellcrank.scalar.graph import Number
 
 __all__ = ["belt", "bristle", "bump_stop", "cylinder", "dc_motor", "gas_spring", "plain", "rolling_resistance",
@@ -114,8 +116,8 @@ def rolling_resistance(name: str, joint: str, *, coefficient: float, radius: flo
 def tyre(name: str, body: str, *, radius: float, stiffness: float, damping: float = 0.0, mu: float = 1.0,
          slope: float = 20.0, model: str = "brush", c: float = 1.65, e: float = 0.0, slowest: float = 0.1,
          half_length: float = 0.0, rolling: float = 0.0, relaxation: float | tuple[float, float] = 0.0,
-         settling: float = 0.05, coefficients: Mapping[str, float] | None = None, mirrored: bool = False,
-         height: Callable[[Number, Number], Number] | None = None) -> Tyre:
+         settling: float = 0.05, coefficients: Mapping[str, float] | str | Path | None = None, mirrored: bool = False,
+         height: Any = None) -> Tyre:
     """See `bellcrank.Mechanism.add_tyre`."""
     what = f"tyre {name!r}"
     if model not in ("brush", "magic", "set"):
@@ -134,6 +136,11 @@ def tyre(name: str, body: str, *, radius: float, stiffness: float, damping: floa
     lengths = tuple(plain(what, "relaxation", x, 0.0) for x in pair)
     if len(lengths) != 2 or (lengths[0] == 0.0) != (lengths[1] == 0.0):
         raise ModelError(f"{what}: relaxation is one length, or two, both zero or none, got {relaxation!r}")
-    made = None if coefficients is None else MagicSet.of(coefficients, what)
+    made = None if coefficients is None else MagicSet.from_file(coefficients, what) if isinstance(
+        coefficients, (str, Path)) else MagicSet.of(coefficients, what)
+    road = height if height is None or callable(height) else getattr(height, "table", height)
+    if road is not None and (not callable(road) or (isinstance(road, Table) and road.arguments != 2)):
+        raise ModelError(f"{what}: height is a function of x and y, a table of two arguments or a height field, got "
+                         f"{height!r}")
     return Tyre(name, body, **given, model=model, e=plain(what, "e", e), relaxation=(lengths[0], lengths[1]),
-                coefficients=made, mirrored=bool(mirrored), height=height)
+                coefficients=made, mirrored=bool(mirrored), height=road)

@@ -16,7 +16,7 @@ from bellcrank.lowering.element_view import FIELDS
 from bellcrank.mechanism.joints import Joint
 from bellcrank.simulate.acting import States, joint_reactions
 from bellcrank.simulate.by_topology import by_topology
-from bellcrank.simulate.contact_results import AT_PLACES, place_fields
+from bellcrank.simulate.contact_results import place_fields
 from bellcrank.simulate.fields import coordinate_units, force_units, output_values, speed_units
 from bellcrank.simulate.machine_record import MachineRecord
 from bellcrank.system.kernels import Wrenches
@@ -66,9 +66,10 @@ class ElementResults(MachineRecord):  # type: ignore[no-untyped-call]  # of its 
         >>> float(run.element("servo").force[0])
         -2.0
         """
-        if self.system is None and f"{name}.force" in self:  # from a file that holds them
-            held = xarray.Dataset({field: self[f"{name}.{field}"] for field in (*FIELDS, *AT_PLACES)
-                                   if f"{name}.{field}" in self})
+        if self.system is None and f"{name}.power" in self:  # from a file that holds them, states of elements too
+            begins = f"{name}."
+            held = xarray.Dataset({str(key)[len(begins):]: self[key] for key in self.data_vars
+                                   if str(key).startswith(begins) and "." not in str(key)[len(begins):]})
             return held.rename({f"{name}.place": "place"}) if f"{name}.place" in held.dims else held
         return self._element(name)
 

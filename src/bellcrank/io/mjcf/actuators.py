@@ -1,4 +1,5 @@
-"""Actuators of MJCF: motors as limits of the joint forces tau, all others as servos whose control is a parameter."""
+"""Actuators of MJCF: motors as limits of the joint forces tau, those with an activation as laws with a state, others as
+servos; controls are parameters."""
 
 from __future__ import annotations
 
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bellcrank.io.common.names import unused
+from bellcrank.io.mjcf.activations import ActivatedForce, ActivationRate, MuscleCurves
 from bellcrank.io.mjcf.loops import tendon_joints
 from bellcrank.io.report import Actuation
 from bellcrank.mechanism.forces.servo import within
@@ -46,12 +48,19 @@ class _Drive:
     start: float
     tendon: int  #: or -1
     data: Actuation
-    gain: tuple[float, ...]
+    gain: tuple[float, float, float]
+    dynamics: str = "none"  #: how its activation follows the control
+    muscle: bool = False
 
     @property
     def plain(self) -> bool:
         """Whether it is a motor on one joint, whose force is the joint's tau."""
-        return self.tendon < 0 and not any(self.data.bias) and not any(self.gain[1:])
+        return self.tendon < 0 and not any(self.data.bias) and not any(self.gain[1:]) and not self.own
+
+    @property
+    def own(self) -> bool:
+        """Whether its force follows the control with a state, or is that of a muscle."""
+        return self.dynamics != "none" or self.muscle
 
 
 def read_actuators(reader: MjcfReader, machine: Mechanism) -> None:
@@ -67,7 +76,9 @@ def read_actuators(reader: MjcfReader, machine: Mechanism) -> None:
         _motors(reader, machine, joint, [d for d in found if d.plain and d.data.joint == joint])
     for drive in found:
         reader.place = drive.element
-        if not drive.plain:
+        if drive.own:
+            _activated(reader, machine, drive, _shared(reader, drive, found))
+        elif not drive.plain:
             _servo(reader, machine, drive, _shared(reader, drive, found))
 
 
@@ -92,7 +103,21 @@ def _drives(reader: MjcfReader, index: int) -> list[_Drive]:
     gain = model.actuator_gainprm[index]
     bent = int(model.actuator_gaintype[index]) == int(reader.mujoco.mjtGain.mjGAIN_AFFINE)
     return [_Drive(name, index, element, factors, start, tendon, _actuation(reader, index, kind, on),
-                   (float(gain[0]), float(gain[1]), float(gain[2])) if bent else (float(gain[0]), 0.0, 0.0))]
+                   (float(gain[0]), float(gain[1]), float(gain[2])) if bent else (float(gain[0]), 0.0, 0.0),
+                   _dynamics(reader, index), _is_muscle(reader, index))]
+
+
+def _dynamics(reader: MjcfReader, index: int) -> str:
+    """How the activation follows the control, or "" for ways that are not modelled."""
+    kinds, found = reader.mujoco.mjtDyn, int(reader.model.actuator_dyntype[index])
+    known = {"none": kinds.mjDYN_NONE, "integrator": kinds.mjDYN_INTEGRATOR, "filter": kinds.mjDYN_FILTER,
+             "exact": kinds.mjDYN_FILTEREXACT, "muscle": kinds.mjDYN_MUSCLE}
+    name = next((name for name, kind in known.items() if found == int(kind)), "")
+    return "filter" if name == "exact" else name
+
+
+def _is_muscle(reader: MjcfReader, index: int) -> bool:
+    return int(reader.model.actuator_gaintype[index]) == int(reader.mujoco.mjtGain.mjGAIN_MUSCLE)
 
 
 def _transmission(reader: MjcfReader, index: int) -> tuple[dict[str, float], float, int] | str:
@@ -121,11 +146,20 @@ def sum_at_rest(reader: MjcfReader, factors: dict[str, float]) -> float:
 
 def _law_trouble(reader: MjcfReader, index: int) -> str:
     model, mujoco = reader.model, reader.mujoco
-    if int(model.actuator_dyntype[index]) != int(mujoco.mjtDyn.mjDYN_NONE):
-        return "its force follows the control with a state of its own (activation)"
+    if not _dynamics(reader, index):
+        return "its force follows the control with a state of its own (activation), of a kind that is not modelled"
+    if _dynamics(reader, index) != "none" and int(model.actuator_actnum[index]) != 1:
+        return "it has several states (activation)"
     gains, biases = mujoco.mjtGain, mujoco.mjtBias
-    if int(model.actuator_gaintype[index]) not in (int(gains.mjGAIN_FIXED), int(gains.mjGAIN_AFFINE)) or int(
-            model.actuator_biastype[index]) not in (int(biases.mjBIAS_NONE), int(biases.mjBIAS_AFFINE)):
+    gain, bias = int(model.actuator_gaintype[index]), int(model.actuator_biastype[index])
+    muscle = gain == int(gains.mjGAIN_MUSCLE), bias == int(biases.mjBIAS_MUSCLE)
+    if any(muscle):
+        if not all(muscle) or _dynamics(reader, index) == "none":
+            return "it is a muscle in part only"
+        if not model.actuator_lengthrange[index][0] < model.actuator_lengthrange[index][1]:
+            return "it is a muscle whose lengthrange is not in the file"
+    elif gain not in (int(gains.mjGAIN_FIXED), int(gains.mjGAIN_AFFINE)) or bias not in (
+            int(biases.mjBIAS_NONE), int(biases.mjBIAS_AFFINE)):
         return "its force is not an affine function of length and rate"
     if np.any(getattr(model, "actuator_delay", np.zeros(index + 1))[index]):
         return "its force follows the control with a delay"
@@ -268,6 +302,46 @@ def _servo(reader: MjcfReader, machine: Mechanism, drive: _Drive, through: Range
         reader.controls[drive.name] = _control(reader, drive.index)
         said = f"its control is the parameter {drive.name!r}"
     reader.note("changed", drive.element, f"a servo on {', '.join(map(repr, drive.factors))}; {said}")
+
+
+# -- activations ------------------------------------------------------------------------------------
+def _activated(reader: MjcfReader, machine: Mechanism, drive: _Drive, through: Range) -> None:
+    """An actuator whose activation is a state."""
+    model, index, data = reader.model, drive.index, drive.data
+    if data.gear == 0.0:
+        reader.note("ignored", drive.element, "its gear is zero")
+        return
+    name, state = _name(machine, drive.name), reader.new_name(f"{drive.name}_activation")
+    machine.parameter(drive.name, 0.0)
+    kept: tuple[float | None, float | None] = (None, None)
+    if model.actuator_actlimited[index]:
+        kept = _ends_of(_pair(model.actuator_actrange[index]))
+    times = [float(x) for x in model.actuator_dynprm[index][:3]]
+    curves = _muscle(model, index) if drive.muscle else None
+    limits = _ends_of(_both(_times(data.force, data.gear), through))
+    machine.add_joint_force(name, _joints(drive), ActivatedForce(
+        name, state, data.gear, drive.start, curves or drive.gain, curves or data.bias, limits))
+    machine.add_state(state, ActivationRate(state, drive.name, drive.dynamics, (times[0], times[1], times[2]),
+                                            _ends_of(data.control), kept))
+    reader.controls[drive.name] = _control(reader, index)
+    reader.activations[state] = int(model.actuator_actadr[index])
+    reader.note("changed", drive.element, f"a force on {', '.join(map(repr, drive.factors))}; its control is the "
+                                          f"parameter {drive.name!r}, its activation the state {state!r}")
+
+
+def _ends_of(ends: Range) -> tuple[float | None, float | None]:
+    low, high = (None if math.isinf(x) else x for x in ends)
+    return low, high
+
+
+def _muscle(model: Any, index: int) -> MuscleCurves:
+    low, high, force, scale, least, most, speed, passive, stretched = (float(x) for x in
+                                                                       model.actuator_gainprm[index][:9])
+    if force < 0.0:
+        force = scale / max(1e-15, float(model.actuator_acc0[index]))
+    lengths = model.actuator_lengthrange[index]
+    return MuscleCurves(force, (float(lengths[0]), float(lengths[1])), (low, high), (least, most), speed, passive,
+                        stretched)
 
 
 def _joints(drive: _Drive) -> Any:

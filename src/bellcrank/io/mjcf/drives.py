@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 from bellcrank.errors import ModelError
 from bellcrank.io.common.names import unused
+from bellcrank.io.mjcf.activations import ActivatedForce, ActivationRate, MuscleCurves
 from bellcrank.io.mjcf.attributes import given, line
 from bellcrank.io.mjcf.layout import BodyLayout, floats
-from bellcrank.mechanism.forces import Friction, Limit, LinearSpring, Servo
+from bellcrank.mechanism.forces import Friction, Limit, LinearSpring, MachineForce, Servo
 from bellcrank.mechanism.placed_elements import JointForce, JointSum
 from bellcrank.scalar.evaluation import evaluate
 from bellcrank.scalar.graph import LEAF, LESS, Scalar, reachable
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from bellcrank.io.mjcf.write_rest import Parts
     from bellcrank.mechanism.mechanism import Mechanism
 
-__all__ = ["actuators", "dry_friction", "joint_sum", "servo"]
+__all__ = ["activated", "actuators", "dry_friction", "joint_sum", "law_of", "servo"]
 
 _SPEED = Friction().speed
 #: how far a control is tried where it has no range
@@ -65,6 +66,9 @@ def joint_sum(mechanism: Mechanism, layout: BodyLayout, parts: Parts, force: Joi
         case Servo():
             servo(mechanism, layout, parts, force)
             return
+        case MachineForce() if isinstance(law_of(force), ActivatedForce):
+            activated(mechanism, layout, parts, force)
+            return
         case other:
             raise ModelError(f"{what}: MJCF cannot hold a {type(other).__name__} on a sum of joints")
     _fixed(layout, parts, force, **settings)
@@ -107,11 +111,43 @@ def servo(mechanism: Mechanism, layout: BodyLayout, parts: Parts, force: JointFo
         raise ModelError(f"{what}: MJCF holds two limits of a force, or none")
     if along.lower is not None:
         settings["forcerange"] = floats(what, (along.lower, along.upper))
+    _add(parts, what, "general", name or force.name, **_on(layout, parts, what, force), **settings)
+
+
+def _on(layout: BodyLayout, parts: Parts, what: str, force: JointForce | JointSum) -> dict[str, str]:
     if isinstance(force, JointSum):
-        on = {"tendon": _fixed(layout, parts, force)}
-    else:
-        on = {"joint": layout.axis(what, force.joint, force.coordinate).name}
-    _add(parts, what, "general", name or force.name, **on, **settings)
+        return {"tendon": _fixed(layout, parts, force)}
+    return {"joint": layout.axis(what, force.joint, force.coordinate).name}
+
+
+def law_of(force: JointForce | JointSum) -> object:
+    """The law of the machine that gives a force."""
+    return getattr(force.along, "law", None)
+
+
+def activated(mechanism: Mechanism, layout: BodyLayout, parts: Parts, force: JointForce | JointSum) -> None:
+    """A force with an activation as the general actuator it came from; lengths begin where the machine is drawn."""
+    what, law = f"joint force {force.name!r}", law_of(force)
+    assert isinstance(law, ActivatedForce)
+    rate = next((s.rate for s in mechanism.states if s.name == law.state), None)
+    if not isinstance(rate, ActivationRate):
+        raise ModelError(f"{what}: its state {law.state!r} is no activation")
+    if mechanism.parameters[rate.control] != 0.0:
+        raise ModelError(f"{what}: the default of the parameter {rate.control!r} is not zero, where controls of MJCF "
+                         "start")
+    settings: dict[str, Any] = {"gear": [law.gear], "dyntype": rate.kind, "dynprm": rate.times}
+    for name, value in (("gain", law.gain), ("bias", law.bias)):
+        kind, numbers = ("muscle", value.numbers) if isinstance(value, MuscleCurves) else (
+            "affine", (value[0] + value[1] * law.gear * law.start, value[1], value[2]))
+        settings |= {f"{name}type": kind, f"{name}prm": numbers}
+    if isinstance(law.gain, MuscleCurves):
+        settings["lengthrange"] = [x - law.gear * law.start for x in law.gain.lengths]
+    low, high = law.limits
+    forces = (None, None) if low is None or high is None else tuple(sorted((low / law.gear, high / law.gear)))
+    for label, ends in (("ctrlrange", rate.control_range), ("actrange", rate.state_range), ("forcerange", forces)):
+        if None not in ends:
+            settings[label] = ends
+    _add(parts, what, "general", rate.control, **_on(layout, parts, what, force), **settings)
 
 
 def _add(parts: Parts, what: str, tag: str, name: str, **settings: Any) -> None:

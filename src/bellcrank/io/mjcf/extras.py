@@ -52,8 +52,11 @@ def read_keyframes(reader: MjcfReader) -> None:
             state["parameters"] = {label: control[at] for label, at in reader.controls.items()}
         for joint, label in enumerate(reader.joints):
             state["q"][label], state["u"][label] = _converted(model, joint, qpos, qvel, key)
+        if "act" in key.attributes and reader.activations:
+            active = key.numbers("act", int(model.na))
+            state["u"] |= {label: float(active[at]) for label, at in reader.activations.items()}
         reader.keyframes[name] = state
-        left = [what for what in ("act", "mpos", "mquat") if what in key.attributes]
+        left = [what for what in ("mpos", "mquat", *(() if reader.activations else ("act",))) if what in key.attributes]
         reader.note("kept", key, "kept in report.keyframes" + (f", without {', '.join(left)}" if left else ""))
 
 

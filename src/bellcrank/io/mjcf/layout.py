@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bellcrank.errors import ModelError
+from bellcrank.io.mjcf.activations import ActivationRate
 from bellcrank.mechanism.inertia import Inertia
 from bellcrank.mechanism.joints import (
     Cylindrical,
@@ -104,8 +105,13 @@ def layout_of(mechanism: Mechanism) -> BodyLayout:
         if not isinstance(record.joint, _CLOSING):
             raise ModelError(f"joint {record.name!r}: MJCF can close loops by Spherical, Revolute and Weld joints, not "
                              f"by a {type(record.joint).__name__}")
+    activations = {state.name: isinstance(state.rate, ActivationRate) for state in mechanism.states}
     for body in topology.order:
-        _place(mechanism, topology, body, layout)
+        name = mechanism.joints[topology.joint[body]].name
+        if name not in activations:
+            _place(mechanism, topology, body, layout)
+        elif not activations[name]:
+            raise ModelError(f"state {name!r}: MJCF holds states of its own kinds of actuators only")
     for siblings in (layout.roots, *(place.children for place in layout.places.values())):
         siblings.sort()  # as they were added, whatever the order in which loops were closed
     _merge_massless(mechanism, layout)

@@ -83,6 +83,7 @@ class MjcfReader:
         self.keyframes: dict[str, dict[str, dict[str, Any]]] = {}
         self.actuations: dict[str, Actuation] = {}
         self.controls: dict[str, int] = {}  #: servos whose control is a parameter, with its place in ctrl
+        self.activations: dict[str, int] = {}  #: states of actuators, with their places in act
         self.bodies: list[str] = ["ground"]
         self.joints: list[str] = []
         self.taken: dict[str, None] = {}  #: names of joints and constraints

@@ -9,8 +9,9 @@ import numpy as np
 
 from bellcrank.errors import ModelError
 from bellcrank.io.common.names import unused
+from bellcrank.io.mjcf.activations import ActivatedForce
 from bellcrank.io.mjcf.attributes import given, line, where
-from bellcrank.io.mjcf.drives import actuators, dry_friction, joint_sum, servo
+from bellcrank.io.mjcf.drives import activated, actuators, dry_friction, joint_sum, law_of, servo
 from bellcrank.io.mjcf.joint_forces import DeadBand
 from bellcrank.io.mjcf.layout import BodyLayout, floats
 from bellcrank.io.mjcf.polynomial import coefficients_of
@@ -62,6 +63,8 @@ def add_parts(mechanism: Mechanism, layout: BodyLayout) -> Parts:
     for force in mechanism.joint_forces:
         if isinstance(force.along, Servo):
             servo(mechanism, layout, parts, force)
+        elif isinstance(law_of(force), ActivatedForce):
+            activated(mechanism, layout, parts, force)
         else:
             _joint_force(layout, force)
     for many in mechanism.joint_sums:

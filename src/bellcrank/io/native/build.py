@@ -23,6 +23,7 @@ from bellcrank.io.report import Note
 from bellcrank.mechanism import constraints, joints, rolling
 from bellcrank.mechanism.closing_frames import AT_CLOSING
 from bellcrank.mechanism.coupling import Part
+from bellcrank.mechanism.first_order import FirstOrder
 from bellcrank.mechanism.inertia import Inertia
 from bellcrank.mechanism.mechanism import Mechanism
 from bellcrank.mechanism.pose import Pose
@@ -124,18 +125,23 @@ class _Build:
         return WrittenLaw.of([x if isinstance(x, str) else repr(x) for x in part.formulas], part.reads, self.tables)
 
     def state(self, name: str, part: Any) -> None:
+        rate, units, initial = self.state_of(name, part)
+        self.m.add_state(name, rate, units=units, initial=initial)
+
+    def state_of(self, name: str, part: Any) -> tuple[Any, str, Number]:
+        """Rate, units and start of a state."""
+        if part is None:
+            raise ModelError(f"{name!r} is listed as the place of a state, but there is no state {name!r}")
         if (part.rate is None) == (part.element is None):
             raise ModelError(f"state {name!r}: give either a rate or the ready-made element it belongs to")
         if part.rate is not None:
-            self.m.add_state(name, self.machine_law(part.rate), units=part.units,
-                             initial=0.0 if part.initial is None else self.number(part.initial))
-            return
+            return self.machine_law(part.rate), part.units, 0.0 if part.initial is None else self.number(part.initial)
         found = [made[name] for section in ("springs", "joint_forces", "wrenches")
                  for made in [self.states_of(section, part.element)] if name in made]
         if len(found) != 1:
             raise ModelError(f"state {name!r}: no element {part.element!r} has such a state")
         rate, units, usual = found[0]
-        self.m.add_state(name, rate, units=units, initial=usual if part.initial is None else self.number(part.initial))
+        return rate, units, usual if part.initial is None else self.number(part.initial)
 
     def states_of(self, section: str, name: str) -> dict[str, Any]:
         """The states of an element by their names."""
@@ -160,6 +166,11 @@ class _Build:
 
     # -- parts --------------------------------------------------------------------------------
     def body(self, name: str, body: schema.BodyPart) -> None:
+        if body.state:
+            if body.model_fields_set != {"state"} or getattr(self.document.joints.get(name), "type", "") != "state":
+                raise ModelError(f"body {name!r}: the place of a state has nothing else, and a joint of the type state")
+            self.m.add_body(name)
+            return
         if body.flexible is None:
             self.m.add_body(name, self.inertia(body), present=body.present)
             return
@@ -203,6 +214,12 @@ class _Build:
         return first, second
 
     def joint(self, name: str, part: Any) -> None:
+        if part.type == "state":
+            units = self.state_of(name, self.document.states.get(name))[1]
+            if not getattr(self.document.bodies.get(name), "state", False):
+                raise ModelError(f"joint {name!r}: the place of a state needs a body {name!r} with state: true")
+            self.m.add_joint(name, FirstOrder(units), "ground", name)
+            return
         match part.type:
             case "screw":
                 kind: joints.Joint = joints.Screw(part.axis, self.number(part.pitch))

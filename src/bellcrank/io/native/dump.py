@@ -10,7 +10,7 @@ from typing import Any
 from bellcrank.errors import ModelError
 from bellcrank.io.common.mesh_store import MeshStore
 from bellcrank.io.common.names import control_character
-from bellcrank.io.native.element_parts import dump_ready, element_of_state
+from bellcrank.io.native.element_parts import dump_ready, element_of_state, states_last
 from bellcrank.io.native.flexible_parts import dump_flexible
 from bellcrank.io.native.formula import table_word, written
 from bellcrank.io.native.formula_steps import FormulaProgram, TooLongError, from_scalar
@@ -67,7 +67,10 @@ class _Dump:
         self.joint_names = {record.name for record in mechanism.joints}
         #: flexible bodies, and what belongs to them
         self.flexible = {r.name: r for r in mechanism.joints if isinstance(r.joint, Modal)}
-        self.parts = {r.child for r in mechanism.joints if isinstance(r.joint, (Modal, NodeMotion, FirstOrder))}
+        self.parts = {r.child for r in mechanism.joints if isinstance(r.joint, (Modal, NodeMotion))}
+        if states_last(mechanism):  # where they come to be in any case
+            self.parts |= {r.child for r in mechanism.joints if isinstance(r.joint, FirstOrder)}
+        self.states = {state.name for state in mechanism.states}
         self.tables: dict[str, Table] = {}  #: those that laws look something up in, as they are called
         self.bodies = ("ground", *(_text(b.name, "body") for b in mechanism.bodies))
 
@@ -80,7 +83,7 @@ class _Dump:
             "parameters": {_text(k, "parameter"): float(v) for k, v in m.parameters.items() if k not in self.frames},
             "tables": {},
             "bodies": {b.name: self.body(b) for b in m.bodies if b.index not in self.parts},
-            "joints": _named([r for r in m.joints if not isinstance(r.joint, (Modal, NodeMotion, FirstOrder))], "joint",
+            "joints": _named([r for r in m.joints if r.child not in self.parts], "joint",
                              self.joint),
             "states": _named(m.states, "state", self.state),
             "frames": _named(m.frames, "frame", lambda f: {
@@ -187,6 +190,8 @@ class _Dump:
             if record.prescribed is not None:
                 made["prescribed"] = self.prescribed(record, f"body {body.name!r}")
             return {"flexible": made}
+        if body.name in self.states:
+            return {"state": True}
         made = self.inertia(body.inertia, f"body {body.name!r}")
         return {**made, "present": False} if body.name in self.m.absent_at_start else made
 
@@ -235,6 +240,8 @@ class _Dump:
 
     def joint(self, record: Connection) -> dict[str, Any]:
         what = f"joint {record.name!r}"
+        if isinstance(record.joint, FirstOrder):
+            return {"type": "state"}
         made = {**self.kind(record.joint, what), "parent": self.bodies[record.parent],
                 "child": self.bodies[record.child]}
         if self.m.in_design_position(record.parent or record.child) and not self.m.open_at_start.get(record.name):

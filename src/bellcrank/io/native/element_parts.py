@@ -22,7 +22,8 @@ from bellcrank.mechanism.forces.tyre import Tyre, TyreRate
 from bellcrank.mechanism.mechanism import Mechanism
 from bellcrank.mechanism.table import Table
 
-__all__ = ["add_ready_joint_force", "add_ready_spring", "add_tyre", "dump_ready", "element_of_state", "element_states"]
+__all__ = ["add_ready_joint_force", "add_ready_spring", "add_tyre", "dump_ready", "element_of_state", "element_states",
+           "states_last"]
 
 #: names of plain numbers of elements in files, those left out where they are usual, and the usual values
 _NUMBERS: dict[type, dict[str, float | None]] = {
@@ -128,6 +129,13 @@ def element_of_state(state: AddedState) -> str | None:
         case TyreRate(tyre):
             return tyre.name
     return None
+
+
+def states_last(mechanism: Mechanism) -> bool:
+    """Whether the bodies and joints of states come after all others, in the order of states."""
+    names = [state.name for state in mechanism.states]
+    last = slice(-len(names), None) if names else slice(0)
+    return all([part.name for part in parts[last]] == names for parts in (mechanism.bodies, mechanism.joints))
 
 
 # -- reading --------------------------------------------------------------------------------------

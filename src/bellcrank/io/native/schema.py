@@ -73,6 +73,7 @@ class BodyPart(Part):
         default=0.0, description="[kg m^2] one number, three principal moments, xx xy xz yy yz zz, or a matrix")
     checked: bool = Field(default=True, description="false: an inertia that no real body has is meant")
     present: bool = Field(default=True, description="false: an event lets it enter a run")
+    state: bool = Field(default=False, description="true: the place of a state among the bodies")
     flexible: FlexiblePart | None = Field(default=None, description="in place of the others: how it deforms")
 
 
@@ -145,9 +146,15 @@ class WeldPart(JointPart):
     type: Literal["weld"]
 
 
+class StateJointPart(Part):
+    """The place of a state among the joints."""
+
+    type: Literal["state"]
+
+
 AnyJoint = Annotated[
     RevolutePart | PrismaticPart | ScrewPart | CylindricalPart | UniversalPart | PlanarPart | SphericalPart | FreePart
-    | WeldPart, Field(discriminator="type")]
+    | WeldPart | StateJointPart, Field(discriminator="type")]
 
 
 class CouplerPart(Part):

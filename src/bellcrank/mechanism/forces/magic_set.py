@@ -16,9 +16,11 @@ to the left and makes a negative F_y; a positive camber leans to the right.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import NamedTuple
 
 from bellcrank.errors import ModelError, hint
@@ -34,8 +36,14 @@ _GROUPS = {"PCX": 1, "PDX": 3, "PEX": 4, "PKX": 3, "PHX": 2, "PVX": 2, "RBX": 2,
 #: numbers that are not zero unless given: shape factors, scale factors of grip, the speed of measurement [m/s]
 _USUAL = {"PCX1": 1.65, "PCY1": 1.3, "PKY2": 1.5, "RCX1": 1.0, "RCY1": 1.0, "QCZ1": 1.0, "LMUX": 1.0, "LMUY": 1.0,
           "LONGVL": 16.7}
+#: numbers that no equation has
+_GAPS = ("QBZ6", "QBZ7", "QBZ8", "QDZ5")
 #: all names
-COEFFICIENTS = ("FNOMIN", "LONGVL", "LMUX", "LMUY", *(f"{k}{i + 1}" for k, n in _GROUPS.items() for i in range(n)))
+COEFFICIENTS = ("FNOMIN", "LONGVL", "LMUX", "LMUY", *(
+    name for k, n in _GROUPS.items() for name in (f"{k}{i + 1}" for i in range(n)) if name not in _GAPS))
+#: groups of property files that are about other things: relaxation lengths, the belt as a gyroscope
+_OTHER = ("PTX", "PTY", "QTZ")
+_ENTRY = re.compile(r"\s*([A-Za-z_][A-Za-z0-9_]*)\s*=\s*([-+]?[0-9.]+(?:[eEdD][-+]?[0-9]+)?)\s*(?:[$!{].*)?$")
 _NEEDED = ("FNOMIN", "PDX1", "PKX1", "PDY1", "PKY1")
 
 
@@ -87,6 +95,29 @@ class MagicSet:
         if found["FNOMIN"] < 0.0 or found["PDX1"] * found["PKX1"] < 0.0 or found["PDY1"] * found["PKY1"] < 0.0:
             raise ModelError(f"{what}: FNOMIN must be positive, PDX1 and PKX1 of one sign, PDY1 and PKY1 as well")
         return cls(tuple(sorted(found.items())))
+
+    @classmethod
+    def from_file(cls, path: str | Path, what: str = "tyre") -> MagicSet:
+        """From a tyre property file (.tir, of the versions up to 5.2 and 2002): lines ``NAME = number $ comment`` below
+        headings ``[SECTION]``. Scale factors but those of grip must be 1, and what its equations have beyond these, 0.
+        """
+        section, given = "", {}
+        for line in Path(path).read_text(encoding="utf-8", errors="replace").splitlines():
+            if line.lstrip().startswith("["):
+                section = line.strip().strip("[]").upper()
+            found = _ENTRY.match(line)
+            if found is None:
+                continue
+            name, value = found[1].upper(), float(found[2].upper().replace("D", "E"))
+            if name in COEFFICIENTS:
+                given[name] = value
+            elif "SCALING" in section and value != 1.0:
+                raise ModelError(f"{what}: {path}: the scale factor {name} is {value:g}; multiply the coefficients "
+                                 "themselves, and write 1")
+            elif section.endswith("COEFFICIENTS") and value and name[:3] not in _OTHER and name[-1:].isdigit():
+                raise ModelError(f"{what}: {path}: {name} = {value:g} is no coefficient of the Magic Formula of 2002; "
+                                 "is it a file of a later version?")
+        return cls.of(given, f"{what}: {path}")
 
     @cached_property
     def _table(self) -> dict[str, float]:
