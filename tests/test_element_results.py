@@ -101,3 +101,21 @@ def test_energies_of_bodies(run):
     found = bc.analyze.body_energies(run.system, run.q.values, run.u.values)
     np.testing.assert_allclose(found.kinetic.sum(-1), run["kinetic_energy"], rtol=1e-11, atol=1e-12)
     np.testing.assert_allclose(found.potential.sum(-1), run["potential_energy"], rtol=1e-11, atol=1e-12)
+
+
+def test_names_that_mean_two_elements():
+    m = bc.load("pendulum")
+    m.add_joint_force("push", "hinge", lambda q, u: -u)
+    m.add_wrench("push", m.bodies[0], force=(1, 0, 0))
+    with pytest.raises(bc.ModelError, match="2 elements are called 'push'; give them names"):
+        bc.compile(m, backend="numpy").element_forces([0.1], [0.2])
+
+
+def test_elements_that_move_nothing():
+    m = bc.load("pendulum")
+    m.add_body("wall", bc.Inertia.sphere(1.0, 0.1))
+    m.add_joint("bolts", bc.Weld(), m.ground, "wall")
+    m.add_drag("air", "wall", coefficient=1.0)
+    still = bc.compile(m).simulate(([0.1], [0.2]), 0.01)
+    with pytest.raises(bc.ModelError, match="'air' acts on a body that is welded to the ground"):
+        still.forces("air")

@@ -100,6 +100,27 @@ def test_reactions_group_by_group(machine: bc.Mechanism, monkeypatch: pytest.Mon
     same(rolled.reactions(q[0], u[0], tau[0]), system.reactions(q[0], u[0], tau[0]), tolerance)
 
 
+@pytest.mark.parametrize("cut", [False, True], ids=["tree", "loop"])
+def test_elements_on_welded_bodies(cut: bool) -> None:
+    """Rolled into loops, elements act beside the links: each on its own body, and laws on joints within these."""
+    m = bc.Mechanism("arm")
+    for name in ("arm", "plate", "tip"):
+        m.add_body(name, bc.Inertia(1.0, (0.1, 0.2, 0.3), (0.1, 0.2, 0.25)))
+    m.add_joint("A", bc.Revolute("y"), m.ground, "arm")
+    m.add_joint("weld", bc.Weld(), "arm", "plate", bc.Pose.rpy((0.5, 0, 0), 0.3, 0.2, 0.1))
+    m.add_joint("B", bc.Revolute("z"), "plate", "tip", bc.Pose((0.4, 0.1, 0)))
+    if cut:
+        m.add_constraint("rod", bc.PointOnPlane("x"), m.ground, "tip", bc.Pose((0.8, 0, 0)), bc.Pose((0.3, 0, 0)))
+    m.add_spring("spring", m.ground, "plate", (0, 0, 1), (0.1, 0, 0), stiffness=30.0, length=0.3)
+    m.add_spring("tie", "arm", "tip", (0, 0.1, 0), (0.1, 0, 0), stiffness=20.0, damping=1.0)
+    m.add_joint_force("law", "B", lambda at: 2.0 - at.u("A"))
+    small, rolled = bc.compile(m, backend="numpy"), bc.compile(m, schedule="rolled")
+    q, u, _ = looped.states(small) if cut else (*small.random_state(np.random.default_rng(1), 2), None)
+    same(rolled.reactions(q, u), small.reactions(q, u), 1e-11)
+    for found, expected in zip(rolled.element_forces(q, u)["law"], small.element_forces(q, u)["law"], strict=True):
+        np.testing.assert_allclose(found, expected, atol=1e-12)
+
+
 def test_reactions_and_multipliers_of_a_large_machine(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing of 81 links and 40 loops is interpreted: neither reactions nor multipliers."""
     system = bc.compile(bc.load("ladder", cells=40))

@@ -216,7 +216,10 @@ def test_rest_of_them():
     (lambda m: m.add_brake("k", "rail", capacity=1.0, reach=0.0), "brake 'k': the reach"),
     (lambda m: m.add_tyre("t", "block", radius=0.3, stiffness=1.0, model="wavy"), "tyre 't': model must be"),
     (lambda m: m.add_hydraulic_cylinder("h", m.ground, "block", (0, 0, 0), (0, 0, 0), head_area=0.0, rod_area=0.1,
-                                        closed=0.1, stroke=0.1), "hydraulic cylinder 'h': head_area")])
+                                        closed=0.1, stroke=0.1), "hydraulic cylinder 'h': head_area"),
+    (lambda m: m.add_hydraulic_cylinder("h", m.ground, "block", (0, 0, 0), (0, 0, 0), head_area=0.1, rod_area=0.1,
+                                        closed=0.1, stroke=0.1, initial=(1e5,)), "'h': initial must be two pressures"),
+    (lambda m: m.add_clutch("c", "rail", "rail", capacity=1.0), "clutch 'c': needs two joints, got 'rail' twice")])
 def test_bad_numbers_are_refused_by_name(add, said):
     with pytest.raises(bc.ModelError, match=said):
         add(slider())

@@ -642,6 +642,19 @@ def test_files_know_their_machine(tmp_path: Path) -> None:
         back.close()
 
 
+def test_files_know_machines_with_laws(tmp_path: Path) -> None:
+    """Laws of Python are formulas in the file."""
+    m = bc.load("pendulum")
+    m.add_joint_force("brake", "hinge", lambda x, rate: -bc.math.tanh(rate) - 0.3 * x)
+    m.add_state("seen", lambda at: at.u("hinge") - at.state("seen"))
+    m.add_joint_force("follow", "hinge", bc.Table([-1.0, 1.0], [2.0, -2.0], extrapolate="linear", name="curve"))
+    run = bc.compile(m).simulate(([0.5, 0.0], [0.4, 0.1]), 0.01, file=tmp_path / "run.nc")
+    with bc.open_result(tmp_path / "run.nc") as back:
+        for name in ("brake", "follow"):
+            np.testing.assert_allclose(back.element(name).force, run.element(name).force, rtol=1e-13)
+        assert back.attach(run.system).system is run.system
+
+
 def test_files_that_do_not_know_their_machine(tmp_path: Path) -> None:
     """A joint type of one's own cannot be written."""
     m = bc.load("pendulum")

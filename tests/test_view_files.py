@@ -141,9 +141,21 @@ def test_refusals(run: bc.Result, options: dict[str, Any], words: str) -> None:
 
 def test_a_result_without_its_machine(run: bc.Result, tmp_path: Path) -> None:
     alone = run.copy().with_system(None)
-    with pytest.raises(bc.StateError, match=r"attach\(system\) first"):
+    with pytest.raises(bc.StateError, match=r"attach\(system\)"):
         alone.animate(tmp_path / "run.html")
     assert "xarray" in alone._repr_html_()
+
+
+def test_a_result_whose_file_knows_its_machine(run: bc.Result, tmp_path: Path) -> None:
+    run.to_netcdf(tmp_path / "run.nc")
+    with bc.open_result(tmp_path / "run.nc") as back:
+        assert len(bc.animate(back).scene.tracks) == 1
+
+
+def test_a_result_without_states(run: bc.Result) -> None:
+    for empty in (run.isel(time=slice(0)), run.assign(q=float("nan") * run["q"])):
+        with pytest.raises(bc.StateError, match="there is no state, or none is finite"):
+            empty.animate()
 
 
 def test_notebooks(run: bc.Result) -> None:

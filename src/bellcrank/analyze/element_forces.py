@@ -70,7 +70,8 @@ def actuator_forces(system: System, q: npt.ArrayLike, u: npt.ArrayLike, tau: For
 @of_motion()
 def element_wrenches(system: System, q: npt.ArrayLike, u: npt.ArrayLike, *, t: npt.ArrayLike = START) -> Floats:
     """What elements between bodies (springs, bushings, drag), and forces on closing joints, exert on all bodies:
-    (..., bodies, 6), [moment; force] in world axes about each body's origin. Cost: O(n + elements).
+    (..., bodies, 6), [moment; force] in world axes about each body's origin. Of bodies that are welded together the
+    first one feels what acts on any of them; `System.element_forces` has elements one by one. Cost: O(n + elements).
 
     >>> import bellcrank as bc
     >>> m = bc.load("pendulum")

@@ -79,14 +79,17 @@ class ReadyElements(StatefulElements):
         valve: `opening` is a law of the machine between -1 (feeds the rod) and 1 (feeds the head), None for shut;
         `gain` [m^3/(s sqrt(Pa))], `supply` and `tank` pressure [Pa]. Stiff: take "radau" or "radau5", or small steps.
         """
+        what = f"hydraulic cylinder {name!r}"
+        if len(tuple(initial)) != 2:
+            raise ModelError(f"{what}: initial must be two pressures [Pa], of the head and of the rod, got {initial!r}")
+        starts = [number(what, "initial", x) * 1e-6 for x in initial]
         cylinder = ready_made.cylinder(name, opening, head_area=head_area, rod_area=rod_area, closed=closed,
                                        stroke=stroke, dead_volume=dead_volume, bulk_modulus=bulk_modulus,
                                        leakage=leakage, friction=friction, gain=gain, supply=supply, tank=tank)
         made = self._between(name, first, second, first_point, second_point,
                              MachineForce(name, CylinderForce(cylinder), -1.0))
-        for label, head, start in ((cylinder.head, True, initial[0]), (cylinder.rod, False, initial[1])):
-            self.add_state(label, PressureRate(cylinder, head), units="MPa",
-                           initial=number(f"hydraulic cylinder {name!r}", "initial", start) * 1e-6)
+        for label, head, start in zip((cylinder.head, cylinder.rod), (True, False), starts, strict=True):
+            self.add_state(label, PressureRate(cylinder, head), units="MPa", initial=start)
         return made
 
     # -- along joints ---------------------------------------------------------------------------
@@ -142,6 +145,8 @@ class ReadyElements(StatefulElements):
                    damping: float = 1e-3) -> JointForce | JointSum:
         """A clutch between two shafts on one carrier, by their joints: friction that truly sticks against the
         difference of their speeds; see `add_brake`."""
+        if first == second:
+            raise ModelError(f"clutch {name!r}: needs two joints, got {first!r} twice; add_brake holds one")
         return self.add_brake(name, {first: 1.0, second: -1.0}, capacity=capacity, reach=reach, damping=damping)
 
     def add_rolling_resistance(self, name: str, joint: str, *, coefficient: float, radius: float,

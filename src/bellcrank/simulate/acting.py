@@ -174,7 +174,9 @@ def _between(states: States, name: str) -> tuple[Floats, str, tuple[str, ...]]:
     (second) body."""
     system, q, u, _, t = states[:5]
     tree, mechanism = system.model.tree, system.model.mechanism
-    pair: Any = next(p for p in tree.pairs if p.name == name)
+    pair: Any = next((p for p in tree.pairs if p.name == name), None)
+    if pair is None:
+        raise ModelError(f"forces: {name!r} acts on a body that is welded to the ground, where it moves nothing")
     if any(e.name == name for e in mechanism.springs):
         moving = link_motions(system.plans, q, u, t)
         own = with_values(system.plans, pair)

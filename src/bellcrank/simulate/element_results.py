@@ -11,7 +11,7 @@ import numpy.typing as npt
 import xarray
 
 from bellcrank.arrays import Floats
-from bellcrank.errors import ModelError, NotYetError, StateError, hint
+from bellcrank.errors import ModelError, NotYetError, hint
 from bellcrank.lowering.element_view import FIELDS
 from bellcrank.mechanism.joints import Joint
 from bellcrank.simulate.acting import States, joint_reactions
@@ -114,9 +114,7 @@ class ElementResults(MachineRecord):  # type: ignore[no-untyped-call]  # of its 
         """This result with what elements did as variables ``"strut.force"``, ``"strut.power"``, ...: for files and
         plots. All of them, unless some are named."""
         if not names:
-            system = self.system
-            if system is None:
-                raise StateError("with_elements: the machine is not known; call attach(system) first")
+            system = self._machine("with_elements")
             names = tuple(dict.fromkeys(e.name for e in system.model.mechanism.force_elements))
         extra = {f"{name}.{field}": values.rename(place=f"{name}.place") if "place" in values.dims else values
                  for name in names for field, values in self.element(name).items() if not bool(np.isnan(values).all())}

@@ -57,16 +57,19 @@ class MachineRecord(xarray.Dataset):  # type: ignore[no-untyped-call]  # of its 
         if fingerprint(system.model.mechanism, fixed=True) != known:
             raise ModelError(f"attach: this result is of another mechanism (called {name!r}) than system "
                              f"{system.model.name!r}: names, numbers or laws of the two differ")
-        for label, names in (("coordinate", system.coordinate_names), ("speed", system.speed_names)):
-            if label in self.dims and not set(self[label].values.tolist()) <= set(names):
-                raise ModelError(f"attach: system {system.model.name!r} has other {label}s than this result (other "
-                                 "joints were cut); compile it with the same `cut`")
+        self._check_names(system)
         for key, value in json.loads(self.attrs.get("parameters", "{}")).items():
             ours = system.parameters.get(key)
             if isinstance(value, (int, float)) and np.ndim(ours) == 0 and ours != value:  # type: ignore[arg-type]
                 raise ModelError(f"attach: parameter {key!r} was {value} in this run and is {ours} in system "
                                  f"{system.model.name!r}; attach system.with_parameters({key}={value})")
         return self.with_system(system)
+
+    def _check_names(self, system: Machine) -> None:
+        for label, names in (("coordinate", system.coordinate_names), ("speed", system.speed_names)):
+            if label in self.dims and not set(self[label].values.tolist()) <= set(names):
+                raise ModelError(f"attach: system {system.model.name!r} has other {label}s than this result (other "
+                                 "joints were cut); compile it with the same `cut`")
 
     def rebuild(self) -> Self:
         """Compile the machine that the file of this result describes, unless it is at hand already, and attach it.
@@ -86,7 +89,8 @@ class MachineRecord(xarray.Dataset):  # type: ignore[no-untyped-call]  # of its 
             if found is None:
                 raise StateError("the machine of this result is not known: its file does not hold it (a law of it "
                                  "is no formula, or it is large), or an operation forgot it; call attach(system)")
-            self.attach(found)
+            self._check_names(found)  # laws are formulas now: `attach` would take it for another machine
+            return self.with_system(found)
         return self
 
     def _machine(self, what: str) -> Machine:

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bellcrank.arrays import Floats, Forces, check_time
+from bellcrank.errors import ModelError
 from bellcrank.lowering.element_view import FIELDS, REPORT
 from bellcrank.lowering.element_views import element_parts
 from bellcrank.system.evaluator import NumpyEvaluator
@@ -42,6 +43,7 @@ def element_forces(plans: LoopPlans, q: npt.ArrayLike, u: npt.ArrayLike, tau: Fo
     """All force elements by name; actuators too, if the joint forces that they limit are given."""
     check_time(t)
     parts = element_parts(plans.tree)
+    _check_names([name for name, _, _ in parts] + [d.name for d in plans.model.mechanism.drives])
     out: dict[str, ElementForces] = {}
     if parts:
         rows = _reports(plans, q, u, t)
@@ -51,6 +53,14 @@ def element_forces(plans: LoopPlans, q: npt.ArrayLike, u: npt.ArrayLike, tau: Fo
     if tau is not None:
         out |= _actuators(plans, q, u, tau, t)
     return out
+
+
+def _check_names(names: list[str]) -> None:
+    """Refuse elements of different kinds with the same name: results go by names."""
+    if len(set(names)) < len(names):
+        name = next(name for name in names if names.count(name) > 1)
+        raise ModelError(f"element_forces: {names.count(name)} elements are called {name!r}; give them names of their "
+                         "own")
 
 
 def _reports(plans: LoopPlans, q: npt.ArrayLike, u: npt.ArrayLike, t: npt.ArrayLike) -> Floats:

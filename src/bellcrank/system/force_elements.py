@@ -23,9 +23,11 @@ from bellcrank.topology.tree import wrench_order
 
 if TYPE_CHECKING:
     from bellcrank.system.loop_plans import LoopPlans
+    from bellcrank.topology.tree import Tree
 
 __all__ = ["actuator_forces", "binder", "dissipated_power", "element_wrenches", "explain_meeting", "law_wrench",
-           "link_motions", "machine_view", "on_bodies", "stacked", "stored_energy", "with_values"]
+           "link_motions", "machine_view", "on_bodies", "stacked", "stored_energy", "with_values",
+           "wrenches_on_bodies"]
 
 
 def stored_energy(plans: LoopPlans, q: npt.ArrayLike, *, t: npt.ArrayLike = 0.0) -> Floats:
@@ -100,12 +102,13 @@ def actuator_forces(plans: LoopPlans, q: npt.ArrayLike, u: npt.ArrayLike, tau: F
 def element_wrenches(plans: LoopPlans, q: npt.ArrayLike, u: npt.ArrayLike, *, t: npt.ArrayLike = 0.0,
                      pairs: tuple[Any, ...] | None = None) -> Floats:
     """What elements between bodies (springs, bushings, drag), and forces on closing joints, all or some of them, exert
-    on all bodies: (..., bodies, 6), [moment; force] in world axes about each body's origin."""
+    on all bodies: (..., bodies, 6), [moment; force] in world axes about each body's origin. Of bodies that are welded
+    together the first one feels what acts on any of them."""
     tree = plans.tree
     quick = None if pairs is not None else _compiled(plans, "pair_wrenches", {"q": q, "u": u}, t)
     if quick is not None:
         _refuse_meeting(plans, quick, q, t)
-        return _by_body(plans, quick)
+        return _by_body(tree, quick)
     pairs = tree.pairs if pairs is None else pairs
     turn, origin = plans.loops.poses(q, t)
     sight = machine_view(plans, q, u, t)
@@ -153,14 +156,19 @@ def _sum_wrenches(plans: LoopPlans, sums: tuple[SumForce, ...], q: npt.ArrayLike
     bodies = len(plans.tree.body_names) - 1
     if not sums:
         return np.zeros((bodies, 6))
-    return _by_body(plans, plans.kernels.by_formulation("pair_wrenches", {"q": q, "u": u}, t,
-                                                        replace(plans.tree, pairs=sums)))
+    return wrenches_on_bodies(plans, replace(plans.tree, pairs=sums), q, u, t)
 
 
-def _by_body(plans: LoopPlans, found: Floats) -> Floats:
+def wrenches_on_bodies(plans: LoopPlans, tree: Tree, q: npt.ArrayLike, u: npt.ArrayLike, t: npt.ArrayLike) -> Floats:
+    """What elements of another tree of the machine exert on bodies, by the formulations' own text: see
+    `element_wrenches`."""
+    return _by_body(tree, plans.kernels.by_formulation("pair_wrenches", {"q": q, "u": u}, t, tree))
+
+
+def _by_body(tree: Tree, found: Floats) -> Floats:
     """Wrenches (..., bodies, 6) in the order of bodies, from that in which links read them."""
-    out = np.empty((*found.shape[:-1], len(plans.tree.body_names) - 1, 6))
-    out[..., wrench_order(plans.tree), :] = found.reshape(out.shape)
+    out = np.empty((*found.shape[:-1], len(tree.body_names) - 1, 6))
+    out[..., wrench_order(tree), :] = found.reshape(out.shape)
     return out
 
 

@@ -108,16 +108,17 @@ def _careful_reactions(plans: LoopPlans, q: npt.ArrayLike, u: npt.ArrayLike, tau
     """Of large machines closing loads group by group; by singular values or sparse factors where that fails, and of
     others; the rest from the tree."""
     loops: dict[str, Floats] = {}
-    run = plans.kernels.of_tree("reactions", lambda: _unmerged(plans.model))
+    bodies = plans.kernels.kept("unmerged tree", lambda: _unmerged(plans.model))
+    run = plans.kernels.of_tree("reactions", lambda: bodies)
     motion = {"q": q, "u": u, "udot": udot}
     if plans.tree.looped:
         given = motion | {"tau": np.zeros(plans.tree.nu) if tau is None else plans.configuration.forces(tau)}
-        found = None if plans.kernels.direct else _by_groups(plans, run, given, wrenches, t)
+        found = None if plans.kernels.direct else _by_groups(plans, run, bodies, given, wrenches, t)
         if found is not None:
             return found
         loops, loads = _loop_reactions(plans, given, wrenches, t)
         wrenches = loads if wrenches is None else wrench_array(wrenches, plans.model.body_names) + loads
-    return _in_body_axes(run.tree, run_forced(plans, "joint_wrenches", motion, wrenches, t, run)) | loops
+    return _in_body_axes(run.tree, run_forced(plans, "joint_wrenches", motion, wrenches, t, run, bodies)) | loops
 
 
 def _in_body_axes(tree: Tree, raw: Floats) -> dict[str, Floats]:
@@ -190,10 +191,10 @@ def closure_wrenches(plans: LoopPlans, q: npt.ArrayLike, u: npt.ArrayLike | None
     return out
 
 
-def _by_groups(plans: LoopPlans, run: Evaluator, given: Mapping[str, npt.ArrayLike], wrenches: Wrenches,
+def _by_groups(plans: LoopPlans, run: Evaluator, bodies: Tree, given: Mapping[str, npt.ArrayLike], wrenches: Wrenches,
                t: npt.ArrayLike) -> dict[str, Floats] | None:
-    """Reactions by compiled code that loops over groups and over links; None where it takes other pivots. `run`: of the
-    tree with every body a link of its own."""
+    """Reactions by compiled code that loops over groups and over links; None where it takes other pivots. `run`: of
+    `bodies`, the tree with every body a link of its own."""
     q, u, tree, kernels = given["q"], given["u"], plans.tree, plans.kernels
     planned = None if plans.model.batched else group_program(plans, q, t, "closing_wrenches")
     if planned is None:
@@ -207,7 +208,7 @@ def _by_groups(plans: LoopPlans, run: Evaluator, given: Mapping[str, npt.ArrayLi
     made = np.asarray((places @ found.out.T).T)
     loads, closing = (part.reshape(*found.lead, -1) for part in np.split(made, [6 * run.tree.n], axis=-1))
     raw = run_forced(plans, "loaded_wrenches", {k: given[k] for k in ("q", "u", "udot")} | {"load": loads}, wrenches, t,
-                     run)
+                     run, bodies)
     out = _named([c.name for c in tree.closures], closing.reshape(*found.lead, len(tree.closures), 6))
     for i in {p.closure for p in tree.pairs if isinstance(p, LoopForce)}:
         child = tree.body_names[_part(plans, tree.closures[i].name).child]

@@ -10,13 +10,14 @@ import numpy.typing as npt
 from bellcrank.arrays import START, Floats, wrench_array
 from bellcrank.errors import NotYetError
 from bellcrank.system.evaluator import UNROLL_LINKS
-from bellcrank.system.force_elements import element_wrenches, explain_meeting
+from bellcrank.system.force_elements import element_wrenches, explain_meeting, wrenches_on_bodies
 from bellcrank.system.kernels import Wrenches
 
 if TYPE_CHECKING:
     from bellcrank.system.evaluator import Evaluator
     from bellcrank.system.kernels import Kernels
     from bellcrank.system.loop_plans import LoopPlans
+    from bellcrank.topology.tree import Tree
 
 __all__ = ["FORCED", "bias", "mass_matrix", "run_forced", "tree_forces", "with_elements",
            "without_laws"]
@@ -26,13 +27,14 @@ FORCED = ("forward_dynamics", "inverse_dynamics", "bias", "joint_wrenches", "ham
 
 
 def run_forced(plans: LoopPlans, name: str, given: Mapping[str, npt.ArrayLike], wrenches: Wrenches, t: npt.ArrayLike,
-               evaluator: Evaluator | None = None) -> Floats:
-    """A function that force elements act in, on a batch; shape (*batch axes, size)."""
+               evaluator: Evaluator | None = None, unmerged: Tree | None = None) -> Floats:
+    """A function that force elements act in, on a batch; shape (*batch axes, size). `evaluator`: of another tree of the
+    machine, `unmerged`, whose links are bodies."""
     if wrenches is None and evaluator is None and not plans.kernels.springs_outside:
         out = plans.kernels.quickly(name, given, t)
         if out is not None:
             return out
-    found = plans.kernels.evaluate(name, given, with_elements(plans, given, wrenches, t), t, evaluator)
+    found = plans.kernels.evaluate(name, given, with_elements(plans, given, wrenches, t, unmerged), t, evaluator)
     if not found.finite:
         plans.kernels.check_inputs(found)
         explain_meeting(plans, *found.failed())
@@ -40,15 +42,17 @@ def run_forced(plans: LoopPlans, name: str, given: Mapping[str, npt.ArrayLike], 
     return found.result
 
 
-def with_elements(plans: LoopPlans, given: Mapping[str, npt.ArrayLike], wrenches: Wrenches, t: npt.ArrayLike
-                  ) -> Wrenches:
-    """External wrenches, with those of springs between links added where these act from outside of the kernels."""
+def with_elements(plans: LoopPlans, given: Mapping[str, npt.ArrayLike], wrenches: Wrenches, t: npt.ArrayLike,
+                  unmerged: Tree | None = None) -> Wrenches:
+    """External wrenches, with those of springs between links added where these act from outside of the kernels: on the
+    first body of a link, or each on its own body of an `unmerged` tree."""
     if not plans.kernels.springs_outside:
         return wrenches
     if "u" not in given:
         raise NotYetError(f"{plans.tree.name!r} has over {UNROLL_LINKS} links and springs between distant ones, "
                           "whose dampers need speeds: Hamilton's equations are not supported for it")
-    springs = element_wrenches(plans, given["q"], given["u"], t=t)
+    springs = element_wrenches(plans, given["q"], given["u"], t=t) if unmerged is None else \
+        wrenches_on_bodies(plans, unmerged, given["q"], given["u"], t)
     return springs if wrenches is None else springs + wrench_array(wrenches, plans.model.body_names)
 
 

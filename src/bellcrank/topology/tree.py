@@ -335,7 +335,7 @@ def sees_machine(pair: Pair | LoopForce | SumForce) -> bool:
 
 def laws_between_links(tree: Tree) -> Tree:
     """The tree with laws of the machine on joints as forces between links: for loops over links, which see one at a
-    time. They are then no part of the reactions of those joints."""
+    time. They stay in `named_forces`."""
     kept: dict[int, tuple[tuple[int, Along], ...]] = {}
     pairs: list[Pair | LoopForce | SumForce] = list(tree.pairs)
     for link, several in tree.joint_forces.items():
@@ -344,8 +344,7 @@ def laws_between_links(tree: Tree) -> Tree:
                   if isinstance(along, MachineForce)]
         if plain:
             kept[link] = plain
-    named = {name: f for name, f in tree.named_forces.items() if not isinstance(f.along, MachineForce)}
-    return replace(tree, joint_forces=kept, pairs=tuple(pairs), named_forces=named)
+    return replace(tree, joint_forces=kept, pairs=tuple(pairs))
 
 
 def wrench_order(tree: Tree) -> list[int]:

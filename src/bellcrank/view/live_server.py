@@ -261,7 +261,7 @@ class _Handler(BaseHTTPRequestHandler):
             self._refuse(HTTPStatus.NOT_FOUND)
             return
         length = self.headers.get("Content-Length", "")
-        if not length.isdigit() or int(length) > _MOST_BYTES:
+        if not (length.isascii() and length.isdigit()) or int(length) > _MOST_BYTES:
             self._refuse(HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
             return
         try:

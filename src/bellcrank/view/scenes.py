@@ -46,6 +46,8 @@ def scene_of(*things: Any, labels: Sequence[str] | None = None, traces: Sequence
     maker = _Maker(forces, wrenches, frames)
     for i, thing in enumerate(things):
         maker.add(thing, labels[i] if labels is not None and i < len(labels) else None)
+    if not maker.systems:
+        raise StateError(f"a picture needs a state to show: {'; '.join(maker.notes) or 'the result has none'}")
     beside = maker.batched if side_by_side is None else side_by_side
     tracks = maker.tracks
     if len(tracks) > 1:
@@ -110,9 +112,8 @@ class _Maker:
         self.tracks.append(still_track(system, q, t, model=model, label=label or system.model.name))
 
     def _result(self, result: Result, label: str | None) -> None:
-        system = result.system
-        if system is None:
-            raise StateError("a picture of a result needs its machine; call attach(system) first")
+        system = result.rebuild().system
+        assert system is not None
         if "time" not in result["q"].dims:
             result = result.expand_dims("time")
         batch = [d for d in result["q"].dims if d not in ("time", "coordinate")]
@@ -134,7 +135,7 @@ class _Maker:
     def _run(self, result: Result, system: Machine, label: str) -> None:
         result = finite(result)
         if not result.sizes["time"]:
-            self.notes.append(f"{label}: no state is finite")
+            self.notes.append(f"{label}: there is no state, or none is finite")
             return
         times = np.asarray(result["time"].values, dtype=float)
         most = max(2, min(self.frames, MOST_POSES // (len(system.body_names) + 1)))
