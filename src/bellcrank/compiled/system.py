@@ -75,7 +75,8 @@ class System(Machine):
         `drive` does, so that the machine stays on the branch of the guess wherever that exists; what is left free
         ends as near to the guess as it can. If the branch ends on the way, the nearest closed position with these
         values is taken, the state says so by `branch_changed`, and a `BranchWarning` names the joint and the value at
-        which it ended. Angles are walked as numbers: from 0 to 3 through 1 and 2.
+        which it ended. Angles are walked as numbers: from 0 to 3 through 1 and 2. A joint with a quaternion is held as
+        a whole; where one of its positions is given, ``{"floating.z": 0.4}``, the rest is where the guess has it.
 
         As arrays nothing of `q` and `u` is held: `q` is the guess and `u` the speeds to be made consistent. Leading
         axes are a batch: the state has them, too; so have arrays (..., values) in mappings, whose last axis may be left
