@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from bellcrank.arrays import START, Floats, Forces
 from bellcrank.errors import NotYetError
-from bellcrank.lazy_names import from_above
+from bellcrank.lazy_names import elsewhere, from_above
 from bellcrank.loops.closer import State
 from bellcrank.scalar.count import OperationCount
 from bellcrank.system import assembly, binding, counts, forward_dynamics, inverse_dynamics, reduced
@@ -58,6 +58,13 @@ class System(Machine):
         return (f"<System {self.model.name!r}: {len(self.body_names)} bodies, nq={self.nq}, nu={self.nu}, "
                 f"method={self.model.method!r}, backend={self.kernels.backend!r}"
                 f"{f' ({interpreted})' if interpreted else ''}>")
+
+    if not TYPE_CHECKING:  # type checkers know what there is
+
+        def __getattr__(self, name: str) -> Any:
+            """What is not here may be a function: say so."""
+            raise AttributeError(f"'System' object has no attribute {name!r}{elsewhere(name, 'system')}", name=name,
+                                 obj=self)
 
     def _repr_html_(self) -> str:
         """A still and a table, for notebooks."""
