@@ -161,6 +161,8 @@ def test_parameters() -> None:
         settings_of(system, ["slide=1"])
     with pytest.raises(UsageError, match="no parameter 'x'; there are load, slide"):
         settings_of(system, ["p:x=1"])
+    with pytest.raises(UsageError, match=r"'load' is a body, which the joint 'slide' moves: slide\.slide="):
+        settings_of(system, ["q:load.slide=1"])
     assert with_settings(system, found).parameters == {"load": 3.0, "slide": 4.0}
 
 

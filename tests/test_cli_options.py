@@ -198,13 +198,28 @@ def test_a_result_as_csv(tmp_path: Path) -> None:
     assert head[:7] == ["time [s]", "q.A.angle [rad]", "q.B.angle [rad]", "q.C.angle [rad]", "u.A.angle [rad/s]",
                         "u.B.angle [rad/s]", "u.C.angle [rad/s]"]
     assert head[7:] == ["kinetic_energy [J]", "potential_energy [J]", "stored_energy [J]", "energy [J]",
-                        "loop_error [m]", "loop_rate_error [m/s]"]
+                        "loop_error [m]", "loop_rate_error [m/s]", "q.D.angle [rad]", "u.D.angle [rad/s]"]
     linkage = bc.compile(bc.load("four_bar"))
     expected = linkage.simulate(linkage.assemble(q={"A": 0.5}, u={"A": 2.0}), 0.02, output=0.01)
     values = np.array(rows, dtype=float)
     assert values.shape == (3, len(head))
     assert np.array_equal(values[:, 0], expected.time) and np.array_equal(values[:, 1:4], expected.q)
     assert np.array_equal(values[:, 4:7], expected.u) and np.array_equal(values[:, 10], expected["energy"])
+    expected.to_csv(tmp_path / "same.csv")
+    assert (tmp_path / "same.csv").read_text() == file.read_text()
+    expected.to_netcdf(tmp_path / "run.nc")
+    call("plot", tmp_path / "run.nc", "u.D", "A", "reaction.B", "--out", tmp_path / "some.csv")
+    head, *rows = list(csv.reader((tmp_path / "some.csv").read_text(encoding="utf-8").splitlines()))
+    assert head == ["time [s]", "D.angle [rad/s]", "A.angle [rad]", *(f"B f{i} [N]" for i in "xyz"),
+                    *(f"B m{i} [N m]" for i in "xyz")]
+    some = np.array(rows, dtype=float)
+    assert np.allclose(some[:, 1], values[:, -1], atol=1e-12)
+    assert np.abs(values[:, 4:7].sum(axis=1) + some[:, 1]).max() < 1e-12  # angles around a loop add up
+    assert np.array_equal(some[:, 3:6], expected.reactions("B").sel(component=["fx", "fy", "fz"]))
+    assert "no speed called 'D.slide'" in refused("plot", tmp_path / "run.nc", "u.D.slide")
+    many = linkage.simulate((expected.q.values, expected.u.values), 0.002)
+    with pytest.raises(bc.StateError, match=r"one of the batch, such as result\.isel\(sample=0\)"):
+        many.to_csv(tmp_path / "many.csv")
 
 
 def test_other_endings_are_refused(tmp_path: Path) -> None:

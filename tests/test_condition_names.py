@@ -57,6 +57,21 @@ def test_conditions_forbid_what_they_say(case: str) -> None:
     assert named >= len(rows) - 1
 
 
+def test_planar_machines_are_explained() -> None:
+    """Which loads are not determined: those out of the plane of a four-bar; all of a door's second hinge."""
+    found = bc.analyze.explain(bc.compile(bc.load("four_bar"), backend="numpy"))
+    assert found.loops[0].plane == "z" and set(found.undetermined) == {"D: along z", "D: about x", "D: about y"}
+    assert "planar mechanism in space: it moves in a plane" in str(found) and "unique" in str(found)
+    m = bc.Mechanism("door")
+    m.add_body("door", bc.Inertia.box(20.0, (0.8, 0.04, 2.0), (0.4, 0, 0)))
+    for name, height in (("low", -0.8), ("high", 0.8)):
+        m.add_joint(name, bc.Revolute("z"), "ground", "door", bc.Pose((0, 0, height)), bc.Pose((0, 0, height)))
+    found = bc.analyze.explain(bc.compile(m, backend="numpy"))
+    assert len(found.undetermined) == 5 == len(found.redundant)  # all of the second hinge
+    m = bc.load("stewart")
+    assert not bc.analyze.explain(bc.compile(m, backend="numpy")).undetermined
+
+
 def test_the_free_direction_is_not_called_redundant() -> None:
     """Two parallel slides along x: one of them says nothing new, and nothing it says is about x."""
     m = bc.Mechanism("slides")

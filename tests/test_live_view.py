@@ -199,6 +199,9 @@ def test_ranges_of_files_bound_sliders(tmp_path: Path) -> None:
         assert made.ranges == {"elbow": (-0.25, 1.5)}
         slider, = Posture(bc.compile(made, backend="numpy"), np.zeros(1)).sliders
         assert (slider.low, slider.high) == (-0.25, 1.5)
+    bc.save(m, tmp_path / "again.urdf")
+    assert 'type="revolute"' in (tmp_path / "again.urdf").read_text()
+    assert bc.load(tmp_path / "again.urdf").ranges == m.ranges
     m.set_range("elbow", upper=2.0)
     bc.save(m, tmp_path / "arm.yaml")
     assert bc.load(tmp_path / "arm.yaml").ranges == {"elbow": (-np.inf, 2.0)}

@@ -313,3 +313,18 @@ def test_places_are_arrays_too() -> None:
                     call(system, bad)
     with pytest.raises(bc.StateError, match=r"^udot: dict .*consistent_acceleration\(q, u"):
         linkage().inverse_dynamics(*linkage().assemble()[:2], {"A": 1.0})
+
+
+def test_one_position_of_a_floating_base_is_held() -> None:
+    """The rest of it is where the guess has it; also where loops must stay closed, and in batches."""
+    s = bc.compile(bc.load("quadruped"), backend="numpy")
+    state = s.assemble(q={"floating.z": 0.4, "floating.x": 2.0, "FL_hip": 0.3})
+    assert np.array_equal(state.q[:7], (1, 0, 0, 0, 2.0, 0, 0.4)) and state.q[8] == 0.3
+    turned = s.assemble(q={"floating.z": 0.4}, guess={"floating": (0.6, 0.8, 0, 0, 0, 7.0, 9.0)})
+    assert np.allclose(turned.q[:7], (0.6, 0.8, 0, 0, 0, 7.0, 0.4))
+    many = s.assemble(q={"floating.z": np.array([0.1, 0.2])})
+    assert np.array_equal(many.q[:, 6], (0.1, 0.2)) and (many.q[:, 0] == 1.0).all()
+    with pytest.raises(bc.StateError, match="orientation of joint 'floating' is set by all"):
+        s.assemble(q={"floating.qx": 0.4})
+    with pytest.raises(bc.StateError, match=r"'floating\.wx' is a speed; hold one of qw"):
+        s.assemble(q={"floating.wx": 0.4})

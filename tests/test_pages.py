@@ -56,6 +56,19 @@ def test_other_libraries_as_pasted(package: str, blocks: int) -> None:
         check_block(block, page, names)
 
 
+def test_robots_as_pasted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The last block where Pinocchio is installed."""
+    monkeypatch.chdir(tmp_path)
+    page = page_named("robots")
+    *blocks, beside = re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
+    assert len(blocks) == 5 and "import pinocchio" in beside
+    names: dict[str, object] = {}
+    for block in blocks:
+        check_block(block, page, names)
+    pytest.importorskip("pinocchio")
+    check_block(beside, page, names)
+
+
 def test_the_code_of_elimination_cites_its_page() -> None:
     """Every equation of the page is cited where it is used, and no line cites one that is not there."""
     from bellcrank.formulations import elimination

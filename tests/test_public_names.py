@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import inspect
 
+import pytest
+
 import bellcrank as bc
 
 PARTS = ("model", "kernels", "plans")
@@ -46,3 +48,21 @@ def test_analyses_take_a_system_first() -> None:
         first = next(iter(inspect.signature(getattr(bc.analyze, name)).parameters))
         assert first == FIRST.get(name, "system"), name
     assert not set(bc.analyze.__all__) & set(ALL), "two ways to ask one thing"
+
+
+def test_names_that_are_functions_elsewhere_are_told() -> None:
+    """Of a system as of the package; other names are missed as usual."""
+    system = bc.compile(bc.load("pendulum"), backend="numpy")
+    with pytest.raises(AttributeError, match=r"it is a function: bc\.analyze\.linearize\(system, "):
+        system.linearize  # noqa: B018
+    with pytest.raises(AttributeError, match=r"it is a function: bc\.rollout\(system, "):
+        system.rollout  # noqa: B018
+    with pytest.raises(AttributeError, match=r"it is a function: bc\.analyze\.modes\(system, "):
+        bc.modes  # noqa: B018
+    for thing in (system, bc):
+        with pytest.raises(AttributeError, match="no attribute 'nothing'$"):
+            thing.nothing  # noqa: B018
+    with pytest.raises(bc.StateError, match=r"unpack the pair: reactions\(\*pair\)"):
+        system.reactions(([0.0], [0.0]))  # type: ignore[call-overload]
+    with pytest.raises(bc.StateError, match="the first argument is the name of a method"):
+        system.derivatives([0.0], [0.0])  # type: ignore[arg-type]

@@ -267,3 +267,17 @@ def test_energies_of_states_beside_one_that_overflows() -> None:
     assert np.abs(found["energy"].values[:, :2] - alone["energy"].values).max() < 1e-12
     assert [(k, status) for k, status, _ in json.loads(found.attrs["remarks"])] == [(2, "diverged")]
     assert "remarks" not in alone.attrs
+
+
+def test_forces_of_rollouts_by_name() -> None:
+    """A mapping as everywhere; what is wrong with it is named."""
+    linkage = bc.compile(bc.load("four_bar"), actuated=["A"])
+    state = linkage.assemble(q={"A": np.array([0.4, 0.5, 0.6])}, u={"A": 1.0})
+    one, other = (bc.rollout(linkage, (state.q, state.u), step=1e-3) for _ in range(2))
+    one.step({"A": np.array([1.0, 2.0, 3.0])}, steps=5)
+    other.step(np.array([[1.0, 0, 0], [2.0, 0, 0], [3.0, 0, 0]]), steps=5)
+    assert np.array_equal(one.q, other.q) and repr(one) == "<Rollout of 'four-bar': 3 states, t = 0.005 s>"
+    with pytest.raises(bc.ModelError, match=r"rollout: tau: no joint called 'AA'"):
+        one.step({"AA": 1.0})
+    with pytest.raises(bc.StateError, match=r"tau must have the shape \(3, 3\) or \(3,\), got \(2, 3\)"):
+        one.step({"A": np.array([1.0, 2.0])})

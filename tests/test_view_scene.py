@@ -97,6 +97,12 @@ def test_reactions_balance(run: bc.Result) -> None:
     assert np.allclose(total + 3.0 * np.array([0, -9.81, 0]), 3.0 * moves, atol=1e-8)
 
 
+def test_curves_of_all_joints(run: bc.Result) -> None:
+    """Also of the one that was cut."""
+    names = [c.name for c in scene_of(run).tracks[0].curves if c.group == "coordinates [rad]"]
+    assert sorted(names) == ["A.angle", "B.angle", "C.angle", "D.angle"]
+
+
 def test_frames_are_limited() -> None:
     times = np.linspace(0.0, 2.0, 5001)
     some = chosen_frames(times, 3000, 60.0)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import Any
 
-__all__ = ["from_above", "on_first_use"]
+__all__ = ["elsewhere", "from_above", "on_first_use"]
 
 
 def from_above(place: str, name: str) -> Any:
@@ -15,11 +15,23 @@ def from_above(place: str, name: str) -> Any:
     return getattr(import_module(f"{__package__}.{place}"), name)
 
 
+def elsewhere(name: str, first: str) -> str:
+    """Where a name that is looked for in vain is a function of the package or of `analyze`: how it is called there with
+    `first` as its first argument; or nothing."""
+    if name.startswith("_"):
+        return ""
+    for place, written in ((__package__, "bc"), (f"{__package__}.analyze", "bc.analyze")):
+        if name in getattr(import_module(place), "__all__", ()):
+            return f"; it is a function: {written}.{name}({first}, ...)"
+    return ""
+
+
 def on_first_use(package: str, places: Mapping[str, str], known: dict[str, Any]) -> Callable[[str], Any]:
     """The `__getattr__` of a package: `places` says in which module of it a name is, `known` are its global names."""
     def find(name: str) -> Any:
         if name not in places:
-            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+            more = elsewhere(name, "system") if package == __package__ else ""
+            raise AttributeError(f"module {package!r} has no attribute {name!r}{more}")
         module = import_module(f"{package}.{places[name]}")
         known[name] = value = module if places[name] == name else getattr(module, name)
         return value

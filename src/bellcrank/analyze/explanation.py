@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import numpy as np
+
+from bellcrank.analyze.loads_left_open import joint_axes, open_rows, plane_of
+from bellcrank.arrays import Floats
 from bellcrank.errors import BellcrankError
 from bellcrank.loops.loop_paths import loop_joints
 
@@ -24,6 +29,7 @@ class LoopReport:
     joints: tuple[str, ...]  #: around the loop, the closing one last
     conditions: int
     redundant: int  #: constraints that follow from the others
+    plane: str = ""  #: the axis that all its axes are parallel to, if it moves in a plane
 
 
 @dataclass(frozen=True)
@@ -42,6 +48,8 @@ class Explanation:
     prescribed: tuple[str, ...]
     why_independent: str
     problem: str  #: why nothing is known about mobility
+    #: loads that mechanics alone does not determine, named as `redundant` are; empty of very large machines
+    undetermined: tuple[str, ...] = ()
 
     @property
     def rank(self) -> int:
@@ -60,7 +68,8 @@ class Explanation:
             around = ", ".join(r.joints[:10]) + (" ..." if len(r.joints) > 10 else "")
             lines.append(f"loop through {around}")
             lines.append(f"  cut at {r.closed_by} ({r.kind}): {r.why}; {_count(r.conditions, 'condition')}"
-                         + (f", {r.redundant} of them redundant" if r.redundant else ""))
+                         + (f", {r.redundant} of them redundant" if r.redundant else "")
+                         + (f"; it is planar, all axes along {r.plane}" if r.plane else ""))
         if len(self.loops) > 30:
             lines.append(f"... and {len(self.loops) - 30} more loops")
         if self.loops:
@@ -74,14 +83,34 @@ class Explanation:
             return [f"mobility: {self.mobility_counted} by counting; unknown by rank: {self.problem}"]
         lines = [f"mobility: {self.mobility} (by counting joints and loops: {self.mobility_counted})"]
         if self.redundant:
-            shown = ", ".join(self.redundant[:12]) + (" ..." if len(self.redundant) > 12 else "")
-            lines.append(f"{_count(len(self.redundant), 'redundant condition')}, dropped: {shown}")
-            lines.append("  reactions are not determined by mechanics alone; the smallest closing loads are reported")
+            lines += self._redundancy()
         if self.prescribed:
             lines.append(f"prescribed: {', '.join(self.prescribed[:12])}")
         shown = ", ".join(self.independent[:12]) + (" ..." if len(self.independent) > 12 else "")
         lines.append(f"independent speeds: {shown or 'none'} ({self.why_independent})")
         return lines
+
+
+    def _redundancy(self) -> list[str]:
+        """What redundant conditions mean, in an engineer's words."""
+        lines = [f"{_count(len(self.redundant), 'redundant condition')}, which counting takes for independent: "
+                 f"{_some(self.redundant)}"]
+        flat = [r for r in self.loops if r.plane and r.redundant]
+        if flat:
+            which = "it moves" if len(self.loops) == 1 else (
+                "all loops move" if len(flat) == len(self.loops) else f"the loops closed by "
+                f"{_some([r.closed_by for r in flat])} move")
+            lines.append(f"  a planar mechanism in space: {which} in a plane, in which every joint keeps its bodies, "
+                         "more often than needed")
+        left_open = _some(self.undetermined or self.redundant)
+        return [*lines, "  motion, driving forces and all reactions but these are exact and unique",
+                f"  mechanics alone does not determine the loads {left_open}, and what they cause in",
+                "  other joints of the loop: those reported have the smallest closing loads; a ball joint or a bushing "
+                "in place of a hinge decides"]
+
+
+def _some(names: Sequence[str]) -> str:
+    return ", ".join(names[:12]) + (" ..." if len(names) > 12 else "")
 
 
 def _count(n: int, one: str, several: str = "") -> str:
@@ -97,14 +126,14 @@ def explain(system: System) -> Explanation:
     """
     mechanism, tree = system.model.mechanism, system.model.tree
     names = ["ground", *(b.name for b in mechanism.bodies)]
-    plan, problem = None, ""
+    plan, problem, place = None, "", system.neutral()
     if tree.looped:
         try:
-            plan = system.plans.general()
+            plan, place, _ = system.plans.any_reference()
         except BellcrankError as error:
             problem = str(error)
     dropped = set() if plan is None else set(plan.redundant)
-    loops = [] if not tree.looped else _loops(system, dropped)
+    loops = [] if not tree.looped else _loops(system, dropped, place)
     all_speeds = sum(r.joint.nu for r in mechanism.joints)
     held = system.model.prescribed_mask()
     rows = sum(c.rows for c in tree.closures if not c.is_joint) + len(tree.relations)
@@ -120,25 +149,36 @@ def explain(system: System) -> Explanation:
         None if tree.looped and plan is None else system.dof,
         tuple(system.plans.loops.row_names[r] for r in sorted(dropped)) if dropped else (),
         tuple(system.speed_names[i] for i in chosen) if tree.looped else system.speed_names,
-        tuple(n for n, yes in zip(system.speed_names, held, strict=True) if yes), why, problem)
+        tuple(n for n, yes in zip(system.speed_names, held, strict=True) if yes), why, problem,
+        tuple(system.plans.loops.row_names[r] for r in open_rows(system, place)) if dropped else ())
 
 
-def _loops(system: System, dropped: set[int]) -> list[LoopReport]:
+def _loops(system: System, dropped: set[int], q: Floats) -> list[LoopReport]:
     tree, starts = system.model.tree, system.plans.loops.starts
     reasons = dict(zip(tree.cut_names, tree.cut_reasons, strict=True))
-    out = []
+    out, axes = [], joint_axes(system, q) if dropped else {}
     for i, c in enumerate(tree.closures):
         rows = range(int(starts[i]), int(starts[i + 1]))
         why = reasons.get(c.name, "a constraint, which only closes loops") + ", driven by time" * c.timed
         if c.nonholonomic:
             why += f", {c.nonholonomic} of its conditions on speeds alone"
-        out.append(LoopReport(c.name, type(c.kind).__name__, why,
-                              tuple(loop_joints(tree, i)), c.rows, sum(r in dropped for r in rows)))
+        joints, redundant = tuple(loop_joints(tree, i)), sum(r in dropped for r in rows)
+        normal = plane_of(axes, joints) if redundant else None
+        out.append(LoopReport(c.name, type(c.kind).__name__, why, joints, c.rows, redundant,
+                              "" if normal is None else _axis(normal)))
     for k, relation in enumerate(tree.relations):
         joints = tuple(tree.joint_names[link] for link, _, _ in relation.terms)
         out.append(LoopReport(relation.name, "coupler", "a coupler of joint coordinates", (*joints, relation.name), 1,
                               int(system.plans.loops.m_closures + k in dropped)))
     return out
+
+
+def _axis(direction: Floats) -> str:
+    """x, y or z, or three numbers."""
+    for i, name in enumerate("xyz"):
+        if abs(abs(float(direction[i])) - 1.0) < 1e-9:
+            return name
+    return f"({', '.join(f'{x:.3g}' for x in np.asarray(direction).tolist())})"
 
 
 def _clusters(system: System) -> tuple[tuple[str, ...], ...]:

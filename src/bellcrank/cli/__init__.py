@@ -241,12 +241,14 @@ def examples(quiet: Quiet = False, json: Json = False) -> None:
 @app.command(short_help="Draw a result over time", epilog=lines(
     "bellcrank plot run.nc", "bellcrank plot run.nc A u.A energy --out run.svg",
     "bellcrank plot run.nc --phase A --size column --out phase.pdf",
-    "bellcrank plot run.nc reactions reaction.D udot"))
+    "bellcrank plot run.nc reactions reaction.D udot",
+    "bellcrank plot run.nc force.strut reaction.D --out forces.csv"))
 def plot(file: Annotated[Path, typer.Argument(metavar="FILE", help="a result, such as `simulate --out` writes")],
          what: Annotated[list[str] | None, typer.Argument(
-             metavar="WHAT", help="q, u, tau, energy, loop_error, a joint (its q), u.JOINT or tau.JOINT; with --model "
-                                  "also udot, reactions, reaction.JOINT, forces, force.ELEMENT, torque.JOINT")] = None,
-         out: Annotated[Path | None, typer.Option(help="the picture; the name of FILE with .png otherwise")] = None,
+             metavar="WHAT", help="q, u, tau, energy, loop_error, a joint (its q), u.JOINT or tau.JOINT, an output; "
+                                  "udot, reactions, reaction.JOINT, forces, force.ELEMENT, torque.JOINT")] = None,
+         out: Annotated[Path | None, typer.Option(
+             help="the picture; the name of FILE with .png otherwise; .csv: the same as a table")] = None,
          against: Annotated[str, typer.Option(help="draw against this instead of time")] = "time",
          phase: Annotated[list[str] | None, typer.Option(
              metavar="JOINT", help="draw the speed of a joint over its coordinate; may be repeated")] = None,
@@ -256,7 +258,7 @@ def plot(file: Annotated[Path, typer.Argument(metavar="FILE", help="a result, su
          model: Annotated[str | None, typer.Option(help="the machine of the run, if its file does not say")] = None,
          option: Options = None, floating_base: Floating = False,
          quiet: Quiet = False, json: Json = False, progress: Bar = True) -> None:
-    """Draw a result over time, as PNG, SVG or PDF."""
+    """Draw a result over time, as PNG, SVG or PDF, or write it as a table (CSV)."""
     from bellcrank.cli.simulation import PlotRequest
     from bellcrank.cli.simulation import plot as run
 

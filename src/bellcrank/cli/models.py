@@ -83,7 +83,7 @@ def settings_of(system: System, given: Sequence[str]) -> Settings:
         kind, name = _kind(name, kinds)
         numbers = _numbers(text, value)
         if name not in kinds[kind]:
-            raise UsageError(f"--set {text}: {_unknown(kind, name, kinds[kind])}")
+            raise UsageError(f"--set {text}: {_unknown(kind, name, kinds[kind])}{_of_body(system, name)}")
         if len(numbers) != kinds[kind][name]:
             n = kinds[kind][name]
             takes = "1 number" if n == 1 else f"{n} numbers, separated by commas"
@@ -137,6 +137,14 @@ def _unknown(kind: str, name: str, known: Mapping[str, int]) -> str:
         return f"no {what} {name!r}; this machine has no {what}s"
     more = f" and {len(shown) - _LISTED} more" if len(shown) > _LISTED else ""
     return f"no {what} {name!r}; there are {', '.join(shown[:_LISTED])}{more}"
+
+
+def _of_body(system: System, name: str) -> str:
+    """Which joint is meant where a body is named."""
+    head, dot, rest = name.rpartition(".") if "." in name else (name, "", "")
+    names = ["ground", *(b.name for b in system.model.mechanism.bodies)]
+    joints = [r.name for r in system.model.mechanism.joints if r.joint.nu and head == names[r.child]]
+    return f"; {head!r} is a body, which the joint {joints[0]!r} moves: {joints[0]}{dot}{rest}=..." if joints else ""
 
 
 def with_settings(system: System, settings: Settings, keyframe: Mapping[str, Any] | None = None) -> System:

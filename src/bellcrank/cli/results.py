@@ -1,9 +1,7 @@
-"""Results of runs for other programs and for people: tables of comma-separated values, energy that went away."""
+"""Results of runs on the command line: names of their files, and energy that went away."""
 
 from __future__ import annotations
 
-import csv
-import io
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,7 +14,7 @@ if TYPE_CHECKING:
     from bellcrank.compiled.system import System
     from bellcrank.simulate.result import Result
 
-__all__ = ["check_ending", "dissipated", "write_csv"]
+__all__ = ["check_ending", "dissipated"]
 
 #: samples that are enough to estimate an integral over the run
 _ENOUGH = 2000
@@ -26,36 +24,6 @@ def check_ending(path: Path) -> None:
     """The name of a result says its format."""
     if path.suffix.lower() not in (".nc", ".csv"):
         raise UsageError(f"{path}: the name says the format; results end in .nc (NetCDF) or .csv")
-
-
-def write_csv(result: Result, path: Path) -> None:
-    """One row per sample: time, coordinates, speeds, forces if they were recorded, energies, loop errors.
-
-    Numbers are written to the last bit. The file is put in place when it is complete.
-    """
-    from bellcrank.io.common.atomic import write_text
-    from bellcrank.simulate.fields import DERIVED, STATE, layout_of
-
-    head, columns = ["time [s]"], [result["time"].values]
-    more = () if result.system is None else layout_of(result.system, ()).outputs
-    for field in (*STATE, *DERIVED, *more):
-        if field.name not in result:
-            continue
-        values = result[field.name].values
-        if not field.along:
-            head.append(f"{field.name} [{field.units}]")
-            columns.append(values)
-            continue
-        units = {"q": "coordinate_units", "u": "speed_units", "tau": "force_units",
-                 "loop_tau": "loop_force_units"}[field.name]
-        for i, (name, unit) in enumerate(zip(result[field.along].values, result[units].values, strict=True)):
-            head.append(f"{field.name}.{name} [{unit}]")
-            columns.append(values[:, i])
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(head)
-    writer.writerows(zip(*(c.tolist() for c in columns), strict=True))  # floats as short as they read back the same
-    write_text(path, text.getvalue())
 
 
 def dissipated(system: System, result: Result) -> float:

@@ -22,7 +22,7 @@ from bellcrank.cli.models import (
     with_settings,
 )
 from bellcrank.cli.output import Bar, Output, UsageError, complain
-from bellcrank.cli.results import check_ending, dissipated, write_csv
+from bellcrank.cli.results import check_ending, dissipated
 from bellcrank.errors import BellcrankError, FileError, ModelError, StateError
 
 if TYPE_CHECKING:
@@ -164,7 +164,7 @@ def _kept(result: Result, file: Path | None) -> tuple[list[str], str]:
         return [], ""
     if _is_csv(file):
         try:
-            write_csv(result, file)
+            result.to_csv(file)
         except FileError as error:
             return [], str(error)
         return [str(file)], ""
@@ -260,7 +260,10 @@ def plot(request: PlotRequest, output: Output) -> int:
 
     file, against = request.file, request.against
     target = request.picture or file.with_suffix(".png")
-    _check_picture(target)
+    if _is_csv(target):
+        _check_folder(target)
+    else:
+        _check_picture(target)
     size = _size(request.size)
     with output.bar("drawing"), open_result(file) as result:
         if request.model is not None:
@@ -268,17 +271,20 @@ def plot(request: PlotRequest, output: Output) -> int:
             result = result.attach(compile(machine))
         names = list(request.what) or _shown(result)
         try:
-            result.plot(names, against=against, file=target, phase=list(request.phase) or None, size=size,
-                        every=request.every)
+            if _is_csv(target):
+                result.to_csv(target, names if request.what else ())
+            else:
+                result.plot(names, against=against, file=target, phase=list(request.phase) or None, size=size,
+                            every=request.every)
         except FileError:
             raise
         except BellcrankError as error:
             if result.system is None and "attach(system)" in str(error):
                 raise UsageError("forces, reactions and accelerations are computed from the machine: say which by "
                                  "--model MODEL") from error
-            raise UsageError(f"{error}. Variables are q, u, tau, energy, loop_error; with --model also udot, "
-                        "reactions, reaction.JOINT, forces, force.ELEMENT, torque.JOINT; joints are "
-                        f"{', '.join(_joints(result))}") from error
+            raise UsageError(f"{error}. Variables are q, u, tau, energy, loop_error, outputs by name; and udot, "
+                             "reactions, reaction.JOINT, forces, force.ELEMENT, torque.JOINT; joints are "
+                             f"{', '.join(_joints(result))}") from error
         facts = {"command": "plot", "status": "finished", "model": result.attrs.get("mechanism"), "what": names,
                  "against": against, "samples": int(result.sizes["time"]), "files": [str(target)]}
     output.text(str(target))

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from bellcrank.arrays import START, Floats, Forces
 from bellcrank.errors import NotYetError
-from bellcrank.lazy_names import from_above
+from bellcrank.lazy_names import elsewhere, from_above
 from bellcrank.loops.closer import State
 from bellcrank.scalar.count import OperationCount
 from bellcrank.system import assembly, binding, counts, forward_dynamics, inverse_dynamics, reduced
@@ -59,6 +59,13 @@ class System(Machine):
                 f"method={self.model.method!r}, backend={self.kernels.backend!r}"
                 f"{f' ({interpreted})' if interpreted else ''}>")
 
+    if not TYPE_CHECKING:  # type checkers know what there is
+
+        def __getattr__(self, name: str) -> Any:
+            """What is not here may be a function: say so."""
+            raise AttributeError(f"'System' object has no attribute {name!r}{elsewhere(name, 'system')}", name=name,
+                                 obj=self)
+
     def _repr_html_(self) -> str:
         """A still and a table, for notebooks."""
         made: str = from_above("view.notebook", "html_of")(self)
@@ -75,7 +82,8 @@ class System(Machine):
         `drive` does, so that the machine stays on the branch of the guess wherever that exists; what is left free
         ends as near to the guess as it can. If the branch ends on the way, the nearest closed position with these
         values is taken, the state says so by `branch_changed`, and a `BranchWarning` names the joint and the value at
-        which it ended. Angles are walked as numbers: from 0 to 3 through 1 and 2.
+        which it ended. Angles are walked as numbers: from 0 to 3 through 1 and 2. A joint with a quaternion is held as
+        a whole; where one of its positions is given, ``{"floating.z": 0.4}``, the rest is where the guess has it.
 
         As arrays nothing of `q` and `u` is held: `q` is the guess and `u` the speeds to be made consistent. Leading
         axes are a batch: the state has them, too; so have arrays (..., values) in mappings, whose last axis may be left

@@ -85,14 +85,14 @@ class ElementResults(MachineRecord):  # type: ignore[no-untyped-call]  # of its 
         arrays = {}
         for field, values in zip(FIELDS, found[name], strict=True):
             values = np.broadcast_to(values, (*states.u.shape[:-1], *values.shape[values.ndim - (FIELDS[field] > 1):]))
-            attrs = {"units": units[field], "long_name": f"{_WORDS[field]} of {name}"}
+            attrs = {"units": units[field], "long_name": f"{_WORDS[field]} of {name!r}"}
             arrays[field] = self._over(values, "axis", attrs, field).assign_coords(axis=list(_AXES)) \
                 if FIELDS[field] > 1 else self._over(values[..., None], "one", attrs, field).isel(one=0)
         for state in states.system.model.mechanism.states:
             own, _, label = state.name.rpartition(" ")
             if own == name:
                 values = states.u[..., states.system.model.configuration.starts[state.name][1]]
-                attrs = {"units": state.units, "long_name": f"state {label} of {name}"}
+                attrs = {"units": state.units, "long_name": f"state {label} of {name!r}"}
                 arrays[label] = self._over(values[..., None], "one", attrs, label).isel(one=0)
         if any(c.name == name for c in states.system.model.mechanism.contacts):
             arrays |= self._places(states, name)

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from bellcrank.arrays import Floats
-from bellcrank.errors import ModelError, hint
-from bellcrank.simulate.fields import DERIVED, coordinate_units
-from bellcrank.system.loop_errors import loop_coordinates
+from bellcrank.errors import BellcrankError, ModelError, hint
+from bellcrank.simulate.fields import DERIVED, coordinate_units, speed_units
+from bellcrank.system.loop_errors import loop_coordinates, loop_speeds
 
 if TYPE_CHECKING:
     from bellcrank.simulate.result import Result
@@ -57,6 +58,9 @@ def lines_of(result: Result, name: str) -> list[NamedLine]:
         found = {"reactions": _reaction, "forces": _element}.get(head)
         if found is not None:
             return found(result, rest)
+        if head in ("q", "u") and not {rest, rest.rpartition(".")[0]} & joints and {
+                rest, rest.rpartition(".")[0]} & set(_cuts(result)):
+            return _of_closing(result, head, rest)
         if head in _STATES:
             return _entries(result, head, rest)
     return _coordinate(result, name)
@@ -159,20 +163,28 @@ def _places(names: list[str], joint: str, label: str) -> list[int]:
     return found
 
 
+def _known(result: Result) -> Any:
+    """The machine, compiled from what the result's file says if need be; None if nobody knows it."""
+    if result.system is None:
+        with contextlib.suppress(BellcrankError):
+            result.rebuild()
+    return result.system
+
+
 def _cuts(result: Result) -> tuple[str, ...]:
-    return () if result.system is None else tuple(result.system.model.tree.cut_names)
+    system = _known(result)
+    return () if system is None else tuple(system.model.tree.cut_names)
 
 
 def _coordinate(result: Result, name: str) -> list[NamedLine]:
     """A coordinate of the tree, of a joint that closes a loop, or the force of an element."""
     names = [str(n) for n in np.atleast_1d(result["coordinate"].values)]
-    joint, _, label = name.rpartition(".") if name not in _cuts(result) else (name, "", "")
-    if (joint or name) in _cuts(result) and not any(n == name or n.rpartition(".")[0] == name for n in names):
-        found = _closing(result, joint or name)
-        chosen = [line for line in found if not label or line.label == name]
-        if chosen:
-            return chosen
-    elif result.system is not None and name in _elements(result):
+    if any(name in (n, n.rpartition(".")[0]) for n in names):
+        return _entries(result, "q", name)
+    joint = name.rpartition(".")[0] if name not in _cuts(result) else name
+    if (joint or name) in _cuts(result):
+        return _of_closing(result, "q", name)
+    if name in _elements(result):
         return _element(result, name)
     try:
         return _entries(result, "q", name)
@@ -182,13 +194,37 @@ def _coordinate(result: Result, name: str) -> list[NamedLine]:
         raise ModelError(f"plot: {error}{hint(name, known)}") from None
 
 
+def _of_closing(result: Result, variable: str, name: str) -> list[NamedLine]:
+    """Coordinates or speeds of a joint that closes a loop, all or one of them."""
+    joint = name if name in _cuts(result) else name.rpartition(".")[0]
+    found = _closing_speeds(result, joint) if variable == "u" else _closing(result, joint)
+    chosen = [line for line in found if name in (joint, line.label)]
+    if not chosen:
+        what = "speed" if variable == "u" else "coordinate"
+        raise ModelError(f"plot: no {what} called {name!r}; there are {', '.join(line.label for line in found)}")
+    return chosen
+
+
+def _motion(result: Result) -> tuple[Any, Floats, Floats, Floats]:
+    """The machine, coordinates and speeds (time, ..., entries), and times that fit them."""
+    system = _known(result)
+    q, u = (result[name].transpose("time", ..., along).values for name, along in (("q", "coordinate"), ("u", "speed")))
+    return system, q, u, result["time"].values.reshape(-1, *(1,) * (q.ndim - 2))
+
+
+def _closing_speeds(result: Result, joint: str) -> list[NamedLine]:
+    """Speeds of a joint that closes a loop."""
+    system, q, u, t = _motion(result)
+    kind = system.model.mechanism.joint(joint).joint
+    values = np.asarray(loop_speeds(system.plans, q, u, joint, t=t))
+    return [NamedLine(f"{joint}.{label}", "speed", units, _flat(values[..., i]))
+            for i, (label, units) in enumerate(zip(kind.speed_names, speed_units(kind), strict=True))]
+
+
 def _closing(result: Result, joint: str) -> list[NamedLine]:
     """Coordinates of a joint that closes a loop, continuous in time."""
-    system = result.system
-    assert system is not None
+    system, q, _, t = _motion(result)
     kind = system.model.mechanism.joint(joint).joint
-    q = result["q"].transpose("time", ..., "coordinate").values
-    t = result["time"].values.reshape(-1, *(1,) * (q.ndim - 2))
     values = np.asarray(loop_coordinates(system.plans, q, joint, t=t))
     labels, units = kind.coordinate_names(), coordinate_units(kind)
     return [NamedLine(f"{joint}.{labels[i]}", "coordinate", units[i],
@@ -227,9 +263,10 @@ def _of_wrench(what: str, component: int) -> tuple[str, str]:
 
 
 def _elements(result: Result) -> list[str]:
-    if result.system is None:
+    system = _known(result)
+    if system is None:
         return []
-    m = result.system.model.mechanism
+    m = system.model.mechanism
     parts: tuple[Any, ...] = (*m.joint_forces, *m.joint_sums, *m.drives, *m.springs, *m.bushings, *m.drags,
                               *(c for c in m.contacts if not c.rigid), *m.constraints)
     return [part.name for part in parts]

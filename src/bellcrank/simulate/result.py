@@ -28,6 +28,7 @@ from bellcrank.simulate.by_topology import by_topology
 from bellcrank.simulate.closing import given_wrenches
 from bellcrank.simulate.element_results import ElementResults
 from bellcrank.simulate.fields import force_units
+from bellcrank.simulate.result_table import table_text
 from bellcrank.simulate.turning import continuous_turns, unit_quaternions
 from bellcrank.system.arrangements import known_closures
 from bellcrank.system.kernels import Wrenches
@@ -317,6 +318,22 @@ class Result(ElementResults):  # type: ignore[no-untyped-call]  # of its __init_
         return draw(self, (what,) if isinstance(what, str) else tuple(what), against, file, phase=phase, size=size,
                     every=every)
 
+    def to_csv(self, file: str | os.PathLike[str], what: str | Sequence[str] = ()) -> None:
+        """Write a table for spreadsheets and other programs: a row per sample, the time first, names and units in the
+        head. It holds all that was recorded, or what names stand for as in `plot`:
+        ``run.to_csv("forces.csv", ["crank", "force.strut", "reaction.B"])``. The file is put in place when it is
+        complete; numbers read back as they were.
+
+        >>> import bellcrank as bc
+        >>> run = bc.compile(bc.load("pendulum")).simulate(([0.5], [0.0]), duration=0.01)
+        >>> import tempfile, pathlib
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     run.to_csv(f"{folder}/run.csv", ["hinge", "u.hinge"])
+        ...     pathlib.Path(folder, "run.csv").read_text().splitlines()[:2]
+        ['time [s],coordinate hinge.angle [rad],speed hinge.angle [rad/s]', '0.0,0.5,0.0']
+        """
+        text = table_text(self, (what,) if isinstance(what, str) else tuple(what))
+        from_above("io.common.atomic", "write_text")(file, text)
 
     def animate(self, file: str | os.PathLike[str] | None = None, *others: Any, **options: Any) -> Any:
         """Show the motion: ``result.animate("run.html")`` writes one page with all controls that opens offline;

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from bellcrank.arrays import by_name
 from bellcrank.errors import ModelError, NotYetError, SingularError, StateError
 from bellcrank.simulate.early import width_of
 from bellcrank.simulate.equations import Equations
@@ -88,6 +89,9 @@ class Rollout:
         self._nowhere = self._place(np.zeros((len(self._y), 1, 1, 1)))
         self._alive = self._place(np.ones(self.count), bool)
 
+    def __repr__(self) -> str:
+        return f"<Rollout of {self.system.model.name!r}: {self.count} states, t = {self.t:.6g} s>"
+
     def _made(self, system: Machine, count: int, tau: Any) -> Equations:
         return Equations(system, (count,), tau, None, separate=self._kind.tableau is None)
 
@@ -133,7 +137,8 @@ class Rollout:
 
     # -- what can be done ---------------------------------------------------------------------------
     def step(self, tau: Any = None, steps: int = 1) -> None:
-        """Take steps with joint forces tau (states, nu) or (nu,), held meanwhile; without, with those of before."""
+        """Take steps with joint forces tau (states, nu) or (nu,), held meanwhile; without, with those of before. A
+        mapping {joint or "joint.coordinate": values} is zero where nothing is said."""
         if tau is not None:
             self._push(tau)
         self._stepper.advance(self._y, self._given, self._done, self._nowhere, self._setup.start, self._h, self._steps,
@@ -145,6 +150,9 @@ class Rollout:
 
     def _push(self, tau: Any) -> None:
         nu, place = self.system.nu, self._code.inputs["tau"]
+        if isinstance(tau, Mapping):
+            named = {name: self._numbers(value) for name, value in tau.items()}
+            tau = by_name("rollout: tau", named, self.system.model.configuration.speed_entries, nu)
         if self._device is None or not self._device.holds(tau):
             tau = self._place(np.asarray(tau, dtype=float))
         if tau.shape not in ((nu,), (self.count, nu)):

@@ -42,6 +42,9 @@ def derivatives(plans: LoopPlans, function: str, arguments: Sequence[Any], *, by
                 along: Mapping[str, npt.ArrayLike] | None = None, weights: npt.ArrayLike | None = None,
                 closed: bool | None = None) -> Derivatives:
     """See `System.derivatives`."""
+    if not isinstance(function, str):
+        raise StateError("derivatives: the first argument is the name of a method, then come its own arguments: "
+                         "derivatives('forward_dynamics', q, u, tau, by=('q', 'u'))")
     if then is None and wrenches is None and t is START and closed is None and (along is None or weights is None):
         answered = _weighted_at_once(plans, function, arguments, by, body, weights) \
             if weights is not None and not plans.kernels.direct else \

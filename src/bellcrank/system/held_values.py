@@ -22,6 +22,9 @@ __all__ = ["Values", "batch_axes", "begin", "check_size", "near", "one_of", "one
            "weighting"]
 
 #: coordinates or speeds: an array, or {joint or "joint.coordinate": values}
+#: coordinates that mean something together
+_QUATERNION = ("qw", "qx", "qy", "qz")
+
 Values = Mapping[str, npt.ArrayLike] | npt.ArrayLike | None
 
 
@@ -39,7 +42,7 @@ def begin(plans: LoopPlans, q: State | Values, guess: State | Values) -> tuple[F
     if isinstance(q, Mapping):
         for key, value in q.items():
             places += _hold(plans, key, value, target, mask, extra)
-    target = plans.configuration.normalize(target)
+    target, places = plans.configuration.normalize(target), list(dict.fromkeys(places))
     return start, Held(mask, tuple(places), target[places], tuple(extra))
 
 
@@ -117,9 +120,16 @@ def _hold(plans: LoopPlans, key: str, value: Any, q: Floats, held: npt.NDArray[n
         held[start_u:start_u + record.joint.nu] = True
         return list(range(start_q, start_q + record.joint.nq))
     _check_count(key, numbers, 1)
-    if record.joint.nq != record.joint.nu:
-        raise StateError(f"assemble: joint {joint!r} is held as a whole, by all {record.joint.nq} coordinates")
+    if coordinate not in names:
+        raise StateError(f"assemble: {key!r} is a speed; hold one of {', '.join(names)}")
     i = names.index(coordinate)
+    if record.joint.nq != record.joint.nu:  # held as a whole, what is not named where the guess has it
+        if coordinate in _QUATERNION:
+            raise StateError(f"assemble: the orientation of joint {joint!r} is set by all of its coordinates, "
+                             f"{joint!r} = ({', '.join(names)}), and not by {coordinate} alone")
+        q[start_q + i] = numbers[0]
+        held[start_u:start_u + record.joint.nu] = True
+        return list(range(start_q, start_q + record.joint.nq))
     q[start_q + i] = numbers[0]
     held[start_u + i] = True
     return [start_q + i]

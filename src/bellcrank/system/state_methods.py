@@ -126,6 +126,9 @@ def _called(method: Callable[..., Any], count: int, door: str, body: bool) -> Ca
             if len(args) - 1 > len(names) - count or (count > 1 and "u" in kwargs):
                 raise _u_twice(method.__name__)
             args = (*(state.q, state.u)[:count], *args[1:])
+        elif count > 1 and len(args) == 1 and isinstance(args[0], tuple) and len(args[0]) == 2:
+            raise StateError(f"{method.__name__}: takes q and u, or a State as assemble() returns it; unpack the pair: "
+                             f"{method.__name__}(*pair)")
         if kwargs.keys() <= _TIME and (kwargs or state is not None or named < len(args)):
             if kwargs:
                 check_time(kwargs["t"])  # what has a door does not depend on it

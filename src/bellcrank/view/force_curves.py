@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -11,15 +12,18 @@ from bellcrank.arrays import Floats
 from bellcrank.errors import BellcrankError
 from bellcrank.simulate.element_results import element_units
 from bellcrank.simulate.fields import DERIVED, derive, layout_of, output_values
+from bellcrank.simulate.plot_lines import lines_of
 from bellcrank.simulate.result import Result
 from bellcrank.system.element_states import ElementForces
 from bellcrank.system.machine_functions import Machine
 from bellcrank.view.scene import Arrow, PlottedCurve
 
-__all__ = ["GrowingCurves", "force_curves", "output_curves"]
+__all__ = ["GrowingCurves", "closing_curves", "force_curves", "output_curves"]
 
 #: machines with more joints or elements have no curves of forces: nobody looks at so many
 MOST = 60
+#: the same of joints that close loops
+_FEW = 12
 #: below this part of the largest of their group, curves are rounding
 _NOISE = 1e-9
 _ENERGIES = {"kinetic_energy": "kinetic", "potential_energy": "gravity", "stored_energy": "stored", "energy": "total"}
@@ -48,6 +52,17 @@ def output_curves(result: xarray.Dataset) -> tuple[PlottedCurve, ...]:
                               np.asarray(a.values, dtype=float))
                  for name, a in result.data_vars.items()
                  if a.dims == ("time",) and name not in known and a.dtype.kind == "f")
+
+
+def closing_curves(result: Result, system: Machine) -> tuple[PlottedCurve, ...]:
+    """Coordinates of joints that close loops, beside the others."""
+    found: list[PlottedCurve] = []
+    cuts = system.model.tree.cut_names
+    for joint in cuts if len(cuts) <= _FEW else ():
+        with contextlib.suppress(BellcrankError):  # a joint that does not measure itself
+            found += [PlottedCurve(f"coordinates [{line.units}]", line.label, line.units, line.values[:, 0])
+                      for line in lines_of(result, f"q.{joint}")]
+    return tuple(found)
 
 
 def _elements(system: Machine) -> list[str]:

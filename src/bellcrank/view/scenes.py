@@ -16,7 +16,7 @@ from bellcrank.mechanism.mechanism import Mechanism
 from bellcrank.simulate.result import Result
 from bellcrank.system.kernels import Wrenches
 from bellcrank.system.machine_functions import Machine
-from bellcrank.view.force_curves import force_curves
+from bellcrank.view.force_curves import closing_curves, force_curves
 from bellcrank.view.frame_algebra import triple_of, turned
 from bellcrank.view.scene import PALETTE, Arrow, Scene, SceneModel, Trace, Track
 from bellcrank.view.scene_arrows import arrows_of, scales_of
@@ -147,7 +147,8 @@ class _Maker:
         track = track_of(result, system, model, label)
         arrows = self._arrows(result, system, self.models[model], track)
         forces = force_curves(result, system, arrows) if arrows else ()
-        self.tracks.append(replace(track, arrows=arrows, curves=(*track.curves, *forces)))
+        self.tracks.append(replace(track, arrows=arrows, curves=(*track.curves, *closing_curves(result, system),
+                                                                     *forces)))
 
     def _arrows(self, result: Result, system: Machine, model: SceneModel, track: Track) -> tuple[Arrow, ...]:
         joints = len(system.model.mechanism.joints)

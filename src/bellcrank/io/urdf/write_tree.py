@@ -6,6 +6,7 @@ that frame. Whatever the file cannot hold is an error that names the part; nothi
 
 from __future__ import annotations
 
+import math
 import os
 import re
 from collections.abc import Iterator, Sequence
@@ -46,6 +47,7 @@ __all__ = ["write_urdf"]
 _HELD = (Revolute, Prismatic, Weld, Planar, Free)
 _SPLIT = (Universal, Cylindrical, Spherical)
 _NOT_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff\ud800-\udfff]")
+_LIMIT = '<limit lower="{!r}" upper="{!r}" effort="1e9" velocity="1e9"/>'
 _ENDLESS = '<limit lower="-1e9" upper="1e9" effort="1e9" velocity="1e9"/>'
 
 
@@ -53,12 +55,12 @@ def write_urdf(mechanism: Mechanism, path: str | os.PathLike[str], *, loops: Dia
                split: bool = False, drop_gravity: bool = False, meshes: Meshes = "copy") -> None:
     """Write a mechanism as a URDF file, which `read_urdf` reads back with equal dynamics.
 
-    Joints of the tree are revolute (written as continuous), prismatic, fixed, planar or floating; couplers of two
-    joints become <mimic>, friction becomes <dynamics> (read with ``dynamics=True``). `loops` says how joints that
-    close loops are written: "loop_joint", "constraint", "gazebo" (closed while all joints are at zero) or "drake"
-    (ball joints only). ``split=True`` writes universal, cylindrical and spherical joints of the tree as revolute and
-    prismatic ones with massless links between them; a spherical joint then has three angles and is singular where
-    they are.
+    Joints of the tree are revolute (written as continuous unless `Mechanism.ranges` has both ends), prismatic, fixed,
+    planar or floating; couplers of two joints become <mimic>, friction becomes <dynamics> (read with
+    ``dynamics=True``). `loops` says how joints that close loops are written: "loop_joint", "constraint", "gazebo"
+    (closed while all joints are at zero) or "drake" (ball joints only). ``split=True`` writes universal, cylindrical
+    and spherical joints of the tree as revolute and prismatic ones with massless links between them; a spherical joint
+    then has three angles and is singular where they are.
 
     URDF holds no gravity: one other than (0, 0, -9.81) needs ``drop_gravity=True`` and ``read_urdf(..., gravity=...)``.
     Shapes of bodies are written, too; mesh files that do not lie beside the file are copied to a folder there, or, with
@@ -239,17 +241,24 @@ class _UrdfWriter:
                 n: n for n in self.names.values()})
             if not last:
                 yield f"  <link name={quoteattr(below)}/>"
-            yield f"  <joint name={quoteattr(name)} type=\"{kind}\">"
+            ends = self._range(record.name) if len(parts) == 1 else None
+            turns = "revolute" if kind == "continuous" and ends is not None else kind
+            yield f"  <joint name={quoteattr(name)} type=\"{turns}\">"
             yield f"    <parent link={quoteattr(above)}/>"
             yield f"    <child link={quoteattr(below)}/>"
             yield f"    <origin {origin(pose if i == 0 else Pose(), what)}/>"
             if axis is not None:
                 yield f"    <axis xyz=\"{' '.join(repr(x + 0.0) for x in axis)}\"/>"
-            if kind == "prismatic":
-                yield f"    {_ENDLESS}"
+            if kind == "prismatic" or turns == "revolute":
+                yield f"    {_ENDLESS if ends is None else _LIMIT.format(*ends)}"
             yield from self._data(record.name)
             yield "  </joint>"
             above = below
+
+    def _range(self, joint: str) -> tuple[float, float] | None:
+        """The ends of a joint that has both."""
+        low, high = self.mechanism.ranges.get(joint, (-math.inf, math.inf))
+        return (low, high) if math.isfinite(low) and math.isfinite(high) else None
 
     def _data(self, joint: str) -> Iterator[str]:
         if joint in self.dynamics:

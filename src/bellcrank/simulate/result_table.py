@@ -1,0 +1,76 @@
+"""A result as a table of comma-separated values, for spreadsheets and other programs."""
+
+from __future__ import annotations
+
+import contextlib
+import csv
+import io
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from bellcrank.arrays import Floats
+from bellcrank.errors import BellcrankError, StateError
+from bellcrank.simulate.fields import DERIVED, STATE, layout_of
+from bellcrank.simulate.plot_lines import lines_of
+
+if TYPE_CHECKING:
+    from bellcrank.simulate.result import Result
+
+__all__ = ["table_text"]
+
+#: machines with more joints that close loops leave these out
+_MOST = 64
+_UNITS = {"q": "coordinate_units", "u": "speed_units", "tau": "force_units", "loop_tau": "loop_force_units"}
+
+
+def table_text(result: Result, what: Sequence[str] = ()) -> str:
+    """One row per sample, the time first; numbers are written to the last bit. See `Result.to_csv`."""
+    if result["q"].dims[:-1] != ("time",):
+        batch = [str(d) for d in result["q"].dims if d not in ("time", "coordinate")]
+        raise StateError(f"to_csv: a table holds one run; choose one of the batch, such as result.isel({batch[0]}=0)"
+                         if batch else "to_csv: a table has a row per time, and this result has no times")
+    columns = [("time [s]", result["time"].values), *(_named(result, what) if what else _recorded(result))]
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow([head for head, _ in columns])
+    writer.writerows(zip(*(values.tolist() for _, values in columns), strict=True))  # as short as they read back
+    return text.getvalue()
+
+
+def _recorded(result: Result) -> list[tuple[str, Floats]]:
+    """Coordinates, speeds, forces if they were recorded, energies, loop errors, outputs."""
+    found: list[tuple[str, Floats]] = []
+    more = () if result.system is None else layout_of(result.system, ()).outputs
+    for field in (*STATE, *DERIVED, *more):
+        if field.name not in result:
+            continue
+        values = result[field.name].values
+        if not field.along:
+            found.append((f"{field.name} [{field.units}]", values))
+            continue
+        for i, (name, unit) in enumerate(zip(result[field.along].values, result[_UNITS[field.name]].values,
+                                             strict=True)):
+            found.append((f"{field.name}.{name} [{unit}]", values[:, i]))
+    return [*found, *_closing_joints(result)]
+
+
+def _closing_joints(result: Result) -> list[tuple[str, Floats]]:
+    """Coordinates and speeds of joints that close loops: which ones these are is nobody's business."""
+    cuts = () if result.system is None else result.system.model.tree.cut_names
+    if len(cuts) > _MOST or not result.sizes["time"]:
+        return []
+    found = []
+    for variable in ("q", "u"):
+        for joint in cuts:
+            with contextlib.suppress(BellcrankError, NotImplementedError):  # a joint that does not measure itself
+                found += [(f"{variable}.{line.label} [{line.units}]", line.values[:, 0])
+                          for line in lines_of(result, f"{variable}.{joint}")]
+    return found
+
+
+def _named(result: Result, what: Sequence[str]) -> list[tuple[str, Floats]]:
+    """What `Result.plot` draws by these names; where two lines have one label, with what they are."""
+    lines = [line for name in what for line in lines_of(result, name)]
+    labels = [line.label for line in lines]
+    return [(f"{line.label if labels.count(line.label) == 1 else f'{line.quantity} {line.label}'} [{line.units}]",
+             line.values[:, 0]) for line in lines]
