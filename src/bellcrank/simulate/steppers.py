@@ -20,8 +20,8 @@ from bellcrank.simulate.machine import Code, fill, packed, unpacked
 from bellcrank.target.backend import Backend, Driver, DriverBuffers
 from bellcrank.target.program import Program
 
-__all__ = ["STEPPERS", "AdaptiveStepper", "FixedStepper", "Integrator", "StepsTaken", "Stretch", "Taken", "adaptive_parts",
-           "driver_of"]
+__all__ = ["STEPPERS", "AdaptiveStepper", "FixedStepper", "Integrator", "StepsTaken", "Stretch", "Taken",
+           "adaptive_parts", "driver_of"]
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
