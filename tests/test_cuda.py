@@ -309,6 +309,26 @@ def test_buffers_begin_with_zeros_wherever_they_are(gpu: HostDevice) -> None:
 
 
 @with_compiler
+def test_rigid_contacts(gpu: HostDevice) -> None:
+    """Bounces, slip and rest, as on the CPU."""
+    m = bc.Mechanism("ball")
+    m.add_body("ball", bc.Inertia(1.0, (0, 0, 0), (0.004, 0.004, 0.004)))
+    m.add_joint("free", bc.Free(), m.ground, "ball")
+    m.add_shape("ball", bc.Sphere(0.1), role="collision")
+    m.add_shape(m.ground, bc.Plane(), role="collision")
+    m.add_contact("floor", m.ground, "ball", friction=0.3, restitution=0.5)
+    cpu, system = (bc.compile(m, backend=backend) for backend in ("llvm", "cuda"))
+    rng = np.random.default_rng(0)
+    q, u = np.repeat(cpu.neutral()[None], STATES, 0), 0.3 * rng.normal(size=(STATES, 6))
+    q[:, cpu.coordinate_names.index("free.z")] = rng.uniform(0.1, 0.12, STATES)
+    before = len(gpu.functions)
+    mine, other = (s.simulate((q, u), 0.1, stepper="moreau", step=1e-3, output=0.01) for s in (system, cpu))
+    assert len(gpu.functions) > before
+    assert gap(mine.q, other.q) < 1e-12 and gap(mine.u, other.u) < 1e-11
+    assert float(mine.q.sel(coordinate="free.z").min()) > 0.099 and mine.attrs["contact_residual"] > 0.0
+
+
+@with_compiler
 def test_adaptive_steps_of_floats_are_doubles(gpu: HostDevice) -> None:
     """With a controller that is asked between steps; a state that cannot go on is told of, the others go on."""
     cpu, system = pair("double_pendulum", precision="single")
