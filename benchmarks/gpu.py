@@ -213,8 +213,18 @@ class Machine:
             seconds.append(time.perf_counter() - begun)
         alive = float(motion.alive.mean())
         found = self.accuracy()
+        moved = n * (2 * (self.cpu.nq + self.cpu.nu) + self.cpu.nu + 1) * np.dtype(self.kind).itemsize
         return {"rate": n * many / min(seconds), "compiled": compiled, "alive": alive, **found,
+                "memory": moved / min(seconds) / copy_rate(),
+                "arithmetic": self.operations() * n * many / min(seconds) / 2.0 / fused_rate(self.precision),
                 **motion._stepper.memory.launch.function.resources(64)}
+
+    def operations(self) -> int:
+        """Operations of a step: four times the dynamics, and one correction of loops."""
+        cpu = self.cpu
+        run = cpu.kernels.planned(cpu.plans.first(self.q[0], 0.0)) if cpu.loops else cpu.kernels.evaluator
+        counted = run.operation_count(cpu.kernels.functions["corrections"]).total if cpu.loops else 0
+        return 4 * cpu.operation_count().total + counted
 
     def accuracy(self) -> dict[str, float]:
         """Motions of some states beside those of the CPU; and what their loops and energies say after a while."""
@@ -310,7 +320,9 @@ def line(row: dict[str, Any]) -> str:
     return (f"{row['machine']:12s} {row['precision']:6s} | {d['rate']:.2e} dynamics/s, error {d['error']:.0e}, "
             f"{used(d)}, memory {100 * d['memory']:.0f} %, arithmetic {100 * d['arithmetic']:.0f} %, "
             f"{d['compiled']:.1f} s | {s['rate']:.2e} steps/s, error {s['error']:.0e}, loop {s['loop']:.0e}, energy "
-            f"{s['energy']:.0e}, alive {s['alive']:.3f}, {used(s)}, {s['compiled']:.1f} s {'| ' * bool(peer)}{peer}")
+            f"{s['energy']:.0e}, alive {s['alive']:.3f}, {used(s)}, memory "
+            f"{100 * s['memory']:.1f} %, arithmetic {100 * s['arithmetic']:.0f} %, {s['compiled']:.1f} s "
+            f"{'| ' * bool(peer)}{peer}")
 
 
 def adaptive(name: str = "four-bar", count: int = 1 << 17) -> None:

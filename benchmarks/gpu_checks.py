@@ -43,7 +43,8 @@ METHODS: dict[str, Ask] = {
 }
 #: those whose graphs grow with the square of the speeds, and up to how many speeds they are looked at
 LARGEST = {"regressor": 12, "derivatives": 12, "hamilton": 20, "reduced": 30, "mass_matrix": 100, "jacobian_rate": 100,
-           "jacobian": 100, "poses": 100, "inverse_dynamics": 100, "reactions": 100, "acceleration": 100}
+           "jacobian": 100, "poses": 100, "inverse_dynamics": 100, "reactions": 100, "acceleration": 100,
+           "drive_forces": 100}  # the last: of long chains they are small differences of large numbers
 #: differences of large numbers that vanish: beside 1 m, 1 rad
 ABSOLUTE = ("loop_error", "loop_rate_error", "difference")
 #: every stepper but those of rigid contacts and of other libraries; those that need Jacobians up to so many speeds

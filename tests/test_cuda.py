@@ -14,7 +14,7 @@ import pytest
 
 import bellcrank as bc
 from bellcrank import math as bm
-from bellcrank.simulate import courses
+from bellcrank.simulate import courses, lane_steppers
 from bellcrank.target.cuda import cuda_runtime, device, device_text
 from bellcrank.target.cuda.parking import park
 from host_device import COMPILER, HostArray, HostDevice
@@ -247,23 +247,31 @@ def test_what_acts_on_a_motion(gpu: HostDevice, what: str) -> None:
 
 
 @with_compiler
-@pytest.mark.parametrize("what", ("nothing", "controller"))
+@pytest.mark.parametrize("what", ("nothing", "controller", "adaptive"))
 def test_states_stay_on_the_device_between_pieces(gpu: HostDevice, monkeypatch: pytest.MonkeyPatch, what: str) -> None:
     """A run in many pieces takes its states there once, and brings samples back alone; the numbers are those of one."""
     cpu, system = pair("four_bar")
     q, u, _ = states(cpu)
-    more = {"control": bc.Traced(held, period=2e-3)} if what == "controller" else {}
-    results, counts = [], []
+    adaptive = what == "adaptive"
+    run: dict[str, Any] = {"stepper": "dopri5", "output": 1e-3} if adaptive else {"step": 1e-3, "output": 0.01}
+    run |= {"control": bc.Traced(held, period=2e-3)} if what == "controller" else {}
+    results, counts, placed = [], [], []
+    placing = lane_steppers.LaneStepper.placed
+    monkeypatch.setattr(lane_steppers.LaneStepper, "placed", lambda self, y: placed.append(len(y)) or placing(self, y))
     for pace in (3.0, 1000.0):
-        monkeypatch.setattr(courses.FixedCourse, "pace", property(lambda self, pace=pace: pace, lambda self, _: None),
-                            raising=False)
+        for course in (courses.FixedCourse, courses.VaryingCourse):
+            monkeypatch.setattr(course, "pace", property(lambda self, pace=pace: pace, lambda self, _: None),
+                                raising=False)
         before = gpu.uploads, gpu.downloads
-        results.append(system.simulate((q, u), 0.03, step=1e-3, output=0.01, **more))
+        results.append(system.simulate((q, u), 0.03, **run))
         counts.append((gpu.uploads - before[0], gpu.downloads - before[1]))
     assert np.array_equal(results[0].q, results[1].q) and np.array_equal(results[0].u, results[1].u)
-    assert gap(results[0].q, cpu.simulate((q, u), 0.03, step=1e-3, output=0.01, **more).q) < 1e-12
-    assert counts[0][0] == counts[1][0]
-    assert counts[0][1] - counts[1][1] < 10 * 64 * (1 if what == "nothing" else 4)  # how many steps were done
+    assert gap(results[0].q, cpu.simulate((q, u), 0.03, **run).q) < (1e-8 if adaptive else 1e-12)
+    if adaptive:  # times, steps and counts of each state come and go
+        assert placed == [STATES, STATES]
+    else:
+        assert counts[0][0] == counts[1][0]
+        assert counts[0][1] - counts[1][1] < 10 * 64 * (1 if what == "nothing" else 4)  # how many steps were done
 
 
 @with_compiler
@@ -298,6 +306,26 @@ def test_buffers_begin_with_zeros_wherever_they_are(gpu: HostDevice) -> None:
     q, u, _ = states(cpu)
     run = {"duration": 4e-3, "step": 1e-3, "stepper": "gauss"}
     assert gap(system.simulate((q, u), **run).q, cpu.simulate((q, u), **run).q) < 1e-11
+
+
+@with_compiler
+def test_rigid_contacts(gpu: HostDevice) -> None:
+    """Bounces, slip and rest, as on the CPU."""
+    m = bc.Mechanism("ball")
+    m.add_body("ball", bc.Inertia(1.0, (0, 0, 0), (0.004, 0.004, 0.004)))
+    m.add_joint("free", bc.Free(), m.ground, "ball")
+    m.add_shape("ball", bc.Sphere(0.1), role="collision")
+    m.add_shape(m.ground, bc.Plane(), role="collision")
+    m.add_contact("floor", m.ground, "ball", friction=0.3, restitution=0.5)
+    cpu, system = (bc.compile(m, backend=backend) for backend in ("llvm", "cuda"))
+    rng = np.random.default_rng(0)
+    q, u = np.repeat(cpu.neutral()[None], STATES, 0), 0.3 * rng.normal(size=(STATES, 6))
+    q[:, cpu.coordinate_names.index("free.z")] = rng.uniform(0.1, 0.12, STATES)
+    before = len(gpu.functions)
+    mine, other = (s.simulate((q, u), 0.1, stepper="moreau", step=1e-3, output=0.01) for s in (system, cpu))
+    assert len(gpu.functions) > before
+    assert gap(mine.q, other.q) < 1e-12 and gap(mine.u, other.u) < 1e-11
+    assert float(mine.q.sel(coordinate="free.z").min()) > 0.099 and mine.attrs["contact_residual"] > 0.0
 
 
 @with_compiler

@@ -105,7 +105,7 @@ def test_halves_that_differ(gpu: HostDevice) -> None:
     left, right = sin(a * one) * c + a, sin(b * two) * c + b
     odd = right * b - cos(b)  # the second half has more to do
     total = left * left + odd * c
-    outputs = [left * total, total, a, 2.5, odd, right * total, one * two * c, right]
+    outputs = [left * total, total, a, 2.5, odd, right * total, one * two * c, right, two, one]
     halves = Halves(outputs, {("x", 0): ("x", 1), ("k", 0): ("k", 1)}, {("k", 0): 2.0, ("k", 1): -3.0})
     whole, k = Graph(), {("k", 0): 2.0, ("k", 1): -3.0}
     folded = evaluate(outputs, lambda key: k[key] if key in k else whole.leaf(key))

@@ -55,7 +55,7 @@ CONTACT = DriverLayout(
     (*STEPPING.pointers, *CONE_POINTERS, *CONTACT_MEMORY, "touch", "column", "answer", "base", "extra", "added",
      "path_start", "path_speed", "path_sign", "slots", "out_forces", "placing", "touching", "factor", "apply",
      "adding"),
-    tables=("path_sign",))
+    tables=("path_start", "path_speed", "path_sign"))
 
 
 def contact_memory(nq: int, nu: int, places: int, most: int) -> dict[str, int]:

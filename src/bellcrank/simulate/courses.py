@@ -184,6 +184,11 @@ class Course(ABC):
         self._forces = self._forces[int(at[-1]):] if len(at) else self._forces
         return out
 
+    @property
+    def _most(self) -> float:
+        """Samples of all states that a piece may have."""
+        return _NUMBERS / max(1, self.setup.count * (self.system.nq + self.system.nu))
+
     def adapt(self, seconds: float, most: float) -> None:
         """Choose the size of the next piece."""
         factor = min(max(_PIECE / max(seconds, 1e-6), 0.25), 4.0)
@@ -257,7 +262,7 @@ class FixedCourse(Course):
         rows = self.run.advance(n, every)
         spent = clock.perf_counter() - begun
         if not self._steady:
-            self.adapt(spent, _NUMBERS / max(1, setup.count * (self.system.nq + self.system.nu)) * every)
+            self.adapt(spent, self._most * every)
         numbers = np.arange(first // every + 1, first // every + 1 + len(rows)) * every
         times: Floats = np.asarray(setup.start + numbers * self.step, dtype=float)
         if self._contacts is not None:
@@ -358,8 +363,7 @@ class VaryingCourse(Course):
         return self.time >= self.end
 
     def advance(self, watching: bool) -> Piece:
-        setup, now, before = self.setup, self.time, self.y[0].copy()
-        hard = self.end
+        setup, now, hard = self.setup, self.time, self.end
         if self._period is not None:  # controllers are asked at multiples of their period
             number = int(np.floor((now - setup.start) / self._period + 1e-9)) + 1
             hard = min(setup.start + number * self._period, self.end)
@@ -370,13 +374,13 @@ class VaryingCourse(Course):
             need = min(int(self.pace), len(times))
             rows = self.run.advance(np.minimum(times, hard), need, hard, int(self.pace))
             if not self.run.steady:
-                self.adapt(clock.perf_counter() - begun, _NUMBERS / max(1, self.y.size))
+                self.adapt(clock.perf_counter() - begun, self._most)
             path = self.run.states[0].path if watching else []
             point_times, points = ([t for t, _ in path], [y for _, y in path])
         else:
             times = times[:PER_PIECE]
             goals = times if len(times) == PER_PIECE else np.append(times[times < hard - 1e-12], hard)
-            got = self.run.advance(goals)
+            before, got = self.y[0].copy(), self.run.advance(goals)
             rows = got[:len(times)]
             seen = goals[:len(got)]
             point_times, points = [np.array([now]), seen], [before[None], got[:, 0]]

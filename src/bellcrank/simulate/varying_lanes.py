@@ -7,6 +7,7 @@ of. No state's numbers depend on the others, or on where pieces end.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,18 @@ Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
 
+@dataclass
+class _LanesThere:
+    """Some states on the device; `known`: whether the process has the same numbers."""
+
+    members: Ints
+    stepper: LaneStepper
+    y: Any
+    given: Any
+    token: tuple[Any, ...]  #: the inputs that were given
+    known: bool = True
+
+
 class VaryingLanes(VaryingRun):
     """See `VaryingRun`."""
 
@@ -40,12 +53,14 @@ class VaryingLanes(VaryingRun):
         self._fresh = np.zeros(len(y), dtype=bool)  #: states whose plan was made where they are now
         self._alone: dict[int, StateRun] = {}  #: states that the CPU looks after
         self._steppers: dict[Any, LaneStepper] = {}
+        self._there: dict[bytes, _LanesThere] = {}  #: groups of states on the device, where `_y` may lag behind
         self._taken = self._rejections = self._changes = 0  #: of all states here
         #: a method that begins each piece with a new Jacobian: where pieces end must not depend on the clock
         self.steady = "radau" in kind.name
 
     @property
     def y(self) -> Floats:
+        self._fetch()
         out = self._y.copy()
         for i, s in self._alone.items():
             out[i] = s.y
@@ -93,11 +108,12 @@ class VaryingLanes(VaryingRun):
         """Go on with states of one plan; those that have stopped."""
         assert self._h is not None
         shrink = bool(self._shrink[group[0]])
-        got = self._stepper(self._plans[int(group[0])]).run(
-            self._y[group], self._t[group], self._h[group], self.equations.inputs(group), end, times, have[group],
-            self._worse[group], 1 if shrink else LIMIT, shrink, pause)
+        lanes = self._placed(group)
+        got = lanes.stepper.run(lanes.y, lanes.given, self._t[group], self._h[group], end, times, have[group],
+                                self._worse[group], 1 if shrink else LIMIT, shrink, pause)
+        lanes.known = False
         self._sampled(group, got, have, out)
-        self._y[group], self._t[group], self._h[group] = got.y, got.t, got.h
+        self._t[group], self._h[group] = got.t, got.h
         self._worse[group] = np.where(got.status == 0, got.worse, 0)
         self._taken += int(got.steps.sum())
         self._rejections += int(got.rejected.sum())
@@ -109,6 +125,29 @@ class VaryingLanes(VaryingRun):
         stopped: Ints = group[got.status == 1]
         return stopped
 
+    # -- states on the device -------------------------------------------------------------------------
+    def _placed(self, group: Ints) -> _LanesThere:
+        """States on the device: as they are if they are, with inputs made anew if these have changed."""
+        equations, key = self.equations, group.tobytes()
+        stepper, token = self._stepper(self._plans[int(group[0])]), (equations.tau, equations.wrenches)
+        lanes = self._there.get(key)
+        if lanes is None or lanes.stepper is not stepper:
+            self._fetch()
+            for other, some in list(self._there.items()):
+                if np.isin(some.members, group).any():
+                    del self._there[other]
+            self._there[key] = lanes = _LanesThere(group, stepper, stepper.placed(self._y[group]), None, ())
+        if not lanes.token or any(a is not b for a, b in zip(token, lanes.token, strict=True)):
+            lanes.given, lanes.token = stepper.given(equations.inputs(group), len(group)), token
+        return lanes
+
+    def _fetch(self) -> None:
+        """Bring the states of this process up to date."""
+        for lanes in self._there.values():
+            if not lanes.known:
+                self._y[lanes.members] = lanes.stepper.rows(lanes.y, len(lanes.members))
+                lanes.known = True
+
     def _sampled(self, group: Ints, got: LanesReached, have: Ints, out: Floats) -> None:
         before, after = have[group], got.sampled
         rows, lanes = np.nonzero((np.arange(len(got.samples))[:, None] >= before)
@@ -119,6 +158,8 @@ class VaryingLanes(VaryingRun):
     # -- states that have stopped ---------------------------------------------------------------------
     def _plan_again(self, states: Ints) -> None:
         """Each state by itself: its plan must not depend on which others have stopped in the same piece."""
+        if len(states):
+            self._fetch()
         for i in states.tolist():
             try:
                 plan = self._another(i, bool(self._fresh[i]))
@@ -139,6 +180,7 @@ class VaryingLanes(VaryingRun):
     def _leave(self, i: int) -> None:
         """Leave a state to the CPU."""
         assert self._h is not None
+        self._fetch()
         self._alone[i] = state = StateRun(self, i, self._y[i], float(self._t[i]), float(self._h[i]))
         state.plan = self._plans[i]
 

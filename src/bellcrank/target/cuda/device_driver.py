@@ -117,7 +117,7 @@ class DeviceDriver:
 
     def _there(self, name: str, array: Any) -> Any:
         """An array on the device: as it is if it is there already."""
-        kind = np.int32 if name in self.layout.integers else self.kind
+        kind = np.int32 if name in self.layout.integers or array.dtype.kind == "i" else self.kind
         if self.device.holds(array):
             assert array.dtype == kind and array.flags.c_contiguous, name
             return array

@@ -323,7 +323,7 @@ class _Functions:
 
 def driver_text(program: Program, layout: DriverLayout, calls: CallLists, extra: Mapping[str, int],
                 integers: Mapping[str, int], real: str, whole: Mapping[str, int] | None = None) -> DriverText:
-    """A driver with its blocks; `whole` are lengths of arrays of integers that each thread has of its own."""
+    """A driver with its blocks; `whole` are lengths of arrays of integers: each thread has its own, but of tables."""
     shape = _DriverShape(program, layout, calls, {**calls.sizes, **extra}, integers, real, whole or {})
     made, lines, _ = shape.text("plain")
     if lines <= SPILLING:
@@ -354,7 +354,7 @@ class _DriverShape(NamedTuple):
         work = max([0, *(data.work_size for _, data in made.rolled)])
         buffers = 0 if made.own else sum(self.sizes.values())
         given = [p for n in outer for p in ((f"{real} *", f"{n}_of_all"), ("long long", f"{n}_block"))]
-        given += [(f"const {real} *__restrict__", n) for n in tables]
+        given += [(f"const {'int' if n in self.whole else real} *__restrict__", n) for n in tables]
         given += [(f"{self._kind(n)} *", f"{n}_of_each") for n in layout.returned]
         given += [(f"{real} *", "work_of_all"), (f"{real} *", "buffers_of_all")]
         given += [p for which, _ in made.rolled for p in _tables(real, which)]
@@ -364,7 +364,7 @@ class _DriverShape(NamedTuple):
         starts = [f"    {real} *const {n} = {n}_of_all + (own_state / {WARP}) * {n}_block + own_state % {WARP};"
                   for n in outer]
         starts += [f"    {self._kind(n)} {n} = {n}_of_each[own_state];" for n in layout.returned]
-        starts += [f"    int32_t {n}[{size}];" for n, size in self.whole.items()]
+        starts += [f"    int32_t {n}[{size}];" for n, size in self.whole.items() if n not in layout.tables]
         ends = [f"    {n}_of_each[own_state] = {n};" for n in layout.returned]
         lines = [_head(given, how, made.way), *_threads(made.split, made.half_numbers, real),
                  "    if (own_state >= states) return;", *starts,
@@ -383,8 +383,8 @@ class _DriverShape(NamedTuple):
         outer = [n for n in layout.pointers if not (n in sizes or n in lists or n in layout.tables or n in self.whole)]
         pointers = {name: Pointer(name, False, made.step) for name in sizes}
         pointers |= {name: Pointer(name, False, str(WARP)) for name in outer}
-        pointers |= {name: Pointer(name) for name in layout.tables}
         pointers |= {name: Pointer(name, False) for name in self.whole}
+        pointers |= {name: Pointer(name) for name in layout.tables}
         known: dict[str, int | str] = {n: n if n in CHANGING else self.integers[n] for n in layout.integers
                                        if n not in layout.returned} | {"blocks": 1}
         unrolled = 0 if "n_derivatives" in layout.integers else UNROLLED  # loops over matrices are not to be

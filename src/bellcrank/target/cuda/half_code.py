@@ -221,7 +221,7 @@ class _Halving:
     def _results(self) -> list[tuple[int | None, int | None, Number]]:
         places: dict[Scalar, list[int]] = defaultdict(list)
         for i, out in enumerate(self.outputs):
-            if type(out) is Scalar and out in self.origin:
+            if type(out) is Scalar and out in self.origin and out not in self.known:
                 places[out].append(i)
         results: list[tuple[int | None, int | None, Number]] = []
         for i, out in enumerate(self.outputs):
