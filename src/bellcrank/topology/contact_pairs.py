@@ -69,7 +69,7 @@ class ContactPair(Element):
         """The same with what acts there, of compliant contacts."""
         out = []
         for touch, rate, slip in self.motions(first, second):
-            force = self.material.normal_force(touch.depth, rate) * touch.gain
+            force = self.material.normal_force(touch.depth, rate) * (touch.gain * touch.share)
             out.append(ActingPlace(touch, rate, slip, force, self.material.friction_force(force, slip)))
         return out
 
@@ -86,14 +86,14 @@ class ContactPair(Element):
         """Energy stored [J]."""
         total: Number = 0.0
         for touch in self.touches(first, second):
-            total = total + self.material.energy(touch.depth)
+            total = total + self.material.energy(touch.depth) * touch.share
         return total
 
     def loss(self, first: Moving, second: Moving, around: object) -> Number:
         """Power turned into heat [W]."""
         total: Number = 0.0
         for touch, rate, slip, _, friction in self.acting(first, second, around):
-            total = total + self.material.normal_loss(touch.depth, rate) - friction.dot(slip)
+            total = total + self.material.normal_loss(touch.depth, rate) * touch.share - friction.dot(slip)
         return total
 
 
