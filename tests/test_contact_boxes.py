@@ -57,6 +57,36 @@ def test_depth_and_normal_beside_the_hull_of_the_difference() -> None:
     assert crossings > 10
 
 
+@pytest.mark.parametrize("other", ["box", "cylinder"])
+def test_cylinders_beside_the_hull_of_the_difference(other: str) -> None:
+    """The same with cylinders of 64 sides: 2 mm inside, whatever touches what."""
+    from bellcrank.mechanism.geometry.tessellation import as_mesh
+
+    rng = np.random.default_rng(1)
+    missed = wrong = 0
+    for trial in range(30):
+        shapes = [bc.Cylinder(*rng.uniform(0.1, 0.3, 2)),
+                  bc.Box(rng.uniform(0.1, 0.6, 3)) if other == "box" else bc.Cylinder(*rng.uniform(0.1, 0.3, 2))]
+        turns = [np.linalg.qr(rng.normal(size=(3, 3)))[0] for _ in range(2)]
+        turns = [turn * np.linalg.det(turn) for turn in turns]
+        if trial % 3 == 0:
+            turns[1] = turns[0] @ (np.eye(3) if trial % 2 else np.array([[0, 0, 1.0], [0, 1, 0], [-1, 0, 0]]))
+        one, two = (as_mesh(s, 64).vertices @ turn.T for s, turn in zip(shapes, turns, strict=True))
+        planes = ConvexHull((one[:, None] - two[None]).reshape(-1, 3)).equations
+        way = rng.normal(size=3)
+        along = planes[:, :3] @ way
+        hit = np.where(along > 0.0, -planes[:, 3] / np.where(along > 0.0, along, 1.0), np.inf)
+        origin = hit.min() * way - 2e-3 * planes[hit.argmin(), :3]
+        inside = -(planes[:, :3] @ origin + planes[:, 3])
+        depth, _, normal, _ = numbers(touches(shapes[0], frame(np.zeros(3), turns[0]), shapes[1],
+                                              frame(origin, turns[1])))
+        i = int(depth.argmax())
+        missed += depth[i] <= 0.0
+        wrong += depth[i] > 0.0 and (abs(depth[i] - inside.min()) > 1e-3 or
+                                     normal[i] @ planes[inside.argmin(), :3] < 0.98)
+    assert missed <= (0 if other == "box" else 1) and wrong <= 1
+
+
 @pytest.mark.parametrize(("shift", "turn"), [((0, 0), 0.0), ((1e-7, 0), 0.0), ((0.03, -0.02), 0.0), ((0, 0), 0.3),
                                              ((1e-5, 2e-5), 1e-6), ((0.0, 0.06), 0.8)])
 def test_faces_that_overlap(shift: tuple[float, float], turn: float) -> None:
@@ -98,6 +128,20 @@ def settled(system: bc.System, state: Any) -> float:
 def test_a_plank_across_a_beam_stays() -> None:
     """No corner of either lies in the other."""
     assert settled(*stack((0.1, 0.6, 0.1), 0.1, 0.0, stiffness=1e5, dissipation=1.0)) < 1e-5
+
+
+def test_a_drum_stands_on_a_narrow_beam() -> None:
+    """Its rim is beside the beam but for where it crosses the edges."""
+    m = bc.Mechanism("drum")
+    body = m.add_body("drum", bc.Inertia(2.0, (0, 0, 0), (0.01, 0.01, 0.02)))
+    m.add_joint("free", bc.Free(), m.ground, body)
+    m.add_shape(m.ground, bc.Box((0.6, 0.1, 0.1)), bc.Pose((0, 0, -0.05)), role="collision")
+    m.add_shape(body, bc.Cylinder(0.2, 0.1), role="collision")
+    m.add_contact("on", m.ground, body, friction=0.6)
+    system = bc.compile(m)
+    q = system.neutral()
+    q[6] = 0.05
+    assert settled(system, (q, np.zeros(6))) < 1e-6
 
 
 def test_equal_boxes_stay_on_each_other() -> None:

@@ -9,6 +9,7 @@ import numpy as np
 from bellcrank.errors import ModelError
 from bellcrank.mechanism.contact.box_contacts import box_box, points_box
 from bellcrank.mechanism.contact.capsule_contacts import capsule_box, capsule_capsule
+from bellcrank.mechanism.contact.cylinder_contacts import cylinder_box, cylinder_cylinder
 from bellcrank.mechanism.contact.field_contacts import (
     field_box,
     field_capsule,
@@ -43,6 +44,7 @@ _PAIRS: dict[tuple[type, type], Any] = {
     (Plane, Points): plane_points, (Sphere, Sphere): sphere_sphere, (Sphere, Capsule): sphere_capsule,
     (Sphere, Box): sphere_box, (Sphere, Cylinder): sphere_cylinder, (Capsule, Capsule): capsule_capsule,
     (Capsule, Box): capsule_box, (Box, Box): box_box, (Points, Box): points_box,
+    (Cylinder, Box): cylinder_box, (Cylinder, Cylinder): cylinder_cylinder,
     (HeightField, Sphere): field_sphere, (HeightField, Capsule): field_capsule, (HeightField, Box): field_box,
     (HeightField, Cylinder): field_cylinder, (HeightField, Cone): field_cone, (HeightField, Points): field_points}
 
