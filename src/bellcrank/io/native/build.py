@@ -84,10 +84,12 @@ class _Build:
                 ("constraints", self.constraint), ("springs", self.spring), ("bushings", self.bushing),
                 ("drags", self.drag), ("wrenches", self.wrench), ("joint_forces", self.joint_force),
                 ("actuators", self.actuator), ("armatures", self.armature), ("ranges", self.range),
-                ("shapes", self.shape), ("contacts", self.contact), ("outputs", self.output)):
+                ("shapes", self.shape), ("contacts", self.contact), ("contact_rules", self.contact_rule),
+                ("outputs", self.output)):
             for name, part in getattr(d, section).items():
                 with self.at(section, name):
                     adder(name, part)
+        m.larger_friction = d.larger_friction
         return m
 
     # -- numbers and laws ---------------------------------------------------------------------
@@ -365,7 +367,15 @@ class _Build:
             line = self.marks.find(("shapes", name)).line
             self.notes.append(Note("missing", "mesh", part.body, line, f"shape {name!r}: {error}"))
             return
-        self.m.add_shape(part.body, made, self.pose(part.pose), color=part.color, name=name, role=part.role)
+        if any(g != int(g) for g in part.groups):
+            raise ModelError(f"shape {name!r}: groups are two whole numbers")
+        self.m.add_shape(part.body, made, self.pose(part.pose), color=part.color, name=name, role=part.role,
+                         friction=part.friction, groups=(int(part.groups[0]), int(part.groups[1])))
+
+    def contact_rule(self, name: str, part: schema.ContactRulePart) -> None:
+        made = self.m.set_contact_rule(part.first, part.second, touch=part.touch, friction=part.friction)
+        if made.name != name:
+            raise ModelError(f"contact rule {name!r}: it is called after its parts, {made.name!r}")
 
     def contact(self, name: str, part: schema.ContactPart) -> None:
         shapes = {shape.name: shape for shape in self.m.shapes}

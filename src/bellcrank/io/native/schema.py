@@ -50,7 +50,8 @@ SINGULAR = {
     "parameters": "parameter", "bodies": "body", "joints": "joint", "frames": "frame", "couplers": "coupler",
     "constraints": "constraint", "springs": "spring", "bushings": "bushing", "drags": "drag", "wrenches": "wrench",
     "joint_forces": "joint force", "actuators": "actuator", "armatures": "armature", "shapes": "shape",
-    "contacts": "contact", "tables": "table", "states": "state", "outputs": "output", "ranges": "range"}
+    "contacts": "contact", "contact_rules": "contact rule", "tables": "table", "states": "state", "outputs": "output",
+    "ranges": "range"}
 _ADDRESS = "https://json-schema.org/draft/2020-12/schema"
 
 
@@ -367,6 +368,15 @@ class RangePart(Part):
     upper: Fixed | None = None
 
 
+class ContactRulePart(Part):
+    """Whether a pair of bodies or shapes may touch where contacts are added to many at once, and with what friction."""
+
+    first: Name = Field(description="a body or a shape")
+    second: Name
+    touch: bool = True
+    friction: Fixed | None = None
+
+
 class Document(Part):
     """A machine: bodies, joints and what acts on them, by name. SI units, radians."""
 
@@ -391,6 +401,8 @@ class Document(Part):
     ranges: dict[Name, RangePart] = Field(default={}, description="by joint")
     shapes: dict[Name, AnyShapePart] = {}
     contacts: dict[Name, ContactPart] = {}
+    contact_rules: dict[Name, ContactRulePart] = {}
+    larger_friction: bool = Field(default=False, description="contacts take the larger friction of two shapes")
     states: dict[Name, StatePart] = {}
     outputs: dict[Name, OutputPart] = {}
 
