@@ -130,6 +130,7 @@ def _shapes(m: bc.Mechanism, mass: object) -> None:
     m.set_contact_rule("g", "f", touch=False)
     m.set_contact_rule("slippery", "floor", friction=0.1)
     m.larger_friction = True
+    m.add_contact("sticks", floor, ball, stiffness=1e4, friction=0.5, friction_model="bristle", reach=1 / 3)
     m.add_contact("rests", floor, ball, stiffness=1e4, dissipation=0.1, friction=0.1 * mass,
                   exponent=1.5)
 

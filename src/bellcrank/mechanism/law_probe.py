@@ -129,6 +129,8 @@ class ProbedElement:
             if what in ("vector", "torque"):
                 self._use.elements[self._name] = None
             return Vector(*(self._leaf("element", self._name, what, i) for i in range(3)))
+        if what == "bend_rate":
+            return lambda place: tuple(self._leaf("element", self._name, what, place, i) for i in range(3))
         raise AttributeError(f"an element has no {what!r}; it has force, length, rate, power, energy, vector, torque, "
                              "first_point and second_point")
 

@@ -22,6 +22,7 @@ from bellcrank.io.native.source_lines import Marked
 from bellcrank.io.report import Note
 from bellcrank.mechanism import constraints, joints, rolling
 from bellcrank.mechanism.closing_frames import AT_CLOSING
+from bellcrank.mechanism.contact.contact_bristles import BendRate
 from bellcrank.mechanism.coupling import Part
 from bellcrank.mechanism.inertia import Inertia
 from bellcrank.mechanism.mechanism import Mechanism
@@ -131,6 +132,10 @@ class _Build:
         if part.rate is not None:
             self.m.add_state(name, self.machine_law(part.rate), units=part.units,
                              initial=0.0 if part.initial is None else self.number(part.initial))
+            return
+        bend = BendRate.called(name) if part.element in self.document.contacts else None
+        if bend is not None and bend.contact == part.element:
+            self.m.add_state(name, bend, initial=0.0 if part.initial is None else self.number(part.initial))
             return
         found = [made[name] for section in ("springs", "joint_forces", "wrenches")
                  for made in [self.states_of(section, part.element)] if name in made]
@@ -385,7 +390,8 @@ class _Build:
         self.m.add_contact(name, shapes[part.first], shapes[part.second], friction=self.number(part.friction),
                            slip_speed=self.number(part.slip_speed), exponent=part.exponent,
                            **self.optional(stiffness=part.stiffness, dissipation=part.dissipation),
-                           restitution=part.restitution)
+                           restitution=part.restitution, friction_model=part.friction_model, reach=part.reach,
+                           bend_damping=part.bend_damping)
 
 
 class _Whole(tuple[Formula, ...]):

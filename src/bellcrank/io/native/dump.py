@@ -364,10 +364,12 @@ class _Dump:
                 **({} if placed.groups == (1, 1) else {"groups": [float(g) for g in placed.groups]})}
 
     def contact(self, made: PlacedContact) -> dict[str, Any]:
-        names = ("stiffness", "dissipation", "restitution", "friction", "slip_speed", "exponent")
+        names = ("stiffness", "dissipation", "restitution", "friction", "slip_speed", "exponent", "reach",
+                 "bend_damping")
         return {"first": made.shape_names[0], "second": made.shape_names[1], **self.given(
             made.material, tuple(name for name in names if hasattr(made.material, name)), f"contact {made.name!r}",
-            dissipation=0.0, restitution=0.0, friction=0.0, slip_speed=1e-3, exponent=1.0)}
+            dissipation=0.0, restitution=0.0, friction=0.0, slip_speed=1e-3, exponent=1.0, reach=1e-4,
+            bend_damping=1e-2), **({"friction_model": "bristle"} if made.bends else {})}
 
     def wrench(self, wrench: Any) -> dict[str, Any]:
         what = f"wrench {wrench.name!r}"

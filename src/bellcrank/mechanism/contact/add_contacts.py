@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from typing import TYPE_CHECKING, Any
 
 from bellcrank.errors import ModelError, hint
 from bellcrank.mechanism.checks import new_name, number
+from bellcrank.mechanism.contact.contact_bristles import BendRate, BristleContact, bend_names
 from bellcrank.mechanism.contact.contact_material import Compliant, Unyielding, dissipation_for
 from bellcrank.mechanism.contact.contact_rules import (
     ContactRule,
@@ -16,7 +17,7 @@ from bellcrank.mechanism.contact.contact_rules import (
     neighboring,
     rigid_groups,
 )
-from bellcrank.mechanism.contact.narrow_phase import known_pair, seen_by_contact
+from bellcrank.mechanism.contact.narrow_phase import known_pair, places_of, seen_by_contact
 from bellcrank.mechanism.contact.placed_contact import PlacedContact
 from bellcrank.mechanism.geometry.add_shapes import ShapedBodies
 from bellcrank.mechanism.geometry.placed_shape import PlacedShape
@@ -24,6 +25,7 @@ from bellcrank.mechanism.geometry.solids import Plane
 from bellcrank.scalar.graph import Number, Scalar
 
 if TYPE_CHECKING:
+    from bellcrank.mechanism.first_order import AddedState
     from bellcrank.mechanism.parts import Body, Connection
 
 __all__ = ["TouchingBodies"]
@@ -35,6 +37,8 @@ class TouchingBodies(ShapedBodies):
     """Which shapes of a `Mechanism` may touch."""
 
     name: str
+    add_state: Callable[..., AddedState]
+    _states: dict[str, AddedState]
 
     def __init__(self) -> None:
         super().__init__()
@@ -112,7 +116,8 @@ class TouchingBodies(ShapedBodies):
     def add_contact(self, name: str, first: str | Body | PlacedShape, second: str | Body | PlacedShape, *,
                     stiffness: Number | None = None, dissipation: Number | None = None,
                     restitution: float | None = None, impact_speed: float = 1.0, friction: Number | None = None,
-                    slip_speed: Number = 1e-3, exponent: float = 1.0) -> PlacedContact:
+                    slip_speed: Number = 1e-3, exponent: float = 1.0, friction_model: str = "regularized",
+                    reach: float = 1e-4, bend_damping: float = 1e-2) -> PlacedContact:
         """Let two shapes touch: each a shape, its name, or a body (the ground, too) with one shape of the role
         "collision".
 
@@ -120,7 +125,9 @@ class TouchingBodies(ShapedBodies):
         where the shapes overlap (a box on a plane has up to four; the stiffness is that of each). `dissipation` [s/m]
         is Hunt and Crossley's; or `restitution`, what is left of the `impact_speed` [m/s] after an impact. `exponent`
         is 1, 1.5 (Hertz) or 2. Coulomb's `friction` is that of sliding (that of the shapes, or none, unless given);
-        below about `slip_speed` [m/s] it fades out.
+        below about `slip_speed` [m/s] it fades out. With ``friction_model="bristle"`` it truly sticks: bristles bend by
+        `reach` [m] before they slide, and damp that with the time constant `bend_damping` [s]; their bends are states,
+        two (on planes) or three at every place.
 
         Without a stiffness the contact is rigid, with Newton's `restitution` (0) and Coulomb's `friction`; runs need
         ``stepper="moreau"``, and the equations of motion are those with the contact open.
@@ -140,9 +147,17 @@ class TouchingBodies(ShapedBodies):
         one, other = self._touching(what, first), self._touching(what, second)
         if friction is None:
             friction = self._friction(one, other)
-        material = _material(what, stiffness, dissipation, restitution, impact_speed, friction, slip_speed, exponent)
-        made = self._touching_pair(name, one, other, material)
-        self._contacts[name] = made
+        material = _material(what, stiffness, dissipation, restitution, impact_speed, friction, slip_speed, exponent,
+                             friction_model, reach, bend_damping)
+        return self._put(self._touching_pair(name, one, other, material))
+
+    def _put(self, made: PlacedContact) -> PlacedContact:
+        """Keep a contact, and give it the states of its bristles that are not there yet."""
+        self._contacts[made.name] = made
+        for k, labels in enumerate(made.bends):
+            for i, label in enumerate(labels):
+                if label not in self._states:
+                    self.add_state(label, BendRate(made.name, k, i))
         return made
 
     def add_contacts(self, first: str | Iterable[str | Body | PlacedShape] = "all",
@@ -162,7 +177,8 @@ class TouchingBodies(ShapedBodies):
         A robot from a file on the floor: ``m.add_contacts("all", bc.Plane(), friction=0.8)``.
         """
         given = {"stiffness": None, "dissipation": None, "restitution": None, "impact_speed": 1.0, "friction": None,
-                 "slip_speed": 1e-3, "exponent": 1.0, **material}
+                 "slip_speed": 1e-3, "exponent": 1.0, "friction_model": "regularized", "reach": 1e-4,
+                 "bend_damping": 1e-2, **material}
         _material("contacts", **{**given, "friction": 0.0 if given["friction"] is None else given["friction"]})
         if isinstance(second, Plane):
             second = [self.add_shape("ground", second, role="collision", name=self._free_name("ground plane"))]
@@ -189,8 +205,7 @@ class TouchingBodies(ShapedBodies):
                 if known_pair(*forms) and name not in self._contacts:
                     friction = self._friction(one, other) if given["friction"] is None else given["friction"]
                     made = _material("contacts", **{**given, "friction": friction})
-                    self._contacts[name] = self._touching_pair(name, one, other, made)
-                    added.append(self._contacts[name])
+                    added.append(self._put(self._touching_pair(name, one, other, made)))
         if not added:
             raise ModelError(f"contacts of {self.name!r}: no two of these shapes can touch here")
         return tuple(added)
@@ -243,12 +258,18 @@ class TouchingBodies(ShapedBodies):
             kinds = " and ".join(type(s.shape).__name__ for s in (one, other))
             raise ModelError(f"{what}: {kinds} cannot touch here; give one of the bodies spheres, capsules or boxes "
                              "instead (add_shape(..., role='collision')), or a Plane")
+        flat = any(isinstance(form, Plane) for form in forms)
+        bends = bend_names(name, places_of(*forms), 2 if flat else 3) if isinstance(material, BristleContact) else ()
         return PlacedContact(name, one.body, other.body, one.pose, other.pose, forms[0], forms[1], material,
-                             (one.name, other.name))
+                             (one.name, other.name), bends)
 
 
 def _material(what: str, stiffness: Number | None, dissipation: Number | None, restitution: float | None,
-              impact_speed: float, friction: Number, slip_speed: Number, exponent: float) -> Compliant | Unyielding:
+              impact_speed: float, friction: Number, slip_speed: Number, exponent: float,
+              friction_model: str = "regularized", reach: float = 1e-4, bend_damping: float = 1e-2
+              ) -> Compliant | Unyielding:
+    if friction_model not in ("regularized", "bristle"):
+        raise ModelError(f"{what}: friction_model is 'regularized' or 'bristle', got {friction_model!r}")
     friction = number(what, "friction", friction, 0.0)
     if isinstance(restitution, Scalar):
         raise ModelError(f"{what}: restitution takes a number, not a parameter")
@@ -260,6 +281,9 @@ def _material(what: str, stiffness: Number | None, dissipation: Number | None, r
         if dissipation is not None:
             raise ModelError(f"{what}: dissipation belongs to a compliant contact; give stiffness, too, or restitution "
                              "alone")
+        if friction_model == "bristle":
+            raise ModelError(f"{what}: bristles belong to a compliant contact; give stiffness, too. A rigid one sticks "
+                             "without them")
         return Unyielding(restitution or 0.0, friction)
     if dissipation is not None and restitution is not None:
         raise ModelError(f"{what}: give dissipation or restitution, not both")
@@ -270,6 +294,10 @@ def _material(what: str, stiffness: Number | None, dissipation: Number | None, r
             dissipation = dissipation_for(restitution, float(number(what, "impact_speed", impact_speed)))
         except ModelError as error:
             raise ModelError(f"{what}: {error}") from None
-    return Compliant(number(what, "stiffness", stiffness, 0.0, above=True),
-                     number(what, "dissipation", 0.0 if dissipation is None else dissipation, 0.0), friction,
-                     number(what, "slip_speed", slip_speed, 0.0, above=True), float(exponent))
+    numbers = (number(what, "stiffness", stiffness, 0.0, above=True),
+               number(what, "dissipation", 0.0 if dissipation is None else dissipation, 0.0), friction,
+               number(what, "slip_speed", slip_speed, 0.0, above=True), float(exponent))
+    if friction_model == "regularized":
+        return Compliant(*numbers)
+    return BristleContact(*numbers, float(number(what, "reach", reach, 0.0, above=True)),
+                          float(number(what, "bend_damping", bend_damping, 0.0)))

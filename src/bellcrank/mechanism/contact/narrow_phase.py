@@ -32,8 +32,9 @@ from bellcrank.mechanism.contact.touch import Points, ShapeFrame, Touch
 from bellcrank.mechanism.geometry.height_field import HeightField
 from bellcrank.mechanism.geometry.solids import Box, Capsule, Cone, Cylinder, Ellipsoid, Plane, Sphere
 from bellcrank.mechanism.geometry.triangle_mesh import Mesh
+from bellcrank.spatial import Vector
 
-__all__ = ["MOST_CORNERS", "known_pair", "seen_by_contact", "touches"]
+__all__ = ["MOST_CORNERS", "known_pair", "places_of", "seen_by_contact", "touches"]
 
 #: corners of a mesh that contact looks at
 MOST_CORNERS = 24
@@ -61,6 +62,12 @@ def touches(one: Any, first: ShapeFrame, other: Any, second: ShapeFrame) -> list
 def known_pair(one: Any, other: Any) -> bool:
     """Whether two shapes can touch here."""
     return (type(one), type(other)) in _PAIRS or (type(other), type(one)) in _PAIRS
+
+
+def places_of(one: Any, other: Any) -> int:
+    """How many places two shapes can touch at."""
+    x, y, z = Vector(1.0, 0.0, 0.0), Vector(0.0, 1.0, 0.0), Vector(0.0, 0.0, 1.0)
+    return len(touches(one, ShapeFrame(Vector.zero(), x, y, z), other, ShapeFrame(z * 10.0, x, y, z)))
 
 
 def seen_by_contact(shape: Any, what: str) -> Any:
