@@ -126,6 +126,11 @@ def _shapes(m: bc.Mechanism, mass: object) -> None:
     m.add_shape("g", bc.Box((1, 1, 1)), role="collision")
     ball = m.add_shape("f", bc.Sphere(0.1), bc.Pose((0.1, 0, 50.0)), role="collision", name="ball")
     floor = m.add_shape("ground", bc.Plane(), bc.Pose((0, 0, -100.0)), role="collision", name="floor")
+    m.add_shape("g", bc.Box((1, 1, 1)), role="collision", friction=1 / 3, groups=(2, 5), name="slippery")
+    m.set_contact_rule("g", "f", touch=False)
+    m.set_contact_rule("slippery", "floor", friction=0.1)
+    m.larger_friction = True
+    m.add_contact("sticks", floor, ball, stiffness=1e4, friction=0.5, friction_model="bristle", reach=1 / 3)
     m.add_contact("rests", floor, ball, stiffness=1e4, dissipation=0.1, friction=0.1 * mass,
                   exponent=1.5)
 

@@ -82,6 +82,61 @@ def test_block_stops_on_an_incline_and_rests(model: str) -> None:
     assert np.abs(np.delete(later[-1] - later[0], 4)).max() < 1e-6
 
 
+@cache
+def bristled(shape: str, backend: str = "llvm", method: str = "auto") -> bc.System:
+    m = machine(shape, "compliant", 0.5).model.mechanism.copy()
+    bare = bc.Mechanism("bristles")
+    bare.gravity = (bare.parameter("gx", 0.0), 0.0, bare.parameter("gz", -G))
+    body = bare.add_body("body", m.body("body").inertia)
+    bare.add_joint("free", bc.Free(), bare.ground, body)
+    for placed in m.shapes:
+        bare.add_shape("ground" if placed.body == 0 else "body", placed.shape, role="collision")
+    bare.add_contact("floor", bare.ground, body, friction=0.5, friction_model="bristle", stiffness=SOFT["stiffness"],
+                     dissipation=SOFT["dissipation"])
+    return bc.compile(bare, backend=backend, method=method)
+
+
+def test_bristles_stick() -> None:
+    """A block stops on an incline where Coulomb's law says, and does not creep; its friction is what holds it."""
+    angle, speed = 0.3, 2.0
+    system = bristled("box").with_parameters(gx=G * np.sin(angle), gz=-G * np.cos(angle))
+    sunk = 2.0 * G * np.cos(angle) / (4 * SOFT["stiffness"])
+    q, u = system.neutral(), np.zeros(system.nu)
+    q[6], u[3] = 0.05 - sunk, speed
+    result = run(system, (q, u), 1.5, 5e-3)
+    slow = G * (0.5 * np.cos(angle) - np.sin(angle))
+    assert result["q"].values[-1, 4] == pytest.approx(speed**2 / (2 * slow), rel=1e-4)
+    later = run(system, (result["q"].values[-1], result["u"].values[-1]), 100.0, 1.0)
+    place = later["q"].values[:, :7]
+    assert np.abs(place[-1] - place[0]).max() < 1e-7 and np.abs(place[-1] - place[10]).max() < 1e-12
+    held = later.element("floor")
+    assert held.vector.values[-1] == pytest.approx([-2.0 * G * np.sin(angle), 0.0, 2.0 * G * np.cos(angle)], abs=1e-8)
+    assert abs(held.power.values[-1]) < 1e-12
+
+
+def test_bristles_everywhere() -> None:
+    """The reference agrees, batches do not see each other, and derivatives are those of the law."""
+    system, reference = bristled("ball"), bristled("ball", "numpy", "dense")
+    q, u = system.neutral(), np.zeros(system.nu)
+    q[6], u[3:5], u[6:8] = 0.0999, (0.02, -0.01), (0.3, 0.5)
+    expected = reference.forward_dynamics(q, u)
+    assert system.forward_dynamics(q, u) == pytest.approx(expected, rel=1e-9, abs=1e-9)
+    many = system.forward_dynamics(np.stack([q, system.neutral()]), np.stack([u, u]))
+    assert many[0] == pytest.approx(expected, rel=1e-12, abs=1e-12)
+    normal = SOFT["stiffness"] * 1e-4
+    slip, bend = np.array([0.02, -0.01]), np.array([0.3, 0.5])
+    size = np.linalg.norm(slip)
+    push = -0.5 * normal * (bend + 1e-2 * (slip - size * bend) / (1e-4 + 1e-2 * size))
+    assert expected[3:5] == pytest.approx(push / 2.0)
+    assert expected[6:8] == pytest.approx((slip - size * bend) / 1e-4)
+    found, h = system.derivatives("forward_dynamics", q, u)["u"], 1e-7
+    columns = [(system.forward_dynamics(q, u + h * e) - system.forward_dynamics(q, u - h * e)) / (2 * h)
+               for e in np.eye(system.nu)]
+    assert np.abs(found - np.stack(columns, axis=1)).max() < 1e-5 * np.abs(found).max()
+    with pytest.raises(ModelError, match="contact 'c': bristles belong to a compliant contact"):
+        system.model.mechanism.copy().add_contact("c", "ground", "body", friction_model="bristle")
+
+
 @pytest.mark.parametrize("model", MODELS)
 def test_ball_bounces(model: str) -> None:
     system = machine("ball", model, 0.3, restitution=0.8)

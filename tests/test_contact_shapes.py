@@ -28,6 +28,10 @@ PAIRS = [(a, b) for i, a in enumerate(SHAPES) for b in list(SHAPES)[i:]
          if known_pair(*(seen_by_contact(SHAPES[k], k) for k in (a, b)))]
 
 
+#: pairs that are measured by faces: their distances are not those of the shapes
+FACED = (("box", "box"), ("box", "cylinder"), ("cylinder", "cylinder"))
+
+
 def vector(array: np.ndarray) -> Vector:
     return Vector(*(array[..., i] for i in range(3)))
 
@@ -82,6 +86,13 @@ def test_energy_goes_where_it_is_said_to(one: str, other: str) -> None:
     wrong = np.abs(change + power + loss) > 1e-6 * (1.0 + np.abs(power))
     if (one, other) == ("capsule", "box"):  # exact as long as the axis stays outside
         wrong &= np.asarray(element.touches(first, second)[0].depth) < SHAPES["capsule"].radius
+    for touch in element.touches(first, second):  # where places take over from each other
+        wrong &= (np.asarray(touch.share) == 0.0) | (np.asarray(touch.share) == 1.0)
+    if (one, other) in (("box", "cylinder"), ("cylinder", "cylinder")):  # far inside each other faces change often
+        deepest = np.max([np.broadcast_to(t.depth, (n,)) for t in element.touches(first, second)], axis=0)
+        shallow = touching & (deepest < 0.02)
+        assert shallow.sum() > 10 and wrong[shallow].sum() <= 1, (shallow.sum(), wrong[shallow].sum())
+        return
     if one == "field" and other in ("cylinder", "cone"):  # exact but where a rim lies about flat on bent ground
         assert wrong.sum() < 0.1 * touching.sum()
         return
@@ -89,7 +100,7 @@ def test_energy_goes_where_it_is_said_to(one: str, other: str) -> None:
 
 
 @pytest.mark.parametrize(("one", "other"), [p for p in PAIRS if not set(p) & {"cone", "mesh", "field"}
-                                            and p != ("box", "box")])
+                                            and p not in FACED])
 def test_distances_beside_mujoco(one: str, other: str) -> None:
     mujoco = pytest.importorskip("mujoco")
     geoms = {"plane": 'type="plane" size="9 9 1"', "sphere": 'type="sphere" size="0.3"',
@@ -154,24 +165,24 @@ def two_bodies() -> bc.Mechanism:
     for name in ("a", "b"):
         m.add_joint(f"free {name}", bc.Free(), m.ground, m.add_body(name, bc.Inertia(1.0, (0, 0, 0), (1, 1, 1))))
     m.add_shape("a", bc.Cylinder(0.1, 0.2), role="collision")
-    m.add_shape("b", bc.Cylinder(0.1, 0.2), role="collision")
+    m.add_shape("b", bc.Ellipsoid((0.1, 0.2, 0.2)), role="collision")
     m.add_shape("b", bc.Sphere(0.1), role="collision", name="ball")
     return m
 
 
 @pytest.mark.parametrize(("change", "said"), [
     (lambda m: m.add_contact("c", "a", "b"), "2 shapes of the role 'collision'.*'ball'.*name one"),
-    (lambda m: m.add_contact("c", "a", "b cylinder"), "Cylinder and Cylinder cannot touch here; give one"),
+    (lambda m: m.add_contact("c", "a", "b ellipsoid"), "Cylinder and Ellipsoid cannot touch here; give one"),
     (lambda m: m.add_contact("c", "a", "ground"), "body 'ground' has no shape of the role 'collision'; add one"),
     (lambda m: m.add_contact("c", "a", "bal"), "no body or shape called 'bal'.*did you mean 'ball'"),
-    (lambda m: m.add_contact("c", "ball", "b cylinder"), "both shapes belong to one body"),
+    (lambda m: m.add_contact("c", "ball", "b ellipsoid"), "both shapes belong to one body"),
     (lambda m: m.add_contact("c", "a", "ball", restitution=1.2), "at most 1, got 1.2"),
     (lambda m: m.add_contact("c", "a", "ball", dissipation=1.0), "dissipation belongs to a compliant contact"),
     (lambda m: m.add_contact("c", "a", "ball", stiffness=1e4, restitution=0.0), "above 0.*dissipation= instead"),
     (lambda m: m.add_contact("c", "a", "ball", stiffness=1e4, exponent=3), "exponent must be 1, 1.5"),
     (lambda m: m.add_contact("c", "a", "ball", stiffness=-1.0), "stiffness must be greater than 0"),
     (lambda m: m.add_contact("c", "a", "ball", friction=-1.0), "friction must be at least 0"),
-    (lambda m: m.add_contacts(["a"], ["b cylinder"]), "no two of these shapes can touch"),
+    (lambda m: m.add_contacts(["a"], ["b ellipsoid"]), "no two of these shapes can touch"),
     (lambda m: bc.Mechanism("bare").add_contacts(), "no body of 'bare' has a shape of the role 'collision'"),
 ])
 def test_what_is_refused(change: Any, said: str) -> None:
@@ -182,7 +193,7 @@ def test_what_is_refused(change: Any, said: str) -> None:
 def test_contacts_of_many_shapes() -> None:
     m = two_bodies()
     made = m.add_contacts("all", bc.Plane(), friction=0.5)
-    assert [c.name for c in made] == ["a cylinder, ground plane", "b cylinder, ground plane", "ball, ground plane"]
+    assert [c.name for c in made] == ["a cylinder, ground plane", "b ellipsoid, ground plane", "ball, ground plane"]
     assert [c.name for c in m.add_contacts(["a"], ["b"], stiffness=1e5)] == ["a cylinder, ball"]
     with pytest.raises(ModelError, match="no two of these"):
         m.add_contacts(["a"], ["b"], exclude=[("a", "b")], stiffness=1e5)

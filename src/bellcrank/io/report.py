@@ -107,9 +107,10 @@ class Material:
 class Shape:
     """What a body looks like or collides with.
 
-    `kind` is mesh, box, sphere, ellipsoid, cylinder, capsule, cone or plane. `size` holds the edges of a box or plane
-    (none if it has no end), the radius of a sphere, the half axes of an ellipsoid, radius and length of the others [m];
-    for a mesh the scale. `filename` is as written in the file. `pose` lies in the body's frame.
+    `kind` is mesh, box, sphere, ellipsoid, cylinder, capsule, cone, plane, heightfield or heightmap. `size` holds
+    the edges of a box or plane (none if it has no end), the radius of a sphere, half axes of an ellipsoid, radius and
+    length of the others, the size of a heightmap [m]; for a mesh the scale. `filename` is as written in the file.
+    `pose` lies in the body's frame.
     """
 
     body: str
@@ -120,6 +121,8 @@ class Shape:
     pose: Pose
     material: Material | None
     line: int
+    friction: float | None = None  #: Coulomb's
+    groups: tuple[int, int] = (1, 1)  #: bits of what it is, and of what it touches
 
 
 @dataclass(frozen=True, slots=True)

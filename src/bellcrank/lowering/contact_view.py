@@ -27,6 +27,12 @@ class ContactView(ElementView):
         part = self._at.bind(self._part)
         return part.acting(self._at.moving(self._part.first), self._at.moving(self._part.second), self._at.around)
 
+    def bend_rate(self, place: int) -> tuple[Number, ...]:
+        """The rates of the states of bristles at a place."""
+        part, at = self._at.bind(self._part), self._at
+        rates: tuple[Number, ...] = part.bend_rates(place, at.moving(part.first), at.moving(part.second), at.around)
+        return rates
+
     @cached_property
     def force(self) -> Number:
         total: Number = 0.0

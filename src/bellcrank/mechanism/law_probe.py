@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from bellcrank.errors import ModelError, hint
+from bellcrank.mechanism.contact.placed_contact import PlacedContact
 from bellcrank.mechanism.forces import MachineForce
 from bellcrank.mechanism.forces.machine_force import MachineLaw
 from bellcrank.mechanism.placed_elements import JointSum
@@ -150,6 +151,8 @@ class ProbedElement:
             if what in ("vector", "torque"):
                 self._use.elements[self._name] = None
             return Vector(*(self._leaf("element", self._name, what, i) for i in range(3)))
+        if what == "bend_rate":
+            return lambda place: tuple(self._leaf("element", self._name, what, place, i) for i in range(3))
         raise ModelError(f"an element has no {what!r}{hint(what, self._has)}; {self._name!r} has "
                          f"{', '.join(self._has)}")
 
@@ -158,7 +161,8 @@ def _reported(element: Any) -> tuple[str, ...]:
     """What an element reports: along a line or coordinate, on a sum of coordinates, or on bodies."""
     if isinstance(element, JointSum):
         return REPORTED[:5]
-    return REPORTED if hasattr(element, "along") else (*REPORTED[3:7], "second_point")
+    whole = isinstance(element, PlacedContact) or hasattr(element, "along")
+    return REPORTED if whole else (*REPORTED[3:7], "second_point")
 
 
 def probe_laws(mechanism: Mechanism) -> dict[str, LawUse]:

@@ -19,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bellcrank.arrays import Floats
+from bellcrank.mechanism.contact.contact_bristles import BristleContact
 from bellcrank.mechanism.contact.contact_material import Compliant, Unyielding
 from bellcrank.mechanism.first_order import StateRate
 from bellcrank.mechanism.forces import Bushing, Drag, Friction, Limit, LinearSpring, PotentialSpring
@@ -76,6 +77,8 @@ def _exchanges(element: Any) -> str:
         return "none"
     if isinstance(element, Unyielding):
         return "losses"
+    if isinstance(element, BristleContact) and np.any(np.asarray(element.friction, dtype=float) != 0.0):
+        return "work"  # what bristles hold comes back
     if isinstance(element, Compliant):
         return _sign(element.dissipation, element.friction)
     if isinstance(element, Bushing):

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from bellcrank.mechanism.contact.narrow_phase import touches
 from bellcrank.mechanism.contact.touch import ShapeFrame, Touch
 from bellcrank.mechanism.forces.element import Element, Moving
+from bellcrank.mechanism.geometry.solids import Plane
 from bellcrank.scalar.graph import Number
 from bellcrank.spatial import Force, General, Matrix3, Vector
 
@@ -42,6 +43,7 @@ class ContactPair(Element):
     first_shape: Any
     second_shape: Any
     material: Any
+    bends: tuple[tuple[str, ...], ...] = ()  #: states of bristles at every place, by name
     timed = False
 
     @cached_property
@@ -68,10 +70,33 @@ class ContactPair(Element):
     def acting(self, first: Moving, second: Moving, around: object) -> list[ActingPlace]:
         """The same with what acts there, of compliant contacts."""
         out = []
-        for touch, rate, slip in self.motions(first, second):
-            force = self.material.normal_force(touch.depth, rate) * touch.gain
-            out.append(ActingPlace(touch, rate, slip, force, self.material.friction_force(force, slip)))
+        for k, (touch, rate, slip) in enumerate(self.motions(first, second)):
+            force = self.material.normal_force(touch.depth, rate) * (touch.gain * touch.share)
+            friction = self.material.bristle_force(force, slip, self._bend(k, touch, first, second, around)) \
+                if self.bends else self.material.friction_force(force, slip)
+            out.append(ActingPlace(touch, rate, slip, force, friction))
         return out
+
+    def _bend_axes(self, first: Moving, second: Moving) -> tuple[Vector, ...]:
+        """The axes of the states of bristles: those of the plane, if there is one, or of the first shape."""
+        on_second = isinstance(self.second_shape, Plane)
+        frame = _placed(second, self.second_turn, self.second_shift) if on_second else _placed(
+            first, self.first_turn, self.first_shift)
+        return frame.axes[:len(self.bends[0])]
+
+    def _bend(self, place: int, touch: Touch, first: Moving, second: Moving, around: Any) -> Vector:
+        """How far bristles are bent at a place, along the surface."""
+        total = Vector.zero()
+        for name, axis in zip(self.bends[place], self._bend_axes(first, second), strict=True):
+            total = total + axis * around.machine.state(name)
+        along: Vector = total - touch.normal * touch.normal.dot(total)
+        return along
+
+    def bend_rates(self, place: int, first: Moving, second: Moving, around: Any) -> tuple[Number, ...]:
+        """The rates of the states of the bristles at a place."""
+        touch, _, slip = self.motions(first, second)[place]
+        rate = self.material.bend_rate(slip, self._bend(place, touch, first, second, around))
+        return tuple(axis.dot(rate) for axis in self._bend_axes(first, second))
 
     def wrenches(self, first: Moving, second: Moving, around: object) -> tuple[Force, Force]:
         """What it exerts on the first and on the second link."""
@@ -86,14 +111,14 @@ class ContactPair(Element):
         """Energy stored [J]."""
         total: Number = 0.0
         for touch in self.touches(first, second):
-            total = total + self.material.energy(touch.depth)
+            total = total + self.material.energy(touch.depth) * touch.share
         return total
 
     def loss(self, first: Moving, second: Moving, around: object) -> Number:
         """Power turned into heat [W]."""
         total: Number = 0.0
         for touch, rate, slip, _, friction in self.acting(first, second, around):
-            total = total + self.material.normal_loss(touch.depth, rate) - friction.dot(slip)
+            total = total + self.material.normal_loss(touch.depth, rate) * touch.share - friction.dot(slip)
         return total
 
 

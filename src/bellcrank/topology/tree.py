@@ -330,7 +330,8 @@ def unpack_link(kind: int, constants: int, bodies: int, values: list[Number]) ->
 
 def sees_machine(pair: Pair | LoopForce | SumForce) -> bool:
     """Whether an element is a law of the whole machine."""
-    return isinstance(pair, WrenchPair) or isinstance(getattr(pair, "along", None), MachineForce)
+    return isinstance(pair, WrenchPair) or bool(getattr(pair, "bends", ())) or isinstance(
+        getattr(pair, "along", None), MachineForce)
 
 
 def laws_between_links(tree: Tree) -> Tree:

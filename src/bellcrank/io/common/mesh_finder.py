@@ -37,15 +37,16 @@ class MeshFinder:
         self.told = [os.path.realpath(os.fsdecode(p)) for p in listed]
         self._found: dict[tuple[str, str], str] = {}
 
-    def find(self, name: str, source: str) -> str:
-        """The path of the mesh that the file `source` calls `name`; `NotFoundError` says why there is none."""
+    def find(self, name: str, source: str, formats: Sequence[str] = FORMATS) -> str:
+        """The path of the mesh (or of a file of other formats) that the file `source` calls `name`; `NotFoundError`
+        says why there is none."""
         name = name.strip()
         key = name, os.path.dirname(source)
         if key not in self._found:
-            self._found[key] = self._search(name, os.path.dirname(os.path.realpath(source)))
+            self._found[key] = self._search(name, os.path.dirname(os.path.realpath(source)), formats)
         return self._found[key]
 
-    def _search(self, name: str, here: str) -> str:
+    def _search(self, name: str, here: str, formats: Sequence[str]) -> str:
         scheme, colon, rest = name.partition("://")
         if not colon:
             scheme, rest = "file", name
@@ -53,8 +54,8 @@ class MeshFinder:
             raise NotFoundError(f"the mesh {clipped(name)!r} is no name of a file")
         if scheme not in ("file", "package", "model"):
             raise NotFoundError(f"the mesh {clipped(name)!r} is not read: nothing is taken from the network")
-        if os.path.splitext(rest)[1].lower() not in FORMATS:
-            raise NotFoundError(f"the mesh {clipped(name)!r} is of a kind that is not read; {', '.join(FORMATS)} are")
+        if os.path.splitext(rest)[1].lower() not in formats:
+            raise NotFoundError(f"the mesh {clipped(name)!r} is of a kind that is not read; {', '.join(formats)} are")
         places = self._beside(rest, here) if scheme == "file" else self._packages(rest.lstrip("/"), here)
         outside = False
         for path, root in places:

@@ -6,10 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from bellcrank.errors import ModelError
+from bellcrank.io.common.height_images import IMAGES, heights_of_image
 from bellcrank.io.common.mesh_finder import MeshFinder, NotFoundError
 from bellcrank.io.common.names import control_character
 from bellcrank.io.report import Material, Note, Shape
 from bellcrank.mechanism.geometry.colors import Color
+from bellcrank.mechanism.geometry.height_field import HeightField
 from bellcrank.mechanism.geometry.placed_shape import AnyShape
 from bellcrank.mechanism.geometry.solids import Box, Capsule, Cone, Cylinder, Ellipsoid, Plane, Sphere
 from bellcrank.mechanism.geometry.triangle_mesh import Mesh
@@ -26,26 +28,32 @@ class ShapePlacer:
     notes: list[Note] = field(default_factory=list)
     materials: Mapping[str, Material] = field(default_factory=dict)
 
-    def place(self, machine: Mechanism, shape: Shape, source: str, name: str = "", made: Mesh | None = None) -> None:
-        """Add one shape that the file `source` describes, under its name there if that is free; its mesh may be `made`
-        already."""
+    def place(self, machine: Mechanism, shape: Shape, source: str, name: str = "",
+              made: Mesh | HeightField | None = None) -> str | None:
+        """Add one shape that the file `source` describes, under its name there if that is free; its form may be `made`
+        already. Returns what the shape is called."""
         try:
             form = made or self._made(shape, source)
         except NotFoundError as error:
             self.notes.append(Note("missing", shape.kind, shape.body, shape.line, str(error)))
-            return
+            return None
         except ModelError as error:
             self.notes.append(Note("ignored", shape.kind, shape.body, shape.line, f"cannot be shown: {error}"))
-            return
+            return None
         taken = not name or control_character(name) is not None or any(s.name == name for s in machine.shapes)
-        machine.add_shape(shape.body, form, shape.pose, color=color_of(shape.material, self.materials),
-                          name=None if taken else name, role=shape.role)
+        collides = shape.role == "collision"
+        return machine.add_shape(shape.body, form, shape.pose, color=color_of(shape.material, self.materials),
+                                 name=None if taken else name, role=shape.role,
+                                 friction=shape.friction if collides else None,
+                                 groups=shape.groups if collides else (1, 1)).name
 
     def _made(self, shape: Shape, source: str) -> AnyShape:
         size = shape.size
         match shape.kind:
             case "mesh":
                 return Mesh.read(self.finder.find(shape.filename or "", source), size)
+            case "heightmap":
+                return heights_of_image(self.finder.find(shape.filename or "", source, IMAGES), size)
             case "box":
                 return Box(size)
             case "sphere":

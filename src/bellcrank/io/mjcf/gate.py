@@ -41,11 +41,11 @@ _DROPPED: dict[str, tuple[Kind, str]] = {
     "skin": ("ignored", "looks"),
     "camera": ("ignored", "a camera"),
     "light": ("ignored", "a light"),
-    "pair": ("ignored", "contacts are not modelled"),
-    "exclude": ("ignored", "contacts are not modelled"),
+    "pair": ("kept", "a rule for add_contacts"),
+    "exclude": ("kept", "a rule for add_contacts"),
     "texture": ("ignored", "looks"),
     "layer": ("ignored", "looks"),
-    "hfield": ("ignored", "terrain: contacts are not modelled"),
+    "hfield": ("ignored", "terrain from another file"),
 }
 _CONTAINERS = ("contact", "deformable")
 _ATTRIBUTES = ("user", "content_type")
@@ -245,6 +245,8 @@ class _ElementWriter:
         if tag in ("attach", "model") or (tag == "frame" and "model" in element.attributes):
             raise element.error("models made of other model files are not read; let MuJoCo save it as one file "
                                 "(MjSpec.to_xml)")
+        if tag == "hfield" and "file" not in element.attributes:  # its heights are in the model itself
+            return False
         if tag in _DROPPED and not (section == "actuator" and tag != "plugin"):
             if section != "default":
                 self.gate.note(*_about(element))

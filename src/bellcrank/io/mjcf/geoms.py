@@ -15,6 +15,7 @@ from bellcrank.io.common.shape_records import ShapePlacer
 from bellcrank.io.common.xml import clipped
 from bellcrank.io.mjcf.sites import rotation
 from bellcrank.io.report import Material, Note, Shape
+from bellcrank.mechanism.geometry.height_field import HeightField
 from bellcrank.mechanism.geometry.mesh_files import FORMATS
 from bellcrank.mechanism.geometry.placed_shape import Role
 from bellcrank.mechanism.geometry.triangle_mesh import Mesh
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from bellcrank.io.mjcf.read import MjcfReader
     from bellcrank.mechanism.mechanism import Mechanism
 
-__all__ = ["GeomFacts", "MeshFacts", "read_shapes"]
+__all__ = ["GeomFacts", "MeshFacts", "Surface", "read_shapes"]
 
 Floats = npt.NDArray[np.float64]
 #: groups of geoms that viewers of MuJoCo show unless told otherwise
@@ -62,12 +63,21 @@ class MeshFacts:
 
 
 @dataclass(frozen=True, slots=True)
+class Surface:
+    """What contacts need of a geom: contype and conaffinity, and friction in sliding."""
+
+    groups: tuple[int, int] = (1, 1)
+    friction: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class GeomFacts:
     """What is known of a geom before MuJoCo compiles the model."""
 
     collides: bool
     mesh: MeshFacts | str | None = None  #: text says why it is not shown
     replaced: bool = False  #: its mesh was taken out, for no inertia depends on it
+    surface: Surface = Surface()
 
 
 def read_shapes(reader: MjcfReader, machine: Mechanism) -> None:
@@ -75,11 +85,12 @@ def read_shapes(reader: MjcfReader, machine: Mechanism) -> None:
     model = reader.model
     kinds = {int(getattr(reader.mujoco.mjtGeom, f"mjGEOM_{kind.upper()}")): kind for kind in _KINDS}
     placer = ShapePlacer(MeshFinder(), reader.notes)
+    touching: dict[str, str] = {}
     for geom in range(model.ngeom):
         element = reader.source.element("geom", geom)
         facts = reader.source.geoms[geom]
         pose = Pose(model.geom_pos[geom], rotation(reader.mujoco, model.geom_quat[geom]))
-        made: Mesh | None = None
+        made: Mesh | HeightField | None = None
         kind: str | None
         size: tuple[float, ...] = (1.0, 1.0, 1.0)
         if facts.mesh is not None:
@@ -87,11 +98,14 @@ def read_shapes(reader: MjcfReader, machine: Mechanism) -> None:
             try:
                 if isinstance(facts.mesh, str):
                     raise FileError(facts.mesh)
-                made, inner = facts.mesh.placed()
+                mesh, inner = facts.mesh.placed()
+                made = mesh
                 pose = pose @ inner if facts.replaced else pose @ _moved(reader, geom).inverse() @ inner
             except BellcrankError as error:
                 _lack(reader, element, geom, str(error))
                 continue
+        elif int(model.geom_type[geom]) == int(reader.mujoco.mjtGeom.mjGEOM_HFIELD):
+            kind, made = "heightfield", _field(model, int(model.geom_dataid[geom]))
         else:
             kind = kinds.get(int(model.geom_type[geom]))
             if kind is None:
@@ -100,9 +114,41 @@ def read_shapes(reader: MjcfReader, machine: Mechanism) -> None:
             size = _size(kind, [float(s) for s in model.geom_size[geom]])
         for role in _roles(facts.collides, int(model.geom_group[geom])):
             shape = Shape(reader.bodies[int(model.geom_bodyid[geom])], role, kind, size,
-                          made.path if made is not None else None, pose, _material(model, geom), element.line)
+                          made.path if isinstance(made, Mesh) else None, pose, _material(model, geom), element.line,
+                          facts.surface.friction, facts.surface.groups)
             reader.shapes.append(shape)
-            placer.place(machine, shape, element.source, reader.source.name("geom", geom), made)
+            given = reader.source.name("geom", geom)
+            called = placer.place(machine, shape, element.source, given, made)
+            if role == "collision" and called is not None and given:
+                touching[given] = called
+    machine.larger_friction = model.ngeom > 0
+    _read_rules(reader, machine, touching)
+
+
+def _field(model: Any, number: int) -> HeightField:
+    """Rows of MuJoCo's data go along y; heights are parts of the largest one."""
+    x, y, top, _ = model.hfield_size[number]
+    rows, columns, start = (int(a[number]) for a in (model.hfield_nrow, model.hfield_ncol, model.hfield_adr))
+    data = np.asarray(model.hfield_data[start:start + rows * columns], dtype=float).reshape(rows, columns)
+    kind = "monotone" if min(rows, columns) > 2 else "linear"
+    return HeightField(np.linspace(-x, x, columns), np.linspace(-y, y, rows), top * data.T, kind=kind)
+
+
+def _read_rules(reader: MjcfReader, machine: Mechanism, touching: dict[str, str]) -> None:
+    """<exclude> and <pair> elements."""
+    for section in reader.source.gate.root.all("contact"):
+        for element in section.children:
+            ends = [element.attributes.get(name, "") for name in (
+                ("body1", "body2") if element.tag == "exclude" else ("geom1", "geom2"))]
+            ends = [reader.renamed.get(end, end) for end in ends] if element.tag == "exclude" else [
+                touching.get(end, "") for end in ends]
+            known = {"ground", *(b.name for b in machine.bodies)} if element.tag == "exclude" else {*touching.values()}
+            if element.tag not in ("exclude", "pair") or not set(ends) <= known:
+                reader.note("ignored", element, "its parts do not touch anything here")
+                continue
+            words = element.attributes.get("friction", "").split()
+            friction = float(words[0]) if element.tag == "pair" and words else None
+            machine.set_contact_rule(*ends, touch=element.tag == "pair", friction=friction)
 
 
 def _roles(collides: bool, group: int) -> list[Role]:

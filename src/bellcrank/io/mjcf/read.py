@@ -130,7 +130,7 @@ class MjcfReader:
         if physics:
             self.note("changed", option, f"switched off by flags of the file: {', '.join(sorted(physics))}")
         if self.model.ngeom:
-            self.note("ignored", self.source.gate.root, "contacts between shapes are not modelled")
+            self.note("ignored", self.source.gate.root, "contacts act once they are added (add_contacts)")
 
     def _name_parts(self) -> None:
         model, taken = self.model, {"ground": None}

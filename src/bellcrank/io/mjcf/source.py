@@ -14,7 +14,7 @@ from bellcrank.errors import FileError
 from bellcrank.io.common.contents import regular_bytes
 from bellcrank.io.common.xml import XmlElement, clipped
 from bellcrank.io.mjcf.gate import Gated, MeshFile, gated, mesh_path
-from bellcrank.io.mjcf.geoms import GeomFacts, MeshFacts
+from bellcrank.io.mjcf.geoms import GeomFacts, MeshFacts, Surface
 from bellcrank.io.mjcf.sites import rotation
 
 __all__ = ["Source", "compiled", "the_mujoco"]
@@ -112,18 +112,22 @@ def _shapes(mujoco: Any, spec: Any, gate: Gated, path: str | os.PathLike[str], f
     """Take meshes out of the spec that no inertia depends on, a ball without mass in their place; the contents of mesh
     files that are needed, and what is known of all geoms that are left."""
     by_name = {mesh.name: mesh for mesh in spec.meshes}
+    fields = {field.name for field in spec.hfields}
     assets: dict[str, bytes] = {}
     facts: list[GeomFacts] = []
     for geom in list(spec.geoms):
-        collides = bool(geom.contype or geom.conaffinity)
+        groups, friction = (int(geom.contype), int(geom.conaffinity)), float(geom.friction[0])
+        surface = Surface(groups if min(groups) >= 0 else (1, 1), friction if friction >= 0.0 else None)
+        collides = any(groups)
         geom.contype = geom.conaffinity = 0  # no convex hulls
         element = gate.element(geom.info)
-        if geom.type in (mujoco.mjtGeom.mjGEOM_HFIELD, mujoco.mjtGeom.mjGEOM_SDF):
-            gate.note("ignored", element, "a shape of terrain or of a plugin; contacts are not modelled")
+        if geom.type == mujoco.mjtGeom.mjGEOM_SDF or (geom.type == mujoco.mjtGeom.mjGEOM_HFIELD
+                                                      and geom.hfieldname not in fields):
+            gate.note("ignored", element, "a shape of a plugin, or of terrain that lies in another file")
             spec.delete(geom)
             continue
         if not geom.meshname:
-            facts.append(GeomFacts(collides))
+            facts.append(GeomFacts(collides, surface=surface))
             continue
         mesh = by_name.get(geom.meshname)
         if mesh is None:
@@ -131,7 +135,7 @@ def _shapes(mujoco: Any, spec: Any, gate: Gated, path: str | os.PathLike[str], f
         known = _mesh_facts(mujoco, mesh, gate, path, folder)
         if not _weighs(spec, geom):
             _without_mesh(mujoco, geom)
-            facts.append(GeomFacts(collides, known, replaced=True))
+            facts.append(GeomFacts(collides, known, replaced=True, surface=surface))
             continue
         if mesh.file:
             file = gate.meshes.get(mesh.file)
@@ -144,9 +148,9 @@ def _shapes(mujoco: Any, spec: Any, gate: Gated, path: str | os.PathLike[str], f
                     raise
                 gate.note("warned", element, f"taken as massless, though its mass is that of a mesh: {error}")
                 _without_mesh(mujoco, geom)
-                facts.append(GeomFacts(collides, known, replaced=True))
+                facts.append(GeomFacts(collides, known, replaced=True, surface=surface))
                 continue
-        facts.append(GeomFacts(collides, known))
+        facts.append(GeomFacts(collides, known, surface=surface))
     used = {geom.meshname for geom in spec.geoms}
     for mesh in list(spec.meshes):
         if mesh.name not in used:

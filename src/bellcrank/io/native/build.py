@@ -22,6 +22,7 @@ from bellcrank.io.native.source_lines import Marked
 from bellcrank.io.report import Note
 from bellcrank.mechanism import constraints, joints, rolling
 from bellcrank.mechanism.closing_frames import AT_CLOSING
+from bellcrank.mechanism.contact.contact_bristles import BendRate
 from bellcrank.mechanism.coupling import Part
 from bellcrank.mechanism.first_order import FirstOrder
 from bellcrank.mechanism.inertia import Inertia
@@ -85,10 +86,12 @@ class _Build:
                 ("constraints", self.constraint), ("springs", self.spring), ("bushings", self.bushing),
                 ("drags", self.drag), ("wrenches", self.wrench), ("joint_forces", self.joint_force),
                 ("actuators", self.actuator), ("armatures", self.armature), ("ranges", self.range),
-                ("shapes", self.shape), ("contacts", self.contact), ("outputs", self.output)):
+                ("shapes", self.shape), ("contacts", self.contact), ("contact_rules", self.contact_rule),
+                ("outputs", self.output)):
             for name, part in getattr(d, section).items():
                 with self.at(section, name):
                     adder(name, part)
+        m.larger_friction = d.larger_friction
         return m
 
     # -- numbers and laws ---------------------------------------------------------------------
@@ -136,6 +139,9 @@ class _Build:
             raise ModelError(f"state {name!r}: give either a rate or the ready-made element it belongs to")
         if part.rate is not None:
             return self.machine_law(part.rate), part.units, 0.0 if part.initial is None else self.number(part.initial)
+        bend = BendRate.called(name) if part.element in self.document.contacts else None
+        if bend is not None and bend.contact == part.element:
+            return bend, part.units, 0.0 if part.initial is None else self.number(part.initial)
         found = [made[name] for section in ("springs", "joint_forces", "wrenches")
                  for made in [self.states_of(section, part.element)] if name in made]
         if len(found) != 1:
@@ -382,7 +388,15 @@ class _Build:
             line = self.marks.find(("shapes", name)).line
             self.notes.append(Note("missing", "mesh", part.body, line, f"shape {name!r}: {error}"))
             return
-        self.m.add_shape(part.body, made, self.pose(part.pose), color=part.color, name=name, role=part.role)
+        if any(g != int(g) for g in part.groups):
+            raise ModelError(f"shape {name!r}: groups are two whole numbers")
+        self.m.add_shape(part.body, made, self.pose(part.pose), color=part.color, name=name, role=part.role,
+                         friction=part.friction, groups=(int(part.groups[0]), int(part.groups[1])))
+
+    def contact_rule(self, name: str, part: schema.ContactRulePart) -> None:
+        made = self.m.set_contact_rule(part.first, part.second, touch=part.touch, friction=part.friction)
+        if made.name != name:
+            raise ModelError(f"contact rule {name!r}: it is called after its parts, {made.name!r}")
 
     def contact(self, name: str, part: schema.ContactPart) -> None:
         shapes = {shape.name: shape for shape in self.m.shapes}
@@ -392,7 +406,8 @@ class _Build:
         self.m.add_contact(name, shapes[part.first], shapes[part.second], friction=self.number(part.friction),
                            slip_speed=self.number(part.slip_speed), exponent=part.exponent,
                            **self.optional(stiffness=part.stiffness, dissipation=part.dissipation),
-                           restitution=part.restitution)
+                           restitution=part.restitution, friction_model=part.friction_model, reach=part.reach,
+                           bend_damping=part.bend_damping)
 
 
 class _Whole(tuple[Formula, ...]):

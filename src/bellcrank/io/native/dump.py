@@ -102,11 +102,15 @@ class _Dump:
                 **self.on(a), "inertia": self.number(a.inertia, f"armature {a.name!r}")}),
             "shapes": _named(m.shapes, "shape", self.shape),
             "contacts": _named(m.contacts, "contact", self.contact),
+            "contact_rules": _named(m.contact_rules, "contact rule", lambda r: {
+                "first": r.first, "second": r.second, **({} if r.touch else {"touch": False}),
+                **({} if r.friction is None else {"friction": r.friction})}),
             "outputs": _named(m.outputs, "output", lambda o: {
                 "law": self.of_machine(o.law, f"output {o.name!r}"), "units": o.units})}
         sections["tables"] = {word: _table(table) for word, table in self.tables.items()}
         return {"bellcrank": 1, "name": _text(m.name, "mechanism", empty=True),
-                "gravity": self.numbers(m.gravity, "gravity"), **{k: v for k, v in sections.items() if v}}
+                "gravity": self.numbers(m.gravity, "gravity"),
+                **({"larger_friction": True} if m.larger_friction else {}), **{k: v for k, v in sections.items() if v}}
 
     def state(self, state: AddedState) -> dict[str, Any]:
         what, element = f"state {state.name!r}", element_of_state(state)
@@ -362,13 +366,17 @@ class _Dump:
         return {"body": self.bodies[placed.body], **dump_shape(placed.shape, placed.name, self.store),
                 **self.poses(placed, ("pose",), f"shape {placed.name!r}"),
                 **({} if placed.color is None else {"color": list(placed.color)}),
-                **({"role": placed.role} if placed.role != "visual" else {})}
+                **({"role": placed.role} if placed.role != "visual" else {}),
+                **({} if placed.friction is None else {"friction": placed.friction}),
+                **({} if placed.groups == (1, 1) else {"groups": [float(g) for g in placed.groups]})}
 
     def contact(self, made: PlacedContact) -> dict[str, Any]:
-        names = ("stiffness", "dissipation", "restitution", "friction", "slip_speed", "exponent")
+        names = ("stiffness", "dissipation", "restitution", "friction", "slip_speed", "exponent", "reach",
+                 "bend_damping")
         return {"first": made.shape_names[0], "second": made.shape_names[1], **self.given(
             made.material, tuple(name for name in names if hasattr(made.material, name)), f"contact {made.name!r}",
-            dissipation=0.0, restitution=0.0, friction=0.0, slip_speed=1e-3, exponent=1.0)}
+            dissipation=0.0, restitution=0.0, friction=0.0, slip_speed=1e-3, exponent=1.0, reach=1e-4,
+            bend_damping=1e-2), **({"friction_model": "bristle"} if made.bends else {})}
 
     def wrench(self, wrench: Any) -> dict[str, Any]:
         what = f"wrench {wrench.name!r}"

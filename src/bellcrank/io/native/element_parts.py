@@ -8,6 +8,7 @@ from typing import Any, Protocol
 from bellcrank.errors import ModelError
 from bellcrank.io.native.formula import Formula
 from bellcrank.mechanism import ready_made
+from bellcrank.mechanism.contact.contact_bristles import BendRate
 from bellcrank.mechanism.first_order import AddedState
 from bellcrank.mechanism.forces import MachineForce
 from bellcrank.mechanism.forces.belt import Belt
@@ -128,6 +129,8 @@ def element_of_state(state: AddedState) -> str | None:
             return bristle.name
         case TyreRate(tyre):
             return tyre.name
+        case BendRate(contact):
+            return contact
     return None
 
 

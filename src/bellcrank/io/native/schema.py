@@ -50,7 +50,8 @@ SINGULAR = {
     "parameters": "parameter", "bodies": "body", "joints": "joint", "frames": "frame", "couplers": "coupler",
     "constraints": "constraint", "springs": "spring", "bushings": "bushing", "drags": "drag", "wrenches": "wrench",
     "joint_forces": "joint force", "actuators": "actuator", "armatures": "armature", "shapes": "shape",
-    "contacts": "contact", "tables": "table", "states": "state", "outputs": "output", "ranges": "range"}
+    "contacts": "contact", "contact_rules": "contact rule", "tables": "table", "states": "state", "outputs": "output",
+    "ranges": "range"}
 _ADDRESS = "https://json-schema.org/draft/2020-12/schema"
 
 
@@ -365,6 +366,9 @@ class ContactPart(Part):
     friction: Num = 0.0
     slip_speed: Num = Field(default=1e-3, description="[m/s]")
     exponent: Fixed = 1.0
+    friction_model: Literal["regularized", "bristle"] = "regularized"
+    reach: Fixed = Field(default=1e-4, description="what bristles bend before they slide [m]")
+    bend_damping: Fixed = Field(default=1e-2, description="time constant of their damping [s]")
 
 
 class RangePart(Part):
@@ -372,6 +376,15 @@ class RangePart(Part):
 
     lower: Fixed | None = Field(default=None, description="[rad or m]")
     upper: Fixed | None = None
+
+
+class ContactRulePart(Part):
+    """Whether a pair of bodies or shapes may touch where contacts are added to many at once, and with what friction."""
+
+    first: Name = Field(description="a body or a shape")
+    second: Name
+    touch: bool = True
+    friction: Fixed | None = None
 
 
 class Document(Part):
@@ -398,6 +411,8 @@ class Document(Part):
     ranges: dict[Name, RangePart] = Field(default={}, description="by joint")
     shapes: dict[Name, AnyShapePart] = {}
     contacts: dict[Name, ContactPart] = {}
+    contact_rules: dict[Name, ContactRulePart] = {}
+    larger_friction: bool = Field(default=False, description="contacts take the larger friction of two shapes")
     states: dict[Name, StatePart] = {}
     outputs: dict[Name, OutputPart] = {}
 

@@ -20,6 +20,9 @@ class ShapePart(Part):
     color: Annotated[list[Fixed], Field(min_length=3, max_length=4)] | None = Field(
         default=None, description="red, green, blue and opacity in 0..1")
     role: Literal["visual", "collision"] = "visual"
+    friction: Fixed | None = Field(default=None, description="of contacts for which none is given")
+    groups: Annotated[list[Fixed], Field(min_length=2, max_length=2)] = Field(
+        default=[1.0, 1.0], description="bits of what it is, and of what it touches")
 
 
 class BoxShapePart(ShapePart):

@@ -16,6 +16,8 @@ from bellcrank.mechanism.pose import Pose
 
 __all__ = ["read_inertia", "read_material", "read_shape"]
 
+#: what a collision touches where nothing is said
+_EVERYTHING = 0xFFFF
 _DEFAULT = {"ixx": 1.0, "iyy": 1.0, "izz": 1.0}
 
 
@@ -64,6 +66,11 @@ def read_shape(element: XmlElement, body: str, pose: Pose) -> Shape | None:
             size = (form.only("radius").text_number(), form.only("length").text_number())
         case "ellipsoid":
             size = form.only("radii").text_numbers(3)
+        case "heightmap":
+            filename = form.only("uri").text
+            extent, place = form.first("size"), form.first("pos")
+            size = (1.0, 1.0, 1.0) if extent is None else extent.text_numbers(3)
+            pose = pose if place is None else pose @ Pose(place.text_numbers(3))
         case "plane":
             edges, normal = form.first("size"), form.first("normal")
             size = () if element.tag == "collision" else (1.0, 1.0) if edges is None else edges.text_numbers(2)
@@ -71,7 +78,33 @@ def read_shape(element: XmlElement, body: str, pose: Pose) -> Shape | None:
         case _:
             return None
     return Shape(body, "visual" if element.tag == "visual" else "collision", form.tag, size, filename, pose,
-                 _looks(element), element.line)
+                 _looks(element), element.line, *_surface(element))
+
+
+def _surface(element: XmlElement) -> tuple[float | None, tuple[int, int]]:
+    """Friction of a collision, and the bits of what it touches, which both must share in SDF."""
+    if element.tag != "collision":
+        return None, (1, 1)
+    surface = element.first("surface")
+    friction = None if surface is None else surface.first("friction")
+    for tag, name in (("ode", "mu"), ("bullet", "friction")):
+        inner = None if friction is None else friction.first(tag)
+        if inner is not None and inner.first(name) is not None:
+            mu, bits = number_in(inner, name, 1.0), _bitmask(surface)
+            return (mu if mu >= 0.0 else None), (bits, bits)
+    bits = _bitmask(surface)
+    return None, (bits, bits)
+
+
+def _bitmask(surface: XmlElement | None) -> int:
+    contact = None if surface is None else surface.first("contact")
+    given = None if contact is None else contact.first("collide_bitmask")
+    if given is None:
+        return _EVERYTHING
+    try:
+        return int(given.text.strip(), 0)
+    except ValueError:
+        raise given.error("collide_bitmask is not a whole number") from None
 
 
 def _looks(element: XmlElement) -> Material | None:

@@ -25,7 +25,8 @@ __all__ = ["load_urdf", "read_urdf", "write_urdf"]
 
 def load_urdf(path: str | os.PathLike[str], *, floating_base: bool = False, exact_angles: bool = True,
               gravity: Sequence[float] = (0.0, 0.0, -9.81), mimic: Literal["coupler", "free"] = "coupler",
-              dynamics: bool = False, closures: Closures = None, packages: Folders = None) -> Mechanism:
+              dynamics: bool = False, closures: Closures = None, packages: Folders = None,
+              srdf: str | os.PathLike[str] | None = None) -> Mechanism:
     """The machine described by a URDF file.
 
     The root link is welded to the ground, or free to move with ``floating_base=True`` (joint "root_joint").
@@ -36,6 +37,7 @@ def load_urdf(path: str | os.PathLike[str], *, floating_base: bool = False, exac
     ``dynamics=True`` adds the damping and friction of <dynamics> as force elements. `closures` is the path of a YAML
     file that lists loop closures (also looked for beside the URDF file); without it, ``loop_closures.yaml`` or a YAML
     file of the same name beside the URDF file is used if it holds some; ``closures=False`` looks for none.
+    `srdf` is a file whose <disable_collisions> say which links never touch: `Mechanism.add_contacts` leaves them out.
 
     Shapes of <visual> and <collision> come with the bodies. Meshes are looked for in the folder of the file (or of the
     package around it), ``package://NAME/`` in folders NAME beside and above it; `packages` are further folders. They
@@ -52,15 +54,15 @@ def load_urdf(path: str | os.PathLike[str], *, floating_base: bool = False, exac
     <Mechanism 'box': 1 bodies, 1 joints>
     """
     mechanism, report = read_urdf(path, floating_base=floating_base, exact_angles=exact_angles, gravity=gravity,
-                                  mimic=mimic, dynamics=dynamics, closures=closures, packages=packages)
+                                  mimic=mimic, dynamics=dynamics, closures=closures, packages=packages, srdf=srdf)
     warn_of_surprises(report, "read_urdf")
     return mechanism
 
 
 def read_urdf(path: str | os.PathLike[str], *, floating_base: bool = False, exact_angles: bool = True,
               gravity: Sequence[float] = (0.0, 0.0, -9.81), mimic: Literal["coupler", "free"] = "coupler",
-              dynamics: bool = False, closures: Closures = None, packages: Folders = None
-              ) -> tuple[Mechanism, ReadReport]:
+              dynamics: bool = False, closures: Closures = None, packages: Folders = None,
+              srdf: str | os.PathLike[str] | None = None) -> tuple[Mechanism, ReadReport]:
     """As `load_urdf`, with a report of what was kept, changed and ignored, and without a warning."""
     if mimic not in ("coupler", "free"):
         raise ValueError(f"mimic must be 'coupler' or 'free', got {mimic!r}")
@@ -68,4 +70,21 @@ def read_urdf(path: str | os.PathLike[str], *, floating_base: bool = False, exac
     check_kind(root)
     reader = RobotReader(root, exact_angles, coupled=mimic == "coupler", dynamics=dynamics, packages=packages)
     sidecar = find_sidecar(root.source, closures, reader)
-    return with_ranges(reader.mechanism(floating_base, gravity, sidecar), reader.report())
+    machine = reader.mechanism(floating_base, gravity, sidecar)
+    if srdf is not None:
+        _read_srdf(machine, reader, srdf)
+    return with_ranges(machine, reader.report())
+
+
+def _read_srdf(machine: Mechanism, reader: RobotReader, path: str | os.PathLike[str]) -> None:
+    """Pairs of links that never touch, as rules for `Mechanism.add_contacts`."""
+    root = read_xml(path)
+    if root.tag != "robot":
+        raise root.error("is not an SRDF file: its outermost element is not <robot>")
+    known = {body.name for body in machine.bodies}
+    for element in root.all("disable_collisions"):
+        ends = element.attribute("link1"), element.attribute("link2")
+        if set(ends) <= known and ends[0] != ends[1]:
+            machine.set_contact_rule(*ends, touch=False)
+        else:
+            reader.note("ignored", element, "a link of it is not in the machine")

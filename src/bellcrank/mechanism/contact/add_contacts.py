@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from typing import TYPE_CHECKING, Any
 
 from bellcrank.errors import ModelError, hint
 from bellcrank.mechanism.checks import new_name, number
+from bellcrank.mechanism.contact.contact_bristles import BendRate, BristleContact, bend_names
 from bellcrank.mechanism.contact.contact_material import Compliant, Unyielding, dissipation_for
-from bellcrank.mechanism.contact.narrow_phase import known_pair, seen_by_contact
+from bellcrank.mechanism.contact.contact_rules import (
+    ContactRule,
+    friction_of_pair,
+    meant_to_touch,
+    neighboring,
+    rigid_groups,
+)
+from bellcrank.mechanism.contact.narrow_phase import known_pair, places_of, seen_by_contact
 from bellcrank.mechanism.contact.placed_contact import PlacedContact
 from bellcrank.mechanism.geometry.add_shapes import ShapedBodies
 from bellcrank.mechanism.geometry.placed_shape import PlacedShape
@@ -17,6 +25,7 @@ from bellcrank.mechanism.geometry.solids import Plane
 from bellcrank.scalar.graph import Number, Scalar
 
 if TYPE_CHECKING:
+    from bellcrank.mechanism.first_order import AddedState
     from bellcrank.mechanism.parts import Body, Connection
 
 __all__ = ["TouchingBodies"]
@@ -28,10 +37,14 @@ class TouchingBodies(ShapedBodies):
     """Which shapes of a `Mechanism` may touch."""
 
     name: str
+    add_state: Callable[..., AddedState]
+    _states: dict[str, AddedState]
 
     def __init__(self) -> None:
         super().__init__()
         self._contacts: dict[str, PlacedContact] = {}
+        self._contact_rules: dict[str, ContactRule] = {}
+        self._larger_friction = False
 
     @property
     @abstractmethod
@@ -52,17 +65,69 @@ class TouchingBodies(ShapedBodies):
         """All contacts in the order they were added."""
         return tuple(self._contacts.values())
 
+    @property
+    def contact_rules(self) -> tuple[ContactRule, ...]:
+        """What was said of pairs by `set_contact_rule`, or by the file that the machine was read from."""
+        return tuple(self._contact_rules.values())
+
+    @property
+    def larger_friction(self) -> bool:
+        """Whether contacts take the larger friction of two shapes (so do MJCF files), rather than the smaller one."""
+        return self._larger_friction
+
+    @larger_friction.setter
+    def larger_friction(self, value: bool) -> None:
+        self._larger_friction = bool(value)
+
+    def set_contact_rule(self, first: str, second: str, *, touch: bool = True, friction: float | None = None
+                         ) -> ContactRule:
+        """Say of a pair of bodies, or of shapes, by their names, whether `add_contacts` shall take it, and with what
+        friction. What is said of shapes counts more than what is said of their bodies.
+
+        >>> import bellcrank as bc
+        >>> m = bc.load("double_pendulum")
+        >>> m.set_contact_rule(m.bodies[0].name, m.bodies[1].name, touch=False).touch
+        False
+        """
+        what = f"contact rule of {first!r} and {second!r}"
+        for name in (first, second):
+            self._own_shapes(what, name, some=False)
+        rule = ContactRule(first, second, bool(touch),
+                           None if friction is None else float(number(what, "friction", friction, 0.0)))
+        self._contact_rules[rule.name] = rule
+        return rule
+
+    def _rule(self, one: PlacedShape, other: PlacedShape) -> ContactRule | None:
+        names = ["ground", *(b.name for b in self.bodies)]
+        for a, b in ((one.name, other.name), (names[one.body], names[other.body])):
+            found = self._contact_rules.get(ContactRule(a, b).name)
+            if found is not None:
+                return found
+        return None
+
+    def _friction(self, one: PlacedShape, other: PlacedShape) -> Number:
+        """That of the pair, if nothing is given."""
+        rule = self._rule(one, other)
+        if rule is not None and rule.friction is not None:
+            return rule.friction
+        found = friction_of_pair(one, other, self._larger_friction)
+        return 0.0 if found is None else found
+
     def add_contact(self, name: str, first: str | Body | PlacedShape, second: str | Body | PlacedShape, *,
                     stiffness: Number | None = None, dissipation: Number | None = None,
-                    restitution: float | None = None, impact_speed: float = 1.0, friction: Number = 0.0,
-                    slip_speed: Number = 1e-3, exponent: float = 1.0) -> PlacedContact:
+                    restitution: float | None = None, impact_speed: float = 1.0, friction: Number | None = None,
+                    slip_speed: Number = 1e-3, exponent: float = 1.0, friction_model: str = "regularized",
+                    reach: float = 1e-4, bend_damping: float = 1e-2) -> PlacedContact:
         """Let two shapes touch: each a shape, its name, or a body (the ground, too) with one shape of the role
         "collision".
 
         With a `stiffness` [N/m^exponent] the contact is compliant, a force of the equations of motion at every place
         where the shapes overlap (a box on a plane has up to four; the stiffness is that of each). `dissipation` [s/m]
         is Hunt and Crossley's; or `restitution`, what is left of the `impact_speed` [m/s] after an impact. `exponent`
-        is 1, 1.5 (Hertz) or 2. Coulomb's `friction` is that of sliding; below about `slip_speed` [m/s] it fades out.
+        is 1, 1.5 (Hertz) or 2. Coulomb's `friction` is that of sliding (that of the shapes, or none, unless given);
+        below about `slip_speed` [m/s] it fades out. With ``friction_model="bristle"`` it truly sticks: bristles bend by
+        `reach` [m] before they slide, and damp that with the time constant `bend_damping` [s]; their bends are states,
+        two (on planes) or three at every place.
 
         Without a stiffness the contact is rigid, with Newton's `restitution` (0) and Coulomb's `friction`; runs need
         ``stepper="moreau"``, and the equations of motion are those with the contact open.
@@ -79,9 +144,20 @@ class TouchingBodies(ShapedBodies):
         """
         new_name(self._contacts, name, "contact")
         what = f"contact {name!r}"
-        material = _material(what, stiffness, dissipation, restitution, impact_speed, friction, slip_speed, exponent)
-        made = self._touching_pair(name, self._touching(what, first), self._touching(what, second), material)
-        self._contacts[name] = made
+        one, other = self._touching(what, first), self._touching(what, second)
+        if friction is None:
+            friction = self._friction(one, other)
+        material = _material(what, stiffness, dissipation, restitution, impact_speed, friction, slip_speed, exponent,
+                             friction_model, reach, bend_damping)
+        return self._put(self._touching_pair(name, one, other, material))
+
+    def _put(self, made: PlacedContact) -> PlacedContact:
+        """Keep a contact, and give it the states of its bristles that are not there yet."""
+        self._contacts[made.name] = made
+        for k, labels in enumerate(made.bends):
+            for i, label in enumerate(labels):
+                if label not in self._states:
+                    self.add_state(label, BendRate(made.name, k, i))
         return made
 
     def add_contacts(self, first: str | Iterable[str | Body | PlacedShape] = "all",
@@ -91,34 +167,45 @@ class TouchingBodies(ShapedBodies):
         """Let all shapes of one set touch those of another: bodies, shapes, or "all" (the ground included), each with
         its shapes of the role "collision". A `bc.Plane()` as the second set is added to the ground at its origin.
 
-        Pairs on one body, on bodies that a joint connects (unless `neighbors`), and pairs of bodies named in `exclude`
-        are left out, and so are pairs of shapes that cannot touch here (see docs/contact.md). `material` is that of
-        `add_contact`. Contacts are called after their shapes, ``"foot sphere, ground plane"``.
+        Pairs on one body or on bodies welded together, on bodies that a joint connects (unless `neighbors`), those of
+        bodies named in `exclude`, and those that groups of shapes or rules forbid (`add_shape`, `set_contact_rule`, or
+        the file that the machine was read from) are left out, and so are pairs of shapes that cannot touch here (see
+        docs/contact.md). A pair that a rule wants is taken in any case. `material` is that of `add_contact`; without
+        `friction` it is that of the rule or of the shapes. Contacts are called after their shapes,
+        ``"foot sphere, ground plane"``.
 
         A robot from a file on the floor: ``m.add_contacts("all", bc.Plane(), friction=0.8)``.
         """
-        made = _material("contacts", **{"stiffness": None, "dissipation": None, "restitution": None,
-                                        "impact_speed": 1.0, "friction": 0.0, "slip_speed": 1e-3, "exponent": 1.0,
-                                        **material})
+        given = {"stiffness": None, "dissipation": None, "restitution": None, "impact_speed": 1.0, "friction": None,
+                 "slip_speed": 1e-3, "exponent": 1.0, "friction_model": "regularized", "reach": 1e-4,
+                 "bend_damping": 1e-2, **material}
+        _material("contacts", **{**given, "friction": 0.0 if given["friction"] is None else given["friction"]})
         if isinstance(second, Plane):
             second = [self.add_shape("ground", second, role="collision", name=self._free_name("ground plane"))]
+        groups = rigid_groups(1 + len(self.bodies), self.joints)
         apart = {frozenset(self.body(b).index for b in two) for two in exclude}
-        if not neighbors:
-            apart |= {frozenset((c.parent, c.child)) for c in self.joints if c.parent and c.child}
+        near = set() if neighbors else neighboring(groups, self.joints)
         ones, others = self._shapes_in(first), self._shapes_in(second)
         added: list[PlacedContact] = []
         seen: set[frozenset[str]] = set()
         for one in ones:
             for other in others:
                 pair = frozenset((one.name, other.name))
-                if one.body == other.body or frozenset((one.body, other.body)) in apart or pair in seen:
+                bodies = groups[one.body], groups[other.body]
+                if bodies[0] == bodies[1] or pair in seen:
                     continue
                 seen.add(pair)
+                rule = self._rule(one, other)
+                wanted = rule.touch if rule is not None else (
+                    not near & {frozenset(bodies), frozenset((one.body, other.body))} and meant_to_touch(one, other))
+                if not wanted or frozenset((one.body, other.body)) in apart:
+                    continue
                 forms = [seen_by_contact(s.shape, f"shape {s.name!r}") for s in (one, other)]
                 name = f"{one.name}, {other.name}"
                 if known_pair(*forms) and name not in self._contacts:
-                    self._contacts[name] = self._touching_pair(name, one, other, made)
-                    added.append(self._contacts[name])
+                    friction = self._friction(one, other) if given["friction"] is None else given["friction"]
+                    made = _material("contacts", **{**given, "friction": friction})
+                    added.append(self._put(self._touching_pair(name, one, other, made)))
         if not added:
             raise ModelError(f"contacts of {self.name!r}: no two of these shapes can touch here")
         return tuple(added)
@@ -133,8 +220,8 @@ class TouchingBodies(ShapedBodies):
         listed = [some] if isinstance(some, str) else list(some)
         return [s for one in listed for s in self._own_shapes("contacts", one)]
 
-    def _own_shapes(self, what: str, given: str | Body | PlacedShape) -> list[PlacedShape]:
-        """A shape, or all that a body collides with."""
+    def _own_shapes(self, what: str, given: str | Body | PlacedShape, some: bool = True) -> list[PlacedShape]:
+        """A shape, or all that a body collides with; there must be `some`."""
         if isinstance(given, PlacedShape):
             if self._shapes.get(given.name) is not given:
                 raise ModelError(f"{what}: shape {given.name!r} belongs to another mechanism, not to {self.name!r}")
@@ -147,7 +234,7 @@ class TouchingBodies(ShapedBodies):
             return [self._shapes[given]]
         body = self.body(given)
         found = [s for s in self.shapes_of(body) if s.role == "collision"]
-        if not found:
+        if not found and some:
             raise ModelError(f"{what}: body {body.name!r} has no shape of the role 'collision'; add one with "
                              f"add_shape({body.name!r}, bellcrank.Sphere(...), role='collision')")
         return found
@@ -171,12 +258,18 @@ class TouchingBodies(ShapedBodies):
             kinds = " and ".join(type(s.shape).__name__ for s in (one, other))
             raise ModelError(f"{what}: {kinds} cannot touch here; give one of the bodies spheres, capsules or boxes "
                              "instead (add_shape(..., role='collision')), or a Plane")
+        flat = any(isinstance(form, Plane) for form in forms)
+        bends = bend_names(name, places_of(*forms), 2 if flat else 3) if isinstance(material, BristleContact) else ()
         return PlacedContact(name, one.body, other.body, one.pose, other.pose, forms[0], forms[1], material,
-                             (one.name, other.name))
+                             (one.name, other.name), bends)
 
 
 def _material(what: str, stiffness: Number | None, dissipation: Number | None, restitution: float | None,
-              impact_speed: float, friction: Number, slip_speed: Number, exponent: float) -> Compliant | Unyielding:
+              impact_speed: float, friction: Number, slip_speed: Number, exponent: float,
+              friction_model: str = "regularized", reach: float = 1e-4, bend_damping: float = 1e-2
+              ) -> Compliant | Unyielding:
+    if friction_model not in ("regularized", "bristle"):
+        raise ModelError(f"{what}: friction_model is 'regularized' or 'bristle', got {friction_model!r}")
     friction = number(what, "friction", friction, 0.0)
     if isinstance(restitution, Scalar):
         raise ModelError(f"{what}: restitution takes a number, not a parameter")
@@ -188,6 +281,9 @@ def _material(what: str, stiffness: Number | None, dissipation: Number | None, r
         if dissipation is not None:
             raise ModelError(f"{what}: dissipation belongs to a compliant contact; give stiffness, too, or restitution "
                              "alone")
+        if friction_model == "bristle":
+            raise ModelError(f"{what}: bristles belong to a compliant contact; give stiffness, too. A rigid one sticks "
+                             "without them")
         return Unyielding(restitution or 0.0, friction)
     if dissipation is not None and restitution is not None:
         raise ModelError(f"{what}: give dissipation or restitution, not both")
@@ -198,6 +294,10 @@ def _material(what: str, stiffness: Number | None, dissipation: Number | None, r
             dissipation = dissipation_for(restitution, float(number(what, "impact_speed", impact_speed)))
         except ModelError as error:
             raise ModelError(f"{what}: {error}") from None
-    return Compliant(number(what, "stiffness", stiffness, 0.0, above=True),
-                     number(what, "dissipation", 0.0 if dissipation is None else dissipation, 0.0), friction,
-                     number(what, "slip_speed", slip_speed, 0.0, above=True), float(exponent))
+    numbers = (number(what, "stiffness", stiffness, 0.0, above=True),
+               number(what, "dissipation", 0.0 if dissipation is None else dissipation, 0.0), friction,
+               number(what, "slip_speed", slip_speed, 0.0, above=True), float(exponent))
+    if friction_model == "regularized":
+        return Compliant(*numbers)
+    return BristleContact(*numbers, float(number(what, "reach", reach, 0.0, above=True)),
+                          float(number(what, "bend_damping", bend_damping, 0.0)))

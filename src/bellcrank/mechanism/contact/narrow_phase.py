@@ -9,6 +9,7 @@ import numpy as np
 from bellcrank.errors import ModelError
 from bellcrank.mechanism.contact.box_contacts import box_box, points_box
 from bellcrank.mechanism.contact.capsule_contacts import capsule_box, capsule_capsule
+from bellcrank.mechanism.contact.cylinder_contacts import cylinder_box, cylinder_cylinder
 from bellcrank.mechanism.contact.field_contacts import (
     field_box,
     field_capsule,
@@ -31,8 +32,9 @@ from bellcrank.mechanism.contact.touch import Points, ShapeFrame, Touch
 from bellcrank.mechanism.geometry.height_field import HeightField
 from bellcrank.mechanism.geometry.solids import Box, Capsule, Cone, Cylinder, Ellipsoid, Plane, Sphere
 from bellcrank.mechanism.geometry.triangle_mesh import Mesh
+from bellcrank.spatial import Vector
 
-__all__ = ["MOST_CORNERS", "known_pair", "seen_by_contact", "touches"]
+__all__ = ["MOST_CORNERS", "known_pair", "places_of", "seen_by_contact", "touches"]
 
 #: corners of a mesh that contact looks at
 MOST_CORNERS = 24
@@ -43,6 +45,7 @@ _PAIRS: dict[tuple[type, type], Any] = {
     (Plane, Points): plane_points, (Sphere, Sphere): sphere_sphere, (Sphere, Capsule): sphere_capsule,
     (Sphere, Box): sphere_box, (Sphere, Cylinder): sphere_cylinder, (Capsule, Capsule): capsule_capsule,
     (Capsule, Box): capsule_box, (Box, Box): box_box, (Points, Box): points_box,
+    (Cylinder, Box): cylinder_box, (Cylinder, Cylinder): cylinder_cylinder,
     (HeightField, Sphere): field_sphere, (HeightField, Capsule): field_capsule, (HeightField, Box): field_box,
     (HeightField, Cylinder): field_cylinder, (HeightField, Cone): field_cone, (HeightField, Points): field_points}
 
@@ -59,6 +62,12 @@ def touches(one: Any, first: ShapeFrame, other: Any, second: ShapeFrame) -> list
 def known_pair(one: Any, other: Any) -> bool:
     """Whether two shapes can touch here."""
     return (type(one), type(other)) in _PAIRS or (type(other), type(one)) in _PAIRS
+
+
+def places_of(one: Any, other: Any) -> int:
+    """How many places two shapes can touch at."""
+    x, y, z = Vector(1.0, 0.0, 0.0), Vector(0.0, 1.0, 0.0), Vector(0.0, 0.0, 1.0)
+    return len(touches(one, ShapeFrame(Vector.zero(), x, y, z), other, ShapeFrame(z * 10.0, x, y, z)))
 
 
 def seen_by_contact(shape: Any, what: str) -> Any:

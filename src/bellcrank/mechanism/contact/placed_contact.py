@@ -24,6 +24,7 @@ class PlacedContact:
     second_shape: Any
     material: Compliant | Unyielding
     shape_names: tuple[str, str]
+    bends: tuple[tuple[str, ...], ...] = ()  #: states of the bristles at every place, if it has some
 
     @property
     def rigid(self) -> bool:

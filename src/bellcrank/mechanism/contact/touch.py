@@ -58,10 +58,11 @@ class Touch(NamedTuple):
     normal: Vector  #: of length one, from the first shape to the second
     depth: Number  #: how far they overlap [m]; negative: how far they are apart
     gain: Number = 1.0  #: one, but for depths that are measured in other ways than along the normal
+    share: Number = 1.0  #: of its force that acts; less than one where another place takes over, none where it is not
 
     def swapped(self) -> Touch:
         """The same seen from the other shape."""
-        return Touch(self.point, -self.normal, self.depth, self.gain)
+        return Touch(self.point, -self.normal, self.depth, self.gain, self.share)
 
 
 def clamp(x: Number, least: Number, most: Number) -> Number:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from bellcrank.errors import ModelError
-from bellcrank.mechanism.checks import new_name
+from bellcrank.mechanism.checks import new_name, number
 from bellcrank.mechanism.geometry.colors import to_color
 from bellcrank.mechanism.geometry.placed_shape import ROLES, SHAPES, AnyShape, PlacedShape, Role
 from bellcrank.mechanism.pose import Pose
@@ -43,12 +43,15 @@ class ShapedBodies:
         return tuple(s for s in self._shapes.values() if s.body == index)
 
     def add_shape(self, body: str | Body, shape: AnyShape, pose: Pose = _HERE, *,
-                  color: str | Sequence[float] | None = None, name: str | None = None, role: Role = "visual"
-                  ) -> PlacedShape:
+                  color: str | Sequence[float] | None = None, name: str | None = None, role: Role = "visual",
+                  friction: float | None = None, groups: tuple[int, int] = (1, 1)) -> PlacedShape:
         """Say how a body (or the ground) looks: a shape such as ``bc.Box((0.4, 0.1, 0.1))``, and where its frame lies
         in that of the body. With the `role` "collision" it says where the body can touch others.
 
         `color` is a name, ``"#rrggbb"``, ``"#rrggbbaa"`` or three or four numbers in 0..1 (red, green, blue, opacity).
+        Contacts for which nothing else is said take the `friction` of their shapes, and `add_contacts` takes pairs in
+        which one of the `groups` (bits: what a shape is, what it touches) fits the other's.
+
         Without a `name` it is called after its body. Shapes have no mass: motion, compiled code and results are the
         same with them and without.
 
@@ -71,7 +74,9 @@ class ShapedBodies:
         if name is None:
             name = self._free_name(f"{owner.name} {type(shape).__name__.lower()}")
         new_name(self._shapes, name, "shape")
-        placed = PlacedShape(name, owner.index, shape, pose, None if color is None else to_color(color, what), role)
+        placed = PlacedShape(name, owner.index, shape, pose, None if color is None else to_color(color, what), role,
+                             None if friction is None else float(number(what, "friction", friction, 0.0)),
+                             _bits(what, groups))
         self._shapes[name] = placed
         return placed
 
@@ -82,3 +87,14 @@ class ShapedBodies:
         while f"{base} {n}" in self._shapes:
             n += 1
         return f"{base} {n}"
+
+
+def _bits(what: str, groups: tuple[int, int]) -> tuple[int, int]:
+    try:
+        own, others = (int(g) for g in groups)
+    except (TypeError, ValueError):
+        raise ModelError(f"{what}: groups are two whole numbers, bits of what it is and of what it touches, got "
+                         f"{groups!r}") from None
+    if min(own, others) < 0:
+        raise ModelError(f"{what}: groups must not be negative, got {groups!r}")
+    return own, others

@@ -31,3 +31,5 @@ class PlacedShape:
     pose: Pose  #: where the shape's frame lies in that of the body
     color: Color | None  #: red, green, blue, opacity in 0..1; None: nothing was said
     role: Role
+    friction: float | None = None  #: Coulomb's, of contacts for which none is given
+    groups: tuple[int, int] = (1, 1)  #: bits of what it is, and of what it touches

@@ -1,0 +1,100 @@
+"""Filters, friction and terrain of files, as `add_contacts` respects them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import bellcrank as bc
+
+MJCF = """<mujoco><asset><hfield name="hills" nrow="3" ncol="4" size="2 1 0.5 0.1"
+  elevation="0 0 0 0  0 1 0.5 0  0 0 0 1"/></asset>
+<worldbody><geom name="floor" type="plane" size="1 1 1" friction="0.9" pos="0 0 -5"/>
+<geom name="land" type="hfield" hfield="hills"/>
+<body name="a" pos="0 0 1"><freejoint/><geom name="ga" size="0.1" friction="0.3" mass="1"/></body>
+<body name="b" pos="1 0 1"><freejoint/><geom name="gb" size="0.1" mass="1" contype="2" conaffinity="0"/></body>
+<body name="c" pos="2 0 1"><freejoint/><geom name="gc" size="0.1" mass="1"/>
+  <body name="d" pos="0 0 1"><joint/><geom name="gd" size="0.1" mass="1"/></body></body></worldbody>
+<contact><exclude body1="a" body2="c"/><pair geom1="gb" geom2="gc" friction="0.25 0.25 0 0 0"/></contact></mujoco>"""
+
+
+def test_mjcf(tmp_path: Path) -> None:
+    pytest.importorskip("mujoco")
+    path = tmp_path / "model.xml"
+    path.write_text(MJCF)
+    m = bc.load(path)
+    made = {c.name.replace(" sphere", ""): c.material.friction for c in m.add_contacts("all", "all")}
+    floor, land = "ground plane", "ground heightfield"  # the names in the file are those of what is seen
+    assert made == pytest.approx({f"{floor}, a": 0.9, f"{floor}, c": 1.0, f"{floor}, d": 1.0, f"{land}, a": 1.0,
+                                  f"{land}, c": 1.0, f"{land}, d": 1.0, "a, d": 1.0, "b, c": 0.25})
+    again = bc.load(path)
+    plane = again.add_contacts(["a"], bc.Plane(), friction=0.1)[0]
+    assert plane.material.friction == 0.1
+    assert again.add_contacts(["a"], ["ground plane"])[0].material.friction == pytest.approx(0.9)
+    terrain = next(s.shape for s in m.shapes if isinstance(s.shape, bc.HeightField))
+    assert terrain.height(-2 / 3, 0.0) == pytest.approx(0.5)
+    assert terrain.height(2.0, -1.0) == pytest.approx(0.5) and terrain.height(2.0, 1.0) == 0.0  # the first row is far
+    bc.save(m, tmp_path / "model.yaml")
+    back = bc.load(tmp_path / "model.yaml")
+    assert back.contact_rules == m.contact_rules and back.larger_friction
+    assert [(s.friction, s.groups) for s in back.shapes] == [(s.friction, s.groups) for s in m.shapes]
+
+
+def test_sdf(tmp_path: Path) -> None:
+    from matplotlib.image import imsave
+
+    image = np.zeros((5, 9, 3))
+    image[0, 8] = 1.0  # the corner at the largest x and y
+    imsave(tmp_path / "land.png", image)
+    surface = ("<surface><friction><ode><mu>{}</mu></ode></friction><contact><collide_bitmask>{}</collide_bitmask>"
+               "</contact></surface>")
+    shape = "<geometry><sphere><radius>0.1</radius></sphere></geometry>"
+    links = "".join(f"<model name='{n}'><pose>{i} 0 3 0 0 0</pose><link name='{n}'><collision name='c{n}'>{shape}"
+                    f"{surface.format(mu, bits)}</collision></link></model>"
+                    for i, (n, mu, bits) in enumerate((("a", 0.4, 1), ("b", 0.7, "0x02"), ("c", 0.5, 3))))
+    land = ("<model name='land'><static>1</static><link name='l'><collision name='ground'><geometry><heightmap>"
+            "<uri>land.png</uri><size>4 2 0.5</size><pos>0 0 1</pos></heightmap></geometry></collision></link></model>")
+    path = tmp_path / "world.sdf"
+    path.write_text(f"<sdf version='1.9'><world name='w'>{links}{land}</world></sdf>")
+    m = bc.load(path)
+    made = {c.name: c.material.friction for c in m.add_contacts()}
+    assert made == pytest.approx({"ca, cc": 0.4, "cb, cc": 0.5, "ca, ground": 0.4, "cb, ground": 0.7,
+                                  "cc, ground": 0.5})
+    field = next(s for s in m.shapes if s.name == "ground")
+    assert isinstance(field.shape, bc.HeightField) and field.pose.position[2] == 1.0
+    assert field.shape.height(2.0, 1.0) == pytest.approx(0.5) and field.shape.height(-2.0, 1.0) == 0.0
+
+
+def test_srdf(tmp_path: Path) -> None:
+    ball = ("<inertial><mass value='1'/><inertia ixx='1' iyy='1' izz='1' ixy='0' ixz='0' iyz='0'/></inertial>"
+            "<collision><geometry><sphere radius='0.1'/></geometry></collision>")
+    joints = "".join(f"<joint name='j{a}' type='continuous'><parent link='{p}'/><child link='{a}'/></joint>"
+                     for a, p in (("b", "a"), ("c", "b"), ("d", "c")))
+    (tmp_path / "r.urdf").write_text(f"<robot name='r'>{''.join(f'<link name={n!r}>{ball}</link>' for n in 'abcd')}"
+                                     f"{joints}</robot>")
+    (tmp_path / "r.srdf").write_text("<robot name='r'><disable_collisions link1='d' link2='b' reason='Never'/>"
+                                     "<disable_collisions link1='a' link2='nobody'/></robot>")
+    plain = bc.load(tmp_path / "r.urdf").add_contacts()
+    fewer = bc.load(tmp_path / "r.urdf", srdf=tmp_path / "r.srdf").add_contacts()
+    assert len(plain) == 3 and len(fewer) == 2 and not any("b" in c.name and "d" in c.name for c in fewer)
+
+
+def test_rules_and_groups() -> None:
+    m = bc.Mechanism("three")
+    for k, name in enumerate("abc"):
+        m.add_joint(f"j{name}", bc.Free(), m.ground, m.add_body(name, bc.Inertia(1.0, (0, 0, 0), (1, 1, 1))))
+        m.add_shape(name, bc.Sphere(0.1), role="collision", groups=(1 << k, 0b111 ^ (1 << k)), friction=0.1 * (k + 1))
+    d = m.add_body("d", bc.Inertia(1.0, (0, 0, 0), (1, 1, 1)))
+    m.add_joint("weld", bc.Weld(), "a", d)
+    m.add_shape(d, bc.Sphere(0.1), role="collision")
+    m.set_contact_rule("a", "b", touch=False)
+    assert {c.name for c in m.add_contacts()} == {"a sphere, c sphere", "b sphere, c sphere", "b sphere, d sphere",
+                                                  "c sphere, d sphere"}  # a and d are one
+    assert {c.name: c.material.friction for c in m.contacts}["b sphere, c sphere"] == pytest.approx(0.2)
+    other = bc.Mechanism("none")
+    with pytest.raises(bc.ModelError, match="contact rule of 'x' and 'y': no body or shape called 'x'"):
+        other.set_contact_rule("x", "y")
+    with pytest.raises(bc.ModelError, match="groups are two whole numbers"):
+        other.add_shape("ground", bc.Sphere(1.0), groups=(1,))
