@@ -171,8 +171,7 @@ class System(Machine):
         `stepper` with a fixed `step` [s] (default 1 ms): "rk4", "rk8", "semi_implicit", "radau" (implicit, for stiff
         springs), "gauss" (keeps energy over long runs), "moreau" (rigid contacts); with tolerances `rtol` and `atol`:
         "dopri5", "dop853", "radau5" (for stiff machines), or other libraries' "scipy/DOP853", "sundials/BDF", ... A
-        duration that is no multiple of the step shortens the step a little. No Python runs between steps, but those of
-        "moreau".
+        duration that is no multiple of the step shortens the step a little. No Python runs between steps.
 
         Loops are closed in position and velocity after every step. ``closing="velocity"`` leaves positions alone:
         dependent speeds are computed from independent ones in every evaluation, and positions drift as the method
