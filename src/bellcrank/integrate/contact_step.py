@@ -53,9 +53,9 @@ CONTACT = DriverLayout(
      "n_apply", "n_adding"),
     STEPPING.reals,
     (*STEPPING.pointers, *CONE_POINTERS, *CONTACT_MEMORY, "touch", "column", "answer", "base", "extra", "added",
-     "path_start", "path_speed", "path_sign", "slots", "out_forces", "placing", "touching", "factor", "apply",
+     "paths", "slots", "out_forces", "placing", "touching", "factor", "apply",
      "adding"),
-    tables=("path_start", "path_speed", "path_sign"))
+    tables=("paths",))
 
 
 def contact_memory(nq: int, nu: int, places: int, most: int) -> dict[str, int]:
@@ -83,8 +83,7 @@ class _Contacts(Stepping):
          self.frames, self.acted, self.acting, self.fresh
          ) = (f.memory(name) for name in CONTACT_MEMORY)
         self.touch, self.extra = f.memory("touch"), f.memory("extra")
-        self.slots, self.path_start, self.path_speed = (f.integers_at(n) for n in ("slots", "path_start", "path_speed"))
-        self.path_sign, self.added = f.table("path_sign"), f.memory("added")
+        self.slots, self.paths, self.added = f.integers_at("slots"), f.table("paths"), f.memory("added")
         self.inherited = f.memory("inputs").at(f.count("memory"))
         self.count, self.phase, self.round = f.counter(0), f.counter(0), f.counter(0)
         self.going, self.worst, self.fastest = f.variable(1.0), f.variable(0.0), f.variable(0.0)
@@ -202,14 +201,15 @@ class _Contacts(Stepping):
                 for a, way in enumerate(ways):
                     for b, entry in enumerate(way):
                         frames[k * 9 + (3 * a + b)] = entry
-            with f.loop(self.path_start[i + 1], self.path_start[i]) as e:
-                speed, sign = self.path_speed[e], self.path_sign[e]
-                screw = screws.at(speed * SCREW)
-                angular, linear, origin = (_three(screw, 3 * n) for n in range(3))
-                arm = tuple(x + n * (gap * 0.5 * sign) - o for x, n, o in zip(point, normal, origin, strict=True))
-                for a, way in enumerate(ways):
-                    along = (_dot(linear, way) + _dot(angular, _cross(arm, way))) * sign
-                    own[speed + nu * a] = near.pick(along, 0.0)
+            with f.loop(nu) as speed:
+                sign = self.paths[i * nu + speed]
+                with f.when((sign * sign > 0.5).any()):
+                    screw = screws.at(speed * SCREW)
+                    angular, linear, origin = (_three(screw, 3 * n) for n in range(3))
+                    arm = tuple(x + n * (gap * 0.5 * sign) - o for x, n, o in zip(point, normal, origin, strict=True))
+                    for a, way in enumerate(ways):
+                        along = (_dot(linear, way) + _dot(angular, _cross(arm, way))) * sign
+                        own[speed + nu * a] = near.pick(along, 0.0)
 
     def respond(self, number: Int) -> None:
         """(3): M^-1 J_m^T, row after row, and G."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -31,29 +31,22 @@ from bellcrank.target.column_code import split
 from bellcrank.target.kernel_source import GraphKernel
 from bellcrank.topology.tree import Tree
 
-__all__ = ["ContactEquations", "Paths"]
+__all__ = ["ContactEquations", "paths"]
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
 
-class Paths(NamedTuple):
-    """For every place the speeds that move its bodies against each other."""
-
-    start: Ints  #: (places + 1,)
-    speed: Ints
-    sign: Floats
-
-    @staticmethod
-    def of(tree: Tree) -> Paths:
-        starts, speeds, signs = [0], [], []
-        for pair in tree.contacts:
-            found = path_speeds(tree, pair.first, pair.second)
-            for _ in range(pair.places):
-                speeds += [speed for speed, _ in found]
-                signs += [sign for _, sign in found]
-                starts.append(len(speeds))
-        return Paths(np.array(starts, dtype=np.int64), np.array([*speeds, 0], dtype=np.int64), np.array([*signs, 0.0]))
+def paths(tree: Tree) -> Floats:
+    """For every place and speed: 1 if it moves the second body against the first, -1 the first against the second, else
+    0; (places, nu)."""
+    rows = []
+    for pair in tree.contacts:
+        row = np.zeros(tree.nu)
+        for speed, sign in path_speeds(tree, pair.first, pair.second):
+            row[speed] = sign
+        rows += [row] * pair.places
+    return np.array(rows).reshape(-1, tree.nu)
 
 
 class ContactEquations(Equations):

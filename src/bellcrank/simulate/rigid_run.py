@@ -10,7 +10,7 @@ import numpy.typing as npt
 from bellcrank.integrate.contact_step import CONTACT, contact_memory, contact_steps
 from bellcrank.simulate.fixed import FixedRun
 from bellcrank.simulate.machine import Code
-from bellcrank.simulate.rigid_equations import ContactEquations, Paths
+from bellcrank.simulate.rigid_equations import ContactEquations, paths
 from bellcrank.simulate.steppers import NEAR_AND_FAR, ROUNDS, FixedStepper, Integrator, StepsTaken, Taken
 
 __all__ = ["ContactLog", "RigidRun"]
@@ -27,9 +27,9 @@ SLOTS = 12
 class ContactStepper(FixedStepper):
     """Runs the driver with rigid contacts on one block of states."""
 
-    def __init__(self, code: Code, kind: Integrator, paths: Paths, most: int) -> None:
+    def __init__(self, code: Code, kind: Integrator, ways: Floats, most: int) -> None:
         self.code, self.kind, self.most = code, kind, most
-        self.places = len(paths.start) - 1
+        self.places = len(ways)  # `ways`: see `rigid_equations.paths`
         self._run = code.backend.driver(contact_steps, CONTACT, code.width, loops=False)
         self.memory = m = code.memory(CONTACT, {
             "slopes": code.size, "lost": code.size if code.real == "float" else 0,
@@ -38,9 +38,7 @@ class ContactStepper(FixedStepper):
               places=self.places, most=most, memory=code.inputs["contact"])
         near, far = NEAR_AND_FAR[code.real]
         m.set_real(near=near, far=far)
-        m.point("path_start", paths.start)
-        m.point("path_speed", paths.speed)
-        m.point("path_sign", paths.sign)
+        m.point("paths", np.append(ways.ravel(), 0.0))
         m.point("slots", np.zeros(most + 1, dtype=np.int64))
         self._implicit, self._owner = False, None
         self._forces: Floats = np.zeros((0, 0, 0))
@@ -67,7 +65,7 @@ class RigidRun(FixedRun):
 
     def __init__(self, equations: ContactEquations, *given: Any) -> None:
         super().__init__(equations, *given)
-        self.paths = Paths.of(equations.system.model.tree)
+        self.ways = paths(equations.system.model.tree)
         self.most = max(min(equations.places, SLOTS), 1)
         self.idle = equations.idle(f"moreau {self.most}")
 
@@ -97,7 +95,7 @@ class RigidRun(FixedRun):
         return float(self.equations.handed_on[:, -2].max(initial=0.0))
 
     def stepper(self, code: Code) -> ContactStepper:
-        return ContactStepper(code, self.kind, self.paths, self.most)
+        return ContactStepper(code, self.kind, self.ways, self.most)
 
     def crowded(self, inputs: Floats) -> bool:
         need = int(inputs[:, -1].max())
