@@ -268,16 +268,14 @@ class _Contacts(Stepping):
         at its start; where impulses may act; and a first guess of them."""
         f, h, cone = self.f, self.step, self.cone
         with f.loop(self.count.value) as k:
-            before, gap, share = self.before[k], self.gap[k], self.kept[k]
-            gain = (self.at_place(k, 0, self.free) - before).abs()
-            struck = (before < gain * -2.0).pick(self.real[k], 0.0)
-            fast = (share > 0.0).pick(struck, 0.0)
-            bounce = (gap <= 0.0).pick(fast, 0.0)
-            live = self.real[k] - fast + bounce  # what bounces does so when it has arrived
-            self.bounce[k] = bounce
+            before, share, live = self.before[k], self.kept[k], self.real[k]
+            free = self.at_place(k, 0, self.free)
+            struck = (before < (free - before).abs() * -2.0).pick(live, 0.0)
             self.struck[k] = struck
-            least = ((gap - self.floor[k]) * -2.0 / h).min(self.fastest.value)
-            self.least[k] = (bounce > 0.5).pick(least.max(-(share * before)), least)
+            self.bounce[k] = (share > 0.0).pick(struck, 0.0)
+            least = ((self.gap[k] - self.floor[k]) * -2.0 / h).min(self.fastest.value)
+            bounce = (free < least).pick(self.bounce[k], 0.0)
+            self.least[k] = least + bounce * share * (least - free)  # as far as it would be below, times the share
             guess = self.inherited.at(self.nu + self.slots[k] * 3)
             for i in range(3):
                 cone.on[k * 3 + i] = live
@@ -346,9 +344,13 @@ class _Contacts(Stepping):
         do bodies part there? Often those by which they got there."""
         f, cone, other = self.f, self.cone, self.f.variable(0.0)
         with f.loop(self.count.value) as k:
-            v, bounce = self.at_place(k, 0, self.along), self.bounce[k]
+            v = self.at_place(k, 0, self.along)
             near = self.gap[k] - self.floor[k] + self.step * 0.5 * v <= CLOSED
-            closed = near.pick(cone.on[k * 3], 0.0).max(bounce)
+            closed = near.pick(cone.on[k * 3], 0.0)
+            thrown = (cone.p[k * 3] > 0.0).pick(self.bounce[k], 0.0)  # it is not closed any more
+            closed = closed.max(thrown)
+            bounce = self.bounce[k] * closed
+            self.bounce[k] = bounce
             other.set(other.value.max((v.abs() > (v.abs() + 1.0) * TOLERANCE).pick(closed, 0.0)).max(bounce))
             self.struck[k] = self.struck[k] * closed
             self.least[k] = -(bounce * self.kept[k] * self.before[k])

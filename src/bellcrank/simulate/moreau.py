@@ -14,11 +14,13 @@ the end of each step, whatever frame speeds are measured in. After that loops ar
 
 Bodies must part at w at least. For (5) that is w = -2 (gap - floor) / h, with the gap half way (that at q_e less
 h/2 J u there) and the floor zero, or what the gap was at the start where bodies overlap: no overlap grows but by what
-is nonlinear. The speeds with which the step ends follow from w = 0 at places that are closed then, or, of those that
-touch half way and meet faster than they gain in a step by their own weight, from Newton's law in Moreau's form,
-w = -e v-. (2) to (4) are repeated until u+ does not change: with f at the middle of the step, q_m + h/4 H (u+ - u). So
-that this converges with stiff springs and dampers on joints, too, h/2 damping + h^2/4 stiffness is added to the inertia
-of their coordinates, and its share of the change of speeds to the forces.
+is nonlinear. The speeds with which the step ends follow from w = 0 at places that are closed then. Those that meet
+faster than they gain in a step by their own weight bounce by Newton's law in Moreau's form, w = -e v-, and end the
+step e times as far above as they would be below.
+
+(2) to (4) are repeated until u+ does not change: with f at the middle of the step, q_m + h/4 H (u+ - u). So that this
+converges with stiff springs and dampers on joints, too, h/2 damping + h^2/4 stiffness is added to the inertia of their
+coordinates, and its share of the change of speeds to the forces.
 
 Deviation: where contacts would make energy (Newton's law can, with friction, at several places at once), the step is
 taken without restitution. Nothing pushes overlaps apart, which would make energy, too.
@@ -235,15 +237,14 @@ class MoreauRun(ReferenceRun):
     def _with_contacts(self, places: Places, q: Floats, u: Floats, rate: Floats, t: float, h: float
                        ) -> tuple[Floats, Floats]:
         """(2) to (4): the speeds by which bodies move on, and those with which the step ends."""
-        before, gap = places.before, places.gap
-        gain = np.abs(_at(places, u + h * rate)[..., 0] - before)
+        before, gap, live = places.before, places.gap, places.real
+        reached = _at(places, u + h * rate)[..., 0]
         kept = _taken(self.restitution, places.number)
-        struck = (before < -2.0 * gain) & places.real
-        fast = struck & (kept > 0.0)
-        bounce = fast & (gap <= 0.0)
-        live = places.real & ~(fast & ~bounce)  # what bounces does so when it has arrived
+        struck = (before < -2.0 * np.abs(reached - before)) & live
+        bounce = struck & (kept > 0.0)
         least = np.minimum(-2.0 * (gap - places.floor) / h, places.fastest)
-        least = np.where(bounce, np.maximum(least, -kept * before), least)
+        # as far as it would be below, times the share of the speed that is kept
+        least = np.where(bounce & (reached < least), least + kept * (least - reached), least)
         known = len(self._last) == len(u)
         guess = np.zeros((*before.shape, 3))
         if known:
@@ -261,7 +262,8 @@ class MoreauRun(ReferenceRun):
             if not going.any():
                 break
         v = _at(places, along)[..., 0]
-        closed = live & (bounce | (gap - places.floor + 0.5 * h * v <= CLOSED))
+        closed = live & ((bounce & (p[..., 0] > 0.0)) | (gap - places.floor + 0.5 * h * v <= CLOSED))
+        bounce = bounce & closed
         after, p = self._parted(places, free, along, p, closed, bounce, np.where(bounce, -kept * before, 0.0))
         if known:
             smooth: Flags = np.asarray(~(struck & closed).any(axis=1))
