@@ -38,7 +38,7 @@ NEWTON, ROUNDS = 12, 40
 #: what is added to the diagonal of G in Newton's matrix, relative
 SHIFT = 1e-10
 #: the first e, its least, and by how much it becomes smaller or larger
-PROXIMAL, LEAST, FACTOR = 1e-3, 1e-9, 10.0
+PROXIMAL, LEAST, LESS, MORE = 1e-3, 1e-12, 0.3, 10.0
 #: conditions are met to this share of the largest velocity (plus 1 m/s)
 TOLERANCE = 1e-11
 
@@ -93,7 +93,7 @@ class ConeSolver:
             with f.loop(m) as j:
                 self.tried[j] = self.center[j]
         with f.when(turn > 1):
-            e.set(reached.pick((e.value / FACTOR).max(LEAST), e.value * FACTOR))
+            e.set(reached.pick((e.value * LESS).max(LEAST), e.value * MORE))
             with f.loop(m) as j:
                 start = reached.pick(self.tried[j], self.center[j])
                 self.tried[j] = start

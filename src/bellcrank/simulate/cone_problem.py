@@ -41,7 +41,7 @@ NEWTON, ROUNDS = 12, 40
 #: what is added to the diagonal of G in Newton's matrix, relative
 SHIFT = 1e-10
 #: the first e, its least, and by how much it becomes smaller or larger
-PROXIMAL, LEAST, FACTOR = 1e-3, 1e-9, 10.0
+PROXIMAL, LEAST, LESS, MORE = 1e-3, 1e-12, 0.3, 10.0
 
 
 class Impulses(NamedTuple):
@@ -79,7 +79,7 @@ def solve_contacts(g: Floats, c: Floats, friction: Floats, p: Floats, tolerance:
             e[:] = PROXIMAL
         else:
             center = np.where(reached[:, None, None], last, center)
-            e = np.where(reached, np.maximum(e / FACTOR, LEAST), e * FACTOR)
+            e = np.where(reached, np.maximum(e * LESS, LEAST), e * MORE)
         left = best.residual[todo] > goal[todo]
         todo, center, e = todo[left], center[left], e[left]
     return best
