@@ -144,7 +144,7 @@ def test_ball_bounces(model: str) -> None:
     z = result["q"].values[:, 6] - 0.1
     low = int(np.argmin(z[result["time"].values < 0.5]))
     assert result["time"].values[low] == pytest.approx(np.sqrt(2 * 0.5 / G), abs=5e-3)
-    assert z[low:].max() == pytest.approx(0.64 * 0.5, rel=5e-3 if model == "rigid" else 2e-2)
+    assert z[low:].max() == pytest.approx(0.64 * 0.5, rel=1e-4 if model == "rigid" else 2e-2)
     no_energy_made(result)
 
 

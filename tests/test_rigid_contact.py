@@ -12,7 +12,9 @@ import bellcrank as bc
 from bellcrank.integrate.cone_program import CONE_POINTERS, ConeSolver, cone_memory
 from bellcrank.simulate.cone_problem import solve_contacts
 from bellcrank.target.backend import CallLists, backend_named
+from bellcrank.target.cuda import cuda_runtime
 from bellcrank.target.program import Builder, DriverLayout
+from host_device import COMPILER, HostDevice
 
 G = 9.81
 
@@ -115,7 +117,8 @@ def test_compiled_steps_are_those_of_numpy(more: tuple[str, ...]) -> None:
     controls: list[Any] = [None, bc.Traced(lambda t, q, u: {"leg": -4.0 - u["leg"]}), lambda t, q, u: push,
                            bc.Traced(lambda t, q, u: {"leg": -4.0 - u["leg"]}, period=5e-3)] if not more else [None]
     for control in controls:
-        runs = [hop(hopper(backend, *more), control=control) for backend in ("llvm", "numpy")]
+        runs = [hop(hopper(backend, *more), 0.08, control=control) for backend in ("llvm", "numpy")]
+        assert runs[0]["q"].values[:, 0].min() < 0.351 and (runs[0]["contact_force"].values[-1] != 0.0).any()
         assert np.abs(runs[0]["q"].values - runs[1]["q"].values).max() < 1e-12
         assert runs[0].attrs["status"] == "finished" and runs[0].attrs["contact_residual"] < 1e-9
 
@@ -160,6 +163,22 @@ def test_prescribed_motion_carries() -> None:
             result = system.simulate((q, u), 0.4, stepper="moreau", step=h, output=h)
             errors.append(np.abs(result["q"].values[:, -1] - 0.05 - 0.05 * np.sin(5.0 * result["time"].values)).max())
         assert errors[0] < 2e-5 and errors[1] < 0.3 * errors[0]
+
+
+@pytest.mark.skipif(COMPILER is None, reason="there is no C++ compiler")
+def test_the_program_is_that_of_gpus(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Thread by thread on this machine: as in lanes of the CPU."""
+    device = HostDevice()
+    monkeypatch.setattr(cuda_runtime, "current", lambda: device)
+    cuda_runtime.made.cache_clear()
+    try:
+        k = np.linspace(300.0, 900.0, 40)
+        there, here = (hop(hopper(backend).with_parameters(k=k), 0.08) for backend in ("cuda", "llvm"))
+    finally:
+        cuda_runtime.made.cache_clear()
+    assert len(device.functions)
+    assert np.abs(there["q"].values - here["q"].values).max() < 1e-10
+    assert np.nanmax(np.abs(there["contact_force"].values - here["contact_force"].values)) < 1e-6
 
 
 def test_overlaps_do_not_grow() -> None:

@@ -39,8 +39,8 @@ NEWTON, ROUNDS = 12, 40
 SHIFT = 1e-10
 #: the first e, its least, and by how much it becomes smaller or larger
 PROXIMAL, LEAST, LESS, MORE = 1e-3, 1e-12, 0.3, 10.0
-#: conditions are met to this share of the largest velocity (plus 1 m/s)
-TOLERANCE = 1e-11
+#: conditions are met to this share of the largest velocity (plus 1 m/s): in doubles, and in floats
+TOLERANCE, ROUGH = 1e-11, 3e-6
 
 #: memory of the solver; the first ones are what it is given
 CONE_POINTERS = ("g", "c", "p", "mu", "on", "sizes", "tried", "center", "x", "wanted", "matrix", "change")
@@ -60,7 +60,7 @@ class ConeSolver:
         self.f, self.count, self.stride = f, count, most * 3
         (self.g, self.c, self.p, self.mu, self.on, self.sizes, self.tried, self.center, self.x, self.wanted,
          self.matrix, self.change) = (f.memory(name) for name in CONE_POINTERS)
-        self.e = f.variable(0.0)
+        self.e, self.tolerance = f.variable(0.0), ROUGH if f.compensates else TOLERANCE
 
     def solve(self, going: Real, worst: RealVariable) -> None:
         """Impulses `p`, from what they are as a first guess, in the lanes that are `going` (1.0, else 0.0); `worst`
@@ -69,7 +69,7 @@ class ConeSolver:
         goal = f.variable(0.0)
         with f.loop(m) as j:
             goal.set(goal.value.max((self.c[j] * self.on[j]).abs()))
-        goal.set((goal.value + 1.0) * TOLERANCE)
+        goal.set((goal.value + 1.0) * self.tolerance)
         best, todo, turn = f.variable(1e300), f.variable(going), f.counter(0)
         self.e.set(0.0)
         with f.loop(m) as j:

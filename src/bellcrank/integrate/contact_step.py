@@ -27,7 +27,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from bellcrank.integrate.cone_program import CONE_POINTERS, TOLERANCE, ConeSolver, cone_memory
+from bellcrank.integrate.cone_program import CONE_POINTERS, ConeSolver, cone_memory
 from bellcrank.integrate.fixed_step import STEPPING, Stepping
 from bellcrank.target.array_loops import copy, each, sum_of
 from bellcrank.target.program import Bool, Builder, DriverLayout, Int, Memory, Real
@@ -42,8 +42,8 @@ REACH = 3.0
 AGAIN, STEADY = 6, 1e-6
 #: iterations for q_e: gaps there are to be those of (5), or bodies that roll would sink
 ENDS = 5
-#: gaps [m] below this are closed at the end of a step
-CLOSED = 1e-9
+#: gaps [m] below this are closed at the end of a step: in doubles, and in floats
+CLOSED, ROUGHLY_CLOSED = 1e-9, 1e-6
 
 #: memory of one state: coordinates (nq), speeds (nu), slots
 CONTACT_MEMORY = ("middle", "end", "free", "ahead", "along", "before", "gap", "begun", "floor", "least",
@@ -87,7 +87,7 @@ class _Contacts(Stepping):
         self.inherited = f.memory("inputs").at(f.count("memory"))
         self.count, self.phase, self.round = f.counter(0), f.counter(0), f.counter(0)
         self.going, self.worst, self.fastest = f.variable(1.0), f.variable(0.0), f.variable(0.0)
-        self.cone = ConeSolver(f, self.count, self.most)
+        self.cone, self.touches = ConeSolver(f, self.count, self.most), ROUGHLY_CLOSED if f.compensates else CLOSED
 
     # -- free motion --------------------------------------------------------------------------------
     def stand(self, q: Memory, u: Memory) -> None:
@@ -168,7 +168,7 @@ class _Contacts(Stepping):
         with f.loop(self.places) as i:
             speed.set(speed.value.max(self.touch[i * PLACE + 8]))
         self.fastest.set(speed.value.sqrt())
-        reach = self.fastest.value * h * REACH + CLOSED
+        reach = self.fastest.value * h * REACH + self.touches
         with f.loop(self.places) as i:
             place = self.touch.at(i * PLACE)
             near = place[0] < reach
@@ -274,8 +274,10 @@ class _Contacts(Stepping):
             self.struck[k] = struck
             self.bounce[k] = (share > 0.0).pick(struck, 0.0)
             least = ((self.gap[k] - self.floor[k]) * -2.0 / h).min(self.fastest.value)
-            bounce = (free < least).pick(self.bounce[k], 0.0)
-            self.least[k] = least + bounce * share * (least - free)  # as far as it would be below, times the share
+            arrives = (free < least).pick(self.bounce[k], 0.0) > 0.5
+            speed, height = _after_bounce(self.gap[k] - self.floor[k], before, free, share, h)
+            self.least[k] = arrives.pick(least + height * 2.0 / h, least)
+            self.kept[k] = arrives.pick(speed, -(share * before))
             guess = self.inherited.at(self.nu + self.slots[k] * 3)
             for i in range(3):
                 cone.on[k * 3 + i] = live
@@ -345,15 +347,15 @@ class _Contacts(Stepping):
         f, cone, other = self.f, self.cone, self.f.variable(0.0)
         with f.loop(self.count.value) as k:
             v = self.at_place(k, 0, self.along)
-            near = self.gap[k] - self.floor[k] + self.step * 0.5 * v <= CLOSED
+            near = self.gap[k] - self.floor[k] + self.step * 0.5 * v <= self.touches
             closed = near.pick(cone.on[k * 3], 0.0)
             thrown = (cone.p[k * 3] > 0.0).pick(self.bounce[k], 0.0)  # it is not closed any more
             closed = closed.max(thrown)
             bounce = self.bounce[k] * closed
             self.bounce[k] = bounce
-            other.set(other.value.max((v.abs() > (v.abs() + 1.0) * TOLERANCE).pick(closed, 0.0)).max(bounce))
+            other.set(other.value.max((v.abs() > (v.abs() + 1.0) * cone.tolerance).pick(closed, 0.0)).max(bounce))
             self.struck[k] = self.struck[k] * closed
-            self.least[k] = -(bounce * self.kept[k] * self.before[k])
+            self.least[k] = bounce * self.kept[k]
             for i in range(3):
                 self.acted[k * 3 + i] = cone.p[k * 3 + i]
                 cone.p[k * 3 + i] = (closed > 0.5).pick(cone.p[k * 3 + i], 0.0)
@@ -441,6 +443,16 @@ def contact_steps(f: Builder) -> None:
     """The driver."""
     s = _Contacts(f)
     s.run(s.one_step, lambda: f.call_all("adding", f.count("n_adding")))
+
+
+def _after_bounce(gap: Real, before: Real, free: Real, share: Real, h: Real) -> tuple[Real, Real]:
+    """The speed and the height with which a step ends in which a place bounces, at a constant acceleration a: it meets
+    after t = gap / -before at the speed v = before + a t, and leaves with -share v."""
+    a = (free - before) / h
+    start = gap - h * 0.5 * before
+    t = (start / (-before).max(1e-300)).max(0.0).min(h)
+    leaving, rest = -(share * (before + a * t)), h - t
+    return (leaving + a * rest).max(0.0), (rest * (leaving + a * 0.5 * rest)).max(0.0)
 
 
 Three = tuple[Real, Real, Real]

@@ -15,8 +15,8 @@ the end of each step, whatever frame speeds are measured in. After that loops ar
 Bodies must part at w at least. For (5) that is w = -2 (gap - floor) / h, with the gap half way (that at q_e less
 h/2 J u there) and the floor zero, or what the gap was at the start where bodies overlap: no overlap grows but by what
 is nonlinear. The speeds with which the step ends follow from w = 0 at places that are closed then. Those that meet
-faster than they gain in a step by their own weight bounce by Newton's law in Moreau's form, w = -e v-, and end the
-step e times as far above as they would be below.
+faster than they gain in a step by their own weight bounce by Newton's law, with -e times the speed at which they meet,
+and are at the end of the step where they then would be.
 
 (2) to (4) are repeated until u+ does not change: with f at the middle of the step, q_m + h/4 H (u+ - u). So that this
 converges with stiff springs and dampers on joints, too, h/2 damping + h^2/4 stiffness is added to the inertia of their
@@ -243,8 +243,10 @@ class MoreauRun(ReferenceRun):
         struck = (before < -2.0 * np.abs(reached - before)) & live
         bounce = struck & (kept > 0.0)
         least = np.minimum(-2.0 * (gap - places.floor) / h, places.fastest)
-        # as far as it would be below, times the share of the speed that is kept
-        least = np.where(bounce & (reached < least), least + kept * (least - reached), least)
+        arrives = bounce & (reached < least)
+        speed, height = _after_bounce(gap - places.floor, before, reached, kept, h)
+        speed = np.where(arrives, speed, -kept * before)
+        least = np.where(arrives, least + 2.0 * height / h, least)
         known = len(self._last) == len(u)
         guess = np.zeros((*before.shape, 3))
         if known:
@@ -264,7 +266,7 @@ class MoreauRun(ReferenceRun):
         v = _at(places, along)[..., 0]
         closed = live & ((bounce & (p[..., 0] > 0.0)) | (gap - places.floor + 0.5 * h * v <= CLOSED))
         bounce = bounce & closed
-        after, p = self._parted(places, free, along, p, closed, bounce, np.where(bounce, -kept * before, 0.0))
+        after, p = self._parted(places, free, along, p, closed, bounce, np.where(bounce, speed, 0.0))
         if known:
             smooth: Flags = np.asarray(~(struck & closed).any(axis=1))
             self._push = np.where(smooth[:, None], _moved(places, p) / h, 0.0)
@@ -301,6 +303,15 @@ class MoreauRun(ReferenceRun):
         found = solve_contacts(g, c, friction, np.where(live[..., None], guess, 0.0), TOLERANCE)
         self.residual = max(self.residual, float(found.residual.max(initial=0.0)))
         return found
+
+
+def _after_bounce(gap: Floats, before: Floats, free: Floats, share: Floats, h: float) -> tuple[Floats, Floats]:
+    """The speed and the height with which a step ends in which a place bounces, at a constant acceleration a: it meets
+    after t = gap / -before at the speed v = before + a t, and leaves with -share v."""
+    a = (free - before) / h
+    t = np.clip((gap - 0.5 * h * before) / np.maximum(-before, 1e-300), 0.0, h)
+    leaving, rest = -share * (before + a * t), h - t
+    return np.maximum(leaving + a * rest, 0.0), np.maximum(rest * (leaving + 0.5 * a * rest), 0.0)
 
 
 def _changed(now: Floats, before: Floats) -> npt.NDArray[np.bool_]:
