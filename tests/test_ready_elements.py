@@ -164,6 +164,23 @@ def test_tyres_on_a_slope(field):
     assert turned.vector[1] < -90.0
 
 
+def test_wheels_that_are_not_at_the_origin_of_their_body():
+    """The same wheel, with its center and axle elsewhere in the body: the same motion of the car's point."""
+    moved = bc.Mechanism("wheel")
+    inertia = bc.Inertia(10.0, (0.3, 0.5, -0.2), (0.25, 0.25, 0.45))
+    turn = bc.Pose.about("x", np.pi / 2)  # its z axis is the other's -y
+    moved.add_joint("free", bc.Free(), moved.ground, moved.add_body("wheel", inertia), bc.Pose(),
+                    bc.Pose((0.3, 0.5, -0.2)) @ turn)
+    settings = {"radius": 0.3, "stiffness": 1e5, "damping": 500.0, "half_length": 0.05, "rolling": 0.01}
+    moved.add_tyre("tyre", "wheel", center=(0.3, 0.5, -0.2), axle="z", **settings)
+    one, two = (bc.compile(m, backend="numpy") for m in (wheel(**settings), moved))
+    q, u = [1.0, 0, 0, 0, 0.1, 0.2, 0.295], [0.1, 20.0, 0.3, 5.0, 0.2, -0.1]
+    np.testing.assert_allclose(two.forward_dynamics(q, u), one.forward_dynamics(q, u), rtol=1e-9, atol=1e-8)
+    for field in ("vector", "torque", "second_point"):
+        a, b = (getattr(s.element_forces(q, u)["tyre"], field) for s in (one, two))
+        np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-9)
+
+
 def test_tyre_formulas():
     for formula in (lambda s: brush(s, 2e4, 900.0), lambda s: magic_formula(s, 2e4, 900.0, 1.65, 0.0)):
         assert abs(formula(1e-7) / 1e-7 - 2e4) < 20.0 and formula(1e-7) > 0.0

@@ -157,9 +157,11 @@ class ReadyElements(StatefulElements):
                  slowest: float = 0.1, half_length: float = 0.0, rolling: float = 0.0,
                  relaxation: float | tuple[float, float] = 0.0, settling: float = 0.05,
                  coefficients: Mapping[str, float] | str | Path | None = None, mirrored: bool = False,
-                 height: Any = None) -> Wrench:
-        """A tyre on a wheel that turns about its body's y axis through its origin, on the plane z = 0 or the ground
-        ``height(x, y)`` [m]: a function, a `Table` of two arguments, or a height field in the axes of the world.
+                 center: Sequence[float] = (0.0, 0.0, 0.0), axle: str | Sequence[float] = "y", height: Any = None
+                 ) -> Wrench:
+        """A tyre on a wheel that turns about the `axle` through its `center` (in its body's frame; the axle points to
+        the left where the wheel rolls ahead), on the plane z = 0 or the ground ``height(x, y)`` [m]: a function, a
+        `Table` of two arguments, or a height field in the axes of the world.
 
         `radius` [m], `stiffness` [N/m] and `damping` [N s/m] against the ground. `model` is
 
@@ -178,8 +180,8 @@ class ReadyElements(StatefulElements):
         law = ready_made.tyre(name, self.body(wheel).name, radius=radius, stiffness=stiffness, damping=damping, mu=mu,
                               slope=slope, model=model, c=c, e=e, slowest=slowest, half_length=half_length,
                               rolling=rolling, relaxation=relaxation, settling=settling, coefficients=coefficients,
-                              mirrored=mirrored, height=height)
-        made = self.add_wrench(name, wheel, law=law)
+                              mirrored=mirrored, center=center, axle=axle, height=height)
+        made = self.add_wrench(name, wheel, at=law.center, law=law)
         if law.transient:
             for k, label in enumerate(law.bent):
                 self.add_state(label, TyreRate(law, k), units="m")
