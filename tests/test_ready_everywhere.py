@@ -192,6 +192,26 @@ def test_a_set_of_coefficients():
     np.testing.assert_allclose(left, right * [1, -1, 1, -1, 1, -1], rtol=1e-9, atol=1e-9)
 
 
+@pytest.mark.parametrize("model", ["brush", "set"])
+def test_derivatives_of_tyres_by_place_and_speed(model):
+    """Exact ones beside central differences, on ground that is not flat."""
+    system = rig(model=model, height=_hills, **({"half_length": 0.05} if model == "brush" else {}))
+    q = np.array([1.0, 0.02, 0.0, 0.03, 0.4, 0.2, 0.33])
+    q[:4] /= np.linalg.norm(q[:4])
+    u = np.array([0.1, 65.0, 0.2, 20.0, 0.4, 0.1])
+    rng = np.random.default_rng(0)
+    for _ in range(3):
+        du, dq = rng.normal(size=6), rng.normal(size=6)
+        found = system.derivatives("forward_dynamics", q, u, by=("q", "u"), along={"q": dq, "u": du})["along"]
+        ahead, behind = (system.forward_dynamics(system.integrate(q, s * 1e-6 * dq), u + s * 1e-6 * du)
+                         for s in (1.0, -1.0))
+        np.testing.assert_allclose(found, (ahead - behind) / 2e-6, rtol=1e-5, atol=1e-6 * abs(found).max())
+
+
+def _hills(x, y):
+    return 0.05 * sin(x) * (1.0 + 0.3 * sin(2.0 * y))
+
+
 def test_no_load_no_force():
     for settings in ({}, {"model": "set"}):
         np.testing.assert_allclose(forces(kappa=0.1, alpha=0.1, load=-100.0, **settings), 0.0, atol=1e-9)
