@@ -164,6 +164,17 @@ def test_tyres_on_a_slope(field):
     assert turned.vector[1] < -90.0
 
 
+def test_a_wheel_coasts_down():
+    """Rolling resistance: m a R_l + I a / R = -f m g R."""
+    system = bc.compile(wheel(rolling=0.02))
+    loaded = 0.3 - 98.1 / 1e5
+    state = system.project({"free": [1, 0, 0, 0, 0, 0, loaded]}, {"free": [0, 5.0 / 0.3, 0, 5.0, 0, 0]})
+    result = system.simulate(state, duration=1.5, output=0.5)
+    speeds = [system.velocity(result.q[k].values, result.u[k].values, "wheel")[3] for k in (1, 3)]
+    slower = -0.02 * 98.1 * 0.3 / (10.0 * loaded + 0.45 / 0.3)
+    np.testing.assert_allclose(speeds[1] - speeds[0], slower, rtol=1e-3)
+
+
 def test_wheels_that_are_not_at_the_origin_of_their_body():
     """The same wheel, with its center and axle elsewhere in the body: the same motion of the car's point."""
     moved = bc.Mechanism("wheel")
