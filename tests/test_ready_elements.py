@@ -248,3 +248,12 @@ def test_rest_of_them():
 def test_bad_numbers_are_refused_by_name(add, said):
     with pytest.raises(bc.ModelError, match=said):
         add(slider())
+
+
+def test_names_of_states_are_looked_at_first():
+    m = slider()
+    m.add_joint("lift head", bc.Revolute("x"), "block", m.add_body("arm", bc.Inertia.sphere(1.0, 0.1)))
+    with pytest.raises(bc.ModelError, match="hydraulic cylinder 'lift': its state would be called 'lift head', as a"):
+        m.add_hydraulic_cylinder("lift", m.ground, "block", (0, 0, 0), (0, 0, 0), head_area=0.1, rod_area=0.1,
+                                 closed=0.1, stroke=0.1)
+    assert not m.springs and not m.states
