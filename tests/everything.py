@@ -176,6 +176,6 @@ def _ready_made(m: bc.Mechanism, mass: object, length: object) -> None:
     m.add_tyre("plain tyre", "f", radius=0.3, stiffness=2e5)
     m.add_tyre("tyre", "g", radius=0.3, stiffness=2e5, damping=50.0, mu=0.9, slope=15.0, model="magic", c=1.4, e=-0.5,
                half_length=0.06, rolling=0.01, relaxation=(0.2, 0.4), settling=0.02, slowest=0.5, height=road)
-    m.add_tyre("set", "h", radius=0.3, stiffness=2e5, model="set", mirrored=True, relaxation=0.3,
-               height=lambda x, y: 0.1 * bm.sin(x) * y, coefficients={
+    m.add_tyre("set", "h", radius=0.3, stiffness=2e5, model="set", mirrored=True, relaxation=0.3, center=(0.1, 0, 0),
+               axle=(1, 2, 0), height=lambda x, y: 0.1 * bm.sin(x) * y, coefficients={
                    "FNOMIN": 4e3, "PDX1": 1.2, "PKX1": 20.0, "PDY1": -1.0, "PKY1": -15.0, "QDZ1": 0.1})

@@ -260,6 +260,14 @@ def test_activations_move_as_in_mujoco(tmp_path: Path) -> None:
         np.testing.assert_allclose(float(run.u.sel(speed=f"{label}.value")[-1]), data.act[at], atol=6e-4)
 
 
+def test_names_of_activations_are_free(tmp_path: Path) -> None:
+    content = text(ACTIVATED["filter"]).replace('"hand"', '"x_activation"').replace('"round"', '"x_activation_2"')
+    (tmp_path / "machine.xml").write_text(content)
+    m, _ = read_mjcf(tmp_path / "machine.xml")
+    (name,) = (s.name for s in m.states)
+    assert name not in ("x_activation", "x_activation_2") and name.startswith("x_activation")
+
+
 def test_activations_of_keyframes(tmp_path: Path) -> None:
     content = text(ACTIVATED["muscle"], 1).replace('ctrl="0.5"', 'ctrl="0.5" act="0.25"')
     (tmp_path / "machine.xml").write_text(content)

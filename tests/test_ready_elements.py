@@ -164,6 +164,34 @@ def test_tyres_on_a_slope(field):
     assert turned.vector[1] < -90.0
 
 
+def test_a_wheel_coasts_down():
+    """Rolling resistance: m a R_l + I a / R = -f m g R."""
+    system = bc.compile(wheel(rolling=0.02))
+    loaded = 0.3 - 98.1 / 1e5
+    state = system.project({"free": [1, 0, 0, 0, 0, 0, loaded]}, {"free": [0, 5.0 / 0.3, 0, 5.0, 0, 0]})
+    result = system.simulate(state, duration=1.5, output=0.5)
+    speeds = [system.velocity(result.q[k].values, result.u[k].values, "wheel")[3] for k in (1, 3)]
+    slower = -0.02 * 98.1 * 0.3 / (10.0 * loaded + 0.45 / 0.3)
+    np.testing.assert_allclose(speeds[1] - speeds[0], slower, rtol=1e-3)
+
+
+def test_wheels_that_are_not_at_the_origin_of_their_body():
+    """The same wheel, with its center and axle elsewhere in the body: the same motion of the car's point."""
+    moved = bc.Mechanism("wheel")
+    inertia = bc.Inertia(10.0, (0.3, 0.5, -0.2), (0.25, 0.25, 0.45))
+    turn = bc.Pose.about("x", np.pi / 2)  # its z axis is the other's -y
+    moved.add_joint("free", bc.Free(), moved.ground, moved.add_body("wheel", inertia), bc.Pose(),
+                    bc.Pose((0.3, 0.5, -0.2)) @ turn)
+    settings = {"radius": 0.3, "stiffness": 1e5, "damping": 500.0, "half_length": 0.05, "rolling": 0.01}
+    moved.add_tyre("tyre", "wheel", center=(0.3, 0.5, -0.2), axle="z", **settings)
+    one, two = (bc.compile(m, backend="numpy") for m in (wheel(**settings), moved))
+    q, u = [1.0, 0, 0, 0, 0.1, 0.2, 0.295], [0.1, 20.0, 0.3, 5.0, 0.2, -0.1]
+    np.testing.assert_allclose(two.forward_dynamics(q, u), one.forward_dynamics(q, u), rtol=1e-9, atol=1e-8)
+    for field in ("vector", "torque", "second_point"):
+        a, b = (getattr(s.element_forces(q, u)["tyre"], field) for s in (one, two))
+        np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-9)
+
+
 def test_tyre_formulas():
     for formula in (lambda s: brush(s, 2e4, 900.0), lambda s: magic_formula(s, 2e4, 900.0, 1.65, 0.0)):
         assert abs(formula(1e-7) / 1e-7 - 2e4) < 20.0 and formula(1e-7) > 0.0
@@ -223,3 +251,12 @@ def test_rest_of_them():
 def test_bad_numbers_are_refused_by_name(add, said):
     with pytest.raises(bc.ModelError, match=said):
         add(slider())
+
+
+def test_names_of_states_are_looked_at_first():
+    m = slider()
+    m.add_joint("lift head", bc.Revolute("x"), "block", m.add_body("arm", bc.Inertia.sphere(1.0, 0.1)))
+    with pytest.raises(bc.ModelError, match="hydraulic cylinder 'lift': its state would be called 'lift head', as a"):
+        m.add_hydraulic_cylinder("lift", m.ground, "block", (0, 0, 0), (0, 0, 0), head_area=0.1, rod_area=0.1,
+                                 closed=0.1, stroke=0.1)
+    assert not m.springs and not m.states

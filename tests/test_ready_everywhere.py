@@ -192,6 +192,26 @@ def test_a_set_of_coefficients():
     np.testing.assert_allclose(left, right * [1, -1, 1, -1, 1, -1], rtol=1e-9, atol=1e-9)
 
 
+@pytest.mark.parametrize("model", ["brush", "set"])
+def test_derivatives_of_tyres_by_place_and_speed(model):
+    """Exact ones beside central differences, on ground that is not flat."""
+    system = rig(model=model, height=_hills, **({"half_length": 0.05} if model == "brush" else {}))
+    q = np.array([1.0, 0.02, 0.0, 0.03, 0.4, 0.2, 0.33])
+    q[:4] /= np.linalg.norm(q[:4])
+    u = np.array([0.1, 65.0, 0.2, 20.0, 0.4, 0.1])
+    rng = np.random.default_rng(0)
+    for _ in range(3):
+        du, dq = rng.normal(size=6), rng.normal(size=6)
+        found = system.derivatives("forward_dynamics", q, u, by=("q", "u"), along={"q": dq, "u": du})["along"]
+        ahead, behind = (system.forward_dynamics(system.integrate(q, s * 1e-6 * dq), u + s * 1e-6 * du)
+                         for s in (1.0, -1.0))
+        np.testing.assert_allclose(found, (ahead - behind) / 2e-6, rtol=1e-5, atol=1e-6 * abs(found).max())
+
+
+def _hills(x, y):
+    return 0.05 * sin(x) * (1.0 + 0.3 * sin(2.0 * y))
+
+
 def test_no_load_no_force():
     for settings in ({}, {"model": "set"}):
         np.testing.assert_allclose(forces(kappa=0.1, alpha=0.1, load=-100.0, **settings), 0.0, atol=1e-9)
@@ -202,6 +222,7 @@ def test_no_load_no_force():
     ({"model": "set", "coefficients": {**SET, "PDZ1": 1.0}}, "no coefficient 'PDZ1'.*did you mean"),
     ({"model": "set", "coefficients": {"FNOMIN": 1.0}}, "needs PDX1"),
     ({"model": "set", "coefficients": {**SET, "PKY1": 15.0}}, "PDY1 and PKY1"),
+    ({"model": "set", "coefficients": {**SET, "LMUY": 0.0}}, "scale the grip"),
     ({"relaxation": (0.3, 0.0)}, "relaxation is one length"), ({"height": 0.3}, "height is a function"),
     ({"height": bc.Table([0, 1], [0, 1], extrapolate="hold")}, "height is a function"),
     ({"model": "set", "coefficients": SET, "rolling": 0.1}, "a set has QDZ1 and QSY1")])
@@ -252,6 +273,19 @@ def test_a_standing_tyre_holds_for_100_seconds():
     run = system.simulate(system.assemble(q={"up": 0.29019}), 2.0, step=5e-3, output=0.1, stepper="radau")
     late = run.u[-1, 0] - run.u[-6, 0]
     np.testing.assert_allclose(float(late) / 0.5, 6.0 - 0.5 * 9.81, rtol=1e-3)
+
+
+def test_less_grip_stretches_the_curves():
+    """Similarity, Pacejka section 4.2: with the grip times m, force and moment are m times those at a slip 1 / m."""
+    bent = ("QSX", "QSY", "PHY", "PVY", "RVY", "RBX", "RBY", "SSZ", "PEY")
+    flat = {name: value for name, value in SET.items() if name[:3] not in bent}
+    full, half = MagicSet.of(flat), MagicSet.of({**flat, "LMUX": 0.5, "LMUY": 0.5})
+    for slip in (0.01, 0.05, 0.1):
+        one, two = (t.loads(LOAD, 0.0, a, 0.0, 0.3, 20.0, 1.0) for t, a in ((full, slip), (half, 0.5 * slip)))
+        np.testing.assert_allclose(two.fy, 0.5 * one.fy, rtol=1e-12)
+        np.testing.assert_allclose(two.mz / math.cos(0.5 * slip), 0.5 * one.mz / math.cos(slip), rtol=1e-12)
+        one, two = (t.loads(LOAD, k, 0.0, 0.0, 0.3, 20.0, 1.0) for t, k in ((full, slip), (half, 0.5 * slip)))
+        np.testing.assert_allclose(two.fx, 0.5 * one.fx, rtol=1e-12)
 
 
 def test_coefficients_from_a_property_file(tmp_path):

@@ -206,3 +206,12 @@ def test_springs_and_wrenches() -> None:
     size = np.linalg.norm(run.reactions().sel(joint="hinge").values[:, 3:], axis=1)
     assert np.allclose(curves["magnitude of reaction force [N]", "hinge"], size)
     assert not [c for c in scene_of(run, forces=False).tracks[0].curves if "element" in c.group]
+
+
+def test_states_are_not_seen() -> None:
+    m = bc.load("pendulum")
+    bare = scene_of(m).models[0]
+    m.add_state("lag", lambda at: at.u("hinge") - at.state("lag"))
+    model = scene_of(m).models[0]
+    assert [j.name for j in model.joints] == ["hinge"] and model.length == bare.length
+    assert [b.shapes for b in model.bodies if b.name == "lag"] == [()]

@@ -12,9 +12,9 @@ import bellcrank as bc
 
 DAMPER = bc.Table([-1.5, -0.4, -0.1, 0.0, 0.1, 0.4, 1.5], [-1900.0, -750.0, -260.0, 0.0, 500.0, 1400.0, 3400.0],
                   kind="monotone", extrapolate="linear", name="damper")
-X = np.linspace(0.0, 30.0, 121)
-ROAD = bc.Table((X, [-4.0, -0.6, 0.6, 4.0]), np.outer(np.where(abs(X - 15) < 0.8, 0.05 * np.cos(
-    np.pi * (X - 15) / 1.6) ** 2, 0), [0, 0, 1, 1]), kind="cubic", extrapolate="hold", name="road")
+X = np.linspace(13.0, 17.0, 41)
+ROAD = bc.HeightField(X, [-2.0, -0.6, 0.6, 2.0], np.outer(np.where(abs(X - 15) < 0.8, 0.05 * np.cos(
+    np.pi * (X - 15) / 1.6) ** 2, 0), [0, 0, 1, 1]), kind="cubic")
 AXLES, SIDES = {"front": (1.2, 15.0, 0.559), "rear": (-1.4, 20.0, 0.5385)}, ("left", "right")  # x, slope, spring
 
 
@@ -42,7 +42,8 @@ def machine() -> bc.Mechanism:
     steer, _ = m.parameter("steer", 0.0), m.parameter("speed", 12.0)
     m.add_body("chassis", bc.Inertia(1100.0, (0.0, 0.0, 0.55), (350.0, 1400.0, 1500.0)))
     m.add_joint("car", bc.Free(), m.ground, "chassis")
-    m.add_shape("chassis", bc.Box((3.6, 1.0, 0.35)), bc.Pose((-0.1, 0, 0.5)), color="#3366aa")
+    m.add_shape("chassis", bc.Box((3.4, 0.66, 0.25)), bc.Pose((-0.1, 0, 0.5)), color="#3366aa")
+    m.add_shape(m.ground, ROAD, color="#bbbbaa")
     m.add_body("rack", bc.Inertia.cylinder(3.0, 0.02, 0.7, "y", (1.06, 0, 0.2)))
     m.add_joint("rack", bc.Prismatic("y"), "chassis", "rack")
     m.add_servo("steering", "rack", target=steer, stiffness=2e5, damping=1e3)
@@ -60,11 +61,11 @@ def machine() -> bc.Mechanism:
     return m
 
 
-def run(duration: float = 4.0, x: float = 0.0, speed: float = 12.0, steer: float = -0.003) -> bc.Result:
+def run(duration: float = 1.0, x: float = 10.0, speed: float = 12.0, steer: float = -0.003) -> bc.Result:
     car = bc.compile(machine()).with_parameters(steer=steer, speed=speed)
     wheels = {f"{axle} {s} wheel": speed / 0.31 for axle in AXLES for s in SIDES}
     start = car.assemble(q={"car": [1, 0, 0, 0, x, 0, 0]}, u={"car": [0, 0, 0, speed, 0, 0], **wheels})
-    return car.simulate(start, duration, step=2e-3, output=0.02)
+    return car.simulate(start, duration, step=2e-3, output=0.01)
 
 
 def main(out: str = "full_car.html") -> object:

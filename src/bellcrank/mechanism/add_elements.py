@@ -39,6 +39,13 @@ class ReadyElements(StatefulElements):
         self._springs[name] = Spring(name, self.body(first).index, self.body(second).index, *ends, along)
         return self._springs[name]
 
+    def _free(self, what: str, *states: str) -> None:
+        """Names of states of an element, before anything is added: each has a joint and a body of its name."""
+        for name in states:
+            if name in self._joints:
+                raise ModelError(f"{what}: its state would be called {name!r}, as a joint is already; give the element "
+                                 "another name")
+
     # -- along lines ----------------------------------------------------------------------------
     def add_gas_spring(self, name: str, first: str | Body, second: str | Body, first_point: Sequence[Number],
                        second_point: Sequence[Number], *, force: Number, length: Number, reach: Number,
@@ -86,6 +93,7 @@ class ReadyElements(StatefulElements):
         cylinder = ready_made.cylinder(name, opening, head_area=head_area, rod_area=rod_area, closed=closed,
                                        stroke=stroke, dead_volume=dead_volume, bulk_modulus=bulk_modulus,
                                        leakage=leakage, friction=friction, gain=gain, supply=supply, tank=tank)
+        self._free(f"hydraulic cylinder {name!r}", cylinder.head, cylinder.rod)
         made = self._between(name, first, second, first_point, second_point,
                              MachineForce(name, CylinderForce(cylinder), -1.0))
         for label, head, start in zip((cylinder.head, cylinder.rod), (True, False), starts, strict=True):
@@ -124,6 +132,7 @@ class ReadyElements(StatefulElements):
         friction of the rotor [N m s/rad]."""
         motor = ready_made.dc_motor(name, joint, voltage=voltage, resistance=resistance, inductance=inductance,
                                     constant=constant, gear=gear, friction=friction)
+        self._free(f"motor {name!r}", motor.current)
         made = self.add_joint_force(name, joint, MotorTorque(motor))
         self.add_state(motor.current, CurrentRate(motor), units="A")
         if rotor_inertia:
@@ -137,6 +146,7 @@ class ReadyElements(StatefulElements):
         normal force), on a joint coordinate or a sum of several. It gives by `reach` [m or rad] before it slides, and
         damps that with a time constant `damping` [s]. How far it is bent is a state, ``"name bend"``."""
         bristle = ready_made.bristle(name, capacity=capacity, reach=reach, damping=damping)
+        self._free(f"brake {name!r}", bristle.bend)
         made = self.add_joint_force(name, joint, BristleForce(bristle), coordinate)
         self.add_state(bristle.bend, BristleRate(bristle))
         return made
@@ -162,9 +172,11 @@ class ReadyElements(StatefulElements):
                  slowest: float = 0.1, half_length: float = 0.0, rolling: float = 0.0,
                  relaxation: float | tuple[float, float] = 0.0, settling: float = 0.05,
                  coefficients: Mapping[str, float] | str | Path | None = None, mirrored: bool = False,
-                 height: Any = None) -> Wrench:
-        """A tyre on a wheel that turns about its body's y axis through its origin, on the plane z = 0 or the ground
-        ``height(x, y)`` [m]: a function, a `Table` of two arguments, or a height field in the axes of the world.
+                 center: Sequence[float] = (0.0, 0.0, 0.0), axle: str | Sequence[float] = "y", height: Any = None
+                 ) -> Wrench:
+        """A tyre on a wheel that turns about the `axle` through its `center` (in its body's frame; the axle points to
+        the left where the wheel rolls ahead), on the plane z = 0 or the ground ``height(x, y)`` [m]: a function, a
+        `Table` of two arguments, or a height field in the axes of the world.
 
         `radius` [m], `stiffness` [N/m] and `damping` [N s/m] against the ground. `model` is
 
@@ -183,8 +195,9 @@ class ReadyElements(StatefulElements):
         law = ready_made.tyre(name, self.body(wheel).name, radius=radius, stiffness=stiffness, damping=damping, mu=mu,
                               slope=slope, model=model, c=c, e=e, slowest=slowest, half_length=half_length,
                               rolling=rolling, relaxation=relaxation, settling=settling, coefficients=coefficients,
-                              mirrored=mirrored, height=height)
-        made = self.add_wrench(name, wheel, law=law)
+                              mirrored=mirrored, center=center, axle=axle, height=height)
+        self._free(f"tyre {name!r}", *(law.bent if law.transient else ()))
+        made = self.add_wrench(name, wheel, at=law.center, law=law)
         if law.transient:
             for k, label in enumerate(law.bent):
                 self.add_state(label, TyreRate(law, k), units="m")

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from bellcrank.errors import ModelError
-from bellcrank.mechanism.checks import number
+from bellcrank.mechanism.checks import number, triple
 from bellcrank.mechanism.forces.belt import Belt
 from bellcrank.mechanism.forces.bristle import Bristle
 from bellcrank.mechanism.forces.bump_stop import BumpStop
@@ -19,6 +19,7 @@ from bellcrank.mechanism.forces.magic_set import MagicSet
 from bellcrank.mechanism.forces.rolling_resistance import RollingResistance
 from bellcrank.mechanism.forces.torsion_bar import TorsionBar
 from bellcrank.mechanism.forces.tyre import Tyre
+from bellcrank.mechanism.joints.joint import unit_vector
 from bellcrank.mechanism.table import Table
 from bellcrank.scalar.graph import Number
 
@@ -117,7 +118,7 @@ def tyre(name: str, body: str, *, radius: float, stiffness: float, damping: floa
          slope: float = 20.0, model: str = "brush", c: float = 1.65, e: float = 0.0, slowest: float = 0.1,
          half_length: float = 0.0, rolling: float = 0.0, relaxation: float | tuple[float, float] = 0.0,
          settling: float = 0.05, coefficients: Mapping[str, float] | str | Path | None = None, mirrored: bool = False,
-         height: Any = None) -> Tyre:
+         center: Sequence[float] = (0.0, 0.0, 0.0), axle: str | Sequence[float] = "y", height: Any = None) -> Tyre:
     """See `bellcrank.Mechanism.add_tyre`."""
     what = f"tyre {name!r}"
     if model not in ("brush", "magic", "set"):
@@ -142,5 +143,7 @@ def tyre(name: str, body: str, *, radius: float, stiffness: float, damping: floa
     if road is not None and (not callable(road) or (isinstance(road, Table) and road.arguments != 2)):
         raise ModelError(f"{what}: height is a function of x and y, a table of two arguments or a height field, got "
                          f"{height!r}")
+    place = tuple(plain(what, "center", x) for x in triple(center, f"{what}: center"))
     return Tyre(name, body, **given, model=model, e=plain(what, "e", e), relaxation=(lengths[0], lengths[1]),
-                coefficients=made, mirrored=bool(mirrored), height=road)
+                coefficients=made, mirrored=bool(mirrored), center=place, axle=unit_vector(axle, f"{what}: axle"),
+                height=road)

@@ -9,6 +9,7 @@ import numpy as np
 
 from bellcrank.arrays import Floats
 from bellcrank.mechanism.constraints import Distance
+from bellcrank.mechanism.first_order import FirstOrder
 from bellcrank.mechanism.flexible.deformation import Modal, NodeMotion
 from bellcrank.mechanism.forces.spring import LinearSpring
 from bellcrank.mechanism.geometry.placed_shape import PlacedShape
@@ -89,7 +90,7 @@ def model_of(mechanism: Mechanism, values: Mapping[str, Any] | None = None, cut:
 def _joints(mechanism: Mechanism, numbers: Numbers, cut: Sequence[str]) -> tuple[DrawnJoint, ...]:
     found = []
     for r in mechanism.joints:
-        if isinstance(r.joint, (Modal, NodeMotion)) or r.name in mechanism.open_at_start:
+        if isinstance(r.joint, (Modal, NodeMotion, FirstOrder)) or r.name in mechanism.open_at_start:
             continue
         found.append(DrawnJoint(r.name, type(r.joint).__name__, r.parent, r.child, _frame(r.parent_pose, numbers),
                                 _frame(r.child_pose, numbers), joint_axes(r.joint), r.name in cut))

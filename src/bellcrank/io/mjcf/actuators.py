@@ -311,7 +311,8 @@ def _activated(reader: MjcfReader, machine: Mechanism, drive: _Drive, through: R
     if data.gear == 0.0:
         reader.note("ignored", drive.element, "its gear is zero")
         return
-    name, state = _name(machine, drive.name), reader.new_name(f"{drive.name}_activation")
+    name, taken = _name(machine, drive.name), dict.fromkeys((*reader.taken, *(b.name for b in machine.bodies)))
+    state = reader.new_name(unused(f"{drive.name}_activation", taken))  # a joint and a body are called so
     machine.parameter(drive.name, 0.0)
     kept: tuple[float | None, float | None] = (None, None)
     if model.actuator_actlimited[index]:

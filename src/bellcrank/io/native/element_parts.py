@@ -113,6 +113,10 @@ def _of_tyre(tyre: Tyre, what: str, write: Writes) -> dict[str, Any]:
         found["coefficients"] = dict(tyre.coefficients.values)
     if tyre.mirrored:
         found["mirrored"] = True
+    if any(tyre.center):
+        found["center"] = list(tyre.center)
+    if tyre.axle != (0.0, 1.0, 0.0):
+        found["axle"] = list(tyre.axle)
     if tyre.height is not None:
         found["height"] = write.formula(tyre.height, ("x", "y"), f"{what}: height")
     return found
@@ -172,6 +176,7 @@ def _tyre(name: str, part: Any, read: Reads) -> Tyre:
         if step is not None and isinstance(step.op, Table) and step.args == (0, 1):
             height = step.op  # the table itself
     return ready_made.tyre(name, part.body, model=part.model, mirrored=part.mirrored, coefficients=part.coefficients,
+                           center=part.center, axle=part.axle,
                            relaxation=(0.0, 0.0) if part.relaxation is None else tuple(part.relaxation), height=height,
                            **_numbers(Tyre, part, read))
 
@@ -227,4 +232,5 @@ def add_ready_joint_force(name: str, part: Any, read: Reads) -> None:
 
 def add_tyre(name: str, part: Any, read: Reads) -> None:
     """A tyre on its wheel."""
-    read.m.add_wrench(name, part.body, law=_tyre(name, part, read))
+    law = _tyre(name, part, read)
+    read.m.add_wrench(name, part.body, at=law.center, law=law)

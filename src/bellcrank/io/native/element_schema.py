@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Discriminator, Field, Tag
 
-from bellcrank.io.native.entries import Fixed, Law, Name, Num, Text, Three, form
+from bellcrank.io.native.entries import Axis, Fixed, Law, Name, Num, Text, Three, form
 from bellcrank.io.native.schema_part import MachineLawPart, Part
 
 __all__ = ["BeltPart", "BetweenPoints", "BrakePart", "BumpStopPart", "CylinderPart", "DcMotorPart", "GasSpringPart",
@@ -172,4 +172,6 @@ class TyrePart(Part):
     settling: Fixed = 0.05
     coefficients: dict[Name, Fixed] | None = Field(default=None, description="of the Magic Formula, by name")
     mirrored: bool = False
+    center: Annotated[list[Fixed], Field(min_length=3, max_length=3)] = [0.0, 0.0, 0.0]
+    axle: Axis = "y"
     height: Law | None = Field(default=None, description="of the ground [m], a formula of x and y")

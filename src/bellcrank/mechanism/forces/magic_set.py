@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from bellcrank.errors import ModelError, hint
-from bellcrank.scalar.functions import atan, cos, exp, maximum, minimum, sign, sin, sqrt
+from bellcrank.scalar.functions import atan, cos, exp, maximum, minimum, sign, sin, sqrt, tan
 from bellcrank.scalar.graph import Number
 
 __all__ = ["COEFFICIENTS", "MagicSet", "TyreLoads"]
@@ -92,6 +92,8 @@ class MagicSet:
         found = {name: float(value) for name, value in given.items()}
         if not all(math.isfinite(value) for value in found.values()):
             raise ModelError(f"{what}: coefficients of the Magic Formula must be finite")
+        if min(found.get("LMUX", 1.0), found.get("LMUY", 1.0)) <= 0.0:
+            raise ModelError(f"{what}: LMUX and LMUY, which scale the grip, must be positive")
         if found["FNOMIN"] < 0.0 or found["PDX1"] * found["PKX1"] < 0.0 or found["PDY1"] * found["PKY1"] < 0.0:
             raise ModelError(f"{what}: FNOMIN must be positive, PDX1 and PKX1 of one sign, PDY1 and PKY1 as well")
         return cls(tuple(sorted(found.items())))
@@ -208,28 +210,30 @@ class MagicSet:
         s1, s2, s3, s4 = self._several("SSZ", 1, 4)
 
         def equivalent(angle: Number) -> Number:  # (4.E77), (4.E78)
-            more = ratio * kappa
-            return atan(sqrt(angle * angle + more * more + 1e-24)) * sign(angle)
+            more, slope = ratio * kappa, tan(angle)
+            return atan(sqrt(slope * slope + more * more + 1e-24)) * sign(angle)
 
-        trailing = equivalent(alpha + h1 + h2 * df + (h3 + h4 * df) * camber)  # (4.E35)
+        trailing = alpha + h1 + h2 * df + (h3 + h4 * df) * camber  # (4.E35)
         residual = equivalent(alpha + side.shift_x + side.shift_y / side.stiffness)  # (4.E38)
-        trail = self._trail(load, df, trailing, camber, radius) * cos(alpha)  # (4.E33)
-        b = self["QBZ9"] + self["QBZ10"] * side.b_c  # (4.E45)
-        moment = load * radius * (d6 + d7 * df + (d8 + d9 * df) * camber) * cos(atan(b * residual)) * cos(alpha)
+        trail = self._trail(load, df, trailing, equivalent(trailing), camber, radius) * cos(alpha)  # (4.E33)
+        b = self["QBZ9"] / self["LMUY"] + self["QBZ10"] * side.b_c  # (4.E45)
+        most = load * radius * self["LMUY"] * (d6 + d7 * df + (d8 + d9 * df) * camber)  # (4.E47)
+        moment = most * cos(atan(b * residual)) * cos(alpha)  # (4.E36)
         arm = radius * (s1 + s2 * (fy * (1.0 / self["FNOMIN"])) + (s3 + s4 * df) * camber)  # (4.E76)
         return -(trail * fy_pure) + moment + arm * fx  # (4.E71)
 
-    def _trail(self, load: Number, df: Number, slip: Number, camber: Number, radius: float) -> Number:
+    def _trail(self, load: Number, df: Number, slip: Number, equivalent: Number, camber: Number, radius: float
+               ) -> Number:
         """Pneumatic trail [m], (4.E33), (4.E40)-(4.E44)."""
         b1, b2, b3, b4, b5 = self._several("QBZ", 1, 5)
         d1, d2, d3, d4 = self._several("QDZ", 1, 4)
         e1, e2, e3, e4, e5 = self._several("QEZ", 1, 5)
-        b = (b1 + b2 * df + b3 * (df * df)) * (1.0 + b4 * camber + b5 * abs(camber))
+        b = (b1 + b2 * df + b3 * (df * df)) * (1.0 + b4 * camber + b5 * abs(camber)) * (1.0 / self["LMUY"])
         c = self["QCZ1"]
         d = load * (d1 + d2 * df) * (1.0 + d3 * camber + d4 * (camber * camber)) * (radius / self["FNOMIN"])
         rise = 1.0 + (e4 + e5 * camber) * (2.0 / math.pi) * atan(b * c * slip)
         e = minimum((e1 + e2 * df + e3 * (df * df)) * rise, 1.0)
-        return _cosine(b * slip, c, e) * d
+        return _cosine(b * equivalent, c, e) * d
 
 
 def _sine(x: Number, c: Number, e: Number) -> Number:

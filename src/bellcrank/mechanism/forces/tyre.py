@@ -94,7 +94,7 @@ class Footprint(NamedTuple):
 
 @dataclass(frozen=True)
 class Tyre:
-    """A wheel's tyre: the wheel turns about its body's y axis, through its origin.
+    """A wheel's tyre: the wheel turns about the `axle` through its `center`, both in its body's frame.
 
     `radius` [m], `stiffness` [N/m] and `damping` [N s/m] against the ground; grip `mu`, slope of the force at no slip
     per load, `slope` [1/rad]; `model` "brush" or "magic" with the shape factors `c` and `e`, or "set" with
@@ -120,6 +120,8 @@ class Tyre:
     settling: float = 0.05
     coefficients: MagicSet | None = None
     mirrored: bool = False
+    center: tuple[float, ...] = (0.0, 0.0, 0.0)
+    axle: tuple[float, ...] = (0.0, 1.0, 0.0)
     height: Callable[[Number, Number], Number] | None = None
 
     @property
@@ -143,8 +145,10 @@ class Tyre:
 
     def footprint(self, at: Any) -> Footprint:
         """How the wheel touches the ground; for outputs, too: ``lambda at: tyre.law.footprint(at).load``."""
-        centre, velocity, omega, axle = (at.position(self.body), at.velocity(self.body), at.omega(self.body),
-                                         at.axes(self.body)[1])
+        centre, velocity, omega = at.position(self.body, self.center), at.velocity(self.body, self.center), at.omega(
+            self.body)
+        x, y, z = at.axes(self.body)
+        axle = y if self.axle == (0.0, 1.0, 0.0) else x * self.axle[0] + y * self.axle[1] + z * self.axle[2]
         height, up = self.ground(centre.x, centre.y)
         ahead = axle.cross(up)
         ahead = ahead * (1.0 / sqrt(maximum(ahead.dot(ahead), _NOTHING)))
