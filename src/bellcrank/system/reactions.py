@@ -17,7 +17,6 @@ from bellcrank.system.evaluator import Evaluator
 from bellcrank.system.force_elements import actuator_forces, law_wrench
 from bellcrank.system.forward_dynamics import forward_doors, forward_dynamics
 from bellcrank.system.inverse_dynamics import inverse_dynamics
-from bellcrank.system.joint_law_loads import joint_law_loads
 from bellcrank.system.kernels import NO_DOORS, DoorPair, Wrenches
 from bellcrank.system.loop_loads import group_program, lacking_forces, loop_loads
 from bellcrank.system.named_forces import GivenForces, given_forces
@@ -25,7 +24,7 @@ from bellcrank.system.tree_dynamics import run_forced
 from bellcrank.system.whole_programs import with_careful_states
 from bellcrank.target.backend import Door, DoorForm
 from bellcrank.topology.builder import build_tree
-from bellcrank.topology.pairs import LoopForce, SumForce
+from bellcrank.topology.pairs import LoopForce
 from bellcrank.topology.release import carried_joints, lock, release
 
 if TYPE_CHECKING:
@@ -55,9 +54,6 @@ def reactions(plans: LoopPlans, q: npt.ArrayLike, u: npt.ArrayLike, tau: Forces 
     for name, load in () if given is None else given.closing.items():  # drives included
         child = plans.tree.body_names[_part(plans, name).child]
         out[name] = out[name] + _in_axes(load, pose(plans.kernels, q, child, t=t).rotation)
-    if any(isinstance(pair, SumForce) for pair in plans.tree.pairs):
-        run = plans.kernels.of_tree("reactions", lambda: _unmerged(plans.model))
-        out |= {name: out[name] + load for name, load in joint_law_loads(plans, run.tree, q, u, t).items()}
     return {name: out[name] for name in out if name not in welds} if (welds := _welds(plans)) else out
 
 
@@ -149,7 +145,7 @@ def reaction_doors(plans: LoopPlans) -> DoorPair:
     forward, none = forward_doors(plans), np.zeros(plans.tree.nu)
     if program is None or forward is NO_DOORS:
         return NO_DOORS
-    if _welds(plans) or any(isinstance(pair, SumForce) for pair in plans.tree.pairs):  # see `reactions`
+    if _welds(plans):  # left out by the general way
         return NO_DOORS
     names = program.names
     form = DoorForm(parts=tuple((6 * i, (6,), (1,)) for i in range(len(names))))
