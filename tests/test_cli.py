@@ -185,7 +185,7 @@ def test_quiet_prints_nothing(tmp_path: Path) -> None:
 # -- wrong usage ----------------------------------------------------------------------------------
 @pytest.mark.parametrize(("setting", "says"), [
     ("X=1", "no coordinate 'X'; there are A, B, C, D"),
-    ("u:D=1", "no speed 'D'; there are A, B, C"),
+    ("u:E=1", "no speed 'E'; there are A, B, C, D"),
     ("p:mass=1", "no parameter 'mass'; this machine has no parameters"),
     ("A", "write NAME=VALUE"), ("A=", "write NAME=VALUE"), ("A=one", "'one' is not a number"),
     ("A=nan", "must be finite"), ("A=1,2", "'A' takes 1 number, got 2"), ("q:=1", "no coordinate ''"),

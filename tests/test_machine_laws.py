@@ -391,3 +391,30 @@ def test_laws_that_compute_their_points_are_saved(tmp_path: Path) -> None:
     first, second = (bc.compile(x, backend="numpy").forward_dynamics(q, u, t=0.4) for x in (m, bc.load(
         tmp_path / "m.yaml")))
     assert np.abs(first - second).max() < 1e-13 * np.abs(first).max()
+
+
+@pytest.mark.parametrize("name", ["double_pendulum", "four_bar"])
+def test_laws_of_machines_that_are_seen_link_by_link(name: str) -> None:
+    """As machines of more than 48 links are: the same reactions, reports and motion."""
+    def made(schedule: str) -> bc.System:
+        m = bc.load(name)
+        first, second = (j.name for j in m.joints[:2])
+        m.add_joint_force("law", second, lambda at: -2.0 * at.q(first) + at.u(second))
+        m.add_joint_force("other", first, lambda at: at.element("law").force * at.t)
+        return bc.compile(m, schedule=schedule)
+
+    whole, rolled = made("unrolled"), made("rolled")
+    first = whole.joint_names[0]
+    state = whole.assemble(q={first: 0.5}, u={first: 1.0}, t=T)
+    many = np.tile(state.q, (3, 1)), np.tile(state.u, (3, 1))
+    for wanted, found in ((whole.reactions(state), rolled.reactions(state)),
+                          (whole.reactions(*many, t=T), rolled.reactions(*many, t=T))):
+        assert wanted.keys() == found.keys()
+        for joint, load in wanted.items():
+            assert np.abs(load - found[joint]).max() < 1e-12 * max(1.0, np.abs(load).max()), joint
+    assert abs(whole.reactions(state)[whole.joint_names[1]][:3]).max() > 0.1
+    torques = [system.simulate(state, 1e-3).torques().values[0] for system in (whole, rolled)]
+    assert np.abs(torques[0] - torques[1]).max() < 1e-12 and np.abs(torques[0][1]) > 0.1
+    for label, element in whole.element_forces(state).items():
+        for one, two in zip(element, rolled.element_forces(state)[label], strict=True):
+            np.testing.assert_allclose(one, two, rtol=1e-12, atol=1e-12, err_msg=label)

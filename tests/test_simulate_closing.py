@@ -130,13 +130,6 @@ def test_joints_that_cannot_be_driven() -> None:
         system.simulate(state, 0.1, control=bc.Traced(lambda t, q, u: {"E": 1.0}))
     with pytest.raises(bc.ModelError, match="'D' takes 1 force"):
         system.simulate(state, 0.1, control=bc.Traced(lambda t, q, u: {"D": [1.0, 2.0]}))
-    m = bc.load("four_bar")
-    m.add_actuator("motor", "A", 5.0)
-    limited = bc.compile(m, cut=CUT)
-    with pytest.raises(bc.NotYetError, match="'D'.*actuated="):
-        limited.simulate(limited.assemble(q={"A": 0.5}), 0.1, tau={"D": 1.0})
-    with pytest.warns(bc.SimulationWarning, match="'D' closes a loop.*actuated="):
-        limited.simulate(limited.assemble(q={"A": 0.5}), 0.1, control=bc.Sampled(lambda t, q, u: {"D": 1.0}, 0.01))
 
 
 # -- stops --------------------------------------------------------------------------------------------
@@ -252,3 +245,27 @@ def test_only_what_is_open_can_be_attached() -> None:
 def test_an_open_start_says_what_to_do() -> None:
     with pytest.raises(bc.StateError, match=r"open by 0.5.*release\('floor'\).*attach\('floor'\)"):
         landing().simulate(([0.5, 0.0], [0.0, 0.0]), 1.0, events=[LAND])
+
+
+@pytest.mark.parametrize("backend", ["llvm", "numpy"])
+def test_forces_on_cut_joints_beside_actuators(backend: str) -> None:
+    """Limits act on what the actuators drive, not on what is given along joints that were cut; with all ways to give
+    it, and other parameters."""
+    m = bc.load("four_bar")
+    m.add_actuator("motor", "A", m.parameter("most", 9.0))
+    machines = {cut: bc.compile(m, backend=backend, cut=[cut]).with_parameters(most=2.0) for cut in "CD"}
+    places = dict(zip("ABD", machines["C"].assemble(q={"A": 0.5}).q.tolist(), strict=True))
+
+    def end(cut: str, **given: Any) -> tuple[Any, ...]:
+        system = machines[cut]
+        run = system.simulate(system.assemble(q={"A": 0.5}, u={"A": 1.0}, guess=places), 4e-3, stepper="rk8", **given)
+        return system.pose(run.q.values[-1], "coupler").position, run.torques("D").values[-1], run.torques(
+            "A").values[-1], run.joint_load("D", body="rocker").values[-1]
+
+    ways = [{"tau": {"A": 50.0, "D": 7.0}}, {"control": bc.Traced(lambda t, q, u: {"A": 50.0, "D": -7.0 * u["A"]})},
+            {"control": bc.Sampled(lambda t, q, u: {"A": 50.0, "D": 7.0 + t}, 0.002)}]
+    for given in ways[::2] if backend == "numpy" else ways[1:2]:
+        for found, wanted in zip(end("D", **given), end("C", **given), strict=True):
+            assert np.abs(found - wanted).max() < 1e-8 * (1.0 + np.abs(wanted).max())
+    if backend == "numpy":
+        assert end("D", **ways[0])[2][0] == 2.0 and end("D", **ways[0])[1][0] == 7.0

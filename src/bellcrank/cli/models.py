@@ -122,7 +122,7 @@ def _sizes(system: System, speeds: bool) -> dict[str, int]:
     out: dict[str, int] = {}
     for r in system.model.mechanism.joints:
         names = r.joint.speed_names if speeds else r.joint.coordinate_names()
-        if not names or (speeds and r.name in system.model.tree.cut_names):
+        if not names:
             continue
         out[r.name] = len(names)
         out |= {f"{r.name}.{n}": 1 for n in names}

@@ -22,6 +22,7 @@ from bellcrank.system.force_elements import (
 from bellcrank.system.kernels import Wrenches
 from bellcrank.system.loop_errors import loop_coordinates, loop_speeds
 from bellcrank.system.loop_loads import loop_loads
+from bellcrank.topology.pairs import SumForce
 
 if TYPE_CHECKING:
     from bellcrank.system.machine_functions import Machine
@@ -68,8 +69,12 @@ def along_joints(states: States, of: str) -> Floats:
     if of in ("all", "elements"):
         if system.model.tree.joint_forces:
             total = total + system.kernels.run("joint_laws", {"q": q, "u": u}, None, t)
-        for element in system.model.mechanism.joint_sums:
-            total = total + _spread_sum(states, element)
+        sums = {pair.name for pair in system.model.tree.pairs if isinstance(pair, SumForce)}
+        every: tuple[JointForce | JointSum, ...] = (  # laws of machines that are seen link by link are among them
+            *system.model.mechanism.joint_sums, *system.model.mechanism.joint_forces)
+        for element in every:
+            if element.name in sums:
+                total = total + _spread(states, element)
     return total
 
 
@@ -87,17 +92,21 @@ def along_closing_joint(states: States, joint: str, of: str) -> Floats:
     return total
 
 
-def _spread_sum(states: States, element: JointSum) -> Floats:
-    """What a force along a sum of coordinates does to each of them, (..., nu)."""
+def _terms(element: JointForce | JointSum) -> tuple[tuple[str, int, float], ...]:
+    return element.terms if isinstance(element, JointSum) else ((element.joint, element.coordinate, 1.0),)
+
+
+def _spread(states: States, element: JointForce | JointSum) -> Floats:
+    """What a force along a coordinate, or a sum of some, does to each of them, (..., nu)."""
     out, force = np.zeros(states.u.shape), _along(states, element)
-    for joint, coordinate, factor in element.terms:
+    for joint, coordinate, factor in _terms(element):
         out[..., states.system.model.configuration.starts[joint][1] + coordinate] += factor * force
     return out
 
 
 def _along(states: States, element: JointForce | JointSum) -> Floats:
     """The force of an element on a joint coordinate or a sum of some, (...)."""
-    terms = element.terms if isinstance(element, JointSum) else ((element.joint, element.coordinate, 1.0),)
+    terms = _terms(element)
     x, rate = np.zeros(states.u.shape[:-1]), np.zeros(states.u.shape[:-1])
     for joint, k, factor in terms:
         place, speed = _coordinate(states, joint, k)

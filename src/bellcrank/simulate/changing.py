@@ -14,6 +14,7 @@ import numpy.typing as npt
 from bellcrank.errors import AssemblyError, StateError
 from bellcrank.loops.closer import State, Target
 from bellcrank.simulate.altering import altered, let_go, moved
+from bellcrank.simulate.closing import limited
 from bellcrank.simulate.control import joint_places
 from bellcrank.simulate.courses import Course
 from bellcrank.simulate.events import Change, Event
@@ -159,7 +160,7 @@ class Changing:
         """What a closure exerts on its child under all forces that act: [moment; force], world axes."""
         plans = self.system.plans
         tau, wrenches, udot = self._rhs(course, self.system).acting(t, np.concatenate([q, u]))
-        tau = actuator_forces(plans, q, u, tau, t=t)
+        tau = tau if limited(self.system, self._setup.cuts) else actuator_forces(plans, q, u, tau, t=t)
         loads = loop_loads(plans, q, u, tau, udot, wrenches, t)
         return closure_wrenches(plans, q, None, loads, t)[name][1]
 

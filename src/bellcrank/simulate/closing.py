@@ -16,21 +16,24 @@ import numpy.typing as npt
 from bellcrank.errors import ModelError
 from bellcrank.loops.loop_paths import paths_between
 from bellcrank.lowering.element_loads import closing_motion
-from bellcrank.lowering.function import direct
+from bellcrank.lowering.function import binder, direct
 from bellcrank.lowering.looped import LoopedDirect
+from bellcrank.mechanism.forces import Actuator
 from bellcrank.mechanism.joints import Joint
 from bellcrank.scalar.evaluation import evaluate
 from bellcrank.scalar.graph import Graph, Number
 from bellcrank.scalar.jet import Jet, as_jet
 from bellcrank.spatial import Force, Vector
+from bellcrank.system.force_elements import with_values
+from bellcrank.system.kernels import Kernels
 from bellcrank.system.loop_errors import loop_drive
 from bellcrank.topology.tree import Closure, Tree
 
 if TYPE_CHECKING:
     from bellcrank.system.machine_functions import Machine
 
-__all__ = ["CutJoint", "closing_joints", "cut_joint", "given_wrenches", "numbers", "spread", "tree_forces",
-           "unknown_joint"]
+__all__ = ["CutJoint", "closing_joints", "cut_joint", "given_wrenches", "limited", "numbers", "spread", "tree_forces",
+           "unknown_joint", "unlimited"]
 
 Floats = npt.NDArray[np.float64]
 
@@ -143,12 +146,17 @@ def _powers(tree: Tree, c: Closure, speeds: Sequence[Number], read: Callable[[st
 
 # -- forces -----------------------------------------------------------------------------------------
 def spread(system: Machine, cuts: Sequence[str]) -> list[Number]:
-    """Joint forces of the tree for the input "tau": those of the tree, then those of the closing joints `cuts`.
+    """Joint forces of the tree for the input "tau": those of the tree within the limits of actuators, then those of the
+    closing joints `cuts`, which these do not limit.
 
     Forces along a joint whose loop is open at present do nothing.
     """
     graph = Graph()
     out: list[Number] = [graph.leaf(("tau", i)) for i in range(system.nu)]
+    if limited(system, cuts):
+        bind = binder(system.model.tree, lambda name, i: graph.leaf((name, i)))
+        for entry, actuator in _actuators(system):
+            out[entry] = bind(actuator).output(out[entry], graph.leaf(("u", entry)))
     closed = {c.name for c in system.model.tree.closures}
     at = system.nu
     for name in cuts:
@@ -162,10 +170,34 @@ def spread(system: Machine, cuts: Sequence[str]) -> list[Number]:
     return out
 
 
-def tree_forces(system: Machine, cuts: Sequence[str], rows: Floats, q: Floats, t: npt.ArrayLike) -> Floats:
-    """The same on arrays: rows (..., nu and those of cuts) at q (..., nq) -> (..., nu)."""
+def limited(system: Machine, cuts: Sequence[str]) -> bool:
+    """Whether actuators limit some of the forces given, and those of the closing joints `cuts` act beside them."""
+    return bool(cuts and system.model.mechanism.drives)
+
+
+def unlimited(system: Machine) -> Machine:
+    """The same machine with actuators that give what they are asked for."""
+    if not system.model.tree.actuators:
+        return system
+    free = replace(system.model, tree=replace(system.model.tree, actuators={}))
+    kernels = system.kernels.kept("unlimited", lambda: Kernels(free, system.kernels.maker))
+    return type(system)(kernels.for_model(free))
+
+
+def _actuators(system: Machine) -> list[tuple[int, Actuator]]:
+    """Actuators, each with the place among the speeds that it drives."""
+    starts = system.model.configuration.starts
+    return [(starts[d.joint][1] + d.coordinate, d.actuator) for d in system.model.mechanism.drives]
+
+
+def tree_forces(system: Machine, cuts: Sequence[str], rows: Floats, q: Floats, u: Floats, t: npt.ArrayLike) -> Floats:
+    """The same on arrays: rows (..., nu and those of cuts) at q (..., nq) and u (..., nu) -> (..., nu)."""
     if not cuts:
         return rows
+    if limited(system, cuts):
+        rows = rows.copy()
+        for entry, actuator in _actuators(system):
+            rows[..., entry] = with_values(system.plans, actuator).output(rows[..., entry], u[..., entry])
     closed = {c.name for c in system.model.tree.closures}
     at, forces = system.nu, {}
     for name in cuts:

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bellcrank.arrays import by_name, flat, wrench_array
-from bellcrank.errors import BellcrankError, ModelError, NotYetError, StateError, hint
+from bellcrank.errors import BellcrankError, ModelError, StateError, hint
 from bellcrank.scalar.evaluation import evaluate
 from bellcrank.scalar.graph import Graph, Number, Scalar
 from bellcrank.simulate.closing import cut_joint, numbers, unknown_joint
@@ -283,11 +283,6 @@ def force_places(system: Machine, cuts: Sequence[str]) -> tuple[dict[str, list[i
 
 def _entries(system: Machine, places: Mapping[str, list[int]], key: str) -> list[int]:
     """Where forces of a joint, or of one of its speeds, are."""
-    joint = system.model.configuration.split(key)[0]
-    if key not in places and joint in system.model.tree.cut_names and system.model.tree.actuators:
-        raise NotYetError(f"joint {joint!r} closes a loop: forces on it do not go together with actuators, whose "
-                          f"limits would act on them; compile with actuated=[{joint!r}], which lets it keep its "
-                          "coordinates")
     return places.get(key) or system.model.configuration.speed_entries(key)
 
 

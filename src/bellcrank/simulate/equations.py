@@ -14,7 +14,7 @@ from bellcrank.lowering.choose import read_inputs, trace
 from bellcrank.lowering.function import Function
 from bellcrank.scalar.graph import Graph, Number, Scalar
 from bellcrank.simulate.arms import ArmBlocks, arm_blocks
-from bellcrank.simulate.closing import spread
+from bellcrank.simulate.closing import spread, unlimited
 from bellcrank.simulate.control import force_places
 from bellcrank.simulate.machine import Code, make_code
 from bellcrank.system.evaluator import CompiledEvaluator
@@ -43,6 +43,7 @@ class Equations:
     def __init__(self, system: Machine, batch: tuple[int, ...], tau: Floats, wrenches: Floats | None,
                  drives: Sequence[Drive] = (), separate: bool = False, plain: bool = False,
                  cuts: tuple[str, ...] = (), closing: str = "position") -> None:
+        system = unlimited(system) if cuts else system  # `spread` heeds the limits of actuators
         self.system, self.batch, self.separate, self.plain, self.cuts = system, batch, separate, plain, cuts
         self.closing = closing
         self.count = int(np.prod(batch, dtype=np.int64))

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from bellcrank.errors import BellcrankError, SingularError, StateError
 from bellcrank.integrate.tableaux import Collocation, Explicit
 from bellcrank.loops.closer import Target, project
-from bellcrank.simulate.closing import numbers, tree_forces
+from bellcrank.simulate.closing import numbers, tree_forces, unlimited
 from bellcrank.simulate.control import Drive, named
 from bellcrank.simulate.failure import Failure
 from bellcrank.simulate.steppers import NEAR, ROUNDS, Integrator
@@ -37,6 +37,7 @@ class Rhs:
 
     def __init__(self, system: Machine, tau: Floats, wrenches: Floats | None, drives: Sequence[Drive] = (),
                  cuts: tuple[str, ...] = (), closing: str = "position") -> None:
+        system = unlimited(system) if cuts else system  # `forces` heeds the limits of actuators
         self.system, self.tau, self.wrenches, self.cuts, self.closing = system, tau, wrenches, cuts, closing
         self.drives = tuple(d for d in drives if d.traced)
         self.extra: Floats | None = None  #: joint forces (states, nu) that a method adds for itself
@@ -98,7 +99,7 @@ class Rhs:
             wrenches = np.empty_like(shaped)
             wrenches[..., wrench_order(system.model.tree), :] = shaped
         rows = np.broadcast_to(self.tau, (*u.shape[:-1], self.tau.shape[-1]))
-        tau = tree_forces(system, self.cuts, rows, q, t)
+        tau = tree_forces(system, self.cuts, rows, q, u, t)
         return tau if self.extra is None else tau + self.extra, wrenches
 
     def dense(self, t: npt.ArrayLike, y: Floats) -> Floats:

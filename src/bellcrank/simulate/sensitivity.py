@@ -20,7 +20,7 @@ import numpy.typing as npt
 from bellcrank.errors import ModelError, NotYetError
 from bellcrank.scalar.evaluation import evaluate
 from bellcrank.scalar.graph import Graph, Number
-from bellcrank.simulate.closing import spread
+from bellcrank.simulate.closing import limited, spread
 from bellcrank.simulate.differentiated_events import Passed, check_event, expressions_at, through
 from bellcrank.simulate.differentiated_steps import Acting, DifferentiatedSteps, Leaf, Moved
 from bellcrank.system.state_slopes import forward_slopes_at
@@ -133,6 +133,10 @@ def _laws(setup: Setup) -> dict[Leaf, Number]:
     system, out = setup.system, {}
     drives = {d.target: d.graph(system) for d in setup.drives if d.period is None}
     joint: list[Number] = drives.get("tau", [])
+    if limited(system, setup.cuts):
+        raise NotYetError(f"sensitivities: forces on {', '.join(map(repr, setup.cuts))}, which closes a loop, do not "
+                          f"go together with actuators; compile with actuated={list(setup.cuts)}, which lets them keep "
+                          "their coordinates")
     if setup.cuts:  # forces of closing joints, as forces of others that do the same
         graph = Graph()
         given = evaluate(joint, graph.leaf) if joint else [

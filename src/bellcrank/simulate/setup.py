@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bellcrank.arrays import check_finite, flat
-from bellcrank.errors import BellcrankError, ModelError, NotYetError, SlowWarning, StateError
+from bellcrank.errors import BellcrankError, ModelError, SlowWarning, StateError
 from bellcrank.loops.closer import State, Target, project
 from bellcrank.loops.tolerances import OPEN, ROUNDING
 from bellcrank.simulate.closing import closing_joints, cut_joint
@@ -353,13 +353,9 @@ def _cuts(system: Machine, drive: Drive | None, tau: Any) -> tuple[str, ...]:
     if not known:
         return ()
     if drive is not None and not drive.traced:
-        return () if system.model.tree.actuators else tuple(n for n in known if _measurable(system, n))
+        return tuple(n for n in known if _measurable(system, n))
     keys = drive.keys(system, known) if drive is not None else tau if isinstance(tau, Mapping) else ()
     used = tuple(n for n in known if any(n in (key, str(key).rpartition(".")[0]) for key in keys))
-    if used and system.model.tree.actuators:
-        raise NotYetError(f"simulate: forces on {', '.join(map(repr, used))}, which closes a loop, do not go together "
-                          f"with actuators, whose limits would act on them; compile with actuated={list(used)}, which "
-                          "lets them keep their coordinates")
     return used
 
 
