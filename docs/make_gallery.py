@@ -7,12 +7,11 @@ text of its page. Everything made goes to `docs/gallery` and `docs/_static/galle
 from __future__ import annotations
 
 import ast
-import importlib.util
+import runpy
 import time
 import warnings
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
-from types import ModuleType
 
 import bellcrank as bc
 
@@ -20,14 +19,6 @@ DOCS = Path(__file__).resolve().parent
 SOURCES = DOCS.parent / "examples" / "gallery"
 TARGET = DOCS / "gallery"
 FILMS = DOCS / "_static" / "gallery"
-
-
-def script(file: Path) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(file.stem, file)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 def text_of(file: Path) -> tuple[str, str, str]:
@@ -74,7 +65,7 @@ def show(file: Path) -> str:
     """The animation, the still and the page of one machine; what it took, as text."""
     warnings.simplefilter("error", bc.SimulationWarning)  # a run that does not reach its end is no picture
     begin = time.perf_counter()
-    film = script(file).main(str(FILMS / f"{file.stem}.html"))
+    film = runpy.run_path(str(file))["main"](str(FILMS / f"{file.stem}.html"))
     times = film.scene.tracks[0].times
     film.save(FILMS / f"{file.stem}.svg", time=float(times[len(times) // 3]), size=(480, 320))
     (TARGET / f"{file.stem}_machine.md").write_text(page(file), encoding="utf-8")

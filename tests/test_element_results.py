@@ -119,3 +119,24 @@ def test_elements_that_move_nothing():
     still = bc.compile(m).simulate(([0.1], [0.2]), 0.01)
     with pytest.raises(bc.ModelError, match="'air' acts on a body that is welded to the ground"):
         still.forces("air")
+
+
+def test_points_of_action():
+    """Where elements act is where their bodies are, wherever the library puts its frames."""
+    m = bc.Mechanism("arm")
+    m.add_body("arm", bc.Inertia(1.0, (0.1, 0, 0), 0.1))
+    m.add_joint("hinge", bc.Revolute((1, 2, 2)), m.ground, "arm", bc.Pose.rpy((0.3, -0.2, 0.5), 0.4, 0.1, 0.2),
+                bc.Pose((0.1, 0.2, 0)))
+    m.add_spring("spring", m.ground, "arm", (1, 2, 3), (0.3, 0, 0.1), stiffness=2.0)
+    m.add_wrench("push", "arm", force=(1, 0, 0), at=(0, 0.4, 0))
+    m.add_wrench("law", "arm", at=(0, 0, 0.7), law=lambda at: (at.u("hinge"), 0.0, 0.0))
+    m.add_joint_force("torque", "hinge", lambda x, rate: 3.0 - x)
+    system = bc.compile(m, backend="numpy")
+    at, found = system.pose([0.7], "arm"), system.element_forces([0.7], [0.2])
+    np.testing.assert_allclose(found["spring"].first_point, (1, 2, 3), atol=1e-14)
+    for name, point in (("spring", (0.3, 0, 0.1)), ("push", (0, 0.4, 0)), ("law", (0, 0, 0.7))):
+        np.testing.assert_allclose(found[name].second_point, at.position + at.rotation @ point, atol=1e-14)
+    axis = system.pose([0.7], "arm").rotation @ np.array([1, 2, 2]) / 3.0  # the same in both bodies
+    np.testing.assert_allclose(found["torque"].torque, 2.3 * axis, atol=1e-14)
+    line = found["torque"].second_point - (at.position + at.rotation @ (0.1, 0.2, 0))
+    np.testing.assert_allclose(np.cross(line, axis), 0.0, atol=1e-14)

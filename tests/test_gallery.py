@@ -6,10 +6,9 @@ Here they take a few steps, as NumPy, which compiles nothing; `make docs` runs a
 from __future__ import annotations
 
 import ast
-import importlib.util
+import runpy
 from collections.abc import Callable
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -19,14 +18,6 @@ import bellcrank as bc
 
 FOLDER = Path(__file__).parents[1] / "examples" / "gallery"
 FILES = sorted(FOLDER.glob("*.py"))
-
-
-def script(file: Path) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(file.stem, file)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 @pytest.fixture
@@ -52,7 +43,7 @@ def test_there_are_twenty_one_in_short_files() -> None:
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
 @pytest.mark.usefixtures("interpreted")
 def test_a_machine_moves(file: Path) -> None:
-    run = script(file).run(0.02)
+    run = runpy.run_path(str(file))["run"](0.02)
     assert run.attrs.get("status", "finished") == "finished" and run.sizes["time"] >= 2
     state = run.isel(time=-1)
     errors = run.system.loop_error(state.q.values, t=float(state.time))

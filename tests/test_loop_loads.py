@@ -121,6 +121,19 @@ def test_elements_on_welded_bodies(cut: bool) -> None:
         np.testing.assert_allclose(found, expected, atol=1e-12)
 
 
+def test_laws_of_time_on_bodies_that_cannot_move() -> None:
+    """What is pushed stands on the ground: of the machine's motion nothing depends on time, its bolts' loads do."""
+    m = bc.load("four_bar")
+    m.add_joint("bolts", bc.Weld(), m.ground, m.add_body("base", bc.Inertia.sphere(1.0, 0.1)))
+    m.add_wrench("push", "base", force=(lambda t: 3.0 + t, 0, 0))
+    for system in (bc.compile(m), bc.compile(m, backend="numpy")):
+        state = system.assemble(q={"A": 0.5})
+        for t in (0.0, 2.0):
+            found = system.reactions(state.q, state.u, t=t)["bolts"]
+            assert np.abs(found[3:] - (-3.0 - t, 9.81, 0.0)).max() < 1e-12
+        assert np.abs(system.reactions(state.q, state.u)["bolts"][3] + 3.0) < 1e-12
+
+
 def test_reactions_and_multipliers_of_a_large_machine(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing of 81 links and 40 loops is interpreted: neither reactions nor multipliers."""
     system = bc.compile(bc.load("ladder", cells=40))

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import bellcrank as bc
+from bellcrank.simulate.plot_lines import lines_of
 from cli_calls import call
 
 
@@ -116,3 +117,17 @@ def test_the_command(run: bc.Result, tmp_path: Path) -> None:
     assert call("plot", tmp_path / "run.nc", "reactions").exit_code == 0  # its file says what it is of
     done = call("plot", tmp_path / "run.nc", "--size", "large")
     assert done.exit_code == 2 and "millimeters as 120x80" in done.stderr
+
+
+def test_elements_and_closing_joints_of_files(tmp_path: Path) -> None:
+    """A file that holds its machine has them like a result at hand."""
+    m = bc.load("four_bar")
+    m.add_spring("strut", m.ground, "coupler", (0, 1, 0), (0, 0, 0), stiffness=3.0)
+    system = bc.compile(m)
+    run = system.simulate(system.assemble(q={"A": 0.5}), 0.01, file=tmp_path / "run.nc")
+    for name in ("strut", "strut.length", "forces", "D"):
+        with bc.open_result(tmp_path / "run.nc") as back:
+            found, wanted = (lines_of(r, name) for r in (back, run))
+        assert [line.label for line in found] == [line.label for line in wanted]
+        for line, other in zip(found, wanted, strict=True):
+            np.testing.assert_allclose(line.values, other.values, atol=1e-12)

@@ -260,3 +260,27 @@ def test_names_of_states_are_looked_at_first():
         m.add_hydraulic_cylinder("lift", m.ground, "block", (0, 0, 0), (0, 0, 0), head_area=0.1, rod_area=0.1,
                                  closed=0.1, stroke=0.1)
     assert not m.springs and not m.states
+
+
+def test_what_states_store():
+    """Oil, a coil, a bent brake and a tyre, by their formulas."""
+    m = slider()
+    m.add_joint("turn", bc.Revolute("y"), "block", m.add_body("wheel", bc.Inertia(1.0, inertia=(0.1, 0.1, 0.1))),
+                bc.Pose((0, 0, 0.28)))
+    m.add_hydraulic_cylinder("cylinder", m.ground, "block", (-1, 0, 0), (0, 0, 0), head_area=2e-3, rod_area=1e-3,
+                             closed=0.9, stroke=0.4, dead_volume=1e-5, bulk_modulus=1e9)
+    m.add_dc_motor("motor", "turn", voltage=12.0, resistance=1.0, inductance=0.2, constant=0.1)
+    m.add_brake("brake", "turn", capacity=3.0, reach=0.01)
+    m.add_tyre("tyre", "wheel", radius=0.3, stiffness=1e5)
+    system = bc.compile(m, backend="numpy")
+    speeds = {"cylinder head.value": 4.0, "cylinder rod.value": 2.0, "motor current.value": 5.0,
+              "brake bend.value": 0.5}
+    u = [speeds.get(name, 0.0) for name in system.speed_names]
+    q = np.zeros(system.nq)
+    q[system.coordinate_names.index("rail.slide")] = 0.1
+    found = system.element_forces(q, u)
+    volumes = 1e-5 + 2e-3 * 0.2, 1e-5 + 1e-3 * 0.2  # of head and rod, half way
+    expected = {"cylinder": (4e6**2 * volumes[0] + 2e6**2 * volumes[1]) / 2e9, "motor": 0.5 * 0.2 * 25.0,
+                "brake": 0.5 * 3.0 * 0.01 * 0.25, "tyre": 0.5 * 1e5 * 0.02**2}
+    for name, energy in expected.items():
+        assert abs(found[name].energy - energy) < 1e-12 * (1.0 + energy), name

@@ -15,6 +15,7 @@ import bellcrank as bc
 from bellcrank.io.native.same import difference
 from bellcrank.mechanism.fingerprint import fingerprint
 from bellcrank.mechanism.geometry.colors import NAMED, to_color
+from bellcrank.mechanism.geometry.tessellation import as_mesh
 
 TRIANGLE = [(0, 0, 0), (1, 0, 0), (0, 1, 0)]
 #: a tetrahedron, corners by faces
@@ -30,6 +31,19 @@ def test_bounds(shape: Any, corner: tuple[float, ...]) -> None:
     low, high = shape.bounds()
     np.testing.assert_array_equal(high, corner)
     np.testing.assert_array_equal(low, -np.array(corner))
+
+
+@pytest.mark.parametrize(("shape", "volume"), [
+    (bc.Box((2, 4, 6)), 48.0), (bc.Sphere(2), 32 * np.pi / 3), (bc.Ellipsoid((1, 2, 3)), 8 * np.pi),
+    (bc.Cylinder(1, 4), 4 * np.pi), (bc.Capsule(1, 4), 16 * np.pi / 3), (bc.Cone(1, 4), 4 * np.pi / 3),
+    (bc.Plane((2, 4)), 0.0)])
+def test_triangles_fill_the_shape(shape: Any, volume: float) -> None:
+    """Corners lie on the surface, triangles face outwards and leave no hole."""
+    mesh = as_mesh(shape, 64)
+    for found, expected in zip((mesh.vertices.min(axis=0), mesh.vertices.max(axis=0)), shape.bounds(), strict=True):
+        np.testing.assert_allclose(found, expected, atol=1e-12)
+    inside = np.linalg.det(mesh.vertices[mesh.faces]).sum() / 6.0
+    assert 0.985 * volume <= inside <= volume * (1.0 + 1e-12)
 
 
 @pytest.mark.parametrize(("make", "said"), [

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import numpy as np
 import xarray
 
-from bellcrank.errors import AssemblyError
+from bellcrank.errors import AssemblyError, BellcrankError
 from bellcrank.loops.plan import LoopPlan
 from bellcrank.system.arrangements import Arrangement, arranged
 
@@ -25,7 +25,12 @@ def by_topology(method: Method) -> Method:
 
     @wraps(method)
     def called(self: Any, *args: Any, **kwargs: Any) -> Any:
-        if "topology" not in self or "topologies" not in self.attrs or self.system is None:
+        if "topology" not in self or "topologies" not in self.attrs:
+            return method(self, *args, **kwargs)
+        if self.system is None:  # read from a file, which may hold it
+            with suppress(BellcrankError):
+                self.rebuild()
+        if self.system is None:
             return method(self, *args, **kwargs)
         if any(dim != "time" for dim in self["topology"].dims):
             return _by_sample(self, lambda one: called(one, *args, **kwargs))

@@ -249,7 +249,7 @@ class Result(ElementResults):  # type: ignore[no-untyped-call]  # of its __init_
         >>> float(run.forces("servo")[0]), float(run.torques("hinge")[0, 0])
         (-5.0, -5.0)
         """
-        held = {} if self.system is None else {c.name: c for c in self.system.model.mechanism.constraints}
+        held = {c.name: c for c in self._machine("forces").model.mechanism.constraints}
         values, what, units = element_force(self._states(None, "forces", needs_wrenches=element in held), element)
         attrs = {"units": units[0] if len(set(units)) == 1 else "see component_units", "long_name": what}
         if values.ndim == len(self._lead):

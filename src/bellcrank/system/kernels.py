@@ -229,7 +229,8 @@ class Kernels:
                   ) -> tuple[str, list[str], list[Floats], tuple[int, ...], Floats, bool]:
         function, run = self.functions[name], evaluator or self.evaluator
         check_time(t)
-        own = run is self.evaluator or run.tree.plan is not None  # plans change nothing about what is read
+        # plans change nothing about what is read; other trees may, whose links are other bodies
+        own = run is self.evaluator or (run.tree.plan is not None and run.tree.members is self.tree.members)
         names = (self._inputs if own else run.inputs)(function, wrenches is not None)
         arrays = [self._input(n, size, given, wrenches, t, run.tree) for n, size in names.items()]
         ready, lead, n = batch(arrays)

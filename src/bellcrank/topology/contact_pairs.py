@@ -11,10 +11,11 @@ import numpy.typing as npt
 
 from bellcrank.mechanism.contact.narrow_phase import touches
 from bellcrank.mechanism.contact.touch import ShapeFrame, Touch
-from bellcrank.mechanism.forces.element import Element, Moving
+from bellcrank.mechanism.forces.element import Moving
 from bellcrank.mechanism.geometry.solids import Plane
 from bellcrank.scalar.graph import Number
 from bellcrank.spatial import Force, General, Matrix3, Vector
+from bellcrank.topology.frame_pair import FramePair
 
 __all__ = ["ActingPlace", "ContactPair"]
 
@@ -30,21 +31,13 @@ class ActingPlace(NamedTuple):
 
 
 @dataclass(frozen=True)
-class ContactPair(Element):
+class ContactPair(FramePair):
     """Two shapes on two links that may touch."""
 
-    name: str
-    first: int
-    second: int
-    first_turn: npt.NDArray[np.float64]
-    first_shift: tuple[Number, ...]
-    second_turn: npt.NDArray[np.float64]
-    second_shift: tuple[Number, ...]
     first_shape: Any
     second_shape: Any
     material: Any
     bends: tuple[tuple[str, ...], ...] = ()  #: states of bristles at every place, by name
-    timed = False
 
     @cached_property
     def places(self) -> int:

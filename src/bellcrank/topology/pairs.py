@@ -21,6 +21,7 @@ from bellcrank.scalar.functions import maximum, select_less, sqrt
 from bellcrank.scalar.graph import Number, is_constant, is_zero
 from bellcrank.spatial import Force, General, Identity, Matrix3, Rotation, Vector
 from bellcrank.topology.contact_pairs import ContactPair
+from bellcrank.topology.frame_pair import FramePair
 
 __all__ = ["BushingPair", "DragPair", "LoopForce", "Pair", "PointPair", "SumForce", "Surroundings",
            "WrenchPair", "force_and_moment"]
@@ -139,18 +140,10 @@ class PointPair(Element):
 
 
 @dataclass(frozen=True)
-class BushingPair(Element):
+class BushingPair(FramePair):
     """A bushing between frames on two links."""
 
-    name: str
-    first: int
-    second: int
-    first_turn: npt.NDArray[np.float64]
-    first_shift: tuple[Number, ...]
-    second_turn: npt.NDArray[np.float64]
-    second_shift: tuple[Number, ...]
     bushing: Bushing
-    timed = False
 
     def _frame(self, first: Moving) -> tuple[Vector, Vector, Vector]:
         """Axes of the first frame."""

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator
 from xml.sax.saxutils import escape
 
-from bellcrank.errors import BellcrankWarning
 from bellcrank.io.common.mesh_store import MeshStore
+from bellcrank.io.common.shape_writing import number_list, warn_left_out
 from bellcrank.mechanism.geometry.placed_shape import PlacedShape
 from bellcrank.mechanism.geometry.solids import Box, Capsule, Cylinder, Ellipsoid, Plane, Sphere
 from bellcrank.mechanism.geometry.tessellation import as_mesh
@@ -21,30 +20,25 @@ def look_text(placed: PlacedShape, store: MeshStore) -> Iterator[str]:
     shape = placed.shape
     match shape:
         case Box():
-            form = f"<box><size>{_numbers(*shape.size)}</size></box>"
+            form = f"<box><size>{number_list(*shape.size)}</size></box>"
         case Sphere():
             form = f"<sphere><radius>{shape.radius!r}</radius></sphere>"
         case Ellipsoid():
-            form = f"<ellipsoid><radii>{_numbers(*shape.radii)}</radii></ellipsoid>"
+            form = f"<ellipsoid><radii>{number_list(*shape.radii)}</radii></ellipsoid>"
         case Cylinder() | Capsule():
             tag = type(shape).__name__.lower()
             form = f"<{tag}><radius>{shape.radius!r}</radius><length>{shape.length!r}</length></{tag}>"
         case Plane() if (shape.size is None) == (placed.role == "collision"):
-            edges = "" if shape.size is None else f"<size>{_numbers(*shape.size)}</size>"
+            edges = "" if shape.size is None else f"<size>{number_list(*shape.size)}</size>"
             form = f"<plane><normal>0 0 1</normal>{edges}</plane>"
         case Plane(size=None):
-            warnings.warn(f"shape {placed.name!r}: SDF shows no plane without end; it is left out", BellcrankWarning,
-                          stacklevel=2)
+            warn_left_out(placed, "SDF shows no plane without end")
             return
         case _:
             mesh = as_mesh(shape)
-            form = (f"<mesh><uri>{escape(store.name(mesh, placed.name))}</uri><scale>{_numbers(*mesh.scale)}</scale>"
+            form = (f"<mesh><uri>{escape(store.name(mesh, placed.name))}</uri><scale>{number_list(*mesh.scale)}</scale>"
                     "</mesh>")
     yield f"<geometry>{form}</geometry>"
     if placed.color is not None and placed.role == "visual":
-        shade = _numbers(*placed.color)
+        shade = number_list(*placed.color)
         yield f"<material><ambient>{shade}</ambient><diffuse>{shade}</diffuse></material>"
-
-
-def _numbers(*values: float) -> str:
-    return " ".join(repr(v) for v in values)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterator
 from xml.sax.saxutils import quoteattr
 
-from bellcrank.errors import BellcrankWarning
 from bellcrank.io.common.mesh_store import MeshStore
+from bellcrank.io.common.shape_writing import number_list, warn_left_out
 from bellcrank.io.urdf.write_loops import origin
 from bellcrank.mechanism.geometry.placed_shape import PlacedShape
 from bellcrank.mechanism.geometry.solids import Box, Capsule, Cylinder, Plane, Sphere
@@ -25,25 +24,20 @@ def shape_text(placed: PlacedShape, frame: Pose, store: MeshStore, checked: Call
     shape = placed.shape
     match shape:
         case Box():
-            form = f"<box size=\"{_numbers(*shape.size)}\"/>"
+            form = f"<box size=\"{number_list(*shape.size)}\"/>"
         case Sphere():
             form = f"<sphere radius=\"{shape.radius!r}\"/>"
         case Cylinder() | Capsule():
             form = f"<{type(shape).__name__.lower()} radius=\"{shape.radius!r}\" length=\"{shape.length!r}\"/>"
         case Plane(size=None):
-            warnings.warn(f"shape {placed.name!r}: URDF has no plane without end; it is left out", BellcrankWarning,
-                          stacklevel=2)
+            warn_left_out(placed, "URDF has no plane without end")
             return
         case _:
             mesh = as_mesh(shape)
-            form = f"<mesh filename={quoteattr(store.name(mesh, placed.name))} scale=\"{_numbers(*mesh.scale)}\"/>"
+            form = f"<mesh filename={quoteattr(store.name(mesh, placed.name))} scale=\"{number_list(*mesh.scale)}\"/>"
     yield f"    <{placed.role} name={quoteattr(checked('shape', placed.name))}>"
     yield f"      <origin {origin(frame @ placed.pose, f'shape {placed.name!r}')}/>"
     yield f"      <geometry>{form}</geometry>"
     if placed.color is not None and placed.role == "visual":
-        yield f"      <material name={quoteattr(placed.name)}><color rgba=\"{_numbers(*placed.color)}\"/></material>"
+        yield f"      <material name={quoteattr(placed.name)}><color rgba=\"{number_list(*placed.color)}\"/></material>"
     yield f"    </{placed.role}>"
-
-
-def _numbers(*values: float) -> str:
-    return " ".join(repr(v) for v in values)
