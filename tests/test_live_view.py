@@ -233,6 +233,44 @@ def test_descriptions_without_masses_are_moved_all_the_same() -> None:
     assert not m.armatures
 
 
+def crank_slider() -> bc.System:
+    """With the length of its rod as a parameter, on which the place of a shape depends."""
+    m = bc.Mechanism("crank", gravity=(0, -9.81, 0))
+    rod = m.parameter("rod", 0.5)
+    m.add_body("crank", bc.Inertia.rod(1.0, (0, 0, 0), (0.2, 0, 0)))
+    m.add_body("rod", bc.Inertia(1.0, (0.1, 0, 0), (0.01, 0.01, 0.01)))
+    m.add_body("piston", bc.Inertia(1.0, (0, 0, 0), (0.01, 0.01, 0.01)))
+    m.add_joint("A", bc.Revolute("z"), m.ground, "crank")
+    m.add_joint("B", bc.Revolute("z"), "crank", "rod", bc.Pose((0.2, 0, 0)))
+    m.add_joint("C", bc.Revolute("z"), "rod", "piston", bc.Pose((rod, 0, 0)))
+    m.add_joint("bore", bc.Prismatic("x"), m.ground, "piston", bc.Pose((0, 0.3, 0)))
+    m.add_shape("rod", bc.Sphere(0.05), bc.Pose((rod, 0, 0)))
+    return bc.compile(m)
+
+
+def test_parameters_have_sliders() -> None:
+    """Loops are closed with the new sizes, and shapes are where these put them; what does not close changes nothing."""
+    system = crank_slider()
+    with bc.show((system, system.assemble(q={"A": 1.0})), browser=False, block=False) as view:
+        facts = json.loads(ask(view.url, "facts")[1])
+        assert facts["parameters"] == [{"name": "rod", "value": 0.5, "min": 0.125, "max": 1.0}]
+        before = ask(view.url, "scene")[1]
+        status, scene = ask(view.url, "parameter", {"parameter": 0, "value": 0.8})
+        assert status == 200 and scene != before and scene == ask(view.url, "scene")[1]
+        shapes = json.loads(scene[4:4 + int.from_bytes(scene[:4], "little")])["models"][0]["bodies"][2]["shapes"]
+        assert shapes[0]["p"][0] == 0.8
+        _, values, poses = position(ask(view.url, "move", {"slider": 0, "value": 1.2})[1], 1)
+        pin, center = poses[1, :3] + 0.2 * np.array([np.cos(values[0]), np.sin(values[0]), 0]), poses[3, :3]
+        assert np.linalg.norm(center - pin) == pytest.approx(0.8, abs=1e-5)
+        assert ask(view.url, "parameter", {"parameter": 0, "value": 0.05}) == (200, b"")  # too short to reach
+        assert json.loads(ask(view.url, "facts")[1])["parameters"][0]["value"] == 0.8
+        for wrong in ({"parameter": 1, "value": 1.0}, {"parameter": 0, "value": "x"}, {"value": 1.0}):
+            assert ask(view.url, "parameter", wrong)[0] == 400
+    run = system.simulate(system.assemble(q={"A": 1.0}), 0.01)
+    with bc.show(run, browser=False, block=False) as view:  # what was computed stays what it was
+        assert json.loads(ask(view.url, "facts")[1])["parameters"] == []
+
+
 # -- the page -----------------------------------------------------------------------------------------
 @pytest.mark.skipif(bool(why_not()), reason=f"the page is not tried: {why_not()} is missing")
 def test_the_page(linkage: bc.System) -> None:
@@ -242,6 +280,7 @@ def test_the_page(linkage: bc.System) -> None:
     from bellcrank.view.browser_pictures import ARGUMENTS, browser_program, wait_until_shown
 
     gap = """(() => { const v = bellcrank.view; let worst = 0; for (const j of v.scene.models[0].joints) {
+      if (j.name === "bore") continue;  // it slides
       const at = (b, p) => { const e = v.motions[0].matrices[b].elements; return [0, 1, 2].map((i) =>
         e[i] * p[0] + e[4 + i] * p[1] + e[8 + i] * p[2] + e[12 + i]); };
       const one = at(j.parent, j.parent_pose), other = at(j.child, j.child_pose);
@@ -284,6 +323,19 @@ def test_the_page(linkage: bc.System) -> None:
           return v.every((x) => Math.abs(x - v[0]) < 1e-3 * Math.abs(v[0])) && v.length > 15; })()""")
         view.stop()
         _until(page, "bellcrankLive.lost")
+        system = crank_slider()
+        with bc.show((system, system.assemble(q={"A": 1.0})), browser=False, block=False) as other:
+            page.goto(other.url)
+            wait_until_shown(page)
+            assert page.locator(".sliders h2").all_text_contents() == ["Coordinates", "Parameters"]
+            page.locator(".sliders input").nth(1).fill("0.8")
+            _until(page, "bellcrankLive.answered >= 1 && bellcrankLive.reached")
+            assert page.evaluate("bellcrank.view.scene.models[0].bodies[2].shapes[0].p[0]") == 0.8
+            assert page.evaluate(gap) < 1e-5
+            page.locator(".sliders input").nth(0).fill("1.4")
+            _until(page, "bellcrankLive.answered >= 2 && bellcrankLive.reached")
+            assert page.evaluate(gap) < 1e-5
+            asked.discard(urlsplit(other.url).netloc)
         browser.close()
     assert asked == {urlsplit(view.url).netloc}
     assert [text for text in said if "Failed to load resource" not in text and "net::" not in text] == []

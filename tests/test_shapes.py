@@ -91,15 +91,16 @@ def test_placing(shaped: bc.Mechanism) -> None:
 
 
 def test_placing_is_checked(shaped: bc.Mechanism) -> None:
-    length = shaped.parameter("length", 1.0)
+    length, foreign = shaped.parameter("length", 1.0), bc.Mechanism("other").parameter("far", 1.0)
     for arguments, said in [(("crank", "box"), "shape of body 'crank': needs a shape"),
                             (("cranc", bc.Sphere(1)), "no body called 'cranc'"),
-                            (("crank", bc.Sphere(1), (0, 0, 0)), "must be a bellcrank.Pose"),
-                            (("crank", bc.Sphere(1), bc.Pose((length, 0, 0))), "not parameters")]:
+                            (("crank", bc.Sphere(1), (0, 0, 0)), "must be a bellcrank.Pose")]:
         with pytest.raises(bc.ModelError, match=said):
             shaped.add_shape(*arguments)  # type: ignore[arg-type]
     for options, said in [({"role": "sound"}, "role must be"), ({"name": "floor"}, "exists already"),
-                          ({"name": ""}, "non-empty"), ({"color": "rainbow"}, "unknown color")]:
+                          ({"name": ""}, "non-empty"), ({"color": "rainbow"}, "unknown color"),
+                          ({"role": "collision", "pose": bc.Pose((length, 0, 0))}, "not parameters"),
+                          ({"pose": bc.Pose((foreign, 0, 0))}, "parameter of another mechanism")]:
         with pytest.raises(bc.ModelError, match=said):
             shaped.add_shape("crank", bc.Sphere(1), **options)  # type: ignore[arg-type]
     assert len(shaped.shapes) == 4

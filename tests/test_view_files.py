@@ -202,6 +202,8 @@ def test_the_command(tmp_path: Path) -> None:
     assert done.exit_code == 0 and json.loads(done.stdout)["pictures"] > 5 and out.stat().st_size < 320_000
     done = call("animate", "four_bar", "--duration", "0", "--out", tmp_path / "four.svg")
     assert done.exit_code == 0 and (tmp_path / "four.svg").exists()
+    done = call("animate", "four_bar", "--set", "u:A=30", "--step", "0.05", "--duration", "1", "--out", out)
+    assert done.exit_code == 0 and "warning: energy changed" in done.stderr and "are too long" in done.stderr
     assert call("animate", "four_bar", "--out", tmp_path / "x.avi").exit_code == 2
     assert call("animate", "four_bar", "--out", tmp_path / "none" / "x.html").exit_code == 3
     assert call("animate", "four_bar", "--duration", "0", "--out", out, "--trace", "cranc").exit_code == 2

@@ -61,6 +61,28 @@ class View {
       this.traces.group, ...Object.values(this.marks).map((m) => m.group));
   }
 
+  // The machine has other sizes: what it looks like is made anew.
+  remodel(scene) {
+    const parts = [this.bodies, this.extensions, this.soft, this.arrows, this.traces, ...Object.values(this.marks)];
+    for (const part of parts) {
+      this.stage.content.remove(part.group);
+      part.dispose?.();
+    }
+    this.scene.models = scene.models;
+    this.motions.forEach((motion, i) => {
+      Object.assign(motion.track, scene.tracks[i], { count: scene.tracks[i].times.length });
+      motion.seek(motion.start);
+    });
+    this.start = this.time = Math.min(...this.motions.map((m) => m.start));
+    this.end = Math.max(...this.motions.map((m) => m.end));
+    this.panels.renewPlots();
+    this.selected = null;
+    this.panels.inform(null);
+    this.#fill();
+    this.#apply();
+    this.resize();
+  }
+
   available(name) {
     if (name === "forces") return this.arrows.items.length > 0;
     if (name === "traces" || name === "ghosts") return this.end > this.start;
@@ -432,6 +454,10 @@ const api = {
   setPoses(numbers, track = 0) {
     api.view.motions[track].setPoses(numbers);
     api.view.refresh();
+  },
+  // The scene of the same machine with other sizes.
+  remodel(bytes) {
+    api.view.remodel(decode(bytes));
   },
   // Nothing but the picture, for films.
   film(on) {

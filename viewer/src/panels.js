@@ -191,8 +191,12 @@ export class Panels {
     this.sliders = new Map();
     this.sliderButton.classList.toggle("hidden", !list.length);
     this.sliderPanel.classList.toggle("hidden", !list.length);
-    make("h2", "", "Coordinates", this.sliderPanel);
+    let group = null;
     for (const slider of list) {
+      if ((slider.group ?? "Coordinates") !== group) {
+        group = slider.group ?? "Coordinates";
+        make("h2", "", group, this.sliderPanel);
+      }
       const row = make("label", "slider", null, this.sliderPanel);
       const head = make("span", "", slider.label ?? slider.name, row);
       const value = make("output", "", "", head);

@@ -101,6 +101,8 @@ def _thing(request: FilmRequest, output: Output, bar: Any) -> Any:
             raise UsageError(str(error)) from error
     if result.attrs.get("status") not in (None, "finished"):
         output.warn(f"the run ended early: {result.attrs.get('reason') or result.attrs['status']}")
+    if result.attrs.get("warnings"):
+        output.warn(result.attrs["warnings"])
     return result
 
 

@@ -9,6 +9,7 @@ The page asks by HTTP, below an address that holds a secret token:
 | GET scene | the scene (`packing.py`) |
 | POST move | {"slider": number, "value": x, "time": t or null} -> a position |
 | POST drag | {"body": number, "point": [x, y, z], "target": [x, y, z], "time": t or null} -> a position |
+| POST parameter | {"parameter": number, "value": x} -> the scene with that value; empty if it does not close |
 | GET frames?after=N | what a run has added since frame N |
 
 A position is float32, little endian: 1 or 0 (whether the wish was fulfilled), the values of the sliders, and the poses
@@ -24,6 +25,7 @@ import secrets
 import threading
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import cache
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -40,7 +42,7 @@ from bellcrank.view.posture import Posture
 from bellcrank.view.scene import Scene
 from bellcrank.view.standalone_page import live_page
 
-__all__ = ["LiveServer", "Session"]
+__all__ = ["LiveServer", "Remaking", "Session"]
 
 #: bytes of a question, at most
 _MOST_BYTES = 10_000
@@ -52,6 +54,15 @@ _RECENT = 3.0
 _PATIENCE = 30.0
 
 
+@dataclass(frozen=True)
+class Remaking:
+    """How a machine is made with other values of its parameters."""
+
+    values: dict[str, float]  #: those at first
+    #: values and a position nearby, to the scene and the closed position
+    make: Callable[[dict[str, float], Floats], tuple[Scene, Posture]]
+
+
 @cache
 def _script() -> str:
     return (files("bellcrank.view") / "page" / "live_feed.js").read_text(encoding="utf-8")
@@ -61,8 +72,10 @@ class Session:
     """What the page talks to: a scene, a position that can be changed, and the frames of a run that is watched."""
 
     def __init__(self, scene: Scene, posture: Posture | None,
-                 at_time: Callable[[float], Floats] | None = None) -> None:
+                 at_time: Callable[[float], Floats] | None = None, remaking: Remaking | None = None) -> None:
         self.scene, self.posture, self._at_time = scene, posture, at_time
+        self._remaking = remaking if posture is not None else None
+        self._values = dict(remaking.values) if remaking is not None else {}
         self.lock = threading.Lock()
         self._frames: list[Floats] = []
         self._curves: list[tuple[str, str, str]] = []
@@ -83,8 +96,10 @@ class Session:
                 values = self.posture.values()
             sliders = [{"name": s.name, "min": s.low, "max": s.high, "value": float(v), "units": s.units}
                        for s, v in zip(self.posture.sliders, values, strict=True)]
-        return json.dumps({"sliders": sliders, "live": self.posture is not None, "bodies": self.bodies,
-                           "curves": self._curves}).encode()
+        given = self._remaking.values if self._remaking is not None else {}
+        parameters = [{"name": name, "value": self._values[name], **_span(value)} for name, value in given.items()]
+        return json.dumps({"sliders": sliders, "parameters": parameters, "live": self.posture is not None,
+                           "bodies": self.bodies, "curves": self._curves}).encode()
 
     # -- by hand --------------------------------------------------------------------------------
     def move(self, asked: dict[str, Any]) -> bytes:
@@ -107,6 +122,20 @@ class Session:
                 raise ModelError(f"there is no body {number} that can be moved")
             left = posture.drag(names[number - 1], point, target)
             return self._position(left <= 1e-3 * posture.length)
+
+    def set_parameter(self, asked: dict[str, Any]) -> bytes:
+        """One parameter to a value: the scene, or nothing if the machine cannot be closed with it."""
+        number, value = _whole(asked, "parameter"), _number(asked.get("value"))
+        with self.lock:
+            if self._remaking is None or self.posture is None or not 0 <= number < len(self._values):
+                raise ModelError(f"there is no parameter {number}")
+            values = {**self._values, list(self._values)[number]: value}
+            try:
+                self.scene, self.posture = self._remaking.make(values, self.posture.q)
+            except (BellcrankError, ArithmeticError, np.linalg.LinAlgError):
+                return b""
+            self._values = values
+            return pack(self.scene)
 
     def _posture(self, asked: dict[str, Any]) -> Posture:
         """The position; where the page shows another time of a run, that of this time."""
@@ -144,6 +173,12 @@ class Session:
             more = count < len(self._frames) or time.monotonic() - self._grown < _RECENT
             numbers = [np.array([float(count), float(more), float(len(self._curves))]), *new]
         return np.concatenate(numbers).astype("<f4").tobytes()
+
+
+def _span(value: float) -> dict[str, float]:
+    """Where the slider of a parameter begins and ends."""
+    ends = (-1.0, 1.0) if value == 0.0 else tuple(sorted((0.25 * value, 2.0 * value)))
+    return {"min": ends[0], "max": ends[1]}
 
 
 def _whole(asked: dict[str, Any], name: str) -> int:
@@ -256,7 +291,8 @@ class _Handler(BaseHTTPRequestHandler):
         path = self._allowed()
         if path is None:
             return
-        actions = {"move": self.server.live.session.move, "drag": self.server.live.session.drag}
+        session = self.server.live.session
+        actions = {"move": session.move, "drag": session.drag, "parameter": session.set_parameter}
         if path not in actions:
             self._refuse(HTTPStatus.NOT_FOUND)
             return

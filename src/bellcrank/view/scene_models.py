@@ -67,7 +67,7 @@ def model_of(mechanism: Mechanism, values: Mapping[str, Any] | None = None, cut:
     length = _usual_length(joints, masses)
     thickness = _THIN * length
     extensions = _extensions(mechanism, numbers, thickness)
-    given = _given_shapes(mechanism, length)
+    given = _given_shapes(mechanism, numbers, length)
     soft = soft_bodies(mechanism, thickness)
     hidden = {s.body for s in soft} | {b.index for s in soft for b in mechanism.bodies
                                        if b.name.startswith(f"{s.name}.")}
@@ -155,7 +155,7 @@ def _usual_length(joints: Sequence[DrawnJoint], masses: Sequence[MassShape | Non
     return float(np.median(found)) if found and np.median(found) > 0.0 else 1.0
 
 
-def _given_shapes(mechanism: Mechanism, length: float) -> dict[int, tuple[DrawnShape, ...]]:
+def _given_shapes(mechanism: Mechanism, numbers: Numbers, length: float) -> dict[int, tuple[DrawnShape, ...]]:
     """Shapes that the description has; those for collisions where a body has no others."""
     found: dict[int, list[PlacedShape]] = {}
     for role in ("visual", "collision"):
@@ -165,7 +165,8 @@ def _given_shapes(mechanism: Mechanism, length: float) -> dict[int, tuple[DrawnS
                 found.setdefault(shape.body, []).append(shape)
     meshes = {id(s.shape): s.shape for some in found.values() for s in some if isinstance(s.shape, Mesh)}
     fewer = _fewer_faces(list(meshes.values()))
-    return {body: tuple(drawn_shape(s, length, fewer.get(id(s.shape))) for s in some) for body, some in found.items()}
+    return {body: tuple(drawn_shape(s, numbers.all(s.pose.position), length, fewer.get(id(s.shape))) for s in some)
+            for body, some in found.items()}
 
 
 def _fewer_faces(meshes: Sequence[Mesh]) -> dict[int, FewerFaces]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from bellcrank.arrays import Floats
 from bellcrank.errors import ModelError
 from bellcrank.mechanism.geometry.placed_shape import PlacedShape
 from bellcrank.mechanism.geometry.tessellation import as_mesh
@@ -18,12 +19,13 @@ _ENDLESS = 20.0
 _FLOOR = (0.62, 0.65, 0.70, 0.2)
 
 
-def drawn_shape(placed: PlacedShape, length: float, triangles: FewerFaces | None = None) -> DrawnShape:
-    """A shape of a `Mechanism`, with its pose and color; `length` is a usual length of parts, `triangles` are what is
-    drawn of a mesh."""
+def drawn_shape(placed: PlacedShape, position: Floats, length: float, triangles: FewerFaces | None = None
+                ) -> DrawnShape:
+    """A shape of a `Mechanism`, with its color, at `position` (parameters have values there); `length` is a usual
+    length of parts, `triangles` are what is drawn of a mesh."""
     shape: Any = placed.shape
     kind = type(shape).__name__.lower()
-    where: dict[str, Any] = {"position": triple_of(placed.pose.position), "turn": quaternion_of(placed.pose.rotation),
+    where: dict[str, Any] = {"position": triple_of(position), "turn": quaternion_of(placed.pose.rotation),
              "color": placed.color, "role": placed.role}
     if kind == "heightfield":
         shape, kind = as_mesh(shape), "mesh"

@@ -6,6 +6,7 @@ import contextlib
 import html
 import sys
 import time
+import warnings
 import webbrowser
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -14,7 +15,8 @@ import numpy as np
 
 from bellcrank.arrays import Floats
 from bellcrank.compiled.compile import compile
-from bellcrank.errors import BellcrankError, ModelError, StateError
+from bellcrank.compiled.system import System
+from bellcrank.errors import BellcrankError, BranchWarning, ModelError, StateError
 from bellcrank.loops.closer import State
 from bellcrank.mechanism.mechanism import Mechanism
 from bellcrank.simulate.result import Result
@@ -22,12 +24,15 @@ from bellcrank.simulate.turning import unit_quaternions
 from bellcrank.system.kernels import Wrenches
 from bellcrank.system.machine_functions import Machine
 from bellcrank.view.force_curves import GrowingCurves
-from bellcrank.view.live_server import LiveServer, Session
+from bellcrank.view.live_server import LiveServer, Remaking, Session
 from bellcrank.view.posture import MOST_SPEEDS, Posture
 from bellcrank.view.scene import Scene
 from bellcrank.view.scenes import RATE, TracePoint, scene_of
 
 __all__ = ["LiveView", "show"]
+
+#: machines with more parameters have no sliders for them
+_MOST_PARAMETERS = 24
 
 
 def show(*things: Any, labels: Sequence[str] | None = None, traces: Sequence[TracePoint] = (),
@@ -53,7 +58,7 @@ def show(*things: Any, labels: Sequence[str] | None = None, traces: Sequence[Tra
     things = tuple(_machine(x) if isinstance(x, Mechanism) and len(things) == 1 else x for x in things)
     scene = scene_of(*things, labels=labels, traces=traces, forces=forces, wrenches=wrenches,
                      side_by_side=side_by_side, title=title)
-    view = LiveView(scene, *_moving(things, scene), host=host, port=port)
+    view = LiveView(scene, *_moving(things, scene), remaking=_remaking(things, traces, title), host=host, port=port)
     if browser:
         webbrowser.open(view.url)
     if block is None:
@@ -109,6 +114,24 @@ def _moving(things: Sequence[Any], scene: Scene) -> tuple[Posture | None, Callab
     return (posture if posture.error() < 1e-6 * length else None), at_time
 
 
+def _remaking(things: Sequence[Any], traces: Sequence[TracePoint], title: str | None) -> Remaking | None:
+    """How the machine that is shown is made with other parameters, if it has some and is no run."""
+    system = things[0][0] if isinstance(things[0], tuple) else things[0]
+    if len(things) != 1 or not isinstance(system, System) or system.model.batched or not 0 < len(
+            system.parameters) <= _MOST_PARAMETERS:
+        return None
+
+    def make(values: dict[str, float], q: Floats) -> tuple[Scene, Posture]:
+        other = system.with_parameters(**values)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", BranchWarning)
+            state = other.assemble(guess=q)
+        scene = scene_of((other, state), traces=traces, title=title)
+        return scene, Posture(other, state.q, float(state.t), scene.models[0].length)
+
+    return Remaking({name: float(value) for name, value in system.parameters.items()}, make)
+
+
 def _start(system: Machine, state: Any) -> tuple[Floats, float]:
     if isinstance(state, State):
         return np.asarray(state.q, dtype=float), float(state.t)
@@ -128,9 +151,9 @@ class LiveView:
     """
 
     def __init__(self, scene: Scene, posture: Posture | None, at_time: Callable[[float], Floats] | None = None, *,
-                 host: str = "127.0.0.1", port: int = 0) -> None:
+                 remaking: Remaking | None = None, host: str = "127.0.0.1", port: int = 0) -> None:
         self.scene = scene
-        self._session = Session(scene, posture, at_time)
+        self._session = Session(scene, posture, at_time, remaking)
         self._server = LiveServer(self._session, host, port)
         self._next = -np.inf
         self._curves: GrowingCurves | None = None  #: of the run that is watched

@@ -11,7 +11,7 @@ from bellcrank.mechanism.checks import new_name, number
 from bellcrank.mechanism.geometry.colors import to_color
 from bellcrank.mechanism.geometry.placed_shape import ROLES, SHAPES, AnyShape, PlacedShape, Role
 from bellcrank.mechanism.pose import Pose
-from bellcrank.scalar.graph import Scalar
+from bellcrank.scalar.graph import Number, Scalar
 
 if TYPE_CHECKING:
     from bellcrank.mechanism.parts import Body
@@ -31,6 +31,10 @@ class ShapedBodies:
     @abstractmethod
     def body(self, name: str | Body) -> Body:
         """The body called `name`."""
+
+    @abstractmethod
+    def _check_own(self, what: str, *values: Number) -> None:
+        """Numbers that can be computed with, and parameters that are declared here."""
 
     @property
     def shapes(self) -> tuple[PlacedShape, ...]:
@@ -53,7 +57,7 @@ class ShapedBodies:
         which one of the `groups` (bits: what a shape is, what it touches) fits the other's.
 
         Without a `name` it is called after its body. Shapes have no mass: motion, compiled code and results are the
-        same with them and without.
+        same with them and without. The position of a shape that is only seen may depend on parameters.
 
         >>> import bellcrank as bc
         >>> m = bc.load("pendulum")
@@ -67,10 +71,11 @@ class ShapedBodies:
         if not isinstance(pose, Pose):
             raise ModelError(f"{what}: the pose must be a bellcrank.Pose, got {type(pose).__name__}")
         pose = pose.fixed(what)
-        if any(isinstance(x, Scalar) for x in (*pose.position, *pose.rows)):
-            raise ModelError(f"{what}: the pose of a shape takes numbers, not parameters")
         if role not in ROLES:
             raise ModelError(f"{what}: role must be 'visual' or 'collision', got {role!r}")
+        if role == "collision" and any(isinstance(x, Scalar) for x in pose.position):
+            raise ModelError(f"{what}: the pose of a shape that touches others takes numbers, not parameters")
+        self._check_own(what, *pose.position)
         if name is None:
             name = self._free_name(f"{owner.name} {type(shape).__name__.lower()}")
         new_name(self._shapes, name, "shape")

@@ -25,7 +25,9 @@ const wish = async (what, data) => {
     const [path, question] = waiting;
     waiting = null;
     try {
-      place(new Float32Array(await ask(path, question)));
+      const answer = await ask(path, question);
+      if (path === "parameter") await remodel(answer);
+      else place(new Float32Array(answer));
     } catch (error) {
       lost(error);
       waiting = null;
@@ -38,6 +40,19 @@ const place = (numbers) => {
   api.view.pause();
   api.setPoses(numbers.slice(1 + facts.sliders.length));
   facts.sliders.forEach((slider, i) => api.setSlider(slider.name, numbers[1 + i]));
+  live.answered += 1;
+};
+// The machine with another value of a parameter; an empty answer: it cannot be closed so, and stays as it was.
+const remodel = async (answer) => {
+  live.reached = answer.byteLength > 0;
+  if (live.reached) {
+    live.frames = 0;
+    api.view.pause();
+    api.remodel(new Uint8Array(answer));
+  }
+  const { sliders, parameters } = await learn();
+  sliders.forEach((slider) => api.setSlider(slider.name, slider.value));
+  parameters.forEach((p) => api.setSlider(`parameter ${p.name}`, p.value));
   live.answered += 1;
 };
 const lost = (error) => {
@@ -130,8 +145,12 @@ const watch = async () => {
 };
 
 window.bellcrank.start(scene, {
-  sliders: facts.sliders,
-  change: (name, value) => wish("move", { slider: facts.sliders.findIndex((s) => s.name === name), value }),
+  sliders: [...facts.sliders, ...facts.parameters.map((p) => ({ ...p, name: `parameter ${p.name}`, label: p.name, group: "Parameters" }))],
+  change: (name, value) => {
+    const number = facts.parameters.findIndex((p) => `parameter ${p.name}` === name);
+    if (number >= 0) wish("parameter", { parameter: number, value });
+    else wish("move", { slider: facts.sliders.findIndex((s) => s.name === name), value });
+  },
   open: (opened) => {
     api = opened;
     if (facts.live) {
