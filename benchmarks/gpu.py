@@ -6,9 +6,9 @@ How to read it. **dynamics/s**: forward dynamics of a batch that lies on the dev
 best of several launches. **steps/s**: `bc.rollout`, classical Runge-Kutta, 100 steps of 1 ms a call, loops closed
 after every step. **error**: against the code for the CPU, relative to the largest number; of steps after 100 of them.
 **loop**, **energy**: the largest loop error [m, rad], and the change of energy over the largest kinetic energy (with
-dampers: beside steps of a tenth on the CPU), after 1000 steps of 256 states (with 20 speeds and more at most
-100, with 100 and more 20). **registers / local / shared**: of a thread,
-in bytes the last two; **occupancy**: of the threads that the device could hold, those that run at once. **memory**,
+dampers: beside steps of a tenth on the CPU), after 1000 steps of 256 states (with 20 speeds and more at most 100, with
+100 and more 20). **registers / local / shared**: of a thread, in bytes the last two (local: what is spilled, and what
+tables of sines need); **occupancy**: of the threads that the device could hold, those that run at once. **memory**,
 **arithmetic**: parts of what a copy on the device moves in a second, and of the multiplications with additions that
 its units for doubles (floats) can do, that are reached; operations are counted as in the source.
 
@@ -241,9 +241,10 @@ class Machine:
         free = bc.rollout(self.gpu, (q, u), self.step)
         many = min(self.case.long, 1000 if self.cpu.nu < 20 else 100 if self.cpu.nu < 100 else 20)
         known = self.cpu.energy(q, u) if self.case.lossless else self.fine_energy(q[:32], u[:32], many)
+        most = float(self.cpu.kinetic_energy(q, u).max())
         free.step(steps=many)
         q, u = cupy.asnumpy(free.q).astype(float), cupy.asnumpy(free.u).astype(float)
-        most = max(float(self.cpu.kinetic_energy(q, u).max()), 1e-12)
+        most = max(most, float(self.cpu.kinetic_energy(q, u).max()), 1e-12)
         drift = float(np.abs(self.cpu.energy(q, u)[:len(known)] - known).max()) / most
         return {"error": error, "loop": loop_error(self.cpu, q), "energy": drift}
 
