@@ -83,3 +83,13 @@ def test_laws_may_read_a_contact() -> None:
     m.add_output("load", lambda at: at.element(made.name).force + 0.0 * at.element(made.name).length, units="N")
     run = bc.compile(m, backend="numpy").simulate(([0.0999], [0.0]), 0.01, step=1e-3)
     assert float(run["load"][0]) == pytest.approx(SOFT["stiffness"] * 1e-4)
+
+
+def test_pieces_without_samples(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run in pieces that are shorter than the time between samples."""
+    from bellcrank.simulate.courses import FixedCourse
+
+    monkeypatch.setattr(FixedCourse, "pace", property(lambda self: 3.0, lambda self, _: None), raising=False)
+    system = machine("ball", "rigid", 0.5)
+    result = system.simulate(lying(system, 0.1, vx=1.0), 0.02, stepper="moreau", step=1e-3, output=0.01)
+    assert result.attrs["status"] == "finished" and result.contact_force.sizes["time"] == 3

@@ -14,7 +14,7 @@ import pytest
 
 import bellcrank as bc
 from bellcrank import math as bm
-from bellcrank.simulate import courses, lane_steppers
+from bellcrank.simulate import courses, lane_steppers, resident
 from bellcrank.target.cuda import cuda_runtime, device, device_text
 from bellcrank.target.cuda.parking import park
 from host_device import COMPILER, HostArray, HostDevice
@@ -306,6 +306,20 @@ def test_buffers_begin_with_zeros_wherever_they_are(gpu: HostDevice) -> None:
     q, u, _ = states(cpu)
     run = {"duration": 4e-3, "step": 1e-3, "stepper": "gauss"}
     assert gap(system.simulate((q, u), **run).q, cpu.simulate((q, u), **run).q) < 1e-11
+
+
+@with_compiler
+def test_pieces_on_a_device_have_many_steps(gpu: HostDevice, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However long they take: what comes back takes longer."""
+    calls = []
+    advance = resident.ResidentStates.advance
+    monkeypatch.setattr(resident.ResidentStates, "advance", lambda self, *given: calls.append(given[5]) or advance(
+        self, *given))
+    monkeypatch.setattr(courses, "_PIECE", 1e-12)
+    cpu, system = pair("four_bar")
+    q, u, _ = states(cpu)
+    system.simulate((np.repeat(q, 300, axis=0), np.repeat(u, 300, axis=0)), 0.1, step=1e-3, output=0.1)
+    assert sum(calls) == 100 and len(calls) <= 4
 
 
 @with_compiler

@@ -29,6 +29,8 @@ Floats = npt.NDArray[np.float64]
 
 #: seconds of work between two looks at the keyboard, and numbers of samples kept until they are written
 _PIECE, _NUMBERS = 0.1, 4_000_000
+#: steps that a piece on a device has at least
+_LAUNCHED = 32.0
 #: steps times coordinates of all states in the pieces of implicit methods
 _STEADY = 3e4
 #: samples between restarts of other libraries' integrators: a fixed number, so that results do not depend on the clock
@@ -54,6 +56,7 @@ class Course(ABC):
         self.tau, self.wrenches = setup.tau, setup.wrenches
         self.before: dict[str, int] = {"switches": 0, "crossings": 0, "steps": 0, "rejected": 0}
         self.pace = float(np.clip(3e4 / (system.nq * setup.count), 1.0, 5000.0))  #: steps or samples in a piece
+        self.least = 1.0  #: of these, if there is memory for so many samples
         self.due = False  #: whether sampled controllers are to be asked
         self._forces: list[tuple[float, Floats]] = []  #: what sampled controllers have said
 
@@ -192,7 +195,7 @@ class Course(ABC):
     def adapt(self, seconds: float, most: float) -> None:
         """Choose the size of the next piece."""
         factor = min(max(_PIECE / max(seconds, 1e-6), 0.25), 4.0)
-        self.pace = min(max(self.pace * factor, 1.0), max(most, 1.0))
+        self.pace = min(max(self.pace * factor, self.least), max(most, 1.0))
 
 
 class FixedCourse(Course):
@@ -207,6 +210,9 @@ class FixedCourse(Course):
         self.run = setup.fixed_run(system, y, t, self.tau, self.wrenches)
         if isinstance(self.run, ReferenceRun):
             self.pace = 10.0
+        elif self.run.equations.backend.foreign() is not None:  # what comes back from a device takes longer than steps
+            self.least = _LAUNCHED
+            self.pace = max(self.pace, min(self.least, self._most * setup.every))
         #: batches of implicit methods begin each piece with new Jacobians: its length must not depend on the clock
         self._steady = isinstance(self.run, FixedRun) and not self.run.kind.lanes and setup.count > 1
         if self._steady:

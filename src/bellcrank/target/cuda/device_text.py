@@ -119,7 +119,8 @@ def _batch_text(source: KernelSource, real: str, how: str, halved: HalfProgram |
     pointers = {name: Pointer(name, True, f"{name}_entry") for name in source.inputs}
     pointers |= {"out": Pointer("out", False, "out_entry")}
     constants: dict[str, str] = {}
-    printer = CudaPrinter(Arguments(*_rolled_arguments(source, pointers, "")), real, constants, _stretch(how))
+    printer = CudaPrinter(Arguments(*_rolled_arguments(source, pointers, "")), real, constants, _stretch(how),
+                          unrolled=_unrolled(source))
     names = list(source.inputs)
     inputs, out = {name: printer.memory(name) for name in names}, printer.memory("out")
     check = (source.body(printer) if halved is None else halved.body(printer, False))(
@@ -142,6 +143,11 @@ def _batch_text(source: KernelSource, real: str, how: str, halved: HalfProgram |
              "    if (bad) atomicOr(flag, 1);", "}"]
     parts = [PRELUDE, *_constants(constants), *half_numbers(printer.half_numbers, real), *lines, ""]
     return DeviceText("\n".join(parts), tuple(given), shared, split), len(body), way
+
+
+def _unrolled(source: KernelSource) -> int:
+    """Rounds of the longest loop that is unrolled: none over records, whose bodies are long."""
+    return UNROLLED if source.data is None else 0
 
 
 def _stretch(how: str) -> int:
@@ -259,7 +265,7 @@ class _Functions:
             copying(printer)
         else:
             printer = CudaPrinter(Arguments(*_rolled_arguments(source, pointers, which)), self.real, self.constants,
-                                  self.stretch, half_numbers=self.half_numbers)
+                                  self.stretch, unrolled=_unrolled(source), half_numbers=self.half_numbers)
             halved = half_program(source) if self.how == "halved" else None
             one_block(printer, list(source.inputs), source.body(printer) if halved is None else
                       halved.body(printer, True))
