@@ -9,7 +9,7 @@ import pytest
 from scipy.spatial import ConvexHull, HalfspaceIntersection
 
 import bellcrank as bc
-from bellcrank.mechanism.contact.narrow_phase import touches
+from bellcrank.mechanism.contact.narrow_phase import seen_by_contact, touches
 from bellcrank.mechanism.contact.plane_contacts import corners_of
 from bellcrank.mechanism.contact.touch import ShapeFrame, Touch
 from bellcrank.spatial import Vector
@@ -55,6 +55,38 @@ def test_depth_and_normal_beside_the_hull_of_the_difference() -> None:
         for box, turn, at in zip(boxes, turns, (np.zeros(3), origin), strict=True):
             assert (np.abs((point[i] - at) @ turn) <= 0.5 * np.array(box.size) + 1e-3).all()
     assert crossings > 10
+
+
+@pytest.mark.parametrize("one", ["box", "mesh"])
+def test_hulls_beside_the_hull_of_the_difference(one: str) -> None:
+    """The same with hulls of meshes: corners in faces, and edges that cross anywhere."""
+    rng = np.random.default_rng(1)
+    crossings = 0
+    for _ in range(25):
+        meshes = [bc.Mesh((lambda p: 0.3 * p / np.linalg.norm(p, axis=1)[:, None] * rng.uniform(0.6, 1.0, (14, 1)))(
+            rng.normal(size=(14, 3))), [(0, 1, 2)]) for _ in range(2)]
+        forms = [bc.Box(rng.uniform(0.1, 0.6, 3)) if one == "box" else seen_by_contact(meshes[0], "one"),
+                 seen_by_contact(meshes[1], "other")]
+        turns = [np.linalg.qr(rng.normal(size=(3, 3)))[0] for _ in range(2)]
+        turns = [turn * np.linalg.det(turn) for turn in turns]
+        first, second = (np.array(corners_of(f) if isinstance(f, bc.Box) else f.corners) @ turn.T
+                         for f, turn in zip(forms, turns, strict=True))
+        planes = ConvexHull((first[:, None] - second[None]).reshape(-1, 3)).equations
+        planes = planes[np.unique(planes.round(8), axis=0, return_index=True)[1]]
+        way = rng.normal(size=3)
+        along = planes[:, :3] @ way
+        hit = np.where(along > 0.0, -planes[:, 3] / np.where(along > 0.0, along, 1.0), np.inf)
+        origin = hit.min() * way - 1e-3 * planes[hit.argmin(), :3]
+        inside = -(planes[:, :3] @ origin + planes[:, 3])
+        if np.partition(inside, 1)[1] < 1.1e-3:  # as deep in two ways
+            continue
+        found = touches(forms[0], frame(np.zeros(3), turns[0]), forms[1], frame(origin, turns[1]))
+        depth, _, normal, _ = numbers(found)
+        i = int(depth.argmax())
+        crossings += float(found[-1].depth) == depth[i]
+        assert depth[i] == pytest.approx(inside.min(), abs=1e-9)
+        assert normal[i] @ planes[inside.argmin(), :3] == pytest.approx(1.0, abs=1e-9)
+    assert crossings > 5
 
 
 @pytest.mark.parametrize("other", ["box", "cylinder"])

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from bellcrank.mechanism.contact.box_contacts import points_box
+from bellcrank.mechanism.contact.edge_portal import Farthest, crossing_edges
 from bellcrank.mechanism.contact.plane_contacts import corners_of
 from bellcrank.mechanism.contact.touch import TINY, Points, ShapeFrame, Touch, between_spheres, choose, clamp
 from bellcrank.mechanism.geometry.solids import Box, Capsule, Sphere
@@ -110,15 +111,50 @@ def capsule_hull(capsule: Capsule, first: ShapeFrame, hull: Points, second: Shap
 
 
 def box_hull(box: Box, first: ShapeFrame, hull: Points, second: ShapeFrame) -> list[Touch]:
-    """The corners of each in the other."""
+    """The corners of each in the other, and edges that cross."""
+    half = [0.5 * s for s in box.size]
+
+    def farthest(n: Vector) -> Vector:
+        return first.point(*(select_less(n.dot(axis), 0.0, -h, h) for axis, h in zip(first.axes, half, strict=True)))
+
     return [*_corners_in([first.point(*c) for c in corners_of(box)], hull, second),
-            *(t.swapped() for t in points_box(hull, second, box, first))]
+            *(t.swapped() for t in points_box(hull, second, box, first)),
+            crossing_edges(first.origin, farthest, _middle(hull, second), _farthest(hull, second),
+                           sum(box.size) + _extent(hull))]
 
 
 def hull_hull(one: Points, first: ShapeFrame, other: Points, second: ShapeFrame) -> list[Touch]:
-    """The corners of each in the other."""
+    """The corners of each in the other, and edges that cross."""
     return [*_corners_in([first.point(*c) for c in one.corners], other, second),
-            *(t.swapped() for t in _corners_in([second.point(*c) for c in other.corners], one, first))]
+            *(t.swapped() for t in _corners_in([second.point(*c) for c in other.corners], one, first)),
+            crossing_edges(_middle(one, first), _farthest(one, first), _middle(other, second), _farthest(other, second),
+                           _extent(one) + _extent(other))]
+
+
+def _middle(hull: Points, at: ShapeFrame) -> Vector:
+    """A point inside."""
+    return at.point(*(sum(c[i] for c in hull.corners) / len(hull.corners) for i in range(3)))
+
+
+def _extent(hull: Points) -> float:
+    return sum(max(c[i] for c in hull.corners) - min(c[i] for c in hull.corners) for i in range(3))
+
+
+def _farthest(hull: Points, at: ShapeFrame) -> Farthest:
+    """The corner that is farthest along a direction."""
+    columns = [Constants(c[i] for c in hull.corners) for i in range(3)]
+
+    def found(n: Vector) -> Vector:
+        x, y, z = (axis.dot(n) for axis in at.axes)
+        index: Number = 0.0
+        best: Number = 0.0
+        for k, (a, b, c) in enumerate(hull.corners):
+            along = a * x + b * y + c * z
+            index = 0.0 if k == 0 else select_less(best, along, float(k), index)
+            best = along if k == 0 else maximum(best, along)
+        return at.point(*(entry(index, column) for column in columns))
+
+    return found
 
 
 #: what is farther than this [m] is nowhere
