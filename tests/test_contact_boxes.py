@@ -136,6 +136,28 @@ def test_faces_that_overlap(shift: tuple[float, float], turn: float) -> None:
     assert np.abs(share @ point[:, :2] / share.sum() - 0.5 * np.array(shift)).max() < 0.02
 
 
+def test_a_mesh_that_is_a_box_is_one() -> None:
+    from bellcrank.mechanism.geometry.tessellation import as_mesh
+
+    turn = np.linalg.qr(np.random.default_rng(0).normal(size=(3, 3)))[0]
+    plain = as_mesh(bc.Box((0.2, 0.3, 0.4)))
+    for spin, shift in ((np.eye(3), np.zeros(3)), (turn, np.array([0.1, 0.2, 0.3]))):
+        m = bc.Mechanism("one")
+        body = m.add_body("body", bc.Inertia(1.0, (0, 0, 0), (1, 1, 1)))
+        m.add_joint("free", bc.Free(), m.ground, body)
+        m.add_shape(m.ground, bc.Plane(), role="collision")
+        m.add_shape(body, bc.Mesh(plain.vertices @ spin.T + shift, plain.faces), role="collision")
+        made = m.add_contact("c", "ground", "body")
+        assert isinstance(made.second_shape, bc.Box)
+        corners = np.array(corners_of(made.second_shape)) @ made.second_pose.rotation.T + made.second_pose.position
+        expected = plain.vertices @ spin.T + shift
+        assert np.abs(corners[:, None] - expected[None]).sum(axis=-1).min(axis=1).max() < 1e-9
+    cut = plain.vertices.copy()
+    cut[0] *= 0.5
+    m.add_shape(body, bc.Mesh(cut, plain.faces), role="collision", name="cut")
+    assert not isinstance(m.add_contact("d", "ground plane", "cut").second_shape, bc.Box)
+
+
 def stack(size: tuple[float, float, float], shift: float, turn: float, **material: Any) -> tuple[bc.System, Any]:
     """A box that lies on another one, which is fixed."""
     m = bc.Mechanism("stack")

@@ -33,9 +33,10 @@ from bellcrank.mechanism.contact.touch import Points, ShapeFrame, Touch
 from bellcrank.mechanism.geometry.height_field import HeightField
 from bellcrank.mechanism.geometry.solids import Box, Capsule, Cone, Cylinder, Ellipsoid, Plane, Sphere
 from bellcrank.mechanism.geometry.triangle_mesh import Mesh
+from bellcrank.mechanism.pose import Pose
 from bellcrank.spatial import Vector
 
-__all__ = ["MOST_CORNERS", "known_pair", "places_of", "seen_by_contact", "touches"]
+__all__ = ["MOST_CORNERS", "as_box", "known_pair", "places_of", "seen_by_contact", "touches"]
 
 #: corners of a mesh that contact looks at
 MOST_CORNERS = 24
@@ -105,6 +106,27 @@ def _with_faces(corners: Any, hull: Any) -> Points:
     edges = tuple(edge for edge, normals in beside.items() if len(normals) < 2
                   or np.dot(normals[0], normals[1]) < 1.0 - 1e-9)
     return Points(tuple((float(x), float(y), float(z)) for x, y, z in corners), tuple(faces), tuple(planes), edges)
+
+
+def as_box(points: Any) -> tuple[Box, Pose] | None:
+    """The box that a hull is, and where it lies in the hull's frame; None of other shapes. Boxes know more of faces
+    that lie on each other than hulls do."""
+    if not isinstance(points, Points) or len(points.corners) != 8:
+        return None
+    corners = np.array(points.corners)
+    size = float(np.ptp(corners, axis=0).max())
+    normals = np.array([p[:3] for p in points.planes])
+    first = normals[0] / np.linalg.norm(normals[0])
+    across = [n - first * (n @ first) for n in normals if abs(n @ first) < 1e-9]
+    if not across:
+        return None
+    second = across[0] / np.linalg.norm(across[0])
+    axes = np.stack([first, second, np.cross(first, second)])
+    local = corners @ axes.T
+    low, high = local.min(axis=0), local.max(axis=0)
+    if np.minimum(local - low, high - local).max() > 1e-9 * size:  # a corner that is not at both ends of all axes
+        return None
+    return Box(high - low), Pose((axes.T @ (0.5 * (low + high))).tolist(), axes.T)
 
 
 def _outermost(corners: Any) -> Any:
