@@ -175,7 +175,7 @@ def stack(size: tuple[float, float, float], shift: float, turn: float, **materia
 
 def settled(system: bc.System, state: Any) -> float:
     """How far it has gone after half a second."""
-    how: dict[str, Any] = {"stepper": "moreau", "step": 5e-3} if system.model.tree.contacts else {"stepper": "radau5"}
+    how: dict[str, Any] = {"stepper": "moreau", "step": 5e-3} if system.model.tree.contacts else {"stepper": "dop853"}
     return float(np.abs(system.simulate(state, 0.5, **how)["q"].values[-1] - state[0]).max())
 
 
@@ -214,7 +214,7 @@ def test_edge_on_edge_bounces() -> None:
     q = system.neutral()
     q[:4] = np.cos(np.pi / 8), 0, np.sin(np.pi / 8), 0
     q[6] = 0.1 * np.sqrt(2) + 0.05
-    result = system.simulate((q, np.zeros(6)), 0.25, stepper="radau5", output=1e-3)
+    result = system.simulate((q, np.zeros(6)), 0.25, stepper="dop853", output=1e-3)
     z, energy = result["q"].values[:, 6], result["energy"].values
     assert z.min() == pytest.approx(0.1 * np.sqrt(2), abs=5e-3) and z[-1] > 0.1 * np.sqrt(2) + 0.01
     assert np.diff(energy).max() < 1e-6 * np.ptp(result["kinetic_energy"].values)
