@@ -9,7 +9,7 @@ import pytest
 from scipy.spatial import ConvexHull, HalfspaceIntersection
 
 import bellcrank as bc
-from bellcrank.mechanism.contact.narrow_phase import touches
+from bellcrank.mechanism.contact.narrow_phase import seen_by_contact, touches
 from bellcrank.mechanism.contact.plane_contacts import corners_of
 from bellcrank.mechanism.contact.touch import ShapeFrame, Touch
 from bellcrank.spatial import Vector
@@ -55,6 +55,38 @@ def test_depth_and_normal_beside_the_hull_of_the_difference() -> None:
         for box, turn, at in zip(boxes, turns, (np.zeros(3), origin), strict=True):
             assert (np.abs((point[i] - at) @ turn) <= 0.5 * np.array(box.size) + 1e-3).all()
     assert crossings > 10
+
+
+@pytest.mark.parametrize("one", ["box", "mesh"])
+def test_hulls_beside_the_hull_of_the_difference(one: str) -> None:
+    """The same with hulls of meshes: corners in faces, and edges that cross anywhere."""
+    rng = np.random.default_rng(1)
+    crossings = 0
+    for _ in range(25):
+        meshes = [bc.Mesh((lambda p: 0.3 * p / np.linalg.norm(p, axis=1)[:, None] * rng.uniform(0.6, 1.0, (14, 1)))(
+            rng.normal(size=(14, 3))), [(0, 1, 2)]) for _ in range(2)]
+        forms = [bc.Box(rng.uniform(0.1, 0.6, 3)) if one == "box" else seen_by_contact(meshes[0], "one"),
+                 seen_by_contact(meshes[1], "other")]
+        turns = [np.linalg.qr(rng.normal(size=(3, 3)))[0] for _ in range(2)]
+        turns = [turn * np.linalg.det(turn) for turn in turns]
+        first, second = (np.array(corners_of(f) if isinstance(f, bc.Box) else f.corners) @ turn.T
+                         for f, turn in zip(forms, turns, strict=True))
+        planes = ConvexHull((first[:, None] - second[None]).reshape(-1, 3)).equations
+        planes = planes[np.unique(planes.round(8), axis=0, return_index=True)[1]]
+        way = rng.normal(size=3)
+        along = planes[:, :3] @ way
+        hit = np.where(along > 0.0, -planes[:, 3] / np.where(along > 0.0, along, 1.0), np.inf)
+        origin = hit.min() * way - 1e-3 * planes[hit.argmin(), :3]
+        inside = -(planes[:, :3] @ origin + planes[:, 3])
+        if np.partition(inside, 1)[1] < 1.1e-3:  # as deep in two ways
+            continue
+        found = touches(forms[0], frame(np.zeros(3), turns[0]), forms[1], frame(origin, turns[1]))
+        depth, _, normal, _ = numbers(found)
+        i = int(depth.argmax())
+        crossings += float(found[-1].depth) == depth[i]
+        assert depth[i] == pytest.approx(inside.min(), abs=1e-9)
+        assert normal[i] @ planes[inside.argmin(), :3] == pytest.approx(1.0, abs=1e-9)
+    assert crossings > 5
 
 
 @pytest.mark.parametrize("other", ["box", "cylinder"])
@@ -104,6 +136,28 @@ def test_faces_that_overlap(shift: tuple[float, float], turn: float) -> None:
     assert np.abs(share @ point[:, :2] / share.sum() - 0.5 * np.array(shift)).max() < 0.02
 
 
+def test_a_mesh_that_is_a_box_is_one() -> None:
+    from bellcrank.mechanism.geometry.tessellation import as_mesh
+
+    turn = np.linalg.qr(np.random.default_rng(0).normal(size=(3, 3)))[0]
+    plain = as_mesh(bc.Box((0.2, 0.3, 0.4)))
+    for spin, shift in ((np.eye(3), np.zeros(3)), (turn, np.array([0.1, 0.2, 0.3]))):
+        m = bc.Mechanism("one")
+        body = m.add_body("body", bc.Inertia(1.0, (0, 0, 0), (1, 1, 1)))
+        m.add_joint("free", bc.Free(), m.ground, body)
+        m.add_shape(m.ground, bc.Plane(), role="collision")
+        m.add_shape(body, bc.Mesh(plain.vertices @ spin.T + shift, plain.faces), role="collision")
+        made = m.add_contact("c", "ground", "body")
+        assert isinstance(made.second_shape, bc.Box)
+        corners = np.array(corners_of(made.second_shape)) @ made.second_pose.rotation.T + made.second_pose.position
+        expected = plain.vertices @ spin.T + shift
+        assert np.abs(corners[:, None] - expected[None]).sum(axis=-1).min(axis=1).max() < 1e-9
+    cut = plain.vertices.copy()
+    cut[0] *= 0.5
+    m.add_shape(body, bc.Mesh(cut, plain.faces), role="collision", name="cut")
+    assert not isinstance(m.add_contact("d", "ground plane", "cut").second_shape, bc.Box)
+
+
 def stack(size: tuple[float, float, float], shift: float, turn: float, **material: Any) -> tuple[bc.System, Any]:
     """A box that lies on another one, which is fixed."""
     m = bc.Mechanism("stack")
@@ -121,7 +175,7 @@ def stack(size: tuple[float, float, float], shift: float, turn: float, **materia
 
 def settled(system: bc.System, state: Any) -> float:
     """How far it has gone after half a second."""
-    how: dict[str, Any] = {"stepper": "moreau", "step": 5e-3} if system.model.tree.contacts else {"stepper": "radau5"}
+    how: dict[str, Any] = {"stepper": "moreau", "step": 5e-3} if system.model.tree.contacts else {"stepper": "dop853"}
     return float(np.abs(system.simulate(state, 0.5, **how)["q"].values[-1] - state[0]).max())
 
 
@@ -160,7 +214,7 @@ def test_edge_on_edge_bounces() -> None:
     q = system.neutral()
     q[:4] = np.cos(np.pi / 8), 0, np.sin(np.pi / 8), 0
     q[6] = 0.1 * np.sqrt(2) + 0.05
-    result = system.simulate((q, np.zeros(6)), 0.25, stepper="radau5", output=1e-3)
+    result = system.simulate((q, np.zeros(6)), 0.25, stepper="dop853", output=1e-3)
     z, energy = result["q"].values[:, 6], result["energy"].values
     assert z.min() == pytest.approx(0.1 * np.sqrt(2), abs=5e-3) and z[-1] > 0.1 * np.sqrt(2) + 0.01
     assert np.diff(energy).max() < 1e-6 * np.ptp(result["kinetic_energy"].values)

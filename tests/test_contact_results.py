@@ -74,6 +74,31 @@ def test_in_files_plots_and_pictures(slide: bc.Result, tmp_path: Path) -> None:
     np.testing.assert_allclose(sum(a.force for a in arrows), slide.element("floor").vector, atol=1e-12)
 
 
+def test_rigid_contacts_report_as_well() -> None:
+    """A box that slides on a plane and stops: weight, friction, points and powers; in files, plots and pictures."""
+    from bellcrank.view.scenes import scene_of
+
+    system = machine("box", "rigid", 0.5)
+    run = system.simulate(lying(system, 0.05, vx=0.4), 0.1, stepper="moreau", step=1e-3, output=1e-3)
+    floor = run.element("floor").isel(time=slice(1, None))
+    np.testing.assert_allclose(floor.force, 2.0 * G, rtol=1e-6)
+    np.testing.assert_allclose(floor.vector.sel(axis="z"), 2.0 * G, rtol=1e-6)
+    speed = run["u"].values[:, 3]
+    np.testing.assert_allclose(floor.vector.sel(axis="x"), 2.0 * np.diff(speed) / 1e-3, atol=1e-6 * 2.0 * G)
+    np.testing.assert_allclose(floor.power, floor.vector.sel(axis="x") * speed[1:], atol=1e-9)
+    assert floor.closed.values.sum(axis=1).tolist() == [4.0] * 100
+    arm = floor.second_point.values - system.pose(run["q"].values[1:], "body").position
+    moment = floor.torque.values + np.cross(arm, floor.vector.values)
+    np.testing.assert_allclose(moment[-1], 0.0, atol=1e-6)  # at rest
+    more = run.with_elements()
+    assert "floor.normal_force" in more and more.plot(("floor", "floor.normal_force")).axes
+    assert len([a for a in scene_of(run).tracks[0].arrows if a.name == "floor"]) == 4
+    with pytest.raises(bc.ModelError, match=r"rigid; element\('floor'\) says"):
+        run.forces("floor")
+    with pytest.raises(bc.StateError, match="no forces of the rigid contact 'floor' are on record"):
+        run.drop_vars("contact_force").element("floor")
+
+
 def test_laws_may_read_a_contact() -> None:
     m = bc.Mechanism("press")
     ball = m.add_body("ball", bc.Inertia(1.0, (0, 0, 0), (0.1, 0.1, 0.1)))

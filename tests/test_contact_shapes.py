@@ -129,6 +129,38 @@ def test_distances_beside_mujoco(one: str, other: str) -> None:
     assert seen > 5
 
 
+@pytest.mark.parametrize("one", ["sphere", "capsule"])
+def test_distances_from_hulls(one: str) -> None:
+    """Beside the nearest point among all mixtures of the corners, by least squares."""
+    from scipy.optimize import minimize_scalar, nnls
+
+    rng = np.random.default_rng(4)
+    ball = bc.Mesh((lambda p: 0.3 * p / np.linalg.norm(p, axis=1)[:, None])(rng.normal(size=(40, 3))), [(0, 1, 2)])
+    hull, shape = seen_by_contact(ball, "ball"), SHAPES[one]
+    corners = np.array(hull.corners)
+    assert len(corners) == 24
+
+    def distance(x: np.ndarray) -> float:
+        return float(nnls(np.vstack([corners.T, 100.0 * np.ones(24)]), np.array([*x, 100.0]))[1])
+
+    n = 12
+    turn, origin = turns(rng, n), rng.uniform(-0.7, 0.7, size=(n, 3))
+    still, seen = np.zeros((n, 3)), 0
+    element = ContactPair("pair", 0, 1, np.eye(3), (0.0,) * 3, np.eye(3), (0.0,) * 3, shape, hull, None)
+    found = element.touches(moving(turn, origin, still, still), moving(np.tile(np.eye(3), (n, 1, 1)), still, still,
+                                                                       still))
+    deepest = np.max([np.broadcast_to(t.depth, (n,)) for t in found], axis=0)
+    for i in range(n):
+        axis = turn[i][:, 2]
+        near = distance(origin[i]) if one == "sphere" else minimize_scalar(
+            lambda s, i=i, axis=axis: distance(origin[i] + s * axis), bounds=(-0.25, 0.25), method="bounded",
+            options={"xatol": 1e-6}).fun
+        if near > 1e-3:
+            seen += 1
+            assert shape.radius - deepest[i] == pytest.approx(near, abs=1e-4), i
+    assert seen > 5
+
+
 def test_parallel_capsules_and_capsule_beside_a_box() -> None:
     """Where all of a stretch is nearest, forces act in its middle."""
     zero = np.zeros((1, 3))

@@ -154,6 +154,8 @@ def element_force(states: States, name: str) -> tuple[Floats, str, tuple[str, ..
         e.name for e in mechanism.drags} | {w.name for w in mechanism.wrenches if w.law is not None} | {
         e.name for e in mechanism.contacts if not e.rigid}
     if name not in between:
+        if any(c.name == name for c in mechanism.contacts):
+            raise ModelError(f"forces: the contact {name!r} is rigid; element({name!r}) says what its impulses did")
         known = [*(e.name for e in on_joints), *(d.name for d in mechanism.drives), *sorted(between),
                  *(c.name for c in mechanism.constraints)]
         raise ModelError(f"forces: no force element called {name!r}; there are {', '.join(known) or 'none'}"

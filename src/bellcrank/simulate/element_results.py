@@ -11,12 +11,12 @@ import numpy.typing as npt
 import xarray
 
 from bellcrank.arrays import Floats
-from bellcrank.errors import ModelError, NotYetError, hint
+from bellcrank.errors import ModelError, NotYetError, StateError, hint
 from bellcrank.lowering.element_view import FIELDS
 from bellcrank.mechanism.joints import Joint
 from bellcrank.simulate.acting import States, joint_reactions
 from bellcrank.simulate.by_topology import by_topology
-from bellcrank.simulate.contact_results import place_fields
+from bellcrank.simulate.contact_results import place_fields, places_on_record, rigid_element
 from bellcrank.simulate.fields import coordinate_units, force_units, output_values, speed_units
 from bellcrank.simulate.machine_record import MachineRecord
 from bellcrank.system.kernels import Wrenches
@@ -56,8 +56,9 @@ class ElementResults(MachineRecord):  # type: ignore[no-untyped-call]  # of its 
         brake. Contacts that give way have their normal forces together as ``force``, the distance of the shapes as
         ``length``, the center of the normal forces as points; and ``normal_force``, ``depth``, ``closed`` (time,
         [sample], place), ``friction``, ``slip``, ``point``, ``normal`` (time, [sample], place, axis) at each of their
-        places. Servos, compliant stops and actuators report what they did within their limits. Cost: O(n + elements) a
-        sample.
+        places. So have rigid ones, with the mean forces over the steps that end at the samples (none at the start and
+        at events) and the velocities at these. Servos, compliant stops and actuators report what they did within their
+        limits. Cost: O(n + elements) a sample.
 
         >>> import bellcrank as bc
         >>> m = bc.load("pendulum")
@@ -77,10 +78,13 @@ class ElementResults(MachineRecord):  # type: ignore[no-untyped-call]  # of its 
     def _element(self, name: str) -> xarray.Dataset:
         states = self._states(None, "element", needs_wrenches=False)
         zero = np.zeros(states.u.shape) if states.tau is None else states.tau
-        found = states.system.element_forces(states.q, states.u, zero, t=states.t)
+        forces = self._rigid_forces(states, name)
+        found = states.system.element_forces(states.q, states.u, zero, t=states.t) if forces is None else {
+            name: rigid_element(states, name, forces)}
         if name not in found:
-            raise ModelError(f"element: no force element called {name!r}; there are {', '.join(found) or 'none'}"
-                             f"{hint(name, list(found))}")
+            known = [*found, *(c.name for c in states.system.model.mechanism.contacts if c.rigid)]
+            raise ModelError(f"element: no force element called {name!r}; there are {', '.join(known) or 'none'}"
+                             f"{hint(name, known)}")
         units = {**_UNITS, **element_units(states.system, name)}
         arrays = {}
         for field, values in zip(FIELDS, found[name], strict=True):
@@ -95,13 +99,24 @@ class ElementResults(MachineRecord):  # type: ignore[no-untyped-call]  # of its 
                 attrs = {"units": state.units, "long_name": f"state {label} of {name!r}"}
                 arrays[label] = self._over(values[..., None], "one", attrs, label).isel(one=0)
         if any(c.name == name for c in states.system.model.mechanism.contacts):
-            arrays |= self._places(states, name)
+            arrays |= self._places(states, name, forces)
         return xarray.Dataset(arrays, attrs={"element": name})
 
-    def _places(self, states: States, name: str) -> dict[str, xarray.DataArray]:
+    def _rigid_forces(self, states: States, name: str) -> Floats | None:
+        """Forces on record at the places of a rigid contact, (..., places, 3); None of other elements."""
+        if all(c.name != name or not c.rigid for c in states.system.model.mechanism.contacts):
+            return None
+        if "contact_force" not in self:
+            raise StateError(f"element: no forces of the rigid contact {name!r} are on record here; a run with "
+                             "stepper='moreau' keeps them unless it is very long")
+        table = self["contact_force"].transpose(..., "contact_component")
+        own = places_on_record([str(x) for x in table["contact_component"].values], name)
+        return np.asarray(table.values[..., own], dtype=float).reshape(*table.shape[:-1], -1, 3)
+
+    def _places(self, states: States, name: str, forces: Floats | None) -> dict[str, xarray.DataArray]:
         """What a contact did at each of its places: (time, [sample], place) and (time, [sample], place, axis)."""
         arrays = {}
-        for field, (values, units, words) in place_fields(states, name).items():
+        for field, (values, units, words) in place_fields(states, name, forces).items():
             attrs, lead = {"units": units, "long_name": words}, states.u.ndim - 1
             if values.ndim == lead + 1:
                 arrays[field] = self._over(values, "place", attrs, field)
@@ -115,7 +130,9 @@ class ElementResults(MachineRecord):  # type: ignore[no-untyped-call]  # of its 
         plots. All of them, unless some are named."""
         if not names:
             system = self._machine("with_elements")
-            names = tuple(dict.fromkeys(e.name for e in system.model.mechanism.force_elements))
+            mechanism = system.model.mechanism
+            names = tuple(dict.fromkeys((*(e.name for e in mechanism.force_elements), *(
+                c.name for c in mechanism.contacts if c.rigid and "contact_force" in self))))
         extra = {f"{name}.{field}": values.rename(place=f"{name}.place") if "place" in values.dims else values
                  for name in names for field, values in self.element(name).items() if not bool(np.isnan(values).all())}
         return self.assign(extra)

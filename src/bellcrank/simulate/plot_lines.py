@@ -268,7 +268,7 @@ def _elements(result: Result) -> list[str]:
         return []
     m = system.model.mechanism
     parts: tuple[Any, ...] = (*m.joint_forces, *m.joint_sums, *m.drives, *m.springs, *m.bushings, *m.drags,
-                              *(c for c in m.contacts if not c.rigid), *m.constraints)
+                              *(c for c in m.contacts if not c.rigid or "contact_force" in result), *m.constraints)
     return [part.name for part in parts]
 
 
@@ -293,6 +293,9 @@ def _element_field(result: Result, name: str, field: str) -> list[NamedLine]:
 
 def _element(result: Result, name: str) -> list[NamedLine]:
     """The force of one element; of those with several components all that are not zero."""
+    assert result.system is not None
+    if any(c.name == name and c.rigid for c in result.system.model.mechanism.contacts):
+        return _element_field(result, name, "vector")
     array = result.forces(name)
     if "component" not in array.dims:
         units = str(array.attrs.get("units", "1"))

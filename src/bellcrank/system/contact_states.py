@@ -39,6 +39,7 @@ class ContactState:
     slip: Floats  #: velocity of the second body against the first along the surface [m/s]
     normal_force: Floats  #: [N]
     friction: Floats  #: [N]
+    rate: Floats  #: of the depth [m/s]
 
     @property
     def force(self) -> Floats:
@@ -70,10 +71,10 @@ def _state(pair: ContactPair, sight: Any, lead: tuple[int, ...]) -> ContactState
     places = pair.acting(first, second, sight.around) if soft else [
         ActingPlace(*found, np.nan, Vector(np.nan, np.nan, np.nan)) for found in pair.motions(first, second)]
     rows = [[np.broadcast_to(np.asarray(x, dtype=float), lead) for x in (
-        touch.depth, *touch.point, *touch.normal, *slip, force, *friction)]
-        for touch, _, slip, force, friction in places]
+        touch.depth, *touch.point, *touch.normal, *slip, force, *friction, rate / touch.gain)]
+        for touch, rate, slip, force, friction in places]
     numbers = np.stack([np.stack(row, axis=-1) for row in rows], axis=-2)
     depth = numbers[..., 0]
     closed = depth > (0.0 if soft else -TOUCHING)
     return ContactState(pair.name, closed, depth, numbers[..., 1:4], numbers[..., 4:7], numbers[..., 7:10],
-                        numbers[..., 10], numbers[..., 11:14])
+                        numbers[..., 10], numbers[..., 11:14], numbers[..., 14])

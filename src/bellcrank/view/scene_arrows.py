@@ -113,11 +113,11 @@ def _touching(result: Result, system: Machine, track: Track) -> Iterator[Arrow]:
     """Contacts, place by place, on the second body, or on the first where that is the ground. Arrows stand at points of
     bodies: where the place wanders over the body, as under a wheel, at the middle of its way."""
     for contact in system.model.mechanism.contacts:
-        if contact.rigid:
+        if contact.rigid and "contact_force" not in result:
             continue
         found = result.element(contact.name).transpose("time", "place", "axis", ...)
         body, sign = (contact.second, 1.0) if contact.second else (contact.first, -1.0)
-        normal, size = found["normal"].values, found["normal_force"].values
+        normal, size = found["normal"].values, np.nan_to_num(found["normal_force"].values)
         force = np.nan_to_num(sign * (normal * size[..., None] + found["friction"].values))
         points = found["point"].values - track.positions[:, None, body]
         for k in np.flatnonzero((size > 0.0).any(axis=0)):

@@ -17,11 +17,12 @@ from bellcrank.mechanism.contact.contact_rules import (
     neighboring,
     rigid_groups,
 )
-from bellcrank.mechanism.contact.narrow_phase import known_pair, places_of, seen_by_contact
+from bellcrank.mechanism.contact.narrow_phase import as_box, known_pair, places_of, seen_by_contact
 from bellcrank.mechanism.contact.placed_contact import PlacedContact
 from bellcrank.mechanism.geometry.add_shapes import ShapedBodies
 from bellcrank.mechanism.geometry.placed_shape import PlacedShape
 from bellcrank.mechanism.geometry.solids import Plane
+from bellcrank.mechanism.pose import Pose
 from bellcrank.scalar.graph import Number, Scalar
 
 if TYPE_CHECKING:
@@ -200,7 +201,7 @@ class TouchingBodies(ShapedBodies):
                     not near & {frozenset(bodies), frozenset((one.body, other.body))} and meant_to_touch(one, other))
                 if not wanted or frozenset((one.body, other.body)) in apart:
                     continue
-                forms = [seen_by_contact(s.shape, f"shape {s.name!r}") for s in (one, other)]
+                forms = [form for form, _ in self._forms(one, other)]
                 name = f"{one.name}, {other.name}"
                 if known_pair(*forms) and name not in self._contacts:
                     friction = self._friction(one, other) if given["friction"] is None else given["friction"]
@@ -246,6 +247,15 @@ class TouchingBodies(ShapedBodies):
                              f"({', '.join(repr(s.name) for s in found[:6])}); name one, or use add_contacts")
         return found[0]
 
+    def _forms(self, *shapes: PlacedShape) -> list[tuple[Any, Pose]]:
+        """Shapes as contact sees them, and where: meshes as hulls, or as the boxes that they are."""
+        out = []
+        for placed in shapes:
+            form = seen_by_contact(placed.shape, f"shape {placed.name!r}")
+            box = as_box(form)
+            out.append((form, placed.pose) if box is None else (box[0], placed.pose @ box[1]))
+        return out
+
     def _touching_pair(self, name: str, one: PlacedShape, other: PlacedShape, material: Compliant | Unyielding
                  ) -> PlacedContact:
         what = f"contact {name!r}"
@@ -253,14 +263,15 @@ class TouchingBodies(ShapedBodies):
             raise ModelError(f"{what}: both shapes belong to one body")
         self._check_own(what, *(getattr(material, f) for f in ("friction", "restitution", "stiffness", "dissipation",
                                                                "slip_speed") if hasattr(material, f)))
-        forms = [seen_by_contact(s.shape, f"shape {s.name!r}") for s in (one, other)]
+        (mine, my_pose), (theirs, their_pose) = self._forms(one, other)
+        forms = [mine, theirs]
         if not known_pair(*forms):
             kinds = " and ".join(type(s.shape).__name__ for s in (one, other))
             raise ModelError(f"{what}: {kinds} cannot touch here; give one of the bodies spheres, capsules or boxes "
                              "instead (add_shape(..., role='collision')), or a Plane")
         flat = any(isinstance(form, Plane) for form in forms)
         bends = bend_names(name, places_of(*forms), 2 if flat else 3) if isinstance(material, BristleContact) else ()
-        return PlacedContact(name, one.body, other.body, one.pose, other.pose, forms[0], forms[1], material,
+        return PlacedContact(name, one.body, other.body, my_pose, their_pose, forms[0], forms[1], material,
                              (one.name, other.name), bends)
 
 

@@ -1,17 +1,19 @@
-"""Capsules against capsules and boxes: by the nearest points of their axes."""
+"""Capsules against capsules, boxes and cylinders: by the nearest points of their axes."""
 
 from __future__ import annotations
 
-from bellcrank.mechanism.contact.sphere_contacts import ball_on_box
+from bellcrank.mechanism.contact.sphere_contacts import ball_on_box, ball_on_cylinder, way_out
 from bellcrank.mechanism.contact.touch import ShapeFrame, Touch, between_spheres, clamp
-from bellcrank.mechanism.geometry.solids import Box, Capsule
+from bellcrank.mechanism.geometry.solids import Box, Capsule, Cylinder
 from bellcrank.scalar.functions import maximum, minimum, select_less
 from bellcrank.scalar.graph import Number
 
-__all__ = ["capsule_box", "capsule_capsule"]
+__all__ = ["capsule_box", "capsule_capsule", "capsule_cylinder"]
 
 #: axes whose angle has a smaller squared sine count as parallel
 PARALLEL = 1e-12
+#: slopes of distances that count as none, and how often a stretch is halved
+_LEVEL, _HALVED = 1e-9, 20
 
 
 def capsule_capsule(one: Capsule, first: ShapeFrame, other: Capsule, second: ShapeFrame) -> list[Touch]:
@@ -65,6 +67,34 @@ def capsule_box(capsule: Capsule, first: ShapeFrame, box: Box, second: ShapeFram
     level, found = _level(places, slopes, half)
     at = select_less(found, 0.5, crossing, level)
     return [ball_on_box(first.point(0.0, 0.0, clamp(at, -half, half)), capsule.radius, box, second)]
+
+
+def capsule_cylinder(capsule: Capsule, first: ShapeFrame, cylinder: Cylinder, second: ShapeFrame) -> list[Touch]:
+    """The point of the axis that is nearest to the cylinder, as a sphere; where all of a stretch is nearest (or
+    inside), its middle. The distance along the axis is convex: its slope changes sign once, and is found by halving
+    from both sides of a stretch where it is level, then by one step along the chord."""
+    half = 0.5 * capsule.length
+
+    def slope(s: Number) -> Number:
+        outward, distance = way_out(first.point(0.0, 0.0, s), cylinder, second)
+        return select_less(0.0, distance, outward.dot(first.z), 0.0)
+
+    ends: list[Number] = []
+    crossing: Number = 0.0
+    for least in (-_LEVEL, _LEVEL):
+        low: Number = -half
+        high: Number = half
+        for _ in range(_HALVED):
+            middle = 0.5 * (low + high)
+            falls = select_less(slope(middle), least, 1.0, 0.0)
+            low, high = select_less(0.5, falls, middle, low), select_less(0.5, falls, high, middle)
+        ends.append(0.5 * (low + high))
+        before, after = slope(low), slope(high)
+        steep = maximum(after - before, _LEVEL)
+        crossing = clamp(low - (high - low) * before / steep, low, high)
+    narrow = select_less(ends[1] - ends[0], 4.0 * capsule.length * 0.5**_HALVED, 1.0, 0.0)
+    at = select_less(0.5, narrow, crossing, 0.5 * (ends[0] + ends[1]))
+    return [ball_on_cylinder(first.point(0.0, 0.0, at), capsule.radius, cylinder, second)]
 
 
 def _level(places: list[Number], slopes: list[Number], half: float) -> tuple[Number, Number]:

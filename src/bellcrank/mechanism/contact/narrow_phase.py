@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from bellcrank.errors import ModelError
-from bellcrank.mechanism.contact.box_contacts import box_box, points_box
-from bellcrank.mechanism.contact.capsule_contacts import capsule_box, capsule_capsule
+from bellcrank.mechanism.contact.box_contacts import box_box
+from bellcrank.mechanism.contact.capsule_contacts import capsule_box, capsule_capsule, capsule_cylinder
 from bellcrank.mechanism.contact.cylinder_contacts import cylinder_box, cylinder_cylinder
 from bellcrank.mechanism.contact.field_contacts import (
     field_box,
@@ -18,6 +18,7 @@ from bellcrank.mechanism.contact.field_contacts import (
     field_points,
     field_sphere,
 )
+from bellcrank.mechanism.contact.hull_contacts import box_hull, capsule_hull, hull_hull, sphere_hull
 from bellcrank.mechanism.contact.plane_contacts import (
     plane_box,
     plane_capsule,
@@ -32,9 +33,10 @@ from bellcrank.mechanism.contact.touch import Points, ShapeFrame, Touch
 from bellcrank.mechanism.geometry.height_field import HeightField
 from bellcrank.mechanism.geometry.solids import Box, Capsule, Cone, Cylinder, Ellipsoid, Plane, Sphere
 from bellcrank.mechanism.geometry.triangle_mesh import Mesh
+from bellcrank.mechanism.pose import Pose
 from bellcrank.spatial import Vector
 
-__all__ = ["MOST_CORNERS", "known_pair", "places_of", "seen_by_contact", "touches"]
+__all__ = ["MOST_CORNERS", "as_box", "known_pair", "places_of", "seen_by_contact", "touches"]
 
 #: corners of a mesh that contact looks at
 MOST_CORNERS = 24
@@ -44,7 +46,8 @@ _PAIRS: dict[tuple[type, type], Any] = {
     (Plane, Cylinder): plane_cylinder, (Plane, Cone): plane_cone, (Plane, Ellipsoid): plane_ellipsoid,
     (Plane, Points): plane_points, (Sphere, Sphere): sphere_sphere, (Sphere, Capsule): sphere_capsule,
     (Sphere, Box): sphere_box, (Sphere, Cylinder): sphere_cylinder, (Capsule, Capsule): capsule_capsule,
-    (Capsule, Box): capsule_box, (Box, Box): box_box, (Points, Box): points_box,
+    (Capsule, Box): capsule_box, (Box, Box): box_box, (Box, Points): box_hull, (Sphere, Points): sphere_hull,
+    (Capsule, Points): capsule_hull, (Points, Points): hull_hull, (Capsule, Cylinder): capsule_cylinder,
     (Cylinder, Box): cylinder_box, (Cylinder, Cylinder): cylinder_cylinder,
     (HeightField, Sphere): field_sphere, (HeightField, Capsule): field_capsule, (HeightField, Box): field_box,
     (HeightField, Cylinder): field_cylinder, (HeightField, Cone): field_cone, (HeightField, Points): field_points}
@@ -85,7 +88,45 @@ def _hull(mesh: Mesh, what: str) -> Points:
         raise ModelError(f"{what}: the mesh is flat or has fewer than four corners; use a Box or a Plane") from None
     if len(corners) > MOST_CORNERS:
         corners = _outermost(corners - corners.mean(axis=0)) @ corners
-    return Points(tuple((float(x), float(y), float(z)) for x, y, z in corners))
+    return _with_faces(corners, ConvexHull(corners))
+
+
+def _with_faces(corners: Any, hull: Any) -> Points:
+    """Corners with the faces of their hull, and the edges between faces that bend."""
+    faces, planes = [], []
+    beside: dict[tuple[int, int], list[Any]] = {}
+    for simplex, (a, b, c, d) in zip(hull.simplices.tolist(), hull.equations.tolist(), strict=True):
+        i, j, k = simplex
+        if np.cross(corners[j] - corners[i], corners[k] - corners[i]) @ (a, b, c) < 0.0:
+            j, k = k, j
+        faces.append((i, j, k))
+        planes.append((a, b, c, -d))
+        for one, other in ((i, j), (j, k), (k, i)):
+            beside.setdefault((min(one, other), max(one, other)), []).append((a, b, c))
+    edges = tuple(edge for edge, normals in beside.items() if len(normals) < 2
+                  or np.dot(normals[0], normals[1]) < 1.0 - 1e-9)
+    return Points(tuple((float(x), float(y), float(z)) for x, y, z in corners), tuple(faces), tuple(planes), edges)
+
+
+def as_box(points: Any) -> tuple[Box, Pose] | None:
+    """The box that a hull is, and where it lies in the hull's frame; None of other shapes. Boxes know more of faces
+    that lie on each other than hulls do."""
+    if not isinstance(points, Points) or len(points.corners) != 8:
+        return None
+    corners = np.array(points.corners)
+    size = float(np.ptp(corners, axis=0).max())
+    normals = np.array([p[:3] for p in points.planes])
+    first = normals[0] / np.linalg.norm(normals[0])
+    across = [n - first * (n @ first) for n in normals if abs(n @ first) < 1e-9]
+    if not across:
+        return None
+    second = across[0] / np.linalg.norm(across[0])
+    axes = np.stack([first, second, np.cross(first, second)])
+    local = corners @ axes.T
+    low, high = local.min(axis=0), local.max(axis=0)
+    if np.minimum(local - low, high - local).max() > 1e-9 * size:  # a corner that is not at both ends of all axes
+        return None
+    return Box(high - low), Pose((axes.T @ (0.5 * (low + high))).tolist(), axes.T)
 
 
 def _outermost(corners: Any) -> Any:

@@ -8,7 +8,8 @@ from bellcrank.scalar.functions import maximum, select_less, sqrt
 from bellcrank.scalar.graph import Number
 from bellcrank.spatial import Vector
 
-__all__ = ["ball_on_box", "nearest_face", "sphere_box", "sphere_capsule", "sphere_cylinder", "sphere_sphere"]
+__all__ = ["ball_on_box", "ball_on_cylinder", "nearest_face", "sphere_box", "sphere_capsule", "sphere_cylinder",
+           "sphere_sphere", "way_out"]
 
 
 def sphere_sphere(one: Sphere, first: ShapeFrame, other: Sphere, second: ShapeFrame) -> list[Touch]:
@@ -54,9 +55,19 @@ def nearest_face(x: tuple[Number, ...], half: list[float]) -> tuple[Number, Vect
 
 def sphere_cylinder(sphere: Sphere, first: ShapeFrame, cylinder: Cylinder, second: ShapeFrame) -> list[Touch]:
     """The nearest point of the cylinder; with the center inside, that of the side or the nearer end."""
-    apart = first.origin - second.origin
-    along = second.z.dot(apart)
-    out, distance = direction(apart - second.z * along, second.x)
+    return [ball_on_cylinder(first.origin, sphere.radius, cylinder, second)]
+
+
+def ball_on_cylinder(center: Vector, radius: float, cylinder: Cylinder, at: ShapeFrame) -> Touch:
+    """A sphere, first, and a cylinder."""
+    return _from_outward(center, radius, *way_out(center, cylinder, at))
+
+
+def way_out(point: Vector, cylinder: Cylinder, at: ShapeFrame) -> tuple[Vector, Number]:
+    """The way from a cylinder to a point, and the distance; negative inside, to the side or the nearer end."""
+    apart = point - at.origin
+    along = at.z.dot(apart)
+    out, distance = direction(apart - at.z * along, at.x)
     half, radius = 0.5 * cylinder.length, cylinder.radius
     beside = maximum(distance - radius, 0.0)
     over = along - clamp(along, -half, half)
@@ -65,9 +76,9 @@ def sphere_cylinder(sphere: Sphere, first: ShapeFrame, cylinder: Cylinder, secon
     end = select_less(along, 0.0, -1.0, 1.0)
     to_side, to_end = radius - distance, half - along * end
     inside = select_less(to_side, to_end, to_side, to_end)
-    face = choose(to_side, to_end, out, second.z * end)
-    outward = choose(square, TINY, face, (out * beside + second.z * over) * (1.0 / length))
-    return [_from_outward(first.origin, sphere.radius, outward, select_less(square, TINY, -inside, length))]
+    face = choose(to_side, to_end, out, at.z * end)
+    outward = choose(square, TINY, face, (out * beside + at.z * over) * (1.0 / length))
+    return outward, select_less(square, TINY, -inside, length)
 
 
 def _from_outward(center: Vector, radius: float, outward: Vector, distance: Number) -> Touch:

@@ -18,6 +18,9 @@ class Points(NamedTuple):
     """A convex body given by corners in its own frame [m]: what contact sees of a mesh."""
 
     corners: tuple[tuple[float, float, float], ...]
+    faces: tuple[tuple[int, int, int], ...] = ()  #: triangles by their corners, counterclockwise from outside
+    planes: tuple[tuple[float, float, float, float], ...] = ()  #: their normals n, and d with n . x = d
+    edges: tuple[tuple[int, int], ...] = ()  #: between faces that are not in one plane
 
 
 class ShapeFrame(NamedTuple):

@@ -1,0 +1,161 @@
+"""Convex hulls of meshes against spheres, capsules, boxes and each other: by their faces, edges and corners, all of
+them constants in the hull's own frame."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from bellcrank.mechanism.contact.box_contacts import points_box
+from bellcrank.mechanism.contact.edge_portal import Farthest, crossing_edges
+from bellcrank.mechanism.contact.plane_contacts import corners_of
+from bellcrank.mechanism.contact.touch import TINY, Points, ShapeFrame, Touch, between_spheres, choose, clamp
+from bellcrank.mechanism.geometry.solids import Box, Capsule, Sphere
+from bellcrank.scalar.functions import maximum, minimum, select_less, sqrt
+from bellcrank.scalar.graph import Number
+from bellcrank.scalar.lookup import Constants, entry
+from bellcrank.spatial import Vector
+
+__all__ = ["box_hull", "capsule_hull", "hull_hull", "sphere_hull"]
+
+
+def _behind(x: Vector, hull: Points) -> tuple[Number, Vector]:
+    """How far a point lies behind the nearest face of a hull (negative: before it), and that face's normal."""
+    best: Number = 0.0
+    index: Number = 0.0
+    for k, (a, b, c, d) in enumerate(hull.planes):
+        depth = d - (a * x.x + b * x.y + c * x.z)
+        index = 0.0 if k == 0 else select_less(depth, best, float(k), index)
+        best = depth if k == 0 else minimum(best, depth)
+    return best, Vector(*(entry(index, Constants(p[i] for p in hull.planes)) for i in range(3)))
+
+
+def _corners_in(points: Iterable[Vector], hull: Points, at: ShapeFrame) -> list[Touch]:
+    """Points of the first body in a hull, second."""
+    out = []
+    for point in points:
+        depth, way = _behind(Vector(*at.local(point)), hull)
+        outward = at.turned(*way)
+        out.append(Touch(point + outward * (depth * 0.5), -outward, depth))
+    return out
+
+
+def _nearest(x: Vector, hull: Points) -> tuple[Number, Vector]:
+    """The square of the distance of a point outside from a hull, and the way from the nearest point to it."""
+    best: Number = 0.0
+    found = Vector.zero()
+    for k, (i, j) in enumerate(hull.edges):
+        a, b = Vector(*hull.corners[i]), Vector(*hull.corners[j])
+        along = b - a
+        part = clamp(along.dot(x - a) * (1.0 / along.dot(along)), 0.0, 1.0)
+        apart = x - a - along * part
+        square = apart.dot(apart)
+        found = apart if k == 0 else choose(square, best, apart, found)
+        best = square if k == 0 else minimum(best, square)
+    for (i, j, k), (nx, ny, nz, d) in zip(hull.faces, hull.planes, strict=True):
+        n, corners = Vector(nx, ny, nz), [Vector(*hull.corners[c]) for c in (i, j, k)]
+        height = n.dot(x) - d
+        inside: Number = height  # and so far on the inner side of all three edges
+        for one, other in zip(corners, (*corners[1:], corners[0]), strict=True):
+            inside = minimum(inside, n.cross(other - one).dot(x - one))
+        square = select_less(inside, 0.0, best, height * height)
+        found = choose(square, best, n * height, found)
+        best = minimum(best, square)
+    return best, found
+
+
+def _ball(center: Vector, radius: float, hull: Points, at: ShapeFrame) -> Touch:
+    """A sphere, first, on a hull: its nearest point, with the center inside that of the nearest face."""
+    x = Vector(*at.local(center))
+    inside, face = _behind(x, hull)
+    square, apart = _nearest(x, hull)
+    distance = sqrt(maximum(square, TINY))
+    buried = select_less(0.0, inside, 0.0, square)  # inside there is no distance
+    outward = at.turned(*choose(buried, TINY, face, apart * (1.0 / distance)))
+    depth = radius - select_less(buried, TINY, -inside, distance)
+    return Touch(center - outward * (radius - depth * 0.5), -outward, depth)
+
+
+def sphere_hull(sphere: Sphere, first: ShapeFrame, hull: Points, second: ShapeFrame) -> list[Touch]:
+    """The nearest point."""
+    return [_ball(first.origin, sphere.radius, hull, second)]
+
+
+def capsule_hull(capsule: Capsule, first: ShapeFrame, hull: Points, second: ShapeFrame) -> list[Touch]:
+    """Both ends as spheres, and the edge or corner that is nearest to the axis between them."""
+    half = 0.5 * capsule.length
+    ends = [_ball(first.point(0.0, 0.0, side * half), capsule.radius, hull, second) for side in (-1.0, 1.0)]
+    best: Number = 0.0
+    mine = theirs = Vector.zero()
+    start, way = Vector(*second.local(first.origin)), Vector(*(axis.dot(first.z) for axis in second.axes))
+    for k, (i, j) in enumerate(hull.edges):
+        a, b = Vector(*hull.corners[i]), Vector(*hull.corners[j])
+        along = b - a
+        length2 = along.dot(along)
+        apart, cosine = a - start, way.dot(along)
+        sine2 = length2 - cosine * cosine
+        s = (way.dot(apart) * length2 - cosine * along.dot(apart)) / maximum(sine2, 1e-9 * length2)
+        inner = clamp(s, -half, half)
+        part = clamp((cosine * inner - along.dot(apart)) * (1.0 / length2), 0.0, 1.0)
+        q = a + along * part
+        s = way.dot(q - start)
+        p = start + way * s
+        # the axis between its ends counts: these are spheres
+        d2 = select_less(s * s, half * half, (q - p).dot(q - p), _FAR)
+        mine, theirs = (p, q) if k == 0 else (choose(d2, best, p, mine), choose(d2, best, q, theirs))
+        best = d2 if k == 0 else minimum(best, d2)
+    touch = between_spheres(second.point(*mine), capsule.radius, second.point(*theirs), 0.0)
+    inside, _ = _behind(mine, hull)
+    share = select_less(0.0, inside, 0.0, select_less(best, _FAR, 1.0, 0.0))
+    depth = select_less(0.0, share, touch.depth, -_FAR)
+    return [*ends, Touch(touch.point, touch.normal, depth, 1.0, share)]
+
+
+def box_hull(box: Box, first: ShapeFrame, hull: Points, second: ShapeFrame) -> list[Touch]:
+    """The corners of each in the other, and edges that cross."""
+    half = [0.5 * s for s in box.size]
+
+    def farthest(n: Vector) -> Vector:
+        return first.point(*(select_less(n.dot(axis), 0.0, -h, h) for axis, h in zip(first.axes, half, strict=True)))
+
+    return [*_corners_in([first.point(*c) for c in corners_of(box)], hull, second),
+            *(t.swapped() for t in points_box(hull, second, box, first)),
+            crossing_edges(first.origin, farthest, _middle(hull, second), _farthest(hull, second),
+                           sum(box.size) + _extent(hull))]
+
+
+def hull_hull(one: Points, first: ShapeFrame, other: Points, second: ShapeFrame) -> list[Touch]:
+    """The corners of each in the other, and edges that cross."""
+    return [*_corners_in([first.point(*c) for c in one.corners], other, second),
+            *(t.swapped() for t in _corners_in([second.point(*c) for c in other.corners], one, first)),
+            crossing_edges(_middle(one, first), _farthest(one, first), _middle(other, second), _farthest(other, second),
+                           _extent(one) + _extent(other))]
+
+
+def _middle(hull: Points, at: ShapeFrame) -> Vector:
+    """A point inside."""
+    return at.point(*(sum(c[i] for c in hull.corners) / len(hull.corners) for i in range(3)))
+
+
+def _extent(hull: Points) -> float:
+    return sum(max(c[i] for c in hull.corners) - min(c[i] for c in hull.corners) for i in range(3))
+
+
+def _farthest(hull: Points, at: ShapeFrame) -> Farthest:
+    """The corner that is farthest along a direction."""
+    columns = [Constants(c[i] for c in hull.corners) for i in range(3)]
+
+    def found(n: Vector) -> Vector:
+        x, y, z = (axis.dot(n) for axis in at.axes)
+        index: Number = 0.0
+        best: Number = 0.0
+        for k, (a, b, c) in enumerate(hull.corners):
+            along = a * x + b * y + c * z
+            index = 0.0 if k == 0 else select_less(best, along, float(k), index)
+            best = along if k == 0 else maximum(best, along)
+        return at.point(*(entry(index, column) for column in columns))
+
+    return found
+
+
+#: what is farther than this [m] is nowhere
+_FAR = 1e3
