@@ -49,7 +49,7 @@ def loop_jacobian(system: System, q: npt.ArrayLike, *, t: npt.ArrayLike = START)
 
 @of_position()
 def loop_coordinates(system: System, q: npt.ArrayLike, joint: str, *, t: npt.ArrayLike = START) -> Floats:
-    """Coordinates of a joint that closes a loop, shape (..., nq of the joint). Cost: O(n).
+    """Coordinates of a joint that closes a loop, or of any other, shape (..., nq of the joint). Cost: O(n).
 
     >>> import bellcrank as bc
     >>> linkage = bc.compile(bc.load("four_bar"))
@@ -61,7 +61,7 @@ def loop_coordinates(system: System, q: npt.ArrayLike, joint: str, *, t: npt.Arr
 
 @of_motion()
 def loop_speeds(system: System, q: npt.ArrayLike, u: npt.ArrayLike, joint: str, *, t: npt.ArrayLike = START) -> Floats:
-    """Speeds of a joint that closes a loop, shape (..., nu of the joint). Cost: O(n).
+    """Speeds of a joint that closes a loop, or of any other, shape (..., nu of the joint). Cost: O(n).
 
     >>> import bellcrank as bc
     >>> linkage = bc.compile(bc.load("four_bar"))

@@ -127,14 +127,19 @@ def loop_jacobian(plans: LoopPlans, q: npt.ArrayLike, *, t: npt.ArrayLike = 0.0)
 
 
 def loop_coordinates(plans: LoopPlans, q: npt.ArrayLike, joint: str, *, t: npt.ArrayLike = 0.0) -> Floats:
-    """Coordinates of a joint that closes a loop, shape (..., nq of the joint)."""
+    """Coordinates of a joint that closes a loop, or of any other, shape (..., nq of the joint)."""
     check_time(t)
-    return plans.closer.coordinates(flat("q", q, plans.tree.nq, "the coordinates"), closure_index(plans, joint), t)
+    place = flat("q", q, plans.tree.nq, "the coordinates")
+    if joint in plans.tree.joint_names:  # kept, since something needs its coordinates
+        return place[..., plans.configuration.coordinate_entries(joint)]
+    return plans.closer.coordinates(place, closure_index(plans, joint), t)
 
 
 def loop_speeds(plans: LoopPlans, q: npt.ArrayLike, u: npt.ArrayLike, joint: str, *, t: npt.ArrayLike = 0.0) -> Floats:
-    """Speeds of a joint that closes a loop, shape (..., nu of the joint)."""
+    """Speeds of a joint that closes a loop, or of any other, shape (..., nu of the joint)."""
     check_time(t)
+    if joint in plans.tree.joint_names:
+        return flat("u", u, plans.tree.nu, "the speeds")[..., plans.configuration.speed_entries(joint)]
     index = closure_index(plans, joint)
     kind = plans.tree.closures[index].kind
     coordinates = loop_coordinates(plans, q, joint, t=t)
