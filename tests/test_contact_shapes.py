@@ -88,7 +88,7 @@ def test_energy_goes_where_it_is_said_to(one: str, other: str) -> None:
         wrong &= np.asarray(element.touches(first, second)[0].depth) < SHAPES["capsule"].radius
     for touch in element.touches(first, second):  # where places take over from each other
         wrong &= (np.asarray(touch.share) == 0.0) | (np.asarray(touch.share) == 1.0)
-    if (one, other) in (("box", "cylinder"), ("cylinder", "cylinder")):  # far inside each other faces change often
+    if (one, other) in (*FACED[1:], ("cylinder", "mesh")):  # far inside each other faces change often
         deepest = np.max([np.broadcast_to(t.depth, (n,)) for t in element.touches(first, second)], axis=0)
         shallow = touching & (deepest < 0.02)
         assert shallow.sum() > 10 and wrong[shallow].sum() <= 1, (shallow.sum(), wrong[shallow].sum())

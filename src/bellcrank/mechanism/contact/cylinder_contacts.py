@@ -30,7 +30,8 @@ from bellcrank.scalar.functions import maximum, minimum, select_less, sqrt
 from bellcrank.scalar.graph import Number
 from bellcrank.spatial import Vector
 
-__all__ = ["cylinder_box", "cylinder_cylinder"]
+__all__ = ["cylinder_box", "cylinder_cylinder", "end_toward", "in_cylinder", "rim_on_edge", "rims_of",
+           "side_on_line"]
 
 #: steps by which the nearest point of a rim is found, the largest of them [rad], and what is too flat for any [m^2]
 _AGAIN, _TURN, _FLAT = 6, 0.5, 1e-18
@@ -85,31 +86,31 @@ def cylinder_box(cylinder: Cylinder, first: ShapeFrame, box: Box, second: ShapeF
                         lambda n: _reach(cylinder, first, n) + box_reach(half, second, n))
     face = facing(half, second, -way)
     out = []
-    for rim in _rims(cylinder, first, face.normal):
+    for rim in rims_of(cylinder, first, face.normal):
         share: Number = 1.0
         for axis, size in zip(face.axes, face.half, strict=True):
             share = share * part_inside(size - magnitude(axis.dot(rim - face.middle)), soft)
         out.append(_behind(rim, face.middle, face.normal, face.deep, share, far))
-    end = _end(cylinder, first, way)
+    end = end_toward(cylinder, first, way)
     for i in (-1.0, 1.0):
         for j in (-1.0, 1.0):
             corner = face.middle + face.axes[0] * (face.half[0] * i) + face.axes[1] * (face.half[1] * j)
-            out.append(_in_cylinder(corner, cylinder, first))
+            out.append(in_cylinder(corner, cylinder, first))
     line = FaceEdge(first.origin, first.z, 0.5 * cylinder.length)
     for edge in edges_of(face):
-        out.append(_side_on_line(line, cylinder.radius, edge, way, soft, far))
-        out += _rim_on_edge(cylinder, end, edge, way, soft, far)
+        out.append(side_on_line(line, cylinder.radius, edge, way, soft, far))
+        out += rim_on_edge(cylinder, end, edge, way, soft, far)
     return out
 
 
-def _rims(cylinder: Cylinder, at: ShapeFrame, normal: Vector) -> list[Vector]:
+def rims_of(cylinder: Cylinder, at: ShapeFrame, normal: Vector) -> list[Vector]:
     """The lowest and the highest point of both rims along a normal."""
     out = direction(normal - at.z * normal.dot(at.z), at.x)[0] * cylinder.radius
     ends = [at.point(0.0, 0.0, side * cylinder.length) for side in (-0.5, 0.5)]
     return [point for end in ends for point in (end - out, end + out)]
 
 
-def _end(cylinder: Cylinder, at: ShapeFrame, way: Vector) -> FlatFace:
+def end_toward(cylinder: Cylinder, at: ShapeFrame, way: Vector) -> FlatFace:
     """The end that looks along a direction, as a face without edges."""
     normal = at.z * select_less(at.z.dot(way), 0.0, -1.0, 1.0)
     return FlatFace(at.origin + normal * (0.5 * cylinder.length), normal, (at.x, at.y), (cylinder.radius,) * 2,
@@ -123,7 +124,7 @@ def _behind(point: Vector, middle: Vector, normal: Vector, deep: Number, share: 
     return counted(point + normal * (depth * 0.5), -normal, depth, share, far)
 
 
-def _in_cylinder(point: Vector, cylinder: Cylinder, at: ShapeFrame) -> Touch:
+def in_cylinder(point: Vector, cylinder: Cylinder, at: ShapeFrame) -> Touch:
     """A point of the second shape in a cylinder, first: the way out is the side or the nearer end."""
     apart = point - at.origin
     along = at.z.dot(apart)
@@ -134,7 +135,7 @@ def _in_cylinder(point: Vector, cylinder: Cylinder, at: ShapeFrame) -> Touch:
     return Touch(point + normal * (depth * 0.5), normal, depth)
 
 
-def _side_on_line(axis: FaceEdge, radius: float, edge: FaceEdge, way: Vector, soft: float, far: float,
+def side_on_line(axis: FaceEdge, radius: float, edge: FaceEdge, way: Vector, soft: float, far: float,
                   other: float = 0.0) -> Touch:
     """The side of a cylinder on an edge, or on the side of another one (with its radius and axis)."""
     apart, cosine = edge.middle - axis.middle, axis.way.dot(edge.way)
@@ -168,7 +169,7 @@ def _nearest_on_rim(center: Vector, axis: Vector, arm: Vector, line: Vector, way
     return arm
 
 
-def _rim_on_edge(cylinder: Cylinder, end: FlatFace, edge: FaceEdge, way: Vector, soft: float, far: float
+def rim_on_edge(cylinder: Cylinder, end: FlatFace, edge: FaceEdge, way: Vector, soft: float, far: float
                  ) -> list[Touch]:
     """The two places where an edge passes over the rim of an end: first seen along the axis, then where both are
     nearest."""
@@ -199,8 +200,8 @@ def cylinder_cylinder(one: Cylinder, first: ShapeFrame, other: Cylinder, second:
     way = least_overlap(apart, (first.z, second.z, beside, across, toward), [first.z.cross(second.z)],
                         lambda n: _reach(one, first, n) + _reach(other, second, n))
     axes = [FaceEdge(at.origin, at.z, 0.5 * c.length) for c, at in ((one, first), (other, second))]
-    ends = _end(one, first, way), _end(other, second, -way)
-    out = [_side_on_line(axes[0], one.radius, axes[1], way, soft, far, other.radius)]
+    ends = end_toward(one, first, way), end_toward(other, second, -way)
+    out = [side_on_line(axes[0], one.radius, axes[1], way, soft, far, other.radius)]
     out += _rims_beside(one, first, other, second, way, soft, far)
     out += [t.swapped() for t in _rims_beside(other, second, one, first, -way, soft, far)]
     out += _rims_on_end(one, first, ends[1], way, soft, far)
@@ -248,7 +249,7 @@ def _passing(center: Vector, axis: Vector, radius: float, line: FaceEdge, fallba
 def _rims_on_end(mine: Cylinder, first: ShapeFrame, end: FlatFace, way: Vector, soft: float, far: float) -> list[Touch]:
     """Points of rims of the first cylinder behind an end of the second."""
     out = []
-    for rim in _rims(mine, first, end.normal):
+    for rim in rims_of(mine, first, end.normal):
         apart = rim - end.middle
         flat = apart - end.normal * end.normal.dot(apart)
         share = part_inside(end.half[0] - sqrt(maximum(flat.dot(flat), 1e-24)), soft)

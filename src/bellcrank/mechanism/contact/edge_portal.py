@@ -16,7 +16,7 @@ from bellcrank.scalar.functions import maximum, minimum, select_less, sqrt
 from bellcrank.scalar.graph import Number
 from bellcrank.spatial import Vector
 
-__all__ = ["Farthest", "crossing_edges"]
+__all__ = ["Farthest", "crossing_edges", "portal_between"]
 
 #: the farthest point of a body along a direction
 Farthest = Callable[[Vector], Vector]
@@ -62,6 +62,17 @@ def crossing_edges(inside_first: Vector, first: Farthest, inside_second: Vector,
     depth = -normal.dot(apart)
     point = (mine + my_way * s + theirs + their_way * t) * 0.5
     return Touch(choose(0.0, share, point, inside_first), normal, select_less(0.0, share, depth, -far), 1.0, share)
+
+
+def portal_between(inside_first: Vector, first: Farthest, inside_second: Vector, second: Farthest
+                   ) -> tuple[Vector, Vector, Vector]:
+    """The direction from the first body to the second through which the ray leaves their difference, and the longest
+    edge of the second body there: its start and way."""
+    one, two, three = _portal(inside_first - inside_second, lambda n: Support(first(n), second(-n)))
+    outward = direction((two.apart - one.apart).cross(three.apart - one.apart), Vector(0.0, 0.0, 1.0))[0]
+    outward = outward * select_less(outward.dot(inside_first - inside_second), outward.dot(one.apart), 1.0, -1.0)
+    start, way, _ = _edge(one.second, two.second, three.second)
+    return outward, start, way
 
 
 def _edge(a: Vector, b: Vector, c: Vector) -> tuple[Vector, Vector, Number]:

@@ -6,16 +6,18 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from bellcrank.mechanism.contact.box_contacts import points_box
-from bellcrank.mechanism.contact.edge_portal import Farthest, crossing_edges
+from bellcrank.mechanism.contact.cylinder_contacts import end_toward, in_cylinder, rim_on_edge, rims_of, side_on_line
+from bellcrank.mechanism.contact.edge_portal import Farthest, crossing_edges, portal_between
+from bellcrank.mechanism.contact.flat_faces import SOFT, FaceEdge
 from bellcrank.mechanism.contact.plane_contacts import corners_of
-from bellcrank.mechanism.contact.touch import TINY, Points, ShapeFrame, Touch, between_spheres, choose, clamp
-from bellcrank.mechanism.geometry.solids import Box, Capsule, Sphere
+from bellcrank.mechanism.contact.touch import TINY, Points, ShapeFrame, Touch, between_spheres, choose, clamp, direction
+from bellcrank.mechanism.geometry.solids import Box, Capsule, Cylinder, Sphere
 from bellcrank.scalar.functions import maximum, minimum, select_less, sqrt
 from bellcrank.scalar.graph import Number
 from bellcrank.scalar.lookup import Constants, entry
 from bellcrank.spatial import Vector
 
-__all__ = ["box_hull", "capsule_hull", "hull_hull", "sphere_hull"]
+__all__ = ["box_hull", "capsule_hull", "cylinder_hull", "hull_hull", "sphere_hull"]
 
 
 def _behind(x: Vector, hull: Points) -> tuple[Number, Vector]:
@@ -129,6 +131,33 @@ def hull_hull(one: Points, first: ShapeFrame, other: Points, second: ShapeFrame)
             *(t.swapped() for t in _corners_in([second.point(*c) for c in other.corners], one, first)),
             crossing_edges(_middle(one, first), _farthest(one, first), _middle(other, second), _farthest(other, second),
                            _extent(one) + _extent(other))]
+
+
+def cylinder_hull(cylinder: Cylinder, first: ShapeFrame, hull: Points, second: ShapeFrame) -> list[Touch]:
+    """Corners of the hull in the cylinder, points of rims in the hull, and the edge that is nearest, on the side or
+    across the rim."""
+    far = 2.0 * (_extent(hull) + cylinder.length + 2.0 * cylinder.radius)
+    soft = SOFT * min(2.0 * cylinder.radius, cylinder.length)
+
+    def farthest(n: Vector) -> Vector:
+        along = first.z.dot(n)
+        out = direction(n - first.z * along, first.x)[0]
+        end = first.point(0.0, 0.0, select_less(along, 0.0, -0.5, 0.5) * cylinder.length)
+        found: Vector = end + out * cylinder.radius
+        return found
+
+    way, start, along = portal_between(first.origin, farthest, _middle(hull, second), _farthest(hull, second))
+    length = sqrt(maximum(along.dot(along), TINY))
+    edge = FaceEdge(start + along * 0.5, along * (1.0 / length), 0.5 * length)
+    places = [in_cylinder(second.point(*c), cylinder, first) for c in hull.corners]
+    for k, guess in enumerate(rims_of(cylinder, first, -way)):
+        for _ in range(2):  # the deepest point of the rim behind the face that it is behind
+            guess = rims_of(cylinder, first, second.turned(*_behind(Vector(*second.local(guess)), hull)[1]))[k]
+        places += _corners_in([guess], hull, second)
+    line = FaceEdge(first.origin, first.z, 0.5 * cylinder.length)
+    found = [side_on_line(line, cylinder.radius, edge, way, soft, far),
+             *rim_on_edge(cylinder, end_toward(cylinder, first, way), edge, way, soft, far)]
+    return places + found
 
 
 def _middle(hull: Points, at: ShapeFrame) -> Vector:

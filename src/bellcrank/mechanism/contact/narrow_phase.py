@@ -18,7 +18,7 @@ from bellcrank.mechanism.contact.field_contacts import (
     field_points,
     field_sphere,
 )
-from bellcrank.mechanism.contact.hull_contacts import box_hull, capsule_hull, hull_hull, sphere_hull
+from bellcrank.mechanism.contact.hull_contacts import box_hull, capsule_hull, cylinder_hull, hull_hull, sphere_hull
 from bellcrank.mechanism.contact.plane_contacts import (
     plane_box,
     plane_capsule,
@@ -47,7 +47,8 @@ _PAIRS: dict[tuple[type, type], Any] = {
     (Plane, Points): plane_points, (Sphere, Sphere): sphere_sphere, (Sphere, Capsule): sphere_capsule,
     (Sphere, Box): sphere_box, (Sphere, Cylinder): sphere_cylinder, (Capsule, Capsule): capsule_capsule,
     (Capsule, Box): capsule_box, (Box, Box): box_box, (Box, Points): box_hull, (Sphere, Points): sphere_hull,
-    (Capsule, Points): capsule_hull, (Points, Points): hull_hull, (Capsule, Cylinder): capsule_cylinder,
+    (Capsule, Points): capsule_hull, (Points, Points): hull_hull,
+    (Cylinder, Points): cylinder_hull, (Capsule, Cylinder): capsule_cylinder,
     (Cylinder, Box): cylinder_box, (Cylinder, Cylinder): cylinder_cylinder,
     (HeightField, Sphere): field_sphere, (HeightField, Capsule): field_capsule, (HeightField, Box): field_box,
     (HeightField, Cylinder): field_cylinder, (HeightField, Cone): field_cone, (HeightField, Points): field_points}
