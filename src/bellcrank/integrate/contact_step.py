@@ -28,6 +28,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from bellcrank.integrate.cone_program import CONE_POINTERS, ConeSolver, cone_memory
+from bellcrank.integrate.contact_vectors import across, after_bounce, cross, dot, three_of
 from bellcrank.integrate.fixed_step import STEPPING, Stepping
 from bellcrank.target.array_loops import copy, each, sum_of
 from bellcrank.target.program import Bool, Builder, DriverLayout, Int, Memory, Real
@@ -195,8 +196,8 @@ class _Contacts(Stepping):
         with f.loop(self.count.value) as k:
             i = self.slots[k]
             place, own, near = self.touch.at(i * PLACE), rows.at(k * 3 * nu), self.real[k] > 0.5
-            gap, point, normal = place[0], _three(place, 1), _three(place, 4)
-            ways = (normal, *_across(normal))
+            gap, point, normal = place[0], three_of(place, 1), three_of(place, 4)
+            ways = (normal, *across(normal))
             if frames is not None:
                 for a, way in enumerate(ways):
                     for b, entry in enumerate(way):
@@ -205,10 +206,10 @@ class _Contacts(Stepping):
                 sign = self.paths[i * nu + speed]
                 with f.when((sign * sign > 0.5).any()):
                     screw = screws.at(speed * SCREW)
-                    angular, linear, origin = (_three(screw, 3 * n) for n in range(3))
+                    angular, linear, origin = (three_of(screw, 3 * n) for n in range(3))
                     arm = tuple(x + n * (gap * 0.5 * sign) - o for x, n, o in zip(point, normal, origin, strict=True))
                     for a, way in enumerate(ways):
-                        along = (_dot(linear, way) + _dot(angular, _cross(arm, way))) * sign
+                        along = (dot(linear, way) + dot(angular, cross(arm, way))) * sign
                         own[speed + nu * a] = near.pick(along, 0.0)
 
     def respond(self, number: Int) -> None:
@@ -275,7 +276,7 @@ class _Contacts(Stepping):
             self.bounce[k] = (share > 0.0).pick(struck, 0.0)
             least = ((self.gap[k] - self.floor[k]) * -2.0 / h).min(self.fastest.value)
             arrives = (free < least).pick(self.bounce[k], 0.0) > 0.5
-            speed, height = _after_bounce(self.gap[k] - self.floor[k], before, free, share, h)
+            speed, height = after_bounce(self.gap[k] - self.floor[k], before, free, share, h)
             self.least[k] = arrives.pick(least + height * 2.0 / h, least)
             self.kept[k] = arrives.pick(speed, -(share * before))
             guess = self.inherited.at(self.nu + self.slots[k] * 3)
@@ -443,38 +444,3 @@ def contact_steps(f: Builder) -> None:
     """The driver."""
     s = _Contacts(f)
     s.run(s.one_step, lambda: f.call_all("adding", f.count("n_adding")))
-
-
-def _after_bounce(gap: Real, before: Real, free: Real, share: Real, h: Real) -> tuple[Real, Real]:
-    """The speed and the height with which a step ends in which a place bounces, at a constant acceleration a: it meets
-    after t = gap / -before at the speed v = before + a t, and leaves with -share v."""
-    a = (free - before) / h
-    start = gap - h * 0.5 * before
-    t = (start / (-before).max(1e-300)).max(0.0).min(h)
-    leaving, rest = -(share * (before + a * t)), h - t
-    return (leaving + a * rest).max(0.0), (rest * (leaving + a * 0.5 * rest)).max(0.0)
-
-
-Three = tuple[Real, Real, Real]
-
-
-def _three(m: Memory, at: int) -> Three:
-    return m[at], m[at + 1], m[at + 2]
-
-
-def _dot(a: Three, b: Three) -> Real:
-    return a[0] * b[0] + a[1] * b[1] + a[2] * b[2]
-
-
-def _cross(a: tuple[Real, ...], b: Three) -> Three:
-    return a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]
-
-
-def _across(n: Three) -> tuple[Three, Three]:
-    """Two directions that make a right-handed frame with a unit vector: T. Duff et al., "Building an orthonormal basis,
-    revisited", J. Comput. Graph. Tech. 6 (2017)."""
-    x, y, z = n
-    sign = (z < 0.0).pick(-1.0, 1.0)
-    a = -1.0 / (sign + z)
-    b = x * y * a
-    return (sign * x * x * a + 1.0, sign * b, -(sign * x)), (b, sign + y * y * a, -y)

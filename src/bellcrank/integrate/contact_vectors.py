@@ -1,0 +1,41 @@
+"""Vectors of reals in programs, and what a place does that bounces."""
+
+from __future__ import annotations
+
+from bellcrank.target.program import Memory, Real
+
+__all__ = ["Three", "across", "after_bounce", "cross", "dot", "three_of"]
+
+Three = tuple[Real, Real, Real]
+
+
+def after_bounce(gap: Real, before: Real, free: Real, share: Real, h: Real) -> tuple[Real, Real]:
+    """The speed and the height with which a step ends in which a place bounces, at a constant acceleration a: it meets
+    after t = gap / -before at the speed v = before + a t, and leaves with -share v."""
+    a = (free - before) / h
+    start = gap - h * 0.5 * before
+    t = (start / (-before).max(1e-300)).max(0.0).min(h)
+    leaving, rest = -(share * (before + a * t)), h - t
+    return (leaving + a * rest).max(0.0), (rest * (leaving + a * 0.5 * rest)).max(0.0)
+
+
+def three_of(m: Memory, at: int) -> Three:
+    return m[at], m[at + 1], m[at + 2]
+
+
+def dot(a: Three, b: Three) -> Real:
+    return a[0] * b[0] + a[1] * b[1] + a[2] * b[2]
+
+
+def cross(a: tuple[Real, ...], b: Three) -> Three:
+    return a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]
+
+
+def across(n: Three) -> tuple[Three, Three]:
+    """Two directions that make a right-handed frame with a unit vector: T. Duff et al., "Building an orthonormal basis,
+    revisited", J. Comput. Graph. Tech. 6 (2017)."""
+    x, y, z = n
+    sign = (z < 0.0).pick(-1.0, 1.0)
+    a = -1.0 / (sign + z)
+    b = x * y * a
+    return (sign * x * x * a + 1.0, sign * b, -(sign * x)), (b, sign + y * y * a, -y)
