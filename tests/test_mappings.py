@@ -328,3 +328,12 @@ def test_one_position_of_a_floating_base_is_held() -> None:
         s.assemble(q={"floating.qx": 0.4})
     with pytest.raises(bc.StateError, match=r"'floating\.wx' is a speed; hold one of qw"):
         s.assemble(q={"floating.wx": 0.4})
+    m = bc.Mechanism("kite")
+    m.add_body("kite", bc.Inertia.box(1.0, (0.1, 0.2, 0.3)))
+    m.add_joint("free", bc.Free(), m.ground, "kite")
+    m.add_constraint("line", bc.Distance(1.0), m.ground, "kite")
+    kite = bc.compile(m, backend="numpy")
+    near = {"free": (1, 0, 0, 0, 0.8, 0, 0.6)}
+    assert np.allclose(kite.assemble(q={"free.z": 0.6}, guess=near).q, (1, 0, 0, 0, 0.8, 0, 0.6), atol=1e-12)
+    with pytest.raises(bc.AssemblyError):  # x and y are held, too
+        kite.assemble(q={"free.z": 0.9}, guess=near)
