@@ -333,6 +333,9 @@ def test_progress_is_told(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().err == ""
     bc.sweep(pendulum(), {"damping": [0.0]}, run=RUN, reduce="last", progress=True)
     assert "1/1" in capsys.readouterr().err
+    bc.sweep(pendulum(), {"damping": np.linspace(0.0, 1.0, 20)}, run=RUN, reduce="last", chunk=5, progress=True)
+    told = capsys.readouterr().err
+    assert "20/20" in told and "/s" in told, told
 
 
 def test_chunks_are_whole_blocks() -> None:
