@@ -141,8 +141,14 @@ def test_batches_of_parameters_with_the_oracle() -> None:
 
 
 def test_parameter_as_the_pitch_of_a_closing_screw() -> None:
-    with pytest.raises(bc.ModelError, match="'screw' closes a loop.*cannot be parameters"):
-        bc.compile(screw(), cut=["screw"])
+    """The screw keeps its angle, and a weld is cut in its place."""
+    system = bc.compile(screw(), cut=["screw"]).with_parameters(pitch=0.3)
+    plain = bc.compile(screw(0.3), "dense", cut=["screw"])
+    state = plain.assemble(u=np.ones(2))
+    same = system.assemble(q=dict(zip(plain.joint_names, state.q, strict=True)),
+                           u=dict(zip(plain.joint_names, state.u, strict=True)))
+    found = system.forward_dynamics(same.q, same.u)[:2]
+    assert np.abs(found - plain.forward_dynamics(state.q, state.u)).max() < 1e-11
 
 
 @pytest.mark.parametrize("cut", ("lift", "turn"))

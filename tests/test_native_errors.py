@@ -5,11 +5,13 @@ from __future__ import annotations
 import random
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import bellcrank as bc
 from bellcrank.io.native import same_mechanism, text_of
+from bellcrank.io.native.machine_laws import WrittenLaw
 from everything import everything
 
 HEAD = "bellcrank: 1\nbodies:\n  a: {mass: 1}\n  b: {mass: 1}\n"
@@ -244,3 +246,11 @@ def test_numbers_are_read_the_same_on_the_short_way(tmp_path: Path, monkeypatch:
     monkeypatch.setattr(reading, "_take_all", lambda events, tree, yaml: [reading._take(e, tree, yaml) for e in events])
     assert [read(text) for text in texts] == quick
     assert any("Marked(value=-0.0025" in found for found in quick) and any("octal" in found for found in quick)
+
+
+@pytest.mark.parametrize(("key", "words"), [
+    (["omega", "arm", "w"], "'w' is none of the axes"), (["axes", "arm", "x", ""], "'' is none of the axes"),
+    (["element", "strut", "vector", "xy"], "'xy' is none"), (["velocity", "arm", "x", "a", 0.0, 1.0], "three numbers")])
+def test_what_laws_read_has_axes_and_points(key: list[Any], words: str) -> None:
+    with pytest.raises(bc.ModelError, match=words):
+        WrittenLaw.of(["r1"], [key], ())
