@@ -83,7 +83,8 @@ def test_more_crossings_than_places(turn: float) -> None:
 
 
 def test_depths_change_as_bodies_approach() -> None:
-    """Tilted a little: the rate of every depth is the speed at which the second body comes nearer there."""
+    """Tilted a little: the rate of every depth is the speed at which the second body comes nearer there, and no place
+    counts twice."""
     rng, h, seen = np.random.default_rng(2), 1e-6, 0
     for _ in range(12):
         turn = Rotation.from_rotvec(5e-3 * rng.normal(size=3)).as_matrix() @ spin(rng.uniform(0.2, 2.9))
@@ -92,6 +93,9 @@ def test_depths_change_as_bodies_approach() -> None:
         turning = np.cross(omega, turn.T).T
         now, before, after = (rows(found(prism(), prism(), origin + t * velocity, turn + t * turning))
                               for t in (0.0, -h, h))
+        there = now[(now[:, 7] > 0.0) & (now[:, 0] > 0.0)]
+        same = np.linalg.norm(there[:, None, 1:4] - there[None, :, 1:4], axis=-1) < 1e-9
+        assert (same @ there[:, 7]).max(initial=0.0) < 1.0 + 1e-9
         for mine, past, next_ in zip(now, before, after, strict=True):
             if mine[7] > 0.0 and mine[0] > 0.0:
                 rate = (next_[0] - past[0]) / (2 * h)
