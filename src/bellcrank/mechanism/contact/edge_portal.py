@@ -38,8 +38,10 @@ class Support(NamedTuple):
         return self.first - self.second
 
 
-def crossing_edges(inside_first: Vector, first: Farthest, inside_second: Vector, second: Farthest, far: float) -> Touch:
-    """The place where an edge of the first body crosses one of the second; far apart where there is none."""
+def crossing_edges(inside_first: Vector, first: Farthest, inside_second: Vector, second: Farthest, far: float
+                   ) -> tuple[Touch, Vector]:
+    """The place where an edge of the first body crosses one of the second, far apart where there is none; and the
+    direction from the first body to the second through which the ray leaves their difference."""
     one, two, three = _portal(inside_first - inside_second, lambda n: Support(first(n), second(-n)))
     outward = direction((two.apart - one.apart).cross(three.apart - one.apart), Vector(0.0, 0.0, 1.0))[0]
     outward = outward * select_less(outward.dot(inside_first - inside_second), outward.dot(one.apart), 1.0, -1.0)
@@ -61,7 +63,8 @@ def crossing_edges(inside_first: Vector, first: Farthest, inside_second: Vector,
     share = select_less(least * least, maximum(my_area, their_area), 0.0, share)  # three corners: a face
     depth = -normal.dot(apart)
     point = (mine + my_way * s + theirs + their_way * t) * 0.5
-    return Touch(choose(0.0, share, point, inside_first), normal, select_less(0.0, share, depth, -far), 1.0, share)
+    depth = select_less(0.0, share, depth, -far)
+    return Touch(choose(0.0, share, point, inside_first), normal, depth, 1.0, share), outward
 
 
 def portal_between(inside_first: Vector, first: Farthest, inside_second: Vector, second: Farthest

@@ -8,6 +8,15 @@ from collections.abc import Iterable
 from bellcrank.mechanism.contact.box_contacts import points_box
 from bellcrank.mechanism.contact.cylinder_contacts import end_toward, in_cylinder, rim_on_edge, rims_of, side_on_line
 from bellcrank.mechanism.contact.edge_portal import Farthest, crossing_edges, portal_between
+from bellcrank.mechanism.contact.face_crossings import (
+    FacesInTouch,
+    crossings_of_faces,
+    faces_in_touch,
+    faces_of_box,
+    faces_of_hull,
+    level_corners,
+    unless_known,
+)
 from bellcrank.mechanism.contact.flat_faces import SOFT, FaceEdge
 from bellcrank.mechanism.contact.plane_contacts import corners_of
 from bellcrank.mechanism.contact.touch import TINY, Points, ShapeFrame, Touch, between_spheres, choose, clamp, direction
@@ -119,18 +128,31 @@ def box_hull(box: Box, first: ShapeFrame, hull: Points, second: ShapeFrame) -> l
     def farthest(n: Vector) -> Vector:
         return first.point(*(select_less(n.dot(axis), 0.0, -h, h) for axis, h in zip(first.axes, half, strict=True)))
 
-    return [*_corners_in([first.point(*c) for c in corners_of(box)], hull, second),
-            *(t.swapped() for t in points_box(hull, second, box, first)),
-            crossing_edges(first.origin, farthest, _middle(hull, second), _farthest(hull, second),
-                           sum(box.size) + _extent(hull))]
+    far = sum(box.size) + _extent(hull)
+    place, way = crossing_edges(first.origin, farthest, _middle(hull, second), _farthest(hull, second), far)
+    faces = faces_in_touch(faces_of_box(box), first, faces_of_hull(hull), second, way, far)
+    mine, theirs = [first.point(*c) for c in corners_of(box)], [second.point(*c) for c in hull.corners]
+    corners = [*level_corners(_corners_in(mine, hull, second), mine, faces),
+               *(t.swapped() for t in level_corners(points_box(hull, second, box, first), theirs, faces.swapped()))]
+    return _with_crossings(corners, place, way, faces)
 
 
 def hull_hull(one: Points, first: ShapeFrame, other: Points, second: ShapeFrame) -> list[Touch]:
     """The corners of each in the other, and edges that cross."""
-    return [*_corners_in([first.point(*c) for c in one.corners], other, second),
-            *(t.swapped() for t in _corners_in([second.point(*c) for c in other.corners], one, first)),
-            crossing_edges(_middle(one, first), _farthest(one, first), _middle(other, second), _farthest(other, second),
-                           _extent(one) + _extent(other))]
+    far = _extent(one) + _extent(other)
+    place, way = crossing_edges(_middle(one, first), _farthest(one, first), _middle(other, second),
+                                _farthest(other, second), far)
+    faces = faces_in_touch(faces_of_hull(one), first, faces_of_hull(other), second, way, far)
+    mine, theirs = [first.point(*c) for c in one.corners], [second.point(*c) for c in other.corners]
+    corners = [*level_corners(_corners_in(mine, other, second), mine, faces),
+               *(t.swapped() for t in level_corners(_corners_in(theirs, one, first), theirs, faces.swapped()))]
+    return _with_crossings(corners, place, way, faces)
+
+
+def _with_crossings(corners: list[Touch], place: Touch, way: Vector, faces: FacesInTouch) -> list[Touch]:
+    """Corners, four crossings of the edges of the faces that touch along `way`, and the one that led there."""
+    crossings = crossings_of_faces(faces, way)
+    return [*corners, *crossings, unless_known(place, corners, crossings, faces)]
 
 
 def cylinder_hull(cylinder: Cylinder, first: ShapeFrame, hull: Points, second: ShapeFrame) -> list[Touch]:
