@@ -42,6 +42,41 @@ def test_mjcf(tmp_path: Path) -> None:
     assert [(s.friction, s.groups) for s in back.shapes] == [(s.friction, s.groups) for s in m.shapes]
 
 
+def test_terrain_in_files(tmp_path: Path) -> None:
+    """MuJoCo's own format and images: the first row of the one is near, that of an image far; heights fill the size."""
+    pytest.importorskip("mujoco")
+    from matplotlib.image import imsave
+
+    (tmp_path / "land").mkdir()
+    heights = np.array([[0, 0, 0, 2.0], [0, 1, 0.5, 0], [0, 0, 0, 0]], dtype="<f4")
+    good = np.array([3, 4], dtype="<i4").tobytes() + heights.tobytes()
+    (tmp_path / "land" / "own.bin").write_bytes(good)
+    imsave(tmp_path / "land" / "image.png", np.repeat(heights[::-1, :, None] / 2.0, 3, axis=2))
+    text = ("<mujoco><compiler meshdir='land'/><asset><hfield name='h' file='{}' size='2 1 0.5 0.1'/></asset>"
+            "<worldbody><geom type='hfield' hfield='h'/><body><freejoint/><geom size='0.1'/></body>"
+            "</worldbody></mujoco>")
+    path = tmp_path / "model.xml"
+    for name, exact in (("own.bin", 1e-6), ("image.png", 0.5 / 255)):
+        path.write_text(text.format(name))
+        m = bc.load(path)
+        terrain = next(s.shape for s in m.shapes if isinstance(s.shape, bc.HeightField) and s.role == "collision")
+        assert terrain.height(2.0, -1.0) == pytest.approx(0.5, abs=exact) and terrain.height(2.0, 1.0) == 0.0
+        assert terrain.height(-2 / 3, 0.0) == pytest.approx(0.25, abs=exact) and len(m.add_contacts()) == 1
+    bad = {"none.bin": None, "short.bin": good[:-4], "tiny.bin": b"12", "nan.bin": good[:-4] + b"\xff" * 4,
+           "huge.bin": np.array([1 << 15, 1 << 15], dtype="<i4").tobytes(), "text.png": b"not an image",
+           "../../out.bin": None}
+    words = {"none.bin": "No such file", "short.bin": "take 56 bytes, but it has 52", "tiny.bin": "too short",
+             "nan.bin": "not finite", "huge.bin": "at most", "text.png": "no PNG",
+             "../../out.bin": "outside the folder"}
+    for name, content in bad.items():
+        if content is not None:
+            (tmp_path / "land" / name).write_bytes(content)
+        path.write_text(text.format(name))
+        m, report = bc.io.read_mjcf(path)
+        assert not any(isinstance(s.shape, bc.HeightField) for s in m.shapes)
+        assert any(n.tag == "hfield" and words[name] in n.text for n in report.notes), (name, report.notes)
+
+
 def test_sdf(tmp_path: Path) -> None:
     from matplotlib.image import imsave
 
