@@ -102,6 +102,48 @@ def test_sdf(tmp_path: Path) -> None:
     assert field.shape.height(2.0, 1.0) == pytest.approx(0.5) and field.shape.height(-2.0, 1.0) == 0.0
 
 
+@pytest.mark.parametrize(("model", "first", "third", "pairs"), [
+    ("", "", "", set()), ("false", "true", "", {"ab", "ac"}), ("true", "", "", {"ab", "ac", "bc"}),
+    ("true", "false", "false", {"ab", "bc"})])
+def test_links_of_one_sdf_model(tmp_path: Path, model: str, first: str, third: str, pairs: set[str]) -> None:
+    """They touch if one of two says so, for itself or by its model; links of other models always do."""
+    def says(word: str) -> str:
+        return f"<self_collide>{word}</self_collide>" if word else ""
+
+    def link(name: str, word: str = "") -> str:
+        return (f"<link name='{name}'>{says(word)}<collision name='{name} ball'><geometry><sphere><radius>0.1</radius>"
+                "</sphere></geometry></collision></link>")
+
+    path = tmp_path / "model.sdf"
+    path.write_text(f"<sdf version='1.9'><world name='w'><model name='one'>{says(model)}{link('a', first)}{link('b')}"
+                    f"{link('c', third)}</model><model name='two'>{link('d')}</model></world></sdf>")
+    m = bc.load(path)
+    m.add_shape("ground", bc.Plane(), role="collision", name="floor")
+    wanted = {*pairs, "ad", "bd", "cd"}
+
+    def touching(machine: bc.Mechanism) -> set[str]:
+        names = [c.name.replace(" ball", "").split(", ") for c in machine.add_contacts()]
+        assert sum("floor" in two for two in names) == 4
+        return {"".join(sorted(two)) for two in names if "floor" not in two}
+
+    assert touching(m.copy()) == wanted
+    notes = [n for n in bc.io.read_sdf(path)[1].notes if n.tag == "self_collide"]
+    assert all(n.kind == "kept" for n in notes) and len(notes) == sum(map(bool, (model, first, third)))
+
+
+@pytest.mark.parametrize("word", ["false", "true"])
+def test_self_contact_is_written(tmp_path: Path, word: str) -> None:
+    ball = "<collision name='{0} ball'><geometry><sphere><radius>0.1</radius></sphere></geometry></collision>"
+    (tmp_path / "model.sdf").write_text("<sdf version='1.9'><model name='one'><self_collide>" + word + "</self_collide>"
+                                        + "".join(f"<link name='{n}'>{ball.format(n)}</link>" for n in "ab")
+                                        + "</model></sdf>")
+    m = bc.load(tmp_path / "model.sdf")
+    m.add_shape("ground", bc.Sphere(1.0), role="collision", name="floor")
+    bc.save(m, tmp_path / "again.sdf")
+    made = [{len(x.add_contacts())} for x in (m, bc.load(tmp_path / "again.sdf"))]
+    assert made == [{3 if word == "true" else 2}] * 2  # both touch the ground
+
+
 def test_srdf(tmp_path: Path) -> None:
     ball = ("<inertial><mass value='1'/><inertia ixx='1' iyy='1' izz='1' ixy='0' ixz='0' iyz='0'/></inertial>"
             "<collision><geometry><sphere radius='0.1'/></geometry></collision>")
