@@ -42,6 +42,41 @@ def test_mjcf(tmp_path: Path) -> None:
     assert [(s.friction, s.groups) for s in back.shapes] == [(s.friction, s.groups) for s in m.shapes]
 
 
+def test_terrain_in_files(tmp_path: Path) -> None:
+    """MuJoCo's own format and images: the first row of the one is near, that of an image far; heights fill the size."""
+    pytest.importorskip("mujoco")
+    from matplotlib.image import imsave
+
+    (tmp_path / "land").mkdir()
+    heights = np.array([[0, 0, 0, 2.0], [0, 1, 0.5, 0], [0, 0, 0, 0]], dtype="<f4")
+    good = np.array([3, 4], dtype="<i4").tobytes() + heights.tobytes()
+    (tmp_path / "land" / "own.bin").write_bytes(good)
+    imsave(tmp_path / "land" / "image.png", np.repeat(heights[::-1, :, None] / 2.0, 3, axis=2))
+    text = ("<mujoco><compiler meshdir='land'/><asset><hfield name='h' file='{}' size='2 1 0.5 0.1'/></asset>"
+            "<worldbody><geom type='hfield' hfield='h'/><body><freejoint/><geom size='0.1'/></body>"
+            "</worldbody></mujoco>")
+    path = tmp_path / "model.xml"
+    for name, exact in (("own.bin", 1e-6), ("image.png", 0.5 / 255)):
+        path.write_text(text.format(name))
+        m = bc.load(path)
+        terrain = next(s.shape for s in m.shapes if isinstance(s.shape, bc.HeightField) and s.role == "collision")
+        assert terrain.height(2.0, -1.0) == pytest.approx(0.5, abs=exact) and terrain.height(2.0, 1.0) == 0.0
+        assert terrain.height(-2 / 3, 0.0) == pytest.approx(0.25, abs=exact) and len(m.add_contacts()) == 1
+    bad = {"none.bin": None, "short.bin": good[:-4], "tiny.bin": b"12", "nan.bin": good[:-4] + b"\xff" * 4,
+           "huge.bin": np.array([1 << 15, 1 << 15], dtype="<i4").tobytes(), "text.png": b"not an image",
+           "../../out.bin": None}
+    words = {"none.bin": "No such file", "short.bin": "take 56 bytes, but it has 52", "tiny.bin": "too short",
+             "nan.bin": "not finite", "huge.bin": "at most", "text.png": "no PNG",
+             "../../out.bin": "outside the folder"}
+    for name, content in bad.items():
+        if content is not None:
+            (tmp_path / "land" / name).write_bytes(content)
+        path.write_text(text.format(name))
+        m, report = bc.io.read_mjcf(path)
+        assert not any(isinstance(s.shape, bc.HeightField) for s in m.shapes)
+        assert any(n.tag == "hfield" and words[name] in n.text for n in report.notes), (name, report.notes)
+
+
 def test_sdf(tmp_path: Path) -> None:
     from matplotlib.image import imsave
 
@@ -65,6 +100,48 @@ def test_sdf(tmp_path: Path) -> None:
     field = next(s for s in m.shapes if s.name == "ground")
     assert isinstance(field.shape, bc.HeightField) and field.pose.position[2] == 1.0
     assert field.shape.height(2.0, 1.0) == pytest.approx(0.5) and field.shape.height(-2.0, 1.0) == 0.0
+
+
+@pytest.mark.parametrize(("model", "first", "third", "pairs"), [
+    ("", "", "", set()), ("false", "true", "", {"ab", "ac"}), ("true", "", "", {"ab", "ac", "bc"}),
+    ("true", "false", "false", {"ab", "bc"})])
+def test_links_of_one_sdf_model(tmp_path: Path, model: str, first: str, third: str, pairs: set[str]) -> None:
+    """They touch if one of two says so, for itself or by its model; links of other models always do."""
+    def says(word: str) -> str:
+        return f"<self_collide>{word}</self_collide>" if word else ""
+
+    def link(name: str, word: str = "") -> str:
+        return (f"<link name='{name}'>{says(word)}<collision name='{name} ball'><geometry><sphere><radius>0.1</radius>"
+                "</sphere></geometry></collision></link>")
+
+    path = tmp_path / "model.sdf"
+    path.write_text(f"<sdf version='1.9'><world name='w'><model name='one'>{says(model)}{link('a', first)}{link('b')}"
+                    f"{link('c', third)}</model><model name='two'>{link('d')}</model></world></sdf>")
+    m = bc.load(path)
+    m.add_shape("ground", bc.Plane(), role="collision", name="floor")
+    wanted = {*pairs, "ad", "bd", "cd"}
+
+    def touching(machine: bc.Mechanism) -> set[str]:
+        names = [c.name.replace(" ball", "").split(", ") for c in machine.add_contacts()]
+        assert sum("floor" in two for two in names) == 4
+        return {"".join(sorted(two)) for two in names if "floor" not in two}
+
+    assert touching(m.copy()) == wanted
+    notes = [n for n in bc.io.read_sdf(path)[1].notes if n.tag == "self_collide"]
+    assert all(n.kind == "kept" for n in notes) and len(notes) == sum(map(bool, (model, first, third)))
+
+
+@pytest.mark.parametrize("word", ["false", "true"])
+def test_self_contact_is_written(tmp_path: Path, word: str) -> None:
+    ball = "<collision name='{0} ball'><geometry><sphere><radius>0.1</radius></sphere></geometry></collision>"
+    (tmp_path / "model.sdf").write_text("<sdf version='1.9'><model name='one'><self_collide>" + word + "</self_collide>"
+                                        + "".join(f"<link name='{n}'>{ball.format(n)}</link>" for n in "ab")
+                                        + "</model></sdf>")
+    m = bc.load(tmp_path / "model.sdf")
+    m.add_shape("ground", bc.Sphere(1.0), role="collision", name="floor")
+    bc.save(m, tmp_path / "again.sdf")
+    made = [{len(x.add_contacts())} for x in (m, bc.load(tmp_path / "again.sdf"))]
+    assert made == [{3 if word == "true" else 2}] * 2  # both touch the ground
 
 
 def test_srdf(tmp_path: Path) -> None:

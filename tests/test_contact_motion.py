@@ -129,6 +129,8 @@ def test_bristles_everywhere() -> None:
     push = -0.5 * normal * (bend + 1e-2 * (slip - size * bend) / (1e-4 + 1e-2 * size))
     assert expected[3:5] == pytest.approx(push / 2.0)
     assert expected[6:8] == pytest.approx((slip - size * bend) / 1e-4)
+    stored = reference.element_forces(q, u)["floor"].energy  # of the overlap, and what bristles hold
+    assert stored == pytest.approx(0.5 * normal * 1e-4 + 0.5 * 1e-4 * 0.5 * normal * (bend @ bend), rel=1e-9)
     found, h = system.derivatives("forward_dynamics", q, u)["u"], 1e-7
     columns = [(system.forward_dynamics(q, u + h * e) - system.forward_dynamics(q, u - h * e)) / (2 * h)
                for e in np.eye(system.nu)]

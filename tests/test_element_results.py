@@ -57,6 +57,30 @@ def test_in_files_and_plots(run, tmp_path):
     assert more.plot(("strut.force", "height")).axes
 
 
+def test_a_state_called_like_a_field_is_kept_apart(tmp_path):
+    m = bc.load("pendulum")
+    m.add_joint_spring("strut", "hinge", stiffness=3.0)
+    m.add_state("strut length", lambda at: 1.0, initial=7.0, units="K")
+    m.add_state("strut heat", lambda at: 0.0, initial=5.0)
+    system = bc.compile(m, backend="numpy")
+    run = system.simulate(system.assemble(q={"hinge": 0.5}), duration=0.01, step=5e-3)
+    more = run.with_elements()
+    more.to_netcdf(tmp_path / "run.nc")
+    with bc.open_result(tmp_path / "run.nc") as again:
+        for strut in (run.element("strut"), again.element("strut")):
+            assert strut["length"][0] == 0.5 and strut["state length"][0] == 7.0 and strut["heat"][0] == 5.0
+            assert strut["state length"].attrs["units"] == "K" and strut["length"].attrs["units"] == "rad"
+
+
+def test_all_elements_are_found_in_one_pass(run, monkeypatch):
+    calls = []
+    ask = type(run.system).element_forces
+    monkeypatch.setattr(type(run.system), "element_forces", lambda *a, **k: calls.append(1) or ask(*a, **k))
+    more = run.with_elements()
+    assert len(calls) == 1 and {"strut.force", "servo.force", "motor.force", "stop.force", "last.force"} <= set(more)
+    np.testing.assert_array_equal(more["stop.force"], run.element("stop").force)
+
+
 def test_outputs(run):
     np.testing.assert_allclose(run["pull"], run.element("strut").force, rtol=1e-14)
     coupler = run.kinematics("coupler", (0.5, 0, 0)).position

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 
@@ -196,6 +198,23 @@ def test_tyre_formulas():
     for formula in (lambda s: brush(s, 2e4, 900.0), lambda s: magic_formula(s, 2e4, 900.0, 1.65, 0.0)):
         assert abs(formula(1e-7) / 1e-7 - 2e4) < 20.0 and formula(1e-7) > 0.0
         assert max(formula(s) for s in np.linspace(0, 1, 200).tolist()) <= 900.0 + 1e-9
+
+
+@pytest.mark.parametrize("exponent", [1.0, 1.4])
+def test_a_gas_spring_without_volume_is_named(exponent):
+    """At its reach and beyond, in states and in runs; with an exponent of one, too, it never pulls there."""
+    m = slider()
+    m.add_gas_spring("gas", m.ground, "block", (0, 0, 0), (0, 0, 0), force=100.0, length=0.6, reach=0.5,
+                     exponent=exponent)
+    system = bc.compile(m, backend="numpy")
+    words = r"spring 'gas'.*: it is pushed in by 0.5\d* m, and at its reach of 0.5 m.*larger reach.*add_bump_stop"
+    for x in ([0.05], [[0.3], [0.05]]):
+        for ask in (system.forward_dynamics, system.element_forces):
+            with pytest.raises(bc.SingularError, match=words):
+                ask(x, np.zeros(np.shape(x)))
+    with pytest.warns(bc.SimulationWarning):
+        run = system.simulate(([0.3], [-300.0]), 0.01, step=1e-3)
+    assert run.attrs["status"] != "finished" and re.search("spring 'gas'.*larger reach", run.attrs["reason"])
 
 
 def test_a_gas_spring_keeps_energy():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import pickle
 
 import numpy as np
@@ -43,6 +44,24 @@ def test_linear_and_both_ends():
     assert abs(held(9.0) - Y[-1]) < 1e-13 and held(-9.0) == Y[0] and held(-2.0) == Y[0]
     again = bc.Table([0.0, 1.0, 3.0], [2.0, 5.0, 2.0], extrapolate="periodic")
     assert [again(x) for x in (0.5, 3.5, -2.5, 6.0)] == [3.5, 3.5, 3.5, 2.0]
+
+
+@pytest.mark.parametrize("values", [[0.0, 1.0, 2.0, 0.0], [1.0, 1.0, 1.0, 1.0]])  # a constant, too
+@pytest.mark.parametrize("beyond", ["hold", "linear", "error", "periodic"])
+def test_what_is_no_number_stays_none(beyond, values):
+    """Of floats, arrays and graphs, in each argument."""
+    nan, axis = float("nan"), [0.0, 1.0, 2.0, 3.0]
+    for kind in ("linear", "cubic"):
+        line = bc.Table(axis, values, kind=kind, extrapolate=beyond)
+        plane = bc.Table((axis, axis), np.outer(values, values), kind=kind, extrapolate=beyond)
+        assert math.isnan(line(nan)) and math.isnan(plane(nan, 0.5)) and math.isnan(plane(0.5, nan))
+        assert np.isnan(line(np.array([nan, 0.5]))).tolist() == [True, False]
+        assert np.isnan(plane(np.array([nan, 0.5, 0.5]), np.array([0.5, nan, 0.5]))).tolist() == [True, True, False]
+        graph = Graph()
+        x, y = graph.leaf("x"), graph.leaf("y")
+        for given in ({"x": nan, "y": 0.5}, {"x": 0.5, "y": nan}):
+            assert np.isnan(evaluate([plane(x, y)], given)).all()
+            assert np.isnan(evaluate([line(x)], {"x": nan})).all()
 
 
 def test_beyond_the_ends_of_a_table_that_ends():
@@ -123,6 +142,12 @@ def test_compiled_lookup_is_the_reference_one():
     wanted = reference.forward_dynamics(q, u)
     assert np.abs(system.forward_dynamics(q, u) - wanted).max() < 1e-12  # lanes
     assert np.abs(system.forward_dynamics(q[4], u[4]) - wanted[4]).max() < 1e-12
+    for same in (1.0, 2.0):  # of the table with 1.0 no argument matters
+        held = bc.Table([0.0, 1.0], [1.0, same], extrapolate="hold")
+        m = bc.load("pendulum")
+        m.add_joint_force("held", "hinge", lambda q, u, held=held: held(bc.math.sqrt(q)))
+        with pytest.raises(bc.SingularError):
+            bc.compile(m).forward_dynamics([-1.0], [0.0])
     assert len({str(pickle.loads(pickle.dumps(SPRING))(0.3)), str(SPRING(0.3))}) == 1
 
 

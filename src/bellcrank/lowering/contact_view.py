@@ -67,7 +67,8 @@ class ContactView(ElementView):
     @property
     def energy(self) -> Number:
         part = self._at.bind(self._part)
-        return part.energy(self._at.moving(self._part.first), self._at.moving(self._part.second))
+        ends = self._at.moving(self._part.first), self._at.moving(self._part.second)
+        return part.energy(*ends) + part.held(*ends, self._at.around)
 
     @cached_property
     def _center(self) -> Vector:

@@ -59,6 +59,9 @@ def _beyond(beyond: str, piece: Floats, at: float) -> Floats:
 def surface_pieces(kind: str, beyond: str, x: Floats, y: Floats, z: Floats) -> Floats:
     """Coefficients (len(x) + 1, len(y) + 1, 4, 4) of powers of both distances, z is (len(x), len(y)): the rule along x,
     and then along y of what came out."""
-    along_x = pieces(kind, beyond, x, z)  # (nx + 1, ny, 4)
-    both = pieces(kind, beyond, y, np.moveaxis(along_x, 1, 0))  # (ny + 1, nx + 1, 4 of x, 4 of y)
-    return np.moveaxis(both, 0, 1)
+    inner = "hold" if beyond == "error" else beyond
+    along_x = pieces(kind, inner, x, z)  # (nx + 1, ny, 4)
+    both = np.moveaxis(pieces(kind, inner, y, np.moveaxis(along_x, 1, 0)), 0, 1)  # (nx + 1, ny + 1, 4 of x, 4 of y)
+    if beyond == "error":  # last, as splines cannot be made of NaN
+        both[[0, -1], :, 0, 0] = both[:, [0, -1], 0, 0] = np.nan
+    return both

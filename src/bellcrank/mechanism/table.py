@@ -169,9 +169,22 @@ class Table:
         table = np.array(self.values).reshape(self.shape)
         if len(axes) == 1:
             found = pieces(self.kind, self.extrapolate, axes[0], table)
-            return [_constants(found[:, k]) for k in range(4)]
+            return _seen([_constants(found[:, k]) for k in range(4)], len(found))
         both = surface_pieces(self.kind, self.extrapolate, axes[0], axes[1], table)
-        return [[_constants(both[:, :, i, j].ravel()) for j in range(4)] for i in range(4)]
+        nested: Any = [[_constants(both[:, :, i, j].ravel()) for j in range(4)] for i in range(4)]
+        nested[0] = nested[0] if any(row[1:] != _NONE for row in nested) else _seen(nested[0], both[..., 0, 0].size)
+        if nested[1:] == [[0.0, *_NONE]] * 3:
+            nested[1][0] = Constants([0.0] * both[..., 0, 0].size)
+        return nested
+
+
+_NONE = [0.0] * 3
+
+
+def _seen(coefficients: list[Any], size: int) -> list[Any]:
+    """Coefficients of which one at least is multiplied by the distance, if only by zeros: NaN must not be lost, nor the
+    shape of an array."""
+    return [coefficients[0], Constants([0.0] * size), 0.0, 0.0] if coefficients[1:] == _NONE else coefficients
 
 
 def _constants(values: npt.NDArray[np.float64]) -> Constants | float:
@@ -180,13 +193,16 @@ def _constants(values: npt.NDArray[np.float64]) -> Constants | float:
 
 
 def _polynomial(coefficients: Any, index: Number, distances: Sequence[Number]) -> Number:
-    """By Horner's rule; leading coefficients that are zero on all pieces are left out."""
-    total: Number = 0.0
+    """By Horner's rule; leading coefficients that are zero on all pieces are left out. One that is looked up and zero
+    here is not: the distance may be NaN."""
+    total: Number | None = None
     for part in reversed(coefficients):
+        if total is None and part in (0.0, [0.0] * 4):
+            continue
         inner = _polynomial(part, index, distances[1:]) if isinstance(part, list) else (
             part if isinstance(part, float) else entry(index, part))
-        total = inner if type(total) is float and total == 0.0 else total * distances[0] + inner
-    return total
+        total = inner if total is None else total * distances[0] + inner
+    return 0.0 if total is None else total
 
 
 def _labels(count: int) -> tuple[str, ...]:

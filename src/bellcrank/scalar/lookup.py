@@ -92,4 +92,6 @@ def floor(x: Number) -> Number:
         return x.graph.node(FLOOR, x)
     if isinstance(x, Jet):
         return floor(x.value)
-    return float(math.floor(x)) if is_constant(x) else np.floor(x)
+    if is_constant(x):
+        return float(math.floor(x)) if math.isfinite(x) else float(x)
+    return np.floor(x)

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 
 from bellcrank.arrays import Floats
-from bellcrank.simulate.acting import States
-from bellcrank.system.contact_states import ContactState, contact_states
+from bellcrank.system.contact_states import ContactState
 from bellcrank.system.element_states import ElementForces
 
 __all__ = ["AT_PLACES", "PlaceField", "place_fields", "places_on_record", "rigid_element"]
@@ -30,12 +29,11 @@ class PlaceField(NamedTuple):
     words: str
 
 
-def place_fields(states: States, name: str, forces: Floats | None = None) -> dict[str, PlaceField]:
+def place_fields(found: ContactState, forces: Floats | None = None) -> dict[str, PlaceField]:
     """All of `AT_PLACES` of one contact; of a rigid one with the `forces` (..., places, 3) that are on record."""
-    found = contact_states(states.system.plans, states.q, states.u, t=states.t, only=name)[name]
     if forces is not None:
         found = _with_forces(found, forces)
-    return {field: PlaceField(np.asarray(getattr(found, field), dtype=float), units, f"{words} of {name}")
+    return {field: PlaceField(np.asarray(getattr(found, field), dtype=float), units, f"{words} of {found.name}")
             for field, (units, words) in AT_PLACES.items()}
 
 
@@ -44,10 +42,10 @@ def _with_forces(found: ContactState, forces: Floats) -> ContactState:
     return replace(found, normal_force=normal_force, friction=forces - found.normal * normal_force[..., None])
 
 
-def rigid_element(states: States, name: str, forces: Floats) -> ElementForces:
+def rigid_element(found: ContactState, forces: Floats) -> ElementForces:
     """What a rigid contact did as an element, as compliant ones report it: with the mean forces over the steps before
     the samples, and the velocities at these."""
-    found = _with_forces(contact_states(states.system.plans, states.q, states.u, t=states.t, only=name)[name], forces)
+    found = _with_forces(found, forces)
     weight = np.maximum(found.normal_force, 0.0)
     total = weight.sum(axis=-1)
     deepest = found.depth.argmax(axis=-1)[..., None]
@@ -63,6 +61,13 @@ def rigid_element(states: States, name: str, forces: Floats) -> ElementForces:
                          np.where(np.isnan(power), np.nan, 0.0), vector, torque, center, center.copy())
 
 
-def places_on_record(labels: Sequence[str], name: str) -> list[int]:
-    """Entries of forces at the places of a rigid contact, by their labels ``"floor[0].x"``."""
-    return [k for k, label in enumerate(labels) if label.rpartition("[")[0] == name]
+def places_on_record(labels: Iterable[str]) -> dict[str, list[int]]:
+    """Entries of forces at the places of rigid contacts, by their labels ``"floor[0].x"``.
+
+    >>> places_on_record(["floor[0].x", "floor[0].y", "floor[0].z", "wall[0].x"])
+    {'floor': [0, 1, 2], 'wall': [3]}
+    """
+    out: dict[str, list[int]] = {}
+    for k, label in enumerate(labels):
+        out.setdefault(label.rpartition("[")[0], []).append(k)
+    return out

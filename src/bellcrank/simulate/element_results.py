@@ -11,30 +11,24 @@ import numpy.typing as npt
 import xarray
 
 from bellcrank.arrays import Floats
-from bellcrank.errors import ModelError, NotYetError, StateError, hint
-from bellcrank.lowering.element_view import FIELDS
-from bellcrank.mechanism.joints import Joint
+from bellcrank.errors import ModelError, NotYetError, StateError
 from bellcrank.simulate.acting import States, joint_reactions
 from bellcrank.simulate.by_topology import by_topology
-from bellcrank.simulate.contact_results import place_fields, places_on_record, rigid_element
-from bellcrank.simulate.fields import coordinate_units, force_units, output_values, speed_units
+from bellcrank.simulate.contact_results import places_on_record
+from bellcrank.simulate.element_fields import element_fields
+from bellcrank.simulate.fields import output_values
 from bellcrank.simulate.machine_record import MachineRecord
 from bellcrank.system.kernels import Wrenches
 
 if TYPE_CHECKING:
     from bellcrank.system.machine_functions import Machine
 
-__all__ = ["ElementResults", "Laws", "element_units"]
+__all__ = ["ElementResults", "Laws"]
 
 #: outputs by name: functions of the machine
 Laws = Mapping[str, Callable[[Any], Any]]
 
 _AXES = ("x", "y", "z")
-_UNITS = {"power": "W", "energy": "J", "vector": "N", "torque": "N m", "first_point": "m", "second_point": "m"}
-_WORDS = {"force": "force along its coordinate or line", "length": "coordinate or length", "rate": "rate of that",
-          "power": "power put into the machine", "energy": "energy stored", "vector": "force on its second body",
-          "torque": "moment on its second body", "first_point": "where it acts on its first body",
-          "second_point": "where it acts on its second body"}
 
 
 class ElementResults(MachineRecord):  # type: ignore[no-untyped-call]  # of its __init_subclass__
@@ -53,12 +47,13 @@ class ElementResults(MachineRecord):  # type: ignore[no-untyped-call]  # of its 
         and ``vector``, ``torque``, ``first_point``, ``second_point`` (time, [sample], axis) in world axes. See
         `System.element_forces`; what a kind of element does not have is NaN. Ready-made elements with states have these
         beside them: ``["head"]`` and ``["rod"]`` of a cylinder, the ``["current"]`` of a motor, the ``["bend"]`` of a
-        brake. Contacts that give way have their normal forces together as ``force``, the distance of the shapes as
-        ``length``, the center of the normal forces as points; and ``normal_force``, ``depth``, ``closed`` (time,
-        [sample], place), ``friction``, ``slip``, ``point``, ``normal`` (time, [sample], place, axis) at each of their
-        places. So have rigid ones, with the mean forces over the steps that end at the samples (none at the start and
-        at events) and the velocities at these. Servos, compliant stops and actuators report what they did within their
-        limits. Cost: O(n + elements) a sample.
+        brake; and so have others whose name a state begins with, ``"strut heat"`` (one that is called as a field is
+        ``["state length"]``). Contacts that give way have their normal forces together as ``force``, the distance of
+        the shapes as ``length``, the center of the normal forces as points, what bristles hold in ``energy``; and
+        ``normal_force``, ``depth``, ``closed`` (time, [sample], place), ``friction``, ``slip``, ``point``, ``normal``
+        (time, [sample], place, axis) at each of their places. So have rigid ones, with the mean forces over the
+        steps that end at the samples (none at the start and at events) and the velocities at these. Servos,
+        compliant stops and actuators report what they did within their limits. Cost: O(n + elements) a sample.
 
         >>> import bellcrank as bc
         >>> m = bc.load("pendulum")
@@ -72,70 +67,52 @@ class ElementResults(MachineRecord):  # type: ignore[no-untyped-call]  # of its 
             held = xarray.Dataset({str(key)[len(begins):]: self[key] for key in self.data_vars
                                    if str(key).startswith(begins) and "." not in str(key)[len(begins):]})
             return held.rename({f"{name}.place": "place"}) if f"{name}.place" in held.dims else held
-        return self._element(name)
+        own = {str(key)[len(name) + 1:]: values for key, values in self._elements((name,)).items()}
+        made = xarray.Dataset(own, attrs={"element": name})
+        return made.rename({f"{name}.place": "place"}) if f"{name}.place" in made.dims else made
 
     @by_topology
-    def _element(self, name: str) -> xarray.Dataset:
+    def _elements(self, names: tuple[str, ...]) -> xarray.Dataset:
+        """What elements did as variables ``"strut.force"``; places of contacts are along ``"floor.place"``."""
         states = self._states(None, "element", needs_wrenches=False)
-        zero = np.zeros(states.u.shape) if states.tau is None else states.tau
-        forces = self._rigid_forces(states, name)
-        found = states.system.element_forces(states.q, states.u, zero, t=states.t) if forces is None else {
-            name: rigid_element(states, name, forces)}
-        if name not in found:
-            known = [*found, *(c.name for c in states.system.model.mechanism.contacts if c.rigid)]
-            raise ModelError(f"element: no force element called {name!r}; there are {', '.join(known) or 'none'}"
-                             f"{hint(name, known)}")
-        units = {**_UNITS, **element_units(states.system, name)}
-        arrays = {}
-        for field, values in zip(FIELDS, found[name], strict=True):
-            values = np.broadcast_to(values, (*states.u.shape[:-1], *values.shape[values.ndim - (FIELDS[field] > 1):]))
-            attrs = {"units": units[field], "long_name": f"{_WORDS[field]} of {name!r}"}
-            arrays[field] = self._over(values, "axis", attrs, field).assign_coords(axis=list(_AXES)) \
-                if FIELDS[field] > 1 else self._over(values[..., None], "one", attrs, field).isel(one=0)
-        for state in states.system.model.mechanism.states:
-            own, _, label = state.name.rpartition(" ")
-            if own == name:
-                values = states.u[..., states.system.model.configuration.starts[state.name][1]]
-                attrs = {"units": state.units, "long_name": f"state {label} of {name!r}"}
-                arrays[label] = self._over(values[..., None], "one", attrs, label).isel(one=0)
-        if any(c.name == name for c in states.system.model.mechanism.contacts):
-            arrays |= self._places(states, name, forces)
-        return xarray.Dataset(arrays, attrs={"element": name})
+        found = {f"{name}.{key}": (name, field) for name, fields in element_fields(
+            states, names, self._on_record(states, names)).items() for key, field in fields.items()}
+        lead = states.u.shape[:-1]
+        flat = [np.broadcast_to(f.values, (*lead, *f.own_shape())).reshape(*lead, -1) for _, f in found.values()]
+        whole = self._over(np.concatenate(flat, axis=-1), "number", {}, "element")
+        parts = np.split(whole.values, np.cumsum([x.shape[-1] for x in flat])[:-1], axis=-1)
+        arrays = {key: ((*whole.dims[:-1], *(f"{name}.place" if d == "place" else d for d in f.dims)),
+                        part.reshape(*part.shape[:-1], *f.own_shape()), {"units": f.units, "long_name": f.words})
+                  for (key, (name, f)), part in zip(found.items(), parts, strict=True)}
+        return xarray.Dataset(arrays, coords={**whole.coords, "axis": list(_AXES)})
 
-    def _rigid_forces(self, states: States, name: str) -> Floats | None:
-        """Forces on record at the places of a rigid contact, (..., places, 3); None of other elements."""
-        if all(c.name != name or not c.rigid for c in states.system.model.mechanism.contacts):
-            return None
+    def _on_record(self, states: States, names: Sequence[str]) -> dict[str, Floats]:
+        """Forces on record at the places of rigid contacts among some elements, (..., places, 3)."""
+        wanted = set(names)
+        rigid = [c.name for c in states.system.model.mechanism.contacts if c.rigid and c.name in wanted]
+        if not rigid:
+            return {}
         if "contact_force" not in self:
-            raise StateError(f"element: no forces of the rigid contact {name!r} are on record here; a run with "
+            raise StateError(f"element: no forces of the rigid contact {rigid[0]!r} are on record here; a run with "
                              "stepper='moreau' keeps them unless it is very long")
         table = self["contact_force"].transpose(..., "contact_component")
-        own = places_on_record([str(x) for x in table["contact_component"].values], name)
-        return np.asarray(table.values[..., own], dtype=float).reshape(*table.shape[:-1], -1, 3)
-
-    def _places(self, states: States, name: str, forces: Floats | None) -> dict[str, xarray.DataArray]:
-        """What a contact did at each of its places: (time, [sample], place) and (time, [sample], place, axis)."""
-        arrays = {}
-        for field, (values, units, words) in place_fields(states, name, forces).items():
-            attrs, lead = {"units": units, "long_name": words}, states.u.ndim - 1
-            if values.ndim == lead + 1:
-                arrays[field] = self._over(values, "place", attrs, field)
-            else:
-                parts = [self._over(values[..., k], "place", attrs, field) for k in range(3)]
-                arrays[field] = xarray.concat(parts, dim="axis").transpose(..., "axis").assign_coords(axis=list(_AXES))
-        return arrays
+        own = places_on_record(str(x) for x in table["contact_component"].values)
+        values = np.asarray(table.values, dtype=float)
+        return {name: values[..., own[name]].reshape(*values.shape[:-1], -1, 3) for name in rigid}
 
     def with_elements(self, *names: str) -> Self:
         """This result with what elements did as variables ``"strut.force"``, ``"strut.power"``, ...: for files and
-        plots. All of them, unless some are named."""
+        plots. All of them, unless some are named. Cost: O(n + elements) a sample."""
         if not names:
             system = self._machine("with_elements")
             mechanism = system.model.mechanism
             names = tuple(dict.fromkeys((*(e.name for e in mechanism.force_elements), *(
                 c.name for c in mechanism.contacts if c.rigid and "contact_force" in self))))
-        extra = {f"{name}.{field}": values.rename(place=f"{name}.place") if "place" in values.dims else values
-                 for name in names for field, values in self.element(name).items() if not bool(np.isnan(values).all())}
-        return self.assign(extra)
+        missing = tuple(name for name in names if self.system is not None or f"{name}.power" not in self)
+        if not missing:  # there are none, or a file holds them
+            return self.assign({})
+        found = self._elements(missing)
+        return self.assign({key: values for key, values in found.items() if not bool(np.isnan(values).all())})
 
     @by_topology
     def outputs(self, laws: Laws | None = None) -> xarray.Dataset:
@@ -219,15 +196,3 @@ def _outboard(system: Machine, joint: str) -> tuple[str, Sequence[float]]:
     real = {c.name: c.real for c in mechanism.carriers}
     name = tree.body_names[end]
     return real.get(name, name), [mechanism.default(x) for x in pose.position]
-
-
-def element_units(system: Machine, name: str) -> dict[str, str]:
-    """Units of force, length and rate of an element."""
-    mechanism = system.model.mechanism
-    elements: tuple[Any, ...] = (*mechanism.joint_forces, *mechanism.joint_sums, *mechanism.drives)
-    for e in elements:
-        if e.name == name:
-            key, k = (e.terms[0][:2]) if hasattr(e, "terms") else (e.joint, e.coordinate)
-            joint: Joint = mechanism.joint(key).joint
-            return {"force": force_units(joint)[k], "length": coordinate_units(joint)[k], "rate": speed_units(joint)[k]}
-    return {"force": "N", "length": "m", "rate": "m/s"}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -53,12 +54,12 @@ class ContactState:
 
 
 def contact_states(plans: LoopPlans, q: npt.ArrayLike, u: npt.ArrayLike, *, t: npt.ArrayLike = 0.0,
-                   only: str | None = None) -> dict[str, ContactState]:
-    """All contacts by name, compliant ones first; or only one of them."""
+                   only: Collection[str] | None = None) -> dict[str, ContactState]:
+    """All contacts by name, compliant ones first; or only some of them."""
     check_time(t)
     tree = plans.tree
     pairs = [p for p in tree.pairs if isinstance(p, ContactPair)] + list(tree.contacts)
-    pairs = [p for p in pairs if only is None or p.name == only]
+    pairs = [p for p in pairs if only is None or p.name in only]
     place, speeds = flat("q", q, tree.nq, "the coordinates"), flat("u", u, tree.nu, "one for every speed")
     lead = np.broadcast_shapes(place.shape[:-1], speeds.shape[:-1], np.shape(t))
     sight = machine_view(plans, place, speeds, t) if pairs else None

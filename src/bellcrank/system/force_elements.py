@@ -125,7 +125,7 @@ def element_wrenches(plans: LoopPlans, q: npt.ArrayLike, u: npt.ArrayLike, *, t:
 
 
 def _refuse_meeting(plans: LoopPlans, result: Number, q: npt.ArrayLike, t: npt.ArrayLike, where: str = "") -> None:
-    """Say which spring has no direction, if that is why a result is not finite."""
+    """Say which spring has no direction or no force, if that is why a result is not finite."""
     if np.isfinite(result).all() or not all(np.isfinite(np.asarray(x, dtype=float)).all() for x in (q, t)):
         return
     moving = link_motions(plans, q, None, t)
@@ -133,11 +133,14 @@ def _refuse_meeting(plans: LoopPlans, result: Number, q: npt.ArrayLike, t: npt.A
         if not isinstance(pair, PointPair):
             continue
         own = with_values(plans, pair)
-        pulls = np.asarray(own.along.pull_at_zero(), dtype=float) != 0.0
         with np.errstate(all="ignore"):
+            pulls = np.asarray(own.along.pull_at_zero(), dtype=float) != 0.0
             length = np.asarray(own.length(moving(pair.first), moving(pair.second)))
         if (pulls & (length == 0.0)).any():
             raise SingularError(f"{pair.meeting()}{where}")
+        why = own.along.undefined(length)
+        if why:
+            raise SingularError(f"spring {pair.name!r}{where}: {why}")
 
 
 def explain_meeting(plans: LoopPlans, given: Mapping[str, Floats], where: str) -> None:

@@ -101,10 +101,19 @@ class ContactPair(FramePair):
         return one, other
 
     def energy(self, first: Moving, second: Moving) -> Number:
-        """Energy stored [J]."""
+        """Energy stored [J], but for what bristles hold: that depends on states."""
         total: Number = 0.0
         for touch in self.touches(first, second):
             total = total + self.material.energy(touch.depth) * touch.share
+        return total
+
+    def held(self, first: Moving, second: Moving, around: object) -> Number:
+        """Energy that bristles hold [J]."""
+        total: Number = 0.0
+        if self.bends:
+            for k, place in enumerate(self.acting(first, second, around)):
+                bend = self._bend(k, place.touch, first, second, around)
+                total = total + self.material.held(place.normal_force, bend)
         return total
 
     def loss(self, first: Moving, second: Moving, around: object) -> Number:

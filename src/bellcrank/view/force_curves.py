@@ -10,7 +10,7 @@ import xarray
 
 from bellcrank.arrays import Floats
 from bellcrank.errors import BellcrankError
-from bellcrank.simulate.element_results import element_units
+from bellcrank.simulate.element_fields import element_units
 from bellcrank.simulate.fields import DERIVED, derive, layout_of, output_values
 from bellcrank.simulate.plot_lines import lines_of
 from bellcrank.simulate.result import Result

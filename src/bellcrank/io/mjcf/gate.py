@@ -45,7 +45,6 @@ _DROPPED: dict[str, tuple[Kind, str]] = {
     "exclude": ("kept", "a rule for add_contacts"),
     "texture": ("ignored", "looks"),
     "layer": ("ignored", "looks"),
-    "hfield": ("ignored", "terrain from another file"),
 }
 _CONTAINERS = ("contact", "deformable")
 _ATTRIBUTES = ("user", "content_type")
@@ -58,7 +57,7 @@ _PRINTABLE = re.compile(r"[^\x20-\x7e\u00a0-\ud7ff\ue000-\ufffd]")
 
 @dataclass(frozen=True, slots=True)
 class MeshFile:
-    """A mesh whose shape lies in another file; `token` stands for the path in what MuJoCo sees."""
+    """A mesh (or terrain) whose shape lies in another file; `token` stands for the path in what MuJoCo sees."""
 
     name: str
     token: str
@@ -245,7 +244,7 @@ class _ElementWriter:
         if tag in ("attach", "model") or (tag == "frame" and "model" in element.attributes):
             raise element.error("models made of other model files are not read; let MuJoCo save it as one file "
                                 "(MjSpec.to_xml)")
-        if tag == "hfield" and "file" not in element.attributes:  # its heights are in the model itself
+        if tag == "hfield" and section == "asset":
             return False
         if tag in _DROPPED and not (section == "actuator" and tag != "plugin"):
             if section != "default":
@@ -264,6 +263,8 @@ class _ElementWriter:
             kept = {name: value for name, value in kept.items() if name in _LOOKS}
         if element.tag == "mesh" and section == "asset":
             self._mesh(element, kept)
+        elif element.tag == "hfield" and section == "asset":
+            self._file(element, kept)
         elif "file" in kept:
             del kept["file"]
         return kept
@@ -277,6 +278,10 @@ class _ElementWriter:
             if not fits:
                 raise element.error(f"params={clipped(kept['params'])!r}: numbers above {_MAX_BUILTIN:g} make meshes "
                                     "too fine")
+        self._file(element, kept)
+
+    def _file(self, element: XmlElement, kept: dict[str, str]) -> None:
+        """A mesh or terrain that lies in another file: a token in place of its path."""
         if "file" not in kept:
             return
         file = element.attribute("file")
@@ -284,7 +289,7 @@ class _ElementWriter:
             file = os.path.basename(file.replace("\\", "/"))
         stem, kind = os.path.splitext(os.path.basename(file.replace("\\", "/")))
         name = kept.setdefault("name", stem)
-        token = kept["file"] = f"mesh{len(self.gate.meshes)}{_plain(kind.lower())[:8]}"
+        token = kept["file"] = f"{element.tag}{len(self.gate.meshes)}{_plain(kind.lower())[:8]}"
         # first where the model says, then beside the included file that names it
         folders = os.path.join(self.home, self.meshdir), os.path.dirname(os.path.realpath(element.source))
         self.gate.meshes[token] = MeshFile(name, token, file, folders, element)

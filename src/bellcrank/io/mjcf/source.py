@@ -16,6 +16,7 @@ from bellcrank.io.common.xml import XmlElement, clipped
 from bellcrank.io.mjcf.gate import Gated, MeshFile, gated, mesh_path
 from bellcrank.io.mjcf.geoms import GeomFacts, MeshFacts, Surface
 from bellcrank.io.mjcf.sites import rotation
+from bellcrank.io.mjcf.terrain import terrain_files
 
 __all__ = ["Source", "compiled", "the_mujoco"]
 
@@ -109,11 +110,11 @@ def _check_finite(source: Source) -> None:
 
 def _shapes(mujoco: Any, spec: Any, gate: Gated, path: str | os.PathLike[str], folder: str | os.PathLike[str] | None,
             missing: str) -> tuple[dict[str, bytes], list[GeomFacts]]:
-    """Take meshes out of the spec that no inertia depends on, a ball without mass in their place; the contents of mesh
+    """Take meshes out of the spec that no inertia depends on, a ball without mass in their place; the contents of
     files that are needed, and what is known of all geoms that are left."""
     by_name = {mesh.name: mesh for mesh in spec.meshes}
+    assets = terrain_files(spec, gate, path, folder)
     fields = {field.name for field in spec.hfields}
-    assets: dict[str, bytes] = {}
     facts: list[GeomFacts] = []
     for geom in list(spec.geoms):
         groups, friction = (int(geom.contype), int(geom.conaffinity)), float(geom.friction[0])
@@ -123,7 +124,7 @@ def _shapes(mujoco: Any, spec: Any, gate: Gated, path: str | os.PathLike[str], f
         element = gate.element(geom.info)
         if geom.type == mujoco.mjtGeom.mjGEOM_SDF or (geom.type == mujoco.mjtGeom.mjGEOM_HFIELD
                                                       and geom.hfieldname not in fields):
-            gate.note("ignored", element, "a shape of a plugin, or of terrain that lies in another file")
+            gate.note("ignored", element, "a shape of a plugin, or of terrain that is not there")
             spec.delete(geom)
             continue
         if not geom.meshname:

@@ -10,6 +10,7 @@ from typing import Any
 import bellcrank.io.native.schema as schema
 from bellcrank.errors import FileError, ModelError, hint
 from bellcrank.io.common.mesh_finder import MeshFinder, NotFoundError
+from bellcrank.io.native.contact_schema import ContactPart, ContactRulePart
 from bellcrank.io.native.element_parts import add_ready_joint_force, add_ready_spring, add_tyre, element_states
 from bellcrank.io.native.flexible_parts import read_flexible
 from bellcrank.io.native.formula import Formula, parse, table_word
@@ -393,12 +394,12 @@ class _Build:
         self.m.add_shape(part.body, made, self.pose(part.pose), color=part.color, name=name, role=part.role,
                          friction=part.friction, groups=(int(part.groups[0]), int(part.groups[1])))
 
-    def contact_rule(self, name: str, part: schema.ContactRulePart) -> None:
+    def contact_rule(self, name: str, part: ContactRulePart) -> None:
         made = self.m.set_contact_rule(part.first, part.second, touch=part.touch, friction=part.friction)
         if made.name != name:
             raise ModelError(f"contact rule {name!r}: it is called after its parts, {made.name!r}")
 
-    def contact(self, name: str, part: schema.ContactPart) -> None:
+    def contact(self, name: str, part: ContactPart) -> None:
         shapes = {shape.name: shape for shape in self.m.shapes}
         for end in (part.first, part.second):
             if end not in shapes:

@@ -9,7 +9,6 @@ from typing import Any
 
 from bellcrank.errors import ModelError
 from bellcrank.io.common.mesh_store import MeshStore
-from bellcrank.io.common.names import control_character
 from bellcrank.io.native.element_parts import dump_ready, element_of_state, states_last
 from bellcrank.io.native.flexible_parts import dump_flexible
 from bellcrank.io.native.formula import table_word, written
@@ -17,6 +16,7 @@ from bellcrank.io.native.formula_steps import FormulaProgram, TooLongError, from
 from bellcrank.io.native.machine_laws import traced_law
 from bellcrank.io.native.shape_parts import dump_shape
 from bellcrank.io.native.trace import trace, trace_several
+from bellcrank.io.native.written_parts import by_name, dump_table, is_default, writable
 from bellcrank.mechanism import constraints, forces, joints, rolling
 from bellcrank.mechanism.closing_frames import frame_parameters
 from bellcrank.mechanism.contact.placed_contact import PlacedContact
@@ -72,7 +72,7 @@ class _Dump:
             self.parts |= {r.child for r in mechanism.joints if isinstance(r.joint, FirstOrder)}
         self.states = {state.name for state in mechanism.states}
         self.tables: dict[str, Table] = {}  #: those that laws look something up in, as they are called
-        self.bodies = ("ground", *(_text(b.name, "body") for b in mechanism.bodies))
+        self.bodies = ("ground", *(writable(b.name, "body") for b in mechanism.bodies))
 
     def document(self) -> dict[str, Any]:
         m = self.m
@@ -80,35 +80,35 @@ class _Dump:
             if not isinstance(name, str) or not name or not math.isfinite(m.parameters[name]):
                 raise ModelError(f"parameter {name!r}: needs a name and a finite value, got {m.parameters[name]!r}")
         sections: dict[str, dict[str, Any]] = {
-            "parameters": {_text(k, "parameter"): float(v) for k, v in m.parameters.items() if k not in self.frames},
+            "parameters": {writable(k, "parameter"): float(v) for k, v in m.parameters.items() if k not in self.frames},
             "tables": {},
             "bodies": {b.name: self.body(b) for b in m.bodies if b.index not in self.parts},
-            "joints": _named([r for r in m.joints if r.child not in self.parts], "joint",
+            "joints": by_name([r for r in m.joints if r.child not in self.parts], "joint",
                              self.joint),
-            "states": _named(m.states, "state", self.state),
-            "frames": _named(m.frames, "frame", lambda f: {
+            "states": by_name(m.states, "state", self.state),
+            "frames": by_name(m.frames, "frame", lambda f: {
                 "body": self.bodies[f.body], "pose": self.pose(f.pose, f"frame {f.name!r}")}),
-            "couplers": _named(m.couplers, "coupler", self.coupler),
-            "constraints": _named(m.constraints, "constraint", self.constraint),
-            "springs": _named(m.springs, "spring", self.spring),
-            "bushings": _named(m.bushings, "bushing", self.bushing),
-            "drags": _named(m.drags, "drag", self.drag), "wrenches": _named(m.wrenches, "wrench", self.wrench),
-            "joint_forces": _named((*m.joint_forces, *m.joint_sums), "joint force", self.joint_force),
-            "actuators": _named(m.drives, "actuator", self.actuator),
-            "ranges": {_text(joint, "joint"): {
+            "couplers": by_name(m.couplers, "coupler", self.coupler),
+            "constraints": by_name(m.constraints, "constraint", self.constraint),
+            "springs": by_name(m.springs, "spring", self.spring),
+            "bushings": by_name(m.bushings, "bushing", self.bushing),
+            "drags": by_name(m.drags, "drag", self.drag), "wrenches": by_name(m.wrenches, "wrench", self.wrench),
+            "joint_forces": by_name((*m.joint_forces, *m.joint_sums), "joint force", self.joint_force),
+            "actuators": by_name(m.drives, "actuator", self.actuator),
+            "ranges": {writable(joint, "joint"): {
                 end: x for end, x in zip(("lower", "upper"), ends, strict=True) if math.isfinite(x)}
                 for joint, ends in m.ranges.items()},
-            "armatures": _named(m.armatures, "armature", lambda a: {
+            "armatures": by_name(m.armatures, "armature", lambda a: {
                 **self.on(a), "inertia": self.number(a.inertia, f"armature {a.name!r}")}),
-            "shapes": _named(m.shapes, "shape", self.shape),
-            "contacts": _named(m.contacts, "contact", self.contact),
-            "contact_rules": _named(m.contact_rules, "contact rule", lambda r: {
+            "shapes": by_name(m.shapes, "shape", self.shape),
+            "contacts": by_name(m.contacts, "contact", self.contact),
+            "contact_rules": by_name(m.contact_rules, "contact rule", lambda r: {
                 "first": r.first, "second": r.second, **({} if r.touch else {"touch": False}),
                 **({} if r.friction is None else {"friction": r.friction})}),
-            "outputs": _named(m.outputs, "output", lambda o: {
+            "outputs": by_name(m.outputs, "output", lambda o: {
                 "law": self.of_machine(o.law, f"output {o.name!r}"), "units": o.units})}
-        sections["tables"] = {word: _table(table) for word, table in self.tables.items()}
-        return {"bellcrank": 1, "name": _text(m.name, "mechanism", empty=True),
+        sections["tables"] = {word: dump_table(table) for word, table in self.tables.items()}
+        return {"bellcrank": 1, "name": writable(m.name, "mechanism", empty=True),
                 "gravity": self.numbers(m.gravity, "gravity"),
                 **({"larger_friction": True} if m.larger_friction else {}), **{k: v for k, v in sections.items() if v}}
 
@@ -173,17 +173,17 @@ class _Dump:
         """Numbers that are not the default ones."""
         found = {name: getattr(record, name) for name in names}
         return {name: self.number(value, f"{what}: {name}") for name, value in found.items()
-                if value is not None and not _same(value, defaults.get(name))}
+                if value is not None and not is_default(value, defaults.get(name))}
 
     # -- parts --------------------------------------------------------------------------------
     def inertia(self, inertia: Inertia, what: str) -> dict[str, Any]:
         made = self.given(inertia, ("mass",), what, mass=0.0)
-        if not all(_same(x, 0.0) for x in inertia.com):
+        if not all(is_default(x, 0.0) for x in inertia.com):
             made["com"] = self.numbers(inertia.com, f"{what}: com")
         xx, xy, xz, yy, yz, zz = inertia.inertia
-        if not all(_same(x, 0.0) for x in (xy, xz, yz)):
+        if not all(is_default(x, 0.0) for x in (xy, xz, yz)):
             made["inertia"] = self.numbers(inertia.inertia, f"{what}: inertia")
-        elif not all(_same(x, 0.0) for x in (xx, yy, zz)):
+        elif not all(is_default(x, 0.0) for x in (xx, yy, zz)):
             made["inertia"] = self.numbers((xx, yy, zz), f"{what}: inertia")
         return made if inertia.problem() is None else {**made, "checked": False}
 
@@ -218,13 +218,13 @@ class _Dump:
             return position
         rows = self.numbers(pose.rows, what)
         turn = {"rotation": [rows[0:3], rows[3:6], rows[6:9]]}
-        return turn if all(_same(x, 0.0) for x in pose.position) else {"position": position, **turn}
+        return turn if all(is_default(x, 0.0) for x in pose.position) else {"position": position, **turn}
 
     def poses(self, record: Any, names: Sequence[str], what: str) -> dict[str, Any]:
         """The poses that are not where the bodies are."""
         found = {name: self.pose(getattr(record, name), what) for name in names}
         return {name: pose for name, pose in found.items()
-                if not (isinstance(pose, list) and all(_same(x, 0.0) for x in pose))}
+                if not (isinstance(pose, list) and all(is_default(x, 0.0) for x in pose))}
 
     def kind(self, kind: object, what: str) -> dict[str, Any]:
         """Type and own values of a joint or constraint."""
@@ -234,7 +234,7 @@ class _Dump:
         made: dict[str, Any] = {"type": name}
         for label in own:
             value = getattr(kind, label)
-            if label not in _USUAL or not _same(value, _USUAL[label]):
+            if label not in _USUAL or not is_default(value, _USUAL[label]):
                 made[label] = self.axis(value) if isinstance(value, tuple) else self.timed([value],
                                                                                            f"{what}: {label}")[0]
         return made
@@ -274,8 +274,9 @@ class _Dump:
         for joint, coordinate, factor in coupler.terms:
             key = self.key(joint, coordinate, what)
             factors[key] = factor if isinstance(factor, float) else self.formula(factor, ("q",), what)
-        offset = {} if _same(coupler.offset, 0.0) else {"offset": self.timed([coupler.offset], f"{what}: offset")[0]}
-        return {"factors": factors, **offset}
+        if is_default(coupler.offset, 0.0):
+            return {"factors": factors}
+        return {"factors": factors, "offset": self.timed([coupler.offset], f"{what}: offset")[0]}
 
     def key(self, joint: str, coordinate: int, what: str) -> str:
         """The name of a coordinate in a sum."""
@@ -328,7 +329,7 @@ class _Dump:
         if isinstance(along, forces.Servo):
             aims = {name: self.timed([getattr(along, name)], f"{what}: {name}")[0]
                     for name in ("target", "target_rate", "offset")}
-            return {"type": "servo", **self.on(force), **{k: v for k, v in aims.items() if not _same(v, 0.0)},
+            return {"type": "servo", **self.on(force), **{k: v for k, v in aims.items() if not is_default(v, 0.0)},
                     **self.given(along, ("stiffness", "damping", "lower", "upper"), what, stiffness=0.0, damping=0.0)}
         kind = "law" if isinstance(along, (forces.LawForce, forces.MachineForce)) else "spring"
         return {"type": kind, **self.on(force), **self.along(along, "rest", what)}
@@ -351,7 +352,7 @@ class _Dump:
                   for name in ("stiffness", "turn_stiffness", "damping", "turn_damping")}
         return {"first": self.bodies[made.first], "second": self.bodies[made.second],
                 **self.poses(made, ("first_pose", "second_pose"), what),
-                **{k: v for k, v in fields.items() if not all(_same(x, 0.0) for x in v)},
+                **{k: v for k, v in fields.items() if not all(is_default(x, 0.0) for x in v)},
                 **({"measure": made.bushing.measure} if made.bushing.measure != "chord" else {})}
 
     def drag(self, made: Any) -> dict[str, Any]:
@@ -392,38 +393,4 @@ class _Dump:
 
     @staticmethod
     def _three(name: str, values: list[Any]) -> dict[str, Any]:
-        return {} if all(_same(x, 0.0) for x in values) else {name: values}
-
-
-def _table(table: Table) -> dict[str, Any]:
-    points = [list(axis) for axis in table.points]
-    values: list[Any] = list(table.values)
-    if len(points) == 2:
-        width = len(points[1])
-        values = [values[i:i + width] for i in range(0, len(values), width)]
-    return {"points": points if len(points) == 2 else points[0], "values": values, "kind": table.kind,
-            "extrapolate": table.extrapolate, **({"name": table.name} if table.name != table_word(table) else {})}
-
-
-def _same(value: Any, default: float | None) -> bool:
-    """Whether a number is the default, sign of zero included."""
-    return (isinstance(value, float) and default is not None and value == default
-            and math.copysign(1.0, value) == math.copysign(1.0, default))
-
-
-def _text(name: Any, what: str, *, empty: bool = False) -> str:
-    """A name that a file in UTF-8 can hold."""
-    try:
-        if not isinstance(name, str) or not (name or empty):
-            raise ModelError(f"{what} names are texts, got {name!r}")
-        name.encode()
-    except UnicodeEncodeError:
-        raise ModelError(f"{what} {name!r}: the name holds half of a character and cannot be written") from None
-    found = control_character(name)
-    if found is not None:
-        raise ModelError(f"{what} {name!r}: the name holds the control character {found} and cannot be written")
-    return name
-
-
-def _named(parts: Iterable[Any], what: str, made: Callable[[Any], dict[str, Any]]) -> dict[str, Any]:
-    return {_text(part.name, what): made(part) for part in parts}
+        return {} if all(is_default(x, 0.0) for x in values) else {name: values}

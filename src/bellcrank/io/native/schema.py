@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Discriminator, Field, PlainValidator, Tag, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
+from bellcrank.io.native.contact_schema import ContactPart, ContactRulePart
 from bellcrank.io.native.element_schema import (
     BeltPart,
     BetweenPoints,
@@ -355,36 +356,11 @@ class ArmaturePart(OnJoint):
     inertia: Num = Field(description="[kg m^2 or kg]")
 
 
-class ContactPart(Part):
-    """Two shapes that may touch; rigid if there is no stiffness."""
-
-    first: Name = Field(description="a shape")
-    second: Name
-    stiffness: Num | None = Field(default=None, description="[N/m^exponent]")
-    dissipation: Num | None = Field(default=None, description="Hunt and Crossley's [s/m]")
-    restitution: Fixed | None = Field(default=None, description="of rigid contacts")
-    friction: Num = 0.0
-    slip_speed: Num = Field(default=1e-3, description="[m/s]")
-    exponent: Fixed = 1.0
-    friction_model: Literal["regularized", "bristle"] = "regularized"
-    reach: Fixed = Field(default=1e-4, description="what bristles bend before they slide [m]")
-    bend_damping: Fixed = Field(default=1e-2, description="time constant of their damping [s]")
-
-
 class RangePart(Part):
     """Where a joint is meant to stay; nothing acts there."""
 
     lower: Fixed | None = Field(default=None, description="[rad or m]")
     upper: Fixed | None = None
-
-
-class ContactRulePart(Part):
-    """Whether a pair of bodies or shapes may touch where contacts are added to many at once, and with what friction."""
-
-    first: Name = Field(description="a body or a shape")
-    second: Name
-    touch: bool = True
-    friction: Fixed | None = None
 
 
 class Document(Part):

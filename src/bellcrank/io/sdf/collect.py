@@ -21,12 +21,12 @@ _FRAMED = (1, 7)
 _WORLD_GRAVITY = (1, 6)  #: before, <gravity> stood in <physics>
 _SCENERY = ("model://sun", "model://ground_plane")
 _INCLUDE = ("uri", "name", "pose", "static", "placement_frame")
-_ONCE = ("pose", "static", "gravity")
+_ONCE = ("pose", "static", "gravity", "self_collide")
 _ASIDE = {
     "plugin": "a plug-in of a simulator", "gripper": "settings of a simulator", "light": "scenery", "scene": "scenery",
     "physics": "settings of a simulator", "atmosphere": "settings of a simulator", "gui": "settings of a simulator",
     "magnetic_field": "settings of a simulator", "spherical_coordinates": "settings of a simulator",
-    "self_collide": "settings of a simulator", "allow_auto_disable": "settings of a simulator", "audio": "scenery",
+    "allow_auto_disable": "settings of a simulator", "audio": "scenery",
     "state": "the state of a simulation, not of the machine", "actor": "an animation", "road": "scenery",
     "population": "not read: it multiplies models at random", "wind": "wind, which acts on no body here",
     "enable_wind": "wind, which acts on no body here"}
@@ -156,7 +156,9 @@ class _Collector:
             top = top.parent
         merged = include is not None and _merged(include)
         static = outer.static or (not merged and self._static(element, include))
-        scope = Scope(element, prefix, version_of(top), outer, static, source)
+        scope = Scope(element, prefix, version_of(top), outer, static, source, merged=merged)
+        touching = element.first("self_collide")
+        scope.self_collide = touching is not None and boolean(touching, touching.text)
         scope.world = outer.world
         if not merged:
             if name in outer.nested or (name in outer.names and outer.version >= _FRAMED):
@@ -229,6 +231,8 @@ class _Collector:
                 self._model(name, inner, scope, stack, child, scope.prefix if _merged(child) else scope.full(name))
             elif child.tag in _ASIDE:
                 self.note("ignored", child, _ASIDE[child.tag])
+            elif child.tag == "self_collide":
+                self.note("kept", child, "a rule for add_contacts")
             elif child.tag not in ("pose", "static", "model", "include", "gravity", "world"):
                 closes = "joint" in child.tag or "constraint" in child.tag
                 self.note("warned" if closes else "ignored", child, "a connection of a kind unknown here, not read"

@@ -52,6 +52,13 @@ class Scope:
     model: FrameNode = None  # type: ignore[assignment]
     world: FrameNode = None  # type: ignore[assignment]
     placement: str = ""
+    self_collide: bool = False  #: whether links of the model touch each other, unless they say otherwise
+    merged: bool = False  #: whether its links belong to the model around
+
+    @property
+    def owner(self) -> Scope:
+        """The model that links belong to."""
+        return self.outer.owner if self.merged and self.outer is not None else self
 
     def full(self, name: str) -> str:
         return f"{self.prefix}::{name}" if self.prefix else name

@@ -21,6 +21,7 @@ from bellcrank.io.sdf.frames import FrameNode, attach, place, relative
 from bellcrank.io.sdf.gears import between, couple_gearbox, couple_mimics
 from bellcrank.io.sdf.joints import Hinge, make_hinge, read_along
 from bellcrank.io.sdf.links import read_inertia, read_shape
+from bellcrank.io.sdf.self_contact import keep_apart
 from bellcrank.io.sdf.text_values import Poses, boolean, number_in
 from bellcrank.mechanism.joints import Free, Weld
 from bellcrank.mechanism.mechanism import Mechanism
@@ -31,7 +32,7 @@ _DEFAULT_GRAVITY = (0.0, 0.0, -9.81)
 _WORLD_GRAVITY = (0.0, 0.0, -9.8)  # SDF's own default for a <world>
 _ASIDE = {"sensor": "a sensor", "light": "scenery", "projector": "scenery", "audio_sink": "scenery",
           "audio_source": "scenery", "battery": "a battery", "particle_emitter": "scenery",
-          "self_collide": "settings of a simulator", "enable_wind": "wind, which acts on no body here",
+          "enable_wind": "wind, which acts on no body here",
           "must_be_base_link": "settings of a simulator", "plugin": "a plug-in of a simulator"}
 
 
@@ -53,7 +54,8 @@ def load_sdf(path: str | os.PathLike[str], *, model: str | None = None, floating
     * ``parallel`` [rad]: axes that are parallel within this angle become exactly so. A planar linkage whose axes were
       rounded differently cannot move at all; the report warns about it.
 
-    Shapes of visuals and collisions come with the bodies; `packages` are further folders for mesh files, as for URDF.
+    Shapes of visuals and collisions come with the bodies; links of one model touch each other (`add_contacts`) only
+    with <self_collide>, as SDF says; `packages` are further folders for mesh files, as for URDF.
     Whatever would change the motion and is not modelled is told by one `ReadWarning`; `read_sdf` returns the report.
 
     >>> import pathlib, tempfile
@@ -133,6 +135,7 @@ class _Reader:
         self.machine = Mechanism(found.name, self._gravity())
         for node in links:
             self._link(node)
+        keep_apart(self.machine, links)
         used = [hinge for hinge in hinges if not self._idle(hinge)]
         self._bases(links, used, {hinge.name for hinge in hinges})
         for hinge in used:
@@ -186,6 +189,8 @@ class _Reader:
                 self._shape(element, node)
             elif element.tag in _ASIDE:
                 self.note("ignored", element, _ASIDE[element.tag])
+            elif element.tag == "self_collide":
+                self.note("kept", element, "a rule for add_contacts")
             elif element.tag == "velocity_decay":
                 kind: Kind = "warned" if any(number_in(element, t, 0.0) for t in ("linear", "angular")) else "ignored"
                 self.note(kind, element, "damping of a whole body is not modelled")

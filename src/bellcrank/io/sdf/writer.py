@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Sequence
+from itertools import combinations
 from xml.sax.saxutils import escape, quoteattr
 
 import numpy as np
@@ -122,6 +123,8 @@ class _SdfWriter:
         self.lines = ['<?xml version="1.0"?>', f'<sdf version="{version}">', '  <world name="world">',
                       f"    <gravity>{_numbers(m.gravity)}</gravity>",
                       f"    <model name={quoteattr(self.model_name)}>"]
+        if self._touch_each_other():
+            self._put("<self_collide>true</self_collide>", 6)
         for body in m.bodies:
             self._link(body.index)
         self._ground()
@@ -171,10 +174,19 @@ class _SdfWriter:
         self._shapes(index)
         self._put("</link>", 6)
 
+    def _touch_each_other(self) -> bool:
+        """Whether any two bodies with shapes may touch, as far as rules say; SDF wants to be told."""
+        m, forbidden = self.machine, {frozenset((r.first, r.second)) for r in self.machine.contact_rules if not r.touch}
+        shaped = sorted({shape.body for shape in m.shapes if shape.body and shape.role == "collision"})
+        names = [m.bodies[i - 1].name for i in shaped]
+        return any(frozenset(pair) not in forbidden for pair in combinations(names, 2))
+
     def _ground(self) -> None:
         """Shapes of the ground: a link that is fixed to the world."""
         if any(shape.body == 0 for shape in self.machine.shapes):
             self._open(f"link name={quoteattr(self.ground_names[0])}", 6)
+            if any(shape.body == 0 and shape.role == "collision" for shape in self.machine.shapes):
+                self._put("<self_collide>true</self_collide>", 8)
             self._shapes(0)
             self._put("</link>", 6)
             self._open(f"joint name={quoteattr(self.ground_names[1])} type=\"fixed\"", 6)

@@ -92,13 +92,22 @@ class TouchingBodies(ShapedBodies):
         """
         what = f"contact rule of {first!r} and {second!r}"
         for name in (first, second):
-            self._own_shapes(what, name, some=False)
+            if name not in self._shapes and not self._is_body(name):
+                self._own_shapes(what, name, some=False)  # says what there is
         rule = ContactRule(first, second, bool(touch),
                            None if friction is None else float(number(what, "friction", friction, 0.0)))
         self._contact_rules[rule.name] = rule
         return rule
 
+    def _is_body(self, name: str) -> bool:
+        try:
+            return bool(self.body(name))
+        except ModelError:
+            return False
+
     def _rule(self, one: PlacedShape, other: PlacedShape) -> ContactRule | None:
+        if not self._contact_rules:
+            return None
         names = ["ground", *(b.name for b in self.bodies)]
         for a, b in ((one.name, other.name), (names[one.body], names[other.body])):
             found = self._contact_rules.get(ContactRule(a, b).name)

@@ -39,6 +39,11 @@ class BristleContact(Compliant):
         out: Vector = (bend + (slip - bend * speed) * part) * -(self.friction * normal_force)
         return out
 
+    def held(self, normal_force: Number, bend: Vector) -> Number:
+        """Energy in the bent bristles [J], at the normal force of now."""
+        out: Number = bend.dot(bend) * (0.5 * self.reach * self.friction * normal_force)
+        return out
+
     def bend_rate(self, slip: Vector, bend: Vector) -> Vector:
         """The rate of the bend [1/s]."""
         speed = sqrt(maximum(slip.dot(slip), _STILL))

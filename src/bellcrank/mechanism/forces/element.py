@@ -77,6 +77,10 @@ class Along(Element):
         except (ArithmeticError, TypeError, ValueError):  # a function that is not defined there
             return math.inf
 
+    def undefined(self, x: Number) -> str:
+        """Why there is no force at one of the coordinates x, numbers or arrays, and what to do; nothing if there is."""
+        return ""
+
     def energy(self, x: Number) -> Number:
         """Energy stored [J]; none in elements that only dissipate."""
         return 0.0

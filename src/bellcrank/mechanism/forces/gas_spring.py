@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from bellcrank.mechanism.forces.element import Along
-from bellcrank.scalar.functions import exp, log
+from bellcrank.scalar.functions import exp, log, sqrt
 from bellcrank.scalar.graph import Number
 
 __all__ = ["GasSpring"]
@@ -35,9 +37,18 @@ class GasSpring(Along):
         return self.reach / (self.reach - (self.length - x))
 
     def force(self, x: Number, rate: Number) -> Number:
-        ratio = self._ratio(x)
-        risen = ratio if self.exponent == 1.0 else exp(self.exponent * log(ratio))
+        root = sqrt(self._ratio(x))  # beyond the reach no number comes out, whatever the exponent
+        risen = root * root if self.exponent == 1.0 else exp(2.0 * self.exponent * log(root))
         return self.push * risen - self.damping * rate
+
+    def undefined(self, x: Number) -> str:
+        reach, pushed = np.broadcast_arrays(*(np.asarray(a, dtype=float) for a in (self.reach, self.length - x)))
+        beyond = np.flatnonzero(pushed >= reach)
+        if not len(beyond):
+            return ""
+        return (f"it is pushed in by {pushed.flat[beyond[0]]:.6g} m, and at its reach of {reach.flat[beyond[0]]:.6g} m "
+                "no volume is left to the gas; give it a larger reach (volume of gas by area of the rod), or a stop "
+                "that keeps it longer (add_bump_stop)")
 
     def energy(self, x: Number) -> Number:
         """The work put in from full length on."""
