@@ -236,6 +236,25 @@ def test_all_methods_move_carriers(method: str) -> None:
     assert np.abs(udot).max() > 1.0
 
 
+@pytest.mark.parametrize("cut", ["C", "D"])
+def test_guesses_count_at_joints_that_were_cut(cut: str) -> None:
+    """A guess of the cut joint chooses the branch; as near to it as with a coordinate of its own."""
+    m = bc.load("four_bar")
+    system, own = (bc.compile(m, backend="numpy", cut=[cut], actuated=names) for names in ([], [cut]))
+    found = []
+    for side in (1.5, -1.5):
+        guess = {"A": 0.5, "B": -0.7, "C": 1.5 * side, "D": -side}
+        near, wanted = system.assemble(guess=guess), own.assemble(guess=guess)
+        assert np.abs(system.pose(near.q).position - own.pose(wanted.q).position[:3]).max() < 1e-3
+        state = system.assemble(q={"A": 0.6}, guess={"A": 0.5, cut: guess[cut]})
+        found.append(float(bc.analyze.loop_coordinates(system, state.q, cut)[0]))
+        assert found[-1] * guess[cut] > 0.0
+        several = system.assemble(guess={name: np.full(2, x) for name, x in guess.items()})
+        assert np.abs(several.q - near.q).max() < 1e-12
+        assert np.abs(system.project(guess).q - near.q).max() < 1e-12
+    assert abs(found[0] - found[1]) > 1.0
+
+
 def test_carriers_are_in_no_file(tmp_path: Path) -> None:
     """Model files hold what was described; results compile it as it was."""
     m = bc.load("slider_crank")

@@ -20,7 +20,7 @@ from bellcrank.mechanism.motion import Prescribed
 from bellcrank.scalar.jet import Jet, as_jet
 from bellcrank.simulate.fields import STATE, layout_of
 from bellcrank.system.assembly import on_branch
-from bellcrank.system.held_values import near
+from bellcrank.system.held_values import closing_near, near
 
 if TYPE_CHECKING:
     from bellcrank.compiled.system import System
@@ -210,7 +210,7 @@ def _first(system: System, laws: _Laws, t: float,
     mask = system.model.prescribed_mask()
     mask[laws.entries] = True
     places = laws.places
-    held = Held(mask, tuple(places), laws.put(start, t)[places], ())
+    held = Held(mask, tuple(places), laws.put(start, t)[places], (), closing_near(system.plans, guess))
     return on_branch(system.plans, start, held, np.ones(system.nu), t, "drive")[0]
 
 

@@ -111,7 +111,7 @@ def _start(system: System, guess: State | Mapping[str, float | Sequence[float]] 
         return system.assemble(q=hold, guess=guess, t=t).q
     start = near(system.plans, "guess", guess, "equilibrium")
     held = {key: start[system.model.configuration.coordinate_entries(key)].tolist() for key in hold}
-    return system.assemble(q=held, guess=start, t=t).q
+    return system.assemble(q=held, guess=guess if isinstance(guess, Mapping) else start, t=t).q
 
 
 def _with_states(balance: RestingForces, q: Floats, guess: Any, stable: bool, iterations: int
