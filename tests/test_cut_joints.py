@@ -135,6 +135,21 @@ def followed(joint: str) -> Callable[[bc.System], Things]:
     return look
 
 
+def brake(joint: str) -> Callable[[bc.System], Things]:
+    """The joint is locked for a while."""
+    def look(system: bc.System) -> Things:
+        run = system.simulate(state_of(system), 0.004, step=1e-3, stepper="rk8", tau={joint: 2.0}, outputs={
+            "at": lambda m: m.q(joint)}, events=[
+            bc.Event(lambda t, q, u: t - 0.0015, "brake", action=bc.lock(joint)),
+            bc.Event(lambda t, q, u: t - 0.0025, "go", action=bc.unlock(joint))])
+        assert run.attrs["status"] == "finished"
+        return {"piston": system.pose(run.q.values, "piston").position, "energy": run["energy"].values,
+                "output": run["at"].values,
+                "load": np.linalg.norm(run.joint_load("big_end", body="rod").values, axis=-1)}
+
+    return look
+
+
 def bounce(joint: str) -> Callable[[bc.System], Things]:
     """A rigid stop that is hit."""
     def look(system: bc.System) -> Things:
@@ -235,6 +250,7 @@ def table(joint: str) -> dict[str, Row]:
         "equilibrium": (lambda m: m.add_joint_spring("e", "crank", stiffness=50.0), resting(joint), {}),
         "force of linear models": (lambda m: m.add_joint_spring("e", "crank", stiffness=50.0), about(joint), {}),
         "drive": (lambda m: None, followed(joint), {}),
+        "lock": (lambda m: m.add_joint_spring("e", joint, stiffness=50.0), brake(joint), {}),
         "rigid stop": (lambda m: None, bounce(joint), {}),
         "inverse dynamics": (lambda m: None, needed(joint), {"actuated": [joint]}),
     }
