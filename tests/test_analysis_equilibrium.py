@@ -193,3 +193,10 @@ def test_what_cannot_rest_says_why() -> None:
         bc.analyze.equilibrium(pendulum, hold="hinge")
     with pytest.raises(bc.BellcrankError, match="knee"):
         bc.analyze.equilibrium(pendulum, {"knee": 1.0})
+
+
+def test_machines_that_differ_in_parameters_share_derivatives() -> None:
+    """What one of them has compiled, the others find."""
+    system = bc.compile(bc.load("four_bar"), backend="numpy")
+    first, second = (bc.analyze.equilibrium(system.with_parameters(), {"A": 0.5}) for _ in range(2))
+    assert (first.q == second.q).all()

@@ -91,6 +91,65 @@ def linear(joint: str) -> Callable[[bc.System], Things]:
     return look
 
 
+def resting(joint: str) -> Callable[[bc.System], Things]:
+    """Equilibria under forces along the joint, one and several, and with the joint held by name or by value."""
+    def look(system: bc.System) -> Things:
+        start, at = state_of(system, 0.0), places()[joint]
+        found = {
+            "force": bc.analyze.equilibrium(system, places(), tau={joint: 3.0}),
+            "forces": bc.analyze.equilibrium(system, start, tau={joint: np.array([1.0, 2.0])}),
+            "held": bc.analyze.equilibrium(system, start.q, hold=[joint], wrenches=np.ones((3, 6))),
+            "put": bc.analyze.equilibrium(system, places(), hold={joint: at - 0.02}, tau={"big_end": 1.0})}
+        return {name: system.pose(state.q, "rod").position for name, state in found.items()}
+
+    return look
+
+
+def about(joint: str) -> Callable[[bc.System], Things]:
+    """Linear models where a constant force acts along the joint."""
+    def look(system: bc.System) -> Things:
+        rest = bc.analyze.equilibrium(system, places(), tau={joint: 3.0})
+        found = bc.analyze.linearize(system, rest, tau={joint: 3.0}, inputs=["big_end"], outputs={
+            "piston": lambda state: system.pose(state.q, "piston").position})
+        assert found.outputs == ("piston[0]", "piston[1]", "piston[2]") and np.abs(found.rate).max() < 1e-8
+        assert np.abs(found.nearby([0.0, 0.0]).q - rest.q).max() < 1e-12
+        plain = bc.analyze.linearize(system, rest, tau={joint: 3.0})
+        assert plain.outputs[:3] == system.coordinate_names and plain.shapes.shape == (3, 1)
+        gain = found.C @ np.linalg.solve(2j * np.eye(2) - found.A, found.B)
+        return {"poles": np.sort(np.abs(found.eigenvalues)), "same": np.sort(np.abs(plain.eigenvalues)),
+                "gain": np.stack([gain.real, gain.imag])}
+
+    return look
+
+
+def followed(joint: str) -> Callable[[bc.System], Things]:
+    """The joint is driven by a function of time."""
+    def look(system: bc.System) -> Things:
+        run = bc.analyze.drive(system, {joint: lambda t: places()[joint] - 0.02 + 0.3 * t}, [0.0, 0.01, 0.02],
+                               guess=places(), reactions=True)
+        speed = next(name for name in run.speed.values if name.partition(".")[0] == joint)
+        return {"tau": run.tau.sel(speed=speed).values, "rate": run.u.sel(speed=speed).values,
+                "rod": run.system.pose(run.q.values, "rod").position,
+                "load": np.linalg.norm(run.reaction.sel(joint="big_end").values, axis=-1)}
+
+    return look
+
+
+def brake(joint: str) -> Callable[[bc.System], Things]:
+    """The joint is locked for a while."""
+    def look(system: bc.System) -> Things:
+        run = system.simulate(state_of(system), 0.004, step=1e-3, stepper="rk8", tau={joint: 2.0}, outputs={
+            "at": lambda m: m.q(joint)}, events=[
+            bc.Event(lambda t, q, u: t - 0.0015, "brake", action=bc.lock(joint)),
+            bc.Event(lambda t, q, u: t - 0.0025, "go", action=bc.unlock(joint))])
+        assert run.attrs["status"] == "finished"
+        return {"piston": system.pose(run.q.values, "piston").position, "energy": run["energy"].values,
+                "output": run["at"].values,
+                "load": np.linalg.norm(run.joint_load("big_end", body="rod").values, axis=-1)}
+
+    return look
+
+
 def bounce(joint: str) -> Callable[[bc.System], Things]:
     """A rigid stop that is hit."""
     def look(system: bc.System) -> Things:
@@ -188,6 +247,10 @@ def table(joint: str) -> dict[str, Row]:
         "initial values": (lambda m: None, begun(joint), {}),
         "outputs": (lambda m: None, outputs(joint), {}),
         "inputs of linear models": (lambda m: m.add_joint_spring("e", joint, stiffness=50.0), linear(joint), {}),
+        "equilibrium": (lambda m: m.add_joint_spring("e", "crank", stiffness=50.0), resting(joint), {}),
+        "force of linear models": (lambda m: m.add_joint_spring("e", "crank", stiffness=50.0), about(joint), {}),
+        "drive": (lambda m: None, followed(joint), {}),
+        "lock": (lambda m: m.add_joint_spring("e", joint, stiffness=50.0), brake(joint), {}),
         "rigid stop": (lambda m: None, bounce(joint), {}),
         "inverse dynamics": (lambda m: None, needed(joint), {"actuated": [joint]}),
     }
@@ -234,6 +297,25 @@ def test_all_methods_move_carriers(method: str) -> None:
     udot = wanted.forward_dynamics(state)
     assert np.abs(found.forward_dynamics(state) - udot).max() < 1e-10 * np.abs(udot).max()
     assert np.abs(udot).max() > 1.0
+
+
+@pytest.mark.parametrize("cut", ["C", "D"])
+def test_guesses_count_at_joints_that_were_cut(cut: str) -> None:
+    """A guess of the cut joint chooses the branch; as near to it as with a coordinate of its own."""
+    m = bc.load("four_bar")
+    system, own = (bc.compile(m, backend="numpy", cut=[cut], actuated=names) for names in ([], [cut]))
+    found = []
+    for side in (1.5, -1.5):
+        guess = {"A": 0.5, "B": -0.7, "C": 1.5 * side, "D": -side}
+        near, wanted = system.assemble(guess=guess), own.assemble(guess=guess)
+        assert np.abs(system.pose(near.q).position - own.pose(wanted.q).position[:3]).max() < 1e-3
+        state = system.assemble(q={"A": 0.6}, guess={"A": 0.5, cut: guess[cut]})
+        found.append(float(bc.analyze.loop_coordinates(system, state.q, cut)[0]))
+        assert found[-1] * guess[cut] > 0.0
+        several = system.assemble(guess={name: np.full(2, x) for name, x in guess.items()})
+        assert np.abs(several.q - near.q).max() < 1e-12
+        assert np.abs(system.project(guess).q - near.q).max() < 1e-12
+    assert abs(found[0] - found[1]) > 1.0
 
 
 def test_carriers_are_in_no_file(tmp_path: Path) -> None:

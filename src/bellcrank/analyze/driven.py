@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bellcrank.analyze.continuation import DeadPointError, Follower
+from bellcrank.analyze.kept_joints import KeptJoints
 from bellcrank.analyze.minimal import GivenSpeeds, driven_entries, with_laws
 from bellcrank.arrays import Floats, check_unmasked
 from bellcrank.errors import AssemblyError, ModelError, StateError
@@ -20,7 +21,7 @@ from bellcrank.mechanism.motion import Prescribed
 from bellcrank.scalar.jet import Jet, as_jet
 from bellcrank.simulate.fields import STATE, layout_of
 from bellcrank.system.assembly import on_branch
-from bellcrank.system.held_values import near
+from bellcrank.system.held_values import closing_near, near
 
 if TYPE_CHECKING:
     from bellcrank.compiled.system import System
@@ -47,6 +48,9 @@ def drive(system: System, motion: Mapping[str, Motion], times: npt.ArrayLike, *,
     `assemble`: a state, an array or a mapping {joint: value} to start from. A dead point raises `AssemblyError` with
     joint and time. Forces are those of `actuated` joints (those of `compile`, else the driven ones).
 
+    Joints at which a loop is cut may be driven or actuated like others; they have coordinates of their own in the
+    result then, beside those of the machine.
+
     Returns a `Result` over time [s] with q, u, udot, tau, and if asked `reaction` (as `System.reactions`); `plot`,
     `kinematics` and the like work as after a simulation. Loops close to rounding.
     Cost: of every sixteenth sample some closings, one after the other; the rest in batches.
@@ -61,6 +65,10 @@ def drive(system: System, motion: Mapping[str, Motion], times: npt.ArrayLike, *,
     samples = np.asarray(times, dtype=float)
     if samples.ndim != 1 or not len(samples) or not np.isfinite(samples).all():
         raise StateError(f"drive: times are a row of finite numbers, got shape {samples.shape}")
+    kept = KeptJoints.of(system, motion, actuated)
+    if kept is not None:
+        return drive(kept.wide, motion, samples, guess=kept.guess(guess, float(samples[0]), "drive"),
+                     actuated=actuated, reactions=reactions, wrenches=kept.wrenches(wrenches))
     laws = _Laws(system, motion)
     closer = GivenSpeeds(system, laws.entries)
     q0 = _first(system, laws, float(samples[0]), guess)
@@ -210,7 +218,7 @@ def _first(system: System, laws: _Laws, t: float,
     mask = system.model.prescribed_mask()
     mask[laws.entries] = True
     places = laws.places
-    held = Held(mask, tuple(places), laws.put(start, t)[places], ())
+    held = Held(mask, tuple(places), laws.put(start, t)[places], (), closing_near(system.plans, guess))
     return on_branch(system.plans, start, held, np.ones(system.nu), t, "drive")[0]
 
 

@@ -8,7 +8,7 @@ variational equations have them; rotations of ball and free joints are rotation 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bellcrank.analyze.differences import derivative
+from bellcrank.analyze.kept_joints import KeptJoints
 from bellcrank.analyze.minimal import (
     Chart,
     closed_states,
@@ -110,6 +111,7 @@ def linearize(system: System, state: State | tuple[npt.ArrayLike, npt.ArrayLike]
               t: npt.ArrayLike | None = None) -> LinearModel | StateBatch:
     """Linearize the equations of motion about a closed state, at rest or moving.
 
+    `tau` are constant joint forces, those of joints at which a loop is cut included.
     `inputs` names joints or their coordinates (forces on them, those that close loops included), bodies
     (all six entries of a wrench) or "body.fx" (one: mx, my, mz, fx, fy, fz); the actuated joints or else the
     independent ones if not given. `outputs` names coordinates ("A.angle"), rates ("A.rate", "A.angle.rate") and
@@ -133,15 +135,39 @@ def linearize(system: System, state: State | tuple[npt.ArrayLike, npt.ArrayLike]
     [[0.0, 1.0], [-9.81, 0.0]]
     """
     wanted = None if coordinates is None else driven_entries(system, coordinates, "linearize")
-    each, forces = closed_states(system, state, t, "linearize"), force_arrays(system, tau)
+    each, kept = closed_states(system, state, t, "linearize"), KeptJoints.of(system, tau)
+    machine = system if kept is None else kept.wide
+    forces = force_arrays(machine, tau)
     if not each.ndim:
-        return without_integrals(linear_model(system, each.item(), forces, inputs, outputs, wanted, wrenches))
+        return without_integrals(_about(system, kept, each.item(), forces, inputs, outputs, wanted, wrenches))
     if each.size and wanted is None:
         first: State = each.item(0)
         wanted = list(Chart.at(system, first.q, first.t).independent)
-    every = np.broadcast_to(forces, (*each.shape, system.nu))
-    return StateBatch.of(each.shape, lambda index: without_integrals(linear_model(
-        system, each[index], every[index], inputs, outputs, wanted, wrenches, each.size)))
+    every = np.broadcast_to(forces, (*each.shape, machine.nu))
+    return StateBatch.of(each.shape, lambda index: without_integrals(_about(
+        system, kept, each[index], every[index], inputs, outputs, wanted, wrenches, each.size)))
+
+
+def _about(system: System, kept: KeptJoints | None, trim: State, force: Floats, inputs: Sequence[str] | None,
+           outputs: Outputs, wanted: Sequence[int] | None, wrenches: Wrenches, states: int = 1) -> LinearModel:
+    """The model of a machine; where forces act along joints that were cut, by the machine in which these have
+    coordinates, in the same states."""
+    if kept is None:
+        return linear_model(system, trim, force, inputs, outputs, wanted, wrenches, states)
+    chart = Chart.at(system, trim.q, trim.t, wanted=wanted)
+    found = linear_model(kept.wide, kept.widened(trim), force, inputs, _widened_outputs(kept, outputs),
+                         [kept.in_u[v] for v in chart.independent], kept.wrenches(wrenches), states)
+    return replace(found, chart=chart, state=trim)
+
+
+def _widened_outputs(kept: KeptJoints, outputs: Outputs) -> Outputs:
+    """The same outputs of the wide machine: functions see states of the other one."""
+    wanted = ModelOutputs.read(kept.system, outputs)
+
+    def seen(function: Callable[[State], Any]) -> Callable[[State], Any]:
+        return lambda state: function(kept.narrow(state))
+
+    return {name: seen(f) for name, f in wanted.functions} if wanted.functions else wanted.labels
 
 
 def linear_model(system: System, trim: State, force: Floats, inputs: Sequence[str] | None, outputs: Outputs,

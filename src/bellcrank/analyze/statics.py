@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from bellcrank.analyze.kept_joints import KeptJoints
 from bellcrank.analyze.minimal import Chart, force_arrays
 from bellcrank.analyze.resting_forces import RestingForces
 from bellcrank.analyze.steady_states import SteadyStates
@@ -49,10 +50,10 @@ def equilibrium(system: System, guess: State | Mapping[str, float | Sequence[flo
     `guess` is a state, an array q or a mapping {joint: value} to start from (all joints at zero if not given). Arrays
     with leading axes, of the guess, of `tau` or of `wrenches` (load cases), give a state with these axes. `hold`
     locks joints, at values {joint: value} or where the guess has them (names): `inverse_dynamics` with these joints as
-    `actuated` gives the forces that hold them. `tau` are constant joint forces, `wrenches` external loads. Prescribed
-    joints are where their laws have them at time t; a law that turns a whole machine steadily gives its relative
-    equilibrium. States of elements (`Mechanism.add_state`) rest, too: their rates vanish, and the state that is
-    returned has their values among its speeds.
+    `actuated` gives the forces that hold them. `tau` are constant joint forces, `wrenches` external loads. `hold` and
+    `tau` may name joints at which a loop is cut. Prescribed joints are where their laws have them at time t; a law that
+    turns a whole machine steadily gives its relative equilibrium. States of elements (`Mechanism.add_state`) rest, too:
+    their rates vanish, and the state that is returned has their values among its speeds.
 
     With `stable`, only stable or indifferent equilibria are found: from a maximum or saddle point the search goes
     on downhill. Without, the nearest one by Newton's method, whatever its kind. If there is none in reach, the error
@@ -70,6 +71,11 @@ def equilibrium(system: System, guess: State | Mapping[str, float | Sequence[flo
         raise StateError(f"equilibrium: hold is a mapping or a list of names; write [{hold!r}]")
     t = one_time(t)
     check_unmasked("equilibrium: guess", guess)
+    kept = KeptJoints.of(system, hold, tau)
+    if kept is not None:
+        return kept.narrow(equilibrium(
+            kept.wide, kept.guess(guess, t, "equilibrium"), hold=hold, tau=kept.forces(tau),
+            wrenches=kept.wrenches(wrenches), t=t, stable=stable, iterations=iterations))
     forces = force_arrays(system, tau)
     loads = None if wrenches is None else wrench_array(wrenches, system.body_names)
     lead = leading([np.empty((*axes, 0)) for axes in (
@@ -111,7 +117,7 @@ def _start(system: System, guess: State | Mapping[str, float | Sequence[float]] 
         return system.assemble(q=hold, guess=guess, t=t).q
     start = near(system.plans, "guess", guess, "equilibrium")
     held = {key: start[system.model.configuration.coordinate_entries(key)].tolist() for key in hold}
-    return system.assemble(q=held, guess=start, t=t).q
+    return system.assemble(q=held, guess=guess if isinstance(guess, Mapping) else start, t=t).q
 
 
 def _with_states(balance: RestingForces, q: Floats, guess: Any, stable: bool, iterations: int

@@ -135,8 +135,8 @@ class Closer:
         self.loops, self.integrate, self.normalize, self.difference = loops, integrate, normalize, difference
         #: the quick way from nearby, for machines that are small enough
         self.near = near
-        #: closed positions by guess, weights and time: see `Assembled`
-        self.known: dict[tuple[bytes, bytes, float], Floats | None] = {}
+        #: closed positions by guess, weights, time and what is wanted of closing joints: see `Assembled`
+        self.known: dict[tuple[bytes, bytes, float, tuple[Extra, ...]], Floats | None] = {}
 
     def close(self, q: Floats, target: Target, t: npt.ArrayLike = 0.0, *, iterations: int = 120
               ) -> tuple[Floats, Any]:

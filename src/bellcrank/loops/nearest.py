@@ -18,7 +18,7 @@ import numpy.typing as npt
 from bellcrank.arrays import Floats, half_turn
 from bellcrank.loops.closer import Closer, Extra, Target
 from bellcrank.loops.closing_ways import ClosingWays
-from bellcrank.loops.tolerances import CLOSED, DENSE, LONGEST, RANK, ROUNDING, SHORT, TINY
+from bellcrank.loops.tolerances import CLOSED, DENSE, LONGEST, RANK, ROUNDING, SAME, SHORT, TINY
 from bellcrank.loops.walking import DeadPointError, Walker, small_moves
 from bellcrank.loops.walking_together import WalksTogether
 
@@ -36,12 +36,13 @@ _FAR = 20.0 * np.pi
 @dataclass(frozen=True)
 class Held:
     """What does not move freely: speeds (mask, prescribed ones included), coordinates of q with the values they shall
-    have, and coordinates of joints that close loops."""
+    have, and coordinates of joints that close loops; and where the guess has such joints, which are not held."""
 
     mask: Mask
     places: tuple[int, ...]
     values: Floats
     extra: tuple[Extra, ...]
+    wanted: tuple[Extra, ...] = ()
 
     def put(self, q: Floats) -> Floats:
         """q with the coordinates held as they shall be."""
@@ -66,13 +67,15 @@ class End:
 
 @dataclass(frozen=True)
 class Nearest:
-    """Closes loops near guesses. `turning` are the speeds of angles that whole turns do not change."""
+    """Closes loops near guesses. `turning` are the speeds of angles that whole turns do not change, `wanted` the
+    coordinates of closing joints in the guess, which count as those of the tree do."""
 
     assembler: Closer
     weights: Floats
     t: float
     turning: Mask
     speed_names: Sequence[str]
+    wanted: tuple[Extra, ...] = ()
 
     def wrapped(self, change: Floats) -> Floats:
         """Changes (..., nu) without whole turns of angles."""
@@ -85,7 +88,16 @@ class Nearest:
     def distance(self, guess: Floats, q: Floats, mask: Mask) -> float:
         """The measure of nearness, over what may move."""
         change = self.wrapped(self.assembler.difference(guess, q))
-        return float(np.linalg.norm(np.where(mask, 0.0, self.weights * change)))
+        return self._norm(np.where(mask, 0.0, self.weights * change), self._gaps(q))
+
+    def _gaps(self, q: Floats) -> Floats:
+        """How far closing joints are from where the guess has them."""
+        n = len(self.wanted)
+        return self.assembler.residual(q, self.t, self.wanted)[-n:] if n else np.zeros(0)
+
+    @staticmethod
+    def _norm(change: Floats, gaps: Floats) -> float:
+        return float(np.hypot(np.linalg.norm(change), np.linalg.norm(gaps)))
 
     # -- one position ---------------------------------------------------------------------------
     def free(self, guess: Floats, mask: Mask) -> Floats | None:
@@ -95,18 +107,20 @@ class Nearest:
             found, good = near.nearest(start[None], mask, self.weights, self.t)
             if not good[0]:
                 found, good = near.compared(start[None], mask, self.weights, self.t, self.turning)
-            if good[0]:
+            if good[0] and np.abs(self._gaps(found[0])).max(initial=0.0) < SAME:
                 return np.asarray(found[0])
         return self.careful(start, mask)
 
     def careful(self, start: Floats, mask: Mask) -> Floats | None:
         """The same by damped steps with singular values, for guesses from which compiled steps have not closed."""
         first, size, left = self._straight(start, mask)
-        if size < TINY and left < ROUNDING:
+        known = first is not None and np.abs(self._gaps(first)).max(initial=0.0) < SAME
+        if known and size < TINY and left < ROUNDING:
             return first
-        if first is not None and size <= SHORT:
+        if first is not None and size <= SHORT and not self.wanted:
             return self._tight(self.settled(first, start, mask, ()), mask, ())[0]
-        best = self._best(start, [start], mask, ())
+        best = self._best(start, [start, self.assembler.close(start, self.target(mask, self.wanted), self.t)[0]]
+                          if self.wanted else [start], mask, ())
         return None if best is None else self._tight(best, mask, ())[0]
 
     def held(self, guess: Floats, starts: Sequence[Floats], held: Held) -> Floats | None:
@@ -156,10 +170,11 @@ class Nearest:
         part, far = 1.0, np.inf
         for _ in range(60):
             change = np.where(mask, 0.0, -self.assembler.difference(q, guess))
-            now = float(np.linalg.norm(self.weights * change))
+            gaps = self._gaps(q)
+            now = self._norm(self.weights * change, gaps)
             if now < 1e-9 or now > far * (1.0 - 1e-9):
                 break
-            step = self.assembler.tangential(q, change, self.t, self.target(mask, extra))
+            step = self._descent(q, change, gaps, self.target(mask, extra))
             if not np.isfinite(step).all() or np.linalg.norm(self.weights * step) < 1e-4 * now:
                 break
             step = step * min(1.0, 0.2 / max(float(np.abs(step).max()), 1e-300))
@@ -171,6 +186,17 @@ class Nearest:
                 break
             q, far, part = moved, now, min(1.0, 2.0 * part)
         return q
+
+    def _descent(self, q: Floats, change: Floats, gaps: Floats, target: Target) -> Floats:
+        """The step along the loops down the distance: all the way to the lowest point, or, where closing joints count,
+        to that along the steepest descent."""
+        if not self.wanted:
+            return self.assembler.tangential(q, change, self.t, target)
+        rows = np.stack([self.assembler.coordinate_row(q, e, self.t) for e in self.wanted])
+        pull = np.where(target.held, 0.0, gaps @ rows / self.weights**2)
+        step = self.assembler.tangential(q, change + pull, self.t, target)
+        own, across = (float(x @ x) for x in (self.weights * step, rows @ step))
+        return step * (own / (own + across)) if own > 0.0 else step
 
     def _nearer(self, q: Floats, step: Floats, guess: Floats, now: float, mask: Mask, extra: tuple[Extra, ...]
                 ) -> Floats | None:
@@ -185,7 +211,7 @@ class Nearest:
             q, before = close.integrate(q, step), length
             if length < 1e-9:
                 break
-        far = np.linalg.norm(np.where(mask, 0.0, self.weights * close.difference(guess, q)))
+        far = self._norm(np.where(mask, 0.0, self.weights * close.difference(guess, q)), self._gaps(q))
         return q if before < 1e-6 and far < now else None
 
     def _tight(self, q: Floats, mask: Mask, extra: tuple[Extra, ...]) -> tuple[Floats, float]:
@@ -228,7 +254,8 @@ class Nearest:
         near to the guess as it gets; or where the branch ended."""
         quick = self._quickly(q, guess, held)
         if quick is not None:
-            return quick
+            found = self.settled(quick, guess, held.mask, held.extra) if self.wanted else quick
+            return quick if found is quick else held.put(self._tight(found, held.mask, held.extra)[0])
         q = self._turned(q, held)
         walk = HeldWalker(self, q, held)
         try:

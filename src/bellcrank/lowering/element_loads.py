@@ -71,7 +71,8 @@ def unit_wrench(columns: Sequence[Motion], i: int) -> Force:
 
 
 def closing_motion(c: Closure, moving: Motions, bind: Bind) -> ClosingMotion:
-    """How a closing joint moves."""
+    """How a closing joint moves, or would if it were not held."""
+    c = c.free or c
     i, j = sides_of(c, moving, bind)
     constants = bind(tuple(c.kind.constants()))
     relative = Motion(j.omega - i.omega, j.rate - i.rate - i.omega.cross(j.point - i.point))

@@ -75,9 +75,10 @@ class MachineView:
                 return (self._u if rate else self._q)(link, _place(name, label, kind, rate))
             if name in self._closures:
                 k = self._closures[name]
+                c = tree.closures[k]
                 if k not in self._closing:
-                    self._closing[k] = closing_motion(tree.closures[k], self._moving, self._bind)
-                found, kind = self._closing[k], tree.closures[k].kind
+                    self._closing[k] = closing_motion(c, self._moving, self._bind)
+                found, kind = self._closing[k], (c.free or c).kind
                 return (found.speeds if rate else found.coordinates)[_place(name, label, kind, rate)]
         raise ModelError(f"no joint called {key!r} has coordinates here{hint(key, [*self._links, *self._closures])}; a "
                          "joint that is open has none")

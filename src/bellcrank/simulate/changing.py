@@ -14,7 +14,7 @@ import numpy.typing as npt
 from bellcrank.errors import AssemblyError, StateError
 from bellcrank.loops.closer import State, Target
 from bellcrank.simulate.altering import altered, let_go, moved
-from bellcrank.simulate.closing import limited
+from bellcrank.simulate.closing import closing_joints, limited
 from bellcrank.simulate.control import joint_places
 from bellcrank.simulate.courses import Course
 from bellcrank.simulate.events import Change, Event
@@ -26,6 +26,7 @@ from bellcrank.simulate.stops import Leaving, LiftOff, Stop
 from bellcrank.simulate.varying import VaryingRun
 from bellcrank.system.arrangements import Arrangement, arranged, arrangement_of, closing_frame
 from bellcrank.system.force_elements import actuator_forces
+from bellcrank.system.loop_errors import loop_coordinates
 from bellcrank.system.loop_loads import loop_loads
 from bellcrank.system.reactions import closure_wrenches
 
@@ -63,9 +64,9 @@ class Changing:
 
     def changed(self, state: State, change: Change) -> tuple[State, Outcome]:
         """The machine and the state after an event; the impulse that takes is noted."""
-        wanted = change.state or state
+        change, wanted = self._by_joints(change), change.state or state
         q, u = np.array(wanted.q, dtype=float), np.array(wanted.u, dtype=float)
-        goal = altered(self._setup.system.model, self.now, change)
+        goal = self._pinned(altered(self._setup.system.model, self.now, change), change, q, state.t)
         moved(self._setup.system.model, change, q, u)
         frames = {n: numbers for n in change.attach
                   if (numbers := closing_frame(self._setup.system.kernels, n, q, state.t))}
@@ -84,6 +85,20 @@ class Changing:
         outcome = Outcome(after.loss, start - before, after.closures)
         self.lost, self.added = self.lost + outcome.lost, self.added + outcome.added
         return State(q, after.u, state.t), outcome
+
+    def _by_joints(self, change: Change) -> Change:
+        """The change with closing joints that have one coordinate by their own names."""
+        single = {f"{n}.{kind.coordinate_names()[0]}": n for n in closing_joints(self._setup.system)
+                  if (kind := self._setup.system.model.mechanism.joint(n).joint).nu == 1}
+        return replace(change, lock=tuple(single.get(n, n) for n in change.lock),
+                       unlock=tuple(single.get(n, n) for n in change.unlock))
+
+    def _pinned(self, goal: Arrangement, change: Change, q: Floats, t: float) -> Arrangement:
+        """Closing joints that a change locks are held where they are, if their loops are closed."""
+        known = {*dict(goal.pins), *goal.released}
+        where = {n: loop_coordinates(self._setup.system.plans, q, n, t=t) for n in change.lock
+                 if n in closing_joints(self._setup.system) and n not in known}
+        return replace(goal, pins=(*goal.pins, *((n, tuple(at.tolist())) for n, at in where.items())))
 
     def _take(self, goal: Arrangement) -> None:
         """Go over to another arrangement. Machines with frames of another moment do not come back."""
@@ -132,7 +147,7 @@ class Changing:
         q = state.q.copy()
         key = stop.key(self.system)
         if stop.entry(self.system) is None:
-            self.now = replace(self.now, pins=(*(p for p in self.now.pins if p[0] != key), (key, stop.bound)))
+            self.now = replace(self.now, pins=(*(p for p in self.now.pins if p[0] != key), (key, (stop.bound,))))
         else:
             q[joint_places(self.system, False)[stop.joint][stop.coordinate]] = stop.bound
         return Change(state=State(q, state.u, state.t), lock=(key,)), 0.0

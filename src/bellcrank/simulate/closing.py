@@ -124,8 +124,8 @@ def _traced(tree: Tree, c: Closure, read: Callable[[str, int], Number]) -> CutJo
     sweeps = direct(tree, ("q", "u"), read, False)
     assert isinstance(sweeps, LoopedDirect)
     motion = closing_motion(c, sweeps.moving.__getitem__, sweeps.bind)
-    return CutJoint(c.name, c.kind, motion.coordinates, motion.speeds, _powers(tree, c, motion.speeds, read),
-                    motion.columns, motion.point)
+    return CutJoint(c.name, (c.free or c).kind, motion.coordinates, motion.speeds,
+                    _powers(tree, c, motion.speeds, read), motion.columns, motion.point)
 
 
 def _powers(tree: Tree, c: Closure, speeds: Sequence[Number], read: Callable[[str, int], Number]
@@ -198,7 +198,7 @@ def tree_forces(system: Machine, cuts: Sequence[str], rows: Floats, q: Floats, u
         rows = rows.copy()
         for entry, actuator in _actuators(system):
             rows[..., entry] = with_values(system.plans, actuator).output(rows[..., entry], u[..., entry])
-    closed = {c.name for c in system.model.tree.closures}
+    closed = {c.name for c in system.model.tree.closures if c.is_joint and c.kind.nu}  # none that is held
     at, forces = system.nu, {}
     for name in cuts:
         n = system.model.mechanism.joint(name).joint.nu

@@ -157,7 +157,8 @@ def leave(*bodies: str) -> Change:
 
 
 def lock(*names: str) -> Change:
-    """Lock joints, or single coordinates (``joint.coordinate``), where they are; an impulse brings them to rest."""
+    """Lock joints, or single coordinates (``joint.coordinate``), where they are; an impulse brings them to rest.
+    A joint at which a loop is cut is locked as a whole; code is made for every place at which it is."""
     return Change(lock=names)
 
 

@@ -26,8 +26,8 @@ from bellcrank.mechanism.pose import Pose
 from bellcrank.system.body_kinematics import pose
 from bellcrank.system.kernels import Kernels
 from bellcrank.system.loop_plans import LoopPlans
-from bellcrank.system.variants import closed_again, locked_near, released, unlocked, with_closures, without
-from bellcrank.topology.release import carried_joints, pinned
+from bellcrank.system.variants import closed_again, locked_near, released, unlocked, with_pins, without
+from bellcrank.topology.release import carried_joints
 
 if TYPE_CHECKING:
     from bellcrank.loops.plan import LoopPlan
@@ -45,7 +45,7 @@ class Arrangement:
 
     released: tuple[str, ...] = ()  #: closures that are open
     locked: tuple[str, ...] = ()  #: joints or coordinates that are held where they are
-    pins: tuple[tuple[str, float], ...] = ()  #: closing joints that stops hold, and where
+    pins: tuple[tuple[str, tuple[float, ...]], ...] = ()  #: closing joints that stops or locks hold, and where
     absent: tuple[str, ...] = ()  #: bodies that have not entered yet, or have left
     #: closed joints whose frames were defined at closing: origin and axes by rows, twelve numbers each
     frames: tuple[tuple[str, tuple[float, ...]], ...] = ()
@@ -69,7 +69,8 @@ class Arrangement:
     def of_plain(value: Mapping[str, Any]) -> Arrangement:
         """The other way round."""
         return Arrangement(tuple(value["released"]), tuple(value["locked"]),
-                           tuple((name, at) for name, at in value["pins"]), tuple(value["absent"]),
+                           tuple((name, tuple(np.atleast_1d(at).tolist())) for name, at in value["pins"]),
+                           tuple(value["absent"]),
                            tuple((name, tuple(numbers)) for name, numbers in value["frames"]))
 
 
@@ -176,7 +177,7 @@ def _model(model: Model, wanted: Arrangement, near: Floats | None) -> Model:
         made = released(made, wanted.released)
     pins = {name: at for name, at in wanted.pins if name not in wanted.released}
     if pins:
-        made = with_closures(made, lambda tree: pinned(tree, pins))
+        made = with_pins(made, pins)
     held = tuple(name for name in wanted.locked if name not in dict(wanted.pins))
     made = locked_near(made, held, near) if held else replace(made, near=near)
     if wanted.absent:

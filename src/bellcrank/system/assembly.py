@@ -22,6 +22,7 @@ from bellcrank.system.held_values import (
     batch_axes,
     begin,
     check_size,
+    names_closing,
     near,
     one_of,
     one_state,
@@ -59,6 +60,8 @@ def _assemble_many(plans: LoopPlans, q: State | Values, u: Values, guess: State 
     """A batch: states near closed ones, and that hold joints of the tree, together; others one by one."""
     nq, nu = plans.tree.nq, plans.tree.nu
     scale, changed = weighting(plans, weights, plans.configuration.usual), False
+    if q is None and names_closing(plans, guess):
+        q = {}  # nothing is held
     if isinstance(q, Mapping):
         position, changed = _held_positions(plans, q, guess, scale, t, lead)
     else:
@@ -94,7 +97,7 @@ def _walked_together(plans: LoopPlans, asked: Sequence[tuple[Floats, Held]], sca
     """Positions (states, nq) of guesses on their branches with what is held at its values, and which were found."""
     starts = np.array([start for start, _ in asked]).reshape(-1, plans.tree.nq)
     out, good = starts.copy(), np.zeros(len(starts), dtype=bool)
-    if not plans.tree.looped or not len(starts) or not asked[0][1].places:
+    if not plans.tree.looped or not len(starts) or not asked[0][1].places or asked[0][1].wanted:
         return out, good
     one_machine(plans, "assemble")
     near = Nearest(plans.closer, scale, t, plans.turning, plans.configuration.speed_names)
@@ -182,6 +185,8 @@ def project(plans: LoopPlans, q: State | Values, u: Values = None, *, t: float |
         u, t = q.u if u is None else u, q.t if t is None else t
     t = 0.0 if t is None else one_time(t)
     speeds = speeds_near(plans, u) if isinstance(u, Mapping) else u
+    if names_closing(plans, q):
+        return assemble(plans, guess=q, u=speeds, t=t)
     place = near(plans, "q", q, "project", many=True)
     if place.ndim > 1 and speeds is not None and plans.tree.looped and plans.closer.near is not None:
         return _project_many(plans, place, flat("u", speeds, plans.tree.nu, "one for every speed"), t)
@@ -213,7 +218,7 @@ def on_branch(plans: LoopPlans, start: Floats, held: Held, scale: Floats, t: flo
     if not plans.tree.looped:
         return plans.configuration.normalize(held.put(start)), None
     one_machine(plans, what)
-    near = Nearest(plans.closer, scale, t, plans.turning, plans.configuration.speed_names)
+    near = Nearest(plans.closer, scale, t, plans.turning, plans.configuration.speed_names, held.wanted)
     first = _nearest_closed(plans, near, start)
     if first is None:
         q = near.held(start, [start], held) if held.any else None
@@ -239,7 +244,7 @@ def on_branch(plans: LoopPlans, start: Floats, held: Held, scale: Floats, t: flo
 def _nearest_closed(plans: LoopPlans, near: Nearest, guess: Floats) -> Floats | None:
     """The nearest closed position to a guess, remembered for the last few guesses: many calls share one."""
     known = plans.closer.known
-    key = (guess.tobytes(), near.weights.tobytes(), near.t)
+    key = (guess.tobytes(), near.weights.tobytes(), near.t, near.wanted)
     if key not in known:
         found = near.free(guess, plans.model.prescribed_mask())
         if len(known) >= 8:

@@ -18,8 +18,8 @@ from bellcrank.system.loop_errors import closure_index
 if TYPE_CHECKING:
     from bellcrank.system.loop_plans import LoopPlans
 
-__all__ = ["Values", "batch_axes", "begin", "check_size", "near", "one_of", "one_state", "plain_time", "speeds_near",
-           "weighting"]
+__all__ = ["Values", "batch_axes", "begin", "check_size", "closing_near", "names_closing", "near", "one_of",
+           "one_state", "plain_time", "speeds_near", "weighting"]
 
 #: coordinates or speeds: an array, or {joint or "joint.coordinate": values}
 #: coordinates that mean something together
@@ -43,7 +43,29 @@ def begin(plans: LoopPlans, q: State | Values, guess: State | Values) -> tuple[F
         for key, value in q.items():
             places += _hold(plans, key, value, target, mask, extra)
     target, places = plans.configuration.normalize(target), list(dict.fromkeys(places))
-    return start, Held(mask, tuple(places), target[places], tuple(extra))
+    return start, Held(mask, tuple(places), target[places], tuple(extra), closing_near(plans, guess))
+
+
+def names_closing(plans: LoopPlans, values: State | Values) -> bool:
+    """Whether values by name are also those of joints that close loops."""
+    return isinstance(values, Mapping) and any(
+        plans.configuration.split(key)[0] in plans.tree.cut_names for key in values)
+
+
+def closing_near(plans: LoopPlans, values: State | Values) -> tuple[Extra, ...]:
+    """Coordinates of joints that close loops to start near, if they are given by name (as `near` has checked them);
+    those of loops that are open now count for nothing."""
+    if not isinstance(values, Mapping):
+        return ()
+    closed, out = {c.name for c in plans.tree.closures if c.is_joint}, []
+    for key, value in values.items():
+        numbers, joint, coordinate = _named(plans, key, value, "assemble")
+        if joint in closed:
+            index = closure_index(plans, joint)
+            names = plans.tree.closures[index].kind.coordinate_names()
+            which = range(len(names)) if coordinate is None else [names.index(coordinate)]
+            out += [Extra(index, i, float(x)) for i, x in zip(which, numbers, strict=True)]
+    return tuple(out)
 
 
 def near(plans: LoopPlans, name: str, values: State | Values, what: str = "assemble", many: bool = False) -> Floats:

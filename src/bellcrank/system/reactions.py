@@ -25,7 +25,7 @@ from bellcrank.system.whole_programs import with_careful_states
 from bellcrank.target.backend import Door, DoorForm
 from bellcrank.topology.builder import build_tree
 from bellcrank.topology.pairs import LoopForce
-from bellcrank.topology.release import carried_joints, lock, release
+from bellcrank.topology.release import carried_joints, lock, pinned, release
 
 if TYPE_CHECKING:
     from bellcrank.loops.plan import LoopPlan
@@ -167,7 +167,7 @@ def _unmerged(model: Model) -> Tree:
     """Every body a link of its own, frames at the joints, so that welds have reactions too."""
     tree = build_tree(model.mechanism, merge_welds=False, free_frames=False, cut=model.tree.cut_names)
     absent = [(joint, None) for body in model.absent for joint in carried_joints(tree, body)]
-    return lock(release(tree, model.released), (*model.locked, *absent))
+    return lock(pinned(release(tree, model.released), dict(model.pins)), (*model.locked, *absent))
 
 
 def closure_wrenches(plans: LoopPlans, q: npt.ArrayLike, u: npt.ArrayLike | None, loads: Floats, t: npt.ArrayLike

@@ -124,11 +124,10 @@ def unbalanced_rates(plans: LoopPlans, given: Mapping[str, npt.ArrayLike], along
 
     def make() -> Function:
         space = Space((Variable("q", "q", tuple(range(tree.nu))),), False, kernels.functions)
-        function = product_forward("unbalanced forces along motions", unbalanced(kernels.functions, tree), space, tree)
-        kernels.functions |= {function.name: function}
-        return function
+        return product_forward("unbalanced forces along motions", unbalanced(kernels.functions, tree), space, tree)
 
     function = kernels.kept("unbalanced forces", make)
+    kernels.functions |= {function.name: function}  # shared with other parameters, which have functions of their own
     run = _for_few(kernels.evaluator, function, wrenches is not None)
     arrays = {"u": np.zeros(tree.nu), **given, "along0": along}
     return kernels.run(function.name, arrays, wrenches, t, run)[..., tree.nu:]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -10,15 +10,14 @@ from bellcrank.arrays import Floats
 from bellcrank.errors import ModelError
 from bellcrank.formulations import check_topology
 from bellcrank.system.resistance import check_inertia
-from bellcrank.topology.release import carried_joints, lock, release
+from bellcrank.topology.release import carried_joints, lock, pinned, release
 from bellcrank.topology.tree import Tree
 
 if TYPE_CHECKING:
     from bellcrank.system.loop_plans import LoopPlans
     from bellcrank.system.model import Model
 
-__all__ = ["closed_again", "locked", "locked_near", "released", "unlocked", "with_closures",
-           "without"]
+__all__ = ["closed_again", "locked", "locked_near", "released", "unlocked", "with_pins", "without"]
 
 
 def released(model: Model, names: Sequence[str]) -> Model:
@@ -31,7 +30,7 @@ def closed_again(model: Model) -> Model:
     """The model with everything closed that `released` has opened, and with all bodies."""
     if model.whole is None:
         return model
-    return _checked(replace(model, tree=model.whole, released=(), absent=(), whole=None, near=None))
+    return _checked(replace(model, tree=model.whole, released=(), absent=(), pins=(), whole=None, near=None))
 
 
 def unlocked(model: Model) -> Model:
@@ -48,9 +47,10 @@ def unlocked(model: Model) -> Model:
                    whole=None if model.whole is None else freed(model.whole))
 
 
-def with_closures(model: Model, change: Callable[[Tree], Tree]) -> Model:
-    """The model with other closures."""
-    return _checked(replace(model, tree=change(model.tree), whole=model.whole or model.tree, near=None))
+def with_pins(model: Model, pins: Mapping[str, tuple[float, ...]]) -> Model:
+    """The model with joints that close loops held at coordinates."""
+    return _checked(replace(model, tree=pinned(model.tree, pins), pins=tuple(pins.items()),
+                            whole=model.whole or model.tree, near=None))
 
 
 def without(model: Model, bodies: Sequence[str]) -> Model:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -61,22 +61,21 @@ def lock(tree: Tree, names: Collection[tuple[str, int | None]]) -> Tree:
     return replace(tree, prescribed=tuple(prescribed), plan=None)
 
 
-def pinned(tree: Tree, places: Mapping[str, float]) -> Tree:
-    """The tree with joints of one coordinate that close loops held where they are: welds in their place."""
+def pinned(tree: Tree, places: Mapping[str, Sequence[float]]) -> Tree:
+    """The tree with joints that close loops held at coordinates: welds in their place. Forces along them go on."""
     closures = []
     for c in tree.closures:
         if c.name in places:
             if c.first_axes:
-                raise ModelError(f"joint {c.name!r} cannot be held at a stop: its frame is defined at closing")
-            turn, shift = c.first_turn, np.array([float(x) for x in c.first_shift])
-            for t in c.kind.transforms([places[c.name]], [float(k) for k in c.kind.constants()]):
+                raise ModelError(f"joint {c.name!r} cannot be held: its frame is defined at closing")
+            turn, shift = c.first_turn, np.zeros(3)
+            for t in c.kind.transforms([*places[c.name]], [float(k) for k in c.kind.constants()]):
                 axes = [t.rotation.apply(Vector(*row)) for row in np.eye(3).tolist()]
                 shift = shift + turn @ np.array([*t.translation])
                 turn = turn @ np.array([[*a] for a in axes]).T
-            c = c.welded(turn, tuple(shift.tolist()))
+            c = c.welded(turn, tuple(x + d for x, d in zip(c.first_shift, shift.tolist(), strict=True)))
         closures.append(c)
-    pairs = tuple(p for p in tree.pairs if not isinstance(p, LoopForce) or tree.closures[p.closure].name not in places)
-    return replace(tree, closures=tuple(closures), pairs=pairs, plan=None)
+    return replace(tree, closures=tuple(closures), plan=None)
 
 
 def carried_joints(tree: Tree, body: str) -> tuple[str, ...]:

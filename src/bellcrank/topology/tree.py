@@ -77,6 +77,7 @@ class Closure(NamedTuple):
     #: axes on each link by rows, nine numbers, where they are parameters; the turn is then not a number
     first_axes: tuple[Number, ...] = ()
     second_axes: tuple[Number, ...] = ()
+    free: Closure | None = None  #: as it was before it was held: its coordinates are still measured
 
     @property
     def turns(self) -> tuple[tuple[Number, ...], tuple[Number, ...]]:
@@ -101,7 +102,7 @@ class Closure(NamedTuple):
 
     def welded(self, turn: Floats, shift: tuple[Number, ...]) -> Closure:
         """The same links held together, with this joint frame on the first."""
-        return self._replace(kind=Weld(), first_turn=turn, first_shift=shift, first_axes=(), rows=6)
+        return self._replace(kind=Weld(), first_turn=turn, first_shift=shift, first_axes=(), rows=6, free=self)
 
 
 class NamedForce(NamedTuple):
