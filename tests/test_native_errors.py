@@ -10,6 +10,7 @@ import pytest
 
 import bellcrank as bc
 from bellcrank.io.native import same_mechanism, text_of
+from bellcrank.io.native.machine_laws import WrittenLaw
 from everything import everything
 
 HEAD = "bellcrank: 1\nbodies:\n  a: {mass: 1}\n  b: {mass: 1}\n"
@@ -169,6 +170,13 @@ def test_a_bomb_costs_nothing(tmp_path: Path) -> None:
     before = time.perf_counter()
     assert "aliases" in message("\n".join(lines), tmp_path)
     assert time.perf_counter() - before < 1.0
+
+
+@pytest.mark.parametrize("key", [("position", "b", "w"), ("velocity", "b", "xy"), ("omega", "b", ""),
+                                 ("axes", "b", "x", 1.0), ("element", "s", "vector", "w")])
+def test_axes_that_laws_read(key: tuple[object, ...]) -> None:
+    with pytest.raises(bc.ModelError, match="is none of the axes x, y, z"):
+        WrittenLaw.of(["r1"], [key], ())
 
 
 PIECES = ["", " ", "\n", ":", "-", "[", "]", "{", "}", ",", '"', "'", "#", "&a", "*a", "!!x", "|", ">", "null", "true",

@@ -146,10 +146,16 @@ class WrittenLaw:
 _LENGTHS = {"t": (1,), "q": (2,), "u": (2,), "state": (2,), "parameter": (2,), "position": (3, 6), "velocity": (3, 6),
             "omega": (3,), "axes": (4,), "element": (3, 4)}
 
+#: where these have axes
+_AXES_AT = {"position": (2,), "velocity": (2,), "omega": (2,), "axes": (2, 3), "element": (3,)}
+
 
 def _checked(key: Key) -> Key:
     if not key or key[0] not in _LENGTHS or len(key) not in _LENGTHS[key[0]]:
         raise ModelError(f"reads: {list(key)} is none of {', '.join(_LENGTHS)} with what it needs")
+    for place in _AXES_AT.get(key[0], ()):
+        if place < len(key) and key[place] not in tuple(_AXES):
+            raise ModelError(f"reads: {list(key)}: {key[place]!r} is none of the axes x, y, z")
     return key
 
 
