@@ -173,6 +173,13 @@ def test_a_bomb_costs_nothing(tmp_path: Path) -> None:
     assert time.perf_counter() - before < 1.0
 
 
+@pytest.mark.parametrize("key", [("position", "b", "w"), ("velocity", "b", "xy"), ("omega", "b", ""),
+                                 ("axes", "b", "x", 1.0), ("element", "s", "vector", "w")])
+def test_axes_that_laws_read(key: tuple[object, ...]) -> None:
+    with pytest.raises(bc.ModelError, match="is none of the axes x, y, z"):
+        WrittenLaw.of(["r1"], [key], ())
+
+
 PIECES = ["", " ", "\n", ":", "-", "[", "]", "{", "}", ",", '"', "'", "#", "&a", "*a", "!!x", "|", ">", "null", "true",
           "1", "-1", "1e400", ".nan", "0", "x", "t", "`", "sin(", ")", "**", "ground", "\t", "é", "\0", "\u2028", "%",
           "...", "---", "? ", "<<: ", "law", "type: free", "1e-300", "'''", "\\", "\\u0000", "=", ";"]

@@ -146,14 +146,16 @@ class WrittenLaw:
 _LENGTHS = {"t": (1,), "q": (2,), "u": (2,), "state": (2,), "parameter": (2,), "position": (3, 6), "velocity": (3, 6),
             "omega": (3,), "axes": (4,), "element": (3, 4)}
 
+#: where these have axes
+_AXES_AT = {"position": (2,), "velocity": (2,), "omega": (2,), "axes": (2, 3), "element": (3,)}
+
 
 def _checked(key: Key) -> Key:
     if not key or key[0] not in _LENGTHS or len(key) not in _LENGTHS[key[0]]:
         raise ModelError(f"reads: {list(key)} is none of {', '.join(_LENGTHS)} with what it needs")
-    axes = {"position": key[2:3], "velocity": key[2:3], "omega": key[2:], "axes": key[2:], "element": key[3:]}
-    wrong = [x for x in axes.get(key[0], ()) if x not in tuple(_AXES)]
-    if wrong:
-        raise ModelError(f"reads: {list(key)}: {wrong[0]!r} is none of the axes x, y and z")
+    for place in _AXES_AT.get(key[0], ()):
+        if place < len(key) and key[place] not in tuple(_AXES):
+            raise ModelError(f"reads: {list(key)}: {key[place]!r} is none of the axes x, y, z")
     if any(not isinstance(x, (int, float)) for x in (key[3:] if key[0] in ("position", "velocity") else ())):
         raise ModelError(f"reads: {list(key)}: a point is three numbers")
     return key
