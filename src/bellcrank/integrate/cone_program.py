@@ -31,7 +31,8 @@ from __future__ import annotations
 from bellcrank.target.array_loops import each, sum_of
 from bellcrank.target.program import Builder, Int, IntVariable, Mask, Real, RealVariable
 
-__all__ = ["CONE_POINTERS", "ConeSolver", "cone_memory"]
+__all__ = ["CONE_POINTERS", "LEAST", "LESS", "MORE", "NEWTON", "PROXIMAL", "ROUNDS", "SHIFT", "TOLERANCE", "ConeSolver",
+           "cone_memory"]
 
 #: iterations of Newton's method, and how often it begins again
 NEWTON, ROUNDS = 12, 40

@@ -33,9 +33,10 @@ from bellcrank.integrate.fixed_step import STEPPING, Stepping
 from bellcrank.target.array_loops import copy, each, sum_of
 from bellcrank.target.program import Bool, Builder, DriverLayout, Int, Memory, Real
 
-__all__ = ["CONTACT", "CONTACT_MEMORY", "contact_memory", "contact_steps", "kept_numbers"]
+__all__ = ["AGAIN", "CLOSED", "CONTACT", "CONTACT_MEMORY", "ENDS", "PLACE", "REACH", "SCREW", "STEADY",
+           "contact_memory", "contact_steps", "kept_numbers"]
 
-#: numbers of a place and of a speed in `touch`
+#: numbers of a place and of a speed in `touch`: see `lowering.contact_rows`, which makes them
 PLACE, SCREW = 11, 9
 #: places farther apart than so many times what the fastest of them moves in a step are not looked at
 REACH = 3.0

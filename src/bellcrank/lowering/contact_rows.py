@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from bellcrank.integrate.contact_step import PLACE, SCREW
 from bellcrank.loops.loop_paths import common_ancestor
 from bellcrank.lowering.function import Function
 from bellcrank.lowering.looped import LoopedDirect, require_direct
@@ -13,11 +14,10 @@ from bellcrank.spatial import Vector
 from bellcrank.topology.contact_pairs import velocity_at
 from bellcrank.topology.tree import Tree
 
-__all__ = ["PLACE", "SCREW", "contact_rows", "path_speeds", "places_function"]
+__all__ = ["contact_rows", "path_speeds", "places_function"]
 
-#: numbers of a place: gap [m], point, normal, rate at which the gap opens [m/s], square of the relative speed,
+# Numbers of a place (`PLACE`): gap [m], point, normal, rate at which the gap opens [m/s], square of the relative speed,
 #: coefficients of friction and restitution; and of a speed: angular and linear part of its axis, and where that holds
-PLACE, SCREW = 11, 9
 
 
 def places_function(tree: Tree) -> Function:

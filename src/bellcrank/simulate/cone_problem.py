@@ -5,23 +5,14 @@ Find impulses p (normal, two along the surface) with v = G p + c such that at ev
     0 <= p_n, 0 <= v_n - w, p_n (v_n - w) = 0           (Signorini; w is the least speed at which the bodies part)
     |p_t| <= mu p_n, and against the slip where it is that                                            (Coulomb)
 
-They hold where p = P(p - R v), P the projection on the half line and then on the disc of radius mu p_n, for any
-positive R: P. Alart and A. Curnier, "A mixed formulation for frictional contact problems prone to Newton like solution
-methods", Comput. Methods Appl. Mech. Eng. 92 (1991). Newton's method for that equation, its derivative taken on the
-side where the numbers are, ends after a few iterations. Where it does not (redundant places that cannot all stick, as
-their distances close at different rates), a proximal point method (R. T. Rockafellar, "Monotone operators and the
-proximal point algorithm", SIAM J. Control Optim. 14 (1976)) leads there: Newton's method finds impulses for
-G + e/R, c - (e/R) p' with the last ones as p', and e becomes smaller as often as it ends, larger where it does not.
+by the method of `integrate.cone_program`, which has the sources, the notation and the numbers of iterations, and is the
+same in compiled code: Newton's method for Alart's and Curnier's equation p = P(p - R v), then proximal points.
 
 | paper | here |
 |---|---|
 | reaction, relative velocity | ``p``, ``v`` |
 | G (Delassus operator) | ``g``, J M^-1 J^T |
 | R (augmentation) | the inverse of ``size``, that of the diagonal blocks |
-
-Deviations: places that are redundant (a box on four corners) make G singular; its diagonal is a little larger in
-Newton's matrix, not in the residual, so that the solution is not changed. `integrate.cone_program` is the same in
-compiled code.
 """
 
 from __future__ import annotations
@@ -31,17 +22,12 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from bellcrank.integrate.cone_program import LEAST, LESS, MORE, NEWTON, PROXIMAL, ROUNDS, SHIFT
+
 __all__ = ["Impulses", "solve_contacts"]
 
 Floats = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]
-
-#: iterations of Newton's method, and how often it begins again
-NEWTON, ROUNDS = 12, 40
-#: what is added to the diagonal of G in Newton's matrix, relative
-SHIFT = 1e-10
-#: the first e, its least, and by how much it becomes smaller or larger
-PROXIMAL, LEAST, LESS, MORE = 1e-3, 1e-12, 0.3, 10.0
 
 
 class Impulses(NamedTuple):

@@ -41,6 +41,8 @@ import numpy as np
 import numpy.typing as npt
 
 from bellcrank.errors import NotYetError
+from bellcrank.integrate.cone_program import TOLERANCE
+from bellcrank.integrate.contact_step import AGAIN, CLOSED, ENDS, REACH, STEADY
 from bellcrank.scalar.functions import maximum
 from bellcrank.scalar.graph import Number, Scalar, digest, is_zero
 from bellcrank.simulate.cone_problem import Impulses, solve_contacts
@@ -57,17 +59,6 @@ __all__ = ["MoreauRun", "refuse_flexible", "stiffened"]
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
-
-#: contact conditions are met to this share of the largest velocity (plus 1 m/s)
-TOLERANCE = 1e-11
-#: places farther apart than so many times what they move in a step are not looked at
-REACH = 2.0
-#: evaluations of (2), until speeds change by no more than this share of the largest one
-AGAIN, STEADY = 6, 1e-6
-#: iterations for q_e: gaps there are to be those of (5), or bodies that roll would sink
-ENDS = 5
-#: gaps [m] below this are closed at the end of a step
-CLOSED = 1e-9
 
 
 def refuse_flexible(system: Machine) -> None:

@@ -28,7 +28,7 @@ from bellcrank.mechanism.contact.flat_faces import (
     magnitude,
     part_inside,
 )
-from bellcrank.mechanism.contact.touch import Points, ShapeFrame, Touch, choose, clamp, direction
+from bellcrank.mechanism.contact.touch import Points, ShapeFrame, Touch, choose, clamp, direction, most_along
 from bellcrank.mechanism.geometry.solids import Box
 from bellcrank.scalar.functions import maximum, minimum, select_less
 from bellcrank.scalar.graph import Number
@@ -156,13 +156,7 @@ def _table(faces: Sequence[tuple[np.ndarray, np.ndarray]]) -> FaceTable:
 
 def _toward(table: FaceTable, at: ShapeFrame, way: Vector) -> TouchingFace:
     """The face that looks most along a direction."""
-    x, y, z = (axis.dot(way) for axis in at.axes)
-    best: Number = 0.0
-    index: Number = 0.0
-    for k, (a, b, c) in enumerate(table.normals):
-        along = a * x + b * y + c * z
-        index = 0.0 if k == 0 else select_less(best, along, float(k), index)
-        best = along if k == 0 else maximum(best, along)
+    index = most_along(table.normals, at, way)
     normal = at.turned(*(entry(index, Constants(n[i] for n in table.normals)) for i in range(3)))
     return TouchingFace(table, at, index * float(table.most), normal,
                         at.turned(*(entry(index, column) for column in table.ways)))

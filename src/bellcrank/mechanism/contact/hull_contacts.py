@@ -19,7 +19,17 @@ from bellcrank.mechanism.contact.face_crossings import (
 )
 from bellcrank.mechanism.contact.flat_faces import SOFT, FaceEdge
 from bellcrank.mechanism.contact.plane_contacts import corners_of
-from bellcrank.mechanism.contact.touch import TINY, Points, ShapeFrame, Touch, between_spheres, choose, clamp, direction
+from bellcrank.mechanism.contact.touch import (
+    TINY,
+    Points,
+    ShapeFrame,
+    Touch,
+    between_spheres,
+    choose,
+    clamp,
+    direction,
+    most_along,
+)
 from bellcrank.mechanism.geometry.solids import Box, Capsule, Cylinder, Sphere
 from bellcrank.scalar.functions import maximum, minimum, select_less, sqrt
 from bellcrank.scalar.graph import Number
@@ -196,13 +206,7 @@ def _farthest(hull: Points, at: ShapeFrame) -> Farthest:
     columns = [Constants(c[i] for c in hull.corners) for i in range(3)]
 
     def found(n: Vector) -> Vector:
-        x, y, z = (axis.dot(n) for axis in at.axes)
-        index: Number = 0.0
-        best: Number = 0.0
-        for k, (a, b, c) in enumerate(hull.corners):
-            along = a * x + b * y + c * z
-            index = 0.0 if k == 0 else select_less(best, along, float(k), index)
-            best = along if k == 0 else maximum(best, along)
+        index = most_along(hull.corners, at, n)
         return at.point(*(entry(index, column) for column in columns))
 
     return found

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from bellcrank.scalar.functions import maximum, minimum, select_less, sqrt
 from bellcrank.scalar.graph import Number
 from bellcrank.spatial import Vector
 
-__all__ = ["Points", "ShapeFrame", "Touch", "between_spheres", "choose", "clamp", "direction"]
+__all__ = ["Points", "ShapeFrame", "Touch", "between_spheres", "choose", "clamp", "direction", "most_along"]
 
 #: squares of lengths [m^2] below this have no direction
 TINY = 1e-24
@@ -90,3 +91,15 @@ def between_spheres(first: Vector, first_radius: float, second: Vector, second_r
     normal, apart = direction(second - first, Vector(0.0, 0.0, 1.0))
     depth = first_radius + second_radius - apart
     return Touch(first + normal * (first_radius - depth * 0.5), normal, depth)
+
+
+def most_along(rows: Sequence[tuple[float, float, float]], at: ShapeFrame, way: Vector) -> Number:
+    """The number of the row, a point or direction in the frame of a shape, that lies farthest along a direction."""
+    x, y, z = (axis.dot(way) for axis in at.axes)
+    best: Number = 0.0
+    index: Number = 0.0
+    for k, (a, b, c) in enumerate(rows):
+        along = a * x + b * y + c * z
+        index = 0.0 if k == 0 else select_less(best, along, float(k), index)
+        best = along if k == 0 else maximum(best, along)
+    return index
