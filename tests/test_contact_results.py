@@ -112,7 +112,7 @@ def test_laws_may_read_a_contact() -> None:
 
 def test_pieces_without_samples(monkeypatch: pytest.MonkeyPatch) -> None:
     """A run in pieces that are shorter than the time between samples."""
-    from bellcrank.simulate.courses import FixedCourse
+    from bellcrank.simulate.fixed_course import FixedCourse
 
     monkeypatch.setattr(FixedCourse, "pace", property(lambda self: 3.0, lambda self, _: None), raising=False)
     system = machine("ball", "rigid", 0.5)

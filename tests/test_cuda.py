@@ -15,7 +15,7 @@ import pytest
 import bellcrank as bc
 from bellcrank import math as bm
 from bellcrank.simulate import courses, lane_steppers, resident
-from bellcrank.target.cuda import cuda_runtime, device, device_text
+from bellcrank.target.cuda import cuda_runtime, device, parking_ways
 from bellcrank.target.cuda.parking import park
 from host_device import COMPILER, HostArray, HostDevice
 from pages import check_prints, page_named
@@ -390,7 +390,7 @@ def test_values_that_registers_do_not_hold(gpu: HostDevice, monkeypatch: pytest.
     """With few registers: results are the same, from shared and from local memory."""
     for name, value in (("SPILLING", 10), ("LARGE", 20), ("LARGE_DRIVER", 20), ("STRETCH", 40),
                         ("WAYS", ((4, 5, 3, 4), (2, 6, 4, 1 << 30)))):
-        monkeypatch.setattr(device_text, name, value)
+        monkeypatch.setattr(parking_ways, name, value)
     cpu, system = pair("four_bar", precision=precision)
     q, u, tau = states(cpu)
     known = set(gpu.functions)

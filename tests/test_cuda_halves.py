@@ -13,7 +13,7 @@ from bellcrank.lowering.alike import alike_links
 from bellcrank.scalar.evaluation import evaluate
 from bellcrank.scalar.functions import cos, sin
 from bellcrank.scalar.graph import LEAF, Graph
-from bellcrank.target.cuda import cuda_runtime, device_text
+from bellcrank.target.cuda import cuda_runtime, parking_ways
 from bellcrank.target.cuda.device_kernel import DeviceKernel
 from bellcrank.target.cuda.half_code import half_program
 from bellcrank.target.kernel_source import GraphKernel, Halves
@@ -48,7 +48,7 @@ def gpu() -> Iterator[HostDevice]:
     made, before = HostDevice(), cuda_runtime.current
     with pytest.MonkeyPatch.context() as patch:
         for name, value in (("SPILLING", 10), ("LARGE", 20), ("LARGE_DRIVER", 20), ("WAYS", ((6, 20, 10, 1 << 30),))):
-            patch.setattr(device_text, name, value)
+            patch.setattr(parking_ways, name, value)
         patch.setattr(cuda_runtime, "current", lambda: made)
         cuda_runtime.made.cache_clear()
         yield made

@@ -13,7 +13,7 @@ import pytest
 import children
 from bellcrank.target.array_loops import copy, each, largest_of, sum_of
 from bellcrank.target.backend import CallLists, backend_named
-from bellcrank.target.c.c_printer import Arguments, Pointer
+from bellcrank.target.c.c_text import Arguments, Pointer
 from bellcrank.target.c.unit import CUnit
 from bellcrank.target.calling import finite_array
 from bellcrank.target.program import Builder, DriverLayout, Int, Program, Real

@@ -27,8 +27,9 @@ from bellcrank.simulate.account import RESOLVED, floor_of
 from bellcrank.simulate.fields import coordinate_units, force_units, speed_units
 from bellcrank.simulate.netcdf import EVENT_ROOM
 from bellcrank.simulate.result import Result
+from bellcrank.simulate.result_place import partial_path
 from bellcrank.simulate.shelf import Shelf
-from bellcrank.simulate.store import Writer, partial_path
+from bellcrank.simulate.store import Writer
 
 
 def spherical_pendulum() -> bc.Mechanism:

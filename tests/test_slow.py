@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import bellcrank as bc
-from bellcrank.simulate import setup
+from bellcrank.simulate import chosen_run
 from bellcrank.system import evaluator
 
 
@@ -47,7 +47,7 @@ def test_code_that_is_too_large(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("options", [{}, {"stepper": "dop853"}])
 def test_runs_whose_steps_are_not_compiled(options: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(setup, "LONG", 0.0)
+    monkeypatch.setattr(chosen_run, "LONG", 0.0)
     system = bc.compile(bc.load("four_bar"), method="dense")
     with pytest.warns(bc.SlowWarning, match="'dense' are not compiled here; one evaluation takes"):
         system.simulate(system.assemble(q={"A": 0.5}), 0.01, **options)

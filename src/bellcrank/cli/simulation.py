@@ -158,7 +158,7 @@ def _is_csv(file: Path | None) -> bool:
 
 def _kept(result: Result, file: Path | None) -> tuple[list[str], str]:
     """Where the result is: in its place, or where it stayed if that could not be written."""
-    from bellcrank.simulate.store import partial_path
+    from bellcrank.simulate.result_place import partial_path
 
     if file is None:
         return [], ""

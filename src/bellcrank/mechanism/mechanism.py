@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import replace
@@ -22,11 +21,12 @@ from bellcrank.mechanism.forces.wrench import Wrench
 from bellcrank.mechanism.inertia import Inertia
 from bellcrank.mechanism.joint_ranges import JointRanges
 from bellcrank.mechanism.joints import Joint, Weld
-from bellcrank.mechanism.motion import Entry, Fixed, Law, Prescribed
+from bellcrank.mechanism.motion import Law
 from bellcrank.mechanism.parts import Body, Connection, Frame
 from bellcrank.mechanism.pickling import check_picklable
 from bellcrank.mechanism.placed_elements import Constraint, Coupler
 from bellcrank.mechanism.pose import Pose
+from bellcrank.mechanism.prescribing import prescribed_by
 from bellcrank.scalar.evaluation import evaluate
 from bellcrank.scalar.graph import Graph, Number, Scalar
 
@@ -295,52 +295,9 @@ class Mechanism(ReadyElements, TouchingBodies, JointRanges):
         ignored; the force that enforces it is in `System.drive_forces`.
         """
         record = self.joint(joint)
-        kind = record.joint
         if joint in self._open:
             raise ModelError(f"joint {joint!r} is open at the start (closed=False) and cannot follow a motion law")
-        if not callable(law):
-            try:
-                value = float(law)
-            except (TypeError, ValueError):
-                raise ModelError(f"joint {joint!r}: a motion law is a number or a function of time, "
-                                 f"got {type(law).__name__}") from None
-            if kind.nq > 1 and coordinate is None:
-                raise ModelError(f"joint {joint!r} has the coordinates {', '.join(kind.coordinate_names())}; say which "
-                                 "one the number is for, or give a law that returns them all")
-            if not abs(value) < float("inf"):
-                raise ModelError(f"joint {joint!r}: the prescribed value {value} is not finite")
-            bounded(f"joint {joint!r}: the prescribed value", value)
-
-            law = Fixed(value)
-        elif len(inspect.signature(law).parameters) < 1:
-            raise ModelError(f"joint {joint!r}: a motion law takes the time as its argument")
-        if kind.nu == 0:
-            raise ModelError(f"joint {joint!r}: a {type(kind).__name__} has no coordinate to prescribe")
-        if kind.nq != kind.nu:
-            if coordinate is not None:
-                raise ModelError(f"joint {joint!r}: quaternion joints are prescribed whole, by a law that returns "
-                                 f"all {kind.nq} coordinates")
-            prescribed = Prescribed((), law)
-        else:
-            prescribed = Prescribed(self._laws(record, law, coordinate))
-        try_motion(f"joint {joint!r}: the motion law", law, kind.nq if coordinate is None else 1)
-        self._joints[joint] = replace(record, prescribed=prescribed)
-
-    def _laws(self, record: Connection, law: Any, coordinate: int | str | None) -> tuple[Law | None, ...]:
-        names = record.joint.coordinate_names()
-        laws: list[Law | None] = list(record.prescribed.laws) if record.prescribed else [None] * len(names)
-        if coordinate is None:
-            if len(names) == 1:
-                return (law,)
-            return tuple(Entry(law, i) for i in range(len(names)))
-        if isinstance(coordinate, str):
-            if coordinate not in names:
-                raise ModelError(f"joint {record.name!r}: no coordinate {coordinate!r}; it has {', '.join(names)}")
-            coordinate = names.index(coordinate)
-        if not isinstance(coordinate, int) or not 0 <= coordinate < len(names):
-            raise ModelError(f"joint {record.name!r}: coordinate {coordinate} is not in 0..{len(names) - 1}")
-        laws[coordinate] = law
-        return tuple(laws)
+        self._joints[joint] = replace(record, prescribed=prescribed_by(record, law, coordinate))
 
     def add_frame(self, name: str, body: str | Body, pose: Pose = HERE) -> Frame:
         """Name a place on a body; `System.pose`, `.velocity` and `.jacobian` take it like a body."""

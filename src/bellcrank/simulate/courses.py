@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-import time as clock
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -13,9 +11,7 @@ import numpy.typing as npt
 from bellcrank.loops.closer import State
 from bellcrank.simulate.equations import Equations
 from bellcrank.simulate.fixed import Failure, FixedRun
-from bellcrank.simulate.moreau import MoreauRun
 from bellcrank.simulate.reference import ReferenceRun, Rhs
-from bellcrank.simulate.rigid_run import ContactLog, RigidRun
 from bellcrank.simulate.varying import VaryingRun
 
 if TYPE_CHECKING:
@@ -23,18 +19,12 @@ if TYPE_CHECKING:
     from bellcrank.simulate.setup import Setup
     from bellcrank.system.machine_functions import Machine
 
-__all__ = ["Course", "FixedCourse", "Piece", "VaryingCourse"]
+__all__ = ["Course", "Piece"]
 
 Floats = npt.NDArray[np.float64]
 
 #: seconds of work between two looks at the keyboard, and numbers of samples kept until they are written
 _PIECE, _NUMBERS = 0.1, 4_000_000
-#: steps that a piece on a device has at least
-_LAUNCHED = 32.0
-#: steps times coordinates of all states in the pieces of implicit methods
-_STEADY = 3e4
-#: samples between restarts of other libraries' integrators: a fixed number, so that results do not depend on the clock
-PER_PIECE = 100
 
 
 class Piece(NamedTuple):
@@ -188,7 +178,7 @@ class Course(ABC):
         return out
 
     @property
-    def _most(self) -> float:
+    def most(self) -> float:
         """Samples of all states that a piece may have."""
         return _NUMBERS / max(1, self.setup.count * (self.system.nq + self.system.nu))
 
@@ -196,220 +186,3 @@ class Course(ABC):
         """Choose the size of the next piece."""
         factor = min(max(_PIECE / max(seconds, 1e-6), 0.25), 4.0)
         self.pace = min(max(self.pace * factor, self.least), max(most, 1.0))
-
-
-class FixedCourse(Course):
-    """Steps on a grid of time."""
-
-    run: FixedRun | ReferenceRun
-
-    def __init__(self, setup: Setup, system: Machine, y: Floats, t: float) -> None:
-        super().__init__(setup, system)
-        assert setup.step is not None
-        self.step = setup.step
-        self.run = setup.fixed_run(system, y, t, self.tau, self.wrenches)
-        if isinstance(self.run, ReferenceRun):
-            self.pace = 10.0
-        elif self.run.equations.backend.foreign() is not None:  # what comes back from a device takes longer than steps
-            self.least = _LAUNCHED
-            self.pace = max(self.pace, min(self.least, self._most * setup.every))
-        #: batches of implicit methods begin each piece with new Jacobians: its length must not depend on the clock
-        self._steady = isinstance(self.run, FixedRun) and not self.run.kind.lanes and setup.count > 1
-        if self._steady:
-            self.pace = float(np.clip(_STEADY / (system.nq * setup.count), 10.0, 1000.0))
-        self.pending: tuple[float, Floats] | None = None
-        self._contacts = ContactLog(self.run, setup.samples) if isinstance(self.run, RigidRun) else None
-        self._hold = setup.holds()
-        #: a traced controller that is held by the steps themselves
-        self._held = next((d for d in setup.drives if d.traced and d.period is not None and d.target == "tau"), None)
-        self._sampled = any(not d.traced for d in setup.drives) or (
-            isinstance(self.run, ReferenceRun) and any(d.period is not None for d in setup.drives))
-
-    @property
-    def compiled_holds(self) -> bool:
-        return isinstance(self.run, (FixedRun, ReferenceRun))
-
-    @property
-    def index(self) -> int:
-        """Grid steps done."""
-        return self.run.done
-
-    @property
-    def time(self) -> float:
-        return self.pending[0] if self.pending is not None else self.setup.start + self.index * self.step
-
-    @property
-    def finished(self) -> bool:
-        return self.pending is None and self.index >= self.setup.steps
-
-    def notes(self) -> dict[str, Any]:
-        steps = self.index
-        if self.failures and self.setup.count == 1:
-            steps = round((self.failures[0].time - self.setup.start) / self.step)
-        own = {"contact_residual": self.run.residual} if isinstance(self.run, (MoreauRun, RigidRun)) else {}
-        return {**own, "steps": steps, "switches": self.before["switches"] + self.run.switches,
-                "crossings": self.before["crossings"] + int(getattr(self.run, "crossings", 0))}
-
-    def contact_names(self) -> tuple[str, ...]:
-        return () if self._contacts is None else self._contacts.names
-
-    def contact_forces(self, times: Floats) -> Floats | None:
-        return None if self._contacts is None else self._contacts.at(times)
-
-    def advance(self, watching: bool) -> Piece:
-        if self.pending is not None:
-            return self._to_grid()
-        setup, first = self.setup, self.index
-        n = min(int(self.pace), setup.steps - first)
-        if self._sampled or (watching and self.setup.drives):  # what is held must not change within a piece
-            n = min(n, self._hold - first % self._hold)
-        every = 1 if watching else setup.every if self._held is None else math.gcd(setup.every, self._hold)
-        before, begun = self.y[0].copy() if watching else np.zeros(0), clock.perf_counter()
-        rows = self.run.advance(n, every)
-        spent = clock.perf_counter() - begun
-        if not self._steady:
-            self.adapt(spent, self._most * every)
-        numbers = np.arange(first // every + 1, first // every + 1 + len(rows)) * every
-        times: Floats = np.asarray(setup.start + numbers * self.step, dtype=float)
-        if self._contacts is not None:
-            self._contacts.note(times, self.run)
-        if self._held is not None:
-            asked = (numbers % self._hold == 0) & (numbers < setup.steps)
-            self._note_held(times[asked], rows[asked])
-        points = np.concatenate([before[None], rows[:, 0]]) if watching else np.zeros((0, 0))
-        point_times = np.concatenate([[setup.start + first * self.step], times]) if watching else np.zeros(0)
-        chosen = numbers % setup.every == 0
-        chosen |= numbers == setup.steps  # the end is always a sample
-        if not watching and setup.steps % setup.every and self.finished:
-            times, rows, chosen = self._with_end(times, rows)
-        self.due = self._sampled and self.index % self._hold == 0
-        return Piece(times[chosen], rows[chosen], point_times, points)
-
-    def _note_held(self, times: Floats, y: Floats) -> None:
-        """What a traced controller that is held inside the steps says in states (times, states, size)."""
-        if self._held is not None and len(times):
-            with np.errstate(all="ignore"):  # states that have failed
-                rows = self._held.along(self.setup.system, times, *self.unpack(y, times))
-            self._forces += zip(times.tolist(), rows, strict=True)
-
-    def begin(self) -> Piece:
-        piece = super().begin()
-        self._note_held(piece.times, piece.samples)
-        return piece
-
-    def _with_end(self, times: Floats, rows: Floats) -> tuple[Floats, Floats, npt.NDArray[np.bool_]]:
-        """Add the final states, which are no multiple of the sampling interval."""
-        last = self.y.copy()
-        last[[f.state for f in self.failures]] = np.nan
-        times = np.append(times, self.setup.start + self.setup.duration)
-        return times, np.concatenate([rows, last[None]]), np.ones(len(times), dtype=bool)
-
-    def _to_grid(self) -> Piece:
-        """From a state between grid points to the next one."""
-        assert self.pending is not None
-        t, y = self.pending
-        number = self.index + 1
-        goal = self.setup.start + number * self.step
-        new = self.partial(y, t, goal - t)
-        self.pending = None
-        if self._contacts is not None:
-            self._contacts.note(np.array([goal]), self.run)
-        self.run.y, self.run.done = new[None].copy(), number
-        if number % self._hold == 0 and number < self.setup.steps:
-            self._note_held(np.array([goal]), new[None, None])
-        self.due = self._sampled and number % self._hold == 0
-        sample = number % self.setup.every == 0 or number == self.setup.steps
-        return Piece(np.array([goal] if sample else []), new[None, None][:int(sample)], np.array([t, goal]),
-                     np.stack([y, new]))
-
-    def restart(self, state: State) -> None:
-        y = self.pack(state.q[None], state.u[None], state.t)
-        number = int(np.floor((state.t - self.setup.start) / self.step + 1e-9))
-        self.run.y, self.run.done = y.copy(), number
-        self.run.forgive()
-        on_grid = abs(state.t - self.setup.start - number * self.step) < 1e-12 * max(1.0, abs(state.t))
-        self.pending = None if on_grid else (state.t, y[0])
-        if on_grid and number % self._hold == 0 and number < self.setup.steps:
-            self._note_held(np.array([state.t]), y[None])
-        self.due = on_grid and self._sampled and number % self._hold == 0
-        self.feed()
-
-    def replace_system(self, system: Machine) -> None:
-        if system is self.system:
-            return
-        self.keep_notes()
-        q, u = self.unpack(self.y, self.time)
-        done = self.run.done
-        self.system = system
-        y = np.concatenate([q, u], axis=-1)
-        self.run = self.setup.fixed_run(system, y, self.setup.start, self.tau, self.wrenches)
-        self.run.done = done
-
-
-class VaryingCourse(Course):
-    """Steps of any length between given sample times."""
-
-    run: VaryingRun | ExternalRun
-
-    def __init__(self, setup: Setup, system: Machine, y: Floats, t: float) -> None:
-        super().__init__(setup, system)
-        self.pace = float(np.clip(5000.0 / setup.count, 1.0, 50.0))  # the first piece of a large batch, too, is short
-        self.glances = tuple((i + 1) / 8 for i in range(8))  # steps are long
-        self._next = 0  #: the first sample that is not known yet
-        self.run = setup.varying_run(system, y, t, self.tau, self.wrenches)
-        self.end = setup.start + setup.duration
-        self._period = setup.period
-
-    @property
-    def time(self) -> float:
-        return self.run.time
-
-    @property
-    def finished(self) -> bool:
-        return self.time >= self.end
-
-    def advance(self, watching: bool) -> Piece:
-        setup, now, hard = self.setup, self.time, self.end
-        if self._period is not None:  # controllers are asked at multiples of their period
-            number = int(np.floor((now - setup.start) / self._period + 1e-9)) + 1
-            hard = min(setup.start + number * self._period, self.end)
-        times = setup.times[self._next:]
-        times = times[times <= hard + 1e-12 * max(1.0, abs(hard))]
-        begun = clock.perf_counter()
-        if isinstance(self.run, VaryingRun):
-            need = min(int(self.pace), len(times))
-            rows = self.run.advance(np.minimum(times, hard), need, hard, int(self.pace))
-            if not self.run.steady:
-                self.adapt(clock.perf_counter() - begun, self._most)
-            path = self.run.states[0].path if watching else []
-            point_times, points = ([t for t, _ in path], [y for _, y in path])
-        else:
-            times = times[:PER_PIECE]
-            goals = times if len(times) == PER_PIECE else np.append(times[times < hard - 1e-12], hard)
-            before, got = self.y[0].copy(), self.run.advance(goals)
-            rows = got[:len(times)]
-            seen = goals[:len(got)]
-            point_times, points = [np.array([now]), seen], [before[None], got[:, 0]]
-            if self.time > (seen[-1] if len(seen) else now):  # a Ctrl-C between samples
-                point_times, points = [*point_times, np.array([self.time])], [*points, self.y[:1]]
-        taken = times[:len(rows)]
-        self._next += len(rows)
-        self.due = self._period is not None and self.time >= hard - 1e-12 * max(1.0, abs(hard))
-        return Piece(taken, rows, *((np.concatenate(point_times), np.concatenate(points)) if watching else
-                                    (np.zeros(0), np.zeros((0, 0)))))
-
-    def restart(self, state: State) -> None:
-        self.run.restart(state.t, self.pack(state.q[None], state.u[None], state.t))
-        self._next = int(np.searchsorted(self.setup.times, state.t + 1e-12 * max(1.0, abs(state.t)), side="right"))
-        self.due = self._period is not None and abs(
-            (state.t - self.setup.start) / self._period - round((state.t - self.setup.start) / self._period)) < 1e-9
-        self.feed()
-
-    def replace_system(self, system: Machine) -> None:
-        if system is self.system:
-            return
-        self.keep_notes()
-        q, u = self.unpack(self.y, self.time)
-        t = self.time
-        self.system = system
-        self.run = self.setup.varying_run(system, np.concatenate([q, u], axis=-1), t, self.tau, self.wrenches)

@@ -11,7 +11,7 @@ import os
 import time as clock
 import traceback
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,16 +22,20 @@ from bellcrank.loops.closer import State
 from bellcrank.simulate.account import DRIFT, ROUGHLY
 from bellcrank.simulate.alarm import Alarm
 from bellcrank.simulate.changing import Changing
-from bellcrank.simulate.courses import Course, FixedCourse, Piece
+from bellcrank.simulate.courses import Course, Piece
 from bellcrank.simulate.early import begin_errors, in_lanes
+from bellcrank.simulate.event_times import looks, root, side_after, state_within
 from bellcrank.simulate.events import Break, Change, Event, Watch
+from bellcrank.simulate.fixed_course import FixedCourse
 from bellcrank.simulate.interrupt import Patience, patient
-from bellcrank.simulate.pieces_read import between_points, finite_rows, how_it_ended, time_within, told_failure
+from bellcrank.simulate.pieces_read import finite_rows, how_it_ended, time_within, told_failure
+from bellcrank.simulate.result_place import check_target
 from bellcrank.simulate.setup import Setup
 from bellcrank.simulate.step_check import StepCheck
 from bellcrank.simulate.steppers import STEPPERS
 from bellcrank.simulate.stops import LiftOff, Stop
-from bellcrank.simulate.store import Writer, check_target
+from bellcrank.simulate.store import Writer
+from bellcrank.simulate.varying_course import VaryingCourse
 from bellcrank.system.arrangements import known_closures
 from bellcrank.system.foreign_arrays import foreign_to, to_numpy
 
@@ -91,7 +95,7 @@ def recorded(setup: Setup, progress: Progress | None = None, file: str | os.Path
     system = setup.system
     check_target(file, setup.batch)
     with patient() as patience:
-        course = setup.course(system, setup.y0, setup.start)
+        course = (FixedCourse if setup.fixed else VaryingCourse)(setup, system, setup.y0, setup.start)
         course.run.begin()
         begin_errors(system, setup.y0[:, :system.nq], setup.start, setup.count * setup.samples)
         import bellcrank.simulate.result  # noqa: F401  (takes a while: time for the compiler)
@@ -284,9 +288,9 @@ class _Run:
     def handle(self, course: Course, watch: Watch, piece: Piece) -> str:
         """Look for events along the piece; where one changes something, keep what came before and go on from there."""
         n = finite_rows(piece.points)
-        for s, part, values in self.looks(course, watch, piece, n):
+        for s, part, values in looks(course, watch, piece, n):
             crossed = watch.crossed(values[1])
-            hits = sorted((at, k) for k in crossed if (at := self.root(course, watch, piece, s, part, k)) is not None)
+            hits = sorted((at, k) for k in crossed if (at := root(course, watch, piece, s, part, k)) is not None)
             while hits:
                 at, t = hits[0][0], time_within(piece, s, hits[0][0])
                 together = [j for other, j in hits if abs(time_within(piece, s, other) - t) <= 1e-12 * max(1.0, abs(t))]
@@ -299,50 +303,10 @@ class _Run:
                     watch.passed(j)
         return self.write(course, piece)
 
-    def looks(self, course: Course, watch: Watch, piece: Piece, n: int
-              ) -> Iterator[tuple[int, tuple[float, float], tuple[Floats, Floats]]]:
-        """For every step (or part of a long one): its number, the part, the functions at both ends of that."""
-        parts = course.glances
-        times, y = between_points(course, piece, n, parts)
-        q, u = course.unpack(y, times)
-        values = watch.values(times, q, u)
-        for s in range(n - 1):
-            for f in range(len(parts)):
-                row = s * len(parts) + f
-                before = parts[f - 1] if f else 0.0
-                yield s, (before, parts[f]), (values[row], values[row + 1])
-
-    def state(self, course: Course, piece: Piece, s: int, part: float) -> Floats:
-        """The state at a part of a step."""
-        if part in (0.0, 1.0):
-            return np.asarray(piece.points[s + int(part)])
-        t, h = piece.point_times[s], piece.point_times[s + 1] - piece.point_times[s]
-        return course.partial(piece.points[s], float(t), float(part * h))
-
-    def root(self, course: Course, watch: Watch, piece: Piece, s: int, part: tuple[float, float], k: int
-             ) -> float | None:
-        """Where in a part of a step an event's function vanishes; None if it does not really change sides."""
-        from scipy.optimize import brentq
-
-        def value(x: float) -> float:
-            t = np.array([time_within(piece, s, x)])
-            return float(watch.values(t, *course.unpack(self.state(course, piece, s, x)[None], t))[0, k])
-
-        first, last = value(part[0]), value(part[1])
-        if np.sign(last) * watch.side[k] >= 0.0:  # what was seen between steps was not exact
-            return None
-        begin = part[0]
-        if np.sign(first) * watch.side[k] <= 0.0:  # at zero, where the last event was: it may leave and come back
-            inside = (part[0] + (part[1] - part[0]) * 0.5**i for i in range(1, 40))
-            begin = next((x for x in inside if value(x) * watch.side[k] > 0.0), part[1])
-            if begin == part[1]:
-                return part[0]  # at rest
-        return float(brentq(value, begin, part[1], xtol=1e-15, rtol=1e-14))
-
     def act(self, course: Course, watch: Watch, piece: Piece, events: list[int], t: float, s: int, part: float
             ) -> str | None:
         """Do what events at one time ask for; None if they change nothing, else the reason to stop or nothing."""
-        y = self.state(course, piece, s, part)
+        y = state_within(course, piece, s, part)
         q, u = course.unpack(y[None], np.array([t]))
         first = state = State(q[0].copy(), u[0].copy(), t)
         kept, stop, changed = {k: float(watch.side[k]) for k in events}, "", False
@@ -390,20 +354,8 @@ class _Run:
         course.replace_system(self.machine.system)
         course.restart(state)
         if kept is not None:
-            sides = {k: self.side(course, watch, k, state, side) for k, side in kept.items()}
+            sides = {k: side_after(course, watch, k, state, side, self.setup.step or 1e-3) for k, side in kept.items()}
             watch.begin(state.t, state.q, state.u, sides)
-
-    def side(self, course: Course, watch: Watch, k: int, state: State, before: float) -> float:
-        """On which side of zero a function at zero will be next: as its rate says, else (at rest) where it was."""
-        y = course.pack(state.q[None], state.u[None], state.t)[0]
-        h = 1e-3 * (self.setup.step or 1e-3)
-        values = [0.0]
-        for part in (0.5, 1.0):
-            t = np.array([state.t + part * h])
-            got = course.unpack(course.partial(y, state.t, part * h)[None], t)
-            values.append(float(watch.values(t, *got)[0, k]))
-        rate = (4.0 * values[1] - values[2]) / h  # without the acceleration's part
-        return float(np.sign(rate)) if abs(rate) * 1e3 * h > 1e-9 else before
 
     def sample(self, course: Course, state: State) -> None:
         """The state at an event is a sample of its own."""

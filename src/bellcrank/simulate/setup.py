@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import os
-import time as clock
-import warnings
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -14,27 +11,18 @@ import numpy as np
 import numpy.typing as npt
 
 from bellcrank.arrays import check_finite, flat
-from bellcrank.errors import BellcrankError, ModelError, SlowWarning, StateError
+from bellcrank.errors import ModelError, StateError
 from bellcrank.loops.closer import State, Target, project
 from bellcrank.loops.tolerances import OPEN, ROUNDING
 from bellcrank.simulate.closing import closing_joints, cut_joint
 from bellcrank.simulate.contact_checks import check_contacts
 from bellcrank.simulate.control import Drive, drive_of, force_rows, wrench_rows
-from bellcrank.simulate.courses import Course, FixedCourse, VaryingCourse
-from bellcrank.simulate.early import begin_code, width_of
-from bellcrank.simulate.equations import Equations
+from bellcrank.simulate.early import begin_code
 from bellcrank.simulate.events import Change, Event, Watch
-from bellcrank.simulate.external import SCIPY, SUNDIALS, ExternalRun
-from bellcrank.simulate.fixed import FixedRun
-from bellcrank.simulate.moreau import MoreauRun, refuse_flexible, stiffened
-from bellcrank.simulate.reference import ReferenceRun, Rhs
-from bellcrank.simulate.rigid_equations import ContactEquations
-from bellcrank.simulate.rigid_run import RigidRun
+from bellcrank.simulate.external import SCIPY, SUNDIALS
 from bellcrank.simulate.sizes import check_count, check_samples, grid, positive
 from bellcrank.simulate.steppers import STEPPERS, Integrator
 from bellcrank.simulate.stops import Stop
-from bellcrank.simulate.varying import VaryingRun
-from bellcrank.simulate.varying_lanes import VaryingLanes
 
 if TYPE_CHECKING:
     from bellcrank.system.machine_functions import Machine
@@ -46,8 +34,6 @@ Floats = npt.NDArray[np.float64]
 #: what may be said of closing: loops in position and velocity after every step; dependent speeds from independent
 #: ones in every evaluation, positions left alone; nothing
 CLOSING = ("position", "velocity", "none")
-#: seconds of a run by interpreted steps that are worth a warning
-LONG = 10.0
 
 
 @dataclass(frozen=True)
@@ -248,90 +234,12 @@ class Setup:
                      f"action attach({some}) can close them")
         return StateError(text)
 
-    # -- courses --------------------------------------------------------------------------------
-    def course(self, system: Machine, y: Floats, t: float) -> Course:
-        """The run itself, from states (q, u) at time t."""
-        if self.fixed:
-            return FixedCourse(self, system, y, t)
-        return VaryingCourse(self, system, y, t)
-
-    def fixed_run(self, system: Machine, y: Floats, t: float, tau: Floats, wrenches: Floats | None
-                  ) -> FixedRun | ReferenceRun:
-        kind = STEPPERS[self.stepper]
-        assert self.step is not None
-        if self.stepper == "moreau":
-            return self._moreau_run(system, y, t, tau, wrenches)
-        if _prepared(system, y, t):
-            equations = Equations(system, self.batch, tau, wrenches, self.drives, separate=kind.tableau is None,
-                                  cuts=self.cuts, closing=self.closing)
-            nq = system.nq
-            return FixedRun(equations, kind, equations.pack(y[:, :nq], y[:, nq:], t), t, self.step, self.holds(),
-                            self.threads)
-        rhs = Rhs(system, tau, wrenches, self.drives, self.cuts, self.closing)
-        self._warn_if_slow(rhs, y, t, getattr(kind.tableau() if kind.tableau else None, "stages", 1) * self.steps)
-        return ReferenceRun(rhs, kind, y, t, self.step, self.holds())
-
-    def _moreau_run(self, system: Machine, y: Floats, t: float, tau: Floats, wrenches: Floats | None
-                    ) -> RigidRun | MoreauRun:
-        """Compiled, or in NumPy where the equations of motion are not compiled in this form."""
-        assert self.step is not None
-        kind, holds = STEPPERS[self.stepper], self.holds()
-        refuse_flexible(system)
-        if self.closing != "position" or system.model.method == "momenta" or not _prepared(system, y, t):
-            return MoreauRun(Rhs(system, tau, wrenches, self.drives, self.cuts, self.closing), kind, y, t, self.step,
-                             holds)
-        stiff, added = stiffened(system, self.step)
-        equations = ContactEquations(added, stiff, self.batch, tau, wrenches, self.drives, separate=True,
-                                     cuts=self.cuts)
-        return RigidRun(equations, kind, y, t, self.step, holds, self.threads)
-
-    def varying_run(self, system: Machine, y: Floats, t: float, tau: Floats, wrenches: Floats | None
-                    ) -> VaryingRun | ExternalRun:
-        library, _, name = self.stepper.partition("/")
-        if not name and _prepared(system, y, t):
-            free = [d for d in self.drives if d.period is None]  # the others are asked between stretches
-            equations = Equations(system, self.batch, tau, wrenches, free, plain=True, cuts=self.cuts,
-                                  closing=self.closing)
-            nq = system.nq
-            kind = STEPPERS[self.stepper]
-            lanes = not equations.momenta and width_of(kind, equations.backend, len(y)) > 1
-            return (VaryingLanes if lanes else VaryingRun)(
-                equations, kind, equations.pack(y[:, :nq], y[:, nq:], t), t, self.step, self.rtol, self.atol,
-                self.threads)
-        if not name:
-            library, name = "scipy", {"dopri5": "RK45", "dop853": "DOP853", "radau5": "Radau"}[self.stepper]
-        rhs = Rhs(system, tau, wrenches, [d for d in self.drives if d.period is None], self.cuts, self.closing)
-        if library != self.stepper.partition("/")[0]:  # nobody asked for SciPy
-            self._warn_if_slow(rhs, y, t, len(self.times))
-        return ExternalRun(rhs, library, name, y, t, self.rtol, self.atol)
-
-    def _warn_if_slow(self, rhs: Rhs, y: Floats, t: float, calls: int) -> None:
-        """Say so if compiled steps were asked for, cannot be had, and will be missed."""
-        if rhs.system.kernels.backend == "numpy":
-            return
-        with suppress(BellcrankError, ArithmeticError):
-            rhs(t, y)  # compiles what can be
-        begun = clock.thread_time()
-        with suppress(BellcrankError, ArithmeticError):
-            rhs(t, y)
-        seconds = clock.thread_time() - begun
-        if seconds * calls > LONG:
-            warnings.warn(f"simulate {rhs.system.model.name!r}: the steps of method {rhs.system.model.method!r} are "
-                          f"not compiled here; one evaluation takes {seconds:.2g} s, the run at least "
-                          f"{seconds * calls:.2g} s. method='elimination' is compiled for any machine", SlowWarning,
-                          stacklevel=6)
-
     def recorded_forces(self, times: Floats, q: Floats, u: Floats) -> Floats | None:
         """Joint forces at samples (samples, count, nu), if there are any to record; sampled ones are held."""
         drive = next((d for d in self.drives if d.target == "tau"), None)
         if drive is None:
             return np.broadcast_to(self.tau, (*u.shape[:-1], self.tau.shape[-1])) if self.tau.any() else None
         return drive.along(self.system, times, q, u) if drive.traced and drive.period is None else None
-
-
-def _prepared(system: Machine, y: Floats, t: float) -> bool:
-    """Whether the compiled way is open."""
-    return Equations.compiled(system, y[0, :system.nq], t)
 
 
 def _stepper(name: str) -> Integrator | None:

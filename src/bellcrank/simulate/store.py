@@ -28,7 +28,8 @@ from bellcrank.simulate.fields import (
 )
 from bellcrank.simulate.interrupt import uninterrupted
 from bellcrank.simulate.kept_model import model_text
-from bellcrank.simulate.netcdf import EventRecord, GrowingFile, open_result, per_event
+from bellcrank.simulate.netcdf import EventRecord, open_result, per_event
+from bellcrank.simulate.result_place import growing_file, put_in_place
 from bellcrank.simulate.run_attributes import as_json, plain_attribute, run_attributes
 from bellcrank.simulate.shelf import Shelf
 
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
     from bellcrank.simulate.result import Result
     from bellcrank.system.machine_functions import Machine
 
-__all__ = ["STATUSES", "Writer", "open_result", "partial_path"]
+__all__ = ["STATUSES", "Writer", "open_result"]
 
 #: how a run can end
 STATUSES = ("finished", "stopped", "interrupted", "failed", "diverged")
@@ -100,7 +101,7 @@ class Writer:
         self.samples = 0  #: samples added
         self.flushed = 0  #: samples that have reached the file and survive the end of the process
         self.file = None if file is None else Path(file)  #: where the result will be
-        self._growing = None if self.file is None else _create(
+        self._growing = None if self.file is None else growing_file(
             self.file, self._layout, {**self._early, "model": model_text(system)})
 
     def add(self, t: npt.ArrayLike, q: npt.ArrayLike, u: npt.ArrayLike, tau: npt.ArrayLike | None = None,
@@ -284,7 +285,7 @@ class Writer:
         else:
             self._growing.finish(late, self._events)
             if place != self._growing.path:
-                _put_in_place(self._growing.path, place)
+                put_in_place(self._growing.path, place)
             result = open_result(place)
         return result.with_system(self._first)
 
@@ -335,50 +336,6 @@ def _labels(layout: Layout) -> dict[str, Any]:
 
     return {name: (IndexVariable if name == dim else Variable)(dim, np.array(values), {"long_name": long_name})
             for name, (dim, values, long_name) in layout.labels().items()}
-
-
-def partial_path(file: str | os.PathLike[str]) -> Path:
-    """Where samples for `file` are kept while the run goes on.
-
-    >>> partial_path("run.nc").name
-    'run.partial.nc'
-    """
-    path = Path(file)
-    return path.with_name(f"{path.stem}.partial.nc")
-
-
-def check_target(file: str | os.PathLike[str] | None, batch: tuple[int, ...]) -> None:
-    """Refuse a place that cannot hold a result, before anything is computed."""
-    if file is None:
-        return
-    file = Path(file)
-    if file.is_dir():
-        raise FileError(f"{file}: this is a folder; give the name of a file for the result")
-    if file.exists() and not file.is_file():
-        raise FileError(f"{file}: this is no ordinary file and cannot be replaced by a result")
-    if not file.parent.is_dir():
-        raise FileError(f"{file}: the folder {str(file.parent)!r} does not exist; make it first")
-    if 0 in batch:
-        raise FileError(f"{file}: a batch without samples ({batch}) cannot be streamed to a file")
-
-
-def _create(file: Path, layout: Layout, attrs: Mapping[str, Any]) -> GrowingFile:
-    check_target(file, layout.batch)
-    return GrowingFile(partial_path(file), layout, attrs)
-
-
-def _put_in_place(partial: Path, target: Path) -> None:
-    """Rename, and make the new name durable where the system can."""
-    try:
-        os.replace(partial, target)
-    except OSError as error:
-        raise FileError(f"{target}: cannot be replaced ({error}); the result is in {partial}") from error
-    if os.name == "posix":
-        folder = os.open(target.parent, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
 
 
 def _event(value: Sequence[Any]) -> EventRecord:

@@ -15,7 +15,7 @@ from bellcrank.lowering.function import Function
 from bellcrank.system.drive_programs import drive_entries
 from bellcrank.system.evaluator import CompiledEvaluator
 from bellcrank.system.tree_dynamics import FORCED
-from bellcrank.target.c.c_printer import Arguments, Pointer
+from bellcrank.target.c.c_text import Arguments, Pointer
 from bellcrank.target.kernel_source import GraphKernel, KernelSource
 from bellcrank.target.program import Builder, Real
 from bellcrank.target.switching import switching

@@ -13,7 +13,7 @@ from bellcrank.simulate.machine import Code, make_code
 from bellcrank.simulate.steppers import NEAR_AND_FAR, ROUNDS
 from bellcrank.target.array_loops import copy
 from bellcrank.target.backend import Call
-from bellcrank.target.c.c_printer import Arguments, Pointer, literal
+from bellcrank.target.c.c_text import Arguments, Pointer, literal
 from bellcrank.target.c.unit import CBlock
 from bellcrank.target.program import Builder, Int, Real
 from bellcrank.target.switching import switching

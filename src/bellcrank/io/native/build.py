@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -12,11 +12,10 @@ from bellcrank.errors import FileError, ModelError, hint
 from bellcrank.io.common.mesh_finder import MeshFinder, NotFoundError
 from bellcrank.io.native.contact_schema import ContactPart, ContactRulePart
 from bellcrank.io.native.element_parts import add_ready_joint_force, add_ready_spring, add_tyre, element_states
+from bellcrank.io.native.file_values import FileValues
 from bellcrank.io.native.flexible_parts import read_flexible
-from bellcrank.io.native.formula import Formula, parse, table_word
-from bellcrank.io.native.formula_steps import run
-from bellcrank.io.native.machine_laws import WrittenLaw
-from bellcrank.io.native.schema_part import MachineLawPart
+from bellcrank.io.native.formula import Formula, table_word
+from bellcrank.io.native.joint_schema import CouplerPart
 from bellcrank.io.native.shape_parts import read_solid
 from bellcrank.io.native.shape_schema import ShapePart
 from bellcrank.io.native.source_lines import Marked
@@ -42,14 +41,12 @@ def build(document: schema.Document, marks: Marked, source: str, finder: MeshFin
     return made.mechanism(), made.notes
 
 
-class _Build:
+class _Build(FileValues):
     def __init__(self, document: schema.Document, marks: Marked, source: str, finder: MeshFinder) -> None:
+        super().__init__()
         self.finder = finder
         self.notes: list[Note] = []
         self.document, self.marks, self.source = document, marks, source
-        self.names: tuple[str, ...] = ()
-        self.values: tuple[Number, ...] = ()
-        self.tables: tuple[Table, ...] = ()
 
     @contextmanager
     def at(self, *path: Any) -> Iterator[None]:
@@ -95,39 +92,7 @@ class _Build:
         m.larger_friction = d.larger_friction
         return m
 
-    # -- numbers and laws ---------------------------------------------------------------------
-    def number(self, value: float | str) -> Number:
-        """A number, or what a formula of parameters stands for."""
-        return value if isinstance(value, float) else run(parse(value, self.names), self.values)
-
-    def numbers(self, values: Sequence[float | str]) -> tuple[Number, ...]:
-        return tuple(self.number(v) for v in values)
-
-    def timed(self, values: Sequence[float | str]) -> tuple[Any, ...]:
-        """Numbers, formulas of parameters and, if they name t, formulas of time."""
-        return tuple(self.of_time(v) for v in values)
-
-    def of_time(self, value: float | str) -> Any:
-        if isinstance(value, float):
-            return value
-        if value.startswith("="):
-            return self.law(value[1:], "t")
-        program = parse(value, self.names, ("t",), self.tables)
-        if not program.uses("t"):
-            return self.number(value)
-        for name in self.names:
-            if program.uses(name) and name != "t":
-                raise ModelError(f"a law of time cannot use the parameter {name!r}; write its number")
-        return self.law(value, "t")
-
-    def law(self, text: float | str, *arguments: str) -> Formula:
-        made = Formula(text if isinstance(text, str) else repr(text), arguments, self.tables)
-        assert made.program is not None  # parsed now, so that mistakes show now
-        return made
-
-    def machine_law(self, part: MachineLawPart) -> WrittenLaw:
-        return WrittenLaw.of([x if isinstance(x, str) else repr(x) for x in part.formulas], part.reads, self.tables)
-
+    # -- states, outputs, ranges ------------------------------------------------------------------
     def state(self, name: str, part: Any) -> None:
         rate, units, initial = self.state_of(name, part)
         self.m.add_state(name, rate, units=units, initial=initial)
@@ -167,10 +132,6 @@ class _Build:
         self.m.set_range(name, -math.inf if part.lower is None else part.lower,
                          math.inf if part.upper is None else part.upper)
 
-    def optional(self, **values: float | str | None) -> dict[str, Number]:
-        """Those numbers that are given."""
-        return {name: self.number(v) for name, v in values.items() if v is not None}
-
     # -- parts --------------------------------------------------------------------------------
     def body(self, name: str, body: schema.BodyPart) -> None:
         if body.state:
@@ -199,18 +160,6 @@ class _Build:
         else:
             inertia = self.number(given)
         return Inertia(self.number(body.mass), self.numbers(body.com), inertia, checked=body.checked)
-
-    def pose(self, pose: Any) -> Pose:
-        if pose is None:
-            return Pose()
-        if isinstance(pose, list):
-            return Pose(self.numbers(pose))
-        position = self.numbers(pose.position)
-        if pose.rpy is None:
-            return Pose(position, pose.rotation)
-        if pose.rotation is not None:
-            raise ModelError("a pose has either rotation or rpy, not both")
-        return Pose.rpy(position, *pose.rpy)
 
     def ends(self, part: Any, what: str) -> tuple[Pose | str, Pose | str]:
         """The poses of a joint or constraint."""
@@ -256,15 +205,14 @@ class _Build:
             for coordinate, text in given.items():
                 self.m.prescribe(name, self.law(text, "t"), coordinate)
         elif isinstance(given, list):
-            laws = [self.law(text, "t") for text in given]
-            self.m.prescribe(name, _Whole(tuple(laws)))
+            self.m.prescribe(name, _Whole(self.law(text, "t") for text in given))
         else:
             self.m.prescribe(name, self.law(given, "t"))
 
     def frame(self, name: str, part: schema.FramePart) -> None:
         self.m.add_frame(name, part.body, self.pose(part.pose))
 
-    def coupler(self, name: str, part: schema.CouplerPart) -> None:
+    def coupler(self, name: str, part: CouplerPart) -> None:
         self.m.add_coupler(name, {key: self._coupled(name, key, factor) for key, factor in part.factors.items()},
                            self.of_time(part.offset))
 

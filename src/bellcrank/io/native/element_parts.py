@@ -55,7 +55,7 @@ class Writes(Protocol):
 
 
 class Reads(Protocol):
-    """What reads numbers and laws: see `build`."""
+    """What reads numbers and laws: see `file_values`."""
 
     m: Mechanism
 

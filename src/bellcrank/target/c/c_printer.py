@@ -3,119 +3,25 @@
 from __future__ import annotations
 
 import contextlib
-import math
-import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Iterator, Sequence
 
+from bellcrank.target.c.c_text import Arguments, CText, Pointer, known, literal
 from bellcrank.target.program import Bool, Builder, Carried, Int, Integers, Memory, Real, SharedReals
 from bellcrank.target.values import int_operand
 
-__all__ = ["Arguments", "CPrinter", "Pointer", "known", "literal"]
-
-_LARGEST_FLOAT = 3.4028234663852886e38
-_WORD = re.compile(r"[A-Za-z_]\w*")
+__all__ = ["CPrinter"]
 
 
-class Pointer(NamedTuple):
-    """An array in C; `step` is the distance between entries of one state, where a printer knows of others."""
-
-    text: str
-    const: bool = True
-    step: str = "1"
-
-
-class Arguments(NamedTuple):
-    """What the names of a program stand for in C."""
-
-    pointers: Mapping[str, Pointer] = {}
-    integers: Mapping[str, int | str] = {}  #: numbers, or names
-    reals: Mapping[str, str] = {}
-    calls: Mapping[str, Sequence[str]] = {}  #: statements
-
-
-def literal(value: float, real: str) -> str:
-    """A constant of type `real`, exactly (doubles) or rounded once (floats)."""
-    if value != value:
-        return f"({real})NAN"
-    if math.isinf(value):
-        return f"{'-' if value < 0 else ''}({real})INFINITY"
-    if real == "double":
-        return repr(value)
-    if abs(value) > _LARGEST_FLOAT:
-        return f"{'-' if value < 0 else ''}FLT_MAX"
-    if 0.0 < abs(value) < 1e-45:
-        return "0.0f"
-    return f"{value!r}f"
-
-
-class CPrinter(Builder):
+class CPrinter(CText, Builder):
     """The statements of one function; `real` is "double" or "float", `prefix` that of helper functions."""
 
     width = 1
 
     def __init__(self, arguments: Arguments, real: str = "double", prefix: str = "") -> None:
-        self.arguments, self.real_type, self.prefix = arguments, real, prefix
+        super().__init__(real)
+        self.arguments, self.prefix = arguments, prefix
         self.needs: set[str] = set()  #: helper functions that are called
-        self.result = "0"
-        self._lines: list[tuple[int, str | None, str]] = []  # depth, the constant it defines, text
-        self._depth = 1
-        self._names = 0
-        self._arrays: dict[tuple[float, ...], str] = {}  # constants that are looked up, by name
         self._f = "f" if real == "float" else ""
-
-    # -- text ---------------------------------------------------------------------------------------
-    def put(self, text: str) -> None:
-        self._lines.append((self._depth, None, text))
-
-    def do(self, kind: str, text: str) -> str:
-        """A constant."""
-        name = self.name()
-        self.define(name, f"const {kind} {name} = {text};")
-        return name
-
-    def define(self, name: str, text: str) -> None:
-        """A statement that defines a constant, if it is used."""
-        self._lines.append((self._depth, name, text))
-
-    def alias(self, name: str, text: str) -> None:
-        """A pointer with a name, if it is used."""
-        self.define(name, f"{self.real_type} *const {name} = {text};")
-
-    def real_do(self, text: str) -> str:
-        return self.do(self.real_type, text)
-
-    def name(self, letter: str = "v") -> str:
-        """A new name."""
-        self._names += 1
-        return f"{letter}{self._names}"
-
-    def _open(self, text: str) -> None:
-        self.put(text + " {")
-        self._depth += 1
-
-    def _close(self) -> None:
-        self._depth -= 1
-        self.put("}")
-
-    @property
-    def lines(self) -> list[str]:
-        """The statements, without constants that nobody uses."""
-        used, kept = set(_WORD.findall(self.result)), []
-        for depth, name, text in reversed(self._lines):
-            if name is None or name in used:
-                used.update(_WORD.findall(text))
-                kept.append("    " * depth + text)
-        return [*self._array_lines(used), *kept[::-1]]
-
-    def _array_lines(self, used: set[str]) -> list[str]:
-        return [f"    static const {self.real_type} {name}[{len(values)}] = "
-                f"{{{', '.join(literal(x, self.real_type) for x in values)}}};"
-                for values, name in self._arrays.items() if name in used]
-
-    def used(self) -> set[str]:
-        """Names that occur."""
-        return set(_WORD.findall("\n".join([*self.lines, self.result])))
 
     # -- integers and truth values: those that are known are computed here ----------------------------
     def int_op(self, op: str, a: str, b: str) -> str:
@@ -189,21 +95,17 @@ class CPrinter(Builder):
     def floor(self, a: str) -> str:
         return self.library("floor", a)
 
-    def _array(self, values: Sequence[float]) -> str:
-        """The name of an array of constants."""
-        return self._arrays.setdefault(tuple(values), f"constants_{len(self._arrays)}")
-
     def locate(self, a: str, knots: Sequence[float]) -> str:
-        array, found, step = self._array(knots), self.name("n"), self.name("i")
+        array, found, step = self.array(knots), self.name("n"), self.name("i")
         most = 1 << max(len(knots).bit_length() - 1, 0)
         self.put(f"int32_t {found} = 0;")
-        self._open(f"for (int32_t {step} = {most}; {step} > 0; {step} /= 2)")
+        self.open_block(f"for (int32_t {step} = {most}; {step} > 0; {step} /= 2)")
         self.put(f"if ({found} + {step} <= {len(knots)} && {array}[{found} + {step} - 1] <= {a}) {found} += {step};")
-        self._close()
+        self.close_block()
         return self.real_do(f"({self.real_type}){found}")
 
     def entry(self, index: str, values: Sequence[float]) -> str:
-        return self.real_do(f"{self._array(values)}[(int32_t){index}]")
+        return self.real_do(f"{self.array(values)}[(int32_t){index}]")
 
     def largest(self, a: str, b: str) -> str:
         return self.library("fmax", a, b)
@@ -329,77 +231,77 @@ class CPrinter(Builder):
     @contextlib.contextmanager
     def loop(self, end: Int | int, start: Int | int = 0, back: bool = False, step: int = 1) -> Iterator[Int]:
         i, first, last = self.name("i"), int_operand(start), int_operand(end)
-        place = len(self._lines)
+        place = self.mark()
         self.before_loop(first, last)
         if back:
-            self._open(f"for (int32_t {i} = {self.int_op('-', last, '1')}; {i} >= {first}; {_change(i, -step)})")
+            self.open_block(f"for (int32_t {i} = {self.int_op('-', last, '1')}; {i} >= {first}; {_change(i, -step)})")
         else:
-            self._open(f"for (int32_t {i} = {first}; {i} < {last}; {_change(i, step)})")
+            self.open_block(f"for (int32_t {i} = {first}; {i} < {last}; {_change(i, step)})")
         yield Int(self, i)
-        self._close()
+        self.close_block()
         if known(first) and known(last) and int(first) >= int(last):
-            del self._lines[place:]
+            self.forget(place)
 
     def fold(self, end: Int | int, first: Carried, body: Callable[[Int, Carried], Carried], start: Int | int = 0,
              step: int = 1) -> Carried:
         carried, i = self.name("x"), self.name("i")
         self.put(f"{self._kind('real' if isinstance(first, Real) else 'integer')} {carried} = {first.operand};")
         self.before_loop(int_operand(start), int_operand(end))
-        self._open(f"for (int32_t {i} = {int_operand(start)}; {i} < {int_operand(end)}; {i} += {step})")
+        self.open_block(f"for (int32_t {i} = {int_operand(start)}; {i} < {int_operand(end)}; {i} += {step})")
         self.put(f"{carried} = {body(Int(self, i), type(first)(self, carried)).operand};")
-        self._close()
+        self.close_block()
         return type(first)(self, carried)
 
     def chase(self, first: Int, body: Callable[[Int], Int]) -> None:
         i = self.name("i")
-        self._open(f"for (int32_t {i} = {first.operand}; {i} != 0;)")
+        self.open_block(f"for (int32_t {i} = {first.operand}; {i} != 0;)")
         self.put(f"{i} = {body(Int(self, i)).operand};")
-        self._close()
+        self.close_block()
 
     @contextlib.contextmanager
     def forever(self) -> Iterator[Callable[[Bool], None]]:
-        self._open("for (;;)")
-        depth = self._depth
+        self.open_block("for (;;)")
+        depth = self.depth
 
         def leave(condition: Bool) -> None:
-            assert self._depth == depth, "only the innermost loop can be left"
+            assert self.depth == depth, "only the innermost loop can be left"
             self.put(f"if ({condition.operand}) break;")
 
         yield leave
-        self._close()
+        self.close_block()
 
     @contextlib.contextmanager
     def when(self, condition: Bool) -> Iterator[None]:
-        place = len(self._lines)
+        place = self.mark()
         if not known(condition.operand):
-            self._open(f"if ({condition.operand})")
+            self.open_block(f"if ({condition.operand})")
         else:
-            self._open("")
+            self.open_block("")
         yield
-        self._close()
+        self.close_block()
         if condition.operand == "0":
-            del self._lines[place:]
+            self.forget(place)
         elif condition.operand == "1":
-            self._lines[place] = (self._depth, None, "{")
+            self.reword(place, "{")
 
     def switch(self, value: Int, cases: Sequence[tuple[int, Callable[[], None]]]) -> None:
-        self._open(f"switch ({value.operand})")
+        self.open_block(f"switch ({value.operand})")
         for number, emit in cases:
-            self._open(f"case {number}:")
+            self.open_block(f"case {number}:")
             emit()
             self.put("break;")
-            self._close()
+            self.close_block()
         self.put("default: break;")
-        self._close()
+        self.close_block()
 
     def rarely(self, condition: Bool, usual: Sequence[str], make: Callable[[], Sequence[str]]) -> tuple[str, ...]:
         names = [self.name("x") for _ in usual]
         for name, operand in zip(names, usual, strict=True):
             self.put(f"{self.real_type} {name} = {operand};")
-        self._open(f"if ({condition.operand})")
+        self.open_block(f"if ({condition.operand})")
         for name, operand in zip(names, make(), strict=True):
             self.put(f"{name} = {operand};")
-        self._close()
+        self.close_block()
         return tuple(names)
 
     def call_all(self, name: str, count: Int) -> None:
@@ -414,8 +316,3 @@ def _change(name: str, step: int) -> str:
     """How a counter goes on."""
     sign = "+" if step > 0 else "-"
     return f"{sign}{sign}{name}" if abs(step) == 1 else f"{name} {sign}= {abs(step)}"
-
-
-def known(operand: str) -> bool:
-    """Whether an operand is a number."""
-    return operand.lstrip("-").isdigit()

@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from bellcrank.target.c.c_printer import Arguments, CPrinter, Pointer, literal
+from bellcrank.target.c.c_printer import CPrinter
+from bellcrank.target.c.c_text import Arguments, Pointer, literal
 from bellcrank.target.calling import copying, one_block
 from bellcrank.target.kernel_source import KernelSource, RolledData
 from bellcrank.target.program import Program, Real

@@ -6,7 +6,8 @@ from __future__ import annotations
 import math
 import struct
 
-from bellcrank.target.c.c_printer import Arguments, CPrinter, Pointer, known
+from bellcrank.target.c.c_printer import CPrinter
+from bellcrank.target.c.c_text import Arguments, Pointer, known
 from bellcrank.target.program import Int, Real
 from bellcrank.target.values import int_operand
 

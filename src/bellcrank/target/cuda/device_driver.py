@@ -10,7 +10,8 @@ import numpy.typing as npt
 
 from bellcrank.target.backend import CallLists
 from bellcrank.target.cuda.device import Device, DeviceFunction
-from bellcrank.target.cuda.device_text import CHANGING, THREADS, WARP, WRITTEN, DeviceText, driver_text
+from bellcrank.target.cuda.device_text import CHANGING, WARP, WRITTEN, DeviceText, driver_text
+from bellcrank.target.cuda.parking_ways import THREADS
 from bellcrank.target.kernel_source import RolledData
 from bellcrank.target.program import DriverLayout, Program
 

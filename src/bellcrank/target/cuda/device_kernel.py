@@ -11,7 +11,8 @@ import numpy.typing as npt
 
 from bellcrank.target.backend import BatchKernel, DoorForm, Instead
 from bellcrank.target.cuda.device import MOST_BLOCKS, Device, DeviceFunction
-from bellcrank.target.cuda.device_text import THREADS, WARP, DeviceText, batch_text
+from bellcrank.target.cuda.device_text import WARP, DeviceText, batch_text
+from bellcrank.target.cuda.parking_ways import THREADS
 from bellcrank.target.kernel_source import KernelSource
 
 __all__ = ["DeviceKernel"]

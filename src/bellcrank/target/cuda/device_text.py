@@ -14,11 +14,20 @@ from typing import NamedTuple
 import numpy as np
 
 from bellcrank.target.backend import Call, CallLists
-from bellcrank.target.c.c_printer import Arguments, Pointer
+from bellcrank.target.c.c_text import Arguments, Pointer
 from bellcrank.target.calling import LaneStates, copying, one_block
 from bellcrank.target.cuda.cuda_printer import PRELUDE, UNROLLED, CudaPrinter
 from bellcrank.target.cuda.half_code import HalfProgram, half_numbers, half_program, own_state
-from bellcrank.target.cuda.parking import park
+from bellcrank.target.cuda.parking_ways import (
+    THREADS,
+    ParkingWay,
+    half_way,
+    keeping,
+    kept,
+    parking_way,
+    stretch_of,
+    too_much,
+)
 from bellcrank.target.kernel_source import KernelSource, RolledData
 from bellcrank.target.program import DriverLayout, Program
 
@@ -31,21 +40,6 @@ WARP = 32
 CHANGING = ("steps", "first", "every", "hold", "samples", "limit", "shrink", "pause")
 #: arrays of drivers that these only write
 WRITTEN = ("all_done", "out", "open")
-#: threads of a block: few, so that there is much shared memory for what registers do not hold
-THREADS = 64
-#: statements of a thread from which on shared memory holds what registers do not, by the compiler, and from which on
-#: values are parked by our own choice (see `parking`) and long stretches are divided, of kernels and of drivers
-SPILLING, LARGE, LARGE_DRIVER = 1000, 4000, 2500
-#: how long stretches of large texts are, and of those for two threads a state
-STRETCH, HALF_STRETCH = 200, 400
-#: ways to park, as measured: blocks of a multiprocessor, doubles of a thread in registers, and in shared memory,
-#: and the most that may be parked then; twice as many floats
-WAYS = ((4, 100, 108, 178), (2, 100, 220, 220), (6, 65, 72, 1 << 30))
-#: where the last of these would have to do and the halves of a machine are alike, a state has two threads: blocks of a
-#: multiprocessor, and doubles of a thread in registers, of kernels and of drivers; shared memory takes what fits
-HALVED, HALVED_DRIVER = (4, 100), (2, 100)
-#: bytes of shared memory of a multiprocessor, and what a block takes of it in any case
-SHARED, RESERVED = 233_472, 1024
 #: operations of all calls of a driver up to which these are copies of what they call
 INLINED = 20_000
 #: reals of a state in the buffers of a driver up to which these are arrays of the thread: registers, if all goes well
@@ -91,23 +85,17 @@ def batch_text(source: KernelSource, real: str) -> DeviceText:
     """A kernel for the states of a batch; each input and the result have a distance between states and one between
     entries."""
     made, lines, _ = _batch_text(source, real, "plain")
-    if lines <= SPILLING:
+    how = keeping(lines, driver=False)
+    if how == "plain":
         return made
-    made, _, way = _batch_text(source, real, "parked" if lines > LARGE else "spilling")
-    halved = half_program(source) if _too_much(way) else None
+    made, _, way = _batch_text(source, real, how)
+    halved = half_program(source) if too_much(way) else None
     return made if halved is None else _batch_text(source, real, "halved", halved)[0]
 
 
-def _too_much(way: _ParkingWay | None) -> bool:
-    """Whether more is parked than shared memory holds."""
-    return way is not None and way.blocks == WAYS[-1][0]
-
-
 def _batch_text(source: KernelSource, real: str, how: str, halved: HalfProgram | None = None
-                ) -> tuple[DeviceText, int, _ParkingWay | None]:
-    """The same, the length of what a thread does, and how values are parked; `how`: what registers do not hold is left
-    to the compiler ("plain"), put into shared memory by it ("spilling"), or parked by us ("parked"; "halved": with two
-    threads a state)."""
+                ) -> tuple[DeviceText, int, ParkingWay | None]:
+    """The same, the length of what a thread does, and how values are parked; `how`: see `keeping`."""
     given: list[tuple[str, str]] = []
     for name in source.inputs:
         given += [(f"const {real} *__restrict__", f"in_{name}"), ("long long", f"{name}_state"),
@@ -119,7 +107,7 @@ def _batch_text(source: KernelSource, real: str, how: str, halved: HalfProgram |
     pointers = {name: Pointer(name, True, f"{name}_entry") for name in source.inputs}
     pointers |= {"out": Pointer("out", False, "out_entry")}
     constants: dict[str, str] = {}
-    printer = CudaPrinter(Arguments(*_rolled_arguments(source, pointers, "")), real, constants, _stretch(how),
+    printer = CudaPrinter(Arguments(*_rolled_arguments(source, pointers, "")), real, constants, stretch_of(how),
                           unrolled=_unrolled(source))
     names = list(source.inputs)
     inputs, out = {name: printer.memory(name) for name in names}, printer.memory("out")
@@ -129,9 +117,9 @@ def _batch_text(source: KernelSource, real: str, how: str, halved: HalfProgram |
     bad = check.is_nan().any().integer()
     printer.result = bad.operand
     body = [*printer.lines, f"    bad |= {printer.result};"]
-    way = _way([body], real) if how == "parked" else None if halved is None else \
-        _half_way(HALVED, printer.half_numbers, real)
-    body, shared = _kept(body, real, way)
+    way = parking_way([body], real) if how == "parked" else None if halved is None else \
+        half_way(False, printer.half_numbers, real)
+    body, shared = kept(body, real, way)
     work = [] if source.data is None else [_own("work", "work_of_all", source.data.work_size, real)]
     starts = [f"        const {real} *const {name} = in_{name} + state * {name}_state;" for name in names]
     split = 1 if halved is None else 2
@@ -150,48 +138,10 @@ def _unrolled(source: KernelSource) -> int:
     return UNROLLED if source.data is None else 0
 
 
-def _stretch(how: str) -> int:
-    return {"parked": STRETCH, "halved": HALF_STRETCH}.get(how, 0)
-
-
 def _threads(split: int, numbers: Mapping[tuple[float, float], int], real: str) -> list[str]:
     """Statements that find a thread's state."""
     return [f"    const long long thread = {_STATE};",
             *(["    const long long own_state = thread;"] if split == 1 else own_state(numbers, real))]
-
-
-class _ParkingWay(NamedTuple):
-    """How values are parked: `WAYS`."""
-
-    blocks: int
-    registers: int
-    shared: int
-
-
-def _way(texts: Sequence[list[str]], real: str) -> _ParkingWay:
-    """The one for statements of these functions: with more in shared memory fewer threads run at a time."""
-    many = 1 if real == "double" else 2
-    for blocks, registers, shared, most in WAYS:
-        way = _ParkingWay(blocks, many * registers, many * shared)
-        if max(park(lines, real, way.registers, 1 << 30, THREADS).shared for lines in texts) <= many * most:
-            break
-    return way
-
-
-def _half_way(way: tuple[int, int], numbers: Mapping[tuple[float, float], int], real: str) -> _ParkingWay:
-    """The one for two threads a state, beside the numbers in which these differ."""
-    blocks, registers = way
-    size, many = (8, 1) if real == "double" else (4, 2)
-    room = SHARED // blocks - RESERVED - 2 * size * len(numbers)
-    return _ParkingWay(blocks, many * registers, max(room // (size * THREADS), 0))
-
-
-def _kept(lines: list[str], real: str, way: _ParkingWay | None) -> tuple[list[str], int]:
-    """Statements with values parked, if they are to be, and the bytes of shared memory that this takes."""
-    if way is None:
-        return lines, 0
-    made = park(lines, real, way.registers, way.shared, THREADS)
-    return made.lines, made.shared * THREADS * (8 if real == "double" else 4)
 
 
 def _constants(texts: Mapping[str, str]) -> list[str]:
@@ -224,7 +174,7 @@ def _rolled_arguments(source: KernelSource, pointers: dict[str, Pointer], which:
     return pointers, integers | {"n_runs": len(data.runs), last: int(np.ravel(data.runs)[-1])}
 
 
-def _head(parameters: Sequence[tuple[str, str]], how: str, way: _ParkingWay | None) -> str:
+def _head(parameters: Sequence[tuple[str, str]], how: str, way: ParkingWay | None) -> str:
     """The head of a kernel."""
     listed = ",\n".join(f"    {kind} {name}" for kind, name in parameters)
     bounds = THREADS if way is None else f"{THREADS}, {way.blocks}"
@@ -241,7 +191,7 @@ class _Functions:
         self.calls, self.sizes, self.real, self.how = calls, sizes, real, how
         self.split = 1
         self.half_numbers: dict[tuple[float, float], int] = {}
-        self.stretch, self.shared = _stretch(how), 0
+        self.stretch, self.shared = stretch_of(how), 0
         self.own = sum(sizes.values()) <= OWN_BUFFERS
         self.step = "1" if self.own else str(WARP)
         self._functions: list[tuple[str, list[str]]] = []  #: heads and statements
@@ -304,17 +254,17 @@ class _Functions:
         copied = "__forceinline__" if self.own and self.length(lines) <= INLINED else "__noinline__"
         out = []
         for head, body in self._functions:
-            kept, shared = _kept(body, self.real, self.way)
+            lines_kept, shared = kept(body, self.real, self.way)
             self.shared = max(self.shared, shared)
-            out.append("\n".join([f"static __device__ {copied} {head}", "{", *kept, "}"]))
+            out.append("\n".join([f"static __device__ {copied} {head}", "{", *lines_kept, "}"]))
         return out
 
     @cached_property
-    def way(self) -> _ParkingWay | None:
+    def way(self) -> ParkingWay | None:
         """How values are parked, if they are."""
         if self.how == "halved":
-            return _half_way(HALVED_DRIVER, self.half_numbers, self.real)
-        return _way([body for _, body in self._functions], self.real) if self.how == "parked" else None
+            return half_way(True, self.half_numbers, self.real)
+        return parking_way([body for _, body in self._functions], self.real) if self.how == "parked" else None
 
     def buffers(self) -> list[str]:
         """Statements that make the buffers."""
@@ -332,10 +282,11 @@ def driver_text(program: Program, layout: DriverLayout, calls: CallLists, extra:
     """A driver with its blocks; `whole` are lengths of arrays of integers: each thread has its own, but of tables."""
     shape = _DriverShape(program, layout, calls, {**calls.sizes, **extra}, integers, real, whole or {})
     made, lines, _ = shape.text("plain")
-    if lines <= SPILLING:
+    how = keeping(lines, driver=True)
+    if how == "plain":
         return made
-    made, _, way = shape.text("parked" if lines > LARGE_DRIVER else "spilling")
-    if _too_much(way):
+    made, _, way = shape.text(how)
+    if too_much(way):
         halved, _, _ = shape.text("halved")
         made = halved if halved.source.split > 1 else made
     return made
@@ -352,7 +303,7 @@ class _DriverShape(NamedTuple):
     real: str
     whole: Mapping[str, int]
 
-    def text(self, how: str) -> tuple[DriverText, int, _ParkingWay | None]:
+    def text(self, how: str) -> tuple[DriverText, int, ParkingWay | None]:
         """The text, the length of what a thread does, and how values are parked."""
         real, layout = self.real, self.layout
         made = _Functions(self.calls, self.sizes, real, how)

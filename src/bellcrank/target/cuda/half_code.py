@@ -15,7 +15,7 @@ from typing import Any
 
 from bellcrank.scalar.evaluation import evaluate
 from bellcrank.scalar.graph import ADD, LEAF, MUL, Graph, Number, Scalar, reachable
-from bellcrank.target.c.c_printer import literal
+from bellcrank.target.c.c_text import literal
 from bellcrank.target.calling import Body, LaneStates, finite_sum
 from bellcrank.target.cuda.cuda_printer import HALF_WARP, CudaPrinter
 from bellcrank.target.kernel_source import GraphKernel, Halves, KernelSource
