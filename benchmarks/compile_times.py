@@ -3,9 +3,10 @@
     python benchmarks/compile_times.py [NAME ...]
 
 Times are of the one call, after the machine was compiled by `bellcrank.compile` and, with loops, assembled; they hold
-tracing, printing, LLVM and the call itself. "one" is a single state, "batch" 1000 of them. The rows of closed machines
-begin with the assembly. "CPU" is the time of all threads, which says more where others work on the machine, too. `NAME`
-chooses machines.
+tracing, printing, LLVM and the call itself, and the first ones loading the library (which takes a few times longer
+where Python may not keep what it compiled of its modules, PYTHONDONTWRITEBYTECODE). "one" is a single state, "batch"
+1000 of them. The rows of closed machines begin with the assembly. "CPU" is the time of all threads, which says more
+where others work on the machine, too. `NAME` chooses machines.
 """
 
 from __future__ import annotations
