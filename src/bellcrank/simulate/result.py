@@ -155,7 +155,7 @@ class Result(ElementResults):  # type: ignore[no-untyped-call]  # of its __init_
 
     @by_topology
     def reactions(self, joint: str | None = None, *, wrenches: Wrenches = None) -> xarray.DataArray:
-        """Wrench [moment; force] of a joint on its outboard body, body axes, about the joint's origin there.
+        """Wrench [moment; force] of a joint on its child, body axes, about the joint's origin there.
 
         Shape (time, [sample], 6), or (joint, time, [sample], 6) for all joints; see `System.reactions`. `wrenches`
         are external ones that acted. Joints that close loops have none (NaN) while they are open. Cost: O(n) per
