@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from bellcrank.arrays import START, Floats, Forces, wrench_array
+from bellcrank.arrays import START, Floats, Forces
 from bellcrank.errors import AssemblyError
 from bellcrank.lowering.choose import UNROLL_LINKS
 from bellcrank.system.body_kinematics import pose
@@ -111,7 +111,7 @@ def _careful_reactions(plans: LoopPlans, q: npt.ArrayLike, u: npt.ArrayLike, tau
         if found is not None:
             return found
         loops, loads = _loop_reactions(plans, given, wrenches, t)
-        wrenches = loads if wrenches is None else wrench_array(wrenches, plans.model.body_names) + loads
+        wrenches = loads if wrenches is None else plans.model.wrench_rows(wrenches) + loads
     raw = run_forced(plans, "joint_wrenches", motion, wrenches, t, run, bodies)
     return _ordered(run.tree, _on_children(plans, run, raw, q, t) | loops)
 
